@@ -1,0 +1,1 @@
+//! Oar: the tensor engine behind the `paddle` package. See ARCHITECTURE.md.
