@@ -1,1 +1,3 @@
 //! Oar: the tensor engine behind the `paddle` package. See ARCHITECTURE.md.
+
+pub mod base;

@@ -1,0 +1,104 @@
+//! Element types, with the numbers of VarType in framework.proto.
+
+use half::{bf16, f16};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum DType {
+    Bool = 0,
+    I16 = 1,
+    I32 = 2,
+    I64 = 3,
+    F16 = 4,
+    F32 = 5,
+    F64 = 6,
+    U8 = 20,
+    I8 = 21,
+    BF16 = 22,
+}
+
+impl DType {
+    pub const ALL: [DType; 10] = [
+        DType::Bool,
+        DType::I16,
+        DType::I32,
+        DType::I64,
+        DType::F16,
+        DType::F32,
+        DType::F64,
+        DType::U8,
+        DType::I8,
+        DType::BF16,
+    ];
+
+    /// The type with this VarType number.
+    pub fn from_proto(n: i32) -> Option<DType> {
+        DType::ALL.into_iter().find(|t| *t as i32 == n)
+    }
+
+    pub fn proto(self) -> i32 {
+        self as i32
+    }
+
+    /// Bytes of one element.
+    #[inline]
+    pub fn size(self) -> usize {
+        match self {
+            DType::Bool | DType::U8 | DType::I8 => 1,
+            DType::I16 | DType::F16 | DType::BF16 => 2,
+            DType::I32 | DType::F32 => 4,
+            DType::I64 | DType::F64 => 8,
+        }
+    }
+
+    /// The name Paddle and numpy use.
+    pub fn name(self) -> &'static str {
+        match self {
+            DType::Bool => "bool",
+            DType::I16 => "int16",
+            DType::I32 => "int32",
+            DType::I64 => "int64",
+            DType::F16 => "float16",
+            DType::F32 => "float32",
+            DType::F64 => "float64",
+            DType::U8 => "uint8",
+            DType::I8 => "int8",
+            DType::BF16 => "bfloat16",
+        }
+    }
+
+    pub fn is_float(self) -> bool {
+        matches!(self, DType::F16 | DType::F32 | DType::F64 | DType::BF16)
+    }
+}
+
+impl std::fmt::Display for DType {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A Rust type that tensors can hold. Every bit pattern the engine writes is a valid value of it.
+pub trait Element: Copy + Send + Sync + PartialEq + Default + 'static {
+    const DTYPE: DType;
+}
+
+macro_rules! element {
+    ($($t:ty => $d:ident),*) => { $(impl Element for $t { const DTYPE: DType = DType::$d; })* };
+}
+element!(bool => Bool, i16 => I16, i32 => I32, i64 => I64, f16 => F16, f32 => F32, f64 => F64, u8 => U8, i8 => I8,
+    bf16 => BF16);
+
+/// Runs an expression with `$T` bound to the Rust type of a [`DType`]; types not in the list go to `_`.
+///
+/// ```ignore
+/// dispatch!(x.dtype(), T in [f32, f64, i32, i64], { kernel::<T>(..) }, other => bail!(..))
+/// ```
+#[macro_export]
+macro_rules! dispatch {
+    ($dtype:expr, $T:ident in [$($t:ty),+], $body:expr, $other:ident => $else:expr) => {{
+        let __d: $crate::base::DType = $dtype;
+        $(if __d == <$t as $crate::base::dtype::Element>::DTYPE { type $T = $t; $body } else)+
+        { let $other = __d; $else }
+    }};
+}

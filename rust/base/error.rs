@@ -1,0 +1,131 @@
+//! One error type with Paddle's error kinds; `rust/py` maps a kind to the Python exception Paddle raises.
+
+use std::fmt;
+
+/// The kinds of paddle/fluid/platform/error_codes: each becomes one Python exception type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    InvalidArgument,
+    NotFound,
+    OutOfRange,
+    AlreadyExists,
+    ResourceExhausted,
+    PreconditionNotMet,
+    PermissionDenied,
+    Timeout,
+    Unimplemented,
+    Unavailable,
+    Fatal,
+    External,
+    /// A Python-level type error (wrong type of an argument).
+    Type,
+    /// The user interrupted a long call; the pending Python exception is raised instead.
+    Interrupted,
+}
+
+impl Kind {
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::InvalidArgument => "InvalidArgumentError",
+            Kind::NotFound => "NotFoundError",
+            Kind::OutOfRange => "OutOfRangeError",
+            Kind::AlreadyExists => "AlreadyExistsError",
+            Kind::ResourceExhausted => "ResourceExhaustedError",
+            Kind::PreconditionNotMet => "PreconditionNotMetError",
+            Kind::PermissionDenied => "PermissionDeniedError",
+            Kind::Timeout => "ExecutionTimeoutError",
+            Kind::Unimplemented => "UnimplementedError",
+            Kind::Unavailable => "UnavailableError",
+            Kind::Fatal => "FatalError",
+            Kind::External => "ExternalError",
+            Kind::Type => "TypeError",
+            Kind::Interrupted => "KeyboardInterrupt",
+        }
+    }
+}
+
+/// An error: its kind, what happened, and where (operator, user's script line), added on the way up.
+pub struct Error(Box<Inner>);
+
+struct Inner {
+    kind: Kind,
+    message: String,
+    context: Vec<String>,
+    /// An opaque payload (the pending Python exception) carried through Rust frames.
+    cause: Option<Box<dyn std::any::Any + Send + Sync>>,
+}
+
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    pub fn new(kind: Kind, message: impl Into<String>) -> Error {
+        Error(Box::new(Inner { kind, message: message.into(), context: Vec::new(), cause: None }))
+    }
+
+    pub fn kind(&self) -> Kind {
+        self.0.kind
+    }
+
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// Adds a line that says where it happened, the innermost first.
+    pub fn context(mut self, line: impl Into<String>) -> Error {
+        self.0.context.push(line.into());
+        self
+    }
+
+    pub fn with_cause(mut self, cause: Box<dyn std::any::Any + Send + Sync>) -> Error {
+        self.0.cause = Some(cause);
+        self
+    }
+
+    pub fn take_cause(&mut self) -> Option<Box<dyn std::any::Any + Send + Sync>> {
+        self.0.cause.take()
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "({}) {}", self.0.kind.name().trim_end_matches("Error"), self.0.message)?;
+        self.0.context.iter().try_for_each(|line| write!(f, "\n  {line}"))
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<std::io::Error> for Error {
+    fn from(e: std::io::Error) -> Error {
+        let kind = match e.kind() {
+            std::io::ErrorKind::NotFound => Kind::NotFound,
+            std::io::ErrorKind::PermissionDenied => Kind::PermissionDenied,
+            _ => Kind::External,
+        };
+        Error::new(kind, e.to_string())
+    }
+}
+
+/// `err!(InvalidArgument, "...", ..)` makes an [`Error`] of that kind.
+#[macro_export]
+macro_rules! err {
+    ($kind:ident, $($fmt:tt)+) => { $crate::base::Error::new($crate::base::Kind::$kind, format!($($fmt)+)) };
+}
+
+/// `bail!(InvalidArgument, "...", ..)` returns it.
+#[macro_export]
+macro_rules! bail {
+    ($kind:ident, $($fmt:tt)+) => { return Err($crate::err!($kind, $($fmt)+)) };
+}
+
+/// `ensure!(condition, InvalidArgument, "...", ..)` returns it unless the condition holds.
+#[macro_export]
+macro_rules! ensure {
+    ($cond:expr, $kind:ident, $($fmt:tt)+) => { if !$cond { $crate::bail!($kind, $($fmt)+) } };
+}

@@ -1,0 +1,9 @@
+//! What every other module stands on: errors, data types, shapes.
+
+pub mod dtype;
+pub mod error;
+pub mod shape;
+
+pub use dtype::DType;
+pub use error::{Error, Kind, Result};
+pub use shape::Dims;
