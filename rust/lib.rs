@@ -1,3 +1,4 @@
 //! Oar: the tensor engine behind the `paddle` package. See ARCHITECTURE.md.
 
 pub mod base;
+pub mod ir;
