@@ -1,5 +1,14 @@
 //! Paddle's ProgramDesc: blocks of variables and operators, and the codecs of its files.
 
 pub mod attr;
+pub mod codec;
+pub mod desc;
+pub mod hooks;
+pub mod program;
+pub mod tensor_file;
+mod wire;
 
 pub use attr::{Attr, AttrMap, AttrType};
+pub use codec::Message;
+pub use desc::{BlockDesc, OpDesc, ProgramDesc, VarDesc, VarKind, VarType};
+pub use program::{BlockNode, OpNode, Program, VarNode};

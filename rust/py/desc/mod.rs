@@ -1,0 +1,70 @@
+//! `core.ProgramDesc`, `BlockDesc`, `OpDesc`, `VarDesc` and their enumerations: handles to the nodes of `crate::ir`.
+//! A handle keeps its Program alive, and stays valid when what it points to is removed from it.
+
+mod attrs;
+mod block;
+mod enums;
+mod op;
+mod program;
+mod var;
+
+pub use attrs::{attr_from_py, attr_to_py};
+pub use block::PyBlockDesc;
+pub use enums::{var_type, PyAttrType, PyVarType};
+pub use op::PyOpDesc;
+pub use program::PyProgramDesc;
+pub use var::PyVarDesc;
+
+use crate::base::{Error, Kind};
+use pyo3::exceptions::*;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyString};
+
+/// The exception that Paddle raises for an error of this kind.
+pub(crate) fn raise(e: Error) -> PyErr {
+    let message = e.to_string();
+    match e.kind() {
+        Kind::InvalidArgument => PyValueError::new_err(message),
+        Kind::OutOfRange => PyIndexError::new_err(message),
+        Kind::ResourceExhausted => PyMemoryError::new_err(message),
+        Kind::Unimplemented => PyNotImplementedError::new_err(message),
+        Kind::Fatal => PySystemError::new_err(message),
+        Kind::External => PyOSError::new_err(message),
+        Kind::Type => PyTypeError::new_err(message),
+        Kind::Interrupted => PyKeyboardInterrupt::new_err(message),
+        _ => PyRuntimeError::new_err(message),
+    }
+}
+
+/// A name given as str or bytes.
+pub(crate) struct Name(pub String);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Name {
+    type Error = PyErr;
+
+    fn extract(obj: Borrowed<'a, 'py, PyAny>) -> PyResult<Name> {
+        if let Ok(s) = obj.cast::<PyString>() {
+            return Ok(Name(s.to_str()?.to_string()));
+        }
+        let Ok(b) = obj.cast::<PyBytes>() else {
+            return Err(PyTypeError::new_err(format!("a name must be str or bytes, got {}", obj.get_type().name()?)));
+        };
+        match std::str::from_utf8(b.as_bytes()) {
+            Ok(s) => Ok(Name(s.to_string())),
+            Err(_) => Err(PyValueError::new_err("a name given as bytes must be UTF-8")),
+        }
+    }
+}
+
+pub(crate) fn names(list: Vec<Name>) -> Vec<String> {
+    list.into_iter().map(|n| n.0).collect()
+}
+
+/// Adds the classes to a module.
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<PyProgramDesc>()?;
+    m.add_class::<PyBlockDesc>()?;
+    m.add_class::<PyOpDesc>()?;
+    m.add_class::<PyVarDesc>()?;
+    enums::register(m)
+}
