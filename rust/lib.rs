@@ -1,4 +1,8 @@
 //! Oar: the tensor engine behind the `paddle` package. See ARCHITECTURE.md.
 
+pub mod autograd;
 pub mod base;
 pub mod ir;
+pub mod op;
+pub mod ops;
+pub mod tensor;
