@@ -116,8 +116,8 @@ impl Attr {
     }
 }
 
+/// One attribute; only the iterators name this type.
 #[derive(Clone, Debug, PartialEq)]
-/// One attribute; only its iterators name this type.
 pub struct Entry {
     name: String,
     value: Attr,
@@ -128,7 +128,12 @@ pub struct Entry {
 /// The attributes of an operator, in the order in which they were set or stand in the file. Operators have a few
 /// dozen at most, so a scan beats a tree, and the order makes files come out as they went in.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct AttrMap(Vec<Entry>);
+pub struct AttrMap {
+    live: Vec<Entry>,
+    /// Attributes whose name comes again later in the file (Paddle 2.6 writes such), with their places among all.
+    /// They count for nothing and are forgotten with the first change.
+    shadowed: Vec<(usize, Entry)>,
+}
 
 impl AttrMap {
     pub fn new() -> AttrMap {
@@ -136,19 +141,20 @@ impl AttrMap {
     }
 
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.live.len()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.live.is_empty()
     }
 
     pub fn get(&self, name: &str) -> Option<&Attr> {
-        self.0.iter().find(|e| e.name == name).map(|e| &e.value)
+        self.live.iter().find(|e| e.name == name).map(|e| &e.value)
     }
 
     pub fn get_mut(&mut self, name: &str) -> Option<&mut Attr> {
-        self.0.iter_mut().find(|e| e.name == name).map(|e| &mut e.value)
+        self.shadowed.clear();
+        self.live.iter_mut().find(|e| e.name == name).map(|e| &mut e.value)
     }
 
     pub fn contains_key(&self, name: &str) -> bool {
@@ -157,51 +163,73 @@ impl AttrMap {
 
     /// Sets a value and returns the one it replaces, whose place it takes.
     pub fn insert(&mut self, name: impl Into<String> + AsRef<str>, value: Attr) -> Option<Attr> {
-        match self.0.iter_mut().find(|e| e.name == name.as_ref()) {
+        self.shadowed.clear();
+        match self.live.iter_mut().find(|e| e.name == name.as_ref()) {
             Some(e) => {
                 e.extra.clear();
                 Some(std::mem::replace(&mut e.value, value))
             }
             None => {
-                self.0.push(Entry { name: name.into(), value, extra: Vec::new() });
+                self.live.push(Entry { name: name.into(), value, extra: Vec::new() });
                 None
             }
         }
     }
 
     pub fn remove(&mut self, name: &str) -> Option<Attr> {
-        let at = self.0.iter().position(|e| e.name == name)?;
-        Some(self.0.remove(at).value)
+        self.shadowed.clear();
+        let at = self.live.iter().position(|e| e.name == name)?;
+        Some(self.live.remove(at).value)
     }
 
     pub fn clear(&mut self) {
-        self.0.clear();
+        *self = AttrMap::new();
     }
 
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&String, &Attr)> + Clone {
-        self.0.iter().map(|e| (&e.name, &e.value))
+        self.live.iter().map(|e| (&e.name, &e.value))
     }
 
     pub fn iter_mut(&mut self) -> impl ExactSizeIterator<Item = (&String, &mut Attr)> {
-        self.0.iter_mut().map(|e| (&e.name, &mut e.value))
+        self.shadowed.clear();
+        self.live.iter_mut().map(|e| (&e.name, &mut e.value))
     }
 
     pub fn keys(&self) -> impl ExactSizeIterator<Item = &String> + Clone {
-        self.0.iter().map(|e| &e.name)
+        self.live.iter().map(|e| &e.name)
     }
 
     pub fn values(&self) -> impl ExactSizeIterator<Item = &Attr> + Clone {
-        self.0.iter().map(|e| &e.value)
+        self.live.iter().map(|e| &e.value)
     }
 
-    /// Adds an attribute as it was read, with the bytes that were not understood.
-    pub(crate) fn push_read(&mut self, name: String, value: Attr, extra: Vec<u8>) {
-        self.remove(&name);
-        self.0.push(Entry { name, value, extra });
+    /// The attributes of a file: names, values, and the bytes that were not understood.
+    pub(crate) fn from_file(all: Vec<(String, Attr, Vec<u8>)>) -> AttrMap {
+        let last: std::collections::HashMap<String, usize> =
+            all.iter().enumerate().map(|(at, (name, ..))| (name.clone(), at)).collect();
+        let mut map = AttrMap::new();
+        for (at, (name, value, extra)) in all.into_iter().enumerate() {
+            let again = last[&name] != at;
+            let entry = Entry { name, value, extra };
+            match again {
+                true => map.shadowed.push((at, entry)),
+                false => map.live.push(entry),
+            }
+        }
+        map
     }
 
-    pub(crate) fn iter_raw(&self) -> impl Iterator<Item = (&str, &Attr, &[u8])> {
-        self.0.iter().map(|e| (e.name.as_str(), &e.value, e.extra.as_slice()))
+    /// The attributes as they go into a file.
+    pub(crate) fn to_file(&self) -> impl Iterator<Item = (&str, &Attr, &[u8])> {
+        let (mut live, mut shadowed, mut at) = (self.live.iter(), self.shadowed.iter().peekable(), 0);
+        std::iter::from_fn(move || {
+            let entry = match shadowed.next_if(|(place, _)| *place == at) {
+                Some((_, entry)) => entry,
+                None => live.next()?,
+            };
+            at += 1;
+            Some((entry.name.as_str(), &entry.value, entry.extra.as_slice()))
+        })
     }
 }
 
@@ -226,7 +254,7 @@ impl IntoIterator for AttrMap {
     type IntoIter = std::iter::Map<std::vec::IntoIter<Entry>, fn(Entry) -> (String, Attr)>;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.0.into_iter().map(|e| (e.name, e.value))
+        self.live.into_iter().map(|e| (e.name, e.value))
     }
 }
 
@@ -235,6 +263,6 @@ impl<'a> IntoIterator for &'a AttrMap {
     type IntoIter = std::iter::Map<std::slice::Iter<'a, Entry>, fn(&'a Entry) -> (&'a String, &'a Attr)>;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.0.iter().map(|e| (&e.name, &e.value))
+        self.live.iter().map(|e| (&e.name, &e.value))
     }
 }

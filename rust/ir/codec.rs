@@ -212,7 +212,11 @@ fn decode_slot(bytes: &[u8], slots: &mut Vec<SlotArgs>) -> Result<()> {
     let name = required(name, "OpDesc.Var", "parameter")?;
     match slots.iter_mut().find(|(n, _)| *n == name) {
         Some((_, have)) => have.extend(args),
-        None => slots.push((name, args)),
+        None => {
+            // No operator has more than a few dozen; the bound keeps the search above cheap on damaged files.
+            ensure!(slots.len() < 4096, InvalidArgument, "an operator with more than 4096 slots");
+            slots.push((name, args));
+        }
     }
     Ok(())
 }
@@ -229,15 +233,16 @@ fn encode_slots(out: &mut Vec<u8>, number: u32, slots: &[SlotArgs]) {
 impl Message for OpDesc {
     fn decode(bytes: &[u8]) -> Result<OpDesc> {
         let mut op = OpDesc::default();
-        let mut op_type = None;
+        let (mut op_type, mut attrs) = (None, Vec::new());
         let unknown = fields!(bytes, unknown, {
             1, Value::Bytes(b) => decode_slot(b, &mut op.inputs)?,
             2, Value::Bytes(b) => decode_slot(b, &mut op.outputs)?,
             3, Value::Bytes(b) => op_type = Some(text(b, "type of an operator")?),
-            4, Value::Bytes(b) => decode_attr(b, &mut op.attrs)?,
+            4, Value::Bytes(b) => attrs.push(decode_attr(b)?),
             5, Value::Varint(v) => op.is_target = Some(v != 0),
         });
         op.op_type = required(op_type, "OpDesc", "type")?;
+        op.attrs = AttrMap::from_file(attrs);
         op.unknown = unknown;
         Ok(op)
     }
@@ -246,7 +251,7 @@ impl Message for OpDesc {
         encode_slots(out, 1, &self.inputs);
         encode_slots(out, 2, &self.outputs);
         put_bytes(out, 3, self.op_type.as_bytes());
-        for (name, value, extra) in self.attrs.iter_raw() {
+        for (name, value, extra) in self.attrs.to_file() {
             put_message(out, 4, |out| encode_attr(out, name, value, extra));
         }
         if let Some(flag) = self.is_target {
@@ -298,7 +303,7 @@ fn value_field(kind: i32) -> Option<(AttrType, u32, bool)> {
     rows.into_iter().find(|(t, ..)| *t as i32 == kind)
 }
 
-fn decode_attr(bytes: &[u8], attrs: &mut AttrMap) -> Result<()> {
+fn decode_attr(bytes: &[u8]) -> Result<(String, Attr, Vec<u8>)> {
     let (mut name, mut kind) = (None, None);
     let _ = fields!(bytes, unknown, {
         1, Value::Bytes(b) => name = Some(text(b, "name of an attribute")?),
@@ -310,8 +315,7 @@ fn decode_attr(bytes: &[u8], attrs: &mut AttrMap) -> Result<()> {
         Some(row) => decode_value(bytes, row).map_err(|e| e.context(format!("in attribute `{name}`")))?,
         None => (None, Vec::new()),
     };
-    attrs.push_read(name, value.unwrap_or_else(|| Attr::Foreign(bytes.to_vec())), extra);
-    Ok(())
+    Ok((name, value.unwrap_or_else(|| Attr::Foreign(bytes.to_vec())), extra))
 }
 
 /// The value of an attribute and the bytes of the fields that do not belong to its type; no value where it cannot be

@@ -4,8 +4,11 @@ pub mod attr;
 pub mod codec;
 pub mod desc;
 pub mod hooks;
+pub mod op_version;
 pub mod program;
 pub mod tensor_file;
+#[cfg(test)]
+mod tests;
 mod wire;
 
 pub use attr::{Attr, AttrMap, AttrType};

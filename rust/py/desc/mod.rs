@@ -66,5 +66,6 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyBlockDesc>()?;
     m.add_class::<PyOpDesc>()?;
     m.add_class::<PyVarDesc>()?;
+    m.add_function(wrap_pyfunction!(program::save_op_version_info, m)?)?;
     enums::register(m)
 }

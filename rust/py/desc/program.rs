@@ -115,3 +115,9 @@ impl PyProgramDesc {
         format!("ProgramDesc({} blocks)", self.num_blocks())
     }
 }
+
+/// Writes the versions of this engine's operators into a Program that is to be saved.
+#[pyfunction]
+pub(super) fn save_op_version_info(desc: &PyProgramDesc) {
+    crate::ir::op_version::save_op_versions(desc.program());
+}
