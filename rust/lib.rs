@@ -2,7 +2,10 @@
 
 pub mod autograd;
 pub mod base;
+pub mod graph;
 pub mod ir;
 pub mod op;
 pub mod ops;
+#[cfg(feature = "python")]
+pub mod py;
 pub mod tensor;
