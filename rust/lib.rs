@@ -2,6 +2,7 @@
 
 pub mod autograd;
 pub mod base;
+pub mod graph;
 pub mod ir;
 pub mod op;
 pub mod ops;

@@ -10,8 +10,8 @@ use std::sync::Arc;
 /// The attributes of one operator: their names, types, defaults.
 pub struct Schema {
     pub fields: &'static [Field],
-    /// A new set with every default.
-    pub new: fn() -> Box<dyn AttrSet>,
+    /// A new set with every default, not shared yet.
+    pub new: fn() -> Attrs,
     /// The shared set with every default, for calls that name none.
     pub shared: fn() -> &'static Attrs,
 }
@@ -19,6 +19,7 @@ pub struct Schema {
 pub struct Field {
     pub name: &'static str,
     pub kind: AttrType,
+    pub required: bool,
     pub default: fn() -> Option<Attr>,
 }
 
@@ -116,13 +117,14 @@ macro_rules! attrs {
                 fields: &[$($crate::op::attrs::Field {
                     name: stringify!($field),
                     kind: <$t as $crate::op::attrs::AttrValue>::KIND,
+                    required: true $(&& $crate::op::attrs::has_default(stringify!($default)))?,
                     default: || {
                         let mut d = None;
                         $(let v: $t = $default; d = Some($crate::op::attrs::AttrValue::to_attr(&v));)?
                         d
                     },
                 }),*],
-                new: || Box::new(<$name>::default()),
+                new: || std::sync::Arc::new(<$name>::default()),
                 shared: || {
                     static SHARED: std::sync::OnceLock<$crate::op::attrs::Attrs> = std::sync::OnceLock::new();
                     SHARED.get_or_init(|| std::sync::Arc::new(<$name>::default()))
@@ -153,6 +155,17 @@ macro_rules! attrs {
     )*};
 }
 
+/// `false` for any text: marks a field that has a default (used by `attrs!`).
+pub const fn has_default(_: &str) -> bool {
+    false
+}
+
+/// A set that nobody shares yet, to fill in.
+#[inline]
+pub fn unshared(attrs: &mut Attrs) -> &mut dyn AttrSet {
+    Arc::get_mut(attrs).expect("attributes are filled in before they are shared")
+}
+
 attrs! {
     /// For operators without attributes.
     pub struct NoAttrs {}
@@ -170,17 +183,18 @@ impl Schema {
 
     /// Parses the attributes of an OpDesc. Names that the operator does not declare are left to the desc.
     pub fn parse(&self, op: &str, map: &AttrMap) -> Result<Attrs> {
-        let mut set: Box<dyn AttrSet> = (self.new)();
+        let mut attrs = (self.new)();
+        let set = unshared(&mut attrs);
         for (i, field) in self.fields.iter().enumerate() {
             match map.get(field.name) {
                 Some(value) => set.set(i, value.clone()).map_err(|got| mismatch(op, field, &got))?,
-                None if (field.default)().is_none() => {
+                None if field.required => {
                     bail!(InvalidArgument, "operator {op}: attribute '{}' is required but was not given", field.name)
                 }
                 None => {}
             }
         }
-        Ok(Arc::from(set))
+        Ok(attrs)
     }
 
     /// The same attributes, by name, for an operator with another schema (a gradient operator).
@@ -189,13 +203,14 @@ impl Schema {
         if std::ptr::eq(theirs.fields, self.fields) {
             return Ok(from.clone());
         }
-        let mut set: Box<dyn AttrSet> = (self.new)();
+        let mut attrs = (self.new)();
+        let set = unshared(&mut attrs);
         for (i, field) in self.fields.iter().enumerate() {
             if let Some(j) = theirs.field(field.name) {
                 set.set(i, from.get(j)).map_err(|got| mismatch(op, field, &got))?;
             }
         }
-        Ok(Arc::from(set))
+        Ok(attrs)
     }
 }
 

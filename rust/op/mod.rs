@@ -89,6 +89,7 @@ pub const DISPENSABLE: u8 = 2;
 pub const INTERMEDIATE: u8 = 4;
 pub const META_ONLY: u8 = 8;
 pub const EXTRA: u8 = 16;
+pub const HIDDEN: u8 = 32;
 
 pub const fn slot(name: &'static str) -> Slot {
     Slot { name, flags: 0, alias: None }
@@ -108,6 +109,11 @@ impl Slot {
     /// An output kept for the gradient, not a result of the user's.
     pub const fn mid(mut self) -> Slot {
         self.flags |= INTERMEDIATE;
+        self
+    }
+    /// Not returned by the builtin (`XShape`).
+    pub const fn hidden(mut self) -> Slot {
+        self.flags |= HIDDEN;
         self
     }
     /// Only its shape and dtype are read, so nobody need keep its bytes (Paddle: no-need-buffer).

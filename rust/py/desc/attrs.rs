@@ -1,11 +1,10 @@
 //! Attribute values from and to Python.
 
 use super::PyBlockDesc;
-use crate::ir::attr::Scalar;
 use crate::ir::{Attr, AttrType, BlockNode};
-use pyo3::exceptions::{PyNotImplementedError, PyTypeError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyComplex, PyString};
+use pyo3::types::{PyBytes, PyString};
 use pyo3::IntoPyObjectExt;
 use std::sync::Arc;
 
@@ -120,30 +119,9 @@ pub fn attr_from_py(name: &str, value: &Bound<'_, PyAny>, declared: Option<AttrT
 
 /// A Python value from an attribute; blocks become handles, found through `block`.
 pub fn attr_to_py(py: Python<'_>, attr: Attr, block: impl Fn(i32) -> PyResult<Py<PyBlockDesc>>) -> PyResult<Py<PyAny>> {
-    let scalar = |s: Scalar| match s {
-        Scalar::Boolean(v) => v.into_py_any(py),
-        Scalar::Long(v) => v.into_py_any(py),
-        Scalar::Float64(v) => v.into_py_any(py),
-        Scalar::Complex(re, im) => PyComplex::from_doubles(py, re, im).into_py_any(py),
-    };
     match attr {
-        Attr::Int(v) => v.into_py_any(py),
-        Attr::Float(v) => f64::from(v).into_py_any(py),
-        Attr::String(v) | Attr::Var(v) => v.into_py_any(py),
-        Attr::Ints(v) => v.into_py_any(py),
-        Attr::Floats(v) => v.into_py_any(py),
-        Attr::Strings(v) | Attr::Vars(v) => v.into_py_any(py),
-        Attr::Boolean(v) => v.into_py_any(py),
-        Attr::Booleans(v) => v.into_py_any(py),
         Attr::Block(v) => block(v)?.into_py_any(py),
-        Attr::Long(v) => v.into_py_any(py),
         Attr::Blocks(v) => v.into_iter().map(block).collect::<PyResult<Vec<_>>>()?.into_py_any(py),
-        Attr::Longs(v) => v.into_py_any(py),
-        Attr::Float64s(v) => v.into_py_any(py),
-        Attr::Bytes(v) => PyBytes::new(py, &v).into_py_any(py),
-        Attr::Float64(v) => v.into_py_any(py),
-        Attr::Scalar(v) => scalar(v),
-        Attr::Scalars(v) => v.into_iter().map(scalar).collect::<PyResult<Vec<_>>>()?.into_py_any(py),
-        Attr::Foreign(_) => Err(PyNotImplementedError::new_err("an attribute of a type that a newer Paddle wrote")),
+        other => crate::py::attrs::to_py(py, &other),
     }
 }

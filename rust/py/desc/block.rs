@@ -1,6 +1,6 @@
 //! `core.BlockDesc`.
 
-use super::{raise, Name, PyOpDesc, PyVarDesc};
+use super::{Name, PyOpDesc, PyVarDesc};
 use crate::err;
 use crate::ir::{BlockNode, Message, OpDesc, OpNode, Program, VarNode};
 use pyo3::prelude::*;
@@ -50,7 +50,7 @@ impl PyBlockDesc {
     }
 
     fn _set_forward_block_idx(&self, forward_block_idx: i32) -> PyResult<()> {
-        self.node.set_forward_block_idx(forward_block_idx).map_err(raise)
+        Ok(self.node.set_forward_block_idx(forward_block_idx)?)
     }
 
     fn append_op(&self) -> PyOpDesc {
@@ -62,7 +62,7 @@ impl PyBlockDesc {
     }
 
     fn _insert_op(&self, index: usize) -> PyResult<PyOpDesc> {
-        Ok(self.wrap_op(self.node.insert_op(index, OpDesc::default()).map_err(raise)?))
+        Ok(self.wrap_op(self.node.insert_op(index, OpDesc::default())?))
     }
 
     fn _remove_op(&self, start: usize, end: usize) {
@@ -71,7 +71,8 @@ impl PyBlockDesc {
 
     fn op(&self, index: usize) -> PyResult<PyOpDesc> {
         let n = self.node.op_count();
-        let missing = || raise(err!(OutOfRange, "block {} has {n} operators, got the index {index}", self.node.idx()));
+        let missing =
+            || PyErr::from(err!(OutOfRange, "block {} has {n} operators, got the index {index}", self.node.idx()));
         Ok(self.wrap_op(self.node.op(index).ok_or_else(missing)?))
     }
 

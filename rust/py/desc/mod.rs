@@ -15,26 +15,9 @@ pub use op::PyOpDesc;
 pub use program::PyProgramDesc;
 pub use var::PyVarDesc;
 
-use crate::base::{Error, Kind};
-use pyo3::exceptions::*;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
-
-/// The exception that Paddle raises for an error of this kind.
-pub(crate) fn raise(e: Error) -> PyErr {
-    let message = e.to_string();
-    match e.kind() {
-        Kind::InvalidArgument => PyValueError::new_err(message),
-        Kind::OutOfRange => PyIndexError::new_err(message),
-        Kind::ResourceExhausted => PyMemoryError::new_err(message),
-        Kind::Unimplemented => PyNotImplementedError::new_err(message),
-        Kind::Fatal => PySystemError::new_err(message),
-        Kind::External => PyOSError::new_err(message),
-        Kind::Type => PyTypeError::new_err(message),
-        Kind::Interrupted => PyKeyboardInterrupt::new_err(message),
-        _ => PyRuntimeError::new_err(message),
-    }
-}
 
 /// A name given as str or bytes.
 pub(crate) struct Name(pub String);

@@ -1,6 +1,6 @@
 //! `core.ProgramDesc`.
 
-use super::{raise, PyBlockDesc};
+use super::PyBlockDesc;
 use crate::err;
 use crate::ir::desc::CURRENT_PROGRAM_VERSION;
 use crate::ir::{Message, Program, ProgramDesc};
@@ -35,7 +35,7 @@ impl PyProgramDesc {
             return Ok(PyProgramDesc::new(other.get().program.copy()));
         }
         match other.cast::<PyBytes>() {
-            Ok(bytes) => Ok(PyProgramDesc::new(Program::parse(bytes.as_bytes()).map_err(raise)?)),
+            Ok(bytes) => Ok(PyProgramDesc::new(Program::parse(bytes.as_bytes())?)),
             Err(_) => Err(PyTypeError::new_err(format!(
                 "ProgramDesc() takes a ProgramDesc or the bytes of one, got {}",
                 other.get_type().name()?
@@ -44,12 +44,12 @@ impl PyProgramDesc {
     }
 
     fn append_block(&self, parent: &PyBlockDesc) -> PyResult<PyBlockDesc> {
-        Ok(PyBlockDesc::new(self.program.append_block(parent.node().idx()).map_err(raise)?))
+        Ok(PyBlockDesc::new(self.program.append_block(parent.node().idx())?))
     }
 
     fn block(&self, index: i32) -> PyResult<PyBlockDesc> {
         let n = self.program.block_count();
-        let missing = || raise(err!(OutOfRange, "the Program has {n} blocks, got the index {index}"));
+        let missing = || PyErr::from(err!(OutOfRange, "the Program has {n} blocks, got the index {index}"));
         Ok(PyBlockDesc::new(self.program.block(index).ok_or_else(missing)?))
     }
 
@@ -61,11 +61,11 @@ impl PyProgramDesc {
     fn flush(&self) {}
 
     fn get_feed_target_names(&self) -> PyResult<Vec<String>> {
-        self.program.feed_targets().map_err(raise)
+        Ok(self.program.feed_targets()?)
     }
 
     fn get_fetch_target_names(&self) -> PyResult<Vec<String>> {
-        self.program.fetch_targets().map_err(raise)
+        Ok(self.program.fetch_targets()?)
     }
 
     fn serialize_to_string<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
@@ -74,7 +74,7 @@ impl PyProgramDesc {
 
     /// Replaces the contents by those of the bytes; handles to the old ones no longer belong to this Program.
     fn parse_from_string(&self, data: &[u8]) -> PyResult<()> {
-        self.program.replace(ProgramDesc::decode(data).map_err(raise)?).map_err(raise)
+        Ok(self.program.replace(ProgramDesc::decode(data)?)?)
     }
 
     #[pyo3(signature = (version=CURRENT_PROGRAM_VERSION))]

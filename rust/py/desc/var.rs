@@ -1,7 +1,7 @@
 //! `core.VarDesc`.
 
 use super::enums::{var_type, PyVarType};
-use super::{raise, Name};
+use super::Name;
 use crate::base::Result;
 use crate::ir::desc::LodTensorDesc;
 use crate::ir::{Message, Program, VarDesc, VarKind, VarNode};
@@ -26,12 +26,12 @@ impl PyVarDesc {
     }
 
     fn update(&self, change: impl FnOnce(&mut VarDesc) -> Result<bool>) -> PyResult<()> {
-        self.node.update(change).map_err(raise)
+        Ok(self.node.update(change)?)
     }
 
     /// One value an output of a READER.
     fn each<T>(&self, get: impl Fn(&LodTensorDesc) -> T) -> PyResult<Vec<T>> {
-        Ok(self.node.read().reader().map_err(raise)?.iter().map(get).collect())
+        Ok(self.node.read().reader()?.iter().map(get).collect())
     }
 
     fn set_each<T>(&self, values: Vec<T>, set: impl Fn(&mut LodTensorDesc, T)) -> PyResult<()> {
@@ -62,7 +62,7 @@ impl PyVarDesc {
     }
 
     fn shape(&self) -> PyResult<Vec<i64>> {
-        Ok(self.node.read().shape().map_err(raise)?.to_vec())
+        Ok(self.node.read().shape()?.to_vec())
     }
 
     fn get_shape(&self) -> PyResult<Vec<i64>> {
@@ -70,7 +70,7 @@ impl PyVarDesc {
     }
 
     fn set_shape(&self, shape: Vec<i64>) -> PyResult<()> {
-        self.node.set_shape(&shape).map_err(raise)
+        Ok(self.node.set_shape(&shape)?)
     }
 
     fn shapes(&self) -> PyResult<Vec<Vec<i64>>> {
@@ -82,7 +82,7 @@ impl PyVarDesc {
     }
 
     fn dtype(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let kind = self.node.read().data_type().map_err(raise)?;
+        let kind = self.node.read().data_type()?;
         var_type(py, kind)
     }
 
@@ -91,7 +91,7 @@ impl PyVarDesc {
     }
 
     fn set_dtype(&self, dtype: &PyVarType) -> PyResult<()> {
-        self.node.set_data_type(dtype.kind()).map_err(raise)
+        Ok(self.node.set_data_type(dtype.kind())?)
     }
 
     fn dtypes(&self, py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
@@ -104,11 +104,11 @@ impl PyVarDesc {
     }
 
     fn lod_level(&self) -> PyResult<i32> {
-        self.node.read().lod_level().map_err(raise)
+        Ok(self.node.read().lod_level()?)
     }
 
     fn set_lod_level(&self, lod_level: i32) -> PyResult<()> {
-        self.node.set_lod_level(lod_level).map_err(raise)
+        Ok(self.node.set_lod_level(lod_level)?)
     }
 
     fn lod_levels(&self) -> PyResult<Vec<i32>> {
@@ -125,7 +125,7 @@ impl PyVarDesc {
     }
 
     fn set_type(&self, r#type: &PyVarType) -> PyResult<()> {
-        self.node.set_kind(r#type.kind()).map_err(raise)
+        Ok(self.node.set_kind(r#type.kind())?)
     }
 
     fn persistable(&self) -> bool {
