@@ -1,7 +1,7 @@
 //! What a Program asks of the operator table, which lies above this module: set once when the table is there.
 
 use super::attr::AttrType;
-use super::program::{BlockNode, OpNode};
+use super::{BlockNode, OpNode};
 use crate::base::Result;
 use crate::err;
 use std::sync::OnceLock;
