@@ -1,0 +1,1 @@
+from paddle import _core
