@@ -1,5 +1,10 @@
-//! Programs at run time: scopes, plans, the scheduler.
+//! Programs at run time: what the table says of a desc, scopes, plans, their execution.
 
+pub mod bind;
+pub mod exec;
+pub mod grad_desc;
+pub mod plan;
 pub mod scope;
 
+pub use exec::{Executor, PlanEnv};
 pub use scope::Scope;
