@@ -43,7 +43,9 @@ fn sub_blocks(op: &OpDesc) -> Vec<i32> {
 fn renumber(blocks: &mut [BlockDesc], map: &BlockMap) -> Result<()> {
     // The first block of the part wins where one was taken twice.
     let mut new_of: HashMap<i32, i32> = HashMap::new();
-    map.iter().for_each(|(new, old)| drop(new_of.entry(*old).or_insert(*new)));
+    for (new, old) in map {
+        new_of.entry(*old).or_insert(*new);
+    }
     let renumber = |idx: &mut i32| -> Result<()> {
         if *idx > 0 {
             *idx = *new_of.get(idx).ok_or_else(|| err!(NotFound, "block {idx} is used, but was pruned"))?;
