@@ -87,7 +87,7 @@ fn infer_var_type(node: &OpNode, block: &BlockNode) -> Result<()> {
             VarKind::Rows => IrKind::SELECTED_ROWS,
             VarKind::Array => IrKind::LOD_TENSOR_ARRAY,
             VarKind::Dense if var.kind() == IrKind::SELECTED_ROWS => IrKind::LOD_TENSOR,
-            _ => continue_kind(&var),
+            _ => var.kind(),
         };
         if var.kind() != kind {
             let old = meta_of(block, name).unwrap_or_default();
@@ -101,10 +101,6 @@ fn infer_var_type(node: &OpNode, block: &BlockNode) -> Result<()> {
         }
     }
     Ok(())
-}
-
-fn continue_kind(var: &crate::ir::VarNode) -> IrKind {
-    var.kind()
 }
 
 fn infer_shape(node: &OpNode, block: &BlockNode) -> Result<()> {

@@ -1,15 +1,13 @@
 //! Running plans. An `Executor` keeps the plans it has compiled, by Program and its version, feeds and fetches.
 
 use super::plan::{at_line, compile, Place, Plan, Step, Var, ABSENT};
-use super::Scope;
+use crate::bail;
 use crate::base::{Kind, Result};
 use crate::ir::{Attr, Program};
-use crate::op::run::{call_checked, Env, Out};
-use crate::op::Args;
-use crate::tensor::{Cell, Value};
-use crate::{bail, err};
+use crate::op::run::{call_checked, Env, Frame, Out};
+
+use crate::tensor::{Cell, Scope, Value};
 use parking_lot::Mutex;
-use std::any::Any;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
@@ -206,13 +204,6 @@ pub struct PlanEnv<'a> {
     pub step: &'a Step,
 }
 
-/// The parts of a `PlanEnv` that an operator keeps beyond the borrow.
-#[derive(Clone)]
-pub struct Frame {
-    pub program: Arc<Program>,
-    pub scope: Arc<Scope>,
-}
-
 impl Env for PlanEnv<'_> {
     fn frame(&self) -> Option<Frame> {
         Some(Frame { program: self.program.clone(), scope: self.scope.clone() })
@@ -240,11 +231,3 @@ impl Env for PlanEnv<'_> {
 pub fn interrupted() -> crate::base::Error {
     crate::base::Error::new(Kind::Interrupted, "interrupted")
 }
-
-/// For operators that need the scope of a plan.
-pub fn need_frame(frame: Option<Frame>, op: &str) -> Result<Frame> {
-    frame.ok_or_else(|| err!(PreconditionNotMet, "operator {op} runs only inside a Program"))
-}
-
-#[allow(dead_code)]
-fn _object_safe(_: &dyn Env, _: &dyn Any) {}

@@ -34,8 +34,8 @@ pub fn grad_descs(
     let mut owners = BTreeMap::new();
     for g in &mut descs {
         for name in INHERITED {
-            if let Some(v) = desc.attrs.get(name) {
-                g.attrs.entry(name.to_string()).or_insert_with(|| v.clone());
+            if let (Some(v), None) = (desc.attrs.get(name), g.attrs.get(name)) {
+                g.attrs.insert(name.to_string(), v.clone());
             }
         }
         for (_, names) in &g.outputs {

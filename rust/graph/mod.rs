@@ -4,7 +4,5 @@ pub mod bind;
 pub mod exec;
 pub mod grad_desc;
 pub mod plan;
-pub mod scope;
 
-pub use exec::{Executor, PlanEnv};
-pub use scope::Scope;
+pub use exec::Executor;

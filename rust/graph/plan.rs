@@ -106,9 +106,7 @@ impl Builder<'_> {
 
 /// Compiles a block.
 pub fn compile(program: &Program, block: i32, feeds: &[String], fetches: &[String]) -> Result<Plan> {
-    let node = program
-        .block(block)
-        .ok_or_else(|| crate::err!(InvalidArgument, "the Program has no block {block}"))?;
+    let node = program.block(block).ok_or_else(|| crate::err!(InvalidArgument, "the Program has no block {block}"))?;
     let elsewhere = if program.block_count() > 1 { used_elsewhere(program, block) } else { HashSet::new() };
     let mut b = Builder { block: &node, elsewhere, numbers: HashMap::new(), vars: Vec::new() };
     let mut steps = Vec::new();

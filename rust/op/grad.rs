@@ -8,8 +8,8 @@ use crate::base::Result;
 use crate::ir::desc::OpDesc;
 use crate::ir::BlockNode;
 use std::collections::HashSet;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::Arc;
 
 pub enum Grad {
     /// No gradient flows through this operator.
