@@ -1,4 +1,10 @@
 //! CPU kernels on slices and shapes, and the thread pool they run on. Knows nothing of operators.
 
+pub mod gemm;
+mod gemm_drive;
+mod gemm_kernel;
+mod gemm_pack;
+mod gemm_simd;
+mod gemm_vec;
 pub mod pool;
 pub mod simd;
