@@ -34,14 +34,20 @@ pub trait RightSide<T>: Sync {
     }
 }
 
+/// Elements of a row of C at even distance.
+#[derive(Clone, Copy)]
+pub struct Run<T> {
+    pub p: *mut T,
+    pub len: usize,
+    pub step: usize,
+}
+
 /// Where C lies.
 pub trait Target<T>: Sync {
     /// Distance between rows.
     fn row_stride(&self) -> usize;
-    /// The first row's address of column `j` if the `cols` columns from there are consecutive.
-    fn run(&self, j: usize, cols: usize) -> Option<*mut T>;
-    /// The first row's address of each of the columns from `j`.
-    fn columns(&self, j: usize, out: &mut [*mut T]);
+    /// Where the first row's columns from `j` lie, and how many of these runs there are.
+    fn runs(&self, j: usize, cols: usize, out: &mut [Run<T>; MAX_WIDTH]) -> usize;
 }
 
 /// What is done to a finished element: biases are null or one value a row, a column.
@@ -105,7 +111,7 @@ pub unsafe fn serial<T: Real>(
     if m.is_empty() || n.is_empty() {
         return;
     }
-    let shape = Shape::of::<T>(m.len());
+    let shape = Shape::of::<T>(m.len(), n.len());
     let (width, kb) = (shape.width(), k_block(k));
     let fit = (BLOCK_BYTES / size_of::<T>() / kb / width).max(1);
     let block = n.len().div_ceil(width);
@@ -155,6 +161,7 @@ unsafe fn one_block<T: Real>(
     let direct = b.in_place(x.p, x.j, x.rows.len(), lanes);
     // In place only whole vectors can be read: what is left of the columns is packed.
     let packed_from = if direct.is_some() { x.nc / lanes * lanes } else { 0 };
+    let mut runs = [Run { p: std::ptr::null_mut(), len: 0, step: 1 }; MAX_WIDTH];
     // SAFETY: the caller's ranges and buffers.
     unsafe {
         if packed_from < x.nc {
@@ -175,7 +182,7 @@ unsafe fn one_block<T: Real>(
                     _ => (bbuf.add((j - packed_from) / width * width * x.kc) as *const T, width),
                 };
                 let nv = cols.div_ceil(lanes);
-                let run = c.run(x.j + j, cols);
+                let count = c.runs(x.j + j, cols, &mut runs);
                 let rs = c.row_stride();
                 let mut tile = Tile {
                     k: x.kc,
@@ -199,12 +206,12 @@ unsafe fn one_block<T: Real>(
                     tile.col_bias = finish.col_bias.add(x.j + j);
                 }
                 let f = if nv == x.shape.nv { whole } else { kernel::<T>(rows, nv, place.is_some()) };
-                if let Some(pc) = run {
-                    tile.c = pc.add(i * rs);
+                if count == 1 && runs[0].step == 1 {
+                    tile.c = runs[0].p.add(i * rs);
                     tile.rsc = rs;
                     f(&tile);
                 } else {
-                    scattered(&tile, f, rows, c, x.j + j, i * rs, tbuf);
+                    scattered(&tile, f, rows, &runs[..count], i * rs, rs, tbuf);
                 }
                 j += cols;
             }
@@ -217,28 +224,65 @@ unsafe fn scattered<T: Real>(
     tile: &Tile<T>,
     f: unsafe fn(&Tile<T>),
     rows: usize,
-    c: &impl Target<T>,
-    j: usize,
+    runs: &[Run<T>],
     row: usize,
+    rs: usize,
     tbuf: *mut T,
 ) {
-    let mut columns = [std::ptr::null_mut(); MAX_WIDTH];
-    let columns = &mut columns[..tile.cols];
-    c.columns(j, columns);
     // SAFETY: the caller's tile; the buffer holds rows * rsc elements.
     unsafe {
         if tile.beta != T::ZERO {
             for r in 0..rows {
-                for (s, &p) in columns.iter().enumerate() {
-                    *tbuf.add(r * tile.rsc + s) = *p.add(row + r * c.row_stride());
+                let mut at = tbuf.add(r * tile.rsc);
+                for run in runs {
+                    let p = run.p.add(row + r * rs);
+                    if run.step == 1 {
+                        copy_short(p, at, run.len);
+                    } else {
+                        for s in 0..run.len {
+                            *at.add(s) = *p.add(s * run.step);
+                        }
+                    }
+                    at = at.add(run.len);
                 }
             }
         }
         f(tile);
         for r in 0..rows {
-            for (s, &p) in columns.iter().enumerate() {
-                *p.add(row + r * c.row_stride()) = *tbuf.add(r * tile.rsc + s);
+            let mut at = tbuf.add(r * tile.rsc);
+            for run in runs {
+                let p = run.p.add(row + r * rs);
+                if run.step == 1 {
+                    copy_short(at, p, run.len);
+                } else {
+                    for s in 0..run.len {
+                        *p.add(s * run.step) = *at.add(s);
+                    }
+                }
+                at = at.add(run.len);
             }
+        }
+    }
+}
+
+/// A copy of a few elements, without a call.
+#[inline(always)]
+pub unsafe fn copy_short<T: Copy>(src: *const T, dst: *mut T, n: usize) {
+    // SAFETY: both hold n elements.
+    unsafe {
+        let mut i = 0;
+        while i + 8 <= n {
+            dst.add(i).cast::<[T; 8]>().write(src.add(i).cast::<[T; 8]>().read());
+            i += 8;
+        }
+        if n >= 8 && i < n {
+            // The last eight again, over what is there already.
+            dst.add(n - 8).cast::<[T; 8]>().write(src.add(n - 8).cast::<[T; 8]>().read());
+            return;
+        }
+        while i < n {
+            *dst.add(i) = *src.add(i);
+            i += 1;
         }
     }
 }

@@ -157,7 +157,7 @@ pub fn kernel<T: Real>(r: usize, nv: usize, columns: bool) -> Kernel<T> {
     }
 }
 
-/// How a product of `m` rows is cut: the vector's lanes, vectors and rows of a tile.
+/// How a product is cut: the vector's lanes, vectors and rows of a tile.
 #[derive(Clone, Copy)]
 pub struct Shape {
     pub lanes: usize,
@@ -166,13 +166,14 @@ pub struct Shape {
 }
 
 impl Shape {
-    pub fn of<T: Real>(m: usize) -> Shape {
+    pub fn of<T: Real>(m: usize, n: usize) -> Shape {
         let (lanes, few, most) = match level() {
             Level::Avx512 => (T::Avx512::L, 6, 14),
             Level::Avx2 => (T::Avx2::L, 2, 6),
             Level::Baseline => (T::Base::L, 2, 6),
         };
         let (nv, most) = if m <= few { (4, few) } else { (2, most) };
+        let nv = nv.min(n.div_ceil(lanes)).max(1);
         // Panels of nearly equal height: 32 rows are 11 + 11 + 10, not 14 + 14 + 4.
         let rows = m.div_ceil(m.div_ceil(most).max(1)).max(1);
         Shape { lanes, nv, rows }

@@ -1,6 +1,6 @@
 //! Panels of plain matrices.
 
-use crate::gemm_drive::{LeftSide, RightSide, Target};
+use crate::gemm_drive::{LeftSide, RightSide, Run, Target, MAX_WIDTH};
 use crate::gemm_kernel::A_STRIDE;
 use crate::gemm_simd::Real;
 use crate::simd::{level, Level};
@@ -183,12 +183,8 @@ impl<T: Real> Target<T> for RowMajor<T> {
         self.rs
     }
     #[inline]
-    fn run(&self, j: usize, _cols: usize) -> Option<*mut T> {
-        Some(self.p.wrapping_add(j))
-    }
-    fn columns(&self, j: usize, out: &mut [*mut T]) {
-        for (s, o) in out.iter_mut().enumerate() {
-            *o = self.p.wrapping_add(j + s);
-        }
+    fn runs(&self, j: usize, cols: usize, out: &mut [Run<T>; MAX_WIDTH]) -> usize {
+        out[0] = Run { p: self.p.wrapping_add(j), len: cols, step: 1 };
+        1
     }
 }

@@ -42,6 +42,8 @@ pub trait Vector: Copy {
     /// The first `n <= L` elements, zeros after them; touches nothing else.
     unsafe fn load_n(p: *const Self::T, n: usize) -> Self;
     unsafe fn store_n(self, p: *mut Self::T, n: usize);
+    /// The elements `lo..hi` (`hi <= L`), zeros elsewhere; touches nothing else.
+    unsafe fn load_between(p: *const Self::T, lo: usize, hi: usize) -> Self;
     /// `self * b + c`.
     unsafe fn fma(self, b: Self, c: Self) -> Self;
     unsafe fn add(self, b: Self) -> Self;
@@ -126,6 +128,15 @@ macro_rules! lanes {
                 }
             }
             #[inline(always)]
+            unsafe fn load_between(p: *const $t, lo: usize, hi: usize) -> Self {
+                let mut v = [0.0; $n];
+                for i in lo..hi {
+                    // SAFETY: the caller's `p` is valid for these elements.
+                    v[i] = unsafe { *p.wrapping_add(i) };
+                }
+                Lanes(v)
+            }
+            #[inline(always)]
             unsafe fn fma(self, b: Self, c: Self) -> Self {
                 Lanes(std::array::from_fn(|i| self.0[i] * b.0[i] + c.0[i]))
             }
@@ -191,7 +202,7 @@ mod x86 {
     macro_rules! vector {
         ($name:ident, $t:ty, $raw:ty, $n:literal, $splat:ident, $load:ident, $store:ident, $fma:ident, $add:ident,
          $sub:ident, $mul:ident, $div:ident, $max:ident, $sqrt:ident,
-         $load_n:ident, $store_n:ident, $exp2i:ident) => {
+         $load_n:ident, $store_n:ident, $exp2i:ident, $load_between:ident) => {
             #[derive(Clone, Copy)]
             pub struct $name($raw);
             // SAFETY of every block below: the trait's contract gives the instruction set and valid pointers.
@@ -218,6 +229,10 @@ mod x86 {
                 #[inline(always)]
                 unsafe fn store_n(self, p: *mut $t, n: usize) {
                     unsafe { $store_n(p, n, self.0) }
+                }
+                #[inline(always)]
+                unsafe fn load_between(p: *const $t, lo: usize, hi: usize) -> Self {
+                    $name(unsafe { $load_between(p, lo, hi) })
                 }
                 #[inline(always)]
                 unsafe fn fma(self, b: Self, c: Self) -> Self {
@@ -338,6 +353,36 @@ mod x86 {
             _mm256_castsi256_pd(_mm256_slli_epi64::<52>(_mm256_add_epi64(n, _mm256_set1_epi64x(1023))))
         }
     );
+    piece!(
+        "avx512f",
+        fn load_between_f32x16(p: *const f32, lo: usize, hi: usize) -> __m512 {
+            unsafe { _mm512_maskz_loadu_ps((((1u32 << hi) - 1) & !((1u32 << lo) - 1)) as u16, p) }
+        }
+    );
+    piece!(
+        "avx512f",
+        fn load_between_f64x8(p: *const f64, lo: usize, hi: usize) -> __m512d {
+            unsafe { _mm512_maskz_loadu_pd((((1u32 << hi) - 1) & !((1u32 << lo) - 1)) as u8, p) }
+        }
+    );
+    piece!(
+        "avx2,fma",
+        fn load_between_f32x8(p: *const f32, lo: usize, hi: usize) -> __m256 {
+            unsafe {
+                let (l, h) = (MASK32[lo].as_ptr().cast(), MASK32[hi].as_ptr().cast());
+                _mm256_maskload_ps(p, _mm256_andnot_si256(_mm256_loadu_si256(l), _mm256_loadu_si256(h)))
+            }
+        }
+    );
+    piece!(
+        "avx2,fma",
+        fn load_between_f64x4(p: *const f64, lo: usize, hi: usize) -> __m256d {
+            unsafe {
+                let (l, h) = (MASK64[lo].as_ptr().cast(), MASK64[hi].as_ptr().cast());
+                _mm256_maskload_pd(p, _mm256_andnot_si256(_mm256_loadu_si256(l), _mm256_loadu_si256(h)))
+            }
+        }
+    );
     vector!(
         F32x16,
         f32,
@@ -355,7 +400,8 @@ mod x86 {
         _mm512_sqrt_ps,
         load_n_f32x16,
         store_n_f32x16,
-        exp2i_f32x16
+        exp2i_f32x16,
+        load_between_f32x16
     );
     vector!(
         F64x8,
@@ -374,7 +420,8 @@ mod x86 {
         _mm512_sqrt_pd,
         load_n_f64x8,
         store_n_f64x8,
-        exp2i_f64x8
+        exp2i_f64x8,
+        load_between_f64x8
     );
     vector!(
         F32x8,
@@ -393,7 +440,8 @@ mod x86 {
         _mm256_sqrt_ps,
         load_n_f32x8,
         store_n_f32x8,
-        exp2i_f32x8
+        exp2i_f32x8,
+        load_between_f32x8
     );
     vector!(
         F64x4,
@@ -412,7 +460,8 @@ mod x86 {
         _mm256_sqrt_pd,
         load_n_f64x4,
         store_n_f64x4,
-        exp2i_f64x4
+        exp2i_f64x4,
+        load_between_f64x4
     );
 }
 #[cfg(target_arch = "x86_64")]
