@@ -223,7 +223,7 @@ pub fn conv2d_input_grad<T: Real>(c: &Conv2d, dy: &[T], w: &[T], dx: &mut [T]) {
             continue;
         }
         for g in 0..c.groups {
-            let turned: Vec<T> = (0..cg * depth).map(|e| at(g, e / depth, e % depth)).collect();
+            let turned = turn(w, g * og, (og, cg, taps), &which);
             let a = Strided { p: turned.as_ptr(), rs: depth, cs: 1, rows: cg };
             let to = PlaneTarget { p: target.p.wrapping_add(g * cg * plane), ..target };
             let patches = patches.moved(g * og * patches.plane);
@@ -231,6 +231,28 @@ pub fn conv2d_input_grad<T: Real>(c: &Conv2d, dy: &[T], w: &[T], dx: &mut [T]) {
             unsafe { parallel(cg, patches.pixels(), depth, &a, &patches, &to, &Finish::plain()) };
         }
     }
+}
+
+/// Row c, column (o, tap) of the chosen taps of filters [o, c, tap] from filter `first`.
+fn turn<T: Real>(w: &[T], first: usize, (og, cg, taps): (usize, usize, usize), which: &[usize]) -> Vec<T> {
+    let mut turned = vec![T::ZERO; cg * og * which.len()];
+    crate::pool::parts(
+        &mut turned,
+        (1usize << 15).div_ceil(og * which.len().max(1)) * og * which.len(),
+        |start, part| {
+            let row = og * which.len();
+            for (ch, out) in part.chunks_exact_mut(row).enumerate() {
+                let ch = start / row + ch;
+                for (o, out) in out.chunks_exact_mut(which.len()).enumerate() {
+                    let from = &w[((first + o) * cg + ch) * taps..][..taps];
+                    for (v, &t) in out.iter_mut().zip(which) {
+                        *v = from[t];
+                    }
+                }
+            }
+        },
+    );
+    turned
 }
 
 /// One phase of the input's gradient with channels last.
@@ -301,6 +323,10 @@ pub fn conv2d_filter_grad<T: Real>(c: &Conv2d, x: &[T], dy: &[T], dw: &mut [T]) 
         return unsafe { conv_direct::depthwise_filter_grad(&patches, c.groups, c.channels_last, dy, dw) };
     }
     let (cg, og, depth, taps) = (c.group_in(), c.group_out(), patches.depth(), patches.taps.len());
+    if !c.channels_last && conv_direct::suits_filter(og, &patches) {
+        // SAFETY: as above.
+        return unsafe { conv_direct::filter_grad(&patches, cg * patches.plane, c.groups, og, dy.as_ptr(), dw) };
+    }
     let plane = c.out_size.0 * c.out_size.1;
     let size = depth * og;
     let parts = if size <= SMALL { c.images.min(16) } else { 1 };
@@ -340,10 +366,18 @@ pub fn conv2d_filter_grad<T: Real>(c: &Conv2d, x: &[T], dy: &[T], dw: &mut [T]) 
             }
         }
         // Rows are (channel, tap) or (tap, channel).
-        for (e, v) in dw[g * size..(g + 1) * size].iter_mut().enumerate() {
-            let (o, ch, t) = (e / depth, e % depth / taps, e % taps);
-            let row = if c.channels_last { t * cg + ch } else { e % depth };
-            *v = first[row * og + o];
-        }
+        let first = &first[..];
+        crate::pool::parts(&mut dw[g * size..(g + 1) * size], 8 * depth, |start, part| {
+            let o = start / depth;
+            let some = part.len() / depth;
+            for ch in 0..cg {
+                for t in 0..taps {
+                    let row = if c.channels_last { t * cg + ch } else { ch * taps + t };
+                    for i in 0..some {
+                        part[i * depth + ch * taps + t] = first[row * og + o + i];
+                    }
+                }
+            }
+        });
     }
 }

@@ -300,10 +300,10 @@ pub fn grid<T: Real>(m: usize, n: usize, k: usize) -> (usize, usize) {
     while m.div_ceil(tm) * n.div_ceil(tn) < pieces {
         // A piece of columns packs its own B once; a piece of rows packs all of B again: cut columns while wide.
         if tn >= 128 && tn * 2 >= tm {
-            tn = tn.div_ceil(2).next_multiple_of(64);
+            tn = n.div_ceil(n.div_ceil(tn) * 2).next_multiple_of(32);
         } else if tm >= 28 {
             tm = tm.div_ceil(2);
-        } else if tn >= 64 {
+        } else if tn > 32 {
             tn = tn.div_ceil(2).next_multiple_of(32);
         } else {
             break;
