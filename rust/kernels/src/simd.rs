@@ -70,6 +70,70 @@ pub fn set_level(wanted: Level) -> Level {
     level
 }
 
+/// Size of the last-level cache in bytes (32 MiB where the system does not say).
+pub fn cache_size() -> usize {
+    static SIZE: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
+    *SIZE.get_or_init(|| {
+        let parse = |text: String| {
+            let text = text.trim();
+            let unit = match text.bytes().last()? {
+                b'K' => 1 << 10,
+                b'M' => 1 << 20,
+                _ => 1,
+            };
+            Some(text.trim_end_matches(['K', 'M']).parse::<usize>().ok()? * unit)
+        };
+        let read = |i: u32| {
+            let path = format!("/sys/devices/system/cpu/cpu0/cache/index{i}/size");
+            std::fs::read_to_string(path).ok().and_then(parse)
+        };
+        // A guest may be told of a cache that it shares with many others.
+        read(3).or_else(|| read(2)).unwrap_or(32 << 20).clamp(1 << 20, 64 << 20)
+    })
+}
+
+/// Whether a result of so many bytes is better written around the caches: it would not stay there anyhow, and a plain
+/// store would first read what it overwrites.
+pub fn streams(bytes: usize) -> bool {
+    cfg!(target_arch = "x86_64") && bytes > cache_size()
+}
+
+/// Copies `from` to `to` (equally long) with stores that go around the caches. `stream_end` must follow before another
+/// thread reads.
+pub fn stream<T: Copy>(from: &[T], to: &mut [T]) {
+    assert_eq!(from.len(), to.len());
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
+        let bytes = std::mem::size_of_val(from);
+        let (src, dst) = (from.as_ptr() as *const u8, to.as_mut_ptr() as *mut u8);
+        let head = dst.align_offset(16).min(bytes);
+        let body = (bytes - head) / 16;
+        let tail = head + body * 16;
+        // SAFETY: all offsets lie within `bytes`; the streamed addresses are aligned to 16; T is Copy, so its bytes may
+        // be copied, and the two slices cannot overlap.
+        unsafe {
+            std::ptr::copy_nonoverlapping(src, dst, head);
+            for i in 0..body {
+                let v = _mm_loadu_si128(src.add(head + 16 * i) as *const __m128i);
+                _mm_stream_si128(dst.add(head + 16 * i) as *mut __m128i, v);
+            }
+            std::ptr::copy_nonoverlapping(src.add(tail), dst.add(tail), bytes - tail);
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    to.copy_from_slice(from);
+}
+
+/// Makes what this thread streamed visible before anything it writes later.
+pub fn stream_end() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a fence has no precondition, and SSE is part of x86-64.
+    unsafe {
+        std::arch::x86_64::_mm_sfence()
+    };
+}
+
 /// Compiles a function once per level and calls the one for `simd::level()`.
 ///
 /// ```ignore
@@ -111,6 +175,20 @@ macro_rules! simd_fn {
     };
 }
 
+/// Runs `f` at every level that the machine has. Tests that change the level take turns.
+#[cfg(test)]
+pub fn at_every_level(f: impl Fn(Level)) {
+    static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    let _turn = TURN.lock().unwrap_or_else(|e| e.into_inner());
+    let before = level();
+    for wanted in LEVELS {
+        if set_level(wanted) == wanted {
+            f(wanted);
+        }
+    }
+    set_level(before);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -132,11 +210,6 @@ mod tests {
     #[test]
     fn every_level_runs() {
         let x: Vec<f32> = (0..37).map(|i| i as f32).collect();
-        let before = level();
-        for wanted in LEVELS {
-            assert!(set_level(wanted) <= wanted);
-            assert_eq!(squares(&x, |v| v), 16206.0);
-        }
-        set_level(before);
+        at_every_level(|_| assert_eq!(squares(&x, |v| v), 16206.0));
     }
 }
