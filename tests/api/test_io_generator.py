@@ -135,6 +135,15 @@ def test_static(static):
 
     only = next(iter(make().set_sample_generator(flat_samples, batch_size=2, places=place)))
     assert only[0]["y"].shape() == [2, 1] and np.array(only[0]["x"]).dtype == np.float32
+
+    def sequences():
+        yield [([[1.0, 2.0]], 5), ([[3.0, 4.0], [5.0, 6.0]], 6)]
+
+    feeds = [Feed("x", (-1, 2), "float32", 1), FEEDS[1]]
+    loader = DataLoader.from_generator(feed_list=feeds, capacity=4)
+    fed = next(iter(loader.set_sample_list_generator(sequences, places=place)))[0]["x"]
+    assert fed.shape() == [3, 2] and fed.recursive_sequence_lengths() == [[1, 2]]
+
     two = make().set_batch_generator(batches, places=[place, place])
     assert [len(group) for group in two] == [2]
     two = make(drop_last=False).set_batch_generator(batches, places=[place, place])

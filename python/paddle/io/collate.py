@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from paddle import _core as core
+
 __all__ = ["default_collate_fn"]
 
 
@@ -65,8 +67,7 @@ def default_collate_fn(batch: Sequence[Any]) -> Any:
 
 
 def _is_tensor(value: object) -> bool:
-    # Checked first by attribute: a dataset of plain arrays must not need the Tensor class.
-    return hasattr(value, "stop_gradient") and callable(getattr(value, "numpy", None))
+    return isinstance(value, core.VarBase)
 
 
 def map_arrays(batch: Any, leaf: Callable[[Any], Any]) -> Any:
@@ -118,12 +119,10 @@ def to_eager(batch: Any, place: Any) -> Any:
 
 def to_lod_tensors(batch: Any, place: Any) -> Any:
     """What static mode's user gets: a list (or dict) with a LoDTensor for every array."""
-    from paddle.framework import LoDTensor
-
     def leaf(value: Any) -> Any:
-        if isinstance(value, LoDTensor):
+        if isinstance(value, core.LoDTensor):
             return value
-        tensor = LoDTensor()
+        tensor = core.LoDTensor()
         tensor.set(as_array(as_numpy(value)), place)
         return tensor
 

@@ -6,6 +6,8 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from paddle.framework.mode import in_dygraph_mode
+
 __all__ = [
     "Dataset",
     "IterableDataset",
@@ -81,8 +83,6 @@ class TensorDataset(Dataset):
     """
 
     def __init__(self, tensors: Sequence[Any]) -> None:
-        from paddle.framework.kinds import in_dygraph_mode
-
         if not in_dygraph_mode():
             raise RuntimeError("TensorDataset con only be used in imperative mode")
         assert all(tensor.shape[0] == tensors[0].shape[0] for tensor in tensors), (

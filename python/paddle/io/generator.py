@@ -10,6 +10,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from paddle import _core as core
+from paddle.framework.dtypes import convert_dtype
 from paddle.io.channel import Channel
 from paddle.io.collate import _is_tensor, as_array, by_name, to_eager, to_lod_tensors
 from paddle.io.places import place_list
@@ -368,19 +370,26 @@ class GeneratorLoader(_ThreadedLoader):
         return group if self._return_list else [by_name(fields, self._feed_list) for fields in group]
 
     def _field(self, field: Any, var: Any, place: Any) -> Any:
-        from paddle.framework import LoDTensor
-        from paddle.framework.kinds import dtype_name
-
-        if isinstance(field, LoDTensor) or _is_tensor(field):
+        if not isinstance(field, list):
             return to_lod_tensors([field], place)[0]
-        if isinstance(field, list):
-            # Samples as the user gave them: lists of numbers take the Variable's type, and its inner shape.
-            array = as_array(field).astype(dtype_name(var.dtype))
-            inner = tuple(var.shape[1:])
-            if array.shape[1:] != inner and -1 not in inner and array.size == len(field) * _product(inner):
-                array = array.reshape((len(field), *inner))
-            field = array
-        return to_lod_tensors([as_array(field)], place)[0]
+        # Samples as the user gave them: they take the Variable's element type and inner shape.
+        lengths: list[list[int]] = [[] for _ in range(var.lod_level)]
+        for level in lengths:  # a sequence's length at each level, its items at the next
+            level.extend(len(item) for item in field)
+            field = [item for items in field for item in items]
+        array = as_array(field).astype(convert_dtype(var.dtype))
+        shape = tuple(var.shape)
+        if array.ndim != len(shape) and shape.count(-1) <= 1:
+            try:
+                array = array.reshape(shape)
+            except ValueError:
+                raise ValueError(
+                    f"Reshape error. What is defined in data layer is {shape}, but receive {array.shape}"
+                ) from None
+        tensor = to_lod_tensors([array], place)[0]
+        if lengths:
+            tensor.set_recursive_sequence_lengths(lengths)
+        return tensor
 
     def start(self) -> None:
         """Starts reading where the Program reads by itself (iterable=False)."""
@@ -390,37 +399,12 @@ class GeneratorLoader(_ThreadedLoader):
         """Ends reading where the Program reads by itself (iterable=False)."""
         assert not self._iterable, "reset() cannot be called when DataLoader is iterable"
 
-    def set_sample_list_generator(self, reader: Callable[[], Iterable[Any]], places: Any = None) -> GeneratorLoader:
-        """Takes batches from `reader()`, each a list of samples. Returns the loader.
-
-        Fields with `lod_level` > 0 are sequences; their lengths become the batch's LoD.
-        """
-        if any(getattr(var, "lod_level", 0) for var in self._feed_list):
-            from paddle.framework import CPUPlace, DataFeeder
-
-            feeder = DataFeeder(feed_list=self._feed_list, place=CPUPlace())
-
-            def batches() -> Iterator[list[Any]]:
-                for samples in reader():
-                    fed = feeder.feed(samples)
-                    yield [fed[var.name] for var in self._feed_list]
-
-            return self.set_batch_generator(batches, places)
-        return self.set_batch_generator(_slots(reader), places)
-
     def set_batch_generator(self, reader: Callable[[], Iterable[Any]], places: Any = None) -> GeneratorLoader:
         """Takes batches from `reader()`, each a list or tuple of fields. Returns the loader."""
         assert places is not None, "Places cannot be None when DataLoader is iterable"
         self._source = reader
         self._places = place_list(places)
         return self
-
-
-def _product(shape: Iterable[int]) -> int:
-    out = 1
-    for size in shape:
-        out *= size
-    return out
 
 
 class PyReader(DataLoaderBase):

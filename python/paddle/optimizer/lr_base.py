@@ -5,11 +5,11 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from paddle import _core as core
+
 
 def _is_tensor(value: object) -> bool:
-    from paddle.framework.kinds import is_tensor
-
-    return is_tensor(value)
+    return isinstance(value, core.VarBase)
 
 
 class LRScheduler:
