@@ -119,6 +119,7 @@ def to_eager(batch: Any, place: Any) -> Any:
 
 def to_lod_tensors(batch: Any, place: Any) -> Any:
     """What static mode's user gets: a list (or dict) with a LoDTensor for every array."""
+
     def leaf(value: Any) -> Any:
         if isinstance(value, core.LoDTensor):
             return value

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from paddle.framework.checks import check_variable_and_dtype
 
 from paddle import _core as core
+from paddle import _ops
 
-__all__ = ["Metric", "Accuracy", "Precision", "Recall", "Auc"]
+__all__ = ["Metric", "Accuracy", "Precision", "Recall", "Auc", "accuracy"]
 
 
 def _array(value: Any, name: str) -> np.ndarray:
@@ -78,17 +80,19 @@ class Metric(abc.ABC):
 class Accuracy(Metric):
     """The share of samples whose label is among the `k` highest scores, for each k of `topk`.
 
-    Examples:
-        >>> import numpy as np
+        Examples:
+            >>> import numpy as np
 
-from paddle import _core as core
-        >>> import paddle
-        >>> scores = paddle.to_tensor(np.float32([[0.1, 0.2, 0.7], [0.1, 0.4, 0.5]]))
-        >>> labels = paddle.to_tensor(np.int64([[2], [1]]))
-        >>> accuracy = paddle.metric.Accuracy()
-        >>> _ = accuracy.update(accuracy.compute(scores, labels))
-        >>> accuracy.accumulate()
-        0.5
+    from paddle import _core as core
+    from paddle import _ops
+    from paddle.framework.checks import check_variable_and_dtype
+            >>> import paddle
+            >>> scores = paddle.to_tensor(np.float32([[0.1, 0.2, 0.7], [0.1, 0.4, 0.5]]))
+            >>> labels = paddle.to_tensor(np.int64([[2], [1]]))
+            >>> accuracy = paddle.metric.Accuracy()
+            >>> _ = accuracy.update(accuracy.compute(scores, labels))
+            >>> accuracy.accumulate()
+            0.5
     """
 
     def __init__(self, topk: Sequence[int] = (1,), name: str | None = None, *args: Any, **kwargs: Any) -> None:
@@ -152,15 +156,17 @@ from paddle import _core as core
 class Precision(Metric):
     """Of the samples that a binary classifier calls positive (a score that rounds to 1), the share that is.
 
-    Examples:
-        >>> import numpy as np
+        Examples:
+            >>> import numpy as np
 
-from paddle import _core as core
-        >>> import paddle
-        >>> precision = paddle.metric.Precision()
-        >>> precision.update(np.array([0.1, 0.5, 0.6, 0.7]), np.array([0, 1, 1, 1]))
-        >>> precision.accumulate()
-        1.0
+    from paddle import _core as core
+    from paddle import _ops
+    from paddle.framework.checks import check_variable_and_dtype
+            >>> import paddle
+            >>> precision = paddle.metric.Precision()
+            >>> precision.update(np.array([0.1, 0.5, 0.6, 0.7]), np.array([0, 1, 1, 1]))
+            >>> precision.accumulate()
+            1.0
     """
 
     def __init__(self, name: str = "precision", *args: Any, **kwargs: Any) -> None:
@@ -195,15 +201,17 @@ from paddle import _core as core
 class Recall(Metric):
     """Of the positive samples, the share that a binary classifier finds (by a score that rounds to 1).
 
-    Examples:
-        >>> import numpy as np
+        Examples:
+            >>> import numpy as np
 
-from paddle import _core as core
-        >>> import paddle
-        >>> recall = paddle.metric.Recall()
-        >>> recall.update(np.array([0.1, 0.5, 0.6, 0.7]), np.array([1, 0, 1, 1]))
-        >>> round(recall.accumulate(), 4)
-        0.6667
+    from paddle import _core as core
+    from paddle import _ops
+    from paddle.framework.checks import check_variable_and_dtype
+            >>> import paddle
+            >>> recall = paddle.metric.Recall()
+            >>> recall.update(np.array([0.1, 0.5, 0.6, 0.7]), np.array([1, 0, 1, 1]))
+            >>> round(recall.accumulate(), 4)
+            0.6667
     """
 
     def __init__(self, name: str = "recall", *args: Any, **kwargs: Any) -> None:
@@ -237,18 +245,20 @@ from paddle import _core as core
 class Auc(Metric):
     """The area under the ROC curve of a binary classifier, from a histogram with `num_thresholds` + 1 bins.
 
-    Only the curve "ROC" is computed, whatever `curve` says, as in 2.0.2.
+        Only the curve "ROC" is computed, whatever `curve` says, as in 2.0.2.
 
-    Examples:
-        >>> import numpy as np
+        Examples:
+            >>> import numpy as np
 
-from paddle import _core as core
-        >>> import paddle
-        >>> auc = paddle.metric.Auc()
-        >>> scores = np.array([0.1, 0.4, 0.35, 0.8])
-        >>> auc.update(np.stack([1 - scores, scores], 1), np.array([[0], [0], [1], [1]]))
-        >>> auc.accumulate()
-        0.75
+    from paddle import _core as core
+    from paddle import _ops
+    from paddle.framework.checks import check_variable_and_dtype
+            >>> import paddle
+            >>> auc = paddle.metric.Auc()
+            >>> scores = np.array([0.1, 0.4, 0.35, 0.8])
+            >>> auc.update(np.stack([1 - scores, scores], 1), np.array([[0], [0], [1], [1]]))
+            >>> auc.accumulate()
+            0.75
     """
 
     def __init__(
@@ -296,3 +306,30 @@ from paddle import _core as core
     def name(self) -> str:
         """The metric's name."""
         return self._name
+
+
+def accuracy(
+    input: Any, label: Any, k: int = 1, correct: Any = None, total: Any = None, name: str | None = None
+) -> Any:
+    """The share of samples whose label is among the `k` highest scores, as an operator.
+
+    Args:
+        input: scores, float32 or float64, [N, classes].
+        label: int32 or int64, [N, 1].
+        correct: int32 variable that takes the number of right samples.
+        total: int32 variable that takes N.
+
+    Returns:
+        float32, [1].
+
+    Examples:
+        >>> import paddle
+        >>> scores = paddle.to_tensor([[0.2, 0.1, 0.7], [0.5, 0.3, 0.2]], dtype="float32")
+        >>> label = paddle.to_tensor([[2], [1]], dtype="int64")
+        >>> paddle.metric.accuracy(scores, label).numpy().tolist()
+        [0.5]
+    """
+    check_variable_and_dtype(input, "input", ["float16", "float32", "float64"], "accuracy")
+    values, indices = _ops.top_k(input, k=k)
+    given = {slot: var for slot, var in (("Correct", correct), ("Total", total)) if var is not None}
+    return _ops.accuracy(values, indices, label, **given)[0]

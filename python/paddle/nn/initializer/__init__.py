@@ -1,11 +1,8 @@
 """Initializers of parameters, for `ParamAttr(initializer=...)`."""
 
+from paddle.framework import initializer as _base
 from paddle.framework.initializer import BilinearInitializer as Bilinear
-from paddle.framework.initializer import (
-    _global_bias_initializer,
-    _global_weight_initializer,
-    set_global_initializer,
-)
+from paddle.framework.initializer import set_global_initializer
 from paddle.nn.initializer.assign import Assign
 from paddle.nn.initializer.constant import Constant
 from paddle.nn.initializer.kaiming import KaimingNormal, KaimingUniform
@@ -26,3 +23,7 @@ __all__ = [
     "TruncatedNormal",
     "Uniform",
 ]
+
+# Read by create_parameter.
+_global_weight_initializer = _base._global_weight_initializer
+_global_bias_initializer = _base._global_bias_initializer
