@@ -36,7 +36,6 @@ def test_by_value():
         clips.ClipGradByValue(-1.0)
 
 
-@pytest.mark.skipif(not hasattr(_ops, "clip_by_norm"), reason="the operator clip_by_norm is not there yet")
 def test_by_norm():
     np.testing.assert_allclose(run(clips.ClipGradByNorm(6.0)), [VALUES[0], VALUES[1], [6.0, 0.0]], rtol=1e-6)
 

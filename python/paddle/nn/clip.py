@@ -188,7 +188,7 @@ class ClipGradByNorm(ClipGradBase):
         return f"Gradient Clip By Norm, clip_norm={self.clip_norm:f}"
 
     def _one(self, grad: Any) -> Any:
-        return _ops.clip_by_norm(grad, max_norm=self.clip_norm)
+        return _ops.elementwise_mul(grad, _shrink(_ops.sqrt(_square_sum(grad)), self.clip_norm))
 
 
 class ClipGradByGlobalNorm(ClipGradBase):
