@@ -196,6 +196,7 @@ class _DataLoaderIterBase:
         self._dataset = loader.dataset
         self._batch_sampler = loader.batch_sampler
         self._done = False
+        self._collate_fn: Callable[[Any], Any] | None
         if loader.auto_collate_batch:
             self._collate_fn = loader.collate_fn or default_collate_fn
             self._sampler_iter = iter(loader.batch_sampler)

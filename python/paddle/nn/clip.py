@@ -273,7 +273,7 @@ def set_gradient_clip(clip: ClipGradBase, param_list: Any = None, program: Any =
             "'set_gradient_clip' before 'minimize'.",
             stacklevel=3,
         )
-    params = block.all_parameters() if param_list is None else param_list
+    params: list[Any] = block.all_parameters() if param_list is None else param_list
     params = [block.var(param) if isinstance(param, str) else param for param in params]
     if not all(isinstance(param, Parameter) for param in params):
         raise TypeError("'param_list' should be a list of Parameter or basestring(parameter's name).")
