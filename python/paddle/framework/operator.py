@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import linecache
+import os
 import sys
 import warnings
 from typing import Any
@@ -16,6 +17,7 @@ from .variable import Variable, isinstance_of
 
 __all__: list[str] = []
 
+_HERE = os.path.dirname(__file__) + os.sep
 _BACKWARD = int(OpRole.Backward)
 _OPTIMIZE = int(OpRole.Optimize)
 
@@ -24,6 +26,8 @@ def _callstack() -> list[str]:
     """The lines of Python that are running, outermost first, two strings a frame as tracebacks print them."""
     frames = []
     frame = sys._getframe(2)
+    while frame is not None and frame.f_code.co_filename.startswith(_HERE):
+        frame = frame.f_back  # the machinery below `append_op` tells nobody anything
     while frame is not None:
         frames.append((frame.f_code, frame.f_lineno))
         frame = frame.f_back
