@@ -62,6 +62,8 @@ class Program:
         self._appending_grad_times = 0
         self._auto_checkpoint_name = unique_name.generate("__auto_checkpoint_program__")
         self._graph = None
+        #: what Executor.run prepared for feeds and fetches of this program
+        self._runs: dict = {}
 
     def _from_desc(self, desc) -> None:
         self.desc = desc
