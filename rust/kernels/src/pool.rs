@@ -1,19 +1,437 @@
 //! The thread pool. Work is cut into chunks whose number depends on the size of the work alone, never on
 //! the number of threads, so a result never depends on it either.
+//!
+//! One call runs on the pool at a time: a call made from inside a chunk, or while another thread's call is
+//! running, does all its chunks itself. Waking a sleeping worker costs microseconds, so work below some 30 us
+//! should be one chunk; it then runs inline and touches nothing shared.
 
+use std::any::Any;
+use std::cell::Cell;
 use std::ops::Range;
+use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering::*};
+use std::sync::{Condvar, Mutex, Once};
+use std::time::{Duration, Instant};
+
+/// How long an idle worker, and a caller that waits for the last chunk, spins before it sleeps.
+const SPIN: Duration = Duration::from_micros(60);
+/// More threads than this are never started, whatever the environment says.
+const MOST: usize = 1024;
+
+/// Threads wanted (0: not decided yet).
+static WANTED: AtomicUsize = AtomicUsize::new(0);
+/// The pool of this process; a fork's child starts without one, since the workers do not exist there.
+static TEAM: AtomicPtr<Team> = AtomicPtr::new(null_mut());
+static AT_FORK: Once = Once::new();
+
+thread_local! {
+    /// This thread is inside a parallel call (as caller or worker).
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// One parallel call, on the stack of its caller.
+struct Job {
+    f: *const (dyn Fn(usize) + Sync),
+    next: AtomicUsize,
+    total: usize,
+    panic: Mutex<Option<Box<dyn Any + Send>>>,
+}
+
+impl Job {
+    /// Takes chunks until there are none left. The first panic is kept for the caller and ends the call.
+    fn work(&self) {
+        let outer = INSIDE.replace(true);
+        // SAFETY: `f` outlives the job: the caller of `chunks` leaves only after every worker has left the job.
+        let f = unsafe { &*self.f };
+        let run = catch_unwind(AssertUnwindSafe(|| loop {
+            let i = self.next.fetch_add(1, Relaxed);
+            if i >= self.total {
+                break;
+            }
+            f(i);
+        }));
+        if let Err(payload) = run {
+            self.next.store(self.total, Relaxed);
+            self.panic.lock().unwrap_or_else(|e| e.into_inner()).get_or_insert(payload);
+        }
+        INSIDE.set(outer);
+    }
+}
+
+/// The workers and what they share. Leaked: workers may look at it at any time.
+struct Team {
+    busy: AtomicBool,
+    /// The running job, or null.
+    job: AtomicPtr<Job>,
+    /// Changes with every job, so that a worker joins each one only once.
+    epoch: AtomicU32,
+    /// Workers that may be looking at `job`.
+    active: AtomicUsize,
+    /// Workers with an index below this take part.
+    limit: AtomicUsize,
+    started: AtomicUsize,
+    spin: AtomicBool,
+    sleeping: AtomicUsize,
+    wake: (Mutex<()>, Condvar),
+    waiting: AtomicBool,
+    done: (Mutex<()>, Condvar),
+}
+
+impl Team {
+    fn new() -> &'static Team {
+        Box::leak(Box::new(Team {
+            busy: AtomicBool::new(false),
+            job: AtomicPtr::new(null_mut()),
+            epoch: AtomicU32::new(0),
+            active: AtomicUsize::new(0),
+            limit: AtomicUsize::new(0),
+            started: AtomicUsize::new(0),
+            spin: AtomicBool::new(false),
+            sleeping: AtomicUsize::new(0),
+            wake: Default::default(),
+            waiting: AtomicBool::new(false),
+            done: Default::default(),
+        }))
+    }
+
+    /// Brings the team to `threads` members, the caller included. Called with `busy` held.
+    fn resize(&'static self, threads: usize) {
+        let mut started = self.started.load(Relaxed);
+        while started + 1 < threads {
+            let worker = move || self.worker(started);
+            if std::thread::Builder::new().name(format!("oar-{}", started + 1)).spawn(worker).is_err() {
+                break; // no more threads to be had: fewer do the same work
+            }
+            started += 1;
+        }
+        self.started.store(started, Relaxed);
+        self.spin.store(threads <= cores(), Relaxed);
+        self.limit.store(threads - 1, SeqCst);
+    }
+
+    fn worker(&'static self, index: usize) {
+        let mut seen = 0;
+        loop {
+            seen = self.next_epoch(seen);
+            if index >= self.limit.load(SeqCst) {
+                continue;
+            }
+            // Announce first, look second; the caller hides the job first and looks at `active` second.
+            // Either this worker sees no job, or the caller sees it and waits.
+            self.active.fetch_add(1, SeqCst);
+            let job = self.job.load(SeqCst);
+            if !job.is_null() {
+                // SAFETY: the job was visible after `active` was raised, so its caller waits for this worker.
+                unsafe { (*job).work() };
+            }
+            if self.active.fetch_sub(1, SeqCst) == 1 && self.waiting.load(SeqCst) {
+                drop(self.done.0.lock());
+                self.done.1.notify_one();
+            }
+        }
+    }
+
+    /// Waits until the epoch is not `seen`.
+    fn next_epoch(&self, seen: u32) -> u32 {
+        if self.spin.load(Relaxed) {
+            let start = Instant::now();
+            while start.elapsed() < SPIN {
+                for _ in 0..64 {
+                    let now = self.epoch.load(SeqCst);
+                    if now != seen {
+                        return now;
+                    }
+                    std::hint::spin_loop();
+                }
+            }
+        }
+        let mut guard = self.wake.0.lock().unwrap_or_else(|e| e.into_inner());
+        self.sleeping.fetch_add(1, SeqCst);
+        let now = loop {
+            let now = self.epoch.load(SeqCst);
+            if now != seen {
+                break now;
+            }
+            guard = self.wake.1.wait(guard).unwrap_or_else(|e| e.into_inner());
+        };
+        self.sleeping.fetch_sub(1, SeqCst);
+        now
+    }
+
+    fn run(&self, job: &Job) {
+        self.job.store(job as *const Job as *mut Job, SeqCst);
+        self.epoch.fetch_add(1, SeqCst);
+        if self.sleeping.load(SeqCst) > 0 {
+            drop(self.wake.0.lock());
+            self.wake.1.notify_all();
+        }
+        job.work();
+        self.job.store(null_mut(), SeqCst);
+        self.wait();
+    }
+
+    /// Waits until no worker holds the job.
+    fn wait(&self) {
+        if self.spin.load(Relaxed) {
+            let start = Instant::now();
+            while start.elapsed() < SPIN {
+                for _ in 0..64 {
+                    if self.active.load(SeqCst) == 0 {
+                        return;
+                    }
+                    std::hint::spin_loop();
+                }
+            }
+        }
+        let mut guard = self.done.0.lock().unwrap_or_else(|e| e.into_inner());
+        self.waiting.store(true, SeqCst);
+        while self.active.load(SeqCst) != 0 {
+            guard = self.done.1.wait(guard).unwrap_or_else(|e| e.into_inner());
+        }
+        self.waiting.store(false, SeqCst);
+    }
+}
+
+/// Processors this process may use: affinity and cgroup quota (std reads both).
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, |n| n.get())
+}
+
+fn from_environment() -> usize {
+    let named = std::env::var("OMP_NUM_THREADS").ok();
+    let named = named.and_then(|v| v.split(',').next()?.trim().parse::<usize>().ok());
+    named.filter(|&n| n > 0).unwrap_or_else(cores).min(MOST)
+}
+
+extern "C" fn forked() {
+    // Only plain stores: another thread of the parent may have held any lock.
+    TEAM.store(null_mut(), SeqCst);
+    WANTED.store(1, SeqCst);
+}
 
 /// Number of threads that take part in a parallel call, the caller included.
 pub fn threads() -> usize {
-    1
+    match WANTED.load(Relaxed) {
+        0 => {
+            let n = from_environment();
+            WANTED.compare_exchange(0, n, SeqCst, SeqCst).unwrap_or_else(|old| old.max(n));
+            WANTED.load(Relaxed)
+        }
+        n => n,
+    }
 }
 
-/// Calls `f(i)` for every `i < chunks`, on the pool's threads and the caller's.
+/// Sets the number of threads (0: what the environment says). In the child of a fork, which is serial, this
+/// is what gives it a pool of its own. Calls that are running keep the threads they have.
+pub fn set_threads(n: usize) {
+    WANTED.store(if n == 0 { from_environment() } else { n.min(MOST) }, SeqCst);
+}
+
+/// The team with its `busy` flag taken, or None when another call has it.
+fn take_team() -> Option<&'static Team> {
+    let mut team = TEAM.load(Acquire);
+    if team.is_null() {
+        // SAFETY: `forked` is an `extern "C"` function that only stores to atomics, as a fork handler must.
+        #[cfg(unix)]
+        AT_FORK.call_once(|| unsafe {
+            libc::pthread_atfork(None, None, Some(forked));
+        });
+        let fresh = Team::new() as *const Team as *mut Team;
+        team = match TEAM.compare_exchange(null_mut(), fresh, SeqCst, SeqCst) {
+            Ok(_) => fresh,
+            // SAFETY: `fresh` came from Box::leak just now and nobody else has seen it.
+            Err(other) => unsafe {
+                drop(Box::from_raw(fresh));
+                other
+            },
+        };
+    }
+    // SAFETY: a team is never freed once it stands in TEAM.
+    let team: &'static Team = unsafe { &*team };
+    team.busy.compare_exchange(false, true, Acquire, Relaxed).ok()?;
+    let wanted = threads();
+    if team.limit.load(Relaxed) + 1 != wanted || team.started.load(Relaxed) + 1 < wanted {
+        team.resize(wanted);
+    }
+    Some(team)
+}
+
+/// Calls `f(i)` for every `i < chunks`, on the pool's threads and the caller's. A panic in `f` reaches the caller
+/// after every thread has left the call; chunks not begun by then are dropped.
 pub fn chunks(chunks: usize, f: impl Fn(usize) + Sync) {
-    (0..chunks).for_each(f);
+    if chunks <= 1 || INSIDE.get() || threads() == 1 {
+        return (0..chunks).for_each(f);
+    }
+    let Some(team) = take_team() else {
+        return (0..chunks).for_each(f);
+    };
+    let f: &(dyn Fn(usize) + Sync) = &f;
+    // SAFETY: only the lifetime is erased; `Team::run` returns after every worker has left the job.
+    let f: *const (dyn Fn(usize) + Sync) = unsafe { std::mem::transmute(f) };
+    let job = Job { f, next: AtomicUsize::new(0), total: chunks, panic: Mutex::new(None) };
+    team.run(&job);
+    team.busy.store(false, Release);
+    if let Some(payload) = job.panic.into_inner().unwrap_or_else(|e| e.into_inner()) {
+        resume_unwind(payload);
+    }
 }
 
 /// Calls `f` with consecutive ranges of `grain` indices (the last may be shorter) that cover `0..n`.
 pub fn ranges(n: usize, grain: usize, f: impl Fn(Range<usize>) + Sync) {
-    chunks(n.div_ceil(grain.max(1)), |i| f(i * grain..((i + 1) * grain).min(n)));
+    let grain = grain.max(1);
+    chunks(n.div_ceil(grain), |i| f(i * grain..((i + 1) * grain).min(n)));
+}
+
+/// A pointer that chunks may share: each chunk writes a part of its own.
+#[derive(Clone, Copy)]
+pub struct Shared<T>(*mut T, usize);
+
+// SAFETY: `Shared` is only a pointer and a length; `part` is unsafe and asks that parts do not overlap.
+unsafe impl<T: Send> Send for Shared<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send> Sync for Shared<T> {}
+
+impl<T> Shared<T> {
+    pub fn new(slice: &mut [T]) -> Self {
+        Shared(slice.as_mut_ptr(), slice.len())
+    }
+
+    /// The elements `range`.
+    ///
+    /// # Safety
+    /// No two parts that are alive together may overlap, and none may outlive the slice.
+    #[allow(clippy::mut_from_ref)]
+    pub unsafe fn part<'a>(&self, range: Range<usize>) -> &'a mut [T] {
+        assert!(range.start <= range.end && range.end <= self.1);
+        // SAFETY: in bounds by the assertion; alone by the caller's promise.
+        unsafe { std::slice::from_raw_parts_mut(self.0.add(range.start), range.end - range.start) }
+    }
+}
+
+/// Calls `f(start, part)` for consecutive parts of `grain` elements of `out`, in parallel.
+pub fn parts<T: Send>(out: &mut [T], grain: usize, f: impl Fn(usize, &mut [T]) + Sync) {
+    let (n, shared) = (out.len(), Shared::new(out));
+    // SAFETY: `ranges` hands out disjoint ranges and returns before `out` can be used again.
+    ranges(n, grain, |r| f(r.start, unsafe { shared.part(r) }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicU64;
+
+    /// Tests change the number of threads of the whole process, so they take turns.
+    static TURN: Mutex<()> = Mutex::new(());
+
+    fn turn() -> std::sync::MutexGuard<'static, ()> {
+        TURN.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    #[test]
+    fn every_chunk_runs_once() {
+        let _turn = turn();
+        for threads in [1, 2, 5, 3] {
+            set_threads(threads);
+            for n in [0, 1, 2, 7, 1000] {
+                let hits: Vec<AtomicUsize> = (0..n).map(|_| AtomicUsize::new(0)).collect();
+                for _ in 0..50 {
+                    chunks(n, |i| {
+                        hits[i].fetch_add(1, Relaxed);
+                    });
+                }
+                assert!(hits.iter().all(|h| h.load(Relaxed) == 50));
+            }
+        }
+        set_threads(0);
+    }
+
+    #[test]
+    fn parts_cover_and_nested_calls_run_inline() {
+        let _turn = turn();
+        set_threads(4);
+        let mut out = vec![0usize; 1003];
+        parts(&mut out, 10, |start, part| {
+            let total = AtomicUsize::new(0);
+            ranges(part.len(), 3, |r| {
+                total.fetch_add(r.len(), Relaxed);
+            });
+            assert_eq!(total.load(Relaxed), part.len());
+            part.iter_mut().enumerate().for_each(|(i, v)| *v = start + i);
+        });
+        assert!(out.iter().enumerate().all(|(i, &v)| i == v));
+        set_threads(0);
+    }
+
+    #[test]
+    fn a_panic_reaches_the_caller_and_the_pool_lives_on() {
+        let _turn = turn();
+        set_threads(3);
+        for _ in 0..20 {
+            let caught = catch_unwind(|| {
+                chunks(100, |i| {
+                    if i == 37 {
+                        resume_unwind(Box::new("thirty-seven"));
+                    }
+                })
+            });
+            assert_eq!(*caught.unwrap_err().downcast::<&str>().unwrap(), "thirty-seven");
+            let sum = AtomicU64::new(0);
+            chunks(100, |i| {
+                sum.fetch_add(i as u64, Relaxed);
+            });
+            assert_eq!(sum.into_inner(), 4950);
+        }
+        set_threads(0);
+    }
+
+    #[test]
+    fn callers_on_many_threads_do_not_wait_for_each_other() {
+        let _turn = turn();
+        set_threads(2);
+        std::thread::scope(|s| {
+            for _ in 0..4 {
+                s.spawn(|| {
+                    for _ in 0..200 {
+                        let sum = AtomicU64::new(0);
+                        chunks(64, |i| {
+                            sum.fetch_add(i as u64, Relaxed);
+                        });
+                        assert_eq!(sum.into_inner(), 2016);
+                    }
+                });
+            }
+        });
+        set_threads(0);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn the_child_of_a_fork_is_serial_until_it_asks() {
+        let _turn = turn();
+        set_threads(2);
+        chunks(8, |_| ()); // the pool exists
+        let work = || {
+            let sum = AtomicU64::new(0);
+            chunks(1000, |i| {
+                sum.fetch_add(i as u64, Relaxed);
+            });
+            sum.into_inner() == 499_500
+        };
+        // SAFETY: the child calls only this module (no allocation held by other threads is needed: glibc's
+        // malloc is usable after fork) and leaves by _exit.
+        let pid = unsafe { libc::fork() };
+        if pid == 0 {
+            let mut good = threads() == 1 && work();
+            set_threads(2);
+            good &= threads() == 2 && (0..50).all(|_| work());
+            // SAFETY: _exit runs no destructors, as the child of a fork should.
+            unsafe { libc::_exit(if good { 0 } else { 1 }) };
+        }
+        let mut status = 0;
+        // SAFETY: `pid` is a child of this process and `status` a place for its status.
+        unsafe { libc::waitpid(pid, &mut status, 0) };
+        assert_eq!(status, 0);
+        set_threads(0);
+    }
 }

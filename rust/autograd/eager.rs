@@ -1,0 +1,326 @@
+//! An eager call: read the cells, run the operator, wrap the outputs, record what backward will need.
+
+use super::tape::{next_number, Node, OutInfo, Saved, SavedVar, Track};
+use crate::base::{DType, Dims, Result};
+use crate::op::run::{call_checked, Env, NoEnv, Out};
+use crate::op::{Args, Attrs, Fwd, Grad, Op, Src, DUPLICABLE};
+use crate::tensor::{Cell, Tensor, Value};
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
+use std::sync::Arc;
+
+/// A variable of eager mode: a cell and its place in the tape.
+pub struct EVar {
+    pub cell: Arc<Cell>,
+    track: Mutex<Option<Arc<Track>>>,
+    /// 0: gradients flow; 1: they do not; 2: nobody has said (counts as 1).
+    stop: AtomicU8,
+    pub persistable: AtomicBool,
+}
+
+impl Clone for EVar {
+    fn clone(&self) -> EVar {
+        EVar {
+            cell: self.cell.clone(),
+            track: Mutex::new(self.track.lock().clone()),
+            stop: AtomicU8::new(self.stop.load(Relaxed)),
+            persistable: AtomicBool::new(self.persistable.load(Relaxed)),
+        }
+    }
+}
+
+impl EVar {
+    #[inline]
+    pub fn new(value: impl Into<Value>, stop_gradient: bool) -> EVar {
+        EVar::from_parts(Arc::new(Cell::new(value)), None, stop_gradient)
+    }
+
+    #[inline]
+    pub fn from_parts(cell: Arc<Cell>, track: Option<Arc<Track>>, stop_gradient: bool) -> EVar {
+        EVar {
+            cell,
+            track: Mutex::new(track),
+            stop: AtomicU8::new(stop_gradient as u8),
+            persistable: AtomicBool::new(false),
+        }
+    }
+
+    #[inline]
+    pub fn stop_gradient(&self) -> bool {
+        self.stop.load(Relaxed) != 0
+    }
+
+    pub fn stop_gradient_is_set(&self) -> bool {
+        self.stop.load(Relaxed) != 2
+    }
+
+    pub fn set_stop_gradient(&self, stop: Option<bool>) {
+        self.stop.store(stop.map_or(2, |s| s as u8), Relaxed);
+    }
+
+    /// The track, made at first need.
+    #[inline]
+    pub fn track(&self) -> Arc<Track> {
+        self.track.lock().get_or_insert_with(Default::default).clone()
+    }
+
+    pub fn track_if_any(&self) -> Option<Arc<Track>> {
+        self.track.lock().clone()
+    }
+
+    pub fn is_leaf(&self) -> bool {
+        self.track.lock().as_ref().is_none_or(|t| t.is_leaf())
+    }
+
+    /// Puts the variable elsewhere in the tape (an operator worked in place); who read it before keeps the old track.
+    pub fn set_track(&self, track: Option<Arc<Track>>) {
+        let old = std::mem::replace(&mut *self.track.lock(), track);
+        drop(old);
+    }
+
+    pub fn tensor(&self) -> Result<Tensor> {
+        self.cell.tensor()
+    }
+}
+
+/// Whether calls are recorded; `no_grad` turns it off.
+static RECORDING: AtomicBool = AtomicBool::new(true);
+
+pub fn is_recording() -> bool {
+    RECORDING.load(Relaxed)
+}
+
+/// Sets it and says what it was.
+pub fn set_recording(on: bool) -> bool {
+    RECORDING.swap(on, Relaxed)
+}
+
+/// Where an output of an eager call goes.
+pub enum Target<'a> {
+    /// A new variable.
+    New,
+    /// Nobody wants it.
+    Skip,
+    /// An existing variable.
+    Into(&'a EVar),
+}
+
+pub type Ins<'a> = Args<Option<&'a EVar>>;
+
+/// The outputs every slot has when the caller names none: one variable, or as many as the shape rule says.
+pub fn default_targets<'a>(op: &Op) -> (Args<Target<'a>>, bool) {
+    let mut targets = Args::new();
+    let mut free = false;
+    for s in op.outputs {
+        if s.is(DUPLICABLE) {
+            targets.push_slot([]);
+            free = true;
+        } else {
+            targets.push_one(Target::New);
+        }
+    }
+    (targets, free)
+}
+
+/// Runs an operator on eager variables and records it if a gradient is needed.
+#[inline]
+pub fn call(
+    op: &'static Op,
+    attrs: &Attrs,
+    ins: &Ins,
+    targets: &Args<Target>,
+    free: bool,
+) -> Result<Args<Option<EVar>>> {
+    call_in(op, attrs, ins, targets, free, &NoEnv, is_recording())
+}
+
+pub fn call_in(
+    op: &'static Op,
+    attrs: &Attrs,
+    ins: &Ins,
+    targets: &Args<Target>,
+    free: bool,
+    env: &dyn Env,
+    recording: bool,
+) -> Result<Args<Option<EVar>>> {
+    let mut outs = targets.map(|t| Out::wanted(!matches!(t, Target::Skip)));
+    let mut moved: SmallVec<[(usize, usize); 4]> = SmallVec::new();
+    mark_in_place(op, ins, targets, &mut outs, &mut moved);
+    let mut k = 0;
+    let mut values = ins.map(|v| {
+        let i = k;
+        k += 1;
+        match v {
+            None => Value::None,
+            Some(v) if moved.iter().any(|m| m.0 == i) => v.cell.take(),
+            Some(v) => v.cell.get(),
+        }
+    });
+    if let Err(e) = call_checked(op, attrs, &mut values, &mut outs, free, env) {
+        // What was moved out of a variable goes back to it.
+        for (i, o) in moved {
+            let value = match std::mem::take(&mut values.flat[i]) {
+                Value::None => std::mem::take(&mut outs.flat[o].value),
+                value => value,
+            };
+            if let Some(v) = ins.flat[i] {
+                v.cell.set(value);
+            }
+        }
+        return Err(e);
+    }
+    drop(values);
+    let needs = ins.flat.iter().any(|v| v.is_some_and(|v| !v.stop_gradient()));
+    let stop = !(needs && recording);
+    let record = !stop && !matches!(op.grad, Grad::None | Grad::Program);
+    let result = wrap(targets, &mut outs, stop, free);
+    if record {
+        record_call(op, attrs, ins, targets, &result)?;
+    }
+    Ok(result)
+}
+
+/// Finds the outputs that are computed in the variable of the input they alias.
+fn mark_in_place(
+    op: &'static Op,
+    ins: &Ins,
+    targets: &Args<Target>,
+    outs: &mut Args<Out>,
+    moved: &mut SmallVec<[(usize, usize); 4]>,
+) {
+    for (o, s) in op.outputs.iter().enumerate() {
+        let Some(input) = s.alias.and_then(|name| op.input(name)) else { continue };
+        for (i, t) in ins.range(input).zip(targets.range(o)) {
+            if let (Some(v), Target::Into(target)) = (ins.flat[i], &targets.flat[t]) {
+                if Arc::ptr_eq(&v.cell, &target.cell) {
+                    outs.flat[t].in_place = true;
+                    moved.push((i, t));
+                }
+            }
+        }
+    }
+}
+
+fn wrap(targets: &Args<Target>, outs: &mut Args<Out>, stop: bool, free: bool) -> Args<Option<EVar>> {
+    let mut result = Args::new();
+    for slot in 0..outs.slots() {
+        let slot_targets = targets.slot(slot);
+        result.push_slot(outs.slot_mut(slot).iter_mut().enumerate().map(|(i, out)| {
+            let value = std::mem::take(&mut out.value);
+            match slot_targets.get(i) {
+                Some(Target::Into(v)) => {
+                    if !value.is_none() {
+                        v.cell.set(value);
+                    }
+                    if !stop {
+                        v.set_stop_gradient(Some(false));
+                    }
+                    Some((*v).clone())
+                }
+                Some(Target::New) => (!value.is_none()).then(|| EVar::new(value, stop)),
+                None if free => (!value.is_none()).then(|| EVar::new(value, stop)),
+                _ => None,
+            }
+        }));
+    }
+    result
+}
+
+fn save(v: Option<&EVar>, elements: bool, with_track: bool) -> SavedVar {
+    let Some(v) = v else { return SavedVar::Absent };
+    if !elements {
+        if let Some(Ok(phantom)) = v.cell.lock().as_dense().map(|t| t.phantom()) {
+            return SavedVar::Shape(Value::Dense(phantom));
+        }
+    }
+    let stop_gradient = v.stop_gradient();
+    let track = (with_track && !stop_gradient).then(|| v.track());
+    SavedVar::Cell { cell: v.cell.clone(), version: v.cell.version(), track, stop_gradient }
+}
+
+fn record_call(
+    op: &'static Op,
+    attrs: &Attrs,
+    ins: &Ins,
+    targets: &Args<Target>,
+    outs: &Args<Option<EVar>>,
+) -> Result<()> {
+    let (reads_in, reads_out, needs_in, needs_out, ops) = match op.wired() {
+        Some(w) => (w.reads_in, w.reads_out, w.needs_in, w.needs_out, None),
+        None => {
+            let n_ins: Vec<usize> = (0..op.inputs.len()).map(|i| ins.slot(i).iter().flatten().count()).collect();
+            let n_outs: Vec<usize> = (0..op.outputs.len()).map(|i| outs.slot(i).len()).collect();
+            let needs =
+                |slot: usize, i: usize| ins.slot(slot).get(i).is_some_and(|v| v.is_some_and(|v| !v.stop_gradient()));
+            let ops = op.grad_ops(&Fwd { op, attrs, ins: &n_ins, outs: &n_outs, needs: &needs })?;
+            if ops.is_empty() {
+                return Ok(());
+            }
+            let mut bits = [0u64; 4];
+            for g in &ops {
+                for (slot, srcs) in g.ins.iter().enumerate() {
+                    let elements = !g.op.inputs[slot].is(crate::op::META_ONLY) as u64;
+                    for src in srcs {
+                        match *src {
+                            Src::In(i, _) => {
+                                bits[0] |= 1 << i;
+                                bits[2] |= elements << i;
+                            }
+                            Src::Out(i, _) => {
+                                bits[1] |= 1 << i;
+                                bits[3] |= elements << i;
+                            }
+                            Src::GradOut(..) => {}
+                        }
+                    }
+                }
+            }
+            (bits[0], bits[1], bits[2], bits[3], Some(ops))
+        }
+    };
+    let mut saved_ins = Args::new();
+    for slot in 0..ins.slots() {
+        let read = reads_in >> slot & 1 == 1;
+        let elements = needs_in >> slot & 1 == 1;
+        saved_ins
+            .push_slot(ins.slot(slot).iter().map(|v| if read { save(*v, elements, true) } else { SavedVar::Absent }));
+    }
+    let mut saved_outs = Args::new();
+    for slot in 0..outs.slots() {
+        let read = reads_out >> slot & 1 == 1;
+        let elements = needs_out >> slot & 1 == 1;
+        // No track: it would be this node's own, a cycle.
+        saved_outs.push_slot(outs.slot(slot).iter().map(|v| {
+            if read {
+                save(v.as_ref(), elements, false)
+            } else {
+                SavedVar::Absent
+            }
+        }));
+    }
+    let node = Arc::new(Node {
+        op,
+        attrs: attrs.clone(),
+        number: next_number(),
+        edges: ins.map(|v| v.filter(|v| !v.stop_gradient()).map(EVar::track)),
+        outs: outs.map(|v| {
+            let value = v.as_ref().map(|v| v.cell.lock());
+            match value.as_deref() {
+                Some(Value::Dense(t)) => OutInfo { dims: Dims::from_slice(t.dims()), dtype: t.dtype() },
+                _ => OutInfo { dims: Dims::new(), dtype: DType::F32 },
+            }
+        }),
+        saved: Mutex::new(Some(Saved { ins: saved_ins, outs: saved_outs })),
+        ops,
+    });
+    for (i, v) in outs.flat.iter().enumerate() {
+        let Some(v) = v else { continue };
+        let track = Arc::new(Track::of(node.clone(), i as u16));
+        if let Some(Target::Into(given)) = targets.flat.get(i) {
+            given.set_track(Some(track.clone()));
+        }
+        v.set_track(Some(track));
+    }
+    Ok(())
+}

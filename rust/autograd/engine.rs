@@ -1,0 +1,442 @@
+//! Backward: nodes in the order of their numbers, the highest first, so that every consumer of a variable has
+//! run before its producer. No recursion, no counting of dependencies.
+
+use super::eager::{call_in, EVar, Target};
+use super::tape::{next_number, Node, Saved, SavedVar, Track};
+use crate::base::{DType, Result};
+use crate::op::run::NoEnv;
+use crate::op::{Args, Dst, GradOp, Op, Src};
+use crate::tensor::{Tensor, Value};
+use crate::{bail, dispatch, ensure, err};
+use smallvec::SmallVec;
+use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
+
+/// What a backward is asked for.
+pub struct Request<'a> {
+    pub outputs: &'a [EVar],
+    /// The gradient of each output; ones where absent.
+    pub grads: &'a [Option<EVar>],
+    pub retain_graph: bool,
+    pub create_graph: bool,
+    /// `paddle.grad`: the gradients of these variables alone, instead of those of every leaf.
+    pub inputs: Option<&'a [EVar]>,
+    /// Gradients do not flow through these.
+    pub stop_at: &'a [EVar],
+    pub allow_unused: bool,
+}
+
+struct Ready(Arc<Node>);
+
+impl PartialEq for Ready {
+    fn eq(&self, other: &Ready) -> bool {
+        self.0.number == other.0.number
+    }
+}
+impl Eq for Ready {}
+impl PartialOrd for Ready {
+    fn partial_cmp(&self, other: &Ready) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Ready {
+    fn cmp(&self, other: &Ready) -> std::cmp::Ordering {
+        self.0.number.cmp(&other.0.number)
+    }
+}
+
+type Grads = SmallVec<[Option<EVar>; 2]>;
+type Key = usize;
+
+fn key(track: &Arc<Track>) -> Key {
+    Arc::as_ptr(track) as Key
+}
+
+/// A gradient's place: an output of a node, or a leaf.
+fn place(track: &Arc<Track>) -> (Key, u16) {
+    match track.producer() {
+        Some((node, index)) => (Arc::as_ptr(&node) as Key, index),
+        None => (key(track), u16::MAX),
+    }
+}
+
+struct Engine<'a> {
+    request: &'a Request<'a>,
+    heap: BinaryHeap<Ready>,
+    pending: HashMap<u64, Grads, BuildFast>,
+    /// Places whose gradients are asked for, with the index of the asker.
+    wanted: HashMap<(Key, u16), usize>,
+    found: Vec<Option<EVar>>,
+    stopped: HashSet<(Key, u16)>,
+    /// `paddle.grad`: numbers of the nodes on a way to a wanted place.
+    useful: Option<HashSet<u64>>,
+}
+
+/// Node numbers are spread enough as they are.
+#[derive(Default, Clone, Copy)]
+struct Fast(u64);
+impl std::hash::Hasher for Fast {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("only u64 keys")
+    }
+    fn write_u64(&mut self, n: u64) {
+        self.0 = n.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+}
+type BuildFast = std::hash::BuildHasherDefault<Fast>;
+
+/// Runs backward; the result has a gradient (or nothing) for each of `request.inputs`.
+pub fn run(request: &Request) -> Result<Vec<Option<EVar>>> {
+    let inputs = request.inputs.unwrap_or(&[]);
+    let mut engine = Engine {
+        request,
+        heap: BinaryHeap::new(),
+        pending: HashMap::default(),
+        wanted: HashMap::new(),
+        found: vec![None; inputs.len()],
+        stopped: request.stop_at.iter().filter_map(|v| v.track_if_any()).map(|t| place(&t)).collect(),
+        useful: None,
+    };
+    for (i, v) in inputs.iter().enumerate() {
+        ensure!(
+            !v.stop_gradient(),
+            InvalidArgument,
+            "input {i} of paddle.grad has stop_gradient=True: it has no gradient"
+        );
+        engine.wanted.insert(place(&v.track()), i);
+    }
+    if request.inputs.is_some() {
+        engine.useful = Some(engine.mark_useful());
+    }
+    for (v, grad) in request.outputs.iter().zip(request.grads) {
+        let grad = match grad {
+            Some(g) => {
+                let (want, got) = (v.tensor()?, g.tensor()?);
+                ensure!(
+                    want.dims() == got.dims(),
+                    InvalidArgument,
+                    "the gradient given for a tensor of shape {:?} has shape {:?}",
+                    want.dims(),
+                    got.dims()
+                );
+                g.clone()
+            }
+            None => EVar::new(ones_like(&v.tensor()?)?, true),
+        };
+        engine.deliver(&v.track(), grad)?;
+    }
+    while let Some(Ready(node)) = engine.heap.pop() {
+        engine.step(&node)?;
+    }
+    for (i, v) in inputs.iter().enumerate() {
+        if engine.found[i].is_none() && !request.allow_unused {
+            let dims = v.tensor().map(|t| t.dims().to_vec()).unwrap_or_default();
+            bail!(
+                InvalidArgument,
+                "input {i} of paddle.grad (shape {dims:?}) is not reachable from the outputs; \
+                 set allow_unused=True to get None for it"
+            );
+        }
+    }
+    Ok(engine.found)
+}
+
+fn ones_like(t: &Tensor) -> Result<Tensor> {
+    let mut ones = Tensor::empty(t.dtype(), t.dims())?;
+    fill_one(&mut ones)?;
+    Ok(ones)
+}
+
+fn fill_one(t: &mut Tensor) -> Result<()> {
+    use half::{bf16, f16};
+    dispatch!(t.dtype(), T in [f32, f64], {
+        t.data_mut::<T>()?.fill(1 as T);
+    }, other => match other {
+        DType::F16 => t.data_mut::<f16>()?.fill(f16::ONE),
+        DType::BF16 => t.data_mut::<bf16>()?.fill(bf16::ONE),
+        other => bail!(InvalidArgument, "backward starts at a floating-point tensor, got {other}"),
+    });
+    Ok(())
+}
+
+impl Engine<'_> {
+    /// Numbers of the nodes from which a wanted place can be reached.
+    fn mark_useful(&self) -> HashSet<u64> {
+        let mut useful = HashSet::new();
+        let mut seen = HashSet::new();
+        // Depth first with an explicit stack: (node, children visited?).
+        let mut stack: Vec<(Arc<Node>, bool)> = Vec::new();
+        for v in self.request.outputs {
+            stack.extend(v.track_if_any().and_then(|t| t.producer()).map(|(n, _)| (n, false)));
+        }
+        while let Some((node, visited)) = stack.pop() {
+            if visited {
+                let leads = node.edges.flat.iter().flatten().any(|t| {
+                    self.wanted.contains_key(&place(t)) || t.producer().is_some_and(|(n, _)| useful.contains(&n.number))
+                });
+                if leads {
+                    useful.insert(node.number);
+                }
+            } else if seen.insert(node.number) {
+                let producers: Vec<_> = node.edges.flat.iter().flatten().filter_map(|t| t.producer()).collect();
+                stack.push((node, true));
+                stack.extend(producers.into_iter().filter(|(n, _)| !seen.contains(&n.number)).map(|(n, _)| (n, false)));
+            }
+        }
+        useful
+    }
+
+    /// Brings a gradient to the place where it belongs.
+    fn deliver(&mut self, track: &Arc<Track>, mut grad: EVar) -> Result<()> {
+        let producer = track.producer();
+        let at = match &producer {
+            Some((node, index)) => (Arc::as_ptr(node) as Key, *index),
+            None => (key(track), u16::MAX),
+        };
+        if self.stopped.contains(&at) {
+            return Ok(());
+        }
+        match producer {
+            None => {
+                if let Some(&i) = self.wanted.get(&at) {
+                    let old = self.found[i].take();
+                    self.found[i] = Some(self.add(old, grad)?);
+                } else if self.request.inputs.is_none() {
+                    let old = track.grad.lock().take();
+                    grad = self.add(old, grad)?;
+                    let hooks: Vec<_> = track.hooks.lock().iter().map(|h| h.call.clone()).collect();
+                    for hook in hooks {
+                        if let Some(changed) = hook(&grad)? {
+                            grad = changed;
+                        }
+                    }
+                    *track.grad.lock() = Some(grad);
+                }
+            }
+            Some((node, index)) => {
+                if self.useful.as_ref().is_some_and(|u| !u.contains(&node.number)) && !self.wanted.contains_key(&at) {
+                    return Ok(());
+                }
+                let n = node.outs.flat.len();
+                let fresh = !self.pending.contains_key(&node.number);
+                let old = self.pending.entry(node.number).or_insert_with(|| (0..n).map(|_| None).collect())
+                    [index as usize]
+                    .take();
+                let sum = self.add(old, grad)?;
+                if let Some(grads) = self.pending.get_mut(&node.number) {
+                    grads[index as usize] = Some(sum);
+                }
+                if fresh {
+                    self.heap.push(Ready(node));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The sum of two gradients, recorded if the graph of gradients is asked for.
+    fn add(&self, old: Option<EVar>, new: EVar) -> Result<EVar> {
+        static SUM: OnceLock<Option<&'static Op>> = OnceLock::new();
+        let Some(old) = old else { return Ok(new) };
+        let sum = SUM.get_or_init(|| crate::ops::lookup("sum")).ok_or_else(|| err!(Fatal, "no operator sum"))?;
+        let mut ins = Args::new();
+        ins.push_slot([Some(&old), Some(&new)]);
+        let mut targets = Args::new();
+        targets.push_one(Target::New);
+        let out = call_in(sum, (sum.attrs.shared)(), &ins, &targets, false, &NoEnv, self.request.create_graph)?;
+        out.flat.into_iter().flatten().next().ok_or_else(|| err!(Fatal, "sum gave nothing"))
+    }
+
+    fn step(&mut self, node: &Arc<Node>) -> Result<()> {
+        let mut grads = self.pending.remove(&node.number).unwrap_or_default();
+        for (i, slot) in grads.iter_mut().enumerate() {
+            if let Some(&asker) = self.wanted.get(&(Arc::as_ptr(node) as Key, i as u16)) {
+                self.found[asker] = slot.clone();
+            }
+        }
+        if self.useful.as_ref().is_some_and(|u| !u.contains(&node.number)) {
+            return Ok(());
+        }
+        let context = |e: crate::base::Error| e.context(format!("in the gradient of operator {}", node.op.name));
+        let produced = {
+            let saved = node.saved_or_error()?;
+            match (node.op.wired(), &node.ops) {
+                (Some(w), _) => self.run_wired(node, w, &saved, &grads).map_err(context)?,
+                (None, Some(ops)) => self.run_ops(node, ops, &saved, &grads).map_err(context)?,
+                _ => Vec::new(),
+            }
+        };
+        if !(self.request.retain_graph || self.request.create_graph) {
+            let freed = node.saved.lock().take();
+            drop(freed);
+        }
+        for (track, grad) in produced {
+            self.deliver(&track, grad)?;
+        }
+        Ok(())
+    }
+
+    fn run_wired(
+        &self,
+        node: &Arc<Node>,
+        w: &'static crate::op::grad::Wiring,
+        saved: &Saved,
+        grads: &Grads,
+    ) -> Result<Vec<(Arc<Track>, EVar)>> {
+        let attrs = w.op.attrs.convert(w.op.name, &node.attrs)?;
+        let mut owned: Args<Option<EVar>> = Args::new();
+        for (slot, src) in w.ins.iter().enumerate() {
+            match src {
+                None => owned.push_slot([]),
+                Some(src) => self.load(node, src, w.op, slot, saved, grads, &mut owned)?,
+            }
+        }
+        let mut targets = Args::new();
+        for dst in &w.outs {
+            match dst {
+                None => targets.push_slot([]),
+                Some(i) => targets.push_slot(node.edges.slot(*i).iter().map(|e| self.target(e))),
+            }
+        }
+        let ins = owned.map(Option::as_ref);
+        let outs = call_in(w.op, &attrs, &ins, &targets, false, &NoEnv, self.request.create_graph)?;
+        let mut produced = Vec::with_capacity(2);
+        for (slot, dst) in w.outs.iter().enumerate() {
+            let Some(i) = dst else { continue };
+            for (edge, grad) in node.edges.slot(*i).iter().zip(outs.slot(slot)) {
+                if let (Some(track), Some(grad)) = (edge, grad) {
+                    produced.push((track.clone(), grad.clone()));
+                }
+            }
+        }
+        Ok(produced)
+    }
+
+    fn run_ops(
+        &self,
+        node: &Arc<Node>,
+        ops: &[GradOp],
+        saved: &Saved,
+        grads: &Grads,
+    ) -> Result<Vec<(Arc<Track>, EVar)>> {
+        let mut produced = Vec::new();
+        for g in ops {
+            let mut owned: Args<Option<EVar>> = Args::new();
+            for (slot, srcs) in g.ins.iter().enumerate() {
+                let mut one: Args<Option<EVar>> = Args::new();
+                for src in srcs {
+                    self.load(node, src, g.op, slot, saved, grads, &mut one)?;
+                }
+                owned.push_slot(one.flat);
+            }
+            let mut targets = Args::new();
+            let mut tracks: Vec<Option<Arc<Track>>> = Vec::new();
+            for dsts in &g.outs {
+                let mut edges: Vec<Option<Arc<Track>>> = Vec::new();
+                for Dst(slot, i) in dsts {
+                    let all = node.edges.slot(*slot);
+                    edges.extend_from_slice(i.map_or(all, |i| all.get(i..i + 1).unwrap_or(&[])));
+                }
+                targets.push_slot(edges.iter().map(|e| self.target(e)));
+                tracks.extend(edges);
+            }
+            if tracks.iter().all(Option::is_none) {
+                continue;
+            }
+            let ins = owned.map(Option::as_ref);
+            let outs = call_in(g.op, &g.attrs, &ins, &targets, false, &NoEnv, self.request.create_graph)?;
+            produced.extend(tracks.into_iter().zip(outs.flat).filter_map(|(t, g)| Some((t?, g?))));
+        }
+        Ok(produced)
+    }
+
+    /// A gradient is computed only where somebody needs it.
+    fn target(&self, edge: &Option<Arc<Track>>) -> Target<'static> {
+        let Some(track) = edge else { return Target::Skip };
+        if let Some(useful) = &self.useful {
+            let needed = self.wanted.contains_key(&place(track))
+                || track.producer().is_some_and(|(n, _)| useful.contains(&n.number));
+            if !needed {
+                return Target::Skip;
+            }
+        }
+        Target::New
+    }
+
+    /// Pushes one slot of a gradient operator.
+    fn load(
+        &self,
+        node: &Arc<Node>,
+        src: &Src,
+        op: &Op,
+        slot: usize,
+        saved: &Saved,
+        grads: &Grads,
+        into: &mut Args<Option<EVar>>,
+    ) -> Result<()> {
+        let pick = |vars: &Args<SavedVar>, slot: usize, i: Option<usize>| -> Result<SmallVec<[Option<EVar>; 2]>> {
+            let range = vars.range(slot);
+            let range = i.map_or(range.clone(), |i| range.start + i..range.start + i + 1);
+            range.map(|k| vars.flat[k].load(node.op)).collect()
+        };
+        match *src {
+            Src::In(slot, i) => into.push_slot(pick(&saved.ins, slot, i)?),
+            Src::Out(out, i) => {
+                let mut vars = pick(&saved.outs, out, i)?;
+                if self.request.create_graph {
+                    // Saved without track, as it would be a cycle: the output's place is this node.
+                    let start = node.outs.range(out).start + i.unwrap_or(0);
+                    for (k, v) in vars.iter_mut().enumerate() {
+                        if let Some(v) = v.as_mut().filter(|v| !v.stop_gradient()) {
+                            v.set_track(Some(Arc::new(Track::of(node.clone(), (start + k) as u16))));
+                        }
+                    }
+                }
+                into.push_slot(vars);
+            }
+            Src::GradOut(out, i) => {
+                let range = node.outs.range(out);
+                let range = i.map_or(range.clone(), |i| range.start + i..range.start + i + 1);
+                let optional = op.inputs[slot].is(crate::op::DISPENSABLE);
+                let mut vars: SmallVec<[Option<EVar>; 2]> = SmallVec::new();
+                for k in range {
+                    vars.push(match grads.get(k).cloned().flatten() {
+                        None if !optional => Some(EVar::new(node.outs.flat[k].zeros()?, true)),
+                        grad => grad,
+                    });
+                }
+                into.push_slot(vars);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Marks the place in the numbering; calls recorded later have higher numbers.
+pub fn now() -> u64 {
+    next_number()
+}
+
+/// Set by a signal handler that wants long work to stop.
+pub static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// The gradient of a leaf as a value, if there is one.
+pub fn grad_of(v: &EVar) -> Option<EVar> {
+    v.track_if_any().and_then(|t| t.grad.lock().clone())
+}
+
+/// Drops the gradient of a leaf; a set one stays, filled with zeros, where `zero`.
+pub fn clear_grad(v: &EVar, zero: bool) -> Result<()> {
+    let Some(track) = v.track_if_any() else { return Ok(()) };
+    let old = track.grad.lock().take();
+    if let (true, Some(old)) = (zero, old) {
+        if let Value::Dense(t) = old.cell.get() {
+            *track.grad.lock() = Some(EVar::new(Tensor::zeros(t.dtype(), t.dims())?, true));
+        }
+    }
+    Ok(())
+}

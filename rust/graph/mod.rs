@@ -1,0 +1,5 @@
+//! Programs at run time: scopes, plans, the scheduler.
+
+pub mod scope;
+
+pub use scope::Scope;

@@ -1,0 +1,83 @@
+//! Scopes: named cells, looked up through parents.
+
+use crate::tensor::Cell;
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+
+#[derive(Default)]
+pub struct Scope {
+    vars: Mutex<HashMap<String, Arc<Cell>>>,
+    parent: Option<Weak<Scope>>,
+    kids: Mutex<Vec<Arc<Scope>>>,
+}
+
+impl Scope {
+    pub fn new() -> Arc<Scope> {
+        Arc::new(Scope::default())
+    }
+
+    /// A new scope that sees this one's variables; it lives until `drop_kids`.
+    pub fn child(self: &Arc<Scope>) -> Arc<Scope> {
+        let kid = Arc::new(Scope { parent: Some(Arc::downgrade(self)), ..Scope::default() });
+        self.kids.lock().push(kid.clone());
+        kid
+    }
+
+    /// The variable of this scope with that name, made if it is not there.
+    pub fn var(&self, name: &str) -> Arc<Cell> {
+        let mut vars = self.vars.lock();
+        match vars.get(name) {
+            Some(cell) => cell.clone(),
+            None => vars.entry(name.to_string()).or_default().clone(),
+        }
+    }
+
+    /// Binds a name to a cell that is there already.
+    pub fn bind(&self, name: &str, cell: Arc<Cell>) {
+        self.vars.lock().insert(name.to_string(), cell);
+    }
+
+    pub fn find_local(&self, name: &str) -> Option<Arc<Cell>> {
+        self.vars.lock().get(name).cloned()
+    }
+
+    /// The variable with that name here or in the nearest parent that has it.
+    pub fn find(&self, name: &str) -> Option<Arc<Cell>> {
+        if let Some(cell) = self.find_local(name) {
+            return Some(cell);
+        }
+        let mut scope = self.parent()?;
+        loop {
+            if let Some(cell) = scope.find_local(name) {
+                return Some(cell);
+            }
+            scope = scope.parent()?;
+        }
+    }
+
+    pub fn parent(&self) -> Option<Arc<Scope>> {
+        self.parent.as_ref().and_then(Weak::upgrade)
+    }
+
+    pub fn erase(&self, names: &[String]) {
+        let mut vars = self.vars.lock();
+        names.iter().for_each(|n| drop(vars.remove(n)));
+    }
+
+    pub fn names(&self) -> Vec<String> {
+        let mut names: Vec<String> = self.vars.lock().keys().cloned().collect();
+        names.sort();
+        names
+    }
+
+    pub fn drop_kids(&self) {
+        let kids = std::mem::take(&mut *self.kids.lock());
+        drop(kids);
+    }
+
+    /// Drops one child.
+    pub fn drop_kid(&self, kid: &Arc<Scope>) {
+        self.kids.lock().retain(|k| !Arc::ptr_eq(k, kid));
+    }
+}

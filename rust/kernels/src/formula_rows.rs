@@ -1,0 +1,85 @@
+//! The formulas. `x` and `out` are the operator's input and result, `dout` the gradient that comes in, `ddx` the one of a
+//! second pass; an argument list names exactly what the formula reads. Follows Paddle 2.0.2's CPU kernels, corner cases
+//! included (relu(NaN) is 0, log(1 + exp(x)) is not log1p).
+
+use crate::formula;
+
+formula! {
+    abs(x) => abs(x);
+    abs_grad(x, dout) => dout * (select(x > 0.0, 1.0, 0.0) - select(x < 0.0, 1.0, 0.0));
+    abs_grad_grad(x, ddx) => ddx * (select(x > 0.0, 1.0, 0.0) - select(x < 0.0, 1.0, 0.0));
+    exp(x) => exp(x);
+    exp_grad(out, dout) => dout * out;
+    log(x) => log(x);
+    log_grad(x, dout) => dout * (1.0 / x);
+    log_grad_grad_dx(x, dout, ddx) => dout * -1.0 * ddx / (x * x);
+    log_grad_grad_ddout(x, ddx) => ddx / x;
+    sqrt(x) => sqrt(x);
+    sqrt_grad(out, dout) => 0.5 * dout / out;
+    sqrt_grad_grad_dout(out, dx, ddx) => dx * ddx * -1.0 / out;
+    sqrt_grad_grad_ddout(out, ddx) => ddx * 0.5 / out;
+    rsqrt(x) => 1.0 / sqrt(x);
+    rsqrt_grad(out, dout) => -0.5 * dout * out * out * out;
+    rsqrt_grad_grad_dout(out, dx, ddx) => 3.0 / out * dx * ddx;
+    rsqrt_grad_grad_ddout(out, ddx) => -0.5 * ddx * out * out * out;
+    square(x) => x * x;
+    square_grad(x, dout) => dout * 2.0 * x;
+    square_grad_grad_dx(dout, ddx) => ddx * 2.0 * dout;
+    square_grad_grad_ddout(x, ddx) => ddx * 2.0 * x;
+    reciprocal(x) => 1.0 / x;
+    reciprocal_grad(out, dout) => dout * -1.0 * out * out;
+    relu(x) => select(x > 0.0, x, 0.0);
+    relu_grad(out, dout) => select(out > 0.0, dout, 0.0);
+    relu_grad_grad(out, ddx) => select(out > 0.0, ddx, 0.0);
+    relu6(x; threshold) low = select(x < 0.0, 0.0, x), => select(low > threshold, threshold, low);
+    relu6_grad(out, dout; threshold) => select(out > 0.0, select(out < threshold, dout, 0.0), 0.0);
+    leaky_relu(x; alpha) y = alpha * x,
+        => select(alpha < 1.0, select(x < y, y, x), select(y < x, y, x));
+    leaky_relu_grad(x, dout; alpha) => dout * (select(x < 0.0, alpha, 0.0) + select(x >= 0.0, 1.0, 0.0));
+    leaky_relu_grad_grad(x, ddx; alpha) => ddx * (select(x > 0.0, 1.0, 0.0) + select(x <= 0.0, alpha, 0.0));
+    sigmoid(x) => sigmoid(x);
+    sigmoid_grad(out, dout) => dout * out * (1.0 - out);
+    logsigmoid(x) m = select(-x < 0.0, 0.0, -x), => -m - log(exp(-m) + exp(-x - m));
+    logsigmoid_grad(x, dout) m = select(-x < 0.0, 0.0, -x), e = exp(-x - m), => dout * (e / (exp(-m) + e));
+    tanh(x) => tanh(x);
+    tanh_grad(out, dout) => dout * (1.0 - out * out);
+    gelu(x) => x * 0.5 * (1.0 + erf(x * 0.7071067811865476));
+    gelu_grad(x, dout) => dout * (0.5 * (1.0 + erf(x * 0.7071067811865476))
+        + 0.3989422804014327 * x * exp(-0.5 * x * x));
+    gelu_tanh(x) => x * 0.5 * (1.0 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
+    gelu_tanh_grad(x, dout) y = tanh(0.7978845608028654 * (0.044715 * x * x * x + x)),
+        => 0.5 * dout * (1.0 + y + (x - x * y * y) * (0.7978845608028654 + 0.7978845608028654 * 0.044715 * 3.0 * x * x));
+    softplus(x; beta, threshold) b = beta * x, => select(b > threshold, x, log(1.0 + exp(b)) / beta);
+    softplus_grad(x, dout; beta, threshold) b = beta * x, => select(b > threshold, dout, dout / (1.0 + exp(-b)));
+    swish(x; beta) => x / (1.0 + exp(-beta * x));
+    swish_grad(x, dout; beta) s = 1.0 / (1.0 + exp(-beta * x)), y = x * s,
+        => dout * (beta * y + s * (1.0 - beta * y));
+    hard_swish(x; threshold, scale, offset) a = x + offset, b = select(a < 0.0, 0.0, a),
+        => select(b > threshold, threshold, b) * x / scale;
+    hard_swish_grad(x, dout; threshold, scale, offset) a = x + offset, below = select(a < threshold, 1.0, 0.0),
+        => dout * (select(a > 0.0, 1.0, 0.0) * (2.0 * x + offset) / scale * below + (1.0 - below));
+    erf(x) => erf(x);
+    erf_grad(x, dout) => dout * 1.1283791670955126 * exp(-(x * x));
+    sin(x) => sin(x);
+    sin_grad(x, dout) => dout * cos(x);
+    cos(x) => cos(x);
+    cos_grad(x, dout) => -dout * sin(x);
+    floor(x) => floor(x);
+    sign(x) => select(x > 0.0, 1.0, 0.0) - select(x < 0.0, 1.0, 0.0);
+    /// A general power; `power` in elementwise.rs has the common exponents.
+    pow(x; factor) => pow(x, factor);
+    pow_grad(x, dout; factor) => dout * factor * pow(x, factor - 1.0);
+    scale(x; scale, bias) => scale * x + bias;
+    scale_bias_first(x; scale, bias) => scale * (x + bias);
+    clip(x; min, max) => select(x < min, min, select(x > max, max, x));
+    clip_grad(x, dout; min, max) => select(x > min, select(x < max, dout, 0.0), 0.0);
+
+    // Gradients of the binary operators, on operands already brought to one shape.
+    div_grad_y(y, out, dout) => -dout * out / y;
+    max_grad_x(x, y, dout) => select(x > y, dout, 0.0);
+    max_grad_y(x, y, dout) => select(x <= y, dout, 0.0);
+    min_grad_x(x, y, dout) => select(x < y, dout, 0.0);
+    min_grad_y(x, y, dout) => select(x >= y, dout, 0.0);
+    elementwise_pow_grad_x(x, y, dout) => dout * y * pow(x, y - 1.0);
+    elementwise_pow_grad_y(x, y, dout) => dout * log(x) * pow(x, y);
+}

@@ -1,0 +1,134 @@
+//! Element types of kernels, and what each family needs to know of them.
+
+use half::{bf16, f16, slice::HalfFloatSliceExt};
+
+/// A type whose elements are plain bytes: any bit pattern that a kernel copies is a value of it.
+pub trait Plain: Copy + Default + Send + Sync + PartialEq + 'static {}
+
+/// A number of any type. Arithmetic on integers wraps; float16 and bfloat16 compute in f32.
+pub trait Number: Plain + PartialOrd {
+    /// Integers, for which division by zero is an error.
+    const INTEGER: bool;
+    /// Worth a variant of hot loops per SIMD level (f32 and f64).
+    const HOT: bool = false;
+    fn zero() -> Self;
+    fn one() -> Self;
+    fn add(self, o: Self) -> Self;
+    fn sub(self, o: Self) -> Self;
+    fn mul(self, o: Self) -> Self;
+    /// Integers: truncated; the divisor is not zero.
+    fn div(self, o: Self) -> Self;
+    /// The remainder with the divisor's sign.
+    fn modulo(self, o: Self) -> Self;
+    /// The quotient cut to an integer (towards zero, as Paddle 2.0.2 does).
+    fn floordiv(self, o: Self) -> Self;
+    fn pow(self, o: Self) -> Self;
+    fn to_f64(self) -> f64;
+    fn from_f64(v: f64) -> Self;
+    /// The least and the greatest value (infinities where there are any).
+    fn lowest() -> Self;
+    fn highest() -> Self;
+    #[inline(always)]
+    #[allow(clippy::eq_op)]
+    fn is_nan(self) -> bool {
+        self != self
+    }
+}
+
+macro_rules! plain {
+    ($($t:ty),*) => { $(impl Plain for $t {})* };
+}
+plain!(bool, u8, i8, i16, i32, i64, f16, bf16, f32, f64);
+
+macro_rules! integers {
+    ($($t:ty),*) => {$(
+        impl Number for $t {
+            const INTEGER: bool = true;
+            #[inline(always)] fn zero() -> $t { 0 }
+            #[inline(always)] fn one() -> $t { 1 }
+            #[inline(always)] fn add(self, o: $t) -> $t { self.wrapping_add(o) }
+            #[inline(always)] fn sub(self, o: $t) -> $t { self.wrapping_sub(o) }
+            #[inline(always)] fn mul(self, o: $t) -> $t { self.wrapping_mul(o) }
+            #[inline(always)] fn div(self, o: $t) -> $t { if o == 0 { 0 } else { self.wrapping_div(o) } }
+            #[inline(always)] fn floordiv(self, o: $t) -> $t { Number::div(self, o) }
+            #[inline(always)] fn modulo(self, o: $t) -> $t {
+                if o == 0 {
+                    return 0;
+                }
+                let r = self.wrapping_rem(o);
+                #[allow(unused_comparisons)]
+                if r != 0 && (r < 0) != (o < 0) { r.wrapping_add(o) } else { r }
+            }
+            #[inline(always)] fn pow(self, o: $t) -> $t { (self as f64).powf(o as f64) as $t }
+            #[inline(always)] fn to_f64(self) -> f64 { self as f64 }
+            #[inline(always)] fn from_f64(v: f64) -> $t { v as $t }
+            #[inline(always)] fn lowest() -> $t { <$t>::MIN }
+            #[inline(always)] fn highest() -> $t { <$t>::MAX }
+        }
+    )*};
+}
+integers!(u8, i8, i16, i32, i64);
+
+macro_rules! floats {
+    ($($t:ty),*) => {$(
+        impl Number for $t {
+            const INTEGER: bool = false;
+            const HOT: bool = true;
+            #[inline(always)] fn zero() -> $t { 0.0 }
+            #[inline(always)] fn one() -> $t { 1.0 }
+            #[inline(always)] fn add(self, o: $t) -> $t { self + o }
+            #[inline(always)] fn sub(self, o: $t) -> $t { self - o }
+            #[inline(always)] fn mul(self, o: $t) -> $t { self * o }
+            #[inline(always)] fn div(self, o: $t) -> $t { self / o }
+            #[inline(always)] fn modulo(self, o: $t) -> $t {
+                let r = self % o;
+                if r != 0.0 && (r < 0.0) != (o < 0.0) { r + o } else { r }
+            }
+            #[inline(always)] fn floordiv(self, o: $t) -> $t { (self / o).trunc() }
+            #[inline(always)] fn pow(self, o: $t) -> $t { self.powf(o) }
+            #[inline(always)] fn to_f64(self) -> f64 { self as f64 }
+            #[inline(always)] fn from_f64(v: f64) -> $t { v as $t }
+            #[inline(always)] fn lowest() -> $t { <$t>::NEG_INFINITY }
+            #[inline(always)] fn highest() -> $t { <$t>::INFINITY }
+        }
+    )*};
+}
+floats!(f32, f64);
+
+macro_rules! halves {
+    ($($t:ty),*) => {$(
+        impl Number for $t {
+            const INTEGER: bool = false;
+            #[inline(always)] fn zero() -> $t { <$t>::ZERO }
+            #[inline(always)] fn one() -> $t { <$t>::ONE }
+            #[inline(always)] fn add(self, o: $t) -> $t { <$t>::from_f32(self.to_f32() + o.to_f32()) }
+            #[inline(always)] fn sub(self, o: $t) -> $t { <$t>::from_f32(self.to_f32() - o.to_f32()) }
+            #[inline(always)] fn mul(self, o: $t) -> $t { <$t>::from_f32(self.to_f32() * o.to_f32()) }
+            #[inline(always)] fn div(self, o: $t) -> $t { <$t>::from_f32(self.to_f32() / o.to_f32()) }
+            #[inline(always)] fn modulo(self, o: $t) -> $t { <$t>::from_f32(self.to_f32().modulo(o.to_f32())) }
+            #[inline(always)] fn floordiv(self, o: $t) -> $t { <$t>::from_f32(self.to_f32().floordiv(o.to_f32())) }
+            #[inline(always)] fn pow(self, o: $t) -> $t { <$t>::from_f32(self.to_f32().powf(o.to_f32())) }
+            #[inline(always)] fn to_f64(self) -> f64 { <$t>::to_f64(self) }
+            #[inline(always)] fn from_f64(v: f64) -> $t { <$t>::from_f64(v) }
+            #[inline(always)] fn lowest() -> $t { <$t>::NEG_INFINITY }
+            #[inline(always)] fn highest() -> $t { <$t>::INFINITY }
+        }
+    )*};
+}
+halves!(f16, bf16);
+
+/// Slices of float16 or bfloat16 to f32 and back.
+pub trait Half: Number {
+    fn widen(from: &[Self], to: &mut [f32]);
+    fn narrow(from: &[f32], to: &mut [Self]);
+}
+
+macro_rules! half_slices {
+    ($($t:ty),*) => {$(
+        impl Half for $t {
+            fn widen(from: &[$t], to: &mut [f32]) { from.convert_to_f32_slice(to) }
+            fn narrow(from: &[f32], to: &mut [$t]) { to.convert_from_f32_slice(from) }
+        }
+    )*};
+}
+half_slices!(f16, bf16);

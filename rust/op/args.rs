@@ -1,0 +1,94 @@
+//! The values of an operator's slots: one flat list, and for each slot its range.
+
+use crate::tensor::{Tensor, Value};
+use smallvec::SmallVec;
+use std::ops::Range;
+
+/// A flat list cut into slots. An absent slot is an empty range or a single `Value::None`.
+#[derive(Clone)]
+pub struct Args<T = Value> {
+    pub flat: SmallVec<[T; 4]>,
+    ends: SmallVec<[u16; 12]>,
+}
+
+impl<T> Default for Args<T> {
+    fn default() -> Self {
+        Args { flat: SmallVec::new(), ends: SmallVec::new() }
+    }
+}
+
+impl<T> Args<T> {
+    #[inline]
+    pub fn new() -> Args<T> {
+        Args::default()
+    }
+
+    /// Appends a slot with these values.
+    #[inline]
+    pub fn push_slot(&mut self, values: impl IntoIterator<Item = T>) {
+        self.flat.extend(values);
+        self.ends.push(self.flat.len() as u16);
+    }
+
+    /// Appends a slot with one value.
+    #[inline]
+    pub fn push_one(&mut self, value: T) {
+        self.flat.push(value);
+        self.ends.push(self.flat.len() as u16);
+    }
+
+    pub fn slots(&self) -> usize {
+        self.ends.len()
+    }
+
+    #[inline]
+    pub fn range(&self, slot: usize) -> Range<usize> {
+        if slot >= self.ends.len() {
+            return 0..0;
+        }
+        let from = if slot == 0 { 0 } else { self.ends[slot - 1] as usize };
+        from..self.ends[slot] as usize
+    }
+
+    #[inline]
+    pub fn slot(&self, slot: usize) -> &[T] {
+        &self.flat[self.range(slot)]
+    }
+
+    pub fn slot_mut(&mut self, slot: usize) -> &mut [T] {
+        let range = self.range(slot);
+        &mut self.flat[range]
+    }
+
+    /// The same slots with values made from these.
+    pub fn map<'a, U>(&'a self, f: impl FnMut(&'a T) -> U) -> Args<U> {
+        Args { flat: self.flat.iter().map(f).collect(), ends: self.ends.clone() }
+    }
+
+    /// Makes a slot hold `n` values, new ones made by `fill`.
+    pub fn resize_slot(&mut self, slot: usize, n: usize, mut fill: impl FnMut() -> T) {
+        let range = self.range(slot);
+        while self.range(slot).len() > n {
+            self.flat.remove(self.range(slot).end - 1);
+            self.ends[slot..].iter_mut().for_each(|e| *e -= 1);
+        }
+        for _ in range.len()..n {
+            let at = self.range(slot).end;
+            self.flat.insert(at, fill());
+            self.ends[slot..].iter_mut().for_each(|e| *e += 1);
+        }
+    }
+}
+
+impl Args<Value> {
+    /// The first value of a slot, unless absent.
+    #[inline]
+    pub fn get(&self, slot: usize) -> Option<&Value> {
+        self.slot(slot).first().filter(|v| !v.is_none())
+    }
+
+    #[inline]
+    pub fn tensor(&self, slot: usize) -> Option<&Tensor> {
+        self.get(slot).and_then(Value::as_dense)
+    }
+}

@@ -1,0 +1,258 @@
+//! Shape rules. One rule serves the building of a Program (sizes may be -1, no values) and every run.
+
+use super::{Args, Attrs, Op};
+use crate::base::{DType, Dims, Result};
+use crate::tensor::{Lod, Tensor, Value};
+use crate::{bail, ensure};
+use std::sync::Arc;
+
+/// What is known of a variable besides its elements.
+#[derive(Clone, Debug)]
+pub struct Meta {
+    pub dims: Dims,
+    pub dtype: DType,
+    pub kind: VarKind,
+    /// While building: levels of the LoD. In a run `lod` says it all.
+    pub lod_level: i32,
+    pub lod: Option<Arc<Lod>>,
+    /// False until somebody says something about the variable (an output before its rule ran).
+    pub known: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VarKind {
+    Dense,
+    Rows,
+    Array,
+    Other,
+}
+
+impl Default for Meta {
+    fn default() -> Meta {
+        Meta { dims: Dims::new(), dtype: DType::F32, kind: VarKind::Dense, lod_level: 0, lod: None, known: false }
+    }
+}
+
+impl Meta {
+    pub fn of(value: &Value) -> Option<Meta> {
+        let (t, kind) = match value {
+            Value::None => return None,
+            Value::Dense(t) => (t, VarKind::Dense),
+            Value::Rows(r) => (&r.value, VarKind::Rows),
+            Value::Array(_) => return Some(Meta { kind: VarKind::Array, known: true, ..Meta::default() }),
+            _ => return Some(Meta { kind: VarKind::Other, known: true, ..Meta::default() }),
+        };
+        let mut dims = Dims::from_slice(t.dims());
+        if let Value::Rows(r) = value {
+            dims[0] = r.height; // the matrix that the rows are of
+        }
+        let lod_level = t.lod.as_ref().map_or(0, |l| l.len() as i32);
+        Some(Meta { dims, dtype: t.dtype(), kind, lod_level, lod: t.lod.clone(), known: true })
+    }
+}
+
+/// Where input metas come from.
+#[derive(Clone, Copy)]
+pub enum Ins<'a> {
+    Run(&'a Args),
+    Build(&'a Args<Option<Meta>>),
+}
+
+/// A call of a shape rule: reads inputs and attributes, says what the outputs will be.
+pub struct Infer<'a> {
+    pub op: &'static Op,
+    pub ins: Ins<'a>,
+    pub attrs: &'a Attrs,
+    pub outs: &'a mut Args<Meta>,
+    /// The number of variables of a duplicable output is not given but follows from the inputs (eager calls).
+    pub free_outs: bool,
+}
+
+impl<'a> Infer<'a> {
+    #[inline]
+    pub fn attrs<A: 'static>(&self) -> &'a A {
+        self.attrs.as_any().downcast_ref().expect("attributes of another operator")
+    }
+
+    /// True before a kernel, false while a Program is built.
+    #[inline]
+    pub fn is_run(&self) -> bool {
+        matches!(self.ins, Ins::Run(_))
+    }
+
+    pub fn has(&self, slot: usize) -> bool {
+        match self.ins {
+            Ins::Run(a) => a.get(slot).is_some(),
+            Ins::Build(a) => a.slot(slot).first().is_some_and(Option::is_some),
+        }
+    }
+
+    /// Number of variables in an input slot.
+    pub fn count(&self, slot: usize) -> usize {
+        match self.ins {
+            Ins::Run(a) => a.slot(slot).len(),
+            Ins::Build(a) => a.slot(slot).len(),
+        }
+    }
+
+    pub fn meta(&self, slot: usize, i: usize) -> Result<Meta> {
+        let meta = match self.ins {
+            Ins::Run(a) => a.slot(slot).get(i).and_then(Meta::of),
+            Ins::Build(a) => a.slot(slot).get(i).cloned().flatten(),
+        };
+        match meta {
+            Some(meta) => Ok(meta),
+            None => Err(self.missing(slot)),
+        }
+    }
+
+    fn missing(&self, slot: usize) -> crate::base::Error {
+        let name = self.op.inputs.get(slot).map_or("?", |s| s.name);
+        crate::err!(NotFound, "operator {}: input '{name}' is required but holds no value", self.op.name)
+    }
+
+    /// Sizes of an input; SelectedRows count as the matrix that they are rows of.
+    #[inline]
+    pub fn dims(&self, slot: usize) -> Result<Dims> {
+        if let Ins::Run(a) = self.ins {
+            if let Some(t) = a.tensor(slot) {
+                return Ok(Dims::from_slice(t.dims()));
+            }
+        }
+        Ok(self.meta(slot, 0)?.dims)
+    }
+
+    #[inline]
+    pub fn dtype(&self, slot: usize) -> Result<DType> {
+        if let Ins::Run(a) = self.ins {
+            if let Some(t) = a.tensor(slot) {
+                return Ok(t.dtype());
+            }
+        }
+        Ok(self.meta(slot, 0)?.dtype)
+    }
+
+    /// The input's tensor, when there are values (never while a Program is built).
+    pub fn tensor(&self, slot: usize) -> Option<&'a Tensor> {
+        match self.ins {
+            Ins::Run(a) => a.tensor(slot),
+            Ins::Build(_) => None,
+        }
+    }
+
+    pub fn tensors(&self, slot: usize) -> Option<Vec<&'a Tensor>> {
+        match self.ins {
+            Ins::Run(a) => a.slot(slot).iter().map(Value::as_dense).collect(),
+            Ins::Build(_) => None,
+        }
+    }
+
+    /// Number of variables in an output slot.
+    pub fn outs(&self, slot: usize) -> usize {
+        self.outs.slot(slot).len()
+    }
+
+    /// Says how many variables a duplicable output has; where the caller has named them the number must agree.
+    pub fn set_outs(&mut self, slot: usize, n: usize) -> Result<()> {
+        if self.free_outs {
+            self.outs.resize_slot(slot, n, Meta::default);
+        }
+        let got = self.outs.slot(slot).len();
+        ensure!(
+            got == n || got == 0,
+            InvalidArgument,
+            "operator {}: output '{}' must have {n} variables, got {got}",
+            self.op.name,
+            self.op.outputs[slot].name
+        );
+        Ok(())
+    }
+
+    #[inline]
+    pub fn set(&mut self, slot: usize, dims: &[i64], dtype: DType) {
+        self.set_nth(slot, 0, dims, dtype);
+    }
+
+    #[inline]
+    pub fn set_nth(&mut self, slot: usize, i: usize, dims: &[i64], dtype: DType) {
+        if let Some(m) = self.outs.slot_mut(slot).get_mut(i) {
+            (m.dims, m.dtype, m.known) = (Dims::from_slice(dims), dtype, true);
+        }
+    }
+
+    pub fn set_meta(&mut self, slot: usize, i: usize, meta: Meta) {
+        if let Some(m) = self.outs.slot_mut(slot).get_mut(i) {
+            *m = meta;
+            m.known = true;
+        }
+    }
+
+    /// The output has the shape and dtype of an input.
+    #[inline]
+    pub fn like(&mut self, slot: usize, input: usize) -> Result<()> {
+        let (dims, dtype) = (self.dims(input)?, self.dtype(input)?);
+        self.set(slot, &dims, dtype);
+        Ok(())
+    }
+
+    /// The output has the LoD of an input (Paddle: ShareLoD).
+    #[inline]
+    pub fn share_lod(&mut self, slot: usize, input: usize) {
+        let (lod, level) = match self.ins {
+            Ins::Run(a) => match a.tensor(input).and_then(|t| t.lod.clone()) {
+                Some(lod) => (Some(lod), 0),
+                None => return,
+            },
+            Ins::Build(a) => (None, a.slot(input).first().and_then(|m| m.as_ref()).map_or(0, |m| m.lod_level)),
+        };
+        for m in self.outs.slot_mut(slot) {
+            (m.lod, m.lod_level) = (lod.clone(), level);
+        }
+    }
+
+    /// An error about an input, naming it.
+    pub fn wrong<T>(&self, slot: usize, expected: &str) -> Result<T> {
+        let got = match self.meta(slot, 0) {
+            Ok(m) => format!("{} of shape {:?}", m.dtype, &m.dims[..]),
+            Err(_) => "nothing".to_string(),
+        };
+        bail!(
+            InvalidArgument,
+            "operator {}: input '{}' must be {expected}, got {got}",
+            self.op.name,
+            self.op.inputs[slot].name
+        )
+    }
+}
+
+/// No outputs to describe.
+pub fn nothing(_: &mut Infer) -> Result<()> {
+    Ok(())
+}
+
+/// `Out` (slot 0) is like the first input and shares its LoD.
+pub fn like_first(cx: &mut Infer) -> Result<()> {
+    cx.like(0, 0)?;
+    cx.share_lod(0, 0);
+    Ok(())
+}
+
+/// Every output `X@GRAD` is like the input `X` of the same gradient operator.
+pub fn grads_like_inputs(cx: &mut Infer) -> Result<()> {
+    for (o, out) in cx.op.outputs.iter().enumerate() {
+        let Some(input) = out.name.strip_suffix("@GRAD").and_then(|n| cx.op.input(n)) else { continue };
+        for i in 0..cx.outs(o) {
+            let m = cx.meta(input, i.min(cx.count(input).saturating_sub(1)))?;
+            cx.set_meta(o, i, m);
+        }
+    }
+    Ok(())
+}
+
+/// `X@GRAD` (slot 0) is like `Out@GRAD`, for gradient operators that keep only the output; the slot is found by name.
+pub fn like_out_grad(cx: &mut Infer) -> Result<()> {
+    let from = cx.op.inputs.iter().position(|s| s.name.ends_with("@GRAD")).unwrap_or(0);
+    cx.like(0, from)?;
+    cx.share_lod(0, from);
+    Ok(())
+}

@@ -1,0 +1,288 @@
+//! A run of a kernel: inputs by slot, outputs made beforehand from the shape rule, typed attributes.
+
+use super::{Args, Attrs, Infer, Meta, Op};
+use crate::base::dtype::Element;
+use crate::base::{Kind, Result};
+use crate::ir::{Attr, AttrMap};
+use crate::op::infer::{Ins, VarKind};
+use crate::op::{Kernel, DUPLICABLE};
+use crate::tensor::{SelectedRows, Tensor, Value};
+use crate::{bail, ensure, err};
+use std::any::Any;
+
+/// What a Host or Control operator may reach outside its slots. An eager call has no scope and no blocks.
+pub trait Env: Sync {
+    /// The scope and block runner of a plan (`graph::PlanEnv`), for operators that need one.
+    fn plan(&self) -> Option<&dyn Any> {
+        None
+    }
+    /// Attributes of the OpDesc that are in no schema.
+    fn desc_attr(&self, _name: &str) -> Option<Attr> {
+        None
+    }
+    /// Names of the variables of a slot; empty in eager calls.
+    fn names(&self, _slot: &str) -> Vec<String> {
+        Vec::new()
+    }
+    /// An error if the user asked to stop.
+    fn check_interrupt(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// The environment of an eager call.
+pub struct NoEnv;
+impl Env for NoEnv {}
+
+/// One output on its way: its value and whether anybody wants it.
+pub struct Out {
+    pub value: Value,
+    pub wanted: bool,
+    /// The variable is also the input that this output aliases: the input's value is moved here, not copied.
+    pub in_place: bool,
+}
+
+impl Out {
+    pub fn wanted(wanted: bool) -> Out {
+        Out { value: Value::None, wanted, in_place: false }
+    }
+}
+
+/// A call of a kernel.
+pub struct Run<'a> {
+    pub op: &'static Op,
+    pub attrs: &'a Attrs,
+    pub ins: &'a Args,
+    pub outs: &'a mut Args<Out>,
+    pub env: &'a dyn Env,
+}
+
+/// The kernel of an operator that has none.
+pub fn not_there(cx: &mut Run) -> Result<()> {
+    bail!(Unimplemented, "operator {} has no CPU kernel yet", cx.op.name)
+}
+
+impl<'a> Run<'a> {
+    #[inline]
+    pub fn attrs<A: 'static>(&self) -> &'a A {
+        self.attrs.as_any().downcast_ref().expect("attributes of another operator")
+    }
+
+    #[inline]
+    pub fn has(&self, slot: usize) -> bool {
+        self.ins.get(slot).is_some()
+    }
+
+    /// A required dense input.
+    #[inline]
+    pub fn input(&self, slot: usize) -> Result<&'a Tensor> {
+        match self.ins.slot(slot).first() {
+            Some(Value::Dense(t)) => Ok(t),
+            other => Err(self.bad_input(slot, other.unwrap_or(&Value::None))),
+        }
+    }
+
+    #[cold]
+    fn bad_input(&self, slot: usize, got: &Value) -> crate::base::Error {
+        let name = self.op.inputs.get(slot).map_or("?", |s| s.name);
+        match got {
+            Value::None => {
+                err!(NotFound, "operator {}: input '{name}' is required but holds no value", self.op.name)
+            }
+            other => {
+                err!(InvalidArgument, "operator {}: input '{name}' cannot be {}", self.op.name, other.what())
+            }
+        }
+    }
+
+    /// An optional dense input.
+    #[inline]
+    pub fn opt(&self, slot: usize) -> Option<&'a Tensor> {
+        self.ins.tensor(slot)
+    }
+
+    /// All dense inputs of a duplicable slot.
+    pub fn inputs(&self, slot: usize) -> Result<Vec<&'a Tensor>> {
+        self.ins.slot(slot).iter().map(|v| v.as_dense().ok_or_else(|| self.bad_input(slot, v))).collect()
+    }
+
+    /// A required input of any kind.
+    pub fn value(&self, slot: usize) -> Result<&'a Value> {
+        self.ins.get(slot).ok_or_else(|| self.bad_input(slot, &Value::None))
+    }
+
+    pub fn rows(&self, slot: usize) -> Option<&'a SelectedRows> {
+        match self.ins.get(slot) {
+            Some(Value::Rows(r)) => Some(r),
+            _ => None,
+        }
+    }
+
+    /// True if somebody wants this output.
+    #[inline]
+    pub fn wants(&self, slot: usize) -> bool {
+        self.outs.slot(slot).iter().any(|o| o.wanted)
+    }
+
+    pub fn wants_nth(&self, slot: usize, i: usize) -> bool {
+        self.outs.slot(slot).get(i).is_some_and(|o| o.wanted)
+    }
+
+    pub fn n_outs(&self, slot: usize) -> usize {
+        self.outs.slot(slot).len()
+    }
+
+    /// A dense output, allocated as the shape rule said (an aliased one holds its input's value).
+    #[inline]
+    pub fn out(&mut self, slot: usize) -> Result<&mut Tensor> {
+        self.out_nth(slot, 0)
+    }
+
+    pub fn out_nth(&mut self, slot: usize, i: usize) -> Result<&mut Tensor> {
+        let op = self.op;
+        match self.outs.slot_mut(slot).get_mut(i).map(|o| &mut o.value) {
+            Some(Value::Dense(t)) => Ok(t),
+            _ => bail!(NotFound, "operator {}: output '{}' is not there", op.name, op.outputs[slot].name),
+        }
+    }
+
+    /// The elements of an output, to write.
+    #[inline]
+    pub fn out_data<T: Element>(&mut self, slot: usize) -> Result<&mut [T]> {
+        self.out(slot)?.data_mut::<T>()
+    }
+
+    /// Takes an output out, to work on several at once; put it back with [`Run::set`].
+    pub fn take_out(&mut self, slot: usize) -> Result<Tensor> {
+        let op = self.op;
+        match self.outs.slot_mut(slot).first_mut().map(|o| std::mem::take(&mut o.value)) {
+            Some(Value::Dense(t)) => Ok(t),
+            _ => bail!(NotFound, "operator {}: output '{}' is not there", op.name, op.outputs[slot].name),
+        }
+    }
+
+    /// Replaces an output (another shape than the rule could know, another kind, a shared buffer).
+    #[inline]
+    pub fn set(&mut self, slot: usize, value: impl Into<Value>) {
+        self.set_nth(slot, 0, value);
+    }
+
+    pub fn set_nth(&mut self, slot: usize, i: usize, value: impl Into<Value>) {
+        if let Some(o) = self.outs.slot_mut(slot).get_mut(i) {
+            o.value = value.into();
+        }
+    }
+
+    /// "operator X has no kernel for dtype" in the words of the user.
+    pub fn unsupported<T>(&self, dtype: crate::base::DType) -> Result<T> {
+        bail!(Unimplemented, "operator {} has no CPU kernel for data type {dtype}", self.op.name)
+    }
+}
+
+/// Infers, allocates and runs one operator on values.
+///
+/// `outs` has one entry for every output variable, with `wanted` and `in_place` set. An output that aliases an
+/// input starts with that input's value, moved where `in_place`; its kernel reads the value there.
+pub fn call(
+    op: &'static Op,
+    attrs: &Attrs,
+    ins: &mut Args,
+    outs: &mut Args<Out>,
+    free: bool,
+    env: &dyn Env,
+) -> Result<()> {
+    let mut metas = outs.map(|_| Meta::default());
+    let mut cx = Infer { op, ins: Ins::Run(&*ins), attrs, outs: &mut metas, free_outs: free };
+    (op.infer)(&mut cx)?;
+    if free {
+        for (i, s) in op.outputs.iter().enumerate() {
+            if s.is(DUPLICABLE) {
+                outs.resize_slot(i, metas.slot(i).len(), || Out::wanted(true));
+            }
+        }
+    }
+    for (i, s) in op.outputs.iter().enumerate() {
+        let Some(input) = s.alias.and_then(|name| op.input(name)) else { continue };
+        for (k, at) in ins.range(input).enumerate() {
+            if let Some(out) = outs.slot_mut(i).get_mut(k) {
+                out.value = if out.in_place { std::mem::take(&mut ins.flat[at]) } else { ins.flat[at].clone() };
+            }
+        }
+    }
+    for (out, meta) in outs.flat.iter_mut().zip(metas.flat.iter_mut()) {
+        if out.wanted && out.value.is_none() && meta.known && meta.kind == VarKind::Dense {
+            let mut t = Tensor::empty(meta.dtype, &meta.dims)?;
+            t.lod = meta.lod.take();
+            out.value = Value::Dense(t);
+        }
+    }
+    let (Kernel::Pure(run) | Kernel::Host(run) | Kernel::Control(run)) = op.cpu;
+    run(&mut Run { op, attrs, ins, outs, env })
+}
+
+/// [`call`] with a Rust panic turned into an error, and the operator named in any error.
+pub fn call_checked(
+    op: &'static Op,
+    attrs: &Attrs,
+    ins: &mut Args,
+    outs: &mut Args<Out>,
+    free: bool,
+    env: &dyn Env,
+) -> Result<()> {
+    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| call(op, attrs, ins, outs, free, env)));
+    match result {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(e)) => Err(explain(op, ins, e)),
+        Err(panic) => Err(explain(op, ins, err!(Fatal, "internal error: {}", panic_text(&*panic)))),
+    }
+}
+
+pub fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("unknown panic")
+}
+
+#[cold]
+fn explain(op: &'static Op, ins: &Args, e: crate::base::Error) -> crate::base::Error {
+    if e.kind() == Kind::Interrupted {
+        return e;
+    }
+    let mut parts = Vec::new();
+    for (i, s) in op.inputs.iter().enumerate() {
+        for v in ins.slot(i) {
+            if let Some(m) = Meta::of(v) {
+                parts.push(format!("{}: {} {:?}", s.name, m.dtype, &m.dims[..]));
+            }
+        }
+    }
+    e.context(format!(
+        "[operator < {} > with {}]",
+        op.name,
+        if parts.is_empty() { "no inputs".into() } else { parts.join(", ") }
+    ))
+}
+
+/// Runs an operator on plain tensors: for tests and for kernels that are made of others.
+pub fn call_simple(op: &'static Op, attrs: &AttrMap, ins: Vec<Vec<Value>>) -> Result<Vec<Vec<Value>>> {
+    let attrs = op.attrs.parse(op.name, attrs)?;
+    ensure!(ins.len() <= op.inputs.len(), InvalidArgument, "operator {} has {} inputs", op.name, op.inputs.len());
+    let mut args = Args::new();
+    for slot in ins {
+        args.push_slot(slot);
+    }
+    let mut outs = Args::new();
+    for s in op.outputs {
+        if s.is(DUPLICABLE) {
+            outs.push_slot([]);
+        } else {
+            outs.push_one(Out::wanted(true));
+        }
+    }
+    call_checked(op, &attrs, &mut args, &mut outs, true, &NoEnv)?;
+    Ok((0..op.outputs.len())
+        .map(|i| outs.slot_mut(i).iter_mut().map(|o| std::mem::take(&mut o.value)).collect())
+        .collect())
+}

@@ -1,0 +1,29 @@
+//! The table of operators, one line an operator's family. This is the table of contents.
+
+use crate::op::Op;
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+/// Every operator.
+pub static TABLES: &[&[&Op]] = &[];
+
+fn index() -> &'static HashMap<&'static str, &'static Op> {
+    static INDEX: OnceLock<HashMap<&'static str, &'static Op>> = OnceLock::new();
+    INDEX.get_or_init(|| {
+        let mut map = HashMap::new();
+        for op in TABLES.iter().flat_map(|t| t.iter()) {
+            assert!(map.insert(op.name, *op).is_none(), "operator {} stands in the table twice", op.name);
+        }
+        map
+    })
+}
+
+/// The operator of that name.
+pub fn lookup(name: &str) -> Option<&'static Op> {
+    index().get(name).copied()
+}
+
+/// All operators in the order of the table.
+pub fn all() -> impl Iterator<Item = &'static Op> {
+    TABLES.iter().flat_map(|t| t.iter().copied())
+}

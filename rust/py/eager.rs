@@ -1,0 +1,180 @@
+//! Eager mode's switches: backward, recording, static mode, the allocator's figures.
+
+use super::tensor::PyTensor;
+use crate::autograd::engine::{self, Request};
+use crate::autograd::{eager, EVar};
+use crate::base::Result;
+use crate::op::{Args, Attrs, Op};
+use crate::tensor::{alloc, Value};
+use pyo3::prelude::*;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::Mutex;
+
+/// Calls on more bytes than this run without the GIL.
+const DETACH_BYTES: usize = 256 << 10;
+
+/// Runs an eager call; large ones let other Python threads run.
+#[inline]
+pub fn run(
+    py: Python<'_>,
+    op: &'static Op,
+    attrs: &Attrs,
+    ins: &eager::Ins,
+    targets: &Args<eager::Target>,
+    free: bool,
+) -> Result<Args<Option<EVar>>> {
+    let large = ins.flat.iter().flatten().any(|v| match &*v.cell.lock() {
+        Value::Dense(t) => t.nbytes() > DETACH_BYTES,
+        Value::None => false,
+        _ => true,
+    });
+    if large && op.is_pure() {
+        py.detach(|| eager::call(op, attrs, ins, targets, free))
+    } else {
+        eager::call(op, attrs, ins, targets, free)
+    }
+}
+
+static STATIC_MODE: AtomicBool = AtomicBool::new(false);
+static APPEND: Mutex<Option<Py<PyAny>>> = Mutex::new(None);
+
+#[inline]
+pub fn is_static() -> bool {
+    STATIC_MODE.load(Relaxed)
+}
+
+/// The Python function that appends an operator to the current block.
+pub fn append_hook(py: Python<'_>) -> PyResult<Py<PyAny>> {
+    APPEND.lock().unwrap_or_else(|e| e.into_inner()).as_ref().map(|f| f.clone_ref(py)).ok_or_else(|| {
+        pyo3::exceptions::PyRuntimeError::new_err("static mode is on, but nobody has said how operators are appended")
+    })
+}
+
+/// Turns static mode on or off; returns what it was.
+#[pyfunction]
+fn set_static_mode(on: bool) -> bool {
+    STATIC_MODE.swap(on, Relaxed)
+}
+
+#[pyfunction]
+fn in_static_mode() -> bool {
+    is_static()
+}
+
+/// Sets the function `append(op_type, inputs, attrs, outputs) -> {slot: [variable]}` that builtins call in static mode.
+#[pyfunction]
+fn set_append_hook(f: Py<PyAny>) {
+    *APPEND.lock().unwrap_or_else(|e| e.into_inner()) = Some(f);
+}
+
+/// Turns recording of gradients on or off; returns what it was.
+#[pyfunction]
+fn set_grad_enabled(on: bool) -> bool {
+    eager::set_recording(on)
+}
+
+#[pyfunction]
+fn is_grad_enabled() -> bool {
+    eager::is_recording()
+}
+
+fn vars(list: &[Bound<'_, PyTensor>]) -> Vec<EVar> {
+    list.iter().map(|t| t.get().var.clone()).collect()
+}
+
+fn grads(list: Vec<Option<Bound<'_, PyTensor>>>, n: usize) -> Vec<Option<EVar>> {
+    let mut out: Vec<Option<EVar>> = list.into_iter().map(|t| t.map(|t| t.get().var.clone())).collect();
+    out.resize_with(n, || None);
+    out
+}
+
+/// Runs backward from `tensors`; gradients accumulate in the leaves.
+#[pyfunction]
+#[pyo3(signature = (tensors, grad_tensors=vec![], retain_graph=false))]
+fn run_backward(
+    py: Python<'_>,
+    tensors: Vec<Bound<'_, PyTensor>>,
+    grad_tensors: Vec<Option<Bound<'_, PyTensor>>>,
+    retain_graph: bool,
+) -> PyResult<()> {
+    let outputs = vars(&tensors);
+    let grads = grads(grad_tensors, outputs.len());
+    py.detach(|| {
+        engine::run(&Request {
+            outputs: &outputs,
+            grads: &grads,
+            retain_graph,
+            create_graph: false,
+            inputs: None,
+            stop_at: &[],
+            allow_unused: true,
+        })
+    })?;
+    Ok(())
+}
+
+/// The gradients of `outputs` with respect to `inputs`, and of nothing else.
+#[pyfunction]
+fn partial_grad<'py>(
+    py: Python<'py>,
+    outputs: Vec<Bound<'py, PyTensor>>,
+    inputs: Vec<Bound<'py, PyTensor>>,
+    grad_outputs: Vec<Option<Bound<'py, PyTensor>>>,
+    no_grad_vars: Vec<Bound<'py, PyTensor>>,
+    retain_graph: bool,
+    create_graph: bool,
+    allow_unused: bool,
+) -> PyResult<Vec<Option<Bound<'py, PyTensor>>>> {
+    let (outputs, inputs, stop_at) = (vars(&outputs), vars(&inputs), vars(&no_grad_vars));
+    let grads = grads(grad_outputs, outputs.len());
+    let found = py.detach(|| {
+        engine::run(&Request {
+            outputs: &outputs,
+            grads: &grads,
+            retain_graph,
+            create_graph,
+            inputs: Some(&inputs),
+            stop_at: &stop_at,
+            allow_unused,
+        })
+    })?;
+    found.into_iter().map(|g| g.map(|g| PyTensor::wrap(py, g)).transpose()).collect()
+}
+
+/// Bytes in use, the peak of it, and bytes kept for reuse.
+#[pyfunction]
+fn memory_stats() -> (usize, usize, usize) {
+    let s = alloc::stats();
+    (s.in_use, s.peak, s.cached)
+}
+
+#[pyfunction]
+fn reset_peak_memory() {
+    alloc::reset_peak();
+}
+
+/// Gives idle memory back to the system.
+#[pyfunction]
+fn empty_cache() {
+    alloc::empty_cache();
+}
+
+/// Number of threads of the compute pool.
+#[pyfunction]
+fn num_threads() -> usize {
+    oar_kernels::pool::threads()
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(set_static_mode, m)?)?;
+    m.add_function(wrap_pyfunction!(in_static_mode, m)?)?;
+    m.add_function(wrap_pyfunction!(set_append_hook, m)?)?;
+    m.add_function(wrap_pyfunction!(set_grad_enabled, m)?)?;
+    m.add_function(wrap_pyfunction!(is_grad_enabled, m)?)?;
+    m.add_function(wrap_pyfunction!(run_backward, m)?)?;
+    m.add_function(wrap_pyfunction!(partial_grad, m)?)?;
+    m.add_function(wrap_pyfunction!(memory_stats, m)?)?;
+    m.add_function(wrap_pyfunction!(reset_peak_memory, m)?)?;
+    m.add_function(wrap_pyfunction!(empty_cache, m)?)?;
+    m.add_function(wrap_pyfunction!(num_threads, m)?)
+}

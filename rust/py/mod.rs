@@ -1,0 +1,24 @@
+//! `paddle._core`: the only door to native code. The only module that names pyo3.
+
+mod attrs;
+mod eager;
+mod error;
+mod lod_tensor;
+mod number;
+mod numpy;
+mod op_table;
+mod ops;
+mod tensor;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    error::register(m)?;
+    tensor::register(m)?;
+    lod_tensor::register(m)?;
+    ops::register(m)?;
+    op_table::register(m)?;
+    eager::register(m)?;
+    Ok(())
+}

@@ -1,0 +1,226 @@
+//! Python's operators on Tensors, with 2.0.2's rules for scalars and mixed data types: a scalar becomes part of a
+//! `scale` where it can, an int tensor meets a float as float32, and the right side takes the left side's type.
+
+use super::eager::run;
+use super::tensor::PyTensor;
+use crate::autograd::eager::{Ins, Target};
+use crate::autograd::EVar;
+use crate::base::{DType, Result};
+use crate::err;
+use crate::ir::Attr;
+use crate::op::attrs::unshared;
+use crate::op::{Args, Attrs, Op};
+use crate::tensor::Tensor;
+use pyo3::exceptions::PyUserWarning;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyFloat, PyInt};
+use std::sync::OnceLock;
+
+/// The binary operators of Python.
+#[derive(Clone, Copy, PartialEq)]
+#[repr(usize)]
+pub enum Bin {
+    Add,
+    Sub,
+    Mul,
+    Div,
+    Pow,
+    FloorDiv,
+    Mod,
+    Matmul,
+    Eq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+}
+
+const NAMES: [&str; 14] = [
+    "elementwise_add",
+    "elementwise_sub",
+    "elementwise_mul",
+    "elementwise_div",
+    "elementwise_pow",
+    "elementwise_floordiv",
+    "elementwise_mod",
+    "matmul_v2",
+    "equal",
+    "not_equal",
+    "less_than",
+    "less_equal",
+    "greater_than",
+    "greater_equal",
+];
+
+fn op_of(kind: Bin) -> Result<&'static Op> {
+    static OPS: [OnceLock<Option<&'static Op>>; 14] = [const { OnceLock::new() }; 14];
+    let name = NAMES[kind as usize];
+    OPS[kind as usize]
+        .get_or_init(|| crate::ops::lookup(name))
+        .ok_or_else(|| err!(Unimplemented, "operator {name} is not there yet"))
+}
+
+/// An operator by name, or an error that says it is not there.
+pub fn need(name: &str) -> Result<&'static Op> {
+    crate::ops::lookup(name).ok_or_else(|| err!(Unimplemented, "operator {name} is not there yet"))
+}
+
+/// Attributes with some set by name.
+pub fn attrs_with(op: &'static Op, set: &[(&str, Attr)]) -> Attrs {
+    let mut attrs = (op.attrs.new)();
+    let fields = unshared(&mut attrs);
+    for (name, value) in set {
+        if let Some(i) = op.attrs.field(name) {
+            let _ = fields.set(i, value.clone());
+        }
+    }
+    attrs
+}
+
+/// Runs an operator whose first output is its result.
+pub fn call1(py: Python<'_>, op: &'static Op, attrs: &Attrs, ins: &[&EVar]) -> PyResult<EVar> {
+    let mut args: Ins = Args::new();
+    ins.iter().for_each(|v| args.push_one(Some(*v)));
+    let mut targets = Args::new();
+    op.outputs.iter().for_each(|_| targets.push_one(Target::New));
+    let outs = run(py, op, attrs, &args, &targets, false)?;
+    outs.flat.into_iter().flatten().next().ok_or_else(|| err!(Fatal, "operator {} gave nothing", op.name).into())
+}
+
+pub fn scale(py: Python<'_>, x: &EVar, scale: f64, bias: f64) -> PyResult<EVar> {
+    static SCALE: OnceLock<Option<&'static Op>> = OnceLock::new();
+    let op = SCALE.get_or_init(|| crate::ops::lookup("scale"));
+    let op = op.ok_or_else(|| err!(Unimplemented, "operator scale is not there yet"))?;
+    let attrs = attrs_with(op, &[("scale", Attr::Float(scale as f32)), ("bias", Attr::Float(bias as f32))]);
+    call1(py, op, &attrs, &[x])
+}
+
+pub fn cast(py: Python<'_>, x: &EVar, to: DType) -> PyResult<EVar> {
+    let from = x.tensor()?.dtype();
+    let op = need("cast")?;
+    let attrs = attrs_with(op, &[("in_dtype", Attr::Int(from.proto())), ("out_dtype", Attr::Int(to.proto()))]);
+    call1(py, op, &attrs, &[x])
+}
+
+/// A tensor filled with a number.
+fn full(dims: &[i64], dtype: DType, value: f64) -> Result<Tensor> {
+    use half::{bf16, f16};
+    let mut t = Tensor::empty(dtype, dims)?;
+    match dtype {
+        DType::F32 => t.data_mut::<f32>()?.fill(value as f32),
+        DType::F64 => t.data_mut::<f64>()?.fill(value),
+        DType::I32 => t.data_mut::<i32>()?.fill(value as i32),
+        DType::I64 => t.data_mut::<i64>()?.fill(value as i64),
+        DType::I16 => t.data_mut::<i16>()?.fill(value as i16),
+        DType::I8 => t.data_mut::<i8>()?.fill(value as i8),
+        DType::U8 => t.data_mut::<u8>()?.fill(value as u8),
+        DType::Bool => t.data_mut::<bool>()?.fill(value != 0.0),
+        DType::F16 => t.data_mut::<f16>()?.fill(f16::from_f64(value)),
+        DType::BF16 => t.data_mut::<bf16>()?.fill(bf16::from_f64(value)),
+    }
+    Ok(t)
+}
+
+/// A Python number: its value, and whether it is a float. Not for bool-less types or arrays.
+fn scalar(obj: &Bound<'_, PyAny>) -> Option<(f64, bool)> {
+    if obj.is_instance_of::<PyFloat>() {
+        return obj.extract().ok().map(|v| (v, true));
+    }
+    if obj.is_instance_of::<PyInt>() || obj.is_instance_of::<PyBool>() {
+        return obj.extract().ok().map(|v| (v, false));
+    }
+    None
+}
+
+fn is_int(d: DType) -> bool {
+    matches!(d, DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::I64)
+}
+
+pub fn binary<'py>(
+    slf: &Bound<'py, PyTensor>,
+    other: &Bound<'py, PyAny>,
+    kind: Bin,
+    reverse: bool,
+) -> PyResult<Py<PyAny>> {
+    let py = slf.py();
+    let left = &slf.get().var;
+    let out = match other.cast::<PyTensor>() {
+        Ok(right) => tensors(py, left, &right.get().var, kind, reverse)?,
+        Err(_) => match with_scalar(py, left, other, kind, reverse)? {
+            Some(out) => out,
+            None => return Ok(py.NotImplemented()),
+        },
+    };
+    Ok(PyTensor::wrap(py, out)?.into_any().unbind())
+}
+
+fn dtype_of(v: &EVar) -> Result<DType> {
+    match &*v.cell.lock() {
+        crate::tensor::Value::Dense(t) => Ok(t.dtype()),
+        other => Err(err!(InvalidArgument, "expected a dense Tensor, got {}", other.what())),
+    }
+}
+
+fn tensors(py: Python<'_>, left: &EVar, right: &EVar, kind: Bin, reverse: bool) -> PyResult<EVar> {
+    let op = op_of(kind)?;
+    let attrs = (op.attrs.shared)();
+    let (l, r) = (dtype_of(left)?, dtype_of(right)?);
+    if l == r {
+        let ins = if reverse { [right, left] } else { [left, right] };
+        return call1(py, op, attrs, &ins);
+    }
+    let text = format!(
+        "The dtype of left and right variables are not the same, left dtype is {l}, but right dtype is {r}, \
+         the right dtype will convert to {l}"
+    );
+    PyErr::warn(py, &py.get_type::<PyUserWarning>(), &std::ffi::CString::new(text)?, 2)?;
+    let right = cast(py, right, l)?;
+    let ins = if reverse { [&right, left] } else { [left, &right] };
+    call1(py, op, attrs, &ins)
+}
+
+/// `None` when `other` is no number.
+fn with_scalar(
+    py: Python<'_>,
+    left: &EVar,
+    other: &Bound<'_, PyAny>,
+    kind: Bin,
+    reverse: bool,
+) -> PyResult<Option<EVar>> {
+    let mut dtype = dtype_of(left)?;
+    let known = scalar(other);
+    let value = match known {
+        Some((value, _)) => value,
+        // numpy scalars and the like count as their value, without the rules for Python numbers.
+        None => match other.call_method0("__float__").and_then(|v| v.extract::<f64>()) {
+            Ok(value) => value,
+            Err(_) => return Ok(None),
+        },
+    };
+    let converted;
+    let mut left = left;
+    if let Some((_, float)) = known {
+        if is_int(dtype) && (float || kind == Bin::Div) {
+            dtype = DType::F32;
+            converted = cast(py, left, dtype)?;
+            left = &converted;
+        }
+        match (kind, reverse) {
+            (Bin::Add, _) => return scale(py, left, 1.0, value).map(Some),
+            (Bin::Sub, false) => return scale(py, left, 1.0, -value).map(Some),
+            (Bin::Sub, true) => return scale(py, left, -1.0, value).map(Some),
+            (Bin::Mul, _) => return scale(py, left, value, 0.0).map(Some),
+            (Bin::Div, false) => {
+                if value == 0.0 {
+                    return Err(pyo3::exceptions::PyZeroDivisionError::new_err("float division by zero"));
+                }
+                return scale(py, left, 1.0 / value, 0.0).map(Some);
+            }
+            _ => {}
+        }
+    }
+    let dims = if reverse { left.tensor()?.dims().to_vec() } else { vec![1] };
+    let right = EVar::new(full(&dims, dtype, value)?, true);
+    tensors(py, left, &right, kind, reverse).map(Some)
+}

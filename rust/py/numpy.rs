@@ -1,0 +1,154 @@
+//! Between tensors and numpy arrays, through numpy's C interface.
+
+use crate::base::{DType, Result};
+use crate::tensor::Tensor;
+use crate::{bail, ensure, err};
+use ::numpy::npyffi::{self, NPY_TYPES, PY_ARRAY_API};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use smallvec::SmallVec;
+
+fn type_num(dtype: DType) -> NPY_TYPES {
+    match dtype {
+        DType::Bool => NPY_TYPES::NPY_BOOL,
+        DType::I16 => NPY_TYPES::NPY_SHORT,
+        DType::I32 => NPY_TYPES::NPY_INT,
+        DType::I64 => NPY_TYPES::NPY_LONG,
+        DType::F16 => NPY_TYPES::NPY_HALF,
+        DType::F32 => NPY_TYPES::NPY_FLOAT,
+        DType::F64 => NPY_TYPES::NPY_DOUBLE,
+        DType::U8 => NPY_TYPES::NPY_UBYTE,
+        DType::I8 => NPY_TYPES::NPY_BYTE,
+        // numpy has no bfloat16: Paddle shows the bits as uint16.
+        DType::BF16 => NPY_TYPES::NPY_USHORT,
+    }
+}
+
+/// The dtype of a numpy type number, as Paddle reads it (uint16 holds bfloat16 bits).
+fn dtype_of(num: i32) -> Option<DType> {
+    use NPY_TYPES::*;
+    const TABLE: &[(NPY_TYPES, DType)] = &[
+        (NPY_FLOAT, DType::F32),
+        (NPY_LONG, DType::I64),
+        (NPY_DOUBLE, DType::F64),
+        (NPY_INT, DType::I32),
+        (NPY_BOOL, DType::Bool),
+        (NPY_LONGLONG, DType::I64),
+        (NPY_SHORT, DType::I16),
+        (NPY_HALF, DType::F16),
+        (NPY_UBYTE, DType::U8),
+        (NPY_BYTE, DType::I8),
+        (NPY_USHORT, DType::BF16),
+    ];
+    TABLE.iter().find(|(n, _)| *n as i32 == num).map(|(_, d)| *d)
+}
+
+/// A new array with a copy of the tensor's elements.
+pub fn to_array<'py>(py: Python<'py>, t: &Tensor) -> PyResult<Bound<'py, PyAny>> {
+    let array = new_array(py, t.dtype(), t.dims())?;
+    // SAFETY: a new C-contiguous array of the same shape and element size.
+    unsafe {
+        let data = (*array.as_ptr().cast::<npyffi::PyArrayObject>()).fields.data.cast::<u8>();
+        std::ptr::copy_nonoverlapping(t.bytes().as_ptr(), data, t.nbytes());
+    }
+    Ok(array)
+}
+
+fn new_array<'py>(py: Python<'py>, dtype: DType, dims: &[i64]) -> PyResult<Bound<'py, PyAny>> {
+    let mut shape: SmallVec<[npyffi::npy_intp; 8]> = dims.iter().map(|&d| d as npyffi::npy_intp).collect();
+    // SAFETY: numpy copies the shape; a null result carries a Python exception.
+    unsafe {
+        let ptr = PY_ARRAY_API.PyArray_New(
+            py,
+            npyffi::get_type_object(py, npyffi::NpyTypes::PyArray_Type),
+            shape.len() as i32,
+            shape.as_mut_ptr(),
+            type_num(dtype) as i32,
+            std::ptr::null_mut(),
+            std::ptr::null_mut(),
+            0,
+            0,
+            std::ptr::null_mut(),
+        );
+        Bound::from_owned_ptr_or_err(py, ptr)
+    }
+}
+
+pub fn is_array(obj: &Bound<'_, PyAny>) -> bool {
+    // SAFETY: a type check of a live object.
+    unsafe { npyffi::PyArray_Check(obj.py(), obj.as_ptr()) != 0 }
+}
+
+fn to_c_order<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    static FUNC: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let py = obj.py();
+    let f = FUNC.get_or_try_init(py, || py.import("numpy")?.getattr("ascontiguousarray").map(Bound::unbind))?;
+    f.bind(py).call1((obj,))
+}
+
+/// A tensor with a copy of the array's elements. A 0-d array gives a tensor of shape [] (the caller decides).
+pub fn from_array(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+    if !is_array(obj) {
+        return Err(pyo3::exceptions::PyTypeError::new_err(format!(
+            "expected a numpy.ndarray, got {}",
+            obj.get_type().name()?
+        )));
+    }
+    const PLAIN: i32 = npyffi::NPY_ARRAY_C_CONTIGUOUS | npyffi::NPY_ARRAY_ALIGNED;
+    // SAFETY: `is_array` has checked the type.
+    let flags = unsafe { (*obj.as_ptr().cast::<npyffi::PyArrayObject>()).fields.flags };
+    if flags & PLAIN != PLAIN {
+        // ascontiguousarray makes 0-d arrays 1-d; those are contiguous and do not come here.
+        let copy = to_c_order(&obj.call_method0("copy")?)?;
+        return Ok(copy_of(&copy)?);
+    }
+    Ok(copy_of(obj)?)
+}
+
+fn copy_of(obj: &Bound<'_, PyAny>) -> Result<Tensor> {
+    // SAFETY: the caller has checked that this is a C-contiguous array; shape and data live while `obj` does.
+    unsafe {
+        let array = obj.as_ptr().cast::<npyffi::PyArrayObject>();
+        let f = &(*array).fields;
+        let dims: SmallVec<[i64; 8]> = (0..f.nd as usize).map(|i| *f.dimensions.add(i) as i64).collect();
+        let num = descr_type_num(obj);
+        let Some(dtype) = dtype_of(num) else {
+            let name = obj.getattr("dtype").map(|d| d.to_string()).unwrap_or_default();
+            bail!(
+                Type,
+                "tensors of numpy dtype {name} are not supported: expected bool, uint8, int8, int16, int32, int64, \
+                 float16, float32, float64 or uint16 (bits of bfloat16)"
+            );
+        };
+        if obj.getattr("dtype").and_then(|d| d.getattr("byteorder")).is_ok_and(|b| b.to_string() == ">") {
+            bail!(Type, "big-endian arrays are not supported");
+        }
+        let mut t = Tensor::empty(dtype, &dims)?;
+        ensure!(t.nbytes() == 0 || !f.data.is_null(), Fatal, "a numpy array without data");
+        let n = t.nbytes();
+        std::ptr::copy_nonoverlapping(f.data.cast::<u8>(), t.bytes_mut()?.as_mut_ptr(), n);
+        Ok(t)
+    }
+}
+
+/// The type number of an array.
+unsafe fn descr_type_num(obj: &Bound<'_, PyAny>) -> i32 {
+    // SAFETY: an array's descriptor is never null.
+    unsafe { (*(*obj.as_ptr().cast::<npyffi::PyArrayObject>()).fields.descr).fields.type_num }
+}
+
+/// The dtype that a numpy dtype, type object or name stands for.
+pub fn dtype_from_py(obj: &Bound<'_, PyAny>) -> PyResult<DType> {
+    if let Ok(n) = super::attrs::int(obj) {
+        return DType::from_proto(n as i32).ok_or_else(|| err!(Type, "no data type has the number {n}").into());
+    }
+    let name: String = match obj.extract::<String>() {
+        Ok(name) => name,
+        Err(_) => obj.py().import("numpy")?.getattr("dtype")?.call1((obj,))?.getattr("name")?.extract()?,
+    };
+    let name = if name == "uint16" { "bfloat16" } else { name.as_str() };
+    DType::ALL
+        .into_iter()
+        .find(|d| d.name() == name)
+        .ok_or_else(|| err!(Type, "'{name}' is not a data type of tensors").into())
+}

@@ -1,0 +1,347 @@
+//! `paddle._core.ops`: one builtin for every operator, all of them one C function whose `self` is the operator.
+//!
+//! `softmax(x, axis=-1)`: inputs by position in slot order (None: absent; a list for a duplicable slot) or by slot
+//! name, attributes by keyword (or, as in 2.0.2's `core.ops`, as `'name', value` pairs after the inputs), an
+//! existing output variable by its slot's name. In static mode the call is handed to the Python `append`.
+
+use super::eager::{append_hook, is_static, run};
+use super::tensor::PyTensor;
+use crate::autograd::eager::{Ins, Target};
+use crate::autograd::EVar;
+use crate::op::attrs::unshared;
+use crate::op::{Args, Attrs, Op, DUPLICABLE, HIDDEN};
+use crate::ops;
+use pyo3::exceptions::PyTypeError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use smallvec::SmallVec;
+use std::ffi::{c_char, CString};
+
+type Object<'py> = Bound<'py, PyAny>;
+
+/// The parsed call: which objects stand in which slot, and the attributes.
+struct Call<'py> {
+    op: &'static Op,
+    /// Input slot -> object.
+    ins: SmallVec<[Option<Object<'py>>; 8]>,
+    outs: SmallVec<[(usize, Object<'py>); 2]>,
+    named: SmallVec<[(Object<'py>, Object<'py>); 6]>,
+}
+
+impl<'py> Call<'py> {
+    /// # Safety
+    /// `args` and `kwnames` are those of a vectorcall: `nargs` positional objects, then one per keyword.
+    unsafe fn parse(
+        py: Python<'py>,
+        op: &'static Op,
+        args: *const *mut ffi::PyObject,
+        nargs: isize,
+        kwnames: *mut ffi::PyObject,
+    ) -> PyResult<Call<'py>> {
+        // SAFETY: by the contract, every index below is within the array.
+        let object = |i: isize| unsafe { Bound::from_borrowed_ptr(py, *args.offset(i)) };
+        let mut call = Call { op, ins: SmallVec::new(), outs: SmallVec::new(), named: SmallVec::new() };
+        call.ins.resize(op.inputs.len(), None);
+        let mut i = 0;
+        while i < nargs {
+            let arg = object(i);
+            if arg.is_instance_of::<PyString>() {
+                break;
+            }
+            if i as usize >= op.inputs.len() {
+                return Err(PyTypeError::new_err(format!("{} takes {} inputs, got more", op.name, op.inputs.len())));
+            }
+            if !arg.is_none() {
+                call.ins[i as usize] = Some(arg);
+            }
+            i += 1;
+        }
+        while i + 1 < nargs {
+            call.named.push((object(i), object(i + 1)));
+            i += 2;
+        }
+        if i < nargs {
+            return Err(PyTypeError::new_err(format!("{}: an attribute name without a value", op.name)));
+        }
+        if !kwnames.is_null() {
+            // SAFETY: kwnames is a tuple of str, as the calling convention says.
+            let names = unsafe { Bound::from_borrowed_ptr(py, kwnames).cast_into_unchecked::<PyTuple>() };
+            for (k, name) in names.iter().enumerate() {
+                let value = object(nargs + k as isize);
+                let text = name.cast::<PyString>()?.to_str()?;
+                if let Some(slot) = op.input(text) {
+                    call.ins[slot] = Some(value).filter(|v| !v.is_none());
+                } else if let Some(slot) = op.output(text) {
+                    if !value.is_none() {
+                        call.outs.push((slot, value));
+                    }
+                } else {
+                    call.named.push((name, value));
+                }
+            }
+        }
+        Ok(call)
+    }
+
+    fn attrs(&self) -> PyResult<Attrs> {
+        let schema = self.op.attrs;
+        if self.named.is_empty() && schema.fields.iter().all(|f| !f.required) {
+            return Ok((schema.shared)().clone());
+        }
+        let mut attrs = (schema.new)();
+        let set = unshared(&mut attrs);
+        let mut given = 0u64;
+        for (name, value) in &self.named {
+            let name = name.cast::<PyString>()?.to_str()?;
+            let Some(i) = schema.field(name) else {
+                if crate::op::attrs::COMMON.contains(&name) || name == "axis" {
+                    continue; // carried by every operator, read by no kernel
+                }
+                return Err(PyTypeError::new_err(format!("operator {} has no attribute '{name}'", self.op.name)));
+            };
+            if value.is_none() {
+                continue;
+            }
+            let field = &schema.fields[i];
+            let attr =
+                super::attrs::from_py(value, field.kind).map_err(|e| bad_attr(value.py(), self.op, field, value, e))?;
+            set.set(i, attr).map_err(|got| PyErr::from(crate::op::attrs::mismatch(self.op.name, field, &got)))?;
+            given |= 1 << i;
+        }
+        for (i, field) in schema.fields.iter().enumerate() {
+            if field.required && given >> i & 1 == 0 {
+                return Err(PyTypeError::new_err(format!(
+                    "operator {}: attribute '{}' is required",
+                    self.op.name, field.name
+                )));
+            }
+        }
+        Ok(attrs)
+    }
+
+    fn run(&self, py: Python<'py>) -> PyResult<Object<'py>> {
+        let attrs = self.attrs()?;
+        let mut ins: Ins = Args::new();
+        for (slot, obj) in self.ins.iter().enumerate() {
+            let Some(obj) = obj else {
+                ins.push_slot([]);
+                continue;
+            };
+            match obj.cast::<PyTensor>() {
+                Ok(t) => ins.push_one(Some(&t.get().var)),
+                Err(_) if self.op.inputs[slot].is(DUPLICABLE) => {
+                    let list: Vec<Object> = obj.try_iter()?.collect::<PyResult<_>>()?;
+                    let mut vars: Vec<Option<&EVar>> = Vec::with_capacity(list.len());
+                    for item in &list {
+                        let t = item.cast::<PyTensor>().map_err(|_| self.bad_input(slot, item))?;
+                        // SAFETY: the caller's list (`obj`, alive for this call) owns the item.
+                        vars.push(Some(unsafe { &*(&t.get().var as *const EVar) }));
+                    }
+                    // A generator would not keep its items alive: only lists and tuples may hold them.
+                    if !obj.is_instance_of::<PyList>() && !obj.is_instance_of::<PyTuple>() {
+                        return Err(self.bad_input(slot, obj));
+                    }
+                    ins.push_slot(vars);
+                }
+                Err(_) => return Err(self.bad_input(slot, obj)),
+            }
+        }
+        let (mut targets, mut free) = crate::autograd::eager::default_targets(self.op);
+        for (slot, obj) in &self.outs {
+            if self.op.outputs[*slot].is(DUPLICABLE) {
+                free = false;
+                targets = self.duplicable_targets()?;
+                break;
+            }
+            let t = obj.cast::<PyTensor>().map_err(|_| self.bad_output(*slot, obj))?;
+            targets.slot_mut(*slot)[0] = Target::Into(&t.get().var);
+        }
+        let outs = run(py, self.op, &attrs, &ins, &targets, free)?;
+        self.wrap(py, outs)
+    }
+
+    /// Targets where an output list is given: lists say how many variables there are.
+    fn duplicable_targets(&self) -> PyResult<Args<Target<'_>>> {
+        let mut targets = Args::new();
+        for (slot, s) in self.op.outputs.iter().enumerate() {
+            match self.outs.iter().find(|(i, _)| *i == slot) {
+                Some((_, obj)) if s.is(DUPLICABLE) => {
+                    let list = obj.cast::<PyList>().map_err(|_| self.bad_output(slot, obj))?;
+                    let mut into = Vec::new();
+                    for item in list.iter() {
+                        let t = item.cast::<PyTensor>().map_err(|_| self.bad_output(slot, &item))?;
+                        // SAFETY: the list, alive for this call, owns the item.
+                        into.push(Target::Into(unsafe { &*(&t.get().var as *const EVar) }));
+                    }
+                    targets.push_slot(into);
+                }
+                Some((_, obj)) => {
+                    let t = obj.cast::<PyTensor>().map_err(|_| self.bad_output(slot, obj))?;
+                    targets.push_one(Target::Into(&t.get().var));
+                }
+                None => targets.push_one(Target::New),
+            }
+        }
+        Ok(targets)
+    }
+
+    fn wrap(&self, py: Python<'py>, mut outs: Args<Option<EVar>>) -> PyResult<Object<'py>> {
+        let given = |slot: usize| self.outs.iter().find(|(i, _)| *i == slot).map(|(_, o)| o.clone());
+        let mut one = |slot: usize| -> PyResult<Object<'py>> {
+            if let Some(obj) = given(slot) {
+                return Ok(obj);
+            }
+            if self.op.outputs[slot].is(DUPLICABLE) {
+                let list = PyList::empty(py);
+                for v in outs.slot_mut(slot) {
+                    match v.take() {
+                        Some(v) => list.append(PyTensor::wrap(py, v)?)?,
+                        None => list.append(py.None())?,
+                    }
+                }
+                return Ok(list.into_any());
+            }
+            match outs.slot_mut(slot).first_mut().and_then(Option::take) {
+                Some(v) => Ok(PyTensor::wrap(py, v)?.into_any()),
+                None => Ok(py.None().into_bound(py)),
+            }
+        };
+        results(py, self.op, &mut one)
+    }
+
+    /// Static mode: the Python side makes output variables and appends the operator.
+    fn append(&self, py: Python<'py>) -> PyResult<Object<'py>> {
+        let (inputs, attrs, outputs) = (PyDict::new(py), PyDict::new(py), PyDict::new(py));
+        for (slot, obj) in self.ins.iter().enumerate() {
+            if let Some(obj) = obj {
+                inputs.set_item(self.op.inputs[slot].name, obj)?;
+            }
+        }
+        for (name, value) in &self.named {
+            if !value.is_none() {
+                attrs.set_item(name, value)?;
+            }
+        }
+        for (slot, obj) in &self.outs {
+            outputs.set_item(self.op.outputs[*slot].name, obj)?;
+        }
+        let made = append_hook(py)?.bind(py).call1((self.op.name, inputs, attrs, outputs))?;
+        let made = made.cast_into::<PyDict>()?;
+        let mut one = |slot: usize| -> PyResult<Object<'py>> {
+            let s = &self.op.outputs[slot];
+            match made.get_item(s.name)? {
+                None => Ok(py.None().into_bound(py)),
+                Some(list) if s.is(DUPLICABLE) => Ok(list),
+                Some(list) if list.is_instance_of::<PyList>() => list.get_item(0),
+                Some(var) => Ok(var),
+            }
+        };
+        results(py, self.op, &mut one)
+    }
+
+    fn bad_input(&self, slot: usize, got: &Object) -> PyErr {
+        wrong_type(self.op, "input", self.op.inputs[slot].name, got)
+    }
+
+    fn bad_output(&self, slot: usize, got: &Object) -> PyErr {
+        wrong_type(self.op, "output", self.op.outputs[slot].name, got)
+    }
+}
+
+fn wrong_type(op: &Op, what: &str, name: &str, got: &Object) -> PyErr {
+    let kind = got.get_type().name().map(|n| n.to_string()).unwrap_or_default();
+    PyTypeError::new_err(format!("operator {}: {what} '{name}' must be a Tensor, got {kind}", op.name))
+}
+
+#[cold]
+fn bad_attr(py: Python<'_>, op: &Op, field: &crate::op::attrs::Field, got: &Object, cause: PyErr) -> PyErr {
+    let text = got.repr().map(|r| r.to_string()).unwrap_or_default();
+    let e = PyTypeError::new_err(format!(
+        "operator {}: attribute '{}' must be of type {:?}, got {text} ({})",
+        op.name,
+        field.name,
+        field.kind,
+        cause.value(py)
+    ));
+    e.set_cause(py, Some(cause));
+    e
+}
+
+/// The outputs that a caller sees: the only one, or a tuple in slot order.
+fn results<'py>(
+    py: Python<'py>,
+    op: &'static Op,
+    one: &mut dyn FnMut(usize) -> PyResult<Object<'py>>,
+) -> PyResult<Object<'py>> {
+    let mut shown = op.outputs.iter().enumerate().filter(|(_, s)| !s.is(HIDDEN)).map(|(i, _)| i);
+    match (shown.next(), shown.next()) {
+        (None, _) => Ok(py.None().into_bound(py)),
+        (Some(only), None) => one(only),
+        (Some(first), Some(second)) => {
+            let items = [first, second].into_iter().chain(shown).map(one).collect::<PyResult<Vec<_>>>()?;
+            Ok(PyTuple::new(py, items)?.into_any())
+        }
+    }
+}
+
+/// The C function of every builtin.
+unsafe extern "C" fn trampoline(
+    slf: *mut ffi::PyObject,
+    args: *const *mut ffi::PyObject,
+    nargs: ffi::Py_ssize_t,
+    kwnames: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: Python calls this with the GIL held; `slf` is the capsule made in `register`.
+    let (py, op) = unsafe {
+        let op = ffi::PyCapsule_GetPointer(slf, c"oar.op".as_ptr()) as *const Op;
+        (Python::assume_attached(), &*op)
+    };
+    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        // SAFETY: the arguments are those of this vectorcall.
+        let call = unsafe { Call::parse(py, op, args, nargs, kwnames) }?;
+        if is_static() {
+            call.append(py)
+        } else {
+            call.run(py)
+        }
+    }));
+    match result {
+        Ok(Ok(obj)) => obj.into_ptr(),
+        Ok(Err(e)) => {
+            e.restore(py);
+            std::ptr::null_mut()
+        }
+        Err(panic) => {
+            let text = crate::op::run::panic_text(&*panic).to_string();
+            PyErr::from(crate::err!(Fatal, "internal error in operator {}: {text}", op.name)).restore(py);
+            std::ptr::null_mut()
+        }
+    }
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = m.py();
+    let ops_module = PyModule::new(py, "ops")?;
+    for op in ops::all() {
+        let doc = CString::new(format!("Operator {} (see op_table()).", op.name))?;
+        let name = CString::new(op.name)?;
+        // One definition per operator, for the life of the process.
+        let def = Box::leak(Box::new(ffi::PyMethodDef {
+            ml_name: name.into_raw() as *const c_char,
+            ml_meth: ffi::PyMethodDefPointer { PyCFunctionFastWithKeywords: trampoline },
+            ml_flags: ffi::METH_FASTCALL | ffi::METH_KEYWORDS,
+            ml_doc: doc.into_raw() as *const c_char,
+        }));
+        // SAFETY: the definition and the operator live for ever; null results carry an exception.
+        let function = unsafe {
+            let capsule = ffi::PyCapsule_New(op as *const Op as *mut _, c"oar.op".as_ptr(), None);
+            let capsule = Bound::from_owned_ptr_or_err(py, capsule)?;
+            let f = ffi::PyCFunction_NewEx(def, capsule.as_ptr(), std::ptr::null_mut());
+            Bound::from_owned_ptr_or_err(py, f)?
+        };
+        ops_module.add(op.name, function)?;
+    }
+    m.add_submodule(&ops_module)?;
+    Ok(())
+}

@@ -1,0 +1,444 @@
+//! `paddle.Tensor` of eager mode: the class, its identity and attributes. Operators stand in number.rs, the rest
+//! of its methods are Python functions over the operator builtins.
+
+use super::number::{binary, scale, Bin};
+use super::numpy::{from_array, to_array};
+use crate::autograd::engine::{clear_grad, grad_of};
+use crate::autograd::EVar;
+use crate::base::{DType, Result};
+use crate::err;
+use crate::tensor::{Tensor, Value};
+use parking_lot::Mutex;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::pyclass::CompareOp;
+use pyo3::types::{PyDict, PyTuple};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+#[pyclass(name = "Tensor", module = "paddle", subclass, dict, weakref, frozen)]
+pub struct PyTensor {
+    pub var: EVar,
+    name: Mutex<Option<Box<str>>>,
+}
+
+static UNNAMED: AtomicU64 = AtomicU64::new(0);
+
+impl PyTensor {
+    #[inline]
+    pub fn wrap(py: Python<'_>, var: EVar) -> PyResult<Bound<'_, PyTensor>> {
+        Bound::new(py, PyTensor { var, name: Mutex::new(None) })
+    }
+
+    pub fn tensor(&self) -> Result<Tensor> {
+        match self.var.cell.get() {
+            Value::Dense(t) => Ok(t),
+            Value::Rows(_) => Err(err!(InvalidArgument, "expected a dense Tensor, got SelectedRows")),
+            _ => Err(err!(PreconditionNotMet, "the Tensor holds no memory: it has not been initialised")),
+        }
+    }
+
+    pub fn value(&self) -> Value {
+        self.var.cell.get()
+    }
+}
+
+#[pymethods]
+impl PyTensor {
+    #[new]
+    #[pyo3(signature = (*_args, **_kwargs))]
+    fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> PyTensor {
+        PyTensor { var: EVar::from_parts(Default::default(), None, true), name: Mutex::new(None) }
+    }
+
+    /// The constructors of 2.0.2: `()`, `(value, place=.., persistable=.., zero_copy=.., name=.., stop_gradient=..)`,
+    /// `(dtype, dims, name, type, persistable)`; every argument can be given by keyword too.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn __init__(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+        let get = |name: &str| -> PyResult<Option<Bound<'_, PyAny>>> {
+            Ok(kwargs.map(|k| k.get_item(name)).transpose()?.flatten().filter(|v| !v.is_none()))
+        };
+        let described = (args.len() >= 4 && args.get_item(1)?.len().is_ok()) || get("dims")?.is_some();
+        let at = |i: usize, name: &str| -> PyResult<Option<Bound<'_, PyAny>>> {
+            if i < args.len() {
+                return Ok(Some(args.get_item(i)?).filter(|v| !v.is_none()));
+            }
+            get(name)
+        };
+        if described {
+            if let Some(name) = at(2, "name")? {
+                self.set_name(Some(name.extract()?));
+            }
+            if let Some(p) = at(4, "persistable")? {
+                self.set_persistable(p.is_truthy()?);
+            }
+            self.var.set_stop_gradient(None);
+            return Ok(());
+        }
+        let persistable = at(2, "persistable")?;
+        let name = at(4, "name")?;
+        if let Some(value) = at(0, "value")?.or(get("tensor")?) {
+            let t = match value.cast::<PyTensor>() {
+                Ok(t) => t.get().tensor()?.deep_copy()?,
+                Err(_) => match super::lod_tensor::tensor_of(&value) {
+                    Some(t) => t?,
+                    None => {
+                        let t = from_array(&value)?;
+                        if t.rank() == 0 {
+                            t.reshaped(&[1])
+                        } else {
+                            t
+                        }
+                    }
+                },
+            };
+            self.var.cell.set(t);
+        }
+        if let Some(p) = persistable {
+            self.set_persistable(p.is_truthy()?);
+        }
+        if let Some(n) = name {
+            self.set_name(Some(n.extract::<String>()?).filter(|n| !n.is_empty()));
+        }
+        self.var.set_stop_gradient(None);
+        if let Some(s) = at(5, "stop_gradient")? {
+            match super::attrs::int(&s)? {
+                -1 => {}
+                n => self.var.set_stop_gradient(Some(n != 0)),
+            }
+        }
+        Ok(())
+    }
+
+    #[getter]
+    fn shape(&self) -> PyResult<Vec<i64>> {
+        Ok(match self.value() {
+            Value::Dense(t) => t.dims().to_vec(),
+            Value::Rows(r) => {
+                let mut dims = r.value.dims().to_vec();
+                dims[0] = r.height;
+                dims
+            }
+            _ => vec![],
+        })
+    }
+
+    /// The number of the data type (`VarType`).
+    #[getter]
+    fn _dtype(&self) -> i32 {
+        match self.value() {
+            Value::Dense(t) => t.dtype().proto(),
+            Value::Rows(r) => r.value.dtype().proto(),
+            _ => DType::F32.proto(),
+        }
+    }
+
+    #[getter]
+    fn _dtype_name(&self) -> &'static str {
+        DType::from_proto(self._dtype()).map_or("float32", DType::name)
+    }
+
+    #[getter]
+    fn ndim(&self) -> PyResult<usize> {
+        Ok(self.shape()?.len())
+    }
+
+    #[getter]
+    fn size(&self) -> PyResult<i64> {
+        Ok(self.shape()?.iter().product())
+    }
+
+    fn dim(&self) -> PyResult<usize> {
+        self.ndim()
+    }
+
+    fn ndimension(&self) -> PyResult<usize> {
+        self.ndim()
+    }
+
+    #[getter]
+    fn stop_gradient(&self) -> bool {
+        self.var.stop_gradient()
+    }
+
+    #[setter]
+    fn set_stop_gradient(&self, stop: bool) {
+        self.var.set_stop_gradient(Some(stop));
+    }
+
+    #[getter]
+    fn persistable(&self) -> bool {
+        self.var.persistable.load(Relaxed)
+    }
+
+    #[setter]
+    fn set_persistable(&self, persistable: bool) {
+        self.var.persistable.store(persistable, Relaxed);
+    }
+
+    #[getter]
+    fn name(&self) -> String {
+        let mut name = self.name.lock();
+        name.get_or_insert_with(|| format!("generated_tensor_{}", UNNAMED.fetch_add(1, Relaxed)).into()).to_string()
+    }
+
+    #[setter]
+    fn set_name(&self, name: Option<String>) {
+        *self.name.lock() = name.map(Into::into);
+    }
+
+    #[getter]
+    fn is_leaf(&self) -> bool {
+        self.var.stop_gradient() || self.var.is_leaf()
+    }
+
+    #[getter]
+    fn inplace_version(&self) -> u32 {
+        self.var.cell.version()
+    }
+
+    #[getter]
+    fn _inplace_version_value(&self) -> u32 {
+        self.var.cell.version()
+    }
+
+    fn _bump_inplace_version(&self) {
+        self.var.cell.bump();
+    }
+
+    fn _is_initialized(&self) -> bool {
+        !self.value().is_none()
+    }
+
+    fn _is_sparse(&self) -> bool {
+        matches!(self.value(), Value::Rows(_))
+    }
+
+    /// A numpy array with a copy of the elements.
+    fn numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let guard = self.var.cell.lock();
+        match &*guard {
+            Value::Dense(t) => to_array(py, t),
+            Value::Rows(r) => to_array(py, &r.value),
+            _ => {
+                drop(guard);
+                Err(self.tensor().map(|_| ()).unwrap_err().into())
+            }
+        }
+    }
+
+    /// The only element as a Python number.
+    fn item(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let t = self.tensor()?;
+        if t.numel() != 1 {
+            return Err(PyValueError::new_err(format!(
+                "only one-element tensors can be converted to Python scalars, got shape {:?}",
+                t.dims()
+            )));
+        }
+        Ok(match t.dtype() {
+            DType::Bool => (t.bytes()[0] != 0).into_pyobject(py)?.to_owned().into_any().unbind(),
+            d if d.is_float() => t.to_f64s()[0].into_pyobject(py)?.into_any().unbind(),
+            DType::U8 | DType::I8 => (t.to_f64s()[0] as i64).into_pyobject(py)?.into_any().unbind(),
+            _ => t.to_i64s()?[0].into_pyobject(py)?.into_any().unbind(),
+        })
+    }
+
+    fn __float__(&self) -> PyResult<f64> {
+        let t = self.tensor()?;
+        if t.numel() != 1 {
+            return Err(PyTypeError::new_err(format!(
+                "only one-element tensors can be converted to Python scalars, got shape {:?}",
+                t.dims()
+            )));
+        }
+        Ok(match t.dtype() {
+            DType::F32 => t.data::<f32>()[0] as f64,
+            _ => t.to_f64s()[0],
+        })
+    }
+
+    fn __int__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.item(py)?.bind(py).call_method0("__int__").map(Bound::unbind)
+    }
+
+    fn __index__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let t = self.tensor()?;
+        if t.dtype().is_float() || t.numel() != 1 {
+            return Err(PyTypeError::new_err(format!(
+                "only one-element integer tensors can be an index, got {} of shape {:?}",
+                t.dtype(),
+                t.dims()
+            )));
+        }
+        self.item(py)
+    }
+
+    fn __bool__(&self) -> PyResult<bool> {
+        let t = self.tensor()?;
+        if t.numel() != 1 {
+            return Err(PyValueError::new_err(format!(
+                "the truth value of a Tensor with more than one element is ambiguous, got shape {:?}",
+                t.dims()
+            )));
+        }
+        Ok(t.to_f64s()[0] > 0.0) // 2.0.2 asks for a positive element
+    }
+
+    fn __len__(&self) -> PyResult<usize> {
+        match self.shape()?.first() {
+            Some(&n) => Ok(n as usize),
+            None => Err(PyTypeError::new_err("len() of a 0-d tensor")),
+        }
+    }
+
+    fn __add__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(slf, other, Bin::Add, false)
+    }
+
+    fn __sub__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(slf, other, Bin::Sub, false)
+    }
+
+    fn __mul__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(slf, other, Bin::Mul, false)
+    }
+
+    fn __truediv__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(slf, other, Bin::Div, false)
+    }
+
+    fn __floordiv__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(slf, other, Bin::FloorDiv, false)
+    }
+
+    fn __mod__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(slf, other, Bin::Mod, false)
+    }
+
+    fn __matmul__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(slf, other, Bin::Matmul, false)
+    }
+
+    fn __radd__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(slf, other, Bin::Add, true)
+    }
+
+    fn __rsub__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(slf, other, Bin::Sub, true)
+    }
+
+    fn __rmul__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(slf, other, Bin::Mul, true)
+    }
+
+    fn __rtruediv__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(slf, other, Bin::Div, true)
+    }
+
+    fn __pow__<'py>(
+        slf: &Bound<'py, Self>,
+        other: &Bound<'py, PyAny>,
+        _modulo: Option<Py<PyAny>>,
+    ) -> PyResult<Py<PyAny>> {
+        binary(slf, other, Bin::Pow, false)
+    }
+
+    fn __rpow__<'py>(
+        slf: &Bound<'py, Self>,
+        other: &Bound<'py, PyAny>,
+        _modulo: Option<Py<PyAny>>,
+    ) -> PyResult<Py<PyAny>> {
+        binary(slf, other, Bin::Pow, true)
+    }
+
+    fn __neg__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTensor>> {
+        PyTensor::wrap(slf.py(), scale(slf.py(), &slf.get().var, -1.0, 0.0)?)
+    }
+
+    fn __richcmp__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>, how: CompareOp) -> PyResult<Py<PyAny>> {
+        let kind = match how {
+            CompareOp::Eq => Bin::Eq,
+            CompareOp::Ne => Bin::Ne,
+            CompareOp::Lt => Bin::Lt,
+            CompareOp::Le => Bin::Le,
+            CompareOp::Gt => Bin::Gt,
+            CompareOp::Ge => Bin::Ge,
+        };
+        binary(slf, other, kind, false)
+    }
+
+    fn __hash__(slf: &Bound<'_, Self>) -> isize {
+        slf.as_ptr() as isize >> 4
+    }
+
+    /// numpy leaves operators with a Tensor on the right to the Tensor.
+    #[classattr]
+    fn __array_ufunc__() -> Option<i32> {
+        None
+    }
+
+    /// A tensor that shares the memory and stands outside the tape.
+    fn detach<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTensor>> {
+        self.tensor()?;
+        let var = EVar::from_parts(self.var.cell.clone(), None, true);
+        var.persistable.store(self.persistable(), Relaxed);
+        let new = PyTensor::wrap(py, var)?;
+        new.get().set_name(Some(format!("{}_detach", self.name())));
+        Ok(new)
+    }
+
+    /// Sets the value: shares the memory of `src` until one of them is written.
+    fn _share_value(&self, src: &Bound<'_, PyTensor>) {
+        self.var.cell.set(src.get().value());
+    }
+
+    /// Copies `src` (a Tensor, LoDTensor or numpy array) into this tensor.
+    fn _assign(&self, src: &Bound<'_, PyAny>) -> PyResult<()> {
+        let t = match src.cast::<PyTensor>() {
+            Ok(t) => t.get().tensor()?,
+            Err(_) => match super::lod_tensor::tensor_of(src) {
+                Some(t) => t?,
+                None => from_array(src)?,
+            },
+        };
+        self.var.cell.set(t);
+        Ok(())
+    }
+
+    /// The gradient variable of a leaf, or None.
+    fn _grad_ivar<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTensor>>> {
+        grad_of(&self.var)
+            .map(|g| {
+                let new = PyTensor::wrap(py, g)?;
+                new.get().set_name(Some(format!("{}@GRAD", self.name())));
+                Ok(new)
+            })
+            .transpose()
+    }
+
+    /// Replaces the gradient of a leaf (gradient clipping, all-reduce).
+    fn _set_grad_ivar(&self, grad: Option<&Bound<'_, PyTensor>>) {
+        *self.var.track().grad.lock() = grad.map(|g| g.get().var.clone());
+    }
+
+    fn clear_gradient(&self) -> PyResult<()> {
+        Ok(clear_grad(&self.var, false)?)
+    }
+
+    fn clear_grad(&self) -> PyResult<()> {
+        self.clear_gradient()
+    }
+
+    /// The variable's LoDTensor (or SelectedRows), sharing the memory.
+    fn value_cell(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        super::lod_tensor::variable(py, self.var.cell.clone())
+    }
+
+    fn data_ptr(&self) -> PyResult<usize> {
+        Ok(self.tensor()?.ptr() as usize)
+    }
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<PyTensor>()
+}

@@ -1,0 +1,260 @@
+//! A dense tensor is a value: cloning shares the bytes, writing copies them first unless they are unshared.
+
+use super::Buffer;
+use crate::base::dtype::Element;
+use crate::base::shape::{checked_numel, numel, Dims};
+use crate::base::{DType, Result};
+use crate::ensure;
+use std::sync::Arc;
+
+/// Level of detail: for each level the offsets of its sequences, the first 0.
+pub type Lod = Vec<Vec<usize>>;
+
+#[derive(Clone)]
+pub struct Tensor {
+    buffer: Buffer,
+    /// Bytes before the first element.
+    offset: usize,
+    dims: Dims,
+    dtype: DType,
+    pub lod: Option<Arc<Lod>>,
+}
+
+impl Tensor {
+    /// A tensor whose elements are to be written; they are some initialised values.
+    #[inline]
+    pub fn empty(dtype: DType, dims: &[i64]) -> Result<Tensor> {
+        let n = checked_numel(dims)?;
+        Ok(Tensor { buffer: Buffer::new(n * dtype.size())?, offset: 0, dims: Dims::from_slice(dims), dtype, lod: None })
+    }
+
+    pub fn zeros(dtype: DType, dims: &[i64]) -> Result<Tensor> {
+        let mut t = Tensor::empty(dtype, dims)?;
+        t.bytes_mut()?.fill(0);
+        Ok(t)
+    }
+
+    pub fn from_slice<T: Element>(data: &[T], dims: &[i64]) -> Result<Tensor> {
+        let mut t = Tensor::empty(T::DTYPE, dims)?;
+        ensure!(
+            t.numel() == data.len(),
+            InvalidArgument,
+            "{} values do not fill a tensor of shape {dims:?}",
+            data.len()
+        );
+        t.data_mut::<T>()?.copy_from_slice(data);
+        Ok(t)
+    }
+
+    /// A one-element tensor of shape [1].
+    pub fn scalar<T: Element>(value: T) -> Result<Tensor> {
+        Tensor::from_slice(&[value], &[1])
+    }
+
+    /// A tensor over bytes that are there already.
+    pub fn from_buffer(buffer: Buffer, dtype: DType, dims: &[i64]) -> Result<Tensor> {
+        let n = checked_numel(dims)?;
+        ensure!(
+            n * dtype.size() <= buffer.len(),
+            InvalidArgument,
+            "{} bytes do not hold a {dtype} tensor of shape {dims:?}",
+            buffer.len()
+        );
+        Ok(Tensor { buffer, offset: 0, dims: Dims::from_slice(dims), dtype, lod: None })
+    }
+
+    #[inline]
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    #[inline]
+    pub fn dims(&self) -> &[i64] {
+        &self.dims
+    }
+
+    #[inline]
+    pub fn rank(&self) -> usize {
+        self.dims.len()
+    }
+
+    #[inline]
+    pub fn numel(&self) -> usize {
+        numel(&self.dims)
+    }
+
+    pub fn nbytes(&self) -> usize {
+        self.numel() * self.dtype.size()
+    }
+
+    pub fn buffer(&self) -> &Buffer {
+        &self.buffer
+    }
+
+    /// A tensor that has a shape but no bytes: what is kept of a variable whose elements nobody will read.
+    pub fn phantom(&self) -> Result<Tensor> {
+        Ok(Tensor { buffer: Buffer::new(0)?, offset: 0, ..self.clone() })
+    }
+
+    /// False for a [`Tensor::phantom`].
+    #[inline]
+    pub fn has_bytes(&self) -> bool {
+        self.offset + self.nbytes() <= self.buffer.len()
+    }
+
+    #[inline]
+    pub fn ptr(&self) -> *mut u8 {
+        assert!(self.has_bytes(), "the elements of this tensor were not kept");
+        // SAFETY: the offset lies within the buffer.
+        unsafe { self.buffer.ptr().add(self.offset) }
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: the bytes are initialised and live as long as the buffer.
+        unsafe { std::slice::from_raw_parts(self.ptr(), self.nbytes()) }
+    }
+
+    pub fn bytes_mut(&mut self) -> Result<&mut [u8]> {
+        self.unshare()?;
+        // SAFETY: as in `bytes`; `unshare` made this the only reference that may write.
+        Ok(unsafe { std::slice::from_raw_parts_mut(self.ptr(), self.nbytes()) })
+    }
+
+    /// The elements. The type must be the tensor's: a kernel that asks for another is a bug.
+    #[inline]
+    pub fn data<T: Element>(&self) -> &[T] {
+        assert!(T::DTYPE == self.dtype, "a {} tensor read as {}", self.dtype, T::DTYPE);
+        // SAFETY: the type is right, blocks are aligned to 64 and offsets to elements.
+        unsafe { std::slice::from_raw_parts(self.ptr() as *const T, self.numel()) }
+    }
+
+    /// The elements, to write; copies them first if they are shared.
+    #[inline]
+    pub fn data_mut<T: Element>(&mut self) -> Result<&mut [T]> {
+        assert!(T::DTYPE == self.dtype, "a {} tensor written as {}", self.dtype, T::DTYPE);
+        self.unshare()?;
+        // SAFETY: as in `data`; `unshare` made this the only reference that may write.
+        Ok(unsafe { std::slice::from_raw_parts_mut(self.ptr() as *mut T, self.numel()) })
+    }
+
+    #[inline]
+    fn unshare(&mut self) -> Result<()> {
+        if !self.buffer.is_writable() {
+            let fresh = Buffer::new(self.nbytes())?;
+            // SAFETY: both have `nbytes` bytes and do not overlap.
+            unsafe { std::ptr::copy_nonoverlapping(self.ptr(), fresh.ptr(), self.nbytes()) };
+            (self.buffer, self.offset) = (fresh, 0);
+        }
+        Ok(())
+    }
+
+    /// A tensor with bytes of its own.
+    pub fn deep_copy(&self) -> Result<Tensor> {
+        let mut t = Tensor::empty(self.dtype, &self.dims)?;
+        t.bytes_mut()?.copy_from_slice(self.bytes());
+        t.lod = self.lod.clone();
+        Ok(t)
+    }
+
+    /// The same bytes with another shape of as many elements.
+    #[inline]
+    pub fn reshaped(&self, dims: &[i64]) -> Tensor {
+        debug_assert_eq!(numel(dims), self.numel());
+        Tensor { dims: Dims::from_slice(dims), lod: None, ..self.clone() }
+    }
+
+    /// Elements `from..from + numel(dims)` of the flat tensor, sharing the bytes.
+    pub fn view(&self, from: usize, dims: &[i64]) -> Tensor {
+        assert!(from + numel(dims) <= self.numel(), "a view outside its tensor");
+        let offset = self.offset + from * self.dtype.size();
+        Tensor { dims: Dims::from_slice(dims), offset, lod: None, ..self.clone() }
+    }
+
+    /// Rows `from..to` of the first dimension, sharing the bytes.
+    pub fn rows(&self, from: usize, to: usize) -> Tensor {
+        let width = numel(&self.dims[1..]);
+        let mut dims = self.dims.clone();
+        dims[0] = (to - from) as i64;
+        self.view(from * width, &dims)
+    }
+
+    pub fn with_lod(mut self, lod: Option<Arc<Lod>>) -> Tensor {
+        self.lod = lod;
+        self
+    }
+
+    pub fn set_dims(&mut self, dims: &[i64]) {
+        debug_assert_eq!(numel(dims), self.numel());
+        self.dims = Dims::from_slice(dims);
+    }
+
+    /// Integers of an index-like tensor (bool, int32, int64) as i64; for the small tensors that stand for attributes.
+    pub fn to_i64s(&self) -> Result<Vec<i64>> {
+        Ok(match self.dtype {
+            DType::I64 => self.data::<i64>().to_vec(),
+            DType::I32 => self.data::<i32>().iter().map(|&v| v as i64).collect(),
+            DType::I16 => self.data::<i16>().iter().map(|&v| v as i64).collect(),
+            DType::Bool => self.bytes().iter().map(|&v| v as i64).collect(),
+            other => crate::bail!(InvalidArgument, "expected an int32 or int64 tensor, got {other}"),
+        })
+    }
+
+    /// Every element as f64; for scalars and small tensors.
+    pub fn to_f64s(&self) -> Vec<f64> {
+        use half::{bf16, f16};
+        crate::dispatch!(self.dtype, T in [f32, f64, i32, i64, i16, u8, i8, f16, bf16, bool], {
+            self.data::<T>().iter().map(|&v| ToF64::to(v)).collect()
+        }, _other => unreachable!())
+    }
+}
+
+/// Conversion for `to_f64s`.
+pub trait ToF64 {
+    fn to(self) -> f64;
+}
+macro_rules! to_f64 { ($($t:ty),*) => { $(impl ToF64 for $t { fn to(self) -> f64 { self as f64 } })* } }
+to_f64!(f32, f64, i32, i64, i16, u8, i8);
+impl ToF64 for bool {
+    fn to(self) -> f64 {
+        self as u8 as f64
+    }
+}
+impl ToF64 for half::f16 {
+    fn to(self) -> f64 {
+        self.to_f64()
+    }
+}
+impl ToF64 for half::bf16 {
+    fn to(self) -> f64 {
+        self.to_f64()
+    }
+}
+
+impl std::fmt::Debug for Tensor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Tensor({}, {:?})", self.dtype, &self.dims[..])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writing_copies_what_is_shared() {
+        let mut a = Tensor::from_slice(&[1f32, 2.0, 3.0, 4.0], &[2, 2]).unwrap();
+        let b = a.clone();
+        let row = a.rows(1, 2);
+        a.data_mut::<f32>().unwrap()[3] = 9.0;
+        assert_eq!(b.data::<f32>(), [1.0, 2.0, 3.0, 4.0]);
+        assert_eq!(row.data::<f32>(), [3.0, 4.0]);
+        assert_eq!(a.data::<f32>(), [1.0, 2.0, 3.0, 9.0]);
+    }
+
+    #[test]
+    fn impossible_shapes_are_errors() {
+        assert!(Tensor::empty(DType::F32, &[-1, 2]).is_err());
+        assert!(Tensor::empty(DType::F32, &[i64::MAX, 4]).is_err());
+        assert_eq!(Tensor::empty(DType::F32, &[0, 4]).unwrap().numel(), 0);
+    }
+}

@@ -1,0 +1,12 @@
+//! Storage, tensors, LoD, SelectedRows, and the cells that variables are.
+
+pub mod alloc;
+pub mod buffer;
+pub mod cell;
+pub mod dense;
+pub mod value;
+
+pub use buffer::Buffer;
+pub use cell::Cell;
+pub use dense::{Lod, Tensor};
+pub use value::{SelectedRows, Value};
