@@ -1,6 +1,7 @@
 //! `paddle._core`: the only door to native code. The only module that names pyo3.
 
 mod attrs;
+pub mod desc;
 mod eager;
 mod error;
 mod lod_tensor;
@@ -15,6 +16,7 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     error::register(m)?;
+    desc::register(m)?;
     tensor::register(m)?;
     lod_tensor::register(m)?;
     ops::register(m)?;
