@@ -1,7 +1,7 @@
 """What an operator builtin does in static mode: make the output variables and append the operator.
 
-``paddle._ops.<op>(...)`` calls :func:`append` when the mode is static; the answer has the shape of an eager call's:
-one Variable, or a tuple in slot order, a list for a duplicable slot, None for a slot that is not there.
+``paddle._ops.<op>(...)`` calls :func:`append` when the mode is static, and gives its caller the outputs as an eager
+call would: one Variable, or a tuple in slot order, a list for a duplicable slot, None for a slot that is not there.
 """
 from __future__ import annotations
 
@@ -32,6 +32,14 @@ class layer_name:  # noqa: N801 (reads as a guard)
     def __exit__(self, *exc) -> None:
         global _layer_name
         _layer_name = self.former
+
+
+def named(name: str | None, builtin, *args, **kwargs):
+    """`builtin(*args, **kwargs)`, with `name` before the names of its outputs in static mode."""
+    if name is None:
+        return builtin(*args, **kwargs)
+    with layer_name(name):
+        return builtin(*args, **kwargs)
 
 
 def _count(op_type: str, slot: str, inputs: dict, attrs: dict) -> int:
@@ -74,18 +82,16 @@ def append(op_type: str, inputs: dict[str, Any], attrs: dict[str, Any], outputs:
         outputs (dict): slot to an existing Variable (or list), or to the number of variables of a duplicable slot.
 
     Returns:
-        The outputs: one, or a tuple in slot order. Dispensable slots that the caller did not name are None.
+        dict: slot to its Variable or list; dispensable slots that the caller did not name are missing.
     """
     block = guards.default_main_program().current_block()
     proto = OpProtoHolder.instance().get_op_proto(op_type)
     key = (_layer_name or unique_name.generate(op_type)) + ".tmp"
     dtype = None
-    results: list[Any] = []
     slots: dict[str, Any] = {}
     for slot in proto.outputs:
         given = outputs.get(slot.name)
         if given is None and slot.dispensable:
-            results.append(None)
             continue
         if given is None or (isinstance(given, int) and not isinstance(given, bool)):
             dtype = dtype or _guess_dtype(inputs, attrs)
@@ -95,9 +101,8 @@ def append(op_type: str, inputs: dict[str, Any], attrs: dict[str, Any], outputs:
             else:
                 given = block.create_var(name=unique_name.generate(key), dtype=dtype)
         slots[slot.name] = given
-        results.append(given)
     block.append_op(type=op_type, inputs=inputs, outputs=slots, attrs=attrs)
-    return results[0] if len(results) == 1 else tuple(results)
+    return slots
 
 
 def run_eager(op_type: str, inputs: dict, outputs: dict, attrs: dict, stop_gradient: bool = False) -> None:

@@ -21,7 +21,7 @@ _NOT_INITIALISERS = ("c_broadcast", "c_sync_comm_stream", "coalesce_tensor")
 def _varbase_creator(type=VarType.LOD_TENSOR, name=None, shape=None, dtype=None, persistable=None, **kwargs):  # noqa: A002
     """An empty dygraph tensor, with the arguments that `create_var` takes."""
     dtype = VarType.FP32 if dtype is None else convert_np_dtype_to_dtype_(dtype)
-    return core.VarBase(dtype, list(shape) if shape else [], name, type or VarType.LOD_TENSOR, bool(persistable))
+    return core.Tensor(dtype, list(shape) if shape else [], name, type or VarType.LOD_TENSOR, bool(persistable))
 
 
 class Block:

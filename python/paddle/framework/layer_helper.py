@@ -125,10 +125,9 @@ class LayerHelper(LayerHelperBase):
         return out
 
     def _get_default_initializer(self, dtype):
-        from paddle.nn import initializer
+        from .initializer import Constant, Xavier
 
-        floating = dtype is None or dtype_is_floating(dtype)
-        return initializer.XavierUniform() if floating else initializer.Constant()
+        return Xavier() if dtype is None or dtype_is_floating(dtype) else Constant()
 
     def is_instance(self, param_name, cls) -> None:
         """TypeError unless the argument `param_name` is of the type `cls`."""

@@ -57,8 +57,8 @@ class LayerHelperBase:
         """A tensor from an array (dygraph only); a Variable or tensor comes back as it is."""
         if isinstance(value, np.ndarray):
             assert mode.in_dygraph_mode(), "to_variable could only be called in dygraph mode"
-            return core.VarBase(value=value, name=name or "", place=mode._current_expected_place())
-        if isinstance(value, core.VarBase) or isinstance_of(value, Variable):
+            return core.Tensor(value=value, name=name or "", place=mode._current_expected_place())
+        if isinstance(value, core.Tensor) or isinstance_of(value, Variable):
             return value
         raise TypeError(
             "The type of input value is invalid, expected type is 'ndarray' or 'Variable', "
@@ -169,7 +169,7 @@ class LayerHelperBase:
 
 def _global_initializer(is_bias: bool):
     """What `set_global_initializer` chose, or None."""
-    from paddle.nn import initializer
+    from . import initializer
 
     ask = initializer._global_bias_initializer if is_bias else initializer._global_weight_initializer
     return ask()

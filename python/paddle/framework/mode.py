@@ -10,6 +10,7 @@ import sys
 from paddle import _core as core
 
 from . import unique_name
+from .place import CPUPlace, CUDAPinnedPlace, CUDAPlace, Place, _Place, cuda_device_count, is_compiled_with_cuda
 
 __all__: list[str] = []
 
@@ -140,7 +141,7 @@ def fake_interface_only(func):
 def _current_expected_place():
     global _global_expected_place_
     if _global_expected_place_ is None:
-        _global_expected_place_ = core.CPUPlace()
+        _global_expected_place_ = CPUPlace()
     return _global_expected_place_
 
 
@@ -167,11 +168,6 @@ def _dygraph_place_guard(place):
         _set_dygraph_tracer_expected_place(former)
 
 
-def is_compiled_with_cuda() -> bool:
-    """Whether work can run on a CUDA device."""
-    return bool(core.is_compiled_with_cuda())
-
-
 def is_compiled_with_xpu() -> bool:
     """Whether work can run on a Kunlun XPU: always False."""
     return False
@@ -191,7 +187,7 @@ def _cuda_ids() -> list[int]:
     selected = os.getenv("FLAGS_selected_gpus")
     if selected:
         return [int(s) for s in selected.split(",")]
-    return list(range(core.get_cuda_device_count()))
+    return list(range(cuda_device_count()))
 
 
 def cpu_places(device_count: int | None = None) -> list:
@@ -202,7 +198,7 @@ def cpu_places(device_count: int | None = None) -> list:
         >>> len(static.cpu_places(2))
         2
     """
-    return [core.CPUPlace()] * (_cpu_num() if device_count is None else device_count)
+    return [CPUPlace()] * (_cpu_num() if device_count is None else device_count)
 
 
 def cuda_places(device_ids=None) -> list:
@@ -216,13 +212,13 @@ def cuda_places(device_ids=None) -> list:
         device_ids = _cuda_ids()
     elif not isinstance(device_ids, (list, tuple)):
         device_ids = [device_ids]
-    return [core.CUDAPlace(i) for i in device_ids]
+    return [CUDAPlace(i) for i in device_ids]
 
 
 def cuda_pinned_places(device_count: int | None = None) -> list:
     """A list of `device_count` CUDAPinnedPlaces; by default one for each visible device."""
     assert is_compiled_with_cuda(), "Not compiled with CUDA"
-    return [core.CUDAPinnedPlace()] * (len(_cuda_ids()) if device_count is None else device_count)
+    return [CUDAPinnedPlace()] * (len(_cuda_ids()) if device_count is None else device_count)
 
 
 def xpu_places(device_ids=None) -> list:
@@ -231,29 +227,24 @@ def xpu_places(device_ids=None) -> list:
     return []
 
 
-def _is_place(value) -> bool:
-    names = ("Place", "CPUPlace", "CUDAPlace", "CUDAPinnedPlace", "XPUPlace")
-    return isinstance(value, tuple(getattr(core, n) for n in names if hasattr(core, n)))
-
-
 def _get_paddle_place(place):
     """A Place from a Place, None, or a string such as ``"cpu"``, ``"gpu"``, ``"gpu:1"``, ``"gpu_pinned"``."""
-    if place is None or _is_place(place):
+    if place is None or isinstance(place, _Place):
         return place
     if not isinstance(place, str):
         raise ValueError(f"a place is a string or a Place, but received {place!r}")
     text = place.lower()
     if text == "cpu":
-        return core.CPUPlace()
+        return CPUPlace()
     if text == "device":
-        return core.Place()
+        return Place()
     matched = re.fullmatch(r"gpu(_pinned|:(\d+))?", text)
     if matched:
         if not is_compiled_with_cuda():
             raise ValueError(f"The device should not be {place!r}, since PaddlePaddle is not compiled with CUDA")
         if text == "gpu_pinned":
-            return core.CUDAPinnedPlace()
-        return core.CUDAPlace(int(matched.group(2) or 0))
+            return CUDAPinnedPlace()
+        return CUDAPlace(int(matched.group(2) or 0))
     if re.fullmatch(r"xpu:\d+", text):
         raise ValueError(f"The device should not be {place!r}, since PaddlePaddle is not compiled with XPU")
     raise ValueError(f"place must be 'cpu', 'gpu', 'gpu:<id>', 'gpu_pinned' or a Place, but received {place!r}")

@@ -45,6 +45,10 @@ class AttrProto:
         return f"{self.name}={self.default!r}"
 
 
+def _slot(row: dict) -> VarProto:
+    return VarProto(row["name"], row["duplicable"], row["dispensable"], row["intermediate"])
+
+
 class OpProto:
     """What an operator takes and gives."""
 
@@ -52,9 +56,9 @@ class OpProto:
 
     def __init__(self, type: str, inputs, outputs, attrs) -> None:
         self.type = type
-        self.inputs = [VarProto(*slot) for slot in inputs]
-        self.outputs = [VarProto(*slot) for slot in outputs]
-        self.attrs = [AttrProto(*attr) for attr in attrs]
+        self.inputs = [_slot(row) for row in inputs]
+        self.outputs = [_slot(row) for row in outputs]
+        self.attrs = [AttrProto(row["name"], row["type"], row["default"]) for row in attrs]
         known = {a.name for a in self.attrs}
         for name, kind in (("op_role", 0), ("op_role_var", 5), ("op_namescope", 2), ("op_callstack", 5), ("op_device", 2)):
             if name not in known:

@@ -10,6 +10,7 @@ from typing import Any
 from paddle import _core as core
 
 from . import mode
+from .dtypes import VarType
 from .names import OP_CALLSTACK, OP_DEVICE, OP_NAMESCOPE, OP_ROLE, OP_ROLE_VAR, OpRole
 from .op_proto import OpProtoHolder
 from .text import op_text
@@ -43,7 +44,7 @@ def _argument_name(arg: Any, slot: str, op_type: str) -> str:
         return arg
     if isinstance(arg, bytes):
         return arg.decode()
-    if isinstance_of(arg, Variable) or isinstance(arg, core.VarBase):
+    if isinstance_of(arg, Variable) or isinstance(arg, core.Tensor):
         return arg.name
     raise TypeError(
         f"The type of '{slot}' in operator {op_type} should be one of [str, bytes, Variable], but received: {arg!r}"
@@ -286,7 +287,8 @@ class Operator:
         elif isinstance(val, (core.BlockDesc, core.ProgramDesc)):
             self.desc.set_serialized_attr(name, val.serialize_to_string())
         else:
-            self.desc._set_attr(name, val)
+            # element types are numbers in the files
+            self.desc._set_attr(name, int(val) if isinstance(val, VarType) else val)
 
     def _block_attr_id(self, name) -> int:
         return self.desc._block_attr_id(name)

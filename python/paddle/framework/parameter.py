@@ -12,7 +12,7 @@ from .variable import check_parameter_shape
 __all__: list[str] = []
 
 
-class ParamBase(core.VarBase):
+class ParamBase(core.Tensor):
     """A Tensor that training changes.
 
     Args:

@@ -7,7 +7,7 @@ from paddle import _core as core
 
 __all__: list[str] = []
 
-g_scope = core.Scope()
+g_scope = core._Scope()
 
 
 def global_scope():

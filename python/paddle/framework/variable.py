@@ -19,7 +19,7 @@ class VariableMetaClass(type):
 
     def __instancecheck__(cls, instance: Any) -> bool:
         kind = type(instance)
-        return issubclass(kind, core.VarBase) if mode._dygraph_tracer_ is not None else issubclass(kind, Variable)
+        return issubclass(kind, core.Tensor) if mode._dygraph_tracer_ is not None else issubclass(kind, Variable)
 
 
 class ParameterMetaClass(VariableMetaClass):

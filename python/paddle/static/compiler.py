@@ -4,8 +4,8 @@ from __future__ import annotations
 import enum
 from typing import Any
 
-from paddle import _core as core
 from paddle.framework import guards, mode
+from paddle.framework.place import CUDAPlace
 from paddle.framework.program import Program
 
 __all__ = ["CompiledProgram", "ExecutionStrategy", "BuildStrategy"]
@@ -207,13 +207,13 @@ class CompiledProgram:
                 assert type(p) is type(place), "Place type not match. You may set wrong type of places."
             places = self._places
         else:
-            places = mode.cuda_places() if isinstance(place, core.CUDAPlace) else mode.cpu_places()
+            places = mode.cuda_places() if isinstance(place, CUDAPlace) else mode.cpu_places()
         assert places, "No places for execution."
         return places
 
 
 def _same_place(a, b) -> bool:
-    return a is b or (type(a) is type(b) and repr(a) == repr(b))
+    return a is b or a == b
 
 
 def _program_of(program) -> Program:

@@ -87,7 +87,7 @@ def _as_lodtensor(data: Any, place, dtype=None):
             data = data.astype(dtype)
         elif np.isscalar(data):
             data = np.array([data]).astype(dtype)
-        elif hasattr(data, "numpy") and isinstance(data, core.VarBase):
+        elif hasattr(data, "numpy") and isinstance(data, core.Tensor):
             data = data.numpy()
         else:
             raise TypeError(f"Convert data of type {type(data)} to Tensor is not supported")
