@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from paddle import _core
 from paddle.framework import guards, unique_name
 from paddle.framework.dtypes import VarType, convert_np_dtype_to_dtype_
 from paddle.framework.op_proto import OpProtoHolder
@@ -135,3 +136,6 @@ def run_eager(op_type: str, inputs: dict, outputs: dict, attrs: dict, stop_gradi
     if stop_gradient:
         for tensor in written:
             tensor.stop_gradient = True
+
+
+_core.set_append_hook(append)

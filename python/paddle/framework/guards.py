@@ -125,6 +125,13 @@ def program_guard(main_program: Program, startup_program: Program | None = None)
     check_type(main_program, "main_program", Program, "paddle.static.program_guard")
     if startup_program is not None:
         check_type(startup_program, "startup_program", Program, "paddle.static.program_guard")
+    with program_guard_unchecked(main_program, startup_program):
+        yield
+
+
+@contextlib.contextmanager
+def program_guard_unchecked(main_program: Program, startup_program: Program | None = None):
+    """As :func:`program_guard`, in any mode."""
     former = switch_main_program(main_program)
     former_startup = switch_startup_program(startup_program) if startup_program is not None else None
     try:
