@@ -1,1 +1,1 @@
-"""Oar."""
+from paddle import _core

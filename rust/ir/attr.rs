@@ -114,6 +114,38 @@ impl Attr {
             Attr::Foreign(_) => AttrType::Foreign,
         }
     }
+
+    /// The value in a type that 2.0.2 knows, where Paddle 2.5 and newer wrote a number with its type; else as it is.
+    pub fn plain(self) -> Attr {
+        match self {
+            Attr::Float64(v) | Attr::Scalar(Scalar::Float64(v)) => Attr::Float(v as f32),
+            Attr::Scalar(Scalar::Boolean(v)) => Attr::Boolean(v),
+            Attr::Scalar(Scalar::Long(v)) => i32::try_from(v).map_or(Attr::Long(v), Attr::Int),
+            Attr::Scalars(list) => plain_list(list),
+            other => other,
+        }
+    }
+}
+
+fn plain_list(list: Vec<Scalar>) -> Attr {
+    let longs = list.iter().map(|s| match *s {
+        Scalar::Long(v) => Some(v),
+        Scalar::Boolean(v) => Some(v.into()),
+        _ => None,
+    });
+    let floats = list.iter().map(|s| match *s {
+        Scalar::Float64(v) => Some(v),
+        Scalar::Long(v) => Some(v as f64),
+        Scalar::Boolean(v) => Some(f64::from(u8::from(v))),
+        Scalar::Complex(..) => None,
+    });
+    if let Some(v) = longs.collect::<Option<Vec<_>>>() {
+        Attr::Longs(v)
+    } else if let Some(v) = floats.collect::<Option<Vec<_>>>() {
+        Attr::Float64s(v)
+    } else {
+        Attr::Scalars(list)
+    }
 }
 
 /// One attribute; only the iterators name this type.

@@ -8,6 +8,7 @@ pub mod desc;
 pub mod hooks;
 pub mod op_version;
 pub mod program;
+pub mod prune;
 pub mod tensor_file;
 #[cfg(test)]
 mod tests;

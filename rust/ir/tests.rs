@@ -127,6 +127,23 @@ fn every_attribute_survives() {
 }
 
 #[test]
+fn newer_numbers_in_types_that_2_0_2_knows() {
+    use attr::Scalar::*;
+    let rows = [
+        (Attr::Float64(0.5), Attr::Float(0.5)),
+        (Attr::Scalar(Long(3)), Attr::Int(3)),
+        (Attr::Scalar(Long(1 << 40)), Attr::Long(1 << 40)),
+        (Attr::Scalars(vec![Long(1), Boolean(true)]), Attr::Longs(vec![1, 1])),
+        (Attr::Scalars(vec![Float64(1.5), Long(2)]), Attr::Float64s(vec![1.5, 2.0])),
+        (Attr::Scalars(vec![Complex(1.0, 0.0)]), Attr::Scalars(vec![Complex(1.0, 0.0)])),
+        (Attr::Int(1), Attr::Int(1)),
+    ];
+    for (newer, plain) in rows {
+        assert_eq!(newer.plain(), plain);
+    }
+}
+
+#[test]
 fn damaged_programs_give_errors() {
     let mut random = Random(7);
     let (mut good, mut bad) = (0, 0);

@@ -5,6 +5,7 @@
 
 use super::{Attrs, Op};
 use crate::base::Result;
+use std::sync::atomic::Ordering;
 
 pub enum Grad {
     /// No gradient flows through this operator.
@@ -103,9 +104,30 @@ impl Op {
     #[inline]
     pub fn wired(&'static self) -> Option<&'static Wiring> {
         match self.grad {
-            Grad::By(grad) => Some(self.wiring.get_or_init(|| Wiring::compile(self, grad, &[]))),
-            Grad::Map(grad, map) => Some(self.wiring.get_or_init(|| Wiring::compile(self, grad, map))),
+            Grad::By(grad) => Some(self.compiled(grad, &[])),
+            Grad::Map(grad, map) => Some(self.compiled(grad, map)),
             _ => None,
+        }
+    }
+
+    #[inline]
+    fn compiled(&'static self, grad: &'static Op, map: &[(&str, &str)]) -> &'static Wiring {
+        let made = self.wiring.load(Ordering::Acquire);
+        if !made.is_null() {
+            // SAFETY: only leaked boxes are stored.
+            return unsafe { &*made };
+        }
+        let fresh = Box::into_raw(Box::new(Wiring::compile(self, grad, map)));
+        match self.wiring.compare_exchange(std::ptr::null_mut(), fresh, Ordering::AcqRel, Ordering::Acquire) {
+            // SAFETY: leaked just now.
+            Ok(_) => unsafe { &*fresh },
+            Err(other) => {
+                // SAFETY: `fresh` was not published; `other` is a leaked box.
+                unsafe {
+                    drop(Box::from_raw(fresh));
+                    &*other
+                }
+            }
         }
     }
 

@@ -13,7 +13,7 @@ pub use infer::{Infer, Meta};
 pub use run::{Env, Run};
 
 use crate::base::Result;
-use std::sync::OnceLock;
+use std::sync::atomic::AtomicPtr;
 
 /// An operator of Paddle: names, slots, attributes, shape rule, CPU kernel, gradient.
 pub struct Op {
@@ -29,10 +29,11 @@ pub struct Op {
     /// Why an output must not be left out of a plan although nobody reads it.
     pub effect: Effect,
     /// The compiled gradient wiring, made at first use.
-    pub wiring: OnceLock<grad::Wiring>,
+    pub wiring: AtomicPtr<grad::Wiring>,
 }
 
 /// Defaults of the optional parts: `Op { name, .., ..OP }`.
+#[allow(clippy::declare_interior_mutable_const)] // a template: every static gets its own
 pub const OP: Op = Op {
     name: "",
     inputs: &[],
@@ -43,7 +44,7 @@ pub const OP: Op = Op {
     grad: Grad::None,
     amp: Amp::Gray,
     effect: Effect::None,
-    wiring: OnceLock::new(),
+    wiring: AtomicPtr::new(std::ptr::null_mut()),
 };
 
 /// How an operator runs.

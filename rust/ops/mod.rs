@@ -1,12 +1,20 @@
-//! The table of operators, one line an operator's family. This is the table of contents.
+//! The table of operators, a line a family. This is the table of contents.
 
 use crate::op::Op;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-/// Every operator.
-pub static TABLES: &[&[&Op]] = &[];
+pub mod activation;
+pub mod basic;
+pub mod common;
+pub mod elementwise;
 
+/// Every operator.
+pub static TABLES: &[&[&Op]] = &[
+    basic::TABLE,       // scale, sum, cast, assign
+    elementwise::TABLE, // binary operators with broadcasting
+    activation::TABLE,  // unary formulas
+];
 fn index() -> &'static HashMap<&'static str, &'static Op> {
     static INDEX: OnceLock<HashMap<&'static str, &'static Op>> = OnceLock::new();
     INDEX.get_or_init(|| {

@@ -283,3 +283,82 @@ def test_var_type_behaves_as_an_enumeration() -> None:
     assert repr(core.AttrType.BOOLS) == "AttrType.BOOLS" and core.AttrType.BOOLS != core.AttrType.INT
     with pytest.raises(AttributeError):
         fp32.value2 = 1
+
+
+def add_op(block: core.BlockDesc, kind: str, x: list[str], out: list[str], role: int = 0) -> core.OpDesc:
+    op = block.append_op()
+    op.set_type(kind)
+    op.set_input("X", x)
+    op.set_output("Out", out)
+    op._set_attr("op_role", role)
+    for name in x + out:
+        block.var(name)
+    return op
+
+
+def ops_of(block: core.BlockDesc) -> list[str]:
+    return [block.op(i).type() for i in range(block.op_size())]
+
+
+def test_prune(program: core.ProgramDesc) -> None:
+    root = program.block(0)
+    unused, inner = program.append_block(root), program.append_block(root)
+    add_op(unused, "relu", ["x"], ["u"])
+    add_op(inner, "tanh", ["h"], ["y"])
+    add_op(inner, "relu", ["h"], ["nobody"])
+    add_op(root, "scale", ["x"], ["h"])
+    add_op(root, "conditional", ["x"], ["u"]).set_block_attr("sub_block", unused)
+    add_op(root, "while", ["h"], ["y"]).set_block_attr("sub_block", inner)
+    add_op(root, "sgd", ["y"], ["y"], role=2)
+    add_op(root, "mean", ["y"], ["loss"])
+    part, blocks = core.prune(program, set(), [[0, 4]])
+    assert ops_of(part.block(0)) == ["scale", "while", "mean"] and blocks == {0: 0, 1: 2}
+    assert ops_of(part.block(1)) == ["tanh"] and part.block(1).parent == 0
+    assert part.block(0).op(1)._block_attr_id("sub_block") == 1
+    assert [v.name() for v in part.block(0).all_vars()] == ["h", "loss", "x", "y"]
+    assert ops_of(root) == ["scale", "conditional", "while", "sgd", "mean"]
+    part, _ = core.prune(program, {"h"}, [[0, 4]])
+    assert ops_of(part.block(0)) == ["while", "mean"]
+    with pytest.raises(IndexError):
+        core.prune(program, set(), [[0, 9]])
+    add_op(root, "feed", [], ["x"])
+    with pytest.raises(RuntimeError, match="feed"):
+        core.prune(program, set(), [[0, 4]])
+
+
+def test_prune_backward(program: core.ProgramDesc) -> None:
+    root = program.block(0)
+    inner = program.append_block(root)
+    backward, last = program.append_block(root), program.append_block(root)
+    add_op(inner, "tanh", ["x"], ["y"])
+    add_op(backward, "tanh_grad", ["y"], ["x@GRAD"], role=1)
+    add_op(last, "relu", ["y"], ["z"])
+    add_op(root, "while", ["x"], ["y"]).set_block_attr("sub_block", inner)
+    add_op(root, "conditional", ["y"], ["z"]).set_block_attr("sub_block", last)
+    copy_, blocks = core.prune_backward(program)
+    assert copy_.serialize_to_string() == program.serialize_to_string() and blocks == {}
+    add_op(root, "fill_constant", [], ["z@GRAD"], role=257)
+    add_op(root, "while_grad", ["y@GRAD"], ["x@GRAD"], role=1).set_block_attr("sub_block", backward)
+    add_op(root, "increment", ["step"], ["step"], role=16)
+    add_op(root, "sgd", ["w"], ["w"], role=2)
+    part, blocks = core.prune_backward(program)
+    assert ops_of(part.block(0)) == ["while", "conditional"] and blocks == {0: 0, 1: 1, 2: 3}
+    assert part.block(0).op(1)._block_attr_id("sub_block") == 2
+    assert [v.name() for v in part.block(0).all_vars()] == ["x", "y", "z"]
+    assert root.op_size() == 6
+
+
+def test_pruning_ends_on_blocks_in_a_circle(program: core.ProgramDesc) -> None:
+    root = program.block(0)
+    a = program.append_block(root)
+    for _ in range(2):
+        add_op(a, "while", ["x"], ["x"]).set_block_attr("sub_block", a)
+    add_op(root, "while", ["x"], ["x"]).set_block_attr("sub_block", a)
+    part, _ = core.prune(program, set(), [[0, 0]])
+    assert part.num_blocks() == 2
+    for _ in range(400):
+        b = program.append_block(a)
+        add_op(a, "while", ["x"], ["x"]).set_block_attr("sub_block", b)
+        a = b
+    with pytest.raises(ValueError, match="nested"):
+        core.prune(program, set(), [[0, 0]])

@@ -11,7 +11,6 @@ from .block import Block
 from .dtypes import VarType
 from .names import OpRole
 from .operator import Operator
-from .prune import prune, prune_backward
 from .text import program_text
 from .variable import Parameter, Variable, isinstance_of
 
@@ -170,7 +169,7 @@ class Program:
         self._sync_with_cpp()
         origin: dict[int, int] = {}
         if for_test:
-            desc, origin = prune_backward(self.desc)
+            desc, origin = core.prune_backward(self.desc)
             copy = Program._construct_from_desc(desc)._inference_optimize(prune_read_op=False)
         else:
             copy = Program()
@@ -236,8 +235,8 @@ class Program:
                         f"The target variable {name} used for pruning should have an associated operator that "
                         "generates it."
                     )
-            positions.append((op.block.idx, op.idx))
-        desc, origin = prune(self.desc, set(feeds), positions)
+            positions.append([op.block.idx, op.idx])
+        desc, origin = core.prune(self.desc, set(feeds), positions)
         return Program._construct_from_desc(desc)._take_info_from(self, origin)
 
     def _inference_optimize(self, prune_read_op=True) -> Program:

@@ -4,12 +4,20 @@ use super::PyBlockDesc;
 use crate::ir::{Attr, AttrType, BlockNode};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString};
+use pyo3::types::{PyBytes, PyFloat, PyString};
 use pyo3::IntoPyObjectExt;
 use std::sync::Arc;
 
+/// Texts are never numbers; asking Python so costs an exception each time.
+fn is_text(v: &Bound<'_, PyAny>) -> bool {
+    v.is_instance_of::<PyString>() || v.is_instance_of::<PyBytes>()
+}
+
 /// A whole number: int, bool, an enumeration, or numpy's of any width.
 fn int(v: &Bound<'_, PyAny>) -> Option<i64> {
+    if is_text(v) || v.is_instance_of::<PyFloat>() {
+        return None;
+    }
     if let Ok(n) = v.extract::<i64>() {
         return Some(n);
     }
@@ -24,6 +32,9 @@ fn int32(v: &Bound<'_, PyAny>) -> Option<i32> {
 }
 
 fn float64(v: &Bound<'_, PyAny>) -> Option<f64> {
+    if is_text(v) {
+        return None;
+    }
     v.extract::<f64>().ok().or_else(|| int(v).map(|n| n as f64))
 }
 
@@ -48,7 +59,7 @@ fn block(v: &Bound<'_, PyAny>) -> Option<Arc<BlockNode>> {
 
 /// The items of a list, a tuple or another sequence; not those of a text.
 fn items<'py>(v: &Bound<'py, PyAny>) -> Option<Vec<Bound<'py, PyAny>>> {
-    if v.is_instance_of::<PyString>() || v.is_instance_of::<PyBytes>() {
+    if is_text(v) {
         return None;
     }
     v.extract().ok()

@@ -20,6 +20,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
 /// A name given as str or bytes.
+#[derive(PartialEq, Eq, Hash)]
 pub(crate) struct Name(pub String);
 
 impl<'a, 'py> FromPyObject<'a, 'py> for Name {
@@ -49,6 +50,8 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyBlockDesc>()?;
     m.add_class::<PyOpDesc>()?;
     m.add_class::<PyVarDesc>()?;
+    m.add_function(wrap_pyfunction!(program::prune, m)?)?;
+    m.add_function(wrap_pyfunction!(program::prune_backward, m)?)?;
     m.add_function(wrap_pyfunction!(program::save_op_version_info, m)?)?;
     enums::register(m)
 }

@@ -1,12 +1,14 @@
 //! `core.ProgramDesc`.
 
-use super::PyBlockDesc;
+use super::{Name, PyBlockDesc};
 use crate::err;
 use crate::ir::desc::CURRENT_PROGRAM_VERSION;
-use crate::ir::{Message, Program, ProgramDesc};
+use crate::ir::prune::BlockMap;
+use crate::ir::{self, Message, Program, ProgramDesc};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// A Program: `ProgramDesc()` is empty, `ProgramDesc(other)` a copy, `ProgramDesc(data)` read from bytes.
@@ -120,4 +122,25 @@ impl PyProgramDesc {
 #[pyfunction]
 pub(super) fn save_op_version_info(desc: &PyProgramDesc) {
     crate::ir::op_version::save_op_versions(desc.program());
+}
+
+/// The part of a Program that is needed to run the operators `targets` (block and position of each) when the variables
+/// `feeds` are given, and which block came from which.
+#[pyfunction]
+pub(super) fn prune(
+    origin: &PyProgramDesc,
+    feeded_var_names: HashSet<Name>,
+    targets: Vec<[usize; 2]>,
+) -> PyResult<(PyProgramDesc, BlockMap)> {
+    let feeds = feeded_var_names.into_iter().map(|name| name.0).collect();
+    let targets: Vec<_> = targets.into_iter().map(|[block, op]| (block, op)).collect();
+    let (part, map) = ir::prune::prune(&origin.program.to_desc(), &feeds, &targets)?;
+    Ok((PyProgramDesc::new(Program::from_desc(part)?), map))
+}
+
+/// A Program without its backward part, and which block came from which.
+#[pyfunction]
+pub(super) fn prune_backward(program: &PyProgramDesc) -> PyResult<(PyProgramDesc, BlockMap)> {
+    let (part, map) = ir::prune::prune_backward(&program.program.to_desc())?;
+    Ok((PyProgramDesc::new(Program::from_desc(part)?), map))
 }

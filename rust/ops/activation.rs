@@ -1,0 +1,321 @@
+//! Activations and other unary formulas: rows of `oar_kernels::formula_rows` dressed as operators.
+
+use crate::attrs;
+use crate::base::Result;
+use crate::op::infer::{like_first, like_out_grad};
+use crate::op::{slot, Grad, Infer, Kernel, NoAttrs, Op, Run, Slot, OP};
+use crate::tensor::Tensor;
+use crate::{bail, dispatch};
+use half::{bf16, f16};
+use oar_kernels::elementwise::map;
+use oar_kernels::formula::Row;
+use oar_kernels::formula_rows as rows;
+
+attrs! {
+    pub struct PlainAttrs { use_mkldnn: bool = false, use_cudnn: bool = false }
+    pub struct Relu6Attrs { threshold: f32 = 6.0, use_mkldnn: bool = false }
+    pub struct LeakyReluAttrs { alpha: f32 = 0.02, use_mkldnn: bool = false }
+    pub struct GeluAttrs {
+        approximate: bool = false, use_mkldnn: bool = false, mkldnn_data_type: String = "float32".into(),
+        use_cudnn: bool = false,
+    }
+    pub struct SoftplusAttrs {
+        beta: f32 = 1.0, threshold: f32 = 20.0, use_mkldnn: bool = false, use_cudnn: bool = false,
+    }
+    pub struct SwishAttrs { beta: f32 = 1.0, use_mkldnn: bool = false }
+    pub struct HardSwishAttrs { threshold: f32 = 6.0, scale: f32 = 6.0, offset: f32 = 3.0 }
+}
+
+/// The parameters of a row, from the operator's attributes.
+type Params = fn(&Run) -> smallvec::SmallVec<[f64; 4]>;
+
+fn none(_: &Run) -> smallvec::SmallVec<[f64; 4]> {
+    smallvec::SmallVec::new()
+}
+
+macro_rules! params {
+    ($attrs:ident: $($field:ident),*) => {
+        |cx| smallvec::smallvec![$(cx.attrs::<$attrs>().$field as f64),*]
+    };
+}
+
+/// `out = row(inputs)` for the dtypes of floating-point kernels.
+fn by_row(cx: &mut Run, row: &Row, inputs: &[&Tensor], params: &[f64], slot: usize) -> Result<()> {
+    let first = inputs[0];
+    for t in inputs {
+        if t.dims() != first.dims() || t.dtype() != first.dtype() {
+            bail!(InvalidArgument, "operator {}: its inputs must be alike, got {:?} and {:?}", cx.op.name, first, t);
+        }
+    }
+    let name = cx.op.name;
+    let out = cx.out(slot)?;
+    dispatch!(first.dtype(), T in [f32, f64, f16, bf16], {
+        let views: smallvec::SmallVec<[&[T]; 4]> = inputs.iter().map(|t| t.data::<T>()).collect();
+        row.run(&views, params, out.data_mut::<T>()?);
+    }, other => bail!(Unimplemented, "operator {name} has no CPU kernel for data type {other}"));
+    Ok(())
+}
+
+/// Integer kernels of the few activations that have them.
+fn on_integers(cx: &mut Run, f32s: fn(&mut Run) -> Result<()>, f: fn(i64) -> i64) -> Result<()> {
+    let x = cx.input(0)?;
+    match x.dtype() {
+        crate::base::DType::I32 => map(x.data::<i32>(), cx.out_data::<i32>(0)?, |v| f(v as i64) as i32),
+        crate::base::DType::I64 => map(x.data::<i64>(), cx.out_data::<i64>(0)?, f),
+        _ => return f32s(cx),
+    }
+    Ok(())
+}
+
+fn forward(cx: &mut Run, row: &Row, params: Params) -> Result<()> {
+    by_row(cx, row, &[cx.input(0)?], &params(cx), 0)
+}
+
+/// Gradient rows name what they read (`x` or `out`, then `dout`), and so do the slots.
+fn backward(cx: &mut Run, row: &Row, params: Params) -> Result<()> {
+    by_row(cx, row, &[cx.input(0)?, cx.input(1)?], &params(cx), 0)
+}
+
+const X: &[Slot] = &[slot("X")];
+const OUT: &[Slot] = &[slot("Out")];
+const X_DOUT: &[Slot] = &[slot("X"), slot("Out@GRAD")];
+const OUT_DOUT: &[Slot] = &[slot("Out"), slot("Out@GRAD")];
+const DX: &[Slot] = &[slot("X@GRAD")];
+
+// One row an activation: the static and its gradient's, the name, the attributes, what the gradient reads, the rows.
+macro_rules! activations {
+    ($($op:ident $grad:ident $name:literal $grad_name:literal $attrs:ident $reads:ident $row:ident $grad_row:ident
+        ($params:expr) $second:expr;)*) => {
+        $(
+            pub static $op: Op = Op {
+                name: $name, inputs: X, outputs: OUT, attrs: $attrs::FIELDS, infer: like_first,
+                cpu: Kernel::Pure(|cx| forward(cx, &rows::$row, $params)), grad: Grad::By(&$grad), ..OP
+            };
+            pub static $grad: Op = Op {
+                name: $grad_name, inputs: $reads, outputs: DX, attrs: $attrs::FIELDS, infer: like_out_grad,
+                cpu: Kernel::Pure(|cx| backward(cx, &rows::$grad_row, $params)), grad: $second, ..OP
+            };
+        )*
+        pub static TABLE: &[&Op] = &[
+            $(&$op, &$grad,)* &ABS, &ABS_GRAD, &SQUARE, &SQUARE_GRAD, &GELU, &GELU_GRAD, &FLOOR, &FLOOR_GRAD,
+            &RELU_GRAD_GRAD, &LEAKY_RELU_GRAD_GRAD, &ABS_GRAD_GRAD, &SQRT_GRAD_GRAD, &RSQRT_GRAD_GRAD,
+            &SQUARE_GRAD_GRAD, &LOG_GRAD_GRAD,
+        ];
+    };
+}
+
+activations! {
+    EXP EXP_GRAD "exp" "exp_grad" PlainAttrs OUT_DOUT exp exp_grad (none) Grad::None;
+    LOG LOG_GRAD "log" "log_grad" PlainAttrs X_DOUT log log_grad (none) Grad::Map(&LOG_GRAD_GRAD, SECOND_X);
+    SQRT SQRT_GRAD "sqrt" "sqrt_grad" PlainAttrs OUT_DOUT sqrt sqrt_grad (none) Grad::Map(&SQRT_GRAD_GRAD, SECOND_OUT);
+    RSQRT RSQRT_GRAD "rsqrt" "rsqrt_grad" PlainAttrs OUT_DOUT rsqrt rsqrt_grad (none)
+        Grad::Map(&RSQRT_GRAD_GRAD, SECOND_OUT);
+    RECIPROCAL RECIPROCAL_GRAD "reciprocal" "reciprocal_grad" PlainAttrs OUT_DOUT reciprocal reciprocal_grad (none)
+        Grad::None;
+    RELU RELU_GRAD "relu" "relu_grad" PlainAttrs OUT_DOUT relu relu_grad (none) Grad::Map(&RELU_GRAD_GRAD, SECOND_X);
+    RELU6 RELU6_GRAD "relu6" "relu6_grad" Relu6Attrs OUT_DOUT relu6 relu6_grad (params!(Relu6Attrs: threshold))
+        Grad::None;
+    LEAKY_RELU LEAKY_RELU_GRAD "leaky_relu" "leaky_relu_grad" LeakyReluAttrs X_DOUT leaky_relu leaky_relu_grad
+        (params!(LeakyReluAttrs: alpha)) Grad::Map(&LEAKY_RELU_GRAD_GRAD, SECOND_X);
+    SIGMOID SIGMOID_GRAD "sigmoid" "sigmoid_grad" PlainAttrs OUT_DOUT sigmoid sigmoid_grad (none) Grad::None;
+    LOGSIGMOID LOGSIGMOID_GRAD "logsigmoid" "logsigmoid_grad" PlainAttrs X_DOUT logsigmoid logsigmoid_grad (none)
+        Grad::None;
+    TANH TANH_GRAD "tanh" "tanh_grad" PlainAttrs OUT_DOUT tanh tanh_grad (none) Grad::None;
+    SOFTPLUS SOFTPLUS_GRAD "softplus" "softplus_grad" SoftplusAttrs X_DOUT softplus softplus_grad
+        (params!(SoftplusAttrs: beta, threshold)) Grad::None;
+    SWISH SWISH_GRAD "swish" "swish_grad" SwishAttrs X_DOUT swish swish_grad (params!(SwishAttrs: beta)) Grad::None;
+    HARD_SWISH HARD_SWISH_GRAD "hard_swish" "hard_swish_grad" HardSwishAttrs X_DOUT hard_swish hard_swish_grad
+        (params!(HardSwishAttrs: threshold, scale, offset)) Grad::None;
+    ERF ERF_GRAD "erf" "erf_grad" NoAttrs X_DOUT erf erf_grad (none) Grad::None;
+    SIN SIN_GRAD "sin" "sin_grad" PlainAttrs X_DOUT sin sin_grad (none) Grad::None;
+    COS COS_GRAD "cos" "cos_grad" PlainAttrs X_DOUT cos cos_grad (none) Grad::None;
+}
+
+// Those with integer kernels, two formulas, or a gradient that is no formula.
+
+pub static ABS: Op = Op {
+    name: "abs",
+    cpu: Kernel::Pure(|cx| on_integers(cx, |cx| forward(cx, &rows::abs, none), i64::wrapping_abs)),
+    grad: Grad::By(&ABS_GRAD),
+    ..plain()
+};
+pub static ABS_GRAD: Op = Op {
+    name: "abs_grad",
+    inputs: X_DOUT,
+    outputs: DX,
+    infer: like_out_grad,
+    cpu: Kernel::Pure(|cx| integer_grad(cx, &rows::abs_grad, |x, d| d * x.signum())),
+    grad: Grad::Map(&ABS_GRAD_GRAD, SECOND_X),
+    ..plain()
+};
+pub static SQUARE: Op = Op {
+    name: "square",
+    cpu: Kernel::Pure(|cx| on_integers(cx, |cx| forward(cx, &rows::square, none), |v| v.wrapping_mul(v))),
+    grad: Grad::By(&SQUARE_GRAD),
+    ..plain()
+};
+pub static SQUARE_GRAD: Op = Op {
+    name: "square_grad",
+    inputs: X_DOUT,
+    outputs: DX,
+    infer: like_out_grad,
+    cpu: Kernel::Pure(|cx| integer_grad(cx, &rows::square_grad, |x, d| d.wrapping_mul(2).wrapping_mul(x))),
+    grad: Grad::Map(&SQUARE_GRAD_GRAD, SECOND_X),
+    ..plain()
+};
+pub static FLOOR: Op = Op {
+    name: "floor",
+    cpu: Kernel::Pure(|cx| on_integers(cx, |cx| forward(cx, &rows::floor, none), |v| v)),
+    grad: Grad::By(&FLOOR_GRAD),
+    ..plain()
+};
+/// The gradient of floor is zero everywhere.
+pub static FLOOR_GRAD: Op = Op {
+    name: "floor_grad",
+    inputs: &[slot("Out@GRAD")],
+    outputs: DX,
+    infer: like_out_grad,
+    cpu: Kernel::Pure(|cx| {
+        cx.out(0)?.bytes_mut()?.fill(0);
+        Ok(())
+    }),
+    ..plain()
+};
+pub static GELU: Op = Op {
+    name: "gelu",
+    attrs: GeluAttrs::FIELDS,
+    cpu: Kernel::Pure(|cx| {
+        let row = if cx.attrs::<GeluAttrs>().approximate { &rows::gelu_tanh } else { &rows::gelu };
+        forward(cx, row, none)
+    }),
+    grad: Grad::By(&GELU_GRAD),
+    ..plain()
+};
+pub static GELU_GRAD: Op = Op {
+    name: "gelu_grad",
+    inputs: X_DOUT,
+    outputs: DX,
+    attrs: GeluAttrs::FIELDS,
+    infer: like_out_grad,
+    cpu: Kernel::Pure(|cx| {
+        let row = if cx.attrs::<GeluAttrs>().approximate { &rows::gelu_tanh_grad } else { &rows::gelu_grad };
+        backward(cx, row, none)
+    }),
+    ..plain()
+};
+
+const fn plain() -> Op {
+    Op { inputs: X, outputs: OUT, attrs: PlainAttrs::FIELDS, infer: like_first, ..OP }
+}
+
+fn integer_grad(cx: &mut Run, row: &Row, f: fn(i64, i64) -> i64) -> Result<()> {
+    let (x, d) = (cx.input(0)?, cx.input(1)?);
+    dispatch!(x.dtype(), T in [i32, i64], {
+        let out = cx.out_data::<T>(0)?;
+        oar_kernels::elementwise::zip(x.data::<T>(), d.data::<T>(), out, |x, d| f(x as i64, d as i64) as T);
+        return Ok(());
+    }, _float => backward(cx, row, none))
+}
+
+// Second gradients: slots as Paddle names them, each output a row of what it reads.
+
+const SECOND_X: &[(&str, &str)] =
+    &[("DOut", "Out@GRAD"), ("DDX", "X@GRAD@GRAD"), ("DX", "X@GRAD"), ("DDOut", "Out@GRAD@GRAD")];
+/// Where the gradient read `Out`: DX is its own output, and DOut the gradient of `Out`.
+const SECOND_OUT: &[(&str, &str)] =
+    &[("DX", "X@GRAD"), ("DDX", "X@GRAD@GRAD"), ("DOut", "Out@GRAD"), ("DDOut", "Out@GRAD@GRAD")];
+
+fn second_shapes(cx: &mut Infer) -> Result<()> {
+    for i in 0..cx.op.outputs.len() {
+        cx.like(i, 0)?;
+    }
+    Ok(())
+}
+
+/// Computes each wanted output from (slots read, row); an absent DDX gives zeros.
+fn seconds(cx: &mut Run, ddx: usize, outs: &[(&[usize], &Row)], params: &[f64]) -> Result<()> {
+    for (slot, (reads, row)) in outs.iter().enumerate() {
+        if !cx.wants(slot) {
+            continue;
+        }
+        if !cx.has(ddx) {
+            cx.out(slot)?.bytes_mut()?.fill(0);
+            continue;
+        }
+        let inputs = reads.iter().map(|&s| cx.input(s)).collect::<Result<Vec<_>>>()?;
+        by_row(cx, row, &inputs, params, slot)?;
+    }
+    Ok(())
+}
+
+const DDX: Slot = slot("DDX").opt();
+const DDOUT: &[Slot] = &[slot("DDOut")];
+
+pub static RELU_GRAD_GRAD: Op = Op {
+    name: "relu_grad_grad",
+    inputs: &[slot("Out"), DDX],
+    outputs: DDOUT,
+    infer: second_shapes,
+    cpu: Kernel::Pure(|cx| seconds(cx, 1, &[(&[0, 1], &rows::relu_grad_grad)], &[])),
+    ..plain()
+};
+pub static LEAKY_RELU_GRAD_GRAD: Op = Op {
+    name: "leaky_relu_grad_grad",
+    inputs: &[slot("X"), DDX],
+    outputs: DDOUT,
+    attrs: LeakyReluAttrs::FIELDS,
+    infer: second_shapes,
+    cpu: Kernel::Pure(|cx| {
+        let alpha = cx.attrs::<LeakyReluAttrs>().alpha as f64;
+        seconds(cx, 1, &[(&[0, 1], &rows::leaky_relu_grad_grad)], &[alpha])
+    }),
+    ..plain()
+};
+pub static ABS_GRAD_GRAD: Op = Op {
+    name: "abs_grad_grad",
+    inputs: &[slot("X"), DDX],
+    outputs: DDOUT,
+    infer: second_shapes,
+    cpu: Kernel::Pure(|cx| seconds(cx, 1, &[(&[0, 1], &rows::abs_grad_grad)], &[])),
+    ..plain()
+};
+pub static SQRT_GRAD_GRAD: Op = Op {
+    name: "sqrt_grad_grad",
+    inputs: &[slot("Out"), slot("DX"), DDX],
+    outputs: &[slot("DOut"), slot("DDOut")],
+    infer: second_shapes,
+    cpu: Kernel::Pure(|cx| {
+        seconds(cx, 2, &[(&[0, 1, 2], &rows::sqrt_grad_grad_dout), (&[0, 2], &rows::sqrt_grad_grad_ddout)], &[])
+    }),
+    ..plain()
+};
+pub static RSQRT_GRAD_GRAD: Op = Op {
+    name: "rsqrt_grad_grad",
+    inputs: &[slot("Out"), slot("DX"), DDX],
+    outputs: &[slot("DOut"), slot("DDOut")],
+    infer: second_shapes,
+    cpu: Kernel::Pure(|cx| {
+        seconds(cx, 2, &[(&[0, 1, 2], &rows::rsqrt_grad_grad_dout), (&[0, 2], &rows::rsqrt_grad_grad_ddout)], &[])
+    }),
+    ..plain()
+};
+pub static SQUARE_GRAD_GRAD: Op = Op {
+    name: "square_grad_grad",
+    inputs: &[slot("X"), slot("DOut"), DDX],
+    outputs: &[slot("DX"), slot("DDOut")],
+    infer: second_shapes,
+    cpu: Kernel::Pure(|cx| {
+        seconds(cx, 2, &[(&[1, 2], &rows::square_grad_grad_dx), (&[0, 2], &rows::square_grad_grad_ddout)], &[])
+    }),
+    ..plain()
+};
+pub static LOG_GRAD_GRAD: Op = Op {
+    name: "log_grad_grad",
+    inputs: &[slot("X"), slot("DOut"), DDX],
+    outputs: &[slot("DX"), slot("DDOut")],
+    infer: second_shapes,
+    cpu: Kernel::Pure(|cx| {
+        seconds(cx, 2, &[(&[0, 1, 2], &rows::log_grad_grad_dx), (&[0, 2], &rows::log_grad_grad_ddout)], &[])
+    }),
+    ..plain()
+};

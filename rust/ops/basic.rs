@@ -1,0 +1,381 @@
+//! Operators that the engine itself is made of: scale, sum, cast, assign.
+
+use super::common::binary_into;
+use crate::attrs;
+use crate::base::{DType, Result};
+use crate::op::infer::VarKind;
+use crate::op::{slot, Dst, Fwd, Grad, GradOp, Infer, Kernel, NoAttrs, Op, Run, Src, OP};
+use crate::tensor::{SelectedRows, Tensor, Value};
+use crate::{bail, dispatch, ensure, err};
+use half::{bf16, f16};
+use oar_kernels::elementwise::{map, Binary};
+use oar_kernels::formula_rows as rows;
+use std::sync::Arc;
+
+attrs! {
+    pub struct ScaleAttrs { scale: f32 = 1.0, bias: f32 = 0.0, bias_after_scale: bool = true }
+    pub struct SumAttrs { use_mkldnn: bool = false, mkldnn_data_type: String = "float32".into() }
+    pub struct CastAttrs { out_dtype: i32, in_dtype: i32 }
+}
+
+/// A gradient of one operator that reads `Out@GRAD` and writes `X@GRAD` of variable `i`.
+fn one(op: &'static Op, attrs: crate::op::Attrs, i: Option<usize>) -> GradOp {
+    GradOp { op, attrs, ins: vec![vec![Src::GradOut(0, None)]], outs: vec![vec![Dst(0, i)]] }
+}
+
+// scale: out = scale * x + bias, or scale * (x + bias).
+
+fn scaled(cx: &Run, x: &Tensor, out: &mut Tensor) -> Result<()> {
+    let a = cx.attrs::<ScaleAttrs>();
+    let scale = match cx.opt(1) {
+        Some(t) => *t.to_f64s().first().ok_or_else(|| err!(InvalidArgument, "operator scale: ScaleTensor is empty"))?,
+        None => a.scale as f64,
+    };
+    let bias = a.bias as f64;
+    let row = if a.bias_after_scale { &rows::scale } else { &rows::scale_bias_first };
+    dispatch!(x.dtype(), T in [f32, f64, f16, bf16], {
+        row.run(&[x.data::<T>()], &[scale, bias], out.data_mut::<T>()?);
+    }, other => dispatch!(other, T in [i32, i64, i16, i8, u8], {
+        // Attributes take the element type first, as in Paddle.
+        let (s, b) = (scale as T, bias as T);
+        let after = a.bias_after_scale;
+        map(x.data::<T>(), out.data_mut::<T>()?, |v| {
+            if after { s.wrapping_mul(v).wrapping_add(b) } else { s.wrapping_mul(v.wrapping_add(b)) }
+        });
+    }, other => bail!(Unimplemented, "operator scale has no CPU kernel for data type {other}")));
+    Ok(())
+}
+
+fn scale(cx: &mut Run) -> Result<()> {
+    if let Some(r) = cx.rows(0) {
+        let mut value = Tensor::empty(r.value.dtype(), r.value.dims())?;
+        scaled(cx, &r.value, &mut value)?;
+        cx.set(0, Value::Rows(SelectedRows { value, ..r.clone() }));
+        return Ok(());
+    }
+    let x = cx.input(0)?;
+    let mut out = cx.take_out(0)?;
+    scaled(cx, x, &mut out)?;
+    cx.set(0, out);
+    Ok(())
+}
+
+fn scale_grad(f: &Fwd) -> Result<Vec<GradOp>> {
+    let mut attrs = (SCALE.attrs.new)();
+    let set = crate::op::attrs::unshared(&mut attrs);
+    let given = f.attrs::<ScaleAttrs>();
+    set.set(0, crate::ir::Attr::Float(given.scale)).map_err(|_| err!(Fatal, "scale is a float"))?;
+    set.set(2, crate::ir::Attr::Boolean(true)).map_err(|_| err!(Fatal, "bias_after_scale is a bool"))?;
+    let mut g = one(&SCALE, attrs, None);
+    if f.ins.get(1).is_some_and(|&n| n > 0) {
+        g.ins.push(vec![Src::In(1, None)]);
+    }
+    Ok(vec![g])
+}
+
+/// The output has the kind (dense or SelectedRows) and LoD of the first input.
+fn kind_of_first(cx: &mut Infer) -> Result<()> {
+    let m = cx.meta(0, 0)?;
+    cx.set_meta(0, 0, m);
+    Ok(())
+}
+
+pub static SCALE: Op = Op {
+    name: "scale",
+    inputs: &[slot("X"), slot("ScaleTensor").opt()],
+    outputs: &[slot("Out")],
+    attrs: ScaleAttrs::FIELDS,
+    infer: kind_of_first,
+    cpu: Kernel::Pure(scale),
+    grad: Grad::Fn(scale_grad),
+    ..OP
+};
+
+// sum: dense tensors, SelectedRows, or both; also tensor arrays.
+
+fn infer_sum(cx: &mut Infer) -> Result<()> {
+    let n = cx.count(0);
+    ensure!(n > 0, InvalidArgument, "operator sum needs at least one input");
+    // Dense if anything is dense; an input that is not there yet counts for nothing.
+    let mut out: Option<crate::op::Meta> = None;
+    for i in 0..n {
+        let Ok(m) = cx.meta(0, i) else { continue };
+        if m.kind == VarKind::Array {
+            cx.set_meta(0, 0, m);
+            return Ok(());
+        }
+        if let Some(o) = &out {
+            let compatible =
+                o.dims.len() == m.dims.len() && o.dims.iter().zip(&m.dims).all(|(&a, &b)| a == b || a < 0 || b < 0);
+            if o.kind == m.kind && !o.dims.is_empty() && !m.dims.is_empty() && !compatible {
+                bail!(
+                    InvalidArgument,
+                    "operator sum: all inputs must have one shape, input 0 has {:?}, input {i} has {:?}",
+                    &o.dims[..],
+                    &m.dims[..]
+                );
+            }
+        }
+        if out.as_ref().is_none_or(|o| o.kind == VarKind::Rows && m.kind == VarKind::Dense || o.dims.is_empty()) {
+            out = Some(m);
+        }
+    }
+    let Some(mut m) = out else { return cx.wrong(0, "initialised") };
+    if m.kind == VarKind::Dense {
+        m.lod = cx.tensor(0).and_then(|t| t.lod.clone());
+    }
+    cx.set_meta(0, 0, m);
+    Ok(())
+}
+
+fn sum(cx: &mut Run) -> Result<()> {
+    let values: Vec<&Value> = cx.ins.slot(0).iter().filter(|v| !v.is_none()).collect();
+    if let [only] = values[..] {
+        cx.set(0, only.clone());
+        return Ok(());
+    }
+    if let Some(Value::Array(_)) = values.first() {
+        return sum_arrays(cx, &values);
+    }
+    let dense: Vec<&Tensor> = values.iter().filter_map(|v| v.as_dense()).filter(|t| t.rank() > 0).collect();
+    if dense.is_empty() {
+        let all = concat_rows(&values)?;
+        cx.set(0, Value::Rows(all));
+        return Ok(());
+    }
+    let mut total = match dense[..] {
+        [first] => first.deep_copy()?,
+        [first, second, ..] => {
+            let mut out = cx.take_out(0)?;
+            binary_into("sum", Binary::Add, first, second, -1, &mut out)?;
+            out
+        }
+        [] => unreachable!(),
+    };
+    for t in dense.iter().skip(2) {
+        accumulate(&mut total, t)?;
+    }
+    for v in &values {
+        if let Value::Rows(r) = v {
+            add_rows(&mut total, r)?;
+        }
+    }
+    total.lod = dense[0].lod.clone();
+    cx.set(0, total);
+    Ok(())
+}
+
+/// total += t.
+pub fn accumulate(total: &mut Tensor, t: &Tensor) -> Result<()> {
+    ensure!(
+        total.dims() == t.dims() && total.dtype() == t.dtype(),
+        InvalidArgument,
+        "operator sum: cannot add {t:?} to {total:?}"
+    );
+    let n = t.numel();
+    dispatch!(t.dtype(), T in [f32, f64, i32, i64, f16, bf16, i16, i8, u8], {
+        let a = total.data_mut::<T>()?;
+        let _ = oar_kernels::elementwise::binary_inplace(Binary::Add, &[n], a, (t.data::<T>(), &[1]));
+    }, other => bail!(Unimplemented, "operator sum has no CPU kernel for data type {other}"));
+    Ok(())
+}
+
+/// total[rows[i]] += value[i].
+pub fn add_rows(total: &mut Tensor, r: &SelectedRows) -> Result<()> {
+    let width = r.value.numel() / r.rows.len().max(1);
+    let height = total.dims().first().copied().unwrap_or(0);
+    ensure!(
+        total.numel() == height as usize * width || r.rows.is_empty(),
+        InvalidArgument,
+        "operator sum: SelectedRows of width {width} do not fit a tensor of shape {:?}",
+        total.dims()
+    );
+    for &row in r.rows.iter() {
+        ensure!(0 <= row && row < height, OutOfRange, "row {row} of SelectedRows is outside a tensor of {height} rows");
+    }
+    dispatch!(total.dtype(), T in [f32, f64], {
+        let (values, out) = (r.value.data::<T>(), total.data_mut::<T>()?);
+        for (i, &row) in r.rows.iter().enumerate() {
+            let at = row as usize * width;
+            out[at..at + width].iter_mut().zip(&values[i * width..]).for_each(|(o, v)| *o += v);
+        }
+    }, other => bail!(Unimplemented, "SelectedRows of data type {other} cannot be added"));
+    Ok(())
+}
+
+fn concat_rows(values: &[&Value]) -> Result<SelectedRows> {
+    let parts: Vec<&SelectedRows> = values
+        .iter()
+        .filter_map(|v| match v {
+            Value::Rows(r) if !r.rows.is_empty() => Some(r),
+            _ => None,
+        })
+        .collect();
+    let Some(first) = parts.first() else {
+        return match values.first() {
+            Some(Value::Rows(r)) => Ok(r.clone()),
+            _ => bail!(InvalidArgument, "operator sum: no input holds a value"),
+        };
+    };
+    let mut rows = Vec::new();
+    let mut dims = first.value.dims().to_vec();
+    dims[0] = 0;
+    for p in &parts {
+        ensure!(
+            p.height == first.height && p.value.dims()[1..] == dims[1..] && p.value.dtype() == first.value.dtype(),
+            InvalidArgument,
+            "operator sum: SelectedRows of different heights, widths or data types cannot be added"
+        );
+        rows.extend_from_slice(&p.rows);
+        dims[0] += p.value.dims()[0];
+    }
+    let mut value = Tensor::empty(first.value.dtype(), &dims)?;
+    let bytes = value.bytes_mut()?;
+    let mut at = 0;
+    for p in &parts {
+        let b = p.value.bytes();
+        bytes[at..at + b.len()].copy_from_slice(b);
+        at += b.len();
+    }
+    Ok(SelectedRows { rows: Arc::new(rows), height: first.height, value })
+}
+
+fn sum_arrays(cx: &mut Run, values: &[&Value]) -> Result<()> {
+    let mut total: Vec<Value> = Vec::new();
+    for v in values {
+        let Value::Array(items) = v else {
+            bail!(InvalidArgument, "operator sum: a LoDTensorArray cannot be added to {}", v.what())
+        };
+        if items.len() > total.len() {
+            total.resize(items.len(), Value::None);
+        }
+        for (o, v) in total.iter_mut().zip(items.iter()) {
+            match (&mut *o, v) {
+                (_, Value::None) => {}
+                (Value::None, v) => *o = v.clone(),
+                (Value::Dense(t), Value::Dense(v)) => accumulate(t, v)?,
+                (a, b) => bail!(InvalidArgument, "operator sum: cannot add {} to {}", b.what(), a.what()),
+            }
+        }
+    }
+    cx.set(0, Value::Array(Arc::new(total)));
+    Ok(())
+}
+
+/// Every input's gradient is the output's: one `scale` by 1 each, as in Paddle.
+fn sum_grad(f: &Fwd) -> Result<Vec<GradOp>> {
+    Ok((0..f.ins[0])
+        .filter(|&i| (f.needs)(0, i))
+        .map(|i| one(&SCALE, (SCALE.attrs.shared)().clone(), Some(i)))
+        .collect())
+}
+
+pub static SUM: Op = Op {
+    name: "sum",
+    inputs: &[slot("X").many()],
+    outputs: &[slot("Out")],
+    attrs: SumAttrs::FIELDS,
+    infer: infer_sum,
+    cpu: Kernel::Pure(sum),
+    grad: Grad::Fn(sum_grad),
+    ..OP
+};
+
+// cast
+
+fn infer_cast(cx: &mut Infer) -> Result<()> {
+    let to = cx.attrs::<CastAttrs>().out_dtype;
+    let Some(dtype) = DType::from_proto(to) else {
+        bail!(InvalidArgument, "operator cast: out_dtype {to} is no data type of tensors")
+    };
+    let dims = cx.dims(0)?;
+    cx.set(0, &dims, dtype);
+    cx.share_lod(0, 0);
+    Ok(())
+}
+
+/// `as` between element types: through the nearest f32/f64 for halves, nonzero for bool.
+trait Convert<U> {
+    fn convert(self) -> U;
+}
+macro_rules! convert {
+    ($($t:ty),*) => { $(
+        convert!(@to $t: f32 f64 i32 i64 i16 i8 u8);
+        impl Convert<bool> for $t { #[inline] fn convert(self) -> bool { self != 0 as $t } }
+        impl Convert<f16> for $t { #[inline] fn convert(self) -> f16 { f16::from_f32(self as f32) } }
+        impl Convert<bf16> for $t { #[inline] fn convert(self) -> bf16 { bf16::from_f32(self as f32) } }
+    )* };
+    (@to $t:ty: $($u:ty)*) => { $(impl Convert<$u> for $t { #[inline] fn convert(self) -> $u { self as $u } })* };
+}
+convert!(f32, f64, i32, i64, i16, i8, u8);
+macro_rules! convert_via {
+    ($($t:ty: $via:ident;)*) => { $(convert_via!(@ $t: $via: f32 f64 i32 i64 i16 i8 u8 bool f16 bf16);)* };
+    (@ $t:ty: $via:ident: $($u:ty)*) => { $(impl Convert<$u> for $t { #[inline] fn convert(self) -> $u { $via(self).convert() } })* };
+}
+fn byte(b: bool) -> u8 {
+    b as u8
+}
+fn wide(h: f16) -> f32 {
+    h.to_f32()
+}
+fn wide_b(h: bf16) -> f32 {
+    h.to_f32()
+}
+convert_via! { bool: byte; f16: wide; bf16: wide_b; }
+
+fn cast(cx: &mut Run) -> Result<()> {
+    let x = cx.input(0)?;
+    let to = cx.out(0)?.dtype();
+    if to == x.dtype() {
+        let same = x.clone();
+        cx.set(0, same);
+        return Ok(());
+    }
+    dispatch!(x.dtype(), T in [f32, f64, i32, i64, bool, f16, bf16, i16, i8, u8], {
+        dispatch!(to, U in [f32, f64, i32, i64, bool, f16, bf16, i16, i8, u8], {
+            map(x.data::<T>(), cx.out_data::<U>(0)?, |v| Convert::<U>::convert(v));
+        }, _never => unreachable!())
+    }, _never => unreachable!());
+    Ok(())
+}
+
+/// The gradient of a cast is the cast back.
+fn cast_grad(f: &Fwd) -> Result<Vec<GradOp>> {
+    let a = f.attrs::<CastAttrs>();
+    let mut attrs = (CAST.attrs.new)();
+    let set = crate::op::attrs::unshared(&mut attrs);
+    for (i, v) in [a.in_dtype, a.out_dtype].into_iter().enumerate() {
+        set.set(i, crate::ir::Attr::Int(v)).map_err(|_| err!(Fatal, "data types are ints"))?;
+    }
+    Ok(vec![one(&CAST, attrs, None)])
+}
+
+pub static CAST: Op = Op {
+    name: "cast",
+    inputs: &[slot("X")],
+    outputs: &[slot("Out")],
+    attrs: CastAttrs::FIELDS,
+    infer: infer_cast,
+    cpu: Kernel::Pure(cast),
+    grad: Grad::Fn(cast_grad),
+    ..OP
+};
+
+// assign: the value itself, shared until somebody writes.
+
+pub static ASSIGN: Op = Op {
+    name: "assign",
+    inputs: &[slot("X").opt()],
+    outputs: &[slot("Out")],
+    attrs: NoAttrs::FIELDS,
+    infer: |cx| if cx.has(0) { kind_of_first(cx) } else { Ok(()) },
+    cpu: Kernel::Pure(|cx| {
+        let value = cx.value(0)?.clone();
+        cx.set(0, value);
+        Ok(())
+    }),
+    grad: Grad::Fn(|_| Ok(vec![one(&ASSIGN, (ASSIGN.attrs.shared)().clone(), None)])),
+    ..OP
+};
+
+pub static TABLE: &[&Op] = &[&SCALE, &SUM, &CAST, &ASSIGN];

@@ -1,0 +1,380 @@
+//! Binary elementwise operators with Paddle's broadcasting, their gradients and second gradients.
+
+use super::common::{binary, binary_into, broadcast_dims, expand_to, reduce_to};
+use crate::attrs;
+use crate::base::Result;
+use crate::op::infer::grads_like_inputs;
+use crate::op::{slot, Grad, Infer, Kernel, Op, Run, Slot, OP};
+use crate::tensor::Tensor;
+use crate::{bail, dispatch};
+use half::{bf16, f16};
+use oar_kernels::elementwise::Binary;
+use oar_kernels::formula::Row;
+use oar_kernels::formula_rows as rows;
+
+attrs! {
+    pub struct ElementwiseAttrs {
+        axis: i32 = -1, use_mkldnn: bool = false, x_data_format: String = "".into(), y_data_format: String = "".into(),
+        use_quantizer: bool = false, mkldnn_data_type: String = "float32".into(), Scale_x: f32 = 1.0,
+        Scale_y: f32 = 1.0, Scale_out: f32 = 1.0,
+    }
+}
+
+const XY: &[Slot] = &[slot("X"), slot("Y")];
+const OUT: &[Slot] = &[slot("Out")];
+const XY_GRAD: &[Slot] = &[slot("X@GRAD"), slot("Y@GRAD")];
+/// The gradient needs the values of X and Y, or their shapes alone.
+const VALUES: &[Slot] = &[slot("X"), slot("Y"), slot("Out@GRAD")];
+const SHAPES: &[Slot] = &[slot("X").meta_only(), slot("Y").meta_only(), slot("Out@GRAD")];
+
+pub fn infer(cx: &mut Infer) -> Result<()> {
+    let (x, y) = (cx.dims(0)?, cx.dims(1)?);
+    let dtype = cx.dtype(0)?;
+    let axis = cx.attrs::<ElementwiseAttrs>().axis;
+    let dims = broadcast_dims(cx.op.name, &x, &y, axis)?;
+    cx.set(0, &dims, dtype);
+    cx.share_lod(0, 0);
+    Ok(())
+}
+
+macro_rules! binary_ops {
+    ($($static:ident $name:literal $op:ident, $grad:expr;)*) => {$(
+        pub static $static: Op = Op {
+            name: $name, inputs: XY, outputs: OUT, attrs: ElementwiseAttrs::FIELDS, infer, grad: $grad,
+            cpu: Kernel::Pure(|cx| {
+                let (x, y) = (cx.input(0)?, cx.input(1)?);
+                let axis = cx.attrs::<ElementwiseAttrs>().axis;
+                binary_into($name, Binary::$op, x, y, axis, cx.out(0)?)
+            }), ..OP
+        };
+    )*};
+}
+
+binary_ops! {
+    ADD "elementwise_add" Add, Grad::By(&ADD_GRAD);
+    SUB "elementwise_sub" Sub, Grad::By(&SUB_GRAD);
+    MUL "elementwise_mul" Mul, Grad::By(&MUL_GRAD);
+    DIV "elementwise_div" Div, Grad::By(&DIV_GRAD);
+    MAX "elementwise_max" Max, Grad::By(&MAX_GRAD);
+    MIN "elementwise_min" Min, Grad::By(&MIN_GRAD);
+    POW "elementwise_pow" Pow, Grad::By(&POW_GRAD);
+    MOD "elementwise_mod" Mod, Grad::None;
+    FLOORDIV "elementwise_floordiv" FloorDiv, Grad::None;
+}
+
+/// The call of a gradient kernel: `x`, `y`, `dout` stand for the slots of that name.
+struct Pair<'a> {
+    x: &'a Tensor,
+    y: &'a Tensor,
+    dout: &'a Tensor,
+    axis: i32,
+}
+
+fn pair<'a>(cx: &Run<'a>) -> Result<Pair<'a>> {
+    let slot = |name| cx.op.input(name).expect("gradients of binary operators have X, Y and Out@GRAD");
+    Ok(Pair {
+        x: cx.input(slot("X"))?,
+        y: cx.input(slot("Y"))?,
+        dout: cx.input(slot("Out@GRAD"))?,
+        axis: cx.attrs::<ElementwiseAttrs>().axis,
+    })
+}
+
+/// Writes `t`, summed over broadcast axes, as the gradient in that slot.
+fn give(cx: &mut Run, slot: usize, t: Tensor, like: &Tensor, axis: i32) -> Result<()> {
+    let grad = reduce_to(t, like.dims(), axis)?.with_lod(like.lod.clone());
+    cx.set(slot, grad);
+    Ok(())
+}
+
+fn add_grad(cx: &mut Run) -> Result<()> {
+    let Pair { x, y, dout, axis } = pair(cx)?;
+    if cx.wants(0) {
+        give(cx, 0, dout.clone(), x, axis)?;
+    }
+    if cx.wants(1) {
+        give(cx, 1, dout.clone(), y, axis)?;
+    }
+    Ok(())
+}
+
+fn negated(t: &Tensor) -> Result<Tensor> {
+    let zero = Tensor::zeros(t.dtype(), &[1])?;
+    binary("negation", Binary::Sub, &zero, t, -1)
+}
+
+fn sub_grad(cx: &mut Run) -> Result<()> {
+    let Pair { x, y, dout, axis } = pair(cx)?;
+    if cx.wants(0) {
+        give(cx, 0, dout.clone(), x, axis)?;
+    }
+    if cx.wants(1) {
+        // Summed first: the sum is the smaller tensor.
+        let sum = reduce_to(dout.clone(), y.dims(), axis)?;
+        give(cx, 1, negated(&sum)?, y, axis)?;
+    }
+    Ok(())
+}
+
+fn mul_grad(cx: &mut Run) -> Result<()> {
+    let Pair { x, y, dout, axis } = pair(cx)?;
+    if cx.wants(0) {
+        give(cx, 0, binary(cx.op.name, Binary::Mul, dout, y, axis)?, x, axis)?;
+    }
+    if cx.wants(1) {
+        give(cx, 1, binary(cx.op.name, Binary::Mul, dout, x, axis)?, y, axis)?;
+    }
+    Ok(())
+}
+
+fn div_grad(cx: &mut Run) -> Result<()> {
+    let Pair { x, y, dout, axis } = pair(cx)?;
+    let out = cx.input(2)?;
+    let dx = binary(cx.op.name, Binary::Div, dout, y, axis)?;
+    if cx.wants(1) {
+        let t = binary(cx.op.name, Binary::Mul, &dx, out, axis)?;
+        give(cx, 1, negated(&t)?, y, axis)?;
+    }
+    if cx.wants(0) {
+        give(cx, 0, dx, x, axis)?;
+    }
+    Ok(())
+}
+
+/// Gradients by a formula of (x, y, dout), on operands brought to one shape.
+fn by_rows(cx: &mut Run, rows: [&'static Row; 2]) -> Result<()> {
+    let Pair { x, y, dout, axis } = pair(cx)?;
+    let (xs, ys) = (expand_to(x, dout.dims(), axis)?, expand_to(y, dout.dims(), axis)?);
+    for (slot, (row, like)) in rows.into_iter().zip([x, y]).enumerate() {
+        if !cx.wants(slot) {
+            continue;
+        }
+        let mut t = Tensor::empty(dout.dtype(), dout.dims())?;
+        dispatch!(dout.dtype(), T in [f32, f64, f16, bf16], {
+            row.run(&[xs.data::<T>(), ys.data::<T>(), dout.data::<T>()], &[], t.data_mut::<T>()?);
+        }, other => {
+            // Integers: exact in f64 up to 2^53, as Paddle's kernels are for the sizes tests use.
+            return integer_rows(cx, rows, &xs, &ys, dout, [x, y], axis, other);
+        });
+        give(cx, slot, t, like, axis)?;
+    }
+    Ok(())
+}
+
+fn integer_rows(
+    cx: &mut Run,
+    rows: [&'static Row; 2],
+    xs: &Tensor,
+    ys: &Tensor,
+    dout: &Tensor,
+    like: [&Tensor; 2],
+    axis: i32,
+    dtype: crate::base::DType,
+) -> Result<()> {
+    let (a, b, d) = (xs.to_f64s(), ys.to_f64s(), dout.to_f64s());
+    for (slot, (row, like)) in rows.into_iter().zip(like).enumerate() {
+        if !cx.wants(slot) {
+            continue;
+        }
+        let mut wide = vec![0f64; d.len()];
+        row.run(&[&a, &b, &d], &[], &mut wide);
+        let mut t = Tensor::empty(dtype, dout.dims())?;
+        dispatch!(dtype, T in [i32, i64, i16, i8, u8], {
+            t.data_mut::<T>()?.iter_mut().zip(&wide).for_each(|(o, &v)| *o = v as T);
+        }, other => bail!(Unimplemented, "operator {} has no CPU kernel for data type {other}", cx.op.name));
+        give(cx, slot, t, like, axis)?;
+    }
+    Ok(())
+}
+
+macro_rules! grad_ops {
+    ($($static:ident $name:literal $inputs:expr, $kernel:expr, $grad:expr;)*) => {$(
+        pub static $static: Op = Op {
+            name: $name, inputs: $inputs, outputs: XY_GRAD, attrs: ElementwiseAttrs::FIELDS, infer: shapes_of_grads,
+            grad: $grad, cpu: Kernel::Pure($kernel), ..OP
+        };
+    )*};
+}
+
+/// While a Program is built the gradients are like X and Y; in a run the kernels make them (often by sharing).
+fn shapes_of_grads(cx: &mut Infer) -> Result<()> {
+    if cx.is_run() {
+        return Ok(());
+    }
+    grads_like_inputs(cx)
+}
+
+grad_ops! {
+    ADD_GRAD "elementwise_add_grad" SHAPES, add_grad, Grad::Map(&ADD_GRAD_GRAD, SECOND);
+    SUB_GRAD "elementwise_sub_grad" SHAPES, sub_grad, Grad::Map(&SUB_GRAD_GRAD, SECOND);
+    MUL_GRAD "elementwise_mul_grad" VALUES, mul_grad, Grad::Map(&MUL_GRAD_GRAD, SECOND);
+    DIV_GRAD "elementwise_div_grad" &[slot("X").meta_only(), slot("Y"), slot("Out"), slot("Out@GRAD")], div_grad,
+        Grad::Map(&DIV_GRAD_GRAD, DIV_SECOND);
+    MAX_GRAD "elementwise_max_grad" VALUES, |cx| by_rows(cx, [&rows::max_grad_x, &rows::max_grad_y]), Grad::None;
+    MIN_GRAD "elementwise_min_grad" VALUES, |cx| by_rows(cx, [&rows::min_grad_x, &rows::min_grad_y]), Grad::None;
+    POW_GRAD "elementwise_pow_grad" VALUES,
+        |cx| by_rows(cx, [&rows::elementwise_pow_grad_x, &rows::elementwise_pow_grad_y]), Grad::None;
+}
+
+// Second gradients. DDX and DDY may be absent: then they are zero.
+
+const SECOND: &[(&str, &str)] =
+    &[("DOut", "Out@GRAD"), ("DDX", "X@GRAD@GRAD"), ("DDY", "Y@GRAD@GRAD"), ("DDOut", "Out@GRAD@GRAD")];
+const DIV_SECOND: &[(&str, &str)] = &[
+    ("DX", "X@GRAD"),
+    ("DDX", "X@GRAD@GRAD"),
+    ("DDY", "Y@GRAD@GRAD"),
+    ("DOut", "Out@GRAD"),
+    ("DDOut", "Out@GRAD@GRAD"),
+];
+const DD: [Slot; 2] = [slot("DDX").opt(), slot("DDY").opt()];
+
+/// `a (op) b`, where an absent operand is zero; `None` if both are.
+fn optional(op: Binary, a: Option<Tensor>, b: Option<Tensor>, axis: i32) -> Result<Option<Tensor>> {
+    Ok(match (a, b) {
+        (Some(a), Some(b)) => Some(binary("second gradient", op, &a, &b, axis)?),
+        (Some(a), None) => Some(a),
+        (None, Some(b)) if op == Binary::Sub => Some(negated(&b)?),
+        (None, b) => b,
+    })
+}
+
+fn times(a: Option<&Tensor>, b: &Tensor, axis: i32) -> Result<Option<Tensor>> {
+    a.map(|a| binary("second gradient", Binary::Mul, a, b, axis)).transpose()
+}
+
+/// Writes a second gradient, zeros where nothing came; it has the shape of `like`.
+fn give_second(cx: &mut Run, slot: usize, t: Option<Tensor>, like: &Tensor, axis: i32) -> Result<()> {
+    if !cx.wants(slot) {
+        return Ok(());
+    }
+    let t = match t {
+        // Broadcasting may have stopped short of the full shape, or gone beyond it.
+        Some(t) if t.numel() < like.numel() => expand_to(&t, like.dims(), axis)?,
+        Some(t) => reduce_to(t, like.dims(), axis)?,
+        None => Tensor::zeros(like.dtype(), like.dims())?,
+    };
+    cx.set(slot, t);
+    Ok(())
+}
+
+fn add_grad_grad(cx: &mut Run, op: Binary) -> Result<()> {
+    let axis = cx.attrs::<ElementwiseAttrs>().axis;
+    let ddout = optional(op, cx.opt(2).cloned(), cx.opt(3).cloned(), axis)?;
+    give_second(cx, 0, ddout, cx.input(1)?, axis)
+}
+
+fn mul_grad_grad(cx: &mut Run) -> Result<()> {
+    let axis = cx.attrs::<ElementwiseAttrs>().axis;
+    let (x, y, dout) = (cx.input(0)?, cx.input(1)?, cx.input(2)?);
+    let (ddx, ddy) = (cx.opt(3), cx.opt(4));
+    if cx.wants(0) {
+        let ddout = optional(Binary::Add, times(ddx, y, axis)?, times(ddy, x, axis)?, axis)?;
+        give_second(cx, 0, ddout, dout, axis)?;
+    }
+    if cx.wants(1) {
+        give_second(cx, 1, times(ddy, dout, axis)?, x, axis)?;
+    }
+    if cx.wants(2) {
+        give_second(cx, 2, times(ddx, dout, axis)?, y, axis)?;
+    }
+    Ok(())
+}
+
+fn div_grad_grad(cx: &mut Run) -> Result<()> {
+    let axis = cx.attrs::<ElementwiseAttrs>().axis;
+    let (y, out, dx) = (cx.input(0)?, cx.input(1)?, cx.input(2)?);
+    let (ddx, ddy) = (cx.opt(3), cx.opt(4));
+    let name = cx.op.name;
+    // DX was summed to the shape of X; both occurrences are seen in the shape of Out.
+    let wide_dx = expand_to(dx, out.dims(), axis)?;
+    let inner = optional(Binary::Sub, ddx.cloned(), times(ddy, out, axis)?, axis)?;
+    if cx.wants(0) {
+        // dY = -(dX / Y) * (ddX - Out * ddY)
+        let dx_div_y = binary(name, Binary::Div, &wide_dx, y, axis)?;
+        let t = times(inner.as_ref(), &dx_div_y, axis)?;
+        give_second(cx, 0, t.map(|t| negated(&t)).transpose()?, y, axis)?;
+    }
+    if cx.wants(1) {
+        // dOut = -dX * ddY
+        let t = times(ddy, &wide_dx, axis)?;
+        give_second(cx, 1, t.map(|t| negated(&t)).transpose()?, out, axis)?;
+    }
+    if cx.wants(2) {
+        // ddOut = (ddX - Out * ddY) / Y
+        let t = inner.map(|t| binary(name, Binary::Div, &t, y, axis)).transpose()?;
+        give_second(cx, 2, t, out, axis)?;
+    }
+    Ok(())
+}
+
+const ADD2: &[Slot] = &[slot("Y").meta_only(), slot("DOut").meta_only(), DD[0], DD[1]];
+const DDOUT: &[Slot] = &[slot("DDOut")];
+const fn second_of_add(name: &'static str, kernel: fn(&mut Run) -> Result<()>) -> Op {
+    Op {
+        name,
+        inputs: ADD2,
+        outputs: DDOUT,
+        attrs: ElementwiseAttrs::FIELDS,
+        infer: |cx| if cx.is_run() { Ok(()) } else { cx.like(0, 1) },
+        cpu: Kernel::Pure(kernel),
+        ..OP
+    }
+}
+pub static ADD_GRAD_GRAD: Op = second_of_add("elementwise_add_grad_grad", |cx| add_grad_grad(cx, Binary::Add));
+pub static SUB_GRAD_GRAD: Op = second_of_add("elementwise_sub_grad_grad", |cx| add_grad_grad(cx, Binary::Sub));
+pub static MUL_GRAD_GRAD: Op = Op {
+    name: "elementwise_mul_grad_grad",
+    inputs: &[slot("X"), slot("Y"), slot("DOut"), DD[0], DD[1]],
+    outputs: &[slot("DDOut"), slot("X@GRAD"), slot("Y@GRAD")],
+    attrs: ElementwiseAttrs::FIELDS,
+    infer: |cx| {
+        if cx.is_run() {
+            return Ok(());
+        }
+        cx.like(0, 2)?;
+        cx.like(1, 0)?;
+        cx.like(2, 1)
+    },
+    cpu: Kernel::Pure(mul_grad_grad),
+    ..OP
+};
+pub static DIV_GRAD_GRAD: Op = Op {
+    name: "elementwise_div_grad_grad",
+    inputs: &[slot("Y"), slot("Out"), slot("DX"), DD[0], DD[1]],
+    outputs: &[slot("Y@GRAD"), slot("DOut"), slot("DDOut")],
+    attrs: ElementwiseAttrs::FIELDS,
+    infer: |cx| {
+        if cx.is_run() {
+            return Ok(());
+        }
+        cx.like(0, 0)?;
+        cx.like(1, 1)?;
+        cx.like(2, 1)
+    },
+    cpu: Kernel::Pure(div_grad_grad),
+    ..OP
+};
+
+pub static TABLE: &[&Op] = &[
+    &ADD,
+    &SUB,
+    &MUL,
+    &DIV,
+    &MAX,
+    &MIN,
+    &POW,
+    &MOD,
+    &FLOORDIV,
+    &ADD_GRAD,
+    &SUB_GRAD,
+    &MUL_GRAD,
+    &DIV_GRAD,
+    &MAX_GRAD,
+    &MIN_GRAD,
+    &POW_GRAD,
+    &ADD_GRAD_GRAD,
+    &SUB_GRAD_GRAD,
+    &MUL_GRAD_GRAD,
+    &DIV_GRAD_GRAD,
+];
