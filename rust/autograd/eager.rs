@@ -173,7 +173,7 @@ pub fn call_in(
     drop(values);
     let needs = ins.flat.iter().any(|v| v.is_some_and(|v| !v.stop_gradient()));
     let stop = !(needs && recording);
-    let record = !stop && !matches!(op.grad, Grad::None | Grad::Program);
+    let record = !stop && !matches!(op.grad, Grad::None | Grad::Program(_));
     let result = wrap(targets, &mut outs, stop, free);
     if record {
         record_call(op, attrs, ins, targets, &result)?;

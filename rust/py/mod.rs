@@ -4,6 +4,7 @@ mod attrs;
 pub mod desc;
 mod eager;
 mod error;
+mod executor;
 mod lod_tensor;
 mod number;
 mod numpy;
@@ -22,5 +23,6 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     ops::register(m)?;
     op_table::register(m)?;
     eager::register(m)?;
+    executor::register(m)?;
     Ok(())
 }

@@ -7,6 +7,7 @@ use crate::autograd::engine::{clear_grad, grad_of};
 use crate::autograd::EVar;
 use crate::base::{DType, Result};
 use crate::err;
+use crate::ir::VarKind;
 use crate::tensor::{Tensor, Value};
 use parking_lot::Mutex;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -37,7 +38,7 @@ impl PyTensor {
         }
     }
 
-    pub fn value(&self) -> Value {
+    pub fn held(&self) -> Value {
         self.var.cell.get()
     }
 }
@@ -111,7 +112,7 @@ impl PyTensor {
 
     #[getter]
     fn shape(&self) -> PyResult<Vec<i64>> {
-        Ok(match self.value() {
+        Ok(match self.held() {
             Value::Dense(t) => t.dims().to_vec(),
             Value::Rows(r) => {
                 let mut dims = r.value.dims().to_vec();
@@ -125,11 +126,24 @@ impl PyTensor {
     /// The number of the data type (`VarType`).
     #[getter]
     fn _dtype(&self) -> i32 {
-        match self.value() {
+        match self.held() {
             Value::Dense(t) => t.dtype().proto(),
             Value::Rows(r) => r.value.dtype().proto(),
             _ => DType::F32.proto(),
         }
+    }
+
+    /// The data type, a `VarType`.
+    #[getter]
+    fn dtype(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        super::desc::var_type(py, VarKind(self._dtype()))
+    }
+
+    /// What the variable is: LOD_TENSOR or SELECTED_ROWS.
+    #[getter]
+    fn r#type(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let kind = if self._is_sparse() { VarKind::SELECTED_ROWS } else { VarKind::LOD_TENSOR };
+        super::desc::var_type(py, kind)
     }
 
     #[getter]
@@ -206,11 +220,11 @@ impl PyTensor {
     }
 
     fn _is_initialized(&self) -> bool {
-        !self.value().is_none()
+        !self.held().is_none()
     }
 
     fn _is_sparse(&self) -> bool {
-        matches!(self.value(), Value::Rows(_))
+        matches!(self.held(), Value::Rows(_))
     }
 
     /// A numpy array with a copy of the elements.
@@ -389,7 +403,7 @@ impl PyTensor {
 
     /// Sets the value: shares the memory of `src` until one of them is written.
     fn _share_value(&self, src: &Bound<'_, PyTensor>) {
-        self.var.cell.set(src.get().value());
+        self.var.cell.set(src.get().held());
     }
 
     /// Copies `src` (a Tensor, LoDTensor or numpy array) into this tensor.
@@ -430,8 +444,8 @@ impl PyTensor {
     }
 
     /// The variable's LoDTensor (or SelectedRows), sharing the memory.
-    fn value_cell(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        super::lod_tensor::variable(py, self.var.cell.clone())
+    fn value(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        super::lod_tensor::variable(slf.py(), slf.get().var.cell.clone())
     }
 
     fn data_ptr(&self) -> PyResult<usize> {

@@ -1,6 +1,6 @@
 //! Scopes: named cells, looked up through parents.
 
-use crate::tensor::Cell;
+use super::Cell;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
