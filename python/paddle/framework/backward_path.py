@@ -3,9 +3,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from paddle import _core as core
-
 from .names import GRAD_VAR_SUFFIX, strip_grad_suffix
+from .op_proto import has_non_empty_grad_op_maker
 from .variable import Variable, isinstance_of
 
 __all__: list[str] = []
@@ -149,7 +148,7 @@ def _find_op_path_(
     if op_path_dict is None:
         op_path_dict = {}
     relevant = [True] * len(ops)
-    differentiable = core.has_non_empty_grad_op_maker
+    differentiable = has_non_empty_grad_op_maker
 
     if inputs:
         for i, op in enumerate(ops):

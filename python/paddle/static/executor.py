@@ -17,7 +17,6 @@ from .feed import FeedSlot, _to_name_str, as_numpy, check_feed_shape_type, split
 
 __all__ = ["Executor", "global_scope", "scope_guard"]
 
-_ENDS = ("feed", "fetch")
 #: prepared runs that a program keeps
 _MAX_RUNS = 256
 
@@ -30,9 +29,6 @@ class _Run:
     def __init__(self, program: Program, feed: dict, fetch_list: list) -> None:
         block = program.global_block()
         self.desc = program.desc
-        if any(op.type in _ENDS for op in block.ops):
-            # an inference model brings its own feed and fetch operators: names do their work here
-            self.desc = _without_ends(program.desc)
         self.slots = []
         for name in feed:
             if not isinstance(name, str):
@@ -46,15 +42,6 @@ class _Run:
         self.feed_names = [s.name for s in self.slots]
         self.fetch_names = [_to_name_str(v) for v in fetch_list]
         self.fetched = fetch_list  # kept alive: the key of the cache holds their ids
-
-
-def _without_ends(desc):
-    desc = core.ProgramDesc(desc)
-    block = desc.block(0)
-    for i in range(block.op_size() - 1, -1, -1):
-        if block.op(i).type() in _ENDS:
-            block._remove_op(i, i + 1)
-    return desc
 
 
 class Executor:

@@ -7,7 +7,7 @@ import tempfile
 import warnings
 from collections.abc import Iterable
 
-from paddle.framework import guards
+from paddle.framework import guards, unique_name
 from paddle.framework.dtypes import VarType
 from paddle.framework.mode import dygraph_not_support
 from paddle.framework.program import Program
@@ -126,7 +126,9 @@ def _run_save(executor, chosen: list, path: str) -> None:
     saving = Program()
     block = saving.global_block()
     copies = [clone_var_in_block(block, v) for v in sorted(chosen, key=lambda v: v.name)]
-    block.append_op(type="save_combine", inputs={"X": copies}, outputs={}, attrs={"file_path": path})
+    holder = block.create_var(type=VarType.RAW, name=unique_name.generate("saved_params"))
+    holder.desc.set_persistable(True)
+    block.append_op(type="save_combine", inputs={"X": copies}, outputs={"Y": holder}, attrs={"file_path": path})
     executor.run(saving)
 
 
