@@ -3,7 +3,7 @@
 use super::tape::{next_number, Node, OutInfo, Saved, SavedVar, Track};
 use crate::base::{DType, Dims, Result};
 use crate::op::run::{call_checked, Env, NoEnv, Out};
-use crate::op::{Args, Attrs, Fwd, Grad, Op, Src, DUPLICABLE};
+use crate::op::{Args, Attrs, Fwd, Grad, Op, Src, DUPLICABLE, KEEPS};
 use crate::tensor::{Cell, Tensor, Value};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -20,10 +20,12 @@ pub struct EVar {
 }
 
 impl Clone for EVar {
+    /// The same variable: a leaf that gradients flow to gets its track now, or both would make one of their own.
     fn clone(&self) -> EVar {
+        let track = if self.stop_gradient() { self.track_if_any() } else { Some(self.track()) };
         EVar {
             cell: self.cell.clone(),
-            track: Mutex::new(self.track.lock().clone()),
+            track: Mutex::new(track),
             stop: AtomicU8::new(self.stop.load(Relaxed)),
             persistable: AtomicBool::new(self.persistable.load(Relaxed)),
         }
@@ -157,6 +159,13 @@ pub fn call_in(
             Some(v) => v.cell.get(),
         }
     });
+    for (o, _) in op.outputs.iter().enumerate().filter(|(_, s)| s.is(KEEPS)) {
+        for t in targets.range(o) {
+            if let Target::Into(v) = targets.flat[t] {
+                outs.flat[t].value = v.cell.get();
+            }
+        }
+    }
     if let Err(e) = call_checked(op, attrs, &mut values, &mut outs, free, env) {
         // What was moved out of a variable goes back to it.
         for (i, o) in moved {

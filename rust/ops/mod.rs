@@ -5,15 +5,23 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 
 pub mod activation;
+pub mod arrays;
 pub mod basic;
 pub mod common;
+pub mod control_flow;
 pub mod elementwise;
+pub mod files;
+pub mod program;
 
 /// Every operator.
 pub static TABLES: &[&[&Op]] = &[
-    basic::TABLE,       // scale, sum, cast, assign
-    elementwise::TABLE, // binary operators with broadcasting
-    activation::TABLE,  // unary formulas
+    basic::TABLE,        // scale, sum, cast, assign
+    elementwise::TABLE,  // binary operators with broadcasting
+    activation::TABLE,   // unary formulas
+    arrays::TABLE,       // LoDTensorArrays
+    control_flow::TABLE, // sub-blocks
+    program::TABLE,      // feed, fetch, print, py_func
+    files::TABLE,        // save, load
 ];
 fn index() -> &'static HashMap<&'static str, &'static Op> {
     static INDEX: OnceLock<HashMap<&'static str, &'static Op>> = OnceLock::new();

@@ -10,6 +10,7 @@ mod number;
 mod numpy;
 mod op_table;
 mod ops;
+mod py_func;
 mod tensor;
 
 use pyo3::prelude::*;
@@ -24,5 +25,6 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     op_table::register(m)?;
     eager::register(m)?;
     executor::register(m)?;
+    py_func::register(m)?;
     Ok(())
 }
