@@ -1,4 +1,5 @@
 """paddle.fluid.core: the native module, with the names that Paddle's own core has besides."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -90,4 +91,13 @@ def get_variable_tensor(scope, name: str):
     return var.get_tensor()
 
 
-__all__ = ["has_non_empty_grad_op_maker", "op_proto_and_checker_maker", "CPUPlace", "CUDAPlace", "CUDAPinnedPlace", "Place", "XPUPlace", "Scope"]
+__all__ = [
+    "has_non_empty_grad_op_maker",
+    "op_proto_and_checker_maker",
+    "CPUPlace",
+    "CUDAPlace",
+    "CUDAPinnedPlace",
+    "Place",
+    "XPUPlace",
+    "Scope",
+]

@@ -1,4 +1,5 @@
 """Which operators a gradient goes through, and which variables stop it."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -175,7 +176,7 @@ def _find_op_path_(
             if not relevant[i] and _some_in_set_(ops[i].desc.output_arg_names(), needed):
                 relevant[i] = True
 
-    path = [op for op, keep in zip(ops, relevant) if keep]
+    path = [op for op, keep in zip(ops, relevant, strict=False) if keep]
     if inputs:
         for op in path:
             for name in op.desc.input_arg_names():

@@ -1,4 +1,5 @@
 """Methods of native classes that speak of Python's enumerations."""
+
 from __future__ import annotations
 
 from paddle import _core as core

@@ -1,4 +1,5 @@
 """The operator table as Python sees it: OpProto objects with Paddle's field names."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -60,7 +61,13 @@ class OpProto:
         self.outputs = [_slot(row) for row in outputs]
         self.attrs = [AttrProto(row["name"], row["type"], row["default"]) for row in attrs]
         known = {a.name for a in self.attrs}
-        for name, kind in (("op_role", 0), ("op_role_var", 5), ("op_namescope", 2), ("op_callstack", 5), ("op_device", 2)):
+        for name, kind in (
+            ("op_role", 0),
+            ("op_role_var", 5),
+            ("op_namescope", 2),
+            ("op_callstack", 5),
+            ("op_device", 2),
+        ):
             if name not in known:
                 self.attrs.append(AttrProto(name, kind))
         self.comment = ""

@@ -1,4 +1,5 @@
 """Executor: runs Programs."""
+
 from __future__ import annotations
 
 import warnings
@@ -6,7 +7,8 @@ import warnings
 import numpy as np
 
 from paddle import _core as core
-from paddle.framework import guards, mode, scope as scopes, unique_name
+from paddle.framework import guards, mode, unique_name
+from paddle.framework import scope as scopes
 from paddle.framework.dtypes import VarType, to_numpy_dtype
 from paddle.framework.program import Program
 from paddle.framework.scope import _switch_scope, global_scope, scope_guard
@@ -154,9 +156,7 @@ class Executor:
         tensors = [slot.tensor(feed[slot.name], place) for slot in prepared.slots]
         if "lr_sheduler" in program.__dict__:
             self._set_learning_rate(program, scope)
-        out = self._default_executor.run(
-            prepared.desc, scope, prepared.feed_names, tensors, prepared.fetch_names
-        )
+        out = self._default_executor.run(prepared.desc, scope, prepared.feed_names, tensors, prepared.fetch_names)
         return [as_numpy(t) for t in out] if return_numpy else out
 
     def _prepare(self, program: Program, feed: dict, fetch_list: list, use_prune: bool) -> _Run:

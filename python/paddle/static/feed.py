@@ -1,4 +1,5 @@
 """Feeding and fetching: checks of what comes in, conversion of both."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -44,7 +45,7 @@ def dimension_is_compatible_with(first, second) -> bool:
     """Whether two shapes agree where both sizes are known (not None, not negative)."""
     if len(first) != len(second):
         return False
-    return all(a is None or b is None or a < 0 or b < 0 or a == b for a, b in zip(first, second))
+    return all(a is None or b is None or a < 0 or b < 0 or a == b for a, b in zip(first, second, strict=False))
 
 
 def check_feed_shape_type(var, feed, num_places: int = 1) -> bool:
@@ -122,7 +123,7 @@ class FeedSlot:
             if self.check and (value.dtype != self.numpy_dtype or value.ndim != self.rank):
                 _check(self.name, self.shape, self.dtype, value.shape, convert_np_dtype_to_dtype_(value.dtype))
             elif self.check:
-                for want, got in zip(self.shape, value.shape):
+                for want, got in zip(self.shape, value.shape, strict=False):
                     if want != got and want >= 0:
                         _check(self.name, self.shape, self.dtype, value.shape, self.dtype)
             self.seen = (value.shape, value.dtype)

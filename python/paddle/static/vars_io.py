@@ -1,4 +1,5 @@
-"""Variables to files and back: one file each, or all in one; the bytes are those of Paddle's operators save and load."""
+"""Variables to files and back, one each or all in one, as Paddle's operators save and load write them."""
+
 from __future__ import annotations
 
 import contextlib
@@ -65,9 +66,7 @@ def valid_program(program=None) -> Program:
 def clone_var_in_block(block, var) -> Variable:
     """A persistable variable of the same name, type and shape in `block`."""
     kwargs = {"lod_level": var.lod_level} if var.desc.type() == VarType.LOD_TENSOR else {}
-    return block.create_var(
-        name=var.name, shape=var.shape, dtype=var.dtype, type=var.type, persistable=True, **kwargs
-    )
+    return block.create_var(name=var.name, shape=var.shape, dtype=var.dtype, type=var.type, persistable=True, **kwargs)
 
 
 def _chosen(program: Program, vars: Iterable | None, predicate) -> list:  # noqa: A002
@@ -102,7 +101,9 @@ def save_vars(executor, dirname, main_program=None, vars=None, predicate=None, f
     program = valid_program(main_program)
     chosen = _chosen(program, vars, predicate)
     if not chosen:
-        warnings.warn("no variable in your model, please ensure there are any variables in your model to save", stacklevel=3)
+        warnings.warn(
+            "no variable in your model, please ensure there are any variables in your model to save", stacklevel=3
+        )
         return None
     if dirname is None and filename is None:
         with _temporary() as path:
