@@ -24,8 +24,8 @@ def to_tensor(data, dtype=None, place=None, stop_gradient=True):
     """A Tensor with the values of `data`.
 
     Args:
-        data (scalar|list|tuple|numpy.ndarray|Tensor): the values. A Tensor is returned as it is where nothing changes.
-        dtype (str|numpy.dtype, optional): element type; by default that of `data`, Python floats as `get_default_dtype()`.
+        data (scalar|list|tuple|numpy.ndarray|Tensor): the values; a Tensor comes back as it is where nothing changes.
+        dtype (str|numpy.dtype, optional): element type; by default that of `data`, for floats `get_default_dtype()`.
         place (CPUPlace|str, optional): where it is.
         stop_gradient (bool): whether gradients do not flow to it.
 
