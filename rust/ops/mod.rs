@@ -7,13 +7,25 @@ use std::sync::OnceLock;
 pub mod activation;
 pub mod basic;
 pub mod common;
+pub mod comparison;
 pub mod elementwise;
+pub mod matmul;
+pub mod metric;
+pub mod order;
+pub mod reduction;
+pub mod scalar;
 
 /// Every operator.
 pub static TABLES: &[&[&Op]] = &[
     basic::TABLE,       // scale, sum, cast, assign
     elementwise::TABLE, // binary operators with broadcasting
     activation::TABLE,  // unary formulas
+    scalar::TABLE,      // pow, clip
+    comparison::TABLE,  // comparisons and logic
+    reduction::TABLE,   // reductions over axes, mean
+    matmul::TABLE,      // matrix products
+    order::TABLE,       // cumsum, argmax, sorting, top-k
+    metric::TABLE,      // accuracy
 ];
 fn index() -> &'static HashMap<&'static str, &'static Op> {
     static INDEX: OnceLock<HashMap<&'static str, &'static Op>> = OnceLock::new();
