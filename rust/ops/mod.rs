@@ -7,13 +7,28 @@ use std::sync::OnceLock;
 pub mod activation;
 pub mod basic;
 pub mod common;
+pub mod creation;
 pub mod elementwise;
+pub mod embedding;
+pub mod indexing;
+pub mod layout;
+pub mod random;
+pub mod raw;
+pub mod reshape;
+pub mod slice;
 
 /// Every operator.
 pub static TABLES: &[&[&Op]] = &[
     basic::TABLE,       // scale, sum, cast, assign
     elementwise::TABLE, // binary operators with broadcasting
     activation::TABLE,  // unary formulas
+    creation::TABLE,    // constants, ranges, shapes
+    random::TABLE,      // random numbers, dropout
+    reshape::TABLE,     // the same elements in another shape
+    layout::TABLE,      // transpose, concat, split, stack, expand
+    slice::TABLE,       // slices, and assignment to one
+    indexing::TABLE,    // gather, scatter, where, one-hot
+    embedding::TABLE,   // rows of a table by id
 ];
 fn index() -> &'static HashMap<&'static str, &'static Op> {
     static INDEX: OnceLock<HashMap<&'static str, &'static Op>> = OnceLock::new();

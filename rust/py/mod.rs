@@ -3,11 +3,13 @@
 mod attrs;
 mod eager;
 mod error;
+mod indexing;
 mod lod_tensor;
 mod number;
 mod numpy;
 mod op_table;
 mod ops;
+mod random;
 mod tensor;
 
 use pyo3::prelude::*;
@@ -20,5 +22,6 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     ops::register(m)?;
     op_table::register(m)?;
     eager::register(m)?;
+    random::register(m)?;
     Ok(())
 }
