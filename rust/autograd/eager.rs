@@ -20,10 +20,12 @@ pub struct EVar {
 }
 
 impl Clone for EVar {
+    /// The same variable: a leaf that gradients flow to gets its track now, or both would make one of their own.
     fn clone(&self) -> EVar {
+        let track = if self.stop_gradient() { self.track_if_any() } else { Some(self.track()) };
         EVar {
             cell: self.cell.clone(),
-            track: Mutex::new(self.track.lock().clone()),
+            track: Mutex::new(track),
             stop: AtomicU8::new(self.stop.load(Relaxed)),
             persistable: AtomicBool::new(self.persistable.load(Relaxed)),
         }

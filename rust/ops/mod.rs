@@ -7,14 +7,20 @@ use std::sync::OnceLock;
 pub mod activation;
 pub mod basic;
 pub mod common;
+pub mod comparison;
 pub mod creation;
 pub mod elementwise;
 pub mod embedding;
 pub mod indexing;
 pub mod layout;
+pub mod matmul;
+pub mod metric;
+pub mod order;
 pub mod random;
 pub mod raw;
+pub mod reduction;
 pub mod reshape;
+pub mod scalar;
 pub mod slice;
 
 /// Every operator.
@@ -29,6 +35,12 @@ pub static TABLES: &[&[&Op]] = &[
     slice::TABLE,       // slices, and assignment to one
     indexing::TABLE,    // gather, scatter, where, one-hot
     embedding::TABLE,   // rows of a table by id
+    scalar::TABLE,      // pow, clip
+    comparison::TABLE,  // comparisons and logic
+    reduction::TABLE,   // reductions over axes, mean
+    matmul::TABLE,      // matrix products
+    order::TABLE,       // cumsum, argmax, sorting, top-k
+    metric::TABLE,      // accuracy
 ];
 fn index() -> &'static HashMap<&'static str, &'static Op> {
     static INDEX: OnceLock<HashMap<&'static str, &'static Op>> = OnceLock::new();

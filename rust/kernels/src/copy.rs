@@ -5,7 +5,7 @@
 use crate::pool;
 use crate::shape::{in_bounds, numel, Walk};
 use crate::simd;
-use crate::types::{Number, Plain};
+use crate::types::{Half, Number, Plain};
 use half::{bf16, f16};
 
 /// Elements per chunk of a parallel run, and the most that run inline.
@@ -86,7 +86,10 @@ pub fn strided_write<T: Plain>(x: &[T], shape: &[usize], out: &mut [T], strides:
 fn transposes(walk: &Walk<1>) -> bool {
     let axes = walk.shape.len();
     let inner = walk.inner()[0];
-    axes >= 2 && inner.unsigned_abs() > 1 && walk.shape[axes - 1] >= 4 && walk.strides[..axes - 1].iter().any(|s| s[0] == 1)
+    axes >= 2
+        && inner.unsigned_abs() > 1
+        && walk.shape[axes - 1] >= 4
+        && walk.strides[..axes - 1].iter().any(|s| s[0] == 1)
 }
 
 /// out[.., i, .., j] with x contiguous along axis i: for every pair of the other axes, a transpose in squares.
@@ -199,14 +202,24 @@ unsafe fn transpose8(from: *const f32, from_step: isize, to: *mut f32, to_step: 
         let lo = |a, b| _mm256_unpacklo_ps(a, b);
         let hi = |a, b| _mm256_unpackhi_ps(a, b);
         let t = [
-            lo(r[0], r[1]), hi(r[0], r[1]), lo(r[2], r[3]), hi(r[2], r[3]),
-            lo(r[4], r[5]), hi(r[4], r[5]), lo(r[6], r[7]), hi(r[6], r[7]),
+            lo(r[0], r[1]),
+            hi(r[0], r[1]),
+            lo(r[2], r[3]),
+            hi(r[2], r[3]),
+            lo(r[4], r[5]),
+            hi(r[4], r[5]),
+            lo(r[6], r[7]),
+            hi(r[6], r[7]),
         ];
         let u = [
-            _mm256_shuffle_ps::<0x44>(t[0], t[2]), _mm256_shuffle_ps::<0xee>(t[0], t[2]),
-            _mm256_shuffle_ps::<0x44>(t[1], t[3]), _mm256_shuffle_ps::<0xee>(t[1], t[3]),
-            _mm256_shuffle_ps::<0x44>(t[4], t[6]), _mm256_shuffle_ps::<0xee>(t[4], t[6]),
-            _mm256_shuffle_ps::<0x44>(t[5], t[7]), _mm256_shuffle_ps::<0xee>(t[5], t[7]),
+            _mm256_shuffle_ps::<0x44>(t[0], t[2]),
+            _mm256_shuffle_ps::<0xee>(t[0], t[2]),
+            _mm256_shuffle_ps::<0x44>(t[1], t[3]),
+            _mm256_shuffle_ps::<0xee>(t[1], t[3]),
+            _mm256_shuffle_ps::<0x44>(t[4], t[6]),
+            _mm256_shuffle_ps::<0xee>(t[4], t[6]),
+            _mm256_shuffle_ps::<0x44>(t[5], t[7]),
+            _mm256_shuffle_ps::<0xee>(t[5], t[7]),
         ];
         for i in 0..4 {
             _mm256_storeu_ps(to.add(i * to_step), _mm256_permute2f128_ps::<0x20>(u[i], u[i + 4]));
@@ -230,34 +243,41 @@ pub fn concat<T: Plain>(parts: &[&[T]], lens: &[usize], outer: usize, inner: usi
     let line = lens.iter().sum::<usize>() * inner;
     assert_eq!(out.len(), outer * line);
     let stream = simd::streams(std::mem::size_of_val(out));
-    let shared = pool::Shared::new(out);
-    let mut first = 0;
-    for (part, &len) in parts.iter().zip(lens) {
-        let run = len * inner;
-        if run == 0 {
-            continue;
+    let ends: Vec<usize> = lens
+        .iter()
+        .scan(0, |end, l| {
+            *end += l * inner;
+            Some(*end)
+        })
+        .collect();
+    // In the order of `out`: one stream of writes, as many of reads as there are parts.
+    pool::parts(out, 2 * GRAIN, |start, to| {
+        let (mut done, mut row, mut column) = (0, start / line, start % line);
+        let mut p = ends.partition_point(|&end| end <= column);
+        while done < to.len() {
+            let begin = ends[p] - lens[p] * inner;
+            let n = (ends[p] - column).min(to.len() - done);
+            let from = row * (ends[p] - begin) + column - begin;
+            let (x, o) = (&parts[p][from..from + n], &mut to[done..done + n]);
+            if stream && n >= 64 {
+                simd::stream(x, o);
+            } else {
+                copy_short(x, o);
+            }
+            done += n;
+            column += n;
+            p += 1;
+            if column == line {
+                (row, column, p) = (row + 1, 0, 0);
+            }
+            while p < lens.len() - 1 && ends[p] <= column {
+                p += 1;
+            }
         }
-        pool::ranges(part.len(), GRAIN * 2, |range| {
-            let mut at = range.start;
-            while at < range.end {
-                let (o, skip) = (at / run, at % run);
-                let n = (run - skip).min(range.end - at);
-                let to = o * line + first + skip;
-                // SAFETY: parts and positions map to distinct places of `out`.
-                let to = unsafe { shared.part(to..to + n) };
-                if stream && n >= 64 {
-                    simd::stream(&part[at..at + n], to);
-                } else {
-                    copy_short(&part[at..at + n], to);
-                }
-                at += n;
-            }
-            if stream {
-                simd::stream_end();
-            }
-        });
-        first += run;
-    }
+        if stream {
+            simd::stream_end();
+        }
+    });
 }
 
 /// The part [outer, from..from + len, inner] of x = [outer, total, inner].
@@ -337,6 +357,10 @@ pub trait Cast: Plain {
     fn from_i64(v: i64) -> Self;
     fn from_f32(v: f32) -> Self;
     fn from_f64(v: f64) -> Self;
+    /// A whole slice, where that has instructions of its own.
+    fn from_f32s(x: &[f32], out: &mut [Self]) {
+        out.iter_mut().zip(x).for_each(|(o, &v)| *o = Self::from_f32(v));
+    }
 }
 
 /// cvttss2si and its kin: NaN and everything out of range become the lowest value.
@@ -371,36 +395,50 @@ macro_rules! cast_integers {
 cast_integers!(u8, truncate_i32; i8, truncate_i32; i16, truncate_i32; i32, truncate_i32; i64, truncate_i64);
 
 macro_rules! cast_floats {
-    ($($t:ty: $b:expr, $i:expr, $f:expr, $d:expr);*) => {$(
+    ($($t:ty: $b:expr, $i:expr, $f:expr, $d:expr $(, $slices:path)?);*) => {$(
         impl Cast for $t {
             #[inline(always)] fn from_bool(v: bool) -> $t { $b(v) }
             #[inline(always)] fn from_i64(v: i64) -> $t { $i(v) }
             #[inline(always)] fn from_f32(v: f32) -> $t { $f(v) }
             #[inline(always)] fn from_f64(v: f64) -> $t { $d(v) }
+            $(fn from_f32s(x: &[f32], out: &mut [$t]) { <$t as $slices>::narrow(x, out) })?
         }
     )*};
 }
 cast_floats!(
     f32: |v| v as u8 as f32, |v| v as f32, |v| v, |v| v as f32;
     f64: |v| v as u8 as f64, |v| v as f64, |v| v as f64, |v| v;
-    f16: |v| f16::from_f32(v as u8 as f32), |v| f16::from_f64(v as f64), f16::from_f32, f16::from_f64;
-    bf16: |v| bf16::from_f32(v as u8 as f32), |v| bf16::from_f64(v as f64), bf16::from_f32, bf16::from_f64;
+    f16: |v| f16::from_f32(v as u8 as f32), |v| f16::from_f64(v as f64), f16::from_f32, f16::from_f64, Half;
+    bf16: |v| bf16::from_f32(v as u8 as f32), |v| bf16::from_f64(v as f64), bf16::from_f32, bf16::from_f64, Half;
     bool: |v| v, |v| v != 0, |v| v != 0.0, |v| v != 0.0
 );
 
 /// A type that can be cast to another.
 pub trait CastFrom: Plain {
     fn cast<U: Cast>(self) -> U;
+    fn casts<U: Cast>(x: &[Self], out: &mut [U]) {
+        out.iter_mut().zip(x).for_each(|(o, &v)| *o = v.cast());
+    }
+}
+
+/// Half to anything by way of f32, tile by tile.
+fn widened<H: Half, U: Cast>(x: &[H], out: &mut [U]) {
+    let mut tile = [0.0f32; 512];
+    for (x, out) in x.chunks(512).zip(out.chunks_mut(512)) {
+        H::widen(x, &mut tile[..x.len()]);
+        U::from_f32s(&tile[..x.len()], out);
+    }
 }
 
 macro_rules! cast_from {
-    ($($t:ty: $f:expr);*) => {$(
+    ($($t:ty: $f:expr $(, $casts:expr)?);*) => {$(
         impl CastFrom for $t {
             #[inline(always)]
             fn cast<U: Cast>(self) -> U {
                 let f: fn($t) -> U = $f;
                 f(self)
             }
+            $(fn casts<U: Cast>(x: &[$t], out: &mut [U]) { $casts(x, out) })?
         }
     )*};
 }
@@ -411,13 +449,14 @@ cast_from!(
     i16: |v| U::from_i64(v as i64);
     i32: |v| U::from_i64(v as i64);
     i64: U::from_i64;
-    f16: |v| U::from_f32(v.to_f32());
-    bf16: |v| U::from_f32(v.to_f32());
-    f32: U::from_f32;
+    f16: |v| U::from_f32(v.to_f32()), widened;
+    bf16: |v| U::from_f32(v.to_f32()), widened;
+    f32: U::from_f32, U::from_f32s;
     f64: U::from_f64
 );
 
 /// out[i] = x[i] as another type.
 pub fn cast<T: CastFrom, U: Cast>(x: &[T], out: &mut [U]) {
-    crate::elementwise::map(x, out, |v| v.cast::<U>());
+    assert_eq!(x.len(), out.len());
+    pool::parts(out, GRAIN, |start, part| T::casts(&x[start..start + part.len()], part));
 }

@@ -76,7 +76,11 @@ fn slices_forward_backward_and_expanded() {
 fn concat_and_split_are_inverse() {
     for (outer, inner) in [(1, 1), (3, 5), (200, 70)] {
         let lens = [2, 0, 3, 1];
-        let parts: Vec<Vec<i32>> = lens.iter().enumerate().map(|(p, &l)| (0..outer * l * inner).map(|i| (p * 1_000_000 + i) as i32).collect()).collect();
+        let parts: Vec<Vec<i32>> = lens
+            .iter()
+            .enumerate()
+            .map(|(p, &l)| (0..outer * l * inner).map(|i| (p * 1_000_000 + i) as i32).collect())
+            .collect();
         let views: Vec<&[i32]> = parts.iter().map(|p| &p[..]).collect();
         let mut joined = vec![-1; outer * 6 * inner];
         concat(&views, &lens, outer, inner, &mut joined);

@@ -5,7 +5,7 @@
 //! ten) is first unrolled into a pattern.
 
 use crate::pool;
-use crate::shape::{in_bounds, numel, Walk};
+use crate::shape::{contiguous, in_bounds, numel, Walk};
 use crate::simd;
 use crate::simd_fn;
 use crate::types::{Half, Number, Plain};
@@ -98,9 +98,42 @@ macro_rules! predicates {
     )*};
 }
 
+/// Equality as Paddle has it: floating-point numbers are equal from 1e-8 on.
+pub trait Equal: Plain + PartialOrd {
+    fn equal(self, o: Self) -> bool;
+}
+
+macro_rules! equal {
+    (exact $($t:ty),*) => { $(impl Equal for $t { #[inline(always)] fn equal(self, o: $t) -> bool { self == o } })* };
+    (near $($t:ty),*) => {$(
+        impl Equal for $t {
+            #[inline(always)]
+            fn equal(self, o: $t) -> bool {
+                // The second test alone would hold infinities to be unequal.
+                self == o || Number::to_f64(Number::sub(self, o)).abs() < 1e-8
+            }
+        }
+    )*};
+}
+equal!(exact bool, u8, i8, i16, i32, i64);
+equal!(near f32, f64, f16, bf16);
+
+struct Eq;
+struct Ne;
+impl<T: Equal> Op<T, bool> for Eq {
+    #[inline(always)]
+    fn apply(a: T, b: T) -> bool {
+        a.equal(b)
+    }
+}
+impl<T: Equal> Op<T, bool> for Ne {
+    #[inline(always)]
+    fn apply(a: T, b: T) -> bool {
+        !a.equal(b)
+    }
+}
+
 predicates! {
-    Eq: |a, b| a == b;
-    Ne: |a, b| a != b;
     Lt: |a, b| a < b;
     Le: |a, b| a <= b;
     Gt: |a, b| a > b;
@@ -288,7 +321,7 @@ fn check_divisor<T: Number>(op: Binary, b: &[T]) -> Result<(), DivideByZero> {
 }
 
 /// out = a (op) b, element by element, as booleans.
-pub fn compare<T: Plain + PartialOrd>(
+pub fn compare<T: Equal>(
     op: Compare,
     shape: &[usize],
     (a, a_strides): (&[T], &[isize]),
@@ -377,6 +410,16 @@ fn run<T: Plain, U: Plain>(loops: &Loops<T, U>, shape: &[usize], a: Source<T>, b
     let (Source::Slice(a, a_strides), Source::Slice(b, b_strides)) = (a, b) else { unreachable!("slices only") };
     let n = numel(shape);
     assert_eq!(out.len(), n);
+    // Small calls of the common kinds: nothing to set up.
+    if n <= GRAIN {
+        let (x, y) = (contiguous(shape, a_strides), contiguous(shape, b_strides));
+        if x && y {
+            return (loops.both)(&a[..n], &b[..n], out);
+        }
+        if x && n > 0 && b_strides.iter().all(|&s| s == 0) {
+            return (loops.right)(&a[..n], b[0], out);
+        }
+    }
     assert!(in_bounds(shape, a_strides, 0, a.len()) && in_bounds(shape, b_strides, 0, b.len()));
     if n == 0 {
         return;

@@ -1,9 +1,18 @@
 //! CPU kernels on slices and shapes, and the thread pool they run on. Knows nothing of operators.
 
+pub mod conv;
+mod conv_direct;
+mod conv_patch;
 pub mod copy;
 pub mod elementwise;
 pub mod formula;
 pub mod formula_rows;
+pub mod gemm;
+mod gemm_drive;
+mod gemm_kernel;
+mod gemm_pack;
+mod gemm_simd;
+mod gemm_vec;
 pub mod index;
 pub mod math;
 pub mod order;

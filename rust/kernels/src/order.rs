@@ -108,7 +108,10 @@ pub fn cumsum<T: Number>(x: &[T], n: usize, inner: usize, exclusive: bool, rever
                 let x = &x[start + i * 8 * n..][..group.len()];
                 match group.len() / n {
                     8 => scan_rows::<T, 8>(x, n, exclusive, reverse, group),
-                    _ => group.chunks_mut(n).zip(x.chunks(n)).for_each(|(o, x)| scan_rows::<T, 1>(x, n, exclusive, reverse, o)),
+                    _ => group
+                        .chunks_mut(n)
+                        .zip(x.chunks(n))
+                        .for_each(|(o, x)| scan_rows::<T, 1>(x, n, exclusive, reverse, o)),
                 }
             }
         });
@@ -207,7 +210,7 @@ simd_fn! {
 #[inline(always)]
 fn scan_body<T: Number>(largest: bool, row: &[T], k: usize, best: &mut Vec<(T, u32)>) {
     const BLOCK: usize = 64;
-    let mut insert = |v: T, at: usize, best: &mut Vec<(T, u32)>| {
+    let insert = |v: T, at: usize, best: &mut Vec<(T, u32)>| {
         let mut place = best.len();
         while place > 0 && before(largest, v, best[place - 1].0) {
             place -= 1;
@@ -365,7 +368,11 @@ mod tests {
                     for o in 0..outer {
                         for i in 0..inner {
                             let column: Vec<f32> = (0..n).map(|r| x[(o * n + r) * inner + i]).collect();
-                            let best = if greatest { column.iter().cloned().fold(f32::MIN, f32::max) } else { column.iter().cloned().fold(f32::MAX, f32::min) };
+                            let best = if greatest {
+                                column.iter().cloned().fold(f32::MIN, f32::max)
+                            } else {
+                                column.iter().cloned().fold(f32::MAX, f32::min)
+                            };
                             assert_eq!(got[o * inner + i] as usize, column.iter().position(|&v| v == best).unwrap());
                         }
                     }
@@ -431,7 +438,10 @@ mod tests {
                             false if before(largest, row[b], row[a]) => std::cmp::Ordering::Greater,
                             _ => std::cmp::Ordering::Equal,
                         });
-                        assert!(i[r * n..(r + 1) * n].iter().zip(&want).all(|(a, b)| *a as usize == *b), "{n} {largest}");
+                        assert!(
+                            i[r * n..(r + 1) * n].iter().zip(&want).all(|(a, b)| *a as usize == *b),
+                            "{n} {largest}"
+                        );
                         assert!(v[r * n..(r + 1) * n].iter().zip(&want).all(|(a, b)| a.to_bits() == row[*b].to_bits()));
                         for k in [1, 10, 200, n].into_iter().filter(|&k| k <= n) {
                             let (mut tv, mut ti) = (vec![0.0; k], vec![0; k]);
