@@ -10,14 +10,22 @@ pub mod basic;
 pub mod common;
 pub mod comparison;
 pub mod control_flow;
+pub mod creation;
 pub mod elementwise;
+pub mod embedding;
 pub mod files;
+pub mod indexing;
+pub mod layout;
 pub mod matmul;
 pub mod metric;
 pub mod order;
 pub mod program;
+pub mod random;
+pub mod raw;
 pub mod reduction;
+pub mod reshape;
 pub mod scalar;
+pub mod slice;
 
 /// Every operator.
 pub static TABLES: &[&[&Op]] = &[
@@ -34,6 +42,13 @@ pub static TABLES: &[&[&Op]] = &[
     matmul::TABLE,       // matrix products
     order::TABLE,        // cumsum, argmax, sorting, top-k
     metric::TABLE,       // accuracy
+    creation::TABLE,     // constants, ranges, shapes
+    random::TABLE,       // random numbers, dropout
+    reshape::TABLE,      // the same elements in another shape
+    layout::TABLE,       // transpose, concat, split, stack, expand
+    slice::TABLE,        // slices, and assignment to one
+    indexing::TABLE,     // gather, scatter, where, one-hot
+    embedding::TABLE,    // rows of a table by id
 ];
 
 fn index() -> &'static HashMap<&'static str, &'static Op> {
