@@ -1,13 +1,27 @@
 //! CPU kernels on slices and shapes, and the thread pool they run on. Knows nothing of operators.
 
+pub mod conv;
+mod conv_direct;
+mod conv_patch;
 pub mod elementwise;
 pub mod formula;
 pub mod formula_rows;
+pub mod gemm;
+mod gemm_drive;
+mod gemm_kernel;
+mod gemm_pack;
+pub mod gemm_simd;
+mod gemm_vec;
 pub mod math;
+pub mod norm;
+mod norm_lanes;
 pub mod pool;
+pub mod pooling;
 pub mod reduce;
 pub mod shape;
 pub mod simd;
+pub mod softmax;
+pub mod softmax_loss;
 pub mod types;
 
 #[cfg(test)]

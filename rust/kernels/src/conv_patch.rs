@@ -1,0 +1,309 @@
+//! The patches of an image as one side of a product: panels are filled straight from the image, so that the matrix of
+//! all patches never exists.
+
+use crate::gemm_drive::{copy_short, LeftSide, RightSide, Run, Target, MAX_WIDTH};
+use crate::gemm_kernel::A_STRIDE;
+use crate::gemm_pack::{clear, transpose};
+use crate::gemm_simd::{Real, Vector};
+
+/// Which element of a source each (pixel of a grid, channel, tap) reads: row `i * step.0 + tap.0`, column
+/// `j * step.1 + tap.1`, zero outside of the source. Pixels are counted over all images. Columns of the patch matrix
+/// are (channel, tap) for planes, (tap, channel) where a pixel's channels are consecutive.
+#[derive(Clone)]
+pub struct Patches<T> {
+    pub p: *const T,
+    /// Distances of images, channels, rows and columns.
+    pub image: usize,
+    pub plane: usize,
+    pub row: usize,
+    pub col: usize,
+    pub size: (usize, usize),
+    pub channels: usize,
+    pub taps: Vec<(isize, isize)>,
+    pub images: usize,
+    pub grid: (usize, usize),
+    pub step: (usize, usize),
+}
+
+// SAFETY: only read through, while the call that made it waits.
+unsafe impl<T: Sync> Sync for Patches<T> {}
+
+/// `len` pixels of row `i` of image `n`, from column `j`; the first of them is number `at` of those asked for.
+#[derive(Clone, Copy)]
+struct Segment {
+    at: usize,
+    n: usize,
+    i: usize,
+    j: usize,
+    len: usize,
+}
+
+impl<T: Real> Patches<T> {
+    pub fn pixels(&self) -> usize {
+        self.images * self.grid.0 * self.grid.1
+    }
+    pub fn depth(&self) -> usize {
+        self.channels * self.taps.len()
+    }
+    /// The same for another group of channels or other images.
+    pub fn moved(&self, elements: usize) -> Self {
+        Patches { p: self.p.wrapping_add(elements), ..self.clone() }
+    }
+
+    /// A one-tap grid that covers its source is one long row.
+    pub fn flattened(mut self) -> Self {
+        if self.taps == [(0, 0)] && self.step == (1, 1) && self.grid == self.size && self.row == self.col * self.size.1
+        {
+            self.grid = (1, self.size.0 * self.size.1);
+            self.size = self.grid;
+        }
+        self
+    }
+
+    #[inline(always)]
+    fn segments(&self, pixel: usize, count: usize, mut f: impl FnMut(Segment)) {
+        let per = self.grid.0 * self.grid.1;
+        let (mut n, rest) = (pixel / per, pixel % per);
+        let (mut i, mut j) = (rest / self.grid.1, rest % self.grid.1);
+        let mut at = 0;
+        while at < count {
+            let len = (self.grid.1 - j).min(count - at);
+            f(Segment { at, n, i, j, len });
+            at += len;
+            (i, j) = (i + 1, 0);
+            if i == self.grid.0 {
+                (n, i) = (n + 1, 0);
+            }
+        }
+    }
+
+    /// The source's element of a segment's first pixel under a tap, and which of its pixels lie within the source.
+    #[inline(always)]
+    fn window(&self, s: &Segment, tap: (isize, isize)) -> (*const T, usize, usize) {
+        let y = (s.i * self.step.0) as isize + tap.0;
+        let x = (s.j * self.step.1) as isize + tap.1;
+        let src = self
+            .p
+            .wrapping_add(s.n * self.image)
+            .wrapping_offset(y * self.row as isize)
+            .wrapping_offset(x * self.col as isize);
+        if y < 0 || y >= self.size.0 as isize {
+            return (src, 0, 0);
+        }
+        let step = self.step.1 as isize;
+        let lo = if x < 0 { (-x + step - 1) / step } else { 0 };
+        let hi = (self.size.1 as isize - x + step - 1).div_euclid(step).clamp(0, s.len as isize);
+        (src, lo.min(hi) as usize, hi as usize)
+    }
+}
+
+#[inline(always)]
+unsafe fn fill_body<V: Vector>(
+    x: &Patches<V::T>,
+    (k, kn): (usize, usize),
+    (pixel, count): (usize, usize),
+    dst: *mut V::T,
+    ds: usize,
+) {
+    let (taps, step) = (x.taps.len(), x.step.1);
+    x.segments(pixel, count, |s| {
+        for (t, &tap) in x.taps.iter().enumerate() {
+            // Channels c with k <= c * taps + t < k + kn.
+            let first = (k + taps - 1 - t) / taps;
+            let last = (k + kn + taps - 1 - t) / taps;
+            let (src, lo, hi) = x.window(&s, tap);
+            let len = s.len;
+            for c in first..last {
+                let src = src.wrapping_add(c * x.plane);
+                // SAFETY: lanes lo..hi lie within the source; the destination holds count pixels a row.
+                unsafe {
+                    let out = dst.add((c * taps + t - k) * ds + s.at);
+                    let mut e = 0;
+                    if step == 1 {
+                        while e < len {
+                            let left = V::L.min(len - e);
+                            let v = if e >= lo && e + V::L <= hi {
+                                V::load(src.add(e))
+                            } else {
+                                let clip = |b: usize| b.saturating_sub(e).min(V::L);
+                                V::load_between(src.wrapping_add(e), clip(lo), clip(hi))
+                            };
+                            if left == V::L {
+                                v.store(out.add(e));
+                            } else {
+                                v.store_n(out.add(e), left);
+                            }
+                            e += left;
+                        }
+                    } else {
+                        while e < lo.min(len) {
+                            *out.add(e) = V::T::ZERO;
+                            e += 1;
+                        }
+                        while e < hi {
+                            *out.add(e) = *src.wrapping_add(e * step);
+                            e += 1;
+                        }
+                        while e < len {
+                            *out.add(e) = V::T::ZERO;
+                            e += 1;
+                        }
+                    }
+                }
+            }
+        }
+    });
+}
+
+crate::by_level! {
+    /// Row `q` of the destination, `ds` apart: column `k + q` of the patch matrix for `count` pixels from `pixel`.
+    unsafe fn fill<T>(x: &Patches<T>, k: (usize, usize), pixels: (usize, usize), dst: *mut T, ds: usize) = fill_body
+}
+
+/// Pixel `r`, `ds` apart: columns `k..k + kn` of its (tap, channel) patch.
+unsafe fn fill_channels_last<T: Real>(
+    x: &Patches<T>,
+    (k, kn): (usize, usize),
+    (pixel, count): (usize, usize),
+    dst: *mut T,
+    ds: usize,
+) {
+    let ch = x.channels;
+    x.segments(pixel, count, |s| {
+        for t in k / ch..(k + kn).div_ceil(ch) {
+            let (c0, c1) = (k.saturating_sub(t * ch), (k + kn - t * ch).min(ch));
+            let (src, lo, hi) = x.window(&s, x.taps[t]);
+            let src = src.wrapping_add(c0);
+            for e in 0..s.len {
+                // SAFETY: pixels lo..hi lie within the source; the destination holds kn elements a pixel.
+                unsafe {
+                    let out = dst.add((s.at + e) * ds + t * ch + c0 - k);
+                    if e >= lo && e < hi {
+                        copy_short(src.wrapping_add(e * x.step.1 * x.col), out, c1 - c0);
+                    } else {
+                        for c in 0..c1 - c0 {
+                            *out.add(c) = T::ZERO;
+                        }
+                    }
+                }
+            }
+        }
+    });
+}
+
+/// Patches as B: pixels are columns.
+impl<T: Real> RightSide<T> for Patches<T> {
+    unsafe fn pack(&self, p: usize, kc: usize, j: usize, nc: usize, width: usize, buf: *mut T) {
+        for s in (0..nc).step_by(width) {
+            let cols = width.min(nc - s);
+            // SAFETY: the caller's range and buffer.
+            unsafe {
+                let panel = buf.add(s * kc);
+                fill(self, (p, kc), (j + s, cols), panel, width);
+                if cols < width {
+                    clear(panel, kc, cols, width);
+                }
+            }
+        }
+    }
+}
+
+/// Patches as A, transposed: columns of the patch matrix are rows, pixels are summed over.
+impl<T: Real> LeftSide<T> for Patches<T> {
+    unsafe fn panel(&self, i: usize, rows: usize, p: usize, kc: usize, buf: *mut T) -> Option<(*const T, usize)> {
+        // SAFETY: the caller's range and buffer.
+        unsafe {
+            if self.col == 1 {
+                fill(self, (i, rows), (p, kc), buf, A_STRIDE);
+                None
+            } else {
+                fill_channels_last(self, (i, rows), (p, kc), buf, rows);
+                Some((buf, rows))
+            }
+        }
+    }
+}
+
+/// Patches as A with a pixel a row, channels last.
+pub struct PixelRows<'a, T>(pub &'a Patches<T>);
+
+impl<T: Real> LeftSide<T> for PixelRows<'_, T> {
+    unsafe fn panel(&self, i: usize, rows: usize, p: usize, kc: usize, buf: *mut T) -> Option<(*const T, usize)> {
+        // SAFETY: the caller's range and buffer.
+        unsafe { fill_channels_last(self.0, (p, kc), (i, rows), buf, A_STRIDE) };
+        None
+    }
+}
+
+/// Images of planes as B with pixels summed over: channel `j` is a column.
+pub struct PlaneColumns<T> {
+    pub p: *const T,
+    pub image: usize,
+    /// Pixels of a plane, which are consecutive.
+    pub plane: usize,
+}
+
+// SAFETY: only read through, while the call that made it waits.
+unsafe impl<T: Sync> Sync for PlaneColumns<T> {}
+
+impl<T: Real> RightSide<T> for PlaneColumns<T> {
+    unsafe fn pack(&self, p: usize, kc: usize, j: usize, nc: usize, width: usize, buf: *mut T) {
+        for s in (0..nc).step_by(width) {
+            let cols = width.min(nc - s);
+            // SAFETY: the caller's range and buffer.
+            unsafe {
+                let panel = buf.add(s * kc);
+                let mut at = 0;
+                while at < kc {
+                    let (n, q) = ((p + at) / self.plane, (p + at) % self.plane);
+                    let len = (self.plane - q).min(kc - at);
+                    let src = self.p.add(n * self.image + (j + s) * self.plane + q);
+                    transpose(src, self.plane, cols, len, width, panel.add(at * width));
+                    at += len;
+                }
+                if cols < width {
+                    clear(panel, kc, cols, width);
+                }
+            }
+        }
+    }
+}
+
+/// Channels as rows of C, the pixels of a grid as its columns.
+pub struct PlaneTarget<T> {
+    pub p: *mut T,
+    pub image: usize,
+    pub plane: usize,
+    pub grid: (usize, usize),
+    /// Distances of the grid's rows and columns.
+    pub row: usize,
+    pub col: usize,
+}
+
+// SAFETY: threads write disjoint pixels and channels.
+unsafe impl<T: Send> Sync for PlaneTarget<T> {}
+
+impl<T: Real> Target<T> for PlaneTarget<T> {
+    fn row_stride(&self) -> usize {
+        self.plane
+    }
+    fn runs(&self, j: usize, cols: usize, out: &mut [Run<T>; MAX_WIDTH]) -> usize {
+        // Rows that touch count as one.
+        let (gh, gw) = if self.row == self.col * self.grid.1 { (1, self.grid.0 * self.grid.1) } else { self.grid };
+        let (mut n, rest) = (j / (gh * gw), j % (gh * gw));
+        let (mut i, mut x) = (rest / gw, rest % gw);
+        let (mut at, mut count) = (0, 0);
+        while at < cols {
+            let len = (gw - x).min(cols - at);
+            let p = self.p.wrapping_add(n * self.image + i * self.row + x * self.col);
+            out[count] = Run { p, len, step: self.col };
+            count += 1;
+            at += len;
+            (i, x) = (i + 1, 0);
+            if i == gh {
+                (n, i) = (n + 1, 0);
+            }
+        }
+        count
+    }
+}

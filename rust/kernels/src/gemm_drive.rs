@@ -1,0 +1,340 @@
+//! The blocked product over packed panels, generic in where A and B come from and where C goes: plain matrices,
+//! patches of an image, images of a batch.
+
+use crate::gemm_kernel::{kernel, Shape, Tile, A_STRIDE, KC};
+use crate::gemm_simd::Real;
+use std::cell::Cell;
+
+/// Widest tile of C, in elements.
+pub const MAX_WIDTH: usize = 64;
+/// Bytes of the packed block of B: what fits into the second-level cache with room to spare.
+const BLOCK_BYTES: usize = 512 << 10;
+
+/// Where panels of A come from.
+pub trait LeftSide<T>: Sync {
+    /// Rows `i..i + rows`, columns `p..p + kc`, either in place in the columns layout (pointer, distance) or written to
+    /// `buf` in the rows layout (`None`).
+    ///
+    /// # Safety
+    /// `buf` holds `rows * A_STRIDE` elements; the range lies within the matrix.
+    unsafe fn panel(&self, i: usize, rows: usize, p: usize, kc: usize, buf: *mut T) -> Option<(*const T, usize)>;
+}
+
+/// Where blocks of B come from.
+pub trait RightSide<T>: Sync {
+    /// Rows `p..p + kc`, columns `j..j + nc`, written to `buf` as panels of `width` columns (row `q` of panel `s` at
+    /// `(s * kc + q) * width`, zeros after the last column).
+    ///
+    /// # Safety
+    /// `buf` holds `kc * nc` elements with nc rounded up to `width`; the range lies within the matrix.
+    unsafe fn pack(&self, p: usize, kc: usize, j: usize, nc: usize, width: usize, buf: *mut T);
+    /// The same range in place (pointer, distance of rows), where that is possible and better for `m` rows of A.
+    fn in_place(&self, _p: usize, _j: usize, _m: usize, _lanes: usize) -> Option<(*const T, usize)> {
+        None
+    }
+}
+
+/// Elements of a row of C at even distance.
+#[derive(Clone, Copy)]
+pub struct Run<T> {
+    pub p: *mut T,
+    pub len: usize,
+    pub step: usize,
+}
+
+/// Where C lies.
+pub trait Target<T>: Sync {
+    /// Distance between rows.
+    fn row_stride(&self) -> usize;
+    /// Where the first row's columns from `j` lie, and how many of these runs there are.
+    fn runs(&self, j: usize, cols: usize, out: &mut [Run<T>; MAX_WIDTH]) -> usize;
+}
+
+/// What is done to a finished element: biases are null or one value a row, a column.
+#[derive(Clone, Copy)]
+pub struct Finish<T> {
+    pub alpha: T,
+    pub beta: T,
+    pub row_bias: *const T,
+    pub col_bias: *const T,
+    pub relu: bool,
+}
+
+impl<T: Real> Finish<T> {
+    pub fn plain() -> Self {
+        Finish { alpha: T::ONE, beta: T::ZERO, row_bias: std::ptr::null(), col_bias: std::ptr::null(), relu: false }
+    }
+}
+
+// SAFETY: the pointers are only read, and stay valid while the call that made them waits.
+unsafe impl<T: Sync> Sync for Finish<T> {}
+
+thread_local! {
+    static SCRATCH: Cell<Vec<u64>> = const { Cell::new(Vec::new()) };
+}
+
+/// Calls `f` with a 64-byte aligned buffer of this thread of at least `n` elements of arbitrary content.
+pub fn with_scratch<T: Real, R>(n: usize, f: impl FnOnce(*mut T) -> R) -> R {
+    let words = (n * size_of::<T>()).div_ceil(8) + 8;
+    // Taken, not borrowed: a nested call gets a buffer of its own.
+    let mut buf = SCRATCH.take();
+    if buf.len() < words {
+        buf = vec![0; words.next_power_of_two()];
+    }
+    let p = buf.as_mut_ptr();
+    // SAFETY: the eight words of slack cover the alignment.
+    let result = f(unsafe { p.byte_add(p.align_offset(64) * 8).cast() });
+    if buf.len() <= 1 << 20 {
+        SCRATCH.set(buf);
+    }
+    result
+}
+
+/// How k is cut: by k alone, so that a result depends on nothing else.
+pub fn k_block(k: usize) -> usize {
+    k.div_ceil(k.div_ceil(KC).max(1)).max(1)
+}
+
+/// Rows `m` and columns `n` of C, by one thread.
+///
+/// # Safety
+/// The ranges lie within the three matrices, and nothing else touches that part of C.
+pub unsafe fn serial<T: Real>(
+    m: std::ops::Range<usize>,
+    n: std::ops::Range<usize>,
+    k: usize,
+    a: &impl LeftSide<T>,
+    b: &impl RightSide<T>,
+    c: &impl Target<T>,
+    finish: &Finish<T>,
+) {
+    if m.is_empty() || n.is_empty() {
+        return;
+    }
+    let shape = Shape::of::<T>(m.len(), n.len());
+    let (width, kb) = (shape.width(), k_block(k));
+    let fit = (BLOCK_BYTES / size_of::<T>() / kb / width).max(1);
+    let block = n.len().div_ceil(width);
+    let block = block.div_ceil(block.div_ceil(fit)) * width;
+    let a_size = shape.rows * A_STRIDE;
+    let tail = width * shape.rows;
+    with_scratch::<T, _>(a_size + kb * block + tail, |buf| {
+        for j0 in n.clone().step_by(block) {
+            let nc = block.min(n.end - j0);
+            let mut p = 0;
+            loop {
+                let kc = kb.min(k - p);
+                // SAFETY: the caller's ranges; the buffer's parts are as large as the traits ask.
+                unsafe {
+                    let part = Part { rows: m.clone(), j: j0, nc, p, kc, last: p + kc == k, shape };
+                    one_block(&part, a, b, c, finish, [buf, buf.add(a_size), buf.add(a_size + kb * block)]);
+                }
+                p += kc;
+                if p >= k {
+                    break;
+                }
+            }
+        }
+    });
+}
+
+struct Part {
+    rows: std::ops::Range<usize>,
+    j: usize,
+    nc: usize,
+    p: usize,
+    kc: usize,
+    last: bool,
+    shape: Shape,
+}
+
+#[inline]
+unsafe fn one_block<T: Real>(
+    x: &Part,
+    a: &impl LeftSide<T>,
+    b: &impl RightSide<T>,
+    c: &impl Target<T>,
+    finish: &Finish<T>,
+    [abuf, bbuf, tbuf]: [*mut T; 3],
+) {
+    let (width, lanes) = (x.shape.width(), x.shape.lanes);
+    let direct = b.in_place(x.p, x.j, x.rows.len(), lanes);
+    // In place only whole vectors can be read: what is left of the columns is packed.
+    let packed_from = if direct.is_some() { x.nc / lanes * lanes } else { 0 };
+    let mut runs = [Run { p: std::ptr::null_mut(), len: 0, step: 1 }; MAX_WIDTH];
+    // SAFETY: the caller's ranges and buffers.
+    unsafe {
+        if packed_from < x.nc {
+            b.pack(x.p, x.kc, x.j + packed_from, x.nc - packed_from, width, bbuf);
+        }
+        let beta = if x.p == 0 { finish.beta } else { T::ONE };
+        for i in x.rows.clone().step_by(x.shape.rows) {
+            let rows = x.shape.rows.min(x.rows.end - i);
+            let place = a.panel(i, rows, x.p, x.kc, abuf);
+            let (pa, csa) = place.unwrap_or((abuf, 0));
+            let whole = kernel::<T>(rows, x.shape.nv, place.is_some());
+            let mut j = 0;
+            while j < x.nc {
+                let end = if j < packed_from { packed_from } else { x.nc };
+                let cols = width.min(end - j);
+                let (pb, rsb) = match direct {
+                    Some((pb, rsb)) if j < packed_from => (pb.add(j), rsb),
+                    _ => (bbuf.add((j - packed_from) / width * width * x.kc) as *const T, width),
+                };
+                let nv = cols.div_ceil(lanes);
+                let count = c.runs(x.j + j, cols, &mut runs);
+                let rs = c.row_stride();
+                let mut tile = Tile {
+                    k: x.kc,
+                    a: pa,
+                    csa,
+                    b: pb,
+                    rsb,
+                    c: tbuf,
+                    rsc: width,
+                    cols,
+                    alpha: finish.alpha,
+                    beta,
+                    row_bias: std::ptr::null(),
+                    col_bias: std::ptr::null(),
+                    relu: x.last && finish.relu,
+                };
+                if x.last && !finish.row_bias.is_null() {
+                    tile.row_bias = finish.row_bias.add(i);
+                }
+                if x.last && !finish.col_bias.is_null() {
+                    tile.col_bias = finish.col_bias.add(x.j + j);
+                }
+                let f = if nv == x.shape.nv { whole } else { kernel::<T>(rows, nv, place.is_some()) };
+                if count == 1 && runs[0].step == 1 {
+                    tile.c = runs[0].p.add(i * rs);
+                    tile.rsc = rs;
+                    f(&tile);
+                } else {
+                    scattered(&tile, f, rows, &runs[..count], i * rs, rs, tbuf);
+                }
+                j += cols;
+            }
+        }
+    }
+}
+
+/// A tile whose columns are not consecutive in C: through a buffer.
+unsafe fn scattered<T: Real>(
+    tile: &Tile<T>,
+    f: unsafe fn(&Tile<T>),
+    rows: usize,
+    runs: &[Run<T>],
+    row: usize,
+    rs: usize,
+    tbuf: *mut T,
+) {
+    // SAFETY: the caller's tile; the buffer holds rows * rsc elements.
+    unsafe {
+        if tile.beta != T::ZERO {
+            for r in 0..rows {
+                let mut at = tbuf.add(r * tile.rsc);
+                for run in runs {
+                    let p = run.p.add(row + r * rs);
+                    if run.step == 1 {
+                        copy_short(p, at, run.len);
+                    } else {
+                        for s in 0..run.len {
+                            *at.add(s) = *p.add(s * run.step);
+                        }
+                    }
+                    at = at.add(run.len);
+                }
+            }
+        }
+        f(tile);
+        for r in 0..rows {
+            let mut at = tbuf.add(r * tile.rsc);
+            for run in runs {
+                let p = run.p.add(row + r * rs);
+                if run.step == 1 {
+                    copy_short(at, p, run.len);
+                } else {
+                    for s in 0..run.len {
+                        *p.add(s * run.step) = *at.add(s);
+                    }
+                }
+                at = at.add(run.len);
+            }
+        }
+    }
+}
+
+/// A copy of a few elements, without a call.
+#[inline(always)]
+pub unsafe fn copy_short<T: Copy>(src: *const T, dst: *mut T, n: usize) {
+    // SAFETY: both hold n elements.
+    unsafe {
+        let mut i = 0;
+        while i + 8 <= n {
+            dst.add(i).cast::<[T; 8]>().write(src.add(i).cast::<[T; 8]>().read());
+            i += 8;
+        }
+        if n >= 8 && i < n {
+            // The last eight again, over what is there already.
+            dst.add(n - 8).cast::<[T; 8]>().write(src.add(n - 8).cast::<[T; 8]>().read());
+            return;
+        }
+        while i < n {
+            *dst.add(i) = *src.add(i);
+            i += 1;
+        }
+    }
+}
+
+/// How C is cut between threads: (rows, columns) of a tile. Has no influence on the result.
+pub fn grid<T: Real>(m: usize, n: usize, k: usize) -> (usize, usize) {
+    let threads = crate::pool::threads();
+    let work = m as f64 * n as f64 * k as f64 * (size_of::<T>() / 4) as f64;
+    if threads < 2 || work < 4e5 {
+        return (m.max(1), n.max(1));
+    }
+    // Some more tiles than threads where they stay large, as threads may be late.
+    let pieces = (threads * if work > 3e7 { 2 } else { 1 }).min((work / 2e5) as usize).max(1);
+    let (mut tm, mut tn) = (m, n);
+    while m.div_ceil(tm) * n.div_ceil(tn) < pieces {
+        // A piece of columns packs its own B once; a piece of rows packs all of B again: cut columns while wide.
+        if tn >= 128 && tn * 2 >= tm {
+            tn = n.div_ceil(n.div_ceil(tn) * 2).next_multiple_of(32);
+        } else if tm >= 28 {
+            tm = tm.div_ceil(2);
+        } else if tn > 32 {
+            tn = tn.div_ceil(2).next_multiple_of(32);
+        } else {
+            break;
+        }
+    }
+    (tm, tn)
+}
+
+/// The whole product on the pool.
+///
+/// # Safety
+/// As for `serial`, for all rows and columns.
+pub unsafe fn parallel<T: Real>(
+    m: usize,
+    n: usize,
+    k: usize,
+    a: &impl LeftSide<T>,
+    b: &impl RightSide<T>,
+    c: &impl Target<T>,
+    finish: &Finish<T>,
+) {
+    let (tm, tn) = grid::<T>(m, n, k);
+    let (gm, gn) = (m.div_ceil(tm), n.div_ceil(tn));
+    let one = |t: usize| {
+        let (i, j) = (t % gm * tm, t / gm * tn);
+        // SAFETY: the tiles are disjoint parts of C.
+        unsafe { serial(i..(i + tm).min(m), j..(j + tn).min(n), k, a, b, c, finish) }
+    };
+    if gm * gn == 1 {
+        one(0);
+    } else {
+        crate::pool::chunks(gm * gn, one);
+    }
+}

@@ -1,0 +1,184 @@
+//! The micro-kernel: an R x (NV vectors) tile of C in registers. Every element of C is one chain of fused
+//! multiply-adds over k, whatever the tile's shape: so the way C is cut never shows in the result.
+
+use crate::gemm_simd::{Real, Vector};
+use crate::simd::{level, Level};
+
+/// Longest run of k that a panel of A holds.
+pub const KC: usize = 256;
+/// Distance between the rows of a packed panel of A: not a multiple of 4 KiB, and known to the compiler.
+pub const A_STRIDE: usize = KC + 16;
+
+/// One call of the micro-kernel: C = act(alpha * A * B + beta * C + bias) on `cols` columns.
+pub struct Tile<T> {
+    pub k: usize,
+    /// Rows layout: element (i, p) at `i * A_STRIDE + p`. Columns layout: at `i + p * csa`.
+    pub a: *const T,
+    pub csa: usize,
+    /// Row p at `p * rsb`; whole vectors are read.
+    pub b: *const T,
+    pub rsb: usize,
+    pub c: *mut T,
+    pub rsc: usize,
+    pub cols: usize,
+    pub alpha: T,
+    /// C is not read where this is 0.
+    pub beta: T,
+    /// One value a row, or null.
+    pub row_bias: *const T,
+    /// One value a column, or null.
+    pub col_bias: *const T,
+    pub relu: bool,
+}
+
+pub type Kernel<T> = unsafe fn(&Tile<T>);
+
+#[inline(always)]
+unsafe fn body<V: Vector, const R: usize, const NV: usize, const COLUMNS: bool>(t: &Tile<V::T>) {
+    // SAFETY: the caller's tile is valid for the rows, columns and k that it names.
+    unsafe {
+        let mut acc = [[V::zero(); NV]; R];
+        let (mut a, mut b) = (t.a, t.b);
+        let (csa, rsb) = (t.csa, t.rsb);
+        for _ in 0..t.k {
+            let mut bv = [V::zero(); NV];
+            for j in 0..NV {
+                bv[j] = V::load(b.add(j * V::L));
+            }
+            for i in 0..R {
+                let av = V::splat(*a.add(if COLUMNS { i } else { i * A_STRIDE }));
+                for j in 0..NV {
+                    acc[i][j] = av.fma(bv[j], acc[i][j]);
+                }
+            }
+            a = a.add(if COLUMNS { csa } else { 1 });
+            b = b.add(rsb);
+        }
+        finish::<V, R, NV>(t, acc);
+    }
+}
+
+#[inline(always)]
+unsafe fn finish<V: Vector, const R: usize, const NV: usize>(t: &Tile<V::T>, mut acc: [[V; NV]; R]) {
+    // SAFETY: as in `body`.
+    unsafe {
+        let full = t.cols == NV * V::L;
+        let left = |j: usize| t.cols.saturating_sub(j * V::L).min(V::L);
+        if t.alpha != V::T::ONE {
+            let alpha = V::splat(t.alpha);
+            for i in 0..R {
+                for j in 0..NV {
+                    acc[i][j] = acc[i][j].mul(alpha);
+                }
+            }
+        }
+        if t.beta != V::T::ZERO {
+            let beta = V::splat(t.beta);
+            for i in 0..R {
+                for j in 0..NV {
+                    let p = t.c.add(i * t.rsc).wrapping_add(j * V::L);
+                    let old = if full { V::load(p) } else { V::load_n(p, left(j)) };
+                    acc[i][j] = old.fma(beta, acc[i][j]);
+                }
+            }
+        }
+        if !t.row_bias.is_null() {
+            for i in 0..R {
+                let bias = V::splat(*t.row_bias.add(i));
+                for j in 0..NV {
+                    acc[i][j] = acc[i][j].add(bias);
+                }
+            }
+        }
+        if !t.col_bias.is_null() {
+            for j in 0..NV {
+                let bias = V::load_n(t.col_bias.wrapping_add(j * V::L), left(j));
+                for i in 0..R {
+                    acc[i][j] = acc[i][j].add(bias);
+                }
+            }
+        }
+        if t.relu {
+            for i in 0..R {
+                for j in 0..NV {
+                    acc[i][j] = acc[i][j].max(V::zero());
+                }
+            }
+        }
+        for i in 0..R {
+            for j in 0..NV {
+                let p = t.c.add(i * t.rsc).wrapping_add(j * V::L);
+                if full {
+                    acc[i][j].store(p);
+                } else {
+                    acc[i][j].store_n(p, left(j));
+                }
+            }
+        }
+    }
+}
+
+macro_rules! wrapper {
+    ($name:ident, $vector:ident, $features:literal) => {
+        #[cfg(target_arch = "x86_64")]
+        #[target_feature(enable = $features)]
+        unsafe fn $name<T: Real, const R: usize, const NV: usize, const COLUMNS: bool>(t: &Tile<T>) {
+            // SAFETY: the caller's contract.
+            unsafe { body::<T::$vector, R, NV, COLUMNS>(t) }
+        }
+    };
+}
+wrapper!(avx2, Avx2, "avx2,fma");
+wrapper!(avx512, Avx512, "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,fma");
+
+unsafe fn base<T: Real, const R: usize, const NV: usize, const COLUMNS: bool>(t: &Tile<T>) {
+    // SAFETY: the caller's contract.
+    unsafe { body::<T::Base, R, NV, COLUMNS>(t) }
+}
+
+macro_rules! pick {
+    ($f:ident, $columns:ident, $r:ident, $nv:ident, $($n:literal: $($i:literal)*),*) => {
+        match ($nv, $r) {
+            $($(($n, $i) => if $columns { $f::<T, $i, $n, true> } else { $f::<T, $i, $n, false> },)*)*
+            _ => unreachable!("no micro-kernel of {} rows and {} vectors", $r, $nv),
+        }
+    };
+}
+
+/// The kernel for `r` rows and `nv` vectors; `columns`: A lies in the columns layout.
+pub fn kernel<T: Real>(r: usize, nv: usize, columns: bool) -> Kernel<T> {
+    match level() {
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512 => pick!(avx512, columns, r, nv, 1: 1 2 3 4 5 6 7 8 9 10 11 12 13 14,
+            2: 1 2 3 4 5 6 7 8 9 10 11 12 13 14, 3: 1 2 3 4 5 6, 4: 1 2 3 4 5 6),
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx2 => pick!(avx2, columns, r, nv, 1: 1 2 3 4 5 6, 2: 1 2 3 4 5 6, 3: 1 2, 4: 1 2),
+        _ => pick!(base, columns, r, nv, 1: 1 2 3 4 5 6, 2: 1 2 3 4 5 6, 3: 1 2, 4: 1 2),
+    }
+}
+
+/// How a product is cut: the vector's lanes, vectors and rows of a tile.
+#[derive(Clone, Copy)]
+pub struct Shape {
+    pub lanes: usize,
+    pub nv: usize,
+    pub rows: usize,
+}
+
+impl Shape {
+    pub fn of<T: Real>(m: usize, n: usize) -> Shape {
+        let (lanes, few, most) = match level() {
+            Level::Avx512 => (T::Avx512::L, 6, 14),
+            Level::Avx2 => (T::Avx2::L, 2, 6),
+            Level::Baseline => (T::Base::L, 2, 6),
+        };
+        let (nv, most) = if m <= few { (4, few) } else { (2, most) };
+        let nv = nv.min(n.div_ceil(lanes)).max(1);
+        // Panels of nearly equal height: 32 rows are 11 + 11 + 10, not 14 + 14 + 4.
+        let rows = m.div_ceil(m.div_ceil(most).max(1)).max(1);
+        Shape { lanes, nv, rows }
+    }
+    pub fn width(self) -> usize {
+        self.lanes * self.nv
+    }
+}

@@ -1,0 +1,190 @@
+//! Panels of plain matrices.
+
+use crate::gemm_drive::{LeftSide, RightSide, Run, Target, MAX_WIDTH};
+use crate::gemm_kernel::A_STRIDE;
+use crate::gemm_simd::Real;
+use crate::simd::{level, Level};
+
+/// A matrix of arbitrary row and column distance.
+#[derive(Clone, Copy)]
+pub struct Strided<T> {
+    pub p: *const T,
+    pub rs: usize,
+    pub cs: usize,
+    /// All rows and columns, to judge what fits the caches.
+    pub rows: usize,
+}
+
+// SAFETY: only read through, while the call that made it waits.
+unsafe impl<T: Sync> Sync for Strided<T> {}
+
+impl<T: Real> LeftSide<T> for Strided<T> {
+    #[inline]
+    unsafe fn panel(&self, i: usize, rows: usize, p: usize, kc: usize, buf: *mut T) -> Option<(*const T, usize)> {
+        // SAFETY: the caller's range and buffer.
+        unsafe {
+            let src = self.p.add(i * self.rs + p * self.cs);
+            if self.rs == 1 {
+                return Some((src, self.cs));
+            }
+            for r in 0..rows {
+                let (row, out) = (src.add(r * self.rs), buf.add(r * A_STRIDE));
+                if self.cs == 1 {
+                    std::ptr::copy_nonoverlapping(row, out, kc);
+                } else {
+                    for q in 0..kc {
+                        *out.add(q) = *row.add(q * self.cs);
+                    }
+                }
+            }
+        }
+        None
+    }
+}
+
+impl<T: Real> RightSide<T> for Strided<T> {
+    #[inline]
+    unsafe fn pack(&self, p: usize, kc: usize, j: usize, nc: usize, width: usize, buf: *mut T) {
+        // SAFETY: the caller's range and buffer.
+        unsafe {
+            let src = self.p.add(p * self.rs + j * self.cs);
+            if self.cs == 1 {
+                pack_rows(src, self.rs, kc, nc, width, buf);
+            } else {
+                for s in 0..nc.div_ceil(width) {
+                    let cols = width.min(nc - s * width);
+                    let (from, to) = (src.add(s * width * self.cs), buf.add(s * width * kc));
+                    if self.rs == 1 {
+                        transpose(from, self.cs, cols, kc, width, to);
+                    } else {
+                        for q in 0..kc {
+                            for c in 0..cols {
+                                *to.add(q * width + c) = *from.add(q * self.rs + c * self.cs);
+                            }
+                        }
+                    }
+                    if cols < width {
+                        clear(to, kc, cols, width);
+                    }
+                }
+            }
+        }
+    }
+    #[inline]
+    fn in_place(&self, p: usize, j: usize, m: usize, lanes: usize) -> Option<(*const T, usize)> {
+        // Rows that are read once or twice, or a matrix that the first-level cache holds, are not worth a copy.
+        let small = self.rows * self.rs * size_of::<T>() <= 48 << 10;
+        (self.cs == 1 && (m <= lanes.min(6) || small)).then(|| (self.p.wrapping_add(p * self.rs + j), self.rs))
+    }
+}
+
+/// Zeros in columns `cols..width` of a panel.
+pub unsafe fn clear<T: Real>(panel: *mut T, kc: usize, cols: usize, width: usize) {
+    for q in 0..kc {
+        for c in cols..width {
+            // SAFETY: the caller's panel of kc * width elements.
+            unsafe { *panel.add(q * width + c) = T::ZERO };
+        }
+    }
+}
+
+unsafe fn pack_rows<T: Real>(src: *const T, rs: usize, kc: usize, nc: usize, width: usize, buf: *mut T) {
+    // SAFETY: the caller's range and buffer.
+    unsafe {
+        for q in 0..kc {
+            let row = src.add(q * rs);
+            let mut j = 0;
+            while j + width <= nc {
+                copy_row(row.add(j), buf.add(j * kc + q * width), width);
+                j += width;
+            }
+            if j < nc {
+                let out = buf.add(j * kc + q * width);
+                std::ptr::copy_nonoverlapping(row.add(j), out, nc - j);
+                for c in nc - j..width {
+                    *out.add(c) = T::ZERO;
+                }
+            }
+        }
+    }
+}
+
+/// `n` is a multiple of 4: short fixed moves, as a call of memcpy costs more than the row.
+#[inline(always)]
+unsafe fn copy_row<T: Copy>(src: *const T, dst: *mut T, n: usize) {
+    let mut i = 0;
+    while i < n {
+        // SAFETY: both rows hold n elements, n a multiple of 4.
+        unsafe { dst.add(i).cast::<[T; 4]>().write_unaligned(src.add(i).cast::<[T; 4]>().read_unaligned()) };
+        i += 4;
+    }
+}
+
+/// `rows` rows of `kc` elements, `stride` apart, become `rows` columns of a panel of `width`.
+///
+/// # Safety
+/// The source holds the rows, the panel kc * width elements.
+pub unsafe fn transpose<T: Real>(src: *const T, stride: usize, rows: usize, kc: usize, width: usize, dst: *mut T) {
+    let (mut r0, mut q0) = (0, 0);
+    #[cfg(target_arch = "x86_64")]
+    if size_of::<T>() == 4 && level() >= Level::Avx2 {
+        (r0, q0) = (rows / 8 * 8, kc / 8 * 8);
+        for r in (0..r0).step_by(8) {
+            for q in (0..q0).step_by(8) {
+                // SAFETY: an 8 x 8 block within both; T is f32, the only Real of four bytes.
+                unsafe { transpose8(src.add(r * stride + q).cast(), stride, dst.add(q * width + r).cast(), width) };
+            }
+        }
+    }
+    for r in 0..rows {
+        let from = if r < r0 { q0 } else { 0 };
+        for q in from..kc {
+            // SAFETY: within both.
+            unsafe { *dst.add(q * width + r) = *src.add(r * stride + q) };
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+unsafe fn transpose8(src: *const f32, ss: usize, dst: *mut f32, ds: usize) {
+    use std::arch::x86_64::*;
+    // SAFETY: the caller's 8 x 8 blocks.
+    unsafe {
+        // Halves of rows i and i + 4 side by side, so that no lane has to be crossed later.
+        let half = |i: usize, o: usize| {
+            let low = _mm256_castps128_ps256(_mm_loadu_ps(src.add(i * ss + o)));
+            _mm256_insertf128_ps::<1>(low, _mm_loadu_ps(src.add((i + 4) * ss + o)))
+        };
+        for o in [0, 4] {
+            let (a, b, c, d) = (half(0, o), half(1, o), half(2, o), half(3, o));
+            let (ab0, ab1) = (_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
+            let (cd0, cd1) = (_mm256_unpacklo_ps(c, d), _mm256_unpackhi_ps(c, d));
+            _mm256_storeu_ps(dst.add(o * ds), _mm256_shuffle_ps::<0x44>(ab0, cd0));
+            _mm256_storeu_ps(dst.add((o + 1) * ds), _mm256_shuffle_ps::<0xee>(ab0, cd0));
+            _mm256_storeu_ps(dst.add((o + 2) * ds), _mm256_shuffle_ps::<0x44>(ab1, cd1));
+            _mm256_storeu_ps(dst.add((o + 3) * ds), _mm256_shuffle_ps::<0xee>(ab1, cd1));
+        }
+    }
+}
+
+/// C with consecutive columns.
+pub struct RowMajor<T> {
+    pub p: *mut T,
+    pub rs: usize,
+}
+
+// SAFETY: threads write disjoint parts of it.
+unsafe impl<T: Send> Sync for RowMajor<T> {}
+
+impl<T: Real> Target<T> for RowMajor<T> {
+    #[inline]
+    fn row_stride(&self) -> usize {
+        self.rs
+    }
+    #[inline]
+    fn runs(&self, j: usize, cols: usize, out: &mut [Run<T>; MAX_WIDTH]) -> usize {
+        out[0] = Run { p: self.p.wrapping_add(j), len: cols, step: 1 };
+        1
+    }
+}
