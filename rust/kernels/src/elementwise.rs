@@ -5,7 +5,7 @@
 //! ten) is first unrolled into a pattern.
 
 use crate::pool;
-use crate::shape::{in_bounds, numel, Walk};
+use crate::shape::{contiguous, in_bounds, numel, Walk};
 use crate::simd;
 use crate::simd_fn;
 use crate::types::{Half, Number, Plain};
@@ -377,6 +377,16 @@ fn run<T: Plain, U: Plain>(loops: &Loops<T, U>, shape: &[usize], a: Source<T>, b
     let (Source::Slice(a, a_strides), Source::Slice(b, b_strides)) = (a, b) else { unreachable!("slices only") };
     let n = numel(shape);
     assert_eq!(out.len(), n);
+    // Small calls of the common kinds: nothing to set up.
+    if n <= GRAIN {
+        let (x, y) = (contiguous(shape, a_strides), contiguous(shape, b_strides));
+        if x && y {
+            return (loops.both)(&a[..n], &b[..n], out);
+        }
+        if x && n > 0 && b_strides.iter().all(|&s| s == 0) {
+            return (loops.right)(&a[..n], b[0], out);
+        }
+    }
     assert!(in_bounds(shape, a_strides, 0, a.len()) && in_bounds(shape, b_strides, 0, b.len()));
     if n == 0 {
         return;

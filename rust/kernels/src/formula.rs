@@ -229,6 +229,7 @@ pub const CUDA_PRELUDE: &str = "\
 template <typename T> OAR_DEVICE T select(bool c, T a, T b) { return c ? a : b; }
 template <typename T> OAR_DEVICE T mul_add(T a, T b, T c) { return fma(a, b, c); }
 template <typename T> OAR_DEVICE T sigmoid(T x) { return T(1.0) / (T(1.0) + exp(-x)); }
+template <typename T> OAR_DEVICE T phi(T x) { return T(0.5) * (T(1.0) + erf(x * T(0.7071067811865476))); }
 ";
 
 #[cfg(test)]

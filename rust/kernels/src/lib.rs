@@ -3,6 +3,7 @@
 pub mod conv;
 mod conv_direct;
 mod conv_patch;
+pub mod copy;
 pub mod elementwise;
 pub mod formula;
 pub mod formula_rows;
@@ -12,11 +13,14 @@ mod gemm_kernel;
 mod gemm_pack;
 pub mod gemm_simd;
 mod gemm_vec;
+pub mod index;
 pub mod math;
 pub mod norm;
 mod norm_lanes;
+pub mod order;
 pub mod pool;
 pub mod pooling;
+pub mod random;
 pub mod reduce;
 pub mod shape;
 pub mod simd;
@@ -24,5 +28,7 @@ pub mod softmax;
 pub mod softmax_loss;
 pub mod types;
 
+#[cfg(test)]
+mod copy_tests;
 #[cfg(test)]
 mod elementwise_tests;

@@ -16,6 +16,16 @@ pub fn strides_of(shape: &[usize]) -> Vec<isize> {
     strides
 }
 
+/// Whether the strides are those of a contiguous tensor (those of axes of length one do not matter).
+pub fn contiguous(shape: &[usize], strides: &[isize]) -> bool {
+    let mut step = 1;
+    shape.iter().zip(strides).rev().all(|(&d, &s)| {
+        let fits = d == 1 || s == step;
+        step *= d as isize;
+        fits
+    })
+}
+
 /// Strides with which a contiguous tensor of shape `from` is read as one of shape `to`, numpy-style when `axis` is
 /// `None`; otherwise `from`'s first dimension stands at `to`'s dimension `axis` (Paddle's `axis` attribute). `None` when
 /// the shapes do not fit.

@@ -1,0 +1,462 @@
+//! Moving elements: strided copies and transposes, concat and split, tiling, casts, select, one-hot, fill.
+//!
+//! Copies of more than the last-level cache go around it (`simd::stream`).
+
+use crate::pool;
+use crate::shape::{in_bounds, numel, Walk};
+use crate::simd;
+use crate::types::{Half, Number, Plain};
+use half::{bf16, f16};
+
+/// Elements per chunk of a parallel run, and the most that run inline.
+const GRAIN: usize = 16 * 1024;
+/// Side of the square that a transpose moves at a time: two such squares of 4-byte elements fit the first-level cache.
+const SQUARE: usize = 64;
+
+/// out = x read from `offset` on with `strides` (negative ones too) over `shape`; `out` is contiguous. Covers slices,
+/// strided slices, flips, expand and transpose.
+///
+/// Panics if `x` would be read out of bounds.
+pub fn strided<T: Plain>(x: &[T], shape: &[usize], strides: &[isize], offset: isize, out: &mut [T]) {
+    assert_eq!(out.len(), numel(shape));
+    assert!(in_bounds(shape, strides, offset, x.len()), "a strided read out of bounds");
+    if out.is_empty() {
+        return;
+    }
+    let walk = Walk::new(shape, [strides]);
+    if transposes(&walk) {
+        return transpose_walk(x, &walk, offset, out);
+    }
+    let step = walk.inner()[0];
+    let stream = simd::streams(std::mem::size_of_val(out));
+    pool::parts(out, GRAIN, |start, part| {
+        walk.runs(start..start + part.len(), |at, [from], n| {
+            let from = from + offset;
+            let to = &mut part[at - start..at - start + n];
+            match step {
+                1 => {
+                    let x = &x[from as usize..from as usize + n];
+                    if stream && n >= 64 {
+                        simd::stream(x, to)
+                    } else {
+                        copy_short(x, to)
+                    }
+                }
+                0 => to.fill(x[from as usize]),
+                step => to.iter_mut().enumerate().for_each(|(i, o)| *o = x[(from + i as isize * step) as usize]),
+            }
+        });
+        if stream {
+            simd::stream_end();
+        }
+    });
+}
+
+/// A copy that does not call memcpy for a handful of elements.
+#[inline(always)]
+fn copy_short<T: Copy>(x: &[T], to: &mut [T]) {
+    if x.len() < 16 {
+        to.iter_mut().zip(x).for_each(|(o, &v)| *o = v);
+    } else {
+        to.copy_from_slice(x);
+    }
+}
+
+/// x read contiguously, out[offset + index . strides] = x: the reverse of `strided`. Each place of `out` must be written
+/// at most once.
+pub fn strided_write<T: Plain>(x: &[T], shape: &[usize], out: &mut [T], strides: &[isize], offset: isize) {
+    assert_eq!(x.len(), numel(shape));
+    assert!(in_bounds(shape, strides, offset, out.len()), "a strided write out of bounds");
+    if x.is_empty() {
+        return;
+    }
+    let walk = Walk::new(shape, [strides]);
+    let step = walk.inner()[0];
+    // Sequential: distinct indices could still meet in `out` (strides of zero), so chunks cannot share it safely.
+    walk.runs(0..x.len(), |at, [to], n| {
+        let (to, x) = (to + offset, &x[at..at + n]);
+        match step {
+            1 => copy_short(x, &mut out[to as usize..to as usize + n]),
+            step => x.iter().enumerate().for_each(|(i, &v)| out[(to + i as isize * step) as usize] = v),
+        }
+    });
+}
+
+/// Whether the innermost axis jumps while another one is contiguous: then squares are moved instead of runs.
+fn transposes(walk: &Walk<1>) -> bool {
+    let axes = walk.shape.len();
+    let inner = walk.inner()[0];
+    axes >= 2
+        && inner.unsigned_abs() > 1
+        && walk.shape[axes - 1] >= 4
+        && walk.strides[..axes - 1].iter().any(|s| s[0] == 1)
+}
+
+/// out[.., i, .., j] with x contiguous along axis i: for every pair of the other axes, a transpose in squares.
+fn transpose_walk<T: Plain>(x: &[T], walk: &Walk<1>, offset: isize, out: &mut [T]) {
+    let axes = walk.shape.len();
+    let fast = walk.strides.iter().position(|s| s[0] == 1).expect("an axis with stride one");
+    let (rows, cols) = (walk.shape[fast], walk.shape[axes - 1]);
+    let x_step = walk.inner()[0];
+    let out_strides = crate::shape::strides_of(&walk.shape);
+    // The other axes, flattened.
+    let others: Vec<usize> = (0..axes - 1).filter(|&a| a != fast).collect();
+    let slabs: usize = others.iter().map(|&a| walk.shape[a]).product();
+    let bands = rows.div_ceil(SQUARE);
+    let out_step = out_strides[fast] as usize;
+    let stream = simd::streams(std::mem::size_of_val(out)) && out_step * std::mem::size_of::<T>() >= 1024;
+    let shared = pool::Shared::new(out);
+    let grain = (GRAIN / (SQUARE.min(rows) * cols).max(1)).max(1);
+    pool::ranges(slabs * bands, grain, |range| {
+        let mut buffer = [T::default(); SQUARE * SQUARE];
+        for at in range {
+            let (mut slab, band) = (at / bands, at % bands);
+            let (mut from, mut to) = (offset, 0usize);
+            for &a in others.iter().rev() {
+                let i = slab % walk.shape[a];
+                slab /= walk.shape[a];
+                from += i as isize * walk.strides[a][0];
+                to += i * out_strides[a] as usize;
+            }
+            let first = band * SQUARE;
+            let height = SQUARE.min(rows - first);
+            for left in (0..cols).step_by(SQUARE) {
+                let width = SQUARE.min(cols - left);
+                let base = from + first as isize + left as isize * x_step;
+                square(x, base, x_step, height, width, &mut buffer);
+                for r in 0..height {
+                    let start = to + (first + r) * out_step + left;
+                    // SAFETY: (slab, row, column range) names elements of `out` that no other chunk writes.
+                    let row = unsafe { shared.part(start..start + width) };
+                    let line = &buffer[r * SQUARE..r * SQUARE + width];
+                    if stream {
+                        simd::stream(line, row);
+                    } else {
+                        copy_short(line, row);
+                    }
+                }
+            }
+        }
+        if stream {
+            simd::stream_end();
+        }
+    });
+}
+
+/// buffer[r][c] = x[base + r + c * step], in blocks that stay in registers where they are whole.
+#[inline]
+fn square<T: Plain>(x: &[T], base: isize, step: isize, height: usize, width: usize, buffer: &mut [T; SQUARE * SQUARE]) {
+    #[cfg(target_arch = "x86_64")]
+    if std::mem::size_of::<T>() == 4 && simd::level() >= simd::Level::Avx2 && height >= 8 && width >= 8 {
+        let last = base + (height - 1) as isize + (width - 1) as isize * step;
+        assert!(base >= 0 && last >= 0 && (last.max(base + (height - 1) as isize) as usize) < x.len());
+        let (h, w) = (height / 8 * 8, width / 8 * 8);
+        for c in (0..w).step_by(8) {
+            for r in (0..h).step_by(8) {
+                // SAFETY: the level says AVX2 is there; T is four plain bytes; x holds rows r..r+8 of columns c..c+8 (the
+                // assertion checks the far corner), and so does the buffer.
+                unsafe {
+                    let from = (x.as_ptr() as *const f32).offset(base + r as isize + c as isize * step);
+                    let to = (buffer.as_mut_ptr() as *mut f32).add(r * SQUARE + c);
+                    transpose8(from, step, to, SQUARE);
+                }
+            }
+        }
+        return rest(x, base, step, height, width, h, w, buffer);
+    }
+    rest(x, base, step, height, width, 0, 0, buffer)
+}
+
+/// The part of a square outside its top left h x w.
+fn rest<T: Plain>(
+    x: &[T],
+    base: isize,
+    step: isize,
+    height: usize,
+    width: usize,
+    h: usize,
+    w: usize,
+    buffer: &mut [T; SQUARE * SQUARE],
+) {
+    for c in 0..width {
+        let from = base + c as isize * step;
+        let first = if c < w { h } else { 0 };
+        let column = &x[(from + first as isize) as usize..(from + height as isize) as usize];
+        for (r, &v) in column.iter().enumerate() {
+            buffer[(first + r) * SQUARE + c] = v;
+        }
+    }
+}
+
+/// An 8 x 8 transpose of 4-byte elements in registers.
+///
+/// # Safety
+/// AVX2 must be there; 8 elements must be readable at each of `from + i * from_step`, and writable at `to + i * to_step`.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+unsafe fn transpose8(from: *const f32, from_step: isize, to: *mut f32, to_step: usize) {
+    use std::arch::x86_64::*;
+    // SAFETY: the caller's promise covers every address below.
+    unsafe {
+        let r: [__m256; 8] = std::array::from_fn(|i| _mm256_loadu_ps(from.offset(i as isize * from_step)));
+        let lo = |a, b| _mm256_unpacklo_ps(a, b);
+        let hi = |a, b| _mm256_unpackhi_ps(a, b);
+        let t = [
+            lo(r[0], r[1]),
+            hi(r[0], r[1]),
+            lo(r[2], r[3]),
+            hi(r[2], r[3]),
+            lo(r[4], r[5]),
+            hi(r[4], r[5]),
+            lo(r[6], r[7]),
+            hi(r[6], r[7]),
+        ];
+        let u = [
+            _mm256_shuffle_ps::<0x44>(t[0], t[2]),
+            _mm256_shuffle_ps::<0xee>(t[0], t[2]),
+            _mm256_shuffle_ps::<0x44>(t[1], t[3]),
+            _mm256_shuffle_ps::<0xee>(t[1], t[3]),
+            _mm256_shuffle_ps::<0x44>(t[4], t[6]),
+            _mm256_shuffle_ps::<0xee>(t[4], t[6]),
+            _mm256_shuffle_ps::<0x44>(t[5], t[7]),
+            _mm256_shuffle_ps::<0xee>(t[5], t[7]),
+        ];
+        for i in 0..4 {
+            _mm256_storeu_ps(to.add(i * to_step), _mm256_permute2f128_ps::<0x20>(u[i], u[i + 4]));
+            _mm256_storeu_ps(to.add((i + 4) * to_step), _mm256_permute2f128_ps::<0x31>(u[i], u[i + 4]));
+        }
+    }
+}
+
+/// out = x with its axes permuted: out's axis i is x's axis `perm[i]`.
+pub fn transpose<T: Plain>(x: &[T], shape: &[usize], perm: &[usize], out: &mut [T]) {
+    let own = crate::shape::strides_of(shape);
+    let to: Vec<usize> = perm.iter().map(|&p| shape[p]).collect();
+    let strides: Vec<isize> = perm.iter().map(|&p| own[p]).collect();
+    strided(x, &to, &strides, 0, out);
+}
+
+/// Joins parts along an axis. All are [outer, len, inner] with lens[i] their own lengths; `out` is [outer, sum, inner].
+pub fn concat<T: Plain>(parts: &[&[T]], lens: &[usize], outer: usize, inner: usize, out: &mut [T]) {
+    assert_eq!(parts.len(), lens.len());
+    assert!(parts.iter().zip(lens).all(|(p, &l)| p.len() == outer * l * inner));
+    let line = lens.iter().sum::<usize>() * inner;
+    assert_eq!(out.len(), outer * line);
+    let stream = simd::streams(std::mem::size_of_val(out));
+    let ends: Vec<usize> = lens
+        .iter()
+        .scan(0, |end, l| {
+            *end += l * inner;
+            Some(*end)
+        })
+        .collect();
+    // In the order of `out`: one stream of writes, as many of reads as there are parts.
+    pool::parts(out, 2 * GRAIN, |start, to| {
+        let (mut done, mut row, mut column) = (0, start / line, start % line);
+        let mut p = ends.partition_point(|&end| end <= column);
+        while done < to.len() {
+            let begin = ends[p] - lens[p] * inner;
+            let n = (ends[p] - column).min(to.len() - done);
+            let from = row * (ends[p] - begin) + column - begin;
+            let (x, o) = (&parts[p][from..from + n], &mut to[done..done + n]);
+            if stream && n >= 64 {
+                simd::stream(x, o);
+            } else {
+                copy_short(x, o);
+            }
+            done += n;
+            column += n;
+            p += 1;
+            if column == line {
+                (row, column, p) = (row + 1, 0, 0);
+            }
+            while p < lens.len() - 1 && ends[p] <= column {
+                p += 1;
+            }
+        }
+        if stream {
+            simd::stream_end();
+        }
+    });
+}
+
+/// The part [outer, from..from + len, inner] of x = [outer, total, inner].
+pub fn split_one<T: Plain>(x: &[T], outer: usize, total: usize, inner: usize, from: usize, len: usize, out: &mut [T]) {
+    assert!(from + len <= total);
+    let strides = [(total * inner) as isize, 1];
+    strided(x, &[outer, len * inner], &strides, (from * inner) as isize, out);
+}
+
+/// out[i] = value.
+pub fn fill<T: Plain>(value: T, out: &mut [T]) {
+    let stream = simd::streams(std::mem::size_of_val(out));
+    let pattern = [value; 1024];
+    pool::parts(out, 4 * GRAIN, |_, part| match stream {
+        false => part.fill(value),
+        true => {
+            part.chunks_mut(1024).for_each(|c| simd::stream(&pattern[..c.len()], c));
+            simd::stream_end();
+        }
+    });
+}
+
+/// out[i] = if mask[i] { a[i] } else { b[i] }.
+pub fn select<T: Plain>(mask: &[bool], a: &[T], b: &[T], out: &mut [T]) {
+    assert!(mask.len() == out.len() && a.len() == out.len() && b.len() == out.len());
+    pool::parts(out, GRAIN, |start, part| {
+        let range = start..start + part.len();
+        select_part(&mask[range.clone()], &a[range.clone()], &b[range], part);
+    });
+}
+
+crate::simd_fn! {
+    fn select_part[T: Copy](mask: &[bool], a: &[T], b: &[T], out: &mut [T]) {
+        let n = out.len();
+        let (mask, a, b) = (&mask[..n], &a[..n], &b[..n]);
+        for i in 0..n {
+            let (x, y) = (a[i], b[i]);
+            out[i] = if mask[i] { x } else { y };
+        }
+    }
+}
+
+/// An index lay outside 0..limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutOfRange {
+    pub index: i64,
+    pub limit: usize,
+}
+
+/// out[i, ids[i]] = 1, all else 0; with `lenient`, indices outside 0..depth give a row of zeros.
+pub fn one_hot<T: Number>(ids: &[i64], depth: usize, lenient: bool, out: &mut [T]) -> Result<(), OutOfRange> {
+    assert_eq!(out.len(), ids.len() * depth);
+    if !lenient {
+        if let Some(&index) = ids.iter().find(|&&i| i < 0 || i as usize >= depth) {
+            return Err(OutOfRange { index, limit: depth });
+        }
+    }
+    if depth == 0 {
+        return Ok(());
+    }
+    let rows = (GRAIN / depth).max(1);
+    pool::parts(out, rows * depth, |start, part| {
+        part.fill(T::zero());
+        for (row, &id) in part.chunks_exact_mut(depth).zip(&ids[start / depth..]) {
+            if id >= 0 && (id as usize) < depth {
+                row[id as usize] = T::one();
+            }
+        }
+    });
+    Ok(())
+}
+
+/// A type that others can be cast to: as numpy does it. A float that an integer type cannot hold gives what x86 gives
+/// there (the lowest value of int32 and int64, their low bits for the smaller types); a boolean is whether it is not 0.
+pub trait Cast: Plain {
+    fn from_bool(v: bool) -> Self;
+    fn from_i64(v: i64) -> Self;
+    fn from_f32(v: f32) -> Self;
+    fn from_f64(v: f64) -> Self;
+    /// A whole slice, where that has instructions of its own.
+    fn from_f32s(x: &[f32], out: &mut [Self]) {
+        out.iter_mut().zip(x).for_each(|(o, &v)| *o = Self::from_f32(v));
+    }
+}
+
+/// cvttss2si and its kin: NaN and everything out of range become the lowest value.
+#[inline(always)]
+fn truncate_i32(v: f64) -> i32 {
+    if v > -2147483649.0 && v < 2147483648.0 {
+        v as i32
+    } else {
+        i32::MIN
+    }
+}
+
+#[inline(always)]
+fn truncate_i64(v: f64) -> i64 {
+    if (-9223372036854775808.0..9223372036854775808.0).contains(&v) {
+        v as i64
+    } else {
+        i64::MIN
+    }
+}
+
+macro_rules! cast_integers {
+    ($($t:ty, $truncate:ident);*) => {$(
+        impl Cast for $t {
+            #[inline(always)] fn from_bool(v: bool) -> $t { v as $t }
+            #[inline(always)] fn from_i64(v: i64) -> $t { v as $t }
+            #[inline(always)] fn from_f32(v: f32) -> $t { $truncate(v as f64) as $t }
+            #[inline(always)] fn from_f64(v: f64) -> $t { $truncate(v) as $t }
+        }
+    )*};
+}
+cast_integers!(u8, truncate_i32; i8, truncate_i32; i16, truncate_i32; i32, truncate_i32; i64, truncate_i64);
+
+macro_rules! cast_floats {
+    ($($t:ty: $b:expr, $i:expr, $f:expr, $d:expr $(, $slices:path)?);*) => {$(
+        impl Cast for $t {
+            #[inline(always)] fn from_bool(v: bool) -> $t { $b(v) }
+            #[inline(always)] fn from_i64(v: i64) -> $t { $i(v) }
+            #[inline(always)] fn from_f32(v: f32) -> $t { $f(v) }
+            #[inline(always)] fn from_f64(v: f64) -> $t { $d(v) }
+            $(fn from_f32s(x: &[f32], out: &mut [$t]) { <$t as $slices>::narrow(x, out) })?
+        }
+    )*};
+}
+cast_floats!(
+    f32: |v| v as u8 as f32, |v| v as f32, |v| v, |v| v as f32;
+    f64: |v| v as u8 as f64, |v| v as f64, |v| v as f64, |v| v;
+    f16: |v| f16::from_f32(v as u8 as f32), |v| f16::from_f64(v as f64), f16::from_f32, f16::from_f64, Half;
+    bf16: |v| bf16::from_f32(v as u8 as f32), |v| bf16::from_f64(v as f64), bf16::from_f32, bf16::from_f64, Half;
+    bool: |v| v, |v| v != 0, |v| v != 0.0, |v| v != 0.0
+);
+
+/// A type that can be cast to another.
+pub trait CastFrom: Plain {
+    fn cast<U: Cast>(self) -> U;
+    fn casts<U: Cast>(x: &[Self], out: &mut [U]) {
+        out.iter_mut().zip(x).for_each(|(o, &v)| *o = v.cast());
+    }
+}
+
+/// Half to anything by way of f32, tile by tile.
+fn widened<H: Half, U: Cast>(x: &[H], out: &mut [U]) {
+    let mut tile = [0.0f32; 512];
+    for (x, out) in x.chunks(512).zip(out.chunks_mut(512)) {
+        H::widen(x, &mut tile[..x.len()]);
+        U::from_f32s(&tile[..x.len()], out);
+    }
+}
+
+macro_rules! cast_from {
+    ($($t:ty: $f:expr $(, $casts:expr)?);*) => {$(
+        impl CastFrom for $t {
+            #[inline(always)]
+            fn cast<U: Cast>(self) -> U {
+                let f: fn($t) -> U = $f;
+                f(self)
+            }
+            $(fn casts<U: Cast>(x: &[$t], out: &mut [U]) { $casts(x, out) })?
+        }
+    )*};
+}
+cast_from!(
+    bool: U::from_bool;
+    u8: |v| U::from_i64(v as i64);
+    i8: |v| U::from_i64(v as i64);
+    i16: |v| U::from_i64(v as i64);
+    i32: |v| U::from_i64(v as i64);
+    i64: U::from_i64;
+    f16: |v| U::from_f32(v.to_f32()), widened;
+    bf16: |v| U::from_f32(v.to_f32()), widened;
+    f32: U::from_f32, U::from_f32s;
+    f64: U::from_f64
+);
+
+/// out[i] = x[i] as another type.
+pub fn cast<T: CastFrom, U: Cast>(x: &[T], out: &mut [U]) {
+    assert_eq!(x.len(), out.len());
+    pool::parts(out, GRAIN, |start, part| T::casts(&x[start..start + part.len()], part));
+}
