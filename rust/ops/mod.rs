@@ -8,12 +8,16 @@ pub mod activation;
 pub mod basic;
 pub mod common;
 pub mod elementwise;
+pub mod optimizer;
+pub mod rows;
 
 /// Every operator.
 pub static TABLES: &[&[&Op]] = &[
     basic::TABLE,       // scale, sum, cast, assign
     elementwise::TABLE, // binary operators with broadcasting
     activation::TABLE,  // unary formulas
+    optimizer::TABLE,   // sgd, momentum, adam
+    rows::TABLE,        // SelectedRows
 ];
 fn index() -> &'static HashMap<&'static str, &'static Op> {
     static INDEX: OnceLock<HashMap<&'static str, &'static Op>> = OnceLock::new();
