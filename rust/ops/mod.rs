@@ -7,8 +7,11 @@ use std::sync::OnceLock;
 pub mod activation;
 pub mod basic;
 pub mod common;
+pub mod conv;
 pub mod elementwise;
+pub mod half;
 pub mod optimizer;
+pub mod pooling;
 pub mod rows;
 
 /// Every operator.
@@ -16,6 +19,8 @@ pub static TABLES: &[&[&Op]] = &[
     basic::TABLE,       // scale, sum, cast, assign
     elementwise::TABLE, // binary operators with broadcasting
     activation::TABLE,  // unary formulas
+    conv::TABLE,        // conv2d, depthwise_conv2d
+    pooling::TABLE,     // pool2d
     optimizer::TABLE,   // sgd, momentum, adam
     rows::TABLE,        // SelectedRows
 ];
