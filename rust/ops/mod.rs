@@ -10,6 +10,8 @@ pub mod common;
 pub mod conv;
 pub mod elementwise;
 pub mod half;
+pub mod loss;
+pub mod norm;
 pub mod optimizer;
 pub mod pooling;
 pub mod rows;
@@ -21,6 +23,8 @@ pub static TABLES: &[&[&Op]] = &[
     activation::TABLE,  // unary formulas
     conv::TABLE,        // conv2d, depthwise_conv2d
     pooling::TABLE,     // pool2d
+    norm::TABLE,        // batch_norm, layer_norm
+    loss::TABLE,        // softmax, cross entropies
     optimizer::TABLE,   // sgd, momentum, adam
     rows::TABLE,        // SelectedRows
 ];
