@@ -10,20 +10,27 @@ pub mod basic;
 pub mod common;
 pub mod comparison;
 pub mod control_flow;
+pub mod conv;
 pub mod creation;
 pub mod elementwise;
 pub mod embedding;
 pub mod files;
+pub mod half;
 pub mod indexing;
 pub mod layout;
+pub mod loss;
 pub mod matmul;
 pub mod metric;
+pub mod norm;
+pub mod optimizer;
 pub mod order;
+pub mod pooling;
 pub mod program;
 pub mod random;
 pub mod raw;
 pub mod reduction;
 pub mod reshape;
+pub mod rows;
 pub mod scalar;
 pub mod slice;
 
@@ -49,6 +56,12 @@ pub static TABLES: &[&[&Op]] = &[
     slice::TABLE,        // slices, and assignment to one
     indexing::TABLE,     // gather, scatter, where, one-hot
     embedding::TABLE,    // rows of a table by id
+    conv::TABLE,         // conv2d, depthwise_conv2d
+    pooling::TABLE,      // pool2d
+    norm::TABLE,         // batch_norm, layer_norm
+    loss::TABLE,         // softmax, cross entropies
+    optimizer::TABLE,    // sgd, momentum, adam
+    rows::TABLE,         // SelectedRows
 ];
 
 fn index() -> &'static HashMap<&'static str, &'static Op> {
