@@ -12,6 +12,7 @@ pub mod control_flow;
 pub mod elementwise;
 pub mod files;
 pub mod program;
+pub mod reader;
 
 /// Every operator.
 pub static TABLES: &[&[&Op]] = &[
@@ -21,6 +22,7 @@ pub static TABLES: &[&[&Op]] = &[
     arrays::TABLE,       // LoDTensorArrays
     control_flow::TABLE, // sub-blocks
     program::TABLE,      // feed, fetch, print, py_func
+    reader::TABLE,       // create_py_reader, read
     files::TABLE,        // save, load
 ];
 fn index() -> &'static HashMap<&'static str, &'static Op> {
