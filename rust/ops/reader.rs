@@ -2,8 +2,8 @@
 //! `Executor.run` takes the next batch and feeds it in place of `read`'s outputs, so that nothing of these runs here.
 
 use crate::attrs;
-use crate::base::Result;
 use crate::bail;
+use crate::base::Result;
 use crate::op::{slot, Effect, Kernel, Op, Run, OP};
 
 attrs! {

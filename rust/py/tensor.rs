@@ -312,6 +312,14 @@ impl PyTensor {
         }
     }
 
+    fn __getitem__<'py>(slf: &Bound<'py, Self>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTensor>> {
+        super::indexing::get(slf, index)
+    }
+
+    fn __setitem__(slf: &Bound<'_, Self>, index: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        super::indexing::set(slf, index, value)
+    }
+
     fn __add__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Py<PyAny>> {
         binary(slf, other, Bin::Add, false)
     }

@@ -17,6 +17,10 @@ pub mod index;
 pub mod math;
 pub mod norm;
 mod norm_lanes;
+<<<<<<< HEAD
+=======
+pub mod optimizer;
+>>>>>>> wip-f3
 pub mod order;
 pub mod pool;
 pub mod pooling;
