@@ -17,10 +17,7 @@ pub mod index;
 pub mod math;
 pub mod norm;
 mod norm_lanes;
-<<<<<<< HEAD
-=======
 pub mod optimizer;
->>>>>>> wip-f3
 pub mod order;
 pub mod pool;
 pub mod pooling;
