@@ -26,10 +26,12 @@ pub mod optimizer;
 pub mod order;
 pub mod pooling;
 pub mod program;
+
 pub mod random;
 pub mod raw;
 pub mod reduction;
 pub mod reshape;
+pub mod reader;
 pub mod rows;
 pub mod scalar;
 pub mod slice;
@@ -42,6 +44,7 @@ pub static TABLES: &[&[&Op]] = &[
     arrays::TABLE,       // LoDTensorArrays
     control_flow::TABLE, // sub-blocks
     program::TABLE,      // feed, fetch, print, py_func
+    reader::TABLE,       // create_py_reader, read
     files::TABLE,        // save, load
     scalar::TABLE,       // pow, clip
     comparison::TABLE,   // comparisons and logic
