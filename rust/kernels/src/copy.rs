@@ -29,7 +29,7 @@ pub fn strided<T: Plain>(x: &[T], shape: &[usize], strides: &[isize], offset: is
     }
     let step = walk.inner()[0];
     let stream = simd::streams(std::mem::size_of_val(out));
-    pool::parts(out, GRAIN, |start, part| {
+    pool::parts(out, pool::grain(out.len(), GRAIN), |start, part| {
         walk.runs(start..start + part.len(), |at, [from], n| {
             let from = from + offset;
             let to = &mut part[at - start..at - start + n];
@@ -250,6 +250,31 @@ pub fn concat<T: Plain>(parts: &[&[T]], lens: &[usize], outer: usize, inner: usi
             Some(*end)
         })
         .collect();
+    if outer > 1 && line <= GRAIN {
+        // Some rows at a time: long runs of reads, and writes that stay together.
+        let rows = (2 * GRAIN / line.max(1)).max(1);
+        return pool::parts(out, rows * line, |start, to| {
+            let few = (2048 / line.max(1)).max(1);
+            for (block, to) in to.chunks_mut(few * line).enumerate() {
+                let first = start / line + block * few;
+                for ((part, &len), &end) in parts.iter().zip(lens).zip(&ends) {
+                    let run = len * inner;
+                    for (r, row) in to.chunks_exact_mut(line).enumerate() {
+                        let x = &part[(first + r) * run..(first + r + 1) * run];
+                        let o = &mut row[end - run..end];
+                        if stream && run >= 64 {
+                            simd::stream(x, o);
+                        } else {
+                            copy_short(x, o);
+                        }
+                    }
+                }
+            }
+            if stream {
+                simd::stream_end();
+            }
+        });
+    }
     // In the order of `out`: one stream of writes, as many of reads as there are parts.
     pool::parts(out, 2 * GRAIN, |start, to| {
         let (mut done, mut row, mut column) = (0, start / line, start % line);
@@ -280,6 +305,15 @@ pub fn concat<T: Plain>(parts: &[&[T]], lens: &[usize], outer: usize, inner: usi
     });
 }
 
+/// out = x repeated `times[i]` times along each axis.
+pub fn tile<T: Plain>(x: &[T], shape: &[usize], times: &[usize], out: &mut [T]) {
+    assert_eq!(shape.len(), times.len());
+    let own = crate::shape::strides_of(shape);
+    let dims: Vec<usize> = times.iter().zip(shape).flat_map(|(&t, &d)| [t, d]).collect();
+    let strides: Vec<isize> = own.iter().flat_map(|&s| [0, s]).collect();
+    strided(x, &dims, &strides, 0, out);
+}
+
 /// The part [outer, from..from + len, inner] of x = [outer, total, inner].
 pub fn split_one<T: Plain>(x: &[T], outer: usize, total: usize, inner: usize, from: usize, len: usize, out: &mut [T]) {
     assert!(from + len <= total);
@@ -303,22 +337,53 @@ pub fn fill<T: Plain>(value: T, out: &mut [T]) {
 /// out[i] = if mask[i] { a[i] } else { b[i] }.
 pub fn select<T: Plain>(mask: &[bool], a: &[T], b: &[T], out: &mut [T]) {
     assert!(mask.len() == out.len() && a.len() == out.len() && b.len() == out.len());
-    pool::parts(out, GRAIN, |start, part| {
+    pool::parts(out, pool::grain(out.len(), GRAIN), |start, part| {
         let range = start..start + part.len();
-        select_part(&mask[range.clone()], &a[range.clone()], &b[range], part);
+        let (mask, a, b) = (&mask[range.clone()], &a[range.clone()], &b[range]);
+        // SAFETY: the words are as wide as T and its bytes are plain; each result is the bytes of one operand.
+        unsafe {
+            match std::mem::size_of::<T>() {
+                1 => select_u8(mask, words(a), words(b), words_mut(part)),
+                2 => select_u16(mask, words(a), words(b), words_mut(part)),
+                4 => select_u32(mask, words(a), words(b), words_mut(part)),
+                8 => select_u64(mask, words(a), words(b), words_mut(part)),
+                _ => part.iter_mut().enumerate().for_each(|(i, o)| *o = if mask[i] { a[i] } else { b[i] }),
+            }
+        }
     });
 }
 
-crate::simd_fn! {
-    fn select_part[T: Copy](mask: &[bool], a: &[T], b: &[T], out: &mut [T]) {
-        let n = out.len();
-        let (mask, a, b) = (&mask[..n], &a[..n], &b[..n]);
-        for i in 0..n {
-            let (x, y) = (a[i], b[i]);
-            out[i] = if mask[i] { x } else { y };
-        }
-    }
+/// # Safety
+/// W must be as large as T and no more aligned, and any bytes of a T must be a W.
+unsafe fn words<T, W>(x: &[T]) -> &[W] {
+    debug_assert!(std::mem::size_of::<T>() == std::mem::size_of::<W>());
+    // SAFETY: the caller's promise.
+    unsafe { std::slice::from_raw_parts(x.as_ptr() as *const W, x.len()) }
 }
+
+/// # Safety
+/// As for `words`; what is written must be the bytes of a T.
+unsafe fn words_mut<T, W>(x: &mut [T]) -> &mut [W] {
+    // SAFETY: the caller's promise.
+    unsafe { std::slice::from_raw_parts_mut(x.as_mut_ptr() as *mut W, x.len()) }
+}
+
+/// By masks of bits: a condition per element would be a branch for LLVM.
+macro_rules! select_words {
+    ($($name:ident: $w:ty),*) => {$(
+        crate::simd_fn! {
+            fn $name(mask: &[bool], a: &[$w], b: &[$w], out: &mut [$w]) {
+                let n = out.len();
+                let (mask, a, b) = (&mask[..n], &a[..n], &b[..n]);
+                for i in 0..n {
+                    let m = (mask[i] as $w).wrapping_neg();
+                    out[i] = (a[i] & m) | (b[i] & !m);
+                }
+            }
+        }
+    )*};
+}
+select_words!(select_u8: u8, select_u16: u16, select_u32: u32, select_u64: u64);
 
 /// An index lay outside 0..limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -458,5 +523,5 @@ cast_from!(
 /// out[i] = x[i] as another type.
 pub fn cast<T: CastFrom, U: Cast>(x: &[T], out: &mut [U]) {
     assert_eq!(x.len(), out.len());
-    pool::parts(out, GRAIN, |start, part| T::casts(&x[start..start + part.len()], part));
+    pool::parts(out, pool::grain(out.len(), GRAIN), |start, part| T::casts(&x[start..start + part.len()], part));
 }

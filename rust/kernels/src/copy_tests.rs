@@ -73,6 +73,15 @@ fn slices_forward_backward_and_expanded() {
 }
 
 #[test]
+fn tiling() {
+    let mut out = [0; 12];
+    tile(&[1, 2, 3], &[1, 3], &[2, 2], &mut out);
+    assert_eq!(out, [1, 2, 3, 1, 2, 3, 1, 2, 3, 1, 2, 3]);
+    tile(&[1, 2, 3], &[3, 1], &[2, 2], &mut out);
+    assert_eq!(out, [1, 1, 2, 2, 3, 3, 1, 1, 2, 2, 3, 3]);
+}
+
+#[test]
 fn concat_and_split_are_inverse() {
     for (outer, inner) in [(1, 1), (3, 5), (200, 70)] {
         let lens = [2, 0, 3, 1];

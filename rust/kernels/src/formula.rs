@@ -135,7 +135,7 @@ impl Row {
         self.check(inputs.len(), params.len());
         assert!(inputs.iter().all(|x| x.len() == out.len()), "{}: lengths differ", self.name);
         let stream = simd::streams(std::mem::size_of_val(out));
-        pool::parts(out, GRAIN, |start, part| {
+        pool::parts(out, pool::grain(out.len(), GRAIN), |start, part| {
             let views = views(inputs, start..start + part.len());
             let views = &views[..inputs.len()];
             match stream {
@@ -149,7 +149,7 @@ impl Row {
     pub fn run_inplace<T: Element>(&self, inputs: &[Option<&[T]>], params: &[f64], out: &mut [T]) {
         self.check(inputs.len(), params.len());
         assert!(inputs.iter().flatten().all(|x| x.len() == out.len()), "{}: lengths differ", self.name);
-        pool::parts(out, GRAIN, |start, part| {
+        pool::parts(out, pool::grain(out.len(), GRAIN), |start, part| {
             let mut tile = [T::default(); TILE];
             let mut at = start;
             for part in part.chunks_mut(TILE) {

@@ -167,7 +167,7 @@ fn pass<T: Number, F: Fold<T>>(x: &[T], outer: usize, reduced: usize, inner: usi
 fn rows_pass<T: Number, F: Fold<T>>(x: &[T], outer: usize, reduced: usize, out: &mut [T]) {
     let blocks = reduced.div_ceil(BLOCK).max(1);
     if blocks == 1 {
-        let rows = (BLOCK / reduced.max(1)).max(1);
+        let rows = (pool::grain(x.len(), BLOCK) / reduced.max(1)).max(1);
         return pool::parts(out, rows, |start, part| {
             for (i, o) in part.iter_mut().enumerate() {
                 *o = row::<T, F>(&x[(start + i) * reduced..(start + i + 1) * reduced]);
@@ -175,11 +175,12 @@ fn rows_pass<T: Number, F: Fold<T>>(x: &[T], outer: usize, reduced: usize, out: 
         });
     }
     let mut partial = vec![T::zero(); outer * blocks];
-    pool::parts(&mut partial, 1, |at, part| {
-        let (o, b) = (at / blocks, at % blocks);
-        let row_end = (o + 1) * reduced;
-        let start = o * reduced + b * BLOCK;
-        part[0] = row::<T, F>(&x[start..(start + BLOCK).min(row_end)]);
+    pool::parts(&mut partial, pool::grain(x.len(), BLOCK) / BLOCK, |first, part| {
+        for (at, p) in (first..).zip(part) {
+            let (o, b) = (at / blocks, at % blocks);
+            let start = o * reduced + b * BLOCK;
+            *p = row::<T, F>(&x[start..(start + BLOCK).min((o + 1) * reduced)]);
+        }
     });
     for (o, blocks) in out.iter_mut().zip(partial.chunks_exact(blocks)) {
         *o = row::<T, F>(blocks);
