@@ -1,5 +1,6 @@
 //! Tests of copy.rs against plain index arithmetic.
 
+use crate::cast::cast;
 use crate::copy::*;
 use crate::shape::{numel, strides_of};
 use crate::simd::at_every_level;

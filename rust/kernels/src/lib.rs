@@ -1,10 +1,13 @@
 //! CPU kernels on slices and shapes, and the thread pool they run on. Knows nothing of operators.
 
+pub mod cast;
 pub mod copy;
 pub mod elementwise;
+mod erfinv;
 pub mod formula;
 pub mod formula_rows;
 pub mod index;
+pub mod integer;
 pub mod math;
 pub mod order;
 pub mod pool;

@@ -7,6 +7,9 @@
 //! `FMA` says whether `mul_add` is one instruction at this SIMD level; without it a product and a sum stand in, whose last
 //! bit differs. The modules `f32_fma`, `f32_plain`, `f64_fma`, `f64_plain` hold the vocabulary that formulas are written in.
 
+// Coefficients stand as published, with more digits than f32 keeps.
+#![allow(clippy::excessive_precision)]
+
 extern "C" {
     #[link_name = "erf"]
     fn libm_erf(x: f64) -> f64;
@@ -101,7 +104,8 @@ impl Real for f32 {
         let big = (m / (m + 2.0)).copysign(self);
         // Below 0.625 a polynomial, which rounds less often.
         let z = self * self;
-        let p = horner!(z; -5.70498872745e-3f32, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1);
+        let p =
+            horner!(z; -5.70498872745e-3f32, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1);
         let small = (p * z).fma::<FMA>(self, self);
         if a < 0.625 {
             small

@@ -305,7 +305,7 @@ pub fn sort<T: Sortable>(descending: bool, x: &[T], n: usize, values: &mut [T], 
     if x.is_empty() {
         return;
     }
-    assert!(x.len() % n == 0 && n < u32::MAX as usize);
+    assert!(x.len().is_multiple_of(n) && n < u32::MAX as usize);
     let (values, indices) = (pool::Shared::new(values), pool::Shared::new(indices));
     pool::ranges(x.len() / n, (GRAIN / 8 / n).max(1), |range| {
         let (mut a, mut b) = (Vec::new(), Vec::new());

@@ -5,6 +5,7 @@
 //! and at every SIMD level, and more exact than one running sum.
 
 use crate::pool;
+use crate::simd::{self};
 use crate::simd_fn;
 use crate::types::{Half, Number, Plain};
 use half::{bf16, f16};
@@ -13,6 +14,8 @@ use half::{bf16, f16};
 const BLOCK: usize = 16 * 1024;
 /// Accumulators of a row's inner loop.
 const LANES: usize = 64;
+/// Bytes by which a row's loop asks for memory ahead of itself: the hardware stops at the end of each page.
+const AHEAD: usize = 2048;
 /// Columns that a chunk accumulates at a time: their sums stay in the first-level cache.
 const COLUMNS: usize = 4096;
 
@@ -89,6 +92,7 @@ fn row_body<T: Number, F: Fold<T>>(x: &[T]) -> T {
     let mut lanes = [F::start(); LANES];
     let mut chunks = x.chunks_exact(LANES);
     for c in &mut chunks {
+        simd::prefetch(c, AHEAD);
         for i in 0..LANES {
             lanes[i] = F::fold(lanes[i], c[i]);
         }

@@ -113,6 +113,7 @@ impl<const N: usize> Walk<N> {
 
     /// Calls `f(position, offsets, length)` for the pieces of innermost runs that make up flat positions `range`.
     #[inline]
+    #[allow(clippy::needless_range_loop)] // `t` indexes two arrays
     pub fn runs(&self, range: std::ops::Range<usize>, mut f: impl FnMut(usize, [isize; N], usize)) {
         let axes = self.shape.len();
         let (inner, steps) = (self.shape[axes - 1], self.inner());
