@@ -330,6 +330,62 @@ mod tests {
         }
     }
 
+    /// Every row as C++, compiled and run against the Rust kernel: the text is the formula that rustc compiled.
+    #[test]
+    fn rendered_rows_agree_with_compiled_ones() {
+        let dir = std::env::temp_dir().join(format!("oar-rows-{}", std::process::id()));
+        let have = std::process::Command::new("g++").arg("--version").output().is_ok_and(|o| o.status.success());
+        if !have {
+            eprintln!("no g++: not compared");
+            return;
+        }
+        std::fs::create_dir_all(&dir).unwrap();
+        let mut source = String::from(
+            "#include <cmath>\n#include <cstdio>\n#define OAR_DEVICE static\nnamespace k { using namespace std;\n",
+        );
+        source.push_str(CUDA_PRELUDE);
+        TABLE.iter().for_each(|row| source.push_str(&row.cuda_source()));
+        source.push_str("}\nint main() {\n");
+        let points = [-2.5, -0.5, 0.0, 0.25, 1.5, 3.0];
+        let value = |i: usize, input: usize| points[(i + input) % points.len()];
+        let params = [0.7, 1.3, 2.1];
+        for row in TABLE {
+            for i in 0..points.len() {
+                let mut arguments: Vec<String> = (0..row.inputs.len()).map(|a| format!("{:?}", value(i, a))).collect();
+                arguments.extend(params[..row.params.len()].iter().map(|p| format!("{p:?}")));
+                source.push_str(&format!(
+                    "printf(\"%.17g\\n\", k::oar_{}<double>({}));\n",
+                    row.name,
+                    arguments.join(", ")
+                ));
+            }
+        }
+        source.push_str("}\n");
+        let (file, program) = (dir.join("rows.cc"), dir.join("rows"));
+        std::fs::write(&file, source).unwrap();
+        let built = std::process::Command::new("g++").args(["-O0", "-o"]).arg(&program).arg(&file).output().unwrap();
+        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+        let printed = std::process::Command::new(&program).output().unwrap().stdout;
+        let printed = String::from_utf8(printed).unwrap();
+        let mut lines = printed.lines();
+        for row in TABLE {
+            let inputs: Vec<Vec<f64>> =
+                (0..row.inputs.len()).map(|a| (0..points.len()).map(|i| value(i, a)).collect()).collect();
+            let views: Vec<&[f64]> = inputs.iter().map(|v| &v[..]).collect();
+            let mut got = [0.0f64; 6];
+            row.run(&views, &params[..row.params.len()], &mut got);
+            for (i, g) in got.iter().enumerate() {
+                let text = lines.next().unwrap();
+                let want: f64 = text.trim_start_matches('-').parse::<f64>().unwrap_or(f64::NAN);
+                let want = if text.starts_with('-') { -want } else { want };
+                let close =
+                    (g - want).abs() <= 1e-12 * (1.0 + want.abs()) || g == &want || (g.is_nan() && want.is_nan());
+                assert!(close, "{} [{i}]: {g} for {text}", row.name);
+            }
+        }
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+
     #[test]
     fn literals_are_typed_in_cuda() {
         assert_eq!(
