@@ -29,9 +29,9 @@ pub mod program;
 
 pub mod random;
 pub mod raw;
+pub mod reader;
 pub mod reduction;
 pub mod reshape;
-pub mod reader;
 pub mod rows;
 pub mod scalar;
 pub mod slice;

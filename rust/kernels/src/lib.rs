@@ -1,10 +1,12 @@
 //! CPU kernels on slices and shapes, and the thread pool they run on. Knows nothing of operators.
 
+pub mod cast;
 pub mod conv;
 mod conv_direct;
 mod conv_patch;
 pub mod copy;
 pub mod elementwise;
+mod erfinv;
 pub mod formula;
 pub mod formula_rows;
 pub mod gemm;
@@ -14,6 +16,7 @@ mod gemm_pack;
 pub mod gemm_simd;
 mod gemm_vec;
 pub mod index;
+pub mod integer;
 pub mod math;
 pub mod norm;
 mod norm_lanes;
