@@ -1,21 +1,29 @@
 //! Milliseconds and GFLOP/s of convolutions and their gradients: a quick look beside the criterion benches.
 use oar_kernels::conv::{conv2d, conv2d_filter_grad, conv2d_input_grad, Conv2d};
-use std::time::Instant;
+
+/// Seconds of processor time of this thread: other work on the machine does not count.
+fn clock() -> f64 {
+    let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `t` is a timespec of this frame.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut t) };
+    t.tv_sec as f64 + t.tv_nsec as f64 * 1e-9
+}
+
 
 fn time(mut f: impl FnMut()) -> f64 {
     f();
-    let t = Instant::now();
+    let t = clock();
     f();
-    let n = (0.01 / t.elapsed().as_secs_f64().max(1e-8)).max(1.0) as usize;
+    let n = (0.01 / (clock() - t).max(1e-8)).max(1.0) as usize;
     let mut best: Vec<f64> = (0..7)
         .map(|_| {
-            let t = Instant::now();
+            let t = clock();
             (0..n).for_each(|_| f());
-            t.elapsed().as_secs_f64() / n as f64
+            (clock() - t) / n as f64
         })
         .collect();
     best.sort_by(f64::total_cmp);
-    best[3]
+    best[0]
 }
 
 fn main() {

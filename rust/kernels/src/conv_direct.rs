@@ -75,43 +75,62 @@ impl Band {
     /// # Safety
     /// `dst` holds `size` elements, image `n` exists, the rows lie within the grid.
     pub unsafe fn copy<T: Real>(&self, x: &Patches<T>, n: usize, first: usize, rows: usize, dst: *mut T, fill: T) {
-        let (height, step) = (self.height(x, rows), x.step.1);
-        let (h, w) = (x.size.0 as isize, x.size.1 as isize);
+        // SAFETY: the caller's.
+        unsafe { copy_rows(self, x, n, (first, rows), dst, fill) }
+    }
+}
+
+#[inline(always)]
+unsafe fn copy_rows_body<V: Vector>(
+    band: &Band,
+    x: &Patches<V::T>,
+    n: usize,
+    (first, rows): (usize, usize),
+    dst: *mut V::T,
+    fill: V::T,
+) {
+    let (height, step, pitch) = (band.height(x, rows), x.step.1, band.pitch);
+    let (h, s) = (x.size.0 as isize, step as isize);
+    for b in 0..step {
+        // Which columns of the copy's rows lie within the source.
+        let start = band.left + b as isize;
+        let clip = |v: isize| v.clamp(0, pitch as isize) as usize;
+        let lo = clip((s - 1 - start).div_euclid(s));
+        let (lo, hi) = (lo, clip((x.size.1 as isize - start + s - 1).div_euclid(s)).max(lo));
         for c in 0..x.channels {
             for y in 0..height {
-                let row = (first * x.step.0 + y) as isize + self.top;
+                let row = (first * x.step.0 + y) as isize + band.top;
                 let src = x.p.wrapping_add(n * x.image + c * x.plane).wrapping_offset(row * x.row as isize);
-                for b in 0..step {
-                    let start = self.left + b as isize;
-                    let clip = |v: isize| v.clamp(0, self.pitch as isize) as usize;
-                    let s = step as isize;
-                    let (lo, hi) = (
-                        clip((-start).div_euclid(s) + isize::from((-start).rem_euclid(s) != 0)),
-                        clip((w - start + s - 1).div_euclid(s)),
-                    );
-                    let (lo, hi) = if row < 0 || row >= h { (self.pitch, self.pitch) } else { (lo.min(hi), hi) };
-                    // SAFETY: columns lo..hi lie within the source's row; the copy is as large as `size` says.
-                    unsafe {
-                        let out = dst.add(((c * height + y) * step + b) * self.pitch);
-                        let from = src.wrapping_offset(start + lo as isize * s);
-                        for e in 0..lo {
-                            *out.add(e) = fill;
-                        }
-                        if step == 1 {
-                            copy_short(from, out.add(lo), hi - lo);
-                        } else {
-                            for e in lo..hi {
-                                *out.add(e) = *from.add((e - lo) * step);
-                            }
-                        }
-                        for e in hi..self.pitch {
-                            *out.add(e) = fill;
-                        }
+                let (lo, hi) = if row < 0 || row >= h { (pitch, pitch) } else { (lo, hi) };
+                // SAFETY: columns lo..hi lie within the source's row; the copy is as large as `size` says.
+                unsafe {
+                    let out = dst.add(((c * height + y) * step + b) * pitch);
+                    let from = src.wrapping_offset(start + lo as isize * s);
+                    for e in 0..lo {
+                        *out.add(e) = fill;
+                    }
+                    let to = out.add(lo);
+                    match step {
+                        1 => copy_short(from, to, hi - lo),
+                        // A constant distance, so that LLVM loads vectors and picks from them.
+                        2 => (0..(hi - lo).saturating_sub(1)).for_each(|e| *to.add(e) = *from.add(2 * e)),
+                        _ => (0..hi - lo).for_each(|e| *to.add(e) = *from.add(e * step)),
+                    }
+                    if step == 2 && hi > lo {
+                        *to.add(hi - lo - 1) = *from.add(2 * (hi - lo - 1));
+                    }
+                    for e in hi..pitch {
+                        *out.add(e) = fill;
                     }
                 }
             }
         }
     }
+}
+
+crate::by_level! {
+    unsafe fn copy_rows<T>(band: &Band, x: &Patches<T>, n: usize, rows: (usize, usize), dst: *mut T, fill: T)
+        = copy_rows_body
 }
 
 /// One call of the register tile: `R` channels of up to four vectors of pixels.
@@ -516,14 +535,18 @@ unsafe fn dot_tile<V: Vector, const R: usize, const S: usize>(
     unsafe {
         let (gh, gw) = d.grid;
         let offs: [usize; S] = std::array::from_fn(|s| offs[s]);
+        let (full, left) = (gw / V::L * V::L, gw % V::L);
         let mut acc = [[V::zero(); S]; R];
         for n in 0..d.images {
             for i in 0..gh {
                 let dy = d.dy.add(n * d.dy_image + i * gw);
                 let x = d.copy.add(n * d.copy_image + i * d.row);
                 let mut j = 0;
-                while j + V::L <= gw {
-                    let y: [V; R] = std::array::from_fn(|r| V::load(dy.add(r * gh * gw + j)));
+                while j < full {
+                    let mut y = [V::zero(); R];
+                    for r in 0..R {
+                        y[r] = V::load(dy.add(r * gh * gw + j));
+                    }
                     for s in 0..S {
                         let v = V::load(x.add(j + offs[s]));
                         for r in 0..R {
@@ -532,12 +555,14 @@ unsafe fn dot_tile<V: Vector, const R: usize, const S: usize>(
                     }
                     j += V::L;
                 }
-                if j < gw {
+                if left > 0 {
                     // Masked on both sides, as what lies behind a row may be NaN.
-                    let left = gw - j;
-                    let y: [V; R] = std::array::from_fn(|r| V::load_n(dy.add(r * gh * gw + j), left));
+                    let mut y = [V::zero(); R];
+                    for r in 0..R {
+                        y[r] = V::load_n(dy.add(r * gh * gw + full), left);
+                    }
                     for s in 0..S {
-                        let v = V::load_n(x.add(j + offs[s]), left);
+                        let v = V::load_n(x.add(full + offs[s]), left);
                         for r in 0..R {
                             acc[r][s] = v.fma(y[r], acc[r][s]);
                         }

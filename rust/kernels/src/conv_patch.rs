@@ -140,6 +140,15 @@ unsafe fn fill_body<V: Vector>(
                             *out.add(e) = V::T::ZERO;
                             e += 1;
                         }
+                        if step == 2 {
+                            // A constant distance, so that LLVM loads vectors and picks from them.
+                            let (from, to) = (src.wrapping_add(2 * e), out.add(e));
+                            let count = hi.saturating_sub(e);
+                            for q in 0..count {
+                                *to.add(q) = *from.wrapping_add(2 * q);
+                            }
+                            e += count;
+                        }
                         while e < hi {
                             *out.add(e) = *src.wrapping_add(e * step);
                             e += 1;

@@ -5,7 +5,7 @@ use crate::gemm_simd::{Real, Vector};
 use crate::simd::{level, Level};
 
 /// Longest run of k that a panel of A holds.
-pub const KC: usize = 256;
+pub const KC: usize = 384;
 /// Distance between the rows of a packed panel of A: not a multiple of 4 KiB, and known to the compiler.
 pub const A_STRIDE: usize = KC + 16;
 
