@@ -9,7 +9,6 @@ fn clock() -> f64 {
     t.tv_sec as f64 + t.tv_nsec as f64 * 1e-9
 }
 
-
 fn time(mut f: impl FnMut()) -> f64 {
     f();
     let t = clock();

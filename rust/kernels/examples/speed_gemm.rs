@@ -9,7 +9,6 @@ fn clock() -> f64 {
     t.tv_sec as f64 + t.tv_nsec as f64 * 1e-9
 }
 
-
 fn time(mut f: impl FnMut()) -> f64 {
     f();
     let t = clock();
@@ -53,6 +52,12 @@ fn main() {
         (128, 400, 120, false, false),
         (400, 128, 120, true, false),
         (128, 84, 10, false, false),
+        (64, 576, 25088, false, false),
+        (128, 1152, 6272, false, false),
+        (256, 2304, 1568, false, false),
+        (512, 4608, 392, false, false),
+        (256, 64, 25088, false, false),
+        (512, 2048, 392, false, false),
     ] {
         let name = format!("{m}x{k}x{n}{}{}", if ta { " ta" } else { "" }, if tb { " tb" } else { "" });
         if !name.contains(&only) {

@@ -12,7 +12,6 @@ fn clock() -> f64 {
     t.tv_sec as f64 + t.tv_nsec as f64 * 1e-9
 }
 
-
 fn time(name: &str, mut f: impl FnMut()) {
     f();
     let t = clock();

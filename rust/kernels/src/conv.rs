@@ -7,7 +7,7 @@
 use crate::conv_direct::{self, direct};
 use crate::conv_patch::{Patches, PixelRows, PlaneColumns, PlaneTarget};
 use crate::gemm_drive::{parallel, Finish};
-use crate::gemm_pack::{RowMajor, Strided};
+use crate::gemm_pack::{transpose, RowMajor, Strided};
 use crate::gemm_simd::Real;
 use crate::gemm_vec::Shared;
 
@@ -240,12 +240,13 @@ fn turn<T: Real>(w: &[T], first: usize, (og, cg, taps): (usize, usize, usize), w
         &mut turned,
         (1usize << 15).div_ceil(og * which.len().max(1)) * og * which.len(),
         |start, part| {
-            let row = og * which.len();
-            for (ch, out) in part.chunks_exact_mut(row).enumerate() {
-                let ch = start / row + ch;
-                for (o, out) in out.chunks_exact_mut(which.len()).enumerate() {
-                    let from = &w[((first + o) * cg + ch) * taps..][..taps];
-                    for (v, &t) in out.iter_mut().zip(which) {
+            let (row, chosen) = (og * which.len(), which.len());
+            let first_ch = start / row;
+            // Filters outermost: what a part reads of one filter is consecutive.
+            for o in 0..og {
+                for (ch, out) in part.chunks_exact_mut(row).enumerate() {
+                    let from = &w[((first + o) * cg + first_ch + ch) * taps..][..taps];
+                    for (v, &t) in out[o * chosen..(o + 1) * chosen].iter_mut().zip(which) {
                         *v = from[t];
                     }
                 }
@@ -370,11 +371,14 @@ pub fn conv2d_filter_grad<T: Real>(c: &Conv2d, x: &[T], dy: &[T], dw: &mut [T]) 
         crate::pool::parts(&mut dw[g * size..(g + 1) * size], 8 * depth, |start, part| {
             let o = start / depth;
             let some = part.len() / depth;
-            for ch in 0..cg {
-                for t in 0..taps {
-                    let row = if c.channels_last { t * cg + ch } else { ch * taps + t };
+            if !c.channels_last {
+                // SAFETY: `first` is [depth, og], the part [some, depth].
+                return unsafe { transpose(first[o..].as_ptr(), og, depth, some, depth, part.as_mut_ptr()) };
+            }
+            for t in 0..taps {
+                for ch in 0..cg {
                     for i in 0..some {
-                        part[i * depth + ch * taps + t] = first[row * og + o + i];
+                        part[i * depth + ch * taps + t] = first[(t * cg + ch) * og + o + i];
                     }
                 }
             }

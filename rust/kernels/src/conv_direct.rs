@@ -8,7 +8,7 @@ use crate::gemm_vec::Shared;
 use crate::simd::{level, Level};
 
 /// Bytes of the padded copy of a band.
-const BAND_BYTES: usize = 192 << 10;
+const BAND_BYTES: usize = 512 << 10;
 /// Most output channels and vectors of a register tile.
 const ROWS: usize = 6;
 const VECTORS: usize = 4;
@@ -537,35 +537,32 @@ unsafe fn dot_tile<V: Vector, const R: usize, const S: usize>(
         let offs: [usize; S] = std::array::from_fn(|s| offs[s]);
         let (full, left) = (gw / V::L * V::L, gw % V::L);
         let mut acc = [[V::zero(); S]; R];
-        for n in 0..d.images {
+        // Two passes, as accumulators that two loops share end up in memory.
+        for n in 0..if full > 0 { d.images } else { 0 } {
             for i in 0..gh {
                 let dy = d.dy.add(n * d.dy_image + i * gw);
                 let x = d.copy.add(n * d.copy_image + i * d.row);
-                let mut j = 0;
-                while j < full {
-                    let mut y = [V::zero(); R];
-                    for r in 0..R {
-                        y[r] = V::load(dy.add(r * gh * gw + j));
-                    }
+                for j in (0..full).step_by(V::L) {
+                    let y: [V; R] = std::array::from_fn(|r| V::load(dy.add(r * gh * gw + j)));
                     for s in 0..S {
                         let v = V::load(x.add(j + offs[s]));
                         for r in 0..R {
                             acc[r][s] = v.fma(y[r], acc[r][s]);
                         }
                     }
-                    j += V::L;
                 }
-                if left > 0 {
-                    // Masked on both sides, as what lies behind a row may be NaN.
-                    let mut y = [V::zero(); R];
+            }
+        }
+        for n in 0..if left > 0 { d.images } else { 0 } {
+            for i in 0..gh {
+                // Masked on both sides, as what lies behind a row may be NaN.
+                let dy = d.dy.add(n * d.dy_image + i * gw + full);
+                let x = d.copy.add(n * d.copy_image + i * d.row + full);
+                let y: [V; R] = std::array::from_fn(|r| V::load_n(dy.add(r * gh * gw), left));
+                for s in 0..S {
+                    let v = V::load_n(x.add(offs[s]), left);
                     for r in 0..R {
-                        y[r] = V::load_n(dy.add(r * gh * gw + full), left);
-                    }
-                    for s in 0..S {
-                        let v = V::load_n(x.add(full + offs[s]), left);
-                        for r in 0..R {
-                            acc[r][s] = v.fma(y[r], acc[r][s]);
-                        }
+                        acc[r][s] = v.fma(y[r], acc[r][s]);
                     }
                 }
             }
