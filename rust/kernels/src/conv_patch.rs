@@ -1,6 +1,7 @@
 //! The patches of an image as one side of a product: panels are filled straight from the image, so that the matrix of
 //! all patches never exists.
 
+use crate::conv_band::take_even;
 use crate::gemm_drive::{copy_short, LeftSide, RightSide, Run, Target, MAX_WIDTH};
 use crate::gemm_kernel::A_STRIDE;
 use crate::gemm_pack::{clear, transpose};
@@ -183,13 +184,7 @@ unsafe fn fill_segments<V: Vector>(
                         }
                         let (to, inside) = (to.add(lo), hi - lo);
                         if step == 2 {
-                            // A constant distance, so that LLVM loads vectors and picks from them.
-                            for e in 0..inside.saturating_sub(1) {
-                                *to.add(e) = *from.wrapping_add(2 * e);
-                            }
-                            if inside > 0 {
-                                *to.add(inside - 1) = *from.wrapping_add(2 * (inside - 1));
-                            }
+                            take_even::<V>(from, to, inside);
                         } else {
                             for e in 0..inside {
                                 *to.add(e) = *from.wrapping_add(e * step);

@@ -1,5 +1,6 @@
 //! The micro-kernel: an R x (NV vectors) tile of C in registers. Every element of C is one chain of fused
 //! multiply-adds over k, whatever the tile's shape: so the way C is cut never shows in the result.
+#![allow(clippy::needless_range_loop)] // registers are counted, not iterated
 
 use crate::gemm_simd::{Real, Vector};
 use crate::simd::{level, Level};

@@ -1,7 +1,10 @@
 //! CPU kernels on slices and shapes, and the thread pool they run on. Knows nothing of operators.
 
 pub mod conv;
+mod conv_band;
+mod conv_depthwise;
 mod conv_direct;
+mod conv_dots;
 mod conv_patch;
 pub mod elementwise;
 pub mod formula;
@@ -11,6 +14,8 @@ mod gemm_drive;
 mod gemm_kernel;
 mod gemm_pack;
 pub mod gemm_simd;
+#[cfg(target_arch = "x86_64")]
+mod gemm_simd_x86;
 mod gemm_vec;
 pub mod math;
 pub mod norm;

@@ -3,7 +3,7 @@
 //! As in Paddle's CPU kernels: a maximum starts from -FLT_MAX and goes through its window in order, its gradient goes to
 //! the first element of the window that equals it.
 
-use crate::conv_direct::{lanes, share, Band};
+use crate::conv_band::{lanes, share, Band};
 use crate::conv_patch::Patches;
 use crate::gemm_drive::with_scratch;
 use crate::gemm_simd::{Real, Vector};
