@@ -43,9 +43,8 @@ formula! {
     logsigmoid_grad(x, dout) m = select(-x < 0.0, 0.0, -x), e = exp(-x - m), => dout * (e / (exp(-m) + e));
     tanh(x) => tanh(x);
     tanh_grad(out, dout) => dout * (1.0 - out * out);
-    gelu(x) => x * 0.5 * (1.0 + erf(x * 0.7071067811865476));
-    gelu_grad(x, dout) => dout * (0.5 * (1.0 + erf(x * 0.7071067811865476))
-        + 0.3989422804014327 * x * exp(-0.5 * x * x));
+    gelu(x) => x * phi(x);
+    gelu_grad(x, dout) => dout * (phi(x) + 0.3989422804014327 * x * exp(-0.5 * x * x));
     gelu_tanh(x) => x * 0.5 * (1.0 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
     gelu_tanh_grad(x, dout) y = tanh(0.7978845608028654 * (0.044715 * x * x * x + x)),
         => 0.5 * dout * (1.0 + y + (x - x * y * y) * (0.7978845608028654 + 0.7978845608028654 * 0.044715 * 3.0 * x * x));
@@ -66,7 +65,7 @@ formula! {
     cos_grad(x, dout) => -dout * sin(x);
     floor(x) => floor(x);
     sign(x) => select(x > 0.0, 1.0, 0.0) - select(x < 0.0, 1.0, 0.0);
-    /// A general power; `power` in elementwise.rs has the common exponents.
+    /// A general power; `formula::power` has the common exponents.
     pow(x; factor) => pow(x, factor);
     pow_grad(x, dout; factor) => dout * factor * pow(x, factor - 1.0);
     scale(x; scale, bias) => scale * x + bias;

@@ -77,7 +77,7 @@ pub trait Vector: Copy {
         while n > 1 {
             n /= 2;
             for i in 0..n {
-                t[i] = t[i] + t[i + n];
+                t[i] += t[i + n];
             }
         }
         t[0]

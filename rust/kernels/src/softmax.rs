@@ -20,7 +20,7 @@ pub(crate) fn lane_sum<T: Real>(mut lanes: [T; W]) -> T {
     while n > 1 {
         n /= 2;
         for i in 0..n {
-            lanes[i] = lanes[i] + lanes[i + n];
+            lanes[i] += lanes[i + n];
         }
     }
     lanes[0]

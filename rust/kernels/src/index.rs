@@ -1,0 +1,342 @@
+//! Rows by index: gather, embedding lookup and its gradient, scatter, and the merge of SelectedRows.
+//!
+//! Sums over rows with equal indices are taken in the order of the positions, on one thread each, so that results do not
+//! depend on the number of threads and equal those of a plain loop.
+
+pub use crate::copy::OutOfRange;
+use crate::pool;
+use crate::simd;
+use crate::types::{Number, Plain};
+
+/// Elements that a chunk moves.
+const GRAIN: usize = 16 * 1024;
+
+/// int32 or int64.
+pub trait Index: Copy + Send + Sync + Into<i64> {}
+impl Index for i32 {}
+impl Index for i64 {}
+
+fn check<I: Index>(ids: &[I], limit: usize, padding: Option<i64>) -> Result<(), OutOfRange> {
+    let wrong = |i: &&I| {
+        let i: i64 = (**i).into();
+        (i < 0 || i as u64 >= limit as u64) && Some(i) != padding
+    };
+    match ids.iter().find(wrong) {
+        Some(&index) => Err(OutOfRange { index: index.into(), limit }),
+        None => Ok(()),
+    }
+}
+
+/// out[i] = table[ids[i]], rows of `width` elements; a row whose index is `padding` becomes zero. Nothing is written when
+/// an index is out of range.
+pub fn gather<T: Plain, I: Index>(
+    table: &[T],
+    width: usize,
+    ids: &[I],
+    padding: Option<i64>,
+    out: &mut [T],
+) -> Result<(), OutOfRange> {
+    assert_eq!(out.len(), ids.len() * width);
+    if width == 0 {
+        return Ok(());
+    }
+    check(ids, table.len() / width, padding)?;
+    let rows = (GRAIN / width).max(1);
+    let bytes = width * std::mem::size_of::<T>();
+    let stream = simd::streams(std::mem::size_of_val(out)) && bytes >= 64;
+    pool::parts(out, rows * width, |start, part| {
+        let ids = &ids[start / width..];
+        for (i, row) in part.chunks_exact_mut(width).enumerate() {
+            if let Some(&ahead) = ids.get(i + 8) {
+                prefetch(table, (ahead.into() as usize).wrapping_mul(width), width.min(256));
+            }
+            let id: i64 = ids[i].into();
+            if Some(id) == padding {
+                row.fill(T::default());
+                continue;
+            }
+            let from = &table[id as usize * width..(id as usize + 1) * width];
+            if stream {
+                simd::stream(from, row);
+            } else {
+                row.copy_from_slice(from);
+            }
+        }
+        if stream {
+            simd::stream_end();
+        }
+    });
+    Ok(())
+}
+
+/// Asks for a row that will be read soon; the hardware cannot guess random rows.
+#[inline(always)]
+fn prefetch<T>(table: &[T], at: usize, width: usize) {
+    if let Some(row) = table.get(at..at.saturating_add(width)) {
+        simd::prefetch(row, 0);
+    }
+}
+
+/// Positions grouped by index: those of row r are `order[starts[r]..starts[r + 1]]`, in ascending order.
+struct Grouped {
+    starts: Vec<u32>,
+    order: Vec<u32>,
+}
+
+fn group<I: Index>(ids: &[I], height: usize, padding: Option<i64>) -> Grouped {
+    assert!(ids.len() < u32::MAX as usize, "more than 2^32 indices");
+    let valid = |id: i64| Some(id) != padding && id >= 0 && (id as u64) < height as u64;
+    let mut starts = vec![0u32; height + 1];
+    for &id in ids {
+        let id: i64 = id.into();
+        if valid(id) {
+            starts[id as usize + 1] += 1;
+        }
+    }
+    for r in 0..height {
+        starts[r + 1] += starts[r];
+    }
+    let mut next = starts.clone();
+    let mut order = vec![0u32; starts[height] as usize];
+    for (position, &id) in ids.iter().enumerate() {
+        let id: i64 = id.into();
+        if valid(id) {
+            let at = &mut next[id as usize];
+            order[*at as usize] = position as u32;
+            *at += 1;
+        }
+    }
+    Grouped { starts, order }
+}
+
+/// The gradient of a lookup as a dense table: grad[r] = sum of dout[i] over ids[i] = r, in order of i, zero where r is
+/// not named or is `padding`. `grad` is overwritten as a whole.
+pub fn gather_grad<T: Number, I: Index>(
+    ids: &[I],
+    dout: &[T],
+    width: usize,
+    padding: Option<i64>,
+    grad: &mut [T],
+) -> Result<(), OutOfRange> {
+    assert_eq!(dout.len(), ids.len() * width);
+    if width == 0 {
+        return Ok(());
+    }
+    let height = grad.len() / width;
+    assert_eq!(grad.len(), height * width);
+    check(ids, height, padding)?;
+    let groups = group(ids, height, padding);
+    let rows = (GRAIN / width).max(1);
+    let stream = simd::streams(std::mem::size_of_val(grad)) && width * std::mem::size_of::<T>() >= 64;
+    let zeros = vec![T::zero(); width];
+    pool::parts(grad, rows * width, |start, part| {
+        let first = start / width;
+        let mut sum = if stream { zeros.clone() } else { Vec::new() };
+        let mut at = groups.starts[first] as usize;
+        for (i, row) in part.chunks_exact_mut(width).enumerate() {
+            let end = groups.starts[first + i + 1] as usize;
+            let positions = &groups.order[at..end];
+            if let Some(&ahead) = groups.order.get(at + 8) {
+                prefetch(dout, ahead as usize * width, width.min(256));
+            }
+            at = end;
+            let line = |p: u32| &dout[p as usize * width..(p as usize + 1) * width];
+            match (positions, stream) {
+                ([], false) => row.fill(T::zero()),
+                ([], true) => simd::stream(&zeros, row),
+                ([one], false) => row.copy_from_slice(line(*one)),
+                ([one], true) => simd::stream(line(*one), row),
+                ([one, more @ ..], false) => {
+                    row.copy_from_slice(line(*one));
+                    more.iter().for_each(|&p| add_to(row, line(p)));
+                }
+                ([one, more @ ..], true) => {
+                    sum.copy_from_slice(line(*one));
+                    more.iter().for_each(|&p| add_to(&mut sum, line(p)));
+                    simd::stream(&sum, row);
+                }
+            }
+        }
+        if stream {
+            simd::stream_end();
+        }
+    });
+    Ok(())
+}
+
+#[inline(always)]
+fn add_body<T: Number>(to: &mut [T], x: &[T]) {
+    to.iter_mut().zip(x).for_each(|(t, &v)| *t = t.add(v));
+}
+
+crate::simd_fn! {
+    fn add_simd[T: Number](to: &mut [T], x: &[T]) {
+        add_body(to, x)
+    }
+}
+
+/// to += x.
+fn add_to<T: Number>(to: &mut [T], x: &[T]) {
+    if T::HOT && x.len() > 8 {
+        add_simd(to, x)
+    } else {
+        add_body(to, x)
+    }
+}
+
+/// Sums rows with equal indices: the distinct indices in ascending order, and their sums [count, width].
+pub fn merge_rows<T: Number>(rows: &[i64], values: &[T], width: usize) -> (Vec<i64>, Vec<T>) {
+    assert_eq!(values.len(), rows.len() * width);
+    let mut order: Vec<(i64, usize)> = rows.iter().copied().zip(0..).collect();
+    order.sort_unstable(); // pairs differ in their positions, so this is stable
+    let mut merged = Vec::new();
+    let mut starts = Vec::new();
+    for (i, &(row, _)) in order.iter().enumerate() {
+        if merged.last() != Some(&row) {
+            merged.push(row);
+            starts.push(i);
+        }
+    }
+    starts.push(order.len());
+    let mut sums = vec![T::zero(); merged.len() * width];
+    let grain = (GRAIN / width.max(1)).max(1);
+    if !sums.is_empty() {
+        pool::parts(&mut sums, grain * width, |start, part| {
+            for (i, row) in part.chunks_exact_mut(width).enumerate() {
+                let g = start / width + i;
+                let line = |p: usize| &values[p * width..(p + 1) * width];
+                row.copy_from_slice(line(order[starts[g]].1));
+                order[starts[g] + 1..starts[g + 1]].iter().for_each(|&(_, p)| add_to(row, line(p)));
+            }
+        });
+    }
+    (merged, sums)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scatter {
+    /// The last update of a row stays.
+    Overwrite,
+    /// Updates are added to the row.
+    Add,
+    /// Rows that are named start from zero, then updates are added (Paddle's scatter with overwrite=False).
+    Replace,
+}
+
+/// out[ids[i]] (=, +=) updates[i], rows of `width` elements. Nothing is written when an index is out of range.
+pub fn scatter<T: Number, I: Index>(
+    mode: Scatter,
+    ids: &[I],
+    updates: &[T],
+    width: usize,
+    out: &mut [T],
+) -> Result<(), OutOfRange> {
+    assert_eq!(updates.len(), ids.len() * width);
+    if width == 0 {
+        return Ok(());
+    }
+    let height = out.len() / width;
+    check(ids, height, None)?;
+    let line = |p: usize| &updates[p * width..(p + 1) * width];
+    let at = |id: I| id.into() as usize * width;
+    // A large table of which little changes is not worth grouping.
+    if updates.len() < 4 * GRAIN || height > 4 * ids.len() {
+        if mode == Scatter::Replace {
+            ids.iter().for_each(|&id| out[at(id)..at(id) + width].fill(T::zero()));
+        }
+        for (p, &id) in ids.iter().enumerate() {
+            let row = &mut out[at(id)..at(id) + width];
+            match mode {
+                Scatter::Overwrite => row.copy_from_slice(line(p)),
+                _ => add_to(row, line(p)),
+            }
+        }
+        return Ok(());
+    }
+    let groups = group(ids, height, None);
+    let rows = (GRAIN / width).max(1);
+    let whole = height * width;
+    pool::parts(&mut out[..whole], rows * width, |start, part| {
+        for (i, row) in part.chunks_exact_mut(width).enumerate() {
+            let r = start / width + i;
+            let positions = &groups.order[groups.starts[r] as usize..groups.starts[r + 1] as usize];
+            match (mode, positions) {
+                (_, []) => {}
+                (Scatter::Overwrite, [.., last]) => row.copy_from_slice(line(*last as usize)),
+                (_, all) => {
+                    if mode == Scatter::Replace {
+                        row.fill(T::zero());
+                    }
+                    all.iter().for_each(|&p| add_to(row, line(p as usize)));
+                }
+            }
+        }
+    });
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn data(n: usize) -> Vec<f32> {
+        (0..n).map(|i| ((i * 7919) % 1013) as f32 * 0.01).collect()
+    }
+
+    #[test]
+    fn lookup_and_gradient() {
+        for (height, width, n) in [(5, 3, 7), (1000, 17, 5000), (4, 1, 0), (100_000, 100, 3000)] {
+            let table = data(height * width);
+            let ids: Vec<i64> = (0..n).map(|i| ((i * 31 + i * i) % height) as i64).collect();
+            let mut out = vec![9.0; n * width];
+            gather(&table, width, &ids, Some(2), &mut out).unwrap();
+            for (i, &id) in ids.iter().enumerate() {
+                let row = &table[id as usize * width..][..width];
+                assert!(out[i * width..][..width].iter().zip(row).all(|(o, t)| *o == if id == 2 { 0.0 } else { *t }));
+            }
+            let dout = data(n * width);
+            let mut want = vec![0.0f32; height * width];
+            for (i, &id) in ids.iter().enumerate().filter(|(_, &id)| id != 2) {
+                (0..width).for_each(|k| want[id as usize * width + k] += dout[i * width + k]);
+            }
+            let mut grad = vec![7.0f32; height * width];
+            gather_grad(&ids, &dout, width, Some(2), &mut grad).unwrap();
+            assert!(grad == want, "{height} {width} {n}");
+            let (rows, sums) = merge_rows(&ids, &dout, width);
+            assert!(rows.windows(2).all(|w| w[0] < w[1]));
+            for (i, &r) in rows.iter().enumerate().filter(|(_, &r)| r != 2) {
+                assert_eq!(sums[i * width..][..width], want[r as usize * width..][..width]);
+            }
+        }
+        let mut out = [5.0f32; 2];
+        assert_eq!(gather(&[1.0, 2.0], 1, &[0i32, 2], None, &mut out), Err(OutOfRange { index: 2, limit: 2 }));
+        assert_eq!(gather(&[1.0, 2.0], 1, &[0i32, -1], None, &mut out), Err(OutOfRange { index: -1, limit: 2 }));
+        assert_eq!(out, [5.0; 2]);
+        gather(&[1.0, 2.0], 1, &[-1i64, 1], Some(-1), &mut out).unwrap();
+        assert_eq!(out, [0.0, 2.0]);
+    }
+
+    #[test]
+    fn scattering() {
+        for (height, width, n) in [(6, 2, 9), (900, 100, 5000)] {
+            let ids: Vec<i64> = (0..n).map(|i| ((i * 31 + i * i) % height) as i64).collect();
+            let updates = data(n * width);
+            for mode in [Scatter::Overwrite, Scatter::Add, Scatter::Replace] {
+                let mut want = vec![1.0f32; height * width];
+                if mode == Scatter::Replace {
+                    ids.iter().for_each(|&id| want[id as usize * width..][..width].fill(0.0));
+                }
+                for (i, &id) in ids.iter().enumerate() {
+                    for k in 0..width {
+                        let w = &mut want[id as usize * width + k];
+                        *w = if mode == Scatter::Overwrite { 0.0 } else { *w } + updates[i * width + k];
+                    }
+                }
+                let mut got = vec![1.0f32; height * width];
+                scatter(mode, &ids, &updates, width, &mut got).unwrap();
+                assert!(got == want, "{mode:?} {height}");
+            }
+        }
+        assert!(scatter(Scatter::Add, &[9i64], &[1.0f32], 1, &mut [0.0; 3]).is_err());
+    }
+}

@@ -1,0 +1,480 @@
+//! Kernels about order along an axis: argmax and argmin, cumulative sums, top-k, sorting.
+//!
+//! Equal values keep the order of their positions everywhere. NaN counts as the greatest value.
+
+use crate::pool;
+use crate::simd_fn;
+use crate::types::{Number, Plain};
+use half::{bf16, f16};
+
+/// Elements per chunk.
+const GRAIN: usize = 16 * 1024;
+
+/// Positions of the greatest (or least) values of x = [outer, n, inner] along n: the first of equal ones, the first NaN
+/// where there is one. `n` is not zero.
+pub fn arg_extreme<T: Number>(greatest: bool, x: &[T], n: usize, inner: usize, out: &mut [i64]) {
+    assert!(n > 0 && x.len() == out.len() * n);
+    if out.is_empty() {
+        return;
+    }
+    if inner == 1 {
+        let rows = (GRAIN / n).max(1);
+        return pool::parts(out, rows, |start, part| {
+            for (i, o) in part.iter_mut().enumerate() {
+                let row = &x[(start + i) * n..(start + i + 1) * n];
+                *o = if T::HOT { first_simd(greatest, row) } else { first_body(greatest, row) } as i64;
+            }
+        });
+    }
+    // Columns: the best value of each so far, strip by strip.
+    let width = inner.min(1024);
+    let strips = inner.div_ceil(width);
+    let outer = out.len() / inner;
+    let shared = pool::Shared::new(out);
+    let grain = (GRAIN / (n * width)).max(1);
+    pool::ranges(outer * strips, grain, |range| {
+        for at in range {
+            let (o, first) = (at / strips, at % strips * width);
+            let w = width.min(inner - first);
+            // SAFETY: each (outer, strip) is a part of `out` of its own.
+            let best_at = unsafe { shared.part(o * inner + first..o * inner + first + w) };
+            let row = |r: usize| &x[(o * n + r) * inner + first..][..w];
+            let mut best = row(0).to_vec();
+            best_at.fill(0);
+            for r in 1..n {
+                for ((b, at), &v) in best.iter_mut().zip(best_at.iter_mut()).zip(row(r)) {
+                    let better = if greatest { v > *b } else { v < *b };
+                    if better || (v.is_nan() && !b.is_nan()) {
+                        (*b, *at) = (v, r as i64);
+                    }
+                }
+            }
+        }
+    });
+}
+
+simd_fn! {
+    fn first_simd[T: Number](greatest: bool, x: &[T]) -> usize {
+        first_body(greatest, x)
+    }
+}
+
+/// The extreme value first (vectorised), then where it is (a second look at a row that is in the cache).
+#[inline(always)]
+fn first_body<T: Number>(greatest: bool, x: &[T]) -> usize {
+    const LANES: usize = 64;
+    let mut lanes = [x[0]; LANES];
+    let better = |a: T, b: T| {
+        let take = (if greatest { a > b } else { a < b }) | a.is_nan();
+        if take {
+            a
+        } else {
+            b
+        }
+    };
+    let mut chunks = x.chunks_exact(LANES);
+    for c in &mut chunks {
+        for i in 0..LANES {
+            lanes[i] = better(c[i], lanes[i]);
+        }
+    }
+    let best = lanes.iter().chain(chunks.remainder()).fold(x[0], |b, &v| if b.is_nan() { b } else { better(v, b) });
+    let nan = best.is_nan();
+    for (i, c) in x.chunks(LANES).enumerate() {
+        let mut hit = false;
+        for &v in c {
+            hit |= if nan { v.is_nan() } else { v == best };
+        }
+        if hit {
+            let at = c.iter().position(|&v| if nan { v.is_nan() } else { v == best });
+            return i * LANES + at.unwrap_or(0);
+        }
+    }
+    0
+}
+
+/// Cumulative sums of x = [outer, n, inner] along n. `exclusive`: without the element itself; `reverse`: from the end.
+pub fn cumsum<T: Number>(x: &[T], n: usize, inner: usize, exclusive: bool, reverse: bool, out: &mut [T]) {
+    assert_eq!(x.len(), out.len());
+    if x.is_empty() {
+        return;
+    }
+    let slab = n * inner;
+    assert_eq!(x.len() % slab, 0);
+    if inner == 1 {
+        let rows = (GRAIN / n).clamp(1, 1024).next_multiple_of(8);
+        return pool::parts(out, rows * n, |start, part| {
+            for (i, group) in part.chunks_mut(8 * n).enumerate() {
+                let x = &x[start + i * 8 * n..][..group.len()];
+                match group.len() / n {
+                    8 => scan_rows::<T, 8>(x, n, exclusive, reverse, group),
+                    _ => group
+                        .chunks_mut(n)
+                        .zip(x.chunks(n))
+                        .for_each(|(o, x)| scan_rows::<T, 1>(x, n, exclusive, reverse, o)),
+                }
+            }
+        });
+    }
+    let slabs = (GRAIN / slab).max(1);
+    pool::parts(out, slabs * slab, |start, part| {
+        for (i, slab_out) in part.chunks_mut(slab).enumerate() {
+            let x = &x[start + i * slab..][..slab];
+            let mut sum = vec![T::zero(); inner];
+            for step in 0..n {
+                let r = if reverse { n - 1 - step } else { step };
+                let (o, x) = (&mut slab_out[r * inner..(r + 1) * inner], &x[r * inner..(r + 1) * inner]);
+                for ((o, &v), s) in o.iter_mut().zip(x).zip(&mut sum) {
+                    let next = s.add(v);
+                    *o = if exclusive { *s } else { next };
+                    *s = next;
+                }
+            }
+        }
+    });
+}
+
+/// R rows at a time: their sums do not wait for each other. Through a small buffer, since rows a power of two apart would
+/// push each other out of the cache.
+fn scan_rows<T: Number, const R: usize>(x: &[T], n: usize, exclusive: bool, reverse: bool, out: &mut [T]) {
+    const STEP: usize = 64;
+    assert!(x.len() == R * n && out.len() == R * n);
+    let mut sum = [T::zero(); R];
+    let mut buffer = [[T::zero(); R]; STEP];
+    for block in 0..n.div_ceil(STEP) {
+        let width = STEP.min(n - block * STEP);
+        let first = if reverse { n - block * STEP - width } else { block * STEP };
+        for r in 0..R {
+            let row = &x[r * n + first..r * n + first + width];
+            row.iter().zip(&mut buffer).for_each(|(&v, b)| b[r] = v);
+        }
+        for step in 0..width {
+            let line = &mut buffer[if reverse { width - 1 - step } else { step }];
+            for r in 0..R {
+                let next = sum[r].add(line[r]);
+                line[r] = if exclusive { sum[r] } else { next };
+                sum[r] = next;
+            }
+        }
+        for r in 0..R {
+            let row = &mut out[r * n + first..r * n + first + width];
+            row.iter_mut().zip(&buffer).for_each(|(o, b)| *o = b[r]);
+        }
+    }
+}
+
+/// Whether `a` comes strictly before `b` in the wanted order.
+#[inline(always)]
+fn before<T: Number>(largest: bool, a: T, b: T) -> bool {
+    if largest {
+        a > b || (a.is_nan() && !b.is_nan())
+    } else {
+        a < b || (b.is_nan() && !a.is_nan())
+    }
+}
+
+/// The `k` largest (or smallest) elements of each row of x = [rows, n], best first, and their positions.
+pub fn topk<T: Number>(largest: bool, x: &[T], n: usize, k: usize, values: &mut [T], indices: &mut [i64]) {
+    assert!(k <= n && values.len() == indices.len());
+    if k == 0 || x.is_empty() {
+        return;
+    }
+    let rows = x.len() / n;
+    assert!(x.len() == rows * n && values.len() == rows * k);
+    let (values, indices) = (pool::Shared::new(values), pool::Shared::new(indices));
+    pool::ranges(rows, (GRAIN / n).max(1), |range| {
+        let mut best: Vec<(T, u32)> = Vec::with_capacity(k + 1);
+        for r in range {
+            let row = &x[r * n..(r + 1) * n];
+            // SAFETY: every row has parts of its own.
+            let (v, i) = unsafe { (values.part(r * k..(r + 1) * k), indices.part(r * k..(r + 1) * k)) };
+            if k <= 128 {
+                best.clear();
+                if T::HOT {
+                    scan_simd(largest, row, k, &mut best);
+                } else {
+                    scan_body(largest, row, k, &mut best);
+                }
+            } else {
+                best = row.iter().copied().zip(0u32..).collect();
+                let order = |a: &(T, u32), b: &(T, u32)| match (before(largest, a.0, b.0), before(largest, b.0, a.0)) {
+                    (true, _) => std::cmp::Ordering::Less,
+                    (_, true) => std::cmp::Ordering::Greater,
+                    _ => a.1.cmp(&b.1),
+                };
+                if k < n {
+                    best.select_nth_unstable_by(k - 1, order);
+                    best.truncate(k);
+                }
+                best.sort_unstable_by(order);
+            }
+            for (j, b) in best.iter().enumerate() {
+                (v[j], i[j]) = (b.0, b.1 as i64);
+            }
+        }
+    });
+}
+
+simd_fn! {
+    fn scan_simd[T: Number](largest: bool, row: &[T], k: usize, best: &mut Vec<(T, u32)>) {
+        scan_body(largest, row, k, best)
+    }
+}
+
+/// Keeps the `k` best, sorted; blocks without anything better than the worst of them are passed over.
+#[inline(always)]
+fn scan_body<T: Number>(largest: bool, row: &[T], k: usize, best: &mut Vec<(T, u32)>) {
+    const BLOCK: usize = 64;
+    let insert = |v: T, at: usize, best: &mut Vec<(T, u32)>| {
+        let mut place = best.len();
+        while place > 0 && before(largest, v, best[place - 1].0) {
+            place -= 1;
+        }
+        best.insert(place, (v, at as u32));
+        best.truncate(k);
+    };
+    for (at, &v) in row[..k].iter().enumerate() {
+        insert(v, at, best);
+    }
+    for (b, block) in row[k..].chunks(BLOCK).enumerate() {
+        let worst = best[k - 1].0;
+        let mut any = false;
+        if largest {
+            block.iter().for_each(|&v| any |= (v > worst) | v.is_nan());
+        } else {
+            block.iter().for_each(|&v| any |= (v < worst) | worst.is_nan());
+        }
+        if !any {
+            continue;
+        }
+        for (i, &v) in block.iter().enumerate() {
+            if before(largest, v, best[k - 1].0) {
+                insert(v, k + b * BLOCK + i, best);
+            }
+        }
+    }
+}
+
+/// A type whose order is that of an unsigned number.
+pub trait Sortable: Plain {
+    /// Bits of the key that may be set.
+    const BITS: u32;
+    fn key(self) -> u64;
+}
+
+macro_rules! sortable_integers {
+    ($($t:ty, $u:ty);*) => {$(
+        impl Sortable for $t {
+            const BITS: u32 = <$t>::BITS;
+            #[inline(always)]
+            fn key(self) -> u64 { (self as $u ^ <$t>::MIN as $u) as u64 }
+        }
+    )*};
+}
+sortable_integers!(u8, u8; i8, u8; i16, u16; i32, u32; i64, u64);
+
+impl Sortable for bool {
+    const BITS: u32 = 8;
+    #[inline(always)]
+    fn key(self) -> u64 {
+        self as u64
+    }
+}
+
+macro_rules! sortable_floats {
+    ($($t:ty, $u:ty, $zero:expr);*) => {$(
+        impl Sortable for $t {
+            const BITS: u32 = <$u>::BITS;
+            /// Negative numbers with all bits turned, others with the sign set; both zeros alike; NaN last.
+            #[inline(always)]
+            fn key(self) -> u64 {
+                if self.is_nan() {
+                    return <$u>::MAX as u64;
+                }
+                let bits = if self == $zero { 0 } else { self.to_bits() };
+                (if bits >> (<$u>::BITS - 1) == 1 { !bits } else { bits | 1 << (<$u>::BITS - 1) }) as u64
+            }
+        }
+    )*};
+}
+sortable_floats!(f32, u32, 0.0; f64, u64, 0.0; f16, u16, f16::ZERO; bf16, u16, bf16::ZERO);
+
+/// Sorts each row of x = [rows, n], stably: the sorted values and where they stood.
+pub fn sort<T: Sortable>(descending: bool, x: &[T], n: usize, values: &mut [T], indices: &mut [i64]) {
+    assert!(x.len() == values.len() && x.len() == indices.len());
+    if x.is_empty() {
+        return;
+    }
+    assert!(x.len().is_multiple_of(n) && n < u32::MAX as usize);
+    let (values, indices) = (pool::Shared::new(values), pool::Shared::new(indices));
+    pool::ranges(x.len() / n, (GRAIN / 8 / n).max(1), |range| {
+        let (mut a, mut b) = (Vec::new(), Vec::new());
+        let mut wide: Vec<(u64, u32)> = Vec::new();
+        for r in range {
+            let row = &x[r * n..(r + 1) * n];
+            // SAFETY: every row has parts of its own.
+            let (v, at) = unsafe { (values.part(r * n..(r + 1) * n), indices.part(r * n..(r + 1) * n)) };
+            if T::BITS > 32 {
+                wide.clear();
+                wide.extend(row.iter().zip(0u32..).map(|(&v, i)| (if descending { !v.key() } else { v.key() }, i)));
+                wide.sort_unstable();
+                at.iter_mut().zip(&wide).for_each(|(o, w)| *o = w.1 as i64);
+            } else {
+                let turn = if descending { u32::MAX } else { 0 };
+                a.clear();
+                a.extend(row.iter().zip(0u64..).map(|(&v, i)| ((v.key() as u32 ^ turn) as u64) << 32 | i));
+                if n < 512 {
+                    a.sort_unstable();
+                } else {
+                    b.resize(n, 0);
+                    radix(&mut a, &mut b);
+                }
+                at.iter_mut().zip(&a).for_each(|(o, &w)| *o = (w & 0xffff_ffff) as i64);
+            }
+            v.iter_mut().zip(at.iter()).for_each(|(o, &i)| *o = row[i as usize]);
+        }
+    });
+}
+
+/// Sorts by the upper 32 bits, 11 at a time, the least first; `b` is scratch of the same length.
+fn radix(a: &mut Vec<u64>, b: &mut Vec<u64>) {
+    const BUCKETS: usize = 2048;
+    let digit = |v: u64, pass: usize| (v >> (32 + 11 * pass)) as usize & (BUCKETS - 1);
+    let mut counts = [[0u32; BUCKETS]; 3];
+    for &v in a.iter() {
+        for (pass, c) in counts.iter_mut().enumerate() {
+            c[digit(v, pass)] += 1;
+        }
+    }
+    for (pass, counts) in counts.iter_mut().enumerate() {
+        if counts.iter().any(|&c| c as usize == a.len()) {
+            continue; // all alike in this digit
+        }
+        let mut at = 0;
+        for c in counts.iter_mut() {
+            at += std::mem::replace(c, at);
+        }
+        for &v in a.iter() {
+            let place = &mut counts[digit(v, pass)];
+            b[*place as usize] = v;
+            *place += 1;
+        }
+        std::mem::swap(a, b);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simd::at_every_level;
+
+    fn data(n: usize) -> Vec<f32> {
+        (0..n).map(|i| ((i * 7919 + i * i % 77) % 1013) as f32 - 500.0).collect()
+    }
+
+    #[test]
+    fn extremes() {
+        at_every_level(|_| {
+            for (outer, n, inner) in [(1, 1, 1), (7, 100, 1), (3, 1000, 1), (2, 5, 1), (3, 9, 4), (2, 40, 1500)] {
+                let x = data(outer * n * inner);
+                for greatest in [true, false] {
+                    let mut got = vec![-1; outer * inner];
+                    arg_extreme(greatest, &x, n, inner, &mut got);
+                    for o in 0..outer {
+                        for i in 0..inner {
+                            let column: Vec<f32> = (0..n).map(|r| x[(o * n + r) * inner + i]).collect();
+                            let best = if greatest {
+                                column.iter().cloned().fold(f32::MIN, f32::max)
+                            } else {
+                                column.iter().cloned().fold(f32::MAX, f32::min)
+                            };
+                            assert_eq!(got[o * inner + i] as usize, column.iter().position(|&v| v == best).unwrap());
+                        }
+                    }
+                }
+            }
+            let mut x = data(300);
+            x[70] = f32::NAN;
+            x[200] = f32::NAN;
+            let mut got = [0];
+            arg_extreme(true, &x, 300, 1, &mut got);
+            assert_eq!(got, [70]);
+            arg_extreme(false, &x, 300, 1, &mut got);
+            assert_eq!(got, [70]);
+            let mut got = [0, 0];
+            arg_extreme(true, &[1.0, f32::NAN, 2.0, 3.0], 2, 2, &mut got);
+            assert_eq!(got, [1, 0]);
+        });
+    }
+
+    #[test]
+    fn cumulative_sums() {
+        for (outer, n, inner) in [(1, 1, 1), (19, 33, 1), (8, 1000, 1), (2, 7, 5)] {
+            let x = data(outer * n * inner);
+            for (exclusive, reverse) in [(false, false), (true, false), (false, true), (true, true)] {
+                let mut got = vec![0.0; x.len()];
+                cumsum(&x, n, inner, exclusive, reverse, &mut got);
+                for o in 0..outer {
+                    for i in 0..inner {
+                        let mut sum = 0.0;
+                        for s in 0..n {
+                            let r = if reverse { n - 1 - s } else { s };
+                            let at = (o * n + r) * inner + i;
+                            let next = sum + x[at];
+                            assert_eq!(got[at], if exclusive { sum } else { next });
+                            sum = next;
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn top_and_sort_keep_order_of_equals() {
+        at_every_level(|_| {
+            for (rows, n) in [(1, 1), (5, 70), (3, 2000), (2, 5000)] {
+                let mut x = data(rows * n);
+                if n > 50 {
+                    x[20] = f32::NAN;
+                    x[30] = -0.0;
+                    x[31] = 0.0;
+                    x[40] = f32::INFINITY;
+                    x[41] = f32::NEG_INFINITY;
+                }
+                for largest in [true, false] {
+                    let (mut v, mut i) = (vec![0.0; x.len()], vec![0; x.len()]);
+                    sort(largest, &x, n, &mut v, &mut i);
+                    for r in 0..rows {
+                        let row = &x[r * n..(r + 1) * n];
+                        let mut want: Vec<usize> = (0..n).collect();
+                        want.sort_by(|&a, &b| match before(largest, row[a], row[b]) {
+                            true => std::cmp::Ordering::Less,
+                            false if before(largest, row[b], row[a]) => std::cmp::Ordering::Greater,
+                            _ => std::cmp::Ordering::Equal,
+                        });
+                        assert!(
+                            i[r * n..(r + 1) * n].iter().zip(&want).all(|(a, b)| *a as usize == *b),
+                            "{n} {largest}"
+                        );
+                        assert!(v[r * n..(r + 1) * n].iter().zip(&want).all(|(a, b)| a.to_bits() == row[*b].to_bits()));
+                        for k in [1, 10, 200, n].into_iter().filter(|&k| k <= n) {
+                            let (mut tv, mut ti) = (vec![0.0; k], vec![0; k]);
+                            topk(largest, row, n, k, &mut tv, &mut ti);
+                            assert!(ti.iter().zip(&want).all(|(a, b)| *a as usize == *b), "{n} {k} {largest}");
+                            assert!(tv.iter().zip(&want).all(|(a, b)| a.to_bits() == row[*b].to_bits()));
+                        }
+                    }
+                }
+            }
+        });
+        let x: Vec<i64> = vec![3, -1, i64::MIN, i64::MAX, 3];
+        let (mut v, mut i) = (vec![0; 5], vec![0; 5]);
+        sort(true, &x, 5, &mut v, &mut i);
+        assert_eq!((v, i), (vec![i64::MAX, 3, 3, -1, i64::MIN], vec![3, 0, 4, 1, 2]));
+        let x: Vec<i8> = vec![3, -1, -128, 127];
+        let (mut v, mut i) = (vec![0; 4], vec![0; 4]);
+        sort(false, &x, 4, &mut v, &mut i);
+        assert_eq!(v, [-128, -1, 3, 127]);
+    }
+}
