@@ -2,7 +2,10 @@
 
 pub mod cast;
 pub mod conv;
+mod conv_band;
+mod conv_depthwise;
 mod conv_direct;
+mod conv_dots;
 mod conv_patch;
 pub mod copy;
 pub mod elementwise;
@@ -14,6 +17,8 @@ mod gemm_drive;
 mod gemm_kernel;
 mod gemm_pack;
 pub mod gemm_simd;
+#[cfg(target_arch = "x86_64")]
+mod gemm_simd_x86;
 mod gemm_vec;
 pub mod index;
 pub mod integer;
