@@ -3,7 +3,7 @@
 use super::tape::{next_number, Node, OutInfo, Saved, SavedVar, Track};
 use crate::base::{DType, Dims, Result};
 use crate::op::run::{call_checked, Env, NoEnv, Out};
-use crate::op::{Args, Attrs, Fwd, Grad, Op, Src, DUPLICABLE};
+use crate::op::{Args, Attrs, Fwd, Grad, Op, Src, DUPLICABLE, KEEPS};
 use crate::tensor::{Cell, Tensor, Value};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -159,6 +159,13 @@ pub fn call_in(
             Some(v) => v.cell.get(),
         }
     });
+    for (o, _) in op.outputs.iter().enumerate().filter(|(_, s)| s.is(KEEPS)) {
+        for t in targets.range(o) {
+            if let Target::Into(v) = targets.flat[t] {
+                outs.flat[t].value = v.cell.get();
+            }
+        }
+    }
     if let Err(e) = call_checked(op, attrs, &mut values, &mut outs, free, env) {
         // What was moved out of a variable goes back to it.
         for (i, o) in moved {
@@ -175,7 +182,7 @@ pub fn call_in(
     drop(values);
     let needs = ins.flat.iter().any(|v| v.is_some_and(|v| !v.stop_gradient()));
     let stop = !(needs && recording);
-    let record = !stop && !matches!(op.grad, Grad::None | Grad::Program);
+    let record = !stop && !matches!(op.grad, Grad::None | Grad::Program(_));
     let result = wrap(targets, &mut outs, stop, free);
     if record {
         record_call(op, attrs, ins, targets, &result)?;

@@ -1,5 +1,8 @@
-//! Programs at run time: scopes, plans, the scheduler.
+//! Programs at run time: what the table says of a desc, scopes, plans, their execution.
 
-pub mod scope;
+pub mod bind;
+pub mod exec;
+pub mod grad_desc;
+pub mod plan;
 
-pub use scope::Scope;
+pub use exec::Executor;

@@ -187,7 +187,7 @@ impl Schema {
         let set = unshared(&mut attrs);
         for (i, field) in self.fields.iter().enumerate() {
             match map.get(field.name) {
-                Some(value) => set.set(i, value.clone()).map_err(|got| mismatch(op, field, &got))?,
+                Some(value) => set.set(i, value.clone().plain()).map_err(|got| mismatch(op, field, &got))?,
                 None if field.required => {
                     bail!(InvalidArgument, "operator {op}: attribute '{}' is required but was not given", field.name)
                 }

@@ -5,7 +5,11 @@
 
 use super::{Attrs, Op};
 use crate::base::Result;
+use crate::ir::desc::OpDesc;
+use crate::ir::BlockNode;
+use std::collections::HashSet;
 use std::sync::atomic::Ordering;
+use std::sync::Arc;
 
 pub enum Grad {
     /// No gradient flows through this operator.
@@ -14,8 +18,8 @@ pub enum Grad {
     /// Slot of the gradient operator -> name in the forward operator (`X`, `Out`, `Out@GRAD`; outputs: `X@GRAD`).
     Map(&'static Op, &'static [(&'static str, &'static str)]),
     Fn(fn(&Fwd) -> Result<Vec<GradOp>>),
-    /// The gradient needs the Program (sub-blocks): made by `graph`'s builders only.
-    Program,
+    /// The gradient needs the Program (names, sub-blocks): `(forward desc, names without gradient, gradient blocks)`.
+    Program(fn(&OpDesc, &HashSet<String>, &[Arc<BlockNode>]) -> Result<Vec<OpDesc>>),
 }
 
 /// A variable that a gradient operator reads. `None` as index: the whole slot.

@@ -3,18 +3,23 @@
 use super::{Args, Attrs, Infer, Meta, Op};
 use crate::base::dtype::Element;
 use crate::base::{Kind, Result};
-use crate::ir::{Attr, AttrMap};
+use crate::ir::{Attr, AttrMap, Program};
 use crate::op::infer::{Ins, VarKind};
 use crate::op::{Kernel, DUPLICABLE};
-use crate::tensor::{SelectedRows, Tensor, Value};
+use crate::tensor::{Scope, SelectedRows, Tensor, Value};
 use crate::{bail, ensure, err};
 use std::any::Any;
+use std::sync::Arc;
 
 /// What a Host or Control operator may reach outside its slots. An eager call has no scope and no blocks.
 pub trait Env: Sync {
-    /// The scope and block runner of a plan (`graph::PlanEnv`), for operators that need one.
-    fn plan(&self) -> Option<&dyn Any> {
+    /// The Program and scope of a plan; `None` in an eager call.
+    fn frame(&self) -> Option<Frame> {
         None
+    }
+    /// Runs a sub-block of the Program once in a scope.
+    fn run_block(&self, _block: i32, _scope: &Arc<Scope>) -> Result<()> {
+        bail!(PreconditionNotMet, "sub-blocks run only inside a Program")
     }
     /// Attributes of the OpDesc that are in no schema.
     fn desc_attr(&self, _name: &str) -> Option<Attr> {
@@ -28,6 +33,14 @@ pub trait Env: Sync {
     fn check_interrupt(&self) -> Result<()> {
         Ok(())
     }
+}
+
+/// Where a plan runs.
+#[derive(Clone)]
+pub struct Frame {
+    pub program: Arc<Program>,
+    /// The scope of this run or step: what the block declares is here, the rest in its parents.
+    pub scope: Arc<Scope>,
 }
 
 /// The environment of an eager call.
@@ -63,6 +76,12 @@ pub fn not_there(cx: &mut Run) -> Result<()> {
 }
 
 impl<'a> Run<'a> {
+    /// The Program and scope, for operators that run only inside a plan.
+    pub fn frame(&self) -> Result<Frame> {
+        let name = self.op.name;
+        self.env.frame().ok_or_else(|| err!(PreconditionNotMet, "operator {name} runs only inside a Program"))
+    }
+
     #[inline]
     pub fn attrs<A: 'static>(&self) -> &'a A {
         self.attrs.as_any().downcast_ref().expect("attributes of another operator")

@@ -5,27 +5,35 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 
 pub mod activation;
+pub mod arrays;
 pub mod basic;
 pub mod common;
 pub mod comparison;
+pub mod control_flow;
 pub mod elementwise;
+pub mod files;
 pub mod matmul;
 pub mod metric;
 pub mod order;
+pub mod program;
 pub mod reduction;
 pub mod scalar;
 
 /// Every operator.
 pub static TABLES: &[&[&Op]] = &[
-    basic::TABLE,       // scale, sum, cast, assign
-    elementwise::TABLE, // binary operators with broadcasting
-    activation::TABLE,  // unary formulas
-    scalar::TABLE,      // pow, clip
-    comparison::TABLE,  // comparisons and logic
-    reduction::TABLE,   // reductions over axes, mean
-    matmul::TABLE,      // matrix products
-    order::TABLE,       // cumsum, argmax, sorting, top-k
-    metric::TABLE,      // accuracy
+    basic::TABLE,        // scale, sum, cast, assign
+    elementwise::TABLE,  // binary operators with broadcasting
+    activation::TABLE,   // unary formulas
+    scalar::TABLE,       // pow, clip
+    comparison::TABLE,   // comparisons and logic
+    reduction::TABLE,    // reductions over axes, mean
+    matmul::TABLE,       // matrix products
+    order::TABLE,        // cumsum, argmax, sorting, top-k
+    metric::TABLE,       // accuracy
+    arrays::TABLE,       // LoDTensorArrays
+    control_flow::TABLE, // sub-blocks
+    program::TABLE,      // feed, fetch, print, py_func
+    files::TABLE,        // save, load
 ];
 fn index() -> &'static HashMap<&'static str, &'static Op> {
     static INDEX: OnceLock<HashMap<&'static str, &'static Op>> = OnceLock::new();

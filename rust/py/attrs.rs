@@ -1,9 +1,11 @@
 //! Attributes between Python and the engine.
 
+use crate::ir::attr::Scalar;
 use crate::ir::{Attr, AttrType};
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyNotImplementedError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyString};
+use pyo3::types::{PyBool, PyBytes, PyComplex, PyString};
+use pyo3::IntoPyObjectExt;
 
 fn items<'py, T>(obj: &Bound<'py, PyAny>, one: impl Fn(&Bound<'py, PyAny>) -> PyResult<T>) -> PyResult<Vec<T>> {
     if obj.is_instance_of::<PyString>() {
@@ -72,6 +74,8 @@ pub fn from_py(obj: &Bound<'_, PyAny>, kind: AttrType) -> PyResult<Attr> {
         AttrType::Blocks => Attr::Blocks(items(obj, int32)?),
         AttrType::Longs => Attr::Longs(items(obj, int)?),
         AttrType::Float64s => Attr::Float64s(items(obj, |o| o.extract())?),
+        AttrType::Float64 => Attr::Float64(obj.extract()?),
+        other => return Err(PyTypeError::new_err(format!("attributes of type {} cannot be set", other.name()))),
     })
 }
 
@@ -79,14 +83,33 @@ pub fn to_py(py: Python<'_>, attr: &Attr) -> PyResult<Py<PyAny>> {
     Ok(match attr {
         Attr::Int(v) | Attr::Block(v) => v.into_pyobject(py)?.into_any().unbind(),
         Attr::Float(v) => (*v as f64).into_pyobject(py)?.into_any().unbind(),
-        Attr::String(v) => v.into_pyobject(py)?.into_any().unbind(),
+        Attr::String(v) | Attr::Var(v) => v.into_pyobject(py)?.into_any().unbind(),
         Attr::Ints(v) | Attr::Blocks(v) => v.into_pyobject(py)?.into_any().unbind(),
         Attr::Floats(v) => v.iter().map(|&f| f as f64).collect::<Vec<_>>().into_pyobject(py)?.into_any().unbind(),
-        Attr::Strings(v) => v.into_pyobject(py)?.into_any().unbind(),
+        Attr::Strings(v) | Attr::Vars(v) => v.into_pyobject(py)?.into_any().unbind(),
         Attr::Boolean(v) => v.into_pyobject(py)?.to_owned().into_any().unbind(),
         Attr::Booleans(v) => v.into_pyobject(py)?.into_any().unbind(),
         Attr::Long(v) => v.into_pyobject(py)?.into_any().unbind(),
         Attr::Longs(v) => v.into_pyobject(py)?.into_any().unbind(),
         Attr::Float64s(v) => v.into_pyobject(py)?.into_any().unbind(),
+        Attr::Float64(v) => v.into_pyobject(py)?.into_any().unbind(),
+        Attr::Bytes(v) => PyBytes::new(py, v).into_any().unbind(),
+        Attr::Scalar(v) => scalar(py, *v)?,
+        Attr::Scalars(v) => {
+            let items = v.iter().map(|&s| scalar(py, s)).collect::<PyResult<Vec<_>>>()?;
+            items.into_pyobject(py)?.into_any().unbind()
+        }
+        Attr::Foreign(_) => {
+            return Err(PyNotImplementedError::new_err("an attribute of a type that a newer Paddle wrote"))
+        }
     })
+}
+
+fn scalar(py: Python<'_>, value: Scalar) -> PyResult<Py<PyAny>> {
+    match value {
+        Scalar::Boolean(v) => v.into_py_any(py),
+        Scalar::Long(v) => v.into_py_any(py),
+        Scalar::Float64(v) => v.into_py_any(py),
+        Scalar::Complex(re, im) => PyComplex::from_doubles(py, re, im).into_py_any(py),
+    }
 }

@@ -3,8 +3,7 @@
 use super::numpy::{dtype_from_py, from_array, to_array};
 use super::tensor::PyTensor;
 use crate::base::{DType, Result};
-use crate::graph::Scope;
-use crate::tensor::{Cell, Lod, SelectedRows, Tensor, Value};
+use crate::tensor::{Cell, Lod, Scope, SelectedRows, Tensor, Value};
 use crate::{bail, ensure};
 use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;
@@ -116,9 +115,9 @@ impl PyLoDTensor {
         self.0.lock().as_dense().map(|t| t.dims().to_vec()).unwrap_or_default()
     }
 
-    #[getter]
-    fn _dtype_number(&self) -> i32 {
-        self.0.lock().as_dense().map_or(DType::F32, Tensor::dtype).proto()
+    fn _dtype(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let dtype = self.0.lock().as_dense().map_or(DType::F32, Tensor::dtype);
+        super::desc::var_type(py, dtype.into())
     }
 
     fn _is_initialized(&self) -> bool {
@@ -316,9 +315,9 @@ impl PyRowsValue {
         true
     }
 
-    #[getter]
-    fn _dtype_number(&self) -> PyResult<i32> {
-        Ok(PySelectedRows(self.0.clone()).read(|r| r.value.dtype().proto())?)
+    fn _dtype(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let dtype = PySelectedRows(self.0.clone()).read(|r| r.value.dtype())?;
+        super::desc::var_type(py, dtype.into())
     }
 
     #[pyo3(signature = (dtype=None, copy=None))]

@@ -1,13 +1,16 @@
 //! `paddle._core`: the only door to native code. The only module that names pyo3.
 
 mod attrs;
+pub mod desc;
 mod eager;
 mod error;
+mod executor;
 mod lod_tensor;
 mod number;
 mod numpy;
 mod op_table;
 mod ops;
+mod py_func;
 mod tensor;
 
 use pyo3::prelude::*;
@@ -15,10 +18,13 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     error::register(m)?;
+    desc::register(m)?;
     tensor::register(m)?;
     lod_tensor::register(m)?;
     ops::register(m)?;
     op_table::register(m)?;
     eager::register(m)?;
+    executor::register(m)?;
+    py_func::register(m)?;
     Ok(())
 }

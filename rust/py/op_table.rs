@@ -50,7 +50,7 @@ fn describe<'py>(py: Python<'py>, op: &'static Op) -> PyResult<Bound<'py, PyDict
         Grad::By(g) => (Some(g.name), "by name"),
         Grad::Map(g, _) => (Some(g.name), "map"),
         Grad::Fn(_) => (None, "function"),
-        Grad::Program => (None, "program"),
+        Grad::Program(_) => (None, "program"),
     };
     d.set_item("grad", grad)?;
     d.set_item("grad_form", form)?;

@@ -2,11 +2,12 @@
 //! of its methods are Python functions over the operator builtins.
 
 use super::number::{binary, scale, Bin};
-use super::numpy::{from_array, to_array};
+use super::numpy::{dtype_from_py, from_array, to_array};
 use crate::autograd::engine::{clear_grad, grad_of};
 use crate::autograd::EVar;
 use crate::base::{DType, Result};
 use crate::err;
+use crate::ir::VarKind;
 use crate::tensor::{Tensor, Value};
 use parking_lot::Mutex;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -19,6 +20,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 pub struct PyTensor {
     pub var: EVar,
     name: Mutex<Option<Box<str>>>,
+    /// Data type and shape of a variable that holds nothing yet.
+    declared: Option<Box<(DType, Vec<i64>)>>,
 }
 
 static UNNAMED: AtomicU64 = AtomicU64::new(0);
@@ -26,7 +29,7 @@ static UNNAMED: AtomicU64 = AtomicU64::new(0);
 impl PyTensor {
     #[inline]
     pub fn wrap(py: Python<'_>, var: EVar) -> PyResult<Bound<'_, PyTensor>> {
-        Bound::new(py, PyTensor { var, name: Mutex::new(None) })
+        Bound::new(py, PyTensor { var, name: Mutex::new(None), declared: None })
     }
 
     pub fn tensor(&self) -> Result<Tensor> {
@@ -37,46 +40,51 @@ impl PyTensor {
         }
     }
 
-    pub fn value(&self) -> Value {
+    pub fn held(&self) -> Value {
         self.var.cell.get()
     }
+}
+
+/// `(dtype, dims, name, type, persistable)` rather than `(value, ..)`.
+fn is_described(args: &Bound<'_, PyTuple>) -> PyResult<bool> {
+    Ok(args.len() >= 4 && !super::numpy::is_array(&args.get_item(0)?) && args.get_item(1)?.len().is_ok())
 }
 
 #[pymethods]
 impl PyTensor {
     #[new]
-    #[pyo3(signature = (*_args, **_kwargs))]
-    fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> PyTensor {
-        PyTensor { var: EVar::from_parts(Default::default(), None, true), name: Mutex::new(None) }
+    #[pyo3(signature = (*args, **_kwargs))]
+    fn new(args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<PyTensor> {
+        let mut t =
+            PyTensor { var: EVar::from_parts(Default::default(), None, true), name: Mutex::new(None), declared: None };
+        if is_described(args)? {
+            let dtype = dtype_from_py(&args.get_item(0)?)?;
+            t.declared = Some(Box::new((dtype, args.get_item(1)?.extract()?)));
+            t.set_name(args.get_item(2)?.extract()?);
+            if args.len() > 4 {
+                t.set_persistable(args.get_item(4)?.is_truthy()?);
+            }
+        }
+        t.var.set_stop_gradient(None);
+        Ok(t)
     }
 
     /// The constructors of 2.0.2: `()`, `(value, place=.., persistable=.., zero_copy=.., name=.., stop_gradient=..)`,
-    /// `(dtype, dims, name, type, persistable)`; every argument can be given by keyword too.
+    /// `(dtype, dims, name, type, persistable)`; every argument of the second can be given by keyword too.
     #[pyo3(signature = (*args, **kwargs))]
     fn __init__(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
-        let get = |name: &str| -> PyResult<Option<Bound<'_, PyAny>>> {
-            Ok(kwargs.map(|k| k.get_item(name)).transpose()?.flatten().filter(|v| !v.is_none()))
-        };
-        let described = (args.len() >= 4 && args.get_item(1)?.len().is_ok()) || get("dims")?.is_some();
+        if is_described(args)? {
+            return Ok(());
+        }
         let at = |i: usize, name: &str| -> PyResult<Option<Bound<'_, PyAny>>> {
             if i < args.len() {
                 return Ok(Some(args.get_item(i)?).filter(|v| !v.is_none()));
             }
-            get(name)
+            Ok(kwargs.map(|k| k.get_item(name)).transpose()?.flatten().filter(|v| !v.is_none()))
         };
-        if described {
-            if let Some(name) = at(2, "name")? {
-                self.set_name(Some(name.extract()?));
-            }
-            if let Some(p) = at(4, "persistable")? {
-                self.set_persistable(p.is_truthy()?);
-            }
-            self.var.set_stop_gradient(None);
-            return Ok(());
-        }
         let persistable = at(2, "persistable")?;
         let name = at(4, "name")?;
-        if let Some(value) = at(0, "value")?.or(get("tensor")?) {
+        if let Some(value) = at(0, "value")?.or(at(0, "tensor")?) {
             let t = match value.cast::<PyTensor>() {
                 Ok(t) => t.get().tensor()?.deep_copy()?,
                 Err(_) => match super::lod_tensor::tensor_of(&value) {
@@ -111,25 +119,38 @@ impl PyTensor {
 
     #[getter]
     fn shape(&self) -> PyResult<Vec<i64>> {
-        Ok(match self.value() {
+        Ok(match self.held() {
             Value::Dense(t) => t.dims().to_vec(),
             Value::Rows(r) => {
                 let mut dims = r.value.dims().to_vec();
                 dims[0] = r.height;
                 dims
             }
-            _ => vec![],
+            _ => self.declared.as_ref().map(|d| d.1.clone()).unwrap_or_default(),
         })
     }
 
     /// The number of the data type (`VarType`).
     #[getter]
     fn _dtype(&self) -> i32 {
-        match self.value() {
+        match self.held() {
             Value::Dense(t) => t.dtype().proto(),
             Value::Rows(r) => r.value.dtype().proto(),
-            _ => DType::F32.proto(),
+            _ => self.declared.as_ref().map_or(DType::F32, |d| d.0).proto(),
         }
+    }
+
+    /// The data type, a `VarType`.
+    #[getter]
+    fn dtype(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        super::desc::var_type(py, VarKind(self._dtype()))
+    }
+
+    /// What the variable is: LOD_TENSOR or SELECTED_ROWS.
+    #[getter]
+    fn r#type(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let kind = if self._is_sparse() { VarKind::SELECTED_ROWS } else { VarKind::LOD_TENSOR };
+        super::desc::var_type(py, kind)
     }
 
     #[getter]
@@ -206,11 +227,11 @@ impl PyTensor {
     }
 
     fn _is_initialized(&self) -> bool {
-        !self.value().is_none()
+        !self.held().is_none()
     }
 
     fn _is_sparse(&self) -> bool {
-        matches!(self.value(), Value::Rows(_))
+        matches!(self.held(), Value::Rows(_))
     }
 
     /// A numpy array with a copy of the elements.
@@ -389,7 +410,7 @@ impl PyTensor {
 
     /// Sets the value: shares the memory of `src` until one of them is written.
     fn _share_value(&self, src: &Bound<'_, PyTensor>) {
-        self.var.cell.set(src.get().value());
+        self.var.cell.set(src.get().held());
     }
 
     /// Copies `src` (a Tensor, LoDTensor or numpy array) into this tensor.
@@ -430,8 +451,8 @@ impl PyTensor {
     }
 
     /// The variable's LoDTensor (or SelectedRows), sharing the memory.
-    fn value_cell(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        super::lod_tensor::variable(py, self.var.cell.clone())
+    fn value(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        super::lod_tensor::variable(slf.py(), slf.get().var.cell.clone())
     }
 
     fn data_ptr(&self) -> PyResult<usize> {
@@ -439,6 +460,15 @@ impl PyTensor {
     }
 }
 
+/// A Tensor with a copy of an array's elements; a 0-d array gives shape [1].
+#[pyfunction]
+fn tensor_from_array<'py>(array: &Bound<'py, PyAny>, stop_gradient: bool) -> PyResult<Bound<'py, PyTensor>> {
+    let t = from_array(array)?;
+    let t = if t.rank() == 0 { t.reshaped(&[1]) } else { t };
+    PyTensor::wrap(array.py(), EVar::new(t, stop_gradient))
+}
+
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_class::<PyTensor>()
+    m.add_class::<PyTensor>()?;
+    m.add_function(wrap_pyfunction!(tensor_from_array, m)?)
 }

@@ -4,9 +4,11 @@ pub mod alloc;
 pub mod buffer;
 pub mod cell;
 pub mod dense;
+pub mod scope;
 pub mod value;
 
 pub use buffer::Buffer;
 pub use cell::Cell;
 pub use dense::{Lod, Tensor};
+pub use scope::Scope;
 pub use value::{SelectedRows, Value};

@@ -13,7 +13,7 @@ const BAND_BYTES: usize = 192 << 10;
 const ROWS: usize = 6;
 const VECTORS: usize = 4;
 
-fn lanes<T: Real>() -> usize {
+pub fn lanes<T: Real>() -> usize {
     match level() {
         Level::Avx512 => T::Avx512::L,
         Level::Avx2 => T::Avx2::L,
@@ -33,18 +33,18 @@ pub fn suits<T: Real>(rows: usize, x: &Patches<T>) -> bool {
         }
 }
 
-/// The padded copy: rows of the source under the taps of a band, each row cut into `step.1` rows of every `step.1`th
+/// The padded copy (`fill` outside of the source): rows of the source under the taps of a band, each row cut into `step.1` rows of every `step.1`th
 /// column, so that whatever the stride consecutive pixels read consecutive elements.
-struct Band {
+pub struct Band {
     top: isize,
     left: isize,
-    pitch: usize,
+    pub pitch: usize,
     /// Rows of the source that one row of the grid spans.
     span: usize,
 }
 
 impl Band {
-    fn of<T>(x: &Patches<T>) -> Band {
+    pub fn of<T>(x: &Patches<T>) -> Band {
         let range = |f: fn(&(isize, isize)) -> isize| {
             let all = x.taps.iter().map(f);
             (all.clone().min().unwrap_or(0), all.max().unwrap_or(0))
@@ -54,14 +54,14 @@ impl Band {
         Band { top, left, pitch: width.div_ceil(x.step.1), span: (bottom - top) as usize + 1 }
     }
     /// Rows of the copy for `rows` of the grid.
-    fn height<T>(&self, x: &Patches<T>, rows: usize) -> usize {
+    pub fn height<T>(&self, x: &Patches<T>, rows: usize) -> usize {
         (rows - 1) * x.step.0 + self.span
     }
-    fn size<T>(&self, x: &Patches<T>, rows: usize) -> usize {
+    pub fn size<T>(&self, x: &Patches<T>, rows: usize) -> usize {
         x.channels * self.height(x, rows) * x.step.1 * self.pitch
     }
     /// Where each column of the patch matrix begins in the copy.
-    fn offsets<T>(&self, x: &Patches<T>, rows: usize) -> Vec<usize> {
+    pub fn offsets<T>(&self, x: &Patches<T>, rows: usize) -> Vec<usize> {
         let height = self.height(x, rows);
         let mut out = Vec::with_capacity(x.channels * x.taps.len());
         for c in 0..x.channels {
@@ -74,7 +74,7 @@ impl Band {
     }
     /// # Safety
     /// `dst` holds `size` elements, image `n` exists, the rows lie within the grid.
-    unsafe fn copy<T: Real>(&self, x: &Patches<T>, n: usize, first: usize, rows: usize, dst: *mut T) {
+    pub unsafe fn copy<T: Real>(&self, x: &Patches<T>, n: usize, first: usize, rows: usize, dst: *mut T, fill: T) {
         let (height, step) = (self.height(x, rows), x.step.1);
         let (h, w) = (x.size.0 as isize, x.size.1 as isize);
         for c in 0..x.channels {
@@ -95,7 +95,7 @@ impl Band {
                         let out = dst.add(((c * height + y) * step + b) * self.pitch);
                         let from = src.wrapping_offset(start + lo as isize * s);
                         for e in 0..lo {
-                            *out.add(e) = T::ZERO;
+                            *out.add(e) = fill;
                         }
                         if step == 1 {
                             copy_short(from, out.add(lo), hi - lo);
@@ -105,7 +105,7 @@ impl Band {
                             }
                         }
                         for e in hi..self.pitch {
-                            *out.add(e) = T::ZERO;
+                            *out.add(e) = fill;
                         }
                     }
                 }
@@ -304,18 +304,18 @@ unsafe fn copy_band<T: Real>(
     // SAFETY: the caller's.
     unsafe {
         if count == height {
-            return band.copy(x, n, first, height, buf);
+            return band.copy(x, n, first, height, buf, T::ZERO);
         }
         let one = Patches { channels: 1, ..x.clone() };
         for c in 0..x.channels {
             let plane = band.size(&one, height);
-            band.copy(&one.moved(c * x.plane), n, first, count, buf.add(c * plane));
+            band.copy(&one.moved(c * x.plane), n, first, count, buf.add(c * plane), T::ZERO);
         }
     }
 }
 
 /// `f` for every index, several to a chunk where one is little work (`each` multiply-adds).
-fn share(count: usize, each: usize, f: impl Fn(usize) + Sync) {
+pub fn share(count: usize, each: usize, f: impl Fn(usize) + Sync) {
     let grain = ((1 << 18) / each.max(1)).max(1);
     if count <= grain {
         (0..count).for_each(f);
@@ -470,7 +470,7 @@ pub unsafe fn depthwise_filter_grad<T: Real>(
                     *sums.add(t) = T::ZERO;
                 }
                 for n in 0..x.images {
-                    band.copy(&x, n, 0, gh, buf);
+                    band.copy(&x, n, 0, gh, buf, T::ZERO);
                     let dy = dy.as_ptr().add((n * channels + c) * gh * gw);
                     for t in (0..taps).step_by(TAPS) {
                         let some = &offsets[t..taps.min(t + TAPS)];
@@ -625,7 +625,7 @@ pub unsafe fn filter_grad<T: Real>(
             // SAFETY: the caller's extents; each (part, group) has sums of its own.
             unsafe {
                 for n in 0..images {
-                    band.copy(&x, first + n, 0, gh, buf.add(n * size));
+                    band.copy(&x, first + n, 0, gh, buf.add(n * size), T::ZERO);
                 }
                 let dy_image = groups * rows * gh * gw;
                 let dots = Dots {

@@ -5,22 +5,18 @@
 
 use std::ops::{Add, Div, Mul, Sub};
 
-/// An element type with vector kernels.
+/// An element type with vector kernels: f32 and f64.
 pub trait Real:
-    Copy
-    + Send
-    + Sync
-    + PartialOrd
+    crate::math::Real
     + Default
     + Add<Output = Self>
     + Sub<Output = Self>
     + Mul<Output = Self>
     + Div<Output = Self>
-    + 'static
+    + std::ops::AddAssign
 {
     const ZERO: Self;
     const ONE: Self;
-    fn from_f64(x: f64) -> Self;
     fn to_f64(self) -> f64;
     /// The vector of each level.
     type Base: Vector<T = Self>;
@@ -472,10 +468,6 @@ macro_rules! real {
         impl Real for $t {
             const ZERO: $t = 0.0;
             const ONE: $t = 1.0;
-            #[inline(always)]
-            fn from_f64(x: f64) -> $t {
-                x as $t
-            }
             #[inline(always)]
             fn to_f64(self) -> f64 {
                 self as f64

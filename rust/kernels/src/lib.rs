@@ -11,16 +11,21 @@ pub mod gemm;
 mod gemm_drive;
 mod gemm_kernel;
 mod gemm_pack;
-mod gemm_simd;
+pub mod gemm_simd;
 mod gemm_vec;
 pub mod index;
 pub mod math;
+pub mod norm;
+mod norm_lanes;
 pub mod order;
 pub mod pool;
+pub mod pooling;
 pub mod random;
 pub mod reduce;
 pub mod shape;
 pub mod simd;
+pub mod softmax;
+pub mod softmax_loss;
 pub mod types;
 
 #[cfg(test)]

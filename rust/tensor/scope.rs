@@ -1,6 +1,6 @@
 //! Scopes: named cells, looked up through parents.
 
-use crate::tensor::Cell;
+use super::Cell;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -63,6 +63,12 @@ impl Scope {
     pub fn erase(&self, names: &[String]) {
         let mut vars = self.vars.lock();
         names.iter().for_each(|n| drop(vars.remove(n)));
+    }
+
+    /// Empties every variable of this scope.
+    pub fn clear(&self) {
+        let cells: Vec<_> = self.vars.lock().values().cloned().collect();
+        cells.iter().for_each(|c| drop(c.take()));
     }
 
     pub fn names(&self) -> Vec<String> {

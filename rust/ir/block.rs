@@ -1,0 +1,390 @@
+//! Blocks, variables and operators of a Program that is being built: shared nodes, so that a handle to one of them stays
+//! valid whatever is added or removed around it. Every change through any handle counts up the Program's revision.
+
+use super::desc::*;
+use super::{Attr, AttrMap, Program};
+use crate::base::Result;
+use crate::{bail, ensure};
+use parking_lot::{RwLock, RwLockReadGuard};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+
+/// The name that stands in a slot for no variable.
+pub const EMPTY_VAR_NAME: &str = "@EMPTY@";
+
+/// Counts changes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Revision(Arc<AtomicU64>);
+
+impl Revision {
+    pub(super) fn get(&self) -> u64 {
+        self.0.load(Ordering::Acquire)
+    }
+
+    pub(super) fn bump(&self) {
+        self.0.fetch_add(1, Ordering::Release);
+    }
+}
+
+pub struct VarNode {
+    desc: RwLock<VarDesc>,
+    revision: Revision,
+}
+
+impl VarNode {
+    /// A variable of no block.
+    pub fn alone(name: &str) -> Arc<VarNode> {
+        Arc::new(VarNode { desc: RwLock::new(VarDesc::new(name)), revision: Revision::default() })
+    }
+
+    pub fn read(&self) -> RwLockReadGuard<'_, VarDesc> {
+        self.desc.read()
+    }
+
+    /// Changes the description; `change` says whether it did.
+    pub fn update(&self, change: impl FnOnce(&mut VarDesc) -> Result<bool>) -> Result<()> {
+        if change(&mut self.desc.write())? {
+            self.revision.bump();
+        }
+        Ok(())
+    }
+
+    pub fn name(&self) -> String {
+        self.read().name.clone()
+    }
+
+    pub fn kind(&self) -> VarKind {
+        self.read().var_type.kind
+    }
+
+    pub fn set_kind(&self, kind: VarKind) -> Result<()> {
+        self.update(|d| Ok(std::mem::replace(&mut d.var_type.kind, kind) != kind))
+    }
+
+    pub fn set_shape(&self, dims: &[i64]) -> Result<()> {
+        self.update(|d| d.set_shape(dims))
+    }
+
+    pub fn set_data_type(&self, kind: VarKind) -> Result<()> {
+        self.update(|d| d.set_data_type(kind))
+    }
+
+    pub fn set_lod_level(&self, level: i32) -> Result<()> {
+        self.update(|d| d.set_lod_level(level))
+    }
+}
+
+pub struct OpNode {
+    desc: RwLock<OpDesc>,
+    revision: Revision,
+    /// The block it was made in, or for an operator of no block the global block of the Program whose blocks its
+    /// attributes name.
+    block: RwLock<Weak<BlockNode>>,
+}
+
+impl OpNode {
+    /// An operator of no block.
+    pub fn alone() -> Arc<OpNode> {
+        OpNode::new(OpDesc::default(), Revision::default(), Weak::new())
+    }
+
+    fn new(desc: OpDesc, revision: Revision, block: Weak<BlockNode>) -> Arc<OpNode> {
+        Arc::new(OpNode { desc: RwLock::new(desc), revision, block: RwLock::new(block) })
+    }
+
+    pub fn read(&self) -> RwLockReadGuard<'_, OpDesc> {
+        self.desc.read()
+    }
+
+    pub fn modify<R>(&self, change: impl FnOnce(&mut OpDesc) -> R) -> R {
+        let out = change(&mut self.desc.write());
+        self.revision.bump();
+        out
+    }
+
+    pub fn op_type(&self) -> String {
+        self.read().op_type.clone()
+    }
+
+    pub fn set_attr(&self, name: &str, value: Attr) {
+        self.modify(|d| d.attrs.insert(name, value));
+    }
+
+    /// A copy of an attribute.
+    pub fn attr(&self, name: &str) -> Option<Attr> {
+        self.read().attrs.get(name).cloned()
+    }
+
+    pub fn attrs(&self) -> AttrMap {
+        self.read().attrs.clone()
+    }
+
+    pub fn block(&self) -> Option<Arc<BlockNode>> {
+        self.block.read().upgrade()
+    }
+
+    /// Says which Program's blocks the attributes mean, where the operator is in none.
+    pub fn bind(&self, block: &Arc<BlockNode>) {
+        let mut have = self.block.write();
+        if have.strong_count() == 0 {
+            *have = Arc::downgrade(block);
+        }
+    }
+
+    pub fn copy_from(&self, other: &OpNode) {
+        let (desc, block) = (other.read().clone(), other.block());
+        self.modify(|d| d.copy_from(&desc));
+        if let Some(block) = block {
+            self.bind(&block);
+        }
+    }
+}
+
+/// The variables of a block in the order in which they were made, found by name.
+#[derive(Default)]
+struct VarTable {
+    next: u64,
+    by_name: HashMap<String, u64>,
+    in_order: BTreeMap<u64, Arc<VarNode>>,
+}
+
+impl VarTable {
+    fn get(&self, name: &str) -> Option<&Arc<VarNode>> {
+        self.by_name.get(name).map(|seq| &self.in_order[seq])
+    }
+
+    /// Puts a variable at the end, or in the place of the one of the same name.
+    fn put(&mut self, name: &str, var: Arc<VarNode>) {
+        let next = &mut self.next;
+        let seq = *self.by_name.entry(name.to_string()).or_insert_with(|| {
+            *next += 1;
+            *next
+        });
+        self.in_order.insert(seq, var);
+    }
+
+    fn remove(&mut self, name: &str) -> Option<Arc<VarNode>> {
+        let seq = self.by_name.remove(name)?;
+        self.in_order.remove(&seq)
+    }
+}
+
+struct BlockState {
+    parent_idx: i32,
+    forward_block_idx: Option<i32>,
+    vars: VarTable,
+    ops: Vec<Arc<OpNode>>,
+    unknown: Vec<u8>,
+}
+
+pub struct BlockNode {
+    idx: i32,
+    program: Weak<Program>,
+    revision: Revision,
+    state: RwLock<BlockState>,
+}
+
+impl BlockNode {
+    pub(super) fn new(desc: BlockDesc, program: &Weak<Program>, revision: &Revision) -> Arc<BlockNode> {
+        Arc::new_cyclic(|this| {
+            let mut vars = VarTable::default();
+            for var in desc.vars {
+                let name = var.name.clone();
+                vars.put(&name, Arc::new(VarNode { desc: RwLock::new(var), revision: revision.clone() }));
+            }
+            let ops = desc.ops.into_iter().map(|op| OpNode::new(op, revision.clone(), this.clone())).collect();
+            let state = BlockState {
+                parent_idx: desc.parent_idx,
+                forward_block_idx: desc.forward_block_idx,
+                vars,
+                ops,
+                unknown: desc.unknown,
+            };
+            BlockNode { idx: desc.idx, program: program.clone(), revision: revision.clone(), state: RwLock::new(state) }
+        })
+    }
+
+    pub fn idx(&self) -> i32 {
+        self.idx
+    }
+
+    pub fn program(&self) -> Option<Arc<Program>> {
+        self.program.upgrade()
+    }
+
+    pub fn parent_idx(&self) -> i32 {
+        self.state.read().parent_idx
+    }
+
+    pub fn forward_block_idx(&self) -> i32 {
+        self.state.read().forward_block_idx.unwrap_or(NO_BLOCK)
+    }
+
+    /// The forward block of a gradient block; it can be set once.
+    pub fn set_forward_block_idx(&self, idx: i32) -> Result<()> {
+        if let Some(program) = self.program() {
+            program.check_block(idx, "forward block")?;
+        }
+        let mut state = self.state.write();
+        if let Some(have) = state.forward_block_idx {
+            bail!(PreconditionNotMet, "the forward block of block {} is {have} and cannot become {idx}", self.idx);
+        }
+        state.forward_block_idx = Some(idx);
+        self.revision.bump();
+        Ok(())
+    }
+
+    /// The block around this one.
+    pub fn parent(&self) -> Option<Arc<BlockNode>> {
+        self.program()?.block(self.parent_idx())
+    }
+
+    pub fn forward_block(&self) -> Option<Arc<BlockNode>> {
+        self.program()?.block(self.forward_block_idx())
+    }
+
+    /// The variable of this name, made where there is none.
+    pub fn var(&self, name: &str) -> Arc<VarNode> {
+        if let Some(var) = self.find_var(name) {
+            return var;
+        }
+        let mut state = self.state.write();
+        if let Some(var) = state.vars.get(name) {
+            return var.clone();
+        }
+        let var = Arc::new(VarNode { desc: RwLock::new(VarDesc::new(name)), revision: self.revision.clone() });
+        state.vars.put(name, var.clone());
+        self.revision.bump();
+        var
+    }
+
+    /// Puts a variable with this description into the block.
+    pub fn put_var(&self, desc: VarDesc) -> Arc<VarNode> {
+        let name = desc.name.clone();
+        let var = Arc::new(VarNode { desc: RwLock::new(desc), revision: self.revision.clone() });
+        self.state.write().vars.put(&name, var.clone());
+        self.revision.bump();
+        var
+    }
+
+    pub fn find_var(&self, name: &str) -> Option<Arc<VarNode>> {
+        self.state.read().vars.get(name).cloned()
+    }
+
+    pub fn has_var(&self, name: &str) -> bool {
+        self.state.read().vars.get(name).is_some()
+    }
+
+    /// The variable as seen from this block: its own, then those of forward blocks and parents, the nearest first.
+    pub fn find_var_recursive(&self, name: &str) -> Option<Arc<VarNode>> {
+        if name == EMPTY_VAR_NAME {
+            return None;
+        }
+        if let Some(var) = self.find_var(name) {
+            return Some(var);
+        }
+        let mut seen = HashSet::from([self.idx]);
+        let mut waiting = VecDeque::from([self.forward_block(), self.parent()]);
+        while let Some(next) = waiting.pop_front() {
+            let Some(block) = next.filter(|b| seen.insert(b.idx)) else { continue };
+            if let Some(var) = block.find_var(name) {
+                return Some(var);
+            }
+            waiting.extend([block.forward_block(), block.parent()]);
+        }
+        None
+    }
+
+    pub fn all_vars(&self) -> Vec<Arc<VarNode>> {
+        self.state.read().vars.in_order.values().cloned().collect()
+    }
+
+    pub fn remove_var(&self, name: &str) -> bool {
+        let removed = self.state.write().vars.remove(name).is_some();
+        if removed {
+            self.revision.bump();
+        }
+        removed
+    }
+
+    /// Renames a variable, also in the operators of this block. Handles to the variable under its old name keep that.
+    pub fn rename_var(&self, old: &str, new: &str) -> Option<Arc<VarNode>> {
+        let mut state = self.state.write();
+        let mut desc = state.vars.get(old)?.read().clone();
+        desc.name = new.to_string();
+        let var = Arc::new(VarNode { desc: RwLock::new(desc), revision: self.revision.clone() });
+        if old != new {
+            if let Some(seq) = state.vars.by_name.remove(old) {
+                state.vars.remove(new);
+                state.vars.by_name.insert(new.to_string(), seq);
+            }
+        }
+        state.vars.put(new, var.clone());
+        for op in &state.ops {
+            op.modify(|d| {
+                d.rename_input(old, new);
+                d.rename_output(old, new);
+            });
+        }
+        self.revision.bump();
+        Some(var)
+    }
+
+    pub fn op_count(&self) -> usize {
+        self.state.read().ops.len()
+    }
+
+    pub fn op(&self, index: usize) -> Option<Arc<OpNode>> {
+        self.state.read().ops.get(index).cloned()
+    }
+
+    pub fn all_ops(&self) -> Vec<Arc<OpNode>> {
+        self.state.read().ops.clone()
+    }
+
+    /// Makes an operator before the one at `index` (at the end where it is the number of operators).
+    pub fn insert_op(self: &Arc<Self>, index: usize, desc: OpDesc) -> Result<Arc<OpNode>> {
+        let mut state = self.state.write();
+        let n = state.ops.len();
+        ensure!(
+            index <= n,
+            OutOfRange,
+            "an operator cannot be inserted at {index} into block {} of {n} operators",
+            self.idx
+        );
+        let op = OpNode::new(desc, self.revision.clone(), Arc::downgrade(self));
+        state.ops.insert(index, op.clone());
+        self.revision.bump();
+        Ok(op)
+    }
+
+    pub fn append_op(self: &Arc<Self>, desc: OpDesc) -> Arc<OpNode> {
+        let op = OpNode::new(desc, self.revision.clone(), Arc::downgrade(self));
+        self.state.write().ops.push(op.clone());
+        self.revision.bump();
+        op
+    }
+
+    /// Removes the operators `start..end`; a range that is not there removes nothing, as in Paddle.
+    pub fn remove_ops(&self, start: usize, end: usize) {
+        let mut state = self.state.write();
+        if start < end && end <= state.ops.len() {
+            state.ops.drain(start..end);
+            self.revision.bump();
+        }
+    }
+
+    /// A copy as plain values.
+    pub fn to_desc(&self) -> BlockDesc {
+        let state = self.state.read();
+        BlockDesc {
+            idx: self.idx,
+            parent_idx: state.parent_idx,
+            forward_block_idx: state.forward_block_idx,
+            vars: state.vars.in_order.values().map(|v| v.read().clone()).collect(),
+            ops: state.ops.iter().map(|o| o.read().clone()).collect(),
+            unknown: state.unknown.clone(),
+        }
+    }
+}

@@ -1,0 +1,381 @@
+//! Layer and batch normalisation and their gradients. Variances are biased, computed around the mean.
+
+use crate::gemm_simd::Real;
+use crate::gemm_vec::Shared;
+use crate::norm_lanes::{
+    column_sums, plane_linear, plane_sums, row_linear, DoubleGradient, Gradient, Plain, Squares, Terms, TERMS,
+};
+use crate::simd_fn;
+use crate::softmax::{lane_sum, CHUNK, W};
+
+/// A tensor seen as images of channels of pixels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Channels {
+    pub images: usize,
+    pub channels: usize,
+    pub pixels: usize,
+    /// [images, pixels, channels] instead of [images, channels, pixels].
+    pub last: bool,
+}
+
+impl Channels {
+    pub fn len(&self) -> usize {
+        self.images * self.channels * self.pixels
+    }
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+    /// Elements of one channel.
+    pub fn count(&self) -> usize {
+        self.images * self.pixels
+    }
+    /// Rows of one part of a sum over rows: a fixed number of parts, whatever the threads.
+    fn part(&self) -> usize {
+        (CHUNK / self.channels.max(1)).max(self.count().div_ceil(64)).max(1)
+    }
+
+    /// The sums of `F`'s terms for each channel: term k of channel c at [k][c].
+    fn sums<T: Real, F: Terms>(&self, v: [&[T]; 3], mean: &[T], inv: &[T]) -> [Vec<T>; TERMS] {
+        let (c, n) = (self.channels, self.pixels);
+        let mut out: [Vec<T>; TERMS] = std::array::from_fn(|k| vec![T::ZERO; if k < F::K { c } else { 0 }]);
+        if self.is_empty() {
+            return out;
+        }
+        if self.last {
+            let part = self.part();
+            let parts = self.count().div_ceil(part);
+            let mut sums = vec![T::ZERO; parts * F::K * c];
+            crate::pool::parts(&mut sums, F::K * c, |at, acc| {
+                let first = at / (F::K * c) * part;
+                let r = first * c..(first + part).min(self.count()) * c;
+                column_sums::<T, F>(v.map(|v| &v[r.clone()]), mean, inv, acc);
+            });
+            for acc in sums.chunks_exact(F::K * c) {
+                for (out, acc) in out.iter_mut().zip(acc.chunks_exact(c)) {
+                    out.iter_mut().zip(acc).for_each(|(o, &s)| *o += s);
+                }
+            }
+            return out;
+        }
+        let planes = self.images * c;
+        let mut sums = vec![[T::ZERO; TERMS]; planes];
+        crate::pool::parts(&mut sums, (CHUNK / n).max(1), |at, sums| {
+            for (i, s) in sums.iter_mut().enumerate() {
+                let (p, ch) = (at + i, (at + i) % c);
+                *s = plane_sums::<T, F>(v.map(|v| &v[p * n..(p + 1) * n]), mean[ch], inv[ch]);
+            }
+        });
+        for (p, s) in sums.iter().enumerate() {
+            for k in 0..F::K {
+                out[k][p % c] += s[k];
+            }
+        }
+        out
+    }
+
+    /// `out = (v0 - shift) * p0 + v1 * p1 + v2 * p2 + p3`, all of them by channel, of the first `inputs` inputs.
+    fn linear<T: Real>(&self, v: [&[T]; 3], inputs: usize, shift: &[T], p: [&[T]; 4], out: &mut [T]) {
+        let (c, n) = (self.channels, self.pixels);
+        assert!(out.len() == self.len() && v.iter().all(|v| v.len() == out.len()), "sizes do not fit the channels");
+        if out.is_empty() {
+            return;
+        }
+        if self.last {
+            crate::pool::parts(out, (CHUNK / c).max(1) * c, |at, out| {
+                let r = at..at + out.len();
+                row_linear(v.map(|v| &v[r.clone()]), inputs, shift, p, out);
+            });
+        } else {
+            crate::pool::parts(out, (CHUNK / n).max(1) * n, |at, out| {
+                for (i, out) in out.chunks_exact_mut(n).enumerate() {
+                    let (plane, ch) = (at / n + i, (at / n + i) % c);
+                    let v = v.map(|v| &v[plane * n..(plane + 1) * n]);
+                    plane_linear(v, inputs, shift[ch], p.map(|p| p[ch]), out);
+                }
+            });
+        }
+    }
+}
+
+fn each<T: Real>(n: usize, f: impl Fn(usize) -> T) -> Vec<T> {
+    (0..n).map(f).collect()
+}
+
+/// Mean and variance of each channel. Of nothing they are NaN.
+pub fn batch_stats<T: Real>(d: &Channels, x: &[T], mean: &mut [T], var: &mut [T]) {
+    let c = d.channels;
+    assert!(x.len() == d.len() && mean.len() == c && var.len() == c, "sizes do not fit the channels");
+    let count = T::from_f64(d.count() as f64);
+    let zeros = vec![T::ZERO; c];
+    let sums = d.sums::<T, Plain>([x; 3], &zeros, &zeros);
+    mean.iter_mut().zip(&sums[0]).for_each(|(m, &s)| *m = s / count);
+    let sums = d.sums::<T, Squares>([x; 3], mean, &zeros);
+    var.iter_mut().zip(&sums[0]).for_each(|(v, &s)| *v = s / count);
+}
+
+/// `1 / sqrt(var + epsilon)`.
+pub fn inverse_deviation<T: Real>(var: &[T], epsilon: f64) -> Vec<T> {
+    let one = |v: &T| T::from_f64(1.0 / (*v + T::from_f64(epsilon)).to_f64().sqrt());
+    var.iter().map(one).collect()
+}
+
+/// `y = (x - mean) * inv * scale + bias`: batch normalisation with given statistics, `inv` = 1 / deviation.
+pub fn batch_norm<T: Real>(d: &Channels, x: &[T], mean: &[T], inv: &[T], scale: &[T], bias: &[T], y: &mut [T]) {
+    let p = each(d.channels, |c| inv[c] * scale[c]);
+    d.linear([x; 3], 1, mean, [&p, &p, &p, &bias[..d.channels]], y);
+}
+
+/// Where `batch_norm_grad` puts its results.
+pub struct BatchNormGrad<'a, T> {
+    pub dx: Option<&'a mut [T]>,
+    pub dscale: Option<&'a mut [T]>,
+    pub dbias: Option<&'a mut [T]>,
+}
+
+/// The gradient of batch normalisation. `global`: the statistics did not come from `x`.
+pub fn batch_norm_grad<T: Real>(
+    d: &Channels,
+    x: &[T],
+    dy: &[T],
+    mean: &[T],
+    inv: &[T],
+    scale: &[T],
+    global: bool,
+    out: BatchNormGrad<T>,
+) {
+    assert!(x.len() == d.len() && dy.len() == d.len(), "sizes do not fit the channels");
+    let c = d.channels;
+    let [sum, product, ..] = d.sums::<T, Gradient>([x, dy, dy], mean, inv);
+    if let Some(dx) = out.dx {
+        let a = each(c, |c| scale[c] * inv[c]);
+        if global {
+            let zeros = vec![T::ZERO; c];
+            d.linear([dy; 3], 1, &zeros, [&a, &a, &a, &zeros], dx);
+        } else {
+            let count = T::from_f64(d.count() as f64);
+            let p0 = each(c, |c| T::ZERO - a[c] * inv[c] * (product[c] / count));
+            let p3 = each(c, |c| T::ZERO - a[c] * (sum[c] / count));
+            d.linear([x, dy, dy], 2, mean, [&p0, &a, &a, &p3], dx);
+        }
+    }
+    if let Some(dscale) = out.dscale {
+        dscale.copy_from_slice(&product);
+    }
+    if let Some(dbias) = out.dbias {
+        dbias.copy_from_slice(&sum);
+    }
+}
+
+/// What flows into the double gradient of batch normalisation, besides `x` and `dy`: the gradients of `dx`, `dscale`
+/// and `dbias`, zeros where there is none.
+#[derive(Clone, Copy)]
+pub struct BatchNormSeeds<'a, T> {
+    pub ddx: &'a [T],
+    pub ddscale: &'a [T],
+    pub ddbias: &'a [T],
+}
+
+/// Gradients of `batch_norm_grad`'s results with respect to `x`, `scale` and `dy`.
+pub fn batch_norm_double_grad<T: Real>(
+    d: &Channels,
+    x: &[T],
+    dy: &[T],
+    mean: &[T],
+    inv: &[T],
+    scale: &[T],
+    global: bool,
+    seeds: BatchNormSeeds<T>,
+    dx: Option<&mut [T]>,
+    dscale: Option<&mut [T]>,
+    ddy: Option<&mut [T]>,
+) {
+    let (c, ddx) = (d.channels, seeds.ddx);
+    assert!(x.len() == d.len() && dy.len() == d.len() && ddx.len() == d.len(), "sizes do not fit the channels");
+    let sums = d.sums::<T, DoubleGradient>([x, dy, ddx], mean, inv);
+    let n = T::from_f64(d.count() as f64);
+    // Means of dy, dy * xhat, ddx, ddx * xhat, ddx * dy.
+    let m = |k: usize, c: usize| sums[k][c] / n;
+    let zeros = vec![T::ZERO; c];
+    // The mean of ddx * (dy - its projections): zero mean and no part along xhat, where statistics are the batch's.
+    let inner = |c: usize| {
+        if global {
+            m(4, c)
+        } else {
+            m(4, c) - m(0, c) * m(2, c) - m(1, c) * m(3, c)
+        }
+    };
+    if let Some(dscale) = dscale {
+        dscale.iter_mut().enumerate().for_each(|(c, v)| *v = inv[c] * inner(c) * n);
+    }
+    if let Some(ddy) = ddy {
+        let a = each(c, |c| scale[c] * inv[c]);
+        let p0 = each(c, |c| {
+            let along = if global { T::ZERO } else { a[c] * m(3, c) };
+            (seeds.ddscale[c] - along) * inv[c]
+        });
+        let p3 = each(c, |c| seeds.ddbias[c] - if global { T::ZERO } else { a[c] * m(2, c) });
+        d.linear([x, ddx, ddx], 2, mean, [&p0, &a, &a, &p3], ddy);
+    }
+    if let Some(dx) = dx {
+        if global {
+            let p1 = each(c, |c| seeds.ddscale[c] * inv[c]);
+            return d.linear([dy; 3], 1, &zeros, [&p1, &p1, &p1, &zeros], dx);
+        }
+        let g = each(c, |c| scale[c] * inv[c] * inv[c]);
+        let s = each(c, |c| seeds.ddscale[c] * inv[c]);
+        let p0 = each(c, |c| {
+            let xhat = g[c] * (m(1, c) * m(3, c) + m(3, c) * m(1, c) - inner(c)) - s[c] * m(1, c);
+            xhat * inv[c]
+        });
+        let p1 = each(c, |c| s[c] - g[c] * m(3, c));
+        let p2 = each(c, |c| T::ZERO - g[c] * m(1, c));
+        let p3 = each(c, |c| g[c] * (m(1, c) * m(2, c) + m(3, c) * m(0, c)) - s[c] * m(0, c));
+        d.linear([x, dy, ddx], 3, mean, [&p0, &p1, &p2, &p3], dx);
+    }
+}
+
+simd_fn! {
+    fn layer_rows[T: Real](x: &[T], scale: Option<&[T]>, bias: Option<&[T]>, epsilon: T, y: &mut [T],
+        mean: &mut [T], var: &mut [T], n: usize) {
+        let count = T::from_f64(n as f64);
+        let stats = mean.iter_mut().zip(var);
+        for ((x, y), (mean, var)) in x.chunks_exact(n).zip(y.chunks_exact_mut(n)).zip(stats) {
+            let mut acc = [T::ZERO; W];
+            crate::softmax::lanes(x, T::ZERO, |v| (0..W).for_each(|i| acc[i] += v[i]));
+            let m = lane_sum(acc) / count;
+            let mut acc = [T::ZERO; W];
+            crate::softmax::lanes(x, m, |v| (0..W).for_each(|i| {
+                let d = v[i] - m;
+                acc[i] = d.fma::<FMA>(d, acc[i]);
+            }));
+            let v = lane_sum(acc) / count;
+            (*mean, *var) = (m, v);
+            let inv = T::from_f64(1.0 / (v + epsilon).to_f64().sqrt());
+            match (scale, bias) {
+                (Some(s), Some(b)) => {
+                    for ((y, &x), (&s, &b)) in y.iter_mut().zip(x).zip(s.iter().zip(b)) {
+                        *y = ((x - m) * inv).fma::<FMA>(s, b);
+                    }
+                }
+                (Some(s), None) => y.iter_mut().zip(x).zip(s).for_each(|((y, &x), &s)| *y = (x - m) * inv * s),
+                (None, Some(b)) => y.iter_mut().zip(x).zip(b).for_each(|((y, &x), &b)| *y = (x - m) * inv + b),
+                (None, None) => y.iter_mut().zip(x).for_each(|(y, &x)| *y = (x - m) * inv),
+            }
+        }
+    }
+}
+
+/// Normalises `outer` rows of `n` elements; `mean` and `var` get each row's statistics.
+pub fn layer_norm<T: Real>(
+    (outer, n): (usize, usize),
+    x: &[T],
+    scale: Option<&[T]>,
+    bias: Option<&[T]>,
+    epsilon: f64,
+    y: &mut [T],
+    mean: &mut [T],
+    var: &mut [T],
+) {
+    assert!(x.len() == outer * n && y.len() == x.len() && mean.len() == outer && var.len() == outer);
+    assert!(scale.is_none_or(|s| s.len() == n) && bias.is_none_or(|b| b.len() == n), "one scale and bias a column");
+    if n == 0 {
+        mean.fill(T::from_f64(f64::NAN));
+        var.fill(T::from_f64(f64::NAN));
+        return;
+    }
+    let out = [y, mean, var].map(|s| Shared(s.as_mut_ptr()));
+    crate::pool::ranges(outer, (CHUNK / n).max(1), |r| {
+        // SAFETY: ranges of rows are disjoint.
+        let part = |k: usize, w: usize| unsafe {
+            std::slice::from_raw_parts_mut({ &out }[k].get().add(r.start * w), r.len() * w)
+        };
+        let x = &x[r.start * n..r.end * n];
+        layer_rows(x, scale, bias, T::from_f64(epsilon), part(0, n), part(1, 1), part(2, 1), n);
+    });
+}
+
+simd_fn! {
+    /// `sums` are dscale and dbias of these rows, added to.
+    fn layer_grad_rows[T: Real](x: &[T], dy: &[T], scale: Option<&[T]>, mean: &[T], inv: &[T], dx: Option<&mut [T]>,
+        sums: &mut [T], n: usize) {
+        let count = T::from_f64(n as f64);
+        let (dscale, dbias) = sums.split_at_mut(n);
+        let mut dx = dx.map(|d| d.chunks_exact_mut(n));
+        for (r, (x, dy)) in x.chunks_exact(n).zip(dy.chunks_exact(n)).enumerate() {
+            let (m, inv) = (mean[r], inv[r]);
+            for ((s, b), (&x, &d)) in dscale.iter_mut().zip(dbias.iter_mut()).zip(x.iter().zip(dy)) {
+                *s = d.fma::<FMA>((x - m) * inv, *s);
+                *b += d;
+            }
+            let Some(dx) = dx.as_mut().and_then(|d| d.next()) else { continue };
+            // dx holds dy * scale until the two sums over it are known.
+            match scale {
+                Some(s) => dx.iter_mut().zip(dy.iter().zip(s)).for_each(|(o, (&d, &s))| *o = d * s),
+                None => dx.copy_from_slice(dy),
+            }
+            let (mut plain, mut along) = ([T::ZERO; W], [T::ZERO; W]);
+            for (x, d) in x.chunks(W).zip(dx.chunks(W)) {
+                if x.len() == W {
+                    for i in 0..W {
+                        plain[i] += d[i];
+                        along[i] = d[i].fma::<FMA>((x[i] - m) * inv, along[i]);
+                    }
+                } else {
+                    for (i, (&x, &d)) in x.iter().zip(d).enumerate() {
+                        plain[i] += d;
+                        along[i] = d.fma::<FMA>((x - m) * inv, along[i]);
+                    }
+                }
+            }
+            let (plain, along) = (lane_sum(plain) / count, lane_sum(along) / count);
+            for (d, &x) in dx.iter_mut().zip(x) {
+                *d = (*d - plain - (x - m) * inv * along) * inv;
+            }
+        }
+    }
+}
+
+/// The gradient of `layer_norm` from its input and saved statistics.
+pub fn layer_norm_grad<T: Real>(
+    (outer, n): (usize, usize),
+    x: &[T],
+    dy: &[T],
+    scale: Option<&[T]>,
+    mean: &[T],
+    var: &[T],
+    epsilon: f64,
+    dx: Option<&mut [T]>,
+    dscale: Option<&mut [T]>,
+    dbias: Option<&mut [T]>,
+) {
+    assert!(x.len() == outer * n && dy.len() == x.len() && mean.len() == outer && var.len() == outer);
+    assert!(dx.as_ref().is_none_or(|d| d.len() == x.len()) && scale.is_none_or(|s| s.len() == n));
+    let inv = inverse_deviation(var, epsilon);
+    // A fixed number of parts, whatever the threads; their sums are added in order.
+    let per = (CHUNK / n.max(1)).max(outer.div_ceil(32)).max(1);
+    let parts = outer.div_ceil(per);
+    let mut sums = vec![T::ZERO; parts.max(1) * 2 * n];
+    let to = dx.map(|d| Shared(d.as_mut_ptr()));
+    if n > 0 && outer > 0 {
+        crate::pool::parts(&mut sums, 2 * n, |at, sums| {
+            let first = at / (2 * n) * per;
+            let rows = first..(first + per).min(outer);
+            let r = first * n..rows.end * n;
+            // SAFETY: parts are disjoint rows of dx.
+            let dx = to.map(|d| unsafe { std::slice::from_raw_parts_mut(d.get().add(r.start), r.len()) });
+            layer_grad_rows(&x[r.clone()], &dy[r], scale, &mean[rows.clone()], &inv[rows], dx, sums, n);
+        });
+    }
+    let total = |k: usize, out: &mut [T]| {
+        out.fill(T::ZERO);
+        for part in sums.chunks_exact((2 * n).max(1)) {
+            out.iter_mut().zip(&part[k * n..(k + 1) * n]).for_each(|(o, &s)| *o += s);
+        }
+    };
+    if let Some(d) = dscale {
+        total(0, d);
+    }
+    if let Some(d) = dbias {
+        total(1, d);
+    }
+}

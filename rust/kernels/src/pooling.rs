@@ -1,0 +1,377 @@
+//! Maximum and average pooling over two or three axes, and their gradients.
+//!
+//! As in Paddle's CPU kernels: a maximum starts from -FLT_MAX and goes through its window in order, its gradient goes to
+//! the first element of the window that equals it.
+
+use crate::conv_direct::{lanes, share, Band};
+use crate::conv_patch::Patches;
+use crate::gemm_drive::with_scratch;
+use crate::gemm_simd::{Real, Vector};
+use crate::gemm_vec::Shared;
+
+/// The shape of a pooling. Two-dimensional pooling has a first axis of size 1 (kernel 1, stride 1, no padding).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pool {
+    pub images: usize,
+    pub channels: usize,
+    pub in_size: [usize; 3],
+    pub out_size: [usize; 3],
+    pub kernel: [usize; 3],
+    pub stride: [usize; 3],
+    pub pad: [usize; 3],
+    /// Windows divide the axis evenly; kernel, stride and padding are not used.
+    pub adaptive: bool,
+    /// An average counts only the elements within the input.
+    pub exclusive: bool,
+    pub channels_last: bool,
+}
+
+/// The elements of a window along one axis, and how many an average that is not exclusive counts.
+#[derive(Clone, Copy)]
+struct Window {
+    start: usize,
+    end: usize,
+    counted: usize,
+}
+
+impl Pool {
+    /// Two-dimensional pooling of planes.
+    pub fn planes(
+        (images, channels): (usize, usize),
+        (h, w): (usize, usize),
+        (oh, ow): (usize, usize),
+        (kh, kw): (usize, usize),
+        (sh, sw): (usize, usize),
+        (ph, pw): (usize, usize),
+    ) -> Pool {
+        Pool {
+            images,
+            channels,
+            in_size: [1, h, w],
+            out_size: [1, oh, ow],
+            kernel: [1, kh, kw],
+            stride: [1, sh, sw],
+            pad: [0, ph, pw],
+            adaptive: false,
+            exclusive: true,
+            channels_last: false,
+        }
+    }
+    pub fn in_len(&self) -> usize {
+        self.images * self.channels * self.in_size.iter().product::<usize>()
+    }
+    pub fn out_len(&self) -> usize {
+        self.images * self.channels * self.out_size.iter().product::<usize>()
+    }
+    fn check(&self, x: usize, y: usize) {
+        assert_eq!((x, y), (self.in_len(), self.out_len()), "sizes do not fit the pooling");
+        assert!(self.adaptive || self.stride.iter().chain(&self.kernel).all(|&s| s > 0), "a stride or kernel of 0");
+    }
+    fn windows(&self, axis: usize) -> Vec<Window> {
+        let (size, out) = (self.in_size[axis], self.out_size[axis]);
+        let one = |o: usize| {
+            if self.adaptive {
+                let (start, end) = (o * size / out, ((o + 1) * size).div_ceil(out));
+                return Window { start, end, counted: end - start };
+            }
+            let first = (o * self.stride[axis]) as isize - self.pad[axis] as isize;
+            let last = (first + self.kernel[axis] as isize).min((size + self.pad[axis]) as isize);
+            let clip = |x: isize| x.clamp(0, size as isize) as usize;
+            let (start, end) = (clip(first), clip(last));
+            let counted = if self.exclusive { end - start } else { (last - first).max(0) as usize };
+            Window { start, end: end.max(start), counted }
+        };
+        (0..out).map(one).collect()
+    }
+    /// Distances of input elements along the three axes, and of the planes.
+    fn strides(&self) -> ([usize; 3], usize) {
+        let [_, h, w] = self.in_size;
+        let c = if self.channels_last { self.channels } else { 1 };
+        ([h * w * c, w * c, c], self.in_size.iter().product::<usize>())
+    }
+    /// Where channel `c` of image `n` begins, in the input and in the output, and the distance of output elements.
+    fn plane(&self, index: usize) -> (usize, usize, usize) {
+        let (n, c) = (index / self.channels, index % self.channels);
+        let (pi, po) = (self.in_size.iter().product::<usize>(), self.out_size.iter().product::<usize>());
+        if self.channels_last {
+            (n * pi * self.channels + c, n * po * self.channels + c, self.channels)
+        } else {
+            (index * pi, index * po, 1)
+        }
+    }
+    /// The input as patches of one channel a "image", for pooling of planes.
+    fn patches<T: Real>(&self, x: &[T]) -> Patches<T> {
+        let [_, h, w] = self.in_size;
+        let (kh, kw) = (self.kernel[1], self.kernel[2]);
+        let at = |k: usize, axis: usize| k as isize - self.pad[axis] as isize;
+        Patches {
+            p: x.as_ptr(),
+            image: h * w,
+            plane: h * w,
+            row: w,
+            col: 1,
+            size: (h, w),
+            channels: 1,
+            taps: (0..kh * kw).map(|t| (at(t / kw, 1), at(t % kw, 2))).collect(),
+            images: self.images * self.channels,
+            grid: (self.out_size[1], self.out_size[2]),
+            step: (self.stride[1], self.stride[2]),
+        }
+    }
+    /// Whether windows are small enough and regular, so that vectors of outputs are formed at once.
+    fn regular(&self) -> bool {
+        let flat = self.in_size[0] == 1 && self.out_size[0] == 1 && self.kernel[0] == 1 && self.pad[0] == 0;
+        flat && !self.adaptive && !self.channels_last && self.kernel[1] * self.kernel[2] <= 49
+    }
+    /// Calls `f(plane, out index, [windows])` for the outputs of plane `index`.
+    fn each(&self, [d, h, w]: [&[Window]; 3], mut f: impl FnMut(usize, [Window; 3])) {
+        let mut o = 0;
+        for &wd in d {
+            for &wh in h {
+                for &ww in w {
+                    f(o, [wd, wh, ww]);
+                    o += 1;
+                }
+            }
+        }
+    }
+}
+
+/// Elements of a window in order: `f(offset)`, until it says stop.
+#[inline(always)]
+fn scan([d, h, w]: [Window; 3], [sd, sh, sw]: [usize; 3], mut f: impl FnMut(usize) -> bool) {
+    for z in d.start..d.end {
+        for y in h.start..h.end {
+            for x in w.start..w.end {
+                if f(z * sd + y * sh + x * sw) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+fn lowest<T: Real>() -> T {
+    T::from_f64(-f32::MAX as f64)
+}
+
+fn counted<T: Real>(w: &[Window; 3]) -> T {
+    T::from_f64(w.iter().map(|w| w.counted).product::<usize>() as f64)
+}
+
+/// `y` = the maximum of each window.
+pub fn max_pool<T: Real>(p: &Pool, x: &[T], y: &mut [T]) {
+    pool(p, x, y, true)
+}
+
+/// `y` = the average of each window.
+pub fn avg_pool<T: Real>(p: &Pool, x: &[T], y: &mut [T]) {
+    pool(p, x, y, false)
+}
+
+fn pool<T: Real>(p: &Pool, x: &[T], y: &mut [T], max: bool) {
+    p.check(x.len(), y.len());
+    if y.is_empty() {
+        return;
+    }
+    if p.regular() {
+        return regular_pool(p, x, y, max);
+    }
+    let windows = [p.windows(0), p.windows(1), p.windows(2)];
+    let w = windows.each_ref().map(|w| &w[..]);
+    let (strides, _) = p.strides();
+    let out = Shared(y.as_mut_ptr());
+    share(p.images * p.channels, x.len() / (p.images * p.channels) * 4, |index| {
+        let (i, o, step) = p.plane(index);
+        let x = &x[i..];
+        p.each(w, |at, w| {
+            let mut s = if max { lowest() } else { T::ZERO };
+            scan(w, strides, |e| {
+                s = if !max {
+                    s + x[e]
+                } else if s > x[e] {
+                    s
+                } else {
+                    x[e]
+                };
+                false
+            });
+            if !max {
+                s = s / counted(&w);
+            }
+            // SAFETY: within `y`, each element belongs to one plane.
+            unsafe { *out.get().add(o + at * step) = s };
+        });
+    });
+}
+
+#[inline(always)]
+unsafe fn row_body<V: Vector, const MAX: bool>(
+    x: *const V::T,
+    offsets: &[usize],
+    n: usize,
+    sizes: *const V::T,
+    height: V::T,
+    y: *mut V::T,
+) {
+    // SAFETY: the caller's row, with slack for a vector; n outputs.
+    unsafe {
+        let mut j = 0;
+        while j < n {
+            let left = V::L.min(n - j);
+            let mut s = if MAX { V::splat(lowest()) } else { V::zero() };
+            for &off in offsets {
+                let v = V::load(x.add(j + off));
+                s = if MAX { s.max(v) } else { s.add(v) };
+            }
+            if !MAX {
+                s = s.div(V::load_n(sizes.add(j), left).mul(V::splat(height)));
+            }
+            s.store_n(y.add(j), left);
+            j += left;
+        }
+    }
+}
+
+crate::by_level! {
+    unsafe fn pool_row<T, const MAX: bool>(x: *const T, offsets: &[usize], n: usize, sizes: *const T, height: T,
+        y: *mut T) = row_body
+}
+
+/// Planes: rows of a padded copy, a vector of outputs at a time.
+fn regular_pool<T: Real>(p: &Pool, x: &[T], y: &mut [T], max: bool) {
+    let patches = p.patches(x);
+    let (gh, gw) = patches.grid;
+    let band = Band::of(&patches);
+    let (size, offsets) = (band.size(&patches, gh), band.offsets(&patches, gh));
+    let row = patches.step.0 * patches.step.1 * band.pitch;
+    let (rows, cols) = (p.windows(1), p.windows(2));
+    let sizes: Vec<T> = cols.iter().map(|w| T::from_f64(w.counted as f64)).collect();
+    let out = Shared(y.as_mut_ptr());
+    let fill = if max { lowest() } else { T::ZERO };
+    share(patches.images, size + gh * gw * offsets.len() / 4, |n| {
+        with_scratch::<T, _>(size + 2 * lanes::<T>(), |buf| {
+            // SAFETY: the buffer holds the copy of a plane with slack; every plane of `y` belongs to one call.
+            unsafe {
+                band.copy(&patches, n, 0, gh, buf, fill);
+                for (i, w) in rows.iter().enumerate() {
+                    let y = out.get().add((n * gh + i) * gw);
+                    let (x, height) = (buf.add(i * row), T::from_f64(w.counted as f64));
+                    if max {
+                        pool_row::<T, true>(x, &offsets, gw, sizes.as_ptr(), height, y);
+                    } else {
+                        pool_row::<T, false>(x, &offsets, gw, sizes.as_ptr(), height, y);
+                    }
+                }
+            }
+        });
+    });
+}
+
+/// The gradient of `max_pool`: each output's goes to the first element of its window that equals the output.
+pub fn max_pool_grad<T: Real>(p: &Pool, x: &[T], y: &[T], dy: &[T], dx: &mut [T]) {
+    p.check(x.len(), y.len());
+    assert!(dx.len() == x.len() && dy.len() == y.len());
+    grad(p, dx, |strides, (i, o, step), at, w, dx| {
+        let (x, y, dy) = (&x[i..], y[o + at * step], dy[o + at * step]);
+        scan(w, strides, |e| {
+            let hit = x[e] == y;
+            if hit {
+                dx.add(e, dy);
+            }
+            hit
+        });
+    });
+}
+
+/// The gradient of `avg_pool`.
+pub fn avg_pool_grad<T: Real>(p: &Pool, dy: &[T], dx: &mut [T]) {
+    p.check(dx.len(), dy.len());
+    grad(p, dx, |strides, (_, o, step), at, w, dx| {
+        let part = T::ONE / counted::<T>(&w) * dy[o + at * step];
+        scan(w, strides, |e| {
+            dx.add(e, part);
+            false
+        });
+    });
+}
+
+/// One plane of an input's gradient.
+struct Sums<T>(*mut T);
+
+impl<T: Real> Sums<T> {
+    #[inline(always)]
+    fn add(&self, e: usize, v: T) {
+        // SAFETY: only `grad`'s callers have one, and they pass offsets of a window or of the plane.
+        unsafe { *self.0.add(e) += v }
+    }
+}
+
+/// Zeros `dx` and calls `f(strides, plane, output, windows, add)` for every output, planes in parallel.
+fn grad<T: Real>(
+    p: &Pool,
+    dx: &mut [T],
+    f: impl Fn([usize; 3], (usize, usize, usize), usize, [Window; 3], &Sums<T>) + Sync,
+) {
+    if dx.is_empty() {
+        return;
+    }
+    let windows = [p.windows(0), p.windows(1), p.windows(2)];
+    let w = windows.each_ref().map(|w| &w[..]);
+    let (strides, size) = p.strides();
+    let out = Shared(dx.as_mut_ptr());
+    share(p.images * p.channels, 4 * size, |index| {
+        let plane = p.plane(index);
+        let sums = Sums(out.get().wrapping_add(plane.0));
+        for e in 0..size {
+            // SAFETY: within this plane, which no other call touches.
+            unsafe { *sums.0.add(e * strides[2]) = T::ZERO };
+        }
+        p.each(w, |o, w| f(strides, plane, o, w, &sums));
+    });
+}
+
+/// `max_pool` that also says where: `mask` is the element's index in its plane (row-major), -1 where no element is
+/// above -FLT_MAX.
+pub fn max_pool_with_index<T: Real>(p: &Pool, x: &[T], y: &mut [T], mask: &mut [i32]) {
+    p.check(x.len(), y.len());
+    assert!(mask.len() == y.len());
+    if y.is_empty() {
+        return;
+    }
+    let windows = [p.windows(0), p.windows(1), p.windows(2)];
+    let w = windows.each_ref().map(|w| &w[..]);
+    let (strides, _) = p.strides();
+    let (out, mask) = (Shared(y.as_mut_ptr()), Shared(mask.as_mut_ptr()));
+    share(p.images * p.channels, x.len() / (p.images * p.channels) * 4, |index| {
+        let (i, o, step) = p.plane(index);
+        let x = &x[i..];
+        p.each(w, |at, w| {
+            let (mut s, mut which) = (lowest(), -1);
+            scan(w, strides, |e| {
+                if s < x[e] {
+                    (s, which) = (x[e], (e / strides[2]) as i32);
+                }
+                false
+            });
+            // SAFETY: within both, each element belongs to one plane.
+            unsafe {
+                *out.get().add(o + at * step) = s;
+                *mask.get().add(o + at * step) = which;
+            }
+        });
+    });
+}
+
+/// The gradient of `max_pool_with_index`; indices outside of the plane are passed over.
+pub fn max_pool_with_index_grad<T: Real>(p: &Pool, mask: &[i32], dy: &[T], dx: &mut [T]) {
+    p.check(dx.len(), dy.len());
+    assert!(mask.len() == dy.len());
+    let size = p.in_size.iter().product::<usize>();
+    grad(p, dx, |strides, (_, o, step), at, _, dx| {
+        let which = mask[o + at * step];
+        if which >= 0 && (which as usize) < size {
+            dx.add(which as usize * strides[2], dy[o + at * step]);
+        }
+    });
+}

@@ -1,0 +1,273 @@
+//! Softmax and log-softmax over one axis, and their gradients. The axis is the middle of (outer, n, inner).
+//!
+//! As in Paddle's CPU kernels what lies more than 64 below the maximum counts as 64 below it.
+
+use crate::gemm_simd::Real;
+use crate::gemm_vec::Shared;
+use crate::simd_fn;
+
+/// Elements that are computed side by side, whatever the instruction set: sums do not depend on it.
+pub(crate) const W: usize = 16;
+/// Elements of one chunk of work.
+pub(crate) const CHUNK: usize = 1 << 15;
+/// Columns that are computed side by side where the axis is not the last.
+const COLUMNS: usize = 256;
+
+/// Pairwise, in a fixed order.
+#[inline(always)]
+pub(crate) fn lane_sum<T: Real>(mut lanes: [T; W]) -> T {
+    let mut n = W;
+    while n > 1 {
+        n /= 2;
+        for i in 0..n {
+            lanes[i] = lanes[i] + lanes[i + n];
+        }
+    }
+    lanes[0]
+}
+
+/// Calls `f(lanes, count)` for W elements at a time; the last lanes hold `fill`.
+#[inline(always)]
+pub(crate) fn lanes<T: Real>(x: &[T], fill: T, mut f: impl FnMut([T; W])) {
+    let mut chunks = x.chunks_exact(W);
+    for c in &mut chunks {
+        let mut v = [fill; W];
+        v.copy_from_slice(c);
+        f(v);
+    }
+    let rest = chunks.remainder();
+    if !rest.is_empty() {
+        let mut v = [fill; W];
+        v[..rest.len()].copy_from_slice(rest);
+        f(v);
+    }
+}
+
+/// `y = f(x)` W elements at a time.
+#[inline(always)]
+fn map<T: Real>(x: &[T], y: &mut [T], fill: T, mut f: impl FnMut([T; W]) -> [T; W]) {
+    let mut from = x.chunks_exact(W);
+    let mut to = y.chunks_exact_mut(W);
+    for (x, y) in (&mut from).zip(&mut to) {
+        let mut v = [fill; W];
+        v.copy_from_slice(x);
+        y.copy_from_slice(&f(v));
+    }
+    let (x, y) = (from.remainder(), to.into_remainder());
+    if !x.is_empty() {
+        let mut v = [fill; W];
+        v[..x.len()].copy_from_slice(x);
+        y.copy_from_slice(&f(v)[..x.len()]);
+    }
+}
+
+#[inline(always)]
+fn shifted<T: Real>(x: T, max: T) -> T {
+    let (d, floor) = (x - max, T::from_f64(-64.0));
+    if d < floor {
+        floor
+    } else {
+        d
+    }
+}
+
+#[inline(always)]
+fn row_max<T: Real>(x: &[T]) -> T {
+    let mut m = [x[0]; W];
+    lanes(x, x[0], |v| {
+        for i in 0..W {
+            m[i] = if v[i] > m[i] { v[i] } else { m[i] };
+        }
+    });
+    m.iter().fold(m[0], |a, &b| if b > a { b } else { a })
+}
+
+simd_fn! {
+    /// Rows of `n` consecutive elements.
+    fn softmax_rows[T: Real](x: &[T], y: &mut [T], n: usize, log: bool) {
+        for (x, y) in x.chunks_exact(n).zip(y.chunks_exact_mut(n)) {
+            let max = row_max(x);
+            let mut sum = [T::ZERO; W];
+            if log {
+                map(x, y, max, |v| v.map(|v| shifted(v, max)));
+                // exp(-inf) is 0: lanes beyond the row add nothing.
+                lanes(y, T::from_f64(f64::NEG_INFINITY), |v| {
+                    for i in 0..W {
+                        sum[i] += v[i].exp_::<FMA>();
+                    }
+                });
+                let log_sum = lane_sum(sum).log_::<FMA>();
+                for v in y.iter_mut() {
+                    *v = *v - log_sum;
+                }
+            } else {
+                map(x, y, max, |v| v.map(|v| shifted(v, max).exp_::<FMA>()));
+                lanes(y, T::ZERO, |v| {
+                    for i in 0..W {
+                        sum[i] += v[i];
+                    }
+                });
+                let scale = T::ONE / lane_sum(sum);
+                for v in y.iter_mut() {
+                    *v = *v * scale;
+                }
+            }
+        }
+    }
+}
+
+/// `cols` columns of `n` elements `inner` apart.
+struct Columns<T> {
+    n: usize,
+    inner: usize,
+    cols: usize,
+    x: *const T,
+    y: *const T,
+    out: *mut T,
+}
+
+impl<T> Columns<T> {
+    /// Row `k` of an operand.
+    #[inline(always)]
+    unsafe fn row<'a>(&self, p: *const T, k: usize) -> &'a [T] {
+        // SAFETY: the maker's extents.
+        unsafe { std::slice::from_raw_parts(p.add(k * self.inner), self.cols) }
+    }
+    #[inline(always)]
+    #[allow(clippy::mut_from_ref)]
+    unsafe fn out<'a>(&self, k: usize) -> &'a mut [T] {
+        // SAFETY: the maker's extents; only this call writes these columns.
+        unsafe { std::slice::from_raw_parts_mut(self.out.add(k * self.inner), self.cols) }
+    }
+}
+
+simd_fn! {
+    fn softmax_columns[T: Real](c: &Columns<T>, log: bool) {
+        let (mut max, mut sum) = ([T::ZERO; COLUMNS], [T::ZERO; COLUMNS]);
+        let (max, sum) = (&mut max[..c.cols], &mut sum[..c.cols]);
+        // SAFETY: rows of the columns that this call was given.
+        unsafe {
+            max.copy_from_slice(c.row(c.x, 0));
+            for k in 1..c.n {
+                for (m, &x) in max.iter_mut().zip(c.row(c.x, k)) {
+                    *m = if x > *m { x } else { *m };
+                }
+            }
+            for k in 0..c.n {
+                let out = c.out(k);
+                for (((s, &m), &x), y) in sum.iter_mut().zip(&*max).zip(c.row(c.x, k)).zip(out) {
+                    let d = shifted(x, m);
+                    let e = d.exp_::<FMA>();
+                    *s += e;
+                    *y = if log { d } else { e };
+                }
+            }
+            for s in sum.iter_mut() {
+                *s = if log { s.log_::<FMA>() } else { T::ONE / *s };
+            }
+            for k in 0..c.n {
+                for (y, &s) in c.out(k).iter_mut().zip(&*sum) {
+                    *y = if log { *y - s } else { *y * s };
+                }
+            }
+        }
+    }
+}
+
+simd_fn! {
+    fn grad_rows[T: Real](y: &[T], dy: &[T], dx: &mut [T], n: usize, log: bool) {
+        for ((y, dy), dx) in y.chunks_exact(n).zip(dy.chunks_exact(n)).zip(dx.chunks_exact_mut(n)) {
+            let mut sum = [T::ZERO; W];
+            let head = n / W * W;
+            for (a, b) in y.chunks_exact(W).zip(dy.chunks_exact(W)) {
+                for i in 0..W {
+                    sum[i] = if log { sum[i] + b[i] } else { a[i].fma::<FMA>(b[i], sum[i]) };
+                }
+            }
+            for (i, (&a, &b)) in y[head..].iter().zip(&dy[head..]).enumerate() {
+                sum[i] = if log { sum[i] + b } else { a.fma::<FMA>(b, sum[i]) };
+            }
+            let s = lane_sum(sum);
+            for ((d, &a), &b) in dx.iter_mut().zip(y).zip(dy) {
+                *d = if log { b - a.exp_::<FMA>() * s } else { a * (b - s) };
+            }
+        }
+    }
+}
+
+simd_fn! {
+    fn grad_columns[T: Real](c: &Columns<T>, log: bool) {
+        let mut sum = [T::ZERO; COLUMNS];
+        let sum = &mut sum[..c.cols];
+        // SAFETY: rows of the columns that this call was given.
+        unsafe {
+            for k in 0..c.n {
+                for ((s, &a), &b) in sum.iter_mut().zip(c.row(c.x, k)).zip(c.row(c.y, k)) {
+                    *s = if log { *s + b } else { a.fma::<FMA>(b, *s) };
+                }
+            }
+            for k in 0..c.n {
+                let out = c.out(k);
+                for (((d, &s), &a), &b) in out.iter_mut().zip(&*sum).zip(c.row(c.x, k)).zip(c.row(c.y, k)) {
+                    *d = if log { b - a.exp_::<FMA>() * s } else { a * (b - s) };
+                }
+            }
+        }
+    }
+}
+
+/// Runs `rows(range of rows)` where the axis is the last, else `columns(which, extents)`.
+fn over<T: Real>(
+    (outer, n, inner): (usize, usize, usize),
+    (x, y): (&[T], &[T]),
+    out: &mut [T],
+    rows: impl Fn(&[T], &[T], &mut [T]) + Sync,
+    columns: impl Fn(&Columns<T>) + Sync,
+) {
+    assert!(x.len() == outer * n * inner && y.len() == x.len() && out.len() == x.len(), "sizes do not fit the axis");
+    if x.is_empty() {
+        return;
+    }
+    let to = Shared(out.as_mut_ptr());
+    if inner == 1 {
+        crate::pool::ranges(outer, (CHUNK / n).max(1), |r| {
+            let r = r.start * n..r.end * n;
+            // SAFETY: ranges of rows are disjoint.
+            let out = unsafe { std::slice::from_raw_parts_mut(to.get().add(r.start), r.len()) };
+            rows(&x[r.clone()], &y[r], out);
+        });
+        return;
+    }
+    let blocks = inner.div_ceil(COLUMNS);
+    let (px, py) = (Shared(x.as_ptr() as *mut T), Shared(y.as_ptr() as *mut T));
+    let grain = (CHUNK / (n * inner.min(COLUMNS))).max(1);
+    crate::pool::ranges(outer * blocks, grain, |r| {
+        for index in r {
+            let (o, j) = (index / blocks, index % blocks * COLUMNS);
+            let at = o * n * inner + j;
+            let cols = COLUMNS.min(inner - j);
+            let (x, y) = (px.get().wrapping_add(at), py.get().wrapping_add(at));
+            columns(&Columns { n, inner, cols, x, y, out: to.get().wrapping_add(at) });
+        }
+    });
+}
+
+/// `y = softmax(x)`.
+pub fn softmax<T: Real>(dims: (usize, usize, usize), x: &[T], y: &mut [T]) {
+    over(dims, (x, x), y, |x, _, y| softmax_rows(x, y, dims.1, false), |c| softmax_columns(c, false));
+}
+
+/// `y = log(softmax(x))`.
+pub fn log_softmax<T: Real>(dims: (usize, usize, usize), x: &[T], y: &mut [T]) {
+    over(dims, (x, x), y, |x, _, y| softmax_rows(x, y, dims.1, true), |c| softmax_columns(c, true));
+}
+
+/// `dx = y * (dy - sum(y * dy))` from the result `y` of `softmax`.
+pub fn softmax_grad<T: Real>(dims: (usize, usize, usize), y: &[T], dy: &[T], dx: &mut [T]) {
+    over(dims, (y, dy), dx, |y, dy, dx| grad_rows(y, dy, dx, dims.1, false), |c| grad_columns(c, false));
+}
+
+/// `dx = dy - exp(y) * sum(dy)` from the result `y` of `log_softmax`.
+pub fn log_softmax_grad<T: Real>(dims: (usize, usize, usize), y: &[T], dy: &[T], dx: &mut [T]) {
+    over(dims, (y, dy), dx, |y, dy, dx| grad_rows(y, dy, dx, dims.1, true), |c| grad_columns(c, true));
+}

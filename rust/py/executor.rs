@@ -1,0 +1,155 @@
+//! `core.Executor` and the gradient descs of Programs.
+
+use super::desc::{PyBlockDesc, PyOpDesc, PyProgramDesc};
+use super::lod_tensor::{PyLoDTensor, PyScope, PySelectedRows, PyTensorArray};
+use super::numpy::from_array;
+use super::tensor::PyTensor;
+use crate::graph::exec::{interrupted, INTERRUPT};
+use crate::graph::{bind, grad_desc, Executor};
+use crate::ir::OpNode;
+use crate::op::run::call_checked;
+use crate::op::{run, Args};
+use crate::tensor::{Cell, Value};
+use pyo3::prelude::*;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+#[pyclass(name = "Executor", module = "paddle.fluid.core", frozen)]
+pub struct PyExecutor(Executor);
+
+/// The value that a handle, a Tensor or a numpy array holds.
+pub fn value_of(obj: &Bound<'_, PyAny>) -> PyResult<Value> {
+    if let Ok(t) = obj.cast::<PyLoDTensor>() {
+        return Ok(t.get().0.get());
+    }
+    if let Ok(t) = obj.cast::<PyTensor>() {
+        return Ok(t.get().held());
+    }
+    if let Ok(t) = obj.cast::<PySelectedRows>() {
+        return Ok(t.get().0.get());
+    }
+    if let Ok(t) = obj.cast::<PyTensorArray>() {
+        return Ok(t.get().0.get());
+    }
+    Ok(Value::Dense(from_array(obj)?))
+}
+
+/// A value as the handle that Paddle returns for it.
+pub fn handle(py: Python<'_>, value: Value) -> PyResult<Py<PyAny>> {
+    let kind = match &value {
+        Value::Rows(_) => 1,
+        Value::Array(_) => 2,
+        _ => 0,
+    };
+    let cell = Arc::new(Cell::new(value));
+    Ok(match kind {
+        1 => Bound::new(py, PySelectedRows(cell))?.into_any().unbind(),
+        2 => Bound::new(py, PyTensorArray(cell))?.into_any().unbind(),
+        _ => Bound::new(py, PyLoDTensor(cell))?.into_any().unbind(),
+    })
+}
+
+#[pymethods]
+impl PyExecutor {
+    #[new]
+    #[pyo3(signature = (place=None))]
+    fn new(place: Option<&Bound<'_, PyAny>>) -> PyExecutor {
+        let _ = place;
+        PyExecutor(Executor::new())
+    }
+
+    /// Runs block 0 of a Program; returns LoDTensors (SelectedRows, LoDTensorArrays) for the fetched names.
+    fn run(
+        &self,
+        py: Python<'_>,
+        program: &Bound<'_, PyProgramDesc>,
+        scope: &Bound<'_, PyScope>,
+        feed_names: Vec<String>,
+        feed_tensors: Vec<Bound<'_, PyAny>>,
+        fetch_names: Vec<String>,
+    ) -> PyResult<Vec<Py<PyAny>>> {
+        if feed_names.len() != feed_tensors.len() {
+            return Err(pyo3::exceptions::PyValueError::new_err("as many feed tensors as feed names are needed"));
+        }
+        let values = feed_tensors.iter().map(value_of).collect::<PyResult<Vec<_>>>()?;
+        let program = program.get().program().clone();
+        let scope = scope.get().0.clone();
+        let fetched = py.detach(|| self.0.run(&program, &scope, &feed_names, values, &fetch_names))?;
+        fetched.into_iter().map(|v| handle(py, v)).collect()
+    }
+
+    fn close(&self) {}
+}
+
+/// The gradient operators of an OpDesc and the owner of every gradient variable they write.
+#[pyfunction]
+#[pyo3(signature = (op_desc, no_grad_set, grad_sub_blocks=vec![]))]
+fn get_grad_op_desc(
+    op_desc: &Bound<'_, PyOpDesc>,
+    no_grad_set: HashSet<String>,
+    grad_sub_blocks: Vec<Bound<'_, PyBlockDesc>>,
+) -> PyResult<(Vec<PyOpDesc>, BTreeMap<String, String>)> {
+    let desc = op_desc.get().node().read().clone();
+    let blocks: Vec<_> = grad_sub_blocks.iter().map(|b| b.get().node().clone()).collect();
+    let (descs, owners) = grad_desc::grad_descs(&desc, &no_grad_set, &blocks)?;
+    let descs = descs
+        .into_iter()
+        .map(|d| {
+            let node = OpNode::alone();
+            node.modify(|n| *n = d);
+            PyOpDesc::new(node, None)
+        })
+        .collect();
+    Ok((descs, owners))
+}
+
+/// Runs one OpDesc on the variables of a scope (tests of single operators).
+#[pyfunction]
+fn run_op(py: Python<'_>, op_desc: &Bound<'_, PyOpDesc>, scope: &Bound<'_, PyScope>) -> PyResult<()> {
+    let desc = op_desc.get().node().read().clone();
+    let scope = scope.get().0.clone();
+    py.detach(|| -> crate::base::Result<()> {
+        let op = bind::find_op(&desc.op_type)?;
+        let attrs = op.attrs.parse(op.name, &desc.attrs)?;
+        let find = |n: &String| scope.find(n).unwrap_or_else(|| scope.var(n));
+        let mut ins = Args::new();
+        for s in op.inputs {
+            ins.push_slot(desc.input(s.name).unwrap_or(&[]).iter().map(|n| find(n).get()));
+        }
+        let (mut outs, mut cells) = (Args::new(), Vec::new());
+        for s in op.outputs {
+            let names = desc.output(s.name).unwrap_or(&[]);
+            outs.push_slot(names.iter().map(|_| run::Out::wanted(true)));
+            cells.extend(names.iter().map(find));
+        }
+        call_checked(op, &attrs, &mut ins, &mut outs, false, &run::NoEnv)?;
+        drop(ins);
+        for (cell, out) in cells.iter().zip(outs.flat) {
+            if !out.value.is_none() {
+                cell.set(out.value);
+            }
+        }
+        Ok(())
+    })?;
+    Ok(())
+}
+
+/// Ctrl-C: asks Python whether a signal wants this run to stop.
+fn check_signals() -> crate::base::Result<()> {
+    Python::attach(|py| py.check_signals().map_err(|e| interrupted().with_cause(Box::new(e))))
+}
+
+/// Does the operator have a gradient?
+#[pyfunction]
+fn has_non_empty_grad_op_maker(op_type: &str) -> bool {
+    crate::ops::lookup(op_type).is_some_and(|op| !matches!(op.grad, crate::op::Grad::None))
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    bind::connect();
+    let _ = INTERRUPT.set(check_signals);
+    m.add_class::<PyExecutor>()?;
+    m.add_function(wrap_pyfunction!(get_grad_op_desc, m)?)?;
+    m.add_function(wrap_pyfunction!(has_non_empty_grad_op_maker, m)?)?;
+    m.add_function(wrap_pyfunction!(run_op, m)?)
+}
