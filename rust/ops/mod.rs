@@ -15,6 +15,7 @@ pub mod norm;
 pub mod optimizer;
 pub mod pooling;
 pub mod rows;
+pub mod sequence;
 
 /// Every operator.
 pub static TABLES: &[&[&Op]] = &[
@@ -26,6 +27,7 @@ pub static TABLES: &[&[&Op]] = &[
     norm::TABLE,        // batch_norm, layer_norm
     loss::TABLE,        // softmax, cross entropies
     optimizer::TABLE,   // sgd, momentum, adam
+    sequence::TABLE,    // sequence_pool, sequence_expand
     rows::TABLE,        // SelectedRows
 ];
 fn index() -> &'static HashMap<&'static str, &'static Op> {
