@@ -3,7 +3,7 @@
 use super::tape::{next_number, Node, OutInfo, Saved, SavedVar, Track};
 use crate::base::{DType, Dims, Result};
 use crate::op::run::{call_checked, Env, NoEnv, Out};
-use crate::op::{Args, Attrs, Fwd, Grad, Op, Src, DUPLICABLE};
+use crate::op::{Args, Attrs, Fwd, Grad, Op, Src, DUPLICABLE, KEEPS};
 use crate::tensor::{Cell, Tensor, Value};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -20,10 +20,12 @@ pub struct EVar {
 }
 
 impl Clone for EVar {
+    /// The same variable: a leaf that gradients flow to gets its track now, or both would make one of their own.
     fn clone(&self) -> EVar {
+        let track = if self.stop_gradient() { self.track_if_any() } else { Some(self.track()) };
         EVar {
             cell: self.cell.clone(),
-            track: Mutex::new(self.track.lock().clone()),
+            track: Mutex::new(track),
             stop: AtomicU8::new(self.stop.load(Relaxed)),
             persistable: AtomicBool::new(self.persistable.load(Relaxed)),
         }
@@ -147,6 +149,7 @@ pub fn call_in(
     let mut outs = targets.map(|t| Out::wanted(!matches!(t, Target::Skip)));
     let mut moved: SmallVec<[(usize, usize); 4]> = SmallVec::new();
     mark_in_place(op, ins, targets, &mut outs, &mut moved);
+    refuse_leaves(op, ins, targets, recording)?;
     let mut k = 0;
     let mut values = ins.map(|v| {
         let i = k;
@@ -157,6 +160,13 @@ pub fn call_in(
             Some(v) => v.cell.get(),
         }
     });
+    for (o, _) in op.outputs.iter().enumerate().filter(|(_, s)| s.is(KEEPS)) {
+        for t in targets.range(o) {
+            if let Target::Into(v) = targets.flat[t] {
+                outs.flat[t].value = v.cell.get();
+            }
+        }
+    }
     if let Err(e) = call_checked(op, attrs, &mut values, &mut outs, free, env) {
         // What was moved out of a variable goes back to it.
         for (i, o) in moved {
@@ -174,7 +184,7 @@ pub fn call_in(
     let needs = ins.flat.iter().any(|v| v.is_some_and(|v| !v.stop_gradient()));
     let stop = !(needs && recording);
     let record = !stop && !matches!(op.grad, Grad::None | Grad::Program(_));
-    let result = wrap(targets, &mut outs, stop, free);
+    let result = wrap(op, ins, targets, &mut outs, stop, free);
     if record {
         record_call(op, attrs, ins, targets, &result)?;
     }
@@ -202,7 +212,37 @@ fn mark_in_place(
     }
 }
 
-fn wrap(targets: &Args<Target>, outs: &mut Args<Out>, stop: bool, free: bool) -> Args<Option<EVar>> {
+/// Is this output written over one of the inputs, other than by the operator's own design (`ParamOut`)?
+fn overwrites(op: &Op, slot: usize, ins: &Ins, v: &EVar) -> bool {
+    op.outputs[slot].alias.is_none() && ins.flat.iter().flatten().any(|x| Arc::ptr_eq(&x.cell, &v.cell))
+}
+
+/// A leaf that needs a gradient cannot be changed in place: its gradient would have no place to go.
+fn refuse_leaves(op: &Op, ins: &Ins, targets: &Args<Target>, recording: bool) -> Result<()> {
+    for slot in 0..targets.slots() {
+        for t in targets.slot(slot) {
+            let Target::Into(v) = t else { continue };
+            if recording && !v.stop_gradient() && v.is_leaf() && overwrites(op, slot, ins, v) {
+                crate::bail!(
+                    InvalidArgument,
+                    "operator {}: Leaf Var that doesn't stop gradient can't use inplace strategy: it is an input and \
+                     an output of the operator",
+                    op.name
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+fn wrap(
+    op: &'static Op,
+    ins: &Ins,
+    targets: &Args<Target>,
+    outs: &mut Args<Out>,
+    stop: bool,
+    free: bool,
+) -> Args<Option<EVar>> {
     let mut result = Args::new();
     for slot in 0..outs.slots() {
         let slot_targets = targets.slot(slot);
@@ -212,6 +252,9 @@ fn wrap(targets: &Args<Target>, outs: &mut Args<Out>, stop: bool, free: bool) ->
                 Some(Target::Into(v)) => {
                     if !value.is_none() {
                         v.cell.set(value);
+                        if overwrites(op, slot, ins, v) {
+                            v.cell.bump();
+                        }
                     }
                     if !stop {
                         v.set_stop_gradient(Some(false));

@@ -171,8 +171,14 @@ fn run_step(step: &Step, state: &mut State, env: &PlanEnv) -> Result<()> {
     for &(_, o) in &step.in_place {
         outs.flat[o as usize].in_place = true;
     }
+    for &o in &step.keeps {
+        outs.flat[o as usize].value = state.take(step.outs.flat[o as usize]);
+    }
     let result = call_checked(step.op, &step.attrs, &mut ins, &mut outs, false, env);
     if result.is_err() {
+        for &o in &step.keeps {
+            state.set(step.outs.flat[o as usize], std::mem::take(&mut outs.flat[o as usize].value));
+        }
         // What was moved out of a variable goes back to it.
         for &(i, o) in &step.in_place {
             let value = match std::mem::take(&mut ins.flat[i as usize]) {

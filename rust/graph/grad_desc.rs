@@ -3,21 +3,15 @@
 use super::bind::find_op;
 use crate::base::Result;
 use crate::ir::desc::OpDesc;
+use crate::ir::names::{grad_name, EMPTY, SUFFIX};
 use crate::ir::BlockNode;
 use crate::op::attrs::to_map;
 use crate::op::{Dst, Fwd, Grad, Src};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-pub const SUFFIX: &str = "@GRAD";
-pub const EMPTY: &str = "@EMPTY@";
-
 /// Attributes of the forward operator that its gradient carries too.
 const INHERITED: [&str; 3] = ["op_callstack", "op_device", "op_namescope"];
-
-pub fn grad_name(name: &str) -> String {
-    format!("{name}{SUFFIX}")
-}
 
 /// The gradient operators and, for each gradient variable they write, the forward variable it belongs to.
 pub fn grad_descs(

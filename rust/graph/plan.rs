@@ -7,8 +7,9 @@
 use super::bind::find_op;
 use crate::base::Result;
 use crate::ir::desc::{OpDesc, VarKind};
+use crate::ir::names::EMPTY;
 use crate::ir::{Attr, BlockNode, Program};
-use crate::op::{Args, Attrs, Op};
+use crate::op::{Args, Attrs, Op, KEEPS};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -38,6 +39,8 @@ pub struct Step {
     pub outs: Args<Var>,
     /// Pairs (input, output) in flat positions: computed in the variable of the input.
     pub in_place: Vec<(u16, u16)>,
+    /// Outputs (flat positions) that start from what their variable holds.
+    pub keeps: Vec<u16>,
     /// Temporaries that nobody reads after this step.
     pub dead: Vec<Var>,
     /// The desc, for names, sub-blocks and the user's line.
@@ -52,8 +55,6 @@ pub struct Plan {
     pub fetches: Vec<Var>,
     pub block: i32,
 }
-
-const EMPTY: &str = "@EMPTY@";
 
 /// Names that operators of blocks other than `block` use.
 fn used_elsewhere(program: &Program, block: i32) -> HashSet<String> {
@@ -140,7 +141,10 @@ pub fn compile(program: &Program, block: i32, feeds: &[String], fetches: &[Strin
                 }
             }
         }
-        steps.push(Step { op, attrs, ins, outs, in_place, dead: Vec::new(), desc });
+        let keeping = op.outputs.iter().enumerate().filter(|(_, s)| s.is(KEEPS));
+        let keeps = keeping.flat_map(|(o, _)| outs.range(o)).filter(|&o| outs.flat[o] != ABSENT);
+        let keeps = keeps.map(|o| o as u16).collect();
+        steps.push(Step { op, attrs, ins, outs, in_place, keeps, dead: Vec::new(), desc });
     }
     let known = |b: &Builder, n: &String| b.numbers.contains_key(n) || node.find_var_recursive(n).is_some();
     let feeds = feeds.iter().map(|n| known(&b, n).then(|| b.var(n))).collect();

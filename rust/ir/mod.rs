@@ -6,6 +6,7 @@ pub mod codec;
 mod codec_attr;
 pub mod desc;
 pub mod hooks;
+pub mod names;
 pub mod op_version;
 pub mod program;
 pub mod prune;

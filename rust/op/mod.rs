@@ -91,6 +91,7 @@ pub const INTERMEDIATE: u8 = 4;
 pub const META_ONLY: u8 = 8;
 pub const EXTRA: u8 = 16;
 pub const HIDDEN: u8 = 32;
+pub const KEEPS: u8 = 64;
 
 pub const fn slot(name: &'static str) -> Slot {
     Slot { name, flags: 0, alias: None }
@@ -115,6 +116,11 @@ impl Slot {
     /// Not returned by the builtin (`XShape`).
     pub const fn hidden(mut self) -> Slot {
         self.flags |= HIDDEN;
+        self
+    }
+    /// The kernel starts from what the output variable holds (`write_to_array`).
+    pub const fn keeps(mut self) -> Slot {
+        self.flags |= KEEPS;
         self
     }
     /// Only its shape and dtype are read, so nobody need keep its bytes (Paddle: no-need-buffer).

@@ -288,6 +288,9 @@ fn infer_cast(cx: &mut Infer) -> Result<()> {
     let Some(dtype) = DType::from_proto(to) else {
         bail!(InvalidArgument, "operator cast: out_dtype {to} is no data type of tensors")
     };
+    if cx.is_run() {
+        return Ok(()); // the kernel makes the output, or shares the input
+    }
     let dims = cx.dims(0)?;
     cx.set(0, &dims, dtype);
     cx.share_lod(0, 0);
@@ -323,19 +326,25 @@ fn wide_b(h: bf16) -> f32 {
 }
 convert_via! { bool: byte; f16: wide; bf16: wide_b; }
 
-fn cast(cx: &mut Run) -> Result<()> {
-    let x = cx.input(0)?;
-    let to = cx.out(0)?.dtype();
+/// The tensor with its elements as another type; shares the bytes where nothing changes.
+pub fn cast_to(x: &Tensor, to: DType) -> Result<Tensor> {
     if to == x.dtype() {
-        let same = x.clone();
-        cx.set(0, same);
-        return Ok(());
+        return Ok(x.clone());
     }
+    let mut out = Tensor::empty(to, x.dims())?;
     dispatch!(x.dtype(), T in [f32, f64, i32, i64, bool, f16, bf16, i16, i8, u8], {
         dispatch!(to, U in [f32, f64, i32, i64, bool, f16, bf16, i16, i8, u8], {
-            map(x.data::<T>(), cx.out_data::<U>(0)?, |v| Convert::<U>::convert(v));
+            map(x.data::<T>(), out.data_mut::<U>()?, |v| Convert::<U>::convert(v));
         }, _never => unreachable!())
     }, _never => unreachable!());
+    Ok(out.with_lod(x.lod.clone()))
+}
+
+fn cast(cx: &mut Run) -> Result<()> {
+    let x = cx.input(0)?;
+    let to = cx.attrs::<CastAttrs>().out_dtype;
+    let to = DType::from_proto(to).ok_or_else(|| err!(InvalidArgument, "operator cast: no data type {to}"))?;
+    cx.set(0, cast_to(x, to)?);
     Ok(())
 }
 

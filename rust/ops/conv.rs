@@ -368,5 +368,4 @@ conv_ops! {
         DEPTHWISE_GRAD_GRAD "depthwise_conv2d_grad_grad";
 }
 
-pub static TABLE: &[&Op] =
-    &[&CONV, &CONV_GRAD, &CONV_GRAD_GRAD, &DEPTHWISE, &DEPTHWISE_GRAD, &DEPTHWISE_GRAD_GRAD];
+pub static TABLE: &[&Op] = &[&CONV, &CONV_GRAD, &CONV_GRAD_GRAD, &DEPTHWISE, &DEPTHWISE_GRAD, &DEPTHWISE_GRAD_GRAD];

@@ -108,8 +108,7 @@ pub static SOFTMAX_GRAD: Op = Op {
 /// Logits and Label agree outside the axis; along it Label has one class, or as many numbers as there are classes.
 fn check_labels(cx: &Infer, x: &[i64], label: &[i64], axis: usize, soft: bool) -> Result<()> {
     let agrees = |i: usize, want: i64| label[i] == want || !cx.is_run() && (label[i] < 0 || want < 0);
-    let fits = x.len() == label.len()
-        && (0..x.len()).all(|i| agrees(i, if i == axis && !soft { 1 } else { x[i] }));
+    let fits = x.len() == label.len() && (0..x.len()).all(|i| agrees(i, if i == axis && !soft { 1 } else { x[i] }));
     ensure!(
         fits,
         InvalidArgument,

@@ -238,16 +238,7 @@ fn batch_norm_grad_in<T: Element + oar_kernels::gemm_simd::Real>(cx: &mut Run, x
             dscale: wants[1].then(|| dscale.data_mut::<T>()).transpose()?,
             dbias: wants[2].then(|| dbias.data_mut::<T>()).transpose()?,
         };
-        kernel::batch_norm_grad(
-            &d,
-            x.data::<T>(),
-            dy.data::<T>(),
-            &mean,
-            &inv,
-            scale.data::<T>(),
-            a.global(),
-            out,
-        );
+        kernel::batch_norm_grad(&d, x.data::<T>(), dy.data::<T>(), &mean, &inv, scale.data::<T>(), a.global(), out);
     }
     for (slot, t) in made.into_iter().enumerate() {
         if wants[slot] {
@@ -337,14 +328,7 @@ fn second_in<T: Element + oar_kernels::gemm_simd::Real>(cx: &mut Run, x: &Tensor
 
 pub static BATCH_NORM: Op = Op {
     name: "batch_norm",
-    inputs: &[
-        slot("X"),
-        slot("Scale"),
-        slot("Bias"),
-        slot("Mean"),
-        slot("Variance"),
-        slot("MomentumTensor").opt(),
-    ],
+    inputs: &[slot("X"), slot("Scale"), slot("Bias"), slot("Mean"), slot("Variance"), slot("MomentumTensor").opt()],
     outputs: &[
         slot("Y"),
         slot("MeanOut").aliases("Mean"),
@@ -540,14 +524,8 @@ pub static LAYER_NORM: Op = Op {
     ..OP
 };
 
-const LAYER_GRAD_INPUTS: &[Slot] = &[
-    slot("X"),
-    slot("Mean"),
-    slot("Variance"),
-    slot("Scale").opt(),
-    slot("Bias").opt().meta_only(),
-    slot("Y@GRAD"),
-];
+const LAYER_GRAD_INPUTS: &[Slot] =
+    &[slot("X"), slot("Mean"), slot("Variance"), slot("Scale").opt(), slot("Bias").opt().meta_only(), slot("Y@GRAD")];
 
 pub static LAYER_NORM_GRAD: Op = Op {
     name: "layer_norm_grad",
@@ -559,5 +537,4 @@ pub static LAYER_NORM_GRAD: Op = Op {
     ..OP
 };
 
-pub static TABLE: &[&Op] =
-    &[&BATCH_NORM, &BATCH_NORM_GRAD, &BATCH_NORM_GRAD_GRAD, &LAYER_NORM, &LAYER_NORM_GRAD];
+pub static TABLE: &[&Op] = &[&BATCH_NORM, &BATCH_NORM_GRAD, &BATCH_NORM_GRAD_GRAD, &LAYER_NORM, &LAYER_NORM_GRAD];

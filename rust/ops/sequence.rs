@@ -185,11 +185,9 @@ fn sequences(x: &Tensor, reference: &[usize]) -> Result<Vec<usize>> {
             check_level("sequence_expand", level, rows)?;
             level.clone()
         }
-        Some(more) => bail!(
-            InvalidArgument,
-            "operator sequence_expand: X may have one level of LoD at most, got {}",
-            more.len()
-        ),
+        Some(more) => {
+            bail!(InvalidArgument, "operator sequence_expand: X may have one level of LoD at most, got {}", more.len())
+        }
     };
     ensure!(
         starts.len() == reference.len(),

@@ -17,7 +17,8 @@ use std::sync::Arc;
 #[pyclass(name = "Executor", module = "paddle.fluid.core", frozen)]
 pub struct PyExecutor(Executor);
 
-fn value_of(obj: &Bound<'_, PyAny>) -> PyResult<Value> {
+/// The value that a handle, a Tensor or a numpy array holds.
+pub fn value_of(obj: &Bound<'_, PyAny>) -> PyResult<Value> {
     if let Ok(t) = obj.cast::<PyLoDTensor>() {
         return Ok(t.get().0.get());
     }
@@ -138,10 +139,17 @@ fn check_signals() -> crate::base::Result<()> {
     Python::attach(|py| py.check_signals().map_err(|e| interrupted().with_cause(Box::new(e))))
 }
 
+/// Does the operator have a gradient?
+#[pyfunction]
+fn has_non_empty_grad_op_maker(op_type: &str) -> bool {
+    crate::ops::lookup(op_type).is_some_and(|op| !matches!(op.grad, crate::op::Grad::None))
+}
+
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     bind::connect();
     let _ = INTERRUPT.set(check_signals);
     m.add_class::<PyExecutor>()?;
     m.add_function(wrap_pyfunction!(get_grad_op_desc, m)?)?;
+    m.add_function(wrap_pyfunction!(has_non_empty_grad_op_maker, m)?)?;
     m.add_function(wrap_pyfunction!(run_op, m)?)
 }

@@ -65,6 +65,12 @@ impl Scope {
         names.iter().for_each(|n| drop(vars.remove(n)));
     }
 
+    /// Empties every variable of this scope.
+    pub fn clear(&self) {
+        let cells: Vec<_> = self.vars.lock().values().cloned().collect();
+        cells.iter().for_each(|c| drop(c.take()));
+    }
+
     pub fn names(&self) -> Vec<String> {
         let mut names: Vec<String> = self.vars.lock().keys().cloned().collect();
         names.sort();

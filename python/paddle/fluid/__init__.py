@@ -1,0 +1,118 @@
+"""paddle.fluid: the API of Paddle 1.x, over the same engine."""
+
+from paddle import _core
+
+from . import (
+    backward,
+    compiler,
+    core,
+    data_feeder,
+    executor,
+    framework,
+    initializer,
+    io,
+    layers,
+    lod_tensor,
+    nets,
+    param_attr,
+    regularizer,
+    unique_name,
+)
+from .backward import append_backward, gradients
+from .compiler import BuildStrategy, CompiledProgram, ExecutionStrategy
+from .core import CPUPlace, CUDAPinnedPlace, CUDAPlace, Scope, XPUPlace
+from .data import data
+from .data_feeder import DataFeeder
+from .executor import Executor, global_scope, scope_guard
+from .framework import (
+    Program,
+    Variable,
+    cpu_places,
+    cuda_pinned_places,
+    cuda_places,
+    default_main_program,
+    default_startup_program,
+    device_guard,
+    get_flags,
+    in_dygraph_mode,
+    is_compiled_with_cuda,
+    is_compiled_with_xpu,
+    load_op_library,
+    name_scope,
+    program_guard,
+    require_version,
+    set_flags,
+    xpu_places,
+)
+from .input import embedding, one_hot
+from .io import load, load_program_state, save, set_program_state
+from .lod_tensor import create_lod_tensor, create_random_int_lodtensor
+from .parallel_executor import ParallelExecutor
+from .param_attr import ParamAttr, WeightNormParamAttr
+
+LoDTensor = Tensor = _core.LoDTensor
+LoDTensorArray = _core.LoDTensorArray
+
+__all__ = [
+    "BuildStrategy",
+    "CPUPlace",
+    "CUDAPinnedPlace",
+    "CUDAPlace",
+    "CompiledProgram",
+    "DataFeeder",
+    "ExecutionStrategy",
+    "Executor",
+    "LoDTensor",
+    "LoDTensorArray",
+    "ParallelExecutor",
+    "ParamAttr",
+    "Program",
+    "Scope",
+    "Tensor",
+    "Variable",
+    "WeightNormParamAttr",
+    "XPUPlace",
+    "append_backward",
+    "backward",
+    "compiler",
+    "core",
+    "cpu_places",
+    "create_lod_tensor",
+    "create_random_int_lodtensor",
+    "cuda_pinned_places",
+    "cuda_places",
+    "data",
+    "data_feeder",
+    "default_main_program",
+    "default_startup_program",
+    "device_guard",
+    "embedding",
+    "executor",
+    "framework",
+    "get_flags",
+    "global_scope",
+    "gradients",
+    "in_dygraph_mode",
+    "initializer",
+    "io",
+    "is_compiled_with_cuda",
+    "is_compiled_with_xpu",
+    "layers",
+    "load",
+    "load_op_library",
+    "load_program_state",
+    "lod_tensor",
+    "name_scope",
+    "nets",
+    "one_hot",
+    "param_attr",
+    "program_guard",
+    "regularizer",
+    "require_version",
+    "save",
+    "scope_guard",
+    "set_flags",
+    "set_program_state",
+    "unique_name",
+    "xpu_places",
+]

@@ -1,0 +1,29 @@
+"""paddle.fluid.backward."""
+
+from paddle.framework.backward import append_backward, calc_gradient, gradients
+from paddle.framework.backward_ops import (  # noqa: F401 (tests and user code import them from here)
+    _addup_repetitive_outputs_,
+    _append_backward_ops_,
+    _append_backward_vars_,
+    _create_op_desc_,
+    _find_not_need_ops,
+    _infer_var_data_type_shape_,
+    _remove_no_grad_branch_,
+    _rename_arg_,
+    _rename_grad_,
+)
+from paddle.framework.backward_path import (  # noqa: F401
+    _all_in_set_,
+    _append_grad_suffix_,
+    _as_list,
+    _find_no_grad_vars,
+    _find_op_path_,
+    _get_no_grad_set_name,
+    _get_output_names,
+    _get_stop_gradients_,
+    _is_grad_var_,
+    _some_in_set_,
+    _strip_grad_suffix_,
+)
+
+__all__ = ["append_backward", "gradients", "calc_gradient"]

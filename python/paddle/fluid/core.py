@@ -1,0 +1,103 @@
+"""paddle.fluid.core: the native module, with the names that Paddle's own core has besides."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from paddle import _core
+from paddle.framework import names as _names
+from paddle.framework import place as _place
+from paddle.framework.names import op_proto_and_checker_maker
+from paddle.framework.op_proto import has_non_empty_grad_op_maker
+from paddle.framework.place import CPUPlace, CUDAPinnedPlace, CUDAPlace, Place, XPUPlace
+
+globals().update({name: getattr(_core, name) for name in dir(_core) if not name.startswith("__")})
+
+VarBase = _core.Tensor
+is_compiled_with_cuda = _place.is_compiled_with_cuda
+get_cuda_device_count = _place.cuda_device_count
+
+
+def Scope() -> Any:  # noqa: N802 (a function in Paddle's core)
+    """A new Scope."""
+    return _core._Scope()
+
+
+def kEmptyVarName() -> str:  # noqa: N802
+    """The name that stands for no variable."""
+    return _names.EMPTY_VAR_NAME
+
+
+def kTempVarName() -> str:  # noqa: N802
+    """The name of temporary variables."""
+    return _names.TEMP_VAR_NAME
+
+
+def kGradVarSuffix() -> str:  # noqa: N802
+    """What goes after a variable's name for its gradient."""
+    return _names.GRAD_VAR_SUFFIX
+
+
+def kZeroVarSuffix() -> str:  # noqa: N802
+    """What goes after a variable's name for zeros like it."""
+    return _names.ZERO_VAR_SUFFIX
+
+
+def kControlDepVarName() -> str:  # noqa: N802
+    """What names of control dependencies start with."""
+    return _names.CONTROL_DEP_VAR_PREFIX
+
+
+def empty_var_name() -> str:
+    """The name that stands for no variable."""
+    return _names.EMPTY_VAR_NAME
+
+
+def grad_var_suffix() -> str:
+    """What goes after a variable's name for its gradient."""
+    return _names.GRAD_VAR_SUFFIX
+
+
+def is_compiled_with_xpu() -> bool:
+    """XPUs are not supported: False."""
+    return False
+
+
+def is_compiled_with_mkldnn() -> bool:
+    """oneDNN is not used: False."""
+    return False
+
+
+def is_compiled_with_brpc() -> bool:
+    """brpc is not used: False."""
+    return False
+
+
+def is_compiled_with_dist() -> bool:
+    """Distributed training is built in: True."""
+    return True
+
+
+def get_feed_target_names(desc) -> list[str]:
+    """The variables that the feed operators of a ProgramDesc fill."""
+    return desc.get_feed_target_names()
+
+
+def get_variable_tensor(scope, name: str):
+    """The tensor of the variable `name` of `scope`."""
+    var = scope.find_var(name)
+    if var is None:
+        raise ValueError(f"Variable {name} is not found in the scope")
+    return var.get_tensor()
+
+
+__all__ = [
+    "has_non_empty_grad_op_maker",
+    "op_proto_and_checker_maker",
+    "CPUPlace",
+    "CUDAPlace",
+    "CUDAPinnedPlace",
+    "Place",
+    "XPUPlace",
+    "Scope",
+]

@@ -1,0 +1,155 @@
+"""paddle.fluid.framework: Programs and modes under their names of Paddle 1.x."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from paddle.framework import guards as _guards
+from paddle.framework import mode as _mode
+from paddle.framework import program as _program
+from paddle.framework.block import Block, _varbase_creator
+from paddle.framework.dtypes import convert_np_dtype_to_dtype_, dtype_is_floating
+from paddle.framework.flags import get_flags, set_flags
+from paddle.framework.guards import (
+    NameScope,
+    _full_name_scope,
+    _get_var,
+    default_main_program,
+    default_startup_program,
+    name_scope,
+    program_guard,
+    switch_main_program,
+    switch_startup_program,
+)
+from paddle.framework.mode import (
+    Tracer,
+    _cpu_num,
+    _cuda_ids,
+    _current_expected_place,
+    _dygraph_guard,
+    _dygraph_place_guard,
+    _dygraph_tracer,
+    _get_paddle_place,
+    _get_paddle_place_list,
+    _set_dygraph_tracer_expected_place,
+    _set_expected_place,
+    cpu_places,
+    cuda_pinned_places,
+    cuda_places,
+    device_guard,
+    dygraph_not_support,
+    dygraph_only,
+    fake_interface_only,
+    in_dygraph_mode,
+    is_compiled_with_cuda,
+    is_compiled_with_xpu,
+    static_only,
+    switch_device,
+    xpu_places,
+)
+from paddle.framework.names import (
+    CONTROL_DEP_VAR_PREFIX,
+    EMPTY_VAR_NAME,
+    GRAD_VAR_SUFFIX,
+    TEMP_VAR_NAME,
+    ZERO_VAR_SUFFIX,
+    grad_var_name,
+)
+from paddle.framework.op_proto import OpProtoHolder, get_all_op_protos
+from paddle.framework.operator import Operator
+from paddle.framework.parameter import ParamBase
+from paddle.framework.program import Program
+from paddle.framework.variable import Parameter, ParameterMetaClass, Variable, VariableMetaClass
+from paddle.framework.version import require_version
+
+from . import core, unique_name
+
+_dygraph_not_support_, _dygraph_only_ = dygraph_not_support, dygraph_only
+_static_only_, _fake_interface_only_ = static_only, fake_interface_only
+
+__all__ = [
+    "Program",
+    "default_startup_program",
+    "default_main_program",
+    "program_guard",
+    "name_scope",
+    "cuda_places",
+    "cpu_places",
+    "xpu_places",
+    "cuda_pinned_places",
+    "in_dygraph_mode",
+    "is_compiled_with_cuda",
+    "is_compiled_with_xpu",
+    "Variable",
+    "load_op_library",
+    "require_version",
+    "device_guard",
+    "set_flags",
+    "get_flags",
+]
+
+#: state that lives elsewhere and changes: looked up on every access
+_ELSEWHERE = {
+    "_dygraph_tracer_": _mode,
+    "_global_expected_place_": _mode,
+    "_current_device": _mode,
+    "_main_program_": _guards,
+    "_startup_program_": _guards,
+    "_name_scope": _guards,
+    "global_prog_seed": _program,
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ELSEWHERE:
+        return getattr(_ELSEWHERE[name], name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def load_op_library(lib_filename):
+    """Operators compiled for real Paddle's C++ core cannot be loaded: raises NotImplementedError."""
+    raise NotImplementedError(
+        f"cannot load {lib_filename}: libraries of operators are built for Paddle's own C++ core; write the operator "
+        "with paddle.static.py_func or paddle.autograd instead"
+    )
+
+
+# what tests and user code import from here
+_IMPORTED = (
+    Block,
+    CONTROL_DEP_VAR_PREFIX,
+    EMPTY_VAR_NAME,
+    GRAD_VAR_SUFFIX,
+    NameScope,
+    OpProtoHolder,
+    Operator,
+    ParamBase,
+    Parameter,
+    ParameterMetaClass,
+    TEMP_VAR_NAME,
+    Tracer,
+    VariableMetaClass,
+    ZERO_VAR_SUFFIX,
+    _cpu_num,
+    _cuda_ids,
+    _current_expected_place,
+    _dygraph_guard,
+    _dygraph_place_guard,
+    _dygraph_tracer,
+    _full_name_scope,
+    _get_paddle_place,
+    _get_paddle_place_list,
+    _get_var,
+    _set_dygraph_tracer_expected_place,
+    _set_expected_place,
+    _varbase_creator,
+    convert_np_dtype_to_dtype_,
+    core,
+    dtype_is_floating,
+    get_all_op_protos,
+    grad_var_name,
+    switch_device,
+    switch_main_program,
+    switch_startup_program,
+    unique_name,
+)

@@ -1,0 +1,34 @@
+"""fluid.one_hot and fluid.embedding: ids of any shape."""
+
+from __future__ import annotations
+
+from paddle import _ops
+from paddle.framework import mode
+from paddle.framework.arguments import number
+from paddle.framework.checks import check_type, check_variable_and_dtype
+from paddle.framework.variable import Variable
+from paddle.static.nn.common import embedding
+
+__all__ = ["one_hot", "embedding"]
+
+
+def one_hot(input, depth, allow_out_of_range=False):  # noqa: A002
+    """A float32 row of zeros for each id with a one at its position.
+
+    Args:
+        input (Variable): int32 or int64 ids of any shape.
+        depth (int|Variable): the length of a row; an int32 tensor of shape [1] goes.
+        allow_out_of_range (bool): ids beyond `depth` give zeros instead of an error.
+
+    Returns:
+        Variable: input.shape + [depth].
+    """
+    check_variable_and_dtype(input, "input", ["int32", "int64"], "one_hot_v2")
+    check_type(depth, "depth", (int, Variable), "one_hot_v2")
+    if isinstance(depth, Variable) and not mode.in_dygraph_mode():
+        depth.stop_gradient = True
+        out = _ops.one_hot_v2(input, depth, allow_out_of_range=allow_out_of_range)
+    else:
+        out = _ops.one_hot_v2(input, depth=int(number(depth)), allow_out_of_range=allow_out_of_range)
+    out.stop_gradient = True
+    return out

@@ -1,0 +1,25 @@
+"""fluid.layers: the layer functions of Paddle 1.x."""
+
+from . import control_flow, io, learning_rate_scheduler, loss, metric_op, nn, ops, sequence_lod, tensor, utils
+from .control_flow import *  # noqa: F403
+from .io import *  # noqa: F403
+from .learning_rate_scheduler import *  # noqa: F403
+from .loss import *  # noqa: F403
+from .metric_op import *  # noqa: F403
+from .nn import *  # noqa: F403
+from .ops import *  # noqa: F403
+from .sequence_lod import *  # noqa: F403
+from .tensor import *  # noqa: F403
+
+__all__ = [
+    *nn.__all__,
+    *io.__all__,
+    *tensor.__all__,
+    *control_flow.__all__,
+    *ops.__all__,
+    *loss.__all__,
+    *metric_op.__all__,
+    *sequence_lod.__all__,
+    *learning_rate_scheduler.__all__,
+    "utils",
+]

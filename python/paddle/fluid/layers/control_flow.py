@@ -1,0 +1,122 @@
+"""Control flow of fluid.layers: loops, branches, arrays, comparisons."""
+
+from __future__ import annotations
+
+from paddle import _ops
+from paddle._append import named
+from paddle.framework.checks import check_type, check_variable_and_dtype
+from paddle.framework.variable import Variable
+from paddle.static.arrays import array_length, array_read, array_write, create_array
+from paddle.static.conditional import ConditionalBlock, Switch, case, cond, switch_case  # noqa: F401
+from paddle.static.loops import (  # noqa: F401 (tests and user code import them from here)
+    BlockGuard,
+    While,
+    assign_skip_lod_tensor_array,
+    get_inputs_outputs_in_block,
+    while_loop,
+)
+from paddle.static.pyfunc import Print
+
+__all__ = [
+    "While",
+    "Switch",
+    "increment",
+    "array_write",
+    "create_array",
+    "less_than",
+    "less_equal",
+    "greater_than",
+    "greater_equal",
+    "equal",
+    "not_equal",
+    "array_read",
+    "array_length",
+    "cond",
+    "case",
+    "switch_case",
+    "while_loop",
+    "Print",
+    "StaticRNN",
+]
+
+_COMPARED = ["float32", "float64", "int32", "int64"]
+
+
+def increment(x, value=1.0, in_place=True):
+    """x + value; in place unless told.
+
+    Args:
+        x (Variable): one element; float32, float64, int32 or int64.
+        value (float): what to add.
+        in_place (bool): write `x` itself.
+
+    Returns:
+        Variable.
+
+    Examples:
+        >>> import paddle.fluid as fluid
+        >>> int(fluid.layers.increment(fluid.layers.fill_constant([1], "int64", 3)))
+        4
+    """
+    check_variable_and_dtype(x, "x", _COMPARED, "increment")
+    return _ops.increment(x, step=float(value), Out=x if in_place else None)
+
+
+def _compare(op_type, x, y, cond, name, dtypes=_COMPARED, **attrs):  # noqa: A002
+    check_variable_and_dtype(x, "x", dtypes, op_type)
+    check_variable_and_dtype(y, "y", dtypes, op_type)
+    if cond is not None:
+        check_type(cond, "cond", Variable, op_type)
+    out = named(name, getattr(_ops, op_type), x, y, Out=cond, **attrs)
+    out.stop_gradient = True
+    return out
+
+
+def less_than(x, y, force_cpu=None, cond=None, name=None):
+    """x < y, element by element; into `cond` when given.
+
+    Args:
+        x, y (Variable): float32, float64, int32 or int64, of shapes that broadcast.
+        force_cpu (bool, optional): compute on the CPU.
+        cond (Variable, optional): bool; takes the result.
+
+    Returns:
+        Variable: bool.
+    """
+    if force_cpu is not None:
+        check_type(force_cpu, "force_cpu", bool, "less_than")
+    return _compare("less_than", x, y, cond, name, force_cpu=force_cpu)
+
+
+def less_equal(x, y, cond=None, name=None):
+    """x <= y; arguments as of :func:`less_than`."""
+    return _compare("less_equal", x, y, cond, name)
+
+
+def greater_than(x, y, cond=None, name=None):
+    """x > y; arguments as of :func:`less_than`."""
+    return _compare("greater_than", x, y, cond, name)
+
+
+def greater_equal(x, y, cond=None, name=None):
+    """x >= y; arguments as of :func:`less_than`."""
+    return _compare("greater_equal", x, y, cond, name)
+
+
+def equal(x, y, cond=None, name=None):
+    """x == y; arguments as of :func:`less_than`."""
+    return _compare("equal", x, y, cond, name, ["bool", *_COMPARED])
+
+
+def not_equal(x, y, cond=None, name=None):
+    """x != y; arguments as of :func:`less_than`."""
+    return _compare("not_equal", x, y, cond, name, ["bool", *_COMPARED])
+
+
+class StaticRNN:
+    """Recurrence over the time steps of a padded batch: not there yet, raises NotImplementedError."""
+
+    def __init__(self, name=None) -> None:
+        raise NotImplementedError(
+            "fluid.layers.StaticRNN needs the operator recurrent, which is not there yet; use While with arrays"
+        )

@@ -1,0 +1,49 @@
+"""fluid.layers.data and load."""
+
+from __future__ import annotations
+
+from paddle.framework.dtypes import VarType
+from paddle.framework.layer_helper import LayerHelper
+from paddle.framework.mode import static_only
+from paddle.static.creation import data_variable
+
+__all__ = ["data", "load"]
+
+
+@static_only
+def data(
+    name,
+    shape,
+    append_batch_size=True,
+    dtype="float32",
+    lod_level=0,
+    type=VarType.LOD_TENSOR,  # noqa: A002
+    stop_gradient=True,
+):
+    """A Variable that ``Executor.run`` is fed with; its shape is not checked then.
+
+    Args:
+        name (str): what the feed calls it.
+        shape (list|tuple): -1 or None where any size goes.
+        append_batch_size (bool): put a batch dimension before `shape`, unless it has an unknown size already.
+        dtype (str): its element type.
+        lod_level (int): levels of sequence nesting.
+
+    Returns:
+        Variable.
+    """
+    if isinstance(shape, (list, tuple)) and append_batch_size and all(n is not None and n >= 0 for n in shape):
+        shape = [-1, *shape]
+    return data_variable(name, shape, dtype, lod_level, False, type, stop_gradient)
+
+
+def load(out, file_path, load_as_fp16=None):
+    """Append an operator that loads the variable `out` from a file that the operator `save` wrote.
+
+    Args:
+        out (Variable): to be loaded.
+        file_path (str): the file.
+        load_as_fp16 (bool, optional): convert float32 to float16.
+    """
+    attrs = {"file_path": file_path, "load_as_fp16": load_as_fp16}
+    LayerHelper("load").append_op(type="load", inputs={}, outputs={"Out": out}, attrs=attrs)

@@ -1,0 +1,269 @@
+"""Arithmetic, products and reductions of fluid.layers."""
+
+from __future__ import annotations
+
+from paddle import _ops
+from paddle._append import named
+from paddle.framework import mode
+from paddle.framework.arguments import number
+from paddle.framework.checks import check_type, check_variable_and_dtype
+from paddle.framework.dtypes import convert_dtype
+from paddle.framework.layer_helper import LayerHelper
+from paddle.framework.variable import Variable
+
+_FLOATS = ["float16", "float32", "float64"]
+_NUMBERS = ["float32", "float64", "int32", "int64"]
+
+
+def activated(out, act, name=None):
+    """The activation operator `act` of `out`; `out` itself when None."""
+    return LayerHelper("activation", act=act, name=name).append_activation(out) if act is not None else out
+
+
+def _elementwise(op_type: str, what: str):
+    def function(x, y, axis=-1, act=None, name=None):
+        kinds = [*_FLOATS, "int32", "int64"]
+        check_variable_and_dtype(x, "x", kinds, op_type)
+        check_variable_and_dtype(y, "y", kinds, op_type)
+        return activated(named(name, getattr(_ops, op_type), x, y, axis=axis), act, name)
+
+    function.__name__ = function.__qualname__ = op_type
+    function.__doc__ = f"""{what}, element by element; `y` is broadcast to `x`.
+
+    Args:
+        x, y (Variable): of one type: float16, float32, float64, int32 or int64.
+        axis (int): the dimension of `x` that the first of `y` belongs to; -1 aligns the last ones.
+        act (str, optional): an activation operator.
+        name (str, optional): a name for the output.
+
+    Returns:
+        Variable.
+    """
+    return function
+
+
+_ELEMENTWISE = {
+    f"elementwise_{kind}": _elementwise(f"elementwise_{kind}", what)
+    for kind, what in (
+        ("add", "x + y"),
+        ("sub", "x - y"),
+        ("mul", "x * y"),
+        ("div", "x / y"),
+        ("max", "The greater of x and y"),
+        ("min", "The lesser of x and y"),
+        ("pow", "x to the power y"),
+        ("mod", "The remainder of x / y"),
+        ("floordiv", "x // y"),
+    )
+    if hasattr(_ops, f"elementwise_{kind}")
+}
+
+
+def _reduction(op_type: str, what: str, kinds: list[str]):
+    def function(input, dim=None, keep_dim=False, name=None):  # noqa: A002
+        check_variable_and_dtype(input, "input", kinds, op_type)
+        if dim is not None and not isinstance(dim, (int, list, tuple)):
+            raise TypeError(f"The type of dim must be int, list or tuple, but received {type(dim)}")
+        dims = [dim] if isinstance(dim, int) else list(dim or [])
+        reduce_all = not dims or len(dims) == len(input.shape)
+        return named(name, getattr(_ops, op_type), input, dim=dims or [0], keep_dim=keep_dim, reduce_all=reduce_all)
+
+    function.__name__ = function.__qualname__ = op_type
+    function.__doc__ = f"""{what} over the dimensions `dim`, or over all.
+
+    Args:
+        input (Variable): {", ".join(kinds)}.
+        dim (int|list|tuple, optional): which dimensions; negative ones count from the end.
+        keep_dim (bool): keep them with size 1.
+        name (str, optional): a name for the output.
+
+    Returns:
+        Variable.
+    """
+    return function
+
+
+_REDUCTIONS = {
+    op_type: _reduction(op_type, what, kinds)
+    for op_type, what, kinds in (
+        ("reduce_sum", "The sum", _NUMBERS),
+        ("reduce_mean", "The mean", ["float32", "float64", "int32", "int64"]),
+        ("reduce_max", "The maximum", _NUMBERS),
+        ("reduce_min", "The minimum", _NUMBERS),
+        ("reduce_prod", "The product", _NUMBERS),
+        ("reduce_all", "Whether all hold", ["bool"]),
+        ("reduce_any", "Whether any holds", ["bool"]),
+    )
+    if hasattr(_ops, op_type)
+}
+globals().update(_ELEMENTWISE)
+globals().update(_REDUCTIONS)
+
+__all__ = [
+    *_ELEMENTWISE,
+    *_REDUCTIONS,
+    "mean",
+    "mul",
+    "matmul",
+    "scale",
+    "sum",
+    "clip",
+    "logical_and",
+    "logical_not",
+    "pow",
+    "log",
+]
+
+
+def mean(x, name=None):
+    """The mean of all elements.
+
+    Args:
+        x (Variable): float16, float32 or float64.
+
+    Returns:
+        Variable: one element.
+    """
+    check_variable_and_dtype(x, "x", _FLOATS, "mean")
+    return named(name, _ops.mean, x)
+
+
+def mul(x, y, x_num_col_dims=1, y_num_col_dims=1, name=None):
+    """The product of matrices to which `x` and `y` are flattened.
+
+    Args:
+        x, y (Variable): float16, float32 or float64.
+        x_num_col_dims, y_num_col_dims (int): how many leading dimensions make the rows.
+
+    Returns:
+        Variable: x.shape[:x_num_col_dims] + y.shape[y_num_col_dims:].
+    """
+    check_variable_and_dtype(x, "x", _FLOATS, "mul")
+    check_variable_and_dtype(y, "y", _FLOATS, "mul")
+    return named(name, _ops.mul, x, y, x_num_col_dims=x_num_col_dims, y_num_col_dims=y_num_col_dims)
+
+
+def _check_product(x, y, transpose_x: bool, transpose_y: bool) -> None:
+    shapes = []
+    for name, var, transposed, lone in (("x", x, transpose_x, 0), ("y", y, transpose_y, 1)):
+        check_variable_and_dtype(var, name, _FLOATS, "matmul")
+        shape = list(var.shape)
+        if len(shape) == 1:
+            shape.insert(lone, 1)
+        if transposed:
+            shape[-2:] = shape[:-3:-1]
+        shapes.append(shape)
+    a, b = shapes
+    assert a[-1] == b[-2] or a[-1] < 0 or b[-2] < 0, (
+        "After performing an optional transpose, Input X's width should be equal to Y's width for multiplication "
+        f"prerequisites. But received X's shape: {a}, Y's shape: {b}"
+    )
+    if len(a) > 2 and len(b) > 2:
+        for i, (m, n) in enumerate(zip(a[:-2], b[:-2], strict=False)):
+            if m >= 0 and n >= 0 and m != n:
+                raise ValueError(
+                    "When the matrix is larger than 2 dimensions, the higher dimensional values of the two matrices "
+                    f"need to be equal. But received x_shape[{i}] != y_shape[{i}]. X's shape: {a}, Y's shape: {b}."
+                )
+
+
+def matmul(x, y, transpose_x=False, transpose_y=False, alpha=1.0, name=None):
+    """alpha * (x @ y), batches of matrices included.
+
+    Args:
+        x, y (Variable): float16, float32 or float64; one dimension: a vector.
+        transpose_x, transpose_y (bool): swap the last two dimensions first.
+        alpha (float): a factor.
+
+    Raises:
+        AssertionError, ValueError: for shapes that do not fit.
+    """
+    if not mode.in_dygraph_mode():
+        _check_product(x, y, transpose_x, transpose_y)
+    return named(name, _ops.matmul, x, y, transpose_X=transpose_x, transpose_Y=transpose_y, alpha=float(alpha))
+
+
+def scale(x, scale=1.0, bias=0.0, bias_after_scale=True, act=None, name=None):
+    """scale * x + bias, or scale * (x + bias).
+
+    Args:
+        x (Variable): numbers.
+        scale (float|Variable): a factor; a tensor of shape [1] goes.
+        bias (float): what to add.
+        bias_after_scale (bool): add after multiplying.
+        act (str, optional): an activation operator.
+    """
+    check_variable_and_dtype(x, "x", [*_FLOATS, "int8", "int16", "int32", "int64", "uint8"], "scale")
+    keywords = {"bias": float(bias), "bias_after_scale": bias_after_scale}
+    if isinstance(scale, Variable) and not mode.in_dygraph_mode():
+        keywords["ScaleTensor"] = scale
+    else:
+        keywords["scale"] = float(number(scale))
+    return activated(named(name, _ops.scale, x, **keywords), act, name)
+
+
+def sum(x):  # noqa: A001
+    """The sum of several tensors.
+
+    Args:
+        x (Variable|list of Variable): of one shape and type.
+    """
+    return _ops.sum([x] if isinstance(x, Variable) else list(x))
+
+
+def clip(x, min, max, name=None):  # noqa: A002
+    """`x` with what is below `min` or above `max` set to these.
+
+    Args:
+        x (Variable): float16, float32 or float64.
+        min, max (float): the bounds.
+    """
+    check_variable_and_dtype(x, "x", _FLOATS, "clip")
+    return named(name, _ops.clip, x, min=float(min), max=float(max))
+
+
+def _logical(op_type, args, out, name):
+    for which, x in zip("xy", args, strict=False):
+        check_variable_and_dtype(x, which, ["bool"], op_type)
+    if out is not None:
+        check_type(out, "out", Variable, op_type)
+    return named(name, getattr(_ops, op_type), *args, Out=out)
+
+
+def logical_and(x, y, out=None, name=None):
+    """x and y of bool tensors, element by element; into `out` when given."""
+    if not mode.in_dygraph_mode():
+        check_type(y, "y", Variable, "logical_and")
+        if x.dtype != y.dtype:
+            raise TypeError(f"logical_and needs one type, not {convert_dtype(x.dtype)} and {convert_dtype(y.dtype)}")
+    return _logical("logical_and", (x, y), out, name)
+
+
+def logical_not(x, out=None, name=None):
+    """not x of a bool tensor, element by element; into `out` when given."""
+    return _logical("logical_not", (x,), out, name)
+
+
+def pow(x, factor=1.0, name=None):  # noqa: A001
+    """x to the power `factor`, element by element.
+
+    Args:
+        x (Variable): float32, float64, int32 or int64.
+        factor (float|Variable): a number, or a tensor of shape [1].
+    """
+    check_variable_and_dtype(x, "x", [*_NUMBERS, "float16"], "pow")
+    if isinstance(factor, Variable) and not mode.in_dygraph_mode():
+        check_variable_and_dtype(factor, "factor", ["float32"], "pow")
+        factor.stop_gradient = True
+        return named(name, _ops.pow, x, factor)
+    return named(name, _ops.pow, x, factor=float(number(factor)))
+
+
+def log(x, name=None):
+    """The natural logarithm, element by element.
+
+    Args:
+        x (Variable): float32 or float64.
+    """
+    check_variable_and_dtype(x, "x", ["float32", "float64"], "log")
+    return named(name, _ops.log, x)

@@ -1,0 +1,329 @@
+"""Layers of fluid.layers: what has parameters, activations with arguments, sampling, and more."""
+
+from __future__ import annotations
+
+import warnings
+
+from paddle import _ops
+from paddle._append import named
+from paddle.framework import guards, mode
+from paddle.framework.arguments import convert_to_list, number, padding_2d, shape_arguments
+from paddle.framework.checks import check_dtype, check_type, check_variable_and_dtype
+from paddle.framework.dtypes import convert_np_dtype_to_dtype_
+from paddle.framework.initializer import Constant
+from paddle.framework.layer_helper import LayerHelper
+from paddle.framework.variable import Variable
+from paddle.static.nn.common import batch_norm, conv2d, fc_layer, layer_norm, lookup_layer
+from paddle.static.pyfunc import PyFuncRegistry, py_func
+
+from . import manipulation, math
+from .manipulation import *  # noqa: F403
+from .math import *  # noqa: F403
+
+__all__ = [
+    *math.__all__,
+    *manipulation.__all__,
+    "fc",
+    "embedding",
+    "conv2d",
+    "pool2d",
+    "batch_norm",
+    "layer_norm",
+    "dropout",
+    "softmax",
+    "relu",
+    "relu6",
+    "leaky_relu",
+    "swish",
+    "hard_swish",
+    "topk",
+    "one_hot",
+    "uniform_random",
+    "gaussian_random",
+    "autoincreased_step_counter",
+    "get_tensor_from_selected_rows",
+    "merge_selected_rows",
+    "py_func",
+    "PyFuncRegistry",
+]
+
+_FLOATS = ["float16", "float32", "float64"]
+
+fc = fc_layer
+
+
+def embedding(
+    input,  # noqa: A002
+    size,
+    is_sparse=False,
+    is_distributed=False,
+    padding_idx=None,
+    param_attr=None,
+    dtype="float32",
+):
+    """Rows of a table for ids.
+
+    Args:
+        input (Variable): int64 ids, the last dimension of size 1.
+        size (list|tuple): [rows, width] of the table.
+        is_sparse (bool): gradients as SelectedRows.
+        padding_idx (int, optional): this id gives zeros.
+        param_attr (ParamAttr, optional): of the table.
+        dtype (str): float16, float32 or float64.
+
+    Returns:
+        Variable: of shape input.shape[:-1] + [width].
+    """
+    if is_distributed:
+        warnings.warn("is_distributed has no effect any more", stacklevel=2)
+    return lookup_layer(
+        "lookup_table", "fluid.layers.embedding", input, size, is_sparse, False, padding_idx, param_attr, dtype
+    )
+
+
+def pool2d(
+    input,  # noqa: A002
+    pool_size=-1,
+    pool_type="max",
+    pool_stride=1,
+    pool_padding=0,
+    global_pooling=False,
+    use_cudnn=True,
+    ceil_mode=False,
+    name=None,
+    exclusive=True,
+    data_format="NCHW",
+):
+    """The maximum or average of windows.
+
+    Args:
+        input (Variable): [N, C, H, W], or [N, H, W, C] for NHWC.
+        pool_size, pool_stride (int|list): one number or [height, width].
+        pool_type (str): "max" or "avg".
+        pool_padding (int|list|str): as the padding of :func:`conv2d`.
+        global_pooling (bool): one window over everything.
+        ceil_mode (bool): round output sizes up.
+        exclusive (bool): averages leave padding out.
+
+    Raises:
+        ValueError: for another type, format or padding, or without a size.
+        TypeError: when use_cudnn is no bool.
+    """
+    if pool_type not in ("max", "avg"):
+        raise ValueError(f"Unknown Attr(pool_type): '{pool_type}'. It can only be 'max' or 'avg'.")
+    if not global_pooling and pool_size == -1:
+        raise ValueError(
+            "When Attr(global_pooling) is False, Attr(pool_size) must be passed and be a valid value. "
+            f"Received pool_size: {pool_size}."
+        )
+    if not isinstance(use_cudnn, bool):
+        raise TypeError(f"Attr(use_cudnn) should be True or False. Received Attr(use_cudnn): {use_cudnn}.")
+    if data_format not in ("NCHW", "NHWC"):
+        raise ValueError(f"Attr(data_format) should be 'NCHW' or 'NHWC'. Received Attr(data_format): {data_format}.")
+    paddings, algorithm = padding_2d(pool_padding, data_format, "pool_padding")
+    if algorithm == "VALID" and ceil_mode:
+        raise ValueError('When Attr(pool_padding) is "VALID", Attr(ceil_mode) must be False. Received ceil_mode: True.')
+    return named(
+        name,
+        _ops.pool2d,
+        input,
+        pooling_type=pool_type,
+        ksize=convert_to_list(pool_size, 2, "pool_size"),
+        global_pooling=global_pooling,
+        strides=convert_to_list(pool_stride, 2, "pool_stride"),
+        paddings=paddings,
+        padding_algorithm=algorithm,
+        use_cudnn=use_cudnn,
+        ceil_mode=ceil_mode,
+        exclusive=exclusive,
+        data_format=data_format,
+    )
+
+
+def dropout(x, dropout_prob, is_test=None, seed=None, name=None, dropout_implementation="downgrade_in_infer"):
+    """`x` with each element set to zero with the probability `dropout_prob`.
+
+    Args:
+        x (Variable): float16, float32 or float64.
+        dropout_prob (float): from 0 to 1.
+        is_test (bool, optional): no dropping; in dygraph mode None asks the mode of training.
+        seed (int, optional): of the generator; None the program's or the global one.
+        dropout_implementation (str): "downgrade_in_infer" multiplies by 1 - p when testing, "upscale_in_train" divides
+            by it when training.
+    """
+    if dropout_prob == 0:
+        return x
+    random_seed = guards.default_main_program().random_seed
+    if not seed and random_seed != 0:
+        seed = random_seed
+    if is_test is None and mode.in_dygraph_mode():
+        from paddle.framework.kinds import train_mode
+
+        is_test = not train_mode()
+    check_variable_and_dtype(x, "x", _FLOATS, "dropout")
+    out, mask = named(
+        name,
+        _ops.dropout,
+        x,
+        dropout_prob=dropout_prob,
+        is_test=is_test,
+        fix_seed=seed is not None,
+        seed=seed or 0,
+        dropout_implementation=dropout_implementation,
+    )
+    if mask is not None:
+        mask.stop_gradient = True
+    return out
+
+
+def softmax(input, use_cudnn=True, name=None, axis=-1):  # noqa: A002
+    """exp(input) over its sum along `axis`.
+
+    Args:
+        input (Variable): float16, float32 or float64.
+        axis (int): the dimension that sums to one.
+    """
+    check_variable_and_dtype(input, "input/x", _FLOATS, "softmax")
+    return named(name, _ops.softmax, input, axis=axis, use_cudnn=use_cudnn)
+
+
+def relu(x, name=None):
+    """max(x, 0), element by element (float16, float32 or float64)."""
+    check_variable_and_dtype(x, "x", _FLOATS, "relu")
+    return named(name, _ops.relu, x)
+
+
+def relu6(x, threshold=6.0, name=None):
+    """min(max(x, 0), threshold), element by element (float16, float32 or float64)."""
+    check_variable_and_dtype(x, "x", _FLOATS, "relu6")
+    return named(name, _ops.relu6, x, threshold=threshold)
+
+
+def leaky_relu(x, alpha=0.02, name=None):
+    """x where positive, alpha * x elsewhere."""
+    return named(name, _ops.leaky_relu, x, alpha=float(alpha))
+
+
+def swish(x, beta=1.0, name=None):
+    """x * sigmoid(beta * x), element by element (float16, float32 or float64)."""
+    check_variable_and_dtype(x, "x", _FLOATS, "swish")
+    return named(name, _ops.swish, x, beta=float(beta))
+
+
+def hard_swish(x, threshold=6.0, scale=6.0, offset=3.0, name=None):
+    """x * min(max(x + offset, 0), threshold) / scale, element by element (float16, float32 or float64)."""
+    check_variable_and_dtype(x, "x", _FLOATS, "hard_swish")
+    return named(name, _ops.hard_swish, x, threshold=threshold, scale=scale, offset=offset)
+
+
+def topk(input, k, name=None):  # noqa: A002
+    """The `k` greatest values of each row, and their positions (int64).
+
+    Args:
+        input (Variable): numbers.
+        k (int|Variable): how many; a tensor of shape [1] goes.
+    """
+    if isinstance(k, Variable) and not mode.in_dygraph_mode():
+        values, indices = named(name, _ops.top_k, input, k)
+    else:
+        values, indices = named(name, _ops.top_k, input, k=int(number(k)))
+    values.stop_gradient = indices.stop_gradient = True
+    return values, indices
+
+
+def one_hot(input, depth, allow_out_of_range=False):  # noqa: A002
+    """A float32 row of zeros for each id with a one at its position.
+
+    Args:
+        input (Variable): int32 or int64 ids, the last dimension of size 1.
+        depth (int|Variable): the length of a row; an int32 tensor of shape [1] goes.
+        allow_out_of_range (bool): ids beyond `depth` give zeros instead of an error.
+
+    Returns:
+        Variable: input.shape[:-1] + [depth].
+    """
+    check_variable_and_dtype(input, "input", ["int32", "int64"], "one_hot")
+    check_type(depth, "depth", (int, Variable), "one_hot")
+    ids = _ops.squeeze2(input, axes=[len(input.shape) - 1])[0] if len(input.shape) > 1 else input
+    if isinstance(depth, Variable) and not mode.in_dygraph_mode():
+        depth.stop_gradient = True
+        out = _ops.one_hot_v2(ids, depth, allow_out_of_range=allow_out_of_range)
+    else:
+        out = _ops.one_hot_v2(ids, depth=int(number(depth)), allow_out_of_range=allow_out_of_range)
+    out.stop_gradient = True
+    return out
+
+
+def uniform_random(shape, dtype="float32", min=-1.0, max=1.0, seed=0, name=None):  # noqa: A002
+    """Random numbers, evenly from [min, max).
+
+    Args:
+        shape (list|tuple|Variable): sizes, which may be tensors of shape [1].
+        dtype (str): float32 or float64.
+        min, max (float): the bounds.
+        seed (int): 0 takes the global generator.
+    """
+    check_dtype(dtype, "dtype", ("float32", "float64"), "uniform_random/rand")
+    check_type(shape, "shape", (list, tuple, Variable), "uniform_random/rand")
+    vartype = convert_np_dtype_to_dtype_(dtype)
+    return named(
+        name,
+        _ops.uniform_random,
+        min=float(min),
+        max=float(max),
+        seed=seed,
+        dtype=vartype,
+        **shape_arguments(shape),
+    )
+
+
+def gaussian_random(shape, mean=0.0, std=1.0, seed=0, dtype="float32", name=None):
+    """Random numbers of the normal distribution.
+
+    Args:
+        shape (list|tuple|Variable): sizes, which may be tensors of shape [1].
+        mean, std (float): of the distribution.
+        seed (int): 0 takes the global generator.
+        dtype (str): float32 or float64.
+    """
+    check_dtype(dtype, "dtype", ("float32", "float64"), "gaussian_random/randn")
+    check_type(shape, "shape", (list, tuple, Variable), "gaussian_random/randn")
+    vartype = convert_np_dtype_to_dtype_(dtype)
+    return named(
+        name,
+        _ops.gaussian_random,
+        mean=float(mean),
+        std=float(std),
+        seed=seed,
+        dtype=vartype,
+        **shape_arguments(shape),
+    )
+
+
+def autoincreased_step_counter(counter_name=None, begin=1, step=1):
+    """An int64 variable that grows by `step` at every run; it is `begin` in the first.
+
+    Args:
+        counter_name (str, optional): ``@STEP_COUNTER@`` when None; one variable for a name.
+    """
+    helper = LayerHelper("global_step_counter")
+    counter, is_new = helper.create_or_get_global_variable(
+        name=counter_name or "@STEP_COUNTER@", dtype="int64", shape=[1], persistable=True, belong_to_optimizer=True
+    )
+    if is_new:
+        helper.set_variable_initializer(counter, initializer=Constant(value=begin - 1, force_cpu=True))
+        helper.main_program.global_block()._prepend_op(
+            type="increment", inputs={"X": [counter]}, outputs={"Out": [counter]}, attrs={"step": float(step)}
+        )
+        counter.stop_gradient = True
+    return counter
+
+
+def get_tensor_from_selected_rows(x, name=None):
+    """The rows of a SelectedRows as a tensor."""
+    return named(name, _ops.get_tensor_from_selected_rows, x)
+
+
+def merge_selected_rows(x, name=None):
+    """A SelectedRows with the rows of equal numbers added up."""
+    return named(name, _ops.merge_selected_rows, x)

@@ -1,0 +1,281 @@
+"""Creation and conversion of tensors, fluid.layers' names."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from paddle import _ops
+from paddle._append import named
+from paddle.framework import mode
+from paddle.framework.arguments import number, shape_arguments
+from paddle.framework.checks import check_dtype, check_shape, check_type, check_variable_and_dtype
+from paddle.framework.dtypes import VarType, convert_dtype, convert_np_dtype_to_dtype_
+from paddle.framework.layer_helper import LayerHelper
+from paddle.framework.variable import Variable
+from paddle.static.creation import create_global_var, create_parameter
+
+__all__ = [
+    "create_tensor",
+    "create_parameter",
+    "create_global_var",
+    "cast",
+    "concat",
+    "sums",
+    "assign",
+    "fill_constant_batch_size_like",
+    "fill_constant",
+    "argmax",
+    "argsort",
+    "ones",
+    "zeros",
+    "range",
+    "zeros_like",
+    "ones_like",
+]
+
+_NUMBERS = ["float32", "float64", "int32", "int64"]
+_ORDERED = ["float32", "float64", "uint8", "int16", "int32", "int64"]
+
+
+def create_tensor(dtype, name=None, persistable=False):
+    """An empty variable of type `dtype`.
+
+    Args:
+        dtype (str): bool, float16/32/64, int8/32/64.
+        name (str, optional): its name.
+        persistable (bool): keep it between runs.
+    """
+    check_dtype(dtype, "dtype", ["bool", "float16", "float32", "float64", "int8", "int32", "int64"], "create_tensor")
+    helper = LayerHelper("create_tensor", name=name)
+    return helper.create_variable(name=helper.name, dtype=dtype, persistable=persistable)
+
+
+def cast(x, dtype):
+    """The elements of `x` as `dtype`.
+
+    Args:
+        x (Variable): bool, float16/32/64, int32, int64 or uint8.
+        dtype (VarType|numpy type|str): the new element type.
+
+    Examples:
+        >>> import paddle, paddle.fluid as fluid
+        >>> fluid.layers.cast(paddle.to_tensor([1.5]), "int32").numpy()
+        array([1], dtype=int32)
+    """
+    kinds = ["bool", "float16", "float32", "float64", "int32", "int64", "uint8"]
+    check_variable_and_dtype(x, "x", kinds, "cast")
+    check_dtype(dtype, "dtype", [*kinds, "int8"], "cast")
+    out = _ops.cast(x, in_dtype=x.dtype, out_dtype=convert_np_dtype_to_dtype_(dtype))
+    if not mode.in_dygraph_mode():
+        out.stop_gradient = x.stop_gradient
+    return out
+
+
+def concat(input, axis=0, name=None):  # noqa: A002
+    """Tensors one after another along `axis`.
+
+    Args:
+        input (list|tuple of Variable): of one type, and of one shape but for `axis`.
+        axis (int|Variable): an int32 or int64 tensor of shape [1] goes as well.
+
+    Raises:
+        TypeError: for other types, or different ones.
+    """
+    check_type(input, "input", (list, tuple, Variable), "concat")
+    inputs = [input] if isinstance(input, Variable) else list(input)
+    for i, x in enumerate(inputs):
+        check_variable_and_dtype(x, f"input[{i}]", ["bool", "float16", *_NUMBERS], "concat")
+        if x.dtype != inputs[0].dtype:
+            raise TypeError("All the Tensors in the input must have the same data type.")
+    check_type(axis, "axis", (int, Variable), "concat")
+    if isinstance(axis, Variable) and not mode.in_dygraph_mode():
+        check_dtype(axis.dtype, "axis", ["int32", "int64"], "concat")
+        axis.stop_gradient = True
+        return named(name, _ops.concat, inputs, axis)
+    return named(name, _ops.concat, inputs, axis=int(number(axis)))
+
+
+def sums(input, out=None):  # noqa: A002
+    """The sum of several tensors, into `out` when given.
+
+    Args:
+        input (Variable|list|tuple): float32, float64, int32 or int64, of one shape.
+        out (Variable, optional): takes the result.
+    """
+    check_type(input, "input", (Variable, tuple, list), "sums")
+    inputs = [input] if isinstance(input, Variable) else list(input)
+    for x in inputs:
+        check_variable_and_dtype(x, "input", _NUMBERS, "sums")
+    if out is not None:
+        check_variable_and_dtype(out, "out", _NUMBERS, "sums")
+    return _ops.sum(inputs, Out=out)
+
+
+#: element type -> (attribute that holds the values, how to convert one)
+_VALUES = {
+    VarType.BOOL: ("bool_values", bool),
+    VarType.FP32: ("fp32_values", float),
+    VarType.INT32: ("int32_values", int),
+    VarType.INT64: ("int64_values", int),
+}
+
+
+def assign(input, output=None):  # noqa: A002
+    """A copy of a tensor, or an array as a tensor; into `output` when given.
+
+    Args:
+        input (Variable|numpy.ndarray): a Variable of float16/32/64, int32, int64 or bool, or an array of bool, float32,
+            int32 or int64 with at most 1024 * 1024 elements.
+        output (Variable, optional): takes the result.
+
+    Raises:
+        TypeError: for other types. ValueError: for a larger array.
+    """
+    check_type(input, "input", (Variable, np.ndarray), "assign")
+    if isinstance(input, Variable):
+        check_dtype(input.dtype, "input", ["float16", *_NUMBERS, "bool"], "assign")
+        result = _ops.assign(input, Out=output)
+    elif isinstance(input, np.ndarray):
+        dtype = convert_np_dtype_to_dtype_(input.dtype)
+        if dtype not in _VALUES:
+            raise TypeError(
+                "When the type of 'input' in assign is numpy.ndarray, the data type of 'input' must be bool, float32, "
+                f"int32 or int64, but received {convert_dtype(dtype)}."
+            )
+        if input.size > 1024 * 1024:
+            raise ValueError("The size of input is too big. Please consider saving it to file and 'load_op' to load it")
+        attr, kind = _VALUES[dtype]
+        values = {attr: [kind(v) for v in input.flat]}
+        result = _ops.assign_value(dtype=dtype, shape=list(input.shape), Out=output, **values)
+    else:
+        raise TypeError(f"The type of 'input' in assign must be Variable or numpy.ndarray, but received {type(input)}")
+    if output is not None and mode.in_dygraph_mode() and hasattr(output, "_bump_inplace_version"):
+        output._bump_inplace_version()
+    return result
+
+
+def _as_text(value, dtype: str) -> str:
+    return str(int(value)) if dtype in ("int64", "int32") else str(float(value))
+
+
+def fill_constant(shape, dtype, value, force_cpu=False, out=None, name=None):
+    """A tensor of `shape` full of `value`; into `out` when given.
+
+    Args:
+        shape (list|tuple|Variable): sizes, which may be int32 or int64 tensors of shape [1].
+        dtype (VarType|numpy type|str): bool, float16/32/64, int32 or int64.
+        value (bool|float|int|Variable): one number.
+        force_cpu (bool): make it on the CPU.
+        out (Variable, optional): takes the result.
+
+    Returns:
+        Variable: without a gradient.
+
+    Examples:
+        >>> import paddle.fluid as fluid
+        >>> fluid.layers.fill_constant([2, 1], "int64", 5).numpy()
+        array([[5],
+               [5]])
+    """
+    dtype = convert_dtype(dtype)
+    check_shape(shape, "fill_constant")
+    check_dtype(dtype, "dtype", ["bool", "float16", *_NUMBERS], "fill_constant")
+    if out is not None:
+        check_variable_and_dtype(out, "out", [dtype], "fill_constant")
+    keywords = shape_arguments(shape)
+    if isinstance(value, Variable) and not mode.in_dygraph_mode():
+        keywords["ValueTensor"] = value if convert_dtype(value.dtype) == dtype else cast(value, dtype)
+    else:
+        value = number(value)
+        keywords.update(value=float(value), str_value=_as_text(value, dtype))
+    vartype = convert_np_dtype_to_dtype_(dtype)
+    result = named(name, _ops.fill_constant, dtype=vartype, force_cpu=force_cpu, Out=out, **keywords)
+    result.stop_gradient = True
+    return result
+
+
+def fill_constant_batch_size_like(
+    input,  # noqa: A002
+    shape,
+    dtype,
+    value,
+    input_dim_idx=0,
+    output_dim_idx=0,
+    force_cpu=False,
+):
+    """A tensor of `shape` full of `value`, whose size `output_dim_idx` is that of `input` at `input_dim_idx`."""
+    out = _ops.fill_constant_batch_size_like(
+        input,
+        shape=list(shape),
+        dtype=convert_np_dtype_to_dtype_(dtype),
+        value=float(value),
+        str_value=_as_text(value, convert_dtype(dtype)),
+        input_dim_idx=input_dim_idx,
+        output_dim_idx=output_dim_idx,
+        force_cpu=force_cpu,
+    )
+    out.stop_gradient = True
+    return out
+
+
+def argmax(x, axis=0):
+    """The positions (int64) of the maxima of `x` along `axis`."""
+    check_variable_and_dtype(x, "x", _ORDERED, "argmax")
+    out = _ops.arg_max(x, axis=axis)
+    out.stop_gradient = True
+    return out
+
+
+def argsort(input, axis=-1, descending=False, name=None):  # noqa: A002
+    """(sorted values, their positions as int64) of `input` along `axis`."""
+    check_variable_and_dtype(input, "input", _ORDERED, "argsort")
+    out, ids = named(name, _ops.argsort, input, axis=axis, descending=descending)
+    out.stop_gradient = ids.stop_gradient = True
+    return out, ids
+
+
+def ones(shape, dtype, force_cpu=False):
+    """A tensor of ones."""
+    return fill_constant(shape, dtype, 1.0, force_cpu)
+
+
+def zeros(shape, dtype, force_cpu=False, name=None):
+    """A tensor of zeros."""
+    return fill_constant(shape, dtype, 0.0, force_cpu, name=name)
+
+
+def range(start, end, step, dtype, name=None):  # noqa: A001
+    """start, start + step, ... before `end`.
+
+    Args:
+        start, end, step (int|float|Variable): numbers or tensors of shape [1].
+        dtype (VarType|numpy type|str): float32, float64, int32 or int64.
+    """
+    check_dtype(dtype, "dtype", _NUMBERS, "range/arange")
+    vartype = convert_np_dtype_to_dtype_(dtype)
+    bounds = []
+    for bound in (start, end, step):
+        if not isinstance(bound, Variable):
+            bound = fill_constant([1], dtype, bound, force_cpu=True)
+        elif bound.dtype != vartype:
+            bound = cast(bound, dtype)
+        bounds.append(bound)
+    out = named(name, _ops.range, *bounds)
+    out.stop_gradient = True
+    return out
+
+
+def zeros_like(x, out=None):
+    """Zeros of the shape and type of `x`, into `out` when given."""
+    check_variable_and_dtype(x, "x", ["bool", *_NUMBERS], "ones_like")
+    result = _ops.fill_zeros_like(x, Out=out)
+    result.stop_gradient = True
+    return result
+
+
+def ones_like(x, out=None):
+    """Ones of the shape and type of `x`, into `out` when given."""
+    check_variable_and_dtype(x, "x", ["bool", *_NUMBERS], "ones_like")
+    result = _ops.fill_any_like(x, value=1.0, Out=out)
+    result.stop_gradient = True
+    return result

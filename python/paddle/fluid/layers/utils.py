@@ -1,0 +1,27 @@
+"""Helpers that user code and tests of fluid.layers import."""
+
+from paddle.framework.arguments import contains_variable as _contain_var
+from paddle.framework.arguments import convert_to_list, filled, split_list  # noqa: F401
+from paddle.framework.checks import check_shape
+from paddle.framework.structure import (
+    assert_same_structure,
+    copy_mutable_vars,
+    flatten,
+    hold_mutable_vars,
+    is_sequence,
+    map_structure,
+    pack_sequence_as,
+)
+
+__all__ = [
+    "_contain_var",
+    "assert_same_structure",
+    "check_shape",
+    "convert_to_list",
+    "copy_mutable_vars",
+    "flatten",
+    "hold_mutable_vars",
+    "is_sequence",
+    "map_structure",
+    "pack_sequence_as",
+]

@@ -1,0 +1,18 @@
+"""The older import path of the loaders."""
+
+from paddle.framework.unique_name import UniqueNameGenerator
+from paddle.io.collate import default_collate_fn
+from paddle.io.dataloader import DataLoader
+from paddle.io.generator import (
+    DataLoaderBase,
+    DatasetLoader,
+    DygraphGeneratorLoader,
+    GeneratorLoader,
+    PyReader,
+    keep_data_loader_order,
+    use_pinned_memory,
+)
+
+__all__ = ["PyReader", "DataLoader", "default_collate_fn"]
+
+data_loader_unique_name_generator = UniqueNameGenerator()

@@ -1,0 +1,7 @@
+"""The older import path of paddle.utils.unique_name: the very module, whose generator a switch replaces."""
+
+import sys
+
+from paddle.framework import unique_name
+
+sys.modules[__name__] = unique_name

@@ -1,0 +1,110 @@
+"""Arguments that come as numbers or as tensors: shapes, indices, paddings."""
+
+from __future__ import annotations
+
+import numbers
+
+import numpy as np
+
+from paddle import _ops
+
+from . import mode
+from .dtypes import VarType
+from .variable import Variable
+
+__all__: list[str] = []
+
+
+def convert_to_list(value, n: int, name: str, dtype=int) -> list:
+    """`value` n times, or `value` itself when it is a sequence of n items.
+
+    Raises:
+        ValueError: for another length, or items of another type.
+    """
+    if isinstance(value, dtype):
+        return [value] * n
+    try:
+        items = list(value)
+    except TypeError:
+        raise ValueError(f"The {name}'s type must be list or tuple. Received: {value}") from None
+    if len(items) != n:
+        raise ValueError(f"The {name}'s length must be {n}. Received: {value}")
+    for item in items:
+        try:
+            dtype(item)
+        except (ValueError, TypeError):
+            raise ValueError(
+                f"The {name}'s type must be a list or tuple of {n} {dtype} values. Received: {value} "
+                f"including element {item} of type {type(item)}"
+            ) from None
+    return items
+
+
+def contains_variable(values) -> bool:
+    """Whether a list holds a Variable (a tensor in dygraph mode)."""
+    return any(isinstance(v, Variable) for v in values)
+
+
+def filled(value: int, dtype=VarType.INT32):
+    """An integer as a tensor of shape [1] on the CPU."""
+    out = _ops.fill_constant(shape=[1], value=float(value), str_value=str(int(value)), dtype=dtype, force_cpu=True)
+    out.stop_gradient = True
+    return out
+
+
+def number(value):
+    """A number, or the only element of a dygraph tensor."""
+    return value.numpy().item() if isinstance(value, Variable) else value
+
+
+def split_list(values) -> tuple[list, list | None]:
+    """(numbers with -1 for Variables, list of tensors or None) of a list that may hold Variables; ints in dygraph."""
+    if mode.in_dygraph_mode():
+        return [int(number(v)) for v in values], None
+    numbers_ = [-1 if isinstance(v, Variable) else int(v) for v in values]
+    if not contains_variable(values):
+        return numbers_, None
+    tensors = []
+    for v in values:
+        if isinstance(v, Variable):
+            v.stop_gradient = True
+            tensors.append(v if v.dtype == VarType.INT32 else v.astype("int32"))
+        else:
+            tensors.append(filled(v))
+    return numbers_, tensors
+
+
+def shape_arguments(shape, tensor_slot: str = "ShapeTensor", list_slot: str = "ShapeTensorList") -> dict:
+    """Keywords for an operator that takes `shape` as attribute, as one tensor, or as a list of tensors."""
+    if isinstance(shape, Variable):
+        if mode.in_dygraph_mode():
+            return {"shape": [int(n) for n in shape.numpy().reshape(-1)]}
+        shape.stop_gradient = True
+        return {"shape": [], tensor_slot: shape}
+    if isinstance(shape, (numbers.Integral, np.integer)):
+        shape = [shape]
+    sizes, tensors = split_list(shape)
+    return {"shape": sizes} if tensors is None else {"shape": sizes, list_slot: tensors}
+
+
+def padding_2d(padding, data_format: str, what: str = "padding") -> tuple[list[int], str]:
+    """(paddings, padding_algorithm) of a 2-D convolution or pooling.
+
+    `padding`: an int, 2 or 4 ints, 4 pairs with those of batch and channel zero, ``"SAME"`` or ``"VALID"``.
+    """
+    if isinstance(padding, str):
+        if padding.upper() not in ("SAME", "VALID"):
+            raise ValueError(f"Unknown {what}: '{padding}'. It can only be 'SAME' or 'VALID'.")
+        return [0, 0], padding.upper()
+    if isinstance(padding, (list, tuple)) and len(padding) == 4:
+        if isinstance(padding[0], (list, tuple)):
+            pairs = [list(p) for p in padding]
+            outer, inner = (pairs[:2], pairs[2:]) if data_format == "NCHW" else ([pairs[0], pairs[3]], pairs[1:3])
+            if any(p != [0, 0] for p in outer):
+                raise ValueError(f"Non-zero {what}({padding}) in the batch or channel dimensions is not supported.")
+            padding = [n for pair in inner for n in pair]
+        padding = convert_to_list(padding, 4, what)
+        if padding[0] == padding[1] and padding[2] == padding[3]:
+            padding = [padding[0], padding[2]]
+        return padding, "EXPLICIT"
+    return convert_to_list(padding, 2, what), "EXPLICIT"

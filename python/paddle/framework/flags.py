@@ -1,0 +1,106 @@
+"""FLAGS_*: settings of the process, from the environment and from set_flags."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+__all__ = ["set_flags", "get_flags"]
+
+#: those that programs set; each has a type and a default, and most have no effect on this engine
+_DEFAULTS: dict[str, Any] = {
+    "FLAGS_check_nan_inf": False,
+    "FLAGS_cpu_deterministic": False,
+    "FLAGS_eager_delete_tensor_gb": 0.0,
+    "FLAGS_enable_parallel_graph": False,
+    "FLAGS_allocator_strategy": "auto_growth",
+    "FLAGS_fraction_of_gpu_memory_to_use": 0.92,
+    "FLAGS_initial_gpu_memory_in_mb": 0,
+    "FLAGS_reallocate_gpu_memory_in_mb": 0,
+    "FLAGS_cudnn_deterministic": False,
+    "FLAGS_cudnn_exhaustive_search": False,
+    "FLAGS_conv_workspace_size_limit": 512,
+    "FLAGS_max_inplace_grad_add": 0,
+    "FLAGS_memory_fraction_of_eager_deletion": 1.0,
+    "FLAGS_selected_gpus": "",
+    "FLAGS_sort_sum_gradient": False,
+    "FLAGS_sync_nccl_allreduce": True,
+    "FLAGS_paddle_num_threads": 1,
+    "FLAGS_use_mkldnn": False,
+    "FLAGS_use_pinned_memory": True,
+    "FLAGS_use_system_allocator": False,
+    "FLAGS_benchmark": False,
+    "FLAGS_call_stack_level": 2,
+    "FLAGS_tracer_profile_fname": "",
+}
+
+
+def _parse(text: str, like: Any) -> Any:
+    if isinstance(like, bool):
+        return text.strip().lower() in ("1", "true", "yes", "on", "t", "y")
+    return type(like)(text)
+
+
+def _initial() -> dict[str, Any]:
+    values = dict(_DEFAULTS)
+    for name, default in _DEFAULTS.items():
+        if name in os.environ:
+            try:
+                values[name] = _parse(os.environ[name], default)
+            except ValueError:
+                raise ValueError(
+                    f"the environment variable {name} must be a {type(default).__name__}, not {os.environ[name]!r}"
+                ) from None
+    return values
+
+
+_values = _initial()
+
+
+def set_flags(flags) -> None:
+    """Set FLAGS_* settings.
+
+    Args:
+        flags (dict): name to value.
+
+    Raises:
+        TypeError: when it is no dict. ValueError: for a flag that is not known, or a value of another type.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.set_flags({"FLAGS_check_nan_inf": False})
+    """
+    if not isinstance(flags, dict):
+        raise TypeError("flags in set_flags should be a dict")
+    for name, value in flags.items():
+        if name not in _values:
+            raise ValueError(f"Flag {name} cannot set its value through this function.")
+        default = _DEFAULTS[name]
+        try:
+            _values[name] = _parse(value, default) if isinstance(value, str) else type(default)(value)
+        except (TypeError, ValueError):
+            raise ValueError(f"Flag {name} takes a {type(default).__name__}, but received {value!r}") from None
+
+
+def get_flags(flags) -> dict[str, Any]:
+    """The values of FLAGS_* settings.
+
+    Args:
+        flags (str|list|tuple of str): names.
+
+    Raises:
+        TypeError: for other types. ValueError: for a flag that is not known.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.get_flags("FLAGS_max_inplace_grad_add")
+        {'FLAGS_max_inplace_grad_add': 0}
+    """
+    if isinstance(flags, str):
+        flags = [flags]
+    if not isinstance(flags, (list, tuple)):
+        raise TypeError("Flags in get_flags should be a list, tuple or string.")
+    for name in flags:
+        if name not in _values:
+            raise ValueError(f"Flag {name} cannot get its value through this function.")
+    return {name: _values[name] for name in flags}

@@ -1,0 +1,134 @@
+"""Places: where tensors are and work runs."""
+
+from __future__ import annotations
+
+__all__ = ["Place", "CPUPlace", "CUDAPlace", "CUDAPinnedPlace", "XPUPlace"]
+
+
+class _Place:
+    """A device; places are equal when they are the same device."""
+
+    kind = ""
+
+    def _type(self) -> str:
+        return self.kind
+
+    def _equals(self, other) -> bool:
+        return isinstance(other, _Place) and self == other
+
+    def __eq__(self, other) -> bool:
+        return isinstance(other, _Place) and repr(self) == repr(other)
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+    def is_cpu_place(self) -> bool:
+        return self.kind == "cpu"
+
+    def is_gpu_place(self) -> bool:
+        return self.kind == "gpu"
+
+    def is_cuda_pinned_place(self) -> bool:
+        return self.kind == "gpu_pinned"
+
+    def is_xpu_place(self) -> bool:
+        return False
+
+
+class CPUPlace(_Place):
+    """The CPU.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.CPUPlace()
+        CPUPlace
+    """
+
+    kind = "cpu"
+
+    def __repr__(self) -> str:
+        return "CPUPlace"
+
+
+class CUDAPlace(_Place):
+    """The CUDA device `dev_id`.
+
+    Raises:
+        ValueError: for a negative id.
+        RuntimeError: without CUDA.
+    """
+
+    kind = "gpu"
+
+    def __init__(self, dev_id: int) -> None:
+        if not isinstance(dev_id, int):
+            raise TypeError(f"CUDAPlace takes the number of a device, but received {dev_id!r}")
+        if dev_id < 0:
+            raise ValueError(f"Invalid CUDAPlace({dev_id}), device id must be 0 or greater")
+        if not is_compiled_with_cuda():
+            raise RuntimeError(
+                f"Cannot use CUDAPlace({dev_id}): no CUDA device can be used (it takes an NVIDIA GPU and the "
+                "package cupy). Use CPUPlace."
+            )
+        self._id = dev_id
+
+    def get_device_id(self) -> int:
+        """The number of the device."""
+        return self._id
+
+    def __repr__(self) -> str:
+        return f"CUDAPlace({self._id})"
+
+
+class CUDAPinnedPlace(_Place):
+    """CPU memory that a CUDA device reads directly; RuntimeError without CUDA."""
+
+    kind = "gpu_pinned"
+
+    def __init__(self) -> None:
+        if not is_compiled_with_cuda():
+            raise RuntimeError("Cannot use CUDAPinnedPlace: no CUDA device can be used. Use CPUPlace.")
+
+    def __repr__(self) -> str:
+        return "CUDAPinnedPlace"
+
+
+class XPUPlace(_Place):
+    """A Kunlun XPU: not supported, always raises RuntimeError."""
+
+    kind = "xpu"
+
+    def __init__(self, dev_id: int) -> None:
+        raise RuntimeError(f"Cannot use XPUPlace({dev_id}): XPUs are not supported. Use CPUPlace.")
+
+
+class Place(_Place):
+    """Any place: holds one of the others."""
+
+    def __init__(self) -> None:
+        self._held: _Place = CPUPlace()
+
+    def set_place(self, place: _Place) -> None:
+        """Hold `place`."""
+        self._held = place._held if isinstance(place, Place) else place
+
+    @property
+    def kind(self) -> str:  # type: ignore[override]
+        return self._held.kind
+
+    def gpu_device_id(self) -> int:
+        """The number of the CUDA device held."""
+        return self._held.get_device_id()  # type: ignore[attr-defined]
+
+    def __repr__(self) -> str:
+        return repr(self._held)
+
+
+def is_compiled_with_cuda() -> bool:
+    """Whether a CUDA device can be used."""
+    return False
+
+
+def cuda_device_count() -> int:
+    """How many CUDA devices there are."""
+    return 0

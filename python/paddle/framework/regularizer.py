@@ -1,0 +1,128 @@
+"""Weight decay: what a regularizer adds to a parameter's gradient."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+from paddle import _ops
+from paddle.framework.block import Block
+from paddle.framework.dtypes import VarType
+from paddle.framework.guards import default_main_program, name_scope
+from paddle.framework.mode import in_dygraph_mode
+from paddle.framework.variable import Parameter
+
+__all__ = ["L1Decay", "L2Decay", "L1DecayRegularizer", "L2DecayRegularizer"]
+
+
+class WeightDecayRegularizer:
+    """Base of all regularizers: `decay(param, grad, block)` gives the term to add to `grad`."""
+
+    def __call__(self, param: Any, grad: Any, block: Any) -> Any:
+        """The term to add to the gradient; given by the subclass."""
+        raise NotImplementedError(f"'__call__' not implement in class {type(self).__name__}")
+
+    def __str__(self) -> str:
+        raise NotImplementedError(f"'__str__' not implement in class {type(self).__name__}")
+
+
+class L2DecayRegularizer(WeightDecayRegularizer):
+    """Adds regularization_coeff * param."""
+
+    def __init__(self, regularization_coeff: float = 0.0) -> None:
+        assert regularization_coeff is not None
+        super().__init__()
+        self._regularization_coeff = regularization_coeff
+
+    def __call__(self, param: Any, grad: Any, block: Any) -> Any:
+        """The term to add to the gradient of `param`; in static mode `block` gets its operator."""
+        assert isinstance(param, Parameter), f"param must be a Parameter, but got {type(param)}"
+        if in_dygraph_mode():
+            return _ops.scale(param, scale=self._regularization_coeff)
+        assert isinstance(block, Block), f"block must be a Block, but got {type(block)}"
+        decay = block.create_var(dtype=param.dtype, shape=param.shape, lod_level=param.lod_level)
+        return _scaled(block, param, decay, self._regularization_coeff)
+
+    def __str__(self) -> str:
+        return f"L2Decay, regularization_coeff={self._regularization_coeff:f}"
+
+
+class L1DecayRegularizer(WeightDecayRegularizer):
+    """Adds regularization_coeff * sign(param)."""
+
+    def __init__(self, regularization_coeff: float = 0.0) -> None:
+        assert regularization_coeff is not None
+        super().__init__()
+        self._regularization_coeff = regularization_coeff
+
+    def __call__(self, param: Any, grad: Any, block: Any) -> Any:
+        """The term to add to the gradient of `param`; in static mode `block` gets its operators."""
+        assert isinstance(param, Parameter), f"param must be a Parameter, but got {type(param)}"
+        if in_dygraph_mode():
+            return _ops.scale(_ops.sign(param), scale=self._regularization_coeff)
+        assert isinstance(block, Block), f"block must be a Block, but got {type(block)}"
+        decay = block.create_var(dtype=param.dtype, shape=param.shape, lod_level=param.lod_level)
+        block.append_op(type="sign", inputs={"X": param}, outputs={"Out": decay})
+        return _scaled(block, decay, decay, self._regularization_coeff)
+
+    def __str__(self) -> str:
+        return f"L1Decay, regularization_coeff={self._regularization_coeff:f}"
+
+
+def _scaled(block: Any, source: Any, out: Any, factor: float) -> Any:
+    block.append_op(type="scale", inputs={"X": source}, outputs={"Out": out}, attrs={"scale": factor})
+    return out
+
+
+def _create_regularization_of_grad(param: Any, grad: Any, regularization: WeightDecayRegularizer | None = None) -> Any:
+    """`grad` with the decay of the parameter's own regularizer, or else of `regularization`, added."""
+    # The parameter's own regularizer goes before the optimizer's.
+    own = getattr(param, "regularizer", None)
+    regularizer = own if own is not None else regularization
+    if grad is None or regularizer is None:
+        return grad
+    if in_dygraph_mode():
+        return _ops.sum([grad, regularizer(param, grad, default_main_program().global_block())])
+    term = regularizer(param, grad, grad.block)
+    out = grad
+    if grad.type == VarType.SELECTED_ROWS:
+        # Rows plus a dense term are dense, which the gradient's variable cannot hold.
+        out = grad.block.create_var(
+            name=grad.name + "@NEWGRAD@", dtype=param.dtype, shape=param.shape, lod_level=param.lod_level
+        )
+    grad.block.append_op(type="sum", inputs={"X": [grad, term]}, outputs={"Out": [out]})
+    return out
+
+
+def append_regularization_ops(
+    parameters_and_grads: Iterable[tuple[Any, Any]], regularization: WeightDecayRegularizer | None = None
+) -> list[tuple[Any, Any]]:
+    """The pairs of parameters and gradients with the weight decay added to the gradients.
+
+    A parameter's own regularizer is used, or else `regularization`. In static mode the operators are appended to
+    the Programs, in dygraph mode they run.
+    """
+    if in_dygraph_mode():
+        return [
+            (param, _create_regularization_of_grad(param, grad, regularization)) for param, grad in parameters_and_grads
+        ]
+    pairs = []
+    told = False
+    with name_scope("regularization"):
+        for param, grad in parameters_and_grads:
+            if not told and param.regularizer is not None and regularization is not None:
+                told = True
+                logging.info(
+                    "If regularizer of a Parameter has been set by 'fluid.ParamAttr' or 'fluid.WeightNormParamAttr' "
+                    "already. The Regularization[%s] in Optimizer will not take effect, and it will only be applied "
+                    "to other Parameters!",
+                    regularization,
+                )
+            with param.block.program._optimized_guard([param, grad]):
+                pairs.append((param, _create_regularization_of_grad(param, grad, regularization)))
+    return pairs
+
+
+L1Decay = L1DecayRegularizer
+L2Decay = L2DecayRegularizer

@@ -1,0 +1,47 @@
+"""The global Scope: where the variables of static Programs live between runs."""
+
+from __future__ import annotations
+
+import contextlib
+
+from paddle import _core as core
+
+__all__: list[str] = []
+
+g_scope = core._Scope()
+
+
+def global_scope():
+    """The Scope that :class:`Executor` uses unless told otherwise.
+
+    Examples:
+        >>> import paddle.static as static
+        >>> static.global_scope().find_var("never made") is None
+        True
+    """
+    return g_scope
+
+
+def _switch_scope(scope):
+    """Make `scope` the global one; returns the former."""
+    global g_scope
+    former, g_scope = g_scope, scope
+    return former
+
+
+@contextlib.contextmanager
+def scope_guard(scope):
+    """In the ``with`` block `scope` is the global Scope.
+
+    Examples:
+        >>> import paddle.static as static
+        >>> new = static.Scope()
+        >>> with static.scope_guard(new):
+        ...     static.global_scope() is new
+        True
+    """
+    former = _switch_scope(scope)
+    try:
+        yield
+    finally:
+        _switch_scope(former)

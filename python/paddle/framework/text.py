@@ -1,0 +1,115 @@
+"""Programs as text: protobuf's text format of descs."""
+
+from __future__ import annotations
+
+from paddle import _core as core
+
+__all__: list[str] = []
+
+_ATTR_FIELDS = {
+    "INT": "i",
+    "FLOAT": "f",
+    "STRING": "s",
+    "INTS": "ints",
+    "FLOATS": "floats",
+    "STRINGS": "strings",
+    "BOOL": "b",
+    "BOOLEAN": "b",
+    "BOOLS": "bools",
+    "BOOLEANS": "bools",
+    "BLOCK": "block_idx",
+    "BLOCKS": "blocks_idx",
+    "LONG": "l",
+    "LONGS": "longs",
+}
+
+
+def indent(text: str, by: str = "  ") -> str:
+    """Every line of `text` with `by` before it."""
+    return "".join(f"{by}{line}\n" for line in text.splitlines())
+
+
+def message(name: str, body: str) -> str:
+    """A nested message of protobuf's text format."""
+    return f"{name} {{\n{indent(body)}}}\n"
+
+
+def quoted(value: str) -> str:
+    """A string as protobuf's text format writes it."""
+    escapes = {"\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '\\"', "'": "\\'", "\\": "\\\\"}
+    out = []
+    for byte in value.encode():
+        ch = chr(byte)
+        out.append(escapes.get(ch) or (ch if 32 <= byte < 127 else f"\\{byte:03o}"))
+    return '"' + "".join(out) + '"'
+
+
+def _name(enum_value) -> str:
+    return str(getattr(enum_value, "name", enum_value)).rpartition(".")[2]
+
+
+def var_text(desc) -> str:
+    """A VarDesc in protobuf's text format."""
+    kind = desc.type()
+    body = f"type: {_name(kind)}\n"
+    types = core.VarDesc.VarType
+    if kind in (types.LOD_TENSOR, types.LOD_TENSOR_ARRAY, types.SELECTED_ROWS):
+        tensor = f"data_type: {_name(desc.dtype())}\n" + "".join(f"dims: {d}\n" for d in desc.shape())
+        if kind == types.SELECTED_ROWS:
+            body += message("selected_rows", tensor)
+        else:
+            inner = message("tensor", tensor)
+            if desc.lod_level():
+                inner += f"lod_level: {desc.lod_level()}\n"
+            body += message("lod_tensor" if kind == types.LOD_TENSOR else "tensor_array", inner)
+    text = f"name: {quoted(desc.name())}\n" + message("type", body)
+    if desc.persistable():
+        text += "persistable: true\n"
+    if desc.need_check_feed():
+        text += "need_check_feed: true\n"
+    return text
+
+
+def _scalar(value) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return quoted(value) if isinstance(value, str) else str(value)
+
+
+def op_text(desc) -> str:
+    """An OpDesc in protobuf's text format."""
+    text = ""
+    for field, names, args in (
+        ("inputs", desc.input_names(), desc.input),
+        ("outputs", desc.output_names(), desc.output),
+    ):
+        for slot in names:
+            body = f"parameter: {quoted(slot)}\n" + "".join(f"arguments: {quoted(a)}\n" for a in args(slot))
+            text += message(field, body)
+    text += f"type: {quoted(desc.type())}\n"
+    for name in desc.attr_names():
+        kind = _name(desc.attr_type(name))
+        if kind == "BLOCK":
+            value = desc._block_attr_id(name)
+        elif kind == "BLOCKS":
+            value = desc._blocks_attr_ids(name)
+        else:
+            value = desc.attr(name)
+        field = _ATTR_FIELDS[kind]
+        values = value if isinstance(value, (list, tuple)) else [value]
+        body = f"name: {quoted(name)}\ntype: {kind}\n" + "".join(f"{field}: {_scalar(v)}\n" for v in values)
+        text += message("attrs", body)
+    return text
+
+
+def block_text(desc) -> str:
+    """A BlockDesc in protobuf's text format."""
+    text = f"idx: {desc.id}\nparent_idx: {desc.parent}\n"
+    text += "".join(message("vars", var_text(v)) for v in desc.all_vars())
+    return text + "".join(message("ops", op_text(desc.op(i))) for i in range(desc.op_size()))
+
+
+def program_text(desc) -> str:
+    """A ProgramDesc in protobuf's text format."""
+    text = "".join(message("blocks", block_text(desc.block(i))) for i in range(desc.num_blocks()))
+    return text + message("version", f"version: {desc._version()}\n")

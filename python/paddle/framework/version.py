@@ -1,0 +1,53 @@
+"""The version of the API that this package supplies, and checks against it."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["require_version"]
+
+API_VERSION = "2.0.2"
+_FORMAT = r"\d+(\.\d+){0,3}"
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    parts = [int(n) for n in version.split(".")]
+    return tuple(parts + [0] * (4 - len(parts)))
+
+
+def require_version(min_version, max_version=None) -> None:
+    """Check that the Paddle API supplied (2.0.2) lies between two versions.
+
+    Args:
+        min_version (str): the least, such as "1.4.0".
+        max_version (str, optional): the greatest.
+
+    Raises:
+        TypeError: for other types. ValueError: for another form. Exception: when the version lies outside.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.utils.require_version("1.6")
+    """
+    for name, value, optional in (("min_version", min_version, False), ("max_version", max_version, True)):
+        if value is None and optional:
+            continue
+        if not isinstance(value, str):
+            kinds = "str or type(None)" if optional else "str"
+            raise TypeError(f"The type of '{name}' in require_version must be {kinds}, but received {type(value)}.")
+        if not re.fullmatch(_FORMAT, value):
+            raise ValueError(
+                f"The value of '{name}' in require_version must be in format '{_FORMAT}', like '1.5.2.0', "
+                f"but received {value}"
+            )
+    installed = _numbers(API_VERSION)
+    if max_version is not None and not _numbers(min_version) <= installed <= _numbers(max_version):
+        raise Exception(
+            f"VersionError: PaddlePaddle version in [{min_version}, {max_version}] required, but {API_VERSION} "
+            "installed."
+        )
+    if installed < _numbers(min_version):
+        raise Exception(
+            f"VersionError: PaddlePaddle version {min_version} or higher is required, but {API_VERSION} installed, "
+            f"please upgrade your PaddlePaddle to {min_version} or other higher version."
+        )

@@ -1,0 +1,178 @@
+"""Batch samplers: which samples make up a mini-batch, on this rank."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from paddle.io.dataset import Dataset, IterableDataset
+from paddle.io.sampler import RandomSampler, Sampler, SequenceSampler
+
+__all__ = ["BatchSampler", "DistributedBatchSampler"]
+
+
+def _group(indices: Iterable[int], batch_size: int, drop_last: bool) -> Iterator[list[int]]:
+    batch: list[int] = []
+    for idx in indices:
+        batch.append(idx)
+        if len(batch) == batch_size:
+            yield batch
+            batch = []
+    if batch and not drop_last:
+        yield batch
+
+
+def _batches(num_samples: int, batch_size: int, drop_last: bool) -> int:
+    return num_samples // batch_size if drop_last else -(-num_samples // batch_size)
+
+
+class BatchSampler(Sampler):
+    """Yields lists of `batch_size` indices, of a map-style `dataset` or of a `sampler` (one of the two).
+
+    Args:
+        dataset: a paddle.io.Dataset, read in order, or with `shuffle` at random.
+        sampler: a paddle.io.Sampler.
+        shuffle: bool; only with `dataset`.
+        batch_size: positive int.
+        drop_last: whether a last batch with fewer indices is left out.
+
+    Wrong arguments raise AssertionError, as in 2.0.2.
+
+    Examples:
+        >>> import paddle
+        >>> list(paddle.io.BatchSampler(sampler=paddle.io.SequenceSampler(range(3)), batch_size=2))
+        [[0, 1], [2]]
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset | None = None,
+        sampler: Sampler | None = None,
+        shuffle: bool = False,
+        batch_size: int = 1,
+        drop_last: bool = False,
+    ) -> None:
+        if dataset is None:
+            assert sampler is not None, "either dataset or sampler should be set"
+            assert isinstance(sampler, Sampler), f"sampler should be a paddle.io.Sampler, but got {type(sampler)}"
+            assert not shuffle, "shuffle should be False when sampler is set"
+            self.sampler = sampler
+        else:
+            assert isinstance(dataset, Dataset), "dataset should be a paddle.io.Dataset"
+            assert not isinstance(dataset, IterableDataset), "dataset should not be a paddle.io.IterableDataset"
+            assert sampler is None, "should not set both dataset and sampler"
+            assert isinstance(shuffle, bool), f"shuffle should be a boolean value, but got {type(shuffle)}"
+            self.sampler = RandomSampler(dataset) if shuffle else SequenceSampler(dataset)
+
+        assert isinstance(batch_size, int) and batch_size > 0, (
+            f"batch_size should be a positive integer, but got {batch_size}"
+        )
+        self.batch_size = batch_size
+        assert isinstance(drop_last, bool), f"drop_last should be a boolean value, but got {type(drop_last)}"
+        self.drop_last = drop_last
+
+    def __iter__(self) -> Iterator[list[int]]:
+        return _group(self.sampler, self.batch_size, self.drop_last)
+
+    def __len__(self) -> int:
+        return _batches(len(self.sampler), self.batch_size, self.drop_last)  # type: ignore[arg-type]
+
+
+class _InfiniteIterableSampler:
+    """Asks for `batch_size` samples again and again: an IterableDataset has no indices and no known end."""
+
+    def __init__(self, dataset: IterableDataset, batch_size: int = 1) -> None:
+        assert isinstance(dataset, IterableDataset), "dataset should be an instance of paddle.io.IterableDataset"
+        self.dataset = dataset
+        self.batch_size = batch_size
+
+    def __iter__(self) -> Iterator[list[None]]:
+        while True:
+            yield [None] * self.batch_size
+
+
+class DistributedBatchSampler(BatchSampler):
+    """The batches of one rank: the samples are dealt out by whole batches, and wrapped around so that every
+    rank has equally many.
+
+    Args:
+        dataset: anything with a length.
+        batch_size: positive int, per rank.
+        num_replicas: number of ranks (default: of the parallel environment).
+        rank: this rank (default: of the parallel environment).
+        shuffle: whether each epoch has its own order, the same on all ranks (seeded by the epoch's number).
+        drop_last: whether a last batch with fewer indices is left out.
+
+    Examples:
+        >>> import paddle
+        >>> data = paddle.io.Subset(range(8), list(range(8)))
+        >>> list(paddle.io.DistributedBatchSampler(data, 2, num_replicas=2, rank=1))
+        [[2, 3], [6, 7]]
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        batch_size: int,
+        num_replicas: int | None = None,
+        rank: int | None = None,
+        shuffle: bool = False,
+        drop_last: bool = False,
+    ) -> None:
+        self.dataset = dataset
+        assert isinstance(batch_size, int) and batch_size > 0, "batch_size should be a positive integer"
+        self.batch_size = batch_size
+        assert isinstance(shuffle, bool), "shuffle should be a boolean value"
+        self.shuffle = shuffle
+        assert isinstance(drop_last, bool), "drop_last should be a boolean number"
+        self.drop_last = drop_last
+
+        if num_replicas is not None:
+            assert isinstance(num_replicas, int) and num_replicas > 0, "num_replicas should be a positive integer"
+        if rank is not None:
+            assert isinstance(rank, int) and rank >= 0, "rank should be a non-negative integer"
+        self.nranks = _parallel_env("nranks") if num_replicas is None else num_replicas
+        self.local_rank = _parallel_env("local_rank") if rank is None else rank
+
+        self.epoch = 0
+        self.num_samples = math.ceil(len(dataset) / self.nranks)
+        self.total_size = self.num_samples * self.nranks
+
+    def __iter__(self) -> Iterator[list[int]]:
+        indices = list(itertools.islice(itertools.cycle(range(len(self.dataset))), self.total_size))
+        if self.shuffle:
+            np.random.RandomState(self.epoch).shuffle(indices)
+            self.epoch += 1
+        if self.nranks > 1:
+            indices = self._own(indices)
+        return _group(indices, self.batch_size, self.drop_last)
+
+    def _own(self, indices: list[int]) -> list[int]:
+        """Full batches go round the ranks; what is left after the last full round is cut into equal parts."""
+        rest = self.total_size % (self.batch_size * self.nranks)
+        share = rest // self.nranks
+        own: list[int] = []
+        for start in range(self.local_rank * self.batch_size, len(indices) - rest, self.batch_size * self.nranks):
+            own.extend(indices[start : start + self.batch_size])
+        tail = indices[len(indices) - rest :]
+        own.extend(tail[self.local_rank * share : (self.local_rank + 1) * share])
+        return own
+
+    def __len__(self) -> int:
+        return _batches(self.num_samples, self.batch_size, self.drop_last)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Sets the number of the next epoch, which seeds its order when `shuffle` is set."""
+        self.epoch = epoch
+
+
+def _parallel_env(field: str) -> int:
+    """The rank or the number of ranks that `paddle.distributed.launch` gave this process."""
+    names = {"nranks": ("PADDLE_TRAINERS_NUM", "1"), "local_rank": ("PADDLE_TRAINER_ID", "0")}
+    name, default = names[field]
+    return int(os.environ.get(name, default))

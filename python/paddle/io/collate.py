@@ -1,0 +1,140 @@
+"""From samples to a batch, and from a batch of arrays to what the mode's user gets."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from paddle import _core as core
+
+__all__ = ["default_collate_fn"]
+
+
+def _stack(items: Sequence[Any]) -> Any:
+    first = items[0]
+    if isinstance(first, (np.ndarray, np.generic, bool, numbers.Number)):
+        return np.stack(items, axis=0)
+    if _is_tensor(first):
+        import paddle
+
+        return paddle.stack(list(items), axis=0)
+    if isinstance(first, (str, bytes)):
+        return list(items)
+    if isinstance(first, Mapping):
+        return {key: _stack([item[key] for item in items]) for key in first}
+    if isinstance(first, Sequence):
+        return _fields(items)
+    raise RuntimeError(f"Unknown data type {type(first)}")
+
+
+def _fields(items: Sequence[Sequence[Any]]) -> list[Any]:
+    width = len(items[0])
+    if any(len(item) != width for item in items):
+        lengths = sorted({len(item) for item in items})
+        raise RuntimeError(f"the samples of a batch have different numbers of fields: {lengths}")
+    return [_stack(field) for field in zip(*items, strict=True)]
+
+
+def default_collate_fn(batch: Sequence[Any]) -> Any:
+    """Stacks a list of samples, field by field, along a new axis 0.
+
+    Args:
+        batch: samples of one kind: an array, Tensor or number each, or a list, tuple or dict of fields (which may
+            be nested).
+
+    Returns:
+        A list with one array (or Tensor) per field, of length 1 where a sample is one field; a dict where a
+        sample is a dict.
+
+    Raises RuntimeError for a field of another type or samples with different numbers of fields, ValueError for
+    different shapes.
+
+    Examples:
+        >>> import numpy as np
+        >>> from paddle.io.collate import default_collate_fn
+        >>> [field.shape for field in default_collate_fn([(np.ones(3), 1), (np.ones(3), 2)])]
+        [(2, 3), (2,)]
+    """
+    sample = batch[0]
+    if isinstance(sample, Mapping):
+        return _stack(batch)
+    if isinstance(sample, Sequence) and not isinstance(sample, (str, bytes)):
+        return _fields(batch)
+    return [_stack(batch)]
+
+
+def _is_tensor(value: object) -> bool:
+    return isinstance(value, core.VarBase)
+
+
+def map_arrays(batch: Any, leaf: Callable[[Any], Any]) -> Any:
+    """`batch` with `leaf` applied to every array, number and Tensor in it; the outermost sequence is a list."""
+    if isinstance(batch, (str, bytes)) or batch is None:
+        return batch
+    if isinstance(batch, (np.ndarray, np.generic, numbers.Number)) or _is_tensor(batch):
+        return leaf(batch)
+    if isinstance(batch, Mapping):
+        return {key: map_arrays(value, leaf) for key, value in batch.items()}
+    if isinstance(batch, tuple) and hasattr(batch, "_fields"):
+        return type(batch)(*(map_arrays(value, leaf) for value in batch))
+    if isinstance(batch, Sequence):
+        return [map_arrays(value, leaf) for value in batch]
+    return leaf(batch) if hasattr(batch, "__array__") else batch
+
+
+def as_numpy(value: Any) -> Any:
+    """A Tensor's data; anything else unchanged. What a worker sends are plain arrays."""
+    return value.numpy() if _is_tensor(value) else value
+
+
+def as_array(value: Any) -> np.ndarray:
+    """A regular ndarray, or a TypeError that says what a ragged batch looks like."""
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        array = np.empty(1, dtype=object)
+    if array.dtype == np.object_:
+        raise TypeError(
+            "\n\tFaild to convert input data to a regular ndarray :\n\t* Usually this means the input data contains "
+            "nested lists with different lengths. \n\t* Check the reader function passed to "
+            "'decorate_batch_generator' to locate the data causes this issue.\n\t* Please consider using "
+            "'fluid.create_lod_tensor' to convert it to a LoD-Tensor."
+        )
+    return array
+
+
+def to_eager(batch: Any, place: Any) -> Any:
+    """What dygraph's user gets: the batch with Tensors for arrays, in a list even for one field."""
+    import paddle
+
+    def leaf(value: Any) -> Any:
+        return value if _is_tensor(value) else paddle.to_tensor(as_array(value), place=place)
+
+    out = map_arrays(batch, leaf)
+    return out if isinstance(out, (list, dict, tuple)) else [out]
+
+
+def to_lod_tensors(batch: Any, place: Any) -> Any:
+    """What static mode's user gets: a list (or dict) with a LoDTensor for every array."""
+
+    def leaf(value: Any) -> Any:
+        if isinstance(value, core.LoDTensor):
+            return value
+        tensor = core.LoDTensor()
+        tensor.set(as_array(as_numpy(value)), place)
+        return tensor
+
+    out = map_arrays(batch, leaf)
+    return out if isinstance(out, (list, dict, tuple)) else [out]
+
+
+def by_name(fields: Any, feed_list: Sequence[Any]) -> Any:
+    """The dict that Executor.run takes as `feed`, from a list of fields in the order of `feed_list`."""
+    if isinstance(fields, Mapping):
+        return fields
+    if len(fields) != len(feed_list):
+        raise ValueError(f"the data source gives {len(fields)} fields, but feed_list has {len(feed_list)}")
+    return {var.name: field for var, field in zip(feed_list, fields, strict=True)}

@@ -1,0 +1,274 @@
+"""DataLoader: batches from a dataset, read here or by worker processes."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from paddle.framework.mode import in_dygraph_mode
+from paddle.io.batch_sampler import BatchSampler, _InfiniteIterableSampler
+from paddle.io.collate import by_name, default_collate_fn, to_eager, to_lod_tensors
+from paddle.io.dataset import Dataset, IterableDataset
+from paddle.io.fetcher import _DatasetKind
+from paddle.io.generator import DatasetLoader, DygraphGeneratorLoader, GeneratorLoader
+from paddle.io.places import place_list
+from paddle.io.workers import WorkerPool
+
+__all__ = ["DataLoader"]
+
+
+class _NoLength(ValueError, TypeError):
+    """2.0.2's ValueError, and a TypeError, which list(loader) takes as "length unknown"."""
+
+
+class DataLoader:
+    """Iterates over the mini-batches of a dataset.
+
+    Args:
+        dataset: a paddle.io.Dataset (read by index) or IterableDataset (read in its own order).
+        feed_list: the Variables that the fields feed, in order; needed in static mode with return_list=False.
+        places: a place or a list of places (default: the current one). With several places an iteration gives
+            one batch for each; batches that do not fill up all places are dropped.
+        return_list: static mode only: lists of fields instead of dicts from a Variable's name to its field.
+        batch_sampler: yields lists of indices, instead of `batch_size`, `shuffle` and `drop_last`.
+        batch_size: samples in a batch; None if the dataset's items are batches already.
+        shuffle: whether samples are drawn at random, by numpy's global generator.
+        drop_last: whether a last batch with fewer samples is left out.
+        collate_fn: makes a batch from a list of samples (default: stacks each field along a new axis 0).
+        num_workers: number of processes that read (0: this one reads). They are forked for each pass.
+        use_buffer_reader: accepted for compatibility; workers always read two batches ahead each.
+        use_shared_memory: whether workers pass arrays in shared memory or through a socket.
+        timeout: seconds of waiting for a batch after which a warning names the worker; 0 for none.
+        worker_init_fn: called with the worker's number in each worker before it reads.
+
+    An iteration gives, in dygraph mode, a list of Tensors, one for each field (dicts and nested lists of samples
+    keep their form). A worker's exception is raised here, of its own type, with the worker's traceback; a worker
+    that dies raises RuntimeError.
+
+    Examples:
+        >>> import numpy as np
+        >>> import paddle
+        >>> class Squares(paddle.io.Dataset):
+        ...     def __getitem__(self, idx):
+        ...         return np.float32([idx]), np.float32([idx * idx])
+        ...     def __len__(self):
+        ...         return 5
+        >>> for x, y in paddle.io.DataLoader(Squares(), batch_size=2, drop_last=True):
+        ...     print(x.shape, y.numpy().ravel())
+        [2, 1] [0. 1.]
+        [2, 1] [4. 9.]
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        feed_list: list[Any] | tuple[Any, ...] | None = None,
+        places: Any = None,
+        return_list: bool = True,
+        batch_sampler: Any = None,
+        batch_size: int | None = 1,
+        shuffle: bool = False,
+        drop_last: bool = False,
+        collate_fn: Callable[[Any], Any] | None = None,
+        num_workers: int = 0,
+        use_buffer_reader: bool = True,
+        use_shared_memory: bool = True,
+        timeout: float = 0,
+        worker_init_fn: Callable[[int], Any] | None = None,
+    ) -> None:
+        self.return_list = return_list
+        self.collate_fn = collate_fn
+        self.use_buffer_reader = use_buffer_reader
+        self.worker_init_fn = worker_init_fn
+
+        assert isinstance(dataset, Dataset), "dataset should be subclass instance of paddle.io.Dataset"
+        self.dataset = dataset
+        if not return_list and not in_dygraph_mode():
+            assert feed_list is not None, "feed_list should be set when return_list=False"
+        self.feed_list = feed_list
+        self.places = place_list(places)
+
+        assert num_workers >= 0, "num_workers should be a non-negative value"
+        if num_workers > 0 and sys.platform in ("darwin", "win32"):
+            warnings.warn(
+                "DataLoader with multi-process mode is not supported on MacOs and Windows currently. "
+                "Please use signle-process mode with num_workers = 0 instead",
+                stacklevel=2,
+            )
+            num_workers = 0
+        self.num_workers = num_workers
+        self.use_shared_memory = use_shared_memory and num_workers > 0
+        assert timeout >= 0, "timeout should be a non-negative value"
+        self.timeout = timeout
+
+        iterable = isinstance(dataset, IterableDataset)
+        self.dataset_kind = _DatasetKind.ITER if iterable else _DatasetKind.MAP
+        if iterable and shuffle:
+            raise ValueError(f"IterableDataset not support shuffle, but got shuffle={shuffle}")
+        if iterable and batch_sampler is not None:
+            raise ValueError("IterableDataset expect unspecified batch_sampler")
+
+        self.batch_size: int | None = None
+        self.batch_sampler: Any = None
+        self.drop_last = drop_last
+        if batch_sampler is not None:
+            assert batch_size == 1 and not shuffle and not drop_last, (
+                "batch_size/shuffle/drop_last should not be set when batch_sampler is given"
+            )
+            self.batch_sampler = batch_sampler
+        elif batch_size is not None:
+            assert batch_size > 0, "batch_size should be None or a positive value when batch_sampler is not given"
+            self.batch_size = batch_size
+            if isinstance(dataset, IterableDataset):
+                self.batch_sampler = _InfiniteIterableSampler(dataset, batch_size)
+            else:
+                self.batch_sampler = BatchSampler(
+                    dataset=dataset, batch_size=batch_size, shuffle=shuffle, drop_last=drop_last
+                )
+        self.auto_collate_batch = self.batch_sampler is not None
+
+    def __len__(self) -> int:
+        if self.dataset_kind == _DatasetKind.ITER:
+            raise _NoLength("length of IterableDataset not supported")
+        return len(self.batch_sampler) if self.auto_collate_batch else len(self.dataset)
+
+    def __iter__(self) -> Iterator[Any]:
+        return _DataLoaderIterMultiProcess(self) if self.num_workers else _DataLoaderIterSingleProcess(self)
+
+    def __call__(self) -> Iterator[Any]:
+        return self.__iter__()
+
+    @staticmethod
+    def from_generator(
+        feed_list: list[Any] | tuple[Any, ...] | None = None,
+        capacity: int | None = None,
+        use_double_buffer: bool = True,
+        iterable: bool = True,
+        return_list: bool = False,
+        use_multiprocess: bool = False,
+        drop_last: bool = True,
+    ) -> DygraphGeneratorLoader | GeneratorLoader:
+        """A loader whose data come from a Python generator, read ahead by a thread.
+
+        Give it its source by `set_sample_generator`, `set_sample_list_generator` or `set_batch_generator`.
+
+        Args:
+            feed_list: static mode: the Variables that the fields feed.
+            capacity: how many batches are read ahead; needed.
+            use_double_buffer: accepted for compatibility.
+            iterable: False in static mode means that the Program reads by itself between start() and reset().
+            return_list: static mode: lists of fields instead of dicts.
+            use_multiprocess: dygraph: the generator runs in a process of its own.
+            drop_last: static mode: whether batches that do not fill up all places are dropped.
+
+        Examples:
+            >>> import numpy as np
+            >>> import paddle
+            >>> loader = paddle.io.DataLoader.from_generator(capacity=2, return_list=True)
+            >>> def batches():
+            ...     yield np.zeros([4, 2], 'float32'), np.ones([4, 1], 'int64')
+            >>> for x, y in loader.set_batch_generator(batches):
+            ...     print(x.shape, y.shape)
+            [4, 2] [4, 1]
+        """
+        if in_dygraph_mode():
+            return DygraphGeneratorLoader(
+                feed_list, capacity, use_double_buffer, iterable, return_list, use_multiprocess
+            )
+        return GeneratorLoader(feed_list, capacity, use_double_buffer, iterable, return_list, drop_last)
+
+    @staticmethod
+    def from_dataset(dataset: Any, places: Any, drop_last: bool = True) -> DatasetLoader:
+        """A loader over an InMemoryDataset or QueueDataset of paddle.distributed, in static mode."""
+        return DatasetLoader(dataset, places, drop_last)
+
+
+class _DataLoaderIterBase:
+    """One pass over a DataLoader; `_fetch` gives a batch of arrays or raises StopIteration."""
+
+    def __init__(self, loader: DataLoader) -> None:
+        self._places = loader.places
+        self._feed_list = loader.feed_list or []
+        self._return_list = loader.return_list
+        self._dataset = loader.dataset
+        self._batch_sampler = loader.batch_sampler
+        self._done = False
+        self._collate_fn: Callable[[Any], Any] | None
+        if loader.auto_collate_batch:
+            self._collate_fn = loader.collate_fn or default_collate_fn
+            self._sampler_iter = iter(loader.batch_sampler)
+        else:
+            self._collate_fn = loader.collate_fn
+            if isinstance(loader.dataset, IterableDataset):
+                self._sampler_iter = iter(_InfiniteIterableSampler(loader.dataset, 1))
+            else:
+                self._sampler_iter = iter(range(len(loader.dataset)))
+
+    def _fetch(self) -> Any:
+        raise NotImplementedError
+
+    def _close(self) -> None:
+        self._done = True
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __len__(self) -> int:
+        return len(self._batch_sampler)
+
+    def __next__(self) -> Any:
+        if self._done:
+            raise StopIteration
+        try:
+            if in_dygraph_mode():
+                return to_eager(self._fetch(), self._places[0])
+            group = [to_lod_tensors(self._fetch(), place) for place in self._places]
+        except BaseException:  # the end, an error, Ctrl-C: in each case the pass is over
+            self._close()
+            raise
+        if not self._return_list:
+            return [by_name(fields, self._feed_list) for fields in group]
+        return group[0] if len(group) == 1 else group
+
+    def next(self) -> Any:
+        """The same as `__next__`, as 2.0.2 has it."""
+        return self.__next__()
+
+
+class _DataLoaderIterSingleProcess(_DataLoaderIterBase):
+    """Reads in this process, when a batch is asked for."""
+
+    def __init__(self, loader: DataLoader) -> None:
+        super().__init__(loader)
+        self._fetcher = _DatasetKind.create_fetcher(
+            loader.dataset_kind, loader.dataset, loader.auto_collate_batch, self._collate_fn, loader.drop_last
+        )
+
+    def _fetch(self) -> Any:
+        return self._fetcher.fetch(next(self._sampler_iter))
+
+
+class _DataLoaderIterMultiProcess(_DataLoaderIterBase):
+    """Reads by worker processes, which end with the pass."""
+
+    def __init__(self, loader: DataLoader) -> None:
+        super().__init__(loader)
+        self._pool: WorkerPool | None = None
+        assert loader.num_workers > 0, f"Multi-process DataLoader invalid num_workers({loader.num_workers})"
+        self._pool = WorkerPool(loader, self._collate_fn, self._sampler_iter)
+
+    def _fetch(self) -> Any:
+        assert self._pool is not None
+        return self._pool.get()
+
+    def _close(self) -> None:
+        super()._close()
+        if self._pool is not None:
+            self._pool.close()
+
+    def __del__(self) -> None:
+        # A constructor that failed has no pool.
+        if getattr(self, "_pool", None) is not None:
+            self._close()

@@ -1,0 +1,199 @@
+"""Datasets: what a DataLoader reads its samples from."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from paddle.framework.mode import in_dygraph_mode
+
+__all__ = [
+    "Dataset",
+    "IterableDataset",
+    "TensorDataset",
+    "ComposeDataset",
+    "ChainDataset",
+    "Subset",
+    "random_split",
+]
+
+
+class Dataset:
+    """A map-style dataset: `dataset[i]` is sample i, `len(dataset)` the number of samples.
+
+    A subclass gives both methods; the base class raises NotImplementedError.
+
+    Examples:
+        >>> from paddle.io import Dataset
+        >>> class Squares(Dataset):
+        ...     def __getitem__(self, idx):
+        ...         return idx * idx
+        ...     def __len__(self):
+        ...         return 4
+        >>> Squares()[3]
+        9
+    """
+
+    def __getitem__(self, idx: Any) -> Any:
+        raise NotImplementedError(f"'__getitem__' not implement in class {type(self).__name__}")
+
+    def __len__(self) -> int:
+        raise NotImplementedError(f"'__len__' not implement in class {type(self).__name__}")
+
+
+class _NoLength(RuntimeError, TypeError):
+    """2.0.2's RuntimeError, and a TypeError, which list(dataset) takes as "length unknown"."""
+
+
+class IterableDataset(Dataset):
+    """A dataset that is read in its own order: a subclass gives `__iter__`.
+
+    With several workers each of them iterates over its own copy; `paddle.io.get_worker_info()` tells a copy
+    which part of the samples is its own.
+
+    Examples:
+        >>> from paddle.io import IterableDataset
+        >>> class Count(IterableDataset):
+        ...     def __iter__(self):
+        ...         return iter(range(3))
+        >>> list(Count())
+        [0, 1, 2]
+    """
+
+    def __iter__(self) -> Iterator[Any]:
+        raise NotImplementedError(f"'__iter__' not implement in class {type(self).__name__}")
+
+    # Defined, so that an accidental index or length is told apart from a method that was forgotten.
+    def __getitem__(self, idx: Any) -> Any:
+        raise RuntimeError(f"'__getitem__' should not be called for IterableDataset {type(self).__name__}")
+
+    def __len__(self) -> int:
+        raise _NoLength(f"'__len__' should not be called for IterableDataset {type(self).__name__}")
+
+
+class TensorDataset(Dataset):
+    """Sample i is row i of each of `tensors`, which have one and the same shape[0]. Eager mode only.
+
+    Examples:
+        >>> import paddle
+        >>> data = paddle.io.TensorDataset([paddle.ones([4, 2]), paddle.zeros([4, 1])])
+        >>> len(data), len(data[0])
+        (4, 2)
+    """
+
+    def __init__(self, tensors: Sequence[Any]) -> None:
+        if not in_dygraph_mode():
+            raise RuntimeError("TensorDataset con only be used in imperative mode")
+        assert all(tensor.shape[0] == tensors[0].shape[0] for tensor in tensors), (
+            "tensors not have same shape of the 1st dimension"
+        )
+        self.tensors = tensors
+
+    def __getitem__(self, index: Any) -> tuple[Any, ...]:
+        return tuple(tensor[index] for tensor in self.tensors)
+
+    def __len__(self) -> int:
+        return self.tensors[0].shape[0]
+
+
+def to_list(value: Any) -> list[Any] | None:
+    """None stays None, a list or tuple becomes a list, anything else a list of one."""
+    if value is None:
+        return None
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+class ComposeDataset(Dataset):
+    """Joins the fields of several map-style datasets of one length: sample i has the fields of all samples i.
+
+    Examples:
+        >>> import paddle
+        >>> class Pairs(paddle.io.Dataset):
+        ...     def __getitem__(self, idx):
+        ...         return idx, -idx
+        ...     def __len__(self):
+        ...         return 3
+        >>> paddle.io.ComposeDataset([Pairs(), Pairs()])[2]
+        (2, -2, 2, -2)
+    """
+
+    def __init__(self, datasets: Iterable[Dataset]) -> None:
+        self.datasets = list(datasets)
+        assert len(self.datasets) > 0, "input datasets shoule not be empty"
+        for dataset in self.datasets:
+            assert isinstance(dataset, Dataset), "each input dataset should be paddle.io.Dataset"
+            assert not isinstance(dataset, IterableDataset), "paddle.io.IterableDataset not supported"
+            assert len(dataset) == len(self.datasets[0]), "lengths of datasets should be same"
+
+    def __len__(self) -> int:
+        return len(self.datasets[0])
+
+    def __getitem__(self, idx: Any) -> tuple[Any, ...]:
+        fields: list[Any] = []
+        for dataset in self.datasets:
+            fields.extend(to_list(dataset[idx]) or ())
+        return tuple(fields)
+
+
+class ChainDataset(IterableDataset):
+    """Reads several iterable datasets one after the other.
+
+    Examples:
+        >>> import paddle
+        >>> class Count(paddle.io.IterableDataset):
+        ...     def __iter__(self):
+        ...         return iter(range(2))
+        >>> list(paddle.io.ChainDataset([Count(), Count()]))
+        [0, 1, 0, 1]
+    """
+
+    def __init__(self, datasets: Iterable[IterableDataset]) -> None:
+        self.datasets = list(datasets)
+        assert len(self.datasets) > 0, "input datasets shoule not be empty"
+        for dataset in self.datasets:
+            assert isinstance(dataset, IterableDataset), "ChainDataset only support paddle.io.IterableDataset"
+
+    def __iter__(self) -> Iterator[Any]:
+        return itertools.chain.from_iterable(self.datasets)
+
+
+class Subset(Dataset):
+    """The samples of `dataset` at `indices`, in that order.
+
+    Examples:
+        >>> import paddle
+        >>> list(paddle.io.Subset(dataset=range(1, 4), indices=[0, 2]))
+        [1, 3]
+    """
+
+    def __init__(self, dataset: Any, indices: Sequence[int]) -> None:
+        self.dataset = dataset
+        self.indices = indices
+
+    def __getitem__(self, idx: Any) -> Any:
+        return self.dataset[self.indices[idx]]
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+
+def random_split(dataset: Any, lengths: Sequence[int], generator: Any = None) -> list[Subset]:
+    """Cuts `dataset` at random into subsets that share no sample, of the given `lengths`.
+
+    The permutation is drawn by `paddle.randperm`, so `paddle.seed` fixes it; `generator` is not read, as in
+    2.0.2. Raises ValueError if the lengths do not add up to `len(dataset)`.
+
+    Examples:
+        >>> import paddle
+        >>> a, b = paddle.io.random_split(range(10), [3, 7])
+        >>> sorted(list(a) + list(b)) == list(range(10))
+        True
+    """
+    if sum(lengths) != len(dataset):
+        raise ValueError("Sum of input lengths does not equal the length of the input dataset!")
+    import paddle
+
+    indices = paddle.randperm(sum(lengths)).numpy().tolist()
+    ends = itertools.accumulate(lengths)
+    return [Subset(dataset, indices[end - length : end]) for end, length in zip(ends, lengths, strict=True)]

@@ -1,0 +1,472 @@
+"""Loaders whose data come from a Python generator, read ahead by a thread."""
+
+from __future__ import annotations
+
+import multiprocessing
+import sys
+import threading
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from paddle.framework.dtypes import convert_dtype
+from paddle.io.channel import Channel
+from paddle.io.collate import _is_tensor, as_array, by_name, to_eager, to_lod_tensors
+from paddle.io.places import place_list
+from paddle.io.worker import _die_with_parent, _WorkerError
+from paddle.io.workers import _how_it_ended
+
+_keep_order = True
+_pinned_memory: bool | None = None
+
+
+def keep_data_loader_order(*args: bool) -> bool | None:
+    """Sets whether batches keep the generator's order, or, without an argument, tells it. They always do here."""
+    global _keep_order
+    if not args:
+        return _keep_order
+    assert len(args) == 1 and isinstance(args[0], bool)
+    _keep_order = args[0]
+    return None
+
+
+def use_pinned_memory(*args: bool) -> bool | None:
+    """Sets whether batches for a GPU go through pinned memory, or, without an argument, tells it (None: unset)."""
+    global _pinned_memory
+    if not args:
+        return _pinned_memory
+    assert len(args) == 1 and isinstance(args[0], bool)
+    _pinned_memory = args[0]
+    return None
+
+
+class _Reader:
+    """A thread that runs a source at most `capacity` batches ahead of its user; errors come out in order."""
+
+    def __init__(self, source: Callable[[], Iterable[Any]], capacity: int) -> None:
+        self._items: deque[Any] = deque()
+        self._change = threading.Condition()
+        self._capacity = capacity
+        self._ended = False
+        self._closed = False
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, args=(source,), name="paddle-DataLoader", daemon=True)
+        self._thread.start()
+
+    def _run(self, source: Callable[[], Iterable[Any]]) -> None:
+        try:
+            for item in source():
+                with self._change:
+                    while len(self._items) >= self._capacity and not self._closed:
+                        self._change.wait()
+                    if self._closed:
+                        break
+                    self._items.append(item)
+                    self._change.notify_all()
+        except BaseException as error:  # raised again where the batch is asked for
+            self._error = error
+        finally:
+            with self._change:
+                self._ended = True
+                self._change.notify_all()
+
+    def get(self) -> Any:
+        """The next batch; the source's exception or StopIteration after the last one."""
+        with self._change:
+            while not self._items and not self._ended:
+                self._change.wait()
+            if self._items:
+                item = self._items.popleft()
+                self._change.notify_all()
+                return item
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+        raise StopIteration
+
+    def size(self) -> int:
+        """Number of batches that are ready."""
+        return len(self._items)
+
+    def close(self) -> None:
+        """Ends the thread after the batch that it is at."""
+        with self._change:
+            self._closed = True
+            self._items.clear()
+            self._change.notify_all()
+        if self._thread is not threading.current_thread():
+            self._thread.join()
+
+
+def _process_main(there: Channel, source: Callable[[], Iterable[Any]]) -> None:
+    import signal
+
+    signal.signal(signal.SIGINT, lambda signum, frame: None)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    _die_with_parent()
+    try:
+        for batch in source():
+            there.send((True, [_portable_field(field) for field in batch]))
+        there.send((False, None))
+    except (BrokenPipeError, ConnectionResetError):
+        pass  # the reader has had enough
+    except Exception as error:
+        there.send((False, _WorkerError(0, error)))
+
+
+def _portable_field(field: Any) -> Any:
+    return field.numpy() if _is_tensor(field) else as_array(field)
+
+
+def _in_process(source: Callable[[], Iterable[Any]]) -> Iterator[Any]:
+    """The batches of a source that runs in a process of its own."""
+    here, there = Channel.pair(use_shared_memory=True)
+    process = multiprocessing.get_context("fork").Process(target=_process_main, args=(there, source), daemon=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        process.start()
+    there.drop()
+    try:
+        while True:
+            try:
+                more, batch = here.receive()
+            except (EOFError, ConnectionResetError):
+                process.join(1.0)
+                raise RuntimeError(
+                    f"DataLoader reader process {process.pid} {_how_it_ended(process.exitcode)}"
+                ) from None
+            if isinstance(batch, _WorkerError):
+                batch.reraise()
+            if not more:
+                return
+            yield batch
+    finally:
+        here.close()
+        process.join(1.0)
+        if process.is_alive():
+            process.kill()
+            process.join()
+
+
+def _slots(reader: Callable[[], Iterable[Any]]) -> Callable[[], Iterator[list[list[Any]]]]:
+    """Turns lists of samples into lists of fields."""
+
+    def batches() -> Iterator[list[list[Any]]]:
+        for samples in reader():
+            yield [list(field) for field in zip(*samples, strict=True)]
+
+    return batches
+
+
+def _batched(
+    reader: Callable[[], Iterable[Any]], batch_size: int, drop_last: bool
+) -> Callable[[], Iterator[list[Any]]]:
+    def batches() -> Iterator[list[Any]]:
+        batch: list[Any] = []
+        for sample in reader():
+            batch.append(sample)
+            if len(batch) == batch_size:
+                yield batch
+                batch = []
+        if batch and not drop_last:
+            yield batch
+
+    return batches
+
+
+class DataLoaderBase:
+    """Base of the loaders that are their own iterators."""
+
+    def __init__(self) -> None:
+        self._places: list[Any] | None = None
+
+    def __call__(self) -> DataLoaderBase:
+        return self
+
+    def next(self) -> Any:
+        """The same as `__next__`, as 2.0.2 has it."""
+        return self.__next__()
+
+    def __iter__(self) -> DataLoaderBase:
+        raise NotImplementedError(f"'__iter__' not implement in class {type(self).__name__}")
+
+    def __next__(self) -> Any:
+        raise NotImplementedError(f"'__next__' not implement in class {type(self).__name__}")
+
+    @classmethod
+    def _check_input_array(cls, item: Any) -> Any:
+        return as_array(item)
+
+
+class _ThreadedLoader(DataLoaderBase):
+    """What the two generator loaders have in common: the source, and the thread that reads it."""
+
+    def __init__(self, capacity: int | None) -> None:
+        super().__init__()
+        if not capacity:
+            raise ValueError("Please give value to capacity.")
+        self._capacity = capacity
+        self._source: Callable[[], Iterable[Any]] | None = None
+        self._reader: _Reader | None = None
+        self._iterable = True
+
+    @property
+    def queue(self) -> Any:
+        """The batches that are ready, while the loader is read."""
+        return self._reader
+
+    @property
+    def iterable(self) -> bool:
+        """Whether the loader is read by a for loop."""
+        return self._iterable
+
+    def _begin(self, source: Callable[[], Iterable[Any]]) -> None:
+        self._stop()
+        self._reader = _Reader(source, self._capacity)
+
+    def _stop(self) -> None:
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            reader.close()
+
+    def _get(self) -> Any:
+        if self._reader is None:
+            raise StopIteration
+        try:
+            return self._reader.get()
+        except BaseException:  # the end, an error, Ctrl-C
+            self._stop()
+            raise
+
+    def __del__(self) -> None:
+        if getattr(self, "_reader", None) is not None:
+            self._stop()
+
+    def set_sample_generator(
+        self, reader: Callable[[], Iterable[Any]], batch_size: int, drop_last: bool = True, places: Any = None
+    ) -> _ThreadedLoader:
+        """Takes samples from `reader()`, each a list or tuple of fields, `batch_size` of them for a batch.
+
+        `drop_last` leaves out a last batch with fewer. Returns the loader.
+        """
+        assert batch_size > 0, "batch_size must be larger than 0"
+        return self.set_sample_list_generator(_batched(reader, batch_size, drop_last), places)
+
+    def set_sample_list_generator(self, reader: Callable[[], Iterable[Any]], places: Any = None) -> _ThreadedLoader:
+        """Takes batches from `reader()`, each a list of samples. Returns the loader."""
+        return self.set_batch_generator(_slots(reader), places)
+
+    def set_batch_generator(self, reader: Callable[[], Iterable[Any]], places: Any = None) -> _ThreadedLoader:
+        """Takes batches from `reader()`, each a list or tuple of fields. Returns the loader."""
+        raise NotImplementedError(f"'set_batch_generator' not implement in class {type(self).__name__}")
+
+
+class DygraphGeneratorLoader(_ThreadedLoader):
+    """The loader that `DataLoader.from_generator` returns in dygraph mode: iterates over lists of Tensors."""
+
+    def __init__(
+        self,
+        feed_list: Any = None,
+        capacity: int | None = None,
+        use_double_buffer: bool = True,
+        iterable: bool = True,
+        return_list: bool = True,
+        use_multiprocess: bool = False,
+    ) -> None:
+        super().__init__(capacity)
+        self._feed_list = feed_list
+        if not iterable:
+            warnings.warn(
+                "Please NOTE: DygraphGeneratorLoader supports iterable mode only. Change to iterable mode.",
+                stacklevel=3,
+            )
+        if not return_list:
+            warnings.warn(
+                "Please NOTE: DygraphGeneratorLoader supports returning as list only. Change to return as list.",
+                stacklevel=3,
+            )
+        if use_multiprocess and sys.platform in ("darwin", "win32"):
+            warnings.warn(
+                "NOTE: DygraphGeneratorLoader with multiprocess mode is not currently supported on MacOs and Windows.",
+                stacklevel=3,
+            )
+            use_multiprocess = False
+        self._use_multiprocess = use_multiprocess
+
+    def __iter__(self) -> DygraphGeneratorLoader:
+        source = self._source
+        assert source is not None, "Data source of DataLoader has not set yet"
+        self._begin((lambda: _in_process(source)) if self._use_multiprocess else source)
+        return self
+
+    def __next__(self) -> Any:
+        assert self._places is not None
+        fields = self._get()
+        try:
+            return to_eager([field if _is_tensor(field) else as_array(field) for field in fields], self._places[0])
+        except BaseException:
+            self._stop()
+            raise
+
+    def set_batch_generator(self, reader: Callable[[], Iterable[Any]], places: Any = None) -> DygraphGeneratorLoader:
+        """Takes batches from `reader()`, each a list or tuple of fields. Returns the loader."""
+        self._source = reader
+        self._places = place_list(places)
+        assert len(self._places) == 1, "Number of places must be 1 in imperative mode"
+        return self
+
+
+class GeneratorLoader(_ThreadedLoader):
+    """The loader that `DataLoader.from_generator` returns in static mode: iterates over what Executor.run feeds."""
+
+    def __init__(
+        self,
+        feed_list: Any = None,
+        capacity: int | None = None,
+        use_double_buffer: bool = True,
+        iterable: bool = True,
+        return_list: bool = False,
+        drop_last: bool = True,
+    ) -> None:
+        super().__init__(capacity)
+        if not feed_list:
+            raise Exception("Feed list must be given under static mode.")
+        if not iterable:
+            raise NotImplementedError(
+                "DataLoader.from_generator(iterable=False) needs the reader operators (create_py_reader, read), which "
+                "this version does not have yet: use iterable=True and feed the batches to Executor.run"
+            )
+        self._feed_list = feed_list
+        self._return_list = return_list
+        self._drop_last = drop_last
+
+    def __iter__(self) -> GeneratorLoader:
+        assert self._source is not None, "Data source of DataLoader has not set yet"
+        self._begin(self._source)
+        return self
+
+    def __next__(self) -> Any:
+        assert self._places is not None
+        group = []
+        for place in self._places:
+            try:
+                fields = list(self._get())
+                if len(fields) != len(self._feed_list):
+                    raise ValueError(
+                        f"the data source gives {len(fields)} fields, but feed_list has {len(self._feed_list)}"
+                    )
+                group.append(
+                    [self._field(field, var, place) for field, var in zip(fields, self._feed_list, strict=True)]
+                )
+            except StopIteration:
+                if not group or self._drop_last:
+                    raise
+                break
+            except BaseException:
+                self._stop()
+                raise
+        return group if self._return_list else [by_name(fields, self._feed_list) for fields in group]
+
+    def _field(self, field: Any, var: Any, place: Any) -> Any:
+        if not isinstance(field, list):
+            return to_lod_tensors([field], place)[0]
+        # Samples as the user gave them: they take the Variable's element type and inner shape.
+        lengths: list[list[int]] = [[] for _ in range(var.lod_level)]
+        for level in lengths:  # a sequence's length at each level, its items at the next
+            level.extend(len(item) for item in field)
+            field = [item for items in field for item in items]
+        array = as_array(field).astype(convert_dtype(var.dtype))
+        shape = tuple(var.shape)
+        if array.ndim != len(shape) and shape.count(-1) <= 1:
+            try:
+                array = array.reshape(shape)
+            except ValueError:
+                raise ValueError(
+                    f"Reshape error. What is defined in data layer is {shape}, but receive {array.shape}"
+                ) from None
+        tensor = to_lod_tensors([array], place)[0]
+        if lengths:
+            tensor.set_recursive_sequence_lengths(lengths)
+        return tensor
+
+    def start(self) -> None:
+        """Starts reading where the Program reads by itself (iterable=False)."""
+        assert not self._iterable, "start() cannot be called when DataLoader is iterable"
+
+    def reset(self) -> None:
+        """Ends reading where the Program reads by itself (iterable=False)."""
+        assert not self._iterable, "reset() cannot be called when DataLoader is iterable"
+
+    def set_batch_generator(self, reader: Callable[[], Iterable[Any]], places: Any = None) -> GeneratorLoader:
+        """Takes batches from `reader()`, each a list or tuple of fields. Returns the loader."""
+        assert places is not None, "Places cannot be None when DataLoader is iterable"
+        self._source = reader
+        self._places = place_list(places)
+        return self
+
+
+class PyReader(DataLoaderBase):
+    """The older face of `DataLoader.from_generator`, with decorate_* methods for the sources."""
+
+    def __init__(
+        self,
+        feed_list: Any = None,
+        capacity: int | None = None,
+        use_double_buffer: bool = True,
+        iterable: bool = True,
+        return_list: bool = False,
+    ) -> None:
+        super().__init__()
+        from paddle.io.dataloader import DataLoader
+
+        self._loader: Any = DataLoader.from_generator(feed_list, capacity, use_double_buffer, iterable, return_list)
+
+    @property
+    def queue(self) -> Any:
+        """The batches that are ready, while the loader is read."""
+        return self._loader.queue
+
+    @property
+    def iterable(self) -> bool:
+        """Whether the reader is read by a for loop."""
+        return self._loader.iterable
+
+    def __iter__(self) -> Any:
+        return self._loader.__iter__()
+
+    def __next__(self) -> Any:
+        return self._loader.__next__()
+
+    def start(self) -> None:
+        """Starts reading where the Program reads by itself (iterable=False)."""
+        self._loader.start()
+
+    def reset(self) -> None:
+        """Ends reading where the Program reads by itself (iterable=False)."""
+        self._loader.reset()
+
+    def decorate_sample_generator(
+        self, sample_generator: Any, batch_size: int, drop_last: bool = True, places: Any = None
+    ) -> None:
+        """The same as `set_sample_generator` of the loader."""
+        self._loader.set_sample_generator(sample_generator, batch_size, drop_last, places)
+
+    def decorate_sample_list_generator(self, reader: Any, places: Any = None) -> None:
+        """The same as `set_sample_list_generator` of the loader."""
+        self._loader.set_sample_list_generator(reader, places)
+
+    def decorate_batch_generator(self, reader: Any, places: Any = None) -> None:
+        """The same as `set_batch_generator` of the loader."""
+        self._loader.set_batch_generator(reader, places)
+
+
+class DatasetLoader(DataLoaderBase):
+    """The loader that `DataLoader.from_dataset` returns: batches of an InMemoryDataset or QueueDataset."""
+
+    def __init__(self, dataset: Any, places: Any, drop_last: bool) -> None:
+        super().__init__()
+        raise NotImplementedError(
+            "DataLoader.from_dataset needs InMemoryDataset or QueueDataset, which this version does not have yet: "
+            "use paddle.io.DataLoader over a paddle.io.IterableDataset"
+        )

@@ -1,0 +1,183 @@
+"""A DataLoader's worker process."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import select
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+from paddle.io.channel import Channel
+from paddle.io.collate import as_numpy, map_arrays
+from paddle.io.fetcher import _DatasetKind
+
+__all__ = ["get_worker_info"]
+
+_worker_info: WorkerInfo | None = None
+
+
+class WorkerInfo:
+    """What `get_worker_info` returns: `id`, `num_workers` and this worker's copy of the `dataset`; read-only."""
+
+    __initialized = False
+
+    def __init__(self, **kwargs: Any) -> None:
+        for key, value in kwargs.items():
+            setattr(self, key, value)
+        self.__initialized = True
+
+    def __setattr__(self, key: str, value: Any) -> None:
+        if self.__initialized:
+            raise RuntimeError(f"Cannot assign attributes to {type(self).__name__} objects")
+        super().__setattr__(key, value)
+
+
+def get_worker_info() -> WorkerInfo | None:
+    """In a DataLoader's worker process its `id`, `num_workers` and `dataset`; None in any other process.
+
+    Examples:
+        >>> import paddle
+        >>> print(paddle.io.get_worker_info())
+        None
+    """
+    return _worker_info
+
+
+class _WorkerError:
+    """An exception of a worker with its traceback, on its way to the process that trains."""
+
+    def __init__(self, worker_id: int, error: BaseException) -> None:
+        self.worker_id = worker_id
+        self.name = type(error).__name__
+        self.text = "".join(traceback.format_exception(error))
+        self.kind = _portable(type(error))
+
+    def reraise(self) -> None:
+        """Raises the worker's kind of exception, with the worker's traceback as its message."""
+        message = f"DataLoader worker({self.worker_id}) caught {self.name} with message:\n{self.text}"
+        raise _with_message(self.kind, message)
+
+
+def _portable(kind: type[BaseException]) -> type[BaseException]:
+    """`kind` if the other process can find it by name and it is an ordinary Exception, else RuntimeError."""
+    try:
+        if issubclass(kind, Exception) and pickle.loads(pickle.dumps(kind)) is kind:
+            return kind
+    except Exception:  # whatever pickling a user's class may raise
+        return RuntimeError
+    return RuntimeError
+
+
+class _Text(str):
+    """A message that KeyError, which prints the repr of its argument, prints as it is."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _with_message(kind: type[BaseException], message: str) -> BaseException:
+    # StopIteration would end the user's loop silently instead of reporting anything.
+    if issubclass(kind, (StopIteration, StopAsyncIteration)):
+        return RuntimeError(message)
+    try:
+        error = kind(_Text(message) if issubclass(kind, KeyError) else message)
+    except Exception:  # a class whose constructor wants something else
+        return RuntimeError(message)
+    return error if message in str(error) else RuntimeError(message)
+
+
+class _Drained:
+    """An IterableDataset's worker has no more samples."""
+
+
+def _die_with_parent() -> None:
+    """Ends this process as soon as its parent is gone, even if a sample is being read."""
+    parent = os.getppid()
+
+    def watch() -> None:
+        try:
+            fd = os.pidfd_open(parent)
+        except (AttributeError, OSError):
+            while not _stop_watch.wait(0.5):
+                if os.getppid() != parent:
+                    os._exit(1)
+            return
+        # Between the fork and here the parent may have died already, and its number may be another process's.
+        if os.getppid() == parent:
+            select.select([fd], [], [])
+        os._exit(1)
+
+    threading.Thread(target=watch, name="paddle-parent-watch", daemon=True).start()
+
+
+_stop_watch = threading.Event()
+
+
+def _plain(batch: Any) -> Any:
+    """The batch with arrays for Tensors: those live in memory of this process only."""
+    return map_arrays(batch, as_numpy)
+
+
+def _worker_loop(
+    channel: Channel,
+    dataset: Any,
+    dataset_kind: int,
+    auto_collate_batch: bool,
+    collate_fn: Callable[[Any], Any] | None,
+    drop_last: bool,
+    init_fn: Callable[[int], Any] | None,
+    worker_id: int,
+    num_workers: int,
+) -> None:
+    """Answers each (number, indices) with (number, batch) or (number, error), until the channel is closed."""
+    global _worker_info
+    # Ctrl-C reaches the whole process group; it is the parent's to handle, which then closes the channel.
+    # A function, not SIG_IGN, which programs that a dataset starts would inherit.
+    signal.signal(signal.SIGINT, lambda signum, frame: None)
+    # The parent's handler, if it has one, is about the parent's work.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    _die_with_parent()
+
+    _worker_info = WorkerInfo(id=worker_id, num_workers=num_workers, dataset=dataset)
+    failure: _WorkerError | None = None
+    fetcher = None
+    try:
+        if init_fn is not None:
+            init_fn(worker_id)
+        fetcher = _DatasetKind.create_fetcher(dataset_kind, dataset, auto_collate_batch, collate_fn, drop_last)
+    except Exception as error:  # told with the first batch that is asked for
+        failure = _WorkerError(worker_id, error)
+
+    try:
+        while True:
+            number, indices = channel.receive()
+            if fetcher is None:
+                channel.send((number, failure))
+                continue
+            try:
+                batch = fetcher.fetch(indices)
+            except StopIteration as error:
+                drained = dataset_kind == _DatasetKind.ITER
+                channel.send((number, _Drained() if drained else _WorkerError(worker_id, error)))
+                continue
+            except Exception as error:
+                channel.send((number, _WorkerError(worker_id, error)))
+                continue
+            try:
+                channel.send((number, _plain(batch)))
+            except (BrokenPipeError, ConnectionResetError):
+                raise
+            except Exception as error:  # a batch that cannot be pickled, or no memory for it: nothing was sent yet
+                channel.send((number, _WorkerError(worker_id, error)))
+    except (EOFError, BrokenPipeError, ConnectionResetError):
+        pass  # the parent has closed the channel: the normal end
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()

@@ -1,0 +1,212 @@
+"""The worker processes of one pass over a DataLoader, seen from the process that trains."""
+
+from __future__ import annotations
+
+import itertools
+import multiprocessing
+import os
+import selectors
+import signal
+import time
+import warnings
+from collections import deque
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+from paddle.io.channel import Channel
+from paddle.io.fetcher import _DatasetKind
+from paddle.io.worker import _Drained, _worker_loop, _WorkerError
+
+# How often a worker is looked at whose end of the channel another process keeps open.
+_POLL = 1.0
+# How long a worker may finish the sample it is at when a pass ends early.
+_GRACE = 1.0
+
+
+class WorkerPool:
+    """Hands out the sampler's batches to the workers in turn and gives the results back in the same order.
+
+    Each worker has at most two batches waiting or ready, so that it reads ahead without filling the memory.
+    """
+
+    def __init__(self, loader: Any, collate_fn: Any, indices: Iterator[Any]) -> None:
+        self._kind = loader.dataset_kind
+        self._timeout = loader.timeout
+        self._indices = indices
+        self._channels: list[Channel | None] = []
+        self._processes: list[Any] = []
+        self._selector = selectors.DefaultSelector()
+        self._turn = itertools.cycle(range(loader.num_workers))
+        self._owner: dict[int, int] = {}  # number of a batch that was asked for -> worker
+        self._ready: dict[int, Any] = {}
+        self._pending: deque[int] = deque()  # numbers asked for, in order
+        self._next_number = 0
+        self._closed = False
+        self._pid = os.getpid()
+        try:
+            self._start(loader, collate_fn)
+            for _ in range(2 * max(loader.num_workers, len(loader.places))):
+                self._ask()
+        except BaseException:
+            self.close()
+            raise
+
+    def _start(self, loader: Any, collate_fn: Any) -> None:
+        # By fork, as 2.0.2 does: the dataset need not be picklable, and a worker is there in milliseconds.
+        context = multiprocessing.get_context("fork")
+        for worker_id in range(loader.num_workers):
+            here, there = Channel.pair(loader.use_shared_memory)
+            self._channels.append(here)
+            process = context.Process(
+                target=_worker_loop,
+                args=(
+                    there,
+                    loader.dataset,
+                    loader.dataset_kind,
+                    loader.auto_collate_batch,
+                    collate_fn,
+                    loader.drop_last,
+                    loader.worker_init_fn,
+                    worker_id,
+                    loader.num_workers,
+                ),
+                name=f"paddle-DataLoader-{worker_id}",
+                daemon=True,
+            )
+            try:
+                with warnings.catch_warnings():
+                    # Python 3.12 warns of any thread; the library's own are idle or held by its fork handler.
+                    warnings.simplefilter("ignore", DeprecationWarning)
+                    process.start()
+            finally:
+                there.drop()
+            self._processes.append(process)
+            self._selector.register(here, selectors.EVENT_READ, worker_id)
+
+    def _ask(self) -> None:
+        """Sends the next batch's indices to the next worker that still has samples."""
+        worker_id = next(
+            (w for w in itertools.islice(self._turn, len(self._channels)) if self._channels[w] is not None), None
+        )
+        if worker_id is None:
+            return
+        try:
+            indices = next(self._indices)
+        except StopIteration:
+            return
+        channel = self._channels[worker_id]
+        assert channel is not None
+        number, self._next_number = self._next_number, self._next_number + 1
+        self._owner[number] = worker_id
+        self._pending.append(number)
+        try:
+            channel.send_while_reading((number, indices), lambda: self._read(worker_id))
+        except (OSError, ValueError):
+            # Closed here if the worker's last samples arrived meanwhile, else by the worker's end.
+            if self._channels[worker_id] is not None:
+                self._died(worker_id)
+
+    def get(self) -> Any:
+        """The next batch, in the sampler's order; StopIteration when there is none."""
+        while self._pending:
+            number = self._pending[0]
+            if number not in self._ready:
+                self._wait(number)
+            result = self._ready.pop(number)
+            self._pending.popleft()
+            del self._owner[number]
+            self._ask()
+            if isinstance(result, _Drained):
+                continue
+            if isinstance(result, _WorkerError):
+                result.reraise()
+            return result
+        raise StopIteration
+
+    def _wait(self, number: int) -> None:
+        started = time.monotonic()
+        warned = False
+        while number not in self._ready:
+            events = self._selector.select(_POLL)
+            for key, _ in events:
+                self._read(key.data)
+            if events:
+                continue
+            worker_id = self._owner[number]
+            if not self._processes[worker_id].is_alive():
+                self._died(worker_id)
+            waited = time.monotonic() - started
+            if self._timeout and waited > self._timeout and not warned:
+                warned = True
+                warnings.warn(
+                    f"DataLoader worker {worker_id} (pid {self._processes[worker_id].pid}) has not delivered a "
+                    f"batch for {waited:.0f} s (timeout={self._timeout}); still waiting",
+                    RuntimeWarning,
+                    stacklevel=4,
+                )
+
+    def _read(self, worker_id: int) -> None:
+        channel = self._channels[worker_id]
+        assert channel is not None
+        try:
+            number, result = channel.receive()
+        except (EOFError, ConnectionResetError):
+            self._died(worker_id)
+        if isinstance(result, _Drained) and self._kind == _DatasetKind.ITER:
+            self._retire(worker_id)
+        self._ready[number] = result
+
+    def _retire(self, worker_id: int) -> None:
+        """No more batches for a worker without samples; those it was asked for already come out empty."""
+        channel, self._channels[worker_id] = self._channels[worker_id], None
+        if channel is not None:
+            self._selector.unregister(channel)
+            channel.close()
+        for number in self._pending:
+            if self._owner[number] == worker_id and number not in self._ready:
+                self._ready[number] = _Drained()
+
+    def _died(self, worker_id: int) -> NoReturn:
+        process = self._processes[worker_id]
+        process.join(_GRACE)
+        how = _how_it_ended(process.exitcode)
+        self.close()
+        raise RuntimeError(
+            f"DataLoader 1 workers exit unexpectedly, pids: {process.pid} (worker {worker_id} {how})"
+        ) from None
+
+    def close(self) -> None:
+        """Ends the workers: by closing their channels, then, for those busy with a sample, by a signal."""
+        # A forked process's copy of the pool must leave the workers alone: they are not its children.
+        if self._closed or os.getpid() != self._pid:
+            return
+        self._closed = True
+        self._pending.clear()
+        self._ready.clear()
+        self._selector.close()
+        for channel in self._channels:
+            if channel is not None:
+                channel.close()
+        deadline = time.monotonic() + _GRACE
+        for send in (None, "terminate", "kill"):
+            for process in self._processes:
+                if send and process.is_alive():
+                    getattr(process, send)()
+            for process in self._processes:
+                process.join(max(0.0, deadline - time.monotonic()))
+            if not any(process.is_alive() for process in self._processes):
+                break
+            deadline = time.monotonic() + _GRACE
+
+
+def _how_it_ended(exitcode: int | None) -> str:
+    if exitcode is None:
+        return "closed its channel"
+    if exitcode >= 0:
+        return f"exited with code {exitcode}"
+    try:
+        name = signal.Signals(-exitcode).name
+    except ValueError:
+        name = f"signal {-exitcode}"
+    hint = ": out of memory?" if name == "SIGKILL" else ""
+    return f"was killed by {name}{hint}"

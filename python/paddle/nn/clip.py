@@ -1,0 +1,322 @@
+"""Clipping of gradients, between backward and an optimizer's step."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+from paddle import _ops
+from paddle.framework.dtypes import VarType
+from paddle.framework.guards import default_main_program, name_scope
+from paddle.framework.mode import dygraph_not_support, in_dygraph_mode
+from paddle.framework.variable import Parameter
+
+__all__ = ["ClipGradByGlobalNorm", "ClipGradByNorm", "ClipGradByValue"]
+
+Pairs = Iterable[tuple[Any, Any]]
+
+
+class BaseErrorClipAttr:
+    """Base of what `Variable._set_error_clip` takes: clips a variable's gradient within backward."""
+
+    def __str__(self) -> str:
+        raise NotImplementedError(f"'__str__' not implement in class {type(self).__name__}")
+
+    def _append_clip_op(self, block: Any, grad_name: str) -> None:
+        raise NotImplementedError(f"'_append_clip_op' not implement in class {type(self).__name__}")
+
+
+class ErrorClipByValue(BaseErrorClipAttr):
+    """Clips a variable's gradient to [min, max] (default: [-max, max]) before it goes further back.
+
+    Examples:
+        >>> import paddle
+        >>> print(paddle.fluid.clip.ErrorClipByValue(max=2.0))
+        ByValue, min=-2.000000, max=2.000000
+    """
+
+    def __init__(self, max: float, min: float | None = None) -> None:
+        self.max = float(max)
+        self.min = -self.max if min is None else float(min)
+
+    def __str__(self) -> str:
+        return f"ByValue, min={self.min:f}, max={self.max:f}"
+
+    def _append_clip_op(self, block: Any, grad_name: str) -> None:
+        desc = block.desc.append_op()
+        desc.set_type("clip")
+        desc.set_input("X", [grad_name])
+        desc.set_output("Out", [grad_name])
+        desc._set_attr("min", self.min)
+        desc._set_attr("max", self.max)
+
+
+def error_clip_callback(block: Any, context: dict[str, str]) -> None:
+    """Called by append_backward after each gradient operator: clips the gradients of variables that ask for it.
+
+    `context` maps the name of a gradient to its variable's. Raises TypeError for an `error_clip` that is none.
+    """
+    desc = block.desc.op(block.desc.op_size() - 1)
+    for grad_name in desc.output_arg_names():
+        if grad_name not in context:
+            continue
+        error_clip = getattr(block._var_recursive(context[grad_name]), "error_clip", None)
+        if error_clip is None:
+            continue
+        if not isinstance(error_clip, BaseErrorClipAttr):
+            raise TypeError("Variable's error_clip should be an instance of BaseErrorClipAttr or None.")
+        error_clip._append_clip_op(block, grad_name)
+
+
+def _dense(grad: Any) -> Any:
+    """A gradient's values, each row once: of SelectedRows the merged rows, without those that are zero."""
+    if grad.type == VarType.SELECTED_ROWS:
+        return _ops.get_tensor_from_selected_rows(_ops.merge_selected_rows(grad))
+    return grad
+
+
+def _square_sum(grad: Any) -> Any:
+    return _ops.reduce_sum(_ops.square(_dense(grad)), reduce_all=True)
+
+
+def _shrink(norm: Any, clip_norm: float) -> Any:
+    """clip_norm / max(norm, clip_norm): 1 for a norm that is small enough."""
+    limit = _ops.fill_constant(shape=[1], dtype=norm.dtype, value=clip_norm)
+    return _ops.elementwise_div(limit, _ops.elementwise_max(limit, norm))
+
+
+class ClipGradBase:
+    """Base of all clips: `clip(params_grads)` gives the pairs of parameters and gradients with these clipped.
+
+    Pairs without a gradient are left out; gradients of parameters with need_clip=False stay as they are.
+    """
+
+    def __str__(self) -> str:
+        raise NotImplementedError(f"'__str__' not implement in class {type(self).__name__}")
+
+    def __call__(self, params_grads: Pairs) -> list[tuple[Any, Any]]:
+        """Clips the gradients; in static mode by operators appended to the Programs."""
+        params_grads = list(params_grads)
+        if in_dygraph_mode():
+            import paddle
+
+            with paddle.no_grad():
+                return self._dygraph_clip(params_grads)
+        if any(getattr(p, "gradient_clip_attr", None) is not None for p, _ in params_grads):
+            warnings.warn(
+                "'set_gradient_clip' will be ineffective, because you have set 'need_clip' in 'ParamAttr'. So, "
+                "'set_gradient_clip' is redundant and you can remove it.",
+                stacklevel=2,
+            )
+        with name_scope("gradient_clip"):
+            clipped = self._static_clip(params_grads)
+        _correct_clip_op_role_var(clipped)
+        return clipped
+
+    def _one(self, grad: Any) -> Any:
+        """The clipped gradient, where each is clipped by itself."""
+        raise NotImplementedError(f"'_one' not implement in class {type(self).__name__}")
+
+    def _dygraph_clip(self, params_grads: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+        return [(p, self._one(g) if _wanted(p) else g) for p, g in params_grads if g is not None]
+
+    def _static_clip(self, params_grads: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+        clipped = []
+        for p, g in params_grads:
+            if g is None:
+                continue
+            if _wanted(p):
+                with p.block.program._optimized_guard([p, g]):
+                    g = self._one(g)
+            clipped.append((p, g))
+        return clipped
+
+    # The two steps of the older set_gradient_clip: look at all gradients, then clip each.
+    def _process_context(self, context: dict[str, Any], param: Any, grad: Any) -> None:
+        return None
+
+    def _create_operators(self, param: Any, grad: Any) -> tuple[Any, Any]:
+        return param, self._one(grad)
+
+
+def _wanted(param: Any) -> bool:
+    return getattr(param, "need_clip", True) is not False
+
+
+class ClipGradByValue(ClipGradBase):
+    """Clips each element of the gradients to [min, max] (default: [-max, max], with max > 0).
+
+    Examples:
+        >>> import paddle
+        >>> clip = paddle.nn.ClipGradByValue(max=0.5)
+        >>> print(clip)
+        Clip Gradient By Value, min = -0.500000, max=0.500000
+    """
+
+    def __init__(self, max: float, min: float | None = None) -> None:
+        super().__init__()
+        if min is None:
+            assert max > 0.0
+            min = -max
+        self.max = float(max)
+        self.min = float(min)
+
+    def __str__(self) -> str:
+        return f"Clip Gradient By Value, min = {self.min:f}, max={self.max:f}"
+
+    def _one(self, grad: Any) -> Any:
+        return _ops.clip(grad, min=self.min, max=self.max)
+
+
+class ClipGradByNorm(ClipGradBase):
+    """Shrinks each gradient whose L2 norm is above `clip_norm` to that norm.
+
+    Examples:
+        >>> import paddle
+        >>> print(paddle.nn.ClipGradByNorm(clip_norm=1.0))
+        Gradient Clip By Norm, clip_norm=1.000000
+    """
+
+    def __init__(self, clip_norm: float) -> None:
+        super().__init__()
+        self.clip_norm = float(clip_norm)
+
+    def __str__(self) -> str:
+        return f"Gradient Clip By Norm, clip_norm={self.clip_norm:f}"
+
+    def _one(self, grad: Any) -> Any:
+        return _ops.elementwise_mul(grad, _shrink(_ops.sqrt(_square_sum(grad)), self.clip_norm))
+
+
+class ClipGradByGlobalNorm(ClipGradBase):
+    """Shrinks all gradients by one factor, so that the L2 norm of all of them together is at most `clip_norm`.
+
+    `group_name` matters to the older `set_gradient_clip` only: parameters of one group are clipped together.
+
+    Examples:
+        >>> import paddle
+        >>> print(paddle.nn.ClipGradByGlobalNorm(clip_norm=1.0))
+        Gradient Clip By GlobalNorm, global_norm=1.000000
+    """
+
+    def __init__(self, clip_norm: float, group_name: str = "default_group") -> None:
+        super().__init__()
+        self.clip_norm = float(clip_norm)
+        self.group_name = group_name
+
+    def __str__(self) -> str:
+        return f"Gradient Clip By GlobalNorm, global_norm={self.clip_norm:f}"
+
+    def _dygraph_clip(self, params_grads: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+        squares = [_square_sum(g) for p, g in params_grads if g is not None and _wanted(p)]
+        if not squares:
+            return params_grads
+        norm = _ops.sqrt(_ops.reduce_sum(_ops.concat(squares, axis=0), reduce_all=True))
+        factor = _shrink(norm, self.clip_norm)
+        return [(p, _ops.elementwise_mul(g, factor) if _wanted(p) else g) for p, g in params_grads if g is not None]
+
+    def _static_clip(self, params_grads: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+        wanted = [(p, g) for p, g in params_grads if g is not None and _wanted(p)]
+        if not wanted:
+            return params_grads
+        squares = []
+        for p, g in wanted:
+            with p.block.program._optimized_guard([p, g]):
+                squares.append(_square_sum(g))
+        p, g = wanted[-1]
+        with p.block.program._optimized_guard([p, g]):
+            factor = _shrink(_ops.sqrt(_ops.sum(squares)), self.clip_norm)
+        clipped = []
+        for p, g in params_grads:
+            if g is None:
+                continue
+            if _wanted(p):
+                with p.block.program._optimized_guard([p, g]):
+                    g = _ops.elementwise_mul(g, factor)
+            clipped.append((p, g))
+        return clipped
+
+    def _process_context(self, context: dict[str, Any], param: Any, grad: Any) -> None:
+        group = context.setdefault(self.group_name, {"clip_norm": self.clip_norm, "squares": []})
+        if group["clip_norm"] != self.clip_norm:
+            raise ValueError("All parameters' 'clip_norm' of a same group should be the same")
+        group["squares"].append(_square_sum(grad))
+        self._group = group
+
+    def _create_operators(self, param: Any, grad: Any) -> tuple[Any, Any]:
+        if "factor" not in self._group:
+            self._group["factor"] = _shrink(_ops.sqrt(_ops.sum(self._group["squares"])), self.clip_norm)
+        return param, _ops.elementwise_mul(grad, self._group["factor"])
+
+
+@dygraph_not_support
+def set_gradient_clip(clip: ClipGradBase, param_list: Any = None, program: Any = None) -> None:
+    """Sets the clip of some parameters (default: all) of a static Program; to be called before `minimize`.
+
+    An optimizer's `grad_clip` is the newer way. Raises TypeError for a clip or parameters that are none.
+    """
+    warnings.warn(
+        "Caution! 'set_gradient_clip' is not recommended and may be deprecated in future! We recommend a new strategy: "
+        "set 'grad_clip' when initializing the 'optimizer'. This method can reduce the mistakes, please refer to "
+        "documention of 'optimizer'.",
+        stacklevel=3,
+    )
+    if not isinstance(clip, ClipGradBase):
+        raise TypeError("'clip' should be an instance of ClipGradBase's derived class")
+    block = (default_main_program() if program is None else program).block(0)
+    if any("optimizer" in op.attr("op_namescope") for op in block.ops if "op_namescope" in op.all_attrs()):
+        warnings.warn(
+            "'minimize' has been invoked before, this will make 'set_gradient_clip' be ineffective! Please invoke "
+            "'set_gradient_clip' before 'minimize'.",
+            stacklevel=3,
+        )
+    params: list[Any] = block.all_parameters() if param_list is None else param_list
+    params = [block.var(param) if isinstance(param, str) else param for param in params]
+    if not all(isinstance(param, Parameter) for param in params):
+        raise TypeError("'param_list' should be a list of Parameter or basestring(parameter's name).")
+    for param in params:
+        param.gradient_clip_attr = copy.deepcopy(clip)
+
+
+def append_gradient_clip_ops(param_grads: Pairs) -> Any:
+    """The pairs with gradients clipped as `set_gradient_clip` said; unchanged if it was not called."""
+    param_grads = list(param_grads)
+    context: dict[str, Any] = {}
+    wanted = [(p, g) for p, g in param_grads if g is not None]
+    for p, g in wanted:
+        clip = getattr(p, "gradient_clip_attr", None)
+        if clip is None:
+            return param_grads
+        if not isinstance(clip, ClipGradBase):
+            raise TypeError("clip attribute should be an instance of GradientClipBase")
+        with p.block.program._optimized_guard([p, g]), name_scope("gradient_clip"):
+            clip._process_context(context=context, param=p, grad=g)
+    clipped = []
+    for p, g in wanted:
+        with p.block.program._optimized_guard([p, g]), name_scope("gradient_clip"):
+            clipped.append(list(p.gradient_clip_attr._create_operators(param=p, grad=g)))
+    _correct_clip_op_role_var(clipped)
+    return clipped
+
+
+def _correct_clip_op_role_var(params_grads: Iterable[Any]) -> None:
+    """Lets the clip's operators name the clipped gradient, which is what data parallel passes reduce."""
+    new_names = {p.name: g.name for p, g in params_grads if g is not None and _wanted(p)}
+    if not new_names:
+        return
+    programs = {id(p.block.program): p.block.program for p, g in params_grads if g is not None}
+    for program in programs.values():
+        for op in program.global_block().ops:
+            if not op.has_attr("op_namescope") or "gradient_clip" not in op.attr("op_namescope"):
+                continue
+            role_var = op.attr("op_role_var") if op.has_attr("op_role_var") else None
+            if role_var and role_var[0] in new_names:
+                op._set_attr("op_role_var", [role_var[0], new_names[role_var[0]]])
+
+
+GradientClipBase = ClipGradBase
+GradientClipByValue = ClipGradByValue
+GradientClipByNorm = ClipGradByNorm
+GradientClipByGlobalNorm = ClipGradByGlobalNorm

@@ -1,0 +1,167 @@
+"""Layers that hold other layers or parameters: Sequential, LayerList, ParameterList."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from paddle.framework.variable import Parameter
+from paddle.nn.layer.layers import Layer
+
+__all__ = ["Sequential", "ParameterList", "LayerList"]
+
+
+class Sequential(Layer):
+    """Runs layers one after the other, each on the output of the one before.
+
+    Takes layers, named "0", "1", ..., or tuples (name, layer).
+
+    Examples:
+        >>> import paddle
+        >>> net = paddle.nn.Sequential(paddle.nn.Linear(4, 8), paddle.nn.ReLU(), paddle.nn.Linear(8, 2))
+        >>> net(paddle.ones([3, 4])).shape
+        [3, 2]
+        >>> len(net), type(net[1]).__name__
+        (3, 'ReLU')
+    """
+
+    def __init__(self, *layers: Any) -> None:
+        super().__init__()
+        if layers and isinstance(layers[0], tuple):
+            for name, layer in layers:
+                self.add_sublayer(name, layer)
+        else:
+            for idx, layer in enumerate(layers):
+                self.add_sublayer(str(idx), layer)
+
+    def __getitem__(self, name: Any) -> Any:
+        if isinstance(name, slice):
+            return type(self)(*list(self._sub_layers.values())[name])
+        if isinstance(name, str):
+            return self._sub_layers[name]
+        size = len(self._sub_layers)
+        if not -size <= name < size:
+            raise IndexError(f"index {name} is out of range")
+        key = str(name % size)
+        # Layers given with names have no numbers: they are counted.
+        return self._sub_layers[key] if key in self._sub_layers else list(self._sub_layers.values())[name]
+
+    def __setitem__(self, name: Any, layer: Layer) -> None:
+        assert isinstance(layer, Layer), f"layer should be a Layer, but received {type(layer).__name__}"
+        setattr(self, str(name), layer)
+
+    def __delitem__(self, name: Any) -> None:
+        name = str(name)
+        assert name in self._sub_layers, f"there is no layer {name}"
+        del self._sub_layers[name]
+
+    def __len__(self) -> int:
+        return len(self._sub_layers)
+
+    def forward(self, input: Any) -> Any:
+        """The output of the last layer."""
+        for layer in self._sub_layers.values():
+            input = layer(input)
+        return input
+
+
+class ParameterList(Layer):
+    """A list of parameters, which are this layer's.
+
+    Examples:
+        >>> import paddle
+        >>> class Net(paddle.nn.Layer):
+        ...     def __init__(self):
+        ...         super().__init__()
+        ...         self.weights = paddle.nn.ParameterList([self.create_parameter([2, 2]) for _ in range(3)])
+        >>> len(Net().parameters())
+        3
+    """
+
+    def __init__(self, parameters: Iterable[Any] | None = None) -> None:
+        super().__init__()
+        for idx, param in enumerate(() if parameters is None else parameters):
+            assert isinstance(param, Parameter), f"expected a Parameter, but received {type(param).__name__}"
+            self.add_parameter(str(idx), param)
+
+    def __getitem__(self, idx: int) -> Any:
+        return self._parameters[str(idx)]
+
+    def __setitem__(self, idx: int, param: Any) -> None:
+        assert isinstance(param, Parameter), f"expected a Parameter, but received {type(param).__name__}"
+        setattr(self, str(idx), param)
+
+    def __len__(self) -> int:
+        return len(self._parameters)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._parameters.values())
+
+    def append(self, parameter: Any) -> ParameterList:
+        """Adds a parameter at the end; returns the list."""
+        self.add_parameter(str(len(self._parameters)), parameter)
+        return self
+
+
+class LayerList(Layer):
+    """A list of layers, which are this layer's sublayers.
+
+    Examples:
+        >>> import paddle
+        >>> layers = paddle.nn.LayerList([paddle.nn.Linear(2, 2) for _ in range(3)])
+        >>> len(layers), len(layers[1:]), len(layers.parameters())
+        (3, 2, 6)
+    """
+
+    def __init__(self, sublayers: Iterable[Layer] | None = None) -> None:
+        super().__init__()
+        for idx, layer in enumerate(() if sublayers is None else sublayers):
+            self.add_sublayer(str(idx), layer)
+
+    def __getitem__(self, idx: Any) -> Any:
+        if isinstance(idx, slice):
+            return type(self)(list(self._sub_layers.values())[idx])
+        return self._sub_layers[self._key(idx)]
+
+    def _key(self, idx: int) -> str:
+        # Counted from the end if negative; one that is out of range raises KeyError, as in 2.0.2.
+        return str(idx + len(self._sub_layers) if idx < 0 else idx)
+
+    def __setitem__(self, idx: int, sublayer: Layer) -> None:
+        setattr(self, self._key(idx), sublayer)
+
+    def __delitem__(self, idx: Any) -> None:
+        if isinstance(idx, slice):
+            for k in range(len(self._sub_layers))[idx]:
+                delattr(self, str(k))
+        else:
+            delattr(self, self._key(idx))
+        self._sub_layers = OrderedDict((str(i), layer) for i, layer in enumerate(self._sub_layers.values()))
+
+    def __len__(self) -> int:
+        return len(self._sub_layers)
+
+    def __iter__(self) -> Iterator[Layer]:
+        return iter(self._sub_layers.values())
+
+    def append(self, sublayer: Layer) -> LayerList:
+        """Adds a layer at the end; returns the list."""
+        self.add_sublayer(str(len(self)), sublayer)
+        return self
+
+    def insert(self, index: int, sublayer: Layer) -> None:
+        """Adds a layer before the one at `index`, in range(len(self)); AssertionError for another index."""
+        assert isinstance(index, int) and 0 <= index < len(self._sub_layers), (
+            "index should be an integer in range [0, len(self))"
+        )
+        layers = list(self._sub_layers.values())
+        layers.insert(index, sublayer)
+        self._sub_layers.clear()
+        self.extend(layers)
+
+    def extend(self, sublayers: Iterable[Layer]) -> LayerList:
+        """Adds layers at the end; returns the list."""
+        for layer in list(sublayers):
+            self.append(layer)
+        return self

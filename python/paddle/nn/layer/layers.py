@@ -1,0 +1,503 @@
+"""Layer: what networks are made of; it owns parameters, buffers and other layers."""
+
+from __future__ import annotations
+
+import collections
+import copy
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from paddle import _core as core
+from paddle.framework import mode, unique_name
+from paddle.framework.layer_helper import LayerHelper
+from paddle.framework.variable import Parameter, Variable
+from paddle.nn.layer.parts import HookRemoveHelper, _assign, _convert_camel_to_snake, _takes_stat_dict
+
+__all__ = ["Layer"]
+
+
+_NOT_INITIALISED = "super(YourLayer, self).__init__() should be called first"
+
+
+class Layer:
+    """Base of all layers. A subclass makes its parameters and sublayers in `__init__`, which are found by being
+    assigned to attributes, and computes in `forward`.
+
+    Args:
+        name_scope: goes before the names of the parameters: "my" gives "my_0.w_0" (default: the class's name in
+            snake case).
+        dtype: element type of parameters that do not say.
+
+    Examples:
+        >>> import paddle
+        >>> class Net(paddle.nn.Layer):
+        ...     def __init__(self):
+        ...         super().__init__()
+        ...         self.fc = paddle.nn.Linear(2, 3)
+        ...     def forward(self, x):
+        ...         return self.fc(x)
+        >>> net = Net()
+        >>> net(paddle.ones([4, 2])).shape
+        [4, 3]
+        >>> [name for name, _ in net.named_parameters()]
+        ['fc.weight', 'fc.bias']
+    """
+
+    def __init__(self, name_scope: str | None = None, dtype: Any = "float32") -> None:
+        self.training = True
+        if name_scope is None:
+            name_scope = _convert_camel_to_snake(type(self).__name__)
+        self._full_name = unique_name.generate(name_scope)
+        self._helper = LayerHelper(self._full_name, name=self._full_name)
+        self._built = False
+        self._dtype = dtype
+        self._init_in_dynamic_mode = mode.in_dygraph_mode()
+
+        self._parameters: collections.OrderedDict[str, Any] = collections.OrderedDict()
+        self._buffers: collections.OrderedDict[str, Any] = collections.OrderedDict()
+        self._non_persistable_buffer_names_set: set[str] = set()
+        self._sub_layers: collections.OrderedDict[str, Any] = collections.OrderedDict()
+        # Values for parameters that are made later than they are loaded.
+        self._loaddict_holder: collections.OrderedDict[str, Any] = collections.OrderedDict()
+
+        self._forward_pre_hooks: collections.OrderedDict[int, Any] = collections.OrderedDict()
+        self._forward_post_hooks: collections.OrderedDict[int, Any] = collections.OrderedDict()
+
+    # ------------------------------------------------------------------------------------------------ running
+
+    def train(self) -> None:
+        """Puts this layer and its sublayers into training mode, which matters to Dropout, BatchNorm and so on."""
+        tracer = mode._dygraph_tracer()
+        if tracer is not None:
+            tracer.train_mode()
+        self.training = True
+        for _, layer in self.named_sublayers():
+            # A subclass's own method does more; the plain one would walk through the sublayers again.
+            if type(layer).train is Layer.train:
+                layer.training = True
+            else:
+                layer.train()
+
+    def eval(self) -> None:
+        """Puts this layer and its sublayers into evaluation mode."""
+        tracer = mode._dygraph_tracer()
+        if tracer is not None:
+            tracer.eval_mode()
+        self.training = False
+        for _, layer in self.named_sublayers():
+            # A subclass's own method does more; the plain one would walk through the sublayers again.
+            if type(layer).eval is Layer.eval:
+                layer.training = False
+            else:
+                layer.eval()
+
+    def apply(self, fn: Callable[[Layer], Any]) -> Layer:
+        """Calls `fn` with each sublayer, inner ones first, and at last with this layer, which it returns.
+
+        Examples:
+            >>> import paddle
+            >>> net = paddle.nn.Sequential(paddle.nn.ReLU(), paddle.nn.Sigmoid())
+            >>> _ = net.apply(lambda layer: print(type(layer).__name__))
+            ReLU
+            Sigmoid
+            Sequential
+        """
+        for layer in self.children():
+            layer.apply(fn)
+        fn(self)
+        return self
+
+    def full_name(self) -> str:
+        """The name that goes before those of this layer's parameters, such as "linear_0"."""
+        return self._full_name
+
+    def register_forward_post_hook(self, hook: Callable[..., Any]) -> HookRemoveHelper:
+        """Calls `hook(layer, inputs, outputs)` after each forward; what it returns, unless None, is the output.
+
+        Returns a helper whose `remove()` takes the hook off.
+        """
+        helper = HookRemoveHelper(self._forward_post_hooks)
+        self._forward_post_hooks[helper._hook_id] = hook
+        return helper
+
+    def register_forward_pre_hook(self, hook: Callable[..., Any]) -> HookRemoveHelper:
+        """Calls `hook(layer, inputs)` before each forward; what it returns, unless None, are the inputs.
+
+        Returns a helper whose `remove()` takes the hook off.
+        """
+        helper = HookRemoveHelper(self._forward_pre_hooks)
+        self._forward_pre_hooks[helper._hook_id] = hook
+        return helper
+
+    def _build_once(self, *args: Any, **kwargs: Any) -> None:
+        """For subclasses that make their parameters when they see the first input."""
+        return None
+
+    def __call__(self, *inputs: Any, **kwargs: Any) -> Any:
+        if self._forward_pre_hooks:
+            for hook in list(self._forward_pre_hooks.values()):
+                changed = hook(self, inputs)
+                if changed is not None:
+                    inputs = changed if isinstance(changed, tuple) else (changed,)
+        if not self._built:
+            self._build_once(*inputs, **kwargs)
+            self._built = True
+        outputs = self.forward(*inputs, **kwargs)
+        if self._forward_post_hooks:
+            for hook in list(self._forward_post_hooks.values()):
+                changed = hook(self, inputs, outputs)
+                if changed is not None:
+                    outputs = changed
+        return outputs
+
+    def forward(self, *inputs: Any, **kwargs: Any) -> Any:
+        """What the layer computes; given by the subclass."""
+        raise NotImplementedError(f"'forward' not implement in class {type(self).__name__}")
+
+    def backward(self, *inputs: Any) -> Any:
+        """Gradients come from the operators: raises ValueError."""
+        raise ValueError("Layer shouldn't implement backward")
+
+    # ------------------------------------------------------------------------------------- parameters, buffers
+
+    def create_parameter(
+        self,
+        shape: Any,
+        attr: Any = None,
+        dtype: Any = None,
+        is_bias: bool = False,
+        default_initializer: Any = None,
+    ) -> Any:
+        """A new parameter, which becomes this layer's when it is assigned to an attribute.
+
+        Args:
+            shape: list of int.
+            attr: a ParamAttr, a name, an initializer, ...; False for no parameter (None is returned).
+            dtype: element type (default: float32).
+            is_bias: a bias is filled with 0 unless told, a weight by Xavier.
+            default_initializer: used if `attr` has none.
+        """
+        attr = copy.deepcopy(attr)
+        if isinstance(attr, str) and attr == "":
+            attr = None
+        return self._helper.create_parameter(attr, shape, dtype, is_bias, default_initializer)
+
+    def create_variable(self, name: str | None = None, persistable: bool | None = None, dtype: Any = None) -> Any:
+        """Deprecated since 2.0.0: the same as `create_tensor`."""
+        warnings.warn(
+            'API "paddle.nn.Layer.create_variable" is deprecated since 2.0.0, and will be removed in future versions. '
+            'Please use "paddle.nn.Layer.create_tensor" instead. reason: New api in create_tensor, easier to use.',
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return self.create_tensor(name, persistable, dtype)
+
+    def create_tensor(self, name: str | None = None, persistable: bool | None = None, dtype: Any = None) -> Any:
+        """A new, empty Tensor named after this layer, for outputs of operators."""
+        if name is not None:
+            name = f"{self._full_name}.{name}"
+        else:
+            name = unique_name.generate(f"{self._full_name}._generated_var")
+        block = self._helper.main_program.current_block()
+        return block.create_var(name=name, persistable=persistable, dtype=dtype)
+
+    def parameters(self, include_sublayers: bool = True) -> list[Any]:
+        """All parameters of this layer and (unless told not to) its sublayers, each once."""
+        return [param for _, param in self.named_parameters(include_sublayers=include_sublayers)]
+
+    def children(self) -> Iterator[Layer]:
+        """Iterates over the direct sublayers, each once."""
+        for _, layer in self.named_children():
+            yield layer
+
+    def named_children(self) -> Iterator[tuple[str, Layer]]:
+        """Iterates over the direct sublayers, each once, with their names."""
+        memo = set()
+        for name, layer in self._sub_layers.items():
+            if layer is not None and layer not in memo:
+                memo.add(layer)
+                yield name, layer
+
+    def sublayers(self, include_sublayers: bool = True) -> list[Layer]:
+        """All layers inside this one, however deep; none with include_sublayers=False, as in 2.0.2."""
+        return [layer for _, layer in self.named_sublayers(include_sublayers=include_sublayers)]
+
+    def named_sublayers(
+        self,
+        prefix: str = "",
+        include_sublayers: bool = True,
+        include_self: bool = False,
+        layers_set: set[Layer] | None = None,
+    ) -> Iterator[tuple[str, Layer]]:
+        """Iterates over the layers inside this one, each once, with names such as "block.fc".
+
+        Args:
+            prefix: goes before all names.
+            include_sublayers: False leaves only this layer itself, if `include_self`.
+            include_self: whether this layer comes first, named `prefix`.
+            layers_set: layers to leave out; those yielded are added.
+        """
+        if layers_set is None:
+            layers_set = set()
+        if include_self and self not in layers_set:
+            layers_set.add(self)
+            yield prefix, self
+        if include_sublayers:
+            for key, layer in list(self._sub_layers.items()):
+                if layer is None:
+                    continue
+                yield from layer.named_sublayers(
+                    prefix=f"{prefix}.{key}" if prefix else key,
+                    include_sublayers=include_sublayers,
+                    include_self=True,
+                    layers_set=layers_set,
+                )
+
+    def named_parameters(self, prefix: str = "", include_sublayers: bool = True) -> Iterator[tuple[str, Any]]:
+        """Iterates over all parameters, each once, with names such as "block.fc.weight"."""
+        return self._named_members("_parameters", prefix, include_sublayers)
+
+    def _named_members(self, store: str, prefix: str, include_sublayers: bool) -> Iterator[tuple[str, Any]]:
+        seen: set[int] = set()
+        for layer_prefix, layer in self.named_sublayers(prefix, include_sublayers, include_self=True):
+            for key, value in layer.__dict__[store].items():
+                # By identity: `==` of Tensors compares elements.
+                if value is None or id(value) in seen:
+                    continue
+                seen.add(id(value))
+                yield f"{layer_prefix}.{key}" if layer_prefix else key, value
+
+    def register_buffer(self, name: str, tensor: Any, persistable: bool = True) -> None:
+        """Makes `tensor` (or None) a buffer: a Tensor that is no parameter but belongs to the layer's state.
+
+        `persistable` says whether `state_dict` has it. Raises ValueError before `__init__`, TypeError or KeyError for
+        a name that is no str, has a dot, is empty or taken, TypeError for a tensor that is none.
+        """
+        self._check_name("buffer", name, "_buffers", ValueError)
+        if hasattr(self, name) and name not in self._buffers:
+            raise KeyError(f"attribute '{name}' already exists.")
+        if tensor is not None and type(tensor) is not core.VarBase:
+            raise TypeError(f"The registered buffer should be a core.VarBase, but received {type(tensor).__name__}.")
+        self._buffers[name] = tensor
+        if persistable:
+            self._non_persistable_buffer_names_set.discard(name)
+        else:
+            self._non_persistable_buffer_names_set.add(name)
+
+    def _check_name(self, what: str, name: Any, store: str, missing: type[Exception]) -> None:
+        if store not in self.__dict__:
+            raise missing(_NOT_INITIALISED)
+        if not isinstance(name, str):
+            raise TypeError(f"The name of {what} should be a string, but received {type(name).__name__}.")
+        if "." in name:
+            raise KeyError(
+                f"The name of {what} can not contain `.`, because when you access the newly added {what} in the form "
+                "of `self.**.**`, it will cause AttributeError."
+            )
+        if name == "":
+            raise KeyError(f"The name of {what} can not be empty.")
+
+    def buffers(self, include_sublayers: bool = True) -> list[Any]:
+        """All buffers of this layer and (unless told not to) its sublayers, each once."""
+        return [buffer for _, buffer in self.named_buffers(include_sublayers=include_sublayers)]
+
+    def named_buffers(self, prefix: str = "", include_sublayers: bool = True) -> Iterator[tuple[str, Any]]:
+        """Iterates over all buffers, each once, with names such as "block.norm._mean"."""
+        return self._named_members("_buffers", prefix, include_sublayers)
+
+    def clear_gradients(self) -> None:
+        """Clears the gradients of all trainable parameters."""
+        for param in self.parameters():
+            if param.trainable:
+                param.clear_gradient()
+
+    def add_sublayer(self, name: str, sublayer: Layer) -> Layer:
+        """Makes `sublayer` a sublayer with this name, and returns it."""
+        assert isinstance(sublayer, Layer), f"sublayer should be a Layer, but received {type(sublayer).__name__}"
+        self._sub_layers[name] = sublayer
+        return sublayer
+
+    def add_parameter(self, name: str, parameter: Any) -> Any:
+        """Makes `parameter` (or None) a parameter with this name, and returns it.
+
+        Raises RuntimeError before `__init__`, TypeError or KeyError for a name that is no str, has a dot, is empty or
+        taken, TypeError for a parameter that is none.
+        """
+        self._check_name("parameter", name, "_parameters", RuntimeError)
+        if hasattr(self, name) and name not in self._parameters:
+            raise KeyError(f"The parameter '{name}' already exists.")
+        if parameter is not None and not isinstance(parameter, Parameter):
+            raise TypeError(
+                f"The parameter to be added should be a Parameter, but received {type(parameter).__name__}."
+            )
+        if parameter is not None:
+            self._load_late(parameter)
+        self._parameters[name] = parameter
+        return parameter
+
+    def _load_late(self, parameter: Any) -> None:
+        if self._loaddict_holder:
+            assert parameter.name in self._loaddict_holder, (
+                f"Parameter not found, Can't not find [ {parameter.name} ] in state_dict"
+            )
+            parameter.set_value(self._loaddict_holder[parameter.name])
+
+    # --------------------------------------------------------------------------------------------- attributes
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+    def __getattr__(self, name: str) -> Any:
+        own = self.__dict__
+        for store in ("_parameters", "_sub_layers", "_buffers"):
+            members = own.get(store)
+            if members is not None and name in members:
+                return members[name]
+        # Again the ordinary way: it raises the ordinary error, or that of a property which raised AttributeError.
+        return object.__getattribute__(self, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if isinstance(getattr(type(self), name, None), property):
+            object.__setattr__(self, name, value)
+            # As in 2.0.2 a member goes on to the tables, so that the names in its saved files stay the same.
+            if not isinstance(value, (Layer, Parameter, core.VarBase)):
+                return
+        own = self.__dict__
+        params, layers, buffers = own.get("_parameters"), own.get("_sub_layers"), own.get("_buffers")
+        if isinstance(value, Parameter):
+            self._keep("_parameters", name, value)
+        elif params is not None and name in params:
+            self._only_none(name, value, "parameter", "Parameter")
+            params[name] = None
+        elif isinstance(value, Layer):
+            self._keep("_sub_layers", name, value)
+        elif layers is not None and name in layers:
+            self._only_none(name, value, "sublayer", "Layer")
+            layers[name] = None
+        elif type(value) is core.VarBase:
+            if buffers is not None and name not in buffers:
+                self._non_persistable_buffer_names_set.add(name)
+            self._keep("_buffers", name, value)
+        elif buffers is not None and name in buffers:
+            if type(value) is Variable:  # while a Program is built from the layer
+                buffers[name] = _assign(value, buffers[name])
+            else:
+                self._only_none(name, value, "buffers", "core.VarBase")
+                buffers[name] = None
+        else:
+            object.__setattr__(self, name, value)
+
+    def _keep(self, store: str, name: str, value: Any) -> None:
+        """Puts a member where it belongs, and takes what had its name before out of the other places."""
+        own = self.__dict__
+        if store not in own:
+            raise ValueError(_NOT_INITIALISED)
+        if store == "_parameters":
+            self._load_late(value)
+        for other in (own, own["_parameters"], own["_buffers"], own["_sub_layers"]):
+            if other is not own[store]:
+                other.pop(name, None)
+        own[store][name] = value
+
+    @staticmethod
+    def _only_none(name: str, value: Any, what: str, wanted: str) -> None:
+        if value is not None:
+            raise TypeError(
+                f"assignment to {what} '{name}' should be of type {wanted} or None, but got '{type(value).__name__}'"
+            )
+
+    def __delattr__(self, name: str) -> None:
+        for store in (self._parameters, self._sub_layers, self._buffers):
+            if name in store:
+                del store[name]
+                self._non_persistable_buffer_names_set.discard(name)
+                return
+        object.__delattr__(self, name)
+
+    def __dir__(self) -> list[str]:
+        own = [name for store in (self._parameters, self._sub_layers, self._buffers) for name in store]
+        return dir(type(self)) + list(self.__dict__) + own
+
+    def extra_repr(self) -> str:
+        """What `repr` shows between the brackets; given by subclasses that have something to show."""
+        return ""
+
+    def __repr__(self) -> str:
+        extra = self.extra_repr().split("\n")
+        text = extra[0] if len(extra) == 1 else "\n  " + "\n  ".join(extra) + "\n"
+        inner = ["(" + name + "): " + repr(layer).replace("\n", "\n  ") for name, layer in self._sub_layers.items()]
+        if inner:
+            text += "\n  " + "\n  ".join(inner) + "\n"
+        return f"{type(self).__name__}({text})"
+
+    # -------------------------------------------------------------------------------------------------- state
+
+    def state_dict(
+        self,
+        destination: dict[str, Any] | None = None,
+        include_sublayers: bool = True,
+        structured_name_prefix: str = "",
+    ) -> dict[str, Any]:
+        """All parameters and persistable buffers, by names such as "block.fc.weight" (the Tensors, not copies).
+
+        Args:
+            destination: a dict to add them to.
+            include_sublayers: whether those of sublayers are in it.
+            structured_name_prefix: goes before all names.
+        """
+        if destination is None:
+            destination = collections.OrderedDict()
+        for name, param in self._parameters.items():
+            if param is not None:
+                destination[structured_name_prefix + name] = param
+        for name, buffer in self._buffers.items():
+            if buffer is not None and name not in self._non_persistable_buffer_names_set:
+                destination[structured_name_prefix + name] = buffer
+        if include_sublayers:
+            for name, layer in self._sub_layers.items():
+                if layer is not None:
+                    layer.state_dict(destination, include_sublayers, f"{structured_name_prefix}{name}.")
+        return destination
+
+    @_takes_stat_dict
+    def set_state_dict(
+        self, state_dict: dict[str, Any], include_sublayers: bool = True, use_structured_name: bool = True
+    ) -> None:
+        """Takes over values that `state_dict()` returned, or that were loaded from a file.
+
+        Args:
+            state_dict: name to Tensor or ndarray.
+            include_sublayers: not looked at, as in 2.0.2.
+            use_structured_name: whether the names are such as "fc.weight", or those of the parameters, "linear_0.w_0".
+
+        A value that is missing or has another shape is left out with a warning.
+        """
+        matched = []
+        for key, param in self.state_dict().items():
+            name = key if use_structured_name else param.name
+            state = state_dict.get(name)
+            if state is None:
+                problem = f"{name} is not found in the provided dict."
+            elif list(state.shape) != list(param.shape):
+                problem = f"{name} receives a shape {list(state.shape)}, but the expected shape is {list(param.shape)}."
+            else:
+                matched.append((param, state))
+                continue
+            warnings.warn(f"Skip loading for {key}. {problem}", stacklevel=3)
+        if mode.in_dygraph_mode():
+            for param, state in matched:
+                param.set_value(state)
+            return
+        from paddle.framework.scope import global_scope
+
+        for param, state in matched:
+            value = state.numpy() if isinstance(state, core.VarBase) else np.asarray(state)
+            global_scope().var(param.name).get_tensor().set(value, mode._current_expected_place())
+
+    set_dict = set_state_dict
+    load_dict = set_state_dict

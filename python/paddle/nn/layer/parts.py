@@ -1,0 +1,63 @@
+"""Small parts of Layer: hooks' handles, names, an argument's older name."""
+
+from __future__ import annotations
+
+import collections
+import functools
+import re
+import warnings
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from paddle import _core as core
+
+
+def _convert_camel_to_snake(name: str) -> str:
+    name = re.sub("(.)([A-Z][a-z]+)", r"\1_\2", name)
+    return re.sub("([a-z])([A-Z])", r"\1_\2", name).lower()
+
+
+class HookRemoveHelper:
+    """What registering a hook returns: `remove()` takes the hook off again."""
+
+    next_hook_id = 0
+
+    def __init__(self, hooks: collections.OrderedDict[int, Any]) -> None:
+        # Weak: a handle that the user keeps shall not keep the layer.
+        self._hooks_ref = weakref.ref(hooks)
+        self._hook_id = HookRemoveHelper.next_hook_id
+        HookRemoveHelper.next_hook_id += 1
+
+    def remove(self) -> None:
+        """Takes the hook off; nothing happens the second time."""
+        hooks = self._hooks_ref()
+        if hooks is not None:
+            hooks.pop(self._hook_id, None)
+
+
+def _takes_stat_dict(func: Callable[..., Any]) -> Callable[..., Any]:
+    """Accepts the argument's name of before 2.0."""
+
+    @functools.wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        if "stat_dict" in kwargs:
+            warnings.warn(
+                "The argument `stat_dict` has deprecated, please change it to `state_dict`.",
+                DeprecationWarning,
+                stacklevel=2,
+            )
+            kwargs["state_dict"] = kwargs.pop("stat_dict")
+        return func(*args, **kwargs)
+
+    return wrapper
+
+
+def _assign(value: Any, buffer: Any) -> Any:
+    """The Variable that stands for a buffer in a Program, with `value` written to it."""
+    import paddle
+
+    if buffer is None or type(buffer) is core.VarBase:
+        return paddle.assign(value)
+    paddle.assign(value, buffer)
+    return buffer

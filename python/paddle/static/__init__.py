@@ -1,0 +1,83 @@
+"""paddle.static: building and running static Programs."""
+
+from paddle import _core
+from paddle.framework.backward import append_backward, gradients
+from paddle.framework.guards import default_main_program, default_startup_program, name_scope, program_guard
+from paddle.framework.mode import cpu_places, cuda_places, device_guard, xpu_places
+from paddle.framework.param_attr import WeightNormParamAttr
+from paddle.framework.program import Program
+from paddle.framework.scope import global_scope, scope_guard
+from paddle.framework.variable import Variable
+
+from . import nn
+from .compiler import BuildStrategy, CompiledProgram, ExecutionStrategy
+from .creation import InputSpec, create_global_var, create_parameter, data
+from .executor import Executor
+from .inference_io import (
+    deserialize_persistables,
+    deserialize_program,
+    load_from_file,
+    load_inference_model,
+    normalize_program,
+    save_inference_model,
+    save_to_file,
+    serialize_persistables,
+    serialize_program,
+)
+from .io import load, load_program_state, load_vars, save, save_vars, set_program_state
+from .metric import accuracy
+from .parallel_executor import ParallelExecutor
+from .pyfunc import Print, py_func
+
+Scope = _core._Scope
+
+__all__ = [
+    "append_backward",
+    "gradients",
+    "Executor",
+    "global_scope",
+    "scope_guard",
+    "BuildStrategy",
+    "CompiledProgram",
+    "Print",
+    "py_func",
+    "ExecutionStrategy",
+    "name_scope",
+    "ParallelExecutor",
+    "program_guard",
+    "WeightNormParamAttr",
+    "default_main_program",
+    "default_startup_program",
+    "Program",
+    "data",
+    "InputSpec",
+    "save",
+    "load",
+    "save_inference_model",
+    "load_inference_model",
+    "load_program_state",
+    "set_program_state",
+    "cpu_places",
+    "cuda_places",
+    "xpu_places",
+    "Variable",
+    "load_vars",
+    "save_vars",
+    "accuracy",
+]
+
+# reachable as in 2.0.2, though not in its __all__
+_ALSO = (
+    Scope,
+    create_global_var,
+    create_parameter,
+    deserialize_persistables,
+    deserialize_program,
+    device_guard,
+    load_from_file,
+    nn,
+    normalize_program,
+    save_to_file,
+    serialize_persistables,
+    serialize_program,
+)

@@ -1,0 +1,98 @@
+"""Arrays of tensors (LoDTensorArray): create_array, array_write, array_read, array_length."""
+
+from __future__ import annotations
+
+from paddle import _ops
+from paddle.framework import mode
+from paddle.framework.checks import check_type, check_variable_and_dtype
+from paddle.framework.dtypes import VarType
+from paddle.framework.layer_helper import LayerHelper
+from paddle.framework.variable import Variable
+
+__all__ = ["create_array", "array_write", "array_read", "array_length"]
+
+
+def _is_array(value) -> bool:
+    return isinstance(value, Variable) and value.type == VarType.LOD_TENSOR_ARRAY
+
+
+def create_array(dtype):
+    """An empty array of tensors of type `dtype`; a Python list in dygraph mode.
+
+    Examples:
+        >>> import paddle, paddle.fluid as fluid
+        >>> paddle.enable_static()
+        >>> array = fluid.layers.create_array("float32")
+    """
+    if mode.in_dygraph_mode():
+        return []
+    helper = LayerHelper("array")
+    return helper.create_variable(name=f"{helper.name}.out", type=VarType.LOD_TENSOR_ARRAY, dtype=dtype)
+
+
+def _index(i, where: str) -> int:
+    assert isinstance(i, Variable), f"The index 'i' in {where} must be Variable in dygraph mode"
+    assert list(i.shape) == [1], "The shape of index 'i' should be [1] in dygraph mode"
+    return int(i.numpy().item(0))
+
+
+def array_write(x, i, array=None):
+    """Write `x` at position `i` (int64, shape [1]) of `array`, which is made when None.
+
+    Returns:
+        The array.
+
+    Raises:
+        TypeError: when `array` is no array, or the arguments are no Variables.
+    """
+    if mode.in_dygraph_mode():
+        assert isinstance(x, Variable), "The input data 'x' in array_write must be Variable in dygraph mode"
+        position = _index(i, "array_write")
+        array = [] if array is None else array
+        assert isinstance(array, list), "The 'array' in array_write must be a list in dygraph mode"
+        assert position <= len(array), "The index 'i' should not be greater than the length of 'array' in dygraph mode"
+        array[position : position + 1] = [x]
+        return array
+    check_variable_and_dtype(i, "i", ["int64"], "array_write")
+    check_type(x, "x", Variable, "array_write")
+    helper = LayerHelper("array_write")
+    if array is None:
+        array = helper.create_variable(name=f"{helper.name}.out", type=VarType.LOD_TENSOR_ARRAY, dtype=x.dtype)
+    elif not _is_array(array):
+        raise TypeError("array should be tensor array variable in array_write Op")
+    helper.append_op(type="write_to_array", inputs={"X": [x], "I": [i]}, outputs={"Out": [array]})
+    return array
+
+
+def array_read(array, i):
+    """The tensor at position `i` (int64, shape [1]) of `array`.
+
+    Raises:
+        TypeError: when `array` is no array.
+    """
+    if mode.in_dygraph_mode():
+        assert isinstance(array, list), "The 'array' in array_read must be list in dygraph mode"
+        return array[_index(i, "array_read")]
+    check_variable_and_dtype(i, "i", ["int64"], "array_read")
+    if not _is_array(array):
+        raise TypeError("array should be tensor array variable")
+    helper = LayerHelper("array_read")
+    out = helper.create_variable_for_type_inference(dtype=array.dtype)
+    helper.append_op(type="read_from_array", inputs={"X": [array], "I": [i]}, outputs={"Out": [out]})
+    return out
+
+
+def array_length(array):
+    """The number of tensors in `array`: int64 of shape [1]; an int in dygraph mode.
+
+    Raises:
+        TypeError: when `array` is no array.
+    """
+    if mode.in_dygraph_mode():
+        assert isinstance(array, list), "The 'array' in array_length must be a list in dygraph mode"
+        return len(array)
+    if not _is_array(array):
+        raise TypeError("array should be tensor array variable in array_length Op")
+    out = _ops.lod_array_length(array)
+    out.stop_gradient = True
+    return out

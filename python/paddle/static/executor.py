@@ -1,0 +1,255 @@
+"""Executor: runs Programs."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from paddle import _core as core
+from paddle.framework import guards, mode, unique_name
+from paddle.framework import scope as scopes
+from paddle.framework.dtypes import VarType, to_numpy_dtype
+from paddle.framework.program import Program
+from paddle.framework.scope import _switch_scope, global_scope, scope_guard
+from paddle.framework.variable import Variable, isinstance_of
+
+from .compiler import CompiledProgram
+from .feed import FeedSlot, _to_name_str, as_numpy, check_feed_shape_type, split_fetch_list
+
+__all__ = ["Executor", "global_scope", "scope_guard"]
+
+#: prepared runs that a program keeps
+_MAX_RUNS = 256
+
+
+class _Run:
+    """What one (program, feed names, fetch list) needs at every run; made once and kept by the program."""
+
+    __slots__ = ("desc", "slots", "feed_names", "fetch_names", "feeds", "fetched")
+
+    def __init__(self, program: Program, feed: dict, fetch_list: list) -> None:
+        block = program.global_block()
+        self.desc = program.desc
+        self.slots = []
+        for name in feed:
+            if not isinstance(name, str):
+                raise TypeError(f"the names of fed variables are str, but received {name!r}")
+            if block.has_var(name):
+                self.slots.append(FeedSlot(block.var(name)))
+            else:
+                warnings.warn(
+                    f"The variable {name} is not found in program. It is not declared or is pruned.", stacklevel=5
+                )
+        self.feed_names = [s.name for s in self.slots]
+        self.fetch_names = [_to_name_str(v) for v in fetch_list]
+        self.fetched = fetch_list  # kept alive: the key of the cache holds their ids
+
+
+class Executor:
+    """Runs Programs: feeds them, runs all their operators, fetches what is asked for.
+
+    Args:
+        place (CPUPlace|CUDAPlace|str|None): where; the current device when None.
+
+    Examples:
+        >>> import numpy as np, paddle
+        >>> paddle.enable_static()
+        >>> main, startup = paddle.static.Program(), paddle.static.Program()
+        >>> with paddle.static.program_guard(main, startup):
+        ...     x = paddle.static.data("x", [None, 2], "float32")
+        ...     y = x * 2.0
+        >>> exe = paddle.static.Executor(paddle.CPUPlace())
+        >>> _ = exe.run(startup) # doctest: +SKIP
+        >>> exe.run(main, feed={"x": np.ones((1, 2), "float32")}, fetch_list=[y])
+        [array([[2., 2.]], dtype=float32)]
+    """
+
+    def __init__(self, place=None) -> None:
+        self.place = mode._current_expected_place() if place is None else mode._get_paddle_place(place)
+        self._default_executor = core.Executor(self.place)
+        self._closed = False
+        self._pruned: dict = {}
+        self._auto_checkpoint_name = unique_name.generate("__auto_checkpoint_executor__")
+
+    def close(self) -> None:
+        """Give back what the executor holds; it cannot run any more."""
+        if not self._closed:
+            self._default_executor.close()
+            self._closed = True
+
+    def run(
+        self,
+        program=None,
+        feed=None,
+        fetch_list=None,
+        feed_var_name="feed",
+        fetch_var_name="fetch",
+        scope=None,
+        return_numpy=True,
+        use_program_cache=False,
+        return_merged=True,
+        use_prune=False,
+    ):
+        """Run all operators of `program`.
+
+        Args:
+            program (Program|CompiledProgram, optional): the default main program when None.
+            feed (dict|list of one dict, optional): name to array, LoDTensor, number or list.
+            fetch_list (list|tuple|Variable|str, optional): Variables or names; with the result of
+                ``optimizer.minimize`` in it, only what the fetched variables and the optimizer need is run.
+            scope (Scope, optional): where the variables live; the global one when None.
+            return_numpy (bool): fetch arrays, else LoDTensors.
+            use_prune (bool): run only what the fetched variables and the optimizer need.
+
+        Returns:
+            list: what was fetched, in order.
+
+        Raises:
+            RuntimeError: when the executor was closed, or a tensor with LoD is fetched as an array.
+            TypeError, ValueError: for feeds, fetches or programs that are not what they should be.
+        """
+        if self._closed:
+            raise RuntimeError("Attempted to use a closed Executor")
+        default = program is None
+        if default:
+            program = guards.default_main_program()
+        if fetch_list is None:
+            fetch_list = ()
+        elif not isinstance(fetch_list, (list, tuple)):
+            if not isinstance(fetch_list, str) and not isinstance_of(fetch_list, Variable):
+                raise AssertionError(
+                    f"Currently, the fetch_list type only should be list or tuple, but the input type is "
+                    f"{type(fetch_list)}"
+                )
+            fetch_list = [fetch_list]
+        if scope is None:
+            scope = scopes.g_scope
+        compiled = None
+        if isinstance(program, CompiledProgram):
+            compiled, program = program, program._compile(scope, self.place)._program
+        elif type(program) is not Program and not isinstance(program, Program):
+            raise TypeError(f"Executor requires Program as its Parameter. But you passed in {type(program)}")
+        elif isinstance(program._graph, CompiledProgram):
+            compiled = program._graph
+            compiled._compile(scope, self.place)
+        if not program.blocks[0].ops:
+            self._warn_of_nothing(default)
+        if feed is None:
+            feed = {}
+        elif type(feed) is not dict:
+            feed = self._one_feed(feed)
+        if not isinstance(fetch_var_name, str):
+            raise TypeError(
+                f"The name of fetch variable requires string as its Parameter. But you passed in {type(fetch_var_name)}"
+            )
+
+        fetch_key = tuple([v if type(v) is str else id(v) for v in fetch_list])
+        key = (tuple(feed), fetch_key, len(program.blocks[0].ops), use_prune)
+        runs = program._runs
+        prepared = runs.get(key)
+        if prepared is None:
+            if len(runs) >= _MAX_RUNS:
+                runs.clear()
+            prepared = runs[key] = self._prepare(program, feed, list(fetch_list), use_prune)
+        place = self.place
+        tensors = [slot.tensor(feed[slot.name], place) for slot in prepared.slots]
+        if "lr_sheduler" in program.__dict__:
+            self._set_learning_rate(program, scope)
+        out = self._default_executor.run(prepared.desc, scope, prepared.feed_names, tensors, prepared.fetch_names)
+        return [as_numpy(t) for t in out] if return_numpy else out
+
+    def _prepare(self, program: Program, feed: dict, fetch_list: list, use_prune: bool) -> _Run:
+        variables, optimize_ops = split_fetch_list(fetch_list)
+        if use_prune or optimize_ops:
+            program = self._prune_program(program, feed, variables, optimize_ops)
+            block = program.global_block()
+            feed = {name: value for name, value in feed.items() if block.has_var(name)}
+            for name, var in block.vars.items():
+                if var.is_data and var.stop_gradient and var.desc.need_check_feed() and name not in feed:
+                    if not var.persistable and var.type == VarType.LOD_TENSOR and not var.belong_to_optimizer:
+                        raise ValueError(f"Need feed data for variable {name}")
+        run = _Run(program, feed, variables)
+        run.fetched = fetch_list
+        return run
+
+    def _prune_program(self, program: Program, feed, fetch_list: list, optimize_ops: list) -> Program:
+        """What `fetch_list` and the optimizer's operators (all, unless some are given) need."""
+        if not optimize_ops:
+            optimize_ops = [op for block in program.blocks for op in block.ops if op._is_optimize_op()]
+        return program._prune_with_input(list(feed or ()), fetch_list + optimize_ops)
+
+    @staticmethod
+    def _one_feed(feed) -> dict:
+        if isinstance(feed, (list, tuple)):
+            if len(feed) != 1:
+                raise AssertionError(f"a list of feeds has one for each place, and there is one place, not {len(feed)}")
+            feed = feed[0]
+        if not isinstance(feed, dict):
+            raise TypeError(f"feed requires dict as its Parameter. But you passed in {type(feed)}")
+        return feed
+
+    def _set_learning_rate(self, program: Program, scope) -> None:
+        scheduler = program.lr_sheduler
+        var = program.global_block().vars[scheduler._var_name]
+        rate = np.array([scheduler()], dtype=to_numpy_dtype(var.dtype))
+        scope.var(scheduler._var_name).get_tensor().set(rate, self.place)
+
+    @staticmethod
+    def _warn_of_nothing(default: bool) -> None:
+        hint = (
+            "you are using default_main_program: make sure that the model was created in it, or pass the Program"
+            if default
+            else "if you pass a Program, make sure that the model was created under its program_guard"
+        )
+        warnings.warn(f"There are no operators in the program to be executed; {hint}.", stacklevel=3)
+
+    def infer_from_dataset(
+        self,
+        program=None,
+        dataset=None,
+        scope=None,
+        thread=0,
+        debug=False,
+        fetch_list=None,
+        fetch_info=None,
+        print_period=100,
+        fetch_handler=None,
+    ):
+        """Running over a Dataset is not there yet: raises NotImplementedError."""
+        raise NotImplementedError("Executor.infer_from_dataset is not there yet; feed batches to Executor.run")
+
+    def train_from_dataset(
+        self,
+        program=None,
+        dataset=None,
+        scope=None,
+        thread=0,
+        debug=False,
+        fetch_list=None,
+        fetch_info=None,
+        print_period=100,
+        fetch_handler=None,
+    ):
+        """Running over a Dataset is not there yet: raises NotImplementedError."""
+        raise NotImplementedError("Executor.train_from_dataset is not there yet; feed batches to Executor.run")
+
+
+def _fetch_var(name: str, scope=None, return_numpy: bool = True):
+    """The value of the variable `name` of `scope` (the global one when None).
+
+    Raises:
+        AssertionError: when there is no such variable.
+    """
+    assert isinstance(name, str), f"the name of a variable is a str, but received {type(name)}"
+    scope = global_scope() if scope is None else scope
+    var = scope.find_var(name)
+    assert var is not None, (
+        f"Cannot find {name} in scope. Perhaps you need to make the variable persistable by using "
+        "var.persistable = True in your program."
+    )
+    tensor = var.get_tensor()
+    return as_numpy(tensor, copy=True) if return_numpy else tensor
+
+
+__all__ += ["_fetch_var", "_switch_scope", "as_numpy", "check_feed_shape_type"]

@@ -1,0 +1,171 @@
+"""Feeding and fetching: checks of what comes in, conversion of both."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from paddle import _core as core
+from paddle.framework.dtypes import convert_dtype, convert_np_dtype_to_dtype_, to_numpy_dtype
+from paddle.framework.operator import Operator
+from paddle.framework.variable import Variable, isinstance_of
+
+__all__: list[str] = []
+
+
+def as_numpy(tensor, copy: bool = False):
+    """A fetched LoDTensor (or an array or list of them) as numpy arrays; None for one without a value.
+
+    Raises:
+        RuntimeError: when the tensor has a LoD, which an array cannot hold.
+    """
+    if type(tensor) is core.LoDTensor and not copy and not tensor.lod() and tensor._is_initialized():
+        return tensor.__array__()  # gives memory of its own; np.asarray would ask for several protocols first
+    if isinstance(tensor, (list, core.LoDTensorArray)):
+        return [as_numpy(t, copy) for t in tensor]
+    if not isinstance(tensor, core.LoDTensor):
+        raise TypeError(f"only LoDTensors can be turned into numpy arrays, but received {type(tensor)}")
+    if tensor.lod():
+        raise RuntimeError(
+            "Some of your fetched tensors hold LoD information. They can not be completely cast to Python ndarray. "
+            "Please set the parameter 'return_numpy' as 'False' to return LoDTensor itself directly."
+        )
+    if not tensor._is_initialized():
+        return None
+    return np.array(tensor) if copy else np.asarray(tensor)
+
+
+def dtype_is_compatible_with(first, second) -> bool:
+    """Whether two element types (VarType, numpy type or name) are the same."""
+    return convert_np_dtype_to_dtype_(first) == convert_np_dtype_to_dtype_(second)
+
+
+def dimension_is_compatible_with(first, second) -> bool:
+    """Whether two shapes agree where both sizes are known (not None, not negative)."""
+    if len(first) != len(second):
+        return False
+    return all(a is None or b is None or a < 0 or b < 0 or a == b for a, b in zip(first, second, strict=False))
+
+
+def check_feed_shape_type(var, feed, num_places: int = 1) -> bool:
+    """ValueError unless the fed tensor has the shape and type that `var` was declared with."""
+    if var.desc.need_check_feed():
+        _check(var.name, var.shape, var.dtype, tuple(feed.shape()), feed._dtype(), num_places)
+    return True
+
+
+def _check(name: str, shape: tuple, dtype, fed_shape: tuple, fed_dtype, num_places: int = 1) -> None:
+    if num_places > 1 and fed_shape:
+        # the batch is dealt out to the places
+        fed_shape = (fed_shape[0] // num_places, *fed_shape[1:])
+    if not dimension_is_compatible_with(fed_shape, shape):
+        raise ValueError(
+            f"The fed Variable {name!r} should have dimensions = {len(shape)}, shape = {shape!r}, "
+            f"but received fed shape {list(fed_shape)!r} on each device"
+        )
+    if not dtype_is_compatible_with(fed_dtype, dtype):
+        raise ValueError(
+            f"The data type of fed Variable {name!r} must be {convert_dtype(dtype)!r}, "
+            f"but received {convert_dtype(fed_dtype)!r}"
+        )
+
+
+def _as_lodtensor(data: Any, place, dtype=None):
+    """A LoDTensor from an array, or from a number or list, which are converted to `dtype`."""
+    if not isinstance(data, np.ndarray):
+        if dtype is None:
+            raise AssertionError("The dtype should be given when feed data is not np.ndarray")
+        dtype = to_numpy_dtype(dtype)
+        if isinstance(data, (list, tuple)):
+            try:
+                data = np.array(data)
+            except ValueError:
+                data = None
+            if data is None or data.dtype == object:
+                raise TypeError(
+                    "Failed to convert input data to a regular ndarray: usually it contains nested lists with "
+                    "different lengths. Please consider using 'fluid.create_lod_tensor' to convert it to a LoD-Tensor."
+                )
+            data = data.astype(dtype)
+        elif np.isscalar(data):
+            data = np.array([data]).astype(dtype)
+        elif hasattr(data, "numpy") and isinstance(data, core.Tensor):
+            data = data.numpy()
+        else:
+            raise TypeError(f"Convert data of type {type(data)} to Tensor is not supported")
+    tensor = core.LoDTensor()
+    tensor.set(data, place)
+    return tensor
+
+
+class FeedSlot:
+    """What is known of a fed variable: converts and checks one value a run."""
+
+    __slots__ = ("name", "shape", "dtype", "numpy_dtype", "check", "rank", "seen")
+
+    def __init__(self, var) -> None:
+        self.name = var.name
+        self.shape = var.shape
+        self.rank = len(self.shape)
+        self.dtype = var.dtype
+        self.numpy_dtype = to_numpy_dtype(var.dtype)
+        self.check = bool(var.desc.need_check_feed())
+        #: the shape and type of an array that passed
+        self.seen: tuple = (None, None)
+
+    def tensor(self, value, place):
+        """`value` as an array or LoDTensor that is what was declared."""
+        if type(value) is np.ndarray:
+            if self.seen[0] == value.shape and self.seen[1] is value.dtype:
+                return value
+            # the common case, checked without a call; uint16 stands for bfloat16, hence the slow way decides
+            if self.check and (value.dtype != self.numpy_dtype or value.ndim != self.rank):
+                _check(self.name, self.shape, self.dtype, value.shape, convert_np_dtype_to_dtype_(value.dtype))
+            elif self.check:
+                for want, got in zip(self.shape, value.shape, strict=False):
+                    if want != got and want >= 0:
+                        _check(self.name, self.shape, self.dtype, value.shape, self.dtype)
+            self.seen = (value.shape, value.dtype)
+            return value
+        if not isinstance(value, core.LoDTensor):
+            value = _as_lodtensor(value, place, self.dtype)
+        if self.check:
+            _check(self.name, self.shape, self.dtype, tuple(value.shape()), value._dtype())
+        return value
+
+
+def _to_name_str(var) -> str:
+    """The name of something to fetch."""
+    if isinstance(var, tuple):
+        var = var[0]
+    if isinstance(var, list):
+        return ",".join(_to_name_str(v) for v in var)
+    if isinstance(var, str):
+        return var
+    if isinstance_of(var, Variable):
+        return var.name
+    if isinstance(var, Operator):
+        return str(id(var))
+    raise TypeError(f"{var} should be Variable, Operator or str")
+
+
+def split_fetch_list(fetch_list) -> tuple[list, list]:
+    """(Variables and names, operators of the optimizer) of a fetch list, whose items may be lists of these."""
+    variables: list = []
+    operators: list = []
+    for item in fetch_list:
+        # minimize() gives ([operators], [(parameter, gradient)]): of a tuple only the first part is run
+        items = item if isinstance(item, list) else item[0] if isinstance(item, tuple) else [item]
+        for one in items:
+            if isinstance(one, Operator):
+                if not one._is_optimize_op():
+                    raise TypeError("The operator in fetch_list is not an optimize_op")
+                operators.append(one)
+            elif isinstance(one, str) or isinstance_of(one, Variable):
+                variables.append(one)
+            else:
+                raise TypeError(
+                    f"The item in fetch_list should be str, variable or optimize_op, but received {type(one)}."
+                )
+    return variables, operators

@@ -1,0 +1,269 @@
+"""Inference models: the pruned Program with its parameters, in files of real Paddle's formats."""
+
+from __future__ import annotations
+
+import os
+import warnings
+
+from paddle import _core as core
+from paddle import _ops
+from paddle._append import layer_name
+from paddle.framework.dtypes import VarType
+from paddle.framework.guards import program_guard
+from paddle.framework.mode import static_only
+from paddle.framework.names import OP_DEVICE
+from paddle.framework.program import Program
+from paddle.framework.variable import Variable
+
+from .vars_io import is_persistable, load_vars, save_vars, valid_program
+
+__all__ = [
+    "save_inference_model",
+    "load_inference_model",
+    "serialize_program",
+    "serialize_persistables",
+    "save_to_file",
+    "deserialize_program",
+    "deserialize_persistables",
+    "load_from_file",
+    "normalize_program",
+]
+
+
+def _check_vars(name: str, variables) -> list:
+    variables = variables if isinstance(variables, list) else [variables]
+    if not variables or not all(isinstance(v, Variable) for v in variables):
+        raise ValueError(f"'{name}' should be a Variable or a list of Variable.")
+    return variables
+
+
+def prepend_feed_ops(program: Program, names: list[str], feed_holder_name: str = "feed") -> None:
+    """Put operators before all others that take the fed variables from the holder.
+
+    Raises:
+        ValueError: when the program does not have a variable.
+    """
+    if not names:
+        return
+    block = program.global_block()
+    holder = block.create_var(name=feed_holder_name, type=VarType.FEED_MINIBATCH, persistable=True)
+    for i, name in enumerate(names):
+        if not block.has_var(name):
+            raise ValueError(
+                f"The feeded_var_names[{i}]: '{name}' doesn't exist in pruned inference program. Please check whether "
+                f"'{name}' is a valid feed_var name, or remove it from feeded_var_names if '{name}' is not involved in "
+                "the target_vars calculation."
+            )
+        block._prepend_op(type="feed", inputs={"X": [holder]}, outputs={"Out": [block.var(name)]}, attrs={"col": i})
+
+
+def append_fetch_ops(program: Program, names: list[str], fetch_holder_name: str = "fetch") -> None:
+    """Put operators after all others that put the fetched variables into the holder."""
+    block = program.global_block()
+    holder = block.create_var(name=fetch_holder_name, type=VarType.FETCH_LIST, persistable=True)
+    for i, name in enumerate(names):
+        block.append_op(type="fetch", inputs={"X": [name]}, outputs={"Out": [holder]}, attrs={"col": i})
+
+
+def pruned_for_inference(program: Program, feed_names: list[str], targets: list) -> tuple[Program, list[str]]:
+    """What gives `targets` (through operators of their own), with feed and fetch operators; and the targets' names.
+
+    `program` itself gets the scale operators that name the outputs, as in Paddle.
+    """
+    for op in program.global_block().ops:
+        if op.has_attr(OP_DEVICE):
+            op._set_attr(OP_DEVICE, "")
+    outputs = []
+    with program_guard(program):
+        for i, var in enumerate(targets):
+            if isinstance(var, Variable):
+                # an output of its own even when a target is an input or is named twice
+                with layer_name(f"save_infer_model/scale_{i}"):
+                    var = _ops.scale(var, scale=1.0)
+            outputs.append(var)
+    names = [v.name for v in outputs]
+    copy = program.clone()
+    block = copy.global_block()
+    for i in range(len(block.ops) - 1, -1, -1):
+        if block.ops[i].type in ("feed", "fetch"):
+            block._remove_op(i)
+    copy.desc.flush()
+    copy = copy._prune_with_input(feeded_var_names=feed_names, targets=outputs)
+    copy = copy._inference_optimize(prune_read_op=True)
+    prepend_feed_ops(copy, feed_names)
+    append_fetch_ops(copy, names)
+    copy.desc._set_version()
+    core.save_op_version_info(copy.desc)
+    return copy, names
+
+
+def normalize_program(program, feed_vars, fetch_vars) -> Program:
+    """The part of `program` that gives `fetch_vars` from `feed_vars`, ready for inference.
+
+    Args:
+        program (Program): to be cut; it gets operators that name the outputs.
+        feed_vars, fetch_vars (Variable|list of Variable): inputs and outputs.
+
+    Raises:
+        TypeError: for other types.
+    """
+    if not isinstance(program, Program):
+        raise TypeError(f"program type must be `fluid.Program`, but received `{type(program)}`")
+    lists = []
+    for name, value in (("feed_vars", feed_vars), ("fetch_vars", fetch_vars)):
+        value = value if isinstance(value, list) else [value]
+        if not all(isinstance(v, Variable) for v in value):
+            raise TypeError(f"{name} type must be a Variable or a list of Variable.")
+        lists.append(value)
+    return pruned_for_inference(program, [v.name for v in lists[0]], lists[1])[0]
+
+
+def _normalized(feed_vars, fetch_vars, kwargs) -> Program:
+    feeds, fetches = _check_vars("feed_vars", feed_vars), _check_vars("fetch_vars", fetch_vars)
+    return normalize_program(valid_program(kwargs.get("program")), feeds, fetches)
+
+
+@static_only
+def serialize_program(feed_vars, fetch_vars, **kwargs) -> bytes:
+    """The program that gives `fetch_vars` from `feed_vars`, as bytes.
+
+    Args:
+        feed_vars, fetch_vars (Variable|list of Variable): inputs and outputs.
+        program (Program, optional): the default main program when absent.
+    """
+    return _normalized(feed_vars, fetch_vars, kwargs).desc.serialize_to_string()
+
+
+@static_only
+def serialize_persistables(feed_vars, fetch_vars, executor, **kwargs) -> bytes | None:
+    """The parameters of the program that gives `fetch_vars` from `feed_vars`, as bytes; None without any.
+
+    Args:
+        feed_vars, fetch_vars (Variable|list of Variable): inputs and outputs.
+        executor (Executor): runs the saving operators.
+        program (Program, optional): the default main program when absent.
+    """
+    return save_vars(executor, None, _normalized(feed_vars, fetch_vars, kwargs), None, is_persistable)
+
+
+def save_to_file(path: str, content: bytes) -> None:
+    """Write bytes to a file; ValueError when they are none."""
+    if not isinstance(content, bytes):
+        raise ValueError("'content' type should be bytes.")
+    with open(path, "wb") as file:
+        file.write(content)
+
+
+def load_from_file(path: str) -> bytes:
+    """The bytes of a file."""
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def _normalize_path_prefix(path_prefix) -> str:
+    if not isinstance(path_prefix, str):
+        raise ValueError("'path_prefix' should be a string.")
+    if path_prefix.endswith("/"):
+        raise ValueError("'path_prefix' should not be a directory")
+    return os.path.abspath(os.path.normpath(path_prefix))
+
+
+@static_only
+def save_inference_model(path_prefix, feed_vars, fetch_vars, executor, **kwargs) -> None:
+    """Save <path_prefix>.pdmodel and <path_prefix>.pdiparams: what gives `fetch_vars` from `feed_vars`.
+
+    Args:
+        path_prefix (str): folder and name, no suffix.
+        feed_vars, fetch_vars (Variable|list of Variable): inputs and outputs.
+        executor (Executor): runs the saving operators.
+        program (Program, optional): the default main program when absent.
+
+    Raises:
+        ValueError: for a path that is a folder, or variables that are none.
+    """
+    prefix = _normalize_path_prefix(path_prefix)
+    os.makedirs(os.path.dirname(prefix), exist_ok=True)
+    for suffix in (".pdmodel", ".pdiparams"):
+        if os.path.isdir(prefix + suffix):
+            raise ValueError(f"'{prefix + suffix}' is an existing directory.")
+    program = _normalized(feed_vars, fetch_vars, kwargs)
+    save_to_file(prefix + ".pdmodel", program.desc.serialize_to_string())
+    save_to_file(prefix + ".pdiparams", save_vars(executor, None, program, None, is_persistable) or b"")
+
+
+@static_only
+def deserialize_program(data: bytes) -> Program:
+    """The Program in bytes that :func:`serialize_program` gave; ValueError for none."""
+    return Program.parse_from_string(data)
+
+
+@static_only
+def deserialize_persistables(program, data: bytes, executor) -> None:
+    """Load parameters from bytes that :func:`serialize_persistables` gave, into the global Scope.
+
+    Raises:
+        TypeError: when `program` is no Program. RuntimeError: when a shape is another.
+    """
+    if not isinstance(program, Program):
+        raise TypeError(f"program type must be `fluid.Program`, but received `{type(program)}`")
+    load_vars(executor, None, program, None, is_persistable, data)
+
+
+def interface_of(program: Program) -> list:
+    """[program, names of what is fed, Variables to fetch] of an inference program."""
+    block = program.global_block()
+    fetches = [block.var(name) for name in program.desc.get_fetch_target_names()]
+    return [program, list(program.desc.get_feed_target_names()), fetches]
+
+
+def _load(program_bytes: bytes, params: bytes | None, executor) -> list:
+    program = deserialize_program(program_bytes)
+    if params:
+        deserialize_persistables(program, params, executor)
+    return interface_of(program)
+
+
+@static_only
+def load_inference_model(path_prefix, executor, **kwargs) -> list:
+    """Load what :func:`save_inference_model` saved, of this package or real Paddle.
+
+    Args:
+        path_prefix (str|None): folder and name without suffix; the folder alone with `model_filename`; None when
+            the file names are the bytes themselves.
+        executor (Executor): runs the loading operators.
+        model_filename, params_filename (str, optional): names of files in a folder of the older form.
+
+    Returns:
+        list: the Program, the names of what is fed, the Variables to fetch.
+
+    Raises:
+        ValueError: for other keywords, or a prefix that is a folder.
+    """
+    for name in kwargs:
+        if name not in ("model_filename", "params_filename"):
+            gone = "is deprecated" if name == "pserver_endpoints" else "is not known"
+            raise ValueError(
+                f"argument '{name}' {gone} in load_inference_model, only model_filename and params_filename are"
+            )
+    model, params = kwargs.get("model_filename"), kwargs.get("params_filename")
+    if path_prefix is None:
+        if params is None:
+            raise ValueError("params_filename cannot be None when path_prefix is None.")
+        return _load(model, params, executor)
+    prefix = _normalize_path_prefix(path_prefix)
+    if not kwargs:
+        params_path = prefix + ".pdiparams"
+        params = load_from_file(params_path) if os.path.exists(params_path) else b""
+        return _load(load_from_file(prefix + ".pdmodel"), params, executor)
+    warnings.warn("loading an inference model from named files is the older way", stacklevel=3)
+    model_path = _either(prefix, model or "__model__", ".pdmodel")
+    if params is None:
+        program = deserialize_program(load_from_file(model_path))
+        load_vars(executor, prefix, program, None, is_persistable)
+        return interface_of(program)
+    return _load(load_from_file(model_path), load_from_file(_either(prefix, params, ".pdiparams")), executor)
+
+
+def _either(folder: str, name: str, suffix: str) -> str:
+    path = os.path.join(folder, name)
+    return path + suffix if os.path.exists(path + suffix) else path

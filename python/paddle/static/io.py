@@ -1,0 +1,309 @@
+"""save, load, load_program_state, set_program_state: the state of a Program as pickled arrays."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import pickle
+import warnings
+
+import numpy as np
+
+from paddle import _core as core
+from paddle.framework import guards, mode, safe_pickle, unique_name
+from paddle.framework.dtypes import VarType
+from paddle.framework.mode import static_only
+from paddle.framework.place import CPUPlace
+from paddle.framework.program import Program
+from paddle.framework.scope import global_scope, scope_guard
+from paddle.framework.variable import Variable, isinstance_of
+
+from .executor import Executor
+from .vars_io import is_belong_to_optimizer, is_parameter, is_persistable, load_vars, save_vars
+
+__all__ = ["save", "load", "load_program_state", "set_program_state", "save_vars", "load_vars"]
+
+_SUFFIXES = (".pdparams", ".pdopt", ".pdmodel")
+#: what a pickle of protocol 2 or 3 can hold in one piece
+_PIECE_BYTES = 2**30 - 1
+_PIECES = "UnpackBigParamInfor@@"
+
+
+def _unpack_saved_dict(saved_obj, protocol: int):
+    """Large arrays cut into pieces, as old pickle protocols need."""
+    if not 1 < protocol < 4 or not isinstance(saved_obj, dict):
+        return saved_obj
+    out, cut = {}, {}
+    for key, value in saved_obj.items():
+        limit = _PIECE_BYTES // value.dtype.itemsize if isinstance(value, np.ndarray) else 0
+        if not limit or value.size <= limit:
+            out[key] = value
+            continue
+        flat = value.flatten()
+        names = [f"{key}@@.{i}" for i in range(math.ceil(value.size / limit))]
+        for i, name in enumerate(names):
+            out[name] = flat[i * limit : (i + 1) * limit]
+        cut[key] = {"OriginShape": value.shape, "slices": names}
+    if cut:
+        out[_PIECES] = cut
+    return out
+
+
+def _pack_loaded_dict(load_obj):
+    """Put the pieces of large arrays together again."""
+    if isinstance(load_obj, dict) and _PIECES in load_obj:
+        for key, info in load_obj.pop(_PIECES).items():
+            pieces = [load_obj.pop(name) for name in info["slices"]]
+            load_obj[key] = np.concatenate(pieces).reshape(info["OriginShape"])
+    return load_obj
+
+
+def _prefix(path: str) -> str:
+    for suffix in _SUFFIXES:
+        if path.endswith(suffix):
+            return path[: -len(suffix)]
+    return path
+
+
+def _value(name: str) -> np.ndarray:
+    found = global_scope().find_var(name)
+    assert found is not None, f"Variable [ {name} ] Not found, Please make sure run startup program"
+    return np.array(found.get_tensor())
+
+
+@static_only
+def save(program, model_path, pickle_protocol=2) -> None:
+    """Save parameters, optimizer state and the program as <path>.pdparams, <path>.pdopt and <path>.pdmodel.
+
+    Args:
+        program (Program): whose state in the global Scope is saved.
+        model_path (str): folder and name, no suffix.
+        pickle_protocol (int): 2 to 4.
+
+    Raises:
+        AssertionError: for an empty name. ValueError: for another protocol.
+    """
+    assert os.path.basename(model_path), (
+        "The input model_path MUST be format of dirname/filename, but received model_path is empty string."
+    )
+    if not isinstance(pickle_protocol, int):
+        raise ValueError(f"The 'protocol' MUST be `int`, but received {type(pickle_protocol)}")
+    if not 1 < pickle_protocol < 5:
+        raise ValueError(f"Expected 1<'protocol'<5, but received protocol={pickle_protocol}")
+    if os.path.dirname(model_path):
+        os.makedirs(os.path.dirname(model_path), exist_ok=True)
+    variables = list(program.list_vars())
+    parameters = {v.name: _value(v.name) for v in variables if is_parameter(v)}
+    state = {v.name: _value(v.name) for v in variables if is_belong_to_optimizer(v)}
+    with open(model_path + ".pdparams", "wb") as file:
+        pickle.dump(_unpack_saved_dict(parameters, pickle_protocol), file, protocol=pickle_protocol)
+    with open(model_path + ".pdopt", "wb") as file:
+        pickle.dump(state, file, protocol=pickle_protocol)
+    desc = program.clone().desc
+    desc.flush()
+    desc._set_version()
+    core.save_op_version_info(desc)
+    with open(model_path + ".pdmodel", "wb") as file:
+        file.write(desc.serialize_to_string())
+
+
+def _read(path: str):
+    with open(path, "rb") as file:
+        return _pack_loaded_dict(safe_pickle.load(file))
+
+
+def _set(name: str, array, create: bool) -> None:
+    scope = global_scope()
+    var = scope.var(name) if create else scope.find_var(name)
+    assert var is not None, f"Variable [ {name} ] Not found, Please make sure run startup program"
+    var.get_tensor().set(np.asarray(array), CPUPlace())
+
+
+@static_only
+def load(program, model_path, executor=None, var_list=None) -> None:
+    """Load what :func:`save` wrote, or files of save_params, save_persistables and save_vars.
+
+    Args:
+        program (Program): whose variables are set in the global Scope.
+        model_path (str): folder and name; a folder or file of the older functions.
+        executor (Executor, optional): needed for the older functions' files; with it missing variables are made.
+        var_list (list of Variable, optional): which; needed for an older single file.
+
+    Raises:
+        AssertionError: when a variable is not in the file. RuntimeError: when older files cannot be loaded.
+    """
+    assert executor is None or isinstance(executor, Executor)
+    prefix = _prefix(model_path)
+    parameter_file = prefix + ".pdparams"
+    if not os.path.exists(parameter_file) and (os.path.isdir(model_path) or os.path.isfile(model_path)):
+        _load_older(program, model_path, executor, var_list)
+        return
+    variables = list(program.list_vars())
+    groups = [([v for v in variables if is_parameter(v)], parameter_file)]
+    state = [v for v in variables if is_belong_to_optimizer(v)]
+    if state:
+        assert os.path.exists(prefix + ".pdopt"), f"Optimizer file [{prefix}.pdopt] not exits"
+        groups.append((state, prefix + ".pdopt"))
+    for group, path in groups:
+        arrays = _read(path)
+        for var in group:
+            assert var.name in arrays, f"Can not find [{var.name}] in model file [{path}]"
+            _set(var.name, arrays[var.name], create=executor is not None)
+
+
+def _load_older(program, path: str, executor, var_list) -> None:
+    if executor is None:
+        raise ValueError(
+            "executor is required when loading model file saved with [ save_params, save_persistables, save_vars ]"
+        )
+    folder, filename = path, None
+    if os.path.isfile(path):
+        if var_list is None:
+            raise ValueError(
+                "var_list is required when loading model file saved with [ save_params, save_persistables, save_vars ]"
+            )
+        known = {v.name for v in program.list_vars()}
+        for var in var_list:
+            if var.name not in known:
+                raise LookupError(f"loaded var [{var.name}] is not in program variable list")
+        folder, filename = os.path.split(path)
+        wanted = list(var_list)
+    else:
+        names = None if var_list is None else {v.name for v in var_list}
+        files = _files_under(path)
+        wanted = [v for v in program.list_vars() if v.name in files and (names is None or v.name in names)]
+        unused = files - {v.name for v in wanted}
+        if unused:
+            warnings.warn(f"variable file [ {' '.join(sorted(unused))} ] not used", stacklevel=4)
+    try:
+        load_vars(executor, folder, vars=wanted, filename=filename)
+    except RuntimeError:
+        raise
+    except Exception as error:
+        raise RuntimeError(
+            "Failed to load model file, please make sure model file is saved with the following APIs: "
+            "save_params, save_persistables, save_vars"
+        ) from error
+
+
+def _files_under(folder: str) -> set[str]:
+    return {
+        os.path.relpath(os.path.join(root, name), folder).replace(os.sep, "/")
+        for root, _, names in os.walk(folder)
+        for name in names
+    }
+
+
+@contextlib.contextmanager
+def _load_program_scope(main=None, startup=None, scope=None):
+    """Programs, Scope and names of their own, in static mode."""
+    with (
+        scope_guard(scope or core._Scope()),
+        guards.program_guard_unchecked(main or Program(), startup or Program()),
+        unique_name.guard(),
+        mode._dygraph_guard(None),
+    ):
+        yield
+
+
+def load_program_state(model_path, var_list=None) -> dict[str, np.ndarray]:
+    """The state in files of :func:`save`, or of save_params, save_persistables and save_vars, as arrays.
+
+    Args:
+        model_path (str): folder and name; a folder or file of the older functions.
+        var_list (list of Variable, optional): which; needed for an older single file.
+
+    Returns:
+        dict: name to array.
+
+    Raises:
+        AssertionError: when there is no such file.
+    """
+    prefix = _prefix(model_path)
+    parameter_file = prefix + ".pdparams"
+    if os.path.exists(parameter_file):
+        state = _read(parameter_file)
+        if os.path.exists(prefix + ".pdopt"):
+            state.update(_read(prefix + ".pdopt"))
+        return state
+    if not os.path.exists(model_path):
+        raise AssertionError(f"Parameter file [{parameter_file}] not exits")
+    if var_list is None and os.path.isfile(model_path):
+        raise ValueError("var_list can not be None when model_path is a file type")
+    for var in var_list or ():
+        if not isinstance_of(var, Variable):
+            raise TypeError("value in var_list must be variable")
+    described = [(v.name, v.shape, v.dtype, v.type, v.desc.lod_level()) for v in var_list or ()]
+    with _load_program_scope():
+        block = Program().global_block()
+        executor = Executor(CPUPlace())
+        wanted = [
+            block.create_var(
+                name=n, shape=s, dtype=d, type=t, lod_level=k if t == VarType.LOD_TENSOR else None, persistable=True
+            )
+            for n, s, d, t, k in described
+        ]
+        loaded = []
+        if os.path.isfile(model_path):
+            folder, filename = os.path.split(model_path)
+            _try_load(executor, folder, wanted, filename)
+            loaded = wanted
+        elif var_list is not None:
+            _try_load(executor, model_path, wanted, None)
+            loaded = wanted
+        else:
+            for name in sorted(_files_under(model_path)):
+                var = block.create_var(name=name, persistable=True)
+                try:
+                    _try_load(executor, model_path, [var], None)
+                    loaded.append(var)
+                except RuntimeError as error:
+                    warnings.warn(str(error), RuntimeWarning, stacklevel=2)
+        return {v.name: _value(v.name) for v in loaded}
+
+
+def _try_load(executor, folder: str, wanted: list, filename: str | None) -> None:
+    try:
+        load_vars(executor, folder, vars=wanted, filename=filename)
+    except Exception as error:
+        raise RuntimeError(
+            f"Failed to load model/variables `{filename or [v.name for v in wanted]}`, please make sure "
+            "model/variables file is saved with the following APIs: save_params, save_persistables, save_vars."
+        ) from error
+
+
+@static_only
+def set_program_state(program, state_dict) -> None:
+    """Set the persistable variables of `program` in the global Scope from arrays.
+
+    Args:
+        program (Program): its startup program must have been run.
+        state_dict (dict): name to array, as :func:`load_program_state` gives.
+
+    Raises:
+        AssertionError: when a variable is missing, or an array has another shape or type. Arrays that no variable
+        takes are warned of.
+    """
+    state_dict = _pack_loaded_dict(state_dict)
+    used = set()
+    for var in program.list_vars():
+        if not is_persistable(var):
+            continue
+        old = _value(var.name)
+        if var.name not in state_dict:
+            continue
+        new = np.asarray(state_dict[var.name])
+        for what, a, b in (("shape", old.shape, new.shape), ("data type", old.dtype, new.dtype)):
+            assert a == b, (
+                f"Parameter's {what} does not match, the Program requires a parameter with the {what} of ({a}), "
+                f"while the loaded parameter (namely [ {var.name} ]) has a {what} of  ({b})."
+            )
+        _set(var.name, new, create=False)
+        used.add(var.name)
+    unused = [name for name in state_dict if name not in used]
+    if unused:
+        warnings.warn(
+            f"This list is not set, Because of Paramerter not found in program. There are: {' '.join(unused)}",
+            stacklevel=2,
+        )

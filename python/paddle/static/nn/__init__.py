@@ -1,0 +1,21 @@
+"""paddle.static.nn: layers of static Programs."""
+
+from ..conditional import case, cond, switch_case
+from ..creation import create_parameter
+from ..loops import while_loop
+from ..pyfunc import py_func
+from .common import batch_norm, conv2d, embedding, fc, layer_norm
+
+__all__ = [
+    "fc",
+    "batch_norm",
+    "embedding",
+    "case",
+    "cond",
+    "conv2d",
+    "create_parameter",
+    "layer_norm",
+    "py_func",
+    "switch_case",
+    "while_loop",
+]

@@ -1,0 +1,75 @@
+"""ParallelExecutor, the form that CompiledProgram had before."""
+
+from __future__ import annotations
+
+from paddle.framework import guards
+from paddle.framework.mode import cuda_places
+from paddle.framework.place import CPUPlace
+from paddle.framework.scope import global_scope
+
+from .compiler import BuildStrategy, CompiledProgram, ExecutionStrategy
+from .executor import Executor
+
+__all__ = ["ParallelExecutor"]
+
+
+class ParallelExecutor:
+    """Runs a Program over all places; as yet over one.
+
+    Args:
+        use_cuda (bool): CUDA devices, else CPU places.
+        loss_name (str, optional): needed when the program has a backward pass.
+        main_program (Program, optional): the default one when None.
+        share_vars_from (ParallelExecutor, optional): whose variables to share.
+        exec_strategy (ExecutionStrategy), build_strategy (BuildStrategy), optional: how.
+        num_trainers, trainer_id (int): processes of a distributed run.
+        scope (Scope, optional): the global one when None.
+    """
+
+    def __init__(
+        self,
+        use_cuda,
+        loss_name=None,
+        main_program=None,
+        share_vars_from=None,
+        exec_strategy=None,
+        build_strategy=None,
+        num_trainers=1,
+        trainer_id=0,
+        scope=None,
+    ) -> None:
+        build_strategy = BuildStrategy() if build_strategy is None else build_strategy
+        build_strategy.num_trainers = num_trainers
+        build_strategy.trainer_id = trainer_id
+        self._places = cuda_places() if use_cuda else [CPUPlace()]
+        self._scope = scope if scope is not None else global_scope()
+        if main_program is None:
+            main_program = guards.default_main_program()
+        self._compiled_program = CompiledProgram(main_program)
+        self._compiled_program.with_data_parallel(
+            loss_name=loss_name,
+            build_strategy=build_strategy,
+            exec_strategy=ExecutionStrategy() if exec_strategy is None else exec_strategy,
+            share_vars_from=share_vars_from._compiled_program if share_vars_from is not None else None,
+            places=self._places,
+        )
+        self._exe = Executor(self._places[0])
+
+    def run(self, fetch_list, feed=None, feed_dict=None, return_numpy=True):
+        """Run the program; `fetch_list` and `feed` as for :meth:`Executor.run`."""
+        return self._exe.run(
+            program=self._compiled_program,
+            scope=self._scope,
+            feed=feed if feed is not None else feed_dict,
+            fetch_list=fetch_list,
+            return_numpy=return_numpy,
+        )
+
+    @property
+    def device_count(self) -> int:
+        """How many places there are."""
+        return len(self._places)
+
+    def drop_local_exe_scopes(self) -> None:
+        """Variables of a single run are dropped after each anyway."""
+        self._scope.drop_kids()

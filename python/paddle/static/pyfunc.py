@@ -1,0 +1,156 @@
+"""py_func and Print: operators that run Python or write to the terminal."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+
+from paddle import _core as core
+from paddle import _ops
+from paddle._append import named
+from paddle.framework.checks import check_type, check_variable_and_dtype
+from paddle.framework.layer_helper import LayerHelper
+from paddle.framework.mode import static_only
+from paddle.framework.place import CPUPlace
+from paddle.framework.variable import Variable
+
+__all__ = ["py_func", "Print"]
+
+
+class PyFuncRegistry:
+    """A Python function that an operator calls by number."""
+
+    _register_funcs: list[PyFuncRegistry] = []
+
+    def __init__(self, func) -> None:
+        if func is None or not callable(func):
+            raise TypeError("func must be a Python function")
+        self._func = func
+        try:
+            parameters = inspect.signature(func).parameters.values()
+            self._takes_nothing = not parameters
+        except (TypeError, ValueError):  # some builtins do not tell
+            self._takes_nothing = False
+        self._id = core._append_python_callable_object_and_return_id(self)
+        PyFuncRegistry._register_funcs.append(self)
+
+    @classmethod
+    def registered_func(cls, idx):
+        """The function registered with the number `idx`."""
+        return cls._register_funcs[idx]._func
+
+    @classmethod
+    def registered_func_num(cls) -> int:
+        """How many functions are registered."""
+        return len(cls._register_funcs)
+
+    @property
+    def id(self) -> int:
+        return self._id
+
+    def __call__(self, *args) -> tuple:
+        results = self._func() if self._takes_nothing else self._func(*args)
+        if not isinstance(results, (list, tuple)):
+            results = (results,)
+        return tuple(_as_tensor(r) for r in results)
+
+
+def _as_tensor(value):
+    if value is None or isinstance(value, core.LoDTensor):
+        return value
+    tensor = core.LoDTensor()
+    tensor.set(np.asarray(value), CPUPlace())
+    return tensor
+
+
+def _variables(value, name: str) -> list:
+    check_type(value, name, (list, tuple, Variable, type(None)), "py_func")
+    if value is None:
+        return []
+    return [value] if isinstance(value, Variable) else list(value)
+
+
+@static_only
+def py_func(func, x, out, backward_func=None, skip_vars_in_backward_input=None):
+    """An operator that calls a Python function on LoDTensors.
+
+    Args:
+        func (callable): gets the inputs as LoDTensors, gives arrays or LoDTensors for the outputs.
+        x (Variable|list|tuple|None): inputs.
+        out (Variable|list|tuple|None): outputs, made by the caller with their shapes and types.
+        backward_func (callable, optional): gets inputs, outputs and gradients of outputs; gives gradients of inputs.
+        skip_vars_in_backward_input (Variable|list, optional): inputs and outputs that `backward_func` does not get.
+
+    Returns:
+        `out`.
+
+    Raises:
+        TypeError: for other types. ValueError: for outputs without a shape, or unknown variables to skip.
+    """
+    inputs, outputs = _variables(x, "X"), _variables(out, "Out")
+    forward = PyFuncRegistry(func).id
+    backward = -1 if backward_func is None else PyFuncRegistry(backward_func).id
+    for var in outputs:
+        if len(var.shape) == 0:
+            raise ValueError("Output shapes of py_func op should be provided by users manually")
+    skipped: list[str] = []
+    if backward_func is not None and skip_vars_in_backward_input is not None:
+        known = {v.name for v in (*inputs, *outputs)}
+        for var in _variables(skip_vars_in_backward_input, "skip_vars_in_backward_input"):
+            if var.name not in known:
+                raise ValueError(f"Variable {var.name} is not found in forward inputs and outputs")
+            skipped.append(var.name)
+    LayerHelper("py_func").append_op(
+        type="py_func",
+        inputs={"X": inputs},
+        outputs={"Out": outputs},
+        attrs={
+            "forward_callable_id": forward,
+            "backward_callable_id": backward,
+            "backward_skip_vars": list(dict.fromkeys(skipped)),
+        },
+    )
+    return out
+
+
+def Print(  # noqa: N802 (Paddle's name)
+    input,  # noqa: A002
+    first_n=-1,
+    message=None,
+    summarize=20,
+    print_tensor_name=True,
+    print_tensor_type=True,
+    print_tensor_shape=True,
+    print_tensor_layout=True,
+    print_tensor_lod=True,
+    print_phase="both",
+):
+    """Print a tensor whenever it is computed, and its gradient.
+
+    Args:
+        input (Variable): what to print.
+        first_n (int): how often, -1 always.
+        message (str, optional): goes before.
+        summarize (int): how many elements, -1 all.
+        print_phase (str): "forward", "backward" or "both".
+
+    Returns:
+        Variable: with the same value; prints only when something uses it or it is run.
+    """
+    check_variable_and_dtype(input, "input", ["float32", "float64", "int32", "int64", "bool"], "fluid.layers.Print")
+    helper = LayerHelper(f"print_{input.name}")
+    return named(
+        helper.name,
+        _ops.print,
+        input,
+        first_n=first_n,
+        summarize=summarize,
+        message=message or "",
+        print_tensor_name=print_tensor_name,
+        print_tensor_type=print_tensor_type,
+        print_tensor_shape=print_tensor_shape,
+        print_tensor_layout=print_tensor_layout,
+        print_tensor_lod=print_tensor_lod,
+        print_phase=print_phase.upper(),
+    )

@@ -1,0 +1,46 @@
+"""The import paths of before 2.0 lead to the same objects."""
+
+import importlib
+
+import pytest
+
+pytest.importorskip("paddle._core")
+
+PATHS = {
+    "paddle.fluid.dataloader": ("paddle.io", "BatchSampler ChainDataset ComposeDataset Dataset IterableDataset"),
+    "paddle.fluid.dataloader.dataset": ("paddle.io", "Dataset IterableDataset Subset TensorDataset random_split"),
+    "paddle.fluid.dataloader.sampler": ("paddle.io", "Sampler SequenceSampler RandomSampler WeightedRandomSampler"),
+    "paddle.fluid.dataloader.batch_sampler": ("paddle.io", "BatchSampler DistributedBatchSampler"),
+    "paddle.fluid.dataloader.dataloader_iter": ("paddle.io.worker", "get_worker_info WorkerInfo _worker_loop"),
+    "paddle.fluid.dataloader.fetcher": ("paddle.io.fetcher", "_MapDatasetFetcher _IterableDatasetFetcher"),
+    "paddle.fluid.reader": ("paddle.io.generator", "GeneratorLoader DygraphGeneratorLoader PyReader use_pinned_memory"),
+    "paddle.fluid.initializer": ("paddle.framework.initializer", "Xavier MSRA Normal Constant set_global_initializer"),
+    "paddle.fluid.regularizer": ("paddle.framework.regularizer", "L1Decay L2DecayRegularizer"),
+    "paddle.fluid.param_attr": ("paddle.framework.param_attr", "ParamAttr WeightNormParamAttr"),
+    "paddle.fluid.clip": ("paddle.nn.clip", "GradientClipByGlobalNorm ErrorClipByValue set_gradient_clip"),
+    "paddle.fluid.dygraph.layers": ("paddle.nn.layer.layers", "Layer"),
+    "paddle.fluid.dygraph.container": ("paddle.nn.layer.container", "Sequential LayerList ParameterList"),
+}
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_same_objects(path):
+    home, names = PATHS[path]
+    old, new = importlib.import_module(path), importlib.import_module(home)
+    for name in names.split():
+        assert getattr(old, name) is getattr(new, name)
+
+
+def test_shared_state():
+    from paddle.fluid import initializer, unique_name
+    from paddle.framework import initializer as home
+    from paddle.framework import unique_name as names
+
+    assert unique_name is names  # its generator is replaced by a switch
+    assert initializer is home
+
+
+def test_older_argument_names():
+    from paddle.fluid import regularizer
+
+    assert str(regularizer.L2Decay(regularization_coeff=0.5)) == "L2Decay, regularization_coeff=0.500000"

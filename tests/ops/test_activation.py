@@ -1,0 +1,64 @@
+"""Activations and other unary formulas."""
+
+import numpy as np
+from case import apart, case, ints, real, table
+from scipy import special
+
+SOME = "float16 float32"
+X = apart(3, 5, step=0.37)
+POSITIVE = real(3, 4, low=0.3, high=3.0)
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def softplus(x, beta=1.0, threshold=20.0):
+    return np.where(x * beta > threshold, x, np.log1p(np.exp(beta * x)) / beta)
+
+
+def gelu(x, approximate=False):
+    if approximate:
+        return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+    return 0.5 * x * (1 + special.erf(x / np.sqrt(2)))
+
+
+def hard_swish(x, threshold=6.0, scale=6.0, offset=3.0):
+    return x * np.clip(x + offset, 0, threshold) / scale
+
+
+test_activation = table(
+    case("exp", [X], expected=np.exp, grad="X", dtypes=SOME),
+    case("exp", [real(0, 3)], expected=np.exp, grad="X"),
+    case("exp", [real(5, 2)], expected=np.exp, lod={"X": [[0, 1, 5]]}, out_lod={"Out": [[0, 1, 5]]}),
+    case("exp", [ints(3)], raises=NotImplementedError),
+    case("log", [POSITIVE], expected=np.log, grad="X", second=True, dtypes=SOME),
+    case("sqrt", [POSITIVE], expected=np.sqrt, grad="X", second=True, dtypes=SOME),
+    case("rsqrt", [POSITIVE], expected=lambda x: 1 / np.sqrt(x), grad="X", second=True, dtypes=SOME),
+    case("reciprocal", [X], expected=lambda x: 1 / x, grad="X", dtypes="float32"),
+    case("relu", [X], expected=lambda x: np.maximum(x, 0), grad="X", second=True, dtypes=SOME),
+    case("relu6", [X * 3], expected=lambda x: np.clip(x, 0, 6), grad="X", dtypes=SOME),
+    case("relu6", [X], {"threshold": 1.0}, lambda x, threshold: np.clip(x, 0, threshold), grad="X"),
+    case("leaky_relu", [X], {"alpha": 0.25}, lambda x, alpha: np.where(x > 0, x, alpha * x), grad="X", second=True,
+         dtypes=SOME),
+    case("sigmoid", [X], expected=sigmoid, grad="X", dtypes=SOME),
+    case("sigmoid", [np.array([-800.0, -90.0, 90.0, 800.0])], expected=special.expit, dtypes="float32"),
+    case("logsigmoid", [X], expected=lambda x: -np.log1p(np.exp(-x)), grad="X", dtypes=SOME),
+    case("tanh", [X], expected=np.tanh, grad="X", dtypes=SOME),
+    case("softplus", [X], expected=softplus, grad="X", dtypes=SOME),
+    case("softplus", [X * 10], {"beta": 0.5, "threshold": 3.0}, softplus, grad="X", grad_tol=1e-4),
+    case("swish", [X], expected=lambda x: x * sigmoid(x), grad="X", dtypes=SOME),
+    case("swish", [X], {"beta": 2.0}, lambda x, beta: x * sigmoid(beta * x), grad="X"),
+    case("hard_swish", [X * 2], expected=hard_swish, grad="X", dtypes=SOME),
+    case("hard_swish", [X], {"threshold": 4.0, "scale": 2.0, "offset": 1.0}, hard_swish, grad="X"),
+    case("erf", [X], expected=special.erf, grad="X", dtypes=SOME),
+    case("gelu", [X], expected=gelu, grad="X", dtypes=SOME),
+    case("gelu", [X], {"approximate": True}, gelu, grad="X", dtypes=SOME),
+    case("sin", [X * 3], expected=np.sin, grad="X", dtypes=SOME),
+    case("cos", [X * 3], expected=np.cos, grad="X", dtypes=SOME),
+    case("abs", [X], expected=np.abs, grad="X", second=True, dtypes=SOME),
+    case("abs", [ints(4)], expected=np.abs, dtypes="int32"),
+    case("square", [X], expected=np.square, grad="X", second=True, dtypes=SOME),
+    case("square", [ints(4)], expected=np.square, dtypes="int32"),
+    case("floor", [X], expected=np.floor, grad="X", dtypes=SOME),
+)  # fmt: skip

@@ -1,0 +1,86 @@
+"""The operator table against the recorded definitions of 2.0.2's operators."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+from paddle import _core
+
+SPEC = Path(__file__).resolve().parents[2].parent / "shared" / "spec" / "ops.json"
+TYPES = "INT FLOAT STRING INTS FLOATS STRINGS BOOLEAN BOOLEANS BLOCK LONG BLOCKS LONGS FLOAT64S".split()
+OPS = {op["type"]: op for op in _core.op_table()}
+
+
+def find_spec() -> Path:
+    """The file lies in ``shared`` beside the checkout, or beside the checkout that a worktree belongs to."""
+    git = SPEC.parents[2] / Path(__file__).resolve().parents[2].name / ".git"
+    if git.is_file():
+        main = Path(git.read_text().split(":", 1)[1].strip())
+        for parent in main.parents:
+            if (parent / "shared" / "spec" / "ops.json").is_file():
+                return parent / "shared" / "spec" / "ops.json"
+    return SPEC
+
+
+PATH = find_spec()
+RECORDED = {op["type"]: op for op in json.loads(PATH.read_text()) if op["source"] == "2.0.2"} if PATH.is_file() else {}
+FORWARD = sorted(set(OPS) & set(RECORDED))
+
+
+def visible(slots: list[dict]) -> list[dict]:
+    return [s for s in slots if not s["extra"]]
+
+
+@pytest.mark.skipif(not RECORDED, reason=f"{SPEC} is not there")
+@pytest.mark.parametrize("name", FORWARD)
+def test_definition(name: str) -> None:
+    ours, theirs = OPS[name], RECORDED[name]
+    assert [s["name"] for s in visible(ours["inputs"])] == theirs["inputs"]
+    assert [s["name"] for s in visible(ours["outputs"])] == theirs["outputs"]
+    recorded = {k: set(v) for k, v in theirs.get("flags", {}).items()}
+    for kind, slots in (("in", ours["inputs"]), ("out", ours["outputs"])):
+        for s in visible(slots):
+            flags = {f for f in ("duplicable", "dispensable", "intermediate") if s[f]}
+            want = recorded.get(f"{kind}:{s['name']}", set()) - {"extra"}
+            assert flags == want, f"flags of {kind}:{s['name']}"
+    attrs = {a["name"]: a for a in ours["attrs"]}
+    extra = {a for a in attrs if a not in theirs["attrs"]}
+    assert not extra, f"attributes that Paddle does not declare: {extra}"
+    assert list(attrs) == list(theirs["attrs"]), "attributes and their order"
+    for attr, default in theirs["attrs"].items():
+        mine = attrs[attr]
+        assert TYPES[mine["type"]] == theirs["attr_types"][attr], f"type of {attr}"
+        assert mine["required"] == (attr in theirs.get("required_attrs", [])), f"{attr} is required or not"
+        if not mine["required"]:
+            assert same(mine["default"], default), f"default of {attr}: {mine['default']}, expected {default}"
+
+
+def same(a: object, b: object) -> bool:
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(map(same, a, b))
+    if isinstance(a, float) or isinstance(b, float):
+        return isinstance(b, int | float) and math.isclose(float(a), float(b), rel_tol=1e-6, abs_tol=1e-30)
+    return a == b and isinstance(a, bool) == isinstance(b, bool)
+
+
+@pytest.mark.skipif(not RECORDED, reason=f"{SPEC} is not there")
+@pytest.mark.parametrize("name", FORWARD)
+def test_gradient(name: str) -> None:
+    ours, theirs = OPS[name], RECORDED[name]
+    if not theirs["grad"]:
+        assert ours["grad"] is None and ours["grad_form"] in ("none", "function"), "Paddle has no gradient here"
+        return
+    assert ours["grad_form"] != "none", "Paddle has a gradient here"
+    if ours["grad"] is None:
+        return  # made by a function: the cases of the operator run it
+    want = theirs["grad_op"]
+    assert ours["grad"] == want["type"]
+    grad = OPS[ours["grad"]]
+    assert {s["name"] for s in visible(grad["inputs"])} <= set(want["inputs"])
+    assert {s["name"] for s in visible(grad["outputs"])} == set(want["outputs"])
+
+
+def test_every_gradient_is_in_the_table() -> None:
+    missing = [op["grad"] for op in OPS.values() if op["grad"] is not None and op["grad"] not in OPS]
+    assert not missing
