@@ -33,6 +33,7 @@ pub mod reduction;
 pub mod reshape;
 pub mod rows;
 pub mod scalar;
+pub mod sequence;
 pub mod slice;
 
 /// Every operator.
@@ -64,6 +65,7 @@ pub static TABLES: &[&[&Op]] = &[
     loss::TABLE,         // softmax, cross entropies
     optimizer::TABLE,    // sgd, momentum, adam
     rows::TABLE,         // SelectedRows
+    sequence::TABLE,     // sequence_pool, sequence_expand
 ];
 
 fn index() -> &'static HashMap<&'static str, &'static Op> {

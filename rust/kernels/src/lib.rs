@@ -31,6 +31,7 @@ pub mod pool;
 pub mod pooling;
 pub mod random;
 pub mod reduce;
+pub mod sequence;
 pub mod shape;
 pub mod simd;
 pub mod softmax;
