@@ -1,1 +1,31 @@
+"""PaddlePaddle 2.0's API over a Rust core."""
 from paddle import _core
+from paddle.framework.default_dtype import get_default_dtype, set_default_dtype
+from paddle.framework.dygraph import disable_static, enable_static, grad, in_dynamic_mode
+from paddle.framework.dygraph import no_grad_ as no_grad
+from paddle.framework.param_attr import ParamAttr
+from paddle.framework.place import CPUPlace, CUDAPinnedPlace, CUDAPlace, is_compiled_with_cuda
+from paddle.framework.mode import is_compiled_with_xpu
+from paddle.framework.parameter import ParamBase
+from paddle.framework.to_string import set_printoptions
+
+Tensor = VarBase = _core.Tensor
+
+from . import tensor
+from .tensor import *  # noqa: F403
+from .tensor import cast, to_tensor
+from . import static
+from . import fluid
+from . import io
+from . import metric
+from . import regularizer
+from .framework.seed import seed, get_cuda_rng_state, set_cuda_rng_state
+from .static.creation import create_parameter
+
+__version__ = full_version = "2.0.2"
+
+
+def __getattr__(name: str):
+    raise AttributeError(
+        f"module 'paddle' has no attribute '{name}'; a name of Paddle 2.0.2 that is missing here is not there yet"
+    )

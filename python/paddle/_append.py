@@ -3,6 +3,7 @@
 ``paddle._ops.<op>(...)`` calls :func:`append` when the mode is static, and gives its caller the outputs as an eager
 call would: one Variable, or a tuple in slot order, a list for a duplicable slot, None for a slot that is not there.
 """
+
 from __future__ import annotations
 
 from typing import Any

@@ -149,6 +149,7 @@ pub fn call_in(
     let mut outs = targets.map(|t| Out::wanted(!matches!(t, Target::Skip)));
     let mut moved: SmallVec<[(usize, usize); 4]> = SmallVec::new();
     mark_in_place(op, ins, targets, &mut outs, &mut moved);
+    refuse_leaves(op, ins, targets, recording)?;
     let mut k = 0;
     let mut values = ins.map(|v| {
         let i = k;
@@ -183,7 +184,7 @@ pub fn call_in(
     let needs = ins.flat.iter().any(|v| v.is_some_and(|v| !v.stop_gradient()));
     let stop = !(needs && recording);
     let record = !stop && !matches!(op.grad, Grad::None | Grad::Program(_));
-    let result = wrap(targets, &mut outs, stop, free);
+    let result = wrap(op, ins, targets, &mut outs, stop, free);
     if record {
         record_call(op, attrs, ins, targets, &result)?;
     }
@@ -211,7 +212,37 @@ fn mark_in_place(
     }
 }
 
-fn wrap(targets: &Args<Target>, outs: &mut Args<Out>, stop: bool, free: bool) -> Args<Option<EVar>> {
+/// Is this output written over one of the inputs, other than by the operator's own design (`ParamOut`)?
+fn overwrites(op: &Op, slot: usize, ins: &Ins, v: &EVar) -> bool {
+    op.outputs[slot].alias.is_none() && ins.flat.iter().flatten().any(|x| Arc::ptr_eq(&x.cell, &v.cell))
+}
+
+/// A leaf that needs a gradient cannot be changed in place: its gradient would have no place to go.
+fn refuse_leaves(op: &Op, ins: &Ins, targets: &Args<Target>, recording: bool) -> Result<()> {
+    for slot in 0..targets.slots() {
+        for t in targets.slot(slot) {
+            let Target::Into(v) = t else { continue };
+            if recording && !v.stop_gradient() && v.is_leaf() && overwrites(op, slot, ins, v) {
+                crate::bail!(
+                    InvalidArgument,
+                    "operator {}: Leaf Var that doesn't stop gradient can't use inplace strategy: it is an input and \
+                     an output of the operator",
+                    op.name
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+fn wrap(
+    op: &'static Op,
+    ins: &Ins,
+    targets: &Args<Target>,
+    outs: &mut Args<Out>,
+    stop: bool,
+    free: bool,
+) -> Args<Option<EVar>> {
     let mut result = Args::new();
     for slot in 0..outs.slots() {
         let slot_targets = targets.slot(slot);
@@ -221,6 +252,9 @@ fn wrap(targets: &Args<Target>, outs: &mut Args<Out>, stop: bool, free: bool) ->
                 Some(Target::Into(v)) => {
                     if !value.is_none() {
                         v.cell.set(value);
+                        if overwrites(op, slot, ins, v) {
+                            v.cell.bump();
+                        }
                     }
                     if !stop {
                         v.set_stop_gradient(Some(false));

@@ -40,7 +40,7 @@ macro_rules! params {
 }
 
 /// `out = row(inputs)` for the dtypes of floating-point kernels.
-fn by_row(cx: &mut Run, row: &Row, inputs: &[&Tensor], params: &[f64], slot: usize) -> Result<()> {
+pub(super) fn by_row(cx: &mut Run, row: &Row, inputs: &[&Tensor], params: &[f64], slot: usize) -> Result<()> {
     let first = inputs[0];
     for t in inputs {
         if t.dims() != first.dims() || t.dtype() != first.dtype() {

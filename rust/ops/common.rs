@@ -128,3 +128,17 @@ pub fn count(dims: &[i64]) -> usize {
 pub fn is_float_kernel(d: DType) -> bool {
     d.is_float()
 }
+
+/// The tensor in another data type; the tensor itself where it has that one.
+pub fn cast(t: &Tensor, to: DType) -> Result<Tensor> {
+    if t.dtype() == to {
+        return Ok(t.clone());
+    }
+    let mut out = Tensor::empty(to, t.dims())?;
+    dispatch!(t.dtype(), T in [f32, f64, i32, i64, bool, f16, bf16, i16, i8, u8], {
+        dispatch!(to, U in [f32, f64, i32, i64, bool, f16, bf16, i16, i8, u8], {
+            oar_kernels::copy::cast(t.data::<T>(), out.data_mut::<U>()?);
+        }, _never => unreachable!("all data types are in the list"))
+    }, _never => unreachable!("all data types are in the list"));
+    Ok(out)
+}

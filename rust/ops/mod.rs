@@ -8,10 +8,31 @@ pub mod activation;
 pub mod arrays;
 pub mod basic;
 pub mod common;
+pub mod comparison;
 pub mod control_flow;
+pub mod conv;
+pub mod creation;
 pub mod elementwise;
+pub mod embedding;
 pub mod files;
+pub mod half;
+pub mod indexing;
+pub mod layout;
+pub mod loss;
+pub mod matmul;
+pub mod metric;
+pub mod norm;
+pub mod optimizer;
+pub mod order;
+pub mod pooling;
 pub mod program;
+pub mod random;
+pub mod raw;
+pub mod reduction;
+pub mod reshape;
+pub mod rows;
+pub mod scalar;
+pub mod slice;
 
 /// Every operator.
 pub static TABLES: &[&[&Op]] = &[
@@ -22,7 +43,27 @@ pub static TABLES: &[&[&Op]] = &[
     control_flow::TABLE, // sub-blocks
     program::TABLE,      // feed, fetch, print, py_func
     files::TABLE,        // save, load
+    scalar::TABLE,       // pow, clip
+    comparison::TABLE,   // comparisons and logic
+    reduction::TABLE,    // reductions over axes, mean
+    matmul::TABLE,       // matrix products
+    order::TABLE,        // cumsum, argmax, sorting, top-k
+    metric::TABLE,       // accuracy
+    creation::TABLE,     // constants, ranges, shapes
+    random::TABLE,       // random numbers, dropout
+    reshape::TABLE,      // the same elements in another shape
+    layout::TABLE,       // transpose, concat, split, stack, expand
+    slice::TABLE,        // slices, and assignment to one
+    indexing::TABLE,     // gather, scatter, where, one-hot
+    embedding::TABLE,    // rows of a table by id
+    conv::TABLE,         // conv2d, depthwise_conv2d
+    pooling::TABLE,      // pool2d
+    norm::TABLE,         // batch_norm, layer_norm
+    loss::TABLE,         // softmax, cross entropies
+    optimizer::TABLE,    // sgd, momentum, adam
+    rows::TABLE,         // SelectedRows
 ];
+
 fn index() -> &'static HashMap<&'static str, &'static Op> {
     static INDEX: OnceLock<HashMap<&'static str, &'static Op>> = OnceLock::new();
     INDEX.get_or_init(|| {

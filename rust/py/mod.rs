@@ -5,12 +5,14 @@ pub mod desc;
 mod eager;
 mod error;
 mod executor;
+mod indexing;
 mod lod_tensor;
 mod number;
 mod numpy;
 mod op_table;
 mod ops;
 mod py_func;
+mod random;
 mod tensor;
 
 use pyo3::prelude::*;
@@ -26,5 +28,6 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     eager::register(m)?;
     executor::register(m)?;
     py_func::register(m)?;
+    random::register(m)?;
     Ok(())
 }

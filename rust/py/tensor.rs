@@ -2,7 +2,7 @@
 //! of its methods are Python functions over the operator builtins.
 
 use super::number::{binary, scale, Bin};
-use super::numpy::{from_array, to_array};
+use super::numpy::{dtype_from_py, from_array, to_array};
 use crate::autograd::engine::{clear_grad, grad_of};
 use crate::autograd::EVar;
 use crate::base::{DType, Result};
@@ -20,6 +20,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 pub struct PyTensor {
     pub var: EVar,
     name: Mutex<Option<Box<str>>>,
+    /// Data type and shape of a variable that holds nothing yet.
+    declared: Option<Box<(DType, Vec<i64>)>>,
 }
 
 static UNNAMED: AtomicU64 = AtomicU64::new(0);
@@ -27,7 +29,7 @@ static UNNAMED: AtomicU64 = AtomicU64::new(0);
 impl PyTensor {
     #[inline]
     pub fn wrap(py: Python<'_>, var: EVar) -> PyResult<Bound<'_, PyTensor>> {
-        Bound::new(py, PyTensor { var, name: Mutex::new(None) })
+        Bound::new(py, PyTensor { var, name: Mutex::new(None), declared: None })
     }
 
     pub fn tensor(&self) -> Result<Tensor> {
@@ -43,41 +45,46 @@ impl PyTensor {
     }
 }
 
+/// `(dtype, dims, name, type, persistable)` rather than `(value, ..)`.
+fn is_described(args: &Bound<'_, PyTuple>) -> PyResult<bool> {
+    Ok(args.len() >= 4 && !super::numpy::is_array(&args.get_item(0)?) && args.get_item(1)?.len().is_ok())
+}
+
 #[pymethods]
 impl PyTensor {
     #[new]
-    #[pyo3(signature = (*_args, **_kwargs))]
-    fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> PyTensor {
-        PyTensor { var: EVar::from_parts(Default::default(), None, true), name: Mutex::new(None) }
+    #[pyo3(signature = (*args, **_kwargs))]
+    fn new(args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<PyTensor> {
+        let mut t =
+            PyTensor { var: EVar::from_parts(Default::default(), None, true), name: Mutex::new(None), declared: None };
+        if is_described(args)? {
+            let dtype = dtype_from_py(&args.get_item(0)?)?;
+            t.declared = Some(Box::new((dtype, args.get_item(1)?.extract()?)));
+            t.set_name(args.get_item(2)?.extract()?);
+            if args.len() > 4 {
+                t.set_persistable(args.get_item(4)?.is_truthy()?);
+            }
+        }
+        t.var.set_stop_gradient(None);
+        Ok(t)
     }
 
     /// The constructors of 2.0.2: `()`, `(value, place=.., persistable=.., zero_copy=.., name=.., stop_gradient=..)`,
-    /// `(dtype, dims, name, type, persistable)`; every argument can be given by keyword too.
+    /// `(dtype, dims, name, type, persistable)`; every argument of the second can be given by keyword too.
     #[pyo3(signature = (*args, **kwargs))]
     fn __init__(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
-        let get = |name: &str| -> PyResult<Option<Bound<'_, PyAny>>> {
-            Ok(kwargs.map(|k| k.get_item(name)).transpose()?.flatten().filter(|v| !v.is_none()))
-        };
-        let described = (args.len() >= 4 && args.get_item(1)?.len().is_ok()) || get("dims")?.is_some();
+        if is_described(args)? {
+            return Ok(());
+        }
         let at = |i: usize, name: &str| -> PyResult<Option<Bound<'_, PyAny>>> {
             if i < args.len() {
                 return Ok(Some(args.get_item(i)?).filter(|v| !v.is_none()));
             }
-            get(name)
+            Ok(kwargs.map(|k| k.get_item(name)).transpose()?.flatten().filter(|v| !v.is_none()))
         };
-        if described {
-            if let Some(name) = at(2, "name")? {
-                self.set_name(Some(name.extract()?));
-            }
-            if let Some(p) = at(4, "persistable")? {
-                self.set_persistable(p.is_truthy()?);
-            }
-            self.var.set_stop_gradient(None);
-            return Ok(());
-        }
         let persistable = at(2, "persistable")?;
         let name = at(4, "name")?;
-        if let Some(value) = at(0, "value")?.or(get("tensor")?) {
+        if let Some(value) = at(0, "value")?.or(at(0, "tensor")?) {
             let t = match value.cast::<PyTensor>() {
                 Ok(t) => t.get().tensor()?.deep_copy()?,
                 Err(_) => match super::lod_tensor::tensor_of(&value) {
@@ -119,7 +126,7 @@ impl PyTensor {
                 dims[0] = r.height;
                 dims
             }
-            _ => vec![],
+            _ => self.declared.as_ref().map(|d| d.1.clone()).unwrap_or_default(),
         })
     }
 
@@ -129,7 +136,7 @@ impl PyTensor {
         match self.held() {
             Value::Dense(t) => t.dtype().proto(),
             Value::Rows(r) => r.value.dtype().proto(),
-            _ => DType::F32.proto(),
+            _ => self.declared.as_ref().map_or(DType::F32, |d| d.0).proto(),
         }
     }
 
@@ -305,6 +312,14 @@ impl PyTensor {
         }
     }
 
+    fn __getitem__<'py>(slf: &Bound<'py, Self>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTensor>> {
+        super::indexing::get(slf, index)
+    }
+
+    fn __setitem__(slf: &Bound<'_, Self>, index: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        super::indexing::set(slf, index, value)
+    }
+
     fn __add__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Py<PyAny>> {
         binary(slf, other, Bin::Add, false)
     }
@@ -453,6 +468,15 @@ impl PyTensor {
     }
 }
 
+/// A Tensor with a copy of an array's elements; a 0-d array gives shape [1].
+#[pyfunction]
+fn tensor_from_array<'py>(array: &Bound<'py, PyAny>, stop_gradient: bool) -> PyResult<Bound<'py, PyTensor>> {
+    let t = from_array(array)?;
+    let t = if t.rank() == 0 { t.reshaped(&[1]) } else { t };
+    PyTensor::wrap(array.py(), EVar::new(t, stop_gradient))
+}
+
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_class::<PyTensor>()
+    m.add_class::<PyTensor>()?;
+    m.add_function(wrap_pyfunction!(tensor_from_array, m)?)
 }

@@ -1,4 +1,5 @@
 """paddle.fluid: the API of Paddle 1.x, over the same engine."""
+
 from paddle import _core
 
 from . import (
@@ -12,6 +13,7 @@ from . import (
     io,
     layers,
     lod_tensor,
+    nets,
     param_attr,
     regularizer,
     unique_name,
@@ -101,6 +103,7 @@ __all__ = [
     "load_program_state",
     "lod_tensor",
     "name_scope",
+    "nets",
     "one_hot",
     "param_attr",
     "program_guard",

@@ -1,4 +1,5 @@
 """paddle.fluid.backward."""
+
 from paddle.framework.backward import append_backward, calc_gradient, gradients
 from paddle.framework.backward_ops import (  # noqa: F401 (tests and user code import them from here)
     _addup_repetitive_outputs_,

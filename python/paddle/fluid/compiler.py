@@ -1,4 +1,5 @@
 """paddle.fluid.compiler."""
+
 from paddle.static.compiler import BuildStrategy, CompiledProgram, ExecutionStrategy
 
 __all__ = ["CompiledProgram", "ExecutionStrategy", "BuildStrategy"]

@@ -1,4 +1,5 @@
 """paddle.fluid.core: the native module, with the names that Paddle's own core has besides."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -7,6 +8,7 @@ from paddle import _core
 from paddle.framework import names as _names
 from paddle.framework import place as _place
 from paddle.framework.names import op_proto_and_checker_maker
+from paddle.framework.op_proto import has_non_empty_grad_op_maker
 from paddle.framework.place import CPUPlace, CUDAPinnedPlace, CUDAPlace, Place, XPUPlace
 
 globals().update({name: getattr(_core, name) for name in dir(_core) if not name.startswith("__")})
@@ -89,4 +91,13 @@ def get_variable_tensor(scope, name: str):
     return var.get_tensor()
 
 
-__all__ = ["op_proto_and_checker_maker", "CPUPlace", "CUDAPlace", "CUDAPinnedPlace", "Place", "XPUPlace", "Scope"]
+__all__ = [
+    "has_non_empty_grad_op_maker",
+    "op_proto_and_checker_maker",
+    "CPUPlace",
+    "CUDAPlace",
+    "CUDAPinnedPlace",
+    "Place",
+    "XPUPlace",
+    "Scope",
+]

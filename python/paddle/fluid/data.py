@@ -1,4 +1,5 @@
 """fluid.data."""
+
 from paddle.framework.mode import static_only
 from paddle.static.creation import data_variable
 

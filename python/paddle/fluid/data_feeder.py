@@ -1,4 +1,5 @@
 """paddle.fluid.data_feeder."""
+
 from paddle.framework.checks import (  # noqa: F401 (tests and user code import them from here)
     check_dtype,
     check_shape,

@@ -1,4 +1,5 @@
 """paddle.fluid.framework: Programs and modes under their names of Paddle 1.x."""
+
 from __future__ import annotations
 
 from typing import Any

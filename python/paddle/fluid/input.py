@@ -1,4 +1,5 @@
 """fluid.one_hot and fluid.embedding: ids of any shape."""
+
 from __future__ import annotations
 
 from paddle import _ops

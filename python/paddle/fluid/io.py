@@ -1,4 +1,5 @@
 """paddle.fluid.io: saving and loading under the names and signatures of Paddle 1.x."""
+
 from __future__ import annotations
 
 import os

@@ -1,4 +1,5 @@
 """paddle.fluid.layer_helper."""
+
 from paddle.framework.layer_helper import LayerHelper
 
 __all__ = ["LayerHelper"]

@@ -1,4 +1,5 @@
 """paddle.fluid.parallel_executor."""
+
 from paddle.static.compiler import BuildStrategy, ExecutionStrategy
 from paddle.static.parallel_executor import ParallelExecutor
 

@@ -1,4 +1,6 @@
 """Static Programs, modes, element types, argument checks: what the rest of the Paddle API stands on."""
+
+from . import core_patch
 from .block import Block
 from .dtypes import convert_np_dtype_to_dtype_, dtype_is_floating
 from .guards import default_main_program, default_startup_program, name_scope, program_guard
@@ -11,6 +13,7 @@ from .parameter import ParamBase
 from .program import Program
 from .variable import Parameter, Variable
 
+core_patch.install()
 monkey_patch_variable()
 
 __all__ = [

@@ -1,4 +1,5 @@
 """Arguments that come as numbers or as tensors: shapes, indices, paddings."""
+
 from __future__ import annotations
 
 import numbers

@@ -1,4 +1,5 @@
 """append_backward and gradients: the gradient operators of a static Program."""
+
 from __future__ import annotations
 
 from .backward_ops import (
@@ -202,7 +203,7 @@ def calc_gradient(targets, inputs, target_gradients=None, no_grad_set=None):
     forward_ops = block.desc.op_size()
     started: set[str] = set()
     handed: dict[str, str] = {}
-    for target, grad in zip(targets, given):
+    for target, grad in zip(targets, given, strict=False):
         if grad is None:
             _start_gradient(block, target, started)
             continue
@@ -225,9 +226,7 @@ def calc_gradient(targets, inputs, target_gradients=None, no_grad_set=None):
     grad_to_var: dict = {}
     info: dict = {}
     start = None if program._appending_grad_times == 1 else started
-    _append_backward_ops_(
-        block, path, block, no_grad_dict, grad_to_var, input_grad_names_set=start, op_path_dict=paths
-    )
+    _append_backward_ops_(block, path, block, no_grad_dict, grad_to_var, input_grad_names_set=start, op_path_dict=paths)
     _rename_grad_(block, forward_ops, grad_to_var, handed)
     _append_backward_vars_(block, forward_ops, grad_to_var, info)
     program._sync_with_cpp()

@@ -1,4 +1,5 @@
 """Making, adding up and pruning the gradient operators of a path."""
+
 from __future__ import annotations
 
 import collections

@@ -1,11 +1,11 @@
 """Which operators a gradient goes through, and which variables stop it."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from paddle import _core as core
-
 from .names import GRAD_VAR_SUFFIX, strip_grad_suffix
+from .op_proto import has_non_empty_grad_op_maker
 from .variable import Variable, isinstance_of
 
 __all__: list[str] = []
@@ -149,7 +149,7 @@ def _find_op_path_(
     if op_path_dict is None:
         op_path_dict = {}
     relevant = [True] * len(ops)
-    differentiable = core.has_non_empty_grad_op_maker
+    differentiable = has_non_empty_grad_op_maker
 
     if inputs:
         for i, op in enumerate(ops):
@@ -176,7 +176,7 @@ def _find_op_path_(
             if not relevant[i] and _some_in_set_(ops[i].desc.output_arg_names(), needed):
                 relevant[i] = True
 
-    path = [op for op, keep in zip(ops, relevant) if keep]
+    path = [op for op, keep in zip(ops, relevant, strict=False) if keep]
     if inputs:
         for op in path:
             for name in op.desc.input_arg_names():

@@ -1,4 +1,5 @@
 """Block: operators in order, with the variables they name."""
+
 from __future__ import annotations
 
 import collections

@@ -1,4 +1,5 @@
 """Checks of arguments that static mode makes while a Program is built, with 2.0.2's kinds of errors."""
+
 from __future__ import annotations
 
 import warnings
@@ -46,7 +47,9 @@ def check_dtype(input_dtype, input_name: str, expected_dtype, op_name: str, extr
         )
 
 
-def check_variable_and_dtype(input: Any, input_name: str, expected_dtype, op_name: str, extra_message: str = "") -> None:  # noqa: A002, E501
+def check_variable_and_dtype(
+    input: Any, input_name: str, expected_dtype, op_name: str, extra_message: str = ""
+) -> None:  # noqa: A002, E501
     """TypeError unless `input` is a Variable with an element type among `expected_dtype`."""
     if mode.in_dygraph_mode():
         return
@@ -54,7 +57,13 @@ def check_variable_and_dtype(input: Any, input_name: str, expected_dtype, op_nam
     check_dtype(input.dtype, input_name, expected_dtype, op_name, extra_message)
 
 
-def check_shape(shape: Any, op_name: str, expected_shape_type=(list, tuple), expected_element_type=(int,), expected_tensor_dtype=("int32", "int64")) -> None:  # noqa: E501
+def check_shape(
+    shape: Any,
+    op_name: str,
+    expected_shape_type=(list, tuple),
+    expected_element_type=(int,),
+    expected_tensor_dtype=("int32", "int64"),
+) -> None:  # noqa: E501
     """TypeError unless `shape` is a list or tuple of sizes, Variables among them allowed, or a Variable of integers."""
     if mode.in_dygraph_mode():
         return

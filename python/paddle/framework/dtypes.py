@@ -1,4 +1,5 @@
 """Element types: between numpy's, their names, and the VarType numbers of Paddle's files."""
+
 from __future__ import annotations
 
 import numpy as np

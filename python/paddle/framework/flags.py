@@ -1,4 +1,5 @@
 """FLAGS_*: settings of the process, from the environment and from set_flags."""
+
 from __future__ import annotations
 
 import os

@@ -1,4 +1,5 @@
 """The current Programs and name scope, and the guards that switch them."""
+
 from __future__ import annotations
 
 import contextlib

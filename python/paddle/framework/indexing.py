@@ -1,4 +1,5 @@
 """`x[...]` and `x[...] = value` on Variables of a static Program."""
+
 from __future__ import annotations
 
 import sys

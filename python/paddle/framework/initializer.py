@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+
+from paddle.framework import unique_name
 from paddle.framework.block import Block
 from paddle.framework.checks import check_type, check_variable_and_dtype
 from paddle.framework.dtypes import VarType, convert_dtype
 from paddle.framework.guards import default_main_program
 from paddle.framework.mode import in_dygraph_mode
 from paddle.framework.variable import Variable
-
-from paddle.framework import unique_name
 
 __all__ = [
     "Constant",

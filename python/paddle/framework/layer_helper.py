@@ -1,4 +1,5 @@
 """LayerHelper: what the layer functions of fluid are written with."""
+
 from __future__ import annotations
 
 import copy
@@ -75,7 +76,7 @@ class LayerHelper(LayerHelperBase):
     def iter_inputs_and_params(self, input_param_name="input"):
         """Pairs of input and ParamAttr."""
         inputs = self.multiple_input(input_param_name)
-        yield from zip(inputs, self.multiple_param_attr(len(inputs)))
+        yield from zip(inputs, self.multiple_param_attr(len(inputs)), strict=False)
 
     def input_dtype(self, input_param_name="input"):
         """The element type of the inputs; ValueError when they differ."""

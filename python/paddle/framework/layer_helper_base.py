@@ -1,4 +1,5 @@
 """LayerHelperBase: making parameters and variables in both modes."""
+
 from __future__ import annotations
 
 import copy
@@ -61,8 +62,7 @@ class LayerHelperBase:
         if isinstance(value, core.Tensor) or isinstance_of(value, Variable):
             return value
         raise TypeError(
-            "The type of input value is invalid, expected type is 'ndarray' or 'Variable', "
-            f"but received {type(value)}"
+            f"The type of input value is invalid, expected type is 'ndarray' or 'Variable', but received {type(value)}"
         )
 
     def create_parameter(

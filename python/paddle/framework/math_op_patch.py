@@ -1,4 +1,5 @@
 """Python's operators on Variables of a static Program."""
+
 from __future__ import annotations
 
 from . import unique_name
@@ -74,9 +75,7 @@ def _binary(name: str, op_type: str, reverse: bool, by_scalar, boolean: bool):
         left, right = self, other
         if isinstance(other, (int, float)):
             # an integer tensor takes part in float arithmetic as float32
-            if left.dtype in _INTEGERS and (
-                isinstance(other, float) or op_type == "elementwise_div"
-            ):
+            if left.dtype in _INTEGERS and (isinstance(other, float) or op_type == "elementwise_div"):
                 left = astype(left, "float32")
             right = float(other)
             if by_scalar is not None:

@@ -1,4 +1,5 @@
 """Which mode the process is in (dygraph or static), the tracer, and the place that work runs on."""
+
 from __future__ import annotations
 
 import contextlib
@@ -177,7 +178,7 @@ def _cpu_num() -> int:
     if "CPU_NUM" not in os.environ:
         if (os.cpu_count() or 1) > 1:
             sys.stderr.write(
-                "The environment variable CPU_NUM (how many CPU places a program is spread over) is not set; 1 is used.\n"
+                "The environment variable CPU_NUM (CPU places that a program is spread over) is not set; 1 is used.\n"
             )
         os.environ["CPU_NUM"] = "1"
     return int(os.environ["CPU_NUM"])

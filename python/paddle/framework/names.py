@@ -1,4 +1,5 @@
 """Names and constants that Programs share with Paddle's files: variable suffixes, op roles, op attributes."""
+
 from __future__ import annotations
 
 import enum

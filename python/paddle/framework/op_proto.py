@@ -1,4 +1,5 @@
 """The operator table as Python sees it: OpProto objects with Paddle's field names."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -52,18 +53,25 @@ def _slot(row: dict) -> VarProto:
 class OpProto:
     """What an operator takes and gives."""
 
-    __slots__ = ("type", "inputs", "outputs", "attrs", "comment")
+    __slots__ = ("type", "inputs", "outputs", "attrs", "comment", "has_grad")
 
-    def __init__(self, type: str, inputs, outputs, attrs) -> None:
+    def __init__(self, type: str, inputs, outputs, attrs, has_grad: bool) -> None:
         self.type = type
         self.inputs = [_slot(row) for row in inputs]
         self.outputs = [_slot(row) for row in outputs]
         self.attrs = [AttrProto(row["name"], row["type"], row["default"]) for row in attrs]
         known = {a.name for a in self.attrs}
-        for name, kind in (("op_role", 0), ("op_role_var", 5), ("op_namescope", 2), ("op_callstack", 5), ("op_device", 2)):
+        for name, kind in (
+            ("op_role", 0),
+            ("op_role_var", 5),
+            ("op_namescope", 2),
+            ("op_callstack", 5),
+            ("op_device", 2),
+        ):
             if name not in known:
                 self.attrs.append(AttrProto(name, kind))
         self.comment = ""
+        self.has_grad = has_grad
 
     def __repr__(self) -> str:
         return f"{self.type}(inputs={self.inputs}, outputs={self.outputs}, attrs={self.attrs})"
@@ -102,10 +110,18 @@ class OpProtoHolder:
         for row in core.op_table():
             kind = row["type"]
             if kind not in self.op_proto_map:
-                self.op_proto_map[kind] = OpProto(kind, row["inputs"], row["outputs"], row["attrs"])
+                self.op_proto_map[kind] = OpProto(
+                    kind, row["inputs"], row["outputs"], row["attrs"], row["grad_form"] != "none"
+                )
                 new.append(kind)
         return new
 
     @staticmethod
     def generated_op_attr_names() -> set[str]:
         return set(GENERATED_ATTRS)
+
+
+def has_non_empty_grad_op_maker(type: str) -> bool:
+    """Whether the operator `type` has a gradient."""
+    proto = OpProtoHolder.instance().op_proto_map.get(type)
+    return proto is not None and proto.has_grad

@@ -1,4 +1,5 @@
 """Operator: one step of a Block."""
+
 from __future__ import annotations
 
 import linecache
@@ -123,7 +124,7 @@ class Operator:
                 warnings.warn(f"The Op({type}) is not support to set device.", stacklevel=4)
             if attrs.get("force_cpu"):
                 warnings.warn(
-                    f"The Attr(force_cpu) of Op({type}) is deprecated; 'device_guard' has priority where both are used.",
+                    f"The Attr(force_cpu) of Op({type}) is deprecated; 'device_guard' has priority over it.",
                     stacklevel=4,
                 )
         return attrs

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from paddle.framework.checks import check_type
-
 from paddle.framework.initializer import Constant, Initializer, Xavier
 from paddle.framework.regularizer import WeightDecayRegularizer
 

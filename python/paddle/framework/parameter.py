@@ -1,4 +1,5 @@
 """ParamBase: a parameter in dygraph mode."""
+
 from __future__ import annotations
 
 import copy

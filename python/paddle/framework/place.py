@@ -1,4 +1,5 @@
 """Places: where tensors are and work runs."""
+
 from __future__ import annotations
 
 __all__ = ["Place", "CPUPlace", "CUDAPlace", "CUDAPinnedPlace", "XPUPlace"]

@@ -1,4 +1,5 @@
 """Program: a static graph, kept as the ProgramDesc that Paddle's files hold."""
+
 from __future__ import annotations
 
 import contextlib
@@ -204,8 +205,7 @@ class Program:
         for name in feeds:
             if not isinstance(name, str):
                 raise ValueError(
-                    "All feeded_var_names of Program._prune_with_input() can only be str, "
-                    f"but received {type(name)}."
+                    f"All feeded_var_names of Program._prune_with_input() can only be str, but received {type(name)}."
                 )
         targets = targets if isinstance(targets, list) else [targets]
         ops = [t for t in targets if isinstance(t, Operator)]

@@ -6,13 +6,12 @@ import logging
 from collections.abc import Iterable
 from typing import Any
 
+from paddle import _ops
 from paddle.framework.block import Block
 from paddle.framework.dtypes import VarType
 from paddle.framework.guards import default_main_program, name_scope
 from paddle.framework.mode import in_dygraph_mode
 from paddle.framework.variable import Parameter
-
-from paddle import _ops
 
 __all__ = ["L1Decay", "L2Decay", "L1DecayRegularizer", "L2DecayRegularizer"]
 

@@ -1,4 +1,5 @@
 """Reading pickles of arrays without running what a file asks for."""
+
 from __future__ import annotations
 
 import io

@@ -1,4 +1,5 @@
 """The global Scope: where the variables of static Programs live between runs."""
+
 from __future__ import annotations
 
 import contextlib

@@ -1,4 +1,5 @@
 """Nested lists, tuples and dicts of Variables: mapping over them, flattening, comparing."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -19,7 +20,7 @@ def _items(value) -> list:
 
 def _like(value, items: list):
     if isinstance(value, dict):
-        by_key = dict(zip(sorted(value), items))
+        by_key = dict(zip(sorted(value), items, strict=False))
         return type(value)((k, by_key[k]) for k in value)
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return type(value)(*items)
@@ -37,7 +38,7 @@ def map_structure(function: Callable, *nests: Any) -> Any:
         return function(*nests)
     for nest in nests[1:]:
         assert_same_structure(nests[0], nest, check_types=False)
-    return _like(nests[0], [map_structure(function, *parts) for parts in zip(*map(_items, nests))])
+    return _like(nests[0], [map_structure(function, *parts) for parts in zip(*map(_items, nests), strict=False)])
 
 
 def pack_sequence_as(structure: Any, leaves: list) -> Any:
@@ -58,7 +59,7 @@ def assert_same_structure(first: Any, second: Any, check_types: bool = True) -> 
         raise ValueError(f"The two dictionaries do not have the same keys: {list(first)} and {list(second)}")
     if len(first) != len(second):
         raise ValueError(f"The two structures have {len(first)} and {len(second)} items: {first} and {second}")
-    for a, b in zip(_items(first), _items(second)):
+    for a, b in zip(_items(first), _items(second), strict=False):
         assert_same_structure(a, b, check_types)
 
 

@@ -1,4 +1,5 @@
 """Programs as text: protobuf's text format of descs."""
+
 from __future__ import annotations
 
 from paddle import _core as core

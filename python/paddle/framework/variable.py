@@ -1,4 +1,5 @@
 """Variable: what a static Program computes with; and Parameter, a Variable that training changes."""
+
 from __future__ import annotations
 
 from typing import Any

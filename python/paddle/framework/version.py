@@ -1,4 +1,5 @@
 """The version of the API that this package supplies, and checks against it."""
+
 from __future__ import annotations
 
 import re

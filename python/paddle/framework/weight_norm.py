@@ -1,4 +1,5 @@
 """Weight normalisation of a parameter: w = g * v / |v|, the norm over all dimensions but one."""
+
 from __future__ import annotations
 
 import copy

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from paddle.framework.dtypes import convert_dtype
-
 from paddle.io.channel import Channel
 from paddle.io.collate import _is_tensor, as_array, by_name, to_eager, to_lod_tensors
 from paddle.io.places import place_list

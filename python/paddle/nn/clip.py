@@ -7,12 +7,11 @@ import warnings
 from collections.abc import Iterable
 from typing import Any
 
+from paddle import _ops
 from paddle.framework.dtypes import VarType
 from paddle.framework.guards import default_main_program, name_scope
 from paddle.framework.mode import dygraph_not_support, in_dygraph_mode
 from paddle.framework.variable import Parameter
-
-from paddle import _ops
 
 __all__ = ["ClipGradByGlobalNorm", "ClipGradByNorm", "ClipGradByValue"]
 

@@ -1,4 +1,5 @@
 """paddle.static: building and running static Programs."""
+
 from paddle import _core
 from paddle.framework.backward import append_backward, gradients
 from paddle.framework.guards import default_main_program, default_startup_program, name_scope, program_guard

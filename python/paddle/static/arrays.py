@@ -1,4 +1,5 @@
 """Arrays of tensors (LoDTensorArray): create_array, array_write, array_read, array_length."""
+
 from __future__ import annotations
 
 from paddle import _ops

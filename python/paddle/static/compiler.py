@@ -1,4 +1,5 @@
 """CompiledProgram and the strategies it takes."""
+
 from __future__ import annotations
 
 import enum

@@ -1,4 +1,5 @@
 """Branches: cond, case, switch_case, Switch."""
+
 from __future__ import annotations
 
 from functools import partial
@@ -35,7 +36,7 @@ class ConditionalBlock:
     """A block that runs when its condition holds.
 
     Args:
-        inputs (list of Variable): the condition: one bool of shape [1] when scalar; else it runs when all have elements.
+        inputs (list of Variable): one bool of shape [1] when scalar; else the block runs when all have elements.
         is_scalar_condition (bool): which of the two.
     """
 
@@ -143,7 +144,7 @@ def cond(pred, true_fn=None, false_fn=None, name=None):
             values = flatten(output)
             if not results:
                 results = [_in_parent(v, block.helper) for v in values]
-            for value, result in zip(values, results):
+            for value, result in zip(values, results, strict=False):
                 _ops.assign(value, Out=result)
     first, second = structures
     if first is None and second is None:
@@ -186,14 +187,11 @@ def case(pred_fn_pairs, default=None, name=None):
         if not isinstance(pair, tuple):
             raise TypeError(f"The elements' type of 'pred_fn_pairs' in case must be tuple, but received: {type(pair)}.")
         if len(pair) != 2:
-            raise TypeError(
-                f"The tuple's size of 'pred_fn_pairs' in case must be 2, but received: {len(pair)}-tuple."
-            )
+            raise TypeError(f"The tuple's size of 'pred_fn_pairs' in case must be 2, but received: {len(pair)}-tuple.")
         pred, function = pair
         if not isinstance(pred, Variable):
             raise TypeError(
-                "The pred's type of 'pred_fn_pairs' in case must be boolean Variable, "
-                f"but received: {type(pred)}."
+                f"The pred's type of 'pred_fn_pairs' in case must be boolean Variable, but received: {type(pred)}."
             )
         if not callable(function):
             raise TypeError(f"The fn for {pred.name} of pred_fn_pairs in Op(case) must be callable.")
@@ -282,9 +280,7 @@ class Switch:
         """The guard of a block that runs when `condition` holds, and none before did."""
         if not self.inside_scope:
             raise ValueError("case should be called inside with")
-        check_variable_and_dtype(
-            condition, "condition", ["bool"], "the member function case of fluid.layers.Switch"
-        )
+        check_variable_and_dtype(condition, "condition", ["bool"], "the member function case of fluid.layers.Switch")
         before, no = self._none_before, _ops.logical_not(condition)
         self._none_before = no if before is None else _ops.logical_and(before, no)
         return ConditionalBlock([condition if before is None else _ops.logical_and(before, condition)], True).block()

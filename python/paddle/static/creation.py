@@ -1,4 +1,5 @@
 """create_parameter, create_global_var, data, InputSpec."""
+
 from __future__ import annotations
 
 import numbers
@@ -186,9 +187,7 @@ class InputSpec:
             raise ValueError(f"`shape` in InputSpec should contain at least 1 element, but received {shape}.")
         for i, size in enumerate(shape):
             if size is not None and not isinstance(size, numbers.Integral):
-                raise ValueError(
-                    f"shape[{i}] should be int or None, but received {type(size).__name__}:{size}."
-                )
+                raise ValueError(f"shape[{i}] should be int or None, but received {type(size).__name__}:{size}.")
         return tuple(-1 if n is None else int(n) for n in shape)
 
     def __repr__(self) -> str:

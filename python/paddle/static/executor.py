@@ -1,4 +1,5 @@
 """Executor: runs Programs."""
+
 from __future__ import annotations
 
 import warnings
@@ -6,7 +7,8 @@ import warnings
 import numpy as np
 
 from paddle import _core as core
-from paddle.framework import guards, mode, scope as scopes, unique_name
+from paddle.framework import guards, mode, unique_name
+from paddle.framework import scope as scopes
 from paddle.framework.dtypes import VarType, to_numpy_dtype
 from paddle.framework.program import Program
 from paddle.framework.scope import _switch_scope, global_scope, scope_guard
@@ -17,7 +19,6 @@ from .feed import FeedSlot, _to_name_str, as_numpy, check_feed_shape_type, split
 
 __all__ = ["Executor", "global_scope", "scope_guard"]
 
-_ENDS = ("feed", "fetch")
 #: prepared runs that a program keeps
 _MAX_RUNS = 256
 
@@ -30,9 +31,6 @@ class _Run:
     def __init__(self, program: Program, feed: dict, fetch_list: list) -> None:
         block = program.global_block()
         self.desc = program.desc
-        if any(op.type in _ENDS for op in block.ops):
-            # an inference model brings its own feed and fetch operators: names do their work here
-            self.desc = _without_ends(program.desc)
         self.slots = []
         for name in feed:
             if not isinstance(name, str):
@@ -46,15 +44,6 @@ class _Run:
         self.feed_names = [s.name for s in self.slots]
         self.fetch_names = [_to_name_str(v) for v in fetch_list]
         self.fetched = fetch_list  # kept alive: the key of the cache holds their ids
-
-
-def _without_ends(desc):
-    desc = core.ProgramDesc(desc)
-    block = desc.block(0)
-    for i in range(block.op_size() - 1, -1, -1):
-        if block.op(i).type() in _ENDS:
-            block._remove_op(i, i + 1)
-    return desc
 
 
 class Executor:
@@ -167,9 +156,7 @@ class Executor:
         tensors = [slot.tensor(feed[slot.name], place) for slot in prepared.slots]
         if "lr_sheduler" in program.__dict__:
             self._set_learning_rate(program, scope)
-        out = self._default_executor.run(
-            prepared.desc, scope, prepared.feed_names, tensors, prepared.fetch_names
-        )
+        out = self._default_executor.run(prepared.desc, scope, prepared.feed_names, tensors, prepared.fetch_names)
         return [as_numpy(t) for t in out] if return_numpy else out
 
     def _prepare(self, program: Program, feed: dict, fetch_list: list, use_prune: bool) -> _Run:

@@ -1,4 +1,5 @@
 """DataFeeder: lists of samples as feeds."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
@@ -90,7 +91,7 @@ class BatchedTensorProvider:
     def __call__(self) -> Iterator[list]:
         count = 0
         for sample in self.generator():
-            for value, converter in zip(sample, self.converters):
+            for value, converter in zip(sample, self.converters, strict=False):
                 converter.data.append(value)
             count += 1
             if count == self.batch_size:
@@ -151,15 +152,15 @@ class DataFeeder:
         """
         converters = [
             DataToLoDTensorConverter(self.place, level, shape, dtype)
-            for level, shape, dtype in zip(self.feed_lod_level, self.feed_shapes, self.feed_dtypes)
+            for level, shape, dtype in zip(self.feed_lod_level, self.feed_shapes, self.feed_dtypes, strict=False)
         ]
         for sample in iterable:
             assert len(sample) == len(converters), (
                 f"The number of fields in data ({len(sample)}) does not match len(feed_list) ({len(converters)})"
             )
-            for converter, value in zip(converters, sample):
+            for converter, value in zip(converters, sample, strict=False):
                 converter.feed(value)
-        return {name: c.done() for name, c in zip(self.feed_names, converters)}
+        return {name: c.done() for name, c in zip(self.feed_names, converters, strict=False)}
 
     def feed_parallel(self, iterable, num_places=None) -> Iterator[dict[str, Any]]:
         """Several batches, one for each place, as feeds.
@@ -177,7 +178,7 @@ class DataFeeder:
             )
         former = self.place
         try:
-            for self.place, batch in zip(places, iterable):
+            for self.place, batch in zip(places, iterable, strict=False):
                 yield self.feed(batch)
         finally:
             self.place = former

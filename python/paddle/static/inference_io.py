@@ -1,4 +1,5 @@
 """Inference models: the pruned Program with its parameters, in files of real Paddle's formats."""
+
 from __future__ import annotations
 
 import os
@@ -53,9 +54,7 @@ def prepend_feed_ops(program: Program, names: list[str], feed_holder_name: str =
                 f"'{name}' is a valid feed_var name, or remove it from feeded_var_names if '{name}' is not involved in "
                 "the target_vars calculation."
             )
-        block._prepend_op(
-            type="feed", inputs={"X": [holder]}, outputs={"Out": [block.var(name)]}, attrs={"col": i}
-        )
+        block._prepend_op(type="feed", inputs={"X": [holder]}, outputs={"Out": [block.var(name)]}, attrs={"col": i})
 
 
 def append_fetch_ops(program: Program, names: list[str], fetch_holder_name: str = "fetch") -> None:

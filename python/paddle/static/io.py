@@ -1,4 +1,5 @@
 """save, load, load_program_state, set_program_state: the state of a Program as pickled arrays."""
+
 from __future__ import annotations
 
 import contextlib
@@ -160,8 +161,7 @@ def _load_older(program, path: str, executor, var_list) -> None:
     if os.path.isfile(path):
         if var_list is None:
             raise ValueError(
-                "var_list is required when loading model file saved with "
-                "[ save_params, save_persistables, save_vars ]"
+                "var_list is required when loading model file saved with [ save_params, save_persistables, save_vars ]"
             )
         known = {v.name for v in program.list_vars()}
         for var in var_list:

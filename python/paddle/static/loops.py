@@ -1,4 +1,5 @@
 """While and while_loop."""
+
 from __future__ import annotations
 
 import math

@@ -1,4 +1,5 @@
 """accuracy of static Programs."""
+
 from __future__ import annotations
 
 from paddle import _ops

@@ -1,4 +1,5 @@
 """ParallelExecutor, the form that CompiledProgram had before."""
+
 from __future__ import annotations
 
 from paddle.framework import guards

@@ -1,4 +1,5 @@
 """py_func and Print: operators that run Python or write to the terminal."""
+
 from __future__ import annotations
 
 import inspect
@@ -85,7 +86,7 @@ def py_func(func, x, out, backward_func=None, skip_vars_in_backward_input=None):
         `out`.
 
     Raises:
-        TypeError: for other types. ValueError: for outputs without a shape, or variables to skip that are none of these.
+        TypeError: for other types. ValueError: for outputs without a shape, or unknown variables to skip.
     """
     inputs, outputs = _variables(x, "X"), _variables(out, "Out")
     forward = PyFuncRegistry(func).id

@@ -1,4 +1,5 @@
-"""Variables to files and back: one file each, or all in one; the bytes are those of Paddle's operators save and load."""
+"""Variables to files and back, one each or all in one, as Paddle's operators save and load write them."""
+
 from __future__ import annotations
 
 import contextlib
@@ -7,7 +8,7 @@ import tempfile
 import warnings
 from collections.abc import Iterable
 
-from paddle.framework import guards
+from paddle.framework import guards, unique_name
 from paddle.framework.dtypes import VarType
 from paddle.framework.mode import dygraph_not_support
 from paddle.framework.program import Program
@@ -65,9 +66,7 @@ def valid_program(program=None) -> Program:
 def clone_var_in_block(block, var) -> Variable:
     """A persistable variable of the same name, type and shape in `block`."""
     kwargs = {"lod_level": var.lod_level} if var.desc.type() == VarType.LOD_TENSOR else {}
-    return block.create_var(
-        name=var.name, shape=var.shape, dtype=var.dtype, type=var.type, persistable=True, **kwargs
-    )
+    return block.create_var(name=var.name, shape=var.shape, dtype=var.dtype, type=var.type, persistable=True, **kwargs)
 
 
 def _chosen(program: Program, vars: Iterable | None, predicate) -> list:  # noqa: A002
@@ -102,7 +101,9 @@ def save_vars(executor, dirname, main_program=None, vars=None, predicate=None, f
     program = valid_program(main_program)
     chosen = _chosen(program, vars, predicate)
     if not chosen:
-        warnings.warn("no variable in your model, please ensure there are any variables in your model to save", stacklevel=3)
+        warnings.warn(
+            "no variable in your model, please ensure there are any variables in your model to save", stacklevel=3
+        )
         return None
     if dirname is None and filename is None:
         with _temporary() as path:
@@ -126,7 +127,9 @@ def _run_save(executor, chosen: list, path: str) -> None:
     saving = Program()
     block = saving.global_block()
     copies = [clone_var_in_block(block, v) for v in sorted(chosen, key=lambda v: v.name)]
-    block.append_op(type="save_combine", inputs={"X": copies}, outputs={}, attrs={"file_path": path})
+    holder = block.create_var(type=VarType.RAW, name=unique_name.generate("saved_params"))
+    holder.desc.set_persistable(True)
+    block.append_op(type="save_combine", inputs={"X": copies}, outputs={"Y": holder}, attrs={"file_path": path})
     executor.run(saving)
 
 

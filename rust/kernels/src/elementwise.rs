@@ -98,9 +98,42 @@ macro_rules! predicates {
     )*};
 }
 
+/// Equality as Paddle has it: floating-point numbers are equal from 1e-8 on.
+pub trait Equal: Plain + PartialOrd {
+    fn equal(self, o: Self) -> bool;
+}
+
+macro_rules! equal {
+    (exact $($t:ty),*) => { $(impl Equal for $t { #[inline(always)] fn equal(self, o: $t) -> bool { self == o } })* };
+    (near $($t:ty),*) => {$(
+        impl Equal for $t {
+            #[inline(always)]
+            fn equal(self, o: $t) -> bool {
+                // The second test alone would hold infinities to be unequal.
+                self == o || Number::to_f64(Number::sub(self, o)).abs() < 1e-8
+            }
+        }
+    )*};
+}
+equal!(exact bool, u8, i8, i16, i32, i64);
+equal!(near f32, f64, f16, bf16);
+
+struct Eq;
+struct Ne;
+impl<T: Equal> Op<T, bool> for Eq {
+    #[inline(always)]
+    fn apply(a: T, b: T) -> bool {
+        a.equal(b)
+    }
+}
+impl<T: Equal> Op<T, bool> for Ne {
+    #[inline(always)]
+    fn apply(a: T, b: T) -> bool {
+        !a.equal(b)
+    }
+}
+
 predicates! {
-    Eq: |a, b| a == b;
-    Ne: |a, b| a != b;
     Lt: |a, b| a < b;
     Le: |a, b| a <= b;
     Gt: |a, b| a > b;
@@ -288,7 +321,7 @@ fn check_divisor<T: Number>(op: Binary, b: &[T]) -> Result<(), DivideByZero> {
 }
 
 /// out = a (op) b, element by element, as booleans.
-pub fn compare<T: Plain + PartialOrd>(
+pub fn compare<T: Equal>(
     op: Compare,
     shape: &[usize],
     (a, a_strides): (&[T], &[isize]),

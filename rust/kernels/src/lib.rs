@@ -17,6 +17,7 @@ pub mod index;
 pub mod math;
 pub mod norm;
 mod norm_lanes;
+pub mod optimizer;
 pub mod order;
 pub mod pool;
 pub mod pooling;

@@ -1,7 +1,9 @@
 """fluid.layers: the layer functions of Paddle 1.x."""
-from . import control_flow, io, loss, metric_op, nn, ops, sequence_lod, tensor, utils
+
+from . import control_flow, io, learning_rate_scheduler, loss, metric_op, nn, ops, sequence_lod, tensor, utils
 from .control_flow import *  # noqa: F403
 from .io import *  # noqa: F403
+from .learning_rate_scheduler import *  # noqa: F403
 from .loss import *  # noqa: F403
 from .metric_op import *  # noqa: F403
 from .nn import *  # noqa: F403
@@ -18,5 +20,6 @@ __all__ = [
     *loss.__all__,
     *metric_op.__all__,
     *sequence_lod.__all__,
+    *learning_rate_scheduler.__all__,
     "utils",
 ]

@@ -1,4 +1,5 @@
 """Control flow of fluid.layers: loops, branches, arrays, comparisons."""
+
 from __future__ import annotations
 
 from paddle import _ops

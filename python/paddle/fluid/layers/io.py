@@ -1,4 +1,5 @@
 """fluid.layers.data and load."""
+
 from __future__ import annotations
 
 from paddle.framework.dtypes import VarType

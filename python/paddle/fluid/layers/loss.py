@@ -1,4 +1,5 @@
 """Losses of fluid.layers."""
+
 from __future__ import annotations
 
 from paddle import _ops
@@ -86,9 +87,7 @@ def sigmoid_cross_entropy_with_logits(x, label, ignore_index=kIgnoreIndex, name=
         normalize (bool): divide by the number of elements that are not ignored.
     """
     check_variable_and_dtype(x, "input", _FLOATS, "sigmoid_cross_entropy_with_logits")
-    return named(
-        name, _ops.sigmoid_cross_entropy_with_logits, x, label, ignore_index=ignore_index, normalize=normalize
-    )
+    return named(name, _ops.sigmoid_cross_entropy_with_logits, x, label, ignore_index=ignore_index, normalize=normalize)
 
 
 def mse_loss(input, label):  # noqa: A002

@@ -1,4 +1,5 @@
 """Shapes, slices and indices of fluid.layers."""
+
 from __future__ import annotations
 
 from paddle import _ops

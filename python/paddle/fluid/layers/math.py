@@ -1,4 +1,5 @@
 """Arithmetic, products and reductions of fluid.layers."""
+
 from __future__ import annotations
 
 from paddle import _ops
@@ -65,9 +66,7 @@ def _reduction(op_type: str, what: str, kinds: list[str]):
             raise TypeError(f"The type of dim must be int, list or tuple, but received {type(dim)}")
         dims = [dim] if isinstance(dim, int) else list(dim or [])
         reduce_all = not dims or len(dims) == len(input.shape)
-        return named(
-            name, getattr(_ops, op_type), input, dim=dims or [0], keep_dim=keep_dim, reduce_all=reduce_all
-        )
+        return named(name, getattr(_ops, op_type), input, dim=dims or [0], keep_dim=keep_dim, reduce_all=reduce_all)
 
     function.__name__ = function.__qualname__ = op_type
     function.__doc__ = f"""{what} over the dimensions `dim`, or over all.
@@ -160,7 +159,7 @@ def _check_product(x, y, transpose_x: bool, transpose_y: bool) -> None:
         f"prerequisites. But received X's shape: {a}, Y's shape: {b}"
     )
     if len(a) > 2 and len(b) > 2:
-        for i, (m, n) in enumerate(zip(a[:-2], b[:-2])):
+        for i, (m, n) in enumerate(zip(a[:-2], b[:-2], strict=False)):
             if m >= 0 and n >= 0 and m != n:
                 raise ValueError(
                     "When the matrix is larger than 2 dimensions, the higher dimensional values of the two matrices "
@@ -181,9 +180,7 @@ def matmul(x, y, transpose_x=False, transpose_y=False, alpha=1.0, name=None):
     """
     if not mode.in_dygraph_mode():
         _check_product(x, y, transpose_x, transpose_y)
-    return named(
-        name, _ops.matmul, x, y, transpose_X=transpose_x, transpose_Y=transpose_y, alpha=float(alpha)
-    )
+    return named(name, _ops.matmul, x, y, transpose_X=transpose_x, transpose_Y=transpose_y, alpha=float(alpha))
 
 
 def scale(x, scale=1.0, bias=0.0, bias_after_scale=True, act=None, name=None):
@@ -226,7 +223,7 @@ def clip(x, min, max, name=None):  # noqa: A002
 
 
 def _logical(op_type, args, out, name):
-    for which, x in zip("xy", args):
+    for which, x in zip("xy", args, strict=False):
         check_variable_and_dtype(x, which, ["bool"], op_type)
     if out is not None:
         check_type(out, "out", Variable, op_type)

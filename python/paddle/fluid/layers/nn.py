@@ -1,4 +1,5 @@
 """Layers of fluid.layers: what has parameters, activations with arguments, sampling, and more."""
+
 from __future__ import annotations
 
 import warnings

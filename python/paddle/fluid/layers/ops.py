@@ -1,4 +1,5 @@
 """Activations and other functions of one tensor: rows of a table."""
+
 from __future__ import annotations
 
 from paddle import _ops

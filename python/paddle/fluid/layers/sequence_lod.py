@@ -1,4 +1,5 @@
 """Sequences (tensors with a LoD) of fluid.layers; static mode only."""
+
 from __future__ import annotations
 
 from paddle import _ops
@@ -24,9 +25,7 @@ def sequence_pool(input, pool_type, is_test=False, pad_value=0.0):  # noqa: A002
     """
     _static_only()
     check_variable_and_dtype(input, "input", ["float32", "float64"], "sequence_pool")
-    out, index = _ops.sequence_pool(
-        input, pooltype=pool_type.upper(), is_test=is_test, pad_value=pad_value
-    )
+    out, index = _ops.sequence_pool(input, pooltype=pool_type.upper(), is_test=is_test, pad_value=pad_value)
     if index is not None:
         index.stop_gradient = True
     return out

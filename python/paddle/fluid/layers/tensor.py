@@ -1,4 +1,5 @@
 """Creation and conversion of tensors, fluid.layers' names."""
+
 from __future__ import annotations
 
 import numpy as np

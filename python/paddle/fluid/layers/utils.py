@@ -1,7 +1,7 @@
 """Helpers that user code and tests of fluid.layers import."""
+
 from paddle.framework.arguments import contains_variable as _contain_var
-from paddle.framework.arguments import convert_to_list
-from paddle.framework.arguments import filled, split_list  # noqa: F401
+from paddle.framework.arguments import convert_to_list, filled, split_list  # noqa: F401
 from paddle.framework.checks import check_shape
 from paddle.framework.structure import (
     assert_same_structure,

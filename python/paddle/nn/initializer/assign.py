@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from paddle.framework.variable import Variable
-
 from paddle.framework.initializer import NumpyArrayInitializer
+from paddle.framework.variable import Variable
 
 __all__ = ["Assign"]
 

@@ -9,11 +9,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from paddle.framework.layer_helper import LayerHelper
-from paddle.framework.variable import Parameter, Variable
-
 from paddle import _core as core
 from paddle.framework import mode, unique_name
+from paddle.framework.layer_helper import LayerHelper
+from paddle.framework.variable import Parameter, Variable
 from paddle.nn.layer.parts import HookRemoveHelper, _assign, _convert_camel_to_snake, _takes_stat_dict
 
 __all__ = ["Layer"]

@@ -1,4 +1,5 @@
 """paddle.static.nn: layers of static Programs."""
+
 from ..conditional import case, cond, switch_case
 from ..creation import create_parameter
 from ..loops import while_loop

@@ -1,4 +1,5 @@
 """Layers that make their own parameters: fc, embedding, conv2d, batch_norm, layer_norm."""
+
 from __future__ import annotations
 
 import math
@@ -36,9 +37,7 @@ def fc_layer(input, size, num_flatten_dims=1, param_attr=None, bias_attr=None, a
             num_flatten_dims = len(x.shape) - 1
         shape = [math.prod(x.shape[num_flatten_dims:]), size]
         weight = helper.create_parameter(attr=attr, shape=shape, dtype=dtype)
-        products.append(
-            named(helper.name, _ops.mul, x, weight, x_num_col_dims=num_flatten_dims, y_num_col_dims=1)
-        )
+        products.append(named(helper.name, _ops.mul, x, weight, x_num_col_dims=num_flatten_dims, y_num_col_dims=1))
     out = products[0] if len(products) == 1 else named(helper.name, _ops.sum, products)
     return helper.append_activation(helper.append_bias_op(out, dim_start=num_flatten_dims))
 
@@ -158,9 +157,7 @@ def conv2d(
         raise ValueError(f"Attr(data_format) should be 'NCHW' or 'NHWC'. Received Attr(data_format): {data_format}.")
     channels = input.shape[3 if data_format == "NHWC" else 1]
     if channels < 0:
-        raise ValueError(
-            f"The channel dimension of the input({input.shape}) should be defined. Received: {channels}."
-        )
+        raise ValueError(f"The channel dimension of the input({input.shape}) should be defined. Received: {channels}.")
     assert param_attr is not False, "param_attr should not be False here."
     depthwise = channels == groups and num_filters % channels == 0 and not use_cudnn
     op_type = "depthwise_conv2d" if depthwise else "conv2d"
@@ -233,9 +230,7 @@ def batch_norm(
         raise ValueError(f"unsupported data layout: {data_layout}")
     dtype = VarType.FP32 if input.dtype == VarType.FP16 else input.dtype
     shape = [input.shape[1 if data_layout == "NCHW" else -1]]
-    scale = helper.create_parameter(
-        attr=helper.param_attr, shape=shape, dtype=dtype, default_initializer=Constant(1.0)
-    )
+    scale = helper.create_parameter(attr=helper.param_attr, shape=shape, dtype=dtype, default_initializer=Constant(1.0))
     bias = helper.create_parameter(attr=helper.bias_attr, shape=shape, dtype=dtype, is_bias=True)
     running = []
     for stat_name, value in ((moving_mean_name, 0.0), (moving_variance_name, 1.0)):

@@ -1,0 +1,61 @@
+# Everything a newcomer needs: `make demo`, `make test`. The first call makes a virtual environment and builds.
+PYTHON ?= python3
+VENV := .venv
+PY := $(VENV)/bin/python
+STAMP := $(VENV)/.built
+RUST_SOURCES := $(shell find rust -name '*.rs' -o -name Cargo.toml 2>/dev/null) Cargo.toml pyproject.toml
+
+.PHONY: demo test test-all check bench build status doctest clean tools
+
+demo: $(STAMP)
+	$(PY) examples/demo.py
+
+test: $(STAMP) $(VENV)/.test
+	cargo test -q --no-default-features --workspace
+	$(PY) -m pytest -m "not slow and not gpu" $(ARGS)
+
+test-all: $(STAMP) $(VENV)/.test
+	cargo test -q --no-default-features --workspace
+	$(PY) -m pytest $(ARGS)
+
+check: $(STAMP) $(VENV)/.check
+	cargo fmt --all --check
+	cargo clippy -q --workspace --all-targets -- -D warnings
+	$(VENV)/bin/ruff check python tests benches examples tools
+	$(VENV)/bin/mypy
+
+bench: $(STAMP) $(VENV)/.test
+	cargo bench --no-default-features --workspace
+	$(PY) -m pytest benches --benchmark-only
+
+# make status, make status ARGS=missing
+status: $(STAMP)
+	$(PY) tools/status.py $(ARGS)
+
+build: $(STAMP)
+
+tools:
+	@command -v cargo >/dev/null || { echo "make: cargo is missing: install Rust 1.89 or newer (rustup.rs)"; exit 1; }
+	@command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) is missing: install Python 3.11 or newer"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: Python 3.11 or newer is needed, $(PYTHON) is $$($(PYTHON) -V)"; exit 1; }
+	@cargo --version | awk '{split($$2, v, "."); if (v[1] < 1 || (v[1] == 1 && v[2] < 89)) {print "make: Rust 1.89 or newer is needed, this is " $$2; exit 1}}'
+
+$(VENV)/.base: | tools
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/pip install -q "maturin>=1.7,<2" numpy scikit-learn
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.base
+	$(VENV)/bin/pip install -q pytest pytest-benchmark scipy
+	@touch $@
+
+$(VENV)/.check: $(VENV)/.base
+	$(VENV)/bin/pip install -q ruff mypy
+	@touch $@
+
+$(STAMP): $(VENV)/.base $(RUST_SOURCES)
+	VIRTUAL_ENV=$(abspath $(VENV)) $(VENV)/bin/maturin develop --release -q
+	@touch $@
+
+clean:
+	rm -rf target $(VENV) python/paddle/_core*.so

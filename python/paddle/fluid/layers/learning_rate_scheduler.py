@@ -1,0 +1,164 @@
+"""Learning rates that a static Program computes from a counter of its runs."""
+
+from __future__ import annotations
+
+import math
+
+from paddle.framework import mode
+from paddle.framework.checks import check_type
+from paddle.framework.guards import default_main_program
+from paddle.framework.variable import Variable
+
+from . import control_flow, nn, ops, tensor
+
+__all__ = [
+    "exponential_decay",
+    "natural_exp_decay",
+    "inverse_time_decay",
+    "polynomial_decay",
+    "piecewise_decay",
+    "noam_decay",
+    "cosine_decay",
+    "linear_lr_warmup",
+]
+
+
+def _schedule(name: str, dygraph_class: str):
+    if mode.in_dygraph_mode():
+        raise NotImplementedError(
+            f"fluid.layers.{name} builds a static Program; in dygraph mode use paddle.optimizer.lr.{dygraph_class}"
+        )
+    return default_main_program()._lr_schedule_guard()
+
+
+def _decay_step_counter(begin: int = 0):
+    counter = nn.autoincreased_step_counter(counter_name="@LR_DECAY_COUNTER@", begin=begin, step=1)
+    return tensor.cast(counter, "float32")
+
+
+def _periods(decay_steps, staircase: bool):
+    periods = _decay_step_counter() / decay_steps
+    return ops.floor(periods) if staircase else periods
+
+
+def noam_decay(d_model, warmup_steps, learning_rate=1.0):
+    """learning_rate * d_model^-0.5 * min(step^-0.5, step * warmup_steps^-1.5).
+
+    Args:
+        d_model (int|Variable): the width of the model.
+        warmup_steps (int|Variable): steps in which the rate grows.
+        learning_rate (float|Variable): a factor.
+    """
+    with _schedule("noam_decay", "NoamDecay"):
+        step = _decay_step_counter(1)
+        rate = nn.elementwise_min(step**-0.5, warmup_steps**-1.5 * step)
+        return learning_rate * d_model**-0.5 * rate
+
+
+def exponential_decay(learning_rate, decay_steps, decay_rate, staircase=False):
+    """learning_rate * decay_rate^(step / decay_steps).
+
+    Args:
+        learning_rate (float|Variable): the first rate.
+        decay_steps (int): steps in a period.
+        decay_rate (float): a factor for each period.
+        staircase (bool): whole periods only.
+    """
+    with _schedule("exponential_decay", "ExponentialDecay"):
+        return learning_rate * decay_rate ** _periods(decay_steps, staircase)
+
+
+def natural_exp_decay(learning_rate, decay_steps, decay_rate, staircase=False):
+    """learning_rate * exp(-decay_rate * step / decay_steps); arguments as of :func:`exponential_decay`."""
+    with _schedule("natural_exp_decay", "NaturalExpDecay"):
+        return learning_rate * ops.exp(-1 * decay_rate * _periods(decay_steps, staircase))
+
+
+def inverse_time_decay(learning_rate, decay_steps, decay_rate, staircase=False):
+    """learning_rate / (1 + decay_rate * step / decay_steps); arguments as of :func:`exponential_decay`."""
+    with _schedule("inverse_time_decay", "InverseTimeDecay"):
+        return learning_rate / (1 + decay_rate * _periods(decay_steps, staircase))
+
+
+def polynomial_decay(learning_rate, decay_steps, end_learning_rate=0.0001, power=1.0, cycle=False):
+    """(learning_rate - end) * (1 - step / decay_steps)^power + end, not beyond `decay_steps`.
+
+    Args:
+        learning_rate (float|Variable): the first rate.
+        decay_steps (int): when the last rate is reached.
+        end_learning_rate (float): the last rate.
+        power (float): the exponent.
+        cycle (bool): start again, over a multiple of `decay_steps`.
+    """
+    with _schedule("polynomial_decay", "PolynomialDecay"):
+        step = _decay_step_counter()
+        if cycle:
+            # the smallest whole number that is not below step / decay_steps, and at least one
+            periods = ops.floor(step / float(-decay_steps)) * -1.0
+            one = tensor.fill_constant([1], "float32", 1.0)
+            decay_steps = decay_steps * nn.elementwise_max(periods, one)
+        else:
+            step = nn.elementwise_min(step, tensor.fill_constant([1], "float32", float(decay_steps)))
+        return (learning_rate - end_learning_rate) * (1 - step / decay_steps) ** power + end_learning_rate
+
+
+def piecewise_decay(boundaries, values):
+    """values[i] while the step is below boundaries[i], the last value afterwards.
+
+    Args:
+        boundaries (list|tuple of int): ascending steps.
+        values (list|tuple of float): one more than boundaries.
+
+    Raises:
+        ValueError: for another number of values.
+    """
+    with _schedule("piecewise_decay", "PiecewiseDecay"):
+        if len(values) - len(boundaries) != 1:
+            raise ValueError("len(values) - len(boundaries) should be 1")
+        step = _decay_step_counter()
+        rate = tensor.create_global_var([1], 0.0, "float32", persistable=True, name="learning_rate")
+        with control_flow.Switch() as switch:
+            for boundary, value in zip(boundaries, values, strict=False):
+                limit = tensor.fill_constant([1], "float32", float(boundary), force_cpu=True)
+                with switch.case(step < limit):
+                    tensor.fill_constant([1], "float32", float(value), out=rate)
+            with switch.default():
+                tensor.fill_constant([1], "float32", float(values[-1]), out=rate)
+        return rate
+
+
+def cosine_decay(learning_rate, step_each_epoch, epochs):
+    """learning_rate * (cos(epoch * pi / epochs) + 1) / 2.
+
+    Args:
+        learning_rate (float|Variable): the first rate.
+        step_each_epoch (int): steps in an epoch.
+        epochs (int): all epochs.
+    """
+    check_type(learning_rate, "learning_rate", (float, Variable), "cosine_decay")
+    with _schedule("cosine_decay", "CosineAnnealingDecay"):
+        epoch = ops.floor(_decay_step_counter() / step_each_epoch)
+        return learning_rate * 0.5 * (ops.cos(epoch * math.pi / epochs) + 1)
+
+
+def linear_lr_warmup(learning_rate, warmup_steps, start_lr, end_lr):
+    """From `start_lr` to `end_lr` in `warmup_steps`, then `learning_rate`.
+
+    Args:
+        learning_rate (float|Variable): the rate afterwards.
+        warmup_steps (int): steps in which it grows.
+        start_lr, end_lr (float): the bounds.
+    """
+    dtype = learning_rate.dtype if isinstance(learning_rate, Variable) else "float32"
+    with _schedule("linear_lr_warmup", "LinearWarmup"):
+        rate = tensor.create_global_var([1], 0.0, dtype, persistable=True, name="learning_rate_warmup")
+        step = _decay_step_counter()
+        with control_flow.Switch() as switch:
+            with switch.case(step < warmup_steps):
+                growth = (float(end_lr) - float(start_lr)) * (step / float(warmup_steps))
+                tensor.assign(start_lr + growth, rate)
+            with switch.default():
+                if not isinstance(learning_rate, Variable):
+                    learning_rate = tensor.fill_constant([1], dtype, float(learning_rate))
+                tensor.assign(learning_rate, rate)
+        return rate

@@ -1,0 +1,26 @@
+"""paddle.tensor: functions on Tensors; most of them are methods too."""
+from paddle import _core
+
+from . import attribute, creation, linalg, logic, manipulation, math, random, search, stat, tensor
+from .attribute import *  # noqa: F403
+from .creation import *  # noqa: F403
+from .linalg import *  # noqa: F403
+from .logic import *  # noqa: F403
+from .manipulation import *  # noqa: F403
+from .math import *  # noqa: F403
+from .math import cast
+from .random import *  # noqa: F403
+from .search import *  # noqa: F403
+from .stat import *  # noqa: F403
+from .tensor import to_tensor
+
+_METHODS = [
+    *math.__all__, *linalg.__all__, *logic.__all__, *manipulation.__all__, *search.__all__, *stat.__all__, "cast",
+    "rank",
+]
+
+for _name in _METHODS:
+    if _name not in ("broadcast_shape", "scatter_nd") and not hasattr(_core.Tensor, _name):
+        setattr(_core.Tensor, _name, globals()[_name])
+
+__all__ = [*_METHODS, *creation.__all__, *random.__all__, "shape", "to_tensor"]

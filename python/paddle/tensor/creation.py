@@ -1,0 +1,157 @@
+"""New Tensors."""
+from __future__ import annotations
+
+import numpy as np
+
+from paddle import _core, _ops
+from paddle._append import named
+from paddle.framework.arguments import shape_arguments
+from paddle.framework.checks import check_dtype, check_shape, check_type, check_variable_and_dtype
+from paddle.framework.default_dtype import get_default_dtype
+from paddle.framework.dtypes import VarType, convert_dtype, convert_np_dtype_to_dtype_
+from paddle.framework.variable import Variable
+
+_static = _core.in_static_mode
+_KINDS = ["bool", "float16", "float32", "float64", "int32", "int64"]
+
+__all__ = ["zeros", "zeros_like", "ones", "ones_like", "full", "full_like", "arange", "assign"]
+
+
+def _dtype(dtype, default=None):
+    if dtype is None:
+        dtype = default or get_default_dtype()
+    return dtype if isinstance(dtype, VarType) else convert_np_dtype_to_dtype_(dtype)
+
+
+def full(shape, fill_value, dtype=None, name=None):
+    """A Tensor of the given shape filled with `fill_value`.
+
+    Args:
+        shape (list|tuple|Tensor): sizes.
+        fill_value (bool|int|float|Tensor): the number.
+        dtype (str, optional): `get_default_dtype()` by default.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.full([2, 1], 3, "int64").numpy().tolist()
+        [[3], [3]]
+    """
+    dtype = _dtype(dtype)
+    if _static():
+        check_shape(shape, "fill_constant")
+        check_dtype(convert_dtype(dtype), "dtype", _KINDS, "fill_constant")
+        check_type(shape, "shape", (Variable, list, tuple), "fill_constant")
+    keywords = shape_arguments(shape)
+    if isinstance(fill_value, Variable):
+        if _static():
+            keywords["ValueTensor"] = fill_value if fill_value.dtype == dtype else fill_value.astype(dtype)
+            fill_value = 0.0
+        else:
+            fill_value = fill_value.item()
+    text = str(int(fill_value)) if convert_dtype(dtype) in ("int64", "int32") else str(float(fill_value))
+    out = named(name, _ops.fill_constant, dtype=dtype, value=float(fill_value), str_value=text, **keywords)
+    out.stop_gradient = True
+    return out
+
+
+def zeros(shape, dtype=None, name=None):
+    """A Tensor of zeros; see `full`.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.zeros([2, 2]).numpy().tolist()
+        [[0.0, 0.0], [0.0, 0.0]]
+    """
+    return full(shape, 0.0, dtype, name)
+
+
+def ones(shape, dtype=None, name=None):
+    """A Tensor of ones; see `full`."""
+    return full(shape, 1.0, dtype, name)
+
+
+def full_like(x, fill_value, dtype=None, name=None):
+    """A Tensor of the shape (and type) of `x` filled with `fill_value`.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.full_like(paddle.ones([2]), 2.0).numpy().tolist()
+        [2.0, 2.0]
+    """
+    dtype = x.dtype if dtype is None else _dtype(dtype)
+    if _static():
+        check_variable_and_dtype(x, "x", [*_KINDS], "full_like")
+        check_dtype(convert_dtype(dtype), "dtype", _KINDS, "full_like/zeros_like/ones_like")
+    out = named(name, _ops.fill_any_like, x, value=float(fill_value), dtype=dtype)
+    out.stop_gradient = True
+    return out
+
+
+def zeros_like(x, dtype=None, name=None):
+    """Zeros of the shape of `x`."""
+    return full_like(x, 0.0, dtype, name)
+
+
+def ones_like(x, dtype=None, name=None):
+    """Ones of the shape of `x`."""
+    return full_like(x, 1.0, dtype, name)
+
+
+def arange(start=0, end=None, step=1, dtype=None, name=None):
+    """Numbers from `start` to before `end`, `step` apart.
+
+    Args:
+        start, end, step (int|float|Tensor): the end alone may be given.
+        dtype (str, optional): int64 for ints, else `get_default_dtype()`.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.arange(1, 7, 2).numpy().tolist()
+        [1, 3, 5]
+    """
+    if dtype is None:
+        integral = all(not isinstance(v, float) for v in (start, end, step))
+        dtype = "int64" if integral else get_default_dtype()
+    if end is None:
+        start, end = 0, start
+    dtype = _dtype(dtype)
+    if _static():
+        check_dtype(convert_dtype(dtype), "dtype", ["int32", "int64", "float32", "float64"], "range/arange")
+
+    def bound(v):
+        if isinstance(v, Variable):
+            return v if v.dtype == dtype else v.astype(dtype)
+        return full([1], v, dtype)
+
+    out = named(name, _ops.range, bound(start), bound(end), bound(step))
+    out.stop_gradient = True
+    return out
+
+
+def assign(x, output=None):
+    """A copy of `x`.
+
+    Args:
+        x (Tensor|numpy.ndarray|list|number): the values.
+        output (Tensor, optional): takes them.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.assign([1.0, 2.0]).numpy().tolist()
+        [1.0, 2.0]
+    """
+    check_type(x, "input", (Variable, np.ndarray, list, tuple, float, int, bool), "assign")
+    if isinstance(x, Variable):
+        if _static():
+            kinds = [*_KINDS, "uint8", "int8"]
+            check_dtype(x.dtype, "input", kinds, "assign", "(When the type of input in assign is Variable.)")
+        return _ops.assign(x) if output is None else _ops.assign(x, Out=output)
+    if _static():
+        from paddle.fluid.layers.tensor import assign as append
+
+        return append(np.array(x), output)
+    array = np.array(x)
+    if array.dtype == np.float64:
+        array = array.astype("float32")
+    tensor = _core.tensor_from_array(array, True)
+    return tensor if output is None else _ops.assign(tensor, Out=output)

@@ -1,0 +1,324 @@
+"""Shapes, slices, joins."""
+from __future__ import annotations
+
+import numpy as np
+
+from paddle import _core, _ops
+from paddle._append import named
+from paddle.framework.arguments import number, shape_arguments, split_list
+from paddle.framework.checks import check_type, check_variable_and_dtype
+from paddle.framework.variable import Variable
+
+_static = _core.in_static_mode
+_KINDS = ["bool", "float16", "float32", "float64", "int32", "int64"]
+
+__all__ = [
+    "broadcast_to", "chunk", "concat", "expand", "expand_as", "flatten", "gather", "reshape", "reshape_", "scatter",
+    "scatter_", "slice", "split", "squeeze", "squeeze_", "stack", "strided_slice", "unsqueeze", "unsqueeze_", "unbind",
+    "unstack",
+]
+
+
+def in_place(x, out):
+    """Give `x` the value and the place in the tape that `out` has."""
+    return _ops.assign(out, Out=x)
+
+
+def _sizes(shape) -> list[int]:
+    """A shape given as a list, tuple or Tensor, as ints."""
+    if isinstance(shape, Variable):
+        return [int(n) for n in shape.numpy().reshape(-1)]
+    return [int(number(n)) for n in shape]
+
+
+def reshape(x, shape, name=None):
+    """`x` with another shape, sharing its memory until one of them is written.
+
+    Args:
+        x (Tensor): any type.
+        shape (list|tuple|Tensor): sizes; one may be -1 (what is left), 0 takes the size of `x`.
+
+    Raises:
+        ValueError: when the number of elements differs.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.reshape(paddle.ones([2, 4, 6]), [-1, 0, 3, 2]).shape
+        [2, 4, 3, 2]
+    """
+    if not _static():
+        if isinstance(shape, Variable) or any(isinstance(n, Variable) for n in shape):
+            shape = _sizes(shape)
+        return _ops.reshape2(x, shape=shape)
+    from paddle.fluid.layers.manipulation import reshape as append
+
+    return append(x, shape, name=name)
+
+
+def reshape_(x, shape, name=None):
+    """`reshape`, in place."""
+    return _ops.reshape2(x, shape=_sizes(shape), Out=x)
+
+
+def _axes(axis) -> list[int]:
+    if axis is None:
+        return []
+    if isinstance(axis, Variable):
+        return [int(n) for n in axis.numpy().reshape(-1)]
+    return [axis] if isinstance(axis, (int, np.integer)) else list(axis)
+
+
+def squeeze(x, axis=None, name=None):
+    """`x` without the dimensions `axis`, where their size is 1 (all of size 1 by default).
+
+    Examples:
+        >>> import paddle
+        >>> paddle.squeeze(paddle.ones([5, 1, 10]), axis=1).shape
+        [5, 10]
+    """
+    if _static():
+        check_variable_and_dtype(x, "input", [*_KINDS, "int8"], "squeeze")
+        check_type(axis, "axis/axes", (int, list, tuple, type(None)), "squeeze")
+    return named(name, _ops.squeeze2, x, axes=_axes(axis))
+
+
+def squeeze_(x, axis=None, name=None):
+    """`squeeze`, in place."""
+    return _ops.squeeze2(x, axes=_axes(axis), Out=x)
+
+
+def unsqueeze(x, axis, name=None):
+    """`x` with new dimensions of size 1 at `axis`.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.unsqueeze(paddle.ones([5, 10]), axis=[0, 2]).shape
+        [1, 5, 1, 10]
+    """
+    if not _static():
+        return _ops.unsqueeze2(x, axes=[int(number(a)) for a in _axes(axis)])
+    check_type(axis, "axis/axes", (int, list, tuple, Variable), "unsqueeze")
+    check_variable_and_dtype(x, "input", [*_KINDS, "int8"], "unsqueeze")
+    keywords = shape_arguments(axis, "AxesTensor", "AxesTensorList")
+    keywords["axes"] = keywords.pop("shape")
+    return named(name, _ops.unsqueeze2, x, **keywords)
+
+
+def unsqueeze_(x, axis, name=None):
+    """`unsqueeze`, in place."""
+    return _ops.unsqueeze2(x, axes=[int(number(a)) for a in _axes(axis)], Out=x)
+
+
+def flatten(x, start_axis=0, stop_axis=-1, name=None):
+    """`x` with the dimensions `start_axis` to `stop_axis` made one.
+
+    Raises:
+        ValueError: for axes that are no ints of the right order.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.flatten(paddle.ones([3, 4, 5]), 1, 2).shape
+        [3, 20]
+    """
+    if not isinstance(x, Variable):
+        raise ValueError("The input x should be a Tensor")
+    if _static():
+        check_variable_and_dtype(x, "x", ["float32", "float64", "int8", "int32", "int64", "uint8"], "flatten")
+    rank = len(x.shape)
+    for axis, what in ((start_axis, "start_axis"), (stop_axis, "stop_axis")):
+        if not isinstance(axis, int) or not -rank <= axis <= rank - 1:
+            raise ValueError(f"The {what} should be a int, and in range [-rank(x), rank(x))")
+    start, stop = start_axis % rank, stop_axis % rank
+    if start > stop:
+        raise ValueError("The stop_axis should be larger than stat_axis")
+    return named(name, _ops.flatten_contiguous_range, x, start_axis=start, stop_axis=stop)
+
+
+def concat(x, axis=0, name=None):
+    """Tensors joined along `axis`.
+
+    Args:
+        x (list|tuple of Tensor): of one type, alike but for `axis`.
+        axis (int|Tensor): which dimension.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.concat([paddle.ones([2, 3]), paddle.zeros([1, 3])]).shape
+        [3, 3]
+    """
+    if not _static():
+        return _ops.concat(list(x), axis=int(number(axis)))
+    check_type(x, "input", (list, tuple, Variable), "concat")
+    if not isinstance(x, Variable):
+        for i, v in enumerate(x):
+            check_variable_and_dtype(v, f"input[{i}]", _KINDS, "concat")
+            if v.dtype != x[0].dtype:
+                raise TypeError("All the Tensors in the input must have the same data type.")
+    check_type(axis, "axis", (int, Variable), "concat")
+    from paddle.fluid.layers.tensor import concat as append
+
+    return append(x, axis, name)
+
+
+def stack(x, axis=0, name=None):
+    """Tensors of one shape joined along a new dimension `axis`.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.stack([paddle.ones([2]), paddle.zeros([2])], axis=1).shape
+        [2, 2]
+    """
+    if isinstance(x, Variable):
+        x = [x]
+    if _static():
+        check_type(x, "x", (list, tuple), "stack")
+        for v in x:
+            check_variable_and_dtype(v, "x", ["float16", "float32", "float64", "int32", "int64"], "stack")
+    return named(name, _ops.stack, list(x), axis=axis)
+
+
+def split(x, num_or_sections, axis=0, name=None):
+    """`x` cut along `axis`.
+
+    Args:
+        num_or_sections (int|list|tuple): how many equal parts, or their sizes (one may be -1).
+        axis (int|Tensor): which dimension.
+
+    Returns:
+        list of Tensor.
+
+    Examples:
+        >>> import paddle
+        >>> [p.shape for p in paddle.split(paddle.ones([3, 9]), [2, 3, -1], axis=1)]
+        [[3, 2], [3, 3], [3, 4]]
+    """
+    if _static():
+        from paddle.fluid.layers.manipulation import split as append
+
+        return append(x, num_or_sections, axis, name)
+    axis = int(number(axis))
+    if isinstance(num_or_sections, int):
+        return _ops.split(x, num=num_or_sections, axis=axis)
+    if isinstance(num_or_sections, (list, tuple)):
+        return _ops.split(x, sections=_sizes(num_or_sections), axis=axis)
+    raise TypeError(
+        f"The type of 'num_or_sections' in split must be int, list or tuple in imperative mode, but received "
+        f"{type(num_or_sections)}."
+    )
+
+
+def chunk(x, chunks, axis=0, name=None):
+    """`x` cut into `chunks` equal parts along `axis`; see `split`."""
+    if _static():
+        check_type(chunks, "chunks", (int,), "chunk")
+    return split(x, num_or_sections=chunks, axis=axis, name=name)
+
+
+def unstack(x, axis=0, num=None):
+    """The Tensors that `stack` along `axis` makes `x` of."""
+    count = x.shape[axis] if num is None else num
+    parts = split(x, count, axis)
+    return [squeeze(p, axis) for p in parts]
+
+
+def unbind(input, axis=0):  # noqa: A002
+    """The slices of `input` along `axis`, as a list."""
+    return unstack(input, axis)
+
+
+def slice(input, axes, starts, ends):  # noqa: A001, A002
+    """input[start:end] along each of `axes`.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.slice(paddle.ones([4, 5, 6]), axes=[0, 2], starts=[-3, 2], ends=[3, 4]).shape
+        [2, 5, 2]
+    """
+    if not _static():
+        return _ops.slice(input, axes=axes, starts=_sizes(starts), ends=_sizes(ends), infer_flags=[1] * len(axes))
+    from paddle.fluid.layers.manipulation import slice as append
+
+    return append(input, axes, starts, ends)
+
+
+def strided_slice(x, axes, starts, ends, strides, name=None):
+    """input[start:end:stride] along each of `axes`."""
+    if _static():
+        from paddle.fluid.layers.manipulation import strided_slice as append
+
+        return append(x, axes, starts, ends, strides)
+    return _ops.strided_slice(x, axes=axes, starts=_sizes(starts), ends=_sizes(ends), strides=_sizes(strides),
+                              infer_flags=[1] * len(axes))
+
+
+def gather(x, index, axis=None, name=None):
+    """The slices of `x` along `axis` that `index` names.
+
+    Args:
+        index (Tensor): int32 or int64, one dimension (or [n, 1]).
+        axis (int|Tensor, optional): 0 by default.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.gather(paddle.to_tensor([[1, 2], [3, 4], [5, 6]]), paddle.to_tensor([0, 2])).numpy().tolist()
+        [[1, 2], [5, 6]]
+    """
+    axis = 0 if axis is None else axis
+    if _static():
+        check_variable_and_dtype(
+            x, "x", ["float16", "float32", "float64", "int32", "int64", "uint8"], "gather"
+        )
+        check_variable_and_dtype(index, "index", ["int32", "int64"], "gather")
+    if isinstance(axis, int):
+        if axis == 0:
+            return named(name, _ops.gather, x, index, overwrite=False)
+        axis = _ops.fill_constant(shape=[1], dtype=2, value=float(axis))
+    return named(name, _ops.gather, x, index, axis, overwrite=False)
+
+
+def scatter(x, index, updates, overwrite=True, name=None):
+    """`x` with the rows that `index` names replaced by (or, without `overwrite`, the sums of) the rows of `updates`.
+
+    Examples:
+        >>> import paddle
+        >>> x = paddle.ones([3, 1])
+        >>> paddle.scatter(x, paddle.to_tensor([2, 0]), paddle.to_tensor([[5.0], [6.0]])).numpy().ravel().tolist()
+        [6.0, 1.0, 5.0]
+    """
+    if _static():
+        check_variable_and_dtype(x, "dtype", ["float32", "int32", "int64", "float64"], "scatter")
+        check_type(overwrite, "overwrite", bool, "scatter")
+    return named(name, _ops.scatter, x, index, updates, overwrite=overwrite)
+
+
+def scatter_(x, index, updates, overwrite=True, name=None):
+    """`scatter`, in place."""
+    return _ops.scatter(x, index, updates, overwrite=overwrite, Out=x)
+
+
+def expand(x, shape, name=None):
+    """`x` repeated along dimensions of size 1 so that it has the given shape; -1 keeps a size.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.expand(paddle.to_tensor([1, 2, 3]), [2, 3]).shape
+        [2, 3]
+    """
+    if not _static():
+        return _ops.expand_v2(x, shape=_sizes(shape))
+    check_variable_and_dtype(x, "x", ["bool", "float32", "float64", "int32", "int64"], "expand")
+    check_type(shape, "shape", (list, tuple, Variable), "expand")
+    if isinstance(shape, Variable):
+        return named(name, _ops.expand_v2, x, shape, shape=[])
+    sizes, tensors = split_list(shape)
+    return named(name, _ops.expand_v2, x, None, tensors, shape=sizes)
+
+
+def broadcast_to(x, shape, name=None):
+    """`x` broadcast to the given shape; see `expand`."""
+    return expand(x, shape, name)
+
+
+def expand_as(x, y, name=None):
+    """`x` broadcast to the shape of `y`."""
+    return expand(x, y.shape, name)

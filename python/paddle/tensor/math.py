@@ -1,0 +1,384 @@
+"""Arithmetic and reductions."""
+from __future__ import annotations
+
+from paddle import _core, _ops
+from paddle._append import named
+from paddle.framework.checks import check_dtype, check_type, check_variable_and_dtype
+from paddle.framework.dtypes import VarType, convert_dtype, convert_np_dtype_to_dtype_
+from paddle.framework.variable import Variable
+
+_static = _core.in_static_mode
+_FLOATS = ["float16", "float32", "float64"]
+_NUMBERS = ["float32", "float64", "int32", "int64"]
+_INTS = [*_FLOATS, "int32", "int64"]
+
+
+def _unary(name: str, op_type: str, summary: str, dtypes: list[str]):
+    builtin = getattr(_ops, op_type)
+
+    def function(x, name=None):
+        if _static():
+            check_variable_and_dtype(x, "x", dtypes, op_type)
+            return named(name, builtin, x)
+        return builtin(x)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"""{summary}, element by element.
+
+    Args:
+        x (Tensor): {", ".join(dtypes)}.
+        name (str, optional): a name for the output in static mode.
+
+    Returns:
+        Tensor: of the shape and type of `x`.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.{name}(paddle.to_tensor([0.5])).shape
+        [1]
+    """
+    return function
+
+
+_UNARY = {
+    name: _unary(name, name, summary, dtypes)
+    for name, summary, dtypes in (
+        ("abs", "The absolute value", _INTS),
+        ("exp", "e to the power x", _FLOATS),
+        ("log", "The natural logarithm", _FLOATS),
+        ("sqrt", "The square root", _FLOATS),
+        ("rsqrt", "1 / sqrt(x)", _FLOATS),
+        ("square", "x * x", _INTS),
+        ("reciprocal", "1 / x", _FLOATS),
+        ("tanh", "The hyperbolic tangent", _FLOATS),
+        ("erf", "The error function", _FLOATS),
+        ("sin", "The sine", _FLOATS),
+        ("cos", "The cosine", _FLOATS),
+        ("floor", "The greatest integer not above x", _FLOATS),
+    )
+}
+globals().update(_UNARY)
+
+
+def _binary(name: str, op_type: str, summary: str, dtypes: list[str]):
+    builtin = getattr(_ops, op_type)
+
+    def function(x, y, name=None):
+        if _static():
+            check_variable_and_dtype(x, "x", dtypes, name or op_type)
+            check_variable_and_dtype(y, "y", dtypes, name or op_type)
+            return named(name, builtin, x, y)
+        return builtin(x, y)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"""{summary}, element by element; the shapes are broadcast as numpy does.
+
+    Args:
+        x, y (Tensor): of one type: {", ".join(dtypes)}.
+        name (str, optional): a name for the output in static mode.
+
+    Returns:
+        Tensor.
+
+    Raises:
+        ValueError: for shapes that do not fit.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.{name}(paddle.to_tensor([3.0, 4.0]), paddle.to_tensor([2.0])).shape
+        [2]
+    """
+    return function
+
+
+_BINARY = {
+    name: _binary(name, op_type, summary, dtypes)
+    for name, op_type, summary, dtypes in (
+        ("add", "elementwise_add", "x + y", _INTS),
+        ("subtract", "elementwise_sub", "x - y", _INTS),
+        ("multiply", "elementwise_mul", "x * y", _INTS),
+        ("divide", "elementwise_div", "x / y", _INTS),
+        ("maximum", "elementwise_max", "The greater of x and y", _NUMBERS),
+        ("minimum", "elementwise_min", "The lesser of x and y", _NUMBERS),
+        ("floor_divide", "elementwise_floordiv", "x // y", ["int32", "int64"]),
+        ("remainder", "elementwise_mod", "The remainder of x / y with the sign of y", _NUMBERS),
+    )
+}
+globals().update(_BINARY)
+mod = floor_mod = _BINARY["remainder"]
+
+
+def pow(x, y, name=None):  # noqa: A001
+    """`x` to the power `y`.
+
+    Args:
+        x (Tensor): float32, float64, int32 or int64.
+        y (float|int|Tensor): the exponent; a Tensor is broadcast.
+
+    Raises:
+        TypeError: for an exponent that is neither number nor Tensor.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.pow(paddle.to_tensor([1.0, 2.0, 3.0]), 2).numpy().tolist()
+        [1.0, 4.0, 9.0]
+    """
+    if _static():
+        check_variable_and_dtype(x, "x", _INTS, "pow")
+    if isinstance(y, (int, float)):
+        return named(name, _ops.pow, x, factor=float(y))
+    if isinstance(y, Variable):
+        return named(name, _ops.elementwise_pow, x, y)
+    raise TypeError(f"y must be scalar or tensor type, but received: {type(y)}")
+
+
+def tanh_(x, name=None):
+    """`tanh`, in place."""
+    return _in_place(x, _ops.tanh(x))
+
+
+def _in_place(x, out):
+    from .manipulation import in_place
+
+    return in_place(x, out)
+
+
+def scale(x, scale=1.0, bias=0.0, bias_after_scale=True, act=None, name=None):
+    """scale * x + bias, or scale * (x + bias).
+
+    Args:
+        x (Tensor): any number type.
+        scale (float|Tensor), bias (float), bias_after_scale (bool): see above.
+        act (str, optional): an activation operator for the result.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.scale(paddle.to_tensor([1.0, 2.0]), 2.0, 1.0).numpy().tolist()
+        [3.0, 5.0]
+    """
+    if _static():
+        kinds = [*_FLOATS, "int8", "int16", "int32", "int64", "uint8"]
+        check_variable_and_dtype(x, "x", kinds, "scale")
+    tensor = scale if isinstance(scale, Variable) else None
+    number = 1.0 if tensor is not None else float(scale)
+    out = named(name, _ops.scale, x, tensor, scale=number, bias=float(bias), bias_after_scale=bias_after_scale)
+    if act is None:
+        return out
+    from paddle.framework.layer_helper import LayerHelper
+
+    return LayerHelper("scale", act=act, name=name).append_activation(out)
+
+
+def add_n(inputs, name=None):
+    """The sum of a list of Tensors of one shape.
+
+    Examples:
+        >>> import paddle
+        >>> x = paddle.ones([2])
+        >>> paddle.add_n([x, x, x]).numpy().tolist()
+        [3.0, 3.0]
+    """
+    if isinstance(inputs, Variable):
+        inputs = [inputs]
+    if _static():
+        check_type(inputs, "inputs", (list, tuple, Variable), "add_n")
+        for i in inputs:
+            check_variable_and_dtype(i, "inputs", _NUMBERS, "add_n")
+    return named(name, _ops.sum, list(inputs))
+
+
+def _axes(axis, rank: int):
+    """(dim, reduce_all) of a reduction's attributes."""
+    if axis is None:
+        return [0], True
+    if isinstance(axis, int):
+        return [axis], rank == 1
+    axis = list(axis)
+    if not axis or len(axis) == rank:
+        return axis or [0], True
+    return axis, False
+
+
+def sum(x, axis=None, dtype=None, keepdim=False, name=None):  # noqa: A001
+    """The sum over `axis`, or over all.
+
+    Args:
+        x (Tensor): float32, float64, int32, int64 (bools count as int64).
+        axis (int|list|tuple, optional): which dimensions; negative ones count from the end.
+        dtype (str, optional): element type of the result.
+        keepdim (bool): keep the dimensions with size 1.
+
+    Returns:
+        Tensor: shape [1] for the sum of all.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.sum(paddle.to_tensor([[1.0, 2.0], [3.0, 4.0]]), axis=0).numpy().tolist()
+        [4.0, 6.0]
+    """
+    static = _static()
+    if static:
+        check_variable_and_dtype(x, "x", ["bool", *_NUMBERS], "sum")
+        check_type(axis, "axis", (int, list, tuple, type(None)), "sum")
+    if axis is None and dtype is None and not static and x._dtype_name != "bool":
+        return _ops.reduce_sum(x, reduce_all=True, keep_dim=keepdim)
+    dim, reduce_all = _axes(axis, len(x.shape))
+    if dtype is not None:
+        out = convert_np_dtype_to_dtype_(dtype) if not isinstance(dtype, VarType) else dtype
+        if out != x.dtype:
+            return named(name, _ops.reduce_sum, x, dim=dim, keep_dim=keepdim, reduce_all=reduce_all,
+                         in_dtype=x.dtype, out_dtype=out)
+    elif convert_dtype(x.dtype) == "bool":
+        x = _ops.cast(x, in_dtype=x.dtype, out_dtype=VarType.INT64)
+    return named(name, _ops.reduce_sum, x, dim=dim, keep_dim=keepdim, reduce_all=reduce_all)
+
+
+def _reduction(name: str, op_type: str, summary: str, dtypes: list[str]):
+    builtin = getattr(_ops, op_type)
+
+    def function(x, axis=None, keepdim=False, name=None):
+        if _static():
+            check_variable_and_dtype(x, "x", dtypes, op_type)
+            check_type(axis, "axis", (int, list, tuple, type(None)), op_type)
+        dim, reduce_all = _axes(axis, len(x.shape))
+        return named(name, builtin, x, dim=dim, keep_dim=keepdim, reduce_all=reduce_all)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"""{summary} over `axis`, or over all.
+
+    Args:
+        x (Tensor): {", ".join(dtypes)}.
+        axis (int|list|tuple, optional): which dimensions; negative ones count from the end.
+        keepdim (bool): keep the dimensions with size 1.
+
+    Returns:
+        Tensor: shape [1] for all elements.
+    """
+    return function
+
+
+_REDUCTIONS = {
+    name: _reduction(name, op_type, summary, dtypes)
+    for name, op_type, summary, dtypes in (
+        ("max", "reduce_max", "The maximum", _NUMBERS),
+        ("min", "reduce_min", "The minimum", _NUMBERS),
+        ("all", "reduce_all", "Whether all elements hold", ["bool"]),
+        ("any", "reduce_any", "Whether any element holds", ["bool"]),
+    )
+    if hasattr(_ops, op_type)
+}
+globals().update(_REDUCTIONS)
+
+
+def prod(x, axis=None, keepdim=False, dtype=None, name=None):
+    """The product over `axis`, or over all; see `sum`."""
+    if dtype is not None:
+        if _static():
+            check_dtype(dtype, "dtype", _NUMBERS, "prod")
+        if convert_np_dtype_to_dtype_(dtype) != x.dtype:
+            x = cast(x, dtype)
+    if _static():
+        check_variable_and_dtype(x, "x/input", _NUMBERS, "reduce_prod")
+    dim, reduce_all = _axes(axis, len(x.shape))
+    return named(name, _ops.reduce_prod, x, dim=dim, keep_dim=keepdim, reduce_all=reduce_all)
+
+
+def cast(x, dtype):
+    """`x` with its elements converted to `dtype`.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.cast(paddle.to_tensor([1.7]), "int64").numpy().tolist()
+        [1]
+    """
+    if _static():
+        kinds = ["bool", *_FLOATS, "int32", "int64", "uint8", "int8", "int16", "uint16"]
+        check_variable_and_dtype(x, "x", kinds, "cast")
+    if not isinstance(dtype, VarType):
+        dtype = convert_np_dtype_to_dtype_(dtype)
+    return _ops.cast(x, in_dtype=x.dtype, out_dtype=dtype)
+
+
+def cumsum(x, axis=None, dtype=None, name=None):
+    """Running sums along `axis`; of the flat Tensor when None.
+
+    Args:
+        x (Tensor): any number type.
+        axis (int, optional): which dimension.
+        dtype (str, optional): convert first.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.cumsum(paddle.to_tensor([1, 2, 3])).numpy().tolist()
+        [1, 3, 6]
+    """
+    if _static():
+        check_type(x, "x", Variable, "cumsum")
+    if dtype is not None and convert_np_dtype_to_dtype_(dtype) != x.dtype:
+        x = cast(x, dtype)
+    if axis is None:
+        return named(name, _ops.cumsum, x, flatten=True)
+    return named(name, _ops.cumsum, x, axis=axis)
+
+
+def clip(x, min=None, max=None, name=None):  # noqa: A002
+    """`x` with elements below `min` and above `max` replaced by these.
+
+    Args:
+        x (Tensor): float32, float64, int32, int64.
+        min, max (float|int|Tensor, optional): the bounds; Tensors of shape [1] go.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.clip(paddle.to_tensor([1.0, 5.0]), max=2.0).numpy().tolist()
+        [1.0, 2.0]
+    """
+    integers = convert_dtype(x.dtype) in ("int32", "int64")
+    low, high = (-2147483648.0, 2147483647.0) if integers else (-3.4028234663852886e38, 3.4028234663852886e38)
+    if _static():
+        check_variable_and_dtype(x, "x", _NUMBERS, "clip")
+        for bound, what in ((min, "min"), (max, "max")):
+            if bound is not None:
+                check_type(bound, what, (float, int, Variable), "clip")
+    keywords = {}
+    if isinstance(min, Variable):
+        keywords["Min"], min = min, None
+    if isinstance(max, Variable):
+        keywords["Max"], max = max, None
+    low, high = low if min is None else float(min), high if max is None else float(max)
+    return named(name, _ops.clip, x, min=low, max=high, **keywords)
+
+
+def increment(x, value=1.0, name=None):
+    """`x` plus `value`, in place.
+
+    Args:
+        x (Tensor): one number.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.increment(paddle.zeros([1])).numpy().tolist()
+        [1.0]
+    """
+    if _static():
+        check_variable_and_dtype(x, "x", _NUMBERS, "increment")
+    return _ops.increment(x, step=float(value), Out=x)
+
+
+def broadcast_shape(x_shape, y_shape):
+    """The shape that two shapes broadcast to.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.broadcast_shape([2, 1, 3], [1, 3, 1])
+        [2, 3, 3]
+    """
+    import numpy as np
+
+    return list(np.broadcast_shapes(tuple(x_shape), tuple(y_shape)))
+
+
+__all__ = [
+    *_UNARY, *_BINARY, *_REDUCTIONS, "mod", "floor_mod", "pow", "tanh_", "scale", "add_n", "sum", "prod", "cumsum",
+    "clip", "increment", "broadcast_shape",
+]

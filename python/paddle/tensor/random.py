@@ -1,0 +1,127 @@
+"""Random Tensors: the numbers of Paddle's CPU generator."""
+from __future__ import annotations
+
+from paddle import _core, _ops
+from paddle._append import named
+from paddle.framework.arguments import shape_arguments
+from paddle.framework.checks import check_dtype, check_shape, check_type
+from paddle.framework.dtypes import convert_dtype
+from paddle.framework.variable import Variable
+
+from .creation import _dtype
+
+_static = _core.in_static_mode
+
+__all__ = ["standard_normal", "normal", "uniform", "randn", "rand", "randint", "randperm"]
+
+
+def uniform(shape, dtype=None, min=-1.0, max=1.0, seed=0, name=None):  # noqa: A002
+    """Numbers drawn evenly from [min, max).
+
+    Args:
+        shape (list|tuple|Tensor): sizes.
+        dtype (str, optional): float32 or float64.
+        seed (int): not 0: an engine of its own, the same numbers at every call.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.uniform([2, 3]).shape
+        [2, 3]
+    """
+    dtype = _dtype(dtype)
+    if _static():
+        check_type(shape, "shape", (list, tuple, Variable), "uniform/rand")
+        check_dtype(convert_dtype(dtype), "dtype", ("float32", "float64"), "uniform/rand")
+    return named(name, _ops.uniform_random, min=float(min), max=float(max), seed=seed, dtype=dtype,
+                 **shape_arguments(shape))
+
+
+def rand(shape, dtype=None, name=None):
+    """Numbers drawn evenly from [0, 1)."""
+    return uniform(shape, dtype, 0.0, 1.0, name=name)
+
+
+def gaussian(shape, mean=0.0, std=1.0, dtype=None, name=None):
+    """Numbers drawn from the normal distribution."""
+    dtype = _dtype(dtype)
+    if _static():
+        check_shape(shape, "gaussian")
+        check_dtype(convert_dtype(dtype), "dtype", ["float32", "float64"], "gaussian/standard_normal/randn/normal")
+    return named(name, _ops.gaussian_random, mean=float(mean), std=float(std), seed=0, dtype=dtype,
+                 **shape_arguments(shape))
+
+
+def standard_normal(shape, dtype=None, name=None):
+    """Numbers drawn from the normal distribution of mean 0 and deviation 1."""
+    return gaussian(shape, 0.0, 1.0, dtype, name)
+
+
+def randn(shape, dtype=None, name=None):
+    """The same as `standard_normal`."""
+    return standard_normal(shape, dtype, name)
+
+
+def normal(mean=0.0, std=1.0, shape=None, name=None):
+    """Numbers drawn from normal distributions.
+
+    Args:
+        mean, std (float|Tensor): a Tensor gives each number its own.
+        shape (list|tuple|Tensor, optional): sizes, where both are numbers.
+    """
+    if _static():
+        check_type(mean, "mean", (int, float, Variable), "normal")
+        check_type(std, "std", (int, float, Variable), "normal")
+        if not isinstance(mean, Variable) and not isinstance(std, Variable):
+            check_shape(shape, "normal")
+    like = mean if isinstance(mean, Variable) else std if isinstance(std, Variable) else None
+    if like is None:
+        return gaussian(shape, mean, std, name=name)
+    if isinstance(mean, Variable) and isinstance(std, Variable) and mean.dtype != std.dtype:
+        std = std.astype(mean.dtype)
+    drawn = standard_normal(_ops.shape(like) if _static() else like.shape, like.dtype)
+    out = _ops.elementwise_mul(drawn, std) if isinstance(std, Variable) else _ops.scale(drawn, scale=float(std))
+    if isinstance(mean, Variable):
+        out = _ops.elementwise_add(out, mean)
+    else:
+        out = _ops.scale(out, bias=float(mean))
+    out.stop_gradient = True
+    return out
+
+
+def randint(low=0, high=None, shape=[1], dtype=None, name=None):  # noqa: B006
+    """Ints drawn evenly from [low, high), or from [0, low) without `high`.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.randint(0, 10, [3]).shape
+        [3]
+    """
+    if high is None:
+        if low <= 0:
+            raise ValueError(f"If high is None, low must be greater than 0, but received low = {low}.")
+        low, high = 0, low
+    dtype = _dtype(dtype, "int64")
+    if _static():
+        check_shape(shape, "randint")
+        check_dtype(convert_dtype(dtype), "dtype", ["int32", "int64"], "randint")
+    if low >= high:
+        raise ValueError(f"randint's low must less then high, but received low = {low}, high = {high}")
+    return named(name, _ops.randint, low=int(low), high=int(high), seed=0, dtype=dtype, **shape_arguments(shape))
+
+
+def randperm(n, dtype="int64", name=None):
+    """The numbers 0 to n - 1 in random order.
+
+    Examples:
+        >>> import paddle
+        >>> sorted(paddle.randperm(4).numpy().tolist())
+        [0, 1, 2, 3]
+    """
+    if n < 1:
+        raise ValueError("The input n should be greater than 0 in randperm op.")
+    dtype = _dtype(dtype)
+    if _static():
+        check_dtype(convert_dtype(dtype), "dtype", ["int64", "int32", "float32", "float64"], "randperm")
+    out = named(name, _ops.randperm, n=n, seed=0, dtype=dtype)
+    out.stop_gradient = True
+    return out

@@ -1,0 +1,131 @@
+"""Sorting and searching."""
+from __future__ import annotations
+
+from paddle import _core, _ops
+from paddle._append import named
+from paddle.framework.checks import check_dtype, check_type, check_variable_and_dtype
+from paddle.framework.dtypes import convert_np_dtype_to_dtype_
+from paddle.framework.variable import Variable
+
+_static = _core.in_static_mode
+_NUMBERS = ["float32", "float64", "int16", "int32", "int64", "uint8"]
+
+__all__ = ["argmax", "argmin", "argsort", "sort", "topk", "where", "nonzero"]
+
+
+def _arg(op_type: str, x, axis, keepdim, dtype, name):
+    if dtype is None:
+        raise ValueError(f"the value of 'dtype' in {op_type[:3]}{op_type[4:]} could not be None, but received None")
+    if axis is not None and not isinstance(axis, int):
+        raise TypeError(f"The type of 'axis'  must be int or None in {op_type}, but received {type(axis)}.")
+    if _static():
+        check_variable_and_dtype(x, "x", _NUMBERS, "paddle." + op_type.replace("_", ""))
+        check_dtype(dtype, "dtype", ["int32", "int64"], op_type)
+    flatten = axis is None
+    return named(name, getattr(_ops, op_type), x, axis=0 if flatten else axis, keepdims=keepdim, flatten=flatten,
+                 dtype=convert_np_dtype_to_dtype_(dtype))
+
+
+def argmax(x, axis=None, keepdim=False, dtype="int64", name=None):
+    """The index of the first maximum along `axis`, or in the flat Tensor.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.argmax(paddle.to_tensor([1.0, 3.0, 2.0])).numpy().tolist()
+        [1]
+    """
+    return _arg("arg_max", x, axis, keepdim, dtype, name)
+
+
+def argmin(x, axis=None, keepdim=False, dtype="int64", name=None):
+    """The index of the first minimum along `axis`, or in the flat Tensor."""
+    return _arg("arg_min", x, axis, keepdim, dtype, name)
+
+
+def argsort(x, axis=-1, descending=False, name=None):
+    """The indices that sort along `axis`; equal elements keep their order.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.argsort(paddle.to_tensor([3.0, 1.0, 2.0])).numpy().tolist()
+        [1, 2, 0]
+    """
+    if _static():
+        check_variable_and_dtype(x, "x", _NUMBERS, "argsort")
+    return named(name, _ops.argsort, x, axis=axis, descending=descending)[1]
+
+
+def sort(x, axis=-1, descending=False, name=None):
+    """The elements sorted along `axis`."""
+    if _static():
+        check_variable_and_dtype(x, "x", _NUMBERS, "sort")
+    return named(name, _ops.argsort, x, axis=axis, descending=descending)[0]
+
+
+def topk(x, k, axis=None, largest=True, sorted=True, name=None):  # noqa: A002
+    """The `k` largest (or smallest) elements along `axis`, and their indices.
+
+    Args:
+        x (Tensor): numbers.
+        k (int|Tensor): how many.
+        axis (int, optional): the last by default.
+
+    Returns:
+        tuple (values, indices): indices are int64.
+
+    Examples:
+        >>> import paddle
+        >>> values, indices = paddle.topk(paddle.to_tensor([1, 4, 5, 7]), k=2)
+        >>> values.numpy().tolist(), indices.numpy().tolist()
+        ([7, 5], [3, 2])
+    """
+    keywords = {"largest": largest, "sorted": sorted, "axis": -1 if axis is None else axis}
+    if isinstance(k, Variable):
+        if _static():
+            keywords["K"] = k
+        else:
+            keywords["k"] = int(k)
+    else:
+        keywords["k"] = k
+    values, indices = named(name, _ops.top_k_v2, x, **keywords)
+    if _static():
+        indices.stop_gradient = True
+    return values, indices
+
+
+def where(condition, x, y, name=None):
+    """Elements of `x` where `condition` holds, of `y` elsewhere.
+
+    Args:
+        condition (Tensor): bools.
+        x, y (Tensor): of one type; all are broadcast to one shape.
+
+    Examples:
+        >>> import paddle
+        >>> x = paddle.to_tensor([1.0, 4.0])
+        >>> paddle.where(x > 2.0, x, paddle.zeros([2])).numpy().tolist()
+        [0.0, 4.0]
+    """
+    if _static():
+        check_variable_and_dtype(condition, "condition", ["bool"], "where")
+        check_variable_and_dtype(x, "x", ["float32", "float64", "int32", "int64"], "where")
+        check_variable_and_dtype(y, "y", ["float32", "float64", "int32", "int64"], "where")
+    if list(condition.shape) == list(x.shape) == list(y.shape):
+        return named(name, _ops.where, condition, x, y)
+    # Broadcasting by arithmetic, as in 2.0.2.
+    zeros = _ops.fill_any_like(x, value=0.0)
+    like = _ops.elementwise_add(zeros, _ops.fill_any_like(y, value=0.0))
+    mask = _ops.elementwise_add(like, _ops.cast(condition, in_dtype=condition.dtype, out_dtype=x.dtype))
+    full = _ops.cast(mask, in_dtype=mask.dtype, out_dtype=condition.dtype)
+    wide = _ops.fill_any_like(mask, value=0.0)
+    return named(name, _ops.where, full, _ops.elementwise_add(wide, x), _ops.elementwise_add(wide, y))
+
+
+def nonzero(x, as_tuple=False):
+    """The indices of the elements that are not zero: int64 of shape [n, rank], or a tuple of columns [n, 1]."""
+    if _static():
+        check_type(x, "x", Variable, "nonzero")
+    found = _ops.where_index(x)
+    if not as_tuple:
+        return found
+    return tuple(_ops.slice(found, axes=[1], starts=[i], ends=[i + 1]) for i in range(len(x.shape)))

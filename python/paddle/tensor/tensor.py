@@ -1,0 +1,261 @@
+"""Methods of the dygraph Tensor that are written in Python: values, gradients, copies, printing."""
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+
+from paddle import _core
+from paddle.framework import mode, unique_name
+from paddle.framework.default_dtype import get_default_dtype
+from paddle.framework.dtypes import VarType, convert_dtype, convert_np_dtype_to_dtype_
+from paddle.framework.mode import _get_paddle_place
+from paddle.framework.place import CPUPlace, CUDAPinnedPlace, CUDAPlace
+from paddle.framework.to_string import to_string
+
+Tensor = _core.Tensor
+
+__all__: list[str] = []
+
+_FLOATS = frozenset(("f", "c"))
+
+
+def to_tensor(data, dtype=None, place=None, stop_gradient=True):
+    """A Tensor with the values of `data`.
+
+    Args:
+        data (scalar|list|tuple|numpy.ndarray|Tensor): the values; a Tensor comes back as it is where nothing changes.
+        dtype (str|numpy.dtype, optional): element type; by default that of `data`, for floats `get_default_dtype()`.
+        place (CPUPlace|str, optional): where it is.
+        stop_gradient (bool): whether gradients do not flow to it.
+
+    Returns:
+        Tensor: of the shape of `data`; a scalar gives shape [1].
+
+    Raises:
+        TypeError: for values that are no numbers.
+        ValueError: for nested lists of different lengths.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.to_tensor([[1, 2], [3, 4]])
+        Tensor(shape=[2, 2], dtype=int64, place=CPUPlace, stop_gradient=True,
+               [[1, 2],
+                [3, 4]])
+    """
+    if place is not None:
+        _check_place(_get_paddle_place(place))
+    if not isinstance(data, np.ndarray):
+        if isinstance(data, Tensor):
+            data.stop_gradient = stop_gradient
+            if dtype is not None and convert_dtype(dtype) != data._dtype_name:
+                return data.astype(dtype)
+            return data
+        data = _as_array(data, dtype)
+    if dtype is not None:
+        name = convert_dtype(dtype)
+        if name == "bfloat16":
+            return _core.tensor_from_array(data.astype("float32"), stop_gradient).astype(dtype)
+        if name != data.dtype.name:
+            data = data.astype(name)
+    return _core.tensor_from_array(data, stop_gradient)
+
+
+def _as_array(data, dtype) -> np.ndarray:
+    if isinstance(data, (list, tuple)):
+        try:
+            array = np.array(data)
+        except ValueError:
+            array = None
+        if array is None or array.dtype == object:
+            raise ValueError(
+                "\n\tFailed to convert input data to a regular ndarray :\n\t - Usually this means the input data "
+                "contains nested lists with different lengths."
+            )
+    elif np.isscalar(data) and not isinstance(data, (str, bytes)):
+        array = np.array([data])
+    elif isinstance(data, _core.LoDTensor):
+        return np.array(data)
+    else:
+        raise TypeError(
+            f"Can't constructs a 'paddle.Tensor' with data type {type(data)}, data type must be "
+            "scalar|list|tuple|numpy.ndarray|paddle.Tensor"
+        )
+    if dtype is None and array.dtype.kind in _FLOATS:
+        default = get_default_dtype()
+        if array.dtype.kind == "c":
+            default = "complex64" if default in ("float16", "float32") else "complex128"
+        array = array.astype(default)
+    return array
+
+
+def _check_place(place) -> None:
+    if not isinstance(place, (CPUPlace, CUDAPlace, CUDAPinnedPlace)):
+        raise ValueError(
+            "'place' must be any of paddle.Place, paddle.CPUPlace, paddle.CUDAPinnedPlace, paddle.CUDAPlace"
+        )
+    if not isinstance(place, CPUPlace):
+        raise RuntimeError(f"{place} needs a GPU and the package cupy; neither was found")
+
+
+def astype(self, dtype):
+    """A Tensor with the elements converted to `dtype` (str, numpy dtype or VarType)."""
+    if not isinstance(dtype, VarType):
+        dtype = convert_np_dtype_to_dtype_(dtype)
+    return _core.ops.cast(self, in_dtype=self.dtype, out_dtype=dtype)
+
+
+def backward(self, retain_graph=False):
+    """Compute gradients from this Tensor; they are added to those that the leaves have.
+
+    Args:
+        retain_graph (bool): keep what backward needs, so that it can run again.
+
+    Examples:
+        >>> import paddle
+        >>> x = paddle.to_tensor([2.0], stop_gradient=False)
+        >>> (x * x).backward()
+        >>> x.grad
+        array([4.], dtype=float32)
+    """
+    if not mode.in_dygraph_mode():
+        raise ValueError("Variable.backward() is only available in DyGraph mode")
+    _core.run_backward([self], [], retain_graph)
+
+
+def gradient(self):
+    """The gradient as a numpy array (SelectedRows: the values and the rows), or None."""
+    var = self._grad_ivar()
+    if var is None:
+        return None
+    if var.type == VarType.SELECTED_ROWS:
+        rows = var.value().get_selected_rows()
+        return np.array(rows.get_tensor()), np.array(rows.rows())
+    return var.numpy()
+
+
+def set_value(self, value):
+    """Replace the elements by those of `value`, an array or Tensor of the same shape and dtype."""
+    assert isinstance(value, (np.ndarray, Tensor, dict, str)), (
+        "Variable set_value function, arguments type only support Variable, numpy, VarBase"
+    )
+    array = value.numpy() if isinstance(value, Tensor) else np.asarray(value)
+    shape = tuple(self.shape)
+    assert shape == array.shape, (
+        f"Variable Shape not match, Variable [ {self.name} ] need tensor with shape {shape} but load set tensor with "
+        f"shape {array.shape}"
+    )
+    dtype = convert_dtype(self.dtype)
+    got = "bfloat16" if array.dtype == np.uint16 else array.dtype.name
+    assert dtype == got, (
+        f"Variable dtype not match, Variable [ {self.name} ] need tensor with dtype {dtype}  but load tensor with "
+        f"dtype {got}"
+    )
+    self._assign(value if isinstance(value, Tensor) else array)
+
+
+def copy_(self, src, blocking=True):
+    """Replace the value by a copy of `src`'s."""
+    self._assign(src)
+
+
+def clone(self):
+    """A copy that gradients flow through."""
+    return _core.ops.assign(self)
+
+
+def cpu(self):
+    """This Tensor in the memory of the CPU: itself a new Tensor outside the tape."""
+    return _copy_to(self, CPUPlace(), True)
+
+
+def cuda(self, device_id=-1, blocking=True):
+    """The Tensor on a GPU. There is none: raises RuntimeError."""
+    _check_place(CUDAPlace(max(device_id, 0)))
+
+
+def pin_memory(self):
+    """The Tensor in pinned memory. There is no GPU: raises RuntimeError."""
+    _check_place(CUDAPinnedPlace())
+
+
+def _copy_to(self, place, blocking):
+    _check_place(place)
+    new = Tensor()
+    new._assign(self)
+    new.stop_gradient = self.stop_gradient
+    new.name = self.name
+    return new
+
+
+def place(self):
+    """Where the elements are."""
+    return CPUPlace()
+
+
+def __deepcopy__(self, memo):
+    if not self.is_leaf:
+        raise RuntimeError(
+            "Only Leaf Tensor support the deepcopy at the moment, non-Leaf Tensors contains graph information that "
+            "does't support deepcopy"
+        )
+    new = Tensor()
+    new.name = self.name + unique_name.generate("_deepcopy")
+    new.stop_gradient = self.stop_gradient
+    new.persistable = self.persistable
+    new.__dict__.update(copy.deepcopy(self.__dict__, memo))
+    memo[id(self)] = new
+    if self._is_initialized():
+        new._assign(self)
+    return new
+
+
+def _rebuild(array, dtype, name, stop_gradient, persistable):
+    tensor = to_tensor(array, stop_gradient=stop_gradient)
+    if dtype == "bfloat16":
+        tensor = _core.tensor_from_array(array, stop_gradient)
+    tensor.name, tensor.persistable = name, persistable
+    return tensor
+
+
+def __reduce__(self):
+    return _rebuild, (self.numpy(), self._dtype_name, self.name, self.stop_gradient, self.persistable)
+
+
+def __array__(self, dtype=None, copy=None):
+    array = self.numpy()
+    return array if dtype is None else array.astype(dtype)
+
+
+def __iter__(self):
+    for i in range(len(self)):
+        yield self[i]
+
+
+def _block(self):
+    from paddle.framework.guards import default_main_program
+
+    return default_main_program().global_block()
+
+
+_METHODS = (
+    astype, backward, gradient, set_value, copy_, clone, cpu, cuda, pin_memory, _copy_to, __deepcopy__, __reduce__,
+    __array__, __iter__,
+)
+
+
+def patch() -> None:
+    """Put the methods on the native class."""
+    for method in _METHODS:
+        setattr(Tensor, method.__name__, method)
+    Tensor.grad = property(gradient, doc="The gradient of a leaf as a numpy array, or None.")
+    Tensor.place = property(place, doc="Where the elements are.")
+    Tensor._place_str = property(lambda self: str(self.place))
+    Tensor.block = property(_block)
+    Tensor.__str__ = Tensor.__repr__ = to_string
+    Tensor.__nonzero__ = Tensor.__bool__
+    Tensor.__long__ = Tensor.__int__
+    Tensor.__div__, Tensor.__rdiv__ = Tensor.__truediv__, Tensor.__rtruediv__
+
+
+patch()

@@ -1,0 +1,448 @@
+//! Matrix products: mul, matmul, matmul_v2, their gradients and second gradients. All are calls of `gemm` that read
+//! transposes in place.
+
+use crate::attrs;
+use crate::base::dtype::Element;
+use crate::base::shape::numel;
+use crate::base::{DType, Dims, Result};
+use crate::op::infer::grads_like_inputs;
+use crate::op::{slot, Grad, Infer, Kernel, Op, Run, Slot, OP};
+use crate::tensor::Tensor;
+use crate::{dispatch, ensure};
+use half::{bf16, f16};
+use oar_kernels::gemm::{self, Epilogue, Gemm, View};
+use oar_kernels::types::Number;
+use smallvec::{smallvec, SmallVec};
+
+attrs! {
+    pub struct MulAttrs {
+        use_mkldnn: bool = false, x_num_col_dims: i32 = 1, y_num_col_dims: i32 = 1, scale_x: f32 = 1.0,
+        scale_y: Vec<f32> = vec![1.0], scale_out: f32 = 1.0, force_fp32_output: bool = false,
+    }
+    pub struct MatmulAttrs {
+        transpose_X: bool = false, transpose_Y: bool = false, alpha: f32 = 1.0, use_mkldnn: bool = false,
+        fused_reshape_X: Vec<i32> = vec![], fused_reshape_Y: Vec<i32> = vec![], fused_transpose_X: Vec<i32> = vec![],
+        fused_transpose_Y: Vec<i32> = vec![], fused_reshape_Out: Vec<i32> = vec![],
+        fused_transpose_Out: Vec<i32> = vec![], use_quantizer: bool = false,
+        mkldnn_data_type: String = "float32".into(), Scale_x: f32 = 1.0, Scale_y: f32 = 1.0, Scale_out: f32 = 1.0,
+        force_fp32_output: bool = false,
+    }
+    pub struct MatmulV2Attrs { trans_x: bool = false, trans_y: bool = false }
+}
+
+/// A tensor seen as matrices [batch.., rows, cols]; `trans` says that the product reads each one transposed.
+#[derive(Clone, Debug)]
+struct Shape {
+    batch: Dims,
+    rows: i64,
+    cols: i64,
+    trans: bool,
+}
+
+impl Shape {
+    fn height(&self) -> i64 {
+        if self.trans {
+            self.cols
+        } else {
+            self.rows
+        }
+    }
+    fn width(&self) -> i64 {
+        if self.trans {
+            self.rows
+        } else {
+            self.cols
+        }
+    }
+    fn turned(&self) -> Shape {
+        Shape { trans: !self.trans, ..self.clone() }
+    }
+}
+
+/// The geometry of one product: what X, Y and Out are as matrices, and the dims of Out.
+struct Plan {
+    x: Shape,
+    y: Shape,
+    out: Shape,
+    dims: Dims,
+    alpha: f64,
+}
+
+impl Plan {
+    fn of(op: &'static Op, attrs: &crate::op::Attrs, x: &[i64], y: &[i64]) -> Result<Plan> {
+        let any = attrs.as_any();
+        let plan = if let Some(a) = any.downcast_ref::<MatmulV2Attrs>() {
+            v2(op, a, x, y)?
+        } else if let Some(a) = any.downcast_ref::<MatmulAttrs>() {
+            v1(op, a, x, y)?
+        } else {
+            mul(op, any.downcast_ref().expect("attributes of another operator"), x, y)?
+        };
+        let (k, l) = (plan.x.width(), plan.y.height());
+        ensure!(
+            k == l || k < 0 || l < 0,
+            InvalidArgument,
+            "operator {}: the width of X must equal the height of Y, got {k} and {l} (shapes {x:?} and {y:?})",
+            op.name
+        );
+        Ok(plan)
+    }
+}
+
+/// The last two sizes, a vector being one row (or column); the sizes before them.
+fn matrix(dims: &[i64], column: bool, trans: bool) -> Shape {
+    match dims {
+        [n] if column => Shape { batch: Dims::new(), rows: *n, cols: 1, trans },
+        [n] => Shape { batch: Dims::new(), rows: 1, cols: *n, trans },
+        [batch @ .., rows, cols] => Shape { batch: Dims::from_slice(batch), rows: *rows, cols: *cols, trans },
+        [] => Shape { batch: Dims::new(), rows: 1, cols: 1, trans },
+    }
+}
+
+fn known_rank(op: &Op, x: &[i64], y: &[i64]) -> Result<()> {
+    ensure!(
+        !x.is_empty() && !y.is_empty(),
+        InvalidArgument,
+        "operator {}: X and Y must have at least one dimension, got {x:?} and {y:?}",
+        op.name
+    );
+    Ok(())
+}
+
+/// Batches broadcast as in numpy; a vector is never transposed, and its dimension is not in the result.
+fn v2(op: &Op, a: &MatmulV2Attrs, x: &[i64], y: &[i64]) -> Result<Plan> {
+    known_rank(op, x, y)?;
+    let (sx, sy) = (matrix(x, false, a.trans_x && x.len() > 1), matrix(y, true, a.trans_y && y.len() > 1));
+    let batch = super::common::broadcast_dims(op.name, &sx.batch, &sy.batch, -1)?;
+    let out = Shape { rows: sx.height(), cols: sy.width(), trans: false, batch: batch.clone() };
+    let mut dims = batch;
+    if x.len() > 1 {
+        dims.push(out.rows);
+    }
+    if y.len() > 1 {
+        dims.push(out.cols);
+    }
+    if dims.is_empty() {
+        dims.push(1);
+    }
+    Ok(Plan { x: sx, y: sy, out, dims, alpha: 1.0 })
+}
+
+/// Batches are one number: that of X and Y must be equal, or one of them a single matrix.
+fn v1(op: &Op, a: &MatmulAttrs, x: &[i64], y: &[i64]) -> Result<Plan> {
+    known_rank(op, x, y)?;
+    for fused in [
+        &a.fused_reshape_X,
+        &a.fused_reshape_Y,
+        &a.fused_transpose_X,
+        &a.fused_transpose_Y,
+        &a.fused_reshape_Out,
+        &a.fused_transpose_Out,
+    ] {
+        ensure!(fused.is_empty(), Unimplemented, "operator {}: fused reshapes and transposes are oneDNN's", op.name);
+    }
+    let (mut sx, mut sy) = (matrix(x, false, a.transpose_X), matrix(y, true, a.transpose_Y));
+    let count = |d: &[i64]| if d.contains(&-1) { -1 } else { numel(d) as i64 };
+    let (bx, by) = (count(&sx.batch), count(&sy.batch));
+    let (has_x, has_y) = (!sx.batch.is_empty(), !sy.batch.is_empty());
+    ensure!(
+        bx == by || !has_x || !has_y || bx < 0 || by < 0,
+        InvalidArgument,
+        "operator {}: the batch sizes of X and Y must be equal, or one a single matrix, got shapes {x:?} and {y:?}",
+        op.name
+    );
+    let (rows, cols) = (sx.height(), sy.width());
+    let mut dims = if has_x { sx.batch.clone() } else { sy.batch.clone() };
+    let flat: Dims = if has_x || has_y { smallvec![if has_x { bx } else { by }] } else { Dims::new() };
+    sx.batch = if has_x { flat.clone() } else { Dims::new() };
+    sy.batch = if has_y { flat.clone() } else { Dims::new() };
+    // The dimension that a vector was given is taken away again.
+    if !(x.len() == 1 && rows == 1) {
+        dims.push(rows);
+    }
+    if !(y.len() == 1 && cols == 1) {
+        dims.push(cols);
+    }
+    if dims.is_empty() {
+        dims.push(1);
+    }
+    Ok(Plan { x: sx, y: sy, out: Shape { batch: flat, rows, cols, trans: false }, dims, alpha: a.alpha as f64 })
+}
+
+/// X and Y flattened to one matrix each.
+fn mul(op: &Op, a: &MulAttrs, x: &[i64], y: &[i64]) -> Result<Plan> {
+    let flat = |name: &str, dims: &[i64], at: i32| -> Result<Shape> {
+        ensure!(
+            0 < at && (at as usize) < dims.len(),
+            InvalidArgument,
+            "operator {}: {name}_num_col_dims must be at least 1 and less than the rank of {name}, got {at} for shape \
+             {dims:?}",
+            op.name
+        );
+        let count = |d: &[i64]| if d.contains(&-1) { -1 } else { numel(d) as i64 };
+        let (rows, cols) = dims.split_at(at as usize);
+        Ok(Shape { batch: Dims::new(), rows: count(rows), cols: count(cols), trans: false })
+    };
+    let (sx, sy) = (flat("x", x, a.x_num_col_dims)?, flat("y", y, a.y_num_col_dims)?);
+    let mut dims = Dims::from_slice(&x[..a.x_num_col_dims as usize]);
+    dims.extend_from_slice(&y[a.y_num_col_dims as usize..]);
+    let out = Shape { batch: Dims::new(), rows: sx.rows, cols: sy.cols, trans: false };
+    Ok(Plan { x: sx, y: sy, out, dims, alpha: 1.0 })
+}
+
+// The product
+
+/// `c = alpha * a b + beta * c` on every batch; batches of C that A and B have but C has not are summed.
+fn product(alpha: f64, a: (&Tensor, &Shape), b: (&Tensor, &Shape), c: (&mut Tensor, &Shape), add: bool) -> Result<()> {
+    let dtype = c.0.dtype();
+    dispatch!(dtype, T in [f32, f64, f16, bf16, i32, i64], {
+        product_of::<T>(alpha, (a.0.data(), a.1), (b.0.data(), b.1), (c.0.data_mut()?, c.1), add);
+        Ok(())
+    }, other => crate::bail!(Unimplemented, "matrix products have no CPU kernel for data type {other}"))
+}
+
+fn product_of<T: Gemm + Number + Element>(
+    alpha: f64,
+    (a, sa): (&[T], &Shape),
+    (b, sb): (&[T], &Shape),
+    (c, sc): (&mut [T], &Shape),
+    add: bool,
+) {
+    let (mut m, n, mut k) = (sa.height() as usize, sb.width() as usize, sa.width() as usize);
+    let alpha = T::from_f64(alpha);
+    let beta = |add: bool| if add { T::ONE } else { T::ZERO };
+    let va = View::rows(a, sa.cols as usize, sa.trans);
+    let vb = View::rows(b, sb.cols as usize, sb.trans);
+    let (na, nb, nc) = (numel(&sa.batch), numel(&sb.batch), numel(&sc.batch));
+    // Batches that lie one after the other along M, or along K, are one product.
+    let one = if na == 1 && nb == 1 && nc == 1 {
+        true
+    } else if nb == 1 && na == nc && !sa.trans {
+        m *= na;
+        true
+    } else if nc == 1 && na == nb && sa.trans && !sb.trans {
+        k *= na;
+        true
+    } else {
+        false
+    };
+    if one {
+        return gemm::gemm((m, n, k), alpha, va, vb, beta(add), c, n, Epilogue::NONE);
+    }
+    let (layers, empty) = layers(sa, sb, sc);
+    if empty && !add {
+        c.fill(T::ZERO);
+    }
+    for (i, offsets) in layers.iter().enumerate() {
+        gemm::batched((m, n, k), alpha, va, vb, beta(add || i > 0), c, n, Epilogue::NONE, offsets);
+    }
+}
+
+type Offsets = Vec<(usize, usize, usize)>;
+
+/// Where the matrices of each batch item begin, in layers: within one no two items write the same C. Says too if
+/// there is no item at all, although C may have elements.
+fn layers(a: &Shape, b: &Shape, c: &Shape) -> (Vec<Offsets>, bool) {
+    let rank = a.batch.len().max(b.batch.len()).max(c.batch.len());
+    let at = |s: &Shape, i: usize| {
+        let skip = rank - s.batch.len();
+        if i < skip {
+            1
+        } else {
+            s.batch[i - skip] as usize
+        }
+    };
+    let full: SmallVec<[usize; 6]> =
+        (0..rank).map(|i| [at(a, i), at(b, i), at(c, i)].into_iter().find(|&d| d != 1).unwrap_or(1)).collect();
+    let steps = |s: &Shape| -> SmallVec<[usize; 6]> {
+        let mut step = (s.rows * s.cols) as usize;
+        let mut steps: SmallVec<[usize; 6]> = smallvec![0; rank];
+        for i in (0..rank).rev() {
+            let d = at(s, i);
+            steps[i] = if d == 1 { 0 } else { step };
+            step *= d;
+        }
+        steps
+    };
+    let (ta, tb, tc) = (steps(a), steps(b), steps(c));
+    let total: usize = full.iter().product();
+    // Layer: the position within the axes that C lacks.
+    let mut layers: Vec<Offsets> = Vec::new();
+    for item in 0..total {
+        let (mut rest, mut o, mut layer, mut width) = (item, (0, 0, 0), 0, 1);
+        for i in (0..rank).rev() {
+            let at_i = rest % full[i];
+            rest /= full[i];
+            o = (o.0 + at_i * ta[i], o.1 + at_i * tb[i], o.2 + at_i * tc[i]);
+            if at(c, i) == 1 && full[i] != 1 {
+                layer += at_i * width;
+                width *= full[i];
+            }
+        }
+        if layers.len() <= layer {
+            layers.resize(layer + 1, Vec::new());
+        }
+        layers[layer].push(o);
+    }
+    (layers, total == 0)
+}
+
+// Operators
+
+fn infer(cx: &mut Infer) -> Result<()> {
+    let (x, y) = (cx.dims(0)?, cx.dims(1)?);
+    let plan = Plan::of(cx.op, cx.attrs, &x, &y)?;
+    let dtype = cx.dtype(0)?;
+    cx.set(0, &plan.dims, dtype);
+    cx.share_lod(0, 0);
+    Ok(())
+}
+
+fn same_dtype(cx: &Run, slots: &[usize]) -> Result<DType> {
+    let dtype = cx.input(slots[0])?.dtype();
+    for &s in &slots[1..] {
+        let Some(t) = cx.opt(s) else { continue };
+        ensure!(
+            t.dtype() == dtype,
+            InvalidArgument,
+            "operator {}: all inputs must have one data type, got {dtype} and {}",
+            cx.op.name,
+            t.dtype()
+        );
+    }
+    Ok(dtype)
+}
+
+fn forward(cx: &mut Run) -> Result<()> {
+    same_dtype(cx, &[0, 1])?;
+    let (x, y) = (cx.input(0)?, cx.input(1)?);
+    let p = Plan::of(cx.op, cx.attrs, x.dims(), y.dims())?;
+    product(p.alpha, (x, &p.x), (y, &p.y), (cx.out(0)?, &p.out), false)
+}
+
+/// The gradient of X given that of Out: `dOut op(Y)^T`, or its transpose where X is read transposed.
+fn grad_x(p: &Plan, dout: &Tensor, y: &Tensor, dx: &mut Tensor) -> Result<()> {
+    if p.x.trans {
+        product(p.alpha, (y, &p.y), (dout, &p.out.turned()), (dx, &p.x), false)
+    } else {
+        product(p.alpha, (dout, &p.out), (y, &p.y.turned()), (dx, &p.x), false)
+    }
+}
+
+/// The gradient of Y: `op(X)^T dOut`, or its transpose where Y is read transposed.
+fn grad_y(p: &Plan, dout: &Tensor, x: &Tensor, dy: &mut Tensor) -> Result<()> {
+    if p.y.trans {
+        product(p.alpha, (dout, &p.out.turned()), (x, &p.x), (dy, &p.y), false)
+    } else {
+        product(p.alpha, (x, &p.x.turned()), (dout, &p.out), (dy, &p.y), false)
+    }
+}
+
+/// `dOut` must have the shape that the product of X and Y has.
+fn checked(cx: &Run, p: &Plan, dout: &Tensor) -> Result<()> {
+    ensure!(
+        dout.numel() == numel(&p.dims),
+        InvalidArgument,
+        "operator {}: the gradient of Out must have shape {:?}, got {:?}",
+        cx.op.name,
+        &p.dims[..],
+        dout.dims()
+    );
+    Ok(())
+}
+
+fn backward(cx: &mut Run) -> Result<()> {
+    same_dtype(cx, &[0, 1, 2])?;
+    let (x, y, dout) = (cx.input(0)?, cx.input(1)?, cx.input(2)?);
+    let p = Plan::of(cx.op, cx.attrs, x.dims(), y.dims())?;
+    checked(cx, &p, dout)?;
+    if cx.wants(0) {
+        grad_x(&p, dout, y, cx.out(0)?)?;
+    }
+    if cx.wants(1) {
+        grad_y(&p, dout, x, cx.out(1)?)?;
+    }
+    Ok(())
+}
+
+/// Reads X, Y, DOut, DDX, DDY; writes DX, DY, DDOut. An absent DDX or DDY is zero.
+fn second(cx: &mut Run) -> Result<()> {
+    same_dtype(cx, &[0, 1, 2, 3, 4])?;
+    let (x, y, dout) = (cx.input(0)?, cx.input(1)?, cx.input(2)?);
+    let (ddx, ddy) = (cx.opt(3), cx.opt(4));
+    let p = Plan::of(cx.op, cx.attrs, x.dims(), y.dims())?;
+    checked(cx, &p, dout)?;
+    for (given, like) in [(ddx, x), (ddy, y)] {
+        ensure!(
+            given.is_none_or(|t| t.dims() == like.dims()),
+            InvalidArgument,
+            "operator {}: a second gradient must have the shape {:?} of its variable",
+            cx.op.name,
+            like.dims()
+        );
+    }
+    if cx.wants(0) {
+        match ddy {
+            Some(ddy) => grad_x(&p, dout, ddy, cx.out(0)?)?,
+            None => cx.out(0)?.bytes_mut()?.fill(0),
+        }
+    }
+    if cx.wants(1) {
+        match ddx {
+            Some(ddx) => grad_y(&p, dout, ddx, cx.out(1)?)?,
+            None => cx.out(1)?.bytes_mut()?.fill(0),
+        }
+    }
+    if cx.wants(2) {
+        let ddout = cx.out(2)?;
+        if let Some(ddx) = ddx {
+            product(p.alpha, (ddx, &p.x), (y, &p.y), (&mut *ddout, &p.out), false)?;
+        }
+        if let Some(ddy) = ddy {
+            product(p.alpha, (x, &p.x), (ddy, &p.y), (&mut *ddout, &p.out), ddx.is_some())?;
+        }
+        if ddx.is_none() && ddy.is_none() {
+            ddout.bytes_mut()?.fill(0);
+        }
+    }
+    Ok(())
+}
+
+const XY: &[Slot] = &[slot("X"), slot("Y")];
+const GRAD_INPUTS: &[Slot] = &[slot("X"), slot("Y"), slot("Out@GRAD")];
+const GRAD_OUTPUTS: &[Slot] = &[slot("X@GRAD"), slot("Y@GRAD")];
+const SECOND_INPUTS: &[Slot] = &[slot("X"), slot("Y"), slot("DOut"), slot("DDX").opt(), slot("DDY").opt()];
+const SECOND_OUTPUTS: &[Slot] = &[slot("DX"), slot("DY"), slot("DDOut")];
+const SECOND: &[(&str, &str)] = &[
+    ("DOut", "Out@GRAD"),
+    ("DDX", "X@GRAD@GRAD"),
+    ("DDY", "Y@GRAD@GRAD"),
+    ("DX", "X@GRAD"),
+    ("DY", "Y@GRAD"),
+    ("DDOut", "Out@GRAD@GRAD"),
+];
+
+macro_rules! products {
+    ($($op:ident $grad:ident $second:ident $name:literal $grad_name:literal $second_name:literal $attrs:ident;)*) => {
+        $(
+            pub static $op: Op = Op {
+                name: $name, inputs: XY, outputs: &[slot("Out")], attrs: $attrs::FIELDS, infer,
+                cpu: Kernel::Pure(forward), grad: Grad::By(&$grad), amp: crate::op::Amp::White, ..OP
+            };
+            pub static $grad: Op = Op {
+                name: $grad_name, inputs: GRAD_INPUTS, outputs: GRAD_OUTPUTS, attrs: $attrs::FIELDS,
+                infer: grads_like_inputs, cpu: Kernel::Pure(backward), grad: Grad::Map(&$second, SECOND), ..OP
+            };
+            pub static $second: Op = Op {
+                name: $second_name, inputs: SECOND_INPUTS, outputs: SECOND_OUTPUTS, attrs: $attrs::FIELDS,
+                infer: |cx| (0..3).try_for_each(|i| cx.like(i, i)), cpu: Kernel::Pure(second), ..OP
+            };
+        )*
+        pub static TABLE: &[&Op] = &[$(&$op, &$grad, &$second),*];
+    };
+}
+products! {
+    MUL MUL_GRAD MUL_GRAD_GRAD "mul" "mul_grad" "mul_grad_grad" MulAttrs;
+    MATMUL MATMUL_GRAD MATMUL_GRAD_GRAD "matmul" "matmul_grad" "matmul_grad_grad" MatmulAttrs;
+    MATMUL_V2 MATMUL_V2_GRAD MATMUL_V2_GRAD_GRAD "matmul_v2" "matmul_v2_grad" "matmul_v2_grad_grad" MatmulV2Attrs;
+}

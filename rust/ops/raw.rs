@@ -1,0 +1,214 @@
+//! What operators that move elements share: elements as plain words of their size, views, and attributes that come
+//! as tensors.
+
+use crate::base::shape::{numel, to_usize};
+use crate::base::{DType, Dims, Result};
+use crate::op::{Infer, Run};
+use crate::tensor::{Tensor, Value};
+use crate::{bail, ensure, err};
+use oar_kernels::types::Plain;
+
+/// The elements as integers of their size, for kernels to which the type means nothing.
+pub fn words<T: Plain>(t: &Tensor) -> &[T] {
+    assert_eq!(std::mem::size_of::<T>(), t.dtype().size());
+    let bytes = t.bytes();
+    // SAFETY: as many elements as the tensor has, aligned because offsets are multiples of the element size; `by_size`
+    // names integers only, of which every bit pattern is a value.
+    unsafe { std::slice::from_raw_parts(bytes.as_ptr() as *const T, t.numel()) }
+}
+
+/// As [`words`], to write. What is written must come from elements of the same type (a bool is 0 or 1).
+pub fn words_mut<T: Plain>(t: &mut Tensor) -> Result<&mut [T]> {
+    assert_eq!(std::mem::size_of::<T>(), t.dtype().size());
+    let n = t.numel();
+    let bytes = t.bytes_mut()?;
+    // SAFETY: as in `words`; `bytes_mut` made this the only reference that may write.
+    Ok(unsafe { std::slice::from_raw_parts_mut(bytes.as_mut_ptr() as *mut T, n) })
+}
+
+/// Runs an expression with `$T` bound to the integer type that is as large as elements of the dtype.
+#[macro_export]
+macro_rules! by_size {
+    ($dtype:expr, $T:ident, $body:expr) => {
+        match $dtype.size() {
+            1 => {
+                type $T = u8;
+                $body
+            }
+            2 => {
+                type $T = i16;
+                $body
+            }
+            4 => {
+                type $T = i32;
+                $body
+            }
+            _ => {
+                type $T = i64;
+                $body
+            }
+        }
+    };
+}
+
+/// The same value again. Bytes that somebody outside writes in place (exported ones) are copied, others shared.
+#[inline]
+pub fn share(t: &Tensor) -> Result<Tensor> {
+    if t.buffer().is_pinned() {
+        t.deep_copy()
+    } else {
+        Ok(t.clone())
+    }
+}
+
+/// The same elements with another shape and no LoD.
+#[inline]
+pub fn reshaped(t: &Tensor, dims: &[i64]) -> Result<Tensor> {
+    ensure!(
+        numel(dims) == t.numel(),
+        InvalidArgument,
+        "a tensor of shape {:?} cannot have the shape {dims:?}",
+        t.dims()
+    );
+    Ok(if t.buffer().is_pinned() { t.deep_copy()?.reshaped(dims) } else { t.reshaped(dims) })
+}
+
+/// From this size on a contiguous part of a tensor shares the bytes instead of copying them.
+const SHARE_BYTES: usize = 64 << 10;
+
+/// Elements `from..from + numel(dims)`. Large parts share the bytes; small ones are copied, so that they neither keep a
+/// large block alive nor make the next write to it copy.
+pub fn part(t: &Tensor, from: usize, dims: &[i64]) -> Result<Tensor> {
+    let n = numel(dims);
+    ensure!(from + n <= t.numel(), Fatal, "a part outside its tensor");
+    let size = t.dtype().size();
+    if n * size >= SHARE_BYTES && n * size * 8 >= t.buffer().len() && !t.buffer().is_pinned() {
+        return Ok(t.view(from, dims));
+    }
+    let mut out = Tensor::empty(t.dtype(), dims)?;
+    out.bytes_mut()?.copy_from_slice(&t.bytes()[from * size..(from + n) * size]);
+    Ok(out)
+}
+
+/// A new tensor of shape `dims` read from `x` at `offset + index . strides`.
+pub fn strided(x: &Tensor, dims: &[i64], strides: &[isize], offset: usize) -> Result<Tensor> {
+    ensure!(dims.len() <= 16, Unimplemented, "tensors of more than 16 dimensions are not supported, got {dims:?}");
+    let mut out = Tensor::empty(x.dtype(), dims)?;
+    if out.numel() > 0 {
+        let shape = to_usize(dims);
+        by_size!(x.dtype(), T, {
+            oar_kernels::copy::strided(words::<T>(x), &shape, strides, offset as isize, words_mut::<T>(&mut out)?)
+        });
+    }
+    Ok(out)
+}
+
+/// Writes `x`, an array of shape `dims`, to `out` at `offset + index . strides`.
+pub fn strided_write(x: &Tensor, dims: &[i64], out: &mut Tensor, strides: &[isize], offset: usize) -> Result<()> {
+    ensure!(dims.len() <= 16, Unimplemented, "tensors of more than 16 dimensions are not supported, got {dims:?}");
+    ensure!(
+        x.dtype() == out.dtype() && numel(dims) == x.numel(),
+        InvalidArgument,
+        "{x:?} cannot be written as elements of shape {dims:?} of {out:?}"
+    );
+    if x.numel() > 0 {
+        let shape = to_usize(dims);
+        by_size!(x.dtype(), T, {
+            oar_kernels::copy::strided_write(words::<T>(x), &shape, words_mut::<T>(out)?, strides, offset as isize)
+        });
+    }
+    Ok(())
+}
+
+/// Strides, in elements, of a contiguous tensor.
+pub fn strides_of(dims: &[i64]) -> smallvec::SmallVec<[isize; 6]> {
+    let mut strides: smallvec::SmallVec<[isize; 6]> = smallvec::SmallVec::from_elem(0, dims.len());
+    let mut step = 1isize;
+    for (s, &d) in strides.iter_mut().zip(dims).rev() {
+        *s = step;
+        step = step.wrapping_mul(d.max(1) as isize);
+    }
+    strides
+}
+
+/// The integers of an int32 or int64 tensor that stands for an attribute.
+pub fn ints(op: &str, t: &Tensor) -> Result<Vec<i64>> {
+    ensure!(
+        matches!(t.dtype(), DType::I32 | DType::I64),
+        InvalidArgument,
+        "operator {op}: a tensor that stands for an attribute must be int32 or int64, got {}",
+        t.dtype()
+    );
+    t.to_i64s()
+}
+
+/// The integers of a list of one-element tensors.
+pub fn int_list(op: &str, list: &[&Tensor]) -> Result<Vec<i64>> {
+    list.iter()
+        .map(|t| {
+            ensure!(
+                t.numel() == 1,
+                InvalidArgument,
+                "operator {op}: each tensor of a list that stands for an attribute must have the shape [1], got {:?}",
+                t.dims()
+            );
+            Ok(ints(op, t)?[0])
+        })
+        .collect()
+}
+
+fn list_of<'a>(values: &'a [Value]) -> Option<Vec<&'a Tensor>> {
+    let list: Vec<&Tensor> = values.iter().filter_map(Value::as_dense).collect();
+    (!list.is_empty()).then_some(list)
+}
+
+/// An attribute that may come as a tensor (slot `one`) or as a list of tensors (slot `list`); None if it does not.
+pub fn given(cx: &Run, one: usize, list: usize) -> Result<Option<Vec<i64>>> {
+    if let Some(t) = cx.opt(one) {
+        return ints(cx.op.name, t).map(Some);
+    }
+    list_of(cx.ins.slot(list)).map(|l| int_list(cx.op.name, &l)).transpose()
+}
+
+/// A shape from the slots ShapeTensor and ShapeTensorList, or from the attribute.
+pub fn shape(cx: &Run, one: usize, list: usize, attr: &[i64]) -> Result<Dims> {
+    Ok(match given(cx, one, list)? {
+        Some(dims) => Dims::from_vec(dims),
+        None => Dims::from_slice(attr),
+    })
+}
+
+/// The shape rule of operators whose shape may come as tensors: while a Program is built, unknown sizes for those.
+/// In a run the kernel makes the output.
+pub fn infer_shape(cx: &mut Infer, one: usize, list: usize, attr: &[i64], dtype: i32) -> Result<()> {
+    let dtype = data_type(cx.op.name, dtype)?;
+    if cx.is_run() {
+        return Ok(());
+    }
+    let dims = if attr.is_empty() && cx.has(one) {
+        let n = numel(&cx.dims(one)?).min(64);
+        Dims::from_elem(-1, n)
+    } else if attr.is_empty() && cx.has(list) {
+        Dims::from_elem(-1, cx.count(list))
+    } else {
+        Dims::from_slice(attr)
+    };
+    cx.set(0, &dims, dtype);
+    Ok(())
+}
+
+/// The data type that a `dtype` attribute names.
+pub fn data_type(op: &str, n: i32) -> Result<DType> {
+    DType::from_proto(n).ok_or_else(|| err!(InvalidArgument, "operator {op}: dtype {n} is no data type of tensors"))
+}
+
+/// An axis attribute that may come as a tensor of one integer.
+pub fn axis_given(cx: &Run, slot: usize, attr: i64) -> Result<i64> {
+    match cx.opt(slot) {
+        None => Ok(attr),
+        Some(t) => match ints(cx.op.name, t)?[..] {
+            [axis] => Ok(axis),
+            _ => bail!(InvalidArgument, "operator {}: the axis must be one integer, got {t:?}", cx.op.name),
+        },
+    }
+}

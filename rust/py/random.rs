@@ -1,0 +1,44 @@
+//! The global random generator as Python sees it.
+
+use crate::tensor::generator::{self, State};
+use pyo3::prelude::*;
+
+/// Seeds the global generator (`paddle.seed`).
+#[pyfunction]
+fn set_seed(seed: i128) {
+    generator::set_seed(seed as u64);
+}
+
+/// The seed that the global generator was started with.
+#[pyfunction]
+fn initial_seed() -> u64 {
+    generator::seed()
+}
+
+/// The state of the global generator: `(seed, words, position)`, to be given back to `set_rng_state`.
+#[pyfunction]
+fn get_rng_state() -> (u64, Vec<u64>, usize) {
+    let s = generator::get_state();
+    (s.seed, s.words, s.index)
+}
+
+/// Puts back what `get_rng_state` gave.
+#[pyfunction]
+fn set_rng_state(state: (u64, Vec<u64>, usize)) -> PyResult<()> {
+    let (seed, words, index) = state;
+    Ok(generator::set_state(&State { seed, words, index })?)
+}
+
+/// The next 64-bit number of the global generator.
+#[pyfunction]
+fn random_u64() -> u64 {
+    generator::next_u64()
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(set_seed, m)?)?;
+    m.add_function(wrap_pyfunction!(initial_seed, m)?)?;
+    m.add_function(wrap_pyfunction!(get_rng_state, m)?)?;
+    m.add_function(wrap_pyfunction!(set_rng_state, m)?)?;
+    m.add_function(wrap_pyfunction!(random_u64, m)?)
+}
