@@ -40,6 +40,30 @@ impl<T: Real> LeftSide<T> for Strided<T> {
         }
         None
     }
+    #[inline]
+    fn announce(&self, i: usize, rows: usize, p: usize, kc: usize) {
+        if self.cs != 1 || self.rows * self.rs * size_of::<T>() < 256 << 10 {
+            return;
+        }
+        for r in 0..rows {
+            let row = self.p.wrapping_add((i + r) * self.rs + p);
+            for q in (0..kc).step_by(64 / size_of::<T>()) {
+                prefetch(row.wrapping_add(q));
+            }
+        }
+    }
+}
+
+/// Asks for the cache line of `p` in the second-level cache; any address will do.
+#[inline(always)]
+fn prefetch<T>(p: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a hint, which does not read.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T1 }>(p.cast())
+    };
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = p;
 }
 
 impl<T: Real> RightSide<T> for Strided<T> {

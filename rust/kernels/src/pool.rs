@@ -283,6 +283,12 @@ pub fn ranges(n: usize, grain: usize, f: impl Fn(Range<usize>) + Sync) {
     chunks(n.div_ceil(grain), |i| f(i * grain..((i + 1) * grain).min(n)));
 }
 
+/// Elements per chunk for `n` elements that are read or written once each: at least `least` (which stays inline), more for
+/// large `n`, so that a thread moves through memory in long runs. Depends on nothing but its arguments.
+pub fn grain(n: usize, least: usize) -> usize {
+    (n / 64).clamp(least, 16 * least)
+}
+
 /// A pointer that chunks may share: each chunk writes a part of its own.
 #[derive(Clone, Copy)]
 pub struct Shared<T>(*mut T, usize);
