@@ -18,6 +18,8 @@ from . import static
 from . import fluid
 from . import io
 from . import metric
+from . import nn
+from . import optimizer
 from . import regularizer
 from . import compat
 from .framework.saving import load, save

@@ -9,7 +9,7 @@ from paddle import _core as core
 
 from .backward_path import _all_in_set_, _is_grad_var_, _some_in_set_, _strip_grad_suffix_
 from .dtypes import VarType
-from .names import EMPTY_VAR_NAME, GRAD_VAR_SUFFIX, OP_DEVICE, OP_ROLE, OP_ROLE_VAR, OpRole
+from .names import EMPTY_VAR_NAME, GRAD_VAR_SUFFIX, OP_DEVICE, OP_ROLE, OpRole
 
 __all__: list[str] = []
 
@@ -161,21 +161,18 @@ def _find_not_need_ops(grad_op_descs: list, forward_ops, input_grad_names_set) -
     return set() if len(useless) == len(grad_op_descs) else useless
 
 
-def _is_grad_op_(op) -> bool:
-    return op.desc.has_attr(OP_ROLE_VAR) and op.desc.has_attr(OP_ROLE) and int(op.attr(OP_ROLE)) == _BACKWARD
-
-
 def _rename_grad_name_(name: str, grad_order: int) -> str:
     return "grad/" * grad_order + name
 
 
 def _rename_higher_order(program, block, op, descs, to_var: dict, renamed: dict[str, str]) -> None:
     """A later pass of append_backward: gradients that exist already get names of their own."""
+    # the operator's own variables may be gradients of an earlier pass: these keep their names
+    own = {*op.desc.input_arg_names(), *op.desc.output_arg_names()}
     for desc in descs:
-        if not _is_grad_op_(op):
-            for name in desc.input_arg_names():
-                if name in renamed:
-                    desc._rename_input(name, renamed[name])
+        for name in desc.input_arg_names():
+            if name in renamed and name not in own:
+                desc._rename_input(name, renamed[name])
         for name in desc.output_arg_names():
             if not _is_grad_var_(name) or block.desc.find_var(name) is None:
                 continue
