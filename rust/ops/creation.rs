@@ -292,15 +292,6 @@ fn increment_grad(fwd: &OpDesc, _: &HashSet<String>, _: &[Arc<BlockNode>]) -> Re
     };
     g.attrs.insert("step", Attr::Float(step));
     Ok(vec![g])
-/// The counter goes back: what ran forward at each value of it is differentiated at the same value.
-fn increment_back(fwd: &OpDesc, _: &HashSet<String>, _: &[Arc<BlockNode>]) -> Result<Vec<OpDesc>> {
-    let mut back = OpDesc::new("increment");
-    back.set_input("X", fwd.output("Out").unwrap_or(&[]).to_vec());
-    back.set_output("Out", fwd.input("X").unwrap_or(&[]).to_vec());
-        Some(Attr::Float(step)) => *step,
-        _ => 1.0,
-    back.attrs.insert("step", Attr::Float(-step));
-    Ok(vec![back])
 }
 
 pub static INCREMENT: Op = Op {
@@ -324,7 +315,6 @@ pub static INCREMENT: Op = Op {
         Ok(())
     }),
     grad: Grad::Program(increment_grad),
-    grad: Grad::Program(increment_back),
     ..OP
 };
 
