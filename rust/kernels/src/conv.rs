@@ -228,8 +228,13 @@ pub fn conv2d_input_grad<T: Real>(c: &Conv2d, dy: &[T], w: &[T], dx: &mut [T]) {
             continue;
         }
         for g in 0..c.groups {
-            let turned = turn(w, g * og, (og, cg, taps), &which);
-            let a = Strided { p: turned.as_ptr(), rs: depth, cs: 1, rows: cg };
+            let turned = if taps == 1 { Vec::new() } else { turn(w, g * og, (og, cg, taps), &which) };
+            let a = if taps == 1 && depth > 0 {
+                // One tap: the filters are a plain matrix, used transposed.
+                Strided { p: w[g * og * cg..].as_ptr(), rs: 1, cs: cg, rows: cg }
+            } else {
+                Strided { p: turned.as_ptr(), rs: depth, cs: 1, rows: cg }
+            };
             let to = PlaneTarget { p: target.p.wrapping_add(g * cg * plane), ..target };
             let patches = patches.moved(g * og * patches.plane);
             // SAFETY: as above.

@@ -1,6 +1,6 @@
 //! Panels of plain matrices.
 
-use crate::gemm_drive::{LeftSide, RightSide, Run, Target, MAX_WIDTH};
+use crate::gemm_drive::{copy_short, LeftSide, RightSide, Run, Target, MAX_WIDTH};
 use crate::gemm_kernel::A_STRIDE;
 use crate::gemm_simd::Real;
 use crate::simd::{level, Level};
@@ -25,7 +25,14 @@ impl<T: Real> LeftSide<T> for Strided<T> {
         unsafe {
             let src = self.p.add(i * self.rs + p * self.cs);
             if self.rs == 1 {
-                return Some((src, self.cs));
+                // Far apart, columns would evict each other from the cache while they are used again and again.
+                if self.cs * size_of::<T>() < 1024 {
+                    return Some((src, self.cs));
+                }
+                for q in 0..kc {
+                    copy_short(src.add(q * self.cs), buf.add(q * rows), rows);
+                }
+                return Some((buf, rows));
             }
             for r in 0..rows {
                 let (row, out) = (src.add(r * self.rs), buf.add(r * A_STRIDE));

@@ -91,32 +91,16 @@ simd_fn! {
         for (x, y) in x.chunks_exact(n).zip(y.chunks_exact_mut(n)) {
             let max = row_max(x);
             let mut sum = [T::ZERO; W];
-            if log {
-                map(x, y, max, |v| shifted(v, max));
-                let mut chunks = y.chunks_exact(W);
-                for v in &mut chunks {
-                    for i in 0..W {
-                        sum[i] += v[i].exp_::<FMA>();
-                    }
-                }
-                // exp(-inf) is 0: lanes beyond the row add nothing.
-                let rest = chunks.remainder();
-                let mut v = [T::from_f64(f64::NEG_INFINITY); W];
-                v[..rest.len()].copy_from_slice(rest);
+            map(x, y, max, |v| shifted(v, max).exp_::<FMA>());
+            lanes(y, T::ZERO, |v| {
                 for i in 0..W {
-                    sum[i] += v[i].exp_::<FMA>();
+                    sum[i] += v[i];
                 }
+            });
+            if log {
                 let log_sum = lane_sum(sum).log_::<FMA>();
-                for v in y.iter_mut() {
-                    *v = *v - log_sum;
-                }
+                map(x, y, max, |v| shifted(v, max) - log_sum);
             } else {
-                map(x, y, max, |v| shifted(v, max).exp_::<FMA>());
-                lanes(y, T::ZERO, |v| {
-                    for i in 0..W {
-                        sum[i] += v[i];
-                    }
-                });
                 let scale = T::ONE / lane_sum(sum);
                 for v in y.iter_mut() {
                     *v = *v * scale;
