@@ -19,6 +19,8 @@ from . import fluid
 from . import io
 from . import metric
 from . import regularizer
+from . import compat
+from .framework.saving import load, save
 from .framework.seed import seed, get_cuda_rng_state, set_cuda_rng_state
 from .static.creation import create_parameter
 

@@ -7,6 +7,7 @@ from . import (
     compiler,
     core,
     data_feeder,
+    dygraph,
     executor,
     framework,
     initializer,
@@ -23,6 +24,7 @@ from .compiler import BuildStrategy, CompiledProgram, ExecutionStrategy
 from .core import CPUPlace, CUDAPinnedPlace, CUDAPlace, Scope, XPUPlace
 from .data import data
 from .data_feeder import DataFeeder
+from .dygraph import disable_dygraph, enable_dygraph, load_dygraph, save_dygraph
 from .executor import Executor, global_scope, scope_guard
 from .framework import (
     Program,
@@ -86,6 +88,11 @@ __all__ = [
     "default_main_program",
     "default_startup_program",
     "device_guard",
+    "disable_dygraph",
+    "dygraph",
+    "enable_dygraph",
+    "load_dygraph",
+    "save_dygraph",
     "embedding",
     "executor",
     "framework",
