@@ -15,6 +15,8 @@ from . import tensor
 from .tensor import *  # noqa: F403
 from .tensor import cast, to_tensor
 from . import static
+from . import nn
+from . import optimizer
 from . import fluid
 from . import io
 from . import metric

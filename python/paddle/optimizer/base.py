@@ -15,6 +15,7 @@ from paddle.framework import mode, unique_name
 from paddle.framework.backward import append_backward
 from paddle.framework.backward_path import _get_no_grad_set_name
 from paddle.framework.default_dtype import get_default_dtype
+from paddle.framework.dtypes import convert_np_dtype_to_dtype_
 from paddle.framework.guards import default_main_program, default_startup_program, name_scope, program_guard
 from paddle.framework.initializer import Constant
 from paddle.framework.layer_helper import LayerHelper
@@ -196,7 +197,7 @@ class OptimizerBase:
         """The rate of this step as a tensor, which is made or filled anew only when the rate has changed."""
         rate = self._rate()
         if rate != self._rate_value or self._rate_tensor is None:
-            dtype = self._rate_dtype()
+            dtype = convert_np_dtype_to_dtype_(self._rate_dtype())
             if self._rate_tensor is None:
                 self._rate_tensor = _ops.fill_constant(shape=[1], dtype=dtype, value=rate)
                 self._rate_tensor.stop_gradient = True

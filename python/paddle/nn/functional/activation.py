@@ -13,6 +13,7 @@ from paddle._append import named
 from paddle.framework import mode
 from paddle.framework.checks import check_dtype, check_variable_and_dtype
 from paddle.framework.dtypes import VarType, convert_np_dtype_to_dtype_
+from paddle.tensor.math import tanh, tanh_
 
 __all__ = [
     "gelu",
@@ -120,28 +121,6 @@ def log_sigmoid(x: Any, name: str | None = None) -> Any:
     if mode._dygraph_tracer_ is None:
         _static(x, "log_sigmoid")
     return named(name, _ops.logsigmoid, x)
-
-
-def tanh(x: Any, name: str | None = None) -> Any:
-    """The hyperbolic tangent, element by element; float16, float32 or float64.
-
-    Examples:
-        >>> import paddle
-        >>> paddle.nn.functional.tanh(paddle.to_tensor([0.0])).numpy().tolist()
-        [0.0]
-    """
-    if mode._dygraph_tracer_ is None:
-        _static(x, "tanh")
-        return named(name, _ops.tanh, x)
-    return _ops.tanh(x)
-
-
-def tanh_(x: Any, name: str | None = None) -> Any:
-    """`tanh` in place (dygraph mode): writes into `x` and returns it."""
-    if mode._dygraph_tracer_ is None:
-        _not_in_place("tanh")
-        return tanh(x, name)
-    return _ops.tanh(x, Out=x)
 
 
 def gelu(x: Any, approximate: bool = False, name: str | None = None) -> Any:

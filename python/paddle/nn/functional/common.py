@@ -7,6 +7,7 @@ from paddle import _ops
 from paddle._append import named
 from paddle.framework import guards, mode, unique_name
 from paddle.framework.checks import check_variable_and_dtype
+from paddle.framework.dtypes import VarType
 
 __all__ = ["dropout", "dropout2d", "dropout3d", "alpha_dropout", "linear", "cosine_similarity"]
 
@@ -125,8 +126,8 @@ def _dropout_slices(x: Any, p: float, axis: Any, training: bool, how: str, name:
 
 def _keep_mask(shape: Any, p: float, dtype: Any) -> Any:
     """1 with the probability 1 - p, else 0."""
-    random = _ops.uniform_random(shape=list(shape), min=0.0, max=1.0, dtype="float32")
-    limit = _ops.fill_constant(shape=[1], dtype="float32", value=float(p))
+    random = _ops.uniform_random(shape=list(shape), min=0.0, max=1.0, dtype=VarType.FP32)
+    limit = _ops.fill_constant(shape=[1], dtype=VarType.FP32, value=float(p))
     mask = _ops.greater_equal(random, limit)
     return _ops.cast(mask, in_dtype=mask.dtype, out_dtype=dtype)
 
