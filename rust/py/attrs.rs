@@ -4,7 +4,7 @@ use crate::ir::attr::Scalar;
 use crate::ir::{Attr, AttrType};
 use pyo3::exceptions::{PyNotImplementedError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyList, PyString, PyTuple};
+use pyo3::types::{PyBool, PyBytes, PyComplex, PyList, PyString, PyTuple};
 use pyo3::IntoPyObjectExt;
 
 fn items<'py, T>(obj: &Bound<'py, PyAny>, one: impl Fn(&Bound<'py, PyAny>) -> PyResult<T>) -> PyResult<Vec<T>> {
