@@ -67,16 +67,20 @@ pub fn binary_into(name: &str, op: Binary, x: &Tensor, y: &Tensor, axis: i32, ou
         x.dtype(),
         y.dtype()
     );
-    let dims = Dims::from_slice(out.dims());
     let same = x.dims() == y.dims();
+    // The places of the operands in a broadcast shape.
+    let placed = if same {
+        None
+    } else {
+        let dims = out.dims();
+        Some((to_usize(dims), strides(x.dims(), dims, axis)?, strides(y.dims(), dims, axis)?))
+    };
     dispatch!(x.dtype(), T in [f32, f64, i64, i32, f16, bf16, i16, i8, u8], {
         let (a, b) = (x.data::<T>(), y.data::<T>());
         let o = out.data_mut::<T>()?;
-        let done = if same {
-            ew::binary(op, &[o.len()], (a, &[1]), (b, &[1]), o)
-        } else {
-            let (sx, sy) = (strides(x.dims(), &dims, axis)?, strides(y.dims(), &dims, axis)?);
-            ew::binary(op, &to_usize(&dims), (a, &sx), (b, &sy), o)
+        let done = match &placed {
+            None => ew::binary(op, &[o.len()], (a, &[1]), (b, &[1]), o),
+            Some((shape, sx, sy)) => ew::binary(op, shape, (a, sx), (b, sy), o),
         };
         ensure!(done.is_ok(), InvalidArgument, "operator {name}: division by zero: Y has a zero element");
     }, other => bail!(Unimplemented, "operator {name} has no CPU kernel for data type {other}"));

@@ -5,13 +5,18 @@ use crate::autograd::engine::{self, Request};
 use crate::autograd::{eager, EVar};
 use crate::base::Result;
 use crate::op::{Args, Attrs, Op};
-use crate::tensor::{alloc, Value};
+use crate::tensor::{alloc, Tensor, Value};
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::Mutex;
 
 /// Calls on more bytes than this run without the GIL.
 const DETACH_BYTES: usize = 256 << 10;
+
+#[inline]
+pub fn is_large(t: &Tensor) -> bool {
+    t.nbytes() > DETACH_BYTES
+}
 
 /// Runs an eager call; large ones let other Python threads run.
 #[inline]
@@ -24,10 +29,24 @@ pub fn run(
     free: bool,
 ) -> Result<Args<Option<EVar>>> {
     let large = ins.flat.iter().flatten().any(|v| match &*v.cell.lock() {
-        Value::Dense(t) => t.nbytes() > DETACH_BYTES,
+        Value::Dense(t) => is_large(t),
         Value::None => false,
         _ => true,
     });
+    run_sized(py, op, attrs, ins, targets, free, large)
+}
+
+/// [`run`] where the caller knows whether the inputs are large.
+#[inline]
+pub fn run_sized(
+    py: Python<'_>,
+    op: &'static Op,
+    attrs: &Attrs,
+    ins: &eager::Ins,
+    targets: &Args<eager::Target>,
+    free: bool,
+    large: bool,
+) -> Result<Args<Option<EVar>>> {
     if large && op.is_pure() {
         py.detach(|| eager::call(op, attrs, ins, targets, free))
     } else {

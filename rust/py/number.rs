@@ -1,7 +1,7 @@
 //! Python's operators on Tensors, with 2.0.2's rules for scalars and mixed data types: a scalar becomes part of a
 //! `scale` where it can, an int tensor meets a float as float32, and the right side takes the left side's type.
 
-use super::eager::run;
+use super::eager::{is_large, run_sized};
 use super::tensor::PyTensor;
 use crate::autograd::eager::{Ins, Target};
 use crate::autograd::EVar;
@@ -80,12 +80,18 @@ pub fn attrs_with(op: &'static Op, set: &[(&str, Attr)]) -> Attrs {
 
 /// Runs an operator whose first output is its result.
 pub fn call1(py: Python<'_>, op: &'static Op, attrs: &Attrs, ins: &[&EVar]) -> PyResult<EVar> {
+    let large = ins.iter().any(|v| v.cell.lock().as_dense().is_none_or(is_large));
+    call_sized(py, op, attrs, ins, large)
+}
+
+/// [`call1`] where the caller knows whether the inputs are large.
+fn call_sized(py: Python<'_>, op: &'static Op, attrs: &Attrs, ins: &[&EVar], large: bool) -> PyResult<EVar> {
     let mut args: Ins = Args::new();
     ins.iter().for_each(|v| args.push_one(Some(*v)));
     let mut targets = Args::new();
     op.outputs.iter().for_each(|_| targets.push_one(Target::New));
-    let outs = run(py, op, attrs, &args, &targets, false)?;
-    outs.flat.into_iter().flatten().next().ok_or_else(|| err!(Fatal, "operator {} gave nothing", op.name).into())
+    let mut outs = run_sized(py, op, attrs, &args, &targets, false, large)?;
+    outs.flat.iter_mut().find_map(Option::take).ok_or_else(|| err!(Fatal, "operator {} gave nothing", op.name).into())
 }
 
 pub fn scale(py: Python<'_>, x: &EVar, scale: f64, bias: f64) -> PyResult<EVar> {
@@ -156,8 +162,13 @@ pub fn binary<'py>(
 }
 
 fn dtype_of(v: &EVar) -> Result<DType> {
+    Ok(look(v)?.0)
+}
+
+/// The data type of a tensor, and whether it is large: one look into its cell.
+fn look(v: &EVar) -> Result<(DType, bool)> {
     match &*v.cell.lock() {
-        crate::tensor::Value::Dense(t) => Ok(t.dtype()),
+        crate::tensor::Value::Dense(t) => Ok((t.dtype(), is_large(t))),
         other => Err(err!(InvalidArgument, "expected a dense Tensor, got {}", other.what())),
     }
 }
@@ -165,10 +176,10 @@ fn dtype_of(v: &EVar) -> Result<DType> {
 fn tensors(py: Python<'_>, left: &EVar, right: &EVar, kind: Bin, reverse: bool) -> PyResult<EVar> {
     let op = op_of(kind)?;
     let attrs = (op.attrs.shared)();
-    let (l, r) = (dtype_of(left)?, dtype_of(right)?);
+    let ((l, large_l), (r, large_r)) = (look(left)?, look(right)?);
     if l == r {
         let ins = if reverse { [right, left] } else { [left, right] };
-        return call1(py, op, attrs, &ins);
+        return call_sized(py, op, attrs, &ins, large_l || large_r);
     }
     let text = format!(
         "The dtype of left and right variables are not the same, left dtype is {l}, but right dtype is {r}, \

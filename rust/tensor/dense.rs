@@ -5,12 +5,11 @@ use crate::base::dtype::Element;
 use crate::base::shape::{checked_numel, numel, Dims};
 use crate::base::{DType, Result};
 use crate::ensure;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Level of detail: for each level the offsets of its sequences, the first 0.
 pub type Lod = Vec<Vec<usize>>;
 
-#[derive(Clone)]
 pub struct Tensor {
     buffer: Buffer,
     /// Bytes before the first element.
@@ -18,6 +17,20 @@ pub struct Tensor {
     dims: Dims,
     dtype: DType,
     pub lod: Option<Arc<Lod>>,
+}
+
+impl Clone for Tensor {
+    /// Shares the bytes. The sizes are copied as a slice: `SmallVec::clone` goes element by element.
+    #[inline]
+    fn clone(&self) -> Tensor {
+        Tensor {
+            buffer: self.buffer.clone(),
+            offset: self.offset,
+            dims: Dims::from_slice(&self.dims),
+            dtype: self.dtype,
+            lod: self.lod.clone(),
+        }
+    }
 }
 
 impl Tensor {
@@ -93,7 +106,15 @@ impl Tensor {
 
     /// A tensor that has a shape but no bytes: what is kept of a variable whose elements nobody will read.
     pub fn phantom(&self) -> Result<Tensor> {
-        Ok(Tensor { buffer: Buffer::new(0)?, offset: 0, ..self.clone() })
+        static NO_BYTES: OnceLock<Buffer> = OnceLock::new();
+        let buffer = match NO_BYTES.get() {
+            Some(buffer) => buffer.clone(),
+            None => {
+                let fresh = Buffer::new(0)?;
+                NO_BYTES.get_or_init(|| fresh).clone()
+            }
+        };
+        Ok(Tensor { buffer, offset: 0, dims: Dims::from_slice(&self.dims), dtype: self.dtype, lod: self.lod.clone() })
     }
 
     /// False for a [`Tensor::phantom`].
