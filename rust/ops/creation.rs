@@ -4,11 +4,15 @@ use super::raw::{data_type, infer_shape, shape};
 use crate::attrs;
 use crate::base::dtype::Element;
 use crate::base::{DType, Dims, Result};
-use crate::op::{slot, Infer, Kernel, NoAttrs, Op, Run, OP};
+use crate::ir::desc::OpDesc;
+use crate::ir::{Attr, BlockNode};
+use crate::op::{slot, Grad, Infer, Kernel, NoAttrs, Op, Run, OP};
 use crate::tensor::{Tensor, Value};
 use crate::{bail, dispatch, ensure, err};
 use half::{bf16, f16};
 use oar_kernels::types::{Number, Plain};
+use std::collections::HashSet;
+use std::sync::Arc;
 
 attrs! {
     pub struct FillConstantAttrs {
@@ -277,6 +281,19 @@ pub static SHAPE: Op = Op {
     ..OP
 };
 
+/// Counting back: backward's operators read the counter's earlier values, as they were in the forward pass.
+fn increment_grad(fwd: &OpDesc, _: &HashSet<String>, _: &[Arc<BlockNode>]) -> Result<Vec<OpDesc>> {
+    let mut g = OpDesc::new("increment");
+    g.set_input("X", fwd.output("Out").unwrap_or(&[]).to_vec());
+    g.set_output("Out", fwd.input("X").unwrap_or(&[]).to_vec());
+    let step = match fwd.attrs.get("step") {
+        Some(Attr::Float(step)) => -step,
+        _ => -1.0,
+    };
+    g.attrs.insert("step", Attr::Float(step));
+    Ok(vec![g])
+}
+
 pub static INCREMENT: Op = Op {
     name: "increment",
     inputs: &[slot("X")],
@@ -297,6 +314,7 @@ pub static INCREMENT: Op = Op {
         }, other => return cx.unsupported(other));
         Ok(())
     }),
+    grad: Grad::Program(increment_grad),
     ..OP
 };
 

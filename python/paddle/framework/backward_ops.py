@@ -9,7 +9,7 @@ from paddle import _core as core
 
 from .backward_path import _all_in_set_, _is_grad_var_, _some_in_set_, _strip_grad_suffix_
 from .dtypes import VarType
-from .names import EMPTY_VAR_NAME, OP_DEVICE, OP_ROLE, OP_ROLE_VAR, OpRole
+from .names import EMPTY_VAR_NAME, GRAD_VAR_SUFFIX, OP_DEVICE, OP_ROLE, OpRole
 
 __all__: list[str] = []
 
@@ -161,21 +161,18 @@ def _find_not_need_ops(grad_op_descs: list, forward_ops, input_grad_names_set) -
     return set() if len(useless) == len(grad_op_descs) else useless
 
 
-def _is_grad_op_(op) -> bool:
-    return op.desc.has_attr(OP_ROLE_VAR) and op.desc.has_attr(OP_ROLE) and int(op.attr(OP_ROLE)) == _BACKWARD
-
-
 def _rename_grad_name_(name: str, grad_order: int) -> str:
     return "grad/" * grad_order + name
 
 
 def _rename_higher_order(program, block, op, descs, to_var: dict, renamed: dict[str, str]) -> None:
     """A later pass of append_backward: gradients that exist already get names of their own."""
+    # the operator's own variables may be gradients of an earlier pass: these keep their names
+    own = {*op.desc.input_arg_names(), *op.desc.output_arg_names()}
     for desc in descs:
-        if not _is_grad_op_(op):
-            for name in desc.input_arg_names():
-                if name in renamed:
-                    desc._rename_input(name, renamed[name])
+        for name in desc.input_arg_names():
+            if name in renamed and name not in own:
+                desc._rename_input(name, renamed[name])
         for name in desc.output_arg_names():
             if not _is_grad_var_(name) or block.desc.find_var(name) is None:
                 continue
@@ -285,11 +282,19 @@ def _find_parent_op_(sub_block):
     return None
 
 
-def _append_backward_vars_(block, start_op_idx: int, grad_to_var, grad_info_map) -> None:
+def _apart(op) -> set[str]:
+    """Gradients that the block of a conditional_block_grad writes for itself, as the operator hands them out under
+    another name: an earlier pass has taken the name."""
+    if op.type() != "conditional_block_grad":
+        return set()
+    return {n + GRAD_VAR_SUFFIX for n in op.input("Input")} - set(op.output("Input@GRAD"))
+
+
+def _append_backward_vars_(block, start_op_idx: int, grad_to_var, grad_info_map, local=frozenset()) -> None:
     """Make the variables of the gradient operators from `start_op_idx` on, and infer their types and shapes.
 
     Operators none of whose gradient inputs exist are removed. `grad_info_map` takes forward name to
-    (gradient name, its block).
+    (gradient name, its block). What is in `local` gets a variable of this block even if one around it has the name.
     """
     parent = _find_parent_op_(block)
     # state that a loop's gradient hands from one iteration to the next exists before the body runs
@@ -301,7 +306,7 @@ def _append_backward_vars_(block, start_op_idx: int, grad_to_var, grad_info_map)
         op = block.desc.op(i)
         if op.has_attr("sub_block"):
             inner = block.program.block(op._block_attr_id("sub_block"))
-            _append_backward_vars_(inner, 0, grad_to_var, grad_info_map)
+            _append_backward_vars_(inner, 0, grad_to_var, grad_info_map, _apart(op))
         grads = [n for n in op.input_arg_names() if _is_grad_var_(n)]
         outputs = [n for n in op.output_arg_names() if n != EMPTY_VAR_NAME]
         exists = any(block.desc.has_var_recursive(n) or n in carried for n in grads)
@@ -310,7 +315,7 @@ def _append_backward_vars_(block, start_op_idx: int, grad_to_var, grad_info_map)
             continue
         new = []
         for name in outputs:
-            if block.desc.has_var_recursive(name):
+            if block.desc.has_var(name) if name in local else block.desc.has_var_recursive(name):
                 continue
             block.desc.var(name)
             new.append(name)

@@ -60,20 +60,20 @@ def check_variable_and_dtype(
 def check_shape(
     shape: Any,
     op_name: str,
-    expected_shape_type=(list, tuple),
-    expected_element_type=(int,),
+    expected_shape_type=(list, tuple, Variable),
+    expected_element_type=(int, Variable),
     expected_tensor_dtype=("int32", "int64"),
 ) -> None:  # noqa: E501
     """TypeError unless `shape` is a list or tuple of sizes, Variables among them allowed, or a Variable of integers."""
     if mode.in_dygraph_mode():
         return
-    check_type(shape, "shape", (*expected_shape_type, Variable), op_name)
+    check_type(shape, "shape", expected_shape_type, op_name)
     if isinstance(shape, Variable):
         check_dtype(shape.dtype, "shape", expected_tensor_dtype, op_name)
         return
     for item in shape:
         if isinstance(item, np.integer):
             continue
-        check_type(item, "element of shape", (*expected_element_type, Variable), op_name)
+        check_type(item, "element of shape", expected_element_type, op_name)
         if isinstance(item, Variable):
             check_dtype(item.dtype, "element of shape", expected_tensor_dtype, op_name)

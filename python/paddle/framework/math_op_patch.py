@@ -71,13 +71,13 @@ def _scaled(var, scale: float, bias: float):
 
 
 def _binary(name: str, op_type: str, reverse: bool, by_scalar, boolean: bool):
-    def operator(self, other):
-        left, right = self, other
-        if isinstance(other, (int, float)):
+    def operator(self, other_var):
+        left, right = self, other_var
+        if isinstance(other_var, (int, float)):
             # an integer tensor takes part in float arithmetic as float32
-            if left.dtype in _INTEGERS and (isinstance(other, float) or op_type == "elementwise_div"):
+            if left.dtype in _INTEGERS and (isinstance(other_var, float) or op_type == "elementwise_div"):
                 left = astype(left, "float32")
-            right = float(other)
+            right = float(other_var)
             if by_scalar is not None:
                 return by_scalar(left, right)
         dtype = left.dtype

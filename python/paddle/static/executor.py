@@ -16,6 +16,7 @@ from paddle.framework.variable import Variable, isinstance_of
 
 from .compiler import CompiledProgram
 from .feed import FeedSlot, _to_name_str, as_numpy, check_feed_shape_type, split_fetch_list
+from .py_reader import READER_OPS, source_of
 
 __all__ = ["Executor", "global_scope", "scope_guard"]
 
@@ -26,12 +27,19 @@ _MAX_RUNS = 256
 class _Run:
     """What one (program, feed names, fetch list) needs at every run; made once and kept by the program."""
 
-    __slots__ = ("desc", "slots", "feed_names", "fetch_names", "feeds", "fetched")
+    __slots__ = ("desc", "slots", "feed_names", "fetch_names", "reads", "fetched")
 
     def __init__(self, program: Program, feed: dict, fetch_list: list) -> None:
         block = program.global_block()
         self.desc = program.desc
         self.slots = []
+        #: (where batches come from, the variables of a batch) for each `read` operator
+        self.reads = []
+        if any(op.type in READER_OPS for op in block.ops):
+            for op in block.ops:
+                if op.type == "read":
+                    self.reads.append((source_of(program, op.input("Reader")[0]), op.output("Out")))
+            self.desc = _without_readers(program.desc)
         for name in feed:
             if not isinstance(name, str):
                 raise TypeError(f"the names of fed variables are str, but received {name!r}")
@@ -44,6 +52,16 @@ class _Run:
         self.feed_names = [s.name for s in self.slots]
         self.fetch_names = [_to_name_str(v) for v in fetch_list]
         self.fetched = fetch_list  # kept alive: the key of the cache holds their ids
+
+
+def _without_readers(desc):
+    """A copy without the operators that the executor answers by feeding."""
+    desc = core.ProgramDesc(desc)
+    block = desc.block(0)
+    for i in range(block.op_size() - 1, -1, -1):
+        if block.op(i).type() in READER_OPS:
+            block._remove_op(i, i + 1)
+    return desc
 
 
 class Executor:
@@ -154,9 +172,15 @@ class Executor:
             prepared = runs[key] = self._prepare(program, feed, list(fetch_list), use_prune)
         place = self.place
         tensors = [slot.tensor(feed[slot.name], place) for slot in prepared.slots]
+        names = prepared.feed_names
+        if prepared.reads:
+            names = list(names)
+            for source, variables in prepared.reads:
+                tensors.extend(source.next())
+                names.extend(variables)
         if "lr_sheduler" in program.__dict__:
             self._set_learning_rate(program, scope)
-        out = self._default_executor.run(prepared.desc, scope, prepared.feed_names, tensors, prepared.fetch_names)
+        out = self._default_executor.run(prepared.desc, scope, names, tensors, prepared.fetch_names)
         return [as_numpy(t) for t in out] if return_numpy else out
 
     def _prepare(self, program: Program, feed: dict, fetch_list: list, use_prune: bool) -> _Run:

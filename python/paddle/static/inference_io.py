@@ -37,17 +37,17 @@ def _check_vars(name: str, variables) -> list:
     return variables
 
 
-def prepend_feed_ops(program: Program, names: list[str], feed_holder_name: str = "feed") -> None:
+def prepend_feed_ops(inference_program: Program, feed_target_names: list[str], feed_holder_name: str = "feed") -> None:
     """Put operators before all others that take the fed variables from the holder.
 
     Raises:
         ValueError: when the program does not have a variable.
     """
-    if not names:
+    if not feed_target_names:
         return
-    block = program.global_block()
+    block = inference_program.global_block()
     holder = block.create_var(name=feed_holder_name, type=VarType.FEED_MINIBATCH, persistable=True)
-    for i, name in enumerate(names):
+    for i, name in enumerate(feed_target_names):
         if not block.has_var(name):
             raise ValueError(
                 f"The feeded_var_names[{i}]: '{name}' doesn't exist in pruned inference program. Please check whether "
@@ -57,11 +57,13 @@ def prepend_feed_ops(program: Program, names: list[str], feed_holder_name: str =
         block._prepend_op(type="feed", inputs={"X": [holder]}, outputs={"Out": [block.var(name)]}, attrs={"col": i})
 
 
-def append_fetch_ops(program: Program, names: list[str], fetch_holder_name: str = "fetch") -> None:
+def append_fetch_ops(
+    inference_program: Program, fetch_target_names: list[str], fetch_holder_name: str = "fetch"
+) -> None:
     """Put operators after all others that put the fetched variables into the holder."""
-    block = program.global_block()
+    block = inference_program.global_block()
     holder = block.create_var(name=fetch_holder_name, type=VarType.FETCH_LIST, persistable=True)
-    for i, name in enumerate(names):
+    for i, name in enumerate(fetch_target_names):
         block.append_op(type="fetch", inputs={"X": [name]}, outputs={"Out": [holder]}, attrs={"col": i})
 
 

@@ -6,8 +6,9 @@ from paddle.framework.dtypes import VarType
 from paddle.framework.layer_helper import LayerHelper
 from paddle.framework.mode import static_only
 from paddle.static.creation import data_variable
+from paddle.static.py_reader import create_py_reader_by_data, double_buffer, py_reader, read_file
 
-__all__ = ["data", "load"]
+__all__ = ["data", "load", "py_reader", "create_py_reader_by_data", "read_file", "double_buffer"]
 
 
 @static_only

@@ -1,0 +1,260 @@
+"""py_reader: a Program that fetches its batches by itself."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from paddle import _core as core
+from paddle.framework import guards, unique_name
+from paddle.framework.dtypes import VarType, convert_np_dtype_to_dtype_
+from paddle.framework.mode import _get_paddle_place
+from paddle.framework.place import CPUPlace
+from paddle.framework.program import Program
+
+from .creation import data_variable
+from .feeder import DataFeeder
+
+__all__ = ["py_reader", "create_py_reader_by_data", "read_file", "double_buffer"]
+
+#: operators that the executor answers by feeding
+READER_OPS = ("create_py_reader", "create_double_buffer_reader", "read")
+#: reader variable -> where its batches come from
+_sources: weakref.WeakValueDictionary[str, _Source] = weakref.WeakValueDictionary()
+
+
+class _Source:
+    """A thread that puts batches into a bounded queue."""
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = max(1, int(capacity))
+        self.provider: Callable[[], Iterable] | None = None
+        self._change = threading.Condition()
+        self._batches: deque = deque()
+        self._state = "new"  # running, ended, or an exception
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin to read; RuntimeError when nothing was set to read, or it was started already."""
+        if self.provider is None:
+            raise RuntimeError(
+                "the reader has nothing to read: call one of its decorate_* methods first"
+            )
+        if self._state == "running":
+            raise RuntimeError("the reader was started already: call reset() before it is started again")
+        self._batches.clear()
+        self._state = "running"
+        self._thread = threading.Thread(target=self._run, name="paddle-py_reader", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        end: Any = "ended"
+        try:
+            assert self.provider is not None
+            for batch in self.provider():
+                with self._change:
+                    self._change.wait_for(lambda: len(self._batches) < self.capacity or self._state != "running")
+                    if self._state != "running":
+                        return
+                    self._batches.append(batch)
+                    self._change.notify_all()
+        except Exception as error:
+            end = error
+        with self._change:
+            if self._state == "running":
+                self._state = end
+            self._change.notify_all()
+
+    def next(self) -> list:
+        """The next batch; EOFException at the end; what the reader raised, if it did."""
+        with self._change:
+            if self._state == "new":
+                raise RuntimeError("the reader was not started: call start() before Executor.run")
+            while not self._batches and self._state == "running":
+                # wakes now and then so that Ctrl-C is seen
+                self._change.wait(0.2)
+            if self._batches:
+                batch = self._batches.popleft()
+                self._change.notify_all()
+                return batch
+            if isinstance(self._state, Exception):
+                raise RuntimeError(f"the decorated reader has raised an exception: {self._state!r}") from self._state
+            raise core.EOFException("There is no next data.")
+
+    def reset(self) -> None:
+        """Stop reading and drop what was read."""
+        with self._change:
+            self._state = "new"
+            self._batches.clear()
+            self._change.notify_all()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(timeout=10)
+        self._thread = None
+
+
+def source_of(program: Program, reader_name: str) -> _Source:
+    """Where the batches of a `read` operator come from; RuntimeError when its py_reader is gone."""
+    under = {
+        op.output("Out")[0]: op.input("UnderlyingReader")[0]
+        for op in program.global_block().ops
+        if op.type == "create_double_buffer_reader"
+    }
+    while reader_name in under:
+        reader_name = under[reader_name]
+    source = _sources.get(reader_name)
+    if source is None:
+        raise RuntimeError(f"no py_reader of this process has the name {reader_name}: a Program from a file has none")
+    return source
+
+
+def _describe(shapes, dtypes, lod_levels, feed_list) -> tuple[list, list, list, list]:
+    if feed_list is not None:
+        if not isinstance(feed_list, list):
+            raise TypeError(f"feed_list should be a list of Variable instead of {type(feed_list)}")
+        return (
+            [list(v.shape) for v in feed_list],
+            [v.dtype for v in feed_list],
+            [v.lod_level for v in feed_list],
+            [int(v.desc.need_check_feed()) for v in feed_list],
+        )
+    shapes = [list(s) for s in shapes]
+    levels = [0] * len(shapes) if lod_levels is None else list(lod_levels)
+    return shapes, [convert_np_dtype_to_dtype_(d) for d in dtypes], levels, [0] * len(shapes)
+
+
+def _set_descs(var, shapes, dtypes, levels) -> None:
+    var.desc.set_shapes(shapes)
+    var.desc.set_dtypes(dtypes)
+    var.desc.set_lod_levels(levels)
+    var.persistable = True
+    var.stop_gradient = True
+
+
+def _py_reader(capacity, shapes, dtypes, lod_levels=None, name=None, use_double_buffer=True, feed_list=None):
+    shapes, dtypes, levels, checks = _describe(shapes, dtypes, lod_levels, feed_list)
+    if name is None:
+        queue_name = unique_name.generate("lod_tensor_blocking_queue")
+        reader_name = unique_name.generate("create_py_reader")
+        buffer_name = unique_name.generate("double_buffer")
+    else:
+        queue_name, reader_name, buffer_name = f"{name}_queue", f"{name}_reader", f"{name}_double_buffer"
+
+    startup = guards.default_startup_program().current_block()
+    made = startup.create_var(name=reader_name, type=VarType.READER)
+    startup.append_op(
+        type="create_py_reader",
+        inputs={"blocking_queue": [queue_name]},
+        outputs={"Out": [made]},
+        attrs={
+            "shape_concat": [n for shape in shapes for n in shape],
+            "ranks": [len(shape) for shape in shapes],
+            "lod_levels": levels,
+            "dtypes": [int(d) for d in dtypes],
+            "need_check_feed": checks,
+        },
+    )
+    _set_descs(made, shapes, dtypes, levels)
+    reader = guards.default_main_program().current_block().create_var(name=reader_name, type=VarType.READER)
+    _set_descs(reader, shapes, dtypes, levels)
+    if use_double_buffer:
+        reader = double_buffer(reader, name=buffer_name)
+    _give_methods(reader, reader_name, _Source(capacity), shapes, dtypes, levels, feed_list)
+    return reader
+
+
+def _give_methods(reader, reader_name: str, source: _Source, shapes, dtypes, levels, feed_list) -> None:
+    def set_tensor_provider(function) -> None:
+        def batches():
+            for batch in function():
+                yield [t if isinstance(t, core.LoDTensor) else np.asarray(t) for t in batch]
+
+        source.provider = batches
+
+    def set_paddle_reader(paddle_reader) -> None:
+        variables = feed_list
+        if variables is None:
+            with guards.program_guard(Program(), Program()):
+                variables = [
+                    data_variable(str(i), shape, dtype, level, False)
+                    for i, (shape, dtype, level) in enumerate(zip(shapes, dtypes, levels, strict=True))
+                ]
+        feeder = DataFeeder(variables, CPUPlace(), variables[0].block.program)
+
+        def batches():
+            for samples in paddle_reader():
+                feed = feeder.feed(samples)
+                yield [feed[v.name] for v in variables]
+
+        source.provider = batches
+
+    _sources[reader_name] = source
+    reader.source = source  # lives as long as the variable
+    reader.start, reader.reset = source.start, source.reset
+    reader.decorate_tensor_provider = reader.decorate_batch_generator = set_tensor_provider
+    reader.decorate_paddle_reader = reader.decorate_sample_list_generator = set_paddle_reader
+
+
+def py_reader(capacity, shapes, dtypes, lod_levels=None, name=None, use_double_buffer=True):
+    """A reader variable whose batches a thread prepares; :func:`read_file` gives the variables of a batch.
+
+    Args:
+        capacity (int): batches prepared ahead.
+        shapes (list|tuple): the shape of each field, -1 where any size goes.
+        dtypes (list|tuple): the element type of each field.
+        lod_levels (list|tuple, optional): levels of sequence nesting; zeros when None.
+        name (str, optional): goes before the names of its variables.
+        use_double_buffer (bool): kept in the Program; batches are prepared ahead either way.
+
+    Returns:
+        Variable: with the methods decorate_paddle_reader, decorate_tensor_provider (and their newer names
+        decorate_sample_list_generator, decorate_batch_generator), start and reset. ``Executor.run`` raises
+        ``fluid.core.EOFException`` when there is no batch left.
+    """
+    warnings.warn("fluid.layers.py_reader is old: use paddle.io.DataLoader instead", DeprecationWarning, stacklevel=2)
+    return _py_reader(capacity, shapes, dtypes, lod_levels, name, use_double_buffer)
+
+
+def create_py_reader_by_data(capacity, feed_list, name=None, use_double_buffer=True):
+    """As :func:`py_reader`, for the fields that `feed_list` (a list of Variables) declares."""
+    return _py_reader(capacity, None, None, None, name, use_double_buffer, feed_list)
+
+
+def double_buffer(reader, place=None, name=None):
+    """A reader that prepares a batch ahead of `reader`.
+
+    Args:
+        reader (Variable): of :func:`py_reader`.
+        place (Place|str, optional): where the batches go.
+        name (str, optional): its name.
+    """
+    attrs = {} if place is None else {"place": str(_get_paddle_place(place)).upper()}
+    block = guards.default_main_program().current_block()
+    new = block.create_var(name=name or unique_name.generate("create_double_buffer_reader"), type=VarType.READER)
+    block.append_op(
+        type="create_double_buffer_reader", inputs={"UnderlyingReader": reader}, outputs={"Out": [new]}, attrs=attrs
+    )
+    _set_descs(new, reader.desc.shapes(), reader.desc.dtypes(), reader.desc.lod_levels())
+    for method in ("source", "start", "reset"):
+        if method in reader.__dict__:
+            setattr(new, method, reader.__dict__[method])
+    return new
+
+
+def read_file(reader):
+    """The variables of the next batch of `reader`: one, or a list."""
+    block = guards.default_main_program().current_block()
+    key = unique_name.generate("read_file") + ".tmp"
+    out = [
+        block.create_var(name=unique_name.generate(key), shape=shape, dtype=dtype, lod_level=level, stop_gradient=True)
+        for shape, dtype, level in zip(
+            reader.desc.shapes(), reader.desc.dtypes(), reader.desc.lod_levels(), strict=True
+        )
+    ]
+    block.append_op(type="read", inputs={"Reader": [reader]}, outputs={"Out": out}, attrs={"infer_out": True})
+    return out[0] if len(out) == 1 else out

@@ -1,0 +1,105 @@
+"""append_backward and gradients."""
+
+from __future__ import annotations
+
+import numpy as np
+import paddle.fluid as fluid
+import pytest
+
+layers = fluid.layers
+
+
+@pytest.fixture
+def x(static):
+    var = static.data("x", [None, 3])
+    var.stop_gradient = False
+    return var
+
+
+ARRAY = np.linspace(0.5, 2.0, 6, dtype="float32").reshape(2, 3)
+
+
+def run(static, *fetches):
+    return static.Executor().run(feed={"x": ARRAY}, fetch_list=list(fetches))
+
+
+def test_gradients_add_up(static, x):
+    (grad,) = static.gradients([x * x + x * 3.0 + x], x)
+    np.testing.assert_allclose(run(static, grad)[0], 2 * ARRAY + 4, rtol=1e-6)
+    assert [op.type for op in static.default_main_program().global_block().ops].count("sum") == 1
+
+
+def test_second_and_third_order(static, x):
+    y = x * x * x
+    (first,) = static.gradients(y, x)
+    (second,) = static.gradients(first, x)
+    a, b = run(static, first, second)
+    np.testing.assert_allclose(a, 3 * ARRAY**2, rtol=1e-6)
+    np.testing.assert_allclose(b, 6 * ARRAY, rtol=1e-6)
+
+
+def test_gradient_of_a_gradient_beside_others(static, x):
+    y = x * x
+    (dx,) = static.gradients(y, x)
+    (dz,) = static.gradients(dx * dx + y * y, x)
+    np.testing.assert_allclose(run(static, dz)[0], 8 * ARRAY + 4 * ARRAY**3, rtol=1e-6)
+
+
+def test_target_gradients(static, x):
+    y = x * x
+    start = layers.scale(y, 0.0, 2.0)
+    (grad,) = static.gradients(y, x, target_gradients=start)
+    np.testing.assert_allclose(run(static, grad)[0], 4 * ARRAY, rtol=1e-6)
+    with pytest.raises(ValueError):
+        static.gradients([y, y], x, target_gradients=[start])
+
+
+def test_no_grad_set_and_stop_gradient(static, x):
+    middle = x * 2.0
+    (grad,) = static.gradients(middle * x, x, no_grad_set={middle})
+    np.testing.assert_allclose(run(static, grad)[0], 2 * ARRAY, rtol=1e-6)
+    stopped = x * 2.0
+    stopped.stop_gradient = True
+    (grad,) = static.gradients(stopped * x, x)
+    np.testing.assert_allclose(run(static, grad)[0], 2 * ARRAY, rtol=1e-6)
+    with pytest.raises(TypeError):
+        static.gradients(middle, x, no_grad_set="x")
+
+
+def test_nothing_to_differentiate(static, x):
+    other = static.data("other", [3])
+    assert static.gradients(x * 2.0, other) == []
+    assert static.gradients(x * 2.0, [other, x])[0] is None
+
+
+def test_append_backward_gives_parameters(static, x):
+    h = layers.fc(x, 2)
+    loss = layers.mean(h)
+    seen = []
+    pairs = static.append_backward(
+        loss, callbacks=[lambda block, context: seen.append(context["__current_op_desc__"].type())]
+    )
+    assert [(p.name, g.name) for p, g in pairs] == [("fc_0.w_0", "fc_0.w_0@GRAD"), ("fc_0.b_0", "fc_0.b_0@GRAD")]
+    assert "mean_grad" in seen and "mul_grad" in seen
+    ops = static.default_main_program().global_block().ops
+    assert next(op for op in ops if op.type == "mean").attr("op_role") == 256
+    assert next(op for op in ops if op.type == "mul_grad").attr("op_role_var") == ["fc_0.w_0", "fc_0.w_0@GRAD"]
+    static.Executor().run(static.default_startup_program())
+    (grad,) = run(static, pairs[0][1])
+    np.testing.assert_allclose(grad, np.repeat(ARRAY.sum(0)[:, None], 2, 1) / 4, rtol=1e-5)
+
+
+def test_parameter_list(static, x):
+    loss = layers.mean(layers.fc(x, 2))
+    assert [p.name for p, _ in static.append_backward(loss, parameter_list=["fc_0.b_0"])] == ["fc_0.b_0"]
+    with pytest.raises(TypeError):
+        static.append_backward(loss, parameter_list="fc_0.b_0")
+
+
+def test_wrong_arguments(static, x):
+    with pytest.raises(TypeError):
+        static.append_backward("loss")
+    with pytest.raises(ValueError):
+        static.append_backward(x)
+    with pytest.raises(NotImplementedError):
+        static.append_backward(layers.mean(x), checkpoints=[x])

@@ -1,0 +1,151 @@
+"""Executor.run: feeding, fetching, pruning, compiled programs."""
+
+from __future__ import annotations
+
+import numpy as np
+import paddle.fluid as fluid
+import pytest
+
+layers = fluid.layers
+ONES = np.ones((2, 3), "float32")
+
+
+@pytest.fixture
+def exe(static):
+    return static.Executor(fluid.CPUPlace())
+
+
+def test_feeds_of_every_kind(static, exe):
+    y = static.data("x", [None, 3]) * 2.0
+    tensor = fluid.LoDTensor()
+    tensor.set(ONES, fluid.CPUPlace())
+    for value in (ONES, ONES.tolist(), tensor):
+        (out,) = exe.run(feed={"x": value}, fetch_list=[y])
+        np.testing.assert_array_equal(out, 2 * ONES)
+    (out,) = exe.run(feed=[{"x": ONES}], fetch_list=y.name, return_numpy=False)
+    assert isinstance(out, fluid.LoDTensor) and out.shape() == [2, 3]
+
+
+def test_feeds_are_checked_at_every_run(static, exe):
+    y = static.data("x", [None, 3]) * 2.0
+    for _ in range(2):
+        exe.run(feed={"x": ONES}, fetch_list=[y])
+        for wrong in (ONES[:, :2], ONES[0], ONES.astype("float64")):
+            with pytest.raises(ValueError, match="'x'"):
+                exe.run(feed={"x": wrong}, fetch_list=[y])
+    with pytest.raises(TypeError):
+        exe.run(feed={"x": [[1.0], [1.0, 2.0]]}, fetch_list=[y])
+    with pytest.raises(TypeError):
+        exe.run(feed=1, fetch_list=[y])
+    with pytest.warns(UserWarning, match="other"):
+        exe.run(feed={"x": ONES, "other": ONES}, fetch_list=[y])
+
+
+def test_fetches(static, exe):
+    x = static.data("x", [None, 3])
+    y = x + 1.0
+    a, b, c = exe.run(feed={"x": ONES}, fetch_list=[y, x, y.name])
+    np.testing.assert_array_equal(a, c)
+    np.testing.assert_array_equal(b, ONES)
+    with pytest.raises(TypeError):
+        exe.run(feed={"x": ONES}, fetch_list=[1])
+    with pytest.raises(AssertionError):
+        exe.run(feed={"x": ONES}, fetch_list=1)
+    with pytest.raises(Exception):  # noqa: B017
+        exe.run(feed={"x": ONES}, fetch_list=["never made"])
+
+
+def test_lod_cannot_be_an_array(static, exe):
+    y = layers.scale(static.data("x", [None, 1], lod_level=1), 2.0)
+    tensor = fluid.create_lod_tensor(np.ones((5, 1), "float32"), [[2, 3]], fluid.CPUPlace())
+    with pytest.raises(RuntimeError):
+        exe.run(feed={"x": tensor}, fetch_list=[y])
+    (out,) = exe.run(feed={"x": tensor}, fetch_list=[y], return_numpy=False)
+    assert out.recursive_sequence_lengths() == [[2, 3]]
+
+
+def test_a_program_that_grows_is_run_anew(static, exe):
+    x = static.data("x", [None, 3])
+    y = x + 1.0
+    exe.run(feed={"x": ONES}, fetch_list=[y])
+    z = y * 3.0
+    (out,) = exe.run(feed={"x": ONES}, fetch_list=[z])
+    np.testing.assert_array_equal(out, 6 * ONES)
+
+
+def test_attribute_changed_between_runs(static, exe):
+    x = static.data("x", [None, 3])
+    y = layers.scale(x, 2.0)
+    exe.run(feed={"x": ONES}, fetch_list=[y])
+    y.op._set_attr("scale", 5.0)
+    (out,) = exe.run(feed={"x": ONES}, fetch_list=[y])
+    np.testing.assert_array_equal(out, 5 * ONES)
+
+
+def test_prune(static, exe):
+    x, other = static.data("x", [None, 3]), static.data("other", [None, 3])
+    y, z = x + 1.0, other + 1.0
+    (out,) = exe.run(feed={"x": ONES}, fetch_list=[y], use_prune=True)
+    np.testing.assert_array_equal(out, 2 * ONES)
+    with pytest.raises(ValueError, match="other"):
+        exe.run(feed={"x": ONES}, fetch_list=[z], use_prune=True)
+
+
+def test_scopes_are_apart(static, exe):
+    var = layers.create_global_var([1], 3.0, "float32", persistable=True)
+    scopes = [static.Scope(), static.Scope()]
+    for scope in scopes:
+        exe.run(static.default_startup_program(), scope=scope)
+    layers.increment(var)
+    exe.run(scope=scopes[0])
+    got = [np.array(s.find_var(var.name).get_tensor())[0] for s in scopes]
+    assert got == [4.0, 3.0]
+
+
+def test_closed(static, exe):
+    exe.close()
+    with pytest.raises(RuntimeError):
+        exe.run(fetch_list=[])
+
+
+def test_compiled(static, exe):
+    x = static.data("x", [None, 3])
+    y = x + 1.0
+    compiled = static.CompiledProgram(static.default_main_program()).with_data_parallel(places=fluid.CPUPlace())
+    (out,) = exe.run(compiled, feed={"x": ONES}, fetch_list=[y])
+    np.testing.assert_array_equal(out, 2 * ONES)
+    several = static.CompiledProgram(static.default_main_program()).with_data_parallel(places=[fluid.CPUPlace()] * 2)
+    with pytest.raises(NotImplementedError):
+        exe.run(several, feed={"x": ONES}, fetch_list=[y])
+    with pytest.raises(TypeError):
+        static.CompiledProgram(1)
+    strategy = static.BuildStrategy()
+    strategy.enable_inplace = False
+    with pytest.raises(AttributeError):
+        strategy.no_such_option = True
+    with pytest.raises(TypeError):
+        strategy.enable_inplace = "yes"
+
+
+def test_not_there_yet(static, exe):
+    for call in (exe.train_from_dataset, exe.infer_from_dataset):
+        with pytest.raises(NotImplementedError):
+            call()
+    with pytest.raises(TypeError):
+        exe.run("program")
+
+
+def test_py_reader(static, exe):
+    reader = layers.py_reader(2, [[-1, 3], [-1, 1]], ["float32", "int64"])
+    x, y = layers.read_file(reader)
+    out = layers.mean(x)
+    reader.decorate_paddle_reader(lambda: ([(ONES[0] * i, [i])] * 4 for i in range(3)))
+    exe.run(static.default_startup_program())
+    for _ in range(2):
+        reader.start()
+        got = []
+        with pytest.raises(fluid.core.EOFException):
+            while True:
+                got.append(float(exe.run(fetch_list=[out])[0]))
+        assert got == [0.0, 1.0, 2.0]
+        reader.reset()
