@@ -74,6 +74,12 @@ pub fn geometry(op: &str, a: &PoolAttrs, x: &[i64], is_run: bool) -> Result<Geom
             out.push(size[i]);
             continue;
         }
+        ensure!(
+            pads[i].0 >= 0 && pads[i].1 >= 0,
+            InvalidArgument,
+            "operator {op}: paddings must not be negative, got {:?}",
+            a.paddings
+        );
         let stride = a.strides[i] as i64;
         let room = size[i] - kernel[i] + pads[i].0 + pads[i].1 + if a.ceil_mode { stride - 1 } else { 0 };
         let count = if room < 0 { 0 } else { room / stride + 1 };
@@ -85,12 +91,6 @@ pub fn geometry(op: &str, a: &PoolAttrs, x: &[i64], is_run: bool) -> Result<Geom
             size[i],
             pads[i],
             kernel[i]
-        );
-        ensure!(
-            pads[i].0 >= 0 && pads[i].1 >= 0,
-            InvalidArgument,
-            "operator {op}: paddings must not be negative, got {:?}",
-            a.paddings
         );
         out.push(count);
     }
