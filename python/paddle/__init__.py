@@ -15,10 +15,16 @@ from . import tensor
 from .tensor import *  # noqa: F403
 from .tensor import cast, to_tensor
 from . import static
+from . import nn
+from . import optimizer
 from . import fluid
 from . import io
 from . import metric
+from . import nn
+from . import optimizer
 from . import regularizer
+from . import compat
+from .framework.saving import load, save
 from .framework.seed import seed, get_cuda_rng_state, set_cuda_rng_state
 from .static.creation import create_parameter
 

@@ -122,7 +122,6 @@ def run_eager(op_type: str, inputs: dict, outputs: dict, attrs: dict, stop_gradi
             value = [value]
         args.append(value)
     keywords = {k: v for k, v in attrs.items() if k in known and v is not None}
-    written = []
     for slot in proto.outputs:
         value = outputs.get(slot.name)
         if value is None:
@@ -132,11 +131,13 @@ def run_eager(op_type: str, inputs: dict, outputs: dict, attrs: dict, stop_gradi
         elif slot.duplicable and not isinstance(value, (list, tuple)):
             value = [value]
         keywords[slot.name] = value
-        written.extend(value if isinstance(value, (list, tuple)) else [value])
-    getattr(_ops, op_type)(*args, **keywords)
-    if stop_gradient:
-        for tensor in written:
-            tensor.stop_gradient = True
+    # Not recorded: the outputs keep what their owner said about gradients.
+    former = _core.set_grad_enabled(False) if stop_gradient else None
+    try:
+        getattr(_ops, op_type)(*args, **keywords)
+    finally:
+        if former:
+            _core.set_grad_enabled(True)
 
 
 _core.set_append_hook(append)

@@ -297,54 +297,11 @@ fn infer_cast(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-/// `as` between element types: through the nearest f32/f64 for halves, nonzero for bool.
-trait Convert<U> {
-    fn convert(self) -> U;
-}
-macro_rules! convert {
-    ($($t:ty),*) => { $(
-        convert!(@to $t: f32 f64 i32 i64 i16 i8 u8);
-        impl Convert<bool> for $t { #[inline] fn convert(self) -> bool { self != 0 as $t } }
-        impl Convert<f16> for $t { #[inline] fn convert(self) -> f16 { f16::from_f32(self as f32) } }
-        impl Convert<bf16> for $t { #[inline] fn convert(self) -> bf16 { bf16::from_f32(self as f32) } }
-    )* };
-    (@to $t:ty: $($u:ty)*) => { $(impl Convert<$u> for $t { #[inline] fn convert(self) -> $u { self as $u } })* };
-}
-convert!(f32, f64, i32, i64, i16, i8, u8);
-macro_rules! convert_via {
-    ($($t:ty: $via:ident;)*) => { $(convert_via!(@ $t: $via: f32 f64 i32 i64 i16 i8 u8 bool f16 bf16);)* };
-    (@ $t:ty: $via:ident: $($u:ty)*) => { $(impl Convert<$u> for $t { #[inline] fn convert(self) -> $u { $via(self).convert() } })* };
-}
-fn byte(b: bool) -> u8 {
-    b as u8
-}
-fn wide(h: f16) -> f32 {
-    h.to_f32()
-}
-fn wide_b(h: bf16) -> f32 {
-    h.to_f32()
-}
-convert_via! { bool: byte; f16: wide; bf16: wide_b; }
-
-/// The tensor with its elements as another type; shares the bytes where nothing changes.
-pub fn cast_to(x: &Tensor, to: DType) -> Result<Tensor> {
-    if to == x.dtype() {
-        return Ok(x.clone());
-    }
-    let mut out = Tensor::empty(to, x.dims())?;
-    dispatch!(x.dtype(), T in [f32, f64, i32, i64, bool, f16, bf16, i16, i8, u8], {
-        dispatch!(to, U in [f32, f64, i32, i64, bool, f16, bf16, i16, i8, u8], {
-            map(x.data::<T>(), out.data_mut::<U>()?, |v| Convert::<U>::convert(v));
-        }, _never => unreachable!())
-    }, _never => unreachable!());
-    Ok(out.with_lod(x.lod.clone()))
-}
-
 fn cast(cx: &mut Run) -> Result<()> {
     let x = cx.input(0)?;
     let to = cx.attrs::<CastAttrs>().out_dtype;
     let to = DType::from_proto(to).ok_or_else(|| err!(InvalidArgument, "operator cast: no data type {to}"))?;
-    cx.set(0, cast_to(x, to)?);
+    cx.set(0, super::common::cast(x, to)?);
     Ok(())
 }
 

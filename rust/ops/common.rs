@@ -137,8 +137,8 @@ pub fn cast(t: &Tensor, to: DType) -> Result<Tensor> {
     let mut out = Tensor::empty(to, t.dims())?;
     dispatch!(t.dtype(), T in [f32, f64, i32, i64, bool, f16, bf16, i16, i8, u8], {
         dispatch!(to, U in [f32, f64, i32, i64, bool, f16, bf16, i16, i8, u8], {
-            oar_kernels::copy::cast(t.data::<T>(), out.data_mut::<U>()?);
+            oar_kernels::cast::cast(t.data::<T>(), out.data_mut::<U>()?);
         }, _never => unreachable!("all data types are in the list"))
     }, _never => unreachable!("all data types are in the list"));
-    Ok(out)
+    Ok(out.with_lod(t.lod.clone()))
 }

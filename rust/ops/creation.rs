@@ -281,17 +281,17 @@ pub static SHAPE: Op = Op {
     ..OP
 };
 
-/// The counter goes back: what ran forward at each value of it is differentiated at the same value.
-fn increment_back(fwd: &OpDesc, _: &HashSet<String>, _: &[Arc<BlockNode>]) -> Result<Vec<OpDesc>> {
-    let mut back = OpDesc::new("increment");
-    back.set_input("X", fwd.output("Out").unwrap_or(&[]).to_vec());
-    back.set_output("Out", fwd.input("X").unwrap_or(&[]).to_vec());
+/// Counting back: backward's operators read the counter's earlier values, as they were in the forward pass.
+fn increment_grad(fwd: &OpDesc, _: &HashSet<String>, _: &[Arc<BlockNode>]) -> Result<Vec<OpDesc>> {
+    let mut g = OpDesc::new("increment");
+    g.set_input("X", fwd.output("Out").unwrap_or(&[]).to_vec());
+    g.set_output("Out", fwd.input("X").unwrap_or(&[]).to_vec());
     let step = match fwd.attrs.get("step") {
-        Some(Attr::Float(step)) => *step,
-        _ => 1.0,
+        Some(Attr::Float(step)) => -step,
+        _ => -1.0,
     };
-    back.attrs.insert("step", Attr::Float(-step));
-    Ok(vec![back])
+    g.attrs.insert("step", Attr::Float(step));
+    Ok(vec![g])
 }
 
 pub static INCREMENT: Op = Op {
@@ -314,7 +314,7 @@ pub static INCREMENT: Op = Op {
         }, other => return cx.unsupported(other));
         Ok(())
     }),
-    grad: Grad::Program(increment_back),
+    grad: Grad::Program(increment_grad),
     ..OP
 };
 

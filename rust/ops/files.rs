@@ -23,7 +23,7 @@ attrs! {
 
 fn as_half(t: &Tensor, half: bool) -> Result<Tensor> {
     if half && t.dtype() != DType::F16 {
-        return super::basic::cast_to(t, DType::F16);
+        return super::common::cast(t, DType::F16);
     }
     Ok(t.clone())
 }

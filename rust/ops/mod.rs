@@ -26,14 +26,14 @@ pub mod optimizer;
 pub mod order;
 pub mod pooling;
 pub mod program;
-
 pub mod random;
 pub mod raw;
+pub mod reader;
 pub mod reduction;
 pub mod reshape;
-pub mod reader;
 pub mod rows;
 pub mod scalar;
+pub mod sequence;
 pub mod slice;
 
 /// Every operator.
@@ -41,17 +41,17 @@ pub static TABLES: &[&[&Op]] = &[
     basic::TABLE,        // scale, sum, cast, assign
     elementwise::TABLE,  // binary operators with broadcasting
     activation::TABLE,   // unary formulas
-    arrays::TABLE,       // LoDTensorArrays
-    control_flow::TABLE, // sub-blocks
-    program::TABLE,      // feed, fetch, print, py_func
-    reader::TABLE,       // create_py_reader, read
-    files::TABLE,        // save, load
     scalar::TABLE,       // pow, clip
     comparison::TABLE,   // comparisons and logic
     reduction::TABLE,    // reductions over axes, mean
     matmul::TABLE,       // matrix products
     order::TABLE,        // cumsum, argmax, sorting, top-k
     metric::TABLE,       // accuracy
+    arrays::TABLE,       // LoDTensorArrays
+    control_flow::TABLE, // sub-blocks
+    program::TABLE,      // feed, fetch, print, py_func
+    reader::TABLE,       // create_py_reader, read
+    files::TABLE,        // save, load
     creation::TABLE,     // constants, ranges, shapes
     random::TABLE,       // random numbers, dropout
     reshape::TABLE,      // the same elements in another shape
@@ -65,6 +65,7 @@ pub static TABLES: &[&[&Op]] = &[
     loss::TABLE,         // softmax, cross entropies
     optimizer::TABLE,    // sgd, momentum, adam
     rows::TABLE,         // SelectedRows
+    sequence::TABLE,     // sequence_pool, sequence_expand
 ];
 
 fn index() -> &'static HashMap<&'static str, &'static Op> {

@@ -340,7 +340,7 @@ pub static RESHAPE_GRAD: Op = Op {
         slot("Out").opt().meta_only(),
         slot("Out@GRAD"),
     ],
-    outputs: &[slot("X@GRAD")],
+    outputs: &[slot("X@GRAD"), slot("Shape@GRAD").opt(), slot("ShapeTensor@GRAD").many().opt()],
     attrs: ReshapeAttrs::FIELDS,
     infer: infer_grad,
     cpu: Kernel::Pure(run_grad),

@@ -478,5 +478,6 @@ fn tensor_from_array<'py>(array: &Bound<'py, PyAny>, stop_gradient: bool) -> PyR
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyTensor>()?;
+    m.add("VarBase", m.py().get_type::<PyTensor>())?;
     m.add_function(wrap_pyfunction!(tensor_from_array, m)?)
 }

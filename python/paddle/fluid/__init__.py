@@ -7,6 +7,7 @@ from . import (
     compiler,
     core,
     data_feeder,
+    dygraph,
     executor,
     framework,
     initializer,
@@ -14,6 +15,7 @@ from . import (
     layers,
     lod_tensor,
     nets,
+    optimizer,
     param_attr,
     regularizer,
     unique_name,
@@ -23,6 +25,7 @@ from .compiler import BuildStrategy, CompiledProgram, ExecutionStrategy
 from .core import CPUPlace, CUDAPinnedPlace, CUDAPlace, Scope, XPUPlace
 from .data import data
 from .data_feeder import DataFeeder
+from .dygraph import disable_dygraph, enable_dygraph, load_dygraph, save_dygraph
 from .executor import Executor, global_scope, scope_guard
 from .framework import (
     Program,
@@ -86,6 +89,11 @@ __all__ = [
     "default_main_program",
     "default_startup_program",
     "device_guard",
+    "disable_dygraph",
+    "dygraph",
+    "enable_dygraph",
+    "load_dygraph",
+    "save_dygraph",
     "embedding",
     "executor",
     "framework",
@@ -104,6 +112,7 @@ __all__ = [
     "lod_tensor",
     "name_scope",
     "nets",
+    "optimizer",
     "one_hot",
     "param_attr",
     "program_guard",

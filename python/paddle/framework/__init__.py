@@ -1,5 +1,7 @@
 """Static Programs, modes, element types, argument checks: what the rest of the Paddle API stands on."""
 
+from paddle import _core as core
+
 from . import core_patch
 from .block import Block
 from .dtypes import convert_np_dtype_to_dtype_, dtype_is_floating

@@ -67,7 +67,7 @@ def default_collate_fn(batch: Sequence[Any]) -> Any:
 
 
 def _is_tensor(value: object) -> bool:
-    return isinstance(value, core.VarBase)
+    return isinstance(value, core.Tensor)
 
 
 def map_arrays(batch: Any, leaf: Callable[[Any], Any]) -> Any:

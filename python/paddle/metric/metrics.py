@@ -17,7 +17,7 @@ __all__ = ["Metric", "Accuracy", "Precision", "Recall", "Auc", "accuracy"]
 
 def _array(value: Any, name: str) -> np.ndarray:
     """The data of a Tensor or an ndarray; ValueError for anything else."""
-    if isinstance(value, core.VarBase):
+    if isinstance(value, core.Tensor):
         return value.numpy()
     if not isinstance(value, (np.ndarray, np.generic)):
         raise ValueError(f"The '{name}' must be a numpy ndarray or Tensor.")

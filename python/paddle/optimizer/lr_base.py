@@ -9,7 +9,7 @@ from paddle import _core as core
 
 
 def _is_tensor(value: object) -> bool:
-    return isinstance(value, core.VarBase)
+    return isinstance(value, core.Tensor)
 
 
 class LRScheduler:

@@ -4,12 +4,13 @@
 //! A convolution is a product with the patches of an image (`conv_patch`); few output channels go without panels
 //! (`conv_direct`). An input gradient is one convolution of the output's gradient for each phase of the stride.
 
-use crate::conv_direct::{self, direct};
+use crate::conv_direct::direct;
 use crate::conv_patch::{Patches, PixelRows, PlaneColumns, PlaneTarget};
 use crate::gemm_drive::{parallel, Finish};
-use crate::gemm_pack::{RowMajor, Strided};
+use crate::gemm_pack::{transpose, RowMajor, Strided};
 use crate::gemm_simd::Real;
 use crate::gemm_vec::Shared;
+use crate::{conv_depthwise, conv_direct, conv_dots};
 
 /// The shape of a convolution. Padding below and to the right follows from the output's size: what lies outside of
 /// the input counts as zero.
@@ -51,7 +52,11 @@ impl Conv2d {
     }
 
     fn check(&self, x: usize, w: usize, y: usize) {
-        assert!(self.groups > 0 && self.in_channels % self.groups == 0 && self.out_channels % self.groups == 0);
+        assert!(
+            self.groups > 0
+                && self.in_channels.is_multiple_of(self.groups)
+                && self.out_channels.is_multiple_of(self.groups)
+        );
         assert!(self.stride.0 > 0 && self.stride.1 > 0 && self.dilation.0 > 0 && self.dilation.1 > 0);
         assert_eq!((x, w, y), (self.in_len(), self.filter_len(), self.out_len()), "sizes do not fit the convolution");
     }
@@ -145,7 +150,7 @@ pub fn conv2d<T: Real>(c: &Conv2d, x: &[T], w: &[T], bias: Option<&[T]>, relu: b
         let to = PlaneTarget { row: patches.grid.1 * c.groups, col: c.groups, ..target };
         let bias = bias.map_or(std::ptr::null(), |b| b.as_ptr());
         // SAFETY: `check` has compared the slices with the shape.
-        return unsafe { conv_direct::depthwise_last(&patches, c.groups, &turned, bias, relu, &to) };
+        return unsafe { conv_depthwise::depthwise_last(&patches, c.groups, &turned, bias, relu, &to) };
     }
     let bias_of = |g: usize| bias.map_or(std::ptr::null(), |b| b[g * og..].as_ptr());
     if !c.channels_last && conv_direct::suits::<T>(og, &patches) {
@@ -223,8 +228,13 @@ pub fn conv2d_input_grad<T: Real>(c: &Conv2d, dy: &[T], w: &[T], dx: &mut [T]) {
             continue;
         }
         for g in 0..c.groups {
-            let turned = turn(w, g * og, (og, cg, taps), &which);
-            let a = Strided { p: turned.as_ptr(), rs: depth, cs: 1, rows: cg };
+            let turned = if taps == 1 { Vec::new() } else { turn(w, g * og, (og, cg, taps), &which) };
+            let a = if taps == 1 && depth > 0 {
+                // One tap: the filters are a plain matrix, used transposed.
+                Strided { p: w[g * og * cg..].as_ptr(), rs: 1, cs: cg, rows: cg }
+            } else {
+                Strided { p: turned.as_ptr(), rs: depth, cs: 1, rows: cg }
+            };
             let to = PlaneTarget { p: target.p.wrapping_add(g * cg * plane), ..target };
             let patches = patches.moved(g * og * patches.plane);
             // SAFETY: as above.
@@ -240,12 +250,13 @@ fn turn<T: Real>(w: &[T], first: usize, (og, cg, taps): (usize, usize, usize), w
         &mut turned,
         (1usize << 15).div_ceil(og * which.len().max(1)) * og * which.len(),
         |start, part| {
-            let row = og * which.len();
-            for (ch, out) in part.chunks_exact_mut(row).enumerate() {
-                let ch = start / row + ch;
-                for (o, out) in out.chunks_exact_mut(which.len()).enumerate() {
-                    let from = &w[((first + o) * cg + ch) * taps..][..taps];
-                    for (v, &t) in out.iter_mut().zip(which) {
+            let (row, chosen) = (og * which.len(), which.len());
+            let first_ch = start / row;
+            // Filters outermost: what a part reads of one filter is consecutive.
+            for o in 0..og {
+                for (ch, out) in part.chunks_exact_mut(row).enumerate() {
+                    let from = &w[((first + o) * cg + first_ch + ch) * taps..][..taps];
+                    for (v, &t) in out[o * chosen..(o + 1) * chosen].iter_mut().zip(which) {
                         *v = from[t];
                     }
                 }
@@ -277,7 +288,7 @@ unsafe fn input_grad_last<T: Real>(
             col: c.stride.1 * c.groups,
         };
         // SAFETY: the caller's.
-        return unsafe { conv_direct::depthwise_last(patches, c.groups, &turned, std::ptr::null(), false, &to) };
+        return unsafe { conv_depthwise::depthwise_last(patches, c.groups, &turned, std::ptr::null(), false, &to) };
     }
     let (pixels, per) = (patches.pixels(), patches.grid.0 * patches.grid.1);
     let mut rows = vec![T::ZERO; if c.stride == (1, 1) { 0 } else { pixels * cg }];
@@ -320,12 +331,12 @@ pub fn conv2d_filter_grad<T: Real>(c: &Conv2d, x: &[T], dy: &[T], dw: &mut [T]) 
     let patches = c.patches(x.as_ptr());
     if c.depthwise() {
         // SAFETY: `check` has compared the slices with the shape.
-        return unsafe { conv_direct::depthwise_filter_grad(&patches, c.groups, c.channels_last, dy, dw) };
+        return unsafe { conv_depthwise::depthwise_filter_grad(&patches, c.groups, c.channels_last, dy, dw) };
     }
     let (cg, og, depth, taps) = (c.group_in(), c.group_out(), patches.depth(), patches.taps.len());
-    if !c.channels_last && conv_direct::suits_filter(og, &patches) {
+    if !c.channels_last && conv_dots::suits(og, &patches) {
         // SAFETY: as above.
-        return unsafe { conv_direct::filter_grad(&patches, cg * patches.plane, c.groups, og, dy.as_ptr(), dw) };
+        return unsafe { conv_dots::filter_grad(&patches, cg * patches.plane, c.groups, og, dy.as_ptr(), dw) };
     }
     let plane = c.out_size.0 * c.out_size.1;
     let size = depth * og;
@@ -362,7 +373,7 @@ pub fn conv2d_filter_grad<T: Real>(c: &Conv2d, x: &[T], dy: &[T], dw: &mut [T]) 
         let (first, rest) = sums.split_at_mut(size);
         for part in rest.chunks_exact(size) {
             for (s, &v) in first.iter_mut().zip(part) {
-                *s = *s + v;
+                *s += v;
             }
         }
         // Rows are (channel, tap) or (tap, channel).
@@ -370,11 +381,14 @@ pub fn conv2d_filter_grad<T: Real>(c: &Conv2d, x: &[T], dy: &[T], dw: &mut [T]) 
         crate::pool::parts(&mut dw[g * size..(g + 1) * size], 8 * depth, |start, part| {
             let o = start / depth;
             let some = part.len() / depth;
-            for ch in 0..cg {
-                for t in 0..taps {
-                    let row = if c.channels_last { t * cg + ch } else { ch * taps + t };
+            if !c.channels_last {
+                // SAFETY: `first` is [depth, og], the part [some, depth].
+                return unsafe { transpose(first[o..].as_ptr(), og, depth, some, depth, part.as_mut_ptr()) };
+            }
+            for t in 0..taps {
+                for ch in 0..cg {
                     for i in 0..some {
-                        part[i * depth + ch * taps + t] = first[row * og + o + i];
+                        part[i * depth + ch * taps + t] = first[(t * cg + ch) * og + o + i];
                     }
                 }
             }

@@ -1,6 +1,7 @@
 //! The patches of an image as one side of a product: panels are filled straight from the image, so that the matrix of
 //! all patches never exists.
 
+use crate::conv_band::take_even;
 use crate::gemm_drive::{copy_short, LeftSide, RightSide, Run, Target, MAX_WIDTH};
 use crate::gemm_kernel::A_STRIDE;
 use crate::gemm_pack::{clear, transpose};
@@ -90,69 +91,113 @@ impl<T: Real> Patches<T> {
         if y < 0 || y >= self.size.0 as isize {
             return (src, 0, 0);
         }
+        let w = self.size.1 as isize;
+        let len = s.len as isize;
+        if self.step.1 == 1 {
+            let hi = (w - x).clamp(0, len);
+            return (src, (-x).clamp(0, hi) as usize, hi as usize);
+        }
         let step = self.step.1 as isize;
         let lo = if x < 0 { (-x + step - 1) / step } else { 0 };
-        let hi = (self.size.1 as isize - x + step - 1).div_euclid(step).clamp(0, s.len as isize);
+        let hi = (w - x + step - 1).div_euclid(step).clamp(0, len);
         (src, lo.min(hi) as usize, hi as usize)
     }
 }
 
+/// Segments that are filled together, so that what depends on a tap alone is computed once for them.
+const BATCH: usize = 16;
+
 #[inline(always)]
 unsafe fn fill_body<V: Vector>(
     x: &Patches<V::T>,
-    (k, kn): (usize, usize),
+    k: (usize, usize),
     (pixel, count): (usize, usize),
     dst: *mut V::T,
     ds: usize,
 ) {
-    let (taps, step) = (x.taps.len(), x.step.1);
+    let mut batch = [Segment { at: 0, n: 0, i: 0, j: 0, len: 0 }; BATCH];
+    let mut full = 0;
     x.segments(pixel, count, |s| {
-        for (t, &tap) in x.taps.iter().enumerate() {
-            // Channels c with k <= c * taps + t < k + kn.
-            let first = (k + taps - 1 - t) / taps;
-            let last = (k + kn + taps - 1 - t) / taps;
-            let (src, lo, hi) = x.window(&s, tap);
+        batch[full] = s;
+        full += 1;
+        if full == BATCH {
+            // SAFETY: the caller's.
+            unsafe { fill_segments::<V>(x, k, &batch, dst, ds) };
+            full = 0;
+        }
+    });
+    // SAFETY: the caller's.
+    unsafe { fill_segments::<V>(x, k, &batch[..full], dst, ds) };
+}
+
+#[inline(always)]
+unsafe fn fill_segments<V: Vector>(
+    x: &Patches<V::T>,
+    (k, kn): (usize, usize),
+    segments: &[Segment],
+    dst: *mut V::T,
+    ds: usize,
+) {
+    let (taps, step) = (x.taps.len(), x.step.1);
+    for (t, &tap) in x.taps.iter().enumerate() {
+        // Channels c with k <= c * taps + t < k + kn.
+        let first = (k + taps - 1 - t) / taps;
+        let last = (k + kn + taps - 1 - t) / taps;
+        if first == last {
+            continue;
+        }
+        for s in segments {
+            let (src, lo, hi) = x.window(s, tap);
             let len = s.len;
-            for c in first..last {
-                let src = src.wrapping_add(c * x.plane);
-                // SAFETY: lanes lo..hi lie within the source; the destination holds count pixels a row.
-                unsafe {
-                    let out = dst.add((c * taps + t - k) * ds + s.at);
+            // SAFETY: lanes lo..hi lie within the source; the destination holds count pixels a row.
+            unsafe {
+                let src = src.wrapping_add(first * x.plane);
+                let out = dst.add((first * taps + t - k) * ds + s.at);
+                let (rows, next) = (last - first, taps * ds);
+                if step == 1 {
                     let mut e = 0;
-                    if step == 1 {
-                        while e < len {
-                            let left = V::L.min(len - e);
-                            let v = if e >= lo && e + V::L <= hi {
-                                V::load(src.add(e))
-                            } else {
-                                let clip = |b: usize| b.saturating_sub(e).min(V::L);
-                                V::load_between(src.wrapping_add(e), clip(lo), clip(hi))
-                            };
-                            if left == V::L {
-                                v.store(out.add(e));
-                            } else {
-                                v.store_n(out.add(e), left);
+                    while e < len {
+                        let clip = |b: usize| b.saturating_sub(e).min(V::L);
+                        let (a, b, left) = (clip(lo), clip(hi), clip(len));
+                        let (mut from, mut to) = (src.wrapping_add(e), out.add(e));
+                        if b - a.min(b) == V::L {
+                            for _ in 0..rows {
+                                V::load(from).store(to);
+                                from = from.wrapping_add(x.plane);
+                                to = to.wrapping_add(next);
                             }
-                            e += left;
+                        } else {
+                            for _ in 0..rows {
+                                V::load_between(from, a.min(b), b).store_n(to, left);
+                                from = from.wrapping_add(x.plane);
+                                to = to.wrapping_add(next);
+                            }
                         }
-                    } else {
-                        while e < lo.min(len) {
-                            *out.add(e) = V::T::ZERO;
-                            e += 1;
+                        e += V::L;
+                    }
+                } else {
+                    let (lo, hi) = (lo.min(len), hi.max(lo.min(len)));
+                    for c in 0..rows {
+                        let (from, to) = (src.wrapping_add(c * x.plane + lo * step), out.add(c * next));
+                        for e in 0..lo {
+                            *to.add(e) = V::T::ZERO;
                         }
-                        while e < hi {
-                            *out.add(e) = *src.wrapping_add(e * step);
-                            e += 1;
+                        let (to, inside) = (to.add(lo), hi - lo);
+                        if step == 2 {
+                            take_even::<V>(from, to, inside);
+                        } else {
+                            for e in 0..inside {
+                                *to.add(e) = *from.wrapping_add(e * step);
+                            }
                         }
-                        while e < len {
-                            *out.add(e) = V::T::ZERO;
-                            e += 1;
+                        for e in inside..len - lo {
+                            *to.add(e) = V::T::ZERO;
                         }
                     }
                 }
             }
         }
-    });
+    }
 }
 
 crate::by_level! {

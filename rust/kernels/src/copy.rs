@@ -1,12 +1,11 @@
-//! Moving elements: strided copies and transposes, concat and split, tiling, casts, select, one-hot, fill.
+//! Moving elements: strided copies and transposes, concat and split, tiling, select, one-hot, fill.
 //!
-//! Copies of more than the last-level cache go around it (`simd::stream`).
+//! Large copies go around the caches (`simd::stream`).
 
 use crate::pool;
 use crate::shape::{in_bounds, numel, Walk};
 use crate::simd;
-use crate::types::{Half, Number, Plain};
-use half::{bf16, f16};
+use crate::types::{Number, Plain};
 
 /// Elements per chunk of a parallel run, and the most that run inline.
 const GRAIN: usize = 16 * 1024;
@@ -28,8 +27,8 @@ pub fn strided<T: Plain>(x: &[T], shape: &[usize], strides: &[isize], offset: is
         return transpose_walk(x, &walk, offset, out);
     }
     let step = walk.inner()[0];
-    let stream = simd::streams(std::mem::size_of_val(out));
-    pool::parts(out, GRAIN, |start, part| {
+    let stream = simd::copy_streams(std::mem::size_of_val(out));
+    pool::parts(out, pool::grain(out.len(), GRAIN), |start, part| {
         walk.runs(start..start + part.len(), |at, [from], n| {
             let from = from + offset;
             let to = &mut part[at - start..at - start + n];
@@ -242,7 +241,7 @@ pub fn concat<T: Plain>(parts: &[&[T]], lens: &[usize], outer: usize, inner: usi
     assert!(parts.iter().zip(lens).all(|(p, &l)| p.len() == outer * l * inner));
     let line = lens.iter().sum::<usize>() * inner;
     assert_eq!(out.len(), outer * line);
-    let stream = simd::streams(std::mem::size_of_val(out));
+    let stream = simd::copy_streams(std::mem::size_of_val(out));
     let ends: Vec<usize> = lens
         .iter()
         .scan(0, |end, l| {
@@ -250,6 +249,31 @@ pub fn concat<T: Plain>(parts: &[&[T]], lens: &[usize], outer: usize, inner: usi
             Some(*end)
         })
         .collect();
+    if outer > 1 && line <= GRAIN {
+        // Some rows at a time: long runs of reads, and writes that stay together.
+        let rows = (2 * GRAIN / line.max(1)).max(1);
+        return pool::parts(out, rows * line, |start, to| {
+            let few = (2048 / line.max(1)).max(1);
+            for (block, to) in to.chunks_mut(few * line).enumerate() {
+                let first = start / line + block * few;
+                for ((part, &len), &end) in parts.iter().zip(lens).zip(&ends) {
+                    let run = len * inner;
+                    for (r, row) in to.chunks_exact_mut(line).enumerate() {
+                        let x = &part[(first + r) * run..(first + r + 1) * run];
+                        let o = &mut row[end - run..end];
+                        if stream && run >= 64 {
+                            simd::stream(x, o);
+                        } else {
+                            copy_short(x, o);
+                        }
+                    }
+                }
+            }
+            if stream {
+                simd::stream_end();
+            }
+        });
+    }
     // In the order of `out`: one stream of writes, as many of reads as there are parts.
     pool::parts(out, 2 * GRAIN, |start, to| {
         let (mut done, mut row, mut column) = (0, start / line, start % line);
@@ -280,6 +304,15 @@ pub fn concat<T: Plain>(parts: &[&[T]], lens: &[usize], outer: usize, inner: usi
     });
 }
 
+/// out = x repeated `times[i]` times along each axis.
+pub fn tile<T: Plain>(x: &[T], shape: &[usize], times: &[usize], out: &mut [T]) {
+    assert_eq!(shape.len(), times.len());
+    let own = crate::shape::strides_of(shape);
+    let dims: Vec<usize> = times.iter().zip(shape).flat_map(|(&t, &d)| [t, d]).collect();
+    let strides: Vec<isize> = own.iter().flat_map(|&s| [0, s]).collect();
+    strided(x, &dims, &strides, 0, out);
+}
+
 /// The part [outer, from..from + len, inner] of x = [outer, total, inner].
 pub fn split_one<T: Plain>(x: &[T], outer: usize, total: usize, inner: usize, from: usize, len: usize, out: &mut [T]) {
     assert!(from + len <= total);
@@ -303,22 +336,53 @@ pub fn fill<T: Plain>(value: T, out: &mut [T]) {
 /// out[i] = if mask[i] { a[i] } else { b[i] }.
 pub fn select<T: Plain>(mask: &[bool], a: &[T], b: &[T], out: &mut [T]) {
     assert!(mask.len() == out.len() && a.len() == out.len() && b.len() == out.len());
-    pool::parts(out, GRAIN, |start, part| {
+    pool::parts(out, pool::grain(out.len(), GRAIN), |start, part| {
         let range = start..start + part.len();
-        select_part(&mask[range.clone()], &a[range.clone()], &b[range], part);
+        let (mask, a, b) = (&mask[range.clone()], &a[range.clone()], &b[range]);
+        // SAFETY: the words are as wide as T and its bytes are plain; each result is the bytes of one operand.
+        unsafe {
+            match std::mem::size_of::<T>() {
+                1 => select_u8(mask, words(a), words(b), words_mut(part)),
+                2 => select_u16(mask, words(a), words(b), words_mut(part)),
+                4 => select_u32(mask, words(a), words(b), words_mut(part)),
+                8 => select_u64(mask, words(a), words(b), words_mut(part)),
+                _ => part.iter_mut().enumerate().for_each(|(i, o)| *o = if mask[i] { a[i] } else { b[i] }),
+            }
+        }
     });
 }
 
-crate::simd_fn! {
-    fn select_part[T: Copy](mask: &[bool], a: &[T], b: &[T], out: &mut [T]) {
-        let n = out.len();
-        let (mask, a, b) = (&mask[..n], &a[..n], &b[..n]);
-        for i in 0..n {
-            let (x, y) = (a[i], b[i]);
-            out[i] = if mask[i] { x } else { y };
-        }
-    }
+/// # Safety
+/// W must be as large as T and no more aligned, and any bytes of a T must be a W.
+unsafe fn words<T, W>(x: &[T]) -> &[W] {
+    debug_assert!(std::mem::size_of::<T>() == std::mem::size_of::<W>());
+    // SAFETY: the caller's promise.
+    unsafe { std::slice::from_raw_parts(x.as_ptr() as *const W, x.len()) }
 }
+
+/// # Safety
+/// As for `words`; what is written must be the bytes of a T.
+unsafe fn words_mut<T, W>(x: &mut [T]) -> &mut [W] {
+    // SAFETY: the caller's promise.
+    unsafe { std::slice::from_raw_parts_mut(x.as_mut_ptr() as *mut W, x.len()) }
+}
+
+/// By masks of bits: a condition per element would be a branch for LLVM.
+macro_rules! select_words {
+    ($($name:ident: $w:ty),*) => {$(
+        crate::simd_fn! {
+            fn $name(mask: &[bool], a: &[$w], b: &[$w], out: &mut [$w]) {
+                let n = out.len();
+                let (mask, a, b) = (&mask[..n], &a[..n], &b[..n]);
+                for i in 0..n {
+                    let m = (mask[i] as $w).wrapping_neg();
+                    out[i] = (a[i] & m) | (b[i] & !m);
+                }
+            }
+        }
+    )*};
+}
+select_words!(select_u8: u8, select_u16: u16, select_u32: u32, select_u64: u64);
 
 /// An index lay outside 0..limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -348,115 +412,4 @@ pub fn one_hot<T: Number>(ids: &[i64], depth: usize, lenient: bool, out: &mut [T
         }
     });
     Ok(())
-}
-
-/// A type that others can be cast to: as numpy does it. A float that an integer type cannot hold gives what x86 gives
-/// there (the lowest value of int32 and int64, their low bits for the smaller types); a boolean is whether it is not 0.
-pub trait Cast: Plain {
-    fn from_bool(v: bool) -> Self;
-    fn from_i64(v: i64) -> Self;
-    fn from_f32(v: f32) -> Self;
-    fn from_f64(v: f64) -> Self;
-    /// A whole slice, where that has instructions of its own.
-    fn from_f32s(x: &[f32], out: &mut [Self]) {
-        out.iter_mut().zip(x).for_each(|(o, &v)| *o = Self::from_f32(v));
-    }
-}
-
-/// cvttss2si and its kin: NaN and everything out of range become the lowest value.
-#[inline(always)]
-fn truncate_i32(v: f64) -> i32 {
-    if v > -2147483649.0 && v < 2147483648.0 {
-        v as i32
-    } else {
-        i32::MIN
-    }
-}
-
-#[inline(always)]
-fn truncate_i64(v: f64) -> i64 {
-    if (-9223372036854775808.0..9223372036854775808.0).contains(&v) {
-        v as i64
-    } else {
-        i64::MIN
-    }
-}
-
-macro_rules! cast_integers {
-    ($($t:ty, $truncate:ident);*) => {$(
-        impl Cast for $t {
-            #[inline(always)] fn from_bool(v: bool) -> $t { v as $t }
-            #[inline(always)] fn from_i64(v: i64) -> $t { v as $t }
-            #[inline(always)] fn from_f32(v: f32) -> $t { $truncate(v as f64) as $t }
-            #[inline(always)] fn from_f64(v: f64) -> $t { $truncate(v) as $t }
-        }
-    )*};
-}
-cast_integers!(u8, truncate_i32; i8, truncate_i32; i16, truncate_i32; i32, truncate_i32; i64, truncate_i64);
-
-macro_rules! cast_floats {
-    ($($t:ty: $b:expr, $i:expr, $f:expr, $d:expr $(, $slices:path)?);*) => {$(
-        impl Cast for $t {
-            #[inline(always)] fn from_bool(v: bool) -> $t { $b(v) }
-            #[inline(always)] fn from_i64(v: i64) -> $t { $i(v) }
-            #[inline(always)] fn from_f32(v: f32) -> $t { $f(v) }
-            #[inline(always)] fn from_f64(v: f64) -> $t { $d(v) }
-            $(fn from_f32s(x: &[f32], out: &mut [$t]) { <$t as $slices>::narrow(x, out) })?
-        }
-    )*};
-}
-cast_floats!(
-    f32: |v| v as u8 as f32, |v| v as f32, |v| v, |v| v as f32;
-    f64: |v| v as u8 as f64, |v| v as f64, |v| v as f64, |v| v;
-    f16: |v| f16::from_f32(v as u8 as f32), |v| f16::from_f64(v as f64), f16::from_f32, f16::from_f64, Half;
-    bf16: |v| bf16::from_f32(v as u8 as f32), |v| bf16::from_f64(v as f64), bf16::from_f32, bf16::from_f64, Half;
-    bool: |v| v, |v| v != 0, |v| v != 0.0, |v| v != 0.0
-);
-
-/// A type that can be cast to another.
-pub trait CastFrom: Plain {
-    fn cast<U: Cast>(self) -> U;
-    fn casts<U: Cast>(x: &[Self], out: &mut [U]) {
-        out.iter_mut().zip(x).for_each(|(o, &v)| *o = v.cast());
-    }
-}
-
-/// Half to anything by way of f32, tile by tile.
-fn widened<H: Half, U: Cast>(x: &[H], out: &mut [U]) {
-    let mut tile = [0.0f32; 512];
-    for (x, out) in x.chunks(512).zip(out.chunks_mut(512)) {
-        H::widen(x, &mut tile[..x.len()]);
-        U::from_f32s(&tile[..x.len()], out);
-    }
-}
-
-macro_rules! cast_from {
-    ($($t:ty: $f:expr $(, $casts:expr)?);*) => {$(
-        impl CastFrom for $t {
-            #[inline(always)]
-            fn cast<U: Cast>(self) -> U {
-                let f: fn($t) -> U = $f;
-                f(self)
-            }
-            $(fn casts<U: Cast>(x: &[$t], out: &mut [U]) { $casts(x, out) })?
-        }
-    )*};
-}
-cast_from!(
-    bool: U::from_bool;
-    u8: |v| U::from_i64(v as i64);
-    i8: |v| U::from_i64(v as i64);
-    i16: |v| U::from_i64(v as i64);
-    i32: |v| U::from_i64(v as i64);
-    i64: U::from_i64;
-    f16: |v| U::from_f32(v.to_f32()), widened;
-    bf16: |v| U::from_f32(v.to_f32()), widened;
-    f32: U::from_f32, U::from_f32s;
-    f64: U::from_f64
-);
-
-/// out[i] = x[i] as another type.
-pub fn cast<T: CastFrom, U: Cast>(x: &[T], out: &mut [U]) {
-    assert_eq!(x.len(), out.len());
-    pool::parts(out, GRAIN, |start, part| T::casts(&x[start..start + part.len()], part));
 }

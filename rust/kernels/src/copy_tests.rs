@@ -1,5 +1,6 @@
 //! Tests of copy.rs against plain index arithmetic.
 
+use crate::cast::cast;
 use crate::copy::*;
 use crate::shape::{numel, strides_of};
 use crate::simd::at_every_level;
@@ -70,6 +71,15 @@ fn slices_forward_backward_and_expanded() {
     let mut out = [0.0f32; 4];
     let bad = std::panic::catch_unwind(move || strided(&x, &[4], &[-1], 2, &mut out));
     assert!(bad.is_err());
+}
+
+#[test]
+fn tiling() {
+    let mut out = [0; 12];
+    tile(&[1, 2, 3], &[1, 3], &[2, 2], &mut out);
+    assert_eq!(out, [1, 2, 3, 1, 2, 3, 1, 2, 3, 1, 2, 3]);
+    tile(&[1, 2, 3], &[3, 1], &[2, 2], &mut out);
+    assert_eq!(out, [1, 1, 2, 2, 3, 3, 1, 1, 2, 2, 3, 3]);
 }
 
 #[test]

@@ -363,7 +363,7 @@ pub fn logical_not(x: &[bool], out: &mut [bool]) {
 /// out[i] = f(x[i]), in parallel where it pays.
 pub fn map<T: Plain, U: Plain>(x: &[T], out: &mut [U], f: impl Fn(T) -> U + Sync) {
     assert_eq!(x.len(), out.len());
-    pool::parts(out, GRAIN, |start, part| {
+    pool::parts(out, pool::grain(out.len(), GRAIN), |start, part| {
         let x = &x[start..start + part.len()];
         part.iter_mut().zip(x).for_each(|(o, &v)| *o = f(v));
     });
@@ -372,7 +372,7 @@ pub fn map<T: Plain, U: Plain>(x: &[T], out: &mut [U], f: impl Fn(T) -> U + Sync
 /// out[i] = f(x[i], y[i]), in parallel where it pays.
 pub fn zip<T: Plain, S: Plain, U: Plain>(x: &[T], y: &[S], out: &mut [U], f: impl Fn(T, S) -> U + Sync) {
     assert!(x.len() == out.len() && y.len() == out.len());
-    pool::parts(out, GRAIN, |start, part| {
+    pool::parts(out, pool::grain(out.len(), GRAIN), |start, part| {
         let (x, y) = (&x[start..start + part.len()], &y[start..start + part.len()]);
         part.iter_mut().zip(x.iter().zip(y)).for_each(|(o, (&x, &y))| *o = f(x, y));
     });
@@ -427,17 +427,17 @@ fn run<T: Plain, U: Plain>(loops: &Loops<T, U>, shape: &[usize], a: Source<T>, b
     let walk = Walk::new(shape, [a_strides, b_strides]);
     let stream = simd::streams(std::mem::size_of_val(out));
     if let Some(p) = pattern(&walk, 1, b) {
-        return pool::parts(out, GRAIN, |start, part| {
+        return pool::parts(out, pool::grain(out.len(), GRAIN), |start, part| {
             repeated(&p, start, part, |at, y, o| (loops.both)(&a[at..at + y.len()], y, o));
         });
     }
     if let Some(p) = pattern(&walk, 0, a) {
-        return pool::parts(out, GRAIN, |start, part| {
+        return pool::parts(out, pool::grain(out.len(), GRAIN), |start, part| {
             repeated(&p, start, part, |at, x, o| (loops.both)(x, &b[at..at + x.len()], o));
         });
     }
     let steps = walk.inner();
-    pool::parts(out, GRAIN, |start, part| {
+    pool::parts(out, pool::grain(out.len(), GRAIN), |start, part| {
         walk.runs(start..start + part.len(), |at, [oa, ob], n| {
             let (oa, ob) = (oa as usize, ob as usize);
             let o = &mut part[at - start..at - start + n];
@@ -513,7 +513,7 @@ fn run_inplace<T: Plain>(loops: &Loops<T, T>, shape: &[usize], a: Source<T>, b: 
     let own = crate::shape::strides_of(shape);
     let walk = Walk::new(shape, [&own, strides]);
     let step = walk.inner()[1];
-    pool::parts(out, GRAIN, |start, part| {
+    pool::parts(out, pool::grain(out.len(), GRAIN), |start, part| {
         let mut tile = [T::default(); TILE];
         walk.runs(start..start + part.len(), |at, [_, offset], n| {
             for (t, o) in part[at - start..at - start + n].chunks_mut(TILE).enumerate() {

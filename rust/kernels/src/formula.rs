@@ -2,6 +2,7 @@
 //! and C: rustc compiles it for f32 and f64 at every SIMD level (float16 and bfloat16 pass through f32 tile by tile), and
 //! `Row::cuda_source` renders the same text as CUDA C++. The rows stand in `formula_rows.rs`.
 
+use crate::formula_rows as rows;
 use crate::pool;
 use crate::simd;
 use half::{bf16, f16, slice::HalfFloatSliceExt};
@@ -135,7 +136,7 @@ impl Row {
         self.check(inputs.len(), params.len());
         assert!(inputs.iter().all(|x| x.len() == out.len()), "{}: lengths differ", self.name);
         let stream = simd::streams(std::mem::size_of_val(out));
-        pool::parts(out, GRAIN, |start, part| {
+        pool::parts(out, pool::grain(out.len(), GRAIN), |start, part| {
             let views = views(inputs, start..start + part.len());
             let views = &views[..inputs.len()];
             match stream {
@@ -149,7 +150,7 @@ impl Row {
     pub fn run_inplace<T: Element>(&self, inputs: &[Option<&[T]>], params: &[f64], out: &mut [T]) {
         self.check(inputs.len(), params.len());
         assert!(inputs.iter().flatten().all(|x| x.len() == out.len()), "{}: lengths differ", self.name);
-        pool::parts(out, GRAIN, |start, part| {
+        pool::parts(out, pool::grain(out.len(), GRAIN), |start, part| {
             let mut tile = [T::default(); TILE];
             let mut at = start;
             for part in part.chunks_mut(TILE) {
@@ -189,6 +190,27 @@ impl Row {
             self.name,
             typed_literals(self.result)
         )
+    }
+}
+
+/// out = x^factor; squares, reciprocals and copies without a call of libm.
+pub fn power<T: Element>(x: &[T], factor: f64, out: &mut [T]) {
+    match factor {
+        1.0 => {
+            assert_eq!(x.len(), out.len());
+            out.copy_from_slice(x)
+        }
+        2.0 => rows::square.run(&[x], &[], out),
+        -1.0 => rows::reciprocal.run(&[x], &[], out),
+        _ => rows::pow.run(&[x], &[factor], out),
+    }
+}
+
+/// The gradient of `power`: dout * factor * x^(factor - 1).
+pub fn power_grad<T: Element>(x: &[T], dout: &[T], factor: f64, out: &mut [T]) {
+    match factor {
+        2.0 => rows::square_grad.run(&[x, dout], &[], out),
+        _ => rows::pow_grad.run(&[x, dout], &[factor], out),
     }
 }
 
@@ -235,7 +257,7 @@ template <typename T> OAR_DEVICE T phi(T x) { return T(0.5) * (T(1.0) + erf(x * 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::formula_rows::{self as rows, TABLE};
+    use crate::formula_rows::TABLE;
     use crate::simd::at_every_level;
 
     fn sample(n: usize, seed: u32) -> Vec<f32> {
@@ -293,6 +315,75 @@ mod tests {
         let mut out = vec![bf16::ZERO; x.len()];
         rows::relu.run(&[&x], &[], &mut out);
         assert!(x.iter().zip(&out).all(|(x, y)| y.to_f32() == x.to_f32().max(0.0)));
+    }
+
+    #[test]
+    fn powers() {
+        let x = [0.5f32, -2.0, 3.0];
+        let mut out = [0.0f32; 3];
+        for factor in [1.0, 2.0, -1.0, 3.0, 0.5] {
+            power(&x, factor, &mut out);
+            assert!(x.iter().zip(&out).all(|(x, y)| *y == x.powf(factor as f32) || y.is_nan()), "{factor}");
+            power_grad(&x, &[1.0; 3], factor, &mut out);
+            let want = |x: f32| factor as f32 * x.powf(factor as f32 - 1.0);
+            assert!(x.iter().zip(&out).all(|(x, y)| *y == want(*x) || y.is_nan()), "{factor}");
+        }
+    }
+
+    /// Every row as C++, compiled and run against the Rust kernel: the text is the formula that rustc compiled.
+    #[test]
+    fn rendered_rows_agree_with_compiled_ones() {
+        let dir = std::env::temp_dir().join(format!("oar-rows-{}", std::process::id()));
+        let have = std::process::Command::new("g++").arg("--version").output().is_ok_and(|o| o.status.success());
+        if !have {
+            eprintln!("no g++: not compared");
+            return;
+        }
+        std::fs::create_dir_all(&dir).unwrap();
+        let mut source = String::from(
+            "#include <cmath>\n#include <cstdio>\n#define OAR_DEVICE static\nnamespace k { using namespace std;\n",
+        );
+        source.push_str(CUDA_PRELUDE);
+        TABLE.iter().for_each(|row| source.push_str(&row.cuda_source()));
+        source.push_str("}\nint main() {\n");
+        let points = [-2.5, -0.5, 0.0, 0.25, 1.5, 3.0];
+        let value = |i: usize, input: usize| points[(i + input) % points.len()];
+        let params = [0.7, 1.3, 2.1];
+        for row in TABLE {
+            for i in 0..points.len() {
+                let mut arguments: Vec<String> = (0..row.inputs.len()).map(|a| format!("{:?}", value(i, a))).collect();
+                arguments.extend(params[..row.params.len()].iter().map(|p| format!("{p:?}")));
+                source.push_str(&format!(
+                    "printf(\"%.17g\\n\", k::oar_{}<double>({}));\n",
+                    row.name,
+                    arguments.join(", ")
+                ));
+            }
+        }
+        source.push_str("}\n");
+        let (file, program) = (dir.join("rows.cc"), dir.join("rows"));
+        std::fs::write(&file, source).unwrap();
+        let built = std::process::Command::new("g++").args(["-O0", "-o"]).arg(&program).arg(&file).output().unwrap();
+        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+        let printed = std::process::Command::new(&program).output().unwrap().stdout;
+        let printed = String::from_utf8(printed).unwrap();
+        let mut lines = printed.lines();
+        for row in TABLE {
+            let inputs: Vec<Vec<f64>> =
+                (0..row.inputs.len()).map(|a| (0..points.len()).map(|i| value(i, a)).collect()).collect();
+            let views: Vec<&[f64]> = inputs.iter().map(|v| &v[..]).collect();
+            let mut got = [0.0f64; 6];
+            row.run(&views, &params[..row.params.len()], &mut got);
+            for (i, g) in got.iter().enumerate() {
+                let text = lines.next().unwrap();
+                let want: f64 = text.trim_start_matches('-').parse::<f64>().unwrap_or(f64::NAN);
+                let want = if text.starts_with('-') { -want } else { want };
+                let close =
+                    (g - want).abs() <= 1e-12 * (1.0 + want.abs()) || g == &want || (g.is_nan() && want.is_nan());
+                assert!(close, "{} [{i}]: {g} for {text}", row.name);
+            }
+        }
+        std::fs::remove_dir_all(&dir).unwrap();
     }
 
     #[test]

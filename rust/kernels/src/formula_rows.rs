@@ -65,7 +65,7 @@ formula! {
     cos_grad(x, dout) => -dout * sin(x);
     floor(x) => floor(x);
     sign(x) => select(x > 0.0, 1.0, 0.0) - select(x < 0.0, 1.0, 0.0);
-    /// A general power; `power` in elementwise.rs has the common exponents.
+    /// A general power; `formula::power` has the common exponents.
     pow(x; factor) => pow(x, factor);
     pow_grad(x, dout; factor) => dout * factor * pow(x, factor - 1.0);
     scale(x; scale, bias) => scale * x + bias;

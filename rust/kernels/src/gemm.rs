@@ -220,16 +220,16 @@ unsafe fn vector<T: Real>(p: &Problem<T>, on_pool: bool) {
             let c = p.c.0.add(i * step);
             let mut s = s * f.alpha;
             if f.beta != T::ZERO {
-                s = s + f.beta * *c;
+                s += f.beta * *c;
             }
             let (row, col) = if p.n == 1 { (i, 0) } else { (0, i) };
             if !f.row_bias.is_null() {
-                s = s + *f.row_bias.add(row);
+                s += *f.row_bias.add(row);
             }
             if !f.col_bias.is_null() {
-                s = s + *f.col_bias.add(col);
+                s += *f.col_bias.add(col);
             }
-            *c = if f.relu && !(s > T::ZERO) { T::ZERO } else { s };
+            *c = if !f.relu || s > T::ZERO { s } else { T::ZERO };
         }
     }
 }

@@ -18,6 +18,8 @@ pub trait LeftSide<T>: Sync {
     /// # Safety
     /// `buf` holds `rows * A_STRIDE` elements; the range lies within the matrix.
     unsafe fn panel(&self, i: usize, rows: usize, p: usize, kc: usize, buf: *mut T) -> Option<(*const T, usize)>;
+    /// Says that this range is wanted soon: short rows far apart are more than the processor foresees.
+    fn announce(&self, _i: usize, _rows: usize, _p: usize, _kc: usize) {}
 }
 
 /// Where blocks of B come from.
@@ -172,6 +174,9 @@ unsafe fn one_block<T: Real>(
             let rows = x.shape.rows.min(x.rows.end - i);
             let place = a.panel(i, rows, x.p, x.kc, abuf);
             let (pa, csa) = place.unwrap_or((abuf, 0));
+            if i + rows < x.rows.end {
+                a.announce(i + rows, x.shape.rows.min(x.rows.end - i - rows), x.p, x.kc);
+            }
             let whole = kernel::<T>(rows, x.shape.nv, place.is_some());
             let mut j = 0;
             while j < x.nc {

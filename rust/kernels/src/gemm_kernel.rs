@@ -1,11 +1,12 @@
 //! The micro-kernel: an R x (NV vectors) tile of C in registers. Every element of C is one chain of fused
 //! multiply-adds over k, whatever the tile's shape: so the way C is cut never shows in the result.
+#![allow(clippy::needless_range_loop)] // registers are counted, not iterated
 
 use crate::gemm_simd::{Real, Vector};
 use crate::simd::{level, Level};
 
 /// Longest run of k that a panel of A holds.
-pub const KC: usize = 256;
+pub const KC: usize = 384;
 /// Distance between the rows of a packed panel of A: not a multiple of 4 KiB, and known to the compiler.
 pub const A_STRIDE: usize = KC + 16;
 

@@ -1,6 +1,6 @@
 //! Panels of plain matrices.
 
-use crate::gemm_drive::{LeftSide, RightSide, Run, Target, MAX_WIDTH};
+use crate::gemm_drive::{copy_short, LeftSide, RightSide, Run, Target, MAX_WIDTH};
 use crate::gemm_kernel::A_STRIDE;
 use crate::gemm_simd::Real;
 use crate::simd::{level, Level};
@@ -25,7 +25,14 @@ impl<T: Real> LeftSide<T> for Strided<T> {
         unsafe {
             let src = self.p.add(i * self.rs + p * self.cs);
             if self.rs == 1 {
-                return Some((src, self.cs));
+                // Far apart, columns would evict each other from the cache while they are used again and again.
+                if self.cs * size_of::<T>() < 1024 {
+                    return Some((src, self.cs));
+                }
+                for q in 0..kc {
+                    copy_short(src.add(q * self.cs), buf.add(q * rows), rows);
+                }
+                return Some((buf, rows));
             }
             for r in 0..rows {
                 let (row, out) = (src.add(r * self.rs), buf.add(r * A_STRIDE));
@@ -40,6 +47,30 @@ impl<T: Real> LeftSide<T> for Strided<T> {
         }
         None
     }
+    #[inline]
+    fn announce(&self, i: usize, rows: usize, p: usize, kc: usize) {
+        if self.cs != 1 || self.rows * self.rs * size_of::<T>() < 256 << 10 {
+            return;
+        }
+        for r in 0..rows {
+            let row = self.p.wrapping_add((i + r) * self.rs + p);
+            for q in (0..kc).step_by(64 / size_of::<T>()) {
+                prefetch(row.wrapping_add(q));
+            }
+        }
+    }
+}
+
+/// Asks for the cache line of `p` in the second-level cache; any address will do.
+#[inline(always)]
+fn prefetch<T>(p: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a hint, which does not read.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T1 }>(p.cast())
+    };
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = p;
 }
 
 impl<T: Real> RightSide<T> for Strided<T> {

@@ -1,4 +1,5 @@
 //! Matrix-vector products: bound by reading the matrix, so they read it once, in long runs, and copy nothing.
+#![allow(clippy::needless_range_loop)] // registers are counted, not iterated
 
 use crate::gemm_simd::{Real, Vector};
 
@@ -144,7 +145,7 @@ pub unsafe fn matrix_vector<T: Real>(
                 unsafe {
                     let mut s = T::ZERO;
                     for p in 0..k {
-                        s = s + *a.get().add(i * rs + p * cs) * *x.get().add(p);
+                        s += *a.get().add(i * rs + p * cs) * *x.get().add(p);
                     }
                     *out.get().add(i) = s;
                 }

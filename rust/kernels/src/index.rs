@@ -48,7 +48,7 @@ pub fn gather<T: Plain, I: Index>(
         let ids = &ids[start / width..];
         for (i, row) in part.chunks_exact_mut(width).enumerate() {
             if let Some(&ahead) = ids.get(i + 8) {
-                prefetch(table, ahead.into() as usize * width, bytes);
+                prefetch(table, (ahead.into() as usize).wrapping_mul(width), width.min(256));
             }
             let id: i64 = ids[i].into();
             if Some(id) == padding {
@@ -69,21 +69,12 @@ pub fn gather<T: Plain, I: Index>(
     Ok(())
 }
 
-/// Asks for the cache lines of a row that will be read soon; the hardware cannot guess random rows.
+/// Asks for a row that will be read soon; the hardware cannot guess random rows.
 #[inline(always)]
-fn prefetch<T>(table: &[T], at: usize, bytes: usize) {
-    #[cfg(target_arch = "x86_64")]
-    if at < table.len() {
-        for line in (0..bytes.min(1024)).step_by(64) {
-            // SAFETY: a prefetch never faults, whatever the address; the pointer is not followed.
-            unsafe {
-                use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
-                _mm_prefetch::<_MM_HINT_T0>((table.as_ptr().wrapping_add(at) as *const i8).wrapping_add(line));
-            }
-        }
+fn prefetch<T>(table: &[T], at: usize, width: usize) {
+    if let Some(row) = table.get(at..at.saturating_add(width)) {
+        simd::prefetch(row, 0);
     }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = (table, at, bytes);
 }
 
 /// Positions grouped by index: those of row r are `order[starts[r]..starts[r + 1]]`, in ascending order.
@@ -146,7 +137,7 @@ pub fn gather_grad<T: Number, I: Index>(
             let end = groups.starts[first + i + 1] as usize;
             let positions = &groups.order[at..end];
             if let Some(&ahead) = groups.order.get(at + 8) {
-                prefetch(dout, ahead as usize * width, width * std::mem::size_of::<T>());
+                prefetch(dout, ahead as usize * width, width.min(256));
             }
             at = end;
             let line = |p: u32| &dout[p as usize * width..(p as usize + 1) * width];
@@ -208,8 +199,8 @@ pub fn merge_rows<T: Number>(rows: &[i64], values: &[T], width: usize) -> (Vec<i
     }
     starts.push(order.len());
     let mut sums = vec![T::zero(); merged.len() * width];
-    if width > 0 {
-        let grain = (GRAIN / width).max(1);
+    let grain = (GRAIN / width.max(1)).max(1);
+    if !sums.is_empty() {
         pool::parts(&mut sums, grain * width, |start, part| {
             for (i, row) in part.chunks_exact_mut(width).enumerate() {
                 let g = start / width + i;

@@ -1,10 +1,15 @@
 //! CPU kernels on slices and shapes, and the thread pool they run on. Knows nothing of operators.
 
+pub mod cast;
 pub mod conv;
+mod conv_band;
+mod conv_depthwise;
 mod conv_direct;
+mod conv_dots;
 mod conv_patch;
 pub mod copy;
 pub mod elementwise;
+mod erfinv;
 pub mod formula;
 pub mod formula_rows;
 pub mod gemm;
@@ -12,8 +17,11 @@ mod gemm_drive;
 mod gemm_kernel;
 mod gemm_pack;
 pub mod gemm_simd;
+#[cfg(target_arch = "x86_64")]
+mod gemm_simd_x86;
 mod gemm_vec;
 pub mod index;
+pub mod integer;
 pub mod math;
 pub mod norm;
 mod norm_lanes;
@@ -23,6 +31,7 @@ pub mod pool;
 pub mod pooling;
 pub mod random;
 pub mod reduce;
+pub mod sequence;
 pub mod shape;
 pub mod simd;
 pub mod softmax;

@@ -93,13 +93,34 @@ simd_fn! {
     pub fn column_sums[T: Real, F: Terms](v: [&[T]; 3], mean: &[T], inv: &[T], acc: &mut [T]) {
         let n = mean.len();
         let inv = &inv[..n];
-        let rows = v[0].chunks_exact(n).zip(v[1].chunks_exact(n)).zip(v[2].chunks_exact(n));
-        for ((a, b), c) in rows {
-            // A block of columns at a time: every sum is then one vector in registers or the first-level cache.
+        // Columns in blocks whose sums stay in registers.
+        let mut i = 0;
+        while i + W <= n {
+            let mut sums = [[T::ZERO; W]; TERMS];
+            let (mut m, mut s) = ([T::ZERO; W], [T::ZERO; W]);
+            m.copy_from_slice(&mean[i..i + W]);
+            s.copy_from_slice(&inv[i..i + W]);
+            for r in 0..v[0].len() / n {
+                let [a, b, c] = v.map(|v| &v[r * n + i..r * n + i + W]);
+                for e in 0..W {
+                    let t = F::at([a[e], b[e], c[e]], m[e], s[e]);
+                    for k in 0..F::K {
+                        sums[k][e] += t[k];
+                    }
+                }
+            }
             for k in 0..F::K {
-                let sums = &mut acc[k * n..(k + 1) * n];
-                for i in 0..n {
-                    sums[i] += F::at([a[i], b[i], c[i]], mean[i], inv[i])[k];
+                for e in 0..W {
+                    acc[k * n + i + e] += sums[k][e];
+                }
+            }
+            i += W;
+        }
+        for i in i..n {
+            for r in 0..v[0].len() / n {
+                let t = F::at(v.map(|v| v[r * n + i]), mean[i], inv[i]);
+                for k in 0..F::K {
+                    acc[k * n + i] += t[k];
                 }
             }
         }
@@ -137,14 +158,26 @@ simd_fn! {
     /// The same for rows of channels; `p[k]` has one factor a channel.
     pub fn row_linear[T: Real](v: [&[T]; 3], inputs: usize, shift: &[T], p: [&[T]; 4], out: &mut [T]) {
         let n = shift.len();
-        let p = p.map(|p| &p[..n]);
         for (r, out) in out.chunks_exact_mut(n).enumerate() {
-            let [a, b, c] = v.map(|v| &v[r * n..(r + 1) * n]);
-            let q = |i: usize| [p[0][i], p[1][i], p[2][i], p[3][i]];
+            let (a, b, c) = (&v[0][r * n..][..n], &v[1][r * n..][..n], &v[2][r * n..][..n]);
+            let (p0, p1, p2, p3) = (&p[0][..n], &p[1][..n], &p[2][..n], &p[3][..n]);
+            let z = T::ZERO;
             match inputs {
-                1 => (0..n).for_each(|i| out[i] = combine::<T, FMA, 1>([a[i], T::ZERO, T::ZERO], shift[i], q(i))),
-                2 => (0..n).for_each(|i| out[i] = combine::<T, FMA, 2>([a[i], b[i], T::ZERO], shift[i], q(i))),
-                _ => (0..n).for_each(|i| out[i] = combine::<T, FMA, 3>([a[i], b[i], c[i]], shift[i], q(i))),
+                1 => {
+                    for i in 0..n {
+                        out[i] = combine::<T, FMA, 1>([a[i], z, z], shift[i], [p0[i], z, z, p3[i]]);
+                    }
+                }
+                2 => {
+                    for i in 0..n {
+                        out[i] = combine::<T, FMA, 2>([a[i], b[i], z], shift[i], [p0[i], p1[i], z, p3[i]]);
+                    }
+                }
+                _ => {
+                    for i in 0..n {
+                        out[i] = combine::<T, FMA, 3>([a[i], b[i], c[i]], shift[i], [p0[i], p1[i], p2[i], p3[i]]);
+                    }
+                }
             }
         }
     }

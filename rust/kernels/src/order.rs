@@ -134,16 +134,31 @@ pub fn cumsum<T: Number>(x: &[T], n: usize, inner: usize, exclusive: bool, rever
     });
 }
 
-/// R rows at a time: their sums do not wait for each other.
+/// R rows at a time: their sums do not wait for each other. Through a small buffer, since rows a power of two apart would
+/// push each other out of the cache.
 fn scan_rows<T: Number, const R: usize>(x: &[T], n: usize, exclusive: bool, reverse: bool, out: &mut [T]) {
+    const STEP: usize = 64;
     assert!(x.len() == R * n && out.len() == R * n);
     let mut sum = [T::zero(); R];
-    for step in 0..n {
-        let j = if reverse { n - 1 - step } else { step };
+    let mut buffer = [[T::zero(); R]; STEP];
+    for block in 0..n.div_ceil(STEP) {
+        let width = STEP.min(n - block * STEP);
+        let first = if reverse { n - block * STEP - width } else { block * STEP };
         for r in 0..R {
-            let next = sum[r].add(x[r * n + j]);
-            out[r * n + j] = if exclusive { sum[r] } else { next };
-            sum[r] = next;
+            let row = &x[r * n + first..r * n + first + width];
+            row.iter().zip(&mut buffer).for_each(|(&v, b)| b[r] = v);
+        }
+        for step in 0..width {
+            let line = &mut buffer[if reverse { width - 1 - step } else { step }];
+            for r in 0..R {
+                let next = sum[r].add(line[r]);
+                line[r] = if exclusive { sum[r] } else { next };
+                sum[r] = next;
+            }
+        }
+        for r in 0..R {
+            let row = &mut out[r * n + first..r * n + first + width];
+            row.iter_mut().zip(&buffer).for_each(|(o, b)| *o = b[r]);
         }
     }
 }
@@ -290,7 +305,7 @@ pub fn sort<T: Sortable>(descending: bool, x: &[T], n: usize, values: &mut [T], 
     if x.is_empty() {
         return;
     }
-    assert!(x.len() % n == 0 && n < u32::MAX as usize);
+    assert!(x.len().is_multiple_of(n) && n < u32::MAX as usize);
     let (values, indices) = (pool::Shared::new(values), pool::Shared::new(indices));
     pool::ranges(x.len() / n, (GRAIN / 8 / n).max(1), |range| {
         let (mut a, mut b) = (Vec::new(), Vec::new());

@@ -30,29 +30,55 @@ thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
+/// Lanes that a call's chunks are dealt into.
+const LANES: usize = 16;
+
+/// A run of neighbouring chunks. Every thread begins with the lane of its own number, so that over a sequence of calls it
+/// meets the same part of the data, in its own caches; then it helps with the others.
+#[repr(align(64))]
+struct Lane {
+    next: AtomicUsize,
+    end: usize,
+}
+
 /// One parallel call, on the stack of its caller.
 struct Job {
     f: *const (dyn Fn(usize) + Sync),
-    next: AtomicUsize,
-    total: usize,
+    lanes: [Lane; LANES],
+    used: usize,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
 impl Job {
+    fn new(f: *const (dyn Fn(usize) + Sync), chunks: usize, threads: usize) -> Self {
+        let used = threads.min(chunks).min(LANES);
+        let first = |lane: usize| (lane as u128 * chunks as u128 / used as u128) as usize;
+        let lanes = std::array::from_fn(|l| match l < used {
+            true => Lane { next: AtomicUsize::new(first(l)), end: first(l + 1) },
+            false => Lane { next: AtomicUsize::new(0), end: 0 },
+        });
+        Job { f, lanes, used, panic: Mutex::new(None) }
+    }
+
     /// Takes chunks until there are none left. The first panic is kept for the caller and ends the call.
-    fn work(&self) {
+    fn work(&self, thread: usize) {
         let outer = INSIDE.replace(true);
         // SAFETY: `f` outlives the job: the caller of `chunks` leaves only after every worker has left the job.
         let f = unsafe { &*self.f };
-        let run = catch_unwind(AssertUnwindSafe(|| loop {
-            let i = self.next.fetch_add(1, Relaxed);
-            if i >= self.total {
-                break;
+        let run = catch_unwind(AssertUnwindSafe(|| {
+            for l in 0..self.used {
+                let lane = &self.lanes[(thread + l) % self.used];
+                loop {
+                    let i = lane.next.fetch_add(1, Relaxed);
+                    if i >= lane.end {
+                        break;
+                    }
+                    f(i);
+                }
             }
-            f(i);
         }));
         if let Err(payload) = run {
-            self.next.store(self.total, Relaxed);
+            self.lanes.iter().for_each(|lane| lane.next.store(lane.end, Relaxed));
             self.panic.lock().unwrap_or_else(|e| e.into_inner()).get_or_insert(payload);
         }
         INSIDE.set(outer);
@@ -123,7 +149,7 @@ impl Team {
             let job = self.job.load(SeqCst);
             if !job.is_null() {
                 // SAFETY: the job was visible after `active` was raised, so its caller waits for this worker.
-                unsafe { (*job).work() };
+                unsafe { (*job).work(index + 1) };
             }
             if self.active.fetch_sub(1, SeqCst) == 1 && self.waiting.load(SeqCst) {
                 drop(self.done.0.lock());
@@ -166,7 +192,7 @@ impl Team {
             drop(self.wake.0.lock());
             self.wake.1.notify_all();
         }
-        job.work();
+        job.work(0);
         self.job.store(null_mut(), SeqCst);
         self.wait();
     }
@@ -269,7 +295,7 @@ pub fn chunks(chunks: usize, f: impl Fn(usize) + Sync) {
     let f: &(dyn Fn(usize) + Sync) = &f;
     // SAFETY: only the lifetime is erased; `Team::run` returns after every worker has left the job.
     let f: *const (dyn Fn(usize) + Sync) = unsafe { std::mem::transmute(f) };
-    let job = Job { f, next: AtomicUsize::new(0), total: chunks, panic: Mutex::new(None) };
+    let job = Job::new(f, chunks, team.limit.load(Relaxed) + 1);
     team.run(&job);
     team.busy.store(false, Release);
     if let Some(payload) = job.panic.into_inner().unwrap_or_else(|e| e.into_inner()) {
@@ -281,6 +307,12 @@ pub fn chunks(chunks: usize, f: impl Fn(usize) + Sync) {
 pub fn ranges(n: usize, grain: usize, f: impl Fn(Range<usize>) + Sync) {
     let grain = grain.max(1);
     chunks(n.div_ceil(grain), |i| f(i * grain..((i + 1) * grain).min(n)));
+}
+
+/// Elements per chunk for `n` elements that are read or written once each: at least `least` (which stays inline), more for
+/// large `n`, so that a thread moves through memory in long runs. Depends on nothing but its arguments.
+pub fn grain(n: usize, least: usize) -> usize {
+    (n / 64).clamp(least, 16 * least)
 }
 
 /// A pointer that chunks may share: each chunk writes a part of its own.

@@ -3,7 +3,7 @@
 //! As in Paddle's CPU kernels: a maximum starts from -FLT_MAX and goes through its window in order, its gradient goes to
 //! the first element of the window that equals it.
 
-use crate::conv_direct::{lanes, share, Band};
+use crate::conv_band::{lanes, share, Band};
 use crate::conv_patch::Patches;
 use crate::gemm_drive::with_scratch;
 use crate::gemm_simd::{Real, Vector};
@@ -142,10 +142,12 @@ impl Pool {
 fn scan([d, h, w]: [Window; 3], [sd, sh, sw]: [usize; 3], mut f: impl FnMut(usize) -> bool) {
     for z in d.start..d.end {
         for y in h.start..h.end {
-            for x in w.start..w.end {
-                if f(z * sd + y * sh + x * sw) {
+            let mut at = z * sd + y * sh + w.start * sw;
+            for _ in w.start..w.end {
+                if f(at) {
                     return;
                 }
+                at += sw;
             }
         }
     }

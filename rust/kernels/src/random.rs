@@ -3,6 +3,10 @@
 //! A distribution object lives as long as one operator call, as in Paddle: the second value of a normal pair is dropped at
 //! the end of a call. Fills are sequential by nature; what can be vectorised (the generator's step, the conversion) is.
 
+// Coefficients stand as published, with more digits than f32 keeps.
+#![allow(clippy::excessive_precision)]
+
+use crate::erfinv::erfinv;
 use crate::simd_fn;
 use crate::types::Number;
 
@@ -182,99 +186,6 @@ pub trait Real: Number {
     fn truncated(self, mean: Self, std: Self) -> Self;
 }
 
-/// Rational approximation of the inverse error function, with single precision mixed in where Paddle's template does so:
-/// constants and stored values are of type T, literals and libm calls of type double.
-macro_rules! erfinv {
-    ($t:ty, $x:expr) => {{
-        let x: $t = $x;
-        let poly = |c: [$t; 8], r: $t| c.iter().rev().fold(0.0, |acc: $t, &c| acc * r + c);
-        const A: [$t; 8] = [
-            1.1975323115670912564578e0,
-            4.7072688112383978012285e1,
-            6.9706266534389598238465e2,
-            4.8548868893843886794648e3,
-            1.6235862515167575384252e4,
-            2.3782041382114385731252e4,
-            1.1819493347062294404278e4,
-            8.8709406962545514830200e2,
-        ];
-        const B: [$t; 8] = [
-            1.0,
-            4.2313330701600911252e1,
-            6.8718700749205790830e2,
-            5.3941960214247511077e3,
-            2.1213794301586595867e4,
-            3.9307895800092710610e4,
-            2.8729085735721942674e4,
-            5.2264952788528545610e3,
-        ];
-        const C: [$t; 8] = [
-            1.42343711074968357734e0,
-            4.63033784615654529590e0,
-            5.76949722146069140550e0,
-            3.64784832476320460504e0,
-            1.27045825245236838258e0,
-            2.41780725177450611770e-1,
-            2.27238449892691845833e-2,
-            7.74545014278341407640e-4,
-        ];
-        const D: [$t; 8] = [
-            1.4142135623730950488016887e0,
-            2.9036514445419946173133295e0,
-            2.3707661626024532365971225e0,
-            9.7547832001787427186894837e-1,
-            2.0945065210512749128288442e-1,
-            2.1494160384252876777097297e-2,
-            7.7441459065157709165577218e-4,
-            1.4859850019840355905497876e-9,
-        ];
-        const E: [$t; 8] = [
-            6.65790464350110377720e0,
-            5.46378491116411436990e0,
-            1.78482653991729133580e0,
-            2.96560571828504891230e-1,
-            2.65321895265761230930e-2,
-            1.24266094738807843860e-3,
-            2.71155556874348757815e-5,
-            2.01033439929228813265e-7,
-        ];
-        const F: [$t; 8] = [
-            1.414213562373095048801689e0,
-            8.482908416595164588112026e-1,
-            1.936480946950659106176712e-1,
-            2.103693768272068968719679e-2,
-            1.112800997078859844711555e-3,
-            2.611088405080593625138020e-5,
-            2.010321207683943062279931e-7,
-            2.891024605872965461538222e-15,
-        ];
-        let a = x.abs();
-        if !(-1.0..=1.0).contains(&x) {
-            <$t>::NAN
-        } else if a == 1.0 {
-            <$t>::INFINITY.copysign(x)
-        } else if a as f64 <= 0.85 {
-            let r = (0.180625 - 0.25 * x as f64 * x as f64) as $t;
-            x * poly(A, r) / poly(B, r)
-        } else {
-            let ln2: $t = 6.931471805599453094172321214581e-1;
-            let r = (ln2 as f64 - (1.0 - a as f64).ln()).sqrt() as $t;
-            let v = if r as f64 <= 5.0 {
-                let r = (r as f64 - 1.6) as $t;
-                poly(C, r) / poly(D, r)
-            } else {
-                let r = (r as f64 - 5.0) as $t;
-                poly(E, r) / poly(F, r)
-            };
-            if x < 0.0 {
-                -v
-            } else {
-                v
-            }
-        }
-    }};
-}
-
 macro_rules! real {
     ($t:ident, $canonical:ident) => {
         impl Real for $t {
@@ -293,7 +204,7 @@ macro_rules! real {
                 }
             }
 
-            #[allow(clippy::excessive_precision, clippy::unnecessary_cast)]
+            #[allow(clippy::unnecessary_cast, clippy::approx_constant)]
             fn truncated(self, mean: $t, std: $t) -> $t {
                 // (1 + erf(x / sqrt(2))) / 2 at -2 and 2, as glibc computes it in double.
                 let low = 0.022750131948179209 as $t;
@@ -372,7 +283,7 @@ pub fn shuffle<T>(engine: &mut Mt64, data: &mut [T]) {
         return;
     }
     let mut i = 1;
-    if n % 2 == 0 {
+    if n.is_multiple_of(2) {
         let j = below(engine, 1) as usize;
         data.swap(1, j);
         i = 2;
@@ -411,7 +322,6 @@ pub fn dropout<T: Number>(engine: &mut Mt64, p: f32, upscale: bool, x: &[T], out
 }
 
 #[cfg(test)]
-#[allow(clippy::excessive_precision)]
 mod tests {
     use super::*;
 

@@ -5,6 +5,7 @@
 //! and at every SIMD level, and more exact than one running sum.
 
 use crate::pool;
+use crate::simd::{self};
 use crate::simd_fn;
 use crate::types::{Half, Number, Plain};
 use half::{bf16, f16};
@@ -13,6 +14,8 @@ use half::{bf16, f16};
 const BLOCK: usize = 16 * 1024;
 /// Accumulators of a row's inner loop.
 const LANES: usize = 64;
+/// Bytes by which a row's loop asks for memory ahead of itself: the hardware stops at the end of each page.
+const AHEAD: usize = 2048;
 /// Columns that a chunk accumulates at a time: their sums stay in the first-level cache.
 const COLUMNS: usize = 4096;
 
@@ -89,6 +92,7 @@ fn row_body<T: Number, F: Fold<T>>(x: &[T]) -> T {
     let mut lanes = [F::start(); LANES];
     let mut chunks = x.chunks_exact(LANES);
     for c in &mut chunks {
+        simd::prefetch(c, AHEAD);
         for i in 0..LANES {
             lanes[i] = F::fold(lanes[i], c[i]);
         }
@@ -167,7 +171,7 @@ fn pass<T: Number, F: Fold<T>>(x: &[T], outer: usize, reduced: usize, inner: usi
 fn rows_pass<T: Number, F: Fold<T>>(x: &[T], outer: usize, reduced: usize, out: &mut [T]) {
     let blocks = reduced.div_ceil(BLOCK).max(1);
     if blocks == 1 {
-        let rows = (BLOCK / reduced.max(1)).max(1);
+        let rows = (pool::grain(x.len(), BLOCK) / reduced.max(1)).max(1);
         return pool::parts(out, rows, |start, part| {
             for (i, o) in part.iter_mut().enumerate() {
                 *o = row::<T, F>(&x[(start + i) * reduced..(start + i + 1) * reduced]);
@@ -175,11 +179,12 @@ fn rows_pass<T: Number, F: Fold<T>>(x: &[T], outer: usize, reduced: usize, out: 
         });
     }
     let mut partial = vec![T::zero(); outer * blocks];
-    pool::parts(&mut partial, 1, |at, part| {
-        let (o, b) = (at / blocks, at % blocks);
-        let row_end = (o + 1) * reduced;
-        let start = o * reduced + b * BLOCK;
-        part[0] = row::<T, F>(&x[start..(start + BLOCK).min(row_end)]);
+    pool::parts(&mut partial, pool::grain(x.len(), BLOCK) / BLOCK, |first, part| {
+        for (at, p) in (first..).zip(part) {
+            let (o, b) = (at / blocks, at % blocks);
+            let start = o * reduced + b * BLOCK;
+            *p = row::<T, F>(&x[start..(start + BLOCK).min((o + 1) * reduced)]);
+        }
     });
     for (o, blocks) in out.iter_mut().zip(partial.chunks_exact(blocks)) {
         *o = row::<T, F>(blocks);

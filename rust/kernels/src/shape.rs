@@ -56,6 +56,11 @@ pub fn broadcast_strides(from: &[usize], to: &[usize], axis: Option<usize>) -> O
     Some(strides)
 }
 
+/// The axes along which an operand with these strides over `shape` repeats: those that its gradient is summed over.
+pub fn repeated_axes(strides: &[isize], shape: &[usize]) -> Vec<bool> {
+    strides.iter().zip(shape).map(|(&s, &d)| s == 0 && d != 1).collect()
+}
+
 /// Whether every index of `shape` under `strides` from `offset` on lies within `len` elements.
 pub fn in_bounds(shape: &[usize], strides: &[isize], offset: isize, len: usize) -> bool {
     if shape.contains(&0) {
@@ -113,6 +118,7 @@ impl<const N: usize> Walk<N> {
 
     /// Calls `f(position, offsets, length)` for the pieces of innermost runs that make up flat positions `range`.
     #[inline]
+    #[allow(clippy::needless_range_loop)] // `t` indexes two arrays
     pub fn runs(&self, range: std::ops::Range<usize>, mut f: impl FnMut(usize, [isize; N], usize)) {
         let axes = self.shape.len();
         let (inner, steps) = (self.shape[axes - 1], self.inner());
@@ -166,6 +172,8 @@ mod tests {
         assert_eq!(broadcast_strides(&[3, 1], &[2, 3], Some(1)), Some(vec![0, 1]));
         assert_eq!(broadcast_strides(&[2, 1, 4], &[2, 3, 4], None), Some(vec![4, 0, 1]));
         assert_eq!(broadcast_strides(&[4], &[2, 3], None), None);
+        assert_eq!(repeated_axes(&[4, 0, 1], &[2, 3, 4]), [false, true, false]);
+        assert!(contiguous(&[2, 1, 3], &[3, 9, 1]) && !contiguous(&[2, 3], &[1, 2]));
         assert!(in_bounds(&[3], &[-1], 2, 3) && !in_bounds(&[3], &[-1], 1, 3));
     }
 

@@ -20,7 +20,7 @@ pub(crate) fn lane_sum<T: Real>(mut lanes: [T; W]) -> T {
     while n > 1 {
         n /= 2;
         for i in 0..n {
-            lanes[i] = lanes[i] + lanes[i + n];
+            lanes[i] += lanes[i + n];
         }
     }
     lanes[0]
@@ -43,21 +43,24 @@ pub(crate) fn lanes<T: Real>(x: &[T], fill: T, mut f: impl FnMut([T; W])) {
     }
 }
 
-/// `y = f(x)` W elements at a time.
+/// `y = f(x)`, W elements at a time: the tail exactly as the rest.
 #[inline(always)]
-fn map<T: Real>(x: &[T], y: &mut [T], fill: T, mut f: impl FnMut([T; W]) -> [T; W]) {
+fn map<T: Real>(x: &[T], y: &mut [T], fill: T, f: impl Fn(T) -> T) {
     let mut from = x.chunks_exact(W);
     let mut to = y.chunks_exact_mut(W);
     for (x, y) in (&mut from).zip(&mut to) {
-        let mut v = [fill; W];
-        v.copy_from_slice(x);
-        y.copy_from_slice(&f(v));
+        for i in 0..W {
+            y[i] = f(x[i]);
+        }
     }
     let (x, y) = (from.remainder(), to.into_remainder());
     if !x.is_empty() {
         let mut v = [fill; W];
         v[..x.len()].copy_from_slice(x);
-        y.copy_from_slice(&f(v)[..x.len()]);
+        for v in v.iter_mut() {
+            *v = f(*v);
+        }
+        y.copy_from_slice(&v[..x.len()]);
     }
 }
 
@@ -88,25 +91,16 @@ simd_fn! {
         for (x, y) in x.chunks_exact(n).zip(y.chunks_exact_mut(n)) {
             let max = row_max(x);
             let mut sum = [T::ZERO; W];
-            if log {
-                map(x, y, max, |v| v.map(|v| shifted(v, max)));
-                // exp(-inf) is 0: lanes beyond the row add nothing.
-                lanes(y, T::from_f64(f64::NEG_INFINITY), |v| {
-                    for i in 0..W {
-                        sum[i] += v[i].exp_::<FMA>();
-                    }
-                });
-                let log_sum = lane_sum(sum).log_::<FMA>();
-                for v in y.iter_mut() {
-                    *v = *v - log_sum;
+            map(x, y, max, |v| shifted(v, max).exp_::<FMA>());
+            lanes(y, T::ZERO, |v| {
+                for i in 0..W {
+                    sum[i] += v[i];
                 }
+            });
+            if log {
+                let log_sum = lane_sum(sum).log_::<FMA>();
+                map(x, y, max, |v| shifted(v, max) - log_sum);
             } else {
-                map(x, y, max, |v| v.map(|v| shifted(v, max).exp_::<FMA>()));
-                lanes(y, T::ZERO, |v| {
-                    for i in 0..W {
-                        sum[i] += v[i];
-                    }
-                });
                 let scale = T::ONE / lane_sum(sum);
                 for v in y.iter_mut() {
                     *v = *v * scale;

@@ -278,7 +278,7 @@ class Layer:
         self._check_name("buffer", name, "_buffers", ValueError)
         if hasattr(self, name) and name not in self._buffers:
             raise KeyError(f"attribute '{name}' already exists.")
-        if tensor is not None and type(tensor) is not core.VarBase:
+        if tensor is not None and type(tensor) is not core.Tensor:
             raise TypeError(f"The registered buffer should be a core.VarBase, but received {type(tensor).__name__}.")
         self._buffers[name] = tensor
         if persistable:
@@ -365,7 +365,7 @@ class Layer:
         if isinstance(getattr(type(self), name, None), property):
             object.__setattr__(self, name, value)
             # As in 2.0.2 a member goes on to the tables, so that the names in its saved files stay the same.
-            if not isinstance(value, (Layer, Parameter, core.VarBase)):
+            if not isinstance(value, (Layer, Parameter, core.Tensor)):
                 return
         own = self.__dict__
         params, layers, buffers = own.get("_parameters"), own.get("_sub_layers"), own.get("_buffers")
@@ -379,7 +379,7 @@ class Layer:
         elif layers is not None and name in layers:
             self._only_none(name, value, "sublayer", "Layer")
             layers[name] = None
-        elif type(value) is core.VarBase:
+        elif type(value) is core.Tensor:
             if buffers is not None and name not in buffers:
                 self._non_persistable_buffer_names_set.add(name)
             self._keep("_buffers", name, value)
@@ -496,7 +496,7 @@ class Layer:
         from paddle.framework.scope import global_scope
 
         for param, state in matched:
-            value = state.numpy() if isinstance(state, core.VarBase) else np.asarray(state)
+            value = state.numpy() if isinstance(state, core.Tensor) else np.asarray(state)
             global_scope().var(param.name).get_tensor().set(value, mode._current_expected_place())
 
     set_dict = set_state_dict

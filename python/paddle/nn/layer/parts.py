@@ -57,7 +57,7 @@ def _assign(value: Any, buffer: Any) -> Any:
     """The Variable that stands for a buffer in a Program, with `value` written to it."""
     import paddle
 
-    if buffer is None or type(buffer) is core.VarBase:
+    if buffer is None or type(buffer) is core.Tensor:
         return paddle.assign(value)
     paddle.assign(value, buffer)
     return buffer

@@ -1,0 +1,27 @@
+"""fluid.dygraph: dygraph mode by its 1.x names."""
+from . import base, checkpoint, container, layers, nn
+from .base import (
+    disable_dygraph,
+    enable_dygraph,
+    enabled,
+    grad,
+    guard,
+    no_grad,
+    no_grad_,
+    to_variable,
+)
+from .checkpoint import load_dygraph, save_dygraph
+from .container import LayerList, ParameterList, Sequential
+from .layers import Layer
+from .nn import *  # noqa: F403
+
+__all__ = [
+    *nn.__all__,
+    "Layer", "LayerList", "ParameterList", "Sequential", "disable_dygraph", "enable_dygraph", "enabled", "grad",
+    "guard", "load_dygraph", "no_grad", "no_grad_", "save_dygraph", "to_variable",
+]
+
+
+def __getattr__(name: str):
+    # layers whose operators are not there yet say so
+    return nn.__getattr__(name)

@@ -1,0 +1,45 @@
+"""fluid.dygraph.base: dygraph mode by its 1.x names."""
+from __future__ import annotations
+
+import numpy as np
+
+from paddle import _core
+from paddle.framework.dygraph import (
+    _default_tracer,
+    disable_dygraph,
+    enable_dygraph,
+    enabled,
+    grad,
+    guard,
+    no_grad,
+    no_grad_,
+)
+from paddle.framework.dtypes import convert_dtype
+from paddle.framework.variable import Variable
+
+__all__ = ["no_grad", "no_grad_", "grad", "guard", "enable_dygraph", "disable_dygraph", "enabled", "to_variable"]
+
+
+def to_variable(value, name=None, zero_copy=None, dtype=None):
+    """A Tensor with the values of an array, list, number or LoDTensor; a Tensor comes back as it is.
+
+    Args:
+        value (numpy.ndarray|Variable|Tensor|LoDTensor|list|tuple|number): the values.
+        name (str, optional): the Tensor's name.
+        dtype (str, optional): converted to this type.
+    """
+    kinds = (list, tuple, np.ndarray, _core.Tensor, Variable, _core.LoDTensor, int, float, complex, np.generic)
+    if not isinstance(value, kinds):
+        raise TypeError(
+            f"The type of 'value' in fluid.dygraph.to_variable must be {kinds}, but received {type(value)}."
+        )
+    if isinstance(value, (_core.Tensor, Variable)):
+        return value
+    array = np.asarray(value)
+    if dtype is not None and convert_dtype(dtype) != array.dtype.name:
+        array = array.astype(convert_dtype(dtype))
+    tensor = _core.tensor_from_array(array, True)
+    tensor.stop_gradient = True
+    if name:
+        tensor.name = name
+    return tensor

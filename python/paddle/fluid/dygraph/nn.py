@@ -1,0 +1,400 @@
+"""Layers of fluid.dygraph: those of Paddle 1.x, with an activation of their own."""
+from __future__ import annotations
+
+import logging
+import math
+import numbers
+from typing import Any
+
+from paddle import _ops
+from paddle.framework import guards, mode
+from paddle.framework.arguments import convert_to_list
+from paddle.framework.checks import check_variable_and_dtype
+from paddle.framework.initializer import Constant, Normal
+from paddle.framework.missing import getter as _getter
+from paddle.nn import functional as F
+from paddle.nn.functional.conv import run_conv2d
+from paddle.nn.layer.common import Flatten
+from paddle.nn.layer.layers import Layer
+from paddle.nn.layer.norm import BatchNorm
+
+__all__ = ["Conv2D", "Pool2D", "Linear", "BatchNorm", "Dropout", "Embedding", "LayerNorm", "Flatten"]
+
+_FLOATS = ["float16", "float32", "float64"]
+
+
+def _activated(x: Any, act: str | None) -> Any:
+    return x if act is None else getattr(_ops, act)(x)
+
+
+class Conv2D(Layer):
+    """act(the 2-D convolution of [N, C, H, W] + bias).
+
+    Args:
+        num_channels, num_filters: channels of input and output.
+        filter_size, stride, padding, dilation: an int, or [height, width].
+        groups: None for one; must divide the channels (ValueError).
+        param_attr: of the filters (default: normal with the deviation sqrt(2 / (height * width * channels))).
+        bias_attr: of the bias (default: zeros); False for no bias.
+        use_cudnn: with False and a group for each channel the operator depthwise_conv2d is used.
+        act: the operator of an activation.
+        dtype: of the parameters.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.fluid.dygraph.Conv2D(3, 8, 3, padding=1, act="relu")(paddle.ones([1, 3, 6, 6])).shape
+        [1, 8, 6, 6]
+    """
+
+    def __init__(
+        self,
+        num_channels: int,
+        num_filters: int,
+        filter_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int | None = None,
+        param_attr: Any = None,
+        bias_attr: Any = None,
+        use_cudnn: bool = True,
+        act: str | None = None,
+        dtype: Any = "float32",
+    ) -> None:
+        assert param_attr is not False, "param_attr should not be False here."
+        super().__init__()
+        if not isinstance(use_cudnn, bool):
+            raise ValueError("use_cudnn should be True or False")
+        if groups is not None and (groups < 1 or num_channels % groups):
+            raise ValueError("num_channels must be divisible by groups.")
+        self._num_channels = num_channels
+        self._groups = groups
+        self._stride = convert_to_list(stride, 2, "stride")
+        self._padding = convert_to_list(padding, 2, "padding")
+        self._dilation = convert_to_list(dilation, 2, "dilation")
+        self._act = act
+        self._use_cudnn = use_cudnn
+        self._filter_size = filter_size
+        self._num_filters = num_filters
+        self._param_attr = param_attr
+        self._bias_attr = bias_attr
+        self._dtype = dtype
+        depthwise = num_channels == groups and num_filters % num_channels == 0 and not use_cudnn
+        self._l_type = "depthwise_conv2d" if depthwise else "conv2d"
+        size = convert_to_list(filter_size, 2, "filter_size")
+        elements = size[0] * size[1] * num_channels
+        self.weight = self.create_parameter(
+            attr=param_attr,
+            shape=[num_filters, num_channels // (groups or 1), *size],
+            dtype=dtype,
+            default_initializer=Normal(0.0, (2.0 / elements) ** 0.5, 0),
+        )
+        self.bias = self.create_parameter(attr=bias_attr, shape=[num_filters], dtype=dtype, is_bias=True)
+
+    def forward(self, input: Any) -> Any:  # noqa: A002
+        """`input` [N, num_channels, H, W] to [N, num_filters, height, width]."""
+        out = run_conv2d(
+            self._l_type,
+            input,
+            self.weight,
+            self.bias,
+            self._stride,
+            self._padding,
+            "EXPLICIT",
+            self._dilation,
+            self._groups or 1,
+            "NCHW",
+        )
+        return _activated(out, self._act)
+
+
+class Pool2D(Layer):
+    """The maximum or average of windows of [N, C, H, W].
+
+    Args:
+        pool_size, pool_stride, pool_padding: an int, or [height, width].
+        pool_type: "max" or "avg".
+        global_pooling: one window over everything.
+        use_cudnn: a bool; changes nothing.
+        ceil_mode: round output sizes up.
+        exclusive: averages leave padding out.
+        data_format: "NCHW" or "NHWC".
+
+    Raises:
+        ValueError: for another type or format, without a size, a `use_cudnn` that is no bool.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.fluid.dygraph.Pool2D(2, "max", 2)(paddle.ones([1, 3, 6, 6])).shape
+        [1, 3, 3, 3]
+    """
+
+    def __init__(
+        self,
+        pool_size: Any = -1,
+        pool_type: str = "max",
+        pool_stride: Any = 1,
+        pool_padding: Any = 0,
+        global_pooling: bool = False,
+        use_cudnn: bool = True,
+        ceil_mode: bool = False,
+        exclusive: bool = True,
+        data_format: str = "NCHW",
+    ) -> None:
+        data_format = data_format.upper()
+        pool_type = pool_type.lower()
+        if pool_type not in ("max", "avg"):
+            raise ValueError(f"Unknown pool_type: '{pool_type}'. It can only be 'max' or 'avg'.")
+        if global_pooling is False and pool_size == -1:
+            raise ValueError(
+                "When the global_pooling is False, pool_size must be passed and be a valid value. "
+                f"Received pool_size: {pool_size}"
+            )
+        if not isinstance(use_cudnn, bool):
+            raise ValueError("use_cudnn should be True or False")
+        if data_format not in ("NCHW", "NHWC"):
+            raise ValueError(
+                f"Attr(data_format) should be 'NCHW' or 'NHWC'. Received Attr(data_format): {data_format}."
+            )
+        super().__init__()
+        self._pool_type = pool_type
+        self._pool_size = convert_to_list(pool_size, 2, "pool_size")
+        self._pool_padding = convert_to_list(pool_padding, 2, "pool_padding")
+        self._pool_stride = convert_to_list(pool_stride, 2, "pool_stride")
+        self._global_pooling = global_pooling
+        self._use_cudnn = use_cudnn
+        self._ceil_mode = ceil_mode
+        self._exclusive = exclusive
+        self._data_format = data_format
+
+    def forward(self, input: Any) -> Any:  # noqa: A002
+        """The maxima or averages."""
+        check_variable_and_dtype(input, "input", ["int8", "uint8", *_FLOATS], "Pool2D")
+        return _ops.pool2d(
+            input,
+            pooling_type=self._pool_type,
+            ksize=self._pool_size,
+            global_pooling=self._global_pooling,
+            strides=self._pool_stride,
+            paddings=self._pool_padding,
+            use_cudnn=self._use_cudnn,
+            ceil_mode=self._ceil_mode,
+            exclusive=self._exclusive,
+            data_format=self._data_format,
+        )
+
+
+class Linear(Layer):
+    """act(x @ weight + bias).
+
+    Args:
+        input_dim, output_dim: the last dimension of input and output.
+        param_attr, bias_attr: ParamAttr or the like (default: Xavier and zeros); False for the bias: none.
+        act: the operator of an activation.
+        dtype: of the parameters.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.fluid.dygraph.Linear(2, 4, act="relu")(paddle.ones([3, 2])).shape
+        [3, 4]
+    """
+
+    def __init__(
+        self,
+        input_dim: int,
+        output_dim: int,
+        param_attr: Any = None,
+        bias_attr: Any = None,
+        act: str | None = None,
+        dtype: Any = "float32",
+    ) -> None:
+        super().__init__()
+        self._act = act
+        self._dtype = dtype
+        self.weight = self.create_parameter(
+            shape=[input_dim, output_dim], attr=param_attr, dtype=dtype, is_bias=False
+        )
+        self.bias = self.create_parameter(shape=[output_dim], attr=bias_attr, dtype=dtype, is_bias=True)
+
+    def forward(self, input: Any) -> Any:  # noqa: A002
+        """`input` [..., input_dim] to [..., output_dim]."""
+        return _activated(F.linear(input, self.weight, self.bias), self._act)
+
+
+class Dropout(Layer):
+    """Sets elements to zero with the probability `p` while training.
+
+    Args:
+        p: from 0 to 1.
+        seed: of the generator; None the program's or the global one.
+        dropout_implementation: "downgrade_in_infer" multiplies by 1 - p when evaluating, "upscale_in_train" divides by
+            it when training.
+        is_test: in a static Program: no dropping.
+
+    Raises:
+        AssertionError: for arguments that are none of these.
+    """
+
+    def __init__(
+        self,
+        p: float = 0.5,
+        seed: int | None = None,
+        dropout_implementation: str = "downgrade_in_infer",
+        is_test: bool = False,
+    ) -> None:
+        super().__init__()
+        assert isinstance(p, (float, int)), "p argument should be a number"
+        assert 0 <= p <= 1, "p argument should between 0 and 1"
+        assert seed is None or isinstance(seed, int), "seed argument should be None or a integer"
+        assert dropout_implementation in ("downgrade_in_infer", "upscale_in_train"), (
+            "dropout_implementation argument should be 'downgrade_in_infer' or 'upscale_in_train'"
+        )
+        self._dropout_prob = p
+        self._seed = seed
+        self._dropout_implementation = dropout_implementation
+        self._is_test = is_test
+
+    def forward(self, input: Any) -> Any:  # noqa: A002
+        """`input` with elements dropped, if training."""
+        if self._dropout_prob == 0:
+            return input
+        if not self._seed and guards.default_main_program().random_seed != 0:
+            self._seed = guards.default_main_program().random_seed
+        out, mask = _ops.dropout(
+            input,
+            dropout_prob=float(self._dropout_prob),
+            is_test=not self.training if mode.in_dygraph_mode() else self._is_test,
+            fix_seed=self._seed is not None,
+            seed=self._seed or 0,
+            dropout_implementation=self._dropout_implementation,
+        )
+        if mask is not None:
+            mask.stop_gradient = True
+        return out
+
+
+class Embedding(Layer):
+    """Rows of a table for ids.
+
+    Args:
+        size: [rows, width] of the table.
+        is_sparse: whether the table's gradient has only the rows looked up.
+        is_distributed: whether the table is spread over parameter servers.
+        padding_idx: this id (negative: from the end) gives zeros and no gradient.
+        param_attr: ParamAttr or the like of the table (default: Xavier).
+        dtype: of the table.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.fluid.dygraph.Embedding([10, 3])(paddle.to_tensor([[1, 2]])).shape
+        [1, 2, 3]
+    """
+
+    def __init__(
+        self,
+        size: Any,
+        is_sparse: bool = False,
+        is_distributed: bool = False,
+        padding_idx: int | None = None,
+        param_attr: Any = None,
+        dtype: Any = "float32",
+    ) -> None:
+        super().__init__()
+        self._size = size
+        self._is_sparse = is_sparse
+        self._is_distributed = is_distributed
+        if padding_idx is None:
+            self._padding_idx = -1
+        else:
+            self._padding_idx = padding_idx if padding_idx >= 0 else size[0] + padding_idx
+        self._param_attr = param_attr
+        self._dtype = dtype
+        self._remote_prefetch = is_sparse and not is_distributed
+        self.weight = self.create_parameter(attr=param_attr, shape=size, dtype=dtype, is_bias=False)
+
+    def forward(self, input: Any) -> Any:  # noqa: A002
+        """int64 ids of any shape to rows: input.shape + [width]."""
+        check_variable_and_dtype(input, "input", ["int64"], "Embedding")
+        return _ops.lookup_table_v2(
+            self.weight,
+            input,
+            is_sparse=self._is_sparse,
+            is_distributed=self._is_distributed,
+            remote_prefetch=self._remote_prefetch,
+            padding_idx=self._padding_idx,
+        )
+
+
+class LayerNorm(Layer):
+    """act of the input normalised over its last dimensions.
+
+    Args:
+        normalized_shape: the last dimensions: a list or tuple of int, or an int.
+        scale, shift: whether to multiply and to add parameters.
+        epsilon: added to the variance.
+        param_attr, bias_attr: ParamAttr or the like of these (default: ones and zeros).
+        act: the operator of an activation.
+        dtype: of the parameters.
+    """
+
+    def __init__(
+        self,
+        normalized_shape: Any,
+        scale: bool = True,
+        shift: bool = True,
+        epsilon: float = 1e-05,
+        param_attr: Any = None,
+        bias_attr: Any = None,
+        act: str | None = None,
+        dtype: Any = "float32",
+    ) -> None:
+        super().__init__()
+        if isinstance(normalized_shape, numbers.Integral):
+            normalized_shape = [normalized_shape]
+        self._normalized_shape = [int(n) for n in normalized_shape]
+        self._scale = scale
+        self._shift = shift
+        self._epsilon = epsilon
+        self._param_attr = param_attr
+        self._bias_attr = bias_attr
+        self._act = act
+        self._dtype = dtype
+        shape = [math.prod(self._normalized_shape)]
+        self.weight = self.bias = None
+        if scale:
+            self.weight = self.create_parameter(
+                attr=param_attr, shape=shape, dtype=dtype, default_initializer=Constant(1.0)
+            )
+        elif param_attr:
+            logging.warning("param_attr are only available with scale is True")
+        if shift:
+            assert bias_attr is not False
+            self.bias = self.create_parameter(attr=bias_attr, shape=shape, dtype=dtype, is_bias=True)
+        elif bias_attr:
+            logging.warning("bias_attr are only available with shift is True")
+
+    def forward(self, input: Any) -> Any:  # noqa: A002
+        """The normalised input; ValueError where it does not end in the normalised shape."""
+        out = F.layer_norm(input, self._normalized_shape, self.weight, self.bias, self._epsilon)
+        return _activated(out, self._act)
+
+
+# layer: the operator it waits for
+__getattr__ = _getter(
+    __name__,
+    {
+        "BilinearTensorProduct": "bilinear_tensor_product",
+        "Conv2DTranspose": "conv2d_transpose",
+        "Conv3D": "conv3d",
+        "Conv3DTranspose": "conv3d_transpose",
+        "GRUUnit": "gru_unit",
+        "GroupNorm": "group_norm",
+        "InstanceNorm": "instance_norm",
+        "NCE": "nce",
+        "PRelu": "prelu",
+        "RowConv": "row_conv",
+        "SequenceConv": "sequence_conv",
+        "SpectralNorm": "spectral_norm",
+        "TreeConv": "tree_conv",
+    },
+)

@@ -1,0 +1,50 @@
+"""fluid.op: one operator, run on the variables of a scope."""
+from __future__ import annotations
+
+from paddle import _core
+from paddle.framework.op_proto import OpProtoHolder
+
+__all__ = ["Operator", "get_all_op_protos"]
+
+
+def get_all_op_protos() -> list:
+    """The declarations of every operator."""
+    return list(OpProtoHolder.instance().op_proto_map.values())
+
+
+class Operator:
+    """An operator with its variables by name: ``Operator("sgd", Param="w", Grad="g", ...)``.
+
+    Args:
+        type (str): the operator's type.
+        **kwargs: for each slot a name or a list of names, for each attribute its value.
+
+    Raises:
+        ValueError: for an operator, slot or attribute that is not there.
+    """
+
+    def __init__(self, type: str, **kwargs) -> None:  # noqa: A002
+        table = {op["type"]: op for op in _core.op_table()}
+        if type not in table:
+            raise ValueError(f'The operator: "{type}" is not registered.')
+        op = table[type]
+        self.desc = _core.OpDesc()
+        self.desc.set_type(type)
+        slots = {s["name"]: self.desc.set_input for s in op["inputs"]}
+        slots.update({s["name"]: self.desc.set_output for s in op["outputs"]})
+        attrs = {a["name"] for a in op["attrs"]}
+        for name, value in kwargs.items():
+            if name in slots:
+                names = value if isinstance(value, (list, tuple)) else [value]
+                slots[name](name, [str(n) for n in names])
+            elif name in attrs:
+                self.desc._set_attr(name, value)
+            else:
+                raise ValueError(f"operator {type} has neither slot nor attribute '{name}'")
+
+    def run(self, scope, place) -> None:
+        """Compute on the variables of `scope`."""
+        _core.run_op(self.desc, scope)
+
+    def type(self) -> str:
+        return self.desc.type()

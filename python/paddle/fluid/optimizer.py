@@ -1,0 +1,244 @@
+"""fluid.optimizer: the optimizers of Paddle 1.x, over the updates of paddle.optimizer."""
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from paddle.framework import guards, mode
+from paddle.framework.missing import getter as _getter
+from paddle.framework.variable import Variable
+from paddle.optimizer.base import OptimizerBase, Pairs
+from paddle.optimizer.lr_base import LRScheduler
+from paddle.optimizer.rules import AdamRule, MomentumRule, SGDRule
+
+__all__ = ["SGD", "Momentum", "Adam", "SGDOptimizer", "MomentumOptimizer", "AdamOptimizer"]
+
+
+class Optimizer(OptimizerBase):
+    """Base of all optimizers of fluid.
+
+    Args:
+        learning_rate: a float or an LRScheduler; in static mode also a Variable, such as the functions of fluid.layers
+            for decay give (TypeError otherwise).
+        parameter_list: the Tensors to train; needed in dygraph mode (AttributeError).
+        regularization: L1Decay or L2Decay; a parameter's own goes before it.
+        grad_clip: GradientClipByValue, GradientClipByNorm or GradientClipByGlobalNorm (TypeError otherwise).
+        name: goes before the names of the accumulators.
+    """
+
+    def __init__(
+        self,
+        learning_rate: Any,
+        parameter_list: Any = None,
+        regularization: Any = None,
+        grad_clip: Any = None,
+        name: str | None = None,
+    ) -> None:
+        dygraph = mode.in_dygraph_mode()
+        allowed = (float, LRScheduler) if dygraph else (float, Variable, LRScheduler)
+        if not isinstance(learning_rate, allowed):
+            raise TypeError(f"learning rate should be float or LRScheduler, got {type(learning_rate)} here")
+        self._init_state(parameter_list, grad_clip, name)
+        if dygraph:
+            if self._parameter_list is None:
+                raise AttributeError(
+                    "parameter_list argument given to the Optimizer should not be None in dygraph mode."
+                )
+            if regularization is not None and any(
+                getattr(p, "regularizer", None) is not None for p in self._parameter_list
+            ):
+                logging.info(
+                    "If regularizer of a Parameter has been set by 'fluid.ParamAttr' or 'fluid.WeightNormParamAttr' "
+                    "already. The Regularization[%s] in Optimizer will not take effect, and it will only be applied "
+                    "to other Parameters!",
+                    regularization,
+                )
+        self.regularization = regularization
+        self._learning_rate = learning_rate
+        if isinstance(learning_rate, Variable):
+            self._learning_rate_map[guards.default_main_program()] = learning_rate
+
+    def _rate_dtype(self) -> Any:
+        return "float32" if self._dtype is None else self._dtype
+
+    def _dygraph_rate(self) -> Any:
+        # Set by `set_lr` to a tensor, which is used as it is.
+        if isinstance(self._learning_rate, Variable):
+            return self._learning_rate
+        return super()._dygraph_rate()
+
+    @mode.dygraph_only
+    def set_lr(self, value: Any) -> None:
+        """Changes the learning rate: a float, or a Tensor of the shape [1].
+
+        Raises:
+            TypeError: for anything else.
+            RuntimeError: when the rate is a scheduler's.
+        """
+        if not isinstance(value, (Variable, float)):
+            raise TypeError(
+                f"The type of 'value' in optimizer.set_lr must be (float, Variable), but received {type(value)}."
+            )
+        if isinstance(self._learning_rate, LRScheduler):
+            raise RuntimeError(
+                "optimizer's learning rate can't be LearningRateDecay when invoke this API, because this will lead to "
+                "conflict."
+            )
+        if isinstance(value, Variable):
+            assert list(value.shape) == [1], "optimizer's learning rate must be 1-D Tensor with shape[1]"
+        self._learning_rate = value
+        self._scaled_rates.clear()
+
+    @mode.dygraph_only
+    def current_step_lr(self) -> float:
+        """The learning rate of this step.
+
+        Examples:
+            >>> import paddle
+            >>> net = paddle.nn.Linear(2, 2)
+            >>> paddle.fluid.optimizer.SGD(0.5, parameter_list=net.parameters()).current_step_lr()
+            0.5
+        """
+        rate = self._learning_rate
+        return rate.numpy()[0] if isinstance(rate, Variable) else self._rate()
+
+    def backward(
+        self,
+        loss: Any,
+        startup_program: Any = None,
+        parameter_list: Any = None,
+        no_grad_set: Any = None,
+        callbacks: Any = None,
+    ) -> Pairs:
+        """The first part of `minimize`: in static mode appends the gradient operators of `loss`.
+
+        Returns:
+            Pairs of parameter and gradient; in dygraph mode those that `loss.backward()` left.
+        """
+        return self._backward(loss, startup_program, parameter_list, no_grad_set, callbacks)
+
+    def apply_optimize(self, loss: Any, startup_program: Any, params_grads: Pairs) -> list[Any]:
+        """The second part of `minimize`: clips, decays and updates by the pairs of `backward`."""
+        return self._apply_optimize(loss, startup_program, params_grads)
+
+    def minimize(
+        self, loss: Any, startup_program: Any = None, parameter_list: Any = None, no_grad_set: Any = None
+    ) -> tuple[list[Any], Pairs]:
+        """`backward` and `apply_gradients` in one; in dygraph mode after `loss.backward()`.
+
+        Returns:
+            (operators that update, pairs of parameter and gradient).
+        """
+        return self._minimize(loss, startup_program, parameter_list, no_grad_set)
+
+    @mode.dygraph_only
+    def clear_gradients(self) -> None:
+        """Clears the gradients of all parameters that are trained."""
+        self._clear()
+
+
+class SGDOptimizer(SGDRule, Optimizer):
+    """param = param - learning_rate * grad; the arguments are those of :class:`Optimizer`.
+
+    Examples:
+        >>> import paddle
+        >>> net = paddle.nn.Linear(2, 1)
+        >>> sgd = paddle.fluid.optimizer.SGDOptimizer(0.1, parameter_list=net.parameters())
+        >>> loss = net(paddle.ones([1, 2])).sum()
+        >>> loss.backward()
+        >>> _ = sgd.minimize(loss)
+    """
+
+    def __init__(
+        self,
+        learning_rate: Any,
+        parameter_list: Any = None,
+        regularization: Any = None,
+        grad_clip: Any = None,
+        name: str | None = None,
+    ) -> None:
+        assert learning_rate is not None
+        super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
+
+
+class MomentumOptimizer(MomentumRule, Optimizer):
+    """velocity = momentum * velocity + grad; param = param - learning_rate * velocity.
+
+    Args:
+        learning_rate, parameter_list, regularization, grad_clip, name: as of :class:`Optimizer`.
+        momentum: the factor of the former velocity.
+        use_nesterov: param = param - (grad + momentum * velocity) * learning_rate.
+    """
+
+    def __init__(
+        self,
+        learning_rate: Any,
+        momentum: Any,
+        parameter_list: Any = None,
+        use_nesterov: bool = False,
+        regularization: Any = None,
+        grad_clip: Any = None,
+        name: str | None = None,
+    ) -> None:
+        assert learning_rate is not None
+        assert momentum is not None
+        super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
+        self._momentum = momentum
+        self._use_nesterov = bool(use_nesterov)
+        self._master_weights = {}
+
+
+class AdamOptimizer(AdamRule, Optimizer):
+    """Adam (Kingma and Ba, 2014).
+
+    Args:
+        learning_rate, parameter_list, regularization, grad_clip, name: as of :class:`Optimizer`.
+        beta1, beta2: how slowly the means of gradients and of their squares change: numbers or Variables.
+        epsilon: added to the divisor.
+        lazy_mode: gradients of few rows (SelectedRows) change these rows' means only.
+    """
+
+    def __init__(
+        self,
+        learning_rate: Any = 0.001,
+        beta1: Any = 0.9,
+        beta2: Any = 0.999,
+        epsilon: float = 1e-08,
+        parameter_list: Any = None,
+        regularization: Any = None,
+        grad_clip: Any = None,
+        name: str | None = None,
+        lazy_mode: bool = False,
+    ) -> None:
+        assert learning_rate is not None
+        assert beta1 is not None
+        assert beta2 is not None
+        assert epsilon is not None
+        super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
+        self._beta1 = beta1
+        self._beta2 = beta2
+        self._epsilon = epsilon
+        self._lazy_mode = lazy_mode
+        self._master_weights = {}
+
+
+SGD = SGDOptimizer
+Momentum = MomentumOptimizer
+Adam = AdamOptimizer
+
+# optimizer: the operator it waits for
+_WAITING = {
+    "Adadelta": "adadelta",
+    "Adagrad": "adagrad",
+    "Adamax": "adamax",
+    "DecayedAdagrad": "decayed_adagrad",
+    "Dpsgd": "dpsgd",
+    "Ftrl": "ftrl",
+    "Lamb": "lamb",
+    "LarsMomentum": "lars_momentum",
+    "RMSProp": "rmsprop",
+}
+__getattr__ = _getter(
+    __name__,
+    {**_WAITING, **{name + "Optimizer": op for name, op in _WAITING.items()}, "DGCMomentumOptimizer": "dgc_momentum"},
+)

@@ -1,0 +1,122 @@
+"""paddle.save and paddle.load: state dicts as pickles of numpy arrays, as real Paddle reads and writes them."""
+from __future__ import annotations
+
+import os
+import pickle
+import warnings
+
+import numpy as np
+
+from paddle import _core
+
+from . import safe_pickle
+
+__all__: list[str] = []
+
+#: where a file keeps which parameter stands behind a structured name
+NAME_TABLE = "StructuredToParameterName@@"
+
+
+def _plain(value):
+    """A value as it goes into the file: tensors become arrays, containers are walked."""
+    if isinstance(value, (_core.Tensor, _core.LoDTensor)):
+        return np.array(value)
+    if isinstance(value, dict):
+        return {k: _plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(_plain(v) for v in value)
+    return value
+
+
+def save(obj, path, pickle_protocol=2) -> None:
+    """Write the state of a Layer or Optimizer to a file.
+
+    Args:
+        obj (dict): what `state_dict()` gave.
+        path (str): the file; folders are made.
+        pickle_protocol (int): 2 to 4.
+
+    Raises:
+        NotImplementedError: for an object that is no dict.
+        ValueError: for an empty file name or another protocol.
+
+    Examples:
+        >>> import paddle, tempfile, os
+        >>> path = os.path.join(tempfile.mkdtemp(), "x.pdparams")
+        >>> paddle.save({"w": paddle.ones([2])}, path)
+        >>> paddle.load(path)["w"].tolist()
+        [1.0, 1.0]
+    """
+    from paddle.static.io import _unpack_saved_dict as split_arrays
+
+    if not isinstance(obj, dict):
+        raise NotImplementedError(
+            f"Now only supports save state_dict of Layer or Optimizer, expect dict, but received {type(obj)}."
+        )
+    if not obj:
+        warnings.warn("The input state dict is empty, no need to save.")
+    if os.path.basename(path) == "":
+        raise ValueError(
+            "The input path MUST be format of dirname/filename [dirname\\filename in Windows system], but received "
+            "filename is empty string."
+        )
+    if not isinstance(pickle_protocol, int):
+        raise ValueError(f"The 'protocol' MUST be `int`, but received {type(pickle_protocol)}")
+    if not 1 < pickle_protocol < 5:
+        raise ValueError(f"Expected 1<'protocol'<5, but received protocol={pickle_protocol}")
+    saved = {key: _plain(value) for key, value in obj.items()}
+    saved[NAME_TABLE] = {k: v.name for k, v in obj.items() if isinstance(v, _core.Tensor)}
+    folder = os.path.dirname(path)
+    if folder:
+        os.makedirs(folder, exist_ok=True)
+    part = f"{path}.{os.getpid()}.part"
+    try:
+        with open(part, "wb") as f:
+            pickle.dump(split_arrays(saved, pickle_protocol), f, protocol=pickle_protocol)
+        os.replace(part, path)
+    finally:
+        if os.path.exists(part):
+            os.remove(part)
+
+
+def _arrays(value):
+    """Newer files hold (name, array) where a tensor was."""
+    if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str) and isinstance(value[1], np.ndarray):
+        return value[1]
+    if isinstance(value, dict):
+        return {k: _arrays(v) for k, v in value.items()}
+    return value
+
+
+def load(path, **configs):
+    """Read what `save` wrote; also parameters saved with an inference model or by `fluid.io.save_params`.
+
+    Args:
+        path (str): a file; the prefix or folder of an inference model.
+        keep_name_table (bool, optional): keep the table of parameter names in the result.
+        model_filename, params_filename (str, optional): names within a folder.
+
+    Returns:
+        dict: numpy arrays (and what else was saved) by name.
+
+    Raises:
+        ValueError: when there is nothing at `path`.
+        pickle.UnpicklingError: for a file that holds anything but state.
+    """
+    from paddle.static.io import _pack_loaded_dict as join_arrays
+    from paddle.static.io import load_program_state
+
+    unknown = set(configs) - {"keep_name_table", "model_filename", "params_filename", "separate_params",
+                              "return_numpy", "output_spec"}
+    if unknown:
+        raise ValueError(f"The additional config ({sorted(unknown)[0]}) of `paddle.load` is not supported.")
+    if os.path.isfile(path):
+        with open(path, "rb") as f:
+            state = join_arrays(safe_pickle.load(f))
+        state = _arrays(state)
+        if isinstance(state, dict) and not configs.get("keep_name_table"):
+            state.pop(NAME_TABLE, None)
+        return state
+    if os.path.isdir(path) or os.path.exists(path + ".pdmodel") or os.path.exists(path + ".pdiparams"):
+        return load_program_state(path)
+    raise ValueError(f"The ``path`` ({path}) to load model not exists.")

@@ -1,0 +1,45 @@
+"""paddle.nn: layers, their functions, initializers and gradient clips."""
+from paddle.framework.missing import getter as _getter
+
+from . import clip, functional, initializer
+from .clip import ClipGradByGlobalNorm, ClipGradByNorm, ClipGradByValue
+from .layer import activation, common, conv, distance, loss, norm, pooling, rnn, transformer
+from .layer.activation import *  # noqa: F403
+from .layer.common import *  # noqa: F403
+from .layer.container import LayerList, ParameterList, Sequential
+from .layer.conv import *  # noqa: F403
+from .layer.distance import PairwiseDistance
+from .layer.layers import Layer
+from .layer.loss import *  # noqa: F403
+from .layer.norm import *  # noqa: F403
+from .layer.pooling import *  # noqa: F403
+from .layer.rnn import *  # noqa: F403
+from .layer.transformer import *  # noqa: F403
+from .missing import MISSING as _MISSING
+
+__all__ = [
+    "ClipGradByGlobalNorm",
+    "ClipGradByNorm",
+    "ClipGradByValue",
+    "Layer",
+    "LayerList",
+    "PairwiseDistance",
+    "ParameterList",
+    "Sequential",
+    *activation.__all__,
+    *common.__all__,
+    *conv.__all__,
+    *loss.__all__,
+    *norm.__all__,
+    *pooling.__all__,
+    *rnn.__all__,
+    *transformer.__all__,
+    "clip",
+    "functional",
+    "initializer",
+]
+
+__getattr__ = _getter(
+    __name__,
+    {name: op for name, op in _MISSING.items() if name[0].isupper() or name == "dynamic_decode"},
+)

@@ -1,0 +1,24 @@
+"""paddle.nn.functional: the layers' computations as functions."""
+from paddle.framework.missing import getter as _getter
+from paddle.nn.missing import MISSING as _MISSING
+
+from . import activation, common, conv, input, loss, norm, pooling  # noqa: A004
+from .activation import *  # noqa: F403
+from .common import *  # noqa: F403
+from .conv import *  # noqa: F403
+from .input import *  # noqa: F403
+from .loss import *  # noqa: F403
+from .norm import *  # noqa: F403
+from .pooling import *  # noqa: F403
+
+__all__ = [
+    *activation.__all__,
+    *common.__all__,
+    *conv.__all__,
+    *input.__all__,
+    *loss.__all__,
+    *norm.__all__,
+    *pooling.__all__,
+]
+
+__getattr__ = _getter(__name__, {name: op for name, op in _MISSING.items() if name[0].islower()})

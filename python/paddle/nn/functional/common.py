@@ -1,0 +1,227 @@
+"""linear, the dropouts, cosine_similarity."""
+from __future__ import annotations
+
+from typing import Any
+
+from paddle import _ops
+from paddle._append import named
+from paddle.framework import guards, mode, unique_name
+from paddle.framework.checks import check_variable_and_dtype
+from paddle.framework.dtypes import VarType
+
+__all__ = ["dropout", "dropout2d", "dropout3d", "alpha_dropout", "linear", "cosine_similarity"]
+
+_FLOATS = ["float16", "float32", "float64"]
+
+
+def linear(x: Any, weight: Any, bias: Any = None, name: str | None = None) -> Any:
+    """x @ weight + bias.
+
+    Args:
+        x: Tensor of the shape [..., in_features], float16, float32 or float64.
+        weight: Tensor of the shape [in_features, out_features].
+        bias: Tensor of the shape [out_features]; None adds nothing.
+        name: a name for the outputs.
+
+    Returns:
+        Tensor of the shape [..., out_features]. Shapes that do not fit raise ValueError.
+
+    Examples:
+        >>> import paddle
+        >>> x, w, b = paddle.ones([2, 3]), paddle.ones([3, 1]), paddle.ones([1])
+        >>> paddle.nn.functional.linear(x, w, b).numpy().tolist()
+        [[4.0], [4.0]]
+    """
+    if mode._dygraph_tracer_ is not None:
+        out = _ops.matmul(x, weight)
+        return out if bias is None else _ops.elementwise_add(out, bias)
+    check_variable_and_dtype(x, "x", _FLOATS, "linear")
+    name = name or unique_name.generate("linear")
+    out = named(name, _ops.matmul, x, weight, transpose_X=False, transpose_Y=False, alpha=1.0)
+    if bias is None:
+        return out
+    return named(name, _ops.elementwise_add, out, bias, axis=len(x.shape) - 1)
+
+
+def dropout(
+    x: Any,
+    p: float = 0.5,
+    axis: int | list[int] | None = None,
+    training: bool = True,
+    mode: str = "upscale_in_train",
+    name: str | None = None,
+) -> Any:
+    """`x` with each element set to zero with the probability `p`.
+
+    Args:
+        x: Tensor of float16, float32 or float64.
+        p: the probability, from 0 to 1.
+        axis: the dimensions along which elements are dropped one by one; whole slices are along the others.
+        training: False: nothing is dropped.
+        mode: "upscale_in_train" divides what is left by 1 - p when training, "downscale_in_infer" multiplies by it
+            when not.
+        name: a name for the output.
+
+    Raises:
+        TypeError: for a `p` that is no number, an `axis` that is neither int nor list.
+        ValueError: for a `p` out of range, another mode, an axis that `x` does not have.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.nn.functional.dropout(paddle.ones([2]), 0.5, training=False).numpy().tolist()
+        [1.0, 1.0]
+    """
+    if p == 0:
+        return x
+    if not isinstance(p, (float, int)):
+        raise TypeError("p argument should be a number")
+    if p < 0 or p > 1:
+        raise ValueError("p argument should between 0 and 1")
+    if mode not in ("downscale_in_infer", "upscale_in_train"):
+        raise ValueError("mode argument should be 'downscale_in_infer' or 'upscale_in_train'")
+    if axis is not None:
+        return _dropout_slices(x, p, axis, training, mode, name)
+    check_variable_and_dtype(x, "x", _FLOATS, "dropout")
+    seed = guards.default_main_program().random_seed
+    out, mask = named(
+        name,
+        _ops.dropout,
+        x,
+        dropout_prob=float(p),
+        is_test=not training,
+        fix_seed=seed != 0,
+        seed=seed,
+        dropout_implementation="downgrade_in_infer" if mode == "downscale_in_infer" else mode,
+    )
+    if mask is not None:
+        mask.stop_gradient = True
+    return out
+
+
+def _dropout_slices(x: Any, p: float, axis: Any, training: bool, how: str, name: str | None) -> Any:
+    if not isinstance(axis, (int, list)):
+        raise TypeError("datatype of axis argument should be int or list")
+    check_variable_and_dtype(x, "x", ["float32", "float64"], "dropout")
+    keep = 1 - p
+    if not training:
+        return _ops.scale(x, scale=keep) if how == "downscale_in_infer" else x
+    if p == 1.0:
+        return _ops.scale(x, scale=0.0)
+    axes = [axis] if isinstance(axis, int) else axis
+    shape = x.shape
+    if min(axes) < 0 or max(axes) > len(shape) - 1:
+        raise ValueError(
+            "axis value should be greater than or equal to 0 and less than dimensions of "
+            f"x:{len(shape)}, but get axis value:{max(axes)} "
+        )
+    if len(axes) > len(shape):
+        raise ValueError(
+            f"length of axis should not be greater than dimensions of x:{len(shape)}, but get length of axis: {len(axes)}"
+        )
+    if how == "upscale_in_train":
+        x = _ops.scale(x, scale=1 / keep)
+    mask = _keep_mask([n if i in axes else 1 for i, n in enumerate(shape)], p, x.dtype)
+    return named(name, _ops.elementwise_mul, x, mask)
+
+
+def _keep_mask(shape: Any, p: float, dtype: Any) -> Any:
+    """1 with the probability 1 - p, else 0."""
+    random = _ops.uniform_random(shape=list(shape), min=0.0, max=1.0, dtype=VarType.FP32)
+    limit = _ops.fill_constant(shape=[1], dtype=VarType.FP32, value=float(p))
+    mask = _ops.greater_equal(random, limit)
+    return _ops.cast(mask, in_dtype=mask.dtype, out_dtype=dtype)
+
+
+def dropout2d(x: Any, p: float = 0.5, training: bool = True, data_format: str = "NCHW", name: str | None = None) -> Any:
+    """`x` with whole channels set to zero with the probability `p`, the others divided by 1 - p.
+
+    Args:
+        x: float32 or float64 Tensor of the shape [N, C, H, W], or [N, H, W, C] for the format "NHWC".
+        p: the probability, from 0 to 1.
+        training: False: nothing is dropped.
+
+    Raises:
+        ValueError: for another format or number of dimensions.
+    """
+    return _dropout_channels(x, p, training, data_format, ("NCHW", "NHWC"), name)
+
+
+def dropout3d(
+    x: Any, p: float = 0.5, training: bool = True, data_format: str = "NCDHW", name: str | None = None
+) -> Any:
+    """`x` with whole channels set to zero with the probability `p`, the others divided by 1 - p.
+
+    Args:
+        x: float32 or float64 Tensor of the shape [N, C, D, H, W], or [N, D, H, W, C] for the format "NDHWC".
+        p: the probability, from 0 to 1.
+        training: False: nothing is dropped.
+
+    Raises:
+        ValueError: for another format or number of dimensions.
+    """
+    return _dropout_channels(x, p, training, data_format, ("NCDHW", "NDHWC"), name)
+
+
+def _dropout_channels(
+    x: Any, p: float, training: bool, data_format: str, formats: tuple[str, str], name: str | None
+) -> Any:
+    first, last = formats
+    dims = len(x.shape)
+    if dims != len(first):
+        raise ValueError(f"dimensions of x should be {len(first)}, but received {dims} != {len(first)}")
+    if data_format not in formats:
+        raise ValueError(
+            f"Attr(data_format) should be '{first}' or '{last}'. Received Attr(data_format): {data_format}."
+        )
+    return dropout(x, p, [0, 1 if data_format == first else dims - 1], training, "upscale_in_train", name)
+
+
+def alpha_dropout(x: Any, p: float = 0.5, training: bool = True, name: str | None = None) -> Any:
+    """Dropout that keeps mean and variance of inputs of zero mean and unit variance (for networks with SELU).
+
+    Args:
+        x: float32 or float64 Tensor.
+        p: the probability, from 0 to 1 (TypeError for no number, ValueError out of range).
+        training: False: nothing is dropped.
+        name: a name for the output.
+    """
+    if not isinstance(p, (float, int)):
+        raise TypeError("p argument should be a float or int")
+    if p < 0 or p > 1:
+        raise ValueError("p argument should between 0 and 1")
+    check_variable_and_dtype(x, "x", ["float32", "float64"], "alpha_dropout")
+    if not training:
+        return x
+    if p == 1:
+        return _ops.scale(x, scale=0.0)
+    # Where SELU goes for very negative inputs; what is dropped takes this value.
+    floor = -1.6732632423543772 * 1.0507009873554805
+    a = ((1 - p) * (1 + p * floor**2)) ** -0.5
+    b = -a * floor * p
+    keep = _keep_mask(x.shape, p, x.dtype)
+    drop = _ops.scale(keep, scale=-floor, bias=floor)
+    y = _ops.elementwise_add(_ops.elementwise_mul(x, keep), drop)
+    return named(name, _ops.scale, y, scale=a, bias=b)
+
+
+def cosine_similarity(x1: Any, x2: Any, axis: int = 1, eps: float = 1e-8) -> Any:
+    """The cosine of the angle between the vectors along `axis`.
+
+    Args:
+        x1, x2: float32 or float64 Tensors of shapes that broadcast.
+        axis: the dimension of the vectors; it goes away.
+        eps: the product of their lengths is at least this.
+
+    Examples:
+        >>> import paddle
+        >>> x = paddle.to_tensor([[3.0, 4.0]])
+        >>> round(float(paddle.nn.functional.cosine_similarity(x, x)), 5)
+        1.0
+    """
+
+    def dot(a: Any, b: Any) -> Any:
+        return _ops.reduce_sum(_ops.elementwise_mul(a, b), dim=[axis])
+
+    lengths = _ops.elementwise_mul(dot(x1, x1), dot(x2, x2))
+    lengths = _ops.sqrt(_ops.clip(lengths, min=eps * eps, max=3.4028234663852886e38))
+    return _ops.elementwise_div(dot(x1, x2), lengths)

@@ -1,0 +1,84 @@
+"""Functions of ids: one-hot rows and rows of a table."""
+from __future__ import annotations
+
+from typing import Any
+
+from paddle import _ops
+from paddle._append import named
+from paddle.framework import mode, unique_name
+from paddle.framework.arguments import number
+from paddle.framework.checks import check_variable_and_dtype
+from paddle.framework.variable import Variable
+
+__all__ = ["one_hot", "embedding"]
+
+
+def one_hot(x: Any, num_classes: Any, name: str | None = None) -> Any:
+    """A float32 row of zeros for each id, with a one at its position.
+
+    Args:
+        x: int32 or int64 Tensor of any shape, each id from 0 to num_classes - 1 (ValueError otherwise).
+        num_classes: the length of a row: an int, or a Tensor of shape [1].
+        name: a name for the output.
+
+    Returns:
+        Tensor of the shape x.shape + [num_classes].
+
+    Examples:
+        >>> import paddle
+        >>> paddle.nn.functional.one_hot(paddle.to_tensor([1, 0]), 2).numpy().tolist()
+        [[0.0, 1.0], [1.0, 0.0]]
+    """
+    if mode._dygraph_tracer_ is not None:
+        return _ops.one_hot_v2(x, depth=int(number(num_classes)))
+    check_variable_and_dtype(x, "input", ["int32", "int64"], "one_hot_v2")
+    if isinstance(num_classes, Variable):
+        num_classes.stop_gradient = True
+        out = named(name, _ops.one_hot_v2, x, num_classes)
+    else:
+        out = named(name, _ops.one_hot_v2, x, depth=num_classes)
+    out.stop_gradient = True
+    return out
+
+
+def embedding(
+    x: Any, weight: Any, padding_idx: int | None = None, sparse: bool = False, name: str | None = None
+) -> Any:
+    """Rows of the table `weight` for the ids `x`.
+
+    Args:
+        x: int32 or int64 Tensor of any shape; an id that is no row raises ValueError.
+        weight: Tensor of the shape [rows, width].
+        padding_idx: this id (negative: from the end) gives zeros and no gradient.
+        sparse: whether the gradient of `weight` has only the rows looked up (SelectedRows).
+        name: a name for the output.
+
+    Returns:
+        Tensor of the shape x.shape + [width].
+
+    Examples:
+        >>> import paddle
+        >>> table = paddle.to_tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> paddle.nn.functional.embedding(paddle.to_tensor([1, 0]), table).numpy().tolist()
+        [[3.0, 4.0], [1.0, 2.0]]
+    """
+    if padding_idx is None:
+        padding_idx = -1
+    else:
+        rows = weight.shape[0]
+        if not -rows <= padding_idx < rows:
+            raise ValueError(f"padding_idx must be within [-{rows}, {rows})")
+        padding_idx %= rows
+    if mode._dygraph_tracer_ is not None:
+        return _ops.lookup_table_v2(weight, x, is_sparse=sparse, padding_idx=padding_idx)
+    check_variable_and_dtype(x, "input", ["int32", "int64"], "embedding")
+    return named(
+        name or unique_name.generate("embedding"),
+        _ops.lookup_table_v2,
+        weight,
+        x,
+        is_sparse=sparse,
+        is_distributed=False,
+        remote_prefetch=sparse,
+        padding_idx=padding_idx,
+    )

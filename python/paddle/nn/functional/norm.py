@@ -1,0 +1,174 @@
+"""Normalisations."""
+from __future__ import annotations
+
+from typing import Any
+
+from paddle import _ops
+from paddle._append import named
+from paddle.framework import mode
+from paddle.framework.checks import check_type, check_variable_and_dtype
+
+__all__ = ["batch_norm", "layer_norm", "normalize"]
+
+_FLOATS = ["float16", "float32", "float64"]
+_FORMATS = ("NC", "NCL", "NCHW", "NCDHW", "NLC", "NHWC", "NDHWC")
+
+
+def batch_norm(
+    x: Any,
+    running_mean: Any,
+    running_var: Any,
+    weight: Any,
+    bias: Any,
+    training: bool = False,
+    momentum: float = 0.9,
+    epsilon: float = 1e-05,
+    data_format: str = "NCHW",
+    use_global_stats: bool | None = None,
+    name: str | None = None,
+) -> Any:
+    """Normalises each channel over batch and space, then multiplies by `weight` and adds `bias`.
+
+    Args:
+        x: Tensor of 2 to 5 dimensions, float16, float32 or float64.
+        running_mean, running_var: Tensors of the shape [C]; training updates them in place:
+            running = momentum * running + (1 - momentum) * batch.
+        weight, bias: Tensors of the shape [C].
+        training: normalise by the batch's own statistics.
+        epsilon: added to the variance.
+        data_format: "NC", "NCL", "NCHW", "NCDHW", or with channels last "NLC", "NHWC", "NDHWC" (ValueError otherwise).
+        use_global_stats: True: always by the running statistics; False: always by the batch's.
+        name: a name for the output.
+
+    Returns:
+        Tensor of the shape and type of `x`.
+
+    Examples:
+        >>> import paddle
+        >>> x, mean, var = paddle.ones([2, 1]), paddle.zeros([1]), paddle.ones([1])
+        >>> y = paddle.nn.functional.batch_norm(x, mean, var, paddle.ones([1]), paddle.zeros([1]), epsilon=0.0)
+        >>> y.numpy().tolist()
+        [[1.0], [1.0]]
+    """
+    assert len(x.shape) >= 2, "input dim must be larger than 1"
+    if data_format not in _FORMATS:
+        raise ValueError(
+            "data_format must be one of 'NC', 'NCL', 'NCHW', 'NCDHW', 'NLC', 'NHWC', 'NDHWC' "
+            f"but receive {data_format}"
+        )
+    if mode._dygraph_tracer_ is None:
+        check_variable_and_dtype(x, "input", _FLOATS, "BatchNorm")
+    outputs = named(
+        name,
+        _ops.batch_norm,
+        x,
+        weight,
+        bias,
+        running_mean,
+        running_var,
+        momentum=momentum,
+        epsilon=epsilon,
+        is_test=not training,
+        data_layout="NCHW" if data_format[1] == "C" else "NHWC",
+        use_global_stats=not training if use_global_stats is None else use_global_stats,
+        trainable_statistics=use_global_stats is not None and not use_global_stats,
+        MeanOut=running_mean,
+        VarianceOut=running_var,
+    )
+    if mode._dygraph_tracer_ is None:
+        outputs[3].stop_gradient = outputs[4].stop_gradient = True
+    return outputs[0]
+
+
+def layer_norm(
+    x: Any,
+    normalized_shape: Any,
+    weight: Any = None,
+    bias: Any = None,
+    epsilon: float = 1e-05,
+    name: str | None = None,
+) -> Any:
+    """Normalises over the last dimensions, then multiplies by `weight` and adds `bias`.
+
+    Args:
+        x: Tensor of the shape [*, *normalized_shape], float16, float32 or float64.
+        normalized_shape: list or tuple of int, or an int (ValueError where `x` does not end so).
+        weight, bias: Tensors with as many elements as the last dimensions have together; None leaves the step out.
+        epsilon: added to the variance.
+        name: a name for the output.
+
+    Returns:
+        Tensor of the shape and type of `x`.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.nn.functional.layer_norm(paddle.to_tensor([[1.0, 3.0]]), [2], epsilon=0.0).numpy().tolist()
+        [[-1.0, 1.0]]
+    """
+    shape = list(x.shape)
+    wanted = [normalized_shape] if isinstance(normalized_shape, int) else list(normalized_shape)
+    begin = len(shape) - len(wanted)
+    if begin < 0 or shape[begin:] != wanted:
+        raise ValueError(
+            f"Given normalized_shape is {wanted}, expected input with shape [*, {str(wanted)[1:]}, "
+            f"but got input shape {shape}"
+        )
+    if mode._dygraph_tracer_ is not None:
+        return _ops.layer_norm(x, weight, bias, epsilon=epsilon, begin_norm_axis=begin)[0]
+    check_variable_and_dtype(x, "input", _FLOATS, "LayerNorm")
+    out, mean, variance = named(
+        name, _ops.layer_norm, x, weight, bias, epsilon=epsilon, begin_norm_axis=begin
+    )
+    mean.stop_gradient = variance.stop_gradient = True
+    return out
+
+
+def _const(value: float, dtype: Any) -> Any:
+    return _ops.fill_constant(shape=[1], dtype=dtype, value=value)
+
+
+def p_norm(x: Any, p: float, axis: int, keepdim: bool, least: float = 0.0) -> Any:
+    """The p-norm of the vectors along `axis`; `least` where it is smaller. Its gradient at zero vectors is zero."""
+    if p in (float("inf"), float("-inf")):
+        size = _ops.abs(x) if p > 0 else _ops.scale(_ops.abs(x), scale=-1.0)
+        size = _ops.reduce_max(size, dim=[axis], keep_dim=keepdim)
+        return _at_least(size if p > 0 else _ops.scale(size, scale=-1.0), least)
+    if p == 0:
+        other = _ops.not_equal(x, _const(0.0, x.dtype))
+        count = _ops.cast(other, in_dtype=other.dtype, out_dtype=x.dtype)
+        return _at_least(_ops.reduce_sum(count, dim=[axis], keep_dim=keepdim), least)
+    powers = _ops.square(x) if p == 2 else _ops.pow(_ops.abs(x), factor=float(p))
+    # The limit goes before the root, whose slope at zero is infinite.
+    total = _at_least(_ops.reduce_sum(powers, dim=[axis], keep_dim=keepdim), max(least**p, 1.2e-38))
+    return _ops.sqrt(total) if p == 2 else _ops.pow(total, factor=1.0 / p)
+
+
+def _at_least(x: Any, least: float) -> Any:
+    return _ops.elementwise_max(x, _const(least, x.dtype)) if least else x
+
+
+def normalize(x: Any, p: float = 2, axis: int = 1, epsilon: float = 1e-12, name: str | None = None) -> Any:
+    """`x` divided by the p-norm of its vectors along `axis`, where that is above `epsilon`, else by `epsilon`.
+
+    Args:
+        x: float32 or float64 Tensor.
+        p: the norm's exponent; inf, -inf and 0 go, too.
+        axis: the dimension of the vectors.
+        epsilon: the least divisor.
+        name: a name for the output.
+
+    Raises:
+        ValueError: for an axis that a 1-D tensor does not have.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.nn.functional.normalize(paddle.to_tensor([[3.0, 4.0]])).numpy().round(3).tolist()
+        [[0.6, 0.8]]
+    """
+    if mode._dygraph_tracer_ is None:
+        check_type(p, "p", (float, int), "normalize")
+        check_type(axis, "axis", int, "normalize")
+        check_variable_and_dtype(x, "x", ["float32", "float64"], "normalize")
+    if len(x.shape) == 1 and axis not in (0, -1):
+        raise ValueError(f"Axis must be 0 or -1 when x is a 1-D tensor, but received axis = {axis}")
+    return named(name, _ops.elementwise_div, x, p_norm(x, p, axis, True, epsilon))

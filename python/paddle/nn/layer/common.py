@@ -1,0 +1,244 @@
+"""Linear, Embedding, Flatten, the dropouts, CosineSimilarity."""
+from __future__ import annotations
+
+from typing import Any
+
+from paddle import _ops
+from paddle.framework.mode import in_dygraph_mode
+from paddle.nn import functional as F
+from paddle.nn.layer.layers import Layer
+
+__all__ = [
+    "AlphaDropout",
+    "CosineSimilarity",
+    "Dropout",
+    "Dropout2D",
+    "Dropout3D",
+    "Embedding",
+    "Flatten",
+    "Linear",
+]
+
+
+def _and_name(text: str, name: str | None) -> str:
+    return f"{text}, name={name}" if name else text
+
+
+class Linear(Layer):
+    """x @ weight + bias.
+
+    Args:
+        in_features, out_features: the last dimension of input and output.
+        weight_attr: ParamAttr or the like of the weight [in_features, out_features] (default: Xavier's uniform).
+        bias_attr: of the bias [out_features] (default: zeros); False for no bias.
+        name: a name for the outputs.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.nn.Linear(2, 4)(paddle.ones([3, 2])).shape
+        [3, 4]
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        weight_attr: Any = None,
+        bias_attr: Any = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__()
+        self._dtype = self._helper.get_default_dtype()
+        self._weight_attr = weight_attr
+        self._bias_attr = bias_attr
+        self.weight = self.create_parameter(
+            shape=[in_features, out_features], attr=weight_attr, dtype=self._dtype, is_bias=False
+        )
+        self.bias = self.create_parameter(shape=[out_features], attr=bias_attr, dtype=self._dtype, is_bias=True)
+        self.name = name
+
+    def forward(self, input: Any) -> Any:  # noqa: A002
+        """`input` [..., in_features] to [..., out_features]."""
+        own = self._parameters
+        weight, bias = own.get("weight"), own.get("bias")
+        # One that is no parameter (any more) is found the ordinary, slower way.
+        return F.linear(input, self.weight if weight is None else weight, self.bias if bias is None else bias, self.name)
+
+    def extra_repr(self) -> str:
+        """Sizes and element type."""
+        rows, columns = self.weight.shape
+        return _and_name(f"in_features={rows}, out_features={columns}, dtype={self._dtype}", self.name)
+
+
+class Embedding(Layer):
+    """Rows of a table for ids.
+
+    Args:
+        num_embeddings, embedding_dim: rows and width of the table; ValueError unless above zero.
+        padding_idx: this id (negative: from the end) gives zeros and no gradient; ValueError if it is no row.
+        sparse: whether the table's gradient has only the rows looked up.
+        weight_attr: ParamAttr or the like of the table (default: Xavier's uniform).
+        name: a name for the output.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.nn.Embedding(10, 3)(paddle.to_tensor([[1, 2]])).shape
+        [1, 2, 3]
+    """
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        padding_idx: int | None = None,
+        sparse: bool = False,
+        weight_attr: Any = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__()
+        if num_embeddings <= 0:
+            raise ValueError("num_embeddings must be gather than 0")
+        if embedding_dim <= 0:
+            raise ValueError("embedding_dim must be gather than 0")
+        if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
+            raise ValueError(f"padding_idx must be within [-{num_embeddings}, {num_embeddings})")
+        self._num_embeddings = num_embeddings
+        self._embedding_dim = embedding_dim
+        self._sparse = sparse
+        self._is_distributed = False
+        self._padding_idx = padding_idx
+        self._dtype = self._helper.get_default_dtype()
+        self._size = [num_embeddings, embedding_dim]
+        self._weight_attr = weight_attr
+        self._remote_prefetch = False
+        self._name = name
+        self.weight = self.create_parameter(attr=weight_attr, shape=self._size, dtype=self._dtype, is_bias=False)
+        if padding_idx is not None and in_dygraph_mode():
+            self._clear_row(padding_idx % num_embeddings)
+
+    def _clear_row(self, row: int) -> None:
+        values = self.weight.numpy()
+        values[row] = 0.0
+        self.weight.set_value(values)
+
+    def forward(self, x: Any) -> Any:
+        """Ids of any shape to rows: x.shape + [embedding_dim]."""
+        return F.embedding(x, self.weight, self._padding_idx, self._sparse, self._name)
+
+    def extra_repr(self) -> str:
+        """Sizes and options."""
+        text = f"{self._num_embeddings}, {self._embedding_dim}"
+        if self._padding_idx is not None:
+            text += f", padding_idx={self._padding_idx}"
+        text += f", sparse={self._sparse}"
+        return text if self._name is None else f"{text}, name={self._name}"
+
+
+class Flatten(Layer):
+    """Makes one dimension of those from `start_axis` to `stop_axis`.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.nn.Flatten()(paddle.ones([5, 2, 3, 4])).shape
+        [5, 24]
+    """
+
+    def __init__(self, start_axis: int = 1, stop_axis: int = -1) -> None:
+        super().__init__()
+        self.start_axis = start_axis
+        self.stop_axis = stop_axis
+
+    def forward(self, input: Any) -> Any:  # noqa: A002
+        """The flattened input; ValueError for axes that it does not have."""
+        return _ops.flatten_contiguous_range(input, start_axis=self.start_axis, stop_axis=self.stop_axis)
+
+
+class Dropout(Layer):
+    """Sets elements to zero with the probability `p` while training; the arguments of `functional.dropout`."""
+
+    def __init__(
+        self, p: float = 0.5, axis: Any = None, mode: str = "upscale_in_train", name: str | None = None
+    ) -> None:
+        super().__init__()
+        self.p = p
+        self.axis = axis
+        self.mode = mode
+        self.name = name
+
+    def forward(self, input: Any) -> Any:  # noqa: A002
+        """`input` with elements dropped, if training."""
+        return F.dropout(input, self.p, self.axis, self.training, self.mode, self.name)
+
+    def extra_repr(self) -> str:
+        """The arguments."""
+        return _and_name(f"p={self.p}, axis={self.axis}, mode={self.mode}", self.name)
+
+
+class Dropout2D(Layer):
+    """Sets whole channels of [N, C, H, W] to zero with the probability `p` while training."""
+
+    def __init__(self, p: float = 0.5, data_format: str = "NCHW", name: str | None = None) -> None:
+        super().__init__()
+        self.p = p
+        self.data_format = data_format
+        self.name = name
+
+    def forward(self, input: Any) -> Any:  # noqa: A002
+        """`input` with channels dropped, if training."""
+        return F.dropout2d(input, self.p, self.training, self.data_format, self.name)
+
+    def extra_repr(self) -> str:
+        """The arguments."""
+        return _and_name(f"p={self.p}, data_format={self.data_format}", self.name)
+
+
+class Dropout3D(Layer):
+    """Sets whole channels of [N, C, D, H, W] to zero with the probability `p` while training."""
+
+    def __init__(self, p: float = 0.5, data_format: str = "NCDHW", name: str | None = None) -> None:
+        super().__init__()
+        self.p = p
+        self.data_format = data_format
+        self.name = name
+
+    def forward(self, input: Any) -> Any:  # noqa: A002
+        """`input` with channels dropped, if training."""
+        return F.dropout3d(input, self.p, self.training, self.data_format, self.name)
+
+    def extra_repr(self) -> str:
+        """The arguments."""
+        return _and_name(f"p={self.p}, data_format={self.data_format}", self.name)
+
+
+class AlphaDropout(Layer):
+    """Dropout that keeps mean and variance, for networks with SELU: `functional.alpha_dropout` as a layer."""
+
+    def __init__(self, p: float = 0.5, name: str | None = None) -> None:
+        super().__init__()
+        self.p = p
+        self.name = name
+
+    def forward(self, input: Any) -> Any:  # noqa: A002
+        """`input` with elements dropped, if training."""
+        return F.alpha_dropout(input, self.p, self.training, self.name)
+
+    def extra_repr(self) -> str:
+        """The arguments."""
+        return _and_name(f"p={self.p}", self.name)
+
+
+class CosineSimilarity(Layer):
+    """The cosine of the angle between vectors along `axis`: `functional.cosine_similarity` as a layer."""
+
+    def __init__(self, axis: int = 1, eps: float = 1e-8) -> None:
+        super().__init__()
+        self._axis = axis
+        self._eps = eps
+
+    def forward(self, x1: Any, x2: Any) -> Any:
+        """The cosines."""
+        return F.cosine_similarity(x1, x2, self._axis, self._eps)
+
+    def extra_repr(self) -> str:
+        """The arguments."""
+        return f"axis={self._axis}, eps={self._eps}"

@@ -1,0 +1,53 @@
+"""PairwiseDistance."""
+from __future__ import annotations
+
+from typing import Any
+
+from paddle import _ops
+from paddle.framework.checks import check_type, check_variable_and_dtype
+from paddle.nn.functional.norm import p_norm
+from paddle.nn.layer.layers import Layer
+
+__all__ = ["PairwiseDistance"]
+
+
+class PairwiseDistance(Layer):
+    """The p-norm of the differences of vectors.
+
+    Args:
+        p: the norm's exponent; inf, -inf and 0 go, too.
+        epsilon: keeps the gradient finite where the vectors are equal.
+        keepdim: whether the dimension of the vectors stays, with the size 1.
+        name: not looked at.
+
+    Examples:
+        >>> import paddle
+        >>> x, y = paddle.to_tensor([[1.0, 3.0]]), paddle.to_tensor([[5.0, 6.0]])
+        >>> paddle.nn.PairwiseDistance()(x, y).numpy().tolist()
+        [5.0]
+    """
+
+    def __init__(self, p: float = 2.0, epsilon: float = 1e-06, keepdim: bool = False, name: str | None = None) -> None:
+        super().__init__()
+        check_type(p, "porder", (float, int), "PairwiseDistance")
+        check_type(epsilon, "epsilon", float, "PairwiseDistance")
+        check_type(keepdim, "keepdim", bool, "PairwiseDistance")
+        self.p = p
+        self.epsilon = epsilon
+        self.keepdim = keepdim
+        self.name = name
+
+    def forward(self, x: Any, y: Any) -> Any:
+        """`x` and `y` [N, D] (float32 or float64) to the distances [N]."""
+        check_variable_and_dtype(x, "x", ["float32", "float64"], "PairwiseDistance")
+        check_variable_and_dtype(y, "y", ["float32", "float64"], "PairwiseDistance")
+        return p_norm(_ops.elementwise_sub(x, y), self.p, 1, self.keepdim)
+
+    def extra_repr(self) -> str:
+        """The arguments that differ from the defaults."""
+        text = f"p={self.p}"
+        if self.epsilon != 1e-06:
+            text += f", epsilon={self.epsilon}"
+        if self.keepdim:
+            text += f", keepdim={self.keepdim}"
+        return text if self.name is None else f"{text}, name={self.name}"

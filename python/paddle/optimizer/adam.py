@@ -1,0 +1,169 @@
+"""Adam and AdamW."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from paddle import _core as core
+from paddle import _ops
+from paddle.framework.guards import name_scope
+from paddle.framework.variable import Variable
+
+from .base import Pairs
+from .optimizer import Optimizer
+from .rules import AdamRule
+
+__all__ = ["Adam", "AdamW"]
+
+
+class Adam(AdamRule, Optimizer):
+    """Adam (Kingma and Ba, 2014).
+
+    Args:
+        learning_rate, parameters, weight_decay, grad_clip, name: as of :class:`Optimizer`.
+        beta1, beta2: how slowly the means of gradients and of their squares change: numbers from 0 to below 1
+            (ValueError otherwise), or Tensors.
+        epsilon: added to the divisor; not below 0 (ValueError).
+        lazy_mode: gradients of few rows (SelectedRows) change these rows' means only.
+        multi_precision: in static Programs: float32 copies of float16 parameters.
+
+    Examples:
+        >>> import paddle
+        >>> net = paddle.nn.Linear(2, 1)
+        >>> adam = paddle.optimizer.Adam(learning_rate=0.1, parameters=net.parameters())
+        >>> net(paddle.ones([1, 2])).sum().backward()
+        >>> adam.step()
+        >>> len(adam.state_dict())
+        8
+    """
+
+    def __init__(
+        self,
+        learning_rate: Any = 0.001,
+        beta1: Any = 0.9,
+        beta2: Any = 0.999,
+        epsilon: float = 1e-08,
+        parameters: Any = None,
+        weight_decay: Any = None,
+        grad_clip: Any = None,
+        lazy_mode: bool = False,
+        multi_precision: bool = False,
+        name: str | None = None,
+    ) -> None:
+        for what, value in (("learning_rate", learning_rate), ("beta1", beta1), ("beta2", beta2), ("epsilon", epsilon)):
+            if value is None:
+                raise ValueError(f"{what} is not set")
+        for what, value in (("beta1", beta1), ("beta2", beta2)):
+            if not isinstance(value, Variable) and not 0 <= value < 1:
+                raise ValueError(f"Invaild value of {what}, expect {what} in [0,1).")
+        if not 0 <= epsilon:
+            raise ValueError("Invaild value of epsilon, expect epsilon >= 0.")
+        super().__init__(learning_rate, parameters, weight_decay, grad_clip, name)
+        self._beta1 = beta1
+        self._beta2 = beta2
+        self._epsilon = epsilon
+        self._lazy_mode = lazy_mode
+        self._multi_precision = multi_precision
+        self._master_weights = {}
+
+    def _gradients(self, parameters: Any) -> Pairs:
+        pairs = super()._gradients(parameters)
+        if self.regularization is not None and any(grad._is_sparse() for _, grad in pairs):
+            raise RuntimeError("Adam don't support weight_decay with sparse parameters, please set it to None.")
+        return pairs
+
+
+class AdamW(Adam):
+    """Adam with the weights decayed by themselves: param *= 1 - learning_rate * weight_decay before each step.
+
+    Args:
+        learning_rate, beta1, beta2, epsilon, parameters, grad_clip, lazy_mode, multi_precision, name: as of
+            :class:`Adam`.
+        weight_decay: a float, or a Tensor of the shape [1] (TypeError otherwise).
+        apply_decay_param_fun: given a parameter's name says whether it is decayed; None: all are.
+
+    Examples:
+        >>> import paddle
+        >>> net = paddle.nn.Linear(2, 1)
+        >>> adamw = paddle.optimizer.AdamW(0.1, parameters=net.parameters(), weight_decay=0.01)
+        >>> net(paddle.ones([1, 2])).sum().backward()
+        >>> adamw.step()
+    """
+
+    def __init__(
+        self,
+        learning_rate: Any = 0.001,
+        beta1: Any = 0.9,
+        beta2: Any = 0.999,
+        epsilon: float = 1e-08,
+        parameters: Any = None,
+        weight_decay: Any = 0.01,
+        apply_decay_param_fun: Callable[[str], bool] | None = None,
+        grad_clip: Any = None,
+        lazy_mode: bool = False,
+        multi_precision: bool = False,
+        name: str | None = None,
+    ) -> None:
+        if not isinstance(weight_decay, (float, Variable)):
+            raise TypeError("coeff should be float or Tensor.")
+        self._params_name: set[str] = set()
+        self._apply_decay_param_fun = apply_decay_param_fun
+        self._coeff = weight_decay
+        # rate (a number or the variable) to the factor of the weights
+        self._lr_to_coeff: dict[Any, Any] = {}
+        super().__init__(
+            learning_rate=learning_rate,
+            beta1=beta1,
+            beta2=beta2,
+            epsilon=epsilon,
+            parameters=parameters,
+            grad_clip=grad_clip,
+            lazy_mode=lazy_mode,
+            multi_precision=multi_precision,
+            name=name,
+        )
+
+    def _decays(self, param: Any) -> bool:
+        if self._apply_decay_param_fun is not None and not self._apply_decay_param_fun(param.name):
+            return False
+        self._params_name.add(param.name)
+        return True
+
+    def _factor(self, rate: Any) -> Any:
+        """1 - rate * coefficient: a number if both are, else a Tensor."""
+        factor = self._lr_to_coeff.get(rate)
+        if factor is None:
+            factor = self._lr_to_coeff[rate] = 1.0 - rate * self._coeff
+        return factor
+
+    def _dygraph_pass(self, pairs: Pairs) -> None:
+        self._lr_to_coeff.clear()
+        super()._dygraph_pass(pairs)
+        self._lr_to_coeff.clear()
+
+    def _update(self, param: Any, grad: Any, lr: Any) -> None:  # type: ignore[override]
+        if self._decays(param):
+            factor = self._factor(self._learning_rate if isinstance(self._learning_rate, float) else lr)
+            if isinstance(factor, core.Tensor):
+                _ops.elementwise_mul(param, factor, Out=param)
+            else:
+                _ops.scale(param, scale=factor, Out=param)
+        super()._update(param, grad, lr)
+
+    def _append_optimize_op(self, block: Any, param_and_grad: tuple[Any, Any]) -> Any:
+        param, grad = param_and_grad
+        if self._decays(param):
+            fixed = isinstance(self._learning_rate, float)
+            rate = self._learning_rate if fixed else self._create_param_lr(param_and_grad)
+            with block.program._optimized_guard([param, grad]), name_scope("weight decay"):
+                weight = self._master_weights[param.name] if self._has_master(param) else param
+                _ops.assign(weight * self._factor(rate), Out=weight)
+        return super()._append_optimize_op(block, param_and_grad)
+
+    def _create_optimization_pass(self, parameters_and_grads: Pairs) -> list[Any]:
+        operators = super()._create_optimization_pass(parameters_and_grads)
+        self._lr_to_coeff.clear()
+        return operators
+
+    def __str__(self) -> str:
+        return " ".join(["Weight Decay, params:", ",".join(self._params_name)])

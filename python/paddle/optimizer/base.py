@@ -1,0 +1,424 @@
+"""What all optimizers share, those of paddle.optimizer and those of fluid: state, learning rate, the pass over the
+parameters in both modes."""
+from __future__ import annotations
+
+import contextlib
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from paddle import _core as core
+from paddle import _ops
+from paddle.framework import mode, unique_name
+from paddle.framework.backward import append_backward
+from paddle.framework.backward_path import _get_no_grad_set_name
+from paddle.framework.default_dtype import get_default_dtype
+from paddle.framework.dtypes import convert_np_dtype_to_dtype_
+from paddle.framework.guards import default_main_program, default_startup_program, name_scope, program_guard
+from paddle.framework.initializer import Constant
+from paddle.framework.layer_helper import LayerHelper
+from paddle.framework.names import OP_DEVICE
+from paddle.framework.regularizer import append_regularization_ops
+from paddle.framework.variable import Variable
+from paddle.nn.clip import ClipGradBase, append_gradient_clip_ops, error_clip_callback
+from paddle.static.creation import create_global_var
+
+from .lr_base import LRScheduler
+
+__all__: list[str] = []
+
+Pairs = list[tuple[Any, Any]]
+
+
+@contextlib.contextmanager
+def no_recording():
+    """Eager calls inside leave no trace for backward."""
+    former = core.set_grad_enabled(False)
+    try:
+        yield
+    finally:
+        core.set_grad_enabled(former)
+
+
+class OptimizerBase:
+    """State and passes; a subclass says what one parameter's update is.
+
+    A subclass gives ``_append_optimize_op(block, (param, grad))``, which appends the operator (or runs it, in dygraph
+    mode) and ``_create_accumulators(block, params)``. For speed it may give ``_update(param, grad, lr)`` instead for
+    dygraph mode.
+    """
+
+    type: str
+    _learning_rate: Any
+    regularization: Any
+    _grad_clip: ClipGradBase | None
+
+    def _init_state(self, parameters: Any, grad_clip: Any, name: str | None) -> None:
+        if grad_clip is not None and not isinstance(grad_clip, ClipGradBase):
+            raise TypeError("'grad_clip' should be an instance of GradientClipBase's derived class")
+        if isinstance(parameters, (core.Tensor, str)):
+            raise TypeError(f"`parameters` should be a list of Tensors, but received {type(parameters)}")
+        self._parameter_list = list(parameters) if parameters is not None else None
+        self._name = name
+        self._grad_clip = grad_clip
+        self._dtype: Any = None
+        # Program (of static mode) to the variable of the rate
+        self._learning_rate_map: dict[Any, Any] = {}
+        # name of the accumulator to name of the parameter to variable
+        self._accumulators: dict[str, dict[str, Any]] = defaultdict(dict)
+        self._accumulators_holder: dict[str, Any] = {}
+        self._opti_name_list: list[str] = []
+        self._param_device_map: dict[str, Any] = {}
+        self.helper: LayerHelper | None = None
+        # Dygraph: id of a parameter to it and its accumulators; the rate as a tensor, and what is in it.
+        self._kept: dict[int, tuple] = {}
+        self._rate_tensor: Any = None
+        self._rate_value: Any = None
+        self._scaled_rates: dict[float, Any] = {}
+
+    # -------------------------------------------------------------------------------------------- state
+
+    @mode.dygraph_only
+    def state_dict(self) -> dict[str, Any]:
+        """The accumulators by name (the Tensors, not copies), and the scheduler's state as "LR_Scheduler".
+
+        Examples:
+            >>> import paddle
+            >>> net = paddle.nn.Linear(2, 2)
+            >>> paddle.optimizer.Adam(parameters=net.parameters()).state_dict()
+            {}
+        """
+        state = {var.name: var for by_param in self._accumulators.values() for var in by_param.values()}
+        if isinstance(self._learning_rate, LRScheduler):
+            state["LR_Scheduler"] = self._learning_rate.state_dict()
+        return state
+
+    @mode.dygraph_only
+    def set_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Takes over what `state_dict()` returned, or what was loaded from a file; later accumulators, too.
+
+        Raises:
+            AssertionError: for an accumulator that is missing, or has another shape or type.
+            RuntimeError: for a value that is neither Tensor nor array.
+        """
+        if isinstance(self._learning_rate, LRScheduler):
+            self._learning_rate.set_state_dict(state_dict["LR_Scheduler"])
+        self._accumulators_holder = state_dict
+        for by_param in self._accumulators.values():
+            for var in by_param.values():
+                assert var.name in state_dict, f"optimizer Tensor {var.name} not found"
+                self._load(var, state_dict[var.name])
+
+    set_dict = set_state_dict
+
+    @staticmethod
+    def _load(var: Any, value: Any) -> None:
+        if isinstance(value, core.Tensor):
+            value = value.numpy()
+        if not isinstance(value, np.ndarray):
+            raise RuntimeError(f"State dict type {type(value)} not supprt")
+        own = var.numpy()
+        assert own.shape == value.shape, (
+            f"Parameter shape not match, Dygraph Parameter [ {var.name} ] need tensor with shape {own.shape} but load "
+            f"tensor with shape {value.shape}"
+        )
+        assert own.dtype == value.dtype, (
+            f"Parameter dtype not match, Dygraph Parameter [ {var.name} ] need tensor with dtype {own.dtype}  but load "
+            f"tensor with dtype {value.dtype}"
+        )
+        var.set_value(value)
+
+    def get_opti_var_name_list(self) -> list[str]:
+        """The names of the accumulators made so far."""
+        return self._opti_name_list
+
+    def _add_accumulator(
+        self,
+        name: str,
+        param: Any,
+        dtype: Any = None,
+        fill_value: float = 0.0,
+        shape: Any = None,
+        type: Any = None,  # noqa: A002
+        device: str | None = None,
+    ) -> Any:
+        """A variable named ``<param>_<name>_<n>`` that keeps state of `param` from step to step."""
+        if self._name is not None:
+            name = f"{self._name}_{name}"
+        by_param = self._accumulators[name]
+        if param.name in by_param:
+            if mode.in_dygraph_mode():
+                return by_param[param.name]
+            raise Exception(f"Accumulator {name} already exists for parameter {param.name}")
+        assert isinstance(self.helper, LayerHelper)
+        var_name = unique_name.generate(f"{param.name}_{name}")
+        self._opti_name_list.append(var_name)
+        var = self.helper.create_global_variable(
+            name=var_name,
+            persistable=True,
+            dtype=dtype or param.dtype,
+            type=param.type if type is None else type,
+            shape=param.shape if shape is None else shape,
+            belong_to_optimizer=True,
+        )
+        with mode.device_guard(self._get_device_for_param(param.name) if device is None else device):
+            self.helper.set_variable_initializer(var, initializer=Constant(value=float(fill_value)))
+        if self._accumulators_holder and mode.in_dygraph_mode():
+            assert var_name in self._accumulators_holder, (
+                f"Optimizer set error, {var_name} should in state dict"
+            )
+            self._load(var, self._accumulators_holder[var_name])
+        by_param[param.name] = var
+        return var
+
+    def _get_accumulator(self, name: str, param: Any) -> Any:
+        if self._name is not None:
+            name = f"{self._name}_{name}"
+        if name not in self._accumulators or param.name not in self._accumulators[name]:
+            raise Exception(f"Accumulator {name} does not exist for parameter {param.name}")
+        return self._accumulators[name][param.name]
+
+    # ------------------------------------------------------------------------------------ learning rate
+
+    def _rate(self) -> float:
+        """The rate of this step as a number."""
+        rate = self._learning_rate
+        return rate if isinstance(rate, float) else float(rate())
+
+    def _global_learning_rate(self, program: Any = None) -> Any:
+        """The variable of the rate in `program` (default: the main one); in dygraph mode the tensor, if there is one."""
+        if mode.in_dygraph_mode():
+            return self._rate_tensor
+        return self._learning_rate_map.get(default_main_program() if program is None else program)
+
+    def _dygraph_rate(self) -> Any:
+        """The rate of this step as a tensor, which is made or filled anew only when the rate has changed."""
+        rate = self._rate()
+        if rate != self._rate_value or self._rate_tensor is None:
+            dtype = convert_np_dtype_to_dtype_(self._rate_dtype())
+            if self._rate_tensor is None:
+                self._rate_tensor = _ops.fill_constant(shape=[1], dtype=dtype, value=rate)
+                self._rate_tensor.stop_gradient = True
+            else:
+                _ops.fill_constant(shape=[1], dtype=self._rate_tensor.dtype, value=rate, Out=self._rate_tensor)
+            self._rate_value = rate
+            self._scaled_rates.clear()
+        return self._rate_tensor
+
+    def _rate_dtype(self) -> Any:
+        return get_default_dtype() if self._dtype is None else self._dtype
+
+    def _create_global_learning_rate(self) -> None:
+        """Static mode: the variable of the rate, once for each Program."""
+        rate = self._learning_rate
+        var = self._global_learning_rate()
+        program = default_main_program()
+        if isinstance(rate, LRScheduler):
+            assert self.helper is not None
+            if var is None:
+                rate._var_name = unique_name.generate("learning_rate")
+                var = self.helper.create_global_variable(
+                    name=rate._var_name, shape=[1], persistable=True, stop_gradient=True, dtype=self._rate_dtype()
+                )
+                # The Executor looks here for the rate of each run.
+                program.lr_sheduler = rate
+                program.lr_var = var
+                self._learning_rate_map[program] = var
+            self.helper.set_variable_initializer(var, initializer=Constant(value=float(rate())))
+        elif var is None:
+            if not isinstance(rate, float):
+                raise TypeError(
+                    "learning rate variable is create outside optimizer,can not create new learning rate variable for "
+                    "new program"
+                )
+            self._learning_rate_map[program] = create_global_var(
+                name=unique_name.generate("learning_rate"),
+                shape=[1],
+                value=rate,
+                dtype=self._rate_dtype(),
+                persistable=True,
+            )
+
+    def _create_param_lr(self, param_and_grad: Any) -> Any:
+        """The rate of one parameter: the optimizer's times the parameter's own factor."""
+        factor = param_and_grad[0].optimize_attr["learning_rate"]
+        if isinstance(factor, Variable):
+            return factor
+        if mode.in_dygraph_mode():
+            return self._scaled_rate(self._dygraph_rate(), factor)
+        if factor == 1.0:
+            return self._global_learning_rate()
+        with default_main_program()._lr_schedule_guard(is_with_opt=True), name_scope("scale_with_param_lr"):
+            return self._global_learning_rate() * factor
+
+    def _scaled_rate(self, rate: Any, factor: Any) -> Any:
+        if factor == 1.0:
+            return rate
+        if isinstance(factor, Variable):
+            return factor
+        scaled = self._scaled_rates.get(factor)
+        if scaled is None:
+            scaled = self._scaled_rates[factor] = _ops.scale(rate, scale=float(factor))
+        return scaled
+
+    # --------------------------------------------------------------------------------------- the passes
+
+    def _append_optimize_op(self, block: Any, param_and_grad: tuple[Any, Any]) -> Any:
+        raise NotImplementedError(
+            'Class "Optimizer" connot be used directly as an optimizer, please use its subclasses such as "Adam"'
+        )
+
+    def _create_accumulators(self, block: Any, parameters: list[Any]) -> None:
+        return None
+
+    def _finish_update(self, block: Any, parameters_and_grads: Pairs) -> None:
+        return None
+
+    # A subclass's own update in dygraph mode, or None for `_append_optimize_op`.
+    _update: Callable[[Any, Any, Any], None] | None = None
+
+    def _gradients(self, parameters: Any) -> Pairs:
+        """Dygraph: the trainable parameters that have a gradient, with it."""
+        pairs = []
+        for param in parameters:
+            if not param.stop_gradient:
+                grad = param._grad_ivar()
+                if grad is not None:
+                    pairs.append((param, grad))
+        return pairs
+
+    def _dygraph_pass(self, pairs: Pairs) -> None:
+        """Clips, decays, and updates every parameter, without recording."""
+        if self._grad_clip is not None:
+            pairs = self._grad_clip(pairs)
+        if self.regularization is not None or any(p.regularizer is not None for p, _ in pairs):
+            pairs = append_regularization_ops(pairs, self.regularization)
+        rate = self._dygraph_rate()
+        update = self._update
+        if update is not None:
+            for param, grad in pairs:
+                factor = param.optimize_attr["learning_rate"]
+                update(param, grad, rate if factor == 1.0 else self._scaled_rate(rate, factor))
+            return
+        block = default_main_program().global_block()
+        self.helper = LayerHelper(type(self).__name__)
+        self._create_accumulators(block, [p for p, _ in pairs])
+        for pair in pairs:
+            self._append_optimize_op(block, pair)
+        self._finish_update(block, pairs)
+
+    def _accumulators_of(self, param: Any) -> None:
+        """Dygraph: makes the accumulators of one parameter."""
+        self.helper = self.helper or LayerHelper(type(self).__name__)
+        self._create_accumulators(default_main_program().global_block(), [param])
+
+    def _create_optimization_pass(self, parameters_and_grads: Pairs) -> list[Any]:
+        """Static: appends the operators of all parameters; returns them."""
+        program = default_main_program()
+        block, current = program.global_block(), program.current_block()
+        if current.idx != block.idx:
+            assert current.backward_block_idx != -1, (
+                "current block is not global_block, but it doesn't have backward block."
+            )
+            block = program.blocks[current.backward_block_idx]
+        start = len(block.ops)
+        self.helper = LayerHelper(type(self).__name__)
+        trained = [p for p, _ in parameters_and_grads if p.trainable]
+        self._update_param_device_map(trained, block)
+        self._create_accumulators(block, trained)
+        self._create_global_learning_rate()
+        for pair in parameters_and_grads:
+            param, grad = pair
+            if grad is None or not param.trainable:
+                continue
+            with (
+                param.block.program._optimized_guard(pair),
+                name_scope("optimizer"),
+                mode.device_guard(self._get_device_for_param(param.name)),
+            ):
+                self._append_optimize_op(block, pair)
+        self._finish_update(block, parameters_and_grads)
+        return block._slice_ops(start, len(block.ops))
+
+    def _update_param_device_map(self, params: list[Any], block: Any) -> None:
+        """Each parameter is updated on the device of the first operator that reads it."""
+        wanted = {p.name for p in params}
+        for op in block.ops:
+            device = op.attr(OP_DEVICE) if op.has_attr(OP_DEVICE) else ""
+            for name in wanted.intersection(op.input_arg_names):
+                wanted.discard(name)
+                if device:
+                    self._param_device_map[name] = device
+
+    def _get_device_for_param(self, param_name: str) -> Any:
+        return self._param_device_map.get(param_name)
+
+    def _backward(
+        self, loss: Any, startup_program: Any, parameters: Any, no_grad_set: Any, callbacks: Any
+    ) -> Pairs:
+        self._dtype = loss.dtype
+        parameters = parameters or self._parameter_list
+        if mode.in_dygraph_mode():
+            return self._gradients(parameters)
+        if callbacks is None:
+            callbacks = [error_clip_callback]
+        else:
+            assert isinstance(callbacks, list)
+        assert len(loss.shape) == 1 and loss.shape[0] == 1, (
+            f"The loss.shape should be (1L,), but the current loss.shape is {loss.shape}. Maybe that you should call "
+            "paddle.mean to process the current loss."
+        )
+        no_grad = self._get_no_grad_set(loss, no_grad_set)
+        with program_guard(loss.block.program, startup_program):
+            return append_backward(loss, parameters, no_grad, callbacks)
+
+    def _get_no_grad_set(self, loss: Any, no_grad_set: Any = None) -> set[str]:
+        names = _get_no_grad_set_name(no_grad_set)
+        parameters = loss.block.program.global_block().all_parameters()
+        names.update(p.name for p in parameters if p.trainable is False)
+        return names
+
+    def apply_gradients(self, params_grads: Pairs) -> list[Any]:
+        """Appends the clipping, the decay and the update of parameters to the main program (static mode).
+
+        Args:
+            params_grads: what `backward` returned.
+
+        Returns:
+            The appended operators that update (none in dygraph mode, where they run at once).
+        """
+        params_grads = sorted(params_grads, key=lambda pair: pair[0].name)
+        if mode.in_dygraph_mode():
+            with no_recording():
+                self._dygraph_pass([pair for pair in params_grads if pair[1] is not None])
+            return []
+        if self._grad_clip is not None:
+            params_grads = self._grad_clip(params_grads)
+        else:
+            params_grads = append_gradient_clip_ops(params_grads)
+        params_grads = append_regularization_ops(params_grads, self.regularization)
+        return self._create_optimization_pass(params_grads)
+
+    def _apply_optimize(self, loss: Any, startup_program: Any, params_grads: Pairs) -> list[Any]:
+        if mode.in_dygraph_mode():
+            with no_recording():
+                self._dygraph_pass([pair for pair in params_grads if pair[1] is not None])
+            return []
+        with program_guard(loss.block.program, startup_program or default_startup_program()):
+            return self.apply_gradients(params_grads)
+
+    def _minimize(
+        self, loss: Any, startup_program: Any, parameters: Any, no_grad_set: Any
+    ) -> tuple[list[Any], Pairs]:
+        assert isinstance(loss, Variable), "The loss should be an Tensor."
+        parameters = parameters or self._parameter_list
+        params_grads = self._backward(loss, startup_program, parameters, no_grad_set, None)
+        return self._apply_optimize(loss, startup_program, params_grads), params_grads
+
+    def _clear(self) -> None:
+        assert self._parameter_list is not None
+        for param in self._parameter_list:
+            if not param.stop_gradient:
+                param.clear_gradient()

@@ -1,0 +1,67 @@
+"""Momentum."""
+from __future__ import annotations
+
+from typing import Any
+
+from paddle.framework.layer_helper import LayerHelper
+from paddle.framework.mode import in_dygraph_mode
+from paddle.framework.regularizer import L2DecayRegularizer
+
+from .optimizer import Optimizer
+from .rules import MomentumRule
+
+__all__ = ["Momentum"]
+
+
+class Momentum(MomentumRule, Optimizer):
+    """velocity = momentum * velocity + grad; param = param - learning_rate * velocity.
+
+    Args:
+        learning_rate, parameters, weight_decay, grad_clip, name: as of :class:`Optimizer`.
+        momentum: the factor of the former velocity.
+        use_nesterov: param = param - (grad + momentum * velocity) * learning_rate.
+        multi_precision: in static Programs: float32 copies of float16 parameters.
+        rescale_grad: the gradients' factor.
+
+    Examples:
+        >>> import paddle
+        >>> net = paddle.nn.Linear(2, 1)
+        >>> momentum = paddle.optimizer.Momentum(0.1, 0.9, parameters=net.parameters())
+        >>> net(paddle.ones([1, 2])).sum().backward()
+        >>> momentum.step()
+        >>> sorted(momentum.state_dict())[0].endswith("_velocity_0")
+        True
+    """
+
+    def __init__(
+        self,
+        learning_rate: Any = 0.001,
+        momentum: Any = 0.9,
+        parameters: Any = None,
+        use_nesterov: bool = False,
+        weight_decay: Any = None,
+        grad_clip: Any = None,
+        multi_precision: bool = False,
+        rescale_grad: float = 1.0,
+        name: str | None = None,
+    ) -> None:
+        if learning_rate is None:
+            raise ValueError("learning_rate is not set")
+        if momentum is None:
+            raise ValueError("momentum is not set")
+        # The operator itself decays weights by L2; other regularizers are applied before it.
+        by_operator = isinstance(weight_decay, L2DecayRegularizer)
+        super().__init__(learning_rate, parameters, None if by_operator else weight_decay, grad_clip, name)
+        self._momentum = momentum
+        self._use_nesterov = bool(use_nesterov)
+        if by_operator:
+            self._regularization_method = "l2_decay"
+            self._regularization_coeff = weight_decay._regularization_coeff
+        self._multi_precision = multi_precision
+        self._rescale_grad = rescale_grad
+        self._master_weights = {}
+        if in_dygraph_mode():
+            assert self._parameter_list is not None
+            self.helper = LayerHelper(type(self).__name__)
+            for param in self._parameter_list:
+                self._add_accumulator(self._velocity_acc_str, param)

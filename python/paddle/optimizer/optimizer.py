@@ -1,0 +1,152 @@
+"""Optimizer: the base of paddle.optimizer."""
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from paddle import _core as core
+from paddle.framework import mode
+from paddle.framework.regularizer import L2Decay
+
+from .base import OptimizerBase, Pairs
+from .lr_base import LRScheduler
+
+__all__ = ["Optimizer"]
+
+
+class Optimizer(OptimizerBase):
+    """Base of all optimizers of paddle.optimizer.
+
+    Args:
+        learning_rate: a float or an LRScheduler (TypeError otherwise).
+        parameters: the Tensors to train; needed in dygraph mode (AttributeError), in static mode None takes all of the
+            loss's program.
+        weight_decay: a float (the coefficient of L2Decay) or a regularizer; a parameter's own goes before it.
+        grad_clip: ClipGradByValue, ClipGradByNorm or ClipGradByGlobalNorm (TypeError otherwise).
+        name: goes before the names of the accumulators.
+
+    Examples:
+        >>> import paddle
+        >>> net = paddle.nn.Linear(2, 1)
+        >>> sgd = paddle.optimizer.SGD(0.1, parameters=net.parameters())
+        >>> net(paddle.ones([1, 2])).sum().backward()
+        >>> before = net.bias.numpy().item()
+        >>> sgd.step()
+        >>> round(before - net.bias.numpy().item(), 3)
+        0.1
+        >>> sgd.clear_grad()
+    """
+
+    def __init__(
+        self,
+        learning_rate: Any,
+        parameters: Any = None,
+        weight_decay: Any = None,
+        grad_clip: Any = None,
+        name: str | None = None,
+    ) -> None:
+        self._init_state(parameters, grad_clip, name)
+        if mode.in_dygraph_mode():
+            if self._parameter_list is None:
+                raise AttributeError(
+                    "parameters argument given to the Optimizer should not be None in dygraph mode."
+                )
+            if weight_decay is not None and any(
+                getattr(p, "regularizer", None) is not None for p in self._parameter_list
+            ):
+                logging.info(
+                    "If regularizer of a Parameter has been set by 'paddle.ParamAttr' or 'static.WeightNormParamAttr' "
+                    "already. The weight_decay[%s] in Optimizer will not take effect, and it will only be applied to "
+                    "other Parameters!",
+                    weight_decay,
+                )
+        if not isinstance(learning_rate, (float, LRScheduler)):
+            raise TypeError(f"learning rate should be float or LRScheduler, got {type(learning_rate)} here")
+        self.regularization = L2Decay(weight_decay) if isinstance(weight_decay, float) else weight_decay
+        self._learning_rate = learning_rate
+        self.clear_gradients = self.clear_grad
+
+    @mode.dygraph_only
+    def set_lr(self, value: float) -> None:
+        """Changes the learning rate.
+
+        Raises:
+            TypeError: for a value that is no number.
+            RuntimeError: when the rate is a scheduler's.
+        """
+        if not isinstance(value, (int, float)):
+            raise TypeError(f"The type of 'value' in optimizer.set_lr must be float, but received {type(value)}.")
+        if isinstance(self._learning_rate, LRScheduler):
+            raise RuntimeError(
+                "optimizer's learning rate can't be LRScheduler when invoke this API, because this will lead to "
+                "conflict."
+            )
+        self._learning_rate = float(value)
+
+    def get_lr(self) -> float:
+        """The learning rate of this step.
+
+        Examples:
+            >>> import paddle
+            >>> paddle.optimizer.SGD(0.5, parameters=paddle.nn.Linear(2, 2).parameters()).get_lr()
+            0.5
+        """
+        rate = self._learning_rate
+        return rate if isinstance(rate, float) else rate()
+
+    def backward(
+        self,
+        loss: Any,
+        startup_program: Any = None,
+        parameters: Any = None,
+        no_grad_set: Any = None,
+        callbacks: Any = None,
+    ) -> Pairs:
+        """The first part of `minimize`: in static mode appends the gradient operators of `loss`.
+
+        Args:
+            loss: Variable of the shape [1].
+            startup_program: of initialisers (default: the default one).
+            parameters: Tensors or names (default: the optimizer's, or all).
+            no_grad_set: variables or names that have no gradient.
+            callbacks: functions called after each gradient operator.
+
+        Returns:
+            Pairs of parameter and gradient; in dygraph mode those that `loss.backward()` left.
+        """
+        return self._backward(loss, startup_program, parameters, no_grad_set, callbacks)
+
+    def minimize(
+        self, loss: Any, startup_program: Any = None, parameters: Any = None, no_grad_set: Any = None
+    ) -> tuple[list[Any], Pairs]:
+        """`backward` and `apply_gradients` in one; in dygraph mode after `loss.backward()`.
+
+        Returns:
+            (operators that update, pairs of parameter and gradient).
+
+        Examples:
+            >>> import paddle
+            >>> net = paddle.nn.Linear(2, 1)
+            >>> loss = net(paddle.ones([1, 2])).sum()
+            >>> loss.backward()
+            >>> _, pairs = paddle.optimizer.SGD(0.1, parameters=net.parameters()).minimize(loss)
+            >>> len(pairs)
+            2
+        """
+        return self._minimize(loss, startup_program, parameters, no_grad_set)
+
+    @mode.dygraph_only
+    def clear_grad(self) -> None:
+        """Clears the gradients of all parameters that are trained."""
+        self._clear()
+
+    def step(self) -> None:
+        """Updates every parameter by its gradient (dygraph mode)."""
+        assert mode._dygraph_tracer_ is not None, "step() works in dynamic graph mode only"
+        assert self._parameter_list is not None
+        self._dtype = None
+        former = core.set_grad_enabled(False)
+        try:
+            self._dygraph_pass(self._gradients(self._parameter_list))
+        finally:
+            core.set_grad_enabled(former)

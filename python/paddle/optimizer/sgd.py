@@ -1,0 +1,35 @@
+"""SGD."""
+from __future__ import annotations
+
+from typing import Any
+
+from .optimizer import Optimizer
+from .rules import SGDRule
+
+__all__ = ["SGD"]
+
+
+class SGD(SGDRule, Optimizer):
+    """param = param - learning_rate * grad.
+
+    The arguments are those of :class:`Optimizer`. Gradients of few rows (SelectedRows) change those rows only.
+
+    Examples:
+        >>> import paddle
+        >>> net = paddle.nn.Linear(2, 1)
+        >>> sgd = paddle.optimizer.SGD(learning_rate=0.1, parameters=net.parameters(), weight_decay=0.01)
+        >>> net(paddle.ones([1, 2])).sum().backward()
+        >>> sgd.step()
+    """
+
+    def __init__(
+        self,
+        learning_rate: Any = 0.001,
+        parameters: Any = None,
+        weight_decay: Any = None,
+        grad_clip: Any = None,
+        name: str | None = None,
+    ) -> None:
+        if learning_rate is None:
+            raise ValueError("learning_rate is not set")
+        super().__init__(learning_rate, parameters, weight_decay, grad_clip, name)

@@ -1,0 +1,140 @@
+//! Padded copies of rows of planes, for the kernels that read each tap of a filter or window in place.
+
+use crate::conv_patch::Patches;
+use crate::gemm_drive::copy_short;
+use crate::gemm_simd::{Real, Vector};
+use crate::simd::{level, Level};
+
+/// Bytes of the padded copy of a band.
+pub const BAND_BYTES: usize = 512 << 10;
+
+pub fn lanes<T: Real>() -> usize {
+    match level() {
+        Level::Avx512 => T::Avx512::L,
+        Level::Avx2 => T::Avx2::L,
+        Level::Baseline => T::Base::L,
+    }
+}
+
+/// The padded copy (`fill` outside of the source): rows of the source under the taps of a band, each row cut into
+/// `step.1` rows of every `step.1`th column, so that whatever the stride consecutive pixels read consecutive elements.
+pub struct Band {
+    top: isize,
+    left: isize,
+    pub pitch: usize,
+    /// Rows of the source that one row of the grid spans.
+    span: usize,
+}
+
+impl Band {
+    pub fn of<T>(x: &Patches<T>) -> Band {
+        let range = |f: fn(&(isize, isize)) -> isize| {
+            let all = x.taps.iter().map(f);
+            (all.clone().min().unwrap_or(0), all.max().unwrap_or(0))
+        };
+        let ((top, bottom), (left, right)) = (range(|t| t.0), range(|t| t.1));
+        let width = (x.grid.1 - 1) * x.step.1 + (right - left) as usize + 1;
+        Band { top, left, pitch: width.div_ceil(x.step.1), span: (bottom - top) as usize + 1 }
+    }
+    /// Rows of the copy for `rows` of the grid.
+    pub fn height<T>(&self, x: &Patches<T>, rows: usize) -> usize {
+        (rows - 1) * x.step.0 + self.span
+    }
+    pub fn size<T>(&self, x: &Patches<T>, rows: usize) -> usize {
+        x.channels * self.height(x, rows) * x.step.1 * self.pitch
+    }
+    /// Where each column of the patch matrix begins in the copy.
+    pub fn offsets<T>(&self, x: &Patches<T>, rows: usize) -> Vec<usize> {
+        let height = self.height(x, rows);
+        let mut out = Vec::with_capacity(x.channels * x.taps.len());
+        for c in 0..x.channels {
+            for t in &x.taps {
+                let (y, z) = ((t.0 - self.top) as usize, (t.1 - self.left) as usize);
+                out.push(((c * height + y) * x.step.1 + z % x.step.1) * self.pitch + z / x.step.1);
+            }
+        }
+        out
+    }
+    /// # Safety
+    /// `dst` holds `size` elements, image `n` exists, the rows lie within the grid.
+    pub unsafe fn copy<T: Real>(&self, x: &Patches<T>, n: usize, first: usize, rows: usize, dst: *mut T, fill: T) {
+        // SAFETY: the caller's.
+        unsafe { copy_rows(self, x, n, (first, rows), dst, fill) }
+    }
+}
+
+/// `to[e] = from[2 * e]` for `n` elements; nothing behind the last is read.
+#[inline(always)]
+pub unsafe fn take_even<V: Vector>(from: *const V::T, to: *mut V::T, n: usize) {
+    let mut e = 0;
+    // SAFETY: the caller's rows.
+    unsafe {
+        while e + V::L <= n {
+            V::load_even(from.add(2 * e)).store(to.add(e));
+            e += V::L;
+        }
+        while e < n {
+            *to.add(e) = *from.add(2 * e);
+            e += 1;
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn copy_rows_body<V: Vector>(
+    band: &Band,
+    x: &Patches<V::T>,
+    n: usize,
+    (first, rows): (usize, usize),
+    dst: *mut V::T,
+    fill: V::T,
+) {
+    let (height, step, pitch) = (band.height(x, rows), x.step.1, band.pitch);
+    let (h, s) = (x.size.0 as isize, step as isize);
+    for b in 0..step {
+        // Which columns of the copy's rows lie within the source.
+        let start = band.left + b as isize;
+        let clip = |v: isize| v.clamp(0, pitch as isize) as usize;
+        let lo = clip((s - 1 - start).div_euclid(s));
+        let (lo, hi) = (lo, clip((x.size.1 as isize - start + s - 1).div_euclid(s)).max(lo));
+        for c in 0..x.channels {
+            for y in 0..height {
+                let row = (first * x.step.0 + y) as isize + band.top;
+                let src = x.p.wrapping_add(n * x.image + c * x.plane).wrapping_offset(row * x.row as isize);
+                let (lo, hi) = if row < 0 || row >= h { (pitch, pitch) } else { (lo, hi) };
+                // SAFETY: columns lo..hi lie within the source's row; the copy is as large as `size` says.
+                unsafe {
+                    let out = dst.add(((c * height + y) * step + b) * pitch);
+                    let from = src.wrapping_offset(start + lo as isize * s);
+                    for e in 0..lo {
+                        *out.add(e) = fill;
+                    }
+                    let to = out.add(lo);
+                    match step {
+                        1 => copy_short(from, to, hi - lo),
+                        2 => take_even::<V>(from, to, hi - lo),
+                        _ => (0..hi - lo).for_each(|e| *to.add(e) = *from.add(e * step)),
+                    }
+                    for e in hi..pitch {
+                        *out.add(e) = fill;
+                    }
+                }
+            }
+        }
+    }
+}
+
+crate::by_level! {
+    unsafe fn copy_rows<T>(band: &Band, x: &Patches<T>, n: usize, rows: (usize, usize), dst: *mut T, fill: T)
+        = copy_rows_body
+}
+
+/// `f` for every index, several to a chunk where one is little work (`each` multiply-adds).
+pub fn share(count: usize, each: usize, f: impl Fn(usize) + Sync) {
+    let grain = ((1 << 18) / each.max(1)).max(1);
+    if count <= grain {
+        (0..count).for_each(f);
+    } else {
+        crate::pool::ranges(count, grain, |r| r.for_each(&f));
+    }
+}

@@ -1,0 +1,199 @@
+//! Depthwise convolutions with channels last, and the filter's gradient of depthwise convolutions in both layouts.
+#![allow(clippy::needless_range_loop)] // registers are counted, not iterated
+
+use crate::conv_band::{share, Band};
+use crate::conv_patch::{Patches, PlaneTarget};
+use crate::gemm_drive::with_scratch;
+use crate::gemm_simd::{Real, Vector};
+use crate::gemm_vec::Shared;
+
+#[inline(always)]
+unsafe fn last_row_body<V: Vector>(
+    x: &Patches<V::T>,
+    (n, i): (usize, usize),
+    w: *const V::T,
+    channels: usize,
+    bias: *const V::T,
+    relu: bool,
+    out: *mut V::T,
+    col: usize,
+) {
+    for j in 0..x.grid.1 {
+        let mut c = 0;
+        while c < channels {
+            let left = V::L.min(channels - c);
+            // SAFETY: a tap is read only within the source; w is [tap][channels], out has the grid's pixels.
+            unsafe {
+                let mut acc = if bias.is_null() { V::zero() } else { V::load_n(bias.add(c), left) };
+                for (t, tap) in x.taps.iter().enumerate() {
+                    let (y, z) = ((i * x.step.0) as isize + tap.0, (j * x.step.1) as isize + tap.1);
+                    if y < 0 || z < 0 || y as usize >= x.size.0 || z as usize >= x.size.1 {
+                        continue;
+                    }
+                    let at = n * x.image + y as usize * x.row + z as usize * x.col + c;
+                    acc = V::load_n(x.p.add(at), left).fma(V::load_n(w.add(t * channels + c), left), acc);
+                }
+                if relu {
+                    acc = acc.max(V::zero());
+                }
+                acc.store_n(out.add(j * col + c), left);
+            }
+            c += left;
+        }
+    }
+}
+
+crate::by_level! {
+    unsafe fn last_row<T>(x: &Patches<T>, at: (usize, usize), w: *const T, channels: usize, bias: *const T,
+        relu: bool, out: *mut T, col: usize) = last_row_body
+}
+
+/// Depthwise with channels last: weight [tap][channel], the target's `plane` is not used.
+///
+/// # Safety
+/// The patches (of channel 0), weights, bias (null for none) and target are valid for the extents.
+pub unsafe fn depthwise_last<T: Real>(
+    x: &Patches<T>,
+    channels: usize,
+    w: &[T],
+    bias: *const T,
+    relu: bool,
+    to: &PlaneTarget<T>,
+) {
+    let (out, bias) = (Shared(to.p), Shared(bias as *mut T));
+    share(x.images * x.grid.0, channels * x.taps.len() * x.grid.1, |index| {
+        let (n, i) = (index / x.grid.0, index % x.grid.0);
+        let at = out.get().wrapping_add(n * to.image + i * to.row);
+        // SAFETY: the caller's; every index writes its own row of pixels.
+        unsafe { last_row(x, (n, i), w.as_ptr(), channels, bias.get(), relu, at, to.col) }
+    });
+}
+
+/// Taps that one pass of `tap_sums` covers.
+const TAPS: usize = 9;
+
+/// `sums[s] += dy . x shifted by tap s` over the rows of one plane.
+#[inline(always)]
+unsafe fn tap_sums_body<V: Vector>(
+    x: *const V::T,
+    row: usize,
+    offsets: &[usize],
+    dy: *const V::T,
+    (gh, gw): (usize, usize),
+    sums: *mut V::T,
+) {
+    // SAFETY: the caller's plane, copy and sums.
+    unsafe {
+        let mut offs = [0; TAPS];
+        offs[..offsets.len()].copy_from_slice(offsets);
+        let mut acc = [V::zero(); TAPS];
+        for i in 0..gh {
+            let mut j = 0;
+            while j < gw {
+                let left = V::L.min(gw - j);
+                let d = V::load_n(dy.add(i * gw + j), left);
+                for s in 0..TAPS {
+                    // Masked, as what lies behind the row may be NaN.
+                    acc[s] = V::load_n(x.add(i * row + j + offs[s]), left).fma(d, acc[s]);
+                }
+                j += left;
+            }
+        }
+        for s in 0..offsets.len() {
+            *sums.add(s) = *sums.add(s) + acc[s].sum();
+        }
+    }
+}
+
+crate::by_level! {
+    unsafe fn tap_sums<T>(x: *const T, row: usize, offsets: &[usize], dy: *const T, grid: (usize, usize),
+        sums: *mut T) = tap_sums_body
+}
+
+/// The filter's gradient of a depthwise convolution, [channel][tap].
+///
+/// # Safety
+/// The patches (of channel 0) are valid for the extents, `dy` and `dw` have the shape's lengths.
+pub unsafe fn depthwise_filter_grad<T: Real>(
+    x: &Patches<T>,
+    channels: usize,
+    channels_last: bool,
+    dy: &[T],
+    dw: &mut [T],
+) {
+    let (taps, (gh, gw)) = (x.taps.len(), x.grid);
+    let out = Shared(dw.as_mut_ptr());
+    if channels_last {
+        let parts = x.images.min(16);
+        let per = x.images.div_ceil(parts);
+        let mut sums = vec![T::ZERO; parts * taps * channels];
+        let all = Shared(sums.as_mut_ptr());
+        crate::pool::chunks(parts, |part| {
+            for n in part * per..((part + 1) * per).min(x.images) {
+                // SAFETY: each part has a block of its own.
+                unsafe { last_sums(x, n, dy.as_ptr(), channels, all.get().add(part * taps * channels)) };
+            }
+        });
+        for (e, v) in dw.iter_mut().enumerate() {
+            let at = e % taps * channels + e / taps;
+            *v = sums.iter().skip(at).step_by(taps * channels).fold(T::ZERO, |s, &p| s + p);
+        }
+        return;
+    }
+    let band = Band::of(x);
+    let offsets = band.offsets(x, gh);
+    let row = x.step.0 * x.step.1 * band.pitch;
+    share(channels, x.images * taps * gh * gw, |c| {
+        let x = x.moved(c * x.plane);
+        with_scratch::<T, _>(band.size(&x, gh) + 16, |buf| {
+            // SAFETY: the caller's extents; each channel has its own sums.
+            unsafe {
+                let sums = out.get().add(c * taps);
+                for t in 0..taps {
+                    *sums.add(t) = T::ZERO;
+                }
+                for n in 0..x.images {
+                    band.copy(&x, n, 0, gh, buf, T::ZERO);
+                    let dy = dy.as_ptr().add((n * channels + c) * gh * gw);
+                    for t in (0..taps).step_by(TAPS) {
+                        let some = &offsets[t..taps.min(t + TAPS)];
+                        tap_sums(buf, row, some, dy, (gh, gw), sums.add(t));
+                    }
+                }
+            }
+        });
+    });
+}
+
+#[inline(always)]
+unsafe fn last_sums_body<V: Vector>(x: &Patches<V::T>, n: usize, dy: *const V::T, channels: usize, sums: *mut V::T) {
+    let (gh, gw) = x.grid;
+    for i in 0..gh {
+        for j in 0..gw {
+            // SAFETY: pixel (i, j) of image n exists.
+            let d = unsafe { dy.add(((n * gh + i) * gw + j) * channels) };
+            for (t, tap) in x.taps.iter().enumerate() {
+                let (y, z) = ((i * x.step.0) as isize + tap.0, (j * x.step.1) as isize + tap.1);
+                if y < 0 || z < 0 || y as usize >= x.size.0 || z as usize >= x.size.1 {
+                    continue;
+                }
+                // SAFETY: the tap lies within the source; sums are [tap][channels].
+                unsafe {
+                    let src = x.p.add(n * x.image + y as usize * x.row + z as usize * x.col);
+                    let s = sums.add(t * channels);
+                    let mut c = 0;
+                    while c < channels {
+                        let left = V::L.min(channels - c);
+                        let v = V::load_n(src.add(c), left).fma(V::load_n(d.add(c), left), V::load_n(s.add(c), left));
+                        v.store_n(s.add(c), left);
+                        c += left;
+                    }
+                }
+            }
+        }
+    }
+}
+
+crate::by_level! {
+    unsafe fn last_sums<T>(x: &Patches<T>, n: usize, dy: *const T, channels: usize, sums: *mut T) = last_sums_body
+}
