@@ -16,6 +16,7 @@ from paddle.framework.backward import append_backward
 from paddle.framework.backward_path import _get_no_grad_set_name
 from paddle.framework.default_dtype import get_default_dtype
 from paddle.framework.dtypes import convert_np_dtype_to_dtype_
+from paddle.framework.dygraph import _record as set_recording
 from paddle.framework.guards import default_main_program, default_startup_program, name_scope, program_guard
 from paddle.framework.initializer import Constant
 from paddle.framework.layer_helper import LayerHelper
@@ -35,11 +36,11 @@ Pairs = list[tuple[Any, Any]]
 @contextlib.contextmanager
 def no_recording():
     """Eager calls inside leave no trace for backward."""
-    former = core.set_grad_enabled(False)
+    former = set_recording(False)
     try:
         yield
     finally:
-        core.set_grad_enabled(former)
+        set_recording(former)
 
 
 class OptimizerBase:
