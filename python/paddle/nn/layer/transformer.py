@@ -6,7 +6,6 @@ import copy
 from typing import Any
 
 import numpy as np
-
 from paddle import _ops
 from paddle.framework.default_dtype import get_default_dtype
 from paddle.framework.param_attr import ParamAttr
@@ -355,7 +354,7 @@ class TransformerDecoder(Layer):
     def gen_cache(self, memory: Any, do_zip: bool = False) -> list[Any]:
         """Caches, one pair for each layer; with `do_zip` all of the first kind, then all of the second."""
         caches = [layer.gen_cache(memory) for layer in self.layers]
-        return list(zip(*caches)) if do_zip else caches
+        return list(zip(*caches, strict=True)) if do_zip else caches
 
 
 class Transformer(Layer):
