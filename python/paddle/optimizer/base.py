@@ -233,8 +233,8 @@ class OptimizerBase:
                     name=rate._var_name, shape=[1], persistable=True, stop_gradient=True, dtype=self._rate_dtype()
                 )
                 # The Executor looks here for the rate of each run.
-                program.lr_sheduler = rate
-                program.lr_var = var
+                program.lr_sheduler = rate  # type: ignore[attr-defined]
+                program.lr_var = var  # type: ignore[attr-defined]
                 self._learning_rate_map[program] = var
             self.helper.set_variable_initializer(var, initializer=Constant(value=float(rate())))
         elif var is None:
