@@ -6,6 +6,7 @@ import copy
 from typing import Any
 
 import numpy as np
+
 from paddle import _ops
 from paddle.framework.default_dtype import get_default_dtype
 from paddle.framework.param_attr import ParamAttr
