@@ -274,7 +274,7 @@ fn save(v: Option<&EVar>, elements: bool, with_track: bool) -> SavedVar {
     let Some(v) = v else { return SavedVar::Absent };
     if !elements {
         if let Some(Ok(phantom)) = v.cell.lock().as_dense().map(|t| t.phantom()) {
-            return SavedVar::Shape(Value::Dense(phantom));
+            return SavedVar::Shape(Box::new(phantom));
         }
     }
     let stop_gradient = v.stop_gradient();
