@@ -46,6 +46,9 @@ pub enum Error {
     /// A connection to a peer was lost, and nobody knows more.
     #[error("lost the connection to {peer}: {what}; this rank was in {during}")]
     Lost { peer: Peer, what: String, during: String },
+    /// An earlier operation of the group failed on this rank.
+    #[error("this group is broken since an earlier failure: {cause}")]
+    Broken { cause: String },
     /// A handshake was refused.
     #[error("{address} refused the connection: {reason}")]
     Refused { address: String, reason: String },
@@ -115,6 +118,7 @@ impl Error {
             Error::Interrupted { .. } => "interrupted",
             Error::Corrupt { .. } => "corrupt",
             Error::Lost { .. } => "lost",
+            Error::Broken { .. } => "broken",
             Error::Refused { .. } => "refused",
             Error::Store { .. } => "store",
             Error::Invalid(_) => "invalid",
