@@ -38,6 +38,8 @@ pub struct Options {
     pub linger: Duration,
     /// Ranks of one host exchange data through shared memory.
     pub shared_memory: bool,
+    /// Collectives by messages between pairs even where all ranks share memory; for comparisons.
+    pub flat: bool,
     /// Stands in for what tells hosts apart (ranks with equal keys share memory).
     pub host_key: Option<String>,
     /// Up to this many bytes an all_reduce between hosts goes for latency instead of bandwidth.
@@ -58,6 +60,7 @@ impl Default for Options {
             heartbeat_limit: Duration::from_secs(5),
             linger: Duration::from_secs(5),
             shared_memory: true,
+            flat: false,
             host_key: None,
             small: 32 << 10,
             route: None,
@@ -239,7 +242,12 @@ impl Drop for Context {
 /// Everybody tells the store where it is; rank 0 makes one table of it, so that n ranks read n entries and not n².
 fn meet(rank: usize, world: usize, store: &Store, options: &Options, at: SocketAddr) -> Result<Vec<PeerInfo>> {
     let patience = Patience::only(options.init_timeout);
-    let key = options.host_key.clone().unwrap_or_else(net::host_key);
+    let key = match &options.host_key {
+        // A host of its own for a rank that shares nothing.
+        _ if !options.shared_memory => format!("rank {rank}"),
+        Some(key) => key.clone(),
+        None => net::host_key(),
+    };
     let mine = Put::default().bytes(at.to_string().as_bytes()).bytes(net::host_name().as_bytes()).bytes(key.as_bytes());
     let name = |r: usize| format!("oar/{}/rank/{r}", options.name);
     let table_key = format!("oar/{}/table", options.name);

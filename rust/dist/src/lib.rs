@@ -38,6 +38,7 @@ pub mod net;
 mod plan;
 mod reduce;
 mod report;
+mod shm;
 mod state;
 pub mod store;
 mod tcp;

@@ -149,6 +149,43 @@ fn over_tcp() {
     }
 }
 
+fn shared(_: usize) -> Options {
+    Options { shared_memory: true, ..options() }
+}
+
+#[test]
+fn over_shared_memory() {
+    for world in [2, 3, 4, 7] {
+        everything(world, shared, SIZES);
+    }
+    job(3, shared, |_, g| {
+        assert_eq!(g.transport(), "shared memory");
+        reductions(&g, Dtype::F32, 300_001);
+        reductions(&g, Dtype::F16, 300_001);
+        movements(&g, Dtype::F64, 150_001);
+    });
+}
+
+#[test]
+fn over_pairs_in_shared_memory() {
+    for world in [2, 5] {
+        everything(world, |r| Options { flat: true, ..shared(r) }, SIZES);
+    }
+}
+
+/// Two and three ranks on two "hosts", and one alone on a third.
+fn three_hosts(rank: usize) -> Options {
+    Options { host_key: Some(["a", "b", "a", "b", "c", "b"][rank].into()), ..shared(rank) }
+}
+
+#[test]
+fn between_hosts() {
+    for world in [3, 5, 6] {
+        everything(world, three_hosts, SIZES);
+    }
+    job(5, three_hosts, |_, g| assert!(g.transport().contains("tcp")));
+}
+
 #[test]
 fn over_tcp_in_many_pieces() {
     job(
@@ -186,7 +223,7 @@ fn the_same_bits_everywhere() {
             out
         })
     };
-    for make in [|_: usize| options()] {
+    for make in [|_: usize| options(), shared, three_hosts] {
         let first = run(5, make);
         assert!(first.iter().all(|x| *x == first[0]));
         assert!(run(5, make) == first);
