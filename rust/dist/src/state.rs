@@ -73,6 +73,15 @@ impl GroupState {
         }
         self.failure.lock().clone()
     }
+
+    /// The error for a rank that has left. If it left because of a failure, that was told before, and is what counts.
+    pub fn left(&self, shared: &Shared, rank: usize, doing: &Fingerprint) -> Error {
+        let during = doing.to_string();
+        match shared.failure().or_else(|| self.failure()) {
+            Some(e) => e.during(&during),
+            None => Error::Left { peer: shared.peer(rank), during },
+        }
+    }
 }
 
 /// State of one rank's context.
@@ -233,7 +242,7 @@ impl Guard<'_> {
     }
 
     pub fn left(&self, rank: usize) -> Error {
-        Error::Left { peer: self.shared.peer(rank), during: self.doing.to_string() }
+        self.group.left(self.shared, rank, &self.doing)
     }
 
     /// A lost connection is often the consequence of a death that the monitor is about to hear of: give it a moment.

@@ -244,7 +244,7 @@ impl TcpTransport {
     }
 
     fn left(&self, rank: usize) -> Error {
-        Error::Left { peer: self.shared.peer(rank), during: self.doing.to_string() }
+        self.group.left(&self.shared, rank, &self.doing)
     }
 
     fn tell(&self, peer: usize, fault: Fault) -> Error {

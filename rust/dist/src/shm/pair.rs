@@ -120,7 +120,7 @@ impl Transport for PairTransport {
         let left = self.shared.has_left(self.group.ranks[from]);
         if self.word(pair + HEAD).load(Ordering::Acquire) == tail {
             if left {
-                return Err(Error::Left { peer: self.peer(from), during: self.doing.to_string() });
+                return Err(self.group.left(&self.shared, self.group.ranks[from], &self.doing));
             }
             return Ok(false);
         }
