@@ -154,7 +154,7 @@ pub fn perform(engine: &mut Engine, call: &mut Call, guard: &Guard<'_>) -> Resul
         alone(call);
         return Ok(());
     }
-    engine.transport.begin(&guard.doing);
+    engine.transport.begin(&guard.doing, guard.limit);
     match (&engine.way, call.kind) {
         (_, Kind::SendRecv) | (Way::Flat, _) => over_transport(engine, call, guard),
         (Way::Local, _) => {

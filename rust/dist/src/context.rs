@@ -122,8 +122,27 @@ impl Context {
             thread: Mutex::new(Some(thread)),
             made: Mutex::default(),
         });
-        context.store.barrier(&context.key("up"), world, context.options.init_timeout)?;
+        context.all_up()?;
         Ok(context)
+    }
+
+    /// Nobody begins before everybody is watched over. Who is missing is named.
+    fn all_up(&self) -> Result<()> {
+        let limit = self.options.init_timeout;
+        self.store.set(&self.key(&format!("up/{}", self.rank())), b"", limit)?;
+        match self.store.barrier(&self.key("up"), self.world(), limit) {
+            Err(Error::Timeout { waited, .. }) => {
+                let here = |r: &usize| matches!(self.store.peek(&self.key(&format!("up/{r}")), limit), Ok(Some(_)));
+                let missing = (0..self.world()).filter(|r| !here(r)).take(8);
+                let missing: Vec<_> = missing.map(|r| self.shared.peer(r).to_string()).collect();
+                let waiting_for = match missing.is_empty() {
+                    true => "ranks that came too late or gave up".to_string(),
+                    false => missing.join(", "),
+                };
+                Err(Error::Timeout { waited, during: "joining the job".into(), waiting_for })
+            }
+            other => other,
+        }
     }
 
     fn key(&self, what: &str) -> String {

@@ -146,10 +146,10 @@ fn introduce(
     group: u64,
     patience: &Patience<'_>,
 ) -> Result<std::result::Result<(), String>> {
-    const DURING: &str = "the handshake";
+    let during = format!("the handshake with {to}");
     let refused = |reason: &str| Error::Refused { address: to.to_string(), reason: reason.to_string() };
     let mut challenge = [0; CHALLENGE];
-    if let Err(why) = net::read_exact(s, &mut challenge, patience, DURING)? {
+    if let Err(why) = net::read_exact(s, &mut challenge, patience, &during)? {
         return Ok(Err(why));
     }
     if challenge[0..4] != MAGIC {
@@ -160,10 +160,10 @@ fn introduce(
     }
     let hello = encode(id, purpose, group, &challenge)?;
     let mut answer = [0; ANSWER];
-    if let Err(why) = net::write_all(s, &hello, patience, DURING)? {
+    if let Err(why) = net::write_all(s, &hello, patience, &during)? {
         return Ok(Err(why));
     }
-    if let Err(why) = net::read_exact(s, &mut answer, patience, DURING)? {
+    if let Err(why) = net::read_exact(s, &mut answer, patience, &during)? {
         return Ok(Err(why));
     }
     let code = answer[4];

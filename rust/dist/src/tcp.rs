@@ -5,7 +5,7 @@ use std::io::{IoSlice, IoSliceMut, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
 
@@ -204,12 +204,13 @@ pub struct TcpTransport {
     me: usize,
     doing: Fingerprint,
     epoch: u64,
+    until: Instant,
 }
 
 impl TcpTransport {
     pub fn new(shared: Arc<Shared>, group: Arc<GroupState>, me: usize) -> TcpTransport {
         let links = group.ranks.iter().map(|_| None).collect();
-        TcpTransport { shared, group, links, me, doing: Fingerprint::NONE, epoch: 0 }
+        TcpTransport { shared, group, links, me, doing: Fingerprint::NONE, epoch: 0, until: Instant::now() }
     }
 
     /// The connection to `peer`: the lower rank dials, the higher one waits for the call. `None`: not there yet.
@@ -225,10 +226,17 @@ impl TcpTransport {
                     }
                     None => Ok(()),
                 };
-                // A peer that is alive accepts at once, whatever it is busy with: its monitor thread answers.
-                let patience = Patience::new(Duration::from_secs(10), &stop);
+                let patience = Patience::new(self.until.saturating_duration_since(Instant::now()), &stop);
                 let to = self.shared.address(rank);
-                let s = hello::connect(to, &self.shared.identity, Purpose::Data, self.group.id, &patience)?;
+                let made = hello::connect(to, &self.shared.identity, Purpose::Data, self.group.id, &patience);
+                let s = made.map_err(|e| match e {
+                    Error::Timeout { waited, waiting_for, .. } => Error::Timeout {
+                        waited,
+                        during: self.doing.to_string(),
+                        waiting_for: format!("a connection to {} at {waiting_for}", self.shared.peer(rank)),
+                    },
+                    e => e,
+                })?;
                 net::enlarge(&s);
                 Some(s)
             } else {
@@ -272,8 +280,10 @@ impl Transport for TcpTransport {
         SEGMENT
     }
 
-    fn begin(&mut self, doing: &Fingerprint) {
+    fn begin(&mut self, doing: &Fingerprint, limit: Duration) {
         self.doing = *doing;
+        let now = Instant::now();
+        self.until = now.checked_add(limit).unwrap_or(now + Duration::from_secs(86_400));
         self.epoch += 1;
     }
 

@@ -24,7 +24,8 @@ pub trait Transport: Send {
     fn segment(&self) -> usize;
 
     /// A new operation: the first message to each peer carries its fingerprint, and the first from each peer is checked.
-    fn begin(&mut self, doing: &Fingerprint);
+    /// Whatever the transport does before a message can move (such as connecting) must end within `limit`.
+    fn begin(&mut self, doing: &Fingerprint, limit: Duration);
 
     /// Send a message; `false` asks to come again with the same bytes. At most one message per peer is under way.
     fn try_send(&mut self, to: usize, bytes: &[u8]) -> Result<bool>;

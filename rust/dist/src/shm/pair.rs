@@ -80,7 +80,7 @@ impl Transport for PairTransport {
         CELL
     }
 
-    fn begin(&mut self, doing: &Fingerprint) {
+    fn begin(&mut self, doing: &Fingerprint, _limit: Duration) {
         self.doing = *doing;
         self.epoch += 1;
     }
