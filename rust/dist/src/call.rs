@@ -198,7 +198,7 @@ impl Call {
         let name = self.kind.name();
         let bad = |what: String| Err(Error::Invalid(format!("{name}: {what}")));
         let part = self.part();
-        if part % self.dtype.size() != 0 {
+        if !part.is_multiple_of(self.dtype.size()) {
             return bad(format!("{part} bytes are no whole number of {} values", self.dtype.name()));
         }
         if let Some(shape) = &self.shape {
@@ -221,7 +221,7 @@ impl Call {
             Kind::Gather if me == self.root => (part * world, self.output.len()),
             Kind::ReduceScatter => (part * world, self.input.len()),
             Kind::Scatter if me == self.root => (part * world, self.input.len()),
-            Kind::AllToAll if part % (world * self.dtype.size()) != 0 => {
+            Kind::AllToAll if !part.is_multiple_of(world * self.dtype.size()) => {
                 return bad(format!("{part} bytes cannot be cut into {world} parts of {}", self.dtype.name()))
             }
             Kind::AllToAll => (part, self.output.len()),

@@ -226,7 +226,10 @@ impl Inner {
         }
         let limit = call.limit.unwrap_or(self.timeout);
         let guard = Guard { shared: &self.shared, group: &self.state, doing, started, limit, tick };
-        let result = guard.check().and_then(|()| collective::perform(&mut engine, call, &guard));
+        // A fault of our own must not leave the queue busy for ever.
+        let body = || guard.check().and_then(|()| collective::perform(&mut engine, call, &guard));
+        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body))
+            .unwrap_or_else(|_| Err(Error::Broken { cause: format!("an internal error in {doing}") }));
         self.state.now.lock().doing = Fingerprint::NONE;
         self.state.waiting.store(NOBODY, std::sync::atomic::Ordering::Relaxed);
         if let Err(e) = &result {

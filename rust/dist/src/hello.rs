@@ -128,7 +128,7 @@ pub fn connect(
     group: u64,
     patience: &Patience<'_>,
 ) -> Result<TcpStream> {
-    let mut backoff = net::Backoff::new();
+    let mut backoff = net::Backoff::default();
     loop {
         let stream = net::connect(to, patience)?;
         match introduce(&stream, to, id, purpose, group, patience)? {

@@ -104,11 +104,13 @@ pub struct Backoff {
     next: Duration,
 }
 
-impl Backoff {
-    pub fn new() -> Backoff {
+impl Default for Backoff {
+    fn default() -> Backoff {
         Backoff { next: Duration::from_millis(4) }
     }
+}
 
+impl Backoff {
     pub fn pause(&mut self) -> Duration {
         let full = self.next;
         self.next = (full * 2).min(Duration::from_millis(400));
@@ -192,7 +194,7 @@ fn connect_once(to: SocketAddr, patience: &Patience<'_>) -> Result<std::io::Resu
 
 /// Connect, trying again with pauses until the patience ends.
 pub fn connect(to: SocketAddr, patience: &Patience<'_>) -> Result<TcpStream> {
-    let mut backoff = Backoff::new();
+    let mut backoff = Backoff::default();
     loop {
         let cause = match connect_once(to, patience)? {
             // A port of the ephemeral range can connect to itself while nobody listens there.

@@ -162,7 +162,7 @@ pub fn doubling_all_reduce(p: Place, len: usize) -> Plan {
     let extra = p.world - power;
     let (mut ready, mut me) = (NONE, p.me.wrapping_sub(extra));
     if p.me < 2 * extra {
-        if p.me % 2 == 0 {
+        if p.me.is_multiple_of(2) {
             plan.push(p.me + 1, What::SendWork, all, [NONE; 2]);
             plan.push(p.me + 1, What::Recv, all, [0, NONE]);
             return plan;

@@ -61,7 +61,7 @@ impl Link {
 enum Fault {
     Bad(Bad),
     Lost(String),
-    Differs(Fingerprint),
+    Differs(Box<Fingerprint>),
 }
 
 impl From<Bad> for Fault {
@@ -176,7 +176,7 @@ impl Link {
         self.inn.got = 0;
         match Fingerprint::from_slice(body) {
             Some(f) if f == *doing => Ok(()),
-            Some(f) => Err(Fault::Differs(f)),
+            Some(f) => Err(Fault::Differs(Box::new(f))),
             None => Err(Bad::Header.into()),
         }
     }

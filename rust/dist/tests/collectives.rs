@@ -8,7 +8,7 @@ use oar_dist::{Call, Dtype, Group, Options, ReduceOp};
 
 /// Small numbers that every type holds exactly, also as sums and products of a few ranks.
 fn value(rank: usize, i: usize) -> i64 {
-    ((rank * 7 + i * 3) % 4) as i64 - i64::from(rank % 3 == 1 && i % 5 == 0)
+    ((rank * 7 + i * 3) % 4) as i64 - i64::from(rank % 3 == 1 && i.is_multiple_of(5))
 }
 
 fn store(dtype: Dtype, v: i64) -> Vec<u8> {

@@ -125,8 +125,7 @@ const FAULTS: [Fault; 9] = [
 fn pump(mut from: TcpStream, mut to: TcpStream, fault: Fault, at: usize, mut r: Random) {
     let mut buf = vec![0; 16 << 10];
     let (mut passed, mut struck) = (0, false);
-    loop {
-        let Ok(n @ 1..) = from.read(&mut buf) else { break };
+    while let Ok(n @ 1..) = from.read(&mut buf) {
         let mut piece = buf[..n].to_vec();
         if !struck && passed + n > at {
             struck = true;

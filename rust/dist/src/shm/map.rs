@@ -67,7 +67,7 @@ impl Map {
 
     /// A word that all ranks use as an atomic only.
     pub fn word(&self, off: usize) -> &AtomicU32 {
-        assert!(off % 4 == 0);
+        assert!(off.is_multiple_of(4));
         // SAFETY: inside the mapping, aligned (a mapping starts at a page), and never accessed but as an atomic.
         unsafe { AtomicU32::from_ptr(self.at(off, 4).cast()) }
     }
