@@ -1,6 +1,5 @@
 //! Combining rows of values: fixed order, halves in float32, vector instructions where the processor has them.
 
-use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 
 use crate::dtype::{Dtype, ReduceOp};
@@ -111,42 +110,29 @@ impl Value for f16 {
     type Acc = f32;
     const ZERO: f32 = 0.0;
     #[inline(always)]
+    // Without branches or calls, both ways, so that the loops vectorise: the half crate converts one value a call.
     fn widen(self) -> f32 {
-        self.to_f32()
+        let bits = u32::from(self.to_bits());
+        let body = (bits & 0x7FFF) << 13;
+        // The exponent's bias differs by 112; the product also makes subnormal values normal.
+        let finite = (f32::from_bits(body) * f32::from_bits((127 + 112) << 23)).to_bits();
+        let special = body | 0x7F80_0000;
+        f32::from_bits((bits & 0x8000) << 16 | if body >= 0x7C00 << 13 { special } else { finite })
     }
     #[inline(always)]
     fn narrow(acc: f32) -> f16 {
-        f16::from_f32(acc)
+        let bits = acc.to_bits();
+        let size = bits & 0x7FFF_FFFF;
+        // To nearest, ties to even; what is too large ends as infinity, as 65536 does.
+        let capped = size.min(0x4780_0000);
+        let normal = capped.wrapping_sub(112 << 23).wrapping_add(0xFFF + ((capped >> 13) & 1)) >> 13;
+        // In [0.5, 1) a float32 ends where a subnormal float16 does: the sum rounds as it must.
+        let tiny = (f32::from_bits(size) + 0.5).to_bits().wrapping_sub(0x3F00_0000);
+        let finite = if size < 0x3880_0000 { tiny } else { normal };
+        let body = if size > 0x7F80_0000 { 0x7E00 | (size >> 13 & 0x3FF) } else { finite };
+        f16::from_bits((bits >> 16 & 0x8000 | body) as u16)
     }
     float_ops!(f32);
-
-    // The half crate converts whole slices with the processor's instructions, single values only by a call each.
-    #[inline(always)]
-    unsafe fn load(row: *const f16, acc: &mut [f32]) {
-        let mut halves = [f16::ZERO; BLOCK];
-        let n = acc.len();
-        // SAFETY: n values are at `row`, as the caller vouches, and at most BLOCK of them (see `blocks`).
-        unsafe { std::ptr::copy_nonoverlapping(row.cast::<u8>(), halves.as_mut_ptr().cast(), 2 * n) };
-        halves[..n].convert_to_f32_slice(acc);
-    }
-
-    #[inline(always)]
-    unsafe fn fold(row: *const f16, acc: &mut [f32], f: impl Fn(f32, f32) -> f32) {
-        let mut values = [0.0; BLOCK];
-        let values = &mut values[..acc.len()];
-        // SAFETY: passed on.
-        unsafe { Self::load(row, values) };
-        acc.iter_mut().zip(values).for_each(|(a, v)| *a = f(*a, *v));
-    }
-
-    #[inline(always)]
-    unsafe fn store(acc: &[f32], out: *mut f16) {
-        let mut halves = [f16::ZERO; BLOCK];
-        let n = acc.len();
-        halves[..n].convert_from_f32_slice(acc);
-        // SAFETY: n values may be written at `out`, as the caller vouches.
-        unsafe { std::ptr::copy_nonoverlapping(halves.as_ptr().cast(), out.cast::<u8>(), 2 * n) };
-    }
 }
 
 impl Value for bf16 {
@@ -384,7 +370,7 @@ mod tests {
     #[test]
     #[ignore = "a measurement"]
     fn speed() {
-        let mut dst = vec![0u8; 16 << 20];
+        let mut dst = vec![1u8; 16 << 20];
         let piece = vec![0u8; 256 << 10];
         for dtype in [Dtype::F32, Dtype::F16, Dtype::Bf16, Dtype::I64] {
             let start = std::time::Instant::now();
@@ -409,6 +395,28 @@ mod tests {
             // SAFETY: every row is one element.
             unsafe { combine(dtype, ReduceOp::Sum, out.as_mut_ptr(), &rows, 1, 1) };
             assert_eq!(out, half(start + steps as f32), "{dtype:?}");
+        }
+    }
+
+    #[test]
+    fn f16_converts_as_the_half_crate_does() {
+        let same = |a: f32, b: f32| a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan());
+        for bits in 0..=u16::MAX {
+            let h = f16::from_bits(bits);
+            assert!(same(h.widen(), h.to_f32()), "{bits:x}");
+            // Around every float16 and every midpoint.
+            for d in -2i32..=2 {
+                for base in [h.to_f32().to_bits(), h.to_f32().to_bits().wrapping_add(0x1000)] {
+                    let x = f32::from_bits(base.wrapping_add_signed(d));
+                    let (a, b) = (<f16 as Value>::narrow(x), f16::from_f32(x));
+                    assert!(a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan()), "{x}");
+                }
+            }
+        }
+        for bits in (0..=u32::MAX).step_by(9973) {
+            let x = f32::from_bits(bits);
+            let (a, b) = (<f16 as Value>::narrow(x), f16::from_f32(x));
+            assert!(a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan()), "{x}");
         }
     }
 
