@@ -114,19 +114,25 @@ impl Engine {
             _ => Way::Hosts(on),
         };
         let transport = pairs.unwrap_or_else(|| Box::new(TcpTransport::new(context.shared.clone(), state.clone(), me)));
-        let place = Place { me, world, segment: transport.segment() };
-        Ok(Engine {
+        let engine = Engine::over(transport, Place::new(me, world), context.options.small);
+        Ok(Engine { area, way, ..engine })
+    }
+
+    /// Plans over `transport`.
+    pub fn over(transport: Box<dyn Transport>, place: Place, small: usize) -> Engine {
+        let (world, segment) = (place.world, transport.segment().max(1));
+        Engine {
             transport,
-            area,
-            way,
+            area: None,
+            way: Way::Flat,
             scratch: Scratch::new(),
             spare: Vec::new(),
-            place,
-            small: context.options.small,
+            place: Place { segment, ..place },
+            small,
             next: 0,
             sent: vec![0; world],
             received: vec![0; world],
-        })
+        }
     }
 
     pub fn describe(&self) -> &'static str {

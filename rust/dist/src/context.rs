@@ -18,6 +18,7 @@ use crate::monitor::{Monitor, Reports, Timing};
 use crate::net::{self, Patience};
 use crate::state::{PeerInfo, Route, Shared};
 use crate::store::Store;
+use crate::transport::Transport;
 use crate::verdict;
 
 /// How a context behaves. `Options::default()` is right for one machine.
@@ -164,15 +165,38 @@ impl Context {
     /// A group of these (distinct) ranks, this one among them, in this order. All its members must make it, and make
     /// their common groups in the same order; it has a program order of its own.
     pub fn group(self: &Arc<Self>, ranks: &[usize]) -> Result<Arc<Group>> {
+        self.place(ranks)?;
+        let id = self.new_id(ranks);
+        Group::make(self, id, ranks.to_vec(), None)
+    }
+
+    /// A group whose data goes through a transport of the caller's making, such as MPI. `make` is told the rank within
+    /// the group and the global ranks. The watch over the ranks, the fingerprints and the plans are the same.
+    pub fn group_over(
+        self: &Arc<Self>,
+        ranks: &[usize],
+        make: impl FnOnce(usize, &[usize]) -> Result<Box<dyn Transport>>,
+    ) -> Result<Arc<Group>> {
+        let me = self.place(ranks)?;
+        let transport = make(me, ranks)?;
+        let id = self.new_id(ranks);
+        Group::make(self, id, ranks.to_vec(), Some(transport))
+    }
+
+    /// This rank within `ranks`, which must be distinct.
+    fn place(&self, ranks: &[usize]) -> Result<usize> {
         let mut seen = vec![false; self.world()];
         for &r in ranks {
             if r >= self.world() || std::mem::replace(&mut seen[r], true) {
                 return Err(Error::invalid(format!("{ranks:?} are not distinct ranks below {}", self.world())));
             }
         }
-        if !seen[self.rank()] {
-            return Err(Error::invalid(format!("rank {} is not among the group's ranks {ranks:?}", self.rank())));
-        }
+        let found = ranks.iter().position(|r| *r == self.rank());
+        found.ok_or_else(|| Error::invalid(format!("rank {} is not among the group's ranks {ranks:?}", self.rank())))
+    }
+
+    /// The same number on every member, without a word between them.
+    fn new_id(&self, ranks: &[usize]) -> u64 {
         let number = {
             let mut made = self.made.lock();
             let n = made.entry(ranks.to_vec()).or_insert(0);
@@ -185,7 +209,7 @@ impl Context {
         let digest = hash.finalize();
         let mut id = [0; 8];
         id.copy_from_slice(&digest[..8]);
-        Group::make(self, u64::from_le_bytes(id), ranks.to_vec())
+        u64::from_le_bytes(id)
     }
 
     /// The group of all ranks.
@@ -221,7 +245,7 @@ impl Context {
         let mut answer = self.reports.answer.lock();
         *answer = None;
         self.shared.post(Type::ReportAsk, Vec::new());
-        let until = Instant::now() + limit;
+        let until = net::after(Instant::now(), limit);
         while answer.is_none() {
             if let Some(e) = self.shared.failure() {
                 return Err(e);

@@ -17,7 +17,9 @@ use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::frame::Type;
 use crate::net::SLICE;
+use crate::plan::Place;
 use crate::state::{GroupState, Guard, Shared, NOBODY};
+use crate::transport::Transport;
 use crate::verdict;
 use crate::work::{Outcome, Work};
 
@@ -55,12 +57,21 @@ pub struct Group {
 type Tick<'a> = &'a dyn Fn() -> bool;
 
 impl Group {
-    pub(crate) fn make(context: &Arc<Context>, id: u64, ranks: Vec<usize>) -> Result<Arc<Group>> {
+    pub(crate) fn make(
+        context: &Arc<Context>,
+        id: u64,
+        ranks: Vec<usize>,
+        over: Option<Box<dyn Transport>>,
+    ) -> Result<Arc<Group>> {
         let shared = context.shared.clone();
         let me = ranks.iter().position(|r| *r == shared.rank).unwrap_or(0);
         let state = Arc::new(GroupState::new(id, ranks)?);
         shared.groups.lock().insert(id, state.clone());
-        let engine = match Engine::make(context, &state, me) {
+        let engine = match over {
+            Some(transport) => Ok(Engine::over(transport, Place::new(me, state.ranks.len()), context.options.small)),
+            None => Engine::make(context, &state, me),
+        };
+        let engine = match engine {
             Ok(engine) => engine,
             Err(e) => {
                 shared.groups.lock().remove(&id);

@@ -20,6 +20,11 @@ pub struct Patience<'a> {
     stop: &'a dyn Fn() -> Result<()>,
 }
 
+/// `start + limit`, also for limits beyond what a clock can say.
+pub fn after(start: Instant, limit: Duration) -> Instant {
+    start.checked_add(limit).unwrap_or_else(|| start + Duration::from_secs(365 * 86_400))
+}
+
 fn never() -> Result<()> {
     Ok(())
 }
@@ -27,7 +32,7 @@ fn never() -> Result<()> {
 impl<'a> Patience<'a> {
     pub fn new(limit: Duration, stop: &'a dyn Fn() -> Result<()>) -> Patience<'a> {
         let started = Instant::now();
-        Patience { started, until: started + limit, stop }
+        Patience { started, until: after(started, limit), stop }
     }
 
     pub fn only(limit: Duration) -> Patience<'static> {

@@ -48,6 +48,12 @@ pub struct Place {
     pub segment: usize,
 }
 
+impl Place {
+    pub fn new(me: usize, world: usize) -> Place {
+        Place { me, world, segment: 1 }
+    }
+}
+
 impl Plan {
     fn push(&mut self, peer: usize, what: What, (off, len): (usize, usize), needs: [u32; 2]) -> u32 {
         self.steps.push(Step { peer, what, off, len, needs });

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
+use rustix::net::{SendAncillaryBuffer, SendFlags};
 
 use crate::error::{Error, Result};
 use crate::fingerprint::{Fingerprint, BYTES};
@@ -91,7 +92,10 @@ impl Link {
         let total = prefix.len() + bytes.len();
         while o.done < total {
             let result = if o.done < prefix.len() {
-                (&self.stream).write_vectored(&[IoSlice::new(&prefix[o.done..]), IoSlice::new(bytes)])
+                // Not writev, which would raise SIGPIPE where the host program does not ignore it.
+                let parts = [IoSlice::new(&prefix[o.done..]), IoSlice::new(bytes)];
+                let (mut none, flags) = (SendAncillaryBuffer::default(), SendFlags::NOSIGNAL);
+                rustix::net::sendmsg(&self.stream, &parts, &mut none, flags).map_err(std::io::Error::from)
             } else {
                 (&self.stream).write(&bytes[o.done - prefix.len()..])
             };

@@ -2,9 +2,14 @@
 
 mod common;
 
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
 use common::{job, options};
 use half::{bf16, f16};
-use oar_dist::{Call, Dtype, Group, Options, ReduceOp};
+use oar_dist::fingerprint::Fingerprint;
+use oar_dist::{Call, Dtype, Group, Options, ReduceOp, Result, Transport, Want};
 
 /// Small numbers that every type holds exactly, also as sums and products of a few ranks.
 fn value(rank: usize, i: usize) -> i64 {
@@ -261,6 +266,69 @@ fn background_operations_keep_their_order() {
                     [3 * i as i32].repeat(1 + 40 * i).iter().flat_map(|v| v.to_ne_bytes()).collect::<Vec<_>>()
                 );
             }
+        },
+    );
+}
+
+type Mail = Arc<Mutex<HashMap<(usize, usize), VecDeque<(Option<Vec<u8>>, Vec<u8>)>>>>;
+
+/// The least a transport can be: letters in a map.
+struct Letters {
+    mail: Mail,
+    me: usize,
+    doing: Vec<u8>,
+    fresh: [HashSet<usize>; 2],
+}
+
+impl Transport for Letters {
+    fn name(&self) -> &'static str {
+        "letters"
+    }
+
+    fn segment(&self) -> usize {
+        1000
+    }
+
+    fn begin(&mut self, doing: &Fingerprint, _limit: Duration) {
+        self.doing = doing.0.to_vec();
+        self.fresh = Default::default();
+    }
+
+    fn try_send(&mut self, to: usize, bytes: &[u8]) -> Result<bool> {
+        let print = self.fresh[0].insert(to).then(|| self.doing.clone());
+        self.mail.lock().unwrap().entry((self.me, to)).or_default().push_back((print, bytes.to_vec()));
+        Ok(true)
+    }
+
+    fn try_recv(&mut self, from: usize, into: &mut [u8]) -> Result<bool> {
+        let Some((print, bytes)) = self.mail.lock().unwrap().entry((from, self.me)).or_default().pop_front() else {
+            return Ok(false);
+        };
+        assert!(!self.fresh[1].insert(from) || print == Some(self.doing.clone()));
+        into.copy_from_slice(&bytes);
+        Ok(true)
+    }
+
+    fn wait(&mut self, _wants: &[Want], _limit: Duration) -> Result<()> {
+        std::thread::yield_now();
+        Ok(())
+    }
+}
+
+#[test]
+fn over_a_transport_of_ones_own() {
+    let mail = Mail::default();
+    job(
+        3,
+        |_| options(),
+        |c, _| {
+            let own = |me: usize, _: &[usize]| -> Result<Box<dyn Transport>> {
+                Ok(Box::new(Letters { mail: mail.clone(), me, doing: vec![], fresh: Default::default() }))
+            };
+            let g = c.group_over(&[0, 1, 2], own).unwrap();
+            assert_eq!(g.transport(), "letters");
+            reductions(&g, Dtype::F32, 5_000);
+            movements(&g, Dtype::I16, 5_000);
         },
     );
 }

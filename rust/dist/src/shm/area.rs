@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{wait, Segment, FLAG, FLAG_SLEEPERS};
+use super::{stream, wait, Segment, FLAG, FLAG_SLEEPERS};
 use crate::error::{Error, Result};
 use crate::fingerprint::{Fingerprint, BYTES};
 use crate::state::Guard;
@@ -51,12 +51,7 @@ impl Area {
     pub fn write(&mut self, off: usize, bytes: &[u8]) {
         let at = self.slot(self.me, BYTES + off, bytes.len());
         // SAFETY: my own slot, in bounds; nobody reads it before `commit`, and all have finished with its last contents.
-        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), at, bytes.len()) };
-    }
-
-    /// Where in my slot of the step being filled results may be put.
-    pub fn mine(&mut self, off: usize, len: usize) -> *mut u8 {
-        self.slot(self.me, BYTES + off, len)
+        unsafe { stream::copy(at, bytes.as_ptr(), bytes.len()) };
     }
 
     /// Where the committed bytes of `rank` lie; valid until the next `commit`.
@@ -96,7 +91,9 @@ impl Area {
         let flag = self.seg.map.word(line + FLAG);
         let step = self.step;
         let ready = || (flag.load(Ordering::Acquire).wrapping_sub(step) as i32) >= 0;
-        if wait::spin(self.spin, ready) {
+        // In the background the caller computes meanwhile, and needs the core.
+        let spin = if guard.tick.is_some() { self.spin } else { self.spin / 10 };
+        if wait::spin(spin, ready) {
             return Ok(());
         }
         let sleepers = self.seg.map.word(line + FLAG_SLEEPERS);

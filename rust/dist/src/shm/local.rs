@@ -75,23 +75,24 @@ fn in_shares(a: &mut Area, g: &Guard<'_>, data: &mut [u8], r: &Reduction, whom: 
         ((j * each).min(len), ((j + 1) * each).min(len))
     };
     let mut rows = Vec::with_capacity(world);
+    // Only the root's data may change.
+    let mut spare = vec![0; if whom.me(me) { 0 } else { share }];
     for k in 0..=chunks {
         let mut result = None;
         if k > 0 {
             let (base, len) = bounds(k - 1);
             let (from, to) = cut(len, me);
+            let mine = data[base + from..base + to].as_mut_ptr();
+            let out = if whom.me(me) { mine } else { spare.as_mut_ptr() };
             rows.clear();
-            for rank in 0..world {
-                rows.push(if rank == me {
-                    data[base + from..base + to].as_ptr()
-                } else {
-                    a.row(rank, from, to - from)
-                });
+            rows.extend((0..world).map(|r| if r == me { mine.cast_const() } else { a.row(r, from, to - from) }));
+            // SAFETY: rows of the step before, committed; `out` is mine alone, and either my own row or apart from all;
+            // afterwards it holds to - from bytes of results.
+            unsafe {
+                r.into(out, &rows, to - from);
+                a.write(chunk, std::slice::from_raw_parts(out, to - from));
             }
-            let out = a.mine(chunk, to - from);
-            // SAFETY: rows of the step before, committed; my part of data; `out` is my own slot and apart from all rows.
-            unsafe { r.into(out, &rows, to - from) };
-            result = Some((base, len, out, from, to));
+            result = Some((base, len));
         }
         if k < chunks {
             let (base, len) = bounds(k);
@@ -100,14 +101,10 @@ fn in_shares(a: &mut Area, g: &Guard<'_>, data: &mut [u8], r: &Reduction, whom: 
             a.write(to, &data[base + to..base + len]);
         }
         a.commit(g)?;
-        if let Some((base, len, out, from, to)) = result {
-            if whom.me(me) {
-                // SAFETY: my own results in my own slot, not rewritten before the step after next.
-                unsafe { std::ptr::copy_nonoverlapping(out, data[base + from..base + to].as_mut_ptr(), to - from) };
-                for rank in (0..world).filter(|r| *r != me) {
-                    let (from, to) = cut(len, rank);
-                    a.read(rank, chunk, &mut data[base + from..base + to]);
-                }
+        if let (Some((base, len)), true) = (result, whom.me(me)) {
+            for rank in (0..world).filter(|r| *r != me) {
+                let (from, to) = cut(len, rank);
+                a.read(rank, chunk, &mut data[base + from..base + to]);
             }
         }
     }

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{wait, Segment, BELL, BELL_SLEEPERS, CELL, CELLS, CELL_HEAD};
+use super::{stream, wait, Segment, BELL, BELL_SLEEPERS, CELL, CELLS, CELL_HEAD};
 use crate::error::{Error, Result};
 use crate::fingerprint::{Fingerprint, BYTES};
 use crate::state::{GroupState, Shared};
@@ -105,7 +105,7 @@ impl Transport for PairTransport {
             if fresh {
                 std::ptr::copy_nonoverlapping(self.doing.0.as_ptr(), print, BYTES);
             }
-            std::ptr::copy_nonoverlapping(bytes.as_ptr(), data, bytes.len());
+            stream::copy(data, bytes.as_ptr(), bytes.len());
         }
         self.word(pair + HEAD).store(head.wrapping_add(1), Ordering::Release);
         self.ring(to);

@@ -207,7 +207,7 @@ impl Store {
             false => Ok(()),
         };
         // The server's own deadline comes first; the client's is for a server that has gone quiet.
-        let patience = Patience::new(limit + Duration::from_secs(2), &stop);
+        let patience = Patience::new(limit.saturating_add(Duration::from_secs(2)), &stop);
         let mut link = loop {
             match self.link.try_lock_for(patience.slice(&during, "another thread's request")?) {
                 Some(link) => break link,
@@ -239,7 +239,11 @@ impl Store {
         let id = link.next_id;
         link.next_id += 1;
         let mut out = Vec::new();
-        link.writer.encode(Type::Request, &protocol::encode_request(id, limit.as_millis() as u64, request), &mut out);
+        link.writer.encode(
+            Type::Request,
+            &protocol::encode_request(id, limit.as_millis().min(u128::from(u64::MAX)) as u64, request),
+            &mut out,
+        );
         match net::write_all(&link.stream, &out, patience, during) {
             Ok(Ok(())) => {}
             Ok(Err(why)) => return Err(self.error(why)),
