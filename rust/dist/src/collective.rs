@@ -96,7 +96,10 @@ impl Engine {
         if mine.len() > 1 {
             let leader = state.ranks[mine[0]];
             let key = format!("oar/{}/shm/{:016x}/{leader}", context.options.name, state.id);
-            let stop = || shared.failure().map_or(Ok(()), Err);
+            let stop = || {
+                context.store.check_interrupt("making a group")?;
+                shared.failure().map_or(Ok(()), Err)
+            };
             let patience = Patience::new(context.options.init_timeout, &stop);
             let seg = shm::meet(&context.store, &key, on.local, mine.len(), &patience)?;
             let spin = spin(shared, seg.cores, mine.len());

@@ -83,7 +83,7 @@ pub struct Context {
 }
 
 impl Context {
-    /// Join the job as `rank` of `world`; all ranks must come within `init_timeout`.
+    /// Join the job as `rank` of `world`; all ranks must come within `init_timeout`. `store.interrupt` ends the wait.
     pub fn init(rank: usize, world: usize, store: Store, options: Options) -> Result<Arc<Context>> {
         if world == 0 || rank >= world || world > u32::MAX as usize / 2 {
             return Err(Error::invalid(format!("there is no rank {rank} among {world}")));
@@ -91,6 +91,9 @@ impl Context {
         if options.beat.is_zero() || options.heartbeat_limit < options.beat * 2 {
             return Err(Error::invalid("the heartbeat limit must be at least two beats"));
         }
+        // A connection of its own: whoever waits on the caller's does not hold up the making of groups.
+        let store = store.again(options.init_timeout)?;
+        let stop = || store.check_interrupt("joining the job");
         let job = store.job().clone();
         let id = Arc::new(Identity::new(&job.name, &job.token, world as u32, rank as u32));
         let listener = net::listen(SocketAddr::new(options.bind, 0), !job.token.is_empty())?;
@@ -103,7 +106,7 @@ impl Context {
         let hub = if rank == 0 {
             None
         } else {
-            let patience = Patience::only(options.init_timeout);
+            let patience = Patience::new(options.init_timeout, &stop);
             Some(hello::connect(shared.address(0), &id, Purpose::Control, 0, &patience)?)
         };
         let (reports, stop) = (Arc::new(Reports::default()), Arc::new(AtomicBool::new(false)));

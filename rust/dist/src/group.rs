@@ -293,6 +293,8 @@ impl Drop for Group {
     fn drop(&mut self) {
         self.inner.queue.lock().closing = true;
         self.inner.changed.notify_all();
-        self.inner.shared.groups.lock().remove(&self.inner.state.id);
+        let id = self.inner.state.id;
+        self.inner.shared.groups.lock().remove(&id);
+        self.inner.shared.arrivals.lock().retain(|(group, _), _| *group != id);
     }
 }

@@ -145,11 +145,11 @@ fn everything(world: usize, make: impl Fn(usize) -> Options + Sync, sizes: &[usi
     });
 }
 
-const SIZES: &[usize] = &[0, 1, 5, 1000, 20_000];
+const SIZES: &[usize] = &[0, 1, 5, 20_000];
 
 #[test]
 fn over_tcp() {
-    for world in [1, 2, 3, 4, 5, 7] {
+    for world in [1, 2, 3, 7] {
         everything(world, |_| options(), SIZES);
     }
 }
@@ -160,7 +160,7 @@ fn shared(_: usize) -> Options {
 
 #[test]
 fn over_shared_memory() {
-    for world in [2, 3, 4, 7] {
+    for world in [2, 3, 7] {
         everything(world, shared, SIZES);
     }
     job(3, shared, |_, g| {
@@ -173,9 +173,7 @@ fn over_shared_memory() {
 
 #[test]
 fn over_pairs_in_shared_memory() {
-    for world in [2, 5] {
-        everything(world, |r| Options { flat: true, ..shared(r) }, SIZES);
-    }
+    everything(5, |r| Options { flat: true, ..shared(r) }, SIZES);
 }
 
 /// Two and three ranks on two "hosts", and one alone on a third.
@@ -185,7 +183,7 @@ fn three_hosts(rank: usize) -> Options {
 
 #[test]
 fn between_hosts() {
-    for world in [3, 5, 6] {
+    for world in [3, 6] {
         everything(world, three_hosts, SIZES);
     }
     job(5, three_hosts, |_, g| assert!(g.transport().contains("tcp")));

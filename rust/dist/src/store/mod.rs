@@ -119,6 +119,13 @@ impl Store {
         self.interrupted.store(on, Ordering::Release);
     }
 
+    pub(crate) fn check_interrupt(&self, during: &str) -> Result<()> {
+        match self.interrupted.load(Ordering::Acquire) {
+            true => Err(Error::Interrupted { during: during.into() }),
+            false => Ok(()),
+        }
+    }
+
     pub fn set(&self, key: &str, value: &[u8], limit: Duration) -> Result<()> {
         self.done(Request::Set { key: key.into(), value: value.into() }, limit)
     }
@@ -202,10 +209,7 @@ impl Store {
     fn ask(&self, request: Request, limit: Duration) -> Result<Reply> {
         let during = describe(&request);
         check_size(&request)?;
-        let stop = || match self.interrupted.load(Ordering::Acquire) {
-            true => Err(Error::Interrupted { during: during.clone() }),
-            false => Ok(()),
-        };
+        let stop = || self.check_interrupt(&during);
         // The server's own deadline comes first; the client's is for a server that has gone quiet.
         let patience = Patience::new(limit.saturating_add(Duration::from_secs(2)), &stop);
         let mut link = loop {
