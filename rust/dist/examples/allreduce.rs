@@ -59,6 +59,23 @@ fn rank_main(way: &str, rank: usize, world: usize, at: &str) {
             println!("{way} {world} ranks {label:>5}: {:10.1} us, {used:10.1} us of CPU on rank 0", times[2] * 1e6);
         }
     }
+    // What one pair moves one way, to set beside `loopback.c`.
+    if rank < 2 {
+        let mut x = vec![1u8; 64 << 20];
+        let mut times = [0.0; 6];
+        for t in &mut times {
+            let start = Instant::now();
+            match rank {
+                0 => group.send(&x, Dtype::F32, 1).unwrap(),
+                _ => group.recv(&mut x, Dtype::F32, 0).unwrap(),
+            }
+            *t = start.elapsed().as_secs_f64();
+        }
+        times[1..].sort_by(f64::total_cmp);
+        if rank == 1 {
+            println!("{way} send/recv of 64 MB: {:.2} GB/s", x.len() as f64 / times[3] / 1e9);
+        }
+    }
     group.barrier().unwrap();
     context.shutdown();
 }
