@@ -284,7 +284,13 @@ impl Inner {
             };
             let result = self.perform(&mut job.call, None);
             self.idle();
-            job.outcome.end(result, std::mem::take(&mut job.call.output));
+            // Memory of somebody else is let go now; what the operation owns waits to be taken.
+            let output = match std::mem::take(&mut job.call.output) {
+                Region::Owned(bytes) => Region::Owned(bytes),
+                _ => Region::Absent,
+            };
+            drop(job.call);
+            job.outcome.end(result, output);
         }
     }
 }
