@@ -8,7 +8,7 @@ use crate::autograd::EVar;
 use crate::base::{DType, Result};
 use crate::err;
 use crate::ir::VarKind;
-use crate::tensor::{Tensor, Value};
+use crate::tensor::{SelectedRows, Tensor, Value};
 use parking_lot::Mutex;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -34,7 +34,7 @@ impl PyTensor {
 
     pub fn tensor(&self) -> Result<Tensor> {
         match self.var.cell.get() {
-            Value::Dense(t) => Ok(t),
+            Value::Dense(t) => t.fetch().map(|()| t),
             Value::Rows(_) => Err(err!(InvalidArgument, "expected a dense Tensor, got SelectedRows")),
             _ => Err(err!(PreconditionNotMet, "the Tensor holds no memory: it has not been initialised")),
         }
@@ -238,6 +238,12 @@ impl PyTensor {
     fn numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let guard = self.var.cell.lock();
         match &*guard {
+            Value::Dense(t) | Value::Rows(SelectedRows { value: t, .. }) if t.on_device().is_some() => {
+                // Fetching runs Python: not under the lock.
+                let t = t.clone();
+                drop(guard);
+                to_array(py, &t)
+            }
             Value::Dense(t) => to_array(py, t),
             Value::Rows(r) => to_array(py, &r.value),
             _ => {
