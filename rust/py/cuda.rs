@@ -296,6 +296,15 @@ fn device_of(tensor: &Bound<'_, PyTensor>) -> i32 {
     }
 }
 
+/// Where a Tensor's elements are on its device; 0 for the CPU.
+#[pyfunction]
+fn device_address(tensor: &Bound<'_, PyTensor>) -> usize {
+    match &*tensor.get().var.cell.lock() {
+        Value::Dense(t) => t.on_device().map_or(0, |(memory, offset)| memory.address() + offset),
+        _ => 0,
+    }
+}
+
 /// A new Tensor outside the tape with the elements on a device (-1: the CPU).
 #[pyfunction]
 fn copy_to_device<'py>(py: Python<'py>, tensor: &Bound<'py, PyTensor>, device: i32) -> PyResult<Bound<'py, PyTensor>> {
@@ -323,6 +332,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(has_backend, m)?)?;
     m.add_function(wrap_pyfunction!(set_current_device, m)?)?;
     m.add_function(wrap_pyfunction!(device_of, m)?)?;
+    m.add_function(wrap_pyfunction!(device_address, m)?)?;
     m.add_function(wrap_pyfunction!(copy_to_device, m)?)?;
     m.add_function(wrap_pyfunction!(drain_device, m)?)
 }
