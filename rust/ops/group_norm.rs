@@ -58,7 +58,7 @@ impl Groups {
 }
 
 /// One value a channel as f64, `or` where the slot is absent.
-fn per_channel<T: Element>(cx: &Run, slot: usize, channels: usize, or: f64) -> Result<Vec<f64>> {
+fn per_channel<T: Element + oar_kernels::types::Number>(cx: &Run, slot: usize, channels: usize, or: f64) -> Result<Vec<f64>> {
     let Some(t) = cx.opt(slot) else { return Ok(vec![or; channels]) };
     ensure!(
         t.numel() == channels && t.dtype() == T::DTYPE,
@@ -71,7 +71,7 @@ fn per_channel<T: Element>(cx: &Run, slot: usize, channels: usize, or: f64) -> R
     Ok(t.data::<T>().iter().map(|v| v.to_f64()).collect())
 }
 
-fn forward<T: Element>(cx: &mut Run, x: &Tensor) -> Result<()> {
+fn forward<T: Element + oar_kernels::types::Number>(cx: &mut Run, x: &Tensor) -> Result<()> {
     let a = cx.attrs::<GroupNormAttrs>();
     let g = Groups::of(cx.op.name, a, x.dims())?;
     let (scale, bias) = (per_channel::<T>(cx, 1, g.channels(), 1.0)?, per_channel::<T>(cx, 2, g.channels(), 0.0)?);
@@ -96,7 +96,7 @@ fn forward<T: Element>(cx: &mut Run, x: &Tensor) -> Result<()> {
     Ok(())
 }
 
-fn backward<T: Element>(cx: &mut Run, y: &Tensor) -> Result<()> {
+fn backward<T: Element + oar_kernels::types::Number>(cx: &mut Run, y: &Tensor) -> Result<()> {
     let a = cx.attrs::<GroupNormAttrs>();
     let g = Groups::of(cx.op.name, a, y.dims())?;
     let (scale, bias) = (per_channel::<T>(cx, 0, g.channels(), 1.0)?, per_channel::<T>(cx, 1, g.channels(), 0.0)?);
