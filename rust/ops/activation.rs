@@ -3,6 +3,7 @@
 use super::complex;
 use crate::attrs;
 use crate::base::Result;
+use crate::op::attrs::Text;
 use crate::op::infer::{like_first, like_out_grad};
 use crate::op::{slot, Grad, Infer, Kernel, NoAttrs, Op, Run, Slot, OP};
 use crate::tensor::Tensor;
@@ -17,7 +18,7 @@ attrs! {
     pub struct Relu6Attrs { threshold: f32 = 6.0, use_mkldnn: bool = false }
     pub struct LeakyReluAttrs { alpha: f32 = 0.02, use_mkldnn: bool = false }
     pub struct GeluAttrs {
-        approximate: bool = false, use_mkldnn: bool = false, mkldnn_data_type: String = "float32".into(),
+        approximate: bool = false, use_mkldnn: bool = false, mkldnn_data_type: Text = "float32".into(),
         use_cudnn: bool = false,
     }
     pub struct SoftplusAttrs {

@@ -20,6 +20,8 @@ pub trait Real: Copy + Send + Sync + PartialOrd + 'static {
     fn from_f64(v: f64) -> Self;
     fn fma<const FMA: bool>(self, b: Self, c: Self) -> Self;
     fn exp_<const FMA: bool>(self) -> Self;
+    /// exp for arguments within -64..=64 (NaN passes): no ends to guard.
+    fn exp_small_<const FMA: bool>(self) -> Self;
     fn log_<const FMA: bool>(self) -> Self;
     fn tanh_<const FMA: bool>(self) -> Self;
     fn erf_<const FMA: bool>(self) -> Self;
@@ -62,6 +64,12 @@ impl Real for f32 {
         // 2^k in two factors, so that denormal results round once and 2^128 need not exist.
         let half = k >> 1;
         p * pow2_32(half) * pow2_32(k - half)
+    }
+
+    #[inline(always)]
+    fn exp_small_<const FMA: bool>(self) -> f32 {
+        let (p, k) = reduce32::<FMA>(self);
+        (p + 1.0) * pow2_32(k)
     }
 
     #[inline(always)]
@@ -203,6 +211,12 @@ impl Real for f64 {
         // Halved as an unsigned number: AVX2 has no arithmetic shift of 64 bits.
         let half = (k.wrapping_add(4096) as u64 >> 1) as i64 - 2048;
         p * pow2_64(half) * pow2_64(k.wrapping_sub(half))
+    }
+
+    #[inline(always)]
+    fn exp_small_<const FMA: bool>(self) -> f64 {
+        let (p, k) = reduce64::<FMA>(self);
+        (p + 1.0) * pow2_64(k)
     }
 
     #[inline(always)]
