@@ -5,6 +5,7 @@ use crate::op::{Args, Attrs, GradOp, Op};
 use crate::tensor::{Cell, Tensor, Value};
 use crate::{bail, err};
 use parking_lot::Mutex;
+use smallvec::SmallVec;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
@@ -87,7 +88,7 @@ pub enum SavedVar {
         stop_gradient: bool,
     },
     /// Shape and dtype only.
-    Shape(Value),
+    Shape(Box<Tensor>),
 }
 
 impl SavedVar {
@@ -95,7 +96,7 @@ impl SavedVar {
     pub fn load(&self, op: &Op) -> Result<Option<EVar>> {
         Ok(match self {
             SavedVar::Absent => None,
-            SavedVar::Shape(value) => Some(EVar::new(value.clone(), true)),
+            SavedVar::Shape(shape) => Some(EVar::new(Tensor::clone(shape), true)),
             SavedVar::Cell { cell, version, track, stop_gradient } => {
                 let now = cell.version();
                 if now != *version {
@@ -118,14 +119,21 @@ pub fn next_number() -> u64 {
     NUMBER.fetch_add(1, Ordering::Relaxed)
 }
 
+type Tracks = SmallVec<[Arc<Track>; 8]>;
+
 impl Node {
     /// Everything through which this node owns others.
-    fn take_tracks(&mut self, into: &mut Vec<Arc<Track>>) {
-        into.extend(self.edges.flat.drain(..).flatten());
-        if let Some(saved) = self.saved.get_mut().take() {
-            for var in saved.ins.flat.into_iter().chain(saved.outs.flat) {
-                if let SavedVar::Cell { track: Some(track), .. } = var {
-                    into.push(track);
+    fn take_tracks(&mut self, into: &mut Tracks) {
+        let mut take = |track: &mut Option<Arc<Track>>| {
+            if let Some(track) = track.take() {
+                into.push(track);
+            }
+        };
+        self.edges.flat.iter_mut().for_each(&mut take);
+        if let Some(saved) = self.saved.get_mut() {
+            for var in saved.ins.flat.iter_mut().chain(saved.outs.flat.iter_mut()) {
+                if let SavedVar::Cell { track, .. } = var {
+                    take(track);
                 }
             }
         }
@@ -146,7 +154,7 @@ impl Node {
 /// A chain of a million calls is freed without recursion.
 impl Drop for Node {
     fn drop(&mut self) {
-        let mut tracks = Vec::new();
+        let mut tracks = Tracks::new();
         self.take_tracks(&mut tracks);
         while let Some(track) = tracks.pop() {
             let Some(track) = Arc::into_inner(track) else { continue };

@@ -7,7 +7,7 @@ use std::ops::Range;
 /// A flat list cut into slots. An absent slot is an empty range or a single `Value::None`.
 #[derive(Clone)]
 pub struct Args<T = Value> {
-    pub flat: SmallVec<[T; 4]>,
+    pub flat: SmallVec<[T; 3]>,
     ends: SmallVec<[u16; 12]>,
 }
 
@@ -26,7 +26,10 @@ impl<T> Args<T> {
     /// Appends a slot with these values.
     #[inline]
     pub fn push_slot(&mut self, values: impl IntoIterator<Item = T>) {
-        self.flat.extend(values);
+        // Not `extend`: for the one or two values of most slots it costs several times as much.
+        for value in values {
+            self.flat.push(value);
+        }
         self.ends.push(self.flat.len() as u16);
     }
 
@@ -61,8 +64,13 @@ impl<T> Args<T> {
     }
 
     /// The same slots with values made from these.
-    pub fn map<'a, U>(&'a self, f: impl FnMut(&'a T) -> U) -> Args<U> {
-        Args { flat: self.flat.iter().map(f).collect(), ends: self.ends.clone() }
+    #[inline]
+    pub fn map<'a, U>(&'a self, mut f: impl FnMut(&'a T) -> U) -> Args<U> {
+        let mut args = Args { flat: SmallVec::with_capacity(self.flat.len()), ends: SmallVec::from_slice(&self.ends) };
+        for value in &self.flat {
+            args.flat.push(f(value));
+        }
+        args
     }
 
     /// Makes a slot hold `n` values, new ones made by `fill`.

@@ -32,6 +32,10 @@ fn scaled(cx: &Run, x: &Tensor, out: &mut Tensor) -> Result<()> {
         None => a.scale as f64,
     };
     let bias = a.bias as f64;
+    if x.dtype().is_complex() {
+        *out = super::complex::scaled(x, scale, bias, !a.bias_after_scale)?.with_lod(out.lod.take());
+        return Ok(());
+    }
     let row = if a.bias_after_scale { &rows::scale } else { &rows::scale_bias_first };
     dispatch!(x.dtype(), T in [f32, f64, f16, bf16], {
         row.run(&[x.data::<T>()], &[scale, bias], out.data_mut::<T>()?);
@@ -50,7 +54,7 @@ fn scale(cx: &mut Run) -> Result<()> {
     if let Some(r) = cx.rows(0) {
         let mut value = Tensor::empty(r.value.dtype(), r.value.dims())?;
         scaled(cx, &r.value, &mut value)?;
-        cx.set(0, Value::Rows(SelectedRows { value, ..r.clone() }));
+        cx.set(0, SelectedRows { value, ..r.clone() });
         return Ok(());
     }
     let x = cx.input(0)?;
@@ -140,7 +144,7 @@ fn sum(cx: &mut Run) -> Result<()> {
     let dense: Vec<&Tensor> = values.iter().filter_map(|v| v.as_dense()).filter(|t| t.rank() > 0).collect();
     if dense.is_empty() {
         let all = concat_rows(&values)?;
-        cx.set(0, Value::Rows(all));
+        cx.set(0, all);
         return Ok(());
     }
     let mut total = match dense[..] {
@@ -172,6 +176,10 @@ pub fn accumulate(total: &mut Tensor, t: &Tensor) -> Result<()> {
         InvalidArgument,
         "operator sum: cannot add {t:?} to {total:?}"
     );
+    if t.dtype().is_complex() {
+        *total = super::common::binary("sum", Binary::Add, total, t, -1)?.with_lod(total.lod.take());
+        return Ok(());
+    }
     let n = t.numel();
     dispatch!(t.dtype(), T in [f32, f64, i32, i64, f16, bf16, i16, i8, u8], {
         let a = total.data_mut::<T>()?;
@@ -207,13 +215,13 @@ fn concat_rows(values: &[&Value]) -> Result<SelectedRows> {
     let parts: Vec<&SelectedRows> = values
         .iter()
         .filter_map(|v| match v {
-            Value::Rows(r) if !r.rows.is_empty() => Some(r),
+            Value::Rows(r) if !r.rows.is_empty() => Some(&**r),
             _ => None,
         })
         .collect();
     let Some(first) = parts.first() else {
         return match values.first() {
-            Some(Value::Rows(r)) => Ok(r.clone()),
+            Some(Value::Rows(r)) => Ok(SelectedRows::clone(r)),
             _ => bail!(InvalidArgument, "operator sum: no input holds a value"),
         };
     };

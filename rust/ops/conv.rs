@@ -116,6 +116,12 @@ pub fn geometry(op: &str, a: &ConvAttrs, x: &[i64], w: &[i64], is_run: bool) -> 
             out.push(-1);
             continue;
         }
+        ensure!(
+            pads[i].0 >= 0 && pads[i].1 >= 0,
+            InvalidArgument,
+            "operator {op}: paddings must not be negative, got {:?}",
+            a.paddings
+        );
         ensure!(w[i + 2] > 0, InvalidArgument, "operator {op}: a Filter of shape {w:?} is empty");
         let reach = dilations[i] * (w[i + 2] - 1) + 1;
         let room = size[i] + pads[i].0 + pads[i].1 - reach;
@@ -129,12 +135,6 @@ pub fn geometry(op: &str, a: &ConvAttrs, x: &[i64], w: &[i64], is_run: bool) -> 
             pads[i],
             w[i + 2],
             dilations[i]
-        );
-        ensure!(
-            pads[i].0 >= 0 && pads[i].1 >= 0,
-            InvalidArgument,
-            "operator {op}: paddings must not be negative, got {:?}",
-            a.paddings
         );
         out.push(count);
     }

@@ -10,6 +10,7 @@ use crate::op::{slot, Grad, Infer, Kernel, NoAttrs, Op, Run, OP};
 use crate::tensor::{Tensor, Value};
 use crate::{bail, dispatch, ensure, err};
 use half::{bf16, f16};
+use num_complex::Complex;
 use oar_kernels::types::{Number, Plain};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -70,6 +71,8 @@ pub fn full(dtype: DType, dims: &[i64], value: Scalar) -> Result<Tensor> {
         fill::<T>(&mut t, <T as Number>::from_f64(value.float))?
     }, other => match other {
         DType::Bool => fill(&mut t, value.float != 0.0)?,
+        DType::C64 => fill(&mut t, Complex::from(value.float as f32))?,
+        DType::C128 => fill(&mut t, Complex::from(value.float))?,
         _ => fill(&mut t, value.int.unwrap_or(value.float as i64))?,
     });
     Ok(t)
@@ -173,10 +176,12 @@ fn fill_any_like(cx: &mut Run) -> Result<()> {
     let value = cx.attrs::<FillAnyLikeAttrs>().value;
     let out = cx.take_out(0)?;
     let (low, high) = dispatch!(out.dtype(), T in [f32, f64, i32, i64, i16, i8, u8], {
-        (T::MIN as f64, T::MAX as f64)
+        (<T as Number>::to_f64(T::MIN), <T as Number>::to_f64(T::MAX))
     }, other => match other {
         DType::Bool => (0.0, 1.0),
         DType::F16 => (f16::MIN.to_f64(), f16::MAX.to_f64()),
+        DType::C64 => (f32::MIN as f64, f32::MAX as f64),
+        DType::C128 => (f64::MIN, f64::MAX),
         _ => (bf16::MIN.to_f64(), bf16::MAX.to_f64()),
     });
     ensure!(
@@ -359,8 +364,16 @@ fn steps<T: Steps>(cx: &Run) -> Result<Tensor> {
     let (start, end, step) = (get(0)?, get(1)?, get(2)?);
     let zero = T::zero();
     ensure!(step != zero, InvalidArgument, "operator range: the step must not be 0");
-    ensure!(!(start < end) || step > zero, InvalidArgument, "operator range: the step must be positive to reach End");
-    ensure!(!(start > end) || step < zero, InvalidArgument, "operator range: the step must be negative to reach End");
+    ensure!(
+        start >= end || start.is_nan() || end.is_nan() || step > zero,
+        InvalidArgument,
+        "operator range: the step must be positive to reach End"
+    );
+    ensure!(
+        start <= end || start.is_nan() || end.is_nan() || step < zero,
+        InvalidArgument,
+        "operator range: the step must be negative to reach End"
+    );
     let n = T::count(start, end, step)
         .ok_or_else(|| err!(InvalidArgument, "operator range: the number of values is not finite"))?;
     let mut out = Tensor::empty(T::DTYPE, &[n])?;

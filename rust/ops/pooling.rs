@@ -20,6 +20,8 @@ attrs! {
     }
 }
 
+const MOST_WINDOWS: i64 = 1 << 26;
+
 /// What shapes and attributes say of a pooling; sizes may be -1 while a Program is built.
 pub struct Geometry {
     pub out: Dims,
@@ -74,6 +76,12 @@ pub fn geometry(op: &str, a: &PoolAttrs, x: &[i64], is_run: bool) -> Result<Geom
             out.push(size[i]);
             continue;
         }
+        ensure!(
+            pads[i].0 >= 0 && pads[i].1 >= 0,
+            InvalidArgument,
+            "operator {op}: paddings must not be negative, got {:?}",
+            a.paddings
+        );
         let stride = a.strides[i] as i64;
         let room = size[i] - kernel[i] + pads[i].0 + pads[i].1 + if a.ceil_mode { stride - 1 } else { 0 };
         let count = if room < 0 { 0 } else { room / stride + 1 };
@@ -86,17 +94,18 @@ pub fn geometry(op: &str, a: &PoolAttrs, x: &[i64], is_run: bool) -> Result<Geom
             pads[i],
             kernel[i]
         );
-        ensure!(
-            pads[i].0 >= 0 && pads[i].1 >= 0,
-            InvalidArgument,
-            "operator {op}: paddings must not be negative, got {:?}",
-            a.paddings
-        );
         out.push(count);
     }
     if last {
         out.push(x[n + 1]);
     }
+    // The kernel keeps a table of windows for each axis.
+    ensure!(
+        out.iter().all(|&d| d <= MOST_WINDOWS) || !is_run,
+        ResourceExhausted,
+        "operator {op}: a result of shape {:?} has too many windows along one axis",
+        &out[..]
+    );
     Ok(Geometry { out, kernel, pads: pads.iter().map(|p| p.0).collect() })
 }
 

@@ -4,7 +4,7 @@ use crate::ir::attr::Scalar;
 use crate::ir::{Attr, AttrType};
 use pyo3::exceptions::{PyNotImplementedError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyComplex, PyString};
+use pyo3::types::{PyBool, PyBytes, PyComplex, PyList, PyString, PyTuple};
 use pyo3::IntoPyObjectExt;
 
 fn items<'py, T>(obj: &Bound<'py, PyAny>, one: impl Fn(&Bound<'py, PyAny>) -> PyResult<T>) -> PyResult<Vec<T>> {
@@ -58,6 +58,10 @@ pub fn from_py(obj: &Bound<'_, PyAny>, kind: AttrType) -> PyResult<Attr> {
             // Pickled programs and paths may come as bytes.
             Err(e) => Attr::String(String::from_utf8(obj.extract::<Vec<u8>>().map_err(|_| e)?)?),
         },
+        // A list first: asking it for a number costs an exception.
+        AttrType::Ints if obj.is_instance_of::<PyList>() || obj.is_instance_of::<PyTuple>() => {
+            Attr::Ints(items(obj, int32)?)
+        }
         AttrType::Ints => match int(obj) {
             Ok(n) => Attr::Ints(vec![i32::try_from(n)?]),
             Err(_) => Attr::Ints(items(obj, int32)?),

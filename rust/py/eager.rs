@@ -5,13 +5,18 @@ use crate::autograd::engine::{self, Request};
 use crate::autograd::{eager, EVar};
 use crate::base::Result;
 use crate::op::{Args, Attrs, Op};
-use crate::tensor::{alloc, Value};
+use crate::tensor::{alloc, Tensor, Value};
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::Mutex;
 
 /// Calls on more bytes than this run without the GIL.
 const DETACH_BYTES: usize = 256 << 10;
+
+#[inline]
+pub fn is_large(t: &Tensor) -> bool {
+    t.nbytes() > DETACH_BYTES
+}
 
 /// Runs an eager call; large ones let other Python threads run.
 #[inline]
@@ -23,16 +28,50 @@ pub fn run(
     targets: &Args<eager::Target>,
     free: bool,
 ) -> Result<Args<Option<EVar>>> {
-    let large = ins.flat.iter().flatten().any(|v| match &*v.cell.lock() {
-        Value::Dense(t) => t.nbytes() > DETACH_BYTES,
-        Value::None => false,
-        _ => true,
-    });
+    run_sized(py, op, attrs, ins, targets, free, any_large(ins))
+}
+
+/// [`run`] where the caller knows whether the inputs are large.
+#[inline]
+pub fn run_sized(
+    py: Python<'_>,
+    op: &'static Op,
+    attrs: &Attrs,
+    ins: &eager::Ins,
+    targets: &Args<eager::Target>,
+    free: bool,
+    large: bool,
+) -> Result<Args<Option<EVar>>> {
     if large && op.is_pure() {
         py.detach(|| eager::call(op, attrs, ins, targets, free))
     } else {
         eager::call(op, attrs, ins, targets, free)
     }
+}
+
+/// [`run_sized`] for an operator with one plain output.
+#[inline]
+pub fn plain_sized(
+    py: Python<'_>,
+    op: &'static Op,
+    attrs: &Attrs,
+    ins: &eager::Ins,
+    large: bool,
+) -> Result<Option<EVar>> {
+    if large && op.is_pure() {
+        py.detach(|| eager::call_plain(op, attrs, ins))
+    } else {
+        eager::call_plain(op, attrs, ins)
+    }
+}
+
+/// Is any input so large that other Python threads should run meanwhile?
+pub fn any_large(ins: &eager::Ins) -> bool {
+    ins.flat.iter().flatten().any(|v| match &*v.cell.lock() {
+        Value::Dense(t) => is_large(t),
+        Value::None => false,
+        _ => true,
+    })
 }
 
 static STATIC_MODE: AtomicBool = AtomicBool::new(false);

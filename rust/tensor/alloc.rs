@@ -22,11 +22,12 @@ const CLASSES: usize = 320;
 
 static IN_USE: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
+/// Idle bytes of the shared lists; threads count their own, so that small blocks come and go without it.
 static CACHED: AtomicUsize = AtomicUsize::new(0);
 /// How many idle bytes the shared lists may keep; `OAR_CACHE_BYTES` or `set_cache_limit` changes it.
 static LIMIT: AtomicUsize = AtomicUsize::new(4 << 30);
 
-/// What the allocator holds, in bytes.
+/// What the allocator holds, in bytes; of the threads' own idle blocks those of the asking thread.
 #[derive(Clone, Copy, Debug)]
 pub struct Stats {
     pub in_use: usize,
@@ -35,7 +36,8 @@ pub struct Stats {
 }
 
 pub fn stats() -> Stats {
-    Stats { in_use: IN_USE.load(Relaxed), peak: PEAK.load(Relaxed), cached: CACHED.load(Relaxed) }
+    let own = local(|l| l.bytes).unwrap_or(0);
+    Stats { in_use: IN_USE.load(Relaxed), peak: PEAK.load(Relaxed), cached: CACHED.load(Relaxed) + own }
 }
 
 pub fn reset_peak() {
@@ -88,15 +90,15 @@ impl Lists {
         self.bytes += size;
     }
 
-    fn clear(&mut self) {
+    /// Gives every block to the system; says how many bytes.
+    fn clear(&mut self) -> usize {
         for (class, blocks) in self.blocks.iter_mut().enumerate() {
             for block in blocks.drain(..) {
                 // SAFETY: the block came from `from_system` with the size of its class.
                 unsafe { to_system(block, size_of_class(class)) };
             }
         }
-        CACHED.fetch_sub(self.bytes, Relaxed);
-        self.bytes = 0;
+        std::mem::take(&mut self.bytes)
     }
 }
 
@@ -178,13 +180,12 @@ pub fn alloc(bytes: usize) -> Result<(NonNull<u8>, usize)> {
     let found = if size <= LOCAL_BLOCK { local(|l| l.take(class, size)).flatten() } else { None };
     let found = match found {
         Some(block) => Some(block),
-        None => SHARED.lock().take(class, size),
+        None => SHARED.lock().take(class, size).inspect(|_| {
+            CACHED.fetch_sub(size, Relaxed);
+        }),
     };
     let block = match found {
-        Some(block) => {
-            CACHED.fetch_sub(size, Relaxed);
-            block
-        }
+        Some(block) => block,
         None => match from_system(size).or_else(|| {
             empty_cache();
             from_system(size)
@@ -212,7 +213,6 @@ pub fn alloc(bytes: usize) -> Result<(NonNull<u8>, usize)> {
 pub unsafe fn free(block: NonNull<u8>, size: usize) {
     let (class, _) = class_of(size);
     IN_USE.fetch_sub(size, Relaxed);
-    let cached = CACHED.fetch_add(size, Relaxed) + size;
     let kept = size <= LOCAL_BLOCK
         && local(|l| {
             let room = l.bytes + size <= LOCAL_BYTES;
@@ -224,6 +224,7 @@ pub unsafe fn free(block: NonNull<u8>, size: usize) {
     if kept {
         return;
     }
+    let cached = CACHED.fetch_add(size, Relaxed) + size;
     if cached <= LIMIT.load(Relaxed) {
         SHARED.lock().put(class, size, block);
     } else {
@@ -236,7 +237,8 @@ pub unsafe fn free(block: NonNull<u8>, size: usize) {
 /// Gives every idle block of this thread and of the shared lists back to the system.
 pub fn empty_cache() {
     local(|l| l.clear());
-    SHARED.lock().clear();
+    let freed = SHARED.lock().clear();
+    CACHED.fetch_sub(freed, Relaxed);
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: trims the C heap; no preconditions.
     unsafe {

@@ -5,12 +5,12 @@ use crate::base::dtype::Element;
 use crate::base::shape::{checked_numel, numel, Dims};
 use crate::base::{DType, Result};
 use crate::ensure;
-use std::sync::Arc;
+use num_complex::Complex;
+use std::sync::{Arc, OnceLock};
 
 /// Level of detail: for each level the offsets of its sequences, the first 0.
 pub type Lod = Vec<Vec<usize>>;
 
-#[derive(Clone)]
 pub struct Tensor {
     pub(super) buffer: Buffer,
     /// Bytes before the first element.
@@ -18,6 +18,20 @@ pub struct Tensor {
     pub(super) dims: Dims,
     pub(super) dtype: DType,
     pub lod: Option<Arc<Lod>>,
+}
+
+impl Clone for Tensor {
+    /// Shares the bytes. The sizes are copied as a slice: `SmallVec::clone` goes element by element.
+    #[inline]
+    fn clone(&self) -> Tensor {
+        Tensor {
+            buffer: self.buffer.clone(),
+            offset: self.offset,
+            dims: Dims::from_slice(&self.dims),
+            dtype: self.dtype,
+            lod: self.lod.clone(),
+        }
+    }
 }
 
 impl Tensor {
@@ -93,7 +107,15 @@ impl Tensor {
 
     /// A tensor that has a shape but no bytes: what is kept of a variable whose elements nobody will read.
     pub fn phantom(&self) -> Result<Tensor> {
-        Ok(Tensor { buffer: Buffer::new(0)?, offset: 0, ..self.clone() })
+        static NO_BYTES: OnceLock<Buffer> = OnceLock::new();
+        let buffer = match NO_BYTES.get() {
+            Some(buffer) => buffer.clone(),
+            None => {
+                let fresh = Buffer::new(0)?;
+                NO_BYTES.get_or_init(|| fresh).clone()
+            }
+        };
+        Ok(Tensor { buffer, offset: 0, dims: Dims::from_slice(&self.dims), dtype: self.dtype, lod: self.lod.clone() })
     }
 
     /// False for a [`Tensor::phantom`].
@@ -185,6 +207,12 @@ impl Tensor {
         self.view(from * width, &dims)
     }
 
+    /// The same bytes as elements of another type, of which each bit pattern must be a value.
+    pub fn retyped(&self, dtype: DType, dims: &[i64]) -> Tensor {
+        assert!(numel(dims) * dtype.size() == self.nbytes(), "{self:?} retyped as {dtype} of shape {dims:?}");
+        Tensor { dtype, dims: Dims::from_slice(dims), lod: None, ..self.clone() }
+    }
+
     pub fn with_lod(mut self, lod: Option<Arc<Lod>>) -> Tensor {
         self.lod = lod;
         self
@@ -206,12 +234,26 @@ impl Tensor {
         })
     }
 
-    /// Every element as f64; for scalars and small tensors.
+    /// Every element as f64 (of complex numbers the real part); for scalars and small tensors.
     pub fn to_f64s(&self) -> Vec<f64> {
         use half::{bf16, f16};
+        if self.dtype.is_complex() {
+            return self.to_complexes().iter().map(|v| v.re).collect();
+        }
         crate::dispatch!(self.dtype, T in [f32, f64, i32, i64, i16, u8, i8, f16, bf16, bool], {
             self.data::<T>().iter().map(|&v| ToF64::to(v)).collect()
         }, _other => unreachable!())
+    }
+
+    /// Every element as a complex number; for scalars and small tensors.
+    pub fn to_complexes(&self) -> Vec<Complex<f64>> {
+        match self.dtype {
+            DType::C64 => {
+                self.data::<Complex<f32>>().iter().map(|v| Complex::new(f64::from(v.re), f64::from(v.im))).collect()
+            }
+            DType::C128 => self.data::<Complex<f64>>().to_vec(),
+            _ => self.to_f64s().into_iter().map(Complex::from).collect(),
+        }
     }
 }
 

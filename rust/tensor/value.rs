@@ -22,7 +22,8 @@ pub enum Value {
     #[default]
     None,
     Dense(Tensor),
-    Rows(SelectedRows),
+    /// Boxed, as a value is moved often and this is its largest kind.
+    Rows(Box<SelectedRows>),
     /// LOD_TENSOR_ARRAY.
     Array(Arc<Vec<Value>>),
     /// STEP_SCOPES and other values that only one family of operators understands.
@@ -60,6 +61,12 @@ impl Value {
             Value::Dense(t) => Some(t),
             _ => None,
         }
+    }
+}
+
+impl From<SelectedRows> for Value {
+    fn from(r: SelectedRows) -> Value {
+        Value::Rows(Box::new(r))
     }
 }
 

@@ -146,6 +146,6 @@ def test_py_reader(static, exe):
         got = []
         with pytest.raises(fluid.core.EOFException):
             while True:
-                got.append(float(exe.run(fetch_list=[out])[0]))
+                got.append(exe.run(fetch_list=[out])[0].item())
         assert got == [0.0, 1.0, 2.0]
         reader.reset()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+
 from paddle import _core as core
 
 from .dtypes import VarType
@@ -20,6 +22,16 @@ def _place(tensor):
     return CPUPlace()
 
 
+_dropped_scopes: weakref.WeakSet = weakref.WeakSet()
+
+
+def _remove_from_pool(scope) -> None:
+    """Scopes are freed when nobody holds them: this only says so a second time, as Paddle does."""
+    if scope in _dropped_scopes:
+        raise RuntimeError("Deleting a nonexistent scope is not allowed: it was removed from the pool before")
+    _dropped_scopes.add(scope)
+
+
 def install() -> None:
     """Add them, where the native class has none of its own."""
     for kind in (core.LoDTensor,):
@@ -27,3 +39,5 @@ def install() -> None:
             kind._dtype = _dtype
         if not hasattr(kind, "_place"):
             kind._place = _place
+    if not hasattr(core._Scope, "_remove_from_pool"):
+        core._Scope._remove_from_pool = _remove_from_pool

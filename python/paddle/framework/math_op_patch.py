@@ -156,9 +156,8 @@ def monkey_patch_variable() -> None:
         setattr(Variable, name, _binary(name, op_type, reverse, by_scalar, name in _COMPARES))
 
 
-def patch_tensor_methods(names, module) -> None:
-    """Give Variable those functions of `module` as methods which it does not have yet."""
-    for name in names:
-        function = getattr(module, name, None)
-        if function is not None and not hasattr(Variable, name):
+def patch_tensor_methods(functions: dict) -> None:
+    """Give Variable these functions as methods, but for those that it has already."""
+    for name, function in functions.items():
+        if not hasattr(Variable, name):
             setattr(Variable, name, function)

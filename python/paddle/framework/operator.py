@@ -112,7 +112,9 @@ class Operator:
         if OP_ROLE not in attrs:
             attrs[OP_ROLE] = int(program._op_role)
         role_var = attrs.get(OP_ROLE_VAR) or program._op_role_var
-        attrs[OP_ROLE_VAR] = list(role_var) or None
+        # real Paddle writes these two even where they say nothing
+        attrs[OP_ROLE_VAR] = list(role_var)
+        attrs.setdefault(OP_DEVICE, "")
         attrs[OP_CALLSTACK] = _callstack()
         from .guards import _full_name_scope
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from paddle import _core as core
 from paddle.framework import mode
 from paddle.framework.regularizer import L2Decay
 
-from .base import OptimizerBase, Pairs
+from .base import OptimizerBase, Pairs, set_recording
 from .lr_base import LRScheduler
 
 __all__ = ["Optimizer"]
@@ -145,8 +144,8 @@ class Optimizer(OptimizerBase):
         assert mode._dygraph_tracer_ is not None, "step() works in dynamic graph mode only"
         assert self._parameter_list is not None
         self._dtype = None
-        former = core.set_grad_enabled(False)
+        former = set_recording(False)
         try:
             self._dygraph_pass(self._gradients(self._parameter_list))
         finally:
-            core.set_grad_enabled(former)
+            set_recording(former)

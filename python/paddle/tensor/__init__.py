@@ -1,5 +1,7 @@
 """paddle.tensor: functions on Tensors; most of them are methods too."""
 from paddle import _core
+from paddle.framework.arrays import array_length, array_read, array_write, create_array  # noqa: F401
+from paddle.framework.math_op_patch import patch_tensor_methods
 
 from . import attribute, creation, linalg, logic, manipulation, math, random, search, stat, tensor
 from .attribute import *  # noqa: F403
@@ -16,11 +18,13 @@ from .tensor import to_tensor
 
 _METHODS = [
     *math.__all__, *linalg.__all__, *logic.__all__, *manipulation.__all__, *search.__all__, *stat.__all__, "cast",
-    "rank",
+    "rank", "real", "imag",
 ]
 
 for _name in _METHODS:
     if _name not in ("broadcast_shape", "scatter_nd") and not hasattr(_core.Tensor, _name):
         setattr(_core.Tensor, _name, globals()[_name])
+
+patch_tensor_methods({n: globals()[n] for n in _METHODS if n not in ("broadcast_shape", "scatter_nd")})
 
 __all__ = [*_METHODS, *creation.__all__, *random.__all__, "shape", "to_tensor"]

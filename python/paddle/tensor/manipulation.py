@@ -47,9 +47,7 @@ def reshape(x, shape, name=None):
         [2, 4, 3, 2]
     """
     if not _static():
-        if isinstance(shape, Variable) or any(isinstance(n, Variable) for n in shape):
-            shape = _sizes(shape)
-        return _ops.reshape2(x, shape=shape)
+        return _ops.reshape2(x, shape=shape)  # Tensors in the list count as their numbers
     from paddle.fluid.layers.manipulation import reshape as append
 
     return append(x, shape, name=name)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from paddle import _ops
 from paddle._append import named
+from paddle.framework.arrays import array_length, array_read, array_write, create_array
 from paddle.framework.checks import check_type, check_variable_and_dtype
 from paddle.framework.variable import Variable
-from paddle.static.arrays import array_length, array_read, array_write, create_array
 from paddle.static.conditional import ConditionalBlock, Switch, case, cond, switch_case  # noqa: F401
 from paddle.static.loops import (  # noqa: F401 (tests and user code import them from here)
     BlockGuard,
