@@ -105,7 +105,7 @@ impl SavedVar {
                     bail!(
                         PermissionDenied,
                         "a tensor that is needed to compute the gradient of operator {} has been modified by an \
-                         inplace operation: its inplace_version is {now} but version {version} was saved",
+                         inplace operation: received tensor_version:{now} != wrapper_version_snapshot:{version}",
                         op.name
                     );
                 }

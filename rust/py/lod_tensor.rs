@@ -162,11 +162,7 @@ impl PyLoDTensor {
     }
 
     fn _get_float_element(&self, i: usize) -> PyResult<f64> {
-        let t = self.tensor()?;
-        t.to_f64s()
-            .get(i)
-            .copied()
-            .ok_or_else(|| PyIndexError::new_err(format!("element {i} of {} elements", t.numel())))
+        element(&self.tensor()?, i)
     }
 
     fn _set_float_element(&self, i: usize, value: f32) -> PyResult<()> {
@@ -289,6 +285,12 @@ impl PySelectedRows {
     }
 }
 
+/// Element `i` of the flat tensor.
+fn element(t: &Tensor, i: usize) -> PyResult<f64> {
+    let found = t.to_f64s().get(i).copied();
+    found.ok_or_else(|| PyIndexError::new_err(format!("element {i} of {} elements", t.numel())))
+}
+
 /// The value tensor of SelectedRows.
 #[pyclass(name = "_RowsTensor", module = "paddle.fluid.core", frozen)]
 pub struct PyRowsValue(Arc<Cell>);
@@ -312,6 +314,10 @@ impl PyRowsValue {
 
     fn _is_initialized(&self) -> bool {
         true
+    }
+
+    fn _get_float_element(&self, i: usize) -> PyResult<f64> {
+        element(&PySelectedRows(self.0.clone()).read(|r| r.value.clone())?, i)
     }
 
     fn _dtype(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
