@@ -304,9 +304,7 @@ impl Engine<'_> {
         for (slot, dst) in w.outs.iter().enumerate() {
             match dst {
                 None => targets.push_slot([]),
-                Some(i) if kept >> slot & 1 == 1 => {
-                    targets.push_slot(node.edges.slot(*i).iter().map(|_| Target::New))
-                }
+                Some(i) if kept >> slot & 1 == 1 => targets.push_slot(node.edges.slot(*i).iter().map(|_| Target::New)),
                 Some(i) => targets.push_slot(node.edges.slot(*i).iter().map(|e| self.target(e))),
             }
         }
