@@ -14,6 +14,8 @@ Tensor = VarBase = _core.Tensor
 from . import tensor
 from .tensor import *  # noqa: F403
 from .tensor import cast, to_tensor
+from . import device
+from .device import get_cudnn_version, get_device, set_device
 from . import static
 from . import nn
 from . import optimizer

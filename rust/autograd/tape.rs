@@ -88,7 +88,7 @@ pub enum SavedVar {
         stop_gradient: bool,
     },
     /// Shape and dtype only.
-    Shape(Value),
+    Shape(Box<Tensor>),
 }
 
 impl SavedVar {
@@ -96,7 +96,7 @@ impl SavedVar {
     pub fn load(&self, op: &Op) -> Result<Option<EVar>> {
         Ok(match self {
             SavedVar::Absent => None,
-            SavedVar::Shape(value) => Some(EVar::new(value.clone(), true)),
+            SavedVar::Shape(shape) => Some(EVar::new(Tensor::clone(shape), true)),
             SavedVar::Cell { cell, version, track, stop_gradient } => {
                 let now = cell.version();
                 if now != *version {

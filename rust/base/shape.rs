@@ -1,10 +1,10 @@
-//! Shapes: `Dims` keeps up to six sizes in place. A size of -1 is unknown (while a Program is built).
+//! Shapes: `Dims` keeps up to four sizes in place. A size of -1 is unknown (while a Program is built).
 
 use crate::base::Result;
 use crate::ensure;
 use smallvec::SmallVec;
 
-pub type Dims = SmallVec<[i64; 6]>;
+pub type Dims = SmallVec<[i64; 4]>;
 
 /// Number of elements; unknown sizes count as they stand, so call it on known shapes only.
 #[inline]

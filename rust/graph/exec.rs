@@ -4,8 +4,8 @@ use super::plan::{at_line, compile, Place, Plan, Step, Var, ABSENT};
 use crate::bail;
 use crate::base::{Kind, Result};
 use crate::ir::{Attr, Program};
+use crate::op::backend::{self, Backend};
 use crate::op::run::{call_checked, Env, Frame, Out};
-
 use crate::tensor::{Cell, Scope, Value};
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -100,12 +100,18 @@ impl Executor {
             }
         }
         let scope = local.unwrap_or(scope);
-        for (i, step) in plan.steps.iter().enumerate() {
+        let mut run = |i: usize| {
             if i & 63 == 63 {
                 check_interrupt()?;
             }
+            let step = &plan.steps[i];
             let env = PlanEnv { executor: self, program, scope, step };
-            run_step(step, &mut state, &env).map_err(|e| at_line(e, &step.desc))?;
+            run_step(step, &mut state, &env).map_err(|e| at_line(e, &step.desc))
+        };
+        let device = if backend::is_active() { backend::registered() } else { None };
+        match device {
+            Some(device) => run_segments(&*device, plan, &mut run)?,
+            _ => (0..plan.steps.len()).try_for_each(run)?,
         }
         plan.fetches
             .iter()
@@ -118,6 +124,21 @@ impl Executor {
             })
             .collect()
     }
+}
+
+/// Runs the steps; those in a row that a device has twins of are entered together (for Python: one time the GIL).
+fn run_segments(device: &dyn Backend, plan: &Plan, run: &mut dyn FnMut(usize) -> Result<()>) -> Result<()> {
+    let (mut i, n) = (0, plan.steps.len());
+    while i < n {
+        let twins = plan.steps[i..].iter().take_while(|s| device.has(s.op.name)).count();
+        if twins > 1 {
+            device.enter(&mut || (i..i + twins).try_for_each(&mut *run))?;
+        } else {
+            run(i)?;
+        }
+        i += twins.max(1);
+    }
+    Ok(())
 }
 
 pub fn check_interrupt() -> Result<()> {

@@ -7,7 +7,7 @@ use std::ops::Range;
 /// A flat list cut into slots. An absent slot is an empty range or a single `Value::None`.
 #[derive(Clone)]
 pub struct Args<T = Value> {
-    pub flat: SmallVec<[T; 4]>,
+    pub flat: SmallVec<[T; 3]>,
     ends: SmallVec<[u16; 12]>,
 }
 

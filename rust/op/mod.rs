@@ -2,6 +2,7 @@
 
 pub mod args;
 pub mod attrs;
+pub mod backend;
 pub mod grad;
 pub mod infer;
 pub mod run;

@@ -1,6 +1,6 @@
 //! A run of a kernel: inputs by slot, outputs made beforehand from the shape rule, typed attributes.
 
-use super::{Args, Attrs, Infer, Meta, Op};
+use super::{backend, Args, Attrs, Infer, Meta, Op};
 use crate::base::dtype::Element;
 use crate::base::{Kind, Result};
 use crate::ir::{Attr, AttrMap, Program};
@@ -202,7 +202,24 @@ impl<'a> Run<'a> {
 ///
 /// `outs` has one entry for every output variable, with `wanted` and `in_place` set. An output that aliases an
 /// input starts with that input's value, moved where `in_place`; its kernel reads the value there.
+#[inline]
 pub fn call(
+    op: &'static Op,
+    attrs: &Attrs,
+    ins: &mut Args,
+    outs: &mut Args<Out>,
+    free: bool,
+    env: &dyn Env,
+) -> Result<()> {
+    if backend::is_active() {
+        return backend::call(op, attrs, ins, outs, free, env);
+    }
+    call_cpu(op, attrs, ins, outs, free, env)
+}
+
+/// [`call`] on the CPU, whose operands are all on the host.
+#[inline]
+pub fn call_cpu(
     op: &'static Op,
     attrs: &Attrs,
     ins: &mut Args,

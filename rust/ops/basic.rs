@@ -54,7 +54,7 @@ fn scale(cx: &mut Run) -> Result<()> {
     if let Some(r) = cx.rows(0) {
         let mut value = Tensor::empty(r.value.dtype(), r.value.dims())?;
         scaled(cx, &r.value, &mut value)?;
-        cx.set(0, Value::Rows(SelectedRows { value, ..r.clone() }));
+        cx.set(0, SelectedRows { value, ..r.clone() });
         return Ok(());
     }
     let x = cx.input(0)?;
@@ -144,7 +144,7 @@ fn sum(cx: &mut Run) -> Result<()> {
     let dense: Vec<&Tensor> = values.iter().filter_map(|v| v.as_dense()).filter(|t| t.rank() > 0).collect();
     if dense.is_empty() {
         let all = concat_rows(&values)?;
-        cx.set(0, Value::Rows(all));
+        cx.set(0, all);
         return Ok(());
     }
     let mut total = match dense[..] {
@@ -215,13 +215,13 @@ fn concat_rows(values: &[&Value]) -> Result<SelectedRows> {
     let parts: Vec<&SelectedRows> = values
         .iter()
         .filter_map(|v| match v {
-            Value::Rows(r) if !r.rows.is_empty() => Some(r),
+            Value::Rows(r) if !r.rows.is_empty() => Some(&**r),
             _ => None,
         })
         .collect();
     let Some(first) = parts.first() else {
         return match values.first() {
-            Some(Value::Rows(r)) => Ok(r.clone()),
+            Some(Value::Rows(r)) => Ok(SelectedRows::clone(r)),
             _ => bail!(InvalidArgument, "operator sum: no input holds a value"),
         };
     };

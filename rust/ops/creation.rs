@@ -176,7 +176,7 @@ fn fill_any_like(cx: &mut Run) -> Result<()> {
     let value = cx.attrs::<FillAnyLikeAttrs>().value;
     let out = cx.take_out(0)?;
     let (low, high) = dispatch!(out.dtype(), T in [f32, f64, i32, i64, i16, i8, u8], {
-        (T::MIN as f64, T::MAX as f64)
+        (<T as Number>::to_f64(T::MIN), <T as Number>::to_f64(T::MAX))
     }, other => match other {
         DType::Bool => (0.0, 1.0),
         DType::F16 => (f16::MIN.to_f64(), f16::MAX.to_f64()),
@@ -364,8 +364,16 @@ fn steps<T: Steps>(cx: &Run) -> Result<Tensor> {
     let (start, end, step) = (get(0)?, get(1)?, get(2)?);
     let zero = T::zero();
     ensure!(step != zero, InvalidArgument, "operator range: the step must not be 0");
-    ensure!(!(start < end) || step > zero, InvalidArgument, "operator range: the step must be positive to reach End");
-    ensure!(!(start > end) || step < zero, InvalidArgument, "operator range: the step must be negative to reach End");
+    ensure!(
+        start >= end || start.is_nan() || end.is_nan() || step > zero,
+        InvalidArgument,
+        "operator range: the step must be positive to reach End"
+    );
+    ensure!(
+        start <= end || start.is_nan() || end.is_nan() || step < zero,
+        InvalidArgument,
+        "operator range: the step must be negative to reach End"
+    );
     let n = T::count(start, end, step)
         .ok_or_else(|| err!(InvalidArgument, "operator range: the number of values is not finite"))?;
     let mut out = Tensor::empty(T::DTYPE, &[n])?;

@@ -139,7 +139,7 @@ fn lookup_grad(cx: &mut Run) -> Result<()> {
     );
     if o.sparse {
         let value = reshaped(dout, &[ids.len() as i64, width])?;
-        cx.set(0, Value::Rows(SelectedRows { rows: Arc::new(ids.into_owned()), height, value }));
+        cx.set(0, SelectedRows { rows: Arc::new(ids.into_owned()), height, value });
         return Ok(());
     }
     let mut grad = Tensor::empty(dout.dtype(), &dims)?;

@@ -115,7 +115,7 @@ fn load(cx: &mut Run) -> Result<()> {
     if is_rows(cx, cx.env.names("Out").first()) {
         let (rows, height, header) = file::read_selected_rows_header(&mut r)?;
         let value = read_data(&mut r, &header)?;
-        cx.set(0, Value::Rows(SelectedRows { rows: Arc::new(rows), height, value }));
+        cx.set(0, SelectedRows { rows: Arc::new(rows), height, value });
         return Ok(());
     }
     let t = read_tensor(&mut r, a.load_as_fp16)?;

@@ -20,6 +20,8 @@ attrs! {
     }
 }
 
+const MOST_WINDOWS: i64 = 1 << 26;
+
 /// What shapes and attributes say of a pooling; sizes may be -1 while a Program is built.
 pub struct Geometry {
     pub out: Dims,
@@ -97,6 +99,13 @@ pub fn geometry(op: &str, a: &PoolAttrs, x: &[i64], is_run: bool) -> Result<Geom
     if last {
         out.push(x[n + 1]);
     }
+    // The kernel keeps a table of windows for each axis.
+    ensure!(
+        out.iter().all(|&d| d <= MOST_WINDOWS) || !is_run,
+        ResourceExhausted,
+        "operator {op}: a result of shape {:?} has too many windows along one axis",
+        &out[..]
+    );
     Ok(Geometry { out, kernel, pads: pads.iter().map(|p| p.0).collect() })
 }
 

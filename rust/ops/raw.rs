@@ -161,7 +161,7 @@ pub fn int_list(op: &str, list: &[&Tensor]) -> Result<Vec<i64>> {
         .collect()
 }
 
-fn list_of<'a>(values: &'a [Value]) -> Option<Vec<&'a Tensor>> {
+fn list_of(values: &[Value]) -> Option<Vec<&Tensor>> {
     let list: Vec<&Tensor> = values.iter().filter_map(Value::as_dense).collect();
     (!list.is_empty()).then_some(list)
 }

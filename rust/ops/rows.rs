@@ -60,7 +60,7 @@ fn merge(cx: &mut Run) -> Result<()> {
     check_rows(cx.op.name, r)?;
     let (rows, place) = distinct(&r.rows, r.height.max(0) as usize);
     let merged = if rows.len() == r.rows.len() { r.clone() } else { summed(cx.op.name, r, rows, &place)? };
-    cx.set(0, crate::tensor::Value::Rows(merged));
+    cx.set(0, merged);
     Ok(())
 }
 

@@ -5,7 +5,7 @@ use crate::attrs;
 use crate::base::Result;
 use crate::op::infer::{like_first, VarKind};
 use crate::op::{slot, Grad, Infer, Kernel, Op, Run, Slot, OP};
-use crate::tensor::{SelectedRows, Tensor, Value};
+use crate::tensor::{SelectedRows, Tensor};
 use crate::{dispatch, ensure};
 use oar_kernels::elementwise::{map, zip};
 use oar_kernels::formula_rows as rows;
@@ -147,7 +147,7 @@ fn clip(cx: &mut Run) -> Result<()> {
     }, other => return cx.unsupported(other));
     let mut out = Tensor::empty(value.dtype(), value.dims())?;
     clipped(cx, &value, limits, &mut out)?;
-    cx.set(0, Value::Rows(SelectedRows { rows: Arc::new(rows), height: r.height, value: out }));
+    cx.set(0, SelectedRows { rows: Arc::new(rows), height: r.height, value: out });
     Ok(())
 }
 

@@ -34,6 +34,18 @@ fn last_level<'a>(op: &str, x: &'a Tensor) -> Result<&'a [usize]> {
     Ok(level)
 }
 
+/// The gradient of X is to be of the type of the gradient of Out.
+fn same_type(cx: &mut Run, dout: &Tensor) -> Result<()> {
+    let (name, dtype) = (cx.op.name, cx.out(0)?.dtype());
+    ensure!(
+        dtype == dout.dtype(),
+        InvalidArgument,
+        "operator {name}: X is of {dtype} but the gradient of Out of {}",
+        dout.dtype()
+    );
+    Ok(())
+}
+
 fn width(x: &Tensor) -> usize {
     numel(&x.dims()[1..])
 }
@@ -104,6 +116,7 @@ fn pool(cx: &mut Run) -> Result<()> {
 fn pool_grad(cx: &mut Run) -> Result<()> {
     let (x, index, dout) = (cx.input(0)?, cx.opt(1), cx.input(2)?);
     let kind = pooling(cx.attrs())?;
+    same_type(cx, dout)?;
     let starts = last_level(cx.op.name, x)?;
     let width = width(x);
     ensure!(
@@ -259,6 +272,7 @@ fn expand_grad(cx: &mut Run) -> Result<()> {
         cx.set(0, same);
         return Ok(());
     }
+    same_type(cx, dout)?;
     let rows: usize = (0..level.len() - 1).map(|i| times(level)(i) * (starts[i + 1] - starts[i])).sum();
     let width = width(x);
     ensure!(

@@ -8,14 +8,18 @@ use crate::graph::exec::{interrupted, INTERRUPT};
 use crate::graph::{bind, grad_desc, Executor};
 use crate::ir::OpNode;
 use crate::op::run::call_checked;
-use crate::op::{run, Args};
+use crate::op::{backend, run, Args};
 use crate::tensor::{Cell, Value};
 use pyo3::prelude::*;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 #[pyclass(name = "Executor", module = "paddle.fluid.core", frozen)]
-pub struct PyExecutor(Executor);
+pub struct PyExecutor {
+    inner: Executor,
+    /// The device of its place; `None` is the CPU.
+    device: Option<i32>,
+}
 
 /// The value that a handle, a Tensor or a numpy array holds.
 pub fn value_of(obj: &Bound<'_, PyAny>) -> PyResult<Value> {
@@ -53,9 +57,14 @@ pub fn handle(py: Python<'_>, value: Value) -> PyResult<Py<PyAny>> {
 impl PyExecutor {
     #[new]
     #[pyo3(signature = (place=None))]
-    fn new(place: Option<&Bound<'_, PyAny>>) -> PyExecutor {
-        let _ = place;
-        PyExecutor(Executor::new())
+    fn new(place: Option<&Bound<'_, PyAny>>) -> PyResult<PyExecutor> {
+        let device = match place {
+            Some(place) if place.hasattr("gpu_device_id")? && place.call_method0("is_gpu_place")?.is_truthy()? => {
+                Some(place.call_method0("gpu_device_id")?.extract()?)
+            }
+            _ => None,
+        };
+        Ok(PyExecutor { inner: Executor::new(), device })
     }
 
     /// Runs block 0 of a Program; returns LoDTensors (SelectedRows, LoDTensorArrays) for the fetched names.
@@ -74,7 +83,8 @@ impl PyExecutor {
         let values = feed_tensors.iter().map(value_of).collect::<PyResult<Vec<_>>>()?;
         let program = program.get().program().clone();
         let scope = scope.get().0.clone();
-        let fetched = py.detach(|| self.0.run(&program, &scope, &feed_names, values, &fetch_names))?;
+        let run = || self.inner.run(&program, &scope, &feed_names, values, &fetch_names);
+        let fetched = py.detach(|| if backend::is_active() { backend::on(self.device, run) } else { run() })?;
         fetched.into_iter().map(|v| handle(py, v)).collect()
     }
 

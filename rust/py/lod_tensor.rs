@@ -224,8 +224,7 @@ impl PySelectedRows {
     fn update(&self, f: impl FnOnce(&mut SelectedRows) -> Result<()>) -> Result<()> {
         let mut guard = self.0.lock();
         if guard.is_none() {
-            *guard =
-                Value::Rows(SelectedRows { rows: Arc::default(), height: 0, value: Tensor::empty(DType::F32, &[0])? });
+            *guard = SelectedRows { rows: Arc::default(), height: 0, value: Tensor::empty(DType::F32, &[0])? }.into();
         }
         match &mut *guard {
             Value::Rows(r) => f(r),

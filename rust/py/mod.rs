@@ -1,6 +1,7 @@
 //! `paddle._core`: the only door to native code. The only module that names pyo3.
 
 mod attrs;
+mod cuda;
 pub mod desc;
 mod eager;
 mod error;
@@ -29,5 +30,6 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     executor::register(m)?;
     py_func::register(m)?;
     random::register(m)?;
+    cuda::register(m)?;
     Ok(())
 }

@@ -1,9 +1,9 @@
 //! Python's operators on Tensors, with 2.0.2's rules for scalars and mixed data types: a scalar becomes part of a
 //! `scale` where it can, an int tensor meets a float as float32, and the right side takes the left side's type.
 
-use super::eager::{is_large, run_sized};
+use super::eager::{is_large, plain_sized, run_sized};
 use super::tensor::PyTensor;
-use crate::autograd::eager::{Ins, Target};
+use crate::autograd::eager::{is_plain, Ins, Target};
 use crate::autograd::EVar;
 use crate::base::{DType, Result};
 use crate::err;
@@ -96,6 +96,10 @@ pub fn call1(py: Python<'_>, op: &'static Op, attrs: &Attrs, ins: &[&EVar]) -> P
 fn call_sized(py: Python<'_>, op: &'static Op, attrs: &Attrs, ins: &[&EVar], large: bool) -> PyResult<EVar> {
     let mut args: Ins = Args::new();
     ins.iter().for_each(|v| args.push_one(Some(*v)));
+    if is_plain(op) {
+        let out = plain_sized(py, op, attrs, &args, large)?;
+        return out.ok_or_else(|| err!(Fatal, "operator {} gave nothing", op.name).into());
+    }
     let mut targets = Args::new();
     op.outputs.iter().for_each(|_| targets.push_one(Target::New));
     let mut outs = run_sized(py, op, attrs, &args, &targets, false, large)?;

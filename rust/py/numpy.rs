@@ -49,6 +49,7 @@ fn dtype_of(num: i32) -> Option<DType> {
 
 /// A new array with a copy of the tensor's elements.
 pub fn to_array<'py>(py: Python<'py>, t: &Tensor) -> PyResult<Bound<'py, PyAny>> {
+    t.fetch()?;
     let array = new_array(py, t.dtype(), t.dims())?;
     // SAFETY: a new C-contiguous array of the same shape and element size.
     unsafe {

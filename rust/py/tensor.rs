@@ -34,7 +34,7 @@ impl PyTensor {
 
     pub fn tensor(&self) -> Result<Tensor> {
         match self.var.cell.get() {
-            Value::Dense(t) => Ok(t),
+            Value::Dense(t) => t.fetch().map(|()| t),
             Value::Rows(_) => Err(err!(InvalidArgument, "expected a dense Tensor, got SelectedRows")),
             _ => Err(err!(PreconditionNotMet, "the Tensor holds no memory: it has not been initialised")),
         }
@@ -237,10 +237,15 @@ impl PyTensor {
     /// A numpy array with a copy of the elements.
     fn numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let guard = self.var.cell.lock();
-        match &*guard {
-            Value::Dense(t) => to_array(py, t),
-            Value::Rows(r) => to_array(py, &r.value),
-            _ => {
+        match guard.elements() {
+            Some(t) if t.on_device().is_some() => {
+                // Fetching runs Python: not under the lock.
+                let t = t.clone();
+                drop(guard);
+                to_array(py, &t)
+            }
+            Some(t) => to_array(py, t),
+            None => {
                 drop(guard);
                 Err(self.tensor().map(|_| ()).unwrap_err().into())
             }

@@ -1,6 +1,7 @@
 //! Counted bytes. Header and data share one block of the allocator, so a small tensor costs one allocation.
 
 use super::alloc;
+use super::device::{Device, Memory};
 use crate::base::Result;
 use std::any::Any;
 use std::ptr::NonNull;
@@ -21,6 +22,9 @@ struct Header {
 }
 
 const DATA: usize = alloc::ALIGN;
+/// What pointers to no bytes are aligned to.
+#[repr(align(64))]
+struct Aligned;
 const _: () = assert!(std::mem::size_of::<Header>() <= DATA);
 
 /// A counted reference to bytes.
@@ -65,6 +69,29 @@ impl Buffer {
             _owner: Some(owner),
         });
         Buffer(NonNull::from(Box::leak(header)))
+    }
+
+    /// Memory of a device. There are no bytes to point at: `len` is 0, so that whoever asks `Tensor` for bytes leaves
+    /// the usual path, which thereby costs nothing more.
+    pub fn on_device(memory: Box<dyn Memory>) -> Buffer {
+        let header = Box::new(Header {
+            count: AtomicUsize::new(1),
+            len: 0,
+            block: 0,
+            data: NonNull::<Aligned>::dangling().cast(),
+            pinned: AtomicBool::new(false),
+            _owner: Some(Box::new(Device::new(memory))),
+        });
+        Buffer(NonNull::from(Box::leak(header)))
+    }
+
+    /// The device memory behind this buffer, if it is not on the host.
+    pub fn device(&self) -> Option<&Device> {
+        let header = self.header();
+        if header.block != 0 {
+            return None;
+        }
+        header._owner.as_ref().and_then(|owner| owner.downcast_ref())
     }
 
     #[inline]

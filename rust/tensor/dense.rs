@@ -12,11 +12,11 @@ use std::sync::{Arc, OnceLock};
 pub type Lod = Vec<Vec<usize>>;
 
 pub struct Tensor {
-    buffer: Buffer,
+    pub(super) buffer: Buffer,
     /// Bytes before the first element.
-    offset: usize,
-    dims: Dims,
-    dtype: DType,
+    pub(super) offset: usize,
+    pub(super) dims: Dims,
+    pub(super) dtype: DType,
     pub lod: Option<Arc<Lod>>,
 }
 
@@ -121,12 +121,19 @@ impl Tensor {
     /// False for a [`Tensor::phantom`].
     #[inline]
     pub fn has_bytes(&self) -> bool {
+        self.on_host_here() || self.buffer.device().is_some()
+    }
+
+    #[inline]
+    fn on_host_here(&self) -> bool {
         self.offset + self.nbytes() <= self.buffer.len()
     }
 
     #[inline]
     pub fn ptr(&self) -> *mut u8 {
-        assert!(self.has_bytes(), "the elements of this tensor were not kept");
+        if !self.on_host_here() {
+            return self.ptr_elsewhere();
+        }
         // SAFETY: the offset lies within the buffer.
         unsafe { self.buffer.ptr().add(self.offset) }
     }
@@ -161,7 +168,7 @@ impl Tensor {
 
     #[inline]
     fn unshare(&mut self) -> Result<()> {
-        if !self.buffer.is_writable() {
+        if !self.buffer.is_writable() || !self.on_host_here() {
             let fresh = Buffer::new(self.nbytes())?;
             // SAFETY: both have `nbytes` bytes and do not overlap.
             unsafe { std::ptr::copy_nonoverlapping(self.ptr(), fresh.ptr(), self.nbytes()) };

@@ -4,6 +4,7 @@ pub mod alloc;
 pub mod buffer;
 pub mod cell;
 pub mod dense;
+pub mod device;
 pub mod generator;
 pub mod scope;
 pub mod value;

@@ -22,7 +22,8 @@ pub enum Value {
     #[default]
     None,
     Dense(Tensor),
-    Rows(SelectedRows),
+    /// Boxed, as a value is moved often and this is its largest kind.
+    Rows(Box<SelectedRows>),
     /// LOD_TENSOR_ARRAY.
     Array(Arc<Vec<Value>>),
     /// STEP_SCOPES and other values that only one family of operators understands.
@@ -55,11 +56,26 @@ impl Value {
         }
     }
 
+    /// The tensor that holds the elements: of a dense tensor or of SelectedRows.
+    pub fn elements(&self) -> Option<&Tensor> {
+        match self {
+            Value::Dense(t) => Some(t),
+            Value::Rows(r) => Some(&r.value),
+            _ => None,
+        }
+    }
+
     pub fn as_dense(&self) -> Option<&Tensor> {
         match self {
             Value::Dense(t) => Some(t),
             _ => None,
         }
+    }
+}
+
+impl From<SelectedRows> for Value {
+    fn from(r: SelectedRows) -> Value {
+        Value::Rows(Box::new(r))
     }
 }
 

@@ -21,7 +21,7 @@ class Scale(Layer):
 
     def __init__(self, width=2, name_scope=None):
         super().__init__(name_scope)
-        self.weight = self.create_parameter([width])
+        self.weight = self.create_parameter([width], default_initializer=paddle.nn.initializer.Constant(1.0))
         self.bias = self.create_parameter([width], is_bias=True)
 
     def forward(self, x):

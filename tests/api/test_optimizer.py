@@ -21,7 +21,8 @@ def static():
 
 def net():
     weights = [nn_cases.rand(6, 5, seed=1), nn_cases.rand(5, 3, seed=2)]
-    attrs = [paddle.ParamAttr(initializer=nn.initializer.Assign(w), learning_rate=f) for w, f in zip(weights, (0.5, 1.0))]
+    first, last = (nn.initializer.Assign(w) for w in weights)
+    attrs = [paddle.ParamAttr(initializer=first, learning_rate=0.5), paddle.ParamAttr(initializer=last)]
     return nn.Sequential(nn.Linear(6, 5, weight_attr=attrs[0]), nn.Tanh(), nn.Linear(5, 3, weight_attr=attrs[1]))
 
 
@@ -112,7 +113,8 @@ def test_accumulators_and_state():
     step(adam)
     name = model[0].weight.name
     state = adam.state_dict()
-    assert {f"{name}_moment1_0", f"{name}_moment2_0", f"{name}_beta1_pow_acc_0", f"{name}_beta2_pow_acc_0"} <= set(state)
+    kinds = ("moment1", "moment2", "beta1_pow_acc", "beta2_pow_acc")
+    assert {f"{name}_{kind}_0" for kind in kinds} <= set(state)
     saved = {k: v.numpy() for k, v in state.items()}
     before = model[0].weight.numpy()
     step(adam)

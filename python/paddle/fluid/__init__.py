@@ -25,7 +25,17 @@ from .compiler import BuildStrategy, CompiledProgram, ExecutionStrategy
 from .core import CPUPlace, CUDAPinnedPlace, CUDAPlace, Scope, XPUPlace
 from .data import data
 from .data_feeder import DataFeeder
-from .dygraph import disable_dygraph, enable_dygraph, load_dygraph, save_dygraph
+from .dygraph import Layer, disable_dygraph, enable_dygraph, load_dygraph, save_dygraph
+from .dygraph.nn import (  # noqa: F401 (names of fluid itself, outside its __all__)
+    BatchNorm,
+    Conv2D,
+    Dropout,
+    Embedding,
+    Flatten,
+    LayerNorm,
+    Linear,
+    Pool2D,
+)
 from .executor import Executor, global_scope, scope_guard
 from .framework import (
     Program,

@@ -83,7 +83,6 @@ class Initializer:
         *,
         label: str,
         through_float: tuple[str, ...] = ("float16",),
-        prepend: bool = True,
     ) -> Any:
         """Puts `op` into the block; for element types it does not have, a float32 variable `label` and a cast."""
         cast = convert_dtype(var.dtype) in through_float
@@ -95,9 +94,9 @@ class Initializer:
         else:
             dtype, out = var.dtype, var
         attrs = {"shape": list(var.shape), "dtype": dtype, **attrs}
-        # At the head: a Program's parameters are filled in the reverse order of their creation, as in 2.0.2.
-        put = block._prepend_op if prepend else block.append_op
-        made = put(type=op, inputs={}, outputs={"Out": out}, attrs=attrs, stop_gradient=True)
+        # In the order of creation, so that one seed fills a Program's parameters as it fills those of dygraph mode
+        # (2.0.2 itself puts these operators at the head, in reverse order; later releases do not).
+        made = block.append_op(type=op, inputs={}, outputs={"Out": out}, attrs=attrs, stop_gradient=True)
         if cast:
             block.append_op(
                 type="cast",
@@ -307,7 +306,6 @@ class BilinearInitializer(Initializer):
             {"fp32_values": values},
             label="bilinear_init",
             through_float=("float16", "float64"),
-            prepend=False,
         )
 
 

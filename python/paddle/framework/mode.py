@@ -11,7 +11,17 @@ import sys
 from paddle import _core as core
 
 from . import unique_name
-from .place import CPUPlace, CUDAPinnedPlace, CUDAPlace, Place, _Place, cuda_device_count, is_compiled_with_cuda
+from .place import (
+    CPUPlace,
+    CUDAPinnedPlace,
+    CUDAPlace,
+    Place,
+    _Place,
+    cuda_device_count,
+    device_number,
+    is_compiled_with_cuda,
+    why_no_cuda,
+)
 
 __all__: list[str] = []
 
@@ -147,6 +157,7 @@ def _current_expected_place():
 
 
 def _set_dygraph_tracer_expected_place(place) -> None:
+    core.set_current_device(device_number(place))
     if _dygraph_tracer_ is not None:
         _dygraph_tracer_._expected_place = place
 
@@ -242,7 +253,7 @@ def _get_paddle_place(place):
     matched = re.fullmatch(r"gpu(_pinned|:(\d+))?", text)
     if matched:
         if not is_compiled_with_cuda():
-            raise ValueError(f"The device should not be {place!r}, since PaddlePaddle is not compiled with CUDA")
+            raise ValueError(f"The device should not be {place!r}, since no CUDA device can be used: {why_no_cuda()}")
         if text == "gpu_pinned":
             return CUDAPinnedPlace()
         return CUDAPlace(int(matched.group(2) or 0))

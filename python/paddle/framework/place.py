@@ -65,14 +65,14 @@ class CUDAPlace(_Place):
             raise TypeError(f"CUDAPlace takes the number of a device, but received {dev_id!r}")
         if dev_id < 0:
             raise ValueError(f"Invalid CUDAPlace({dev_id}), device id must be 0 or greater")
-        if not is_compiled_with_cuda():
-            raise RuntimeError(
-                f"Cannot use CUDAPlace({dev_id}): no CUDA device can be used (it takes an NVIDIA GPU and the "
-                "package cupy). Use CPUPlace."
-            )
+        _cuda().require(dev_id)
         self._id = dev_id
 
     def get_device_id(self) -> int:
+        """The number of the device."""
+        return self._id
+
+    def gpu_device_id(self) -> int:
         """The number of the device."""
         return self._id
 
@@ -87,7 +87,7 @@ class CUDAPinnedPlace(_Place):
 
     def __init__(self) -> None:
         if not is_compiled_with_cuda():
-            raise RuntimeError("Cannot use CUDAPinnedPlace: no CUDA device can be used. Use CPUPlace.")
+            raise RuntimeError(f"Cannot use CUDAPinnedPlace: {why_no_cuda()}. Use CPUPlace.")
 
     def __repr__(self) -> str:
         return "CUDAPinnedPlace"
@@ -124,11 +124,28 @@ class Place(_Place):
         return repr(self._held)
 
 
+def _cuda():
+    # At the first use: cupy is not imported before.
+    from paddle import _cuda
+
+    return _cuda
+
+
 def is_compiled_with_cuda() -> bool:
-    """Whether a CUDA device can be used."""
-    return False
+    """Whether a CUDA device can be used: there is an NVIDIA GPU, and the package cupy."""
+    return _cuda().runtime() is not None
+
+
+def why_no_cuda() -> str:
+    """What is missing where `is_compiled_with_cuda` says False."""
+    return _cuda().reason()
 
 
 def cuda_device_count() -> int:
     """How many CUDA devices there are."""
-    return 0
+    return _cuda().device_count()
+
+
+def device_number(place) -> int:
+    """The number of the CUDA device that a place is, -1 for the CPU."""
+    return place.gpu_device_id() if place is not None and place.is_gpu_place() else -1

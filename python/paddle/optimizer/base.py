@@ -24,7 +24,6 @@ from paddle.framework.names import OP_DEVICE
 from paddle.framework.regularizer import append_regularization_ops
 from paddle.framework.variable import Variable
 from paddle.nn.clip import ClipGradBase, append_gradient_clip_ops, error_clip_callback
-from paddle.static.creation import create_global_var
 
 from .lr_base import LRScheduler
 
@@ -41,6 +40,16 @@ def no_recording():
         yield
     finally:
         set_recording(former)
+
+
+def global_var(name: str, shape: list[int], value: float, dtype: Any) -> Any:
+    """A persistable variable of the global block without a gradient, set to `value` by the startup program."""
+    helper = LayerHelper("global_var", name=name)
+    var = helper.create_global_variable(
+        name=name, shape=shape, dtype=dtype, persistable=True, stop_gradient=True
+    )
+    helper.set_variable_initializer(var, initializer=Constant(value=value))
+    return var
 
 
 class OptimizerBase:
@@ -189,7 +198,7 @@ class OptimizerBase:
         return rate if isinstance(rate, float) else float(rate())
 
     def _global_learning_rate(self, program: Any = None) -> Any:
-        """The variable of the rate in `program` (default: the main one); in dygraph mode the tensor, if there is one."""
+        """The variable of the rate in `program` (default: the main one); in dygraph mode the tensor, if there is."""
         if mode.in_dygraph_mode():
             return self._rate_tensor
         return self._learning_rate_map.get(default_main_program() if program is None else program)
@@ -224,8 +233,8 @@ class OptimizerBase:
                     name=rate._var_name, shape=[1], persistable=True, stop_gradient=True, dtype=self._rate_dtype()
                 )
                 # The Executor looks here for the rate of each run.
-                program.lr_sheduler = rate
-                program.lr_var = var
+                program.lr_sheduler = rate  # type: ignore[attr-defined]
+                program.lr_var = var  # type: ignore[attr-defined]
                 self._learning_rate_map[program] = var
             self.helper.set_variable_initializer(var, initializer=Constant(value=float(rate())))
         elif var is None:
@@ -234,13 +243,8 @@ class OptimizerBase:
                     "learning rate variable is create outside optimizer,can not create new learning rate variable for "
                     "new program"
                 )
-            self._learning_rate_map[program] = create_global_var(
-                name=unique_name.generate("learning_rate"),
-                shape=[1],
-                value=rate,
-                dtype=self._rate_dtype(),
-                persistable=True,
-            )
+            name = unique_name.generate("learning_rate")
+            self._learning_rate_map[program] = global_var(name, [1], rate, self._rate_dtype())
 
     def _create_param_lr(self, param_and_grad: Any) -> Any:
         """The rate of one parameter: the optimizer's times the parameter's own factor."""

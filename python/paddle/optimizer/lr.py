@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+
 from paddle.optimizer.lr_base import LRScheduler, _is_tensor
 
 __all__ = [

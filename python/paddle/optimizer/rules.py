@@ -10,9 +10,8 @@ from paddle.framework.dtypes import VarType
 from paddle.framework.layer_helper import LayerHelper
 from paddle.framework.mode import in_dygraph_mode
 from paddle.framework.variable import Variable
-from paddle.static.creation import create_global_var
 
-from .base import OptimizerBase
+from .base import OptimizerBase, global_var
 
 __all__: list[str] = []
 
@@ -28,13 +27,7 @@ class MasterWeights(OptimizerBase):
 
     def _create_master_weight(self, param: Any) -> Any:
         assert isinstance(self.helper, LayerHelper)
-        var = create_global_var(
-            name=unique_name.generate(param.name + "_fp32_master"),
-            shape=list(param.shape),
-            value=0,
-            dtype="float32",
-            persistable=True,
-        )
+        var = global_var(unique_name.generate(param.name + "_fp32_master"), list(param.shape), 0.0, VarType.FP32)
         self.helper.startup_program.global_block().append_op(
             type="cast",
             inputs={"X": [param]},
@@ -214,7 +207,7 @@ class AdamRule(MasterWeights):
 
     def _append_optimize_op(self, block: Any, param_and_grad: tuple[Any, Any]) -> Any:
         param, grad = param_and_grad
-        state = dict(zip(("Moment1", "Moment2", "Beta1Pow", "Beta2Pow"), self._state_of(param)))
+        state = dict(zip(("Moment1", "Moment2", "Beta1Pow", "Beta2Pow"), self._state_of(param), strict=True))
         inputs = {"Param": [param], "Grad": [grad], "LearningRate": [self._create_param_lr(param_and_grad)]}
         inputs.update((slot, [var]) for slot, var in state.items())
         outputs = {"ParamOut": [param], **{slot + "Out": [var] for slot, var in state.items()}}

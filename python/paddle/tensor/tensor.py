@@ -10,7 +10,7 @@ from paddle.framework import mode, unique_name
 from paddle.framework.default_dtype import get_default_dtype
 from paddle.framework.dtypes import VarType, convert_dtype, convert_np_dtype_to_dtype_
 from paddle.framework.mode import _get_paddle_place
-from paddle.framework.place import CPUPlace, CUDAPinnedPlace, CUDAPlace
+from paddle.framework.place import CPUPlace, CUDAPinnedPlace, CUDAPlace, device_number
 from paddle.framework.to_string import to_string
 
 Tensor = _core.Tensor
@@ -26,7 +26,7 @@ def to_tensor(data, dtype=None, place=None, stop_gradient=True):
     Args:
         data (scalar|list|tuple|numpy.ndarray|Tensor): the values; a Tensor comes back as it is where nothing changes.
         dtype (str|numpy.dtype, optional): element type; by default that of `data`, for floats `get_default_dtype()`.
-        place (CPUPlace|str, optional): where it is.
+        place (CPUPlace|CUDAPlace|str, optional): where it is; by default where `paddle.set_device` says.
         stop_gradient (bool): whether gradients do not flow to it.
 
     Returns:
@@ -43,8 +43,16 @@ def to_tensor(data, dtype=None, place=None, stop_gradient=True):
                [[1, 2],
                 [3, 4]])
     """
-    if place is not None:
-        _check_place(_get_paddle_place(place))
+    if place is None and not _core.has_backend():
+        return _on_cpu(data, dtype, stop_gradient)
+    place = mode._current_expected_place() if place is None else _get_paddle_place(place)
+    _check_place(place)
+    made = _on_cpu(data, dtype, stop_gradient)
+    device = device_number(place)
+    return made if _core.device_of(made) == device else _core.copy_to_device(made, device)
+
+
+def _on_cpu(data, dtype, stop_gradient):
     if not isinstance(data, np.ndarray):
         if isinstance(data, Tensor):
             data.stop_gradient = stop_gradient
@@ -94,8 +102,6 @@ def _check_place(place) -> None:
         raise ValueError(
             "'place' must be any of paddle.Place, paddle.CPUPlace, paddle.CUDAPinnedPlace, paddle.CUDAPlace"
         )
-    if not isinstance(place, CPUPlace):
-        raise RuntimeError(f"{place} needs a GPU and the package cupy; neither was found")
 
 
 def astype(self, dtype):
@@ -170,19 +176,25 @@ def cpu(self):
 
 
 def cuda(self, device_id=-1, blocking=True):
-    """The Tensor on a GPU. There is none: raises RuntimeError."""
-    _check_place(CUDAPlace(max(device_id, 0)))
+    """This Tensor in the memory of a GPU, by default that of the current place or the first: itself if it is there.
+
+    Raises:
+        RuntimeError: saying what is missing, where there is no GPU that can be used.
+    """
+    current = max(0, device_number(mode._current_expected_place()), _core.device_of(self))
+    place = CUDAPlace(current if device_id < 0 else device_id)
+    return self if _core.device_of(self) == place.get_device_id() else _copy_to(self, place, blocking)
 
 
 def pin_memory(self):
-    """The Tensor in pinned memory. There is no GPU: raises RuntimeError."""
-    _check_place(CUDAPinnedPlace())
+    """A copy in the CPU memory that copies to a GPU start from; RuntimeError where there is no GPU."""
+    return _copy_to(self, CUDAPinnedPlace(), True)
 
 
 def _copy_to(self, place, blocking):
     _check_place(place)
     new = Tensor()
-    new._assign(self)
+    new._share_value(_core.copy_to_device(self, device_number(place)))
     new.stop_gradient = self.stop_gradient
     new.name = self.name
     return new
@@ -190,7 +202,8 @@ def _copy_to(self, place, blocking):
 
 def place(self):
     """Where the elements are."""
-    return CPUPlace()
+    device = _core.device_of(self)
+    return CPUPlace() if device < 0 else CUDAPlace(device)
 
 
 def __deepcopy__(self, memo):

@@ -61,8 +61,9 @@ pub trait Rule<T>: Copy + Send + Sync {
     );
 }
 
-/// The loop of a rule: `|g, p| new p`, in which each state stands for its element. (A closure would not be compiled
-/// with the vector instructions of its caller.)
+/// The loop of a rule: `|g, p| new p`, in which each state stands for its element. It stands in a function whose
+/// arguments are the slices, so that the compiler knows them apart; a closure would not be compiled with the vector
+/// instructions of its caller.
 macro_rules! each {
     ($grad:ident, $param:ident, [$($s:ident),*], |$g:ident, $p:ident| $body:expr) => {{
         let n = $param.len();
@@ -124,17 +125,27 @@ impl<T: Wide> Rule<T> for Momentum<T> {
         param: &mut [M],
         states: &mut [&mut [M]],
     ) {
-        let Momentum { rate, mu, scale, decay, nesterov } = *self;
-        let back = T::ZERO - rate;
         let [velocity] = states else { unreachable!("momentum has one state") };
-        each!(grad, param, [velocity], |g, p| {
-            let g = decay.fma::<FMA>(p, scale * g);
-            let v = mu.fma::<FMA>(velocity.wide(), g);
-            *velocity = M::narrow(v);
-            let along = if nesterov { mu.fma::<FMA>(v, g) } else { v };
-            back.fma::<FMA>(along, p)
-        });
+        momentum_run::<FMA, T, M, G>(*self, grad, param, velocity);
     }
+}
+
+#[inline(always)]
+fn momentum_run<const FMA: bool, T: Wide, M: Stored<T>, G: Stored<T>>(
+    rule: Momentum<T>,
+    grad: Option<&[G]>,
+    param: &mut [M],
+    velocity: &mut [M],
+) {
+    let Momentum { rate, mu, scale, decay, nesterov } = rule;
+    let back = T::ZERO - rate;
+    each!(grad, param, [velocity], |g, p| {
+        let g = decay.fma::<FMA>(p, scale * g);
+        let v = mu.fma::<FMA>(velocity.wide(), g);
+        *velocity = M::narrow(v);
+        let along = if nesterov { mu.fma::<FMA>(v, g) } else { v };
+        back.fma::<FMA>(along, p)
+    });
 }
 
 /// The moments of the gradient and of its square; `rate` and `epsilon` come corrected for the number of steps.
@@ -168,17 +179,28 @@ impl<T: Wide> Rule<T> for Adam<T> {
         param: &mut [M],
         states: &mut [&mut [M]],
     ) {
-        let Adam { beta1, beta2, rate, epsilon } = *self;
-        let (other1, other2) = (T::ONE - beta1, T::ONE - beta2);
         let [first, second] = states else { unreachable!("Adam has two states") };
-        each!(grad, param, [first, second], |g, p| {
-            let m = beta1.fma::<FMA>(first.wide(), other1 * g);
-            let v = beta2.fma::<FMA>(second.wide(), other2 * g * g);
-            *first = M::narrow(m);
-            *second = M::narrow(v);
-            p - rate * (m / (v.root() + epsilon))
-        });
+        adam_run::<FMA, T, M, G>(*self, grad, param, first, second);
     }
+}
+
+#[inline(always)]
+fn adam_run<const FMA: bool, T: Wide, M: Stored<T>, G: Stored<T>>(
+    rule: Adam<T>,
+    grad: Option<&[G]>,
+    param: &mut [M],
+    first: &mut [M],
+    second: &mut [M],
+) {
+    let Adam { beta1, beta2, rate, epsilon } = rule;
+    let (other1, other2) = (T::ONE - beta1, T::ONE - beta2);
+    each!(grad, param, [first, second], |g, p| {
+        let m = beta1.fma::<FMA>(first.wide(), other1 * g);
+        let v = beta2.fma::<FMA>(second.wide(), other2 * g * g);
+        *first = M::narrow(m);
+        *second = M::narrow(v);
+        p - rate * (m / (v.root() + epsilon))
+    });
 }
 
 simd_fn! {

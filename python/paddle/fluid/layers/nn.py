@@ -157,9 +157,7 @@ def dropout(x, dropout_prob, is_test=None, seed=None, name=None, dropout_impleme
     if not seed and random_seed != 0:
         seed = random_seed
     if is_test is None and mode.in_dygraph_mode():
-        from paddle.framework.kinds import train_mode
-
-        is_test = not train_mode()
+        is_test = not mode._dygraph_tracer()._train_mode
     check_variable_and_dtype(x, "x", _FLOATS, "dropout")
     out, mask = named(
         name,
@@ -244,7 +242,7 @@ def one_hot(input, depth, allow_out_of_range=False):  # noqa: A002
     """
     check_variable_and_dtype(input, "input", ["int32", "int64"], "one_hot")
     check_type(depth, "depth", (int, Variable), "one_hot")
-    ids = _ops.squeeze2(input, axes=[len(input.shape) - 1])[0] if len(input.shape) > 1 else input
+    ids = _ops.squeeze2(input, axes=[len(input.shape) - 1]) if len(input.shape) > 1 else input
     if isinstance(depth, Variable) and not mode.in_dygraph_mode():
         depth.stop_gradient = True
         out = _ops.one_hot_v2(ids, depth, allow_out_of_range=allow_out_of_range)

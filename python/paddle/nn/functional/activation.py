@@ -13,7 +13,7 @@ from paddle._append import named
 from paddle.framework import mode
 from paddle.framework.checks import check_dtype, check_variable_and_dtype
 from paddle.framework.dtypes import VarType, convert_np_dtype_to_dtype_
-from paddle.tensor.math import tanh, tanh_
+from paddle.tensor.math import tanh, tanh_  # type: ignore[attr-defined]
 
 __all__ = [
     "gelu",

@@ -116,7 +116,8 @@ def _dropout_slices(x: Any, p: float, axis: Any, training: bool, how: str, name:
         )
     if len(axes) > len(shape):
         raise ValueError(
-            f"length of axis should not be greater than dimensions of x:{len(shape)}, but get length of axis: {len(axes)}"
+            f"length of axis should not be greater than dimensions of x:{len(shape)}, "
+            f"but get length of axis: {len(axes)}"
         )
     if how == "upscale_in_train":
         x = _ops.scale(x, scale=1 / keep)

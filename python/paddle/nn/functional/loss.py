@@ -109,8 +109,8 @@ def cross_entropy(
 
     Args:
         input: float32 or float64 Tensor: scores of the classes along `axis`.
-        label: int32 or int64 classes, of the shape of `input` without `axis` or with the size 1 there; with `soft_label`
-            probabilities of the shape of `input`.
+        label: int32 or int64 classes, of the shape of `input` without `axis` or with the size 1 there; with
+            `soft_label` probabilities of the shape of `input`.
         weight: Tensor of the shape [classes]: weights of the classes; the mean is the weighted one.
         ignore_index: this label costs nothing and does not count.
         reduction: "mean", "sum" or "none".

@@ -61,8 +61,10 @@ class Linear(Layer):
         """`input` [..., in_features] to [..., out_features]."""
         own = self._parameters
         weight, bias = own.get("weight"), own.get("bias")
-        # One that is no parameter (any more) is found the ordinary, slower way.
-        return F.linear(input, self.weight if weight is None else weight, self.bias if bias is None else bias, self.name)
+        if weight is None or bias is None:
+            # One that is no parameter (any more) is found the ordinary, slower way.
+            weight, bias = self.weight, self.bias
+        return F.linear(input, weight, bias, self.name)
 
     def extra_repr(self) -> str:
         """Sizes and element type."""

@@ -38,7 +38,7 @@ class _ConvNd(Layer):
         super().__init__()
         assert weight_attr is not False, "weight_attr should not be False in Conv."
         if padding_mode not in _PADDING_MODES:
-            raise ValueError(f"padding_mode must be one of {set(_PADDING_MODES)}, but got padding_mode='{padding_mode}'")
+            raise ValueError(f"padding_mode must be one of {_PADDING_MODES}, but got padding_mode='{padding_mode}'")
         if padding_mode != "zeros":
             if not isinstance(padding, int):
                 raise TypeError(

@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+
 from paddle import _core as core
 from paddle.framework import mode, unique_name
-from paddle.framework.layer_helper import LayerHelper
+from paddle.framework.layer_object_helper import LayerObjectHelper
 from paddle.framework.variable import Parameter, Variable
 from paddle.nn.layer.parts import HookRemoveHelper, _assign, _convert_camel_to_snake, _takes_stat_dict
 
@@ -50,7 +51,7 @@ class Layer:
         if name_scope is None:
             name_scope = _convert_camel_to_snake(type(self).__name__)
         self._full_name = unique_name.generate(name_scope)
-        self._helper = LayerHelper(self._full_name, name=self._full_name)
+        self._helper = LayerObjectHelper(self._full_name)
         self._built = False
         self._dtype = dtype
         self._init_in_dynamic_mode = mode.in_dygraph_mode()

@@ -50,7 +50,7 @@ class RNNCellBase(Layer):
         def make(shape: Any, dtype: Any) -> Any:
             if not _is_shape(shape):
                 types = dtype if isinstance(dtype, (list, tuple)) else [dtype] * len(shape)
-                return type(shape)(make(s, t) for s, t in zip(shape, types))
+                return type(shape)(make(s, t) for s, t in zip(shape, types, strict=True))
             sizes = list(shape) if len(shape) and shape[0] == -1 else [-1, *shape]
             return _ops.fill_constant_batch_size_like(
                 batch_ref,

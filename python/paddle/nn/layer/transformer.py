@@ -355,7 +355,7 @@ class TransformerDecoder(Layer):
     def gen_cache(self, memory: Any, do_zip: bool = False) -> list[Any]:
         """Caches, one pair for each layer; with `do_zip` all of the first kind, then all of the second."""
         caches = [layer.gen_cache(memory) for layer in self.layers]
-        return list(zip(*caches)) if do_zip else caches
+        return list(zip(*caches, strict=True)) if do_zip else caches
 
 
 class Transformer(Layer):

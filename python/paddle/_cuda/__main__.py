@@ -1,0 +1,16 @@
+"""Which operators have a CUDA twin: ``python -m paddle._cuda``."""
+import textwrap
+
+from paddle import _core, _cuda
+
+
+def main() -> None:
+    lacking = _cuda.without_twin()
+    kernels = sum(op["kernel"] == "kernel" for op in _core.op_table())
+    print(f"operators with a CUDA twin: {kernels - len(lacking)} of {kernels}")
+    print("without one:")
+    print(textwrap.fill(" ".join(lacking), 116, initial_indent="  ", subsequent_indent="  "))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+"""A call of an operator as launchers see it."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .units import TYPES, Unit
+
+
+class Declined(Exception):
+    """A launcher does not take these arguments (a data type, an option): the operator runs on the CPU."""
+
+
+@dataclass
+class Rows:
+    """SelectedRows: row `rows[i]` of `height` is `value[i]`; the numbers are on the host."""
+
+    rows: list[int]
+    height: int
+    value: Any
+
+
+@dataclass
+class Shape:
+    """A tensor of which nobody kept the elements."""
+
+    shape: tuple[int, ...]
+    dtype: Any
+
+    @property
+    def size(self) -> int:
+        return int(np.prod(self.shape, dtype=np.int64))
+
+
+class Call:
+    """Inputs by slot (arrays, `Rows`, `Shape`, None, or lists of them), attributes, and which outputs are wanted.
+
+    `old(slot)` is the array that the output of that slot starts with, to be changed in place (``ParamOut``).
+    """
+
+    def __init__(self, machine, op: str, ins: dict, attrs: dict, wanted: dict, old: dict) -> None:
+        self.machine, self.op, self.ins, self.attrs, self.wanted = machine, op, ins, attrs, wanted
+        self._old = old
+        self.xp = machine.xp
+
+    def old(self, slot: str):
+        return self._old[slot]
+
+    def array(self, slot: str):
+        """The dense input of a slot; Declined if it is something else."""
+        value = self.ins.get(slot)
+        if value is None or isinstance(value, (Rows, Shape, list)):
+            raise Declined
+        return value
+
+    def empty(self, shape, dtype):
+        return self.xp.empty(shape, dtype)
+
+    def launch(self, unit: Unit, kernel: str, grid, block: int, *args) -> None:
+        """Run a kernel's instance on arrays (contiguous) and numpy scalars."""
+        grid = (grid,) if isinstance(grid, int) else grid
+        self.machine.kernel(unit, kernel)(grid, (block,), args)
+
+
+def ctype(array, allowed: dict[str, str] = TYPES) -> str:
+    """The C type of an array's elements; Declined if a kernel is not made for it."""
+    try:
+        return allowed[array.dtype.name]
+    except KeyError:
+        raise Declined from None
+
+
+def same_dtype(*arrays) -> None:
+    """Declined unless all arrays have one data type."""
+    if any(a.dtype != arrays[0].dtype for a in arrays):
+        raise Declined

@@ -1,0 +1,90 @@
+"""Elementwise families: the rows of the engine's formula table, rendered as CUDA."""
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from paddle import _core
+
+from .call import Call, Declined, ctype
+from .units import FLOATS, Unit, grid_of, instances
+
+# How rows name what the slots hold.
+_SLOTS = {"x": "X", "y": "Y", "out": "Out", "dout": "Out@GRAD", "ddx": "DDX"}
+_OPTIONAL = {"pow": "FactorTensor", "pow_grad": "FactorTensor", "clip": "Min Max", "clip_grad": "Min Max",
+             "scale": "ScaleTensor"}  # fmt: skip
+
+
+@functools.cache
+def rows() -> dict[str, dict]:
+    """The rows by name: name, inputs, params, source."""
+    return {row["name"]: row for row in _core.cuda_rows()}
+
+
+def _kernel(row: dict) -> str:
+    pointers = "".join(f"const T* {x}, " for x in row["inputs"])
+    params = "".join(f"typename acc<T>::type {p}, " for p in row["params"])
+    values = ", ".join([f"wide({x}[i])" for x in row["inputs"]] + row["params"])
+    return f"""{row["source"]}
+template <typename T> __global__ void row_{row["name"]}({pointers}{params}T* result, i64 n) {{
+    for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < n; i += (i64)gridDim.x * blockDim.x)
+        result[i] = narrow_to<T>::of(oar_{row["name"]}<typename acc<T>::type>({values}));
+}}
+"""
+
+
+@functools.cache
+def unit(name: str) -> Unit:
+    """The unit of one row."""
+    row = rows()[name]
+    return Unit(f"row_{name}", _core.cuda_prelude() + _kernel(row), instances(f"row_{name}", FLOATS))
+
+
+def all_rows() -> Unit:
+    """All rows in one unit, for tests."""
+    source = _core.cuda_prelude() + "".join(_kernel(row) for row in rows().values())
+    return Unit("formula", source, sum((instances(f"row_{name}", FLOATS) for name in rows()), ()))
+
+
+def apply(call: Call, name: str, inputs: list, params: list[float]):
+    """The array of `name`'s values at `inputs`, which are alike."""
+    t = ctype(inputs[0], FLOATS)
+    if any(x.shape != inputs[0].shape or x.dtype != inputs[0].dtype for x in inputs):
+        raise Declined
+    out = call.empty(inputs[0].shape, inputs[0].dtype)
+    of = np.float64 if t == "double" else np.float32
+    if out.size:
+        call.launch(unit(name), f"row_{name}<{t}>", grid_of(out.size), 256,
+                    *inputs, *map(of, params), out, np.int64(out.size))  # fmt: skip
+    return out
+
+
+def _name(op: str, attrs: dict) -> str:
+    if op in ("gelu", "gelu_grad") and attrs["approximate"]:
+        return op.replace("gelu", "gelu_tanh")
+    if op == "scale" and not attrs["bias_after_scale"]:
+        return "scale_bias_first"
+    return op
+
+
+def _launch(call: Call) -> dict:
+    if any(call.ins.get(slot) is not None for slot in _OPTIONAL.get(call.op, "").split()):
+        raise Declined
+    name = _name(call.op, call.attrs)
+    row = rows()[name]
+    inputs = [call.array(_SLOTS[x]) for x in row["inputs"]]
+    return {_RESULT[call.op]: apply(call, name, inputs, [call.attrs[p] for p in row["params"]])}
+
+
+def _fits(op: dict) -> bool:
+    row = rows().get(op["type"])
+    if row is None or len(op["outputs"]) != 1:
+        return False
+    slots, attrs = {s["name"] for s in op["inputs"]}, {a["name"] for a in op["attrs"]}
+    return all(_SLOTS.get(x) in slots for x in row["inputs"]) and all(p in attrs for p in row["params"])
+
+
+# Operators whose name is a row's and whose slots and attributes are what the row reads.
+_RESULT = {op["type"]: op["outputs"][0]["name"] for op in _core.op_table() if _fits(op)}
+TWINS = dict.fromkeys(_RESULT, _launch)

@@ -1,0 +1,62 @@
+"""What launchers run on: arrays of CuPy, whose pool owns the memory, and kernels that NVRTC compiles for the device."""
+from __future__ import annotations
+
+import functools
+import importlib.util
+
+import numpy as np
+
+from .units import Unit
+
+
+def missing() -> str | None:
+    """What keeps CUDA from being used, None if nothing does. Imports cupy if it is there."""
+    if importlib.util.find_spec("cupy") is None:
+        return "the Python package cupy is missing (pip install cupy-cuda12x, or the extra oar[cuda])"
+    try:
+        import cupy
+    except Exception as e:  # an import that fails in a library's own way is reported, whatever it raises
+        return f"the package cupy cannot be imported: {e}"
+    try:
+        count = cupy.cuda.runtime.getDeviceCount()
+    except Exception as e:
+        return f"no NVIDIA GPU, or no driver for it, was found: {e}"
+    return None if count else "no NVIDIA GPU was found"
+
+
+class CupyMachine:
+    """The GPUs of this host."""
+
+    def __init__(self) -> None:
+        import cupy
+
+        self.xp = cupy
+        self.kernel = functools.cache(self._compiled)
+
+    def device_count(self) -> int:
+        return self.xp.cuda.runtime.getDeviceCount()
+
+    def on(self, device: int):
+        """A context in which arrays are made and kernels run on `device`."""
+        return self.xp.cuda.Device(device)
+
+    def address(self, array) -> int:
+        return array.data.ptr
+
+    def upload(self, array, host: np.ndarray) -> None:
+        """Copy the bytes of `host` into the flat `array`."""
+        with array.device:
+            array.set(host.reshape(-1).view(np.uint8))
+
+    def download(self, array) -> np.ndarray:
+        return self.xp.asnumpy(array)
+
+    def _compiled(self, unit: Unit, kernel: str):
+        options = ("--std=c++14",)
+        device = self.xp.cuda.Device().id
+        return self._for(unit, kernel, options, device)
+
+    @functools.cache  # noqa: B019 (there is one machine)
+    def _for(self, unit: Unit, kernel: str, options: tuple[str, ...], device: int):
+        module = self.xp.RawModule(code=unit.text, options=options, name_expressions=[kernel])
+        return module.get_function(kernel)

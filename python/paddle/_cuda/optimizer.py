@@ -1,0 +1,90 @@
+"""sgd and adam: parameters and states change in place. Rates and powers are read on the device: nothing waits."""
+from __future__ import annotations
+
+import numpy as np
+
+from .call import Call, Declined, Rows, ctype, same_dtype
+from .lookup_table import dense, subtract
+from .units import REALS, Unit, grid_of, instances
+
+SOURCE = r"""
+template <typename T> __global__ void sgd(T* param, const T* grad, const T* rate, i64 n) {
+    T step = -rate[0];
+    for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < n; i += (i64)gridDim.x * blockDim.x)
+        param[i] = fma(step, grad[i], param[i]);
+}
+
+template <typename T> __global__ void adam(T* param, const T* grad, const T* rate, T* first, T* second, const T* power1,
+                                           const T* power2, T beta1, T beta2, T epsilon, i64 n) {
+    T left = sqrt(T(1) - power2[0]);
+    T step = rate[0] * (left / (T(1) - power1[0])), small = epsilon * left;
+    for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < n; i += (i64)gridDim.x * blockDim.x) {
+        T g = grad[i];
+        T m = fma(beta1, first[i], (T(1) - beta1) * g);
+        T v = fma(beta2, second[i], (T(1) - beta2) * g * g);
+        first[i] = m;
+        second[i] = v;
+        param[i] = param[i] - step * (m / (sqrt(v) + small));
+    }
+}
+"""
+UNIT = Unit("optimizer", SOURCE, instances("sgd", REALS) + instances("adam", REALS))
+
+
+def _one(call: Call, slot: str, like):
+    array = call.array(slot)
+    same_dtype(array, like)
+    if array.size != 1:
+        raise Declined
+    return array
+
+
+def _sgd(call: Call) -> dict:
+    grad = call.ins["Grad"]
+    call.array("Param")
+    param = call.old("ParamOut")
+    t, rate = ctype(param, REALS), _one(call, "LearningRate", param)
+    if isinstance(grad, Rows):
+        if grad.height != param.shape[0] or grad.value.shape[1:] != param.shape[1:]:
+            raise Declined
+        subtract(call, param, grad, rate)
+    else:
+        grad = call.array("Grad")
+        same_dtype(param, grad)
+        if param.size:
+            call.launch(UNIT, f"sgd<{t}>", grid_of(param.size), 256, param, grad, rate, np.int64(param.size))
+    return {"ParamOut": param}
+
+
+def _adam(call: Call) -> dict:
+    a, grad = call.attrs, call.ins["Grad"]
+    if a["multi_precision"] or call.ins["Beta1Tensor"] is not None or call.ins["Beta2Tensor"] is not None:
+        raise Declined
+    call.array("Param")
+    outs = {slot: call.old(slot) for slot in ("ParamOut", "Moment1Out", "Moment2Out", "Beta1PowOut", "Beta2PowOut")}
+    param, first, second, power1, power2 = outs.values()
+    same_dtype(param, first, second, power1, power2)
+    t, rate = ctype(param, REALS), _one(call, "LearningRate", param)
+    if isinstance(grad, Rows):
+        if not grad.rows:
+            return outs
+        # Lazy updates leave the other rows alone; those run on the CPU.
+        if a["lazy_mode"] or grad.height != param.shape[0] or grad.value.shape[1:] != param.shape[1:]:
+            raise Declined
+        grad = dense(call, grad)
+    else:
+        grad = call.array("Grad")
+    same_dtype(param, grad)
+    if power1.size != 1 or power2.size != 1 or first.size != param.size or second.size != param.size:
+        raise Declined
+    of = param.dtype.type
+    beta1, beta2 = of(a["beta1"]), of(a["beta2"])
+    if param.size:
+        call.launch(UNIT, f"adam<{t}>", grid_of(param.size), 256, param, grad, rate, first, second, power1, power2,
+                    beta1, beta2, of(a["epsilon"]), np.int64(param.size))  # fmt: skip
+    power1 *= beta1
+    power2 *= beta2
+    return outs
+
+
+TWINS = {"sgd": _sgd, "adam": _adam}

@@ -1,0 +1,72 @@
+"""softmax and its gradient along an axis: a block for each run of elements."""
+from __future__ import annotations
+
+import numpy as np
+
+from .call import Call, Declined, ctype, same_dtype
+from .units import FLOATS, Unit, block_of, instances
+
+SOURCE = r"""
+// As on the CPU, what lies more than 64 below the maximum counts as 64 below it.
+template <typename A> __device__ __forceinline__ A below(A x, A most) {
+    A d = x - most;
+    return exp(d < A(-64) ? A(-64) : d);
+}
+
+// Run b is elements x[base + i * inner], i < n.
+template <typename T> __global__ void softmax(const T* x, T* y, i64 runs, i64 n, i64 inner) {
+    typedef typename acc<T>::type A;
+    for (i64 b = blockIdx.x; b < runs; b += gridDim.x) {
+        i64 base = b / inner * n * inner + b % inner;
+        A most = wide(x[base]);
+        for (i64 i = threadIdx.x; i < n; i += blockDim.x) most = Max::join(most, A(wide(x[base + i * inner])));
+        most = block_join<Max>(most);
+        A total = A(0);
+        for (i64 i = threadIdx.x; i < n; i += blockDim.x) total += below(A(wide(x[base + i * inner])), most);
+        total = block_join<Sum>(total);
+        for (i64 i = threadIdx.x; i < n; i += blockDim.x)
+            y[base + i * inner] = narrow_to<T>::of(below(A(wide(x[base + i * inner])), most) / total);
+    }
+}
+
+template <typename T> __global__ void softmax_grad(const T* y, const T* dy, T* dx, i64 runs, i64 n, i64 inner) {
+    typedef typename acc<T>::type A;
+    for (i64 b = blockIdx.x; b < runs; b += gridDim.x) {
+        i64 base = b / inner * n * inner + b % inner;
+        A dot = A(0);
+        for (i64 i = threadIdx.x; i < n; i += blockDim.x)
+            dot += A(wide(y[base + i * inner])) * A(wide(dy[base + i * inner]));
+        dot = block_join<Sum>(dot);
+        for (i64 i = threadIdx.x; i < n; i += blockDim.x)
+            dx[base + i * inner] =
+                narrow_to<T>::of(A(wide(y[base + i * inner])) * (A(wide(dy[base + i * inner])) - dot));
+    }
+}
+"""
+UNIT = Unit("softmax", SOURCE, instances("softmax", FLOATS) + instances("softmax_grad", FLOATS))
+
+
+def _run(call: Call, kernel: str, arrays: list):
+    same_dtype(*arrays)
+    first, t = arrays[0], ctype(arrays[0], FLOATS)
+    axis = call.attrs["axis"] % max(first.ndim, 1)
+    if any(a.shape != first.shape for a in arrays) or first.ndim == 0:
+        raise Declined
+    out = call.empty(first.shape, first.dtype)
+    if out.size:
+        n, inner = first.shape[axis], int(np.prod(first.shape[axis + 1 :], dtype=np.int64))
+        runs = first.size // n
+        call.launch(UNIT, f"{kernel}<{t}>", min(runs, 65535), block_of(n),
+                    *arrays, out, np.int64(runs), np.int64(n), np.int64(inner))  # fmt: skip
+    return out
+
+
+def _softmax(call: Call) -> dict:
+    return {"Out": _run(call, "softmax", [call.array("X")])}
+
+
+def _softmax_grad(call: Call) -> dict:
+    return {"X@GRAD": _run(call, "softmax_grad", [call.array("Out"), call.array("Out@GRAD")])}
+
+
+TWINS = {"softmax": _softmax, "softmax_grad": _softmax_grad}

@@ -1,0 +1,58 @@
+"""Which device work runs on."""
+from __future__ import annotations
+
+from paddle.framework import mode
+from paddle.framework.mode import is_compiled_with_xpu
+from paddle.framework.place import CUDAPlace, XPUPlace, is_compiled_with_cuda, why_no_cuda
+
+__all__ = ["get_cudnn_version", "set_device", "get_device", "XPUPlace", "is_compiled_with_xpu"]
+
+
+def set_device(device: str):
+    """Let operators run, and new Tensors be made, on `device`.
+
+    Args:
+        device (str): ``"cpu"``, ``"gpu"`` (the first one) or ``"gpu:<number>"``.
+
+    Returns:
+        Place: the place of that device.
+
+    Raises:
+        ValueError: for another name, or a GPU where none can be used; the message says what is missing.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.set_device("cpu")
+        CPUPlace
+    """
+    name = device.lower() if isinstance(device, str) else device
+    kind, _, number = name.partition(":") if isinstance(name, str) else ("", "", "")
+    known = name == "cpu" or kind in ("gpu", "xpu") and (number.isdecimal() or name == kind)
+    if not known:
+        raise ValueError(
+            f"The device must be a string which is like 'cpu', 'gpu', 'gpu:x', 'xpu' or 'xpu:x', but received {device!r}"
+        )
+    if kind == "xpu":
+        raise ValueError(f"The device should not be {device!r}, since XPUs are not supported")
+    if kind == "gpu" and not is_compiled_with_cuda():
+        raise ValueError(f"The device should not be {device!r}, since no CUDA device can be used: {why_no_cuda()}")
+    place = mode._get_paddle_place("cpu") if name == "cpu" else CUDAPlace(int(number or 0))
+    mode._set_expected_place(place)
+    return place
+
+
+def get_device() -> str:
+    """The device that work runs on: ``"cpu"`` or ``"gpu:<number>"``.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.get_device()
+        'cpu'
+    """
+    place = mode._current_expected_place()
+    return f"gpu:{place.gpu_device_id()}" if place.is_gpu_place() else "cpu"
+
+
+def get_cudnn_version() -> int | None:
+    """The version of cuDNN in use: None, for no operator uses it."""
+    return None

@@ -1,0 +1,29 @@
+"""The layers of paddle.nn, by family."""
+from . import activation, common, conv, loss, norm, pooling, rnn, transformer
+from .activation import *  # noqa: F403
+from .common import *  # noqa: F403
+from .container import LayerList, ParameterList, Sequential
+from .conv import *  # noqa: F403
+from .distance import PairwiseDistance
+from .layers import Layer
+from .loss import *  # noqa: F403
+from .norm import *  # noqa: F403
+from .pooling import *  # noqa: F403
+from .rnn import *  # noqa: F403
+from .transformer import *  # noqa: F403
+
+__all__ = [
+    "Layer",
+    "LayerList",
+    "PairwiseDistance",
+    "ParameterList",
+    "Sequential",
+    *activation.__all__,
+    *common.__all__,
+    *conv.__all__,
+    *loss.__all__,
+    *norm.__all__,
+    *pooling.__all__,
+    *rnn.__all__,
+    *transformer.__all__,
+]

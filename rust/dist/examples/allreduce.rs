@@ -1,0 +1,98 @@
+//! all_reduce between processes of this machine, timed as `peerbench/allreduce.py` does.
+//!
+//!     cargo run --release -p oar-dist --example allreduce -- [shm|tcp] [RANKS]
+//!
+//! With PIN set, every rank keeps to one core. Prints microseconds per call (median of five runs) by size, and CPU seconds over all ranks.
+
+use std::time::{Duration, Instant};
+
+use oar_dist::{Context, Dtype, Job, Options, ReduceOp, Store};
+
+const SIZES: [(&str, usize); 4] = [("4B", 1), ("4KB", 1 << 10), ("1MB", 1 << 18), ("64MB", 1 << 24)];
+const LIMIT: Duration = Duration::from_secs(60);
+
+fn cpu_seconds() -> f64 {
+    let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields: Vec<&str> = text.rsplit(')').next().unwrap_or("").split_whitespace().collect();
+    let ticks = |i: usize| fields.get(i).and_then(|f| f.parse::<f64>().ok()).unwrap_or(0.0);
+    (ticks(11) + ticks(12)) / 100.0
+}
+
+fn rank_main(way: &str, rank: usize, world: usize, at: &str) {
+    if std::env::var_os("PIN").is_some() {
+        // One core each, as a launcher divides them.
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let mut mine = rustix::thread::CpuSet::new();
+        mine.set(rank % cores);
+        rustix::thread::sched_setaffinity(None, &mine).unwrap();
+    }
+    let store = Store::connect(at.parse().unwrap(), &Job::default(), LIMIT).unwrap();
+    let options = Options { shared_memory: way == "shm", timeout: LIMIT, ..Options::default() };
+    let context = Context::init(rank, world, store, options).unwrap();
+    let group = context.world_group().unwrap();
+    let mut one = 1.0f32.to_ne_bytes();
+    group.all_reduce(&mut one, Dtype::F32, ReduceOp::Sum).unwrap();
+    assert_eq!(f32::from_ne_bytes(one), world as f32);
+    for (label, count) in SIZES {
+        let mut x = vec![0u8; 4 * count];
+        let repeats = if count < 1 << 16 {
+            100
+        } else if count < 1 << 20 {
+            20
+        } else {
+            3
+        };
+        (0..3).for_each(|_| group.all_reduce(&mut x, Dtype::F32, ReduceOp::Sum).unwrap());
+        let mut times = [0.0; 5];
+        let cpu = cpu_seconds();
+        for t in &mut times {
+            group.barrier().unwrap();
+            let start = Instant::now();
+            for _ in 0..repeats {
+                group.all_reduce(&mut x, Dtype::F32, ReduceOp::Sum).unwrap();
+            }
+            *t = start.elapsed().as_secs_f64() / repeats as f64;
+        }
+        times.sort_by(f64::total_cmp);
+        if rank == 0 {
+            let used = (cpu_seconds() - cpu) / (5 * repeats) as f64 * 1e6;
+            println!("{way} {world} ranks {label:>5}: {:10.1} us, {used:10.1} us of CPU on rank 0", times[2] * 1e6);
+        }
+    }
+    // What one pair moves one way, to set beside `loopback.c`.
+    if rank < 2 {
+        let mut x = vec![1u8; 64 << 20];
+        let mut times = [0.0; 6];
+        for t in &mut times {
+            let start = Instant::now();
+            match rank {
+                0 => group.send(&x, Dtype::F32, 1).unwrap(),
+                _ => group.recv(&mut x, Dtype::F32, 0).unwrap(),
+            }
+            *t = start.elapsed().as_secs_f64();
+        }
+        times[1..].sort_by(f64::total_cmp);
+        if rank == 1 {
+            println!("{way} send/recv of 64 MB: {:.2} GB/s", x.len() as f64 / times[3] / 1e9);
+        }
+    }
+    group.barrier().unwrap();
+    context.shutdown();
+}
+
+fn main() {
+    let args: Vec<String> = std::env::args().collect();
+    if let [_, way, rank, world, at] = args.as_slice() {
+        return rank_main(way, rank.parse().unwrap(), world.parse().unwrap(), at);
+    }
+    let way = args.get(1).map_or("shm", String::as_str);
+    let world: usize = args.get(2).map_or(2, |w| w.parse().unwrap());
+    let store = Store::host(([127, 0, 0, 1], 0).into(), &Job::default()).unwrap();
+    let ranks: Vec<_> = (0..world)
+        .map(|rank| {
+            let args = [way.to_string(), rank.to_string(), world.to_string(), store.address().to_string()];
+            std::process::Command::new(&*std::env::current_exe().unwrap().to_string_lossy()).args(args).spawn().unwrap()
+        })
+        .collect();
+    ranks.into_iter().for_each(|mut r| assert!(r.wait().unwrap().success()));
+}

@@ -1,0 +1,235 @@
+//! What a caller asks of a group: the operation, its buffers and its options.
+
+use std::any::Any;
+use std::time::Duration;
+
+use crate::dtype::{Dtype, ReduceOp};
+use crate::error::{Error, Result};
+use crate::fingerprint::Kind;
+use crate::reduce;
+
+/// A buffer of an operation.
+#[derive(Default)]
+pub enum Region {
+    #[default]
+    Absent,
+    Owned(Vec<u8>),
+    Raw(RawRegion),
+}
+
+/// Memory that somebody else owns.
+pub struct RawRegion {
+    ptr: *mut u8,
+    len: usize,
+    /// Dropped when the operation has ended; holds the memory's owner.
+    _keep: Option<Box<dyn Any + Send>>,
+}
+
+// SAFETY: the maker of the region promised that the memory may be used by the thread that runs the operation.
+unsafe impl Send for RawRegion {}
+
+impl Region {
+    /// # Safety
+    /// `ptr` is valid for `len` bytes, for reading (an input) or for reading and writing (an output), from any thread,
+    /// and nobody else writes to it (or, for an output, reads it) until the operation has ended. `keep` is dropped then.
+    pub unsafe fn raw(ptr: *mut u8, len: usize, keep: Option<Box<dyn Any + Send>>) -> Region {
+        Region::Raw(RawRegion { ptr, len, _keep: keep })
+    }
+
+    pub fn len(&self) -> usize {
+        match self {
+            Region::Absent => 0,
+            Region::Owned(v) => v.len(),
+            Region::Raw(r) => r.len,
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        match self {
+            Region::Absent => &[],
+            Region::Owned(v) => v,
+            // SAFETY: promised in `raw`; an empty region may have any address.
+            Region::Raw(r) if r.len > 0 => unsafe { std::slice::from_raw_parts(r.ptr, r.len) },
+            Region::Raw(_) => &[],
+        }
+    }
+
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        match self {
+            Region::Absent => &mut [],
+            Region::Owned(v) => v,
+            // SAFETY: promised in `raw`.
+            Region::Raw(r) if r.len > 0 => unsafe { std::slice::from_raw_parts_mut(r.ptr, r.len) },
+            Region::Raw(_) => &mut [],
+        }
+    }
+
+    /// The bytes of an owned region.
+    pub fn into_vec(self) -> Option<Vec<u8>> {
+        match self {
+            Region::Owned(v) => Some(v),
+            _ => None,
+        }
+    }
+}
+
+impl From<Vec<u8>> for Region {
+    fn from(v: Vec<u8>) -> Region {
+        Region::Owned(v)
+    }
+}
+
+/// One operation. Made by a function named after the operation, refined by `shape` and `limit`.
+pub struct Call {
+    pub(crate) kind: Kind,
+    pub(crate) dtype: Dtype,
+    pub(crate) op: ReduceOp,
+    /// The root, or the other end of a send or receive; a rank of the group.
+    pub(crate) root: usize,
+    pub(crate) sends: bool,
+    pub(crate) input: Region,
+    pub(crate) output: Region,
+    pub(crate) shape: Option<Vec<u64>>,
+    pub(crate) limit: Option<Duration>,
+}
+
+impl Call {
+    fn new(kind: Kind, dtype: Dtype, input: Region, output: Region) -> Call {
+        let op = ReduceOp::Sum;
+        Call { kind, dtype, op, root: 0, sends: false, input, output, shape: None, limit: None }
+    }
+
+    fn with_op(mut self, op: ReduceOp) -> Call {
+        self.op = op;
+        self
+    }
+
+    fn with_root(mut self, root: usize) -> Call {
+        self.root = root;
+        self
+    }
+
+    pub fn barrier() -> Call {
+        Call::new(Kind::Barrier, Dtype::U8, Region::Absent, Region::Absent)
+    }
+
+    /// Every rank's `data` becomes the combination of all.
+    pub fn all_reduce(data: impl Into<Region>, dtype: Dtype, op: ReduceOp) -> Call {
+        Call::new(Kind::AllReduce, dtype, Region::Absent, data.into()).with_op(op)
+    }
+
+    /// The root's `data` becomes the combination of all; the others' stays.
+    pub fn reduce(data: impl Into<Region>, dtype: Dtype, op: ReduceOp, root: usize) -> Call {
+        Call::new(Kind::Reduce, dtype, Region::Absent, data.into()).with_op(op).with_root(root)
+    }
+
+    /// Every rank's `data` becomes the root's.
+    pub fn broadcast(data: impl Into<Region>, dtype: Dtype, root: usize) -> Call {
+        Call::new(Kind::Broadcast, dtype, Region::Absent, data.into()).with_root(root)
+    }
+
+    /// `output` holds as many parts as there are ranks; part r becomes rank r's `input`.
+    pub fn all_gather(input: impl Into<Region>, output: impl Into<Region>, dtype: Dtype) -> Call {
+        Call::new(Kind::AllGather, dtype, input.into(), output.into())
+    }
+
+    /// `input` holds as many parts as there are ranks; rank r's `output` becomes the combination of all parts r.
+    pub fn reduce_scatter(input: impl Into<Region>, output: impl Into<Region>, dtype: Dtype, op: ReduceOp) -> Call {
+        Call::new(Kind::ReduceScatter, dtype, input.into(), output.into()).with_op(op)
+    }
+
+    /// Rank r's `output` becomes part r of the root's `input`; the others' input is not looked at.
+    pub fn scatter(input: impl Into<Region>, output: impl Into<Region>, dtype: Dtype, root: usize) -> Call {
+        Call::new(Kind::Scatter, dtype, input.into(), output.into()).with_root(root)
+    }
+
+    /// Part r of the root's `output` becomes rank r's `input`; the others' output is not looked at.
+    pub fn gather(input: impl Into<Region>, output: impl Into<Region>, dtype: Dtype, root: usize) -> Call {
+        Call::new(Kind::Gather, dtype, input.into(), output.into()).with_root(root)
+    }
+
+    /// Part s of rank r's `output` becomes part r of rank s's `input`.
+    pub fn all_to_all(input: impl Into<Region>, output: impl Into<Region>, dtype: Dtype) -> Call {
+        Call::new(Kind::AllToAll, dtype, input.into(), output.into())
+    }
+
+    pub fn send(data: impl Into<Region>, dtype: Dtype, to: usize) -> Call {
+        let mut call = Call::new(Kind::SendRecv, dtype, data.into(), Region::Absent).with_root(to);
+        call.sends = true;
+        call
+    }
+
+    pub fn recv(data: impl Into<Region>, dtype: Dtype, from: usize) -> Call {
+        Call::new(Kind::SendRecv, dtype, Region::Absent, data.into()).with_root(from)
+    }
+
+    /// The tensor's shape, which the ranks compare (else the number of elements is compared). For operations with
+    /// parts it is the shape of one part, for `all_to_all` that of the whole.
+    pub fn shape(mut self, shape: &[u64]) -> Call {
+        self.shape = Some(shape.to_vec());
+        self
+    }
+
+    /// How long the operation may take from its start (else the context's `timeout`).
+    pub fn limit(mut self, limit: Duration) -> Call {
+        self.limit = Some(limit);
+        self
+    }
+
+    /// Bytes of the part that all ranks must agree on.
+    pub(crate) fn part(&self) -> usize {
+        match self.kind {
+            Kind::AllGather | Kind::Gather | Kind::AllToAll => self.input.len(),
+            Kind::SendRecv if self.sends => self.input.len(),
+            _ => self.output.len(),
+        }
+    }
+
+    pub(crate) fn dims(&self) -> Vec<u64> {
+        self.shape.clone().unwrap_or_else(|| vec![(self.part() / self.dtype.size()) as u64])
+    }
+
+    /// Look at everything that this rank can know to be wrong.
+    pub(crate) fn check(&self, me: usize, world: usize) -> Result<()> {
+        let name = self.kind.name();
+        let bad = |what: String| Err(Error::Invalid(format!("{name}: {what}")));
+        let part = self.part();
+        if !part.is_multiple_of(self.dtype.size()) {
+            return bad(format!("{part} bytes are no whole number of {} values", self.dtype.name()));
+        }
+        if let Some(shape) = &self.shape {
+            let count = shape.iter().try_fold(1u64, |n, d| n.checked_mul(*d));
+            if count != Some((part / self.dtype.size()) as u64) {
+                return bad(format!("shape {shape:?} does not fit {part} bytes of {}", self.dtype.name()));
+            }
+        }
+        if self.root >= world {
+            return bad(format!("rank {} is not in a group of {world}", self.root));
+        }
+        if self.kind == Kind::SendRecv && self.root == me {
+            return bad("a rank cannot send to itself or receive from itself".into());
+        }
+        if self.kind.reduces() {
+            reduce::check(self.dtype, self.op)?;
+        }
+        let (whole, found) = match self.kind {
+            Kind::AllGather => (part * world, self.output.len()),
+            Kind::Gather if me == self.root => (part * world, self.output.len()),
+            Kind::ReduceScatter => (part * world, self.input.len()),
+            Kind::Scatter if me == self.root => (part * world, self.input.len()),
+            Kind::AllToAll if !part.is_multiple_of(world * self.dtype.size()) => {
+                return bad(format!("{part} bytes cannot be cut into {world} parts of {}", self.dtype.name()))
+            }
+            Kind::AllToAll => (part, self.output.len()),
+            _ => return Ok(()),
+        };
+        if whole != found {
+            return bad(format!("{world} parts need a buffer of {whole} bytes, it has {found}"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,62 @@
+//! Plain little-endian fields, written to and read from a byte string; a reader that runs out says so.
+
+#[derive(Default)]
+pub struct Put(pub Vec<u8>);
+
+impl Put {
+    pub fn u8(mut self, v: u8) -> Put {
+        self.0.push(v);
+        self
+    }
+
+    pub fn u32(mut self, v: u32) -> Put {
+        self.0.extend_from_slice(&v.to_le_bytes());
+        self
+    }
+
+    pub fn u64(mut self, v: u64) -> Put {
+        self.0.extend_from_slice(&v.to_le_bytes());
+        self
+    }
+
+    pub fn raw(mut self, v: &[u8]) -> Put {
+        self.0.extend_from_slice(v);
+        self
+    }
+
+    /// Length and bytes.
+    pub fn bytes(self, v: &[u8]) -> Put {
+        self.u32(v.len() as u32).raw(v)
+    }
+}
+
+pub struct Take<'a>(pub &'a [u8]);
+
+impl<'a> Take<'a> {
+    pub fn raw(&mut self, n: usize) -> Option<&'a [u8]> {
+        let (head, rest) = self.0.split_at_checked(n)?;
+        self.0 = rest;
+        Some(head)
+    }
+
+    pub fn u8(&mut self) -> Option<u8> {
+        Some(self.raw(1)?[0])
+    }
+
+    pub fn u32(&mut self) -> Option<u32> {
+        Some(u32::from_le_bytes(self.raw(4)?.try_into().ok()?))
+    }
+
+    pub fn u64(&mut self) -> Option<u64> {
+        Some(u64::from_le_bytes(self.raw(8)?.try_into().ok()?))
+    }
+
+    pub fn bytes(&mut self) -> Option<&'a [u8]> {
+        let n = self.u32()? as usize;
+        self.raw(n)
+    }
+
+    pub fn text(&mut self) -> Option<String> {
+        self.bytes().map(|b| String::from_utf8_lossy(b).into_owned())
+    }
+}

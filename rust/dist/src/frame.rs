@@ -1,0 +1,197 @@
+//! Frames on a TCP stream: length, type, sequence number, CRC32C of the header and of the payload.
+//!
+//! A header is checked on its own before its length is believed, so a flipped length can neither allocate nor stall.
+
+/// Bytes of a frame's header.
+pub const HEADER: usize = 24;
+const MAGIC: u16 = 0x4F52;
+
+/// Largest payload of a data frame.
+pub const MAX_DATA: usize = 1 << 20;
+/// Largest payload of a control or store frame.
+pub const MAX_CONTROL: usize = 1 << 20;
+
+/// CRC-32C (Castagnoli) of the bytes.
+pub fn crc32c(bytes: &[u8]) -> u32 {
+    crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, bytes) as u32
+}
+
+/// What a frame carries. Unknown numbers are refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Type {
+    Data = 1,
+    /// A fingerprint: the next data frames belong to this operation.
+    Begin = 2,
+    Request = 3,
+    Reply = 4,
+    Beat = 5,
+    Verdict = 6,
+    Bye = 7,
+    ReportAsk = 8,
+    Report = 9,
+}
+
+impl Type {
+    fn from_number(n: u8) -> Option<Type> {
+        use Type::*;
+        [Data, Begin, Request, Reply, Beat, Verdict, Bye, ReportAsk, Report].into_iter().find(|t| *t as u8 == n)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    pub len: u32,
+    pub kind: Type,
+    pub seq: u64,
+    pub crc: u32,
+}
+
+/// Why bytes are not a frame.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Bad {
+    #[error("the frame header does not match its checksum")]
+    Header,
+    #[error("the frame announces {0} bytes, the bound is {1}")]
+    TooLong(u32, usize),
+    #[error("frame number {found} came where number {expected} was due")]
+    Sequence { found: u64, expected: u64 },
+    #[error("the payload of frame {0} does not match its checksum")]
+    Payload(u64),
+    #[error("an unexpected {0:?} frame")]
+    Unexpected(Type),
+    #[error("a frame of {found} bytes came where {expected} were due")]
+    Length { found: usize, expected: usize },
+}
+
+impl Header {
+    pub fn for_payload(kind: Type, seq: u64, payload: &[u8]) -> Header {
+        Header { len: payload.len() as u32, kind, seq, crc: crc32c(payload) }
+    }
+
+    pub fn encode(&self) -> [u8; HEADER] {
+        let mut b = [0; HEADER];
+        b[0..4].copy_from_slice(&self.len.to_le_bytes());
+        b[4] = self.kind as u8;
+        b[6..8].copy_from_slice(&MAGIC.to_le_bytes());
+        b[8..16].copy_from_slice(&self.seq.to_le_bytes());
+        b[16..20].copy_from_slice(&self.crc.to_le_bytes());
+        let own = crc32c(&b[..20]);
+        b[20..24].copy_from_slice(&own.to_le_bytes());
+        b
+    }
+
+    /// Read a header; `bound` is the longest payload that the caller accepts, `seq` the number that is due.
+    pub fn decode(b: &[u8; HEADER], bound: usize, seq: u64) -> Result<Header, Bad> {
+        let word = |at: usize| u32::from_le_bytes([b[at], b[at + 1], b[at + 2], b[at + 3]]);
+        if crc32c(&b[..20]) != word(20) || u16::from_le_bytes([b[6], b[7]]) != MAGIC || b[5] != 0 {
+            return Err(Bad::Header);
+        }
+        let kind = Type::from_number(b[4]).ok_or(Bad::Header)?;
+        let found = u64::from(word(8)) | u64::from(word(12)) << 32;
+        let header = Header { len: word(0), kind, seq: found, crc: word(16) };
+        if header.len as usize > bound {
+            return Err(Bad::TooLong(header.len, bound));
+        }
+        if found != seq {
+            return Err(Bad::Sequence { found, expected: seq });
+        }
+        Ok(header)
+    }
+
+    pub fn check(&self, payload: &[u8]) -> Result<(), Bad> {
+        if crc32c(payload) == self.crc {
+            Ok(())
+        } else {
+            Err(Bad::Payload(self.seq))
+        }
+    }
+}
+
+/// One whole frame, as the control plane and the store use them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Frame {
+    pub kind: Type,
+    pub payload: Vec<u8>,
+}
+
+/// Numbers and encodes frames of one direction of one connection.
+#[derive(Debug, Default)]
+pub struct Writer {
+    seq: u64,
+}
+
+impl Writer {
+    pub fn encode(&mut self, kind: Type, payload: &[u8], out: &mut Vec<u8>) {
+        debug_assert!(payload.len() <= MAX_CONTROL);
+        out.extend_from_slice(&Header::for_payload(kind, self.seq, payload).encode());
+        out.extend_from_slice(payload);
+        self.seq += 1;
+    }
+}
+
+/// Takes bytes as they come and gives whole, verified frames. Once bad it stays bad.
+#[derive(Debug)]
+pub struct Parser {
+    bound: usize,
+    seq: u64,
+    buf: Vec<u8>,
+    bad: Option<Bad>,
+}
+
+impl Parser {
+    pub fn new(bound: usize) -> Parser {
+        Parser { bound, seq: 0, buf: Vec::new(), bad: None }
+    }
+
+    pub fn feed(&mut self, bytes: &[u8]) {
+        if self.bad.is_none() {
+            self.buf.extend_from_slice(bytes);
+        }
+    }
+
+    /// Bytes held that are not yet a frame.
+    pub fn held(&self) -> usize {
+        self.buf.len()
+    }
+
+    /// The next whole frame, nothing when more bytes are needed.
+    #[allow(clippy::should_implement_trait)]
+    pub fn next(&mut self) -> Result<Option<Frame>, Bad> {
+        if let Some(bad) = &self.bad {
+            return Err(bad.clone());
+        }
+        match self.take() {
+            Err(bad) => {
+                self.buf = Vec::new();
+                self.bad = Some(bad.clone());
+                Err(bad)
+            }
+            found => found,
+        }
+    }
+
+    fn take(&mut self) -> Result<Option<Frame>, Bad> {
+        let Some(head) = self.buf.first_chunk::<HEADER>() else {
+            return Ok(None);
+        };
+        let header = Header::decode(head, self.bound, self.seq)?;
+        let end = HEADER + header.len as usize;
+        if self.buf.len() < end {
+            return Ok(None);
+        }
+        header.check(&self.buf[HEADER..end])?;
+        let payload = self.buf[HEADER..end].to_vec();
+        self.buf.drain(..end);
+        self.seq += 1;
+        Ok(Some(Frame { kind: header.kind, payload }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_checksum_is_castagnolis() {
+        assert_eq!(super::crc32c(b"123456789"), 0xE306_9283);
+    }
+}

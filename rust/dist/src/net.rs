@@ -1,0 +1,296 @@
+//! Sockets with patience: every wait is cut into slices in which deadline and interruption are looked at.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+use socket2::{Domain, Protocol, Socket, Type};
+
+use crate::error::{Error, Result};
+
+/// Longest time that a wait goes without looking at its deadline and at interruptions.
+pub const SLICE: Duration = Duration::from_millis(50);
+
+/// Until when to wait, and what may end the wait before.
+pub struct Patience<'a> {
+    started: Instant,
+    until: Instant,
+    stop: &'a dyn Fn() -> Result<()>,
+}
+
+/// `start + limit`, also for limits beyond what a clock can say.
+pub fn after(start: Instant, limit: Duration) -> Instant {
+    start.checked_add(limit).unwrap_or_else(|| start + Duration::from_secs(365 * 86_400))
+}
+
+fn never() -> Result<()> {
+    Ok(())
+}
+
+impl<'a> Patience<'a> {
+    pub fn new(limit: Duration, stop: &'a dyn Fn() -> Result<()>) -> Patience<'a> {
+        let started = Instant::now();
+        Patience { started, until: after(started, limit), stop }
+    }
+
+    pub fn only(limit: Duration) -> Patience<'static> {
+        Patience::new(limit, &never)
+    }
+
+    pub fn left(&self) -> Duration {
+        self.until.saturating_duration_since(Instant::now())
+    }
+
+    /// How long the next piece of the wait may be; an error once the wait is over.
+    pub fn slice(&self, during: &str, waiting_for: &str) -> Result<Duration> {
+        (self.stop)()?;
+        let left = self.left();
+        if left.is_zero() {
+            return Err(Error::Timeout {
+                waited: self.started.elapsed(),
+                during: during.to_string(),
+                waiting_for: waiting_for.to_string(),
+            });
+        }
+        Ok(left.min(SLICE))
+    }
+}
+
+pub fn timespec(d: Duration) -> Timespec {
+    Timespec { tv_sec: d.as_secs() as _, tv_nsec: d.subsec_nanos() as _ }
+}
+
+/// Wait until one of `fds` is ready or the time is over; interruptions by signals count as ready.
+pub fn poll(fds: &mut [PollFd<'_>], limit: Duration) -> Result<()> {
+    match rustix::event::poll(fds, Some(&timespec(limit))) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Err(e) => Err(Error::io("poll", e)),
+    }
+}
+
+fn poll_one(fd: BorrowedFd<'_>, flags: PollFlags, limit: Duration) -> Result<()> {
+    poll(&mut [PollFd::from_borrowed_fd(fd, flags)], limit)
+}
+
+/// A counter that another thread raises to end a poll.
+pub struct Doorbell(OwnedFd);
+
+impl Doorbell {
+    pub fn new() -> Result<Doorbell> {
+        use rustix::event::{eventfd, EventfdFlags};
+        let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(|e| Error::io("eventfd", e))?;
+        Ok(Doorbell(fd))
+    }
+
+    pub fn ring(&self) {
+        // A full counter means that the ring is pending already.
+        let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
+    }
+
+    pub fn silence(&self) {
+        let _ = rustix::io::read(&self.0, &mut [0u8; 8]);
+    }
+
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+pub fn random_bytes<const N: usize>() -> Result<[u8; N]> {
+    let mut b = [0; N];
+    getrandom::fill(&mut b).map_err(|e| Error::io("random numbers", e))?;
+    Ok(b)
+}
+
+/// Growing pauses, each drawn from the upper half of its length, so that many clients do not come back together.
+pub struct Backoff {
+    next: Duration,
+}
+
+impl Default for Backoff {
+    fn default() -> Backoff {
+        Backoff { next: Duration::from_millis(4) }
+    }
+}
+
+impl Backoff {
+    pub fn pause(&mut self) -> Duration {
+        let full = self.next;
+        self.next = (full * 2).min(Duration::from_millis(400));
+        let draw = random_bytes::<4>().map_or(u32::MAX, u32::from_le_bytes);
+        full / 2 + full.mul_f64(f64::from(draw) / f64::from(u32::MAX) / 2.0)
+    }
+}
+
+/// Listen at `at`; port 0 takes a free port that stays bound, so nobody can take it in between.
+pub fn listen(at: SocketAddr, has_token: bool) -> Result<TcpListener> {
+    if !at.ip().is_loopback() && !has_token {
+        return Err(Error::invalid(format!("binding {at}, which is not the loopback, needs a job token")));
+    }
+    let make = || -> std::io::Result<TcpListener> {
+        let s = Socket::new(Domain::for_address(at), Type::STREAM, Some(Protocol::TCP))?;
+        // A port of our own choice that lingers in TIME_WAIT may be bound again; a live listener may not.
+        if at.port() != 0 {
+            s.set_reuse_address(true)?;
+        }
+        s.bind(&at.into())?;
+        s.listen(1024)?;
+        s.set_nonblocking(true)?;
+        Ok(s.into())
+    };
+    make().map_err(|e| Error::io(format!("cannot listen at {at}"), e))
+}
+
+/// Options of every connection: no delay for small frames; large buffers where the system allows them, else its own sizing.
+pub fn tune(stream: &TcpStream) -> std::io::Result<()> {
+    stream.set_nonblocking(true)?;
+    stream.set_nodelay(true)
+}
+
+/// Larger buffers for data connections; a limit below the wish would switch off the kernel's own growth, so then leave it.
+pub fn enlarge(stream: &TcpStream) {
+    const WISH: usize = 4 << 20;
+    let allowed = |file: &str| -> usize {
+        let text = std::fs::read_to_string(file).unwrap_or_default();
+        text.trim().parse().unwrap_or(0)
+    };
+    let s = socket2::SockRef::from(stream);
+    if allowed("/proc/sys/net/core/wmem_max") >= WISH {
+        let _ = s.set_send_buffer_size(WISH);
+    }
+    if allowed("/proc/sys/net/core/rmem_max") >= WISH {
+        let _ = s.set_recv_buffer_size(WISH);
+    }
+}
+
+fn connect_once(to: SocketAddr, patience: &Patience<'_>) -> Result<std::io::Result<TcpStream>> {
+    let begin = || -> std::io::Result<Socket> {
+        let s = Socket::new(Domain::for_address(to), Type::STREAM, Some(Protocol::TCP))?;
+        s.set_nonblocking(true)?;
+        match s.connect(&to.into()) {
+            Err(e) if e.raw_os_error() != Some(rustix::io::Errno::INPROGRESS.raw_os_error()) => Err(e),
+            _ => Ok(s),
+        }
+    };
+    let s = match begin() {
+        Ok(s) => s,
+        Err(e) => return Ok(Err(e)),
+    };
+    // An attempt that hears nothing for this long is made anew.
+    let attempt = Instant::now() + Duration::from_secs(3);
+    loop {
+        let slice = patience.slice("connecting", &to.to_string())?;
+        poll_one(s.as_fd(), PollFlags::OUT, slice)?;
+        match s.take_error() {
+            Ok(Some(e)) | Err(e) => return Ok(Err(e)),
+            Ok(None) => {}
+        }
+        if s.peer_addr().is_ok() {
+            let stream: TcpStream = s.into();
+            return Ok(tune(&stream).map(|()| stream));
+        }
+        if Instant::now() > attempt {
+            return Ok(Err(ErrorKind::TimedOut.into()));
+        }
+    }
+}
+
+/// Connect, trying again with pauses until the patience ends.
+pub fn connect(to: SocketAddr, patience: &Patience<'_>) -> Result<TcpStream> {
+    let mut backoff = Backoff::default();
+    loop {
+        let cause = match connect_once(to, patience)? {
+            // A port of the ephemeral range can connect to itself while nobody listens there.
+            Ok(s) if s.local_addr().ok() == s.peer_addr().ok() => ErrorKind::ConnectionRefused.into(),
+            Ok(s) => return Ok(s),
+            Err(e) => e,
+        };
+        pause(backoff.pause(), patience, "connecting", &format!("{to} (last attempt: {cause})"))?;
+    }
+}
+
+pub fn pause(long: Duration, patience: &Patience<'_>, during: &str, waiting_for: &str) -> Result<()> {
+    let end = Instant::now() + long;
+    loop {
+        let slice = patience.slice(during, waiting_for)?;
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(());
+        }
+        std::thread::sleep(left.min(slice));
+    }
+}
+
+/// What a non-blocking read or write came to.
+pub enum Moved {
+    Some(usize),
+    Blocked,
+    Ended(String),
+}
+
+pub fn moved(result: std::io::Result<usize>) -> Moved {
+    match result {
+        Ok(0) => Moved::Ended("the connection was closed".into()),
+        Ok(n) => Moved::Some(n),
+        Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Moved::Blocked,
+        Err(e) => Moved::Ended(e.to_string()),
+    }
+}
+
+/// Read exactly `buf`; the inner error is the connection's, the outer one the caller's patience.
+pub fn read_exact(
+    s: &TcpStream,
+    buf: &mut [u8],
+    patience: &Patience<'_>,
+    during: &str,
+) -> Result<std::result::Result<(), String>> {
+    let mut done = 0;
+    while done < buf.len() {
+        match moved((&mut &*s).read(&mut buf[done..])) {
+            Moved::Some(n) => done += n,
+            Moved::Ended(why) => return Ok(Err(why)),
+            Moved::Blocked => poll_one(s.as_fd(), PollFlags::IN, patience.slice(during, "an answer")?)?,
+        }
+    }
+    Ok(Ok(()))
+}
+
+pub fn write_all(
+    s: &TcpStream,
+    buf: &[u8],
+    patience: &Patience<'_>,
+    during: &str,
+) -> Result<std::result::Result<(), String>> {
+    let mut done = 0;
+    while done < buf.len() {
+        match moved((&mut &*s).write(&buf[done..])) {
+            Moved::Some(n) => done += n,
+            Moved::Ended(why) => return Ok(Err(why)),
+            Moved::Blocked => poll_one(s.as_fd(), PollFlags::OUT, patience.slice(during, "room to send")?)?,
+        }
+    }
+    Ok(Ok(()))
+}
+
+/// The address to tell others for a listener: its own, or where it is bound to all, the one that reaches `toward`.
+pub fn advertised(listener: &TcpListener, toward: IpAddr) -> Result<SocketAddr> {
+    let at = listener.local_addr().map_err(|e| Error::io("listener", e))?;
+    Ok(if at.ip().is_unspecified() { SocketAddr::new(toward, at.port()) } else { at })
+}
+
+pub fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+/// Processes with the same key can share memory: same boot of the same kernel, same network namespace.
+pub fn host_key() -> String {
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let space = std::fs::read_link("/proc/self/ns/net").map(|p| p.display().to_string()).unwrap_or_default();
+    if boot.is_empty() || space.is_empty() {
+        // Nothing known: a key of our own, so that nobody is taken for a neighbour.
+        return random_bytes::<8>().map_or_else(|_| host_name(), |b| format!("{:016x}", u64::from_le_bytes(b)));
+    }
+    format!("{}:{space}", boot.trim())
+}

@@ -1,0 +1,358 @@
+//! Collectives as lists of steps. A plan is prose for one rank: what it sends, what it receives, and what must have
+//! happened before. The executor (`exec`) runs it over any transport.
+//!
+//! Offsets and lengths are bytes of the work buffer or the input. Both ends of a pair list their messages in the same
+//! order, so nothing but the order has to travel with them.
+
+/// No step.
+pub const NONE: u32 = u32::MAX;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    SendWork,
+    SendInput,
+    Recv,
+    /// Receive and combine with what stands in the work buffer; `finish` divides for the average.
+    Combine {
+        mine_first: bool,
+        finish: bool,
+    },
+}
+
+impl What {
+    pub fn is_send(self) -> bool {
+        matches!(self, What::SendWork | What::SendInput)
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Step {
+    pub peer: usize,
+    pub what: What,
+    pub off: usize,
+    pub len: usize,
+    /// Steps that must be complete before this one begins.
+    pub needs: [u32; 2],
+}
+
+#[derive(Debug, Default)]
+pub struct Plan {
+    pub steps: Vec<Step>,
+}
+
+/// Group rank, group size, and the longest message.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    pub me: usize,
+    pub world: usize,
+    pub segment: usize,
+}
+
+impl Place {
+    pub fn new(me: usize, world: usize) -> Place {
+        Place { me, world, segment: 1 }
+    }
+}
+
+impl Plan {
+    fn push(&mut self, peer: usize, what: What, (off, len): (usize, usize), needs: [u32; 2]) -> u32 {
+        self.steps.push(Step { peer, what, off, len, needs });
+        (self.steps.len() - 1) as u32
+    }
+
+    /// A pair whose data goes one way only would leave the sender ignorant of what the receiver does: an empty message
+    /// goes the other way first, and the sender's data waits for it.
+    pub fn with_tokens(mut self, world: usize) -> Plan {
+        let mut ways = vec![[false; 2]; world];
+        for s in &self.steps {
+            ways[s.peer][usize::from(s.what.is_send())] = true;
+        }
+        let mut head = Vec::new();
+        let mut token = vec![NONE; world];
+        for (peer, [receives, sends]) in ways.into_iter().enumerate() {
+            let what = match (receives, sends) {
+                (true, false) => What::SendWork,
+                (false, true) => What::Recv,
+                _ => continue,
+            };
+            token[peer] = head.len() as u32;
+            head.push(Step { peer, what, off: 0, len: 0, needs: [NONE; 2] });
+        }
+        let shift = head.len() as u32;
+        for s in &mut self.steps {
+            for n in &mut s.needs {
+                if *n != NONE {
+                    *n += shift;
+                }
+            }
+            if s.what.is_send() && token[s.peer] != NONE {
+                // A free place is there: steps of one-way pairs need at most one other step.
+                if let Some(free) = s.needs.iter_mut().find(|n| **n == NONE) {
+                    *free = token[s.peer];
+                }
+            }
+        }
+        head.append(&mut self.steps);
+        Plan { steps: head }
+    }
+}
+
+/// Cut a buffer of `count` elements into one chunk per rank; the last ones may be short or empty. In bytes.
+pub fn chunks(count: usize, size: usize, world: usize) -> Vec<(usize, usize)> {
+    // Whole cache lines, so that no two ranks work on the same one.
+    let each = count.div_ceil(world).next_multiple_of(64 / size);
+    (0..world)
+        .map(|c| {
+            let from = (c * each).min(count);
+            let to = ((c + 1) * each).min(count);
+            (from * size, (to - from) * size)
+        })
+        .collect()
+}
+
+fn pieces(range: (usize, usize), segment: usize) -> Vec<(usize, usize)> {
+    let (off, len) = range;
+    (0..len.div_ceil(segment)).map(|i| (off + i * segment, segment.min(len - i * segment))).collect()
+}
+
+/// Ring steps `from..to` over the chunks: in step t a rank passes on the chunk that step t - 1 brought it. `first` is
+/// the chunk sent in step 0; steps before `combine` add up, later ones replace.
+fn ring(p: Place, chunks: &[(usize, usize)], first: usize, steps: usize, combine: usize) -> Plan {
+    let n = p.world;
+    let (next, prev) = ((p.me + 1) % n, (p.me + n - 1) % n);
+    let mut plan = Plan::default();
+    let mut brought: Vec<u32> = Vec::new();
+    for t in 0..steps {
+        let out = pieces(chunks[(first + n * steps - t) % n], p.segment);
+        for (i, piece) in out.into_iter().enumerate() {
+            let needs = [brought.get(i).copied().unwrap_or(NONE), NONE];
+            plan.push(next, What::SendWork, piece, needs);
+        }
+        let inn = pieces(chunks[(first + n * steps - t - 1) % n], p.segment);
+        brought = inn
+            .into_iter()
+            .map(|piece| {
+                let what = if t < combine {
+                    What::Combine { mine_first: false, finish: t + 1 == combine }
+                } else {
+                    What::Recv
+                };
+                plan.push(prev, what, piece, [NONE; 2])
+            })
+            .collect();
+    }
+    plan
+}
+
+/// Bandwidth-optimal all_reduce: reduce-scatter and all-gather on one ring, piece by piece without a stop between.
+pub fn ring_all_reduce(p: Place, count: usize, size: usize) -> Plan {
+    ring(p, &chunks(count, size, p.world), p.me, 2 * (p.world - 1), p.world - 1)
+}
+
+/// `parts` are equal parts of the work buffer; rank r ends with the sum of part r.
+pub fn ring_reduce_scatter(p: Place, parts: &[(usize, usize)]) -> Plan {
+    ring(p, parts, (p.me + p.world - 1) % p.world, p.world - 1, p.world - 1)
+}
+
+/// Rank r starts with part r of the work buffer in place.
+pub fn ring_all_gather(p: Place, parts: &[(usize, usize)]) -> Plan {
+    ring(p, parts, p.me, p.world - 1, 0)
+}
+
+/// Latency-optimal all_reduce of one piece: recursive doubling. Where the ranks are not a power of two, the first ones
+/// fold into their neighbours before and get the result after.
+pub fn doubling_all_reduce(p: Place, len: usize) -> Plan {
+    let mut plan = Plan::default();
+    let all = (0, len);
+    let power = 1 << p.world.ilog2();
+    let extra = p.world - power;
+    let (mut ready, mut me) = (NONE, p.me.wrapping_sub(extra));
+    if p.me < 2 * extra {
+        if p.me.is_multiple_of(2) {
+            plan.push(p.me + 1, What::SendWork, all, [NONE; 2]);
+            plan.push(p.me + 1, What::Recv, all, [0, NONE]);
+            return plan;
+        }
+        ready = plan.push(p.me - 1, What::Combine { mine_first: false, finish: false }, all, [NONE; 2]);
+        me = p.me / 2;
+    }
+    let real = |virt: usize| if virt < extra { 2 * virt + 1 } else { virt + extra };
+    let mut bit = 1;
+    while bit < power {
+        let other = me ^ bit;
+        let sent = plan.push(real(other), What::SendWork, all, [ready, NONE]);
+        // The lower block stands on the left on both sides, so both compute the same bits.
+        let what = What::Combine { mine_first: me < other, finish: bit * 2 == power };
+        ready = plan.push(real(other), what, all, [sent, NONE]);
+        bit *= 2;
+    }
+    if p.me < 2 * extra {
+        plan.push(p.me - 1, What::SendWork, all, [ready, NONE]);
+    }
+    plan
+}
+
+fn real(p: Place, root: usize, virt: usize) -> usize {
+    (virt + root) % p.world
+}
+
+/// Parent and children in a binomial tree around `root`, children in ascending order.
+fn tree(p: Place, root: usize) -> (Option<usize>, Vec<usize>) {
+    let me = (p.me + p.world - root) % p.world;
+    let mut children = Vec::new();
+    let mut bit = 1;
+    while bit < p.world {
+        if me & bit != 0 {
+            return (Some(real(p, root, me - bit)), children);
+        }
+        if me + bit < p.world {
+            children.push(real(p, root, me + bit));
+        }
+        bit *= 2;
+    }
+    (None, children)
+}
+
+/// Neighbours in a chain that starts at `root`.
+fn chain(p: Place, root: usize) -> (Option<usize>, Option<usize>) {
+    let me = (p.me + p.world - root) % p.world;
+    let before = (me > 0).then(|| real(p, root, me - 1));
+    let after = (me + 1 < p.world).then(|| real(p, root, me + 1));
+    (before, after)
+}
+
+/// One piece goes down a tree; more go down a chain, where every rank passes a piece on while the next one comes in.
+pub fn broadcast(p: Place, len: usize, root: usize) -> Plan {
+    let (parent, children) = if len <= p.segment {
+        let (parent, children) = tree(p, root);
+        (parent, children.into_iter().rev().collect())
+    } else {
+        let (before, after) = chain(p, root);
+        (before, after.into_iter().collect::<Vec<_>>())
+    };
+    let mut plan = Plan::default();
+    for piece in pieces((0, len), p.segment) {
+        let got = parent.map_or(NONE, |from| plan.push(from, What::Recv, piece, [NONE; 2]));
+        for to in &children {
+            plan.push(*to, What::SendWork, piece, [got, NONE]);
+        }
+    }
+    plan.with_tokens(p.world)
+}
+
+/// The broadcast backwards; the sum ends in the root's work buffer, the others' are left with partial sums.
+pub fn reduce(p: Place, len: usize, root: usize) -> Plan {
+    let (parent, children) = if len <= p.segment {
+        tree(p, root)
+    } else {
+        let (before, after) = chain(p, root);
+        (before, after.into_iter().collect())
+    };
+    let mut plan = Plan::default();
+    for piece in pieces((0, len), p.segment) {
+        let mut ready = NONE;
+        for (i, from) in children.iter().enumerate() {
+            let finish = parent.is_none() && i + 1 == children.len();
+            ready = plan.push(*from, What::Combine { mine_first: true, finish }, piece, [ready, NONE]);
+        }
+        if let Some(to) = parent {
+            plan.push(to, What::SendWork, piece, [ready, NONE]);
+        }
+    }
+    plan.with_tokens(p.world)
+}
+
+/// The root receives part r of the work buffer from rank r; the others send their input.
+pub fn gather(p: Place, len: usize, root: usize) -> Plan {
+    let mut plan = Plan::default();
+    if p.me != root {
+        pieces((0, len), p.segment).into_iter().for_each(|x| {
+            plan.push(root, What::SendInput, x, [NONE; 2]);
+        });
+    } else {
+        for from in (0..p.world).filter(|r| *r != root) {
+            pieces((from * len, len), p.segment).into_iter().for_each(|x| {
+                plan.push(from, What::Recv, x, [NONE; 2]);
+            });
+        }
+    }
+    plan.with_tokens(p.world)
+}
+
+/// The root sends part r of its input to rank r, which receives it in its work buffer.
+pub fn scatter(p: Place, len: usize, root: usize) -> Plan {
+    let mut plan = Plan::default();
+    if p.me != root {
+        pieces((0, len), p.segment).into_iter().for_each(|x| {
+            plan.push(root, What::Recv, x, [NONE; 2]);
+        });
+    } else {
+        for to in (0..p.world).filter(|r| *r != root) {
+            pieces((to * len, len), p.segment).into_iter().for_each(|x| {
+                plan.push(to, What::SendInput, x, [NONE; 2]);
+            });
+        }
+    }
+    plan.with_tokens(p.world)
+}
+
+/// Part r of the input goes to rank r, whose part `me` of the work buffer it becomes.
+pub fn all_to_all(p: Place, len: usize) -> Plan {
+    let mut plan = Plan::default();
+    // Everybody starts with another partner, so that nobody is flooded.
+    for k in 1..p.world {
+        let (to, from) = ((p.me + k) % p.world, (p.me + p.world - k) % p.world);
+        for (a, b) in pieces((to * len, len), p.segment).into_iter().zip(pieces((from * len, len), p.segment)) {
+            plan.push(to, What::SendInput, a, [NONE; 2]);
+            plan.push(from, What::Recv, b, [NONE; 2]);
+        }
+    }
+    plan
+}
+
+/// Everybody has heard, directly or through others, that everybody is there.
+pub fn barrier(p: Place) -> Plan {
+    let mut plan = Plan::default();
+    let mut heard = NONE;
+    let mut far = 1;
+    while far < p.world {
+        let (to, from) = ((p.me + far) % p.world, (p.me + p.world - far) % p.world);
+        plan.push(to, What::SendWork, (0, 0), [heard, NONE]);
+        heard = plan.push(from, What::Recv, (0, 0), [heard, NONE]);
+        far *= 2;
+    }
+    plan
+}
+
+/// Messages up to this length leave without waiting for the receiver.
+pub const EAGER: usize = 64 << 10;
+
+pub fn send(p: Place, len: usize, to: usize) -> Plan {
+    let mut plan = Plan::default();
+    if len == 0 {
+        plan.push(to, What::SendInput, (0, 0), [NONE; 2]);
+    }
+    pieces((0, len), p.segment).into_iter().for_each(|x| {
+        plan.push(to, What::SendInput, x, [NONE; 2]);
+    });
+    if len > EAGER {
+        plan.with_tokens(p.world)
+    } else {
+        plan
+    }
+}
+
+pub fn recv(p: Place, len: usize, from: usize) -> Plan {
+    let mut plan = Plan::default();
+    if len == 0 {
+        plan.push(from, What::Recv, (0, 0), [NONE; 2]);
+    }
+    pieces((0, len), p.segment).into_iter().for_each(|x| {
+        plan.push(from, What::Recv, x, [NONE; 2]);
+    });
+    if len > EAGER {
+        plan.with_tokens(p.world)
+    } else {
+        plan
+    }
+}

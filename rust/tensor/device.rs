@@ -1,0 +1,144 @@
+//! Tensors whose bytes are in the memory of a device. Such a tensor is never written by CPU code: reading fetches its
+//! bytes once, writing makes a tensor on the host.
+
+use super::{Buffer, Tensor};
+use crate::base::shape::{checked_numel, Dims};
+use crate::base::{DType, Result};
+use crate::ensure;
+use std::any::Any;
+use std::sync::OnceLock;
+
+/// Device memory as its backend holds it; dropping it gives the memory back (or queues that).
+pub trait Memory: Any + Send + Sync {
+    /// Size in bytes.
+    fn bytes(&self) -> usize;
+    /// The number of the device.
+    fn device(&self) -> i32;
+    /// Where the bytes are on the device.
+    fn address(&self) -> usize;
+    /// A copy of all bytes on the host; waits for what writes them.
+    fn download(&self) -> Result<Buffer>;
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// What a device buffer owns: the memory, and its bytes on the host once somebody has read them.
+pub struct Device {
+    memory: Box<dyn Memory>,
+    mirror: OnceLock<Buffer>,
+}
+
+impl Device {
+    pub(super) fn new(memory: Box<dyn Memory>) -> Device {
+        Device { memory, mirror: OnceLock::new() }
+    }
+
+    pub fn memory(&self) -> &dyn Memory {
+        &*self.memory
+    }
+
+    /// The bytes on the host. They stay right: kernels of the device write only memory that has no such copy.
+    fn mirror(&self) -> Result<&Buffer> {
+        if let Some(there) = self.mirror.get() {
+            return Ok(there);
+        }
+        let fetched = self.memory.download()?;
+        Ok(self.mirror.get_or_init(|| fetched))
+    }
+}
+
+impl Tensor {
+    /// A tensor at the start of device memory.
+    pub fn from_device(memory: Box<dyn Memory>, dtype: DType, dims: &[i64]) -> Result<Tensor> {
+        let n = checked_numel(dims)?;
+        ensure!(
+            n * dtype.size() <= memory.bytes(),
+            InvalidArgument,
+            "{} bytes of a device do not hold a {dtype} tensor of shape {dims:?}",
+            memory.bytes()
+        );
+        Ok(Tensor { buffer: Buffer::on_device(memory), offset: 0, dims: Dims::from_slice(dims), dtype, lod: None })
+    }
+
+    /// The device memory that holds the elements, and the first one's offset; `None` on the host.
+    pub fn on_device(&self) -> Option<(&dyn Memory, usize)> {
+        self.buffer.device().map(|d| (d.memory(), self.offset))
+    }
+
+    /// True if a device kernel may write these bytes: nobody else refers to them, and the host has no copy.
+    pub fn device_may_write(&self) -> bool {
+        self.buffer.is_unique() && self.buffer.device().is_some_and(|d| d.mirror.get().is_none())
+    }
+
+    /// The same elements on the host.
+    pub fn on_host(&self) -> Result<Tensor> {
+        match self.buffer.device() {
+            None => Ok(self.clone()),
+            Some(d) => Ok(Tensor { buffer: d.mirror()?.clone(), ..self.clone() }),
+        }
+    }
+
+    /// Fetches the bytes of a device tensor, so that reading them cannot fail.
+    pub fn fetch(&self) -> Result<()> {
+        self.buffer.device().map_or(Ok(()), |d| d.mirror().map(drop))
+    }
+
+    /// The bytes when they are not where they usually are. Operators and Python's methods fetch before they read;
+    /// this is for who did not.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn ptr_elsewhere(&self) -> *mut u8 {
+        let device = self.buffer.device().expect("the elements of this tensor were not kept");
+        match device.mirror() {
+            // SAFETY: the mirror holds all bytes of the memory, in which the offset lies.
+            Ok(mirror) => unsafe { mirror.ptr().add(self.offset) },
+            Err(e) => panic!("the elements could not be copied from the device: {e}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+    static FETCHED: AtomicUsize = AtomicUsize::new(0);
+
+    /// Two floats of a device that is the heap.
+    struct Two([f32; 2]);
+
+    impl Memory for Two {
+        fn bytes(&self) -> usize {
+            8
+        }
+        fn device(&self) -> i32 {
+            3
+        }
+        fn address(&self) -> usize {
+            self.0.as_ptr() as usize
+        }
+        fn download(&self) -> Result<Buffer> {
+            FETCHED.fetch_add(1, Relaxed);
+            Ok(Tensor::from_slice(&self.0, &[2])?.buffer().clone())
+        }
+        fn as_any(&self) -> &dyn Any {
+            self
+        }
+    }
+
+    #[test]
+    fn reading_fetches_once_and_writing_leaves_the_device() {
+        let t = Tensor::from_device(Box::new(Two([1.0, 2.0])), DType::F32, &[2]).unwrap();
+        assert!(t.device_may_write() && t.has_bytes() && !t.phantom().unwrap().has_bytes());
+        assert_eq!(t.on_device().map(|(m, offset)| (m.device(), offset)), Some((3, 0)));
+        let second = t.view(1, &[1]);
+        assert_eq!(t.data::<f32>(), [1.0, 2.0]);
+        assert_eq!((second.data::<f32>(), FETCHED.load(Relaxed)), (&[2.0f32][..], 1));
+        assert!(!t.device_may_write());
+        let mut written = t.clone();
+        written.data_mut::<f32>().unwrap()[0] = 9.0;
+        assert!(written.on_device().is_none() && t.on_device().is_some());
+        assert_eq!((written.data::<f32>(), t.data::<f32>()), (&[9.0f32, 2.0][..], &[1.0f32, 2.0][..]));
+        assert!(t.on_host().unwrap().on_device().is_none());
+        assert!(Tensor::from_device(Box::new(Two([0.0; 2])), DType::F32, &[3]).is_err());
+    }
+}

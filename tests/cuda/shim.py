@@ -1,0 +1,107 @@
+"""A machine without a GPU: numpy's memory stands for the device's, kernels are compiled as C++ (see shim.hpp)."""
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import hashlib
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+from paddle._cuda import formula
+
+HERE = Path(__file__).parent
+
+
+def source_of(unit) -> str:
+    """The C++ of a unit: its kernels, and a function that starts the one of a number."""
+    cases = "".join(
+        f"        case {i}: return shim::start(device::{k}, grid, threads, values, n);\n"
+        for i, k in enumerate(unit.kernels)
+    )
+    return f"""#include "shim.hpp"
+namespace device {{
+using namespace std;
+{unit.text}
+}}
+using namespace device;
+extern "C" int start(int kernel, const unsigned* grid, unsigned threads, void** values, int n) {{
+    switch (kernel) {{
+{cases}    }}
+    return -2;
+}}
+"""
+
+
+class ShimMachine:
+    """What `paddle._cuda.use` takes, on the CPU. Counts the kernels it has started."""
+
+    xp = np
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.started: list[str] = []
+        self.kernel = functools.cache(self._kernel)
+
+    def device_count(self) -> int:
+        return 1
+
+    def on(self, device: int):
+        assert device == 0
+        return contextlib.nullcontext()
+
+    def address(self, array) -> int:
+        return array.ctypes.data
+
+    def upload(self, array, host) -> None:
+        array[:] = host.reshape(-1).view(np.uint8)
+
+    def download(self, array):
+        return array.copy()
+
+    def build(self, unit) -> ctypes.CDLL:
+        """The unit as a shared library."""
+        text = source_of(unit)
+        name = f"{unit.name}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+        library = self.folder / f"{name}.so"
+        if not library.exists():
+            source = self.folder / f"{name}.cc"
+            source.write_text(text)
+            command = ["g++", "-std=c++17", "-O0", "-shared", "-fPIC", "-w", f"-I{HERE}", "-o", library, source]
+            built = subprocess.run(command, capture_output=True, text=True)
+            assert built.returncode == 0, f"{unit.name} does not compile as C++:\n{built.stderr}"
+        return self._load(library)
+
+    @staticmethod
+    @functools.cache
+    def _load(library: Path) -> ctypes.CDLL:
+        return ctypes.CDLL(str(library))
+
+    def _kernel(self, unit, kernel: str):
+        if unit.name.startswith("row_"):
+            unit = formula.all_rows()  # one compilation for all rows
+        start, number = self.build(unit).start, unit.kernels.index(kernel)
+
+        def run(grid, block, args) -> None:
+            self.started.append(kernel)
+            values = (ctypes.c_void_p * len(args))()
+            held = []
+            for i, a in enumerate(args):
+                if isinstance(a, np.ndarray):
+                    assert a.flags.c_contiguous, f"{kernel}: argument {i} is not contiguous"
+                    held.append(np.array([a.ctypes.data], np.uint64))
+                else:
+                    assert isinstance(a, np.generic), f"{kernel}: argument {i} has no C type: {a!r}"
+                    held.append(np.array([a]))
+                values[i] = held[-1].ctypes.data
+            sizes = (ctypes.c_uint * 3)(*(*grid, 1, 1)[:3])
+            code = start(number, sizes, block[0], values, len(args))
+            assert code == -1, f"{kernel} takes {code} arguments, got {len(args)}"
+
+        return run
+
+
+def have_compiler() -> bool:
+    return shutil.which("g++") is not None

@@ -1,0 +1,25 @@
+"""Every twin against the Rust kernel, on random operands: kernels as C++ on the CPU, and (marked gpu) on a GPU."""
+import paddle
+import pytest
+from cases import ALL, compare
+from paddle import _cuda
+
+# Their operands change in place; test_route.py has them.
+IN_PLACE = {"sgd", "adam"}
+
+
+def test_every_twin_has_a_case():
+    assert set(_cuda.TWINS) - {c.op for c in ALL} == IN_PLACE
+
+
+@pytest.mark.parametrize("case", ALL, ids=lambda c: c.name())
+@pytest.mark.filterwarnings("error")
+def test_as_cpp(case, shim):
+    compare(case, paddle.CUDAPlace(0))
+    assert bool(shim.started) == case.own, f"{case.op} started {shim.started}"
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("case", ALL, ids=lambda c: c.name())
+def test_on_a_gpu(case, gpu):
+    compare(case, paddle.CUDAPlace(0))
