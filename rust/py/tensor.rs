@@ -8,7 +8,7 @@ use crate::autograd::EVar;
 use crate::base::{DType, Result};
 use crate::err;
 use crate::ir::VarKind;
-use crate::tensor::{SelectedRows, Tensor, Value};
+use crate::tensor::{Tensor, Value};
 use parking_lot::Mutex;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -237,16 +237,15 @@ impl PyTensor {
     /// A numpy array with a copy of the elements.
     fn numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let guard = self.var.cell.lock();
-        match &*guard {
-            Value::Dense(t) | Value::Rows(SelectedRows { value: t, .. }) if t.on_device().is_some() => {
+        match guard.elements() {
+            Some(t) if t.on_device().is_some() => {
                 // Fetching runs Python: not under the lock.
                 let t = t.clone();
                 drop(guard);
                 to_array(py, &t)
             }
-            Value::Dense(t) => to_array(py, t),
-            Value::Rows(r) => to_array(py, &r.value),
-            _ => {
+            Some(t) => to_array(py, t),
+            None => {
                 drop(guard);
                 Err(self.tensor().map(|_| ()).unwrap_err().into())
             }
