@@ -101,14 +101,11 @@ struct Places<const N: usize> {
 }
 
 /// Applies a rule to what is stored as `M` by a gradient of type `G`.
-fn update<T: Wide, M: Stored<T> + Element, G: Stored<T> + Element, R: Rule<T>, const N: usize>(
+fn update<T: Wide, M: Stored<T> + Element, G: Stored<T> + Element + std::ops::AddAssign, R: Rule<T>, const N: usize>(
     cx: &mut Run,
     at: &Places<N>,
     rule: R,
-) -> Result<()>
-where
-    G: std::ops::AddAssign,
-{
+) -> Result<()> {
     let name = cx.op.name;
     let grad = cx.value(at.grad)?;
     let merged;
