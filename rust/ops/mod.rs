@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 
 pub mod activation;
+pub mod array_tensor;
 pub mod arrays;
 pub mod basic;
 pub mod common;
@@ -48,6 +49,7 @@ pub static TABLES: &[&[&Op]] = &[
     order::TABLE,        // cumsum, argmax, sorting, top-k
     metric::TABLE,       // accuracy
     arrays::TABLE,       // LoDTensorArrays
+    array_tensor::TABLE, // arrays as one tensor
     control_flow::TABLE, // sub-blocks
     program::TABLE,      // feed, fetch, print, py_func
     reader::TABLE,       // create_py_reader, read
