@@ -52,7 +52,7 @@ def operators(show: bool) -> None:
     without = [n for n in have if n not in cases]
     print(f"  without a case   {len(without):5}")
     twins = cuda_twins()
-    print(f"CUDA twins         {len(twins & set(ours)):5} / {len(have)}")
+    print(f"CUDA twins         {len(twins & set(ours)):5} / {len(ours)}   (python -m paddle._cuda lists the rest)")
     if show:
         print("\noperators not there:", " ".join(n for n in wanted if n not in ours))
         print("\nof mechanism.txt not there:", " ".join(n for n in listed if n not in ours))

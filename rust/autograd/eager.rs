@@ -137,6 +137,32 @@ pub fn call(
     call_in(op, attrs, ins, targets, free, &NoEnv, is_recording())
 }
 
+/// Has the operator one output that is always a new variable? Most have: they take a shorter way.
+#[inline]
+pub fn is_plain(op: &Op) -> bool {
+    matches!(op.outputs, [out] if out.alias.is_none() && !out.is(DUPLICABLE) && !out.is(KEEPS))
+}
+
+/// [`call`] for a plain operator (see [`is_plain`]).
+#[inline]
+pub fn call_plain(op: &'static Op, attrs: &Attrs, ins: &Ins) -> Result<Option<EVar>> {
+    let mut values = ins.map(|v| v.map_or(Value::None, |v| v.cell.get()));
+    let mut outs = Args::new();
+    outs.push_one(Out::wanted(true));
+    call_checked(op, attrs, &mut values, &mut outs, false, &NoEnv)?;
+    let value = std::mem::take(&mut outs.flat[0].value);
+    if value.is_none() {
+        return Ok(None);
+    }
+    let stop = !(is_recording() && ins.flat.iter().any(|v| v.is_some_and(|v| !v.stop_gradient())));
+    let mut result = Args::new();
+    result.push_one(Some(EVar::new(value, stop)));
+    if !stop && !matches!(op.grad, Grad::None | Grad::Program(_)) {
+        record_call(op, attrs, ins, &Args::new(), &result)?;
+    }
+    Ok(result.flat.pop().flatten())
+}
+
 pub fn call_in(
     op: &'static Op,
     attrs: &Attrs,

@@ -1,6 +1,9 @@
 //! Element types, with the numbers of VarType in framework.proto.
 
+use crate::bail;
+use crate::base::Result;
 use half::{bf16, f16};
+use num_complex::Complex;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
@@ -15,10 +18,12 @@ pub enum DType {
     U8 = 20,
     I8 = 21,
     BF16 = 22,
+    C64 = 23,
+    C128 = 24,
 }
 
 impl DType {
-    pub const ALL: [DType; 10] = [
+    pub const ALL: [DType; 12] = [
         DType::Bool,
         DType::I16,
         DType::I32,
@@ -29,6 +34,8 @@ impl DType {
         DType::U8,
         DType::I8,
         DType::BF16,
+        DType::C64,
+        DType::C128,
     ];
 
     /// The type with this VarType number.
@@ -47,7 +54,8 @@ impl DType {
             DType::Bool | DType::U8 | DType::I8 => 1,
             DType::I16 | DType::F16 | DType::BF16 => 2,
             DType::I32 | DType::F32 => 4,
-            DType::I64 | DType::F64 => 8,
+            DType::I64 | DType::F64 | DType::C64 => 8,
+            DType::C128 => 16,
         }
     }
 
@@ -64,11 +72,58 @@ impl DType {
             DType::U8 => "uint8",
             DType::I8 => "int8",
             DType::BF16 => "bfloat16",
+            DType::C64 => "complex64",
+            DType::C128 => "complex128",
         }
     }
 
     pub fn is_float(self) -> bool {
         matches!(self, DType::F16 | DType::F32 | DType::F64 | DType::BF16)
+    }
+
+    /// Integers, booleans not among them.
+    pub fn is_integer(self) -> bool {
+        matches!(self, DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::I64)
+    }
+
+    #[inline]
+    pub fn is_complex(self) -> bool {
+        matches!(self, DType::C64 | DType::C128)
+    }
+
+    /// The type of a complex number's parts; other types are their own.
+    pub fn real(self) -> DType {
+        match self {
+            DType::C64 => DType::F32,
+            DType::C128 => DType::F64,
+            other => other,
+        }
+    }
+
+    /// The complex type with parts of this type, where there is one.
+    pub fn complex(self) -> Option<DType> {
+        match self {
+            DType::F32 | DType::C64 => Some(DType::C64),
+            DType::F64 | DType::C128 => Some(DType::C128),
+            _ => None,
+        }
+    }
+
+    /// The type in which two operands meet: the first one's, unless one is complex; then the complex type that holds
+    /// both, which there is for float32, float64 and complex types only (as in Paddle).
+    #[inline]
+    pub fn meet(self, other: DType) -> Result<DType> {
+        if self == other || !(self.is_complex() || other.is_complex()) {
+            return Ok(self);
+        }
+        match (self.complex(), other.complex()) {
+            (Some(DType::C64), Some(DType::C64)) => Ok(DType::C64),
+            (Some(_), Some(_)) => Ok(DType::C128),
+            _ => bail!(
+                Unavailable,
+                "only float32, float64, complex64 and complex128 meet in a complex type, got {self} and {other}"
+            ),
+        }
     }
 }
 
@@ -87,7 +142,7 @@ macro_rules! element {
     ($($t:ty => $d:ident),*) => { $(impl Element for $t { const DTYPE: DType = DType::$d; })* };
 }
 element!(bool => Bool, i16 => I16, i32 => I32, i64 => I64, f16 => F16, f32 => F32, f64 => F64, u8 => U8, i8 => I8,
-    bf16 => BF16);
+    bf16 => BF16, Complex<f32> => C64, Complex<f64> => C128);
 
 /// Runs an expression with `$T` bound to the Rust type of a [`DType`]; types not in the list go to `_`.
 ///

@@ -113,7 +113,7 @@ fn device_of<'a>(values: impl Iterator<Item = &'a Value>) -> Option<i32> {
 fn moved(value: &Value, copy: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Value> {
     Ok(match value {
         Value::Dense(t) if t.has_bytes() => Value::Dense(copy(t)?),
-        Value::Rows(r) => Value::Rows(SelectedRows { rows: r.rows.clone(), height: r.height, value: copy(&r.value)? }),
+        Value::Rows(r) => SelectedRows { rows: r.rows.clone(), height: r.height, value: copy(&r.value)? }.into(),
         other => other.clone(),
     })
 }

@@ -1,5 +1,6 @@
 //! Activations and other unary formulas: rows of `oar_kernels::formula_rows` dressed as operators.
 
+use super::complex;
 use crate::attrs;
 use crate::base::Result;
 use crate::op::infer::{like_first, like_out_grad};
@@ -135,7 +136,16 @@ activations! {
 
 pub static ABS: Op = Op {
     name: "abs",
-    cpu: Kernel::Pure(|cx| on_integers(cx, |cx| forward(cx, &rows::abs, none), i64::wrapping_abs)),
+    infer: |cx| {
+        let (dims, dtype) = (cx.dims(0)?, cx.dtype(0)?);
+        cx.set(0, &dims, dtype.real());
+        cx.share_lod(0, 0);
+        Ok(())
+    },
+    cpu: Kernel::Pure(|cx| match cx.input(0)? {
+        x if x.dtype().is_complex() => complex::abs(x, cx.out(0)?),
+        _ => on_integers(cx, |cx| forward(cx, &rows::abs, none), i64::wrapping_abs),
+    }),
     grad: Grad::By(&ABS_GRAD),
     ..plain()
 };
@@ -143,8 +153,16 @@ pub static ABS_GRAD: Op = Op {
     name: "abs_grad",
     inputs: X_DOUT,
     outputs: DX,
-    infer: like_out_grad,
-    cpu: Kernel::Pure(|cx| integer_grad(cx, &rows::abs_grad, |x, d| d * x.signum())),
+    infer: |cx| {
+        let (dims, dtype) = (cx.dims(1)?, cx.dtype(0)?);
+        cx.set(0, &dims, dtype);
+        cx.share_lod(0, 1);
+        Ok(())
+    },
+    cpu: Kernel::Pure(|cx| match cx.input(0)? {
+        x if x.dtype().is_complex() => complex::abs_grad(cx.op.name, x, cx.input(1)?, cx.out(0)?),
+        _ => integer_grad(cx, &rows::abs_grad, |x, d| d * x.signum()),
+    }),
     grad: Grad::Map(&ABS_GRAD_GRAD, SECOND_X),
     ..plain()
 };
@@ -275,8 +293,15 @@ pub static ABS_GRAD_GRAD: Op = Op {
     name: "abs_grad_grad",
     inputs: &[slot("X"), DDX],
     outputs: DDOUT,
-    infer: second_shapes,
-    cpu: Kernel::Pure(|cx| seconds(cx, 1, &[(&[0, 1], &rows::abs_grad_grad)], &[])),
+    infer: |cx| {
+        let (dims, dtype) = (cx.dims(0)?, cx.dtype(0)?);
+        cx.set(0, &dims, dtype.real());
+        Ok(())
+    },
+    cpu: Kernel::Pure(|cx| match (cx.input(0)?, cx.opt(1)) {
+        (x, Some(ddx)) if x.dtype().is_complex() => complex::abs_grad_grad(cx.op.name, x, ddx, cx.out(0)?),
+        _ => seconds(cx, 1, &[(&[0, 1], &rows::abs_grad_grad)], &[]),
+    }),
     ..plain()
 };
 pub static SQRT_GRAD_GRAD: Op = Op {

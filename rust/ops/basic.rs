@@ -32,6 +32,10 @@ fn scaled(cx: &Run, x: &Tensor, out: &mut Tensor) -> Result<()> {
         None => a.scale as f64,
     };
     let bias = a.bias as f64;
+    if x.dtype().is_complex() {
+        *out = super::complex::scaled(x, scale, bias, !a.bias_after_scale)?.with_lod(out.lod.take());
+        return Ok(());
+    }
     let row = if a.bias_after_scale { &rows::scale } else { &rows::scale_bias_first };
     dispatch!(x.dtype(), T in [f32, f64, f16, bf16], {
         row.run(&[x.data::<T>()], &[scale, bias], out.data_mut::<T>()?);
@@ -172,6 +176,10 @@ pub fn accumulate(total: &mut Tensor, t: &Tensor) -> Result<()> {
         InvalidArgument,
         "operator sum: cannot add {t:?} to {total:?}"
     );
+    if t.dtype().is_complex() {
+        *total = super::common::binary("sum", Binary::Add, total, t, -1)?.with_lod(total.lod.take());
+        return Ok(());
+    }
     let n = t.numel();
     dispatch!(t.dtype(), T in [f32, f64, i32, i64, f16, bf16, i16, i8, u8], {
         let a = total.data_mut::<T>()?;

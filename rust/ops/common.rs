@@ -1,5 +1,6 @@
 //! What several families share: broadcasting by Paddle's `axis` attribute, small tensor expressions.
 
+use super::complex;
 use crate::base::shape::{numel, to_usize};
 use crate::base::{DType, Dims, Result};
 use crate::tensor::Tensor;
@@ -60,6 +61,11 @@ pub fn strides(from: &[i64], out: &[i64], axis: i32) -> Result<Vec<isize>> {
 /// `out = x (op) y` into a tensor that has the broadcast shape.
 #[inline]
 pub fn binary_into(name: &str, op: Binary, x: &Tensor, y: &Tensor, axis: i32, out: &mut Tensor) -> Result<()> {
+    if x.dtype().is_complex() || y.dtype().is_complex() {
+        let dims = Dims::from_slice(out.dims());
+        *out = complex::binary(name, op, x, y, axis, &dims)?.with_lod(out.lod.take());
+        return Ok(());
+    }
     ensure!(
         x.dtype() == y.dtype(),
         InvalidArgument,
@@ -89,7 +95,11 @@ pub fn binary_into(name: &str, op: Binary, x: &Tensor, y: &Tensor, axis: i32, ou
 
 /// `x (op) y` as a new tensor.
 pub fn binary(name: &str, op: Binary, x: &Tensor, y: &Tensor, axis: i32) -> Result<Tensor> {
-    let mut out = Tensor::empty(x.dtype(), &broadcast_dims(name, x.dims(), y.dims(), axis)?)?;
+    let dims = broadcast_dims(name, x.dims(), y.dims(), axis)?;
+    if x.dtype().is_complex() || y.dtype().is_complex() {
+        return complex::binary(name, op, x, y, axis, &dims);
+    }
+    let mut out = Tensor::empty(x.dtype(), &dims)?;
     binary_into(name, op, x, y, axis, &mut out)?;
     Ok(out)
 }
@@ -103,6 +113,9 @@ pub fn reduce_to(t: Tensor, to: &[i64], axis: i32) -> Result<Tensor> {
     let axes: Vec<bool> = steps.iter().zip(t.dims()).map(|(&s, &d)| s == 0 && d != 1).collect();
     if !axes.contains(&true) {
         return Ok(t.reshaped(to));
+    }
+    if t.dtype().is_complex() {
+        return complex::sum_over(&t, &axes, to);
     }
     let mut out = Tensor::empty(t.dtype(), to)?;
     let shape = to_usize(t.dims());
@@ -138,11 +151,14 @@ pub fn cast(t: &Tensor, to: DType) -> Result<Tensor> {
     if t.dtype() == to {
         return Ok(t.clone());
     }
+    if t.dtype().is_complex() || to.is_complex() {
+        return Ok(complex::convert(t, to)?.with_lod(t.lod.clone()));
+    }
     let mut out = Tensor::empty(to, t.dims())?;
     dispatch!(t.dtype(), T in [f32, f64, i32, i64, bool, f16, bf16, i16, i8, u8], {
         dispatch!(to, U in [f32, f64, i32, i64, bool, f16, bf16, i16, i8, u8], {
             oar_kernels::cast::cast(t.data::<T>(), out.data_mut::<U>()?);
-        }, _never => unreachable!("all data types are in the list"))
-    }, _never => unreachable!("all data types are in the list"));
+        }, _never => unreachable!("all real types are in the list"))
+    }, _never => unreachable!("all real types are in the list"));
     Ok(out.with_lod(t.lod.clone()))
 }

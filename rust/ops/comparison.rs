@@ -53,7 +53,7 @@ fn compare(cx: &mut Run, op: Compare) -> Result<()> {
     with_operands!(cx, axis, |x, y, shape, sx, sy| {
         dispatch!(x.dtype(), T in [f32, f64, i32, i64, i16, i8, u8, bool, f16, bf16], {
             ew::compare(op, &shape, (x.data::<T>(), &sx), (y.data::<T>(), &sy), cx.out_data::<bool>(0)?);
-        }, _other => unreachable!("all data types are in the list"))
+        }, other => return cx.unsupported(other))
     });
     Ok(())
 }

@@ -10,6 +10,7 @@ use crate::op::{slot, Grad, Infer, Kernel, NoAttrs, Op, Run, OP};
 use crate::tensor::{Tensor, Value};
 use crate::{bail, dispatch, ensure, err};
 use half::{bf16, f16};
+use num_complex::Complex;
 use oar_kernels::types::{Number, Plain};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -70,6 +71,8 @@ pub fn full(dtype: DType, dims: &[i64], value: Scalar) -> Result<Tensor> {
         fill::<T>(&mut t, <T as Number>::from_f64(value.float))?
     }, other => match other {
         DType::Bool => fill(&mut t, value.float != 0.0)?,
+        DType::C64 => fill(&mut t, Complex::from(value.float as f32))?,
+        DType::C128 => fill(&mut t, Complex::from(value.float))?,
         _ => fill(&mut t, value.int.unwrap_or(value.float as i64))?,
     });
     Ok(t)
@@ -177,6 +180,8 @@ fn fill_any_like(cx: &mut Run) -> Result<()> {
     }, other => match other {
         DType::Bool => (0.0, 1.0),
         DType::F16 => (f16::MIN.to_f64(), f16::MAX.to_f64()),
+        DType::C64 => (f32::MIN as f64, f32::MAX as f64),
+        DType::C128 => (f64::MIN, f64::MAX),
         _ => (bf16::MIN.to_f64(), bf16::MAX.to_f64()),
     });
     ensure!(

@@ -1,12 +1,13 @@
 //! Binary elementwise operators with Paddle's broadcasting, their gradients and second gradients.
 
-use super::common::{binary, binary_into, broadcast_dims, expand_to, reduce_to};
+use super::common::{binary, binary_into, broadcast_dims, cast, expand_to, reduce_to};
+use super::complex::conj;
 use crate::attrs;
 use crate::base::Result;
 use crate::op::infer::grads_like_inputs;
 use crate::op::{slot, Grad, Infer, Kernel, Op, Run, Slot, OP};
 use crate::tensor::Tensor;
-use crate::{bail, dispatch};
+use crate::{bail, dispatch, ensure};
 use half::{bf16, f16};
 use oar_kernels::elementwise::Binary;
 use oar_kernels::formula::Row;
@@ -30,13 +31,13 @@ const SHAPES: &[Slot] = &[slot("X").meta_only(), slot("Y").meta_only(), slot("Ou
 pub fn infer(cx: &mut Infer) -> Result<()> {
     if let (Some(x), Some(y)) = (cx.tensor(0), cx.tensor(1)) {
         if x.dims() == y.dims() {
-            cx.set(0, x.dims(), x.dtype());
+            cx.set(0, x.dims(), x.dtype().meet(y.dtype())?);
             cx.share_lod(0, 0);
             return Ok(());
         }
     }
     let (x, y) = (cx.dims(0)?, cx.dims(1)?);
-    let dtype = cx.dtype(0)?;
+    let dtype = cx.dtype(0)?.meet(cx.dtype(1)?)?;
     let axis = cx.attrs::<ElementwiseAttrs>().axis;
     let dims = broadcast_dims(cx.op.name, &x, &y, axis)?;
     cx.set(0, &dims, dtype);
@@ -87,8 +88,11 @@ fn pair<'a>(cx: &Run<'a>) -> Result<Pair<'a>> {
     })
 }
 
-/// Writes `t`, summed over broadcast axes, as the gradient in that slot.
-fn give(cx: &mut Run, slot: usize, t: Tensor, like: &Tensor, axis: i32) -> Result<()> {
+/// Writes `t`, summed over broadcast axes, as the gradient in that slot; a real variable's is the real part.
+fn give(cx: &mut Run, slot: usize, mut t: Tensor, like: &Tensor, axis: i32) -> Result<()> {
+    if t.dtype().is_complex() {
+        t = cast(&t, like.dtype())?;
+    }
     let grad = reduce_to(t, like.dims(), axis)?.with_lod(like.lod.clone());
     cx.set(slot, grad);
     Ok(())
@@ -126,10 +130,10 @@ fn sub_grad(cx: &mut Run) -> Result<()> {
 fn mul_grad(cx: &mut Run) -> Result<()> {
     let Pair { x, y, dout, axis } = pair(cx)?;
     if cx.wants(0) {
-        give(cx, 0, binary(cx.op.name, Binary::Mul, dout, y, axis)?, x, axis)?;
+        give(cx, 0, binary(cx.op.name, Binary::Mul, dout, &conj(y)?, axis)?, x, axis)?;
     }
     if cx.wants(1) {
-        give(cx, 1, binary(cx.op.name, Binary::Mul, dout, x, axis)?, y, axis)?;
+        give(cx, 1, binary(cx.op.name, Binary::Mul, dout, &conj(x)?, axis)?, y, axis)?;
     }
     Ok(())
 }
@@ -137,9 +141,9 @@ fn mul_grad(cx: &mut Run) -> Result<()> {
 fn div_grad(cx: &mut Run) -> Result<()> {
     let Pair { x, y, dout, axis } = pair(cx)?;
     let out = cx.input(2)?;
-    let dx = binary(cx.op.name, Binary::Div, dout, y, axis)?;
+    let dx = binary(cx.op.name, Binary::Div, dout, &conj(y)?, axis)?;
     if cx.wants(1) {
-        let t = binary(cx.op.name, Binary::Mul, &dx, out, axis)?;
+        let t = binary(cx.op.name, Binary::Mul, &dx, &conj(out)?, axis)?;
         give(cx, 1, negated(&t)?, y, axis)?;
     }
     if cx.wants(0) {
@@ -250,11 +254,18 @@ fn times(a: Option<&Tensor>, b: &Tensor, axis: i32) -> Result<Option<Tensor>> {
     a.map(|a| binary("second gradient", Binary::Mul, a, b, axis)).transpose()
 }
 
+/// `conj(a) b`: what came through a conjugate on the way to the first gradient.
+fn times_conj(a: Option<&Tensor>, b: &Tensor, axis: i32) -> Result<Option<Tensor>> {
+    times(a.map(conj).transpose()?.as_ref(), b, axis)
+}
+
 /// Writes a second gradient, zeros where nothing came; it has the shape of `like`.
 fn give_second(cx: &mut Run, slot: usize, t: Option<Tensor>, like: &Tensor, axis: i32) -> Result<()> {
     if !cx.wants(slot) {
         return Ok(());
     }
+    // The second gradient of a real variable is the real part.
+    let t = t.map(|t| if t.dtype().is_complex() { cast(&t, like.dtype()) } else { Ok(t) }).transpose()?;
     let t = match t {
         // Broadcasting may have stopped short of the full shape, or gone beyond it.
         Some(t) if t.numel() < like.numel() => expand_to(&t, like.dims(), axis)?,
@@ -280,10 +291,10 @@ fn mul_grad_grad(cx: &mut Run) -> Result<()> {
         give_second(cx, 0, ddout, dout, axis)?;
     }
     if cx.wants(1) {
-        give_second(cx, 1, times(ddy, dout, axis)?, x, axis)?;
+        give_second(cx, 1, times_conj(ddy, dout, axis)?, x, axis)?;
     }
     if cx.wants(2) {
-        give_second(cx, 2, times(ddx, dout, axis)?, y, axis)?;
+        give_second(cx, 2, times_conj(ddx, dout, axis)?, y, axis)?;
     }
     Ok(())
 }
@@ -293,18 +304,23 @@ fn div_grad_grad(cx: &mut Run) -> Result<()> {
     let (y, out, dx) = (cx.input(0)?, cx.input(1)?, cx.input(2)?);
     let (ddx, ddy) = (cx.opt(3), cx.opt(4));
     let name = cx.op.name;
+    ensure!(
+        dx.dtype() == out.dtype() || !(cx.wants(0) || cx.wants(1)),
+        Unimplemented,
+        "operator {name}: the gradient of a real X has lost what the second gradients by a complex Y need"
+    );
     // DX was summed to the shape of X; both occurrences are seen in the shape of Out.
     let wide_dx = expand_to(dx, out.dims(), axis)?;
     let inner = optional(Binary::Sub, ddx.cloned(), times(ddy, out, axis)?, axis)?;
     if cx.wants(0) {
-        // dY = -(dX / Y) * (ddX - Out * ddY)
-        let dx_div_y = binary(name, Binary::Div, &wide_dx, y, axis)?;
-        let t = times(inner.as_ref(), &dx_div_y, axis)?;
+        // dY = -(dX / Y) * (ddX - Out * ddY), where Y and the bracket are conjugated
+        let dx_div_y = binary(name, Binary::Div, &wide_dx, &conj(y)?, axis)?;
+        let t = times_conj(inner.as_ref(), &dx_div_y, axis)?;
         give_second(cx, 0, t.map(|t| negated(&t)).transpose()?, y, axis)?;
     }
     if cx.wants(1) {
-        // dOut = -dX * ddY
-        let t = times(ddy, &wide_dx, axis)?;
+        // dOut = -dX * conj(ddY)
+        let t = times_conj(ddy, &wide_dx, axis)?;
         give_second(cx, 1, t.map(|t| negated(&t)).transpose()?, out, axis)?;
     }
     if cx.wants(2) {

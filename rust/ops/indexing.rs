@@ -410,7 +410,10 @@ fn one_hot_into(cx: &mut Run, outer: &[i64], depth: i64) -> Result<()> {
     let lenient = a.allow_out_of_range;
     dispatch!(out.dtype(), T in [f32, f64, i32, i64, u8, i8, i16, f16, bf16], {
         one_hot_rows(&ids, depth as usize, lenient, out.data_mut::<T>()?).map_err(|e| out_of_range(cx.op.name, e))?;
-    }, _bool => {
+    }, other => {
+        if other != DType::Bool {
+            return cx.unsupported(other);
+        }
         let words = super::raw::words_mut::<u8>(&mut out)?;
         one_hot_rows(&ids, depth as usize, lenient, words).map_err(|e| out_of_range(cx.op.name, e))?;
     });

@@ -1,6 +1,7 @@
 //! Matrix products: mul, matmul, matmul_v2, their gradients and second gradients. All are calls of `gemm` that read
 //! transposes in place.
 
+use super::complex_matmul;
 use crate::attrs;
 use crate::base::dtype::Element;
 use crate::base::shape::numel;
@@ -32,7 +33,7 @@ attrs! {
 
 /// A tensor seen as matrices [batch.., rows, cols]; `trans` says that the product reads each one transposed.
 #[derive(Clone, Debug)]
-struct Shape {
+pub(super) struct Shape {
     batch: Dims,
     rows: i64,
     cols: i64,
@@ -60,12 +61,12 @@ impl Shape {
 }
 
 /// The geometry of one product: what X, Y and Out are as matrices, and the dims of Out.
-struct Plan {
-    x: Shape,
-    y: Shape,
-    out: Shape,
+pub(super) struct Plan {
+    pub x: Shape,
+    pub y: Shape,
+    pub out: Shape,
     dims: Dims,
-    alpha: f64,
+    pub alpha: f64,
 }
 
 impl Plan {
@@ -193,12 +194,22 @@ fn mul(op: &Op, a: &MulAttrs, x: &[i64], y: &[i64]) -> Result<Plan> {
 // The product
 
 /// `c = alpha * a b + beta * c` on every batch; batches of C that A and B have but C has not are summed.
-fn product(alpha: f64, a: (&Tensor, &Shape), b: (&Tensor, &Shape), c: (&mut Tensor, &Shape), add: bool) -> Result<()> {
+pub(super) fn product(
+    alpha: f64,
+    a: (&Tensor, &Shape),
+    b: (&Tensor, &Shape),
+    c: (&mut Tensor, &Shape),
+    add: bool,
+) -> Result<()> {
     let dtype = c.0.dtype();
     dispatch!(dtype, T in [f32, f64, f16, bf16, i32, i64], {
         product_of::<T>(alpha, (a.0.data(), a.1), (b.0.data(), b.1), (c.0.data_mut()?, c.1), add);
         Ok(())
-    }, other => crate::bail!(Unimplemented, "matrix products have no CPU kernel for data type {other}"))
+    }, other => if other.is_complex() {
+        complex_matmul::complex_product(alpha, a, b, c, add)
+    } else {
+        crate::bail!(Unimplemented, "matrix products have no CPU kernel for data type {other}")
+    })
 }
 
 fn product_of<T: Gemm + Number + Element>(
@@ -292,16 +303,21 @@ fn layers(a: &Shape, b: &Shape, c: &Shape) -> (Vec<Offsets>, bool) {
 fn infer(cx: &mut Infer) -> Result<()> {
     let (x, y) = (cx.dims(0)?, cx.dims(1)?);
     let plan = Plan::of(cx.op, cx.attrs, &x, &y)?;
-    let dtype = cx.dtype(0)?;
+    let dtype = cx.dtype(0)?.meet(cx.dtype(1)?)?;
     cx.set(0, &plan.dims, dtype);
     cx.share_lod(0, 0);
     Ok(())
 }
 
+/// The data type of all inputs; if one is complex, that in which they meet.
 fn same_dtype(cx: &Run, slots: &[usize]) -> Result<DType> {
-    let dtype = cx.input(slots[0])?.dtype();
+    let mut dtype = cx.input(slots[0])?.dtype();
     for &s in &slots[1..] {
         let Some(t) = cx.opt(s) else { continue };
+        dtype = dtype.meet(t.dtype())?;
+        if dtype.is_complex() {
+            continue;
+        }
         ensure!(
             t.dtype() == dtype,
             InvalidArgument,
@@ -314,14 +330,17 @@ fn same_dtype(cx: &Run, slots: &[usize]) -> Result<DType> {
 }
 
 fn forward(cx: &mut Run) -> Result<()> {
-    same_dtype(cx, &[0, 1])?;
+    let dtype = same_dtype(cx, &[0, 1])?;
     let (x, y) = (cx.input(0)?, cx.input(1)?);
     let p = Plan::of(cx.op, cx.attrs, x.dims(), y.dims())?;
+    if dtype.is_complex() {
+        return complex_matmul::forward(cx, &p, dtype);
+    }
     product(p.alpha, (x, &p.x), (y, &p.y), (cx.out(0)?, &p.out), false)
 }
 
 /// The gradient of X given that of Out: `dOut op(Y)^T`, or its transpose where X is read transposed.
-fn grad_x(p: &Plan, dout: &Tensor, y: &Tensor, dx: &mut Tensor) -> Result<()> {
+pub(super) fn grad_x(p: &Plan, dout: &Tensor, y: &Tensor, dx: &mut Tensor) -> Result<()> {
     if p.x.trans {
         product(p.alpha, (y, &p.y), (dout, &p.out.turned()), (dx, &p.x), false)
     } else {
@@ -330,7 +349,7 @@ fn grad_x(p: &Plan, dout: &Tensor, y: &Tensor, dx: &mut Tensor) -> Result<()> {
 }
 
 /// The gradient of Y: `op(X)^T dOut`, or its transpose where Y is read transposed.
-fn grad_y(p: &Plan, dout: &Tensor, x: &Tensor, dy: &mut Tensor) -> Result<()> {
+pub(super) fn grad_y(p: &Plan, dout: &Tensor, x: &Tensor, dy: &mut Tensor) -> Result<()> {
     if p.y.trans {
         product(p.alpha, (dout, &p.out.turned()), (x, &p.x), (dy, &p.y), false)
     } else {
@@ -339,7 +358,7 @@ fn grad_y(p: &Plan, dout: &Tensor, x: &Tensor, dy: &mut Tensor) -> Result<()> {
 }
 
 /// `dOut` must have the shape that the product of X and Y has.
-fn checked(cx: &Run, p: &Plan, dout: &Tensor) -> Result<()> {
+pub(super) fn checked(cx: &Run, p: &Plan, dout: &Tensor) -> Result<()> {
     ensure!(
         dout.numel() == numel(&p.dims),
         InvalidArgument,
@@ -352,9 +371,12 @@ fn checked(cx: &Run, p: &Plan, dout: &Tensor) -> Result<()> {
 }
 
 fn backward(cx: &mut Run) -> Result<()> {
-    same_dtype(cx, &[0, 1, 2])?;
+    let dtype = same_dtype(cx, &[0, 1, 2])?;
     let (x, y, dout) = (cx.input(0)?, cx.input(1)?, cx.input(2)?);
     let p = Plan::of(cx.op, cx.attrs, x.dims(), y.dims())?;
+    if dtype.is_complex() {
+        return complex_matmul::backward(cx, &p, dtype);
+    }
     checked(cx, &p, dout)?;
     if cx.wants(0) {
         grad_x(&p, dout, y, cx.out(0)?)?;
@@ -367,7 +389,7 @@ fn backward(cx: &mut Run) -> Result<()> {
 
 /// Reads X, Y, DOut, DDX, DDY; writes DX, DY, DDOut. An absent DDX or DDY is zero.
 fn second(cx: &mut Run) -> Result<()> {
-    same_dtype(cx, &[0, 1, 2, 3, 4])?;
+    let dtype = same_dtype(cx, &[0, 1, 2, 3, 4])?;
     let (x, y, dout) = (cx.input(0)?, cx.input(1)?, cx.input(2)?);
     let (ddx, ddy) = (cx.opt(3), cx.opt(4));
     let p = Plan::of(cx.op, cx.attrs, x.dims(), y.dims())?;
@@ -380,6 +402,9 @@ fn second(cx: &mut Run) -> Result<()> {
             cx.op.name,
             like.dims()
         );
+    }
+    if dtype.is_complex() {
+        return complex_matmul::second(cx, &p, dtype);
     }
     if cx.wants(0) {
         match ddy {

@@ -10,6 +10,8 @@ pub mod arrays;
 pub mod basic;
 pub mod common;
 pub mod comparison;
+pub mod complex;
+mod complex_matmul;
 pub mod control_flow;
 pub mod conv;
 pub mod creation;
@@ -46,6 +48,7 @@ pub static TABLES: &[&[&Op]] = &[
     comparison::TABLE,   // comparisons and logic
     reduction::TABLE,    // reductions over axes, mean
     matmul::TABLE,       // matrix products
+    complex::TABLE,      // parts and conjugates of complex numbers
     order::TABLE,        // cumsum, argmax, sorting, top-k
     metric::TABLE,       // accuracy
     arrays::TABLE,       // LoDTensorArrays

@@ -137,6 +137,10 @@ fn describe(t: &Tensor, name: &str, a: &PrintAttrs) -> String {
     let part = t.view(0, &[n as i64]);
     let data: Vec<String> = match t.dtype() {
         d if d.is_float() => part.to_f64s().into_iter().map(number).collect(),
+        d if d.is_complex() => {
+            let text = |v: num_complex::Complex<f64>| format!("({},{})", number(v.re), number(v.im));
+            part.to_complexes().into_iter().map(text).collect()
+        }
         DType::U8 | DType::I8 => part.to_f64s().into_iter().map(|v| (v as i64).to_string()).collect(),
         _ => part.to_i64s().unwrap_or_default().iter().map(i64::to_string).collect(),
     };

@@ -13,7 +13,7 @@ pub fn words<T: Plain>(t: &Tensor) -> &[T] {
     assert_eq!(std::mem::size_of::<T>(), t.dtype().size());
     let bytes = t.bytes();
     // SAFETY: as many elements as the tensor has, aligned because offsets are multiples of the element size; `by_size`
-    // names integers only, of which every bit pattern is a value.
+    // names integers (and pairs of them) only, of which every bit pattern is a value.
     unsafe { std::slice::from_raw_parts(bytes.as_ptr() as *const T, t.numel()) }
 }
 
@@ -26,7 +26,7 @@ pub fn words_mut<T: Plain>(t: &mut Tensor) -> Result<&mut [T]> {
     Ok(unsafe { std::slice::from_raw_parts_mut(bytes.as_mut_ptr() as *mut T, n) })
 }
 
-/// Runs an expression with `$T` bound to the integer type that is as large as elements of the dtype.
+/// Runs an expression with `$T` bound to the integer type (16 bytes: a pair) that is as large as elements of the dtype.
 #[macro_export]
 macro_rules! by_size {
     ($dtype:expr, $T:ident, $body:expr) => {
@@ -43,8 +43,12 @@ macro_rules! by_size {
                 type $T = i32;
                 $body
             }
-            _ => {
+            8 => {
                 type $T = i64;
+                $body
+            }
+            _ => {
+                type $T = [u64; 2];
                 $body
             }
         }

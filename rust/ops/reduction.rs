@@ -93,6 +93,11 @@ fn operand(cx: &Run, to: DType) -> Result<(Tensor, SmallVec<[usize; 6]>, Axes)> 
 fn reduce(cx: &mut Run, op: Reduce) -> Result<()> {
     let to = cx.out(0)?.dtype();
     let (x, shape, axes) = operand(cx, to)?;
+    if to.is_complex() && op == Reduce::Sum {
+        let out = cx.take_out(0)?;
+        cx.set(0, super::complex::sum_over(&x, &axes, out.dims())?.with_lod(out.lod));
+        return Ok(());
+    }
     dispatch!(to, T in [f32, f64, i32, i64, f16, bf16, i16, i8, u8], {
         reduce::reduce(op, x.data::<T>(), &shape, &axes, cx.out_data::<T>(0)?);
         Ok(())
@@ -178,6 +183,11 @@ fn sum_grad(cx: &mut Run, mean: bool) -> Result<()> {
     let to = cx.out(0)?.dtype();
     let dout = cast(cx.input(1)?, to)?;
     let s = Spread::of(cx, &[&dout])?;
+    if to.is_complex() && !mean {
+        let out = cx.take_out(0)?;
+        cx.set(0, super::raw::strided(&dout, s.x.dims(), &s.strides, 0)?.with_lod(out.lod));
+        return Ok(());
+    }
     dispatch!(to, T in [f32, f64, i32, i64, f16, bf16, i16, i8, u8], {
         let n = <T as Number>::from_f64(s.reduced as f64);
         let out = cx.out_data::<T>(0)?;

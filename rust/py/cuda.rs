@@ -127,7 +127,7 @@ impl PyBackend {
         }
         if let Ok((rows, height, value)) = made.extract::<(Vec<i64>, i64, Made)>() {
             let value = self.tensor(value, device)?;
-            return Ok(Value::Rows(SelectedRows { rows: Arc::new(rows), height, value }));
+            return Ok(SelectedRows { rows: Arc::new(rows), height, value }.into());
         }
         Ok(Value::Dense(self.tensor(made.extract()?, device)?))
     }
@@ -288,11 +288,16 @@ fn set_current_device(device: i32) {
 /// The number of the device that holds a Tensor's elements, -1 for the CPU.
 #[pyfunction]
 fn device_of(tensor: &Bound<'_, PyTensor>) -> i32 {
+    let value = tensor.get().var.cell.lock();
+    value.elements().and_then(|t| t.on_device()).map_or(-1, |(memory, _)| memory.device())
+}
+
+/// Where a Tensor's elements are on its device; 0 for the CPU.
+#[pyfunction]
+fn device_address(tensor: &Bound<'_, PyTensor>) -> usize {
     match &*tensor.get().var.cell.lock() {
-        Value::Dense(t) | Value::Rows(SelectedRows { value: t, .. }) => {
-            t.on_device().map_or(-1, |(memory, _)| memory.device())
-        }
-        _ => -1,
+        Value::Dense(t) => t.on_device().map_or(0, |(memory, offset)| memory.address() + offset),
+        _ => 0,
     }
 }
 
@@ -323,6 +328,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(has_backend, m)?)?;
     m.add_function(wrap_pyfunction!(set_current_device, m)?)?;
     m.add_function(wrap_pyfunction!(device_of, m)?)?;
+    m.add_function(wrap_pyfunction!(device_address, m)?)?;
     m.add_function(wrap_pyfunction!(copy_to_device, m)?)?;
     m.add_function(wrap_pyfunction!(drain_device, m)?)
 }

@@ -28,12 +28,7 @@ pub fn run(
     targets: &Args<eager::Target>,
     free: bool,
 ) -> Result<Args<Option<EVar>>> {
-    let large = ins.flat.iter().flatten().any(|v| match &*v.cell.lock() {
-        Value::Dense(t) => is_large(t),
-        Value::None => false,
-        _ => true,
-    });
-    run_sized(py, op, attrs, ins, targets, free, large)
+    run_sized(py, op, attrs, ins, targets, free, any_large(ins))
 }
 
 /// [`run`] where the caller knows whether the inputs are large.
@@ -52,6 +47,31 @@ pub fn run_sized(
     } else {
         eager::call(op, attrs, ins, targets, free)
     }
+}
+
+/// [`run_sized`] for an operator with one plain output.
+#[inline]
+pub fn plain_sized(
+    py: Python<'_>,
+    op: &'static Op,
+    attrs: &Attrs,
+    ins: &eager::Ins,
+    large: bool,
+) -> Result<Option<EVar>> {
+    if large && op.is_pure() {
+        py.detach(|| eager::call_plain(op, attrs, ins))
+    } else {
+        eager::call_plain(op, attrs, ins)
+    }
+}
+
+/// Is any input so large that other Python threads should run meanwhile?
+pub fn any_large(ins: &eager::Ins) -> bool {
+    ins.flat.iter().flatten().any(|v| match &*v.cell.lock() {
+        Value::Dense(t) => is_large(t),
+        Value::None => false,
+        _ => true,
+    })
 }
 
 static STATIC_MODE: AtomicBool = AtomicBool::new(false);

@@ -284,7 +284,7 @@ fn tensor_of(value: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Option<Tensor>>
         let t = from_array(value)?;
         return Ok((t.dtype() == dtype && dtype != DType::BF16).then_some(t));
     }
-    let scalar = if value.is_instance_of::<PyInt>() && !dtype.is_float() && dtype != DType::Bool {
+    let scalar = if value.is_instance_of::<PyInt>() && dtype.is_integer() {
         let n: i64 = value.extract()?;
         let bits = 8 * dtype.size() as u32;
         let (low, high) = match dtype {
@@ -297,7 +297,7 @@ fn tensor_of(value: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Option<Tensor>>
         Scalar { float: n as f64, int: Some(n) }
     } else if value.is_instance_of::<PyInt>() || value.is_instance_of::<PyFloat>() {
         let v: f64 = value.extract()?;
-        if !dtype.is_float() && dtype != DType::Bool && !v.is_finite() {
+        if dtype.is_integer() && !v.is_finite() {
             return Err(PyValueError::new_err(format!("cannot convert float {v} to {dtype}")));
         }
         Scalar::from(v)

@@ -1,9 +1,9 @@
 //! Python's operators on Tensors, with 2.0.2's rules for scalars and mixed data types: a scalar becomes part of a
 //! `scale` where it can, an int tensor meets a float as float32, and the right side takes the left side's type.
 
-use super::eager::{is_large, run_sized};
+use super::eager::{is_large, plain_sized, run_sized};
 use super::tensor::PyTensor;
-use crate::autograd::eager::{Ins, Target};
+use crate::autograd::eager::{is_plain, Ins, Target};
 use crate::autograd::EVar;
 use crate::base::{DType, Result};
 use crate::err;
@@ -11,9 +11,10 @@ use crate::ir::Attr;
 use crate::op::attrs::unshared;
 use crate::op::{Args, Attrs, Op};
 use crate::tensor::Tensor;
+use num_complex::Complex;
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyFloat, PyInt};
+use pyo3::types::{PyBool, PyComplex, PyComplexMethods, PyFloat, PyInt};
 use std::sync::OnceLock;
 
 /// The binary operators of Python.
@@ -34,6 +35,13 @@ pub enum Bin {
     Le,
     Gt,
     Ge,
+}
+
+impl Bin {
+    /// The operators for which a real and a complex tensor meet in a complex type (2.0.2's list).
+    fn promotes(self) -> bool {
+        matches!(self, Bin::Add | Bin::Sub | Bin::Mul | Bin::Div | Bin::Matmul)
+    }
 }
 
 const NAMES: [&str; 14] = [
@@ -88,6 +96,10 @@ pub fn call1(py: Python<'_>, op: &'static Op, attrs: &Attrs, ins: &[&EVar]) -> P
 fn call_sized(py: Python<'_>, op: &'static Op, attrs: &Attrs, ins: &[&EVar], large: bool) -> PyResult<EVar> {
     let mut args: Ins = Args::new();
     ins.iter().for_each(|v| args.push_one(Some(*v)));
+    if is_plain(op) {
+        let out = plain_sized(py, op, attrs, &args, large)?;
+        return out.ok_or_else(|| err!(Fatal, "operator {} gave nothing", op.name).into());
+    }
     let mut targets = Args::new();
     op.outputs.iter().for_each(|_| targets.push_one(Target::New));
     let mut outs = run_sized(py, op, attrs, &args, &targets, false, large)?;
@@ -109,8 +121,8 @@ pub fn cast(py: Python<'_>, x: &EVar, to: DType) -> PyResult<EVar> {
     call1(py, op, &attrs, &[x])
 }
 
-/// A tensor filled with a number.
-fn full(dims: &[i64], dtype: DType, value: f64) -> Result<Tensor> {
+/// A tensor filled with a number; only complex types take the imaginary part.
+fn full(dims: &[i64], dtype: DType, Complex { re: value, im }: Complex<f64>) -> Result<Tensor> {
     use half::{bf16, f16};
     let mut t = Tensor::empty(dtype, dims)?;
     match dtype {
@@ -124,6 +136,8 @@ fn full(dims: &[i64], dtype: DType, value: f64) -> Result<Tensor> {
         DType::Bool => t.data_mut::<bool>()?.fill(value != 0.0),
         DType::F16 => t.data_mut::<f16>()?.fill(f16::from_f64(value)),
         DType::BF16 => t.data_mut::<bf16>()?.fill(bf16::from_f64(value)),
+        DType::C64 => t.data_mut()?.fill(Complex::new(value as f32, im as f32)),
+        DType::C128 => t.data_mut()?.fill(Complex::new(value, im)),
     }
     Ok(t)
 }
@@ -139,8 +153,16 @@ fn scalar(obj: &Bound<'_, PyAny>) -> Option<(f64, bool)> {
     None
 }
 
-fn is_int(d: DType) -> bool {
-    matches!(d, DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::I64)
+/// A complex number of Python or numpy.
+fn complex_scalar(obj: &Bound<'_, PyAny>) -> Option<Complex<f64>> {
+    let known = obj.is_instance_of::<PyComplex>();
+    let numpy = || obj.getattr("dtype").and_then(|d| d.getattr("kind")).is_ok_and(|k| k.to_string() == "c");
+    if !known && !(obj.hasattr("__complex__").unwrap_or(false) && numpy()) {
+        return None;
+    }
+    let v = obj.call_method0("__complex__").ok()?;
+    let v = v.cast::<PyComplex>().ok()?;
+    Some(Complex::new(v.real(), v.imag()))
 }
 
 pub fn binary<'py>(
@@ -181,6 +203,13 @@ fn tensors(py: Python<'_>, left: &EVar, right: &EVar, kind: Bin, reverse: bool) 
         let ins = if reverse { [right, left] } else { [left, right] };
         return call_sized(py, op, attrs, &ins, large_l || large_r);
     }
+    if kind.promotes() && (l.is_complex() || r.is_complex()) {
+        let to = l.meet(r)?;
+        let meet = |v: &EVar, from: DType| if from == to { Ok(v.clone()) } else { cast(py, v, to) };
+        let (left, right) = (meet(left, l)?, meet(right, r)?);
+        let ins = if reverse { [&right, &left] } else { [&left, &right] };
+        return call1(py, op, attrs, &ins);
+    }
     let text = format!(
         "The dtype of left and right variables are not the same, left dtype is {l}, but right dtype is {r}, \
          the right dtype will convert to {l}"
@@ -200,6 +229,11 @@ fn with_scalar(
     reverse: bool,
 ) -> PyResult<Option<EVar>> {
     let mut dtype = dtype_of(left)?;
+    if let Some(value) = complex_scalar(other) {
+        // Beyond 2.0.2, which takes no complex numbers here: the scalar is as precise as the tensor.
+        let right = full(&[1], if dtype.real() == DType::F64 { DType::C128 } else { DType::C64 }, value)?;
+        return tensors(py, left, &EVar::new(right, true), kind, reverse).map(Some);
+    }
     let known = scalar(other);
     let value = match known {
         Some((value, _)) => value,
@@ -212,7 +246,7 @@ fn with_scalar(
     let converted;
     let mut left = left;
     if let Some((_, float)) = known {
-        if is_int(dtype) && (float || kind == Bin::Div) {
+        if dtype.is_integer() && (float || kind == Bin::Div) {
             dtype = DType::F32;
             converted = cast(py, left, dtype)?;
             left = &converted;
@@ -232,6 +266,6 @@ fn with_scalar(
         }
     }
     let dims = if reverse { left.tensor()?.dims().to_vec() } else { vec![1] };
-    let right = EVar::new(full(&dims, dtype, value)?, true);
+    let right = EVar::new(full(&dims, dtype, value.into())?, true);
     tensors(py, left, &right, kind, reverse).map(Some)
 }

@@ -21,6 +21,8 @@ fn type_num(dtype: DType) -> NPY_TYPES {
         DType::I8 => NPY_TYPES::NPY_BYTE,
         // numpy has no bfloat16: Paddle shows the bits as uint16.
         DType::BF16 => NPY_TYPES::NPY_USHORT,
+        DType::C64 => NPY_TYPES::NPY_CFLOAT,
+        DType::C128 => NPY_TYPES::NPY_CDOUBLE,
     }
 }
 
@@ -39,6 +41,8 @@ fn dtype_of(num: i32) -> Option<DType> {
         (NPY_UBYTE, DType::U8),
         (NPY_BYTE, DType::I8),
         (NPY_USHORT, DType::BF16),
+        (NPY_CFLOAT, DType::C64),
+        (NPY_CDOUBLE, DType::C128),
     ];
     TABLE.iter().find(|(n, _)| *n as i32 == num).map(|(_, d)| *d)
 }
@@ -118,7 +122,7 @@ fn copy_of(obj: &Bound<'_, PyAny>) -> Result<Tensor> {
             bail!(
                 Type,
                 "tensors of numpy dtype {name} are not supported: expected bool, uint8, int8, int16, int32, int64, \
-                 float16, float32, float64 or uint16 (bits of bfloat16)"
+                 float16, float32, float64, complex64, complex128 or uint16 (bits of bfloat16)"
             );
         };
         if obj.getattr("dtype").and_then(|d| d.getattr("byteorder")).is_ok_and(|b| b.to_string() == ">") {

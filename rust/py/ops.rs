@@ -4,9 +4,9 @@
 //! name, attributes by keyword (or, as in 2.0.2's `core.ops`, as `'name', value` pairs after the inputs), an
 //! existing output variable by its slot's name. In static mode the call is handed to the Python `append`.
 
-use super::eager::{append_hook, is_static, run};
+use super::eager::{any_large, append_hook, is_static, plain_sized, run};
 use super::tensor::PyTensor;
-use crate::autograd::eager::{Ins, Target};
+use crate::autograd::eager::{is_plain, Ins, Target};
 use crate::autograd::EVar;
 use crate::op::attrs::unshared;
 use crate::op::{Args, Attrs, Op, DUPLICABLE, HIDDEN};
@@ -146,6 +146,12 @@ impl<'py> Call<'py> {
                 }
                 Err(_) => return Err(self.bad_input(slot, obj)),
             }
+        }
+        if self.outs.is_empty() && is_plain(self.op) && !self.op.outputs[0].is(HIDDEN) {
+            return match plain_sized(py, self.op, &attrs, &ins, any_large(&ins))? {
+                Some(v) => Ok(PyTensor::wrap(py, v)?.into_any()),
+                None => Ok(py.None().into_bound(py)),
+            };
         }
         let (mut targets, mut free) = crate::autograd::eager::default_targets(self.op);
         for (slot, obj) in &self.outs {

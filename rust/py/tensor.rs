@@ -8,12 +8,12 @@ use crate::autograd::EVar;
 use crate::base::{DType, Result};
 use crate::err;
 use crate::ir::VarKind;
-use crate::tensor::{SelectedRows, Tensor, Value};
+use crate::tensor::{Tensor, Value};
 use parking_lot::Mutex;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pyclass::CompareOp;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyComplex, PyDict, PyTuple};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 #[pyclass(name = "Tensor", module = "paddle", subclass, dict, weakref, frozen)]
@@ -237,16 +237,15 @@ impl PyTensor {
     /// A numpy array with a copy of the elements.
     fn numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let guard = self.var.cell.lock();
-        match &*guard {
-            Value::Dense(t) | Value::Rows(SelectedRows { value: t, .. }) if t.on_device().is_some() => {
+        match guard.elements() {
+            Some(t) if t.on_device().is_some() => {
                 // Fetching runs Python: not under the lock.
                 let t = t.clone();
                 drop(guard);
                 to_array(py, &t)
             }
-            Value::Dense(t) => to_array(py, t),
-            Value::Rows(r) => to_array(py, &r.value),
-            _ => {
+            Some(t) => to_array(py, t),
+            None => {
                 drop(guard);
                 Err(self.tensor().map(|_| ()).unwrap_err().into())
             }
@@ -265,6 +264,10 @@ impl PyTensor {
         Ok(match t.dtype() {
             DType::Bool => (t.bytes()[0] != 0).into_pyobject(py)?.to_owned().into_any().unbind(),
             d if d.is_float() => t.to_f64s()[0].into_pyobject(py)?.into_any().unbind(),
+            d if d.is_complex() => {
+                let v = t.to_complexes()[0];
+                PyComplex::from_doubles(py, v.re, v.im).into_any().unbind()
+            }
             DType::U8 | DType::I8 => (t.to_f64s()[0] as i64).into_pyobject(py)?.into_any().unbind(),
             _ => t.to_i64s()?[0].into_pyobject(py)?.into_any().unbind(),
         })
@@ -280,17 +283,31 @@ impl PyTensor {
         }
         Ok(match t.dtype() {
             DType::F32 => t.data::<f32>()[0] as f64,
+            d if d.is_complex() => return Err(PyTypeError::new_err(format!("a {d} Tensor has no float value"))),
             _ => t.to_f64s()[0],
         })
     }
 
+    fn __complex__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyComplex>> {
+        let item = self.item(py)?;
+        let item = item.bind(py);
+        if let Ok(v) = item.cast::<PyComplex>() {
+            return Ok(v.clone());
+        }
+        Ok(PyComplex::from_doubles(py, item.extract()?, 0.0))
+    }
+
     fn __int__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let dtype = self.tensor()?.dtype();
+        if dtype.is_complex() {
+            return Err(PyTypeError::new_err(format!("a {dtype} Tensor has no int value")));
+        }
         self.item(py)?.bind(py).call_method0("__int__").map(Bound::unbind)
     }
 
     fn __index__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let t = self.tensor()?;
-        if t.dtype().is_float() || t.numel() != 1 {
+        if !(t.dtype().is_integer() || t.dtype() == DType::Bool) || t.numel() != 1 {
             return Err(PyTypeError::new_err(format!(
                 "only one-element integer tensors can be an index, got {} of shape {:?}",
                 t.dtype(),
@@ -307,6 +324,10 @@ impl PyTensor {
                 "the truth value of a Tensor with more than one element is ambiguous, got shape {:?}",
                 t.dims()
             )));
+        }
+        if t.dtype().is_complex() {
+            let v = t.to_complexes()[0];
+            return Ok(v.re > 0.0 || v.re == 0.0 && v.im > 0.0); // numpy's order
         }
         Ok(t.to_f64s()[0] > 0.0) // 2.0.2 asks for a positive element
     }

@@ -5,6 +5,7 @@ use crate::base::dtype::Element;
 use crate::base::shape::{checked_numel, numel, Dims};
 use crate::base::{DType, Result};
 use crate::ensure;
+use num_complex::Complex;
 use std::sync::{Arc, OnceLock};
 
 /// Level of detail: for each level the offsets of its sequences, the first 0.
@@ -206,6 +207,12 @@ impl Tensor {
         self.view(from * width, &dims)
     }
 
+    /// The same bytes as elements of another type, of which each bit pattern must be a value.
+    pub fn retyped(&self, dtype: DType, dims: &[i64]) -> Tensor {
+        assert!(numel(dims) * dtype.size() == self.nbytes(), "{self:?} retyped as {dtype} of shape {dims:?}");
+        Tensor { dtype, dims: Dims::from_slice(dims), lod: None, ..self.clone() }
+    }
+
     pub fn with_lod(mut self, lod: Option<Arc<Lod>>) -> Tensor {
         self.lod = lod;
         self
@@ -227,12 +234,26 @@ impl Tensor {
         })
     }
 
-    /// Every element as f64; for scalars and small tensors.
+    /// Every element as f64 (of complex numbers the real part); for scalars and small tensors.
     pub fn to_f64s(&self) -> Vec<f64> {
         use half::{bf16, f16};
+        if self.dtype.is_complex() {
+            return self.to_complexes().iter().map(|v| v.re).collect();
+        }
         crate::dispatch!(self.dtype, T in [f32, f64, i32, i64, i16, u8, i8, f16, bf16, bool], {
             self.data::<T>().iter().map(|&v| ToF64::to(v)).collect()
         }, _other => unreachable!())
+    }
+
+    /// Every element as a complex number; for scalars and small tensors.
+    pub fn to_complexes(&self) -> Vec<Complex<f64>> {
+        match self.dtype {
+            DType::C64 => {
+                self.data::<Complex<f32>>().iter().map(|v| Complex::new(f64::from(v.re), f64::from(v.im))).collect()
+            }
+            DType::C128 => self.data::<Complex<f64>>().to_vec(),
+            _ => self.to_f64s().into_iter().map(Complex::from).collect(),
+        }
     }
 }
 

@@ -95,3 +95,50 @@ impl Tensor {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+    static FETCHED: AtomicUsize = AtomicUsize::new(0);
+
+    /// Two floats of a device that is the heap.
+    struct Two([f32; 2]);
+
+    impl Memory for Two {
+        fn bytes(&self) -> usize {
+            8
+        }
+        fn device(&self) -> i32 {
+            3
+        }
+        fn address(&self) -> usize {
+            self.0.as_ptr() as usize
+        }
+        fn download(&self) -> Result<Buffer> {
+            FETCHED.fetch_add(1, Relaxed);
+            Ok(Tensor::from_slice(&self.0, &[2])?.buffer().clone())
+        }
+        fn as_any(&self) -> &dyn Any {
+            self
+        }
+    }
+
+    #[test]
+    fn reading_fetches_once_and_writing_leaves_the_device() {
+        let t = Tensor::from_device(Box::new(Two([1.0, 2.0])), DType::F32, &[2]).unwrap();
+        assert!(t.device_may_write() && t.has_bytes() && !t.phantom().unwrap().has_bytes());
+        assert_eq!(t.on_device().map(|(m, offset)| (m.device(), offset)), Some((3, 0)));
+        let second = t.view(1, &[1]);
+        assert_eq!(t.data::<f32>(), [1.0, 2.0]);
+        assert_eq!((second.data::<f32>(), FETCHED.load(Relaxed)), (&[2.0f32][..], 1));
+        assert!(!t.device_may_write());
+        let mut written = t.clone();
+        written.data_mut::<f32>().unwrap()[0] = 9.0;
+        assert!(written.on_device().is_none() && t.on_device().is_some());
+        assert_eq!((written.data::<f32>(), t.data::<f32>()), (&[9.0f32, 2.0][..], &[1.0f32, 2.0][..]));
+        assert!(t.on_host().unwrap().on_device().is_none());
+        assert!(Tensor::from_device(Box::new(Two([0.0; 2])), DType::F32, &[3]).is_err());
+    }
+}

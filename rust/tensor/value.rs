@@ -56,6 +56,15 @@ impl Value {
         }
     }
 
+    /// The tensor that holds the elements: of a dense tensor or of SelectedRows.
+    pub fn elements(&self) -> Option<&Tensor> {
+        match self {
+            Value::Dense(t) => Some(t),
+            Value::Rows(r) => Some(&r.value),
+            _ => None,
+        }
+    }
+
     pub fn as_dense(&self) -> Option<&Tensor> {
         match self {
             Value::Dense(t) => Some(t),

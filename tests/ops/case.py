@@ -11,7 +11,7 @@ A module of cases is a table that pytest collects as parametrised tests::
 
 Every case runs the operator's builtin eagerly and in a Program; both must give the expected values. Gradients are
 compared with central differences in float64 under random output weights, second gradients with central differences of
-the first.
+the first. That of a complex variable z is dL/dRe(z) + i dL/dIm(z), where L is the sum of Re(conj(weight) * output).
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ from paddle import _core
 
 TABLE = {op["type"]: op for op in _core.op_table()}
 # Relative tolerance of forward values by data type; the absolute one is a tenth of it.
-TOL = {"float16": 4e-3, "float32": 2e-5, "float64": 1e-10}
+TOL = {"float16": 4e-3, "float32": 2e-5, "float64": 1e-10, "complex64": 2e-5, "complex128": 1e-10}
+# The complex type with parts of a real one.
+COMPLEX = {"float32": "complex64", "float64": "complex128"}
 STEP = 1e-5
 
 
@@ -137,6 +139,12 @@ def real(*shape: int, low: float = -2.0, high: float = 2.0, seed: int = 0, dtype
     return rng("real", shape, seed).uniform(low, high, shape).astype(dtype)
 
 
+def complexes(*shape: int, seed: int = 0) -> np.ndarray:
+    """Random complex128 numbers at least 0.5 from 0."""
+    r = rng("complexes", shape, seed)
+    return r.uniform(0.5, 2.0, shape) * np.exp(1j * r.uniform(-np.pi, np.pi, shape))
+
+
 def apart(*shape: int, step: float = 0.1, seed: int = 0, dtype: str = "float64") -> np.ndarray:
     """Numbers around 0 that lie at least ``step`` from each other and half of it from 0, in random order."""
     n = int(np.prod(shape))
@@ -197,28 +205,37 @@ def shown(op: str) -> list[str]:
 
 def run_eager(c: Case, inputs: dict[str, Any], stop: bool = True) -> tuple[dict[str, Any], dict[str, Any]]:
     """Calls the builtin: the variables of its inputs and outputs by slot."""
-    ins = {k: to_eager(v, c.lod.get(k), stop or not is_real(v)) for k, v in inputs.items()}
+    ins = {k: to_eager(v, c.lod.get(k), stop or not is_inexact(v)) for k, v in inputs.items()}
     result = getattr(_core.ops, c.op)(**ins, **c.attrs)
     slots = shown(c.op)
     return ins, dict(zip(slots, result if len(slots) > 1 else [result], strict=True))
 
 
-def is_real(value: Any) -> bool:
+def is_inexact(value: Any) -> bool:
+    """Real or complex numbers, or a list of such arrays."""
     if isinstance(value, list):
-        return bool(value) and is_real(value[0])
-    return isinstance(value, np.ndarray | np.generic) and value.dtype.kind == "f"
+        return bool(value) and is_inexact(value[0])
+    return isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "fc"
+
+
+def of_kind(kind: str, dtype: Any) -> np.dtype:
+    """The real (``f``) or complex (``c``) type as precise as ``dtype``, a real or complex one."""
+    real = np.zeros(0, dtype).real.dtype
+    return np.dtype(COMPLEX[real.name]) if kind == "c" else real
 
 
 def cast(inputs: dict[str, Any], dtype: str) -> dict[str, Any]:
-    """The inputs in another data type; indices and masks beside real ones stay what they are."""
-    any_real = any(is_real(v) for v in inputs.values())
+    """The inputs in another data type (complex ones with parts of it); indices and masks beside real ones stay what they are."""
+    any_real = any(is_inexact(v) for v in inputs.values())
 
     def one(v: Any) -> Any:
         if isinstance(v, list):
             return [one(x) for x in v]
         if isinstance(v, Rows):
             return Rows(v.rows, v.height, v.values.astype(dtype))
-        return v.astype(dtype) if is_real(v) or not any_real else v
+        if is_inexact(v):
+            return v.astype(of_kind(v.dtype.kind, dtype))
+        return v if any_real else v.astype(dtype)
 
     return {k: one(v) for k, v in inputs.items()}
 
@@ -260,7 +277,7 @@ def expected_of(c: Case, inputs: dict[str, Any]) -> dict[str, Any]:
     def wide(v: Any) -> Any:
         if isinstance(v, list):
             return [wide(x) for x in v]
-        return v.astype("float64") if is_real(v) else v
+        return v.astype(of_kind(v.dtype.kind, "float64")) if is_inexact(v) else v
 
     want = c.expected
     if callable(want):
@@ -277,7 +294,7 @@ def expected_of(c: Case, inputs: dict[str, Any]) -> dict[str, Any]:
 def first_dtype(inputs: dict[str, Any]) -> np.dtype | None:
     flat = [x for v in inputs.values() for x in (v if isinstance(v, list) else [v])]
     arrays = [x.values if isinstance(x, Rows) else x for x in flat]
-    return next((a.dtype for a in arrays if is_real(a)), arrays[0].dtype if arrays else None)
+    return next((a.dtype for a in arrays if is_inexact(a)), arrays[0].dtype if arrays else None)
 
 
 def compare(c: Case, what: str, got: Any, want: Any, inputs: dict[str, Any]) -> None:
@@ -290,7 +307,7 @@ def compare(c: Case, what: str, got: Any, want: Any, inputs: dict[str, Any]) -> 
     assert got.shape == want.shape, f"{what}: shape {got.shape}, expected {want.shape}"
     tol = c.tol or TOL.get(got.dtype.name, 0)
     floats = [got.dtype, first_dtype(inputs)]
-    tol = max([tol, *(TOL.get(d.name, 0) for d in floats if d is not None and got.dtype.kind == "f")])
+    tol = max([tol, *(TOL.get(d.name, 0) for d in floats if d is not None and got.dtype.kind in "fc")])
     np.testing.assert_allclose(got, want.astype(got.dtype), rtol=tol, atol=tol / 10, err_msg=what)
 
 
@@ -301,7 +318,9 @@ def check_dtype(c: Case, slot: str, got: Any, want: Any, inputs: dict[str, Any])
     expected = c.out_dtype.get(slot) if isinstance(c.out_dtype, dict) else c.out_dtype
     if expected is None:
         want = np.asarray(dense(want))
-        expected = first_dtype(inputs) if want.dtype.kind == "f" else want.dtype
+        expected = first_dtype(inputs) if want.dtype.kind in "fc" else want.dtype
+        if expected is not None and expected.kind in "fc" and want.dtype.kind != expected.kind:
+            expected = of_kind(want.dtype.kind, expected)
     assert expected is None or got.dtype == np.dtype(expected), f"{slot} is {got.dtype}, expected {expected}"
 
 
@@ -314,6 +333,8 @@ def weights(c: Case, outs: dict[str, Any]) -> dict[str, np.ndarray]:
         for i, v in enumerate(values):
             if "float" in v._dtype_name:
                 found[name, i] = rng(c.op, name, i).uniform(0.5, 1.5, v.shape)
+            elif "complex" in v._dtype_name:
+                found[name, i] = complexes(*v.shape, seed=i + 1)
     return found
 
 
@@ -340,19 +361,24 @@ def gradients(c: Case, ins: dict[str, Any], outs: dict[str, Any], w: dict, creat
 
 
 def differences(f: Callable[[], float], arrays: list[np.ndarray]) -> list[np.ndarray]:
-    """Central differences of f with respect to every element of the arrays, which it reads."""
+    """Central differences of f with respect to every element (and its parts) of the arrays, which it reads."""
     result = []
     for a in arrays:
         d = np.zeros_like(a)
         for at in np.ndindex(*a.shape):
             old = a[at]
-            a[at] = old + STEP
-            up = f()
-            a[at] = old - STEP
-            d[at] = (up - f()) / (2 * STEP)
+            for unit in (1, 1j) if np.iscomplexobj(a) else (1,):
+                a[at] = old + STEP * unit
+                up = f()
+                a[at] = old - STEP * unit
+                d[at] += unit * (up - f()) / (2 * STEP)
             a[at] = old
         result.append(d)
     return result
+
+
+def dot(out: np.ndarray, weight: np.ndarray) -> float:
+    return float(np.real(np.conj(weight) * out).sum())
 
 
 def check_grad(c: Case) -> None:
@@ -371,7 +397,7 @@ def check_grad(c: Case) -> None:
 
     def weighted() -> float:
         _, o = run_eager(c, inputs)
-        return float(sum((np.float64(pick(o, k).numpy()) * v).sum() for k, v in w.items()))
+        return float(sum(dot(pick(o, k).numpy(), v) for k, v in w.items()))
 
     want = differences(weighted, arrays)
     same_grads(c, "gradient", keys, got, want)
@@ -402,6 +428,8 @@ def check_second(c: Case, inputs: dict[str, Any], w: dict) -> None:
     """Differentiates the first gradients, by the inputs and by the output weights."""
     keys = flat_inputs(c, inputs)
     u = [rng(c.op, "second", i).uniform(0.5, 1.5, item(inputs, k).shape) for i, k in enumerate(keys)]
+    u = [complexes(*x.shape, seed=i) if np.iscomplexobj(item(inputs, k)) else x
+         for i, (k, x) in enumerate(zip(keys, u, strict=True))]  # fmt: skip
     seeds = {k: np.array(v) for k, v in w.items()}
 
     def first(create_graph: bool) -> tuple[dict[str, Any], dict, list[Any]]:
@@ -417,7 +445,7 @@ def check_second(c: Case, inputs: dict[str, Any], w: dict) -> None:
     arrays = [item(inputs, k) for k in keys] + list(seeds.values())
 
     def weighted() -> float:
-        return float(sum((from_eager(g) * x).sum() for g, x in zip(first(False)[2], u, strict=True)))
+        return float(sum(dot(from_eager(g), x) for g, x in zip(first(False)[2], u, strict=True)))
 
     want = differences(weighted, arrays)
     names = keys + [(f"{k}@GRAD", i) for k, i in seeds]
@@ -453,7 +481,7 @@ class Built:
         lod = c.lod.get(slot)
         level = {"lod_level": len(lod)} if lod else {}
         var = self.paddle.static.data(name, list(value.shape), str(value.dtype), **level)
-        var.stop_gradient = not is_real(value)
+        var.stop_gradient = not is_inexact(value)
         self.feed[name] = lod_tensor(value, lod) if lod else value
         return var
 
@@ -511,7 +539,7 @@ def static_gradients(c: Case, inputs: dict[str, Any], w: dict) -> list[np.ndarra
             for (slot, i), value in w.items():
                 name = f"weight_{slot}_{i}"
                 # The shape as far as it is known while the Program is built.
-                seeds.append(paddle.static.data(name, list(pick(built.outs, (slot, i)).shape), "float64"))
+                seeds.append(paddle.static.data(name, list(pick(built.outs, (slot, i)).shape), str(value.dtype)))
                 built.feed[name] = value
             targets = [pick(built.outs, k) for k in w]
             sources = [item(built.ins, k) for k in flat_inputs(c, inputs)]

@@ -10,13 +10,20 @@ from .call import Call, Declined, Rows, ctype, same_dtype
 from .units import FLOATS, INTEGERS, Unit, block_of, instances
 
 SOURCE = r"""
-// bad[0] is set to 1 + an id that the table does not have.
+// An id that the table does not have; one of them if there are several.
+__device__ __forceinline__ void report(i64* bad, i64 id) {
+    if (threadIdx.x == 0) {
+        bad[0] = 1;
+        bad[1] = id;
+    }
+}
+
 template <typename T, typename I> __global__ void gather(const T* table, const I* ids, T* out, i64* bad, i64 count,
                                                          i64 height, i64 width, i64 padding) {
     for (i64 b = blockIdx.x; b < count; b += gridDim.x) {
         i64 id = (i64)ids[b];
         bool pad = padding != -1 && id == padding, there = id >= 0 && id < height;
-        if (!pad && !there && threadIdx.x == 0) bad[0] = id + 1 == 0 ? height + 1 : id + 1;
+        if (!pad && !there) report(bad, id);
         for (i64 c = threadIdx.x; c < width; c += blockDim.x) {
             T zero = narrow_to<T>::of(typename acc<T>::type(0));
             out[b * width + c] = pad || !there ? zero : table[id * width + c];
@@ -33,7 +40,7 @@ template <typename T> __global__ void add_rows(const i64* ids, const i64* order,
         i64 id = ids[b];
         if ((b > 0 && ids[b - 1] == id) || (padding != -1 && id == padding)) continue;
         if (id < 0 || id >= height) {
-            if (threadIdx.x == 0) bad[0] = id + 1 == 0 ? height + 1 : id + 1;
+            report(bad, id);
             continue;
         }
         A f = factor ? A(wide(factor[0])) : A(1);
@@ -49,10 +56,11 @@ UNIT = Unit("lookup_table", SOURCE, instances("gather", FLOATS, INTEGERS) + inst
 
 
 def _check(call: Call, bad, height: int) -> None:
-    found = int(bad[0])
+    # Waits for the kernel: an id out of range must not go unnoticed.
+    found, index = call.machine.download(bad).tolist()
     if found:
         raise IndexError(
-            f"(OutOfRange) operator {call.op}: an id is out of range: expected 0 <= id < {height}, got {found - 1}"
+            f"(OutOfRange) operator {call.op}: an id is out of range: expected 0 <= id < {height}, got {index}"
         )
 
 
@@ -68,7 +76,7 @@ def _lookup(call: Call) -> dict:
     height, width = table.shape
     out = call.empty((*shape, width), table.dtype)
     if out.size:
-        bad = call.xp.zeros(1, "int64")
+        bad = call.xp.zeros(2, "int64")
         call.launch(UNIT, f"gather<{ctype(table, FLOATS)}, {INTEGERS[ids.dtype.name]}>", min(ids.size, 65535),
                     block_of(width), table, ids, out, bad, np.int64(ids.size), np.int64(height), np.int64(width),
                     _padding(call))  # fmt: skip
@@ -82,7 +90,7 @@ def add_rows(call: Call, table, ids, rows, padding: np.int64, factor=None) -> No
     if ids.size == 0 or width == 0:
         return
     order = call.xp.argsort(ids, kind="stable").astype("int64")
-    bad = call.xp.zeros(1, "int64")
+    bad = call.xp.zeros(2, "int64")
     call.launch(UNIT, f"add_rows<{ctype(table, FLOATS)}>", min(ids.size, 65535), block_of(width), ids[order], order,
                 rows, table, bad, np.int64(ids.size), np.int64(height), np.int64(width), padding,
                 np.uint64(0) if factor is None else factor)  # fmt: skip

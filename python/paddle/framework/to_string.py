@@ -63,19 +63,24 @@ def _edges(array: np.ndarray) -> np.ndarray:
     return array
 
 
+def _negative(value) -> bool:
+    """Complex numbers are ordered by the real part, then the imaginary one."""
+    return (value.real, value.imag) < (0, 0) if np.iscomplexobj(value) else bool(value < 0)
+
+
 class _Layout:
     """Column width and sign column, common to all items."""
 
     def __init__(self, shown: np.ndarray) -> None:
         items = list(shown.reshape(-1))
         self.width = max((len(_item(v)) for v in items), default=0)
-        self.signed = any(v < 0 for v in items) if not np.iscomplexobj(shown) else False
+        self.signed = any(_negative(v) for v in items)
 
     def item(self, value) -> str:
         text = _item(value)
         if len(text) >= self.width:
             return text
-        if self.signed and not value < 0:
+        if self.signed and not _negative(value):
             return " " + text.ljust(self.width - 1)
         return text.ljust(self.width)
 

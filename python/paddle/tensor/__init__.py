@@ -18,7 +18,7 @@ from .tensor import to_tensor
 
 _METHODS = [
     *math.__all__, *linalg.__all__, *logic.__all__, *manipulation.__all__, *search.__all__, *stat.__all__, "cast",
-    "rank",
+    "rank", "real", "imag",
 ]
 
 for _name in _METHODS:

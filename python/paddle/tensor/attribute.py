@@ -1,11 +1,12 @@
-"""Shape and rank as Tensors."""
+"""Shape and rank as Tensors, and the parts of complex ones."""
 from __future__ import annotations
 
 from paddle import _core, _ops
+from paddle._append import named
 from paddle.framework.checks import check_type, check_variable_and_dtype
 from paddle.framework.variable import Variable
 
-__all__ = ["shape", "rank"]
+__all__ = ["shape", "rank", "real", "imag"]
 
 
 def shape(input):  # noqa: A002
@@ -29,3 +30,53 @@ def rank(input):  # noqa: A002
     """The number of dimensions as an int32 Tensor of shape [1]."""
     check_type(input, "input", Variable, "input")
     return _ops.fill_constant(shape=[1], dtype=2, value=float(len(input.shape)))
+
+
+def _part(op_type: str, x, name):
+    if _core.in_static_mode():
+        check_variable_and_dtype(x, "x", ["complex64", "complex128"], op_type)
+    return named(name, getattr(_ops, op_type), x)
+
+
+def real(x, name=None):
+    """The real parts of complex numbers.
+
+    Args:
+        x (Tensor): complex64 or complex128.
+        name (str, optional): a name for the output in static mode.
+
+    Returns:
+        Tensor: float32 or float64, of the shape of `x`.
+
+    Raises:
+        TypeError: in static mode, when `x` is not complex.
+        RuntimeError: in dygraph mode, when `x` is not complex.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.real(paddle.to_tensor([1 + 6j, 2 + 5j])).numpy().tolist()
+        [1.0, 2.0]
+    """
+    return _part("real", x, name)
+
+
+def imag(x, name=None):
+    """The imaginary parts of complex numbers.
+
+    Args:
+        x (Tensor): complex64 or complex128.
+        name (str, optional): a name for the output in static mode.
+
+    Returns:
+        Tensor: float32 or float64, of the shape of `x`.
+
+    Raises:
+        TypeError: in static mode, when `x` is not complex.
+        RuntimeError: in dygraph mode, when `x` is not complex.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.imag(paddle.to_tensor([1 + 6j, 2 + 5j])).numpy().tolist()
+        [6.0, 5.0]
+    """
+    return _part("imag", x, name)

@@ -365,6 +365,31 @@ def increment(x, value=1.0, name=None):
     return _ops.increment(x, step=float(value), Out=x)
 
 
+def conj(x, name=None):
+    """The conjugates of complex numbers; real numbers are their own.
+
+    Args:
+        x (Tensor): complex64, complex128, float32, float64, int32 or int64.
+        name (str, optional): a name for the output in static mode.
+
+    Returns:
+        Tensor: of the shape and type of `x`.
+
+    Raises:
+        TypeError: in static mode, for other types.
+        RuntimeError: in dygraph mode, for other types.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.conj(paddle.to_tensor([1 + 1j, 2 - 2j]))
+        Tensor(shape=[2], dtype=complex64, place=CPUPlace, stop_gradient=True,
+               [(1-1j), (2+2j)])
+    """
+    if _static():
+        check_variable_and_dtype(x, "x", ["complex64", "complex128", *_NUMBERS], "conj")
+    return named(name, _ops.conj, x)
+
+
 def broadcast_shape(x_shape, y_shape):
     """The shape that two shapes broadcast to.
 
@@ -380,5 +405,5 @@ def broadcast_shape(x_shape, y_shape):
 
 __all__ = [
     *_UNARY, *_BINARY, *_REDUCTIONS, "mod", "floor_mod", "pow", "tanh_", "scale", "add_n", "sum", "prod", "cumsum",
-    "clip", "increment", "broadcast_shape",
+    "clip", "conj", "increment", "broadcast_shape",
 ]

@@ -1,6 +1,7 @@
 //! CPU kernels on slices and shapes, and the thread pool they run on. Knows nothing of operators.
 
 pub mod cast;
+pub mod complex;
 pub mod conv;
 mod conv_band;
 mod conv_depthwise;

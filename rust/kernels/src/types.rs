@@ -1,6 +1,7 @@
 //! Element types of kernels, and what each family needs to know of them.
 
 use half::{bf16, f16, slice::HalfFloatSliceExt};
+use num_complex::Complex;
 
 /// A type whose elements are plain bytes: any bit pattern that a kernel copies is a value of it.
 pub trait Plain: Copy + Default + Send + Sync + PartialEq + 'static {}
@@ -38,7 +39,7 @@ pub trait Number: Plain + PartialOrd {
 macro_rules! plain {
     ($($t:ty),*) => { $(impl Plain for $t {})* };
 }
-plain!(bool, u8, i8, i16, i32, i64, f16, bf16, f32, f64);
+plain!(bool, u8, i8, i16, i32, i64, f16, bf16, f32, f64, Complex<f32>, Complex<f64>, [u64; 2]);
 
 macro_rules! integers {
     ($($t:ty),*) => {$(

@@ -1,0 +1,265 @@
+"""The whole route to a device and back, with numpy's memory standing for the device's."""
+import gc
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import paddle
+import pytest
+from paddle import _core, _cuda
+
+rng = np.random.default_rng(7)
+
+
+def place():
+    return paddle.CUDAPlace(0)
+
+
+def on_device(a, **more):
+    return paddle.to_tensor(a, place=place(), **more)
+
+
+@pytest.fixture
+def current(shim):
+    """Everything runs on the device."""
+    paddle.set_device("gpu")
+    yield shim
+    paddle.set_device("cpu")
+
+
+def test_there_and_back(shim):
+    for a in (rng.normal(size=(3, 4)).astype("float32"), np.arange(6), np.array([True, False]), np.zeros((0, 3))):
+        t = on_device(a)
+        assert t.place == place() and str(t.place) == "CUDAPlace(0)"
+        assert t.numpy().tolist() == a.tolist() and t.numpy().dtype == a.dtype
+        back = t.cpu()
+        assert back.place == paddle.CPUPlace() and back.numpy().tolist() == a.tolist()
+        assert back.cuda().place == place() and t.cuda() is t
+    assert float(on_device([2.5])) == 2.5 and "CUDAPlace(0)" in repr(on_device([1.0]))
+
+
+def test_a_twin_runs_where_its_operands_are(shim):
+    x = on_device(rng.normal(size=(5, 7)))
+    y = paddle.nn.functional.softmax(x)
+    assert y.place == place() and shim.started == ["softmax<double>"]
+    np.testing.assert_allclose(y.numpy().sum(-1), 1)
+
+
+def test_an_operand_on_the_cpu_is_taken_along(shim):
+    y = on_device([1.0, 2.0]) + paddle.to_tensor([3.0, 4.0], place=paddle.CPUPlace())
+    assert y.place == place() and y.numpy().tolist() == [4.0, 6.0]
+
+
+def test_an_operator_without_a_twin_says_so_once(shim):
+    x = on_device([3.0, 1.0, 2.0])
+    assert "argsort" not in _cuda.TWINS
+    with pytest.warns(RuntimeWarning, match="operator argsort has no CUDA kernel") as seen:
+        values = paddle.sort(x)
+        again = paddle.sort(x)
+    assert len([w for w in seen if "argsort" in str(w.message)]) == 1
+    assert values.place == place() and values.numpy().tolist() == again.numpy().tolist() == [1.0, 2.0, 3.0]
+
+
+def test_a_twin_that_declines_leaves_it_to_the_cpu(shim):
+    x = on_device(np.array([-2, 3]))
+    with pytest.warns(RuntimeWarning, match="operator abs"):
+        y = paddle.abs(x)
+    assert y.place == place() and y.numpy().tolist() == [2, 3] and not shim.started
+
+
+def test_gradients_stay_on_the_device(shim):
+    def losses(where):
+        x = paddle.to_tensor(np.linspace(-1, 1, 12).reshape(3, 4), place=where, stop_gradient=False)
+        w = paddle.to_tensor(np.linspace(0, 1, 20).reshape(4, 5), place=where, stop_gradient=False)
+        h = paddle.nn.functional.relu(paddle.matmul(x, w))
+        loss = paddle.mean(paddle.nn.functional.softmax(h + h * h))
+        loss.backward()
+        return loss, x, w
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        loss, x, w = losses(place())
+    assert loss.place == place() and x._grad_ivar().place == place()
+    for a, b in zip((loss, x, w), losses(paddle.CPUPlace()), strict=True):
+        np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-12)
+        if a is not loss:
+            np.testing.assert_allclose(a.grad, b.grad, rtol=1e-10, atol=1e-12)
+
+
+def test_written_memory_is_not_shared(shim):
+    x = on_device([1.0, 2.0])
+    y = x.detach()
+    x.set_value(np.array([5.0, 6.0], "float32"))
+    assert y.numpy().tolist() in ([1.0, 2.0], [5.0, 6.0])
+    a = on_device([1.0, 2.0])
+    b = paddle.to_tensor(a.numpy(), place=place())
+    rate = on_device([0.5])
+    _core.ops.sgd(a, rate, b, ParamOut=a)
+    assert a.numpy().tolist() == [0.5, 1.0] and b.numpy().tolist() == [1.0, 2.0]
+
+
+def optimizer_run(op, where, dtype, rows):
+    """Three steps of an optimizer; the parameter and the states."""
+    n = np.random.default_rng(3)
+
+    def tensor(a):
+        return paddle.to_tensor(np.asarray(a, dtype), place=where)
+
+    table = tensor(n.normal(size=(6, 5)))
+    rate = tensor([0.1])
+    state = [tensor(np.zeros((6, 5))), tensor(np.zeros((6, 5))), tensor([0.9]), tensor([0.99])]
+    for step in range(3):
+        if rows:
+            w = paddle.to_tensor(table.numpy(), place=where, stop_gradient=False)
+            ids = paddle.to_tensor(np.array([4, 1, 4, step]), place=where)
+            out = _core.ops.lookup_table_v2(w, ids, is_sparse=True)
+            (out * tensor(n.normal(size=(4, 5)))).sum().backward()
+            grad = w._grad_ivar()
+            assert grad._is_sparse()
+        else:
+            grad = tensor(n.normal(size=(6, 5)))
+        if op == "sgd":
+            _core.ops.sgd(table, rate, grad, ParamOut=table)
+        else:
+            names = ("ParamOut", "Moment1Out", "Moment2Out", "Beta1PowOut", "Beta2PowOut")
+            outs = dict(zip(names, [table, *state], strict=True))
+            _core.ops.adam(table, grad, rate, *state, beta1=0.9, beta2=0.99, **outs)
+    return [table, *state]
+
+
+@pytest.mark.parametrize("rows", [False, True], ids=["dense", "rows"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("op", ["sgd", "adam"])
+def test_optimizers(op, dtype, rows, shim):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        got = optimizer_run(op, place(), dtype, rows)
+    assert any(k.startswith("add_rows" if rows else op) for k in shim.started)
+    tol = 1e-5 if dtype == "float32" else 1e-12
+    for g, w in zip(got, optimizer_run(op, paddle.CPUPlace(), dtype, rows), strict=True):
+        assert g.place == place()
+        np.testing.assert_allclose(g.numpy(), w.numpy(), rtol=tol, atol=tol)
+
+
+def test_steps_in_place_keep_their_memory(shim):
+    p, g, rate = on_device([1.0, 2.0]), on_device([1.0, 1.0]), on_device([0.5])
+    at = _core.device_address(p)
+    _core.ops.sgd(p, rate, g, ParamOut=p)
+    assert _core.device_address(p) == at
+    kept = p.detach().cpu()  # the host has a copy now: the next step must not change what it shows
+    _core.ops.sgd(p, rate, g, ParamOut=p)
+    assert kept.numpy().tolist() == [0.5, 1.5] and p.numpy().tolist() == [0.0, 1.0]
+
+
+def test_ids_out_of_range_are_an_error(shim):
+    table = on_device(np.ones((3, 2)))
+    for bad in (3, -1, -7):
+        with pytest.raises(IndexError, match=f"expected 0 <= id < 3, got {bad}"):
+            _core.ops.lookup_table_v2(table, on_device(np.array([0, bad])))
+
+
+def test_wrong_shapes_are_the_errors_of_the_cpu(shim):
+    for where in (place(), paddle.CPUPlace()):
+        x, y = (paddle.to_tensor(np.ones(s), place=where) for s in ((2, 3), (4, 5)))
+        with pytest.raises(ValueError, match="matmul_v2"):
+            paddle.matmul(x, y)
+
+
+def test_the_device_is_where_work_runs(current):
+    assert paddle.get_device() == "gpu:0"
+    made = paddle.to_tensor([1.0])
+    assert made.place == place() and paddle.ones([2]).place == place()
+    layer = paddle.nn.Linear(3, 2)
+    assert layer.weight.place == place()
+    assert layer(paddle.ones([4, 3])).place == place()
+
+
+def test_training_agrees_with_the_cpu(shim):
+    def train(device):
+        paddle.set_device(device)
+        try:
+            paddle.seed(11)
+            layer = paddle.nn.Sequential(paddle.nn.Linear(4, 8), paddle.nn.ReLU(), paddle.nn.Linear(8, 1))
+            adam = paddle.optimizer.Adam(learning_rate=0.05, parameters=layer.parameters())
+            x = paddle.to_tensor(np.random.default_rng(1).normal(size=(16, 4)).astype("float32"))
+            seen = []
+            for _ in range(4):
+                loss = paddle.mean(paddle.square(layer(x) - 1.0))
+                loss.backward()
+                adam.step()
+                adam.clear_grad()
+                seen.append(float(loss))
+            return seen
+        finally:
+            paddle.set_device("cpu")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        np.testing.assert_allclose(train("gpu"), train("cpu"), rtol=1e-4)
+
+
+def test_a_program_runs_on_the_device(shim):
+    paddle.enable_static()
+    try:
+        main = paddle.static.Program()
+        with paddle.static.program_guard(main):
+            x = paddle.static.data("x", [None, 6], "float32")
+            y = paddle.nn.functional.softmax(paddle.nn.functional.relu(x * 2.0))
+        a = rng.normal(size=(3, 6)).astype("float32")
+        got = [
+            paddle.static.Executor(p).run(main, feed={"x": a}, fetch_list=[y])[0] for p in (place(), paddle.CPUPlace())
+        ]
+    finally:
+        paddle.disable_static()
+    np.testing.assert_allclose(got[0], got[1], rtol=1e-6)
+    assert "softmax<float>" in shim.started and "row_relu<float>" in shim.started
+
+
+def test_memory_is_given_back(shim):
+    held = len(gc.get_objects())
+    for _ in range(50):
+        paddle.nn.functional.relu(on_device(np.ones(1000, "float32")))
+        on_device(np.ones(1000, "float32")).numpy()
+    _core.drain_device()
+    gc.collect()
+    assert len(gc.get_objects()) - held < 50
+    t = on_device(np.ones(10))
+    del t
+    assert _core.drain_device() == 1
+
+
+def test_without_a_gpu_it_says_what_is_missing():
+    code = """
+import sys
+sys.modules["cupy"] = None
+import paddle
+assert "paddle._cuda" not in sys.modules
+for call in (lambda: paddle.CUDAPlace(0), lambda: paddle.set_device("gpu"), lambda: paddle.to_tensor([1.0], place="gpu"),
+             lambda: paddle.to_tensor([1.0]).cuda()):
+    try:
+        call()
+    except (RuntimeError, ValueError) as e:
+        assert "cupy" in str(e), e
+    else:
+        raise AssertionError("no error")
+assert not paddle.is_compiled_with_cuda() and paddle.to_tensor([1.0]).place == paddle.CPUPlace()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_import_takes_neither_cupy_nor_twins():
+    code = "import sys, paddle; assert not {'cupy', 'paddle._cuda'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_list_of_operators_without_a_twin():
+    done = subprocess.run([sys.executable, "-m", "paddle._cuda"], capture_output=True, text=True, check=True)
+    listed = done.stdout.split("without one:")[1].split()
+    assert "argsort" in listed and "softmax" not in listed and sorted(listed) == listed
+
+
+@pytest.mark.gpu
+def test_route_on_a_gpu(gpu):
+    test_gradients_stay_on_the_device(None)
