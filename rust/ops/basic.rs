@@ -246,7 +246,7 @@ fn concat_rows(values: &[&Value]) -> Result<SelectedRows> {
         bytes[at..at + b.len()].copy_from_slice(b);
         at += b.len();
     }
-    Ok(SelectedRows { rows: Arc::new(rows), height: first.height, value })
+    super::rows::merged("sum", &SelectedRows { rows: Arc::new(rows), height: first.height, value })
 }
 
 fn sum_arrays(cx: &mut Run, values: &[&Value]) -> Result<()> {

@@ -248,11 +248,21 @@ impl Real for f64 {
 
     #[inline(always)]
     fn tanh_<const FMA: bool>(self) -> f64 {
+        // Near 0 (Cephes' rational form) the correction is small beside x: nearly always correctly rounded.
+        let y = self * self;
+        let p = y.fma::<FMA>(y.fma::<FMA>(-9.64399179425052238628e-1, -9.92877231001918586564e1), -1.61468768441708447952e3);
+        let d = y.fma::<FMA>(y + 1.12811678491632931402e2, 2.23548839060100448583e3);
+        let near = self + self * (y * (p / y.fma::<FMA>(d, 4.84406305325125486048e3)));
         let a = self.abs();
         let (q, k) = reduce64::<FMA>(2.0 * if a > 20.0 { 20.0 } else { a });
         let s = pow2_64(k);
         let m = s.fma::<FMA>(q, s - 1.0);
-        (m / (m + 2.0)).copysign(self)
+        let far = (m / (m + 2.0)).copysign(self);
+        if a < 0.625 {
+            near
+        } else {
+            far
+        }
     }
 
     #[inline(always)]
