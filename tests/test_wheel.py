@@ -26,7 +26,8 @@ def pythons():
     candidates += glob.glob(os.path.expanduser("~/.pyenv/versions/3.*/bin/python"))
     for path in filter(None, candidates):
         try:
-            out = subprocess.run([path, "-c", "import sys; print(*sys.version_info[:2])"], capture_output=True, text=True)
+            code = "import sys; print(*sys.version_info[:2])"
+            out = subprocess.run([path, "-c", code], capture_output=True, text=True)
         except OSError:
             continue
         if out.returncode == 0:
