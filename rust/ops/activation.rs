@@ -3,6 +3,7 @@
 use super::complex;
 use crate::attrs;
 use crate::base::Result;
+use crate::op::attrs::Text;
 use crate::op::infer::{like_first, like_out_grad};
 use crate::op::{slot, Grad, Infer, Kernel, NoAttrs, Op, Run, Slot, OP};
 use crate::tensor::Tensor;
@@ -19,7 +20,7 @@ attrs! {
     pub struct EluAttrs { alpha: f32 = 1.0 }
     pub struct HardSigmoidAttrs { slope: f32 = 0.2, offset: f32 = 0.5 }
     pub struct GeluAttrs {
-        approximate: bool = false, use_mkldnn: bool = false, mkldnn_data_type: String = "float32".into(),
+        approximate: bool = false, use_mkldnn: bool = false, mkldnn_data_type: Text = "float32".into(),
         use_cudnn: bool = false,
     }
     pub struct SoftplusAttrs {

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 
 pub mod activation;
+pub mod array_tensor;
 pub mod arrays;
 pub mod basic;
 pub mod branch_rows;
@@ -54,6 +55,7 @@ pub static TABLES: &[&[&Op]] = &[
     order::TABLE,        // cumsum, argmax, sorting, top-k
     metric::TABLE,       // accuracy
     arrays::TABLE,       // LoDTensorArrays
+    array_tensor::TABLE, // arrays as one tensor
     control_flow::TABLE, // sub-blocks
     branch_rows::TABLE,  // split_lod_tensor, merge_lod_tensor
     program::TABLE,      // feed, fetch, print, py_func
