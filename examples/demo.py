@@ -1,4 +1,4 @@
-"""LeNet three ways: trains the dygraph, the static and the fluid example, compares their losses, and loads their models.
+"""LeNet three ways: trains the three examples, compares their losses, and loads their models again.
 
     python examples/demo.py [--out FOLDER] [--beside PYTHON] [--beside-fluid PYTHON]
 

@@ -5,9 +5,8 @@ import os
 import struct
 
 import numpy as np
-import pytest
-
 import paddle
+import pytest
 from paddle.reader import decorator
 
 

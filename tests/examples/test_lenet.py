@@ -5,9 +5,8 @@ import os
 import sys
 
 import numpy as np
-import pytest
-
 import paddle
+import pytest
 
 FOLDER = os.path.join(os.path.dirname(__file__), "..", "..", "examples")
 pytest.importorskip("sklearn")
