@@ -5,10 +5,9 @@ Each case runs on `paddle` as installed; with torch installed beside it, on torc
 from __future__ import annotations
 
 import numpy as np
-import pytest
-
 import paddle
 import paddle.nn.functional as F
+import pytest
 
 try:
     import torch

@@ -157,7 +157,8 @@ fn scalar(obj: &Bound<'_, PyAny>) -> Option<(f64, bool)> {
 fn complex_scalar(obj: &Bound<'_, PyAny>) -> Option<Complex<f64>> {
     let known = obj.is_instance_of::<PyComplex>();
     let numpy = || obj.getattr("dtype").and_then(|d| d.getattr("kind")).is_ok_and(|k| k.to_string() == "c");
-    if !known && !(obj.hasattr("__complex__").unwrap_or(false) && numpy()) {
+    let complex = known || obj.hasattr("__complex__").unwrap_or(false) && numpy();
+    if !complex {
         return None;
     }
     let v = obj.call_method0("__complex__").ok()?;

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -46,7 +47,7 @@ UNIT = Unit("reduction", SOURCE, instances("reduce_last", TYPES, _JOINS) + insta
 
 
 def _divisor(t: str, value: float):
-    kind = {"double": np.float64, "int": np.int32, "i64": np.int64}.get(t, np.float32)
+    kind: Any = {"double": np.float64, "int": np.int32, "i64": np.int64}.get(t, np.float32)
     return kind(value)
 
 
