@@ -9,8 +9,8 @@ import numpy as np
 
 BATCH = 64
 EPOCHS = 12
-SEED = 20
-LEARNING_RATE = 0.1
+SEED = 5
+LEARNING_RATE = 0.05
 MOMENTUM = 0.9
 HELD_OUT = 360
 

@@ -17,9 +17,9 @@ class LeNet(nn.Layer):
 
     def __init__(self):
         super().__init__()
-        self.conv1 = nn.Conv2D(1, 6, 3, padding=1)
-        self.conv2 = nn.Conv2D(6, 16, 3, padding=1)
-        self.fc1 = nn.Linear(64, 120)
+        self.conv1 = nn.Conv2D(1, 16, 3, padding=1)
+        self.conv2 = nn.Conv2D(16, 32, 3, padding=1)
+        self.fc1 = nn.Linear(128, 120)
         self.fc2 = nn.Linear(120, 84)
         self.fc3 = nn.Linear(84, 10)
 

@@ -20,9 +20,9 @@ def attributes(layer):
 
 def lenet(image):
     """Two convolutions and three linear layers."""
-    x = fluid.layers.conv2d(image, 6, 3, padding=1, act="relu", **attributes("conv1"))
+    x = fluid.layers.conv2d(image, 16, 3, padding=1, act="relu", **attributes("conv1"))
     x = fluid.layers.pool2d(x, 2, "max", pool_stride=2)
-    x = fluid.layers.conv2d(x, 16, 3, padding=1, act="relu", **attributes("conv2"))
+    x = fluid.layers.conv2d(x, 32, 3, padding=1, act="relu", **attributes("conv2"))
     x = fluid.layers.pool2d(x, 2, "max", pool_stride=2)
     x = fluid.layers.fc(x, 120, act="relu", **attributes("fc1"))
     x = fluid.layers.fc(x, 84, act="relu", **attributes("fc2"))

@@ -28,8 +28,8 @@ def conv(x, channels, layer):
 
 def lenet(image):
     """Two convolutions and three linear layers; what a Layer does in dygraph mode, functions append here."""
-    x = F.max_pool2d(conv(image, 6, "conv1"), 2)
-    x = F.max_pool2d(conv(x, 16, "conv2"), 2)
+    x = F.max_pool2d(conv(image, 16, "conv1"), 2)
+    x = F.max_pool2d(conv(x, 32, "conv2"), 2)
     x = static.nn.fc(x, 120, activation="relu", **named("fc1"))
     x = static.nn.fc(x, 84, activation="relu", **named("fc2"))
     return static.nn.fc(x, 10, **named("fc3"))

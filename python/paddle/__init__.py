@@ -24,6 +24,10 @@ from . import nn
 from . import optimizer
 from . import regularizer
 from . import compat
+from . import dataset
+from . import jit
+from . import reader
+from .batch import batch
 from .framework.saving import load, save
 from .framework.seed import seed, get_cuda_rng_state, set_cuda_rng_state
 from .static.creation import create_parameter

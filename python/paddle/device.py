@@ -30,8 +30,8 @@ def set_device(device: str):
     known = name == "cpu" or kind in ("gpu", "xpu") and (number.isdecimal() or name == kind)
     if not known:
         raise ValueError(
-            "The device must be a string which is like 'cpu', 'gpu', 'gpu:x', 'xpu' or 'xpu:x', "
-            f"but received {device!r}"
+            "The device must be a string which is like 'cpu', 'gpu', 'gpu:x', 'xpu' or 'xpu:x', but received "
+            f"{device!r}"
         )
     if kind == "xpu":
         raise ValueError(f"The device should not be {device!r}, since XPUs are not supported")

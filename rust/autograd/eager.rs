@@ -299,8 +299,8 @@ fn wrap(
 fn save(v: Option<&EVar>, elements: bool, with_track: bool) -> SavedVar {
     let Some(v) = v else { return SavedVar::Absent };
     if !elements {
-        if let Some(Ok(phantom)) = v.cell.lock().as_dense().map(|t| t.phantom()) {
-            return SavedVar::Shape(Box::new(phantom));
+        if let Some(t) = v.cell.lock().as_dense() {
+            return SavedVar::Shape(OutInfo { dims: Dims::from_slice(t.dims()), dtype: t.dtype() }, t.lod.clone());
         }
     }
     let stop_gradient = v.stop_gradient();

@@ -299,9 +299,12 @@ impl Engine<'_> {
             }
         }
         let mut targets = Args::new();
-        for dst in &w.outs {
+        // What the gradient's own gradient will read is needed even where nobody asks for it.
+        let kept = if self.request.create_graph { w.op.wired().map_or(0, |second| second.reads_out) } else { 0 };
+        for (slot, dst) in w.outs.iter().enumerate() {
             match dst {
                 None => targets.push_slot([]),
+                Some(i) if kept >> slot & 1 == 1 => targets.push_slot(node.edges.slot(*i).iter().map(|_| Target::New)),
                 Some(i) => targets.push_slot(node.edges.slot(*i).iter().map(|e| self.target(e))),
             }
         }

@@ -2,7 +2,7 @@
 
 use crate::base::{DType, Dims, Result};
 use crate::op::{Args, Attrs, GradOp, Op};
-use crate::tensor::{Cell, Tensor, Value};
+use crate::tensor::{Cell, Lod, Tensor, Value};
 use crate::{bail, err};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -88,7 +88,7 @@ pub enum SavedVar {
         stop_gradient: bool,
     },
     /// Shape and dtype only.
-    Shape(Box<Tensor>),
+    Shape(OutInfo, Option<Arc<Lod>>),
 }
 
 impl SavedVar {
@@ -96,14 +96,16 @@ impl SavedVar {
     pub fn load(&self, op: &Op) -> Result<Option<EVar>> {
         Ok(match self {
             SavedVar::Absent => None,
-            SavedVar::Shape(shape) => Some(EVar::new(Tensor::clone(shape), true)),
+            SavedVar::Shape(info, lod) => {
+                Some(EVar::new(Tensor::shape_only(info.dtype, &info.dims)?.with_lod(lod.clone()), true))
+            }
             SavedVar::Cell { cell, version, track, stop_gradient } => {
                 let now = cell.version();
                 if now != *version {
                     bail!(
                         PermissionDenied,
                         "a tensor that is needed to compute the gradient of operator {} has been modified by an \
-                         inplace operation: its inplace_version is {now} but version {version} was saved",
+                         inplace operation: received tensor_version:{now} != wrapper_version_snapshot:{version}",
                         op.name
                     );
                 }

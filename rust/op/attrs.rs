@@ -5,6 +5,7 @@ use crate::base::Result;
 use crate::ir::{Attr, AttrMap, AttrType};
 use crate::{bail, err};
 use std::any::Any;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// The attributes of one operator: their names, types, defaults.
@@ -72,6 +73,54 @@ attr_value! {
         Attr::Floats(v) => v.into_iter().map(|n| n as f64).collect(), Attr::Booleans(v) if v.is_empty() => vec![];
     Vec<bool>, Booleans, v => v, Attr::Ints(v) => v.into_iter().map(|n| n != 0).collect();
     Vec<String>, Strings, v => v, Attr::Ints(v) if v.is_empty() => vec![], Attr::Booleans(v) if v.is_empty() => vec![];
+}
+
+/// A text that is rarely set: its default costs no allocation.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Text(Cow<'static, str>);
+
+impl std::ops::Deref for Text {
+    type Target = str;
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<&'static str> for Text {
+    fn from(s: &'static str) -> Text {
+        Text(Cow::Borrowed(s))
+    }
+}
+
+impl PartialEq<&str> for Text {
+    fn eq(&self, other: &&str) -> bool {
+        self.0 == *other
+    }
+}
+
+impl std::fmt::Display for Text {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self)
+    }
+}
+
+impl Text {
+    pub fn as_str(&self) -> &str {
+        self
+    }
+}
+
+impl AttrValue for Text {
+    const KIND: AttrType = AttrType::String;
+    fn to_attr(&self) -> Attr {
+        Attr::String(self.to_string())
+    }
+    fn from_attr(a: Attr) -> std::result::Result<Self, Attr> {
+        String::from_attr(a).map(|s| Text(Cow::Owned(s)))
+    }
+    fn unset() -> Self {
+        Text::default()
+    }
 }
 
 /// The index of a sub-block; -1 when unset.

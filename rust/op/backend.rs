@@ -96,17 +96,8 @@ pub fn on<T>(device: Option<i32>, f: impl FnOnce() -> T) -> T {
     f()
 }
 
-/// The tensor whose elements a value holds.
-fn tensor_of(value: &Value) -> Option<&Tensor> {
-    match value {
-        Value::Dense(t) => Some(t),
-        Value::Rows(r) => Some(&r.value),
-        _ => None,
-    }
-}
-
 fn device_of<'a>(values: impl Iterator<Item = &'a Value>) -> Option<i32> {
-    values.filter_map(|v| tensor_of(v)?.on_device()).map(|(memory, _)| memory.device()).next()
+    values.filter_map(|v| v.elements()?.on_device()).map(|(memory, _)| memory.device()).next()
 }
 
 /// The value with its elements where `copy` puts them.
@@ -202,7 +193,7 @@ fn give_lod(op: &'static Op, ins: &Args, outs: &mut Args<Out>, metas: &Args<Meta
             if let Value::Dense(t) = &mut outs.flat[at].value {
                 t.lod = match said {
                     Some(m) => m.lod.clone(),
-                    None => variable.and_then(|v| tensor_of(ins.slot(v).get(i)?)).and_then(|t| t.lod.clone()),
+                    None => variable.and_then(|v| ins.slot(v).get(i)?.elements()).and_then(|t| t.lod.clone()),
                 };
             }
         }

@@ -3,6 +3,7 @@
 use super::complex;
 use crate::attrs;
 use crate::base::Result;
+use crate::op::attrs::Text;
 use crate::op::infer::{like_first, like_out_grad};
 use crate::op::{slot, Grad, Infer, Kernel, NoAttrs, Op, Run, Slot, OP};
 use crate::tensor::Tensor;
@@ -16,8 +17,10 @@ attrs! {
     pub struct PlainAttrs { use_mkldnn: bool = false, use_cudnn: bool = false }
     pub struct Relu6Attrs { threshold: f32 = 6.0, use_mkldnn: bool = false }
     pub struct LeakyReluAttrs { alpha: f32 = 0.02, use_mkldnn: bool = false }
+    pub struct EluAttrs { alpha: f32 = 1.0 }
+    pub struct HardSigmoidAttrs { slope: f32 = 0.2, offset: f32 = 0.5 }
     pub struct GeluAttrs {
-        approximate: bool = false, use_mkldnn: bool = false, mkldnn_data_type: String = "float32".into(),
+        approximate: bool = false, use_mkldnn: bool = false, mkldnn_data_type: Text = "float32".into(),
         use_cudnn: bool = false,
     }
     pub struct SoftplusAttrs {
@@ -99,7 +102,7 @@ macro_rules! activations {
         )*
         pub static TABLE: &[&Op] = &[
             $(&$op, &$grad,)* &ABS, &ABS_GRAD, &SQUARE, &SQUARE_GRAD, &GELU, &GELU_GRAD, &FLOOR, &FLOOR_GRAD,
-            &RELU_GRAD_GRAD, &LEAKY_RELU_GRAD_GRAD, &ABS_GRAD_GRAD, &SQRT_GRAD_GRAD, &RSQRT_GRAD_GRAD,
+            &RELU_GRAD_GRAD, &LEAKY_RELU_GRAD_GRAD, &ELU_GRAD_GRAD, &ABS_GRAD_GRAD, &SQRT_GRAD_GRAD, &RSQRT_GRAD_GRAD,
             &SQUARE_GRAD_GRAD, &LOG_GRAD_GRAD,
         ];
     };
@@ -118,6 +121,10 @@ activations! {
         Grad::None;
     LEAKY_RELU LEAKY_RELU_GRAD "leaky_relu" "leaky_relu_grad" LeakyReluAttrs X_DOUT leaky_relu leaky_relu_grad
         (params!(LeakyReluAttrs: alpha)) Grad::Map(&LEAKY_RELU_GRAD_GRAD, SECOND_X);
+    ELU ELU_GRAD "elu" "elu_grad" EluAttrs X_DOUT elu elu_grad (params!(EluAttrs: alpha))
+        Grad::Map(&ELU_GRAD_GRAD, SECOND_X);
+    HARD_SIGMOID HARD_SIGMOID_GRAD "hard_sigmoid" "hard_sigmoid_grad" HardSigmoidAttrs OUT_DOUT
+        hard_sigmoid hard_sigmoid_grad (params!(HardSigmoidAttrs: slope, offset)) Grad::None;
     SIGMOID SIGMOID_GRAD "sigmoid" "sigmoid_grad" PlainAttrs OUT_DOUT sigmoid sigmoid_grad (none) Grad::None;
     LOGSIGMOID LOGSIGMOID_GRAD "logsigmoid" "logsigmoid_grad" PlainAttrs X_DOUT logsigmoid logsigmoid_grad (none)
         Grad::None;
@@ -289,6 +296,18 @@ pub static LEAKY_RELU_GRAD_GRAD: Op = Op {
     cpu: Kernel::Pure(|cx| {
         let alpha = cx.attrs::<LeakyReluAttrs>().alpha as f64;
         seconds(cx, 1, &[(&[0, 1], &rows::leaky_relu_grad_grad)], &[alpha])
+    }),
+    ..plain()
+};
+pub static ELU_GRAD_GRAD: Op = Op {
+    name: "elu_grad_grad",
+    inputs: &[slot("X"), slot("DOut"), DDX],
+    outputs: &[slot("DX"), slot("DDOut")],
+    attrs: EluAttrs::FIELDS,
+    infer: second_shapes,
+    cpu: Kernel::Pure(|cx| {
+        let alpha = cx.attrs::<EluAttrs>().alpha as f64;
+        seconds(cx, 2, &[(&[0, 1, 2], &rows::elu_grad_grad_dx), (&[0, 2], &rows::elu_grad_grad_ddout)], &[alpha])
     }),
     ..plain()
 };

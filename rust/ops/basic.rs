@@ -3,6 +3,7 @@
 use super::common::binary_into;
 use crate::attrs;
 use crate::base::{DType, Result};
+use crate::op::attrs::Text;
 use crate::op::infer::VarKind;
 use crate::op::{slot, Dst, Fwd, Grad, GradOp, Infer, Kernel, NoAttrs, Op, Run, Src, OP};
 use crate::tensor::{SelectedRows, Tensor, Value};
@@ -14,7 +15,7 @@ use std::sync::Arc;
 
 attrs! {
     pub struct ScaleAttrs { scale: f32 = 1.0, bias: f32 = 0.0, bias_after_scale: bool = true }
-    pub struct SumAttrs { use_mkldnn: bool = false, mkldnn_data_type: String = "float32".into() }
+    pub struct SumAttrs { use_mkldnn: bool = false, mkldnn_data_type: Text = "float32".into() }
     pub struct CastAttrs { out_dtype: i32, in_dtype: i32 }
 }
 
@@ -245,7 +246,7 @@ fn concat_rows(values: &[&Value]) -> Result<SelectedRows> {
         bytes[at..at + b.len()].copy_from_slice(b);
         at += b.len();
     }
-    Ok(SelectedRows { rows: Arc::new(rows), height: first.height, value })
+    super::rows::merged("sum", &SelectedRows { rows: Arc::new(rows), height: first.height, value })
 }
 
 fn sum_arrays(cx: &mut Run, values: &[&Value]) -> Result<()> {

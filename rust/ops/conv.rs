@@ -4,6 +4,7 @@ use super::basic::accumulate;
 use super::half::in_f32;
 use crate::attrs;
 use crate::base::{Dims, Result};
+use crate::op::attrs::Text;
 use crate::op::{slot, Grad, Infer, Kernel, Op, Run, Slot, OP};
 use crate::tensor::Tensor;
 use crate::{dispatch, ensure};
@@ -13,13 +14,13 @@ use smallvec::SmallVec;
 attrs! {
     pub struct ConvAttrs {
         is_test: bool = false, strides: Vec<i32> = vec![1, 1], paddings: Vec<i32> = vec![0, 0],
-        padding_algorithm: String = "EXPLICIT".into(), groups: i32 = 1, dilations: Vec<i32> = vec![1, 1],
+        padding_algorithm: Text = "EXPLICIT".into(), groups: i32 = 1, dilations: Vec<i32> = vec![1, 1],
         use_cudnn: bool = false, fuse_relu_before_depthwise_conv: bool = false, use_mkldnn: bool = false,
-        use_quantizer: bool = false, mkldnn_data_type: String = "float32".into(), fuse_relu: bool = false,
-        fuse_brelu: bool = false, fuse_brelu_threshold: f32 = 6.0, fuse_activation: String = "".into(),
+        use_quantizer: bool = false, mkldnn_data_type: Text = "float32".into(), fuse_relu: bool = false,
+        fuse_brelu: bool = false, fuse_brelu_threshold: f32 = 6.0, fuse_activation: Text = "".into(),
         fuse_alpha: f32 = 0.0, fuse_beta: f32 = 0.0, use_addto: bool = false, fuse_residual_connection: bool = false,
         Scale_in: f32 = 1.0, Scale_out: f32 = 1.0, Scale_in_eltwise: f32 = 1.0, Scale_weights: Vec<f32> = vec![1.0],
-        force_fp32_output: bool = false, data_format: String = "NCHW".into(), workspace_size_MB: i32 = 512,
+        force_fp32_output: bool = false, data_format: Text = "NCHW".into(), workspace_size_MB: i32 = 512,
         exhaustive_search: bool = false,
     }
 }

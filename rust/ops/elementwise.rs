@@ -4,6 +4,7 @@ use super::common::{binary, binary_into, broadcast_dims, cast, expand_to, reduce
 use super::complex::conj;
 use crate::attrs;
 use crate::base::Result;
+use crate::op::attrs::Text;
 use crate::op::infer::grads_like_inputs;
 use crate::op::{slot, Grad, Infer, Kernel, Op, Run, Slot, OP};
 use crate::tensor::Tensor;
@@ -15,8 +16,8 @@ use oar_kernels::formula_rows as rows;
 
 attrs! {
     pub struct ElementwiseAttrs {
-        axis: i32 = -1, use_mkldnn: bool = false, x_data_format: String = "".into(), y_data_format: String = "".into(),
-        use_quantizer: bool = false, mkldnn_data_type: String = "float32".into(), Scale_x: f32 = 1.0,
+        axis: i32 = -1, use_mkldnn: bool = false, x_data_format: Text = "".into(), y_data_format: Text = "".into(),
+        use_quantizer: bool = false, mkldnn_data_type: Text = "float32".into(), Scale_x: f32 = 1.0,
         Scale_y: f32 = 1.0, Scale_out: f32 = 1.0,
     }
 }

@@ -4,6 +4,7 @@ use super::indexing::{index_of, out_of_range};
 use super::raw::{reshaped, words, words_mut};
 use crate::attrs;
 use crate::base::{Dims, Result};
+use crate::op::attrs::Text;
 use crate::op::infer::VarKind;
 use crate::op::{slot, Grad, Infer, Kernel, Meta, Op, Run, OP};
 use crate::tensor::{SelectedRows, Tensor, Value};
@@ -16,7 +17,7 @@ use std::sync::Arc;
 attrs! {
     pub struct LookupAttrs {
         is_sparse: bool = false, is_distributed: bool = false, padding_idx: i64 = -1, remote_prefetch: bool = false,
-        entry_config: String = String::new(), is_test: bool = false, entry: String = "none".into(),
+        entry_config: String = String::new(), is_test: bool = false, entry: Text = "none".into(),
         table_names: Vec<String> = vec![], trainer_id: i32 = 0, grad_inplace: bool = false,
         epmap: Vec<String> = vec![], height_sections: Vec<i64> = vec![],
     }

@@ -381,18 +381,29 @@ pub static WHERE_INDEX: Op = Op {
 
 // one_hot_v2
 
+/// The number of classes, as tensor or attribute.
+fn depth_of(cx: &Run) -> Result<i64> {
+    match cx.opt(1) {
+        Some(t) => match ints(cx.op.name, t)?[..] {
+            [depth] => Ok(depth),
+            _ => bail!(InvalidArgument, "operator {}: depth_tensor must hold one integer, got {t:?}", cx.op.name),
+        },
+        None => Ok(cx.attrs::<OneHotAttrs>().depth as i64),
+    }
+}
+
 fn one_hot(cx: &mut Run) -> Result<()> {
+    let depth = depth_of(cx)?;
+    let outer = Dims::from_slice(cx.input(0)?.dims());
+    one_hot_into(cx, &outer, depth)
+}
+
+/// One-hot rows of `depth` after the dimensions `outer`.
+fn one_hot_into(cx: &mut Run, outer: &[i64], depth: i64) -> Result<()> {
     let a = cx.attrs::<OneHotAttrs>();
     let x = cx.input(0)?;
-    let depth = match cx.opt(1) {
-        Some(t) => match ints(cx.op.name, t)?[..] {
-            [depth] => depth,
-            _ => bail!(InvalidArgument, "operator one_hot_v2: depth_tensor must hold one integer, got {t:?}"),
-        },
-        None => a.depth as i64,
-    };
-    ensure!(depth >= 0, InvalidArgument, "operator one_hot_v2: depth must not be negative, got {depth}");
-    let mut dims = Dims::from_slice(x.dims());
+    ensure!(depth >= 0, InvalidArgument, "operator one_hot: depth must not be negative, got {depth}");
+    let mut dims = Dims::from_slice(outer);
     dims.push(depth);
     let ids = index_of(cx.op.name, x)?;
     let mut out = Tensor::empty(data_type(cx.op.name, a.dtype)?, &dims)?;
@@ -431,5 +442,39 @@ pub static ONE_HOT_V2: Op = Op {
     ..OP
 };
 
+// one_hot: the last dimension of X is 1, and becomes the depth.
+
+fn ids_dims<'a>(op: &str, x: &'a [i64]) -> Result<&'a [i64]> {
+    match x {
+        [outer @ .., 1] if !outer.is_empty() => Ok(outer),
+        _ => bail!(InvalidArgument, "operator {op}: X must have at least 2 dimensions, the last of size 1, got {x:?}"),
+    }
+}
+
+pub static ONE_HOT: Op = Op {
+    name: "one_hot",
+    inputs: &[slot("X"), slot("depth_tensor").opt()],
+    outputs: &[slot("Out")],
+    attrs: OneHotAttrs::FIELDS,
+    infer: |cx| {
+        let a = cx.attrs::<OneHotAttrs>();
+        let x = cx.dims(0)?;
+        let mut dims = Dims::from_slice(ids_dims(cx.op.name, &x)?);
+        let dtype = data_type(cx.op.name, a.dtype)?;
+        if !cx.is_run() {
+            dims.push(if cx.has(1) { -1 } else { a.depth as i64 });
+            cx.set(0, &dims, dtype);
+            cx.share_lod(0, 0);
+        }
+        Ok(())
+    },
+    cpu: Kernel::Pure(|cx| {
+        let depth = depth_of(cx)?;
+        let outer = Dims::from_slice(ids_dims(cx.op.name, cx.input(0)?.dims())?);
+        one_hot_into(cx, &outer, depth)
+    }),
+    ..OP
+};
+
 pub static TABLE: &[&Op] =
-    &[&GATHER, &GATHER_GRAD, &SCATTER, &SCATTER_GRAD, &WHERE, &WHERE_GRAD, &WHERE_INDEX, &ONE_HOT_V2];
+    &[&GATHER, &GATHER_GRAD, &SCATTER, &SCATTER_GRAD, &WHERE, &WHERE_GRAD, &WHERE_INDEX, &ONE_HOT_V2, &ONE_HOT];

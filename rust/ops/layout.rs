@@ -5,6 +5,7 @@ use super::raw::{axis_given, given, part, reshaped, share, strided, strides_of, 
 use crate::attrs;
 use crate::base::shape::{axis, numel};
 use crate::base::{Dims, Result};
+use crate::op::attrs::Text;
 use crate::op::infer::grads_like_inputs;
 use crate::op::{slot, Dst, Fwd, Grad, GradOp, Infer, Kernel, Op, Run, Slot, Src, OP};
 use crate::tensor::{Lod, Tensor};
@@ -13,12 +14,12 @@ use std::sync::Arc;
 
 attrs! {
     pub struct TransposeAttrs {
-        axis: Vec<i32>, use_mkldnn: bool = false, data_format: String = "AnyLayout".into(),
-        use_quantizer: bool = false, mkldnn_data_type: String = "float32".into(),
+        axis: Vec<i32>, use_mkldnn: bool = false, data_format: Text = "AnyLayout".into(),
+        use_quantizer: bool = false, mkldnn_data_type: Text = "float32".into(),
     }
     pub struct ConcatAttrs {
         use_mkldnn: bool = false, axis: i32 = 0, use_quantizer: bool = false,
-        mkldnn_data_type: String = "float32".into(),
+        mkldnn_data_type: Text = "float32".into(),
     }
     pub struct SplitAttrs { sections: Vec<i32> = vec![], num: i32 = 0, axis: i32 = 0 }
     pub struct StackAttrs { axis: i32 = 0 }

@@ -3,6 +3,7 @@
 use super::half::in_f32;
 use crate::attrs;
 use crate::base::{DType, Dims, Result};
+use crate::op::attrs::Text;
 use crate::op::infer::{grads_like_inputs, like_first, like_out_grad};
 use crate::op::{slot, Grad, Infer, Kernel, Op, Run, OP};
 use crate::tensor::Tensor;
@@ -12,8 +13,8 @@ use oar_kernels::softmax_loss::{self as loss, BadLabel};
 
 attrs! {
     pub struct SoftmaxAttrs {
-        axis: i32 = -1, use_cudnn: bool = false, data_format: String = "AnyLayout".into(), use_mkldnn: bool = false,
-        mkldnn_data_type: String = "float32".into(), is_test: bool = false,
+        axis: i32 = -1, use_cudnn: bool = false, data_format: Text = "AnyLayout".into(), use_mkldnn: bool = false,
+        mkldnn_data_type: Text = "float32".into(), is_test: bool = false,
     }
     pub struct SoftmaxEntropyAttrs {
         soft_label: bool = false, use_softmax: bool = true, numeric_stable_mode: bool = true,

@@ -6,6 +6,7 @@ use crate::attrs;
 use crate::base::dtype::Element;
 use crate::base::shape::numel;
 use crate::base::{DType, Dims, Result};
+use crate::op::attrs::Text;
 use crate::op::infer::grads_like_inputs;
 use crate::op::{slot, Grad, Infer, Kernel, Op, Run, Slot, OP};
 use crate::tensor::Tensor;
@@ -25,7 +26,7 @@ attrs! {
         fused_reshape_X: Vec<i32> = vec![], fused_reshape_Y: Vec<i32> = vec![], fused_transpose_X: Vec<i32> = vec![],
         fused_transpose_Y: Vec<i32> = vec![], fused_reshape_Out: Vec<i32> = vec![],
         fused_transpose_Out: Vec<i32> = vec![], use_quantizer: bool = false,
-        mkldnn_data_type: String = "float32".into(), Scale_x: f32 = 1.0, Scale_y: f32 = 1.0, Scale_out: f32 = 1.0,
+        mkldnn_data_type: Text = "float32".into(), Scale_x: f32 = 1.0, Scale_y: f32 = 1.0, Scale_out: f32 = 1.0,
         force_fp32_output: bool = false,
     }
     pub struct MatmulV2Attrs { trans_x: bool = false, trans_y: bool = false }

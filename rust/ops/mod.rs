@@ -5,8 +5,10 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 
 pub mod activation;
+pub mod array_tensor;
 pub mod arrays;
 pub mod basic;
+pub mod branch_rows;
 pub mod common;
 pub mod comparison;
 pub mod complex;
@@ -16,7 +18,9 @@ pub mod conv;
 pub mod creation;
 pub mod elementwise;
 pub mod embedding;
+pub mod expand;
 pub mod files;
+pub mod group_norm;
 pub mod half;
 pub mod indexing;
 pub mod layout;
@@ -51,7 +55,9 @@ pub static TABLES: &[&[&Op]] = &[
     order::TABLE,        // cumsum, argmax, sorting, top-k
     metric::TABLE,       // accuracy
     arrays::TABLE,       // LoDTensorArrays
+    array_tensor::TABLE, // arrays as one tensor
     control_flow::TABLE, // sub-blocks
+    branch_rows::TABLE,  // split_lod_tensor, merge_lod_tensor
     program::TABLE,      // feed, fetch, print, py_func
     reader::TABLE,       // create_py_reader, read
     files::TABLE,        // save, load
@@ -59,12 +65,14 @@ pub static TABLES: &[&[&Op]] = &[
     random::TABLE,       // random numbers, dropout
     reshape::TABLE,      // the same elements in another shape
     layout::TABLE,       // transpose, concat, split, stack, expand
+    expand::TABLE,       // expand of 1.x
     slice::TABLE,        // slices, and assignment to one
     indexing::TABLE,     // gather, scatter, where, one-hot
     embedding::TABLE,    // rows of a table by id
     conv::TABLE,         // conv2d, depthwise_conv2d
     pooling::TABLE,      // pool2d
     norm::TABLE,         // batch_norm, layer_norm
+    group_norm::TABLE,   // group_norm
     loss::TABLE,         // softmax, cross entropies
     optimizer::TABLE,    // sgd, momentum, adam
     rows::TABLE,         // SelectedRows

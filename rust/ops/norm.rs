@@ -4,6 +4,7 @@ use super::half::in_f32;
 use crate::attrs;
 use crate::base::dtype::Element;
 use crate::base::{DType, Dims, Result};
+use crate::op::attrs::Text;
 use crate::op::{slot, Dst, Fwd, Grad, GradOp, Infer, Kernel, Op, Run, Slot, Src, OP};
 use crate::tensor::Tensor;
 use crate::{dispatch, ensure};
@@ -11,13 +12,13 @@ use oar_kernels::norm::{self as kernel, BatchNormGrad, BatchNormSeeds, Channels}
 
 attrs! {
     pub struct BatchNormAttrs {
-        is_test: bool = false, momentum: f32 = 0.9, epsilon: f32 = 1e-5, data_layout: String = "NCHW".into(),
+        is_test: bool = false, momentum: f32 = 0.9, epsilon: f32 = 1e-5, data_layout: Text = "NCHW".into(),
         use_mkldnn: bool = false, fuse_with_relu: bool = false, use_global_stats: bool = false,
         trainable_statistics: bool = false,
     }
     pub struct LayerNormAttrs {
         epsilon: f32 = 1e-5, begin_norm_axis: i32 = 1, use_mkldnn: bool = false,
-        mkldnn_data_type: String = "float32".into(), is_test: bool = false,
+        mkldnn_data_type: Text = "float32".into(), is_test: bool = false,
     }
 }
 

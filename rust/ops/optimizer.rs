@@ -4,6 +4,7 @@ use super::rows::{ascending, check_rows};
 use crate::attrs;
 use crate::base::dtype::Element;
 use crate::base::{DType, Result};
+use crate::op::attrs::Text;
 use crate::op::{slot, Infer, Kernel, NoAttrs, Op, Run, OP};
 use crate::tensor::{SelectedRows, Tensor, Value};
 use crate::{bail, dispatch, ensure};
@@ -14,7 +15,7 @@ use std::collections::HashMap;
 
 attrs! {
     pub struct MomentumAttrs {
-        mu: f32, use_nesterov: bool = false, regularization_method: String = "".into(),
+        mu: f32, use_nesterov: bool = false, regularization_method: Text = "".into(),
         regularization_coeff: f32 = 0.0, multi_precision: bool = false, rescale_grad: f32 = 1.0,
     }
     pub struct AdamAttrs {

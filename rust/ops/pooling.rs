@@ -4,6 +4,7 @@ use super::conv::{channels_last, paddings};
 use super::half::in_f32;
 use crate::attrs;
 use crate::base::{Dims, Result};
+use crate::op::attrs::Text;
 use crate::op::{slot, Grad, Infer, Kernel, Op, Run, OP};
 use crate::tensor::Tensor;
 use crate::{dispatch, ensure};
@@ -15,8 +16,8 @@ attrs! {
         pooling_type: String, ksize: Vec<i32>, global_pooling: bool = false, strides: Vec<i32> = vec![1, 1],
         paddings: Vec<i32> = vec![0, 0], exclusive: bool = true, adaptive: bool = false, use_cudnn: bool = false,
         ceil_mode: bool = false, use_mkldnn: bool = false, use_quantizer: bool = false,
-        mkldnn_data_type: String = "float32".into(), data_format: String = "NCHW".into(), is_test: bool = false,
-        padding_algorithm: String = "EXPLICIT".into(),
+        mkldnn_data_type: Text = "float32".into(), data_format: Text = "NCHW".into(), is_test: bool = false,
+        padding_algorithm: Text = "EXPLICIT".into(),
     }
 }
 

@@ -5,6 +5,7 @@ use crate::base::{DType, Result};
 use crate::ir::desc::OpDesc;
 use crate::ir::names::grad_name;
 use crate::ir::{Attr, BlockNode};
+use crate::op::attrs::Text;
 use crate::op::{slot, Effect, Grad, Kernel, Op, Run, Slot, OP};
 use crate::tensor::{Tensor, Value};
 use crate::{ensure, err};
@@ -19,7 +20,7 @@ attrs! {
     pub struct PrintAttrs {
         first_n: i32, message: String, summarize: i32, print_tensor_name: bool = true, print_tensor_type: bool = true,
         print_tensor_shape: bool = true, print_tensor_layout: bool = true, print_tensor_lod: bool = true,
-        print_phase: String = "BOTH".into(), is_forward: bool = true,
+        print_phase: Text = "BOTH".into(), is_forward: bool = true,
     }
     pub struct PyFuncAttrs {
         forward_callable_id: i32 = 0, backward_callable_id: i32 = -1, backward_skip_vars: Vec<String> = vec![],

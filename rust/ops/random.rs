@@ -4,6 +4,7 @@ use super::raw::{data_type, infer_shape, shape};
 use crate::attrs;
 use crate::base::dtype::Element;
 use crate::base::{DType, Dims, Result};
+use crate::op::attrs::Text;
 use crate::op::infer::like_out_grad;
 use crate::op::{slot, Effect, Grad, Kernel, Op, Run, OP};
 use crate::tensor::generator::with_engine;
@@ -29,7 +30,7 @@ attrs! {
     pub struct RandpermAttrs { n: i32, dtype: i32 = 3, seed: i32 = 0 }
     pub struct DropoutAttrs {
         dropout_prob: f32 = 0.5, is_test: bool = false, fix_seed: bool = false, seed: i32 = 0,
-        dropout_implementation: String = "downgrade_in_infer".into(),
+        dropout_implementation: Text = "downgrade_in_infer".into(),
     }
 }
 

@@ -4,6 +4,7 @@
 use crate::attrs;
 use crate::bail;
 use crate::base::Result;
+use crate::op::attrs::Text;
 use crate::op::{slot, Effect, Kernel, Op, Run, OP};
 
 attrs! {
@@ -11,7 +12,7 @@ attrs! {
         shape_concat: Vec<i32>, ranks: Vec<i32>, lod_levels: Vec<i32>, dtypes: Vec<i32>, need_check_feed: Vec<i32>,
         use_data_config: bool = true, device_index: i32 = 0, device_count: i32 = 1,
     }
-    pub struct DoubleBufferAttrs { place: String = "AUTO".into() }
+    pub struct DoubleBufferAttrs { place: Text = "AUTO".into() }
     pub struct ReadAttrs { throw_eof_exp: bool = true, infer_out: bool = true, drop_last: bool = true }
 }
 

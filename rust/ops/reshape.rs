@@ -4,6 +4,7 @@ use super::raw::{given, reshaped};
 use crate::attrs;
 use crate::base::shape::{axis, numel};
 use crate::base::{Dims, Result};
+use crate::op::attrs::Text;
 use crate::op::{slot, Grad, Infer, Kernel, Op, Run, OP};
 use crate::tensor::Tensor;
 use crate::{bail, ensure, err};
@@ -11,7 +12,7 @@ use crate::{bail, ensure, err};
 attrs! {
     pub struct ReshapeAttrs { shape: Vec<i32> = vec![] }
     pub struct Reshape2Attrs {
-        shape: Vec<i32> = vec![], use_quantizer: bool = false, mkldnn_data_type: String = "float32".into(),
+        shape: Vec<i32> = vec![], use_quantizer: bool = false, mkldnn_data_type: Text = "float32".into(),
     }
     pub struct AxesAttrs { axes: Vec<i32> = vec![] }
     pub struct FlattenRangeAttrs { start_axis: i32 = 1, stop_axis: i32 = 1 }

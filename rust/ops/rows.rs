@@ -54,13 +54,19 @@ fn given<'a>(cx: &Run<'a>) -> Result<&'a SelectedRows> {
     }
 }
 
-/// Rows that are distinct keep their order, as in Paddle.
-fn merge(cx: &mut Run) -> Result<()> {
-    let r = given(cx)?;
-    check_rows(cx.op.name, r)?;
+/// The same matrix with every row once. Rows that are distinct keep their order, as in Paddle.
+pub fn merged(op: &str, r: &SelectedRows) -> Result<SelectedRows> {
+    check_rows(op, r)?;
     let (rows, place) = distinct(&r.rows, r.height.max(0) as usize);
-    let merged = if rows.len() == r.rows.len() { r.clone() } else { summed(cx.op.name, r, rows, &place)? };
-    cx.set(0, merged);
+    if rows.len() == r.rows.len() {
+        return Ok(r.clone());
+    }
+    summed(op, r, rows, &place)
+}
+
+fn merge(cx: &mut Run) -> Result<()> {
+    let all = merged(cx.op.name, given(cx)?)?;
+    cx.set(0, all);
     Ok(())
 }
 

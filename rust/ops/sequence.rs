@@ -4,6 +4,7 @@ use super::half::in_f32;
 use crate::attrs;
 use crate::base::shape::numel;
 use crate::base::{Dims, Result};
+use crate::op::attrs::Text;
 use crate::op::{slot, Grad, Infer, Kernel, Op, Run, OP};
 use crate::tensor::{Lod, Tensor};
 use crate::{bail, dispatch, ensure};
@@ -12,7 +13,7 @@ use std::sync::Arc;
 
 attrs! {
     pub struct SequencePoolAttrs {
-        is_test: bool = false, pooltype: String = "AVERAGE".into(), pad_value: f32 = 0.0,
+        is_test: bool = false, pooltype: Text = "AVERAGE".into(), pad_value: f32 = 0.0,
     }
     pub struct SequenceExpandAttrs { ref_level: i32 = -1 }
 }

@@ -4,6 +4,7 @@ use super::desc::{PyBlockDesc, PyOpDesc, PyProgramDesc};
 use super::lod_tensor::{PyLoDTensor, PyScope, PySelectedRows, PyTensorArray};
 use super::numpy::from_array;
 use super::tensor::PyTensor;
+use crate::ensure;
 use crate::graph::exec::{interrupted, INTERRUPT};
 use crate::graph::{bind, grad_desc, Executor};
 use crate::ir::OpNode;
@@ -113,6 +114,19 @@ fn get_grad_op_desc(
     Ok((descs, owners))
 }
 
+/// Writes an output; a dense one becomes the value of a variable that was made SelectedRows, as in Paddle.
+fn store(cell: &Cell, value: Value) -> crate::base::Result<()> {
+    match (&mut *cell.lock(), value) {
+        (_, Value::None) => {}
+        (Value::Rows(r), Value::Dense(t)) => {
+            ensure!(t.rank() > 0, InvalidArgument, "the value of SelectedRows needs at least one dimension");
+            r.value = t;
+        }
+        (held, value) => *held = value,
+    }
+    Ok(())
+}
+
 /// Runs one OpDesc on the variables of a scope (tests of single operators).
 #[pyfunction]
 fn run_op(py: Python<'_>, op_desc: &Bound<'_, PyOpDesc>, scope: &Bound<'_, PyScope>) -> PyResult<()> {
@@ -135,9 +149,7 @@ fn run_op(py: Python<'_>, op_desc: &Bound<'_, PyOpDesc>, scope: &Bound<'_, PySco
         call_checked(op, &attrs, &mut ins, &mut outs, false, &run::NoEnv)?;
         drop(ins);
         for (cell, out) in cells.iter().zip(outs.flat) {
-            if !out.value.is_none() {
-                cell.set(out.value);
-            }
+            store(cell, out.value)?;
         }
         Ok(())
     })?;

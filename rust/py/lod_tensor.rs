@@ -115,6 +115,10 @@ impl PyLoDTensor {
         self.0.lock().as_dense().map(|t| t.dims().to_vec()).unwrap_or_default()
     }
 
+    fn _get_dims(&self) -> Vec<i64> {
+        self.shape()
+    }
+
     fn _dtype(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let dtype = self.0.lock().as_dense().map_or(DType::F32, Tensor::dtype);
         super::desc::var_type(py, dtype.into())
@@ -162,11 +166,7 @@ impl PyLoDTensor {
     }
 
     fn _get_float_element(&self, i: usize) -> PyResult<f64> {
-        let t = self.tensor()?;
-        t.to_f64s()
-            .get(i)
-            .copied()
-            .ok_or_else(|| PyIndexError::new_err(format!("element {i} of {} elements", t.numel())))
+        element(&self.tensor()?, i)
     }
 
     fn _set_float_element(&self, i: usize, value: f32) -> PyResult<()> {
@@ -293,6 +293,15 @@ impl PySelectedRows {
     fn numel(&self) -> PyResult<usize> {
         Ok(self.read(|r| r.value.numel())?)
     }
+
+    /// Paddle keeps an index of the rows beside them; here it is made where it is needed.
+    fn sync_index(&self) {}
+}
+
+/// Element `i` of the flat tensor.
+fn element(t: &Tensor, i: usize) -> PyResult<f64> {
+    let found = t.to_f64s().get(i).copied();
+    found.ok_or_else(|| PyIndexError::new_err(format!("element {i} of {} elements", t.numel())))
 }
 
 /// The value tensor of SelectedRows.
@@ -316,8 +325,29 @@ impl PyRowsValue {
         Ok(PySelectedRows(self.0.clone()).read(|r| r.value.dims().to_vec())?)
     }
 
+    fn _get_dims(&self) -> PyResult<Vec<i64>> {
+        self.shape()
+    }
+
+    /// Gives the values these sizes, full of zeros.
+    fn _set_dims(&self, dims: Vec<i64>) -> PyResult<()> {
+        Ok(PySelectedRows(self.0.clone()).update(|r| {
+            ensure!(!dims.is_empty(), InvalidArgument, "the value of SelectedRows needs at least one dimension");
+            r.value = Tensor::zeros(r.value.dtype(), &dims)?;
+            Ok(())
+        })?)
+    }
+
+    fn _numel(&self) -> PyResult<usize> {
+        Ok(PySelectedRows(self.0.clone()).read(|r| r.value.numel())?)
+    }
+
     fn _is_initialized(&self) -> bool {
         true
+    }
+
+    fn _get_float_element(&self, i: usize) -> PyResult<f64> {
+        element(&PySelectedRows(self.0.clone()).read(|r| r.value.clone())?, i)
     }
 
     fn _dtype(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {

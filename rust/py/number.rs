@@ -155,10 +155,9 @@ fn scalar(obj: &Bound<'_, PyAny>) -> Option<(f64, bool)> {
 
 /// A complex number of Python or numpy.
 fn complex_scalar(obj: &Bound<'_, PyAny>) -> Option<Complex<f64>> {
-    let known = obj.is_instance_of::<PyComplex>();
     let numpy = || obj.getattr("dtype").and_then(|d| d.getattr("kind")).is_ok_and(|k| k.to_string() == "c");
-    let complex = known || obj.hasattr("__complex__").unwrap_or(false) && numpy();
-    if !complex {
+    let is_complex = obj.is_instance_of::<PyComplex>() || obj.hasattr("__complex__").unwrap_or(false) && numpy();
+    if !is_complex {
         return None;
     }
     let v = obj.call_method0("__complex__").ok()?;
@@ -230,12 +229,12 @@ fn with_scalar(
     reverse: bool,
 ) -> PyResult<Option<EVar>> {
     let mut dtype = dtype_of(left)?;
-    if let Some(value) = complex_scalar(other) {
+    let known = scalar(other);
+    if let Some(value) = known.is_none().then(|| complex_scalar(other)).flatten() {
         // Beyond 2.0.2, which takes no complex numbers here: the scalar is as precise as the tensor.
         let right = full(&[1], if dtype.real() == DType::F64 { DType::C128 } else { DType::C64 }, value)?;
         return tensors(py, left, &EVar::new(right, true), kind, reverse).map(Some);
     }
-    let known = scalar(other);
     let value = match known {
         Some((value, _)) => value,
         // numpy scalars and the like count as their value, without the rules for Python numbers.

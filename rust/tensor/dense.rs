@@ -106,7 +106,7 @@ impl Tensor {
     }
 
     /// A tensor that has a shape but no bytes: what is kept of a variable whose elements nobody will read.
-    pub fn phantom(&self) -> Result<Tensor> {
+    pub fn shape_only(dtype: DType, dims: &[i64]) -> Result<Tensor> {
         static NO_BYTES: OnceLock<Buffer> = OnceLock::new();
         let buffer = match NO_BYTES.get() {
             Some(buffer) => buffer.clone(),
@@ -115,10 +115,10 @@ impl Tensor {
                 NO_BYTES.get_or_init(|| fresh).clone()
             }
         };
-        Ok(Tensor { buffer, offset: 0, dims: Dims::from_slice(&self.dims), dtype: self.dtype, lod: self.lod.clone() })
+        Ok(Tensor { buffer, offset: 0, dims: Dims::from_slice(dims), dtype, lod: None })
     }
 
-    /// False for a [`Tensor::phantom`].
+    /// False for a [`Tensor::shape_only`].
     #[inline]
     pub fn has_bytes(&self) -> bool {
         self.on_host_here() || self.buffer.device().is_some()

@@ -235,8 +235,13 @@ import sys
 sys.modules["cupy"] = None
 import paddle
 assert "paddle._cuda" not in sys.modules
-for call in (lambda: paddle.CUDAPlace(0), lambda: paddle.set_device("gpu"),
-             lambda: paddle.to_tensor([1.0], place="gpu"), lambda: paddle.to_tensor([1.0]).cuda()):
+one = paddle.to_tensor([1.0])
+for call in (
+    lambda: paddle.CUDAPlace(0),
+    lambda: paddle.set_device("gpu"),
+    lambda: paddle.to_tensor([1.0], place="gpu"),
+    lambda: one.cuda(),
+):
     try:
         call()
     except (RuntimeError, ValueError) as e:

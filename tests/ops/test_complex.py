@@ -239,6 +239,6 @@ def test_files_and_lod_tensors(tmp_path):
 
 def test_second_gradients_of_real_by_complex_are_refused():
     x, y = paddle.to_tensor([1.0], stop_gradient=False), paddle.to_tensor([1 + 1j], stop_gradient=False)
-    (dy,) = paddle.grad([x / y, paddle.divide(x, y)][1:], [y], create_graph=True)
+    (dy,) = paddle.grad([paddle.divide(x, y)], [y], create_graph=True)
     with pytest.raises(NotImplementedError, match="real X"):
         dy.backward()

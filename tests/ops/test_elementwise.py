@@ -1,6 +1,8 @@
 """Binary elementwise operators: broadcasting by axis, dtypes, gradients twice."""
 
 import numpy as np
+import paddle
+import pytest
 from case import apart, case, ints, real, table
 
 POSITIVE = {"low": 0.5, "high": 2.0}
@@ -53,3 +55,12 @@ test_broadcast = table(
     case("elementwise_floordiv", [ints(8, low=0), ints(8, low=1)], expected=np.floor_divide, dtypes="int32"),
     case("elementwise_floordiv", [ints(4), np.zeros(4, "int64")], raises=ValueError, match="zero"),
 )  # fmt: skip
+
+
+@pytest.mark.parametrize("constant", [True, False])
+def test_the_second_gradient_by_a_divisor_alone(constant):
+    """The gradient of the gradient reads that of X, which nobody asked for."""
+    x, y = paddle.to_tensor([2.0], stop_gradient=constant), paddle.to_tensor([3.0], stop_gradient=False)
+    (dy,) = paddle.grad([x / y], [y], create_graph=True)
+    dy.backward()
+    np.testing.assert_allclose(y.grad, [2 * 2 / 27], rtol=1e-6)

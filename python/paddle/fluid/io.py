@@ -5,10 +5,16 @@ from __future__ import annotations
 import os
 import warnings
 
+from paddle.batch import batch
 from paddle.framework import guards
 from paddle.framework.mode import static_only
 from paddle.framework.program import Program
 from paddle.framework.variable import Variable
+from paddle.io.collate import default_collate_fn
+from paddle.io.dataloader import DataLoader
+from paddle.io.generator import PyReader
+from paddle.reader.decorator import *  # noqa: F403
+from paddle.reader.decorator import __all__ as _readers
 from paddle.static.inference_io import (
     append_fetch_ops,
     interface_of,
@@ -43,6 +49,11 @@ from paddle.static.vars_io import (
 )
 
 __all__ = [
+    *_readers,
+    "batch",
+    "PyReader",
+    "DataLoader",
+    "default_collate_fn",
     "save_vars",
     "save_params",
     "save_persistables",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from . import unique_name
 from .dtypes import VarType
 from .variable import Variable

@@ -134,13 +134,7 @@ def pow(x, y, name=None):  # noqa: A001
 
 def tanh_(x, name=None):
     """`tanh`, in place."""
-    return _in_place(x, _ops.tanh(x))
-
-
-def _in_place(x, out):
-    from .manipulation import in_place
-
-    return in_place(x, out)
+    return _ops.tanh(x, Out=x)
 
 
 def scale(x, scale=1.0, bias=0.0, bias_after_scale=True, act=None, name=None):

@@ -37,6 +37,14 @@ formula! {
         => select(alpha < 1.0, select(x < y, y, x), select(y < x, y, x));
     leaky_relu_grad(x, dout; alpha) => dout * (select(x < 0.0, alpha, 0.0) + select(x >= 0.0, 1.0, 0.0));
     leaky_relu_grad_grad(x, ddx; alpha) => ddx * (select(x > 0.0, 1.0, 0.0) + select(x <= 0.0, alpha, 0.0));
+    elu(x; alpha) low = alpha * (exp(x) - 1.0), => select(x > 0.0, x, 0.0) + select(low < 0.0, low, 0.0);
+    elu_grad(x, dout; alpha) e = alpha * exp(x),
+        => select(alpha > 0.0, dout * select(x > 0.0, 1.0, e), dout * select(x > 0.0, 1.0 + e, 0.0));
+    elu_grad_grad_dx(x, dout, ddx; alpha) => select(x > 0.0, 0.0, ddx * dout * alpha * exp(x));
+    elu_grad_grad_ddout(x, ddx; alpha) => ddx * select(x > 0.0, 1.0, alpha * exp(x));
+    hard_sigmoid(x; slope, offset) t = x * slope + offset, low = select(t < 0.0, 0.0, t),
+        => select(low > 1.0, 1.0, low);
+    hard_sigmoid_grad(out, dout; slope, offset) => select(out > 0.0, select(out < 1.0, dout * slope, 0.0), 0.0);
     sigmoid(x) => sigmoid(x);
     sigmoid_grad(out, dout) => dout * out * (1.0 - out);
     logsigmoid(x) m = select(-x < 0.0, 0.0, -x), => -m - log(exp(-m) + exp(-x - m));

@@ -20,6 +20,8 @@ pub trait Real: Copy + Send + Sync + PartialOrd + 'static {
     fn from_f64(v: f64) -> Self;
     fn fma<const FMA: bool>(self, b: Self, c: Self) -> Self;
     fn exp_<const FMA: bool>(self) -> Self;
+    /// exp for arguments within -64..=64 (NaN passes): no ends to guard.
+    fn exp_small_<const FMA: bool>(self) -> Self;
     fn log_<const FMA: bool>(self) -> Self;
     fn tanh_<const FMA: bool>(self) -> Self;
     fn erf_<const FMA: bool>(self) -> Self;
@@ -62,6 +64,12 @@ impl Real for f32 {
         // 2^k in two factors, so that denormal results round once and 2^128 need not exist.
         let half = k >> 1;
         p * pow2_32(half) * pow2_32(k - half)
+    }
+
+    #[inline(always)]
+    fn exp_small_<const FMA: bool>(self) -> f32 {
+        let (p, k) = reduce32::<FMA>(self);
+        (p + 1.0) * pow2_32(k)
     }
 
     #[inline(always)]
@@ -206,6 +214,12 @@ impl Real for f64 {
     }
 
     #[inline(always)]
+    fn exp_small_<const FMA: bool>(self) -> f64 {
+        let (p, k) = reduce64::<FMA>(self);
+        (p + 1.0) * pow2_64(k)
+    }
+
+    #[inline(always)]
     fn log_<const FMA: bool>(self) -> f64 {
         let tiny = self < f64::MIN_POSITIVE;
         let x = if tiny { self * 18014398509481984.0 } else { self };
@@ -234,11 +248,22 @@ impl Real for f64 {
 
     #[inline(always)]
     fn tanh_<const FMA: bool>(self) -> f64 {
+        // Near 0 (Cephes' rational form) the correction is small beside x: nearly always correctly rounded.
+        let y = self * self;
+        let p = y
+            .fma::<FMA>(y.fma::<FMA>(-9.64399179425052238628e-1, -9.92877231001918586564e1), -1.61468768441708447952e3);
+        let d = y.fma::<FMA>(y + 1.12811678491632931402e2, 2.23548839060100448583e3);
+        let near = self + self * (y * (p / y.fma::<FMA>(d, 4.84406305325125486048e3)));
         let a = self.abs();
         let (q, k) = reduce64::<FMA>(2.0 * if a > 20.0 { 20.0 } else { a });
         let s = pow2_64(k);
         let m = s.fma::<FMA>(q, s - 1.0);
-        (m / (m + 2.0)).copysign(self)
+        let far = (m / (m + 2.0)).copysign(self);
+        if a < 0.625 {
+            near
+        } else {
+            far
+        }
     }
 
     #[inline(always)]

@@ -82,7 +82,43 @@ fn row_max<T: Real>(x: &[T]) -> T {
             m[i] = if v[i] > m[i] { v[i] } else { m[i] };
         }
     });
-    m.iter().fold(m[0], |a, &b| if b > a { b } else { a })
+    // Pairwise: a chain over the lanes would cost more than a short row.
+    let mut n = W;
+    while n > 1 {
+        n /= 2;
+        for i in 0..n {
+            m[i] = if m[i + n] > m[i] { m[i + n] } else { m[i] };
+        }
+    }
+    m[0]
+}
+
+/// `y = exp(x - max)` and the sum of it, in one pass; the tail exactly as the rest.
+#[inline(always)]
+fn exp_sum<T: Real, const FMA: bool>(x: &[T], y: &mut [T], max: T) -> T {
+    let mut sum = [T::ZERO; W];
+    let mut from = x.chunks_exact(W);
+    let mut to = y.chunks_exact_mut(W);
+    for (x, y) in (&mut from).zip(&mut to) {
+        for i in 0..W {
+            let e = shifted(x[i], max).exp_small_::<FMA>();
+            y[i] = e;
+            sum[i] += e;
+        }
+    }
+    let (x, y) = (from.remainder(), to.into_remainder());
+    if !x.is_empty() {
+        let mut v = [max; W];
+        v[..x.len()].copy_from_slice(x);
+        for v in v.iter_mut() {
+            *v = shifted(*v, max).exp_small_::<FMA>();
+        }
+        y.copy_from_slice(&v[..x.len()]);
+        for (i, v) in v.into_iter().enumerate() {
+            sum[i] += if i < x.len() { v } else { T::ZERO };
+        }
+    }
+    lane_sum(sum)
 }
 
 simd_fn! {
@@ -90,18 +126,12 @@ simd_fn! {
     fn softmax_rows[T: Real](x: &[T], y: &mut [T], n: usize, log: bool) {
         for (x, y) in x.chunks_exact(n).zip(y.chunks_exact_mut(n)) {
             let max = row_max(x);
-            let mut sum = [T::ZERO; W];
-            map(x, y, max, |v| shifted(v, max).exp_::<FMA>());
-            lanes(y, T::ZERO, |v| {
-                for i in 0..W {
-                    sum[i] += v[i];
-                }
-            });
+            let sum = exp_sum::<T, FMA>(x, y, max);
             if log {
-                let log_sum = lane_sum(sum).log_::<FMA>();
+                let log_sum = sum.log_::<FMA>();
                 map(x, y, max, |v| shifted(v, max) - log_sum);
             } else {
-                let scale = T::ONE / lane_sum(sum);
+                let scale = T::ONE / sum;
                 for v in y.iter_mut() {
                     *v = *v * scale;
                 }

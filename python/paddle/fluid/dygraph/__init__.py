@@ -1,5 +1,5 @@
 """fluid.dygraph: dygraph mode by its 1.x names."""
-from . import base, checkpoint, container, layers, nn
+from . import base, checkpoint, container, jit, layers, nn
 from .base import (
     disable_dygraph,
     enable_dygraph,
@@ -12,12 +12,13 @@ from .base import (
 )
 from .checkpoint import load_dygraph, save_dygraph
 from .container import LayerList, ParameterList, Sequential
+from .jit import TracedLayer
 from .layers import Layer
 from .nn import *  # noqa: F403
 
 __all__ = [
     *nn.__all__,
-    "Layer", "LayerList", "ParameterList", "Sequential", "disable_dygraph", "enable_dygraph", "enabled", "grad",
+    "TracedLayer", "Layer", "LayerList", "ParameterList", "Sequential", "disable_dygraph", "enable_dygraph", "enabled", "grad",
     "guard", "load_dygraph", "no_grad", "no_grad_", "save_dygraph", "to_variable",
 ]
 

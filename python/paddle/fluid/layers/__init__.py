@@ -1,6 +1,7 @@
 """fluid.layers: the layer functions of Paddle 1.x."""
 
-from . import control_flow, io, learning_rate_scheduler, loss, metric_op, nn, ops, sequence_lod, tensor, utils
+from . import branches, control_flow, device, io, learning_rate_scheduler, loss, metric_op, nn, ops, sequence_lod, tensor, utils
+from .branches import *  # noqa: F403
 from .control_flow import *  # noqa: F403
 from .io import *  # noqa: F403
 from .learning_rate_scheduler import *  # noqa: F403
@@ -15,6 +16,7 @@ __all__ = [
     *nn.__all__,
     *io.__all__,
     *tensor.__all__,
+    *branches.__all__,
     *control_flow.__all__,
     *ops.__all__,
     *loss.__all__,

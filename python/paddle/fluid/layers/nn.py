@@ -14,6 +14,7 @@ from paddle.framework.initializer import Constant
 from paddle.framework.layer_helper import LayerHelper
 from paddle.framework.variable import Variable
 from paddle.static.nn.common import batch_norm, conv2d, fc_layer, layer_norm, lookup_layer
+from paddle.static.nn.group import group_norm
 from paddle.static.pyfunc import PyFuncRegistry, py_func
 
 from . import manipulation, math
@@ -36,6 +37,10 @@ __all__ = [
     "leaky_relu",
     "swish",
     "hard_swish",
+    "hard_sigmoid",
+    "elu",
+    "expand",
+    "group_norm",
     "topk",
     "one_hot",
     "uniform_random",
@@ -212,6 +217,42 @@ def hard_swish(x, threshold=6.0, scale=6.0, offset=3.0, name=None):
     """x * min(max(x + offset, 0), threshold) / scale, element by element (float16, float32 or float64)."""
     check_variable_and_dtype(x, "x", _FLOATS, "hard_swish")
     return named(name, _ops.hard_swish, x, threshold=threshold, scale=scale, offset=offset)
+
+
+def hard_sigmoid(x, slope=0.2, offset=0.5, name=None):
+    """slope * x + offset, cut to 0..1, element by element (float16, float32 or float64)."""
+    check_variable_and_dtype(x, "x", _FLOATS, "hard_sigmoid")
+    return named(name, _ops.hard_sigmoid, x, slope=slope, offset=offset)
+
+
+def elu(x, alpha=1.0, name=None):
+    """x where positive, alpha * (exp(x) - 1) elsewhere, element by element (float16, float32 or float64)."""
+    check_variable_and_dtype(x, "x", _FLOATS, "elu")
+    return named(name, _ops.elu, x, alpha=alpha)
+
+
+def expand(x, expand_times, name=None):
+    """`x` repeated along each dimension.
+
+    Args:
+        x (Variable): of 1 to 6 dimensions; bool, float32, float64, int32 or int64.
+        expand_times (list|tuple|Variable): a number for each dimension, as int or Tensor of shape [1]; or all of them
+            as one int32 Tensor.
+
+    Examples:
+        >>> import paddle.fluid as fluid
+        >>> fluid.layers.expand(fluid.layers.ones([1, 3], "float32"), [2, 2]).shape
+        [2, 6]
+    """
+    check_variable_and_dtype(x, "x", ["bool", "float32", "float64", "int32", "int64"], "expand")
+    check_type(expand_times, "expand_times", (list, tuple, Variable), "expand")
+    if isinstance(expand_times, Variable):
+        return named(name, _ops.expand, x, expand_times)
+    if mode.in_dygraph_mode() or not any(isinstance(t, Variable) for t in expand_times):
+        return named(name, _ops.expand, x, expand_times=[int(number(t)) for t in expand_times])
+    tensors = [t if isinstance(t, Variable) else _ops.fill_constant(shape=[1], value=float(t), dtype=2)
+               for t in expand_times]
+    return named(name, _ops.expand, x, expand_times_tensor=tensors)
 
 
 def topk(input, k, name=None):  # noqa: A002

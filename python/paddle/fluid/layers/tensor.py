@@ -182,6 +182,8 @@ def fill_constant(shape, dtype, value, force_cpu=False, out=None, name=None):
     check_dtype(dtype, "dtype", ["bool", "float16", *_NUMBERS], "fill_constant")
     if out is not None:
         check_variable_and_dtype(out, "out", [dtype], "fill_constant")
+    if not mode.in_dygraph_mode() and isinstance(shape, (list, tuple)):
+        assert len(shape) > 0, "fill_constant: a Program's constant needs a shape of at least one size"
     keywords = shape_arguments(shape)
     if isinstance(value, Variable) and not mode.in_dygraph_mode():
         keywords["ValueTensor"] = value if convert_dtype(value.dtype) == dtype else cast(value, dtype)

@@ -16,7 +16,10 @@ from paddle.framework.dtypes import VarType, convert_np_dtype_to_dtype_
 from paddle.tensor.math import tanh, tanh_  # type: ignore[attr-defined]
 
 __all__ = [
+    "elu",
+    "elu_",
     "gelu",
+    "hardsigmoid",
     "hardswish",
     "leaky_relu",
     "log_sigmoid",
@@ -140,6 +143,40 @@ def gelu(x: Any, approximate: bool = False, name: str | None = None) -> Any:
         _static(x, "gelu")
         return named(name, _ops.gelu, x, approximate=approximate)
     return _ops.gelu(x, approximate=approximate) if approximate else _ops.gelu(x)
+
+
+def elu(x: Any, alpha: float = 1.0, name: str | None = None) -> Any:
+    """x where positive, alpha * (exp(x) - 1) elsewhere; float16, float32 or float64.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.nn.functional.elu(paddle.to_tensor([0.0, 2.0])).numpy().tolist()
+        [0.0, 2.0]
+    """
+    if mode._dygraph_tracer_ is None:
+        _static(x, "elu")
+    return named(name, _ops.elu, x, alpha=alpha)
+
+
+def elu_(x: Any, alpha: float = 1.0, name: str | None = None) -> Any:
+    """`elu` in place (dygraph mode): writes into `x` and returns it."""
+    if mode._dygraph_tracer_ is None:
+        _not_in_place("elu")
+        return elu(x, alpha, name)
+    return _ops.elu(x, alpha=alpha, Out=x)
+
+
+def hardsigmoid(x: Any, slope: float = 0.1666667, offset: float = 0.5, name: str | None = None) -> Any:
+    """slope * x + offset, cut to 0..1; float16, float32 or float64.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.nn.functional.hardsigmoid(paddle.to_tensor([-4.0, 0.0, 4.0])).numpy().tolist()
+        [0.0, 0.5, 1.0]
+    """
+    if mode._dygraph_tracer_ is None:
+        _static(x, "hardsigmoid")
+    return named(name, _ops.hard_sigmoid, x, slope=slope, offset=offset)
 
 
 def hardswish(x: Any, name: str | None = None) -> Any:

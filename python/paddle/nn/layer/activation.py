@@ -7,7 +7,9 @@ from paddle.nn import functional as F
 from paddle.nn.layer.layers import Layer
 
 __all__ = [
+    "ELU",
     "GELU",
+    "Hardsigmoid",
     "Hardswish",
     "LeakyReLU",
     "LogSigmoid",
@@ -125,6 +127,31 @@ class GELU(Layer):
     def extra_repr(self) -> str:
         """The arguments."""
         return _and_name(f"approximate={self._approximate}", self._name)
+
+
+class ELU(Layer):
+    """x where positive, alpha * (exp(x) - 1) elsewhere: `paddle.nn.functional.elu` as a layer."""
+
+    def __init__(self, alpha: float = 1.0, name: str | None = None) -> None:
+        super().__init__()
+        self._alpha = alpha
+        self._name = name
+
+    def forward(self, x: Any) -> Any:
+        """elu(x)."""
+        return F.elu(x, self._alpha, self._name)
+
+    def extra_repr(self) -> str:
+        """The arguments."""
+        return _and_name(f"alpha={self._alpha}", self._name)
+
+
+class Hardsigmoid(_Activation):
+    """x / 6 + 0.5, cut to 0..1: `paddle.nn.functional.hardsigmoid` as a layer."""
+
+    def forward(self, x: Any) -> Any:
+        """hardsigmoid(x)."""
+        return F.hardsigmoid(x, name=self._name)
 
 
 class LeakyReLU(Layer):

@@ -14,7 +14,7 @@ from paddle.framework.param_attr import ParamAttr
 from paddle.nn import functional as F
 from paddle.nn.layer.layers import Layer
 
-__all__ = ["BatchNorm", "BatchNorm1D", "BatchNorm2D", "BatchNorm3D", "LayerNorm"]
+__all__ = ["BatchNorm", "BatchNorm1D", "BatchNorm2D", "BatchNorm3D", "GroupNorm", "LayerNorm"]
 
 
 def _running(layer: Layer, name: str | None, value: float, shape: list[int], dtype: Any, average: bool = True) -> Any:
@@ -191,6 +191,50 @@ class LayerNorm(Layer):
     def extra_repr(self) -> str:
         """Shape and epsilon."""
         return f"normalized_shape={self._normalized_shape}, epsilon={self._epsilon}"
+
+
+class GroupNorm(Layer):
+    """Normalises each image over groups of channels.
+
+    Args:
+        num_groups: how many groups; divides the channels (ValueError while running).
+        num_channels: how many channels.
+        epsilon: added to the variance.
+        weight_attr, bias_attr: ParamAttr or the like of scale and shift a channel (default: ones and zeros); False
+            leaves the step out.
+        data_format: only "NCHW" (ValueError).
+        name: not looked at.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.nn.GroupNorm(2, 4)(paddle.ones([1, 4, 2, 2])).shape
+        [1, 4, 2, 2]
+    """
+
+    def __init__(
+        self,
+        num_groups: int,
+        num_channels: int,
+        epsilon: float = 1e-05,
+        weight_attr: Any = None,
+        bias_attr: Any = None,
+        data_format: str = "NCHW",
+        name: str | None = None,
+    ) -> None:
+        super().__init__()
+        if data_format != "NCHW":
+            raise ValueError("unsupported data layout:" + data_format)
+        self._num_groups, self._num_channels, self._epsilon = num_groups, num_channels, epsilon
+        self.weight = self.create_parameter(attr=weight_attr, shape=[num_channels], default_initializer=Constant(1.0))
+        self.bias = self.create_parameter(attr=bias_attr, shape=[num_channels], is_bias=True)
+
+    def forward(self, input: Any) -> Any:  # noqa: A002
+        """The normalised input."""
+        return _ops.group_norm(input, self.weight, self.bias, epsilon=self._epsilon, groups=self._num_groups)[0]
+
+    def extra_repr(self) -> str:
+        """Groups, channels and epsilon."""
+        return f"num_groups={self._num_groups}, num_channels={self._num_channels}, epsilon={self._epsilon}"
 
 
 class BatchNorm(Layer):

@@ -5,6 +5,7 @@ from ..creation import create_parameter
 from ..loops import while_loop
 from ..pyfunc import py_func
 from .common import batch_norm, conv2d, embedding, fc, layer_norm
+from .group import group_norm
 
 __all__ = [
     "fc",
@@ -14,6 +15,7 @@ __all__ = [
     "cond",
     "conv2d",
     "create_parameter",
+    "group_norm",
     "layer_norm",
     "py_func",
     "switch_case",

@@ -1,0 +1,40 @@
+"""paddle.batch: the samples of a reader in lists."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+__all__: list[str] = []
+
+
+def batch(reader: Callable[[], Iterator], batch_size: int, drop_last: bool = False) -> Callable[[], Iterator[list]]:
+    """A reader of lists of `batch_size` samples of `reader`.
+
+    Args:
+        reader (callable): gives an iterator over samples.
+        batch_size (int): samples of a list; positive.
+        drop_last (bool): leave out a last list that is shorter.
+
+    Raises:
+        ValueError: when batch_size is not positive.
+
+    Examples:
+        >>> import paddle
+        >>> list(paddle.batch(lambda: iter(range(5)), 2)())
+        [[0, 1], [2, 3], [4]]
+    """
+    size = int(batch_size)
+    if size <= 0:
+        raise ValueError(f"batch_size should be a positive integeral value, but got batch_size={size}")
+
+    def read() -> Iterator[list]:
+        samples: list = []
+        for sample in reader():
+            samples.append(sample)
+            if len(samples) == size:
+                yield samples
+                samples = []
+        if samples and not drop_last:
+            yield samples
+
+    return read

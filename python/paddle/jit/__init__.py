@@ -1,0 +1,5 @@
+"""paddle.jit: layers of dygraph mode as Programs."""
+
+from .traced import TracedLayer
+
+__all__ = ["TracedLayer"]

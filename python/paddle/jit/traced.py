@@ -1,0 +1,273 @@
+"""TracedLayer: the operators that one call of a layer ran, as a Program.
+
+While a layer is traced the core hands every call of an operator to :class:`_Recorder`, as it does in static mode; the
+recorder runs the operator at once and keeps what went in and came out.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from paddle import _append, _core
+from paddle.framework import mode
+from paddle.framework.checks import check_type
+from paddle.framework.guards import program_guard
+from paddle.framework.program import Program
+from paddle.framework.scope import scope_guard
+from paddle.framework.variable import Variable
+from paddle.nn.layer.layers import Layer
+from paddle.static.compiler import BuildStrategy, ExecutionStrategy
+from paddle.static.executor import Executor
+
+__all__ = ["TracedLayer"]
+
+
+def extract_vars(inputs: Any) -> list:
+    """The tensors in nested lists and tuples, in order.
+
+    Raises:
+        TypeError: for anything else among them.
+    """
+    if isinstance(inputs, (_core.Tensor, Variable)):
+        return [inputs]
+    if isinstance(inputs, (list, tuple)):
+        return [var for each in inputs for var in extract_vars(each)]
+    raise TypeError(
+        "The type of 'each element of inputs' in fluid.dygraph.jit.TracedLayer.trace must be fluid.Variable, "
+        f"but received {type(inputs)}."
+    )
+
+
+@cache
+def _output_slots() -> dict[str, list[dict]]:
+    return {op["type"]: op["outputs"] for op in _core.op_table()}
+
+
+def _listed(value: Any) -> list:
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+class _Recorder:
+    """``with _Recorder() as r:`` operators run at once, and `r.calls` lists them."""
+
+    def __init__(self) -> None:
+        #: (type, inputs, outputs, attributes); the tensors are kept alive, so that an id names one of them
+        self.calls: list[tuple[str, dict[str, list], dict[str, list], dict]] = []
+
+    def __enter__(self) -> _Recorder:
+        _core.set_append_hook(self._call)
+        _core.set_static_mode(True)
+        return self
+
+    def __exit__(self, *exc) -> None:
+        _core.set_static_mode(not mode.in_dygraph_mode())
+        _core.set_append_hook(_append.append)
+
+    def _call(self, op_type: str, inputs: dict, attrs: dict, outputs: dict) -> dict:
+        _core.set_static_mode(False)
+        try:
+            result = getattr(_core.ops, op_type)(**inputs, **attrs, **outputs)
+        finally:
+            _core.set_static_mode(True)
+        shown = [slot["name"] for slot in _output_slots()[op_type] if not slot["hidden"]]
+        values = result if len(shown) > 1 else (result,)
+        made = {name: value for name, value in zip(shown, values) if value is not None}
+        self.calls.append(
+            (op_type, {k: _listed(v) for k, v in inputs.items()}, {k: _listed(v) for k, v in made.items()}, attrs)
+        )
+        return made
+
+
+class _Builder:
+    """Makes a Program of what was recorded."""
+
+    def __init__(self, feeds: list, fetches: list) -> None:
+        self.program = Program()
+        self.block = self.program.global_block()
+        self.parameters: list = []
+        self.vars: dict[int, Variable] = {}
+        self.names = {id(t): f"fetch_{i}" for i, t in enumerate(fetches)}
+        self.temporaries = 0
+        for i, tensor in enumerate(feeds):
+            self.vars[id(tensor)] = self.block.create_var(
+                name=f"feed_{i}", shape=[-1, *tensor.shape[1:]], dtype=tensor.dtype, is_data=True
+            )
+
+    def temporary(self, dtype: Any) -> Variable:
+        self.temporaries += 1
+        return self.block.create_var(name=f"t_{self.temporaries - 1}", dtype=dtype)
+
+    def read(self, op_type: str, tensor: Any) -> Variable:
+        var = self.vars.get(id(tensor))
+        if var is None:
+            if not tensor.persistable:
+                raise RuntimeError(
+                    f"TracedLayer: operator {op_type} reads the tensor {tensor.name} of shape {tensor.shape}, which is "
+                    "neither an input, nor a parameter, nor the output of an operator that tracing sees. Values made "
+                    "by Python's operators (x + y) or from arrays are such: use functions (paddle.add) instead."
+                )
+            var = self.block.create_var(name=tensor.name, shape=tensor.shape, dtype=tensor.dtype, persistable=True)
+            self.vars[id(tensor)] = var
+            self.parameters.append(tensor)
+        return var
+
+    def write(self, tensor: Any) -> Variable:
+        var = self.vars.get(id(tensor))
+        if var is None:
+            name = self.names.get(id(tensor))
+            var = self.temporary(tensor.dtype) if name is None else self.block.create_var(name=name, dtype=tensor.dtype)
+            self.vars[id(tensor)] = var
+        return var
+
+    def append(self, op_type: str, inputs: dict, outputs: dict, attrs: dict) -> None:
+        ins = {slot: [self.read(op_type, t) for t in tensors] for slot, tensors in inputs.items()}
+        outs = {}
+        for slot in _output_slots()[op_type]:
+            name = slot["name"]
+            if name in outputs:
+                tensors = outputs[name]
+                outs[name] = [self.read(op_type, t) if t.persistable else self.write(t) for t in tensors]
+            elif slot["hidden"] or not slot["dispensable"]:
+                outs[name] = [self.temporary("float32")]
+        self.block.append_op(type=op_type, inputs=ins, outputs=outs, attrs=attrs)
+
+
+class TracedLayer:
+    """A layer as a static Program that shares the layer's parameters; made by :meth:`trace`.
+
+    What the layer did with the traced inputs is what the Program does with all inputs: branches of Python code are
+    not part of it.
+    """
+
+    def __init__(self, program: Program, parameters: list, feed_names: list[str], fetch_names: list[str]) -> None:
+        self._program = program
+        self._params = parameters
+        self._feed_names = feed_names
+        self._fetch_names = fetch_names
+        self._scope = _core._Scope()
+        self._exe = Executor(mode._current_expected_place())
+        self._ran = False
+        written = {name for op in program.global_block().ops for name in op.output_arg_names}
+        self._updated = [p for p in parameters if p.name in written]
+
+    @property
+    def program(self) -> Program:
+        """The Program."""
+        return self._program
+
+    @staticmethod
+    def trace(layer: Layer, inputs: Any) -> tuple[Any, TracedLayer]:
+        """Call a layer and make a Program of the operators that ran.
+
+        Args:
+            layer (Layer): what is called.
+            inputs (Tensor|list|tuple): its arguments.
+
+        Returns:
+            tuple: what ``layer(*inputs)`` gave, and the TracedLayer.
+
+        Raises:
+            AssertionError: for a `layer` that is none, or outside dygraph mode.
+            RuntimeError: when the layer reads values that tracing does not see.
+
+        Examples:
+            >>> import paddle
+            >>> x = paddle.ones([2, 3])
+            >>> out, traced = paddle.jit.TracedLayer.trace(paddle.nn.Linear(3, 4), [x])
+            >>> bool((traced([x])[0] == out.numpy()).all())
+            True
+        """
+        assert mode.in_dygraph_mode(), "TracedLayer.trace can be used in dygraph mode only"
+        assert isinstance(layer, Layer), (
+            "The type of 'layer' in fluid.dygraph.jit.TracedLayer.trace must be fluid.dygraph.Layer, "
+            f"but received {type(layer)}."
+        )
+        given = inputs if isinstance(inputs, (list, tuple)) else [inputs]
+        feeds = extract_vars(given)
+        with _Recorder() as recorder:
+            outputs = layer(*given)
+        fetches = extract_vars(outputs)
+        with mode._dygraph_guard(None):
+            builder = _Builder(feeds, fetches)
+            with program_guard(builder.program, Program()):
+                for call in recorder.calls:
+                    builder.append(*call)
+            names = [builder.read("fetch", t).name for t in fetches]
+        feed_names = [builder.vars[id(t)].name for t in feeds]
+        return outputs, TracedLayer(builder.program, builder.parameters, feed_names, names)
+
+    def set_strategy(
+        self, build_strategy: BuildStrategy | None = None, exec_strategy: ExecutionStrategy | None = None
+    ) -> None:
+        """Check and take strategies, which have no effect here: the Program's plan is compiled in one way.
+
+        Raises:
+            AssertionError: for other types, or when the layer has run.
+        """
+        assert not self._ran, "Cannot set strategy after run"
+        for value, kind in ((build_strategy, BuildStrategy), (exec_strategy, ExecutionStrategy)):
+            assert value is None or isinstance(value, kind), (
+                f"The type of a strategy in TracedLayer.set_strategy must be {kind.__name__}, got {type(value)}."
+            )
+
+    def _share(self) -> None:
+        for p in self._params:
+            self._scope.var(p.name).get_tensor()._share_data_with(p.value().get_tensor())
+
+    def __call__(self, inputs: list | tuple) -> list:
+        """Run the Program.
+
+        Args:
+            inputs (list|tuple): as many tensors (or arrays) as were traced.
+
+        Returns:
+            list of numpy.ndarray.
+        """
+        assert isinstance(inputs, (list, tuple)), "Inputs should be a list or tuple of variables"
+        assert len(inputs) == len(self._feed_names), (
+            f"{len(self._feed_names)} inputs were traced, but received {len(inputs)}"
+        )
+        self._ran = True
+        feed = {
+            name: x.value().get_tensor() if isinstance(x, _core.Tensor) else x
+            for name, x in zip(self._feed_names, inputs)
+        }
+        self._share()
+        with scope_guard(self._scope), mode._dygraph_guard(None):
+            results = self._exe.run(self._program, feed=feed, fetch_list=self._fetch_names)
+        for p in self._updated:
+            p.value().get_tensor()._share_data_with(self._scope.var(p.name).get_tensor())
+        return results
+
+    def save_inference_model(self, dirname: str, feed: list[int] | None = None, fetch: list[int] | None = None) -> None:
+        """Save Program and parameters for inference, in the folder `dirname`.
+
+        Args:
+            dirname (str): the folder.
+            feed (list of int, optional): which inputs the model has; all when None.
+            fetch (list of int, optional): which outputs.
+
+        Raises:
+            TypeError: for arguments of other types.
+        """
+        where = "fluid.dygraph.jit.TracedLayer.save_inference_model"
+        check_type(dirname, "dirname", str, where)
+        chosen = []
+        for what, indices, names in (("feed", feed, self._feed_names), ("fetch", fetch, self._fetch_names)):
+            check_type(indices, what, (type(None), list), where)
+            for index in indices or ():
+                check_type(index, f"each element of {what}", int, where)
+            chosen.append(names if indices is None else [names[i] for i in indices])
+        from paddle.fluid.io import save_inference_model
+
+        self._share()
+        with scope_guard(self._scope), mode._dygraph_guard(None):
+            block = self._program.global_block()
+            save_inference_model(
+                dirname=dirname,
+                feeded_var_names=chosen[0],
+                target_vars=[block.var(name) for name in chosen[1]],
+                executor=self._exe,
+                main_program=self._program.clone(),
+            )

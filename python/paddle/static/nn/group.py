@@ -1,0 +1,56 @@
+"""group_norm as a layer of static Programs."""
+
+from __future__ import annotations
+
+from paddle import _ops
+from paddle._append import named
+from paddle.framework.checks import check_variable_and_dtype
+from paddle.framework.initializer import Constant
+from paddle.framework.layer_helper import LayerHelper
+
+__all__ = ["group_norm"]
+
+
+def group_norm(
+    input,  # noqa: A002
+    groups,
+    epsilon=1e-05,
+    param_attr=None,
+    bias_attr=None,
+    act=None,
+    data_layout="NCHW",
+    name=None,
+):
+    """Normalisation over groups of channels of each image, with parameters of its own.
+
+    Args:
+        input (Variable): float32 or float64, of at least 2 dimensions.
+        groups (int): how many groups; divides the channels.
+        epsilon (float): added to the variance.
+        param_attr, bias_attr (ParamAttr, optional): of scale and shift; False leaves the step out.
+        act (str, optional): an activation operator.
+        data_layout (str): "NCHW": channels second; "NHWC": last.
+        name (str, optional): a name for the output.
+
+    Raises:
+        ValueError: for another layout.
+    """
+    helper = LayerHelper("group_norm", **locals())
+    check_variable_and_dtype(input, "input", ["float32", "float64"], "group_norm")
+    if data_layout not in ("NCHW", "NHWC"):
+        raise ValueError(
+            "Param(data_layout) of Op(fluid.layers.group_norm) got wrong value: received "
+            f"{data_layout} but only NCHW or NHWC supported."
+        )
+    shape = [input.shape[1] if data_layout == "NCHW" else input.shape[-1]]
+    weight = bias = None
+    if param_attr is not False:
+        weight = helper.create_parameter(
+            attr=helper.param_attr, shape=shape, dtype=input.dtype, default_initializer=Constant(1.0)
+        )
+    if bias_attr is not False:
+        bias = helper.create_parameter(attr=helper.bias_attr, shape=shape, dtype=input.dtype, is_bias=True)
+    out = named(
+        helper.name, _ops.group_norm, input, weight, bias, epsilon=epsilon, groups=groups, data_layout=data_layout
+    )[0]
+    return helper.append_activation(out)
