@@ -1,0 +1,38 @@
+"""The examples in docstrings run."""
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+
+import paddle
+import pytest
+
+# Modules whose import needs what is not installed, or that are programs.
+SKIPPED = {"paddle._cuda.__main__", "paddle.distributed.launch"}
+
+
+def modules():
+    found = ["paddle"]
+    for info in pkgutil.walk_packages(paddle.__path__, "paddle."):
+        if info.name not in SKIPPED and not info.name.endswith("._core"):
+            found.append(info.name)
+    return found
+
+
+@pytest.fixture(autouse=True)
+def dygraph():
+    paddle.disable_static()
+    yield
+    paddle.disable_static()
+
+
+@pytest.mark.parametrize("name", modules())
+def test_examples(name, tmp_path, monkeypatch):
+    module = importlib.import_module(name)
+    if not any(t.examples for t in doctest.DocTestFinder(exclude_empty=True).find(module)):
+        return
+    monkeypatch.chdir(tmp_path)
+    options = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    failed, _ = doctest.testmod(module, optionflags=options, verbose=False)
+    assert failed == 0, f"{failed} examples of {name} fail: python -m doctest shows them"

@@ -1,0 +1,58 @@
+"""The one abi3 module works on every Python from 3.11 on that this machine has, with numpy 1.26 and 2.x."""
+from __future__ import annotations
+
+import glob
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SMOKE = """
+import paddle, numpy
+x = paddle.to_tensor([[1.0, 2.0], [3.0, 4.0]], stop_gradient=False)
+(x @ x).sum().backward()
+assert x.grad.tolist() == [[7.0, 11.0], [9.0, 13.0]], x.grad
+print(numpy.__version__)
+"""
+
+
+def pythons():
+    found = {}
+    candidates = [shutil.which(f"python3.{minor}") for minor in range(11, 20)]
+    candidates += glob.glob(os.path.expanduser("~/.pyenv/versions/3.*/bin/python"))
+    for path in filter(None, candidates):
+        try:
+            code = "import sys; print(*sys.version_info[:2])"
+            out = subprocess.run([path, "-c", code], capture_output=True, text=True)
+        except OSError:
+            continue
+        if out.returncode == 0:
+            version = tuple(map(int, out.stdout.split()))
+            if version >= (3, 11):
+                found.setdefault(version, path)
+    return sorted(found.items())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("numpy", ["numpy>=1.26,<2", "numpy>=2"])
+@pytest.mark.parametrize(("version", "python"), pythons(), ids=lambda v: str(v))
+def test_smoke(version, python, numpy, tmp_path):
+    if version >= (3, 13) and "<2" in numpy:
+        pytest.skip("numpy 1.26 has no build for this Python")
+    subprocess.run([python, "-m", "venv", tmp_path / "v"], check=True)
+    pip = [tmp_path / "v" / "bin" / "pip", "install", "-q", numpy]
+    subprocess.run(pip, check=True)
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
+    run = subprocess.run([tmp_path / "v" / "bin" / "python", "-c", SMOKE], env=env, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+
+
+def test_numpy_is_the_only_dependency():
+    code = "import sys, paddle; print(sorted({m.split('.')[0] for m in sys.modules}))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    for name in ("cupy", "scipy", "torch", "sklearn", "pandas", "matplotlib"):
+        assert f"'{name}'" not in run.stdout, name
