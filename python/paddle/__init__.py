@@ -17,8 +17,6 @@ from .tensor import cast, to_tensor
 from . import device
 from .device import get_cudnn_version, get_device, set_device
 from . import static
-from . import nn
-from . import optimizer
 from . import fluid
 from . import io
 from . import metric

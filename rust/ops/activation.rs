@@ -235,11 +235,14 @@ const fn plain() -> Op {
 
 fn integer_grad(cx: &mut Run, row: &Row, f: fn(i64, i64) -> i64) -> Result<()> {
     let (x, d) = (cx.input(0)?, cx.input(1)?);
-    dispatch!(x.dtype(), T in [i32, i64], {
-        let out = cx.out_data::<T>(0)?;
-        oar_kernels::elementwise::zip(x.data::<T>(), d.data::<T>(), out, |x, d| f(x as i64, d as i64) as T);
-        return Ok(());
-    }, _float => backward(cx, row, none))
+    #[allow(clippy::unnecessary_cast)] // one of the two types is i64
+    {
+        dispatch!(x.dtype(), T in [i32, i64], {
+            let out = cx.out_data::<T>(0)?;
+            oar_kernels::elementwise::zip(x.data::<T>(), d.data::<T>(), out, |x, d| f(x as i64, d as i64) as T);
+            Ok(())
+        }, _float => backward(cx, row, none))
+    }
 }
 
 // Second gradients: slots as Paddle names them, each output a row of what it reads.

@@ -170,7 +170,10 @@ impl PyLoDTensor {
     }
 
     fn _set_float_element(&self, i: usize, value: f32) -> PyResult<()> {
-        self.set_element(i, |t| Ok(t.data_mut::<f32>()?[i] = value))
+        self.set_element(i, |t| {
+            t.data_mut::<f32>()?[i] = value;
+            Ok(())
+        })
     }
 
     fn _get_double_element(&self, i: usize) -> PyResult<f64> {
@@ -178,7 +181,10 @@ impl PyLoDTensor {
     }
 
     fn _set_double_element(&self, i: usize, value: f64) -> PyResult<()> {
-        self.set_element(i, |t| Ok(t.data_mut::<f64>()?[i] = value))
+        self.set_element(i, |t| {
+            t.data_mut::<f64>()?[i] = value;
+            Ok(())
+        })
     }
 
     #[pyo3(signature = (dtype=None, copy=None))]

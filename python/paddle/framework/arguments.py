@@ -68,7 +68,7 @@ def split_list(values) -> tuple[list, list | None]:
     for v in values:
         if isinstance(v, Variable):
             v.stop_gradient = True
-            tensors.append(v if v.dtype == VarType.INT32 else v.astype("int32"))
+            tensors.append(v if v.dtype == VarType.INT32 else v.astype("int32"))  # type: ignore[attr-defined]  # monkey_patch_variable gives it
         else:
             tensors.append(filled(v))
     return numbers_, tensors

@@ -63,7 +63,7 @@ def _axes(axis) -> list[int]:
         return []
     if isinstance(axis, Variable):
         return [int(n) for n in axis.numpy().reshape(-1)]
-    return [axis] if isinstance(axis, (int, np.integer)) else list(axis)
+    return [int(axis)] if isinstance(axis, (int, np.integer)) else list(axis)
 
 
 def squeeze(x, axis=None, name=None):

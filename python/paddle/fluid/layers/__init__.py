@@ -1,6 +1,19 @@
 """fluid.layers: the layer functions of Paddle 1.x."""
 
-from . import branches, control_flow, device, io, learning_rate_scheduler, loss, metric_op, nn, ops, sequence_lod, tensor, utils
+from . import (
+    branches,
+    control_flow,
+    device,
+    io,
+    learning_rate_scheduler,
+    loss,
+    metric_op,
+    nn,
+    ops,
+    sequence_lod,
+    tensor,
+    utils,
+)
 from .branches import *  # noqa: F403
 from .control_flow import *  # noqa: F403
 from .io import *  # noqa: F403

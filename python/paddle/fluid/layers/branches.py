@@ -113,4 +113,4 @@ class IfElse:
             return no or yes
         if len(no) != len(yes):
             raise ValueError("The output side must be same")
-        return [_ops.merge_lod_tensor(self.cond, self.cond, t, f, level=0) for f, t in zip(no, yes)]
+        return [_ops.merge_lod_tensor(self.cond, self.cond, t, f, level=0) for f, t in zip(no, yes, strict=True)]
