@@ -1,0 +1,42 @@
+"""paddle.batch: samples of a reader in lists."""
+from __future__ import annotations
+
+from collections.abc import Callable
+
+__all__: list[str] = []
+
+
+def batch(reader: Callable, batch_size: int, drop_last: bool = False) -> Callable:
+    """A reader of lists of `batch_size` samples of `reader`.
+
+    Args:
+        reader (callable): gives an iterable of samples.
+        batch_size (int): samples in a batch.
+        drop_last (bool): leave out the last batch where it is smaller.
+
+    Returns:
+        callable: gives an iterator of lists.
+
+    Raises:
+        ValueError: when `batch_size` is not positive.
+
+    Examples:
+        >>> import paddle
+        >>> list(paddle.batch(lambda: range(5), 2)())
+        [[0, 1], [2, 3], [4]]
+    """
+    size = int(batch_size)
+    if size <= 0:
+        raise ValueError(f"batch_size should be a positive integer, but got batch_size={batch_size}")
+
+    def batches():
+        samples: list = []
+        for sample in reader():
+            samples.append(sample)
+            if len(samples) == size:
+                yield samples
+                samples = []
+        if samples and not drop_last:
+            yield samples
+
+    return batches
