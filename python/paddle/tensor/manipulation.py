@@ -101,7 +101,9 @@ def unsqueeze(x, axis, name=None):
     check_type(axis, "axis/axes", (int, list, tuple, Variable), "unsqueeze")
     check_variable_and_dtype(x, "input", [*_KINDS, "int8"], "unsqueeze")
     keywords = shape_arguments(axis, "AxesTensor", "AxesTensorList")
-    keywords["axes"] = keywords.pop("shape")
+    sizes = keywords.pop("shape")
+    if "AxesTensorList" not in keywords:  # the operator looks at tensors only where it has no attribute
+        keywords["axes"] = sizes
     return named(name, _ops.unsqueeze2, x, **keywords)
 
 

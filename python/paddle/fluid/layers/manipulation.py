@@ -109,7 +109,9 @@ def unsqueeze(input, axes, name=None):  # noqa: A002
     check_type(axes, "axis/axes", (int, list, tuple, Variable), "unsqueeze")
     check_variable_and_dtype(input, "input", [*_NUMBERS, "bool", "int8"], "unsqueeze")
     keywords = shape_arguments(axes, "AxesTensor", "AxesTensorList")
-    keywords["axes"] = keywords.pop("shape")
+    sizes = keywords.pop("shape")
+    if "AxesTensorList" not in keywords:  # the operator looks at tensors only where it has no attribute
+        keywords["axes"] = sizes
     return _first(named(name, _ops.unsqueeze2, input, **keywords))
 
 
