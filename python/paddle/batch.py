@@ -1,9 +1,8 @@
 """paddle.batch: the samples of a reader in lists."""
 
 from __future__ import annotations
+
 from collections.abc import Callable, Iterator
-"""paddle.batch: samples of a reader in lists."""
-from collections.abc import Callable
 
 __all__: list[str] = []
 
@@ -15,19 +14,13 @@ def batch(reader: Callable[[], Iterator], batch_size: int, drop_last: bool = Fal
         reader (callable): gives an iterator over samples.
         batch_size (int): samples of a list; positive.
         drop_last (bool): leave out a last list that is shorter.
+
     Raises:
         ValueError: when batch_size is not positive.
+
     Examples:
         >>> import paddle
         >>> list(paddle.batch(lambda: iter(range(5)), 2)())
-def batch(reader: Callable, batch_size: int, drop_last: bool = False) -> Callable:
-        reader (callable): gives an iterable of samples.
-        batch_size (int): samples in a batch.
-        drop_last (bool): leave out the last batch where it is smaller.
-    Returns:
-        callable: gives an iterator of lists.
-        ValueError: when `batch_size` is not positive.
-        >>> list(paddle.batch(lambda: range(5), 2)())
         [[0, 1], [2, 3], [4]]
     """
     size = int(batch_size)
@@ -35,8 +28,6 @@ def batch(reader: Callable, batch_size: int, drop_last: bool = False) -> Callabl
         raise ValueError(f"batch_size should be a positive integeral value, but got batch_size={size}")
 
     def read() -> Iterator[list]:
-        raise ValueError(f"batch_size should be a positive integer, but got batch_size={batch_size}")
-    def batches():
         samples: list = []
         for sample in reader():
             samples.append(sample)
@@ -47,4 +38,3 @@ def batch(reader: Callable, batch_size: int, drop_last: bool = False) -> Callabl
             yield samples
 
     return read
-    return batches

@@ -1,7 +1,5 @@
 """paddle.dataset: readers of public data sets, fetched when first read and kept under ~/.cache/paddle/dataset."""
 
 from . import common, imikolov, mnist, uci_housing
-"""paddle.dataset: readers of public data sets, which are fetched when first read."""
-from . import common, uci_housing
 
 __all__: list[str] = []

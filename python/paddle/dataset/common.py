@@ -1,14 +1,11 @@
 """Fetching files of data sets."""
 
-"""Files of data sets: where they are kept, how they are fetched."""
 from __future__ import annotations
 
 import hashlib
 import os
 import shutil
 import sys
-import tempfile
-import urllib.request
 
 __all__ = ["DATA_HOME", "download", "md5file"]
 
@@ -20,13 +17,16 @@ def md5file(fname: str) -> str:
     with open(fname, "rb") as f:
         return hashlib.file_digest(f, "md5").hexdigest()
 
+
 def download(url: str, module_name: str, md5sum: str, save_name: str | None = None) -> str:
     """The path of the file of that address, fetched unless it lies in DATA_HOME already.
+
     Args:
         url (str): where it comes from.
         module_name (str): the folder in DATA_HOME.
         md5sum (str): what its MD5 sum must be.
         save_name (str, optional): its name; the last part of the address when None.
+
     Raises:
         RuntimeError: when three attempts gave no such file.
     """
@@ -36,6 +36,7 @@ def download(url: str, module_name: str, md5sum: str, save_name: str | None = No
     if os.path.exists(path) and md5file(path) == md5sum:
         return path
     from urllib.request import urlopen
+
     why: object = None
     for _ in range(3):
         sys.stderr.write(f"fetching {url}\n")
@@ -54,21 +55,3 @@ def download(url: str, module_name: str, md5sum: str, save_name: str | None = No
             if os.path.exists(part):
                 os.remove(part)
     raise RuntimeError(f"Cannot download {url} within retry limit 3: {why}")
-    with open(fname, "rb") as file:
-        return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
-    """The path of a file of `DATA_HOME`, fetched from `url` unless it is there with that sum.
-        RuntimeError: when three attempts failed.
-    path = os.path.join(folder, save_name or url.rsplit("/", 1)[-1])
-    error: Exception | None = None
-        if os.path.exists(path) and md5file(path) == md5sum:
-            return path
-        sys.stderr.write(f"Cache file {path} not found, downloading {url}\n")
-        part = None
-            with urllib.request.urlopen(url, timeout=60) as source:
-                with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
-                    part = file.name
-                    shutil.copyfileobj(source, file)
-            os.replace(part, path)  # never half a file under its name
-            error = e
-            if part is not None and os.path.exists(part):
-    raise RuntimeError(f"Cannot download {url} within retry limit 3") from error

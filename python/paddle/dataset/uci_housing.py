@@ -1,9 +1,9 @@
 """Prices of houses: readers of (13 normalised features, the price), as arrays of float64."""
 
 from __future__ import annotations
+
 from collections.abc import Callable
 from functools import cache
-"""Boston housing: 13 features of a district, and the price of its houses."""
 
 import numpy as np
 
@@ -14,6 +14,7 @@ __all__ = ["train", "test"]
 URL = "http://paddlemodels.bj.bcebos.com/uci_housing/housing.data"
 MD5 = "d4accdce7a25600298819f8e28e8d593"
 
+
 @cache
 def _load(path: str, columns: int = 14, ratio: float = 0.8) -> tuple[np.ndarray, np.ndarray]:
     """The rows to train with and the others; features are shifted by their mean and divided by their range."""
@@ -23,39 +24,23 @@ def _load(path: str, columns: int = 14, ratio: float = 0.8) -> tuple[np.ndarray,
     features[...] = (features - features.mean(axis=0)) / (features.max(axis=0) - features.min(axis=0))
     cut = int(len(data) * ratio)
     return data[:cut], data[cut:]
+
+
 def _reader(part: int) -> Callable:
     rows = _load(common.download(URL, "uci_housing", MD5))[part]
     return lambda: ((row[:-1], row[-1:]) for row in rows)
+
+
 def train() -> Callable:
     """The reader of the first four fifths."""
     return _reader(0)
+
+
 def test() -> Callable:
     """The reader of the last fifth."""
     return _reader(1)
+
+
 def fetch() -> None:
     """Fetch the file."""
-feature_names = [
-    "CRIM", "ZN", "INDUS", "CHAS", "NOX", "RM", "AGE", "DIS", "RAD", "TAX", "PTRATIO", "B", "LSTAT",
-]
-_parts: dict[str, np.ndarray] = {}
-def load_data(filename: str, feature_num: int = 14, ratio: float = 0.8) -> tuple[np.ndarray, np.ndarray]:
-    """(training rows, test rows) of the file, the features scaled to their ranges about their means."""
-    with open(filename) as file:
-        data = np.array(file.read().split(), dtype="float64").reshape(-1, feature_num)
-    features[:] = (features - features.mean(axis=0)) / (features.max(axis=0) - features.min(axis=0))
-    offset = int(len(data) * ratio)
-    return data[:offset], data[offset:]
-def _reader(which: str) -> Callable:
-    if not _parts:
-        _parts["train"], _parts["test"] = load_data(common.download(URL, "uci_housing", MD5))
-    rows = _parts[which]
-    def reader():
-        for row in rows:
-            yield row[:-1], row[-1:]
-    return reader
-    """A reader of the training samples: (13 features, [price]), float64."""
-    return _reader("train")
-    """A reader of the test samples; see `train`."""
-    return _reader("test")
-    """Download the file."""
     common.download(URL, "uci_housing", MD5)
