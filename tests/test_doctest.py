@@ -21,9 +21,15 @@ def modules():
 
 
 @pytest.fixture(autouse=True)
-def dygraph():
+def fresh():
+    """Dygraph mode, with Programs, names and a scope of the test's own."""
+    from paddle.framework import unique_name
+
+    static = paddle.static
     paddle.disable_static()
-    yield
+    with static.program_guard(static.Program(), static.Program()), static.scope_guard(static.Scope()):
+        with unique_name.guard():
+            yield
     paddle.disable_static()
 
 
