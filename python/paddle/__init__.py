@@ -32,8 +32,6 @@ from .batch import batch
 from .framework.saving import load, save
 from .framework.random import seed, get_cuda_rng_state, set_cuda_rng_state
 from .static.creation import create_parameter
-from .batch import batch
-from . import dataset
 
 # paddle.framework has these names, too; its modules stand below those that some of them come from
 for _name in (

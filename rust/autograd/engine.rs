@@ -5,12 +5,12 @@ use super::eager::{call_in, EVar, Target};
 use super::tape::{next_number, Node, Saved, SavedVar, Track};
 use crate::base::{DType, Result};
 use crate::op::run::NoEnv;
-use crate::op::{Args, Dst, GradOp, Op, Src};
+use crate::op::{Args, Dst, Grad, GradOp, Op, Src};
 use crate::tensor::{Tensor, Value};
 use crate::{bail, dispatch, ensure, err};
 use smallvec::SmallVec;
 use std::collections::{BinaryHeap, HashMap, HashSet};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// What a backward is asked for.
@@ -309,6 +309,9 @@ impl Engine<'_> {
             }
         }
         let ins = owned.map(Option::as_ref);
+        if self.request.create_graph {
+            check_second(w.op, &ins)?;
+        }
         let outs = call_in(w.op, &attrs, &ins, &targets, false, &NoEnv, self.request.create_graph)?;
         let mut produced = Vec::with_capacity(2);
         for (slot, dst) in w.outs.iter().enumerate() {
@@ -354,6 +357,9 @@ impl Engine<'_> {
                 continue;
             }
             let ins = owned.map(Option::as_ref);
+            if self.request.create_graph {
+                check_second(g.op, &ins)?;
+            }
             let outs = call_in(g.op, &g.attrs, &ins, &targets, false, &NoEnv, self.request.create_graph)?;
             produced.extend(tracks.into_iter().zip(outs.flat).filter_map(|(t, g)| Some((t?, g?))));
         }
@@ -432,17 +438,33 @@ pub static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 /// The gradient of a leaf as a value, if there is one.
 pub fn grad_of(v: &EVar) -> Option<EVar> {
-    v.track_if_any().and_then(|t| t.grad.lock().clone())
+    let track = v.track_if_any()?;
+    let mut grad = track.grad.lock();
+    if grad.is_none() && track.cleared.load(Ordering::Relaxed) {
+        if let Value::Dense(t) = v.cell.get() {
+            *grad = Tensor::zeros(t.dtype(), t.dims()).ok().map(|zeros| EVar::new(zeros, true));
+        }
+    }
+    grad.clone()
 }
 
-/// Drops the gradient of a leaf; a set one stays, filled with zeros, where `zero`.
-pub fn clear_grad(v: &EVar, zero: bool) -> Result<()> {
-    let Some(track) = v.track_if_any() else { return Ok(()) };
+/// Clears the gradient of a leaf. As in 2.0.2 a dense one is zeros from then on; they are made when somebody looks.
+pub fn clear_grad(v: &EVar) {
+    let Some(track) = v.track_if_any() else { return };
     let old = track.grad.lock().take();
-    if let (true, Some(old)) = (zero, old) {
-        if let Value::Dense(t) = old.cell.get() {
-            *track.grad.lock() = Some(EVar::new(Tensor::zeros(t.dtype(), t.dims())?, true));
-        }
+    if let Some(old) = old {
+        track.cleared.store(matches!(old.cell.get(), Value::Dense(_)), Ordering::Relaxed);
+    }
+}
+
+/// With `create_graph`, an operator whose own gradient is wanted but not there is an error, not zeros.
+fn check_second(op: &'static Op, ins: &Args<Option<&EVar>>) -> Result<()> {
+    if matches!(op.grad, Grad::None) && ins.flat.iter().flatten().any(|v| !v.stop_gradient()) {
+        bail!(
+            NotFound,
+            "operator {} has no gradient operator: with create_graph=True its result could not be differentiated again",
+            op.name
+        );
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use crate::tensor::{Cell, Lod, Tensor, Value};
 use crate::{bail, err};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 
 use super::EVar;
@@ -16,6 +16,8 @@ use super::EVar;
 pub struct Track {
     pub node: Mutex<Option<(Arc<Node>, u16)>>,
     pub grad: Mutex<Option<EVar>>,
+    /// The gradient was cleared: where it is looked at before the next one comes, it is zeros.
+    pub cleared: AtomicBool,
     /// Called with every gradient that is ready (leaf: accumulated); may replace it.
     pub hooks: Mutex<Vec<Hook>>,
 }

@@ -112,7 +112,12 @@ fn split(cx: &mut Run) -> Result<()> {
 
 fn merge(cx: &mut Run) -> Result<()> {
     let (mask, level) = (mask(cx, 1)?, level(cx)?);
-    let (yes, no) = (cx.input(2)?, cx.input(3)?);
+    // A branch without rows has not run.
+    let (yes, no) = match (cx.opt(2), cx.opt(3)) {
+        (Some(yes), no) => (yes, no.unwrap_or(yes)),
+        (None, Some(no)) => (no, no),
+        (None, None) => (cx.input(2)?, cx.input(3)?),
+    };
     ensure!(
         yes.rank() > 0 && yes.rank() == no.rank() && yes.dims()[1..] == no.dims()[1..] && yes.dtype() == no.dtype(),
         InvalidArgument,

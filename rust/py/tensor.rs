@@ -247,7 +247,8 @@ impl PyTensor {
             Some(t) => to_array(py, t),
             None => {
                 drop(guard);
-                Err(self.tensor().map(|_| ()).unwrap_err().into())
+                let error = self.tensor().map(|_| ()).unwrap_err();
+                Err(PyValueError::new_err(format!("the Tensor has no elements to give: {error}")))
             }
         }
     }
@@ -474,15 +475,17 @@ impl PyTensor {
 
     /// Replaces the gradient of a leaf (gradient clipping, all-reduce).
     fn _set_grad_ivar(&self, grad: Option<&Bound<'_, PyTensor>>) {
-        *self.var.track().grad.lock() = grad.map(|g| g.get().var.clone());
+        let track = self.var.track();
+        *track.grad.lock() = grad.map(|g| g.get().var.clone());
+        track.cleared.store(false, Relaxed);
     }
 
-    fn clear_gradient(&self) -> PyResult<()> {
-        Ok(clear_grad(&self.var, false)?)
+    fn clear_gradient(&self) {
+        clear_grad(&self.var)
     }
 
-    fn clear_grad(&self) -> PyResult<()> {
-        self.clear_gradient()
+    fn clear_grad(&self) {
+        clear_grad(&self.var)
     }
 
     /// The variable's LoDTensor (or SelectedRows), sharing the memory.

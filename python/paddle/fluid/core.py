@@ -10,6 +10,7 @@ from paddle.framework import place as _place
 from paddle.framework.names import op_proto_and_checker_maker
 from paddle.framework.op_proto import has_non_empty_grad_op_maker
 from paddle.framework.place import CPUPlace, CUDAPinnedPlace, CUDAPlace, Place, XPUPlace
+from paddle.static.predictor import NativeConfig, PaddleBuf, PaddleDType, PaddleTensor
 
 globals().update({name: getattr(_core, name) for name in dir(_core) if not name.startswith("__")})
 
@@ -21,6 +22,14 @@ get_cuda_device_count = _place.cuda_device_count
 def Scope() -> Any:  # noqa: N802 (a function in Paddle's core)
     """A new Scope."""
     return _core._Scope()
+
+
+class Layer:
+    """What layers of the core derive from; it computes nothing."""
+
+    def forward(self, inputs: list) -> list:
+        """No outputs."""
+        return []
 
 
 def kEmptyVarName() -> str:  # noqa: N802

@@ -2,7 +2,7 @@
 
 from paddle import _core as core
 
-from . import core_patch
+from . import core_patch, random
 from .block import Block
 from .dtypes import convert_np_dtype_to_dtype_, dtype_is_floating
 from .guards import default_main_program, default_startup_program, name_scope, program_guard

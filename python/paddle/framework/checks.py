@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from paddle import _core as core
+
 from . import mode
 from .dtypes import convert_dtype
 from .variable import Variable
@@ -23,6 +25,11 @@ def check_type(input: Any, input_name: str, expected_type, op_name: str, extra_m
     if mode.in_dygraph_mode():
         return
     if not isinstance(input, expected_type):
+        if isinstance(input, core.Tensor):
+            raise TypeError(
+                f"Please use `with fluid.dygraph.guard()` as context or `fluid.enable_dygraph()` to switch to imperative "
+                f"mode first: {op_name} was called in static mode, but '{input_name}' is a Tensor of dygraph mode."
+            )
         raise TypeError(
             f"The type of '{input_name}' in {op_name} must be {expected_type}, but received {type(input)}."
             + _advice(extra_message)

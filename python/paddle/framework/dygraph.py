@@ -211,8 +211,10 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
         no_grad_vars = []
     elif isinstance(no_grad_vars, core.Tensor):
         no_grad_vars = [no_grad_vars]
-    else:
+    elif isinstance(no_grad_vars, (list, tuple, set)):
         no_grad_vars = list(no_grad_vars)
+    else:
+        raise AssertionError("no_grad_vars must be None, a Tensor, or a list, tuple or set of these")
     for v in no_grad_vars:
         if not isinstance(v, core.Tensor):
             raise AssertionError("no_grad_vars can only contains Tensor")
@@ -226,9 +228,15 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
         raise AssertionError("allow_unused and only_inputs must be True or False")
     if not only_inputs:
         raise AssertionError("only_inputs=False is not supported yet")
-    return core.partial_grad(
+    found = core.partial_grad(
         outputs, inputs, grad_outputs, no_grad_vars, retain_graph, create_graph, allow_unused
     )
+    if create_graph:
+        # Those that stand on no recorded call (of a variable by itself), too.
+        for g in found:
+            if g is not None:
+                g.stop_gradient = False
+    return found
 
 
 _switch_tracer(_default_tracer)

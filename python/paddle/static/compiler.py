@@ -146,6 +146,16 @@ class CompiledProgram:
         self._build_strategy = build_strategy
         self._exec_strategy: ExecutionStrategy | None = None
 
+    def _with_inference_optimize(self, config) -> CompiledProgram:
+        """Run the saved model of a NativeConfig instead of the Program; feeds and results are PaddleTensors."""
+        assert not self._is_data_parallel, "Cannot compile with both data parallel and inference"
+        assert not self._is_inference, "Already compiled with inference, cannot be recompiled."
+        from .predictor import NativePredictor
+
+        self._predictor = NativePredictor(config)
+        self._is_inference = True
+        return self
+
     def with_data_parallel(
         self, loss_name=None, build_strategy=None, exec_strategy=None, share_vars_from=None, places=None
     ) -> CompiledProgram:

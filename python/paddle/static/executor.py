@@ -129,6 +129,8 @@ class Executor:
         """
         if self._closed:
             raise RuntimeError("Attempted to use a closed Executor")
+        if isinstance(program, CompiledProgram) and program._is_inference:
+            return program._predictor.run(feed)
         default = program is None
         if default:
             program = guards.default_main_program()

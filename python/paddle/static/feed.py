@@ -66,7 +66,8 @@ def _fits(fed: tuple, declared: tuple, has_lod: bool) -> bool:
     if not fed:
         return not declared
     start = 1 if has_lod else 0
-    return all(want is None or want < 0 or want == got for got, want in zip(fed[start:], declared[start:], strict=False))
+    pairs = zip(fed[start:], declared[start:], strict=False)
+    return all(want is None or want < 0 or want == got for got, want in pairs)
 
 
 def _check(

@@ -128,6 +128,13 @@ def arange(start=0, end=None, step=1, dtype=None, name=None):
     return out
 
 
+def _changed(output):
+    # Written as an output, not in place, so far as the operator knows.
+    if not _static():
+        output._bump_inplace_version()
+    return output
+
+
 def assign(x, output=None):
     """A copy of `x`.
 
@@ -143,9 +150,8 @@ def assign(x, output=None):
     check_type(x, "input", (Variable, np.ndarray, list, tuple, float, int, bool), "assign")
     if isinstance(x, Variable):
         if _static():
-            kinds = [*_KINDS, "uint8", "int8"]
-            check_dtype(x.dtype, "input", kinds, "assign", "(When the type of input in assign is Variable.)")
-        return _ops.assign(x) if output is None else _ops.assign(x, Out=output)
+            check_dtype(x.dtype, "input", _KINDS, "assign", "(When the type of input in assign is Variable.)")
+        return _ops.assign(x) if output is None else _changed(_ops.assign(x, Out=output))
     if _static():
         from paddle.fluid.layers.tensor import assign as append
 
@@ -154,4 +160,4 @@ def assign(x, output=None):
     if array.dtype == np.float64:
         array = array.astype("float32")
     tensor = _core.tensor_from_array(array, True)
-    return tensor if output is None else _ops.assign(tensor, Out=output)
+    return tensor if output is None else _changed(_ops.assign(tensor, Out=output))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from paddle import _ops
 from paddle._append import named
 from paddle.framework import mode
-from paddle.framework.arrays import is_array
 from paddle.framework.arguments import number, shape_arguments, split_list
+from paddle.framework.arrays import is_array
 from paddle.framework.checks import check_dtype, check_type, check_variable_and_dtype
 from paddle.framework.layer_helper import LayerHelper
 from paddle.framework.variable import Variable

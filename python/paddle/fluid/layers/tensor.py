@@ -7,8 +7,8 @@ import numpy as np
 from paddle import _core, _ops
 from paddle._append import named
 from paddle.framework import mode
-from paddle.framework.arrays import is_array
 from paddle.framework.arguments import number, shape_arguments
+from paddle.framework.arrays import is_array
 from paddle.framework.checks import check_dtype, check_shape, check_type, check_variable_and_dtype
 from paddle.framework.dtypes import VarType, convert_dtype, convert_np_dtype_to_dtype_
 from paddle.framework.layer_helper import LayerHelper

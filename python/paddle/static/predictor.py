@@ -1,0 +1,152 @@
+"""A saved model run with tensors that carry their own names, shapes and LoD: the predictor of 1.x."""
+
+from __future__ import annotations
+
+import enum
+import os
+from typing import Any
+
+import numpy as np
+
+from paddle import _core
+from paddle.framework.mode import _dygraph_guard
+from paddle.framework.place import CPUPlace, CUDAPlace
+from paddle.framework.program import Program
+from paddle.framework.scope import scope_guard
+
+from .inference_io import interface_of, load_from_file
+from .vars_io import load_persistables
+
+__all__ = ["NativeConfig", "NativePredictor", "PaddleBuf", "PaddleDType", "PaddleTensor"]
+
+
+class PaddleDType(enum.IntEnum):
+    """The element type of a PaddleTensor."""
+
+    FLOAT32 = 0
+    INT64 = 1
+    INT32 = 2
+
+
+_ARRAYS = {PaddleDType.FLOAT32: np.float32, PaddleDType.INT64: np.int64, PaddleDType.INT32: np.int32}
+
+
+class PaddleBuf:
+    """Elements in a row.
+
+    Args:
+        data (numpy.ndarray|list): float32, int64 or int32; lists of float are float32, of int int64.
+    """
+
+    def __init__(self, data: Any) -> None:
+        array = np.asarray(data)
+        if not isinstance(data, np.ndarray):
+            array = array.astype("int64" if array.dtype.kind in "iu" else "float32")
+        self._data = array.reshape(-1)
+
+    def length(self) -> int:
+        """The number of bytes."""
+        return self._data.nbytes
+
+    def empty(self) -> bool:
+        """Whether there are no elements."""
+        return not self._data.size
+
+    def _as(self, dtype: Any) -> list:
+        if self._data.dtype != dtype:
+            raise TypeError(f"the buffer holds {self._data.dtype}, not {np.dtype(dtype)}")
+        return self._data.tolist()
+
+    def float_data(self) -> list[float]:
+        """The elements of a float32 buffer."""
+        return self._as(np.float32)
+
+    def int64_data(self) -> list[int]:
+        """The elements of an int64 buffer."""
+        return self._as(np.int64)
+
+    def int32_data(self) -> list[int]:
+        """The elements of an int32 buffer."""
+        return self._as(np.int32)
+
+
+class PaddleTensor:
+    """A buffer with a shape and LoD (offsets).
+
+    Args:
+        data (numpy.ndarray, optional): elements and shape.
+        name (str): what it feeds; by place where empty.
+        lod (list of list of int, optional): offsets of the sequences.
+    """
+
+    def __init__(self, data: np.ndarray | None = None, name: str = "", lod: list | None = None) -> None:
+        array = np.zeros(0, np.float32) if data is None else np.asarray(data)
+        self.name = name
+        self.shape = list(array.shape)
+        self.data = PaddleBuf(array)
+        self.dtype = next((k for k, v in _ARRAYS.items() if v == array.dtype), PaddleDType.FLOAT32)
+        self.lod = list(lod or [])
+
+    def as_ndarray(self) -> np.ndarray:
+        """The elements in their shape."""
+        return self.data._data.reshape(self.shape)
+
+
+class NativeConfig:
+    """Which model a predictor runs: the folder `model_dir`, or the files `prog_file` and `param_file`."""
+
+    def __init__(self) -> None:
+        self.model_dir = ""
+        self.prog_file = ""
+        self.param_file = ""
+        self.use_gpu = False
+        self.use_xpu = False
+        self.device = 0
+        self.fraction_of_gpu_memory = 0.0
+        self.specify_input_name = False
+
+
+class NativePredictor:
+    """Runs the saved model of a NativeConfig.
+
+    Raises:
+        ValueError: when the model is not there, or the config asks for a device that is not.
+    """
+
+    def __init__(self, config: NativeConfig) -> None:
+        from .executor import Executor
+
+        if config.use_xpu:
+            raise ValueError("XPUs are not supported")
+        self._executor = Executor(CUDAPlace(config.device) if config.use_gpu else CPUPlace())
+        self._scope = _core._Scope()
+        with scope_guard(self._scope), _dygraph_guard(None):
+            path = config.prog_file or os.path.join(config.model_dir, "__model__")
+            program = Program.parse_from_string(load_from_file(path))
+            folder, params = config.model_dir or os.path.dirname(path), config.param_file or None
+            load_persistables(self._executor, folder, program, params and os.path.basename(params))
+            self._program, self._feeds, self._fetches = interface_of(program)
+
+    def run(self, inputs: list[PaddleTensor]) -> list[PaddleTensor]:
+        """The model's outputs.
+
+        Args:
+            inputs (list of PaddleTensor): by name where they have one, else in the order of the model's inputs.
+
+        Raises:
+            ValueError: for a wrong number of inputs.
+        """
+        if len(inputs) != len(self._feeds):
+            raise ValueError(f"the model has {len(self._feeds)} inputs, but received {len(inputs)}")
+        feed = {}
+        for tensor, name in zip(inputs, self._feeds):
+            holder = _core.LoDTensor()
+            array = tensor.data._data.reshape(tensor.shape)
+            holder.set(array.astype(_ARRAYS[PaddleDType(tensor.dtype)], copy=False), self._executor.place)
+            if tensor.lod:
+                holder.set_lod(tensor.lod)
+            feed[tensor.name or name] = holder
+        with scope_guard(self._scope), _dygraph_guard(None):
+            outputs = self._executor.run(self._program, feed=feed, fetch_list=self._fetches, return_numpy=False)
+        names = [f.name for f in self._fetches]
+        return [PaddleTensor(np.array(t), name, t.lod()) for t, name in zip(outputs, names)]

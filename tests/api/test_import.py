@@ -1,0 +1,65 @@
+"""`import paddle` beside other packages in any order, and what it costs."""
+
+import importlib.util
+import itertools
+import subprocess
+import sys
+
+import pytest
+
+OTHERS = [name for name in ("numpy", "scipy.linalg", "sklearn.datasets", "torch", "pandas")
+          if importlib.util.find_spec(name.split(".")[0])]
+
+
+def child(code: str) -> str:
+    """What a new process prints."""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, f"status {done.returncode}\n{done.stderr}"
+    return done.stdout
+
+
+# Something of each package is used after all are there: symbols of one that another one takes show then.
+USE = """
+import numpy
+a = numpy.arange(12.0, dtype="float32").reshape(3, 4)
+if "scipy.linalg" in sys.modules:
+    scipy.linalg.svd(a)
+if "sklearn.datasets" in sys.modules:
+    assert sklearn.datasets.load_digits().images.shape == (1797, 8, 8)
+if "torch" in sys.modules:
+    assert torch.from_numpy(a).matmul(torch.from_numpy(a.T)).shape == (3, 3)
+if "pandas" in sys.modules:
+    assert pandas.DataFrame(a).sum().sum() == 66
+x = paddle.to_tensor(a, stop_gradient=False)
+paddle.matmul(x, x, transpose_y=True).sum().backward()
+assert x.grad.shape == [3, 4]
+print("done")
+"""
+
+
+@pytest.mark.parametrize("order", [["paddle", *OTHERS], [*OTHERS, "paddle"], ["paddle", *reversed(OTHERS)]],
+                         ids=["first", "last", "reversed"])
+def test_beside_others(order):
+    assert child("import sys\n" + "".join(f"import {name}\n" for name in order) + USE) == "done\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("order", list(itertools.permutations(["paddle", *OTHERS[:3]])), ids="-".join)
+def test_any_order(order):
+    assert child("import sys\n" + "".join(f"import {name}\n" for name in order) + USE) == "done\n"
+
+
+def test_cuda_package_is_not_imported():
+    assert child("import sys, paddle\nprint('cupy' in sys.modules, 'scipy' in sys.modules)") == "False False\n"
+
+
+@pytest.mark.parametrize("name", ["io.DataLoader", "jit.TracedLayer", "dataset.mnist.train", "reader.shuffle",
+                                  "static.Executor", "fluid.layers.fc", "optimizer.lr.NoamDecay", "metric.Accuracy",
+                                  "nn.functional.relu", "regularizer.L2Decay", "batch"])
+def test_reachable_after_plain_import(name):
+    assert child(f"import paddle\nprint(callable(paddle.{name}))") == "True\n"
+
+
+def test_memory():
+    code = "import paddle, resource\nprint(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    assert min(int(child(code)) for _ in range(3)) < 60 * 1024
