@@ -1,12 +1,14 @@
 """The examples in docstrings run."""
 from __future__ import annotations
 
+import contextlib
 import doctest
 import importlib
 import pkgutil
 
 import paddle
 import pytest
+from paddle.framework import unique_name
 
 # Modules whose import needs what is not installed, or that are programs.
 SKIPPED = {"paddle._cuda.__main__", "paddle.distributed.launch"}
@@ -20,19 +22,26 @@ def modules():
     return found
 
 
-@pytest.fixture(autouse=True)
-def dygraph():
+@contextlib.contextmanager
+def fresh():
+    """Dygraph mode, with Programs, names and a scope of the example's own."""
+    static = paddle.static
     paddle.disable_static()
-    yield
+    with static.program_guard(static.Program(), static.Program()), static.scope_guard(static.Scope()):
+        with unique_name.guard():
+            yield
     paddle.disable_static()
 
 
 @pytest.mark.parametrize("name", modules())
 def test_examples(name, tmp_path, monkeypatch):
     module = importlib.import_module(name)
-    if not any(t.examples for t in doctest.DocTestFinder(exclude_empty=True).find(module)):
-        return
     monkeypatch.chdir(tmp_path)
-    options = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-    failed, _ = doctest.testmod(module, optionflags=options, verbose=False)
-    assert failed == 0, f"{failed} examples of {name} fail: python -m doctest shows them"
+    for example in doctest.DocTestFinder(exclude_empty=True).find(module):
+        if not example.examples:
+            continue
+        text: list[str] = []
+        with fresh():
+            runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE, verbose=False)
+            runner.run(example, out=text.append)
+        assert runner.failures == 0, "".join(text)

@@ -52,12 +52,15 @@ def test_kernels_and_dist_stand_alone():
 
 
 def test_only_the_table_names_families():
-    families = {p.stem for p in rust_files("ops")} - {"mod", "common"}
+    # What is no operator's own: helpers that are shared, and the native indexing's twin of slice and set_value.
+    shared = {"mod", "common", "complex", "half", "raw"}
+    families = {p.stem for p in rust_files("ops")} - shared
     for module in ("autograd", "graph", "py"):
         for path in rust_files(module):
             code = re.sub(r"//.*", "", path.read_text())
             named = set(re.findall(r"\bops::(\w+)::", code)) & families
-            assert named <= {"program"}, f"{path.relative_to(ROOT)} names operator families {sorted(named)}"
+            allowed = {"creation", "slice"} if path.name == "indexing.rs" else {"program"}
+            assert named <= allowed, f"{path.relative_to(ROOT)} names operator families {sorted(named)}"
 
 
 def test_nobody_imports_fluid():

@@ -1,5 +1,6 @@
 """PaddlePaddle 2.0's API over a Rust core."""
 from paddle import _core
+from paddle import framework
 from paddle.framework.default_dtype import get_default_dtype, set_default_dtype
 from paddle.framework.dygraph import disable_static, enable_static, grad, in_dynamic_mode
 from paddle.framework.dygraph import no_grad_ as no_grad
@@ -17,8 +18,6 @@ from .tensor import cast, to_tensor
 from . import device
 from .device import get_cudnn_version, get_device, set_device
 from . import static
-from . import nn
-from . import optimizer
 from . import fluid
 from . import io
 from . import metric
@@ -31,8 +30,16 @@ from . import jit
 from . import reader
 from .batch import batch
 from .framework.saving import load, save
-from .framework.seed import seed, get_cuda_rng_state, set_cuda_rng_state
+from .framework.random import seed, get_cuda_rng_state, set_cuda_rng_state
 from .static.creation import create_parameter
+
+# paddle.framework has these names, too; its modules stand below those that some of them come from
+for _name in (
+    "CPUPlace", "CUDAPinnedPlace", "CUDAPlace", "ParamAttr", "VarBase", "create_parameter", "get_default_dtype", "grad",
+    "load", "no_grad", "save", "seed", "set_default_dtype",
+):
+    setattr(framework, _name, globals()[_name])
+del _name
 
 __version__ = full_version = "2.0.2"
 

@@ -156,14 +156,14 @@ fn ones_like(t: &Tensor) -> Result<Tensor> {
 fn fill_one(t: &mut Tensor) -> Result<()> {
     use half::{bf16, f16};
     use num_complex::Complex;
-    dispatch!(t.dtype(), T in [f32, f64], {
+    dispatch!(t.dtype(), T in [f32, f64, i32, i64, i16, i8, u8], {
         t.data_mut::<T>()?.fill(1 as T);
     }, other => match other {
         DType::F16 => t.data_mut::<f16>()?.fill(f16::ONE),
         DType::BF16 => t.data_mut::<bf16>()?.fill(bf16::ONE),
         DType::C64 => t.data_mut()?.fill(Complex::new(1f32, 0.0)),
         DType::C128 => t.data_mut()?.fill(Complex::new(1f64, 0.0)),
-        other => bail!(InvalidArgument, "backward starts at a floating-point or complex tensor, got {other}"),
+        other => bail!(InvalidArgument, "backward starts at a tensor of numbers, got {other}"),
     });
     Ok(())
 }

@@ -127,5 +127,5 @@ macro_rules! bail {
 /// `ensure!(condition, InvalidArgument, "...", ..)` returns it unless the condition holds.
 #[macro_export]
 macro_rules! ensure {
-    ($cond:expr, $kind:ident, $($fmt:tt)+) => { if !$cond { $crate::bail!($kind, $($fmt)+) } };
+    ($cond:expr, $kind:ident, $($fmt:tt)+) => { if $cond {} else { $crate::bail!($kind, $($fmt)+) } };
 }

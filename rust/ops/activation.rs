@@ -7,7 +7,7 @@ use crate::op::attrs::Text;
 use crate::op::infer::{like_first, like_out_grad};
 use crate::op::{slot, Grad, Infer, Kernel, NoAttrs, Op, Run, Slot, OP};
 use crate::tensor::Tensor;
-use crate::{bail, dispatch};
+use crate::{bail, dispatch, ensure};
 use half::{bf16, f16};
 use oar_kernels::elementwise::map;
 use oar_kernels::formula::Row;
@@ -235,11 +235,22 @@ const fn plain() -> Op {
 
 fn integer_grad(cx: &mut Run, row: &Row, f: fn(i64, i64) -> i64) -> Result<()> {
     let (x, d) = (cx.input(0)?, cx.input(1)?);
-    dispatch!(x.dtype(), T in [i32, i64], {
-        let out = cx.out_data::<T>(0)?;
-        oar_kernels::elementwise::zip(x.data::<T>(), d.data::<T>(), out, |x, d| f(x as i64, d as i64) as T);
-        return Ok(());
-    }, _float => backward(cx, row, none))
+    ensure!(
+        x.dtype() == d.dtype(),
+        InvalidArgument,
+        "operator {}: X and Out@GRAD must have one data type, got {} and {}",
+        cx.op.name,
+        x.dtype(),
+        d.dtype()
+    );
+    #[allow(clippy::unnecessary_cast)] // one of the two types is i64
+    {
+        dispatch!(x.dtype(), T in [i32, i64], {
+            let out = cx.out_data::<T>(0)?;
+            oar_kernels::elementwise::zip(x.data::<T>(), d.data::<T>(), out, |x, d| f(x as i64, d as i64) as T);
+            Ok(())
+        }, _float => backward(cx, row, none))
+    }
 }
 
 // Second gradients: slots as Paddle names them, each output a row of what it reads.

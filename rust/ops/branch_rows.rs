@@ -176,10 +176,7 @@ pub static SPLIT_LOD_TENSOR: Op = Op {
     attrs: LevelAttrs::FIELDS,
     infer: infer_split,
     cpu: Kernel::Pure(split),
-    grad: Grad::Map(
-        &MERGE_LOD_TENSOR,
-        &[("InTrue", "OutTrue@GRAD"), ("InFalse", "OutFalse@GRAD"), ("Out", "X@GRAD")],
-    ),
+    grad: Grad::Map(&MERGE_LOD_TENSOR, &[("InTrue", "OutTrue@GRAD"), ("InFalse", "OutFalse@GRAD"), ("Out", "X@GRAD")]),
     ..OP
 };
 pub static MERGE_LOD_TENSOR: Op = Op {
@@ -189,10 +186,7 @@ pub static MERGE_LOD_TENSOR: Op = Op {
     attrs: LevelAttrs::FIELDS,
     infer: infer_merge,
     cpu: Kernel::Pure(merge),
-    grad: Grad::Map(
-        &SPLIT_LOD_TENSOR,
-        &[("X", "Out@GRAD"), ("OutTrue", "InTrue@GRAD"), ("OutFalse", "InFalse@GRAD")],
-    ),
+    grad: Grad::Map(&SPLIT_LOD_TENSOR, &[("X", "Out@GRAD"), ("OutTrue", "InTrue@GRAD"), ("OutFalse", "InFalse@GRAD")]),
     ..OP
 };
 

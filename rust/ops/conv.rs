@@ -154,6 +154,8 @@ fn plan(cx: &Run, x: &Tensor, w: &Tensor) -> Result<(Conv2d, Dims)> {
     let last = channels_last(&a.data_format);
     let at = if last { 1 } else { 2 };
     let pair = |d: &[i64]| (d[0] as usize, d[1] as usize);
+    // With one output along an axis the stride says nothing; the kernels would make room for it.
+    let stride = |i: usize| if g.out[at + i] > 1 { a.strides[i] as usize } else { 1 };
     let c = Conv2d {
         images: x[0] as usize,
         in_channels: if last { x[3] } else { x[1] } as usize,
@@ -161,13 +163,36 @@ fn plan(cx: &Run, x: &Tensor, w: &Tensor) -> Result<(Conv2d, Dims)> {
         out_channels: w[0] as usize,
         out_size: pair(&g.out[at..]),
         kernel: pair(&w[2..]),
-        stride: (a.strides[0] as usize, a.strides[1] as usize),
+        stride: (stride(0), stride(1)),
         dilation: pair(&g.dilations),
         pad: (g.pads[0].0 as usize, g.pads[1].0 as usize),
         groups: a.groups as usize,
         channels_last: last,
     };
+    room(name, &c)?;
     Ok((c, g.out))
+}
+
+/// Refuses strides, dilations and paddings so large that the kernels' padded copies of a few rows cannot be held.
+fn room(name: &str, c: &Conv2d) -> Result<()> {
+    let span = |i: usize, kernel: usize, dilation: usize, stride: usize| {
+        (kernel.saturating_sub(1)).saturating_mul(dilation).saturating_add(i.saturating_mul(stride)).saturating_add(1)
+    };
+    let rows = span(2, c.kernel.0, c.dilation.0, c.stride.0);
+    let columns = span(c.out_size.1, c.kernel.1, c.dilation.1, c.stride.1);
+    let elements = rows.saturating_mul(columns).saturating_mul(c.in_channels.max(1));
+    // Far above what an input that exists needs.
+    let most = (c.in_len() / c.images.max(1)).saturating_mul(64).max(1 << 24);
+    ensure!(
+        elements <= most,
+        ResourceExhausted,
+        "operator {name}: stride {:?}, dilation {:?} and padding {:?} are too large for an input of {:?}",
+        c.stride,
+        c.dilation,
+        c.pad,
+        c.in_size
+    );
+    Ok(())
 }
 
 fn same_types(cx: &Run, x: &Tensor, others: &[&Tensor]) -> Result<()> {

@@ -156,7 +156,15 @@ fn div_grad(cx: &mut Run) -> Result<()> {
 /// Gradients by a formula of (x, y, dout), on operands brought to one shape.
 fn by_rows(cx: &mut Run, rows: [&'static Row; 2]) -> Result<()> {
     let Pair { x, y, dout, axis } = pair(cx)?;
-    let (xs, ys) = (expand_to(x, dout.dims(), axis)?, expand_to(y, dout.dims(), axis)?);
+    ensure!(
+        [x, y, dout].iter().all(|t| !t.dtype().is_complex()),
+        Unimplemented,
+        "operator {} has no CPU kernel for X {x:?}, Y {y:?} and Out@GRAD {dout:?}",
+        cx.op.name
+    );
+    // Operands of several types meet in the result's.
+    let like_result = |t| cast(&expand_to(t, dout.dims(), axis)?, dout.dtype());
+    let (xs, ys) = (like_result(x)?, like_result(y)?);
     for (slot, (row, like)) in rows.into_iter().zip([x, y]).enumerate() {
         if !cx.wants(slot) {
             continue;

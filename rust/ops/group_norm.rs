@@ -58,7 +58,12 @@ impl Groups {
 }
 
 /// One value a channel as f64, `or` where the slot is absent.
-fn per_channel<T: Element + oar_kernels::types::Number>(cx: &Run, slot: usize, channels: usize, or: f64) -> Result<Vec<f64>> {
+fn per_channel<T: Element + oar_kernels::types::Number>(
+    cx: &Run,
+    slot: usize,
+    channels: usize,
+    or: f64,
+) -> Result<Vec<f64>> {
     let Some(t) = cx.opt(slot) else { return Ok(vec![or; channels]) };
     ensure!(
         t.numel() == channels && t.dtype() == T::DTYPE,

@@ -354,6 +354,7 @@ fn infer_entropy2(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
+#[allow(clippy::unnecessary_cast)] // a label is an i32 or an i64
 fn entropy2(cx: &mut Run) -> Result<()> {
     let (x, label) = (cx.input(0)?, cx.input(1)?);
     let name = cx.op.name;
@@ -372,6 +373,7 @@ fn entropy2(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
+#[allow(clippy::unnecessary_cast)] // a label is an i32 or an i64
 fn entropy2_grad(cx: &mut Run) -> Result<()> {
     let (label, matched, dy) = (cx.input(0)?, cx.input(1)?, cx.input(3)?);
     let name = cx.op.name;

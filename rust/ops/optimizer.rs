@@ -38,9 +38,11 @@ fn scalar_of(op: &'static Op, slot: usize, t: &Tensor) -> Result<f64> {
         op.name,
         t.dims()
     );
-    Ok(dispatch!(t.dtype(), T in [f32, f64, f16, bf16], f64::from(t.data::<T>()[0]), other => {
+    #[allow(clippy::useless_conversion)] // one of the types is f64
+    let value = dispatch!(t.dtype(), T in [f32, f64, f16, bf16], f64::from(t.data::<T>()[0]), other => {
         bail!(InvalidArgument, "operator {}: input '{name}' must be of a floating-point type, got {other}", op.name)
-    }))
+    });
+    Ok(value)
 }
 
 /// Dense outputs, to be written together; they hold the values of the inputs that they alias.

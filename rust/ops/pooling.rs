@@ -125,7 +125,8 @@ fn plan(cx: &Run, x: &Tensor) -> Result<(kernel::Pool, Dims)> {
         in_size: three(&|i| x[at + i], 1),
         out_size: three(&|i| g.out[at + i], 1),
         kernel: three(&|i| g.kernel[i], 1),
-        stride: three(&|i| a.strides[i] as i64, 1),
+        // With one output along an axis the stride says nothing; the kernel would make room for it.
+        stride: three(&|i| if g.out[at + i] > 1 { a.strides[i] as i64 } else { 1 }, 1),
         pad: three(&|i| g.pads[i], 0),
         adaptive: a.adaptive,
         exclusive: a.exclusive,

@@ -1,5 +1,6 @@
 //! Operators that draw random numbers, number for number those of Paddle on CPU.
 
+use super::creation::batch_size_like;
 use super::raw::{data_type, infer_shape, shape};
 use crate::attrs;
 use crate::base::dtype::Element;
@@ -20,6 +21,10 @@ attrs! {
     pub struct UniformAttrs {
         shape: Vec<i64> = vec![], min: f32 = -1.0, max: f32 = 1.0, seed: i32 = 0, diag_num: i32 = 0,
         diag_step: i32 = 0, diag_val: f32 = 1.0, dtype: i32 = 5,
+    }
+    pub struct UniformLikeAttrs {
+        shape: Vec<i32>, input_dim_idx: i32 = 0, output_dim_idx: i32 = 0, min: f32 = -1.0, max: f32 = 1.0,
+        seed: i32 = 0, diag_num: i32 = 0, diag_step: i32 = 0, diag_val: f32 = 1.0, dtype: i32 = 5,
     }
     pub struct GaussianAttrs {
         shape: Vec<i64> = vec![], mean: f32 = 0.0, std: f32 = 1.0, seed: i32 = 0, dtype: i32 = 5,
@@ -68,37 +73,104 @@ fn floats(
     Ok(t)
 }
 
-fn uniform(cx: &mut Run) -> Result<()> {
-    let a = cx.attrs::<UniformAttrs>();
-    let dims = shape(cx, 0, 1, &a.shape)?;
-    let (min, max) = (a.min, a.max);
-    let mut t = floats(
-        cx,
-        data_type(cx.op.name, a.dtype)?,
-        &dims,
-        a.seed,
-        |e, out| draw::uniform(e, min, max, out),
-        |e, out| draw::uniform(e, min as f64, max as f64, out),
-    )?;
-    if a.diag_num > 0 {
-        let step = a.diag_step as usize + 1;
-        let last = (a.diag_num as usize - 1).saturating_mul(step);
-        ensure!(
-            t.numel() > last,
-            InvalidArgument,
-            "operator uniform_random: {} diagonal elements with diag_step {} do not fit {} elements",
-            a.diag_num,
-            a.diag_step,
-            t.numel()
-        );
-        dispatch!(t.dtype(), T in [f32, f64, f16, bf16], {
-            let v = <T as Number>::from_f64(a.diag_val as f64);
-            t.data_mut::<T>()?.iter_mut().step_by(step).take(a.diag_num as usize).for_each(|o| *o = v);
-        }, other => return cx.unsupported(other));
-    }
-    cx.set(0, t);
-    Ok(())
+/// What is drawn by both operators of uniform numbers.
+struct Uniform {
+    min: f32,
+    max: f32,
+    seed: i32,
+    dtype: i32,
+    diag_num: i32,
+    diag_step: i32,
+    diag_val: f32,
 }
+
+impl Uniform {
+    fn check(&self, op: &str) -> Result<()> {
+        ensure!(
+            self.min < self.max,
+            InvalidArgument,
+            "operator {op}: min must be less than max, got {} and {}",
+            self.min,
+            self.max
+        );
+        ensure!(
+            self.diag_num >= 0 && self.diag_step >= 0,
+            InvalidArgument,
+            "operator {op}: diag_num and diag_step must not be negative, got {} and {}",
+            self.diag_num,
+            self.diag_step
+        );
+        Ok(())
+    }
+
+    fn draw(&self, cx: &mut Run, dims: &[i64]) -> Result<()> {
+        let (min, max) = (self.min, self.max);
+        let mut t = floats(
+            cx,
+            data_type(cx.op.name, self.dtype)?,
+            dims,
+            self.seed,
+            |e, out| draw::uniform(e, min, max, out),
+            |e, out| draw::uniform(e, min as f64, max as f64, out),
+        )?;
+        if self.diag_num > 0 {
+            let step = self.diag_step as usize + 1;
+            let last = (self.diag_num as usize - 1).saturating_mul(step);
+            ensure!(
+                t.numel() > last,
+                InvalidArgument,
+                "operator {}: {} diagonal elements with diag_step {} do not fit {} elements",
+                cx.op.name,
+                self.diag_num,
+                self.diag_step,
+                t.numel()
+            );
+            dispatch!(t.dtype(), T in [f32, f64, f16, bf16], {
+                let v = <T as Number>::from_f64(self.diag_val as f64);
+                t.data_mut::<T>()?.iter_mut().step_by(step).take(self.diag_num as usize).for_each(|o| *o = v);
+            }, other => return cx.unsupported(other));
+        }
+        cx.set(0, t);
+        Ok(())
+    }
+}
+
+macro_rules! uniform_of {
+    ($a:expr) => {{
+        let a = $a;
+        Uniform {
+            min: a.min,
+            max: a.max,
+            seed: a.seed,
+            dtype: a.dtype,
+            diag_num: a.diag_num,
+            diag_step: a.diag_step,
+            diag_val: a.diag_val,
+        }
+    }};
+}
+
+/// The size in one dimension is another tensor's.
+pub static UNIFORM_RANDOM_BATCH_SIZE_LIKE: Op = Op {
+    name: "uniform_random_batch_size_like",
+    inputs: &[slot("Input").meta_only()],
+    outputs: &[slot("Out")],
+    attrs: UniformLikeAttrs::FIELDS,
+    infer: |cx| {
+        let a = cx.attrs::<UniformLikeAttrs>();
+        uniform_of!(a).check(cx.op.name)?;
+        let dims = batch_size_like(cx, &a.shape, a.input_dim_idx, a.output_dim_idx)?;
+        let dtype = data_type(cx.op.name, a.dtype)?;
+        cx.set(0, &dims, dtype);
+        Ok(())
+    },
+    cpu: Kernel::Host(|cx| {
+        let dims = Dims::from_slice(cx.take_out(0)?.dims());
+        uniform_of!(cx.attrs::<UniformLikeAttrs>()).draw(cx, &dims)
+    }),
+    effect: Effect::Random,
+    ..OP
+};
 
 pub static UNIFORM_RANDOM: Op = Op {
     name: "uniform_random",
@@ -107,24 +179,15 @@ pub static UNIFORM_RANDOM: Op = Op {
     attrs: UniformAttrs::FIELDS,
     infer: |cx| {
         let a = cx.attrs::<UniformAttrs>();
-        ensure!(
-            a.min < a.max,
-            InvalidArgument,
-            "operator uniform_random: min must be less than max, got {} and {}",
-            a.min,
-            a.max
-        );
-        ensure!(
-            a.diag_num >= 0 && a.diag_step >= 0,
-            InvalidArgument,
-            "operator uniform_random: diag_num and diag_step must not be negative, got {} and {}",
-            a.diag_num,
-            a.diag_step
-        );
+        uniform_of!(a).check(cx.op.name)?;
         needs_shape(cx, &a.shape)?;
         infer_shape(cx, 0, 1, &a.shape, a.dtype)
     },
-    cpu: Kernel::Host(uniform),
+    cpu: Kernel::Host(|cx| {
+        let a = cx.attrs::<UniformAttrs>();
+        let dims = shape(cx, 0, 1, &a.shape)?;
+        uniform_of!(a).draw(cx, &dims)
+    }),
     effect: Effect::Random,
     ..OP
 };
@@ -381,5 +444,13 @@ pub static DROPOUT_GRAD: Op = Op {
     ..OP
 };
 
-pub static TABLE: &[&Op] =
-    &[&UNIFORM_RANDOM, &GAUSSIAN_RANDOM, &TRUNCATED_GAUSSIAN_RANDOM, &RANDINT, &RANDPERM, &DROPOUT, &DROPOUT_GRAD];
+pub static TABLE: &[&Op] = &[
+    &UNIFORM_RANDOM,
+    &UNIFORM_RANDOM_BATCH_SIZE_LIKE,
+    &GAUSSIAN_RANDOM,
+    &TRUNCATED_GAUSSIAN_RANDOM,
+    &RANDINT,
+    &RANDPERM,
+    &DROPOUT,
+    &DROPOUT_GRAD,
+];

@@ -202,7 +202,7 @@ fn sum_grad(cx: &mut Run, mean: bool) -> Result<()> {
     }, other => cx.unsupported(other))
 }
 
-fn same_dtypes(cx: &Run) -> Result<DType> {
+fn same_dtypes(cx: &mut Run) -> Result<DType> {
     let (x, out, dout) = (cx.input(0)?.dtype(), cx.input(1)?.dtype(), cx.input(2)?.dtype());
     ensure!(
         x == out && out == dout,
@@ -210,6 +210,8 @@ fn same_dtypes(cx: &Run) -> Result<DType> {
         "operator {}: X, Out and Out@GRAD must have one data type, got {x}, {out} and {dout}",
         cx.op.name
     );
+    let to = cx.out(0)?.dtype();
+    ensure!(to == x, InvalidArgument, "operator {}: in_dtype is {to}, X has data type {x}", cx.op.name);
     Ok(x)
 }
 

@@ -16,6 +16,14 @@ fn is_valid_lod(lod: &Lod, height: i64) -> bool {
         && lod.last().is_none_or(|l| l.last().is_none_or(|&n| n as i64 == height))
 }
 
+/// The tensor with other sizes: the same elements where their number is the same, else zeros.
+fn resized(t: &Tensor, dims: &[i64]) -> Result<Tensor> {
+    if dims.iter().all(|&d| d >= 0) && crate::base::shape::numel(dims) == t.numel() {
+        return Ok(t.reshaped(dims));
+    }
+    Tensor::zeros(t.dtype(), dims)
+}
+
 fn offsets(lengths: &[Vec<usize>]) -> Lod {
     lengths
         .iter()
@@ -155,8 +163,11 @@ impl PyLoDTensor {
 
     /// Gives the tensor these sizes and (with `_mutable`) memory of that dtype.
     fn _set_dims(&self, dims: Vec<i64>) -> PyResult<()> {
-        let dtype = self.0.lock().as_dense().map_or(DType::F32, Tensor::dtype);
-        self.0.set(Tensor::zeros(dtype, &dims)?);
+        let t = match self.0.get() {
+            Value::Dense(t) => resized(&t, &dims)?,
+            _ => Tensor::zeros(DType::F32, &dims)?,
+        };
+        self.0.set(t);
         Ok(())
     }
 
@@ -170,7 +181,10 @@ impl PyLoDTensor {
     }
 
     fn _set_float_element(&self, i: usize, value: f32) -> PyResult<()> {
-        self.set_element(i, |t| Ok(t.data_mut::<f32>()?[i] = value))
+        self.set_element(i, |t| {
+            t.data_mut::<f32>()?[i] = value;
+            Ok(())
+        })
     }
 
     fn _get_double_element(&self, i: usize) -> PyResult<f64> {
@@ -178,7 +192,10 @@ impl PyLoDTensor {
     }
 
     fn _set_double_element(&self, i: usize, value: f64) -> PyResult<()> {
-        self.set_element(i, |t| Ok(t.data_mut::<f64>()?[i] = value))
+        self.set_element(i, |t| {
+            t.data_mut::<f64>()?[i] = value;
+            Ok(())
+        })
     }
 
     #[pyo3(signature = (dtype=None, copy=None))]
@@ -323,11 +340,11 @@ impl PyRowsValue {
         self.shape()
     }
 
-    /// Gives the values these sizes, full of zeros.
+    /// Gives the values these sizes.
     fn _set_dims(&self, dims: Vec<i64>) -> PyResult<()> {
         Ok(PySelectedRows(self.0.clone()).update(|r| {
             ensure!(!dims.is_empty(), InvalidArgument, "the value of SelectedRows needs at least one dimension");
-            r.value = Tensor::zeros(r.value.dtype(), &dims)?;
+            r.value = resized(&r.value, &dims)?;
             Ok(())
         })?)
     }

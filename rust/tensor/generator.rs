@@ -74,6 +74,13 @@ pub fn with_engine<R>(seed: u64, draw: impl FnOnce(&mut Mt64) -> R) -> R {
     }
 }
 
+/// Tests that use the global engine run one at a time.
+#[cfg(test)]
+pub fn test_lock() -> parking_lot::MutexGuard<'static, ()> {
+    static LOCK: Mutex<()> = Mutex::new(());
+    LOCK.lock()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -93,11 +100,4 @@ mod tests {
         assert_eq!(next_u64(), first);
         assert!(set_state(&State { words: vec![1], ..state }).is_err());
     }
-}
-
-/// Tests that use the global engine run one at a time.
-#[cfg(test)]
-pub fn test_lock() -> parking_lot::MutexGuard<'static, ()> {
-    static LOCK: Mutex<()> = Mutex::new(());
-    LOCK.lock()
 }

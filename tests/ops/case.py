@@ -225,7 +225,7 @@ def of_kind(kind: str, dtype: Any) -> np.dtype:
 
 
 def cast(inputs: dict[str, Any], dtype: str) -> dict[str, Any]:
-    """The inputs in another data type (complex ones with parts of it); indices and masks beside real ones stay what they are."""
+    """The inputs in another data type (complex ones with parts of it); indices and masks beside real ones stay."""
     any_real = any(is_inexact(v) for v in inputs.values())
 
     def one(v: Any) -> Any:

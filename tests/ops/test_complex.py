@@ -7,6 +7,7 @@ from case import case, complexes, ints, real, table
 from paddle import _core
 
 BOTH = "float32"
+ARITHMETIC = [("elementwise_mul", np.multiply), ("elementwise_div", np.divide), ("elementwise_sub", np.subtract)]
 
 
 def at_axis(f, axis):
@@ -40,11 +41,11 @@ test_binary = table(
     *(
         case(op, [complexes(2, 1, 2), complexes(1, 3, 2, seed=1)], expected=f, grad="X Y", dtypes=BOTH,
              second=op != "elementwise_div")
-        for op, f in [("elementwise_mul", np.multiply), ("elementwise_div", np.divide), ("elementwise_sub", np.subtract)]
+        for op, f in ARITHMETIC
     ),
     *(
         case(op, [x, y], expected=f, grad="X Y", dtypes=BOTH, second=x.dtype.kind == "c" or op != "elementwise_div")
-        for op, f in [("elementwise_mul", np.multiply), ("elementwise_div", np.divide), ("elementwise_sub", np.subtract)]
+        for op, f in ARITHMETIC
         for x, y in [(real(2, 3, low=0.5), complexes(3)), (complexes(2, 3), real(2, 3, low=0.5))]
     ),
     case("elementwise_mul", [complexes(2, 3, 2), complexes(3)], {"axis": 1}, expected=at_axis(np.multiply, 1),

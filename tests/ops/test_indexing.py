@@ -86,6 +86,11 @@ test_one_hot = table(
     case("one_hot_v2", [N - 1], {"depth": 3}, raises=ValueError),
     case("one_hot_v2", [N], {"depth": -1}, raises=ValueError),
     case("one_hot_v2", [f32(N)], {"depth": 3}, raises=ValueError),
+    case("one_hot", [N[..., None]], {"depth": 3}, lambda x, **a: hot(x[..., 0], **a), out_dtype="float32"),
+    case("one_hot", [N[..., None], np.int32([5])], {}, lambda x, d: hot(x[..., 0], d), out_dtype="float32"),
+    case("one_hot", [N], {"depth": 3}, raises=ValueError),
+    case("one_hot", [N[0]], {"depth": 3}, raises=ValueError),
+    case("one_hot", [N[..., None]], {"depth": 2}, raises=ValueError),
 )
 
 W = real(6, 3)

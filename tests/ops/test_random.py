@@ -27,6 +27,17 @@ def test_numbers_of_paddle() -> None:
     np.testing.assert_array_equal(out.numpy(), [0, 0, 2, 0, 0, 0])
 
 
+def test_numbers_in_the_rows_of_another_tensor() -> None:
+    x = _core.Tensor(np.zeros((3, 7), "float32"))
+    plain = ops.uniform_random(shape=[3, 2], min=1.0, max=2.0, seed=5, dtype=F64).numpy()
+    got = ops.uniform_random_batch_size_like(x, shape=[-1, 2], min=1.0, max=2.0, seed=5, dtype=F64).numpy()
+    np.testing.assert_array_equal(got, plain)
+    assert ops.uniform_random_batch_size_like(x, shape=[2, 1], input_dim_idx=1, output_dim_idx=1).shape == [2, 7]
+    for wrong in ({"shape": []}, {"shape": [2], "input_dim_idx": 2}, {"shape": [2], "min": 1.0}):
+        with pytest.raises(ValueError):
+            ops.uniform_random_batch_size_like(x, **wrong)
+
+
 def test_truncated_numbers_of_paddle() -> None:
     got = ops.truncated_gaussian_random(shape=[3], mean=0.1, std=2.0).numpy()
     np.testing.assert_array_equal(got, np.float32([2.0382168, 1.8753785, 1.0061628]))

@@ -19,7 +19,8 @@ def pooled(starts):
         parts = [x[a:b] for a, b in zip(starts, starts[1:], strict=False)]
         out = np.stack([POOLS[pooltype](p) if len(p) else np.full(x.shape[1:], pad_value) for p in parts])
         index = [p.argmax(0) + a if len(p) else np.full(x.shape[1:], -1) for a, p in zip(starts, parts, strict=False)]
-        return {"Out": out} | ({"MaxIndex": np.stack(index).astype("int32")} if pooltype == "MAX" and not is_test else {})
+        with_index = pooltype == "MAX" and not is_test
+        return {"Out": out} | ({"MaxIndex": np.stack(index).astype("int32")} if with_index else {})
 
     return f
 

@@ -42,7 +42,7 @@ def reader_creator(image_filename: str, label_filename: str, buffer_size: int) -
                 n = min(buffer_size, count - begin)
                 pixels = np.frombuffer(images.read(n * rows * columns), np.uint8).reshape(n, rows * columns)
                 values = pixels.astype("float32") / 255.0 * 2.0 - 1.0
-                for value, name in zip(values, labels.read(n), strict=True):
+                for value, name in zip(values, labels.read(n), strict=False):
                     yield value, int(name)
 
     return reader

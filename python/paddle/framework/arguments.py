@@ -68,7 +68,8 @@ def split_list(values) -> tuple[list, list | None]:
     for v in values:
         if isinstance(v, Variable):
             v.stop_gradient = True
-            tensors.append(v if v.dtype == VarType.INT32 else v.astype("int32"))
+            # int64 stays: a bound of a slice may be beyond int32
+            tensors.append(v if v.dtype in (VarType.INT32, VarType.INT64) else v.astype("int32"))  # type: ignore[attr-defined]  # monkey_patch_variable gives it
         else:
             tensors.append(filled(v))
     return numbers_, tensors

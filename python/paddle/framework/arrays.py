@@ -12,8 +12,9 @@ from paddle.framework.variable import Variable
 __all__ = ["create_array", "array_write", "array_read", "array_length"]
 
 
-def _is_array(value) -> bool:
-    return isinstance(value, Variable) and value.type == VarType.LOD_TENSOR_ARRAY
+def is_array(value) -> bool:
+    """Whether `value` is a LoDTensorArray of a static Program."""
+    return not mode.in_dygraph_mode() and isinstance(value, Variable) and value.type == VarType.LOD_TENSOR_ARRAY
 
 
 def create_array(dtype):
@@ -58,7 +59,7 @@ def array_write(x, i, array=None):
     helper = LayerHelper("array_write")
     if array is None:
         array = helper.create_variable(name=f"{helper.name}.out", type=VarType.LOD_TENSOR_ARRAY, dtype=x.dtype)
-    elif not _is_array(array):
+    elif not is_array(array):
         raise TypeError("array should be tensor array variable in array_write Op")
     helper.append_op(type="write_to_array", inputs={"X": [x], "I": [i]}, outputs={"Out": [array]})
     return array
@@ -74,7 +75,7 @@ def array_read(array, i):
         assert isinstance(array, list), "The 'array' in array_read must be list in dygraph mode"
         return array[_index(i, "array_read")]
     check_variable_and_dtype(i, "i", ["int64"], "array_read")
-    if not _is_array(array):
+    if not is_array(array):
         raise TypeError("array should be tensor array variable")
     helper = LayerHelper("array_read")
     out = helper.create_variable_for_type_inference(dtype=array.dtype)
@@ -91,7 +92,7 @@ def array_length(array):
     if mode.in_dygraph_mode():
         assert isinstance(array, list), "The 'array' in array_length must be a list in dygraph mode"
         return len(array)
-    if not _is_array(array):
+    if not is_array(array):
         raise TypeError("array should be tensor array variable in array_length Op")
     out = _ops.lod_array_length(array)
     out.stop_gradient = True

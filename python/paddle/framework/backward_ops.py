@@ -87,7 +87,7 @@ def _addup_repetitive_outputs_(op_descs: list, block_idx: int) -> list:
         if len(names[name]) > 1:
             add_up(name, len(op_descs))
 
-    out = []
+    out: list = []
     for i, desc in enumerate(op_descs):
         out.extend(sums.get(i, ()))
         out.append(desc)

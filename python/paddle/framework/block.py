@@ -146,7 +146,7 @@ class Block:
 
     def iter_parameters(self) -> Iterator[Parameter]:
         """Iterates over the parameters of this block."""
-        return (v for v in self.vars.values() if isinstance_of(v, Parameter))
+        return (v for v in self.vars.values() if isinstance_of(v, Parameter))  # type: ignore[misc]  # only Parameters pass
 
     def create_var(self, *args, **kwargs):
         """A new Variable here (a tensor in dygraph mode); arguments as of :class:`Variable`."""
@@ -286,7 +286,7 @@ class Block:
         kind, attrs = kwargs.get("type"), kwargs.get("attrs") or {}
         op = Operator(self, None, type=kind, attrs=attrs)
         inputs, outputs = kwargs.get("inputs") or {}, kwargs.get("outputs") or {}
-        mode._dygraph_tracer_.trace_op(kind, inputs, outputs, attrs, kwargs.get("stop_gradient", False))
+        mode._dygraph_tracer_.trace_op(kind, inputs, outputs, attrs, kwargs.get("stop_gradient", False))  # type: ignore[union-attr]  # in dygraph there is one
         return op
 
     def _remove_op(self, index: int, sync=True) -> None:

@@ -68,7 +68,7 @@ def set_flags(flags) -> None:
 
     Examples:
         >>> import paddle
-        >>> paddle.set_flags({"FLAGS_check_nan_inf": False})
+        >>> paddle.fluid.set_flags({"FLAGS_check_nan_inf": False})
     """
     if not isinstance(flags, dict):
         raise TypeError("flags in set_flags should be a dict")
@@ -93,7 +93,7 @@ def get_flags(flags) -> dict[str, Any]:
 
     Examples:
         >>> import paddle
-        >>> paddle.get_flags("FLAGS_max_inplace_grad_add")
+        >>> paddle.fluid.get_flags("FLAGS_max_inplace_grad_add")
         {'FLAGS_max_inplace_grad_add': 0}
     """
     if isinstance(flags, str):

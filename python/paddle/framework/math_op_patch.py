@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from . import unique_name
 from .dtypes import VarType
 from .variable import Variable
@@ -150,8 +152,9 @@ _COMPARES = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
 
 def monkey_patch_variable() -> None:
     """Give Variable its operators, `astype` and negation. `__hash__` stays that of object."""
-    Variable.astype = astype
-    Variable.__neg__ = lambda self: _scaled(self, -1.0, 0.0)
+    cls: Any = Variable
+    cls.astype = astype
+    cls.__neg__ = lambda self: _scaled(self, -1.0, 0.0)
     for name, op_type, reverse, by_scalar in _ROWS:
         setattr(Variable, name, _binary(name, op_type, reverse, by_scalar, name in _COMPARES))
 

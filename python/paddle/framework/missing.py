@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-__all__ = ["OperatorMissing", "getter", "require"]
+__all__ = ["OperatorMissing", "functions", "getter", "require"]
 
 
 class OperatorMissing(NotImplementedError, AttributeError):
@@ -27,3 +27,17 @@ def getter(module: str, table: Mapping[str, str]) -> Callable[[str], object]:
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
 
     return __getattr__
+
+
+def functions(module: str, table: Mapping[str, str]) -> dict[str, Callable]:
+    """A function for each name in `table` (name to operator): it can be imported, and raises when called."""
+
+    def make(name: str, operator: str) -> Callable:
+        def missing(*args, **kwargs):
+            require(f"{module}.{name}", operator)
+
+        missing.__name__ = missing.__qualname__ = name
+        missing.__doc__ = f"Waits for the operator {operator}: raises OperatorMissing."
+        return missing
+
+    return {name: make(name, operator) for name, operator in table.items()}

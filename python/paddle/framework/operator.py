@@ -6,6 +6,7 @@ import linecache
 import os
 import sys
 import warnings
+from types import FrameType
 from typing import Any
 
 from paddle import _core as core
@@ -27,7 +28,7 @@ _OPTIMIZE = int(OpRole.Optimize)
 def _callstack() -> list[str]:
     """The lines of Python that are running, outermost first, two strings a frame as tracebacks print them."""
     frames = []
-    frame = sys._getframe(2)
+    frame: FrameType | None = sys._getframe(2)
     while frame is not None and frame.f_code.co_filename.startswith(_HERE):
         frame = frame.f_back  # the machinery below `append_op` tells nobody anything
     while frame is not None:

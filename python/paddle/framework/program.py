@@ -181,7 +181,7 @@ class Program:
             copy._op_role_var_ = self._op_role_var_
             copy._appending_grad_times = self._appending_grad_times
             if hasattr(self, "lr_sheduler"):
-                copy.lr_sheduler = self.lr_sheduler
+                copy.lr_sheduler = self.lr_sheduler  # type: ignore[attr-defined]  # optimizers set it
             copy._sync_with_cpp()
         return copy._take_info_from(self, origin)
 

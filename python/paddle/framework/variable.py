@@ -166,7 +166,7 @@ class Variable(metaclass=VariableMetaClass):
         else:
             text = f"{self.name} : paddle.{self.type})"
         if isinstance_of(self, Parameter):
-            text = ("trainable param " if self.trainable else "param ") + text
+            text = ("trainable param " if self.trainable else "param ") + text  # type: ignore[attr-defined]  # a Parameter has it
         else:
             text = "var " + text
         return "persist " + text if self.persistable else text

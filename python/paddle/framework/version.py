@@ -27,7 +27,7 @@ def require_version(min_version, max_version=None) -> None:
 
     Examples:
         >>> import paddle
-        >>> paddle.utils.require_version("1.6")
+        >>> paddle.fluid.require_version("1.6")
     """
     for name, value, optional in (("min_version", min_version, False), ("max_version", max_version, True)):
         if value is None and optional:

@@ -216,7 +216,7 @@ class Executor:
         return feed
 
     def _set_learning_rate(self, program: Program, scope) -> None:
-        scheduler = program.lr_sheduler
+        scheduler = program.lr_sheduler  # type: ignore[attr-defined]  # optimizers set it
         var = program.global_block().vars[scheduler._var_name]
         rate = np.array([scheduler()], dtype=to_numpy_dtype(var.dtype))
         scope.var(scheduler._var_name).get_tensor().set(rate, self.place)

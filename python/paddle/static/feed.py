@@ -51,15 +51,32 @@ def dimension_is_compatible_with(first, second) -> bool:
 def check_feed_shape_type(var, feed, num_places: int = 1) -> bool:
     """ValueError unless the fed tensor has the shape and type that `var` was declared with."""
     if var.desc.need_check_feed():
-        _check(var.name, var.shape, var.dtype, tuple(feed.shape()), feed._dtype(), num_places)
+        _check(var.name, var.shape, var.dtype, tuple(feed.shape()), feed._dtype(), num_places, bool(feed.lod()))
     return True
 
 
-def _check(name: str, shape: tuple, dtype, fed_shape: tuple, fed_dtype, num_places: int = 1) -> None:
+def _fits(fed: tuple, declared: tuple, has_lod: bool) -> bool:
+    """Whether a fed shape is one that was declared.
+
+    As in Paddle, the sizes that are fed decide how many are compared: [2] goes where [-1, 1] was declared; with LoD the
+    number of rows is free.
+    """
+    if len(fed) > len(declared):
+        return False
+    if not fed:
+        return not declared
+    start = 1 if has_lod else 0
+    pairs = zip(fed[start:], declared[start:], strict=False)
+    return all(want is None or want < 0 or want == got for got, want in pairs)
+
+
+def _check(
+    name: str, shape: tuple, dtype, fed_shape: tuple, fed_dtype, num_places: int = 1, has_lod: bool = False
+) -> None:
     if num_places > 1 and fed_shape:
         # the batch is dealt out to the places
         fed_shape = (fed_shape[0] // num_places, *fed_shape[1:])
-    if not dimension_is_compatible_with(fed_shape, shape):
+    if not _fits(fed_shape, shape, has_lod):
         raise ValueError(
             f"The fed Variable {name!r} should have dimensions = {len(shape)}, shape = {shape!r}, "
             f"but received fed shape {list(fed_shape)!r} on each device"
@@ -131,7 +148,9 @@ class FeedSlot:
         if not isinstance(value, core.LoDTensor):
             value = _as_lodtensor(value, place, self.dtype)
         if self.check:
-            _check(self.name, self.shape, self.dtype, tuple(value.shape()), value._dtype())
+            _check(
+                self.name, self.shape, self.dtype, tuple(value.shape()), value._dtype(), has_lod=bool(value.lod())
+            )
         return value
 
 

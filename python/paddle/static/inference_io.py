@@ -251,6 +251,8 @@ def load_inference_model(path_prefix, executor, **kwargs) -> list:
     if path_prefix is None:
         if params is None:
             raise ValueError("params_filename cannot be None when path_prefix is None.")
+        if model is None:
+            raise ValueError("model_filename cannot be None when path_prefix is None.")
         return _load(model, params, executor)
     prefix = _normalize_path_prefix(path_prefix)
     if not kwargs:

@@ -5,6 +5,7 @@ from paddle.framework.math_op_patch import patch_tensor_methods
 
 from . import attribute, creation, linalg, logic, manipulation, math, random, search, stat, tensor
 from .attribute import *  # noqa: F403
+from .attribute import shape
 from .creation import *  # noqa: F403
 from .linalg import *  # noqa: F403
 from .logic import *  # noqa: F403

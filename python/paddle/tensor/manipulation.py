@@ -7,6 +7,7 @@ from paddle import _core, _ops
 from paddle._append import named
 from paddle.framework.arguments import number, shape_arguments, split_list
 from paddle.framework.checks import check_type, check_variable_and_dtype
+from paddle.framework.in_place import in_place_in_dygraph
 from paddle.framework.variable import Variable
 
 _static = _core.in_static_mode
@@ -53,6 +54,7 @@ def reshape(x, shape, name=None):
     return append(x, shape, name=name)
 
 
+@in_place_in_dygraph(reshape)
 def reshape_(x, shape, name=None):
     """`reshape`, in place."""
     return _ops.reshape2(x, shape=_sizes(shape), Out=x)
@@ -63,7 +65,7 @@ def _axes(axis) -> list[int]:
         return []
     if isinstance(axis, Variable):
         return [int(n) for n in axis.numpy().reshape(-1)]
-    return [axis] if isinstance(axis, (int, np.integer)) else list(axis)
+    return [int(axis)] if isinstance(axis, (int, np.integer)) else list(axis)
 
 
 def squeeze(x, axis=None, name=None):
@@ -80,6 +82,7 @@ def squeeze(x, axis=None, name=None):
     return named(name, _ops.squeeze2, x, axes=_axes(axis))
 
 
+@in_place_in_dygraph(squeeze)
 def squeeze_(x, axis=None, name=None):
     """`squeeze`, in place."""
     return _ops.squeeze2(x, axes=_axes(axis), Out=x)
@@ -98,10 +101,13 @@ def unsqueeze(x, axis, name=None):
     check_type(axis, "axis/axes", (int, list, tuple, Variable), "unsqueeze")
     check_variable_and_dtype(x, "input", [*_KINDS, "int8"], "unsqueeze")
     keywords = shape_arguments(axis, "AxesTensor", "AxesTensorList")
-    keywords["axes"] = keywords.pop("shape")
+    sizes = keywords.pop("shape")
+    if "AxesTensorList" not in keywords:  # the operator looks at tensors only where it has no attribute
+        keywords["axes"] = sizes
     return named(name, _ops.unsqueeze2, x, **keywords)
 
 
+@in_place_in_dygraph(unsqueeze)
 def unsqueeze_(x, axis, name=None):
     """`unsqueeze`, in place."""
     return _ops.unsqueeze2(x, axes=[int(number(a)) for a in _axes(axis)], Out=x)
@@ -166,13 +172,13 @@ def stack(x, axis=0, name=None):
         >>> paddle.stack([paddle.ones([2]), paddle.zeros([2])], axis=1).shape
         [2, 2]
     """
-    if isinstance(x, Variable):
-        x = [x]
     if _static():
-        check_type(x, "x", (list, tuple), "stack")
-        for v in x:
-            check_variable_and_dtype(v, "x", ["float16", "float32", "float64", "int32", "int64"], "stack")
-    return named(name, _ops.stack, list(x), axis=axis)
+        from paddle.fluid.layers.manipulation import stack as append
+
+        return append(x, axis, name)
+    if not isinstance(x, (list, tuple)):
+        raise TypeError(f"The type of 'x' in stack must be list[Tensor] or tuple[Tensor], but received {type(x)}")
+    return _ops.stack(list(x), axis=axis)
 
 
 def split(x, num_or_sections, axis=0, name=None):
@@ -267,6 +273,10 @@ def gather(x, index, axis=None, name=None):
             x, "x", ["float16", "float32", "float64", "int32", "int64", "uint8"], "gather"
         )
         check_variable_and_dtype(index, "index", ["int32", "int64"], "gather")
+        if isinstance(axis, Variable):
+            check_variable_and_dtype(axis, "axis", ["int32", "int64"], "gather")
+        else:
+            check_type(axis, "axis", int, "gather")
     if isinstance(axis, int):
         if axis == 0:
             return named(name, _ops.gather, x, index, overwrite=False)
@@ -289,6 +299,7 @@ def scatter(x, index, updates, overwrite=True, name=None):
     return named(name, _ops.scatter, x, index, updates, overwrite=overwrite)
 
 
+@in_place_in_dygraph(scatter)
 def scatter_(x, index, updates, overwrite=True, name=None):
     """`scatter`, in place."""
     return _ops.scatter(x, index, updates, overwrite=overwrite, Out=x)

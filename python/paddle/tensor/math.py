@@ -5,6 +5,7 @@ from paddle import _core, _ops
 from paddle._append import named
 from paddle.framework.checks import check_dtype, check_type, check_variable_and_dtype
 from paddle.framework.dtypes import VarType, convert_dtype, convert_np_dtype_to_dtype_
+from paddle.framework.in_place import in_place_in_dygraph
 from paddle.framework.variable import Variable
 
 _static = _core.in_static_mode
@@ -132,6 +133,7 @@ def pow(x, y, name=None):  # noqa: A001
     raise TypeError(f"y must be scalar or tensor type, but received: {type(y)}")
 
 
+@in_place_in_dygraph(globals()["tanh"])
 def tanh_(x, name=None):
     """`tanh`, in place."""
     return _ops.tanh(x, Out=x)
@@ -193,6 +195,15 @@ def _axes(axis, rank: int):
     return axis, False
 
 
+def _check_sum_dtype(have: str, wanted: str) -> None:
+    check_dtype(wanted, "dtype", _NUMBERS, "sum")
+    if (have == "float64" and wanted in ("float32", "int32")) or (have == "int64" and wanted == "int32"):
+        raise ValueError(
+            f"The input(x)'s dtype is {have} but the attr(dtype) of sum is {wanted}, which may cause data type "
+            "overflows. Please reset attr(dtype) of sum."
+        )
+
+
 def sum(x, axis=None, dtype=None, keepdim=False, name=None):  # noqa: A001
     """The sum over `axis`, or over all.
 
@@ -213,6 +224,8 @@ def sum(x, axis=None, dtype=None, keepdim=False, name=None):  # noqa: A001
     static = _static()
     if static:
         check_variable_and_dtype(x, "x", ["bool", *_NUMBERS], "sum")
+        if dtype is not None:
+            _check_sum_dtype(convert_dtype(x.dtype), convert_dtype(dtype))
         check_type(axis, "axis", (int, list, tuple, type(None)), "sum")
     if axis is None and dtype is None and not static and x._dtype_name != "bool":
         return _ops.reduce_sum(x, reduce_all=True, keep_dim=keepdim)

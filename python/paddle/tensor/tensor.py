@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import numpy as np
 
@@ -259,16 +260,17 @@ _METHODS = (
 
 def patch() -> None:
     """Put the methods on the native class."""
+    cls: Any = Tensor  # the stub does not know what is added here
     for method in _METHODS:
-        setattr(Tensor, method.__name__, method)
-    Tensor.grad = property(gradient, doc="The gradient of a leaf as a numpy array, or None.")
-    Tensor.place = property(place, doc="Where the elements are.")
-    Tensor._place_str = property(lambda self: str(self.place))
-    Tensor.block = property(_block)
-    Tensor.__str__ = Tensor.__repr__ = to_string
-    Tensor.__nonzero__ = Tensor.__bool__
-    Tensor.__long__ = Tensor.__int__
-    Tensor.__div__, Tensor.__rdiv__ = Tensor.__truediv__, Tensor.__rtruediv__
+        setattr(cls, method.__name__, method)
+    cls.grad = property(gradient, doc="The gradient of a leaf as a numpy array, or None.")
+    cls.place = property(place, doc="Where the elements are.")
+    cls._place_str = property(lambda self: str(self.place))
+    cls.block = property(_block)
+    cls.__str__ = cls.__repr__ = to_string
+    cls.__nonzero__ = cls.__bool__
+    cls.__long__ = cls.__int__
+    cls.__div__, cls.__rdiv__ = cls.__truediv__, cls.__rtruediv__
 
 
 patch()

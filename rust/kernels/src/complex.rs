@@ -127,7 +127,7 @@ mod tests {
         assert_eq!(out[0], c(1.0, 0.0));
         assert_eq!(out[1], c(4.0, -2.0));
         assert_eq!(out[2], c(f32::INFINITY, f32::NEG_INFINITY));
-        assert!((out[3] - c(2.2, -0.4)).norm() < 1e-6);
+        assert!((out[3] - c(2.2, -0.4)).l1_norm() < 1e-6);
     }
 
     #[test]
@@ -138,7 +138,7 @@ mod tests {
         abs_grad(&x, &[2.0, 1.0], &mut dx);
         abs_grad_grad(&x, &[Complex::new(0.0, 5.0); 2], &mut dd);
         assert_eq!(r, [5.0, 0.0]);
-        assert!((dx[0] - Complex::new(1.2, 1.6)).norm() < 1e-12 && dx[1] == Complex::default());
+        assert!((dx[0] - Complex::new(1.2, 1.6)).l1_norm() < 1e-12 && dx[1] == Complex::default());
         assert!((dd[0] - 4.0f64).abs() < 1e-12 && dd[1] == 0.0);
     }
 }

@@ -62,6 +62,7 @@ macro_rules! formula {
             #[allow(unused_imports)]
             use $crate::math::$module::*;
             #[inline(always)]
+            #[allow(unused_variables)] // a gradient need not read every parameter of its operator
             pub fn eval($($x: T,)+ $($p: T,)*) -> T {
                 $(let $v = $e;)*
                 $r

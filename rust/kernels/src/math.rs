@@ -250,7 +250,8 @@ impl Real for f64 {
     fn tanh_<const FMA: bool>(self) -> f64 {
         // Near 0 (Cephes' rational form) the correction is small beside x: nearly always correctly rounded.
         let y = self * self;
-        let p = y.fma::<FMA>(y.fma::<FMA>(-9.64399179425052238628e-1, -9.92877231001918586564e1), -1.61468768441708447952e3);
+        let p = y
+            .fma::<FMA>(y.fma::<FMA>(-9.64399179425052238628e-1, -9.92877231001918586564e1), -1.61468768441708447952e3);
         let d = y.fma::<FMA>(y + 1.12811678491632931402e2, 2.23548839060100448583e3);
         let near = self + self * (y * (p / y.fma::<FMA>(d, 4.84406305325125486048e3)));
         let a = self.abs();

@@ -121,7 +121,9 @@ impl Pool {
     /// Whether windows are small enough and regular, so that vectors of outputs are formed at once.
     fn regular(&self) -> bool {
         let flat = self.in_size[0] == 1 && self.out_size[0] == 1 && self.kernel[0] == 1 && self.pad[0] == 0;
-        flat && !self.adaptive && !self.channels_last && self.kernel[1] * self.kernel[2] <= 49
+        // A copy of the rows is made, strides apart.
+        let near = self.stride[1] <= 64 && self.stride[2] <= 64;
+        flat && near && !self.adaptive && !self.channels_last && self.kernel[1] * self.kernel[2] <= 49
     }
     /// Calls `f(plane, out index, [windows])` for the outputs of plane `index`.
     fn each(&self, [d, h, w]: [&[Window]; 3], mut f: impl FnMut(usize, [Window; 3])) {

@@ -18,9 +18,8 @@ from .nn import *  # noqa: F403
 
 __all__ = [
     *nn.__all__,
-    "Layer", "TracedLayer",
-    "LayerList", "ParameterList", "Sequential", "disable_dygraph", "enable_dygraph", "enabled", "grad",
-    "guard", "load_dygraph", "no_grad", "no_grad_", "save_dygraph", "to_variable",
+    "TracedLayer", "Layer", "LayerList", "ParameterList", "Sequential", "disable_dygraph", "enable_dygraph", "enabled",
+    "grad", "guard", "load_dygraph", "no_grad", "no_grad_", "save_dygraph", "to_variable",
 ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from paddle import _core
+from paddle.framework.dtypes import convert_dtype
 from paddle.framework.dygraph import (
     _default_tracer,
     disable_dygraph,
@@ -14,7 +15,6 @@ from paddle.framework.dygraph import (
     no_grad,
     no_grad_,
 )
-from paddle.framework.dtypes import convert_dtype
 from paddle.framework.variable import Variable
 
 __all__ = ["no_grad", "no_grad_", "grad", "guard", "enable_dygraph", "disable_dygraph", "enabled", "to_variable"]

@@ -20,7 +20,7 @@ def save_dygraph(state_dict, model_path) -> None:
 
 
 def load_dygraph(model_path, **configs):
-    """(state of the Layer, state of the optimizer) from files with the prefix `model_path`; None where there is none."""
+    """(state of the Layer, state of the optimizer) from files with the prefix `model_path`; None: no such file."""
     prefix = model_path
     for suffix in (".pdparams", ".pdopt", ".pdmodel"):
         prefix = prefix.removesuffix(suffix)

@@ -6,6 +6,7 @@ from paddle import _ops
 from paddle._append import named
 from paddle.framework.arrays import array_length, array_read, array_write, create_array
 from paddle.framework.checks import check_type, check_variable_and_dtype
+from paddle.framework.missing import functions
 from paddle.framework.variable import Variable
 from paddle.static.conditional import ConditionalBlock, Switch, case, cond, switch_case  # noqa: F401
 from paddle.static.loops import (  # noqa: F401 (tests and user code import them from here)
@@ -120,3 +121,23 @@ class StaticRNN:
         raise NotImplementedError(
             "fluid.layers.StaticRNN needs the operator recurrent, which is not there yet; use While with arrays"
         )
+
+
+# Importable, as user code and tests import them by name; calling one says which operator it waits for.
+globals().update(
+    functions(
+        "paddle.fluid.layers",
+        {
+            "lod_rank_table": "lod_rank_table",
+            "max_sequence_len": "max_sequence_len",
+            "lod_tensor_to_array": "lod_tensor_to_array",
+            "array_to_lod_tensor": "array_to_lod_tensor",
+            "shrink_memory": "shrink_rnn_memory",
+            "reorder_lod_tensor_by_rank": "reorder_lod_tensor_by_rank",
+            "split_lod_tensor": "split_lod_tensor",
+            "merge_lod_tensor": "merge_lod_tensor",
+            "select_output": "select_output",
+            "select_input": "select_input",
+        },
+    )
+)

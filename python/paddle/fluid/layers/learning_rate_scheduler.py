@@ -38,7 +38,7 @@ def _decay_step_counter(begin: int = 0):
 
 def _periods(decay_steps, staircase: bool):
     periods = _decay_step_counter() / decay_steps
-    return ops.floor(periods) if staircase else periods
+    return ops.floor(periods) if staircase else periods  # type: ignore[attr-defined]  # made from the table
 
 
 def noam_decay(d_model, warmup_steps, learning_rate=1.0):

@@ -6,6 +6,7 @@ from paddle import _ops
 from paddle._append import named
 from paddle.framework import mode
 from paddle.framework.arguments import number, shape_arguments, split_list
+from paddle.framework.arrays import is_array
 from paddle.framework.checks import check_dtype, check_type, check_variable_and_dtype
 from paddle.framework.layer_helper import LayerHelper
 from paddle.framework.variable import Variable
@@ -108,7 +109,9 @@ def unsqueeze(input, axes, name=None):  # noqa: A002
     check_type(axes, "axis/axes", (int, list, tuple, Variable), "unsqueeze")
     check_variable_and_dtype(input, "input", [*_NUMBERS, "bool", "int8"], "unsqueeze")
     keywords = shape_arguments(axes, "AxesTensor", "AxesTensorList")
-    keywords["axes"] = keywords.pop("shape")
+    sizes = keywords.pop("shape")
+    if "AxesTensorList" not in keywords:  # the operator looks at tensors only where it has no attribute
+        keywords["axes"] = sizes
     return _first(named(name, _ops.unsqueeze2, input, **keywords))
 
 
@@ -198,11 +201,24 @@ def stack(x, axis=0, name=None):
     """Tensors of one shape along a new dimension.
 
     Args:
-        x (list|tuple of Variable): of one shape and type.
+        x (list|tuple of Variable): of one shape and type; a LoDTensorArray goes in static mode.
         axis (int): where the new dimension comes.
+
+    Raises:
+        TypeError: for a lone tensor.
     """
-    inputs = list(x) if isinstance(x, (list, tuple)) else [x]
-    return named(name, _ops.stack, inputs, axis=axis)
+    axis = 0 if axis is None else axis
+    if is_array(x):
+        x = [x]
+    if not isinstance(x, (list, tuple)):
+        raise TypeError(
+            f"The type of 'x' in stack must be list[Tensor], tuple[Tensor] or TensorArray, but received {type(x)}"
+        )
+    if x and is_array(x[0]):
+        assert len(x) == 1, f"the number of arrays in 'x' in stack must be 1, but received {len(x)}"
+        check_variable_and_dtype(x[0], "x", _NUMBERS, "stack")
+        return named(name, _ops.tensor_array_to_tensor, x[0], axis=axis, use_stack=True)[0]
+    return named(name, _ops.stack, list(x), axis=axis)
 
 
 def _bounds(which: str, value, keywords: dict, flags: list[int]) -> None:
@@ -269,6 +285,8 @@ def gather(input, index, overwrite=True):  # noqa: A002
         index (Variable): int32 or int64, one dimension.
         overwrite (bool): how equal rows count in the gradient: the last one (True), or all.
     """
+    check_variable_and_dtype(input, "x", [*_NUMBERS, "uint8"], "gather")
+    check_variable_and_dtype(index, "index", ["int32", "int64"], "gather")
     return _ops.gather(input, index, overwrite=overwrite)
 
 

@@ -208,7 +208,9 @@ def sum(x):  # noqa: A001
     Args:
         x (Variable|list of Variable): of one shape and type.
     """
-    return _ops.sum([x] if isinstance(x, Variable) else list(x))
+    from paddle.tensor.math import add_n
+
+    return add_n(x)
 
 
 def clip(x, min, max, name=None):  # noqa: A002

@@ -44,6 +44,7 @@ __all__ = [
     "topk",
     "one_hot",
     "uniform_random",
+    "uniform_random_batch_size_like",
     "gaussian_random",
     "autoincreased_step_counter",
     "get_tensor_from_selected_rows",
@@ -283,12 +284,11 @@ def one_hot(input, depth, allow_out_of_range=False):  # noqa: A002
     """
     check_variable_and_dtype(input, "input", ["int32", "int64"], "one_hot")
     check_type(depth, "depth", (int, Variable), "one_hot")
-    ids = _ops.squeeze2(input, axes=[len(input.shape) - 1]) if len(input.shape) > 1 else input
     if isinstance(depth, Variable) and not mode.in_dygraph_mode():
         depth.stop_gradient = True
-        out = _ops.one_hot_v2(ids, depth, allow_out_of_range=allow_out_of_range)
+        out = _ops.one_hot(input, depth, allow_out_of_range=allow_out_of_range)
     else:
-        out = _ops.one_hot_v2(ids, depth=int(number(depth)), allow_out_of_range=allow_out_of_range)
+        out = _ops.one_hot(input, depth=int(number(depth)), allow_out_of_range=allow_out_of_range)
     out.stop_gradient = True
     return out
 
@@ -313,6 +313,40 @@ def uniform_random(shape, dtype="float32", min=-1.0, max=1.0, seed=0, name=None)
         seed=seed,
         dtype=vartype,
         **shape_arguments(shape),
+    )
+
+
+def uniform_random_batch_size_like(
+    input,  # noqa: A002
+    shape,
+    dtype="float32",
+    input_dim_idx=0,
+    output_dim_idx=0,
+    min=-1.0,  # noqa: A002
+    max=1.0,  # noqa: A002
+    seed=0,
+):
+    """Random numbers, evenly from [min, max), in as many rows as `input` has.
+
+    Args:
+        input (Variable): float32 or float64; its size `input_dim_idx` becomes the size `output_dim_idx`.
+        shape (list|tuple of int): the other sizes.
+        dtype (str): float32 or float64.
+        min, max (float): the bounds.
+        seed (int): 0 takes the global generator.
+    """
+    check_variable_and_dtype(input, "Input", ("float32", "float64"), "uniform_random_batch_size_like")
+    check_type(shape, "shape", (list, tuple), "uniform_random_batch_size_like")
+    check_dtype(dtype, "dtype", ("float32", "float64"), "uniform_random_batch_size_like")
+    return _ops.uniform_random_batch_size_like(
+        input,
+        shape=list(shape),
+        input_dim_idx=input_dim_idx,
+        output_dim_idx=output_dim_idx,
+        min=float(min),
+        max=float(max),
+        seed=seed,
+        dtype=convert_np_dtype_to_dtype_(dtype),
     )
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from paddle import _ops
+from paddle import _core, _ops
 from paddle._append import named
 from paddle.framework import mode
 from paddle.framework.arguments import number, shape_arguments
+from paddle.framework.arrays import is_array
 from paddle.framework.checks import check_dtype, check_shape, check_type, check_variable_and_dtype
 from paddle.framework.dtypes import VarType, convert_dtype, convert_np_dtype_to_dtype_
 from paddle.framework.layer_helper import LayerHelper
@@ -20,6 +21,7 @@ __all__ = [
     "create_global_var",
     "cast",
     "concat",
+    "tensor_array_to_tensor",
     "sums",
     "assign",
     "fill_constant_batch_size_like",
@@ -88,11 +90,42 @@ def concat(input, axis=0, name=None):  # noqa: A002
         if x.dtype != inputs[0].dtype:
             raise TypeError("All the Tensors in the input must have the same data type.")
     check_type(axis, "axis", (int, Variable), "concat")
+    if inputs and is_array(inputs[0]):
+        assert len(inputs) == 1, f"the number of arrays in 'input' in concat must be 1, but received {len(inputs)}"
+        return named(name, _ops.tensor_array_to_tensor, inputs[0], axis=axis, use_stack=False)[0]
     if isinstance(axis, Variable) and not mode.in_dygraph_mode():
         check_dtype(axis.dtype, "axis", ["int32", "int64"], "concat")
         axis.stop_gradient = True
         return named(name, _ops.concat, inputs, axis)
     return named(name, _ops.concat, inputs, axis=int(number(axis)))
+
+
+def tensor_array_to_tensor(input, axis=1, name=None, use_stack=False):  # noqa: A002
+    """The tensors of an array joined along `axis`, or along a new one.
+
+    Args:
+        input (Variable|list): a LoDTensorArray; a list of tensors in dygraph mode.
+        axis (int): where.
+        name (str, optional): a name for the outputs.
+        use_stack (bool): make a new dimension.
+
+    Returns:
+        (Variable, Variable): the tensor, and the sizes of the parts at `axis` (int32).
+
+    Raises:
+        TypeError: for another input.
+    """
+    if mode.in_dygraph_mode():
+        assert isinstance(input, list), "The 'input' in tensor_array_to_tensor must be list"
+        joined = _ops.stack(input, axis=axis) if use_stack else _ops.concat(input, axis=axis)
+        return joined, _core.tensor_from_array(np.array([x.shape[axis] for x in input]), True)
+    check_type(input, "input", (list, Variable), "tensor_array_to_tensor")
+    if isinstance(input, list):
+        for i, x in enumerate(input):
+            check_type(x, f"input[{i}]", Variable, "tensor_array_to_tensor")
+        assert len(input) == 1, f"tensor_array_to_tensor takes one array, but received {len(input)}"
+        input = input[0]  # noqa: A001
+    return named(name, _ops.tensor_array_to_tensor, input, axis=axis, use_stack=use_stack)
 
 
 def sums(input, out=None):  # noqa: A002
@@ -179,6 +212,8 @@ def fill_constant(shape, dtype, value, force_cpu=False, out=None, name=None):
     """
     dtype = convert_dtype(dtype)
     check_shape(shape, "fill_constant")
+    if isinstance(shape, (list, tuple)) and not mode.in_dygraph_mode():
+        assert len(shape) > 0, "The size of 'shape' in fill_constant can't be zero, but received 0."
     check_dtype(dtype, "dtype", ["bool", "float16", *_NUMBERS], "fill_constant")
     if out is not None:
         check_variable_and_dtype(out, "out", [dtype], "fill_constant")

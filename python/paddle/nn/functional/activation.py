@@ -185,7 +185,7 @@ def hardswish(x: Any, name: str | None = None) -> Any:
     Examples:
         >>> import paddle
         >>> paddle.nn.functional.hardswish(paddle.to_tensor([-4.0, 5.0])).numpy().tolist()
-        [0.0, 5.0]
+        [-0.0, 5.0]
     """
     if mode._dygraph_tracer_ is None:
         _static(x, "hardswish")

@@ -162,8 +162,8 @@ def normalize(x: Any, p: float = 2, axis: int = 1, epsilon: float = 1e-12, name:
 
     Examples:
         >>> import paddle
-        >>> paddle.nn.functional.normalize(paddle.to_tensor([[3.0, 4.0]])).numpy().round(3).tolist()
-        [[0.6, 0.8]]
+        >>> print(paddle.nn.functional.normalize(paddle.to_tensor([[3.0, 4.0]])).numpy())
+        [[0.6 0.8]]
     """
     if mode._dygraph_tracer_ is None:
         check_type(p, "p", (float, int), "normalize")
