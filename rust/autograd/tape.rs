@@ -146,7 +146,7 @@ impl Node {
     pub fn saved_or_error(&self) -> Result<parking_lot::MappedMutexGuard<'_, Saved>> {
         parking_lot::MutexGuard::try_map(self.saved.lock(), Option::as_mut).map_err(|_| {
             err!(
-                Fatal,
+                PermissionDenied,
                 "trying to run backward through operator {} a second time, but its saved tensors have been freed; \
                  call backward with retain_graph=True the first time",
                 self.op.name
