@@ -115,6 +115,7 @@ pub fn run(request: &Request) -> Result<Vec<Option<EVar>>> {
         engine.useful = Some(engine.mark_useful());
     }
     for (v, grad) in request.outputs.iter().zip(request.grads) {
+        ensure!(!v.cell.lock().is_none(), PreconditionNotMet, "backward from a variable that holds no value");
         let grad = match grad {
             Some(g) => {
                 let (want, got) = (v.tensor()?, g.tensor()?);
