@@ -47,6 +47,8 @@ impl Ord for Ready {
 }
 
 type Grads = SmallVec<[Option<EVar>; 2]>;
+/// For outputs of a node the track, and how many gradients came by it.
+type Arrived = SmallVec<[(u16, Arc<Track>, usize); 1]>;
 type Key = usize;
 
 fn key(track: &Arc<Track>) -> Key {
@@ -64,7 +66,7 @@ fn place(track: &Arc<Track>) -> (Key, u16) {
 struct Engine<'a> {
     request: &'a Request<'a>,
     heap: BinaryHeap<Ready>,
-    pending: HashMap<u64, Grads, BuildFast>,
+    pending: HashMap<u64, (Grads, Arrived), BuildFast>,
     /// Places whose gradients are asked for, with the index of the asker.
     wanted: HashMap<(Key, u16), usize>,
     found: Vec<Option<EVar>>,
@@ -226,11 +228,17 @@ impl Engine<'_> {
                 }
                 let n = node.outs.flat.len();
                 let fresh = !self.pending.contains_key(&node.number);
-                let old = self.pending.entry(node.number).or_insert_with(|| (0..n).map(|_| None).collect())
-                    [index as usize]
-                    .take();
+                let (grads, arrived) =
+                    self.pending.entry(node.number).or_insert_with(|| ((0..n).map(|_| None).collect(), Arrived::new()));
+                let old = grads[index as usize].take();
+                if self.request.inputs.is_none() {
+                    match arrived.iter_mut().find(|a| a.0 == index) {
+                        Some(a) => a.2 += 1,
+                        None => arrived.push((index, track.clone(), 1)),
+                    }
+                }
                 let sum = self.add(old, grad)?;
-                if let Some(grads) = self.pending.get_mut(&node.number) {
+                if let Some((grads, _)) = self.pending.get_mut(&node.number) {
                     grads[index as usize] = Some(sum);
                 }
                 if fresh {
@@ -255,7 +263,14 @@ impl Engine<'_> {
     }
 
     fn step(&mut self, node: &Arc<Node>) -> Result<()> {
-        let mut grads = self.pending.remove(&node.number).unwrap_or_default();
+        let (mut grads, arrived) = self.pending.remove(&node.number).unwrap_or_default();
+        for (index, track, count) in arrived {
+            // Held by more than the calls that brought gradients: a variable somebody may still ask. As in 2.0.2 it
+            // keeps this pass's gradient.
+            if Arc::strong_count(&track) > count + 1 {
+                *track.grad.lock() = grads[index as usize].clone();
+            }
+        }
         for (i, slot) in grads.iter_mut().enumerate() {
             if let Some(&asker) = self.wanted.get(&(Arc::as_ptr(node) as Key, i as u16)) {
                 self.found[asker] = slot.clone();

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tarfile
 from collections import Counter
 from collections.abc import Callable
 
@@ -26,6 +25,8 @@ class DataType:
 
 
 def _sentences(name: str):
+    import tarfile
+
     with tarfile.open(common.download(URL, "imikolov", MD5)) as archive:
         content = archive.extractfile(name)
         if content is None:
