@@ -7,8 +7,8 @@ import importlib
 import pkgutil
 
 import paddle
-from paddle.framework import unique_name
 import pytest
+from paddle.framework import unique_name
 
 # Modules whose import needs what is not installed, or that are programs.
 SKIPPED = {"paddle._cuda.__main__", "paddle.distributed.launch"}

@@ -139,7 +139,7 @@ class NativePredictor:
         if len(inputs) != len(self._feeds):
             raise ValueError(f"the model has {len(self._feeds)} inputs, but received {len(inputs)}")
         feed = {}
-        for tensor, name in zip(inputs, self._feeds):
+        for tensor, name in zip(inputs, self._feeds, strict=False):
             holder = _core.LoDTensor()
             array = tensor.data._data.reshape(tensor.shape)
             holder.set(array.astype(_ARRAYS[PaddleDType(tensor.dtype)], copy=False), self._executor.place)
@@ -149,4 +149,4 @@ class NativePredictor:
         with scope_guard(self._scope), _dygraph_guard(None):
             outputs = self._executor.run(self._program, feed=feed, fetch_list=self._fetches, return_numpy=False)
         names = [f.name for f in self._fetches]
-        return [PaddleTensor(np.array(t), name, t.lod()) for t, name in zip(outputs, names)]
+        return [PaddleTensor(np.array(t), name, t.lod()) for t, name in zip(outputs, names, strict=False)]
