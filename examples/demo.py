@@ -1,5 +1,4 @@
 """LeNet three ways: trains the dygraph, static and fluid examples, compares their losses, loads their models.
-"""LeNet three ways: trains the three examples, compares their losses, and loads their models again.
 
     python examples/demo.py [--out FOLDER] [--beside PYTHON] [--beside-fluid PYTHON]
 

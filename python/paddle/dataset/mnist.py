@@ -43,7 +43,6 @@ def reader_creator(image_filename: str, label_filename: str, buffer_size: int) -
                 pixels = np.frombuffer(images.read(n * rows * columns), np.uint8).reshape(n, rows * columns)
                 values = pixels.astype("float32") / 255.0 * 2.0 - 1.0
                 for value, name in zip(values, labels.read(n), strict=False):
-                for value, name in zip(values, labels.read(n), strict=True):
                     yield value, int(name)
 
     return reader

@@ -29,8 +29,6 @@ def check_type(input: Any, input_name: str, expected_type, op_name: str, extra_m
             raise TypeError(
                 "Please use `with fluid.dygraph.guard()` around this call, or paddle.disable_static() before it: "
                 f"{op_name} was called in static mode, but '{input_name}' is a Tensor of dygraph mode."
-                "Please use `with fluid.dygraph.guard()` as context or `fluid.enable_dygraph()` to switch to "
-                f"imperative mode first: {op_name} was called in static mode, but '{input_name}' is a Tensor of dygraph mode."
             )
         raise TypeError(
             f"The type of '{input_name}' in {op_name} must be {expected_type}, but received {type(input)}."

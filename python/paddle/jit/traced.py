@@ -73,7 +73,6 @@ class _Recorder:
         shown = [slot["name"] for slot in _output_slots()[op_type] if not slot["hidden"]]
         values = result if len(shown) > 1 else (result,)
         made = {name: value for name, value in zip(shown, values, strict=False) if value is not None}
-        made = {name: value for name, value in zip(shown, values, strict=True) if value is not None}
         self.calls.append(
             (op_type, {k: _listed(v) for k, v in inputs.items()}, {k: _listed(v) for k, v in made.items()}, attrs)
         )
@@ -233,7 +232,6 @@ class TracedLayer:
         feed = {
             name: x.value().get_tensor() if isinstance(x, _core.Tensor) else x
             for name, x in zip(self._feed_names, inputs, strict=False)
-            for name, x in zip(self._feed_names, inputs, strict=True)
         }
         self._share()
         with scope_guard(self._scope), mode._dygraph_guard(None):

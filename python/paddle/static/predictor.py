@@ -140,7 +140,6 @@ class NativePredictor:
             raise ValueError(f"the model has {len(self._feeds)} inputs, but received {len(inputs)}")
         feed = {}
         for tensor, name in zip(inputs, self._feeds, strict=False):
-        for tensor, name in zip(inputs, self._feeds, strict=True):
             holder = _core.LoDTensor()
             array = tensor.data._data.reshape(tensor.shape)
             holder.set(array.astype(_ARRAYS[PaddleDType(tensor.dtype)], copy=False), self._executor.place)
@@ -151,4 +150,3 @@ class NativePredictor:
             outputs = self._executor.run(self._program, feed=feed, fetch_list=self._fetches, return_numpy=False)
         names = [f.name for f in self._fetches]
         return [PaddleTensor(np.array(t), name, t.lod()) for t, name in zip(outputs, names, strict=False)]
-        return [PaddleTensor(np.array(t), name, t.lod()) for t, name in zip(outputs, names, strict=True)]

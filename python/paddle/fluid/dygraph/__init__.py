@@ -20,9 +20,6 @@ __all__ = [
     *nn.__all__,
     "TracedLayer", "Layer", "LayerList", "ParameterList", "Sequential", "disable_dygraph", "enable_dygraph", "enabled",
     "grad", "guard", "load_dygraph", "no_grad", "no_grad_", "save_dygraph", "to_variable",
-    "Layer", "TracedLayer",
-    "LayerList", "ParameterList", "Sequential", "disable_dygraph", "enable_dygraph", "enabled", "grad",
-    "guard", "load_dygraph", "no_grad", "no_grad_", "save_dygraph", "to_variable",
 ]
 
 
