@@ -229,10 +229,8 @@ impl Engine<'_> {
                 }
                 let n = node.outs.flat.len();
                 let fresh = !self.pending.contains_key(&node.number);
-                let (grads, arrived) = self
-                    .pending
-                    .entry(node.number)
-                    .or_insert_with(|| ((0..n).map(|_| None).collect(), Arrived::new()));
+                let (grads, arrived) =
+                    self.pending.entry(node.number).or_insert_with(|| ((0..n).map(|_| None).collect(), Arrived::new()));
                 let old = grads[index as usize].take();
                 if self.request.inputs.is_none() {
                     match arrived.iter_mut().find(|a| a.0 == index) {

@@ -458,10 +458,14 @@ pub static ONE_HOT: Op = Op {
     attrs: OneHotAttrs::FIELDS,
     infer: |cx| {
         let a = cx.attrs::<OneHotAttrs>();
-        let x = cx.dims(0)?;
-        let mut dims = Dims::from_slice(ids_dims(cx.op.name, &x)?);
+        let mut dims = cx.dims(0)?;
         let dtype = data_type(cx.op.name, a.dtype)?;
-        if !cx.is_run() {
+        if cx.is_run() {
+            ids_dims(cx.op.name, &dims)?;
+        } else {
+            // As in Paddle, the last size is looked at in a run only.
+            ensure!(dims.len() > 1, InvalidArgument, "operator one_hot: X must have at least 2 dimensions");
+            dims.pop();
             dims.push(if cx.has(1) { -1 } else { a.depth as i64 });
             cx.set(0, &dims, dtype);
             cx.share_lod(0, 0);

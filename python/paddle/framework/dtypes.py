@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from paddle import _core as core
 
 __all__: list[str] = []
 
-VarType = core.VarDesc.VarType
+VarType: Any = core.VarDesc.VarType
 
 #: (VarType, name, numpy type); bfloat16 travels as uint16
 _ROWS = [

@@ -8,9 +8,9 @@ from typing import Any
 __all__: list[str] = []
 
 
-def is_sequence(value: Any) -> bool:
-    """Whether `value` is a list, tuple or dict, and so has items."""
-    return isinstance(value, (list, tuple, dict))
+def is_sequence(seq: Any) -> bool:
+    """Whether `seq` is a list, tuple or dict, and so has items."""
+    return isinstance(seq, (list, tuple, dict))
 
 
 def _items(value) -> list:
@@ -32,34 +32,34 @@ def flatten(nest: Any) -> list:
     return [leaf for item in _items(nest) for leaf in flatten(item)] if is_sequence(nest) else [nest]
 
 
-def map_structure(function: Callable, *nests: Any) -> Any:
-    """`function` on the leaves of nests of one structure, in the structure of the first."""
-    if not is_sequence(nests[0]):
-        return function(*nests)
-    for nest in nests[1:]:
-        assert_same_structure(nests[0], nest, check_types=False)
-    return _like(nests[0], [map_structure(function, *parts) for parts in zip(*map(_items, nests), strict=False)])
+def map_structure(func: Callable, *structure: Any) -> Any:
+    """`func` on the leaves of nests of one structure, in the structure of the first."""
+    if not is_sequence(structure[0]):
+        return func(*structure)
+    for nest in structure[1:]:
+        assert_same_structure(structure[0], nest, check_types=False)
+    return _like(structure[0], [map_structure(func, *parts) for parts in zip(*map(_items, structure), strict=False)])
 
 
-def pack_sequence_as(structure: Any, leaves: list) -> Any:
-    """`leaves`, in the order of :func:`flatten`, in the given structure."""
-    waiting = iter(leaves)
+def pack_sequence_as(structure: Any, flat_sequence: list) -> Any:
+    """`flat_sequence`, in the order of :func:`flatten`, in the given structure."""
+    waiting = iter(flat_sequence)
     return map_structure(lambda _: next(waiting), structure)
 
 
-def assert_same_structure(first: Any, second: Any, check_types: bool = True) -> None:
+def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True) -> None:
     """ValueError (TypeError for types, when asked) unless both are nested alike."""
-    if is_sequence(first) != is_sequence(second):
-        raise ValueError(f"The two structures do not have the same nested structure: {first} and {second}")
-    if not is_sequence(first):
+    if is_sequence(nest1) != is_sequence(nest2):
+        raise ValueError(f"The two structures do not have the same nested structure: {nest1} and {nest2}")
+    if not is_sequence(nest1):
         return
-    if check_types and type(first) is not type(second):
-        raise TypeError(f"The two structures do not have the same sequence type: {type(first)} and {type(second)}")
-    if isinstance(first, dict) and isinstance(second, dict) and set(first) != set(second):
-        raise ValueError(f"The two dictionaries do not have the same keys: {list(first)} and {list(second)}")
-    if len(first) != len(second):
-        raise ValueError(f"The two structures have {len(first)} and {len(second)} items: {first} and {second}")
-    for a, b in zip(_items(first), _items(second), strict=False):
+    if check_types and type(nest1) is not type(nest2):
+        raise TypeError(f"The two structures do not have the same sequence type: {type(nest1)} and {type(nest2)}")
+    if isinstance(nest1, dict) and isinstance(nest2, dict) and set(nest1) != set(nest2):
+        raise ValueError(f"The two dictionaries do not have the same keys: {list(nest1)} and {list(nest2)}")
+    if len(nest1) != len(nest2):
+        raise ValueError(f"The two structures have {len(nest1)} and {len(nest2)} items: {nest1} and {nest2}")
+    for a, b in zip(_items(nest1), _items(nest2), strict=False):
         assert_same_structure(a, b, check_types)
 
 

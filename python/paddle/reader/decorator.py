@@ -69,7 +69,7 @@ def _flat(sample: Any) -> tuple:
     return sample if isinstance(sample, tuple) else (sample,)
 
 
-def compose(*readers: Reader, check_alignment: bool = True) -> Reader:
+def compose(*readers: Reader, **kwargs: bool) -> Reader:
     """A reader of tuples that join one sample of each reader; tuples among them are flattened.
 
     Args:
@@ -80,6 +80,9 @@ def compose(*readers: Reader, check_alignment: bool = True) -> Reader:
         >>> list(paddle.reader.compose(lambda: iter([1, 2]), lambda: iter([(3, 4), (5, 6)]))())
         [(1, 3, 4), (2, 5, 6)]
     """
+    check_alignment = kwargs.pop("check_alignment", True)
+    if kwargs:
+        raise TypeError(f"compose takes no argument {', '.join(kwargs)}")
     nothing = object()
 
     def read() -> Iterator[tuple]:

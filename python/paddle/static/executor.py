@@ -199,11 +199,11 @@ class Executor:
         run.fetched = fetch_list
         return run
 
-    def _prune_program(self, program: Program, feed, fetch_list: list, optimize_ops: list) -> Program:
+    def _prune_program(self, program: Program, feed=None, fetch_list=None, optimize_ops=None) -> Program:
         """What `fetch_list` and the optimizer's operators (all, unless some are given) need."""
         if not optimize_ops:
             optimize_ops = [op for block in program.blocks for op in block.ops if op._is_optimize_op()]
-        return program._prune_with_input(list(feed or ()), fetch_list + optimize_ops)
+        return program._prune_with_input(list(feed or ()), [*(fetch_list or ()), *optimize_ops])
 
     @staticmethod
     def _one_feed(feed) -> dict:

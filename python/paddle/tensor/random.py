@@ -5,6 +5,7 @@ from paddle import _core, _ops
 from paddle._append import named
 from paddle.framework.arguments import shape_arguments
 from paddle.framework.checks import check_dtype, check_shape, check_type
+from paddle.framework.default_dtype import get_default_dtype
 from paddle.framework.dtypes import convert_dtype
 from paddle.framework.variable import Variable
 
@@ -13,6 +14,13 @@ from .creation import _dtype
 _static = _core.in_static_mode
 
 __all__ = ["standard_normal", "normal", "uniform", "randn", "rand", "randint", "randperm"]
+
+
+def _drawn(dtype, where: str):
+    """The element type of random numbers: the default one must be float32 or float64."""
+    if dtype is None and get_default_dtype() not in ("float32", "float64"):
+        raise TypeError(f"{where} only supports [float32, float64], but the default dtype is {get_default_dtype()}")
+    return _dtype(dtype)
 
 
 def uniform(shape, dtype=None, min=-1.0, max=1.0, seed=0, name=None):  # noqa: A002
@@ -28,7 +36,7 @@ def uniform(shape, dtype=None, min=-1.0, max=1.0, seed=0, name=None):  # noqa: A
         >>> paddle.uniform([2, 3]).shape
         [2, 3]
     """
-    dtype = _dtype(dtype)
+    dtype = _drawn(dtype, "uniform/rand")
     if _static():
         check_type(shape, "shape", (list, tuple, Variable), "uniform/rand")
         check_dtype(convert_dtype(dtype), "dtype", ("float32", "float64"), "uniform/rand")
@@ -43,7 +51,7 @@ def rand(shape, dtype=None, name=None):
 
 def gaussian(shape, mean=0.0, std=1.0, dtype=None, name=None):
     """Numbers drawn from the normal distribution."""
-    dtype = _dtype(dtype)
+    dtype = _drawn(dtype, "gaussian/standard_normal/randn/normal")
     if _static():
         check_shape(shape, "gaussian")
         check_dtype(convert_dtype(dtype), "dtype", ["float32", "float64"], "gaussian/standard_normal/randn/normal")

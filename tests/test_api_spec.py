@@ -1,0 +1,138 @@
+"""Every implemented name of Paddle 2.0.2 takes the arguments of the specification, in order, with its defaults.
+
+The specification lies outside of the repository: OAR_SPEC names its folder (default ../shared/spec beside the
+checkout); without it the test is skipped. `extensions.json` lists by name what differs on purpose, and why.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+def find_spec() -> Path | None:
+    """api.json in ``shared`` beside the checkout, or beside the checkout that a worktree belongs to."""
+    folders = [Path(os.environ["OAR_SPEC"])] if "OAR_SPEC" in os.environ else []
+    folders += [p / "shared" / "spec" for p in HERE.parents]
+    mark = HERE.parent / ".git"
+    if mark.is_file():  # a worktree: "gitdir: CHECKOUT/.git/worktrees/NAME"
+        folders += [p / "shared" / "spec" for p in Path(mark.read_text().split(": ", 1)[1].strip()).parents]
+    return next((f / "api.json" for f in folders if (f / "api.json").is_file()), None)
+
+
+SPEC = find_spec()
+EXTENSIONS: dict[str, str] = json.loads((HERE / "extensions.json").read_text())
+NONE = inspect.Parameter.empty
+
+
+def resolve(name: str) -> Any:
+    """The object of a dotted name, or None."""
+    parts = name.split(".")
+    for cut in range(len(parts), 0, -1):
+        try:
+            found = importlib.import_module(".".join(parts[:cut]))
+        except ImportError:
+            continue
+        try:
+            for part in parts[cut:]:
+                found = getattr(found, part)
+        except AttributeError:
+            return None
+        return found
+    return None
+
+
+def wanted(signature: str) -> list[tuple[str, Any]]:
+    """(name, default as the source has it) of each argument; * and ** keep their stars."""
+    args = ast.parse(f"def f{signature}: pass").body[0].args  # type: ignore[attr-defined]
+    plain = [*args.posonlyargs, *args.args]
+    defaults: list[Any] = [NONE] * (len(plain) - len(args.defaults)) + args.defaults
+    found = [(a.arg, d) for a, d in zip(plain, defaults, strict=True)]
+    if args.vararg:
+        found.append(("*" + args.vararg.arg, NONE))
+    found += [(a.arg, NONE if d is None else d) for a, d in zip(args.kwonlyargs, args.kw_defaults, strict=True)]
+    if args.kwarg:
+        found.append(("**" + args.kwarg.arg, NONE))
+    return found
+
+
+def given(obj: Any, method: bool) -> list[tuple[str, Any]] | None:
+    """What the object takes; None for what Python cannot look into."""
+    if isinstance(obj, type):
+        init = obj.__init__ if obj.__init__ is not object.__init__ else obj.__new__
+        if not inspect.isfunction(init):
+            return None
+        obj, method = init, True
+    if isinstance(obj, property) or not (inspect.isfunction(obj) or inspect.ismethod(obj)):
+        return None
+    parameters = list(inspect.signature(obj).parameters.values())
+    if method and inspect.isfunction(obj):
+        parameters = parameters[1:]
+    stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+    return [(stars.get(p.kind, "") + p.name, p.default) for p in parameters]
+
+
+def same_default(node: Any, value: Any) -> bool:
+    if node is NONE or value is NONE:
+        return node is NONE and value is NONE
+    try:
+        want = ast.literal_eval(node)
+    except ValueError:
+        return True  # an expression of upstream's own names
+    if isinstance(want, list | tuple) and isinstance(value, list | tuple):
+        return list(want) == list(value)
+    return want == value or want is value
+
+
+def difference(signature: str, obj: Any, method: bool) -> str | None:
+    got = given(obj, method)
+    if got is None:
+        return None
+    try:
+        want = wanted(signature)
+    except SyntaxError:
+        return None
+    if [n for n, _ in want] != [n for n, _ in got]:
+        return f"takes ({', '.join(n for n, _ in got)}), Paddle {signature}"
+    bad = [n for (n, node), (_, v) in zip(want, got, strict=True) if not same_default(node, v)]
+    return f"defaults of {', '.join(bad)}: Paddle {signature}, here {dict(got)}" if bad else None
+
+
+def differences() -> tuple[int, dict[str, str]]:
+    assert SPEC is not None
+    count, found = 0, {}
+    for entry in json.loads(SPEC.read_text()):
+        name = entry["name"]
+        obj = resolve(name)
+        if obj is None or not entry.get("signature", "").startswith("("):
+            continue
+        count += 1
+        method = entry["kind"] == "method" or name.startswith("paddle.Tensor.")
+        text = difference(entry["signature"], obj, method)
+        if text:
+            found[name] = text
+        for m in entry.get("methods", []):
+            member = inspect.getattr_static(obj, m["name"], None) if isinstance(obj, type) else None
+            if m["kind"] != "method" or m["name"].startswith("_") or not inspect.isfunction(member):
+                continue
+            text = difference(m.get("signature", ""), member, True)
+            if text:
+                found[f"{name}.{m['name']}"] = text
+    return count, found
+
+
+@pytest.mark.skipif(SPEC is None, reason="no specification here (OAR_SPEC)")
+def test_signatures() -> None:
+    count, found = differences()
+    assert count > 400
+    wrong = {k: v for k, v in found.items() if k not in EXTENSIONS}
+    assert not wrong, f"{len(wrong)} of {count}:\n" + "\n".join(f"{k}: {v}" for k, v in sorted(wrong.items()))
+    gone = sorted(set(EXTENSIONS) - set(found))
+    assert not gone, f"extensions.json lists what does not differ: {gone}"
