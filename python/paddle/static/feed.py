@@ -58,10 +58,10 @@ def check_feed_shape_type(var, feed, num_places: int = 1) -> bool:
 def _fits(fed: tuple, declared: tuple, has_lod: bool) -> bool:
     """Whether a fed shape is one that was declared.
 
-    As in Paddle, the sizes that are fed decide how many are compared: [2] goes where [-1, 1] was declared; with LoD the
-    number of rows is free.
+    As in Paddle, sizes of 1 at the end may be left out: [2] goes where [-1, 1] was declared (Paddle compares no size
+    that is not fed, whatever it is). With LoD the number of rows is free.
     """
-    if len(fed) > len(declared):
+    if len(fed) > len(declared) or any(want not in (1, -1, None) for want in declared[len(fed) :]):
         return False
     if not fed:
         return not declared
