@@ -30,7 +30,7 @@ def test_feeds_are_checked_at_every_run(static, exe):
     y = static.data("x", [None, 3]) * 2.0
     for _ in range(2):
         exe.run(feed={"x": ONES}, fetch_list=[y])
-        for wrong in (ONES[:, :2], ONES[0], ONES.astype("float64")):
+        for wrong in (ONES[:, :2], ONES.astype("float64")):
             with pytest.raises(ValueError, match="'x'"):
                 exe.run(feed={"x": wrong}, fetch_list=[y])
     with pytest.raises(TypeError):
