@@ -51,7 +51,7 @@ def test_batches_in_order(workers, shared, shape, drop_last):
     for number, (image, label) in enumerate(got):
         expected = np.arange(number * 5, min(number * 5 + 5, 23))
         assert image.shape == [len(expected), *shape] and image.dtype == VarType.FP32
-        assert label.dtype == paddle.int64 and isinstance(got[0], list)
+        assert label.dtype == VarType.INT64 and isinstance(got[0], list)
         np.testing.assert_array_equal(label.numpy().ravel(), expected)
         np.testing.assert_array_equal(image.numpy().reshape(len(expected), -1).min(1), expected)
         np.testing.assert_array_equal(image.numpy().reshape(len(expected), -1).max(1), expected)
