@@ -10,6 +10,7 @@ pytest.importorskip("paddle._core")
 
 import paddle  # noqa: E402
 from paddle.framework import initializer as base  # noqa: E402
+from paddle.framework.dtypes import VarType  # noqa: E402
 from paddle.framework.param_attr import ParamAttr, WeightNormParamAttr  # noqa: E402
 from paddle.nn import initializer as init  # noqa: E402
 from paddle.regularizer import L1Decay, L2Decay  # noqa: E402
@@ -72,7 +73,7 @@ XAVIER = np.sqrt(6.0 / (3 * 4 + 5 * 4))
 )
 def test_operators(initializer, op, attrs):
     (got,) = made(initializer, [5, 3, 2, 2])
-    assert got["type"] == op and got["attrs"]["shape"] == [5, 3, 2, 2] and got["attrs"]["dtype"] == paddle.float32
+    assert got["type"] == op and got["attrs"]["shape"] == [5, 3, 2, 2] and got["attrs"]["dtype"] == VarType.FP32
     for name, value in attrs.items():
         assert got["attrs"][name] == value, name
 
@@ -93,8 +94,8 @@ def test_seeds():
 
 def test_float16_goes_through_float32():
     fill, cast = made(init.Uniform(), [2], "float16")
-    assert fill["attrs"]["dtype"] == paddle.float32 and fill["outputs"]["Out"][0] == "created"
-    assert cast["type"] == "cast" and cast["attrs"] == {"in_dtype": paddle.float32, "out_dtype": paddle.float16}
+    assert fill["attrs"]["dtype"] == VarType.FP32 and fill["outputs"]["Out"][0] == "created"
+    assert cast["type"] == "cast" and cast["attrs"] == {"in_dtype": VarType.FP32, "out_dtype": VarType.FP16}
 
 
 def test_assign():

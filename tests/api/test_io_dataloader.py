@@ -8,6 +8,7 @@ import pytest
 pytest.importorskip("paddle._core")
 
 import paddle  # noqa: E402
+from paddle.framework.dtypes import VarType  # noqa: E402
 from paddle.io import BatchSampler, DataLoader, Dataset, IterableDataset, get_worker_info  # noqa: E402
 
 WORKERS = [(0, True), (2, True), (2, False), (3, True)]
@@ -49,8 +50,8 @@ def test_batches_in_order(workers, shared, shape, drop_last):
     assert len(got) == len(loader) == (4 if drop_last else 5)
     for number, (image, label) in enumerate(got):
         expected = np.arange(number * 5, min(number * 5 + 5, 23))
-        assert image.shape == [len(expected), *shape] and image.dtype == paddle.float32
-        assert label.dtype == paddle.int64 and isinstance(got[0], list)
+        assert image.shape == [len(expected), *shape] and image.dtype == VarType.FP32
+        assert label.dtype == VarType.INT64 and isinstance(got[0], list)
         np.testing.assert_array_equal(label.numpy().ravel(), expected)
         np.testing.assert_array_equal(image.numpy().reshape(len(expected), -1).min(1), expected)
         np.testing.assert_array_equal(image.numpy().reshape(len(expected), -1).max(1), expected)

@@ -12,6 +12,7 @@ import pytest
 pytest.importorskip("paddle._core")
 
 import paddle  # noqa: E402
+from paddle.framework.dtypes import VarType  # noqa: E402
 from paddle.io import DataLoader  # noqa: E402
 
 Feed = collections.namedtuple("Feed", "name shape dtype lod_level")
@@ -57,7 +58,7 @@ def test_three_sources(process):
     assert labels(make().set_sample_generator(samples, batch_size=3)) == expected[:2]
     assert labels(make().set_sample_generator(samples, batch_size=3, drop_last=False)) == expected
     first = next(iter(make().set_sample_generator(samples, batch_size=3)))
-    assert first[0].shape == [3, 2] and first[0].dtype == paddle.float32
+    assert first[0].shape == [3, 2] and first[0].dtype == VarType.FP32
 
 
 @pytest.mark.parametrize("process", [False, True])
