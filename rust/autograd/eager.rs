@@ -245,6 +245,9 @@ fn overwrites(op: &Op, slot: usize, ins: &Ins, v: &EVar) -> bool {
 
 /// A leaf that needs a gradient cannot be changed in place: its gradient would have no place to go.
 fn refuse_leaves(op: &Op, ins: &Ins, targets: &Args<Target>, recording: bool) -> Result<()> {
+    if matches!(op.grad, Grad::None | Grad::Program(_)) {
+        return Ok(()); // never recorded: there is no gradient to lose
+    }
     for slot in 0..targets.slots() {
         for t in targets.slot(slot) {
             let Target::Into(v) = t else { continue };

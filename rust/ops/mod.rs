@@ -20,6 +20,7 @@ pub mod elementwise;
 pub mod embedding;
 pub mod expand;
 pub mod files;
+pub mod flip;
 pub mod group_norm;
 pub mod half;
 pub mod indexing;
@@ -68,6 +69,7 @@ pub static TABLES: &[&[&Op]] = &[
     expand::TABLE,       // expand of 1.x
     slice::TABLE,        // slices, and assignment to one
     indexing::TABLE,     // gather, scatter, where, one-hot
+    flip::TABLE,         // reverse, flip
     embedding::TABLE,    // rows of a table by id
     conv::TABLE,         // conv2d, depthwise_conv2d
     pooling::TABLE,      // pool2d

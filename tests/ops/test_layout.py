@@ -131,3 +131,13 @@ test_expand = table(
     case("expand_v2", [real(1)], {"shape": [0]}, raises=ValueError),
     case("expand_v2", [real(1)], {"shape": [2**30, 2**30, 2**30]}, raises=MemoryError),
 )
+
+test_flip = table(
+    *(
+        case(op, [real(2, 3, 4)], dict(axis=axis), expected=lambda x, axis=tuple(axis): np.flip(x, axis), grad="X")
+        for op in ("reverse", "flip")
+        for axis in ([0], [1, -1])
+    ),
+    case("reverse", [real(0, 3)], dict(axis=[0]), expected=lambda x: x),
+    case("flip", [real(2)], dict(axis=[1]), raises=ValueError),
+)

@@ -14,9 +14,9 @@ _static = _core.in_static_mode
 _KINDS = ["bool", "float16", "float32", "float64", "int32", "int64"]
 
 __all__ = [
-    "broadcast_to", "chunk", "concat", "expand", "expand_as", "flatten", "gather", "reshape", "reshape_", "scatter",
-    "scatter_", "slice", "split", "squeeze", "squeeze_", "stack", "strided_slice", "unsqueeze", "unsqueeze_", "unbind",
-    "unstack",
+    "broadcast_to", "chunk", "concat", "expand", "expand_as", "flatten", "flip", "gather", "reshape", "reshape_",
+    "reverse", "scatter", "scatter_", "slice", "split", "squeeze", "squeeze_", "stack", "strided_slice", "unsqueeze",
+    "unsqueeze_", "unbind", "unstack",
 ]
 
 
@@ -331,3 +331,27 @@ def broadcast_to(x, shape, name=None):
 def expand_as(x, y, name=None):
     """`x` broadcast to the shape of `y`."""
     return expand(x, y.shape, name)
+
+
+def flip(x, axis, name=None):
+    """`x` with the order of its elements along `axis` turned round.
+
+    Args:
+        x (Tensor): any type.
+        axis (list|tuple|int): which dimensions; negative ones count from the end.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.flip(paddle.to_tensor([[1, 2], [3, 4]]), axis=[0]).numpy().tolist()
+        [[3, 4], [1, 2]]
+    """
+    if _static():
+        check_type(x, "X", Variable, "flip")
+        check_type(axis, "axis", (list, tuple), "flip")
+        check_variable_and_dtype(x, "X", ["float16", "float32", "float64", "int32", "int64", "bool"], "flip")
+    return named(name, _ops.flip, x, axis=[axis] if isinstance(axis, int) else list(axis))
+
+
+def reverse(x, axis, name=None):
+    """The same as `flip`."""
+    return flip(x, axis, name)
