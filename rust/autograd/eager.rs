@@ -53,10 +53,6 @@ impl EVar {
         self.stop.load(Relaxed) != 0
     }
 
-    pub fn stop_gradient_is_set(&self) -> bool {
-        self.stop.load(Relaxed) != 2
-    }
-
     pub fn set_stop_gradient(&self, stop: Option<bool>) {
         self.stop.store(stop.map_or(2, |s| s as u8), Relaxed);
     }

@@ -2,7 +2,7 @@
 //! run before its producer. No recursion, no counting of dependencies.
 
 use super::eager::{call_in, EVar, Target};
-use super::tape::{next_number, Node, Saved, SavedVar, Track};
+use super::tape::{Node, Saved, SavedVar, Track};
 use crate::base::{DType, Result};
 use crate::op::run::NoEnv;
 use crate::op::{Args, Dst, Grad, GradOp, Op, Src};
@@ -10,7 +10,7 @@ use crate::tensor::{Tensor, Value};
 use crate::{bail, dispatch, ensure, err};
 use smallvec::SmallVec;
 use std::collections::{BinaryHeap, HashMap, HashSet};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
 /// What a backward is asked for.
@@ -443,14 +443,6 @@ impl Engine<'_> {
         Ok(())
     }
 }
-
-/// Marks the place in the numbering; calls recorded later have higher numbers.
-pub fn now() -> u64 {
-    next_number()
-}
-
-/// Set by a signal handler that wants long work to stop.
-pub static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 /// The gradient of a leaf as a value, if there is one.
 pub fn grad_of(v: &EVar) -> Option<EVar> {

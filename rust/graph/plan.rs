@@ -11,7 +11,6 @@ use crate::ir::names::EMPTY;
 use crate::ir::{Attr, BlockNode, Program};
 use crate::op::{Args, Attrs, Op, KEEPS};
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 
 pub type Var = u32;
 /// An empty name (`@EMPTY@`): an absent input, an unwanted output.
@@ -180,6 +179,3 @@ pub fn at_line(e: crate::base::Error, desc: &OpDesc) -> crate::base::Error {
         _ => e,
     }
 }
-
-/// Shared plans of one Program's sub-blocks.
-pub type SubPlans = HashMap<i32, Arc<Plan>>;

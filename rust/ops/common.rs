@@ -1,7 +1,7 @@
 //! What several families share: broadcasting by Paddle's `axis` attribute, small tensor expressions.
 
 use super::complex;
-use crate::base::shape::{numel, to_usize};
+use crate::base::shape::to_usize;
 use crate::base::{DType, Dims, Result};
 use crate::tensor::Tensor;
 use crate::{bail, dispatch, ensure};
@@ -134,16 +134,6 @@ pub fn expand_to(t: &Tensor, dims: &[i64], axis: i32) -> Result<Tensor> {
     let mut out = Tensor::empty(t.dtype(), dims)?;
     binary_into("expand", Binary::Add, &zeros, t, axis, &mut out)?;
     Ok(out)
-}
-
-/// Number of elements of a shape whose sizes are all known.
-pub fn count(dims: &[i64]) -> usize {
-    numel(dims)
-}
-
-/// The data types that kernels of floating-point operators take.
-pub fn is_float_kernel(d: DType) -> bool {
-    d.is_float()
 }
 
 /// The tensor in another data type; the tensor itself where it has that one.
