@@ -7,6 +7,7 @@ use crate::base::shape::{axis, numel};
 use crate::base::{Dims, Result};
 use crate::op::attrs::Text;
 use crate::op::infer::grads_like_inputs;
+use crate::op::infer::shape_of_first;
 use crate::op::{slot, Dst, Fwd, Grad, GradOp, Infer, Kernel, Op, Run, Slot, Src, OP};
 use crate::tensor::{Lod, Tensor};
 use crate::{bail, by_size, ensure};
@@ -78,9 +79,7 @@ fn infer_transpose(cx: &mut Infer) -> Result<()> {
     let dtype = cx.dtype(0)?;
     let out: Dims = perm.iter().map(|&p| x[p]).collect();
     cx.set(0, &out, dtype);
-    let mut xshape = Dims::from_slice(&[0]);
-    xshape.extend_from_slice(&x);
-    cx.set(1, &xshape, dtype);
+    cx.set(1, &shape_of_first(&x), dtype);
     cx.share_lod(1, 0);
     Ok(())
 }
@@ -90,9 +89,7 @@ fn transpose(cx: &mut Run) -> Result<()> {
     let perm = permutation(cx.op.name, &cx.attrs::<TransposeAttrs>().axis, x.rank())?;
     cx.set(0, permuted(x, &perm)?);
     if cx.op.outputs.len() > 1 && cx.wants(1) {
-        let mut xshape = Dims::from_slice(&[0]);
-        xshape.extend_from_slice(x.dims());
-        cx.set(1, Tensor::empty(x.dtype(), &xshape)?.with_lod(x.lod.clone()));
+        cx.set(1, Tensor::empty(x.dtype(), &shape_of_first(x.dims()))?.with_lod(x.lod.clone()));
     }
     Ok(())
 }
@@ -124,7 +121,7 @@ const AGAIN: &[(&str, &str)] = &[("X", "X@GRAD@GRAD"), ("Out", "Out@GRAD@GRAD")]
 pub static TRANSPOSE2: Op = Op {
     name: "transpose2",
     inputs: &[slot("X")],
-    outputs: &[slot("Out"), slot("XShape").mid().hidden()],
+    outputs: &[slot("Out"), slot("XShape").shape_of_first()],
     attrs: TransposeAttrs::FIELDS,
     infer: infer_transpose,
     cpu: Kernel::Pure(transpose),

@@ -28,8 +28,8 @@ static UNNAMED: AtomicU64 = AtomicU64::new(0);
 
 impl PyTensor {
     #[inline]
-    pub fn wrap(py: Python<'_>, var: EVar) -> PyResult<Bound<'_, PyTensor>> {
-        Bound::new(py, PyTensor { var, name: Mutex::new(None), declared: None })
+    pub(super) fn of(var: EVar) -> PyTensor {
+        PyTensor { var, name: Mutex::new(None), declared: None }
     }
 
     pub fn tensor(&self) -> Result<Tensor> {
@@ -508,6 +508,7 @@ fn tensor_from_array<'py>(array: &Bound<'py, PyAny>, stop_gradient: bool) -> PyR
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyTensor>()?;
+    super::object::learn_layout(m.py())?;
     m.add("VarBase", m.py().get_type::<PyTensor>())?;
     m.add_function(wrap_pyfunction!(tensor_from_array, m)?)
 }
