@@ -2,8 +2,9 @@
 
 use super::tape::{next_number, Node, OutInfo, Saved, SavedVar, Track};
 use crate::base::{DType, Dims, Result};
+use crate::op::infer::shape_of_first;
 use crate::op::run::{call_checked, Env, NoEnv, Out};
-use crate::op::{Args, Attrs, Fwd, Grad, Op, Src, DUPLICABLE, KEEPS};
+use crate::op::{Args, Attrs, Fwd, Grad, GradOp, Op, Src, DUPLICABLE, HIDDEN, KEEPS, SHAPE_OF_FIRST};
 use crate::tensor::{Cell, Tensor, Value};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -71,6 +72,12 @@ impl EVar {
         self.track.lock().as_ref().is_none_or(|t| t.is_leaf())
     }
 
+    /// The place of a variable that nobody else has yet.
+    #[inline]
+    fn place(&mut self, track: Arc<Track>) {
+        *self.track.get_mut() = Some(track);
+    }
+
     /// Puts the variable elsewhere in the tape (an operator worked in place); who read it before keeps the old track.
     pub fn set_track(&self, track: Option<Arc<Track>>) {
         let old = std::mem::replace(&mut *self.track.lock(), track);
@@ -106,8 +113,10 @@ pub enum Target<'a> {
 
 pub type Ins<'a> = Args<Option<&'a EVar>>;
 
-/// The outputs every slot has when the caller names none: one variable, or as many as the shape rule says.
-pub fn default_targets<'a>(op: &Op) -> (Args<Target<'a>>, bool) {
+/// The outputs every slot has when the caller names none: one variable, or as many as the shape rule says. Hidden ones
+/// are for the gradient: nobody wants them where nothing is recorded.
+pub fn default_targets<'a>(op: &Op, ins: &Ins) -> (Args<Target<'a>>, bool) {
+    let recorded = is_recording() && ins.flat.iter().flatten().any(|v| !v.stop_gradient());
     let mut targets = Args::new();
     let mut free = false;
     for s in op.outputs {
@@ -115,7 +124,7 @@ pub fn default_targets<'a>(op: &Op) -> (Args<Target<'a>>, bool) {
             targets.push_slot([]);
             free = true;
         } else {
-            targets.push_one(Target::New);
+            targets.push_one(if recorded || !s.is(HIDDEN) { Target::New } else { Target::Skip });
         }
     }
     (targets, free)
@@ -146,17 +155,105 @@ pub fn call_plain(op: &'static Op, attrs: &Attrs, ins: &Ins) -> Result<Option<EV
     let mut outs = Args::new();
     outs.push_one(Out::wanted(true));
     call_checked(op, attrs, &mut values, &mut outs, false, &NoEnv)?;
-    let value = std::mem::take(&mut outs.flat[0].value);
-    if value.is_none() {
-        return Ok(None);
+    match std::mem::take(&mut outs.flat[0].value) {
+        Value::None => Ok(None),
+        value => wrap_plain(op, attrs, ins, value).map(Some),
     }
+}
+
+/// The variable of an operator's only output, recorded if a gradient is needed. For callers that computed the value
+/// themselves, exactly as the operator would have.
+#[inline]
+pub fn wrap_plain(op: &'static Op, attrs: &Attrs, ins: &Ins, value: Value) -> Result<EVar> {
     let stop = !(is_recording() && ins.flat.iter().any(|v| v.is_some_and(|v| !v.stop_gradient())));
-    let mut result = Args::new();
-    result.push_one(Some(EVar::new(value, stop)));
-    if !stop && !matches!(op.grad, Grad::None | Grad::Program(_)) {
-        record_call(op, attrs, ins, &Args::new(), &result)?;
+    let result = EVar::new(value, stop);
+    if stop || matches!(op.grad, Grad::None | Grad::Program(_)) {
+        return Ok(result);
     }
-    Ok(result.flat.pop().flatten())
+    let mut outs = Args::new();
+    outs.push_one(Some(result));
+    record_call(op, attrs, ins, &Args::new(), &mut outs)?;
+    outs.flat.pop().flatten().ok_or_else(|| crate::err!(Fatal, "the output of operator {} is lost", op.name))
+}
+
+/// Operands of more bytes go the general way, where the GIL may be given up.
+const QUICK_BYTES: usize = 256 << 10;
+
+/// The short way of a call (see `Op::quick`), with an operand for each of the first slots. `None`: not a case for it.
+#[inline]
+pub fn call_quick(op: &'static Op, attrs: &Attrs, ins: &[&EVar]) -> Option<EVar> {
+    let quick = op.quick?;
+    if crate::op::backend::is_active() {
+        return None;
+    }
+    let fits = |v: &EVar| v.cell.dense().filter(|t| t.nbytes() <= QUICK_BYTES);
+    match *ins {
+        [x] => {
+            let held = [&fits(x)?];
+            let value = quick(attrs, &held)?;
+            wrap_quick(op, attrs, ins, &held, value)
+        }
+        [x, y] => {
+            let held = [&fits(x)?, &fits(y)?];
+            let value = quick(attrs, &held)?;
+            wrap_quick(op, attrs, ins, &held, value)
+        }
+        _ => None,
+    }
+}
+
+#[inline]
+fn wrap_quick(op: &'static Op, attrs: &Attrs, ins: &[&EVar], held: &[&Tensor], value: Tensor) -> Option<EVar> {
+    let stop = !(is_recording() && ins.iter().any(|v| !v.stop_gradient()));
+    if stop || matches!(op.grad, Grad::None) {
+        return Some(EVar::new(value, stop));
+    }
+    let wiring = op.wired()?;
+    let (info, lod) = (OutInfo::of(&value), value.lod.clone());
+    let cell = Arc::new(Cell::new(value));
+    let mut saved = Saved::default();
+    if wiring.reads_in != 0 {
+        for (i, (v, t)) in ins.iter().zip(held).enumerate() {
+            saved.ins.push(if wiring.reads_in >> i & 1 == 0 {
+                SavedVar::Absent
+            } else if wiring.needs_in >> i & 1 == 0 {
+                SavedVar::Shape(OutInfo::of(t), t.lod.clone())
+            } else {
+                SavedVar::Cell { cell: v.cell.clone(), version: v.cell.version() }
+            });
+        }
+    }
+    if wiring.reads_out & 1 == 1 {
+        saved.outs.push(match wiring.needs_out & 1 {
+            0 => SavedVar::Shape(info.clone(), lod),
+            _ => SavedVar::Cell { cell: cell.clone(), version: cell.version() },
+        });
+    }
+    let mut outs = Args::new();
+    outs.push_one(info);
+    if let Some(hidden) = op.outputs.get(1).filter(|s| s.is(SHAPE_OF_FIRST)) {
+        debug_assert!(hidden.is(HIDDEN));
+        let info = OutInfo { dims: shape_of_first(held[0].dims()), dtype: held[0].dtype() };
+        outs.push_one(info.clone());
+        if wiring.reads_out >> 1 & 1 == 1 {
+            saved.outs.resize(1, SavedVar::Absent);
+            saved.outs.push(SavedVar::Shape(info, held[0].lod.clone()));
+        }
+    }
+    let mut edges = Args::new();
+    for v in ins {
+        edges.push_one((!v.stop_gradient()).then(|| v.track()));
+    }
+    let node = Node {
+        op,
+        attrs: attrs.clone(),
+        number: next_number(),
+        edges,
+        outs,
+        saved: Mutex::new(Some(saved)),
+        ops: None,
+    };
+    Some(EVar::from_parts(cell, Some(Arc::new(Track::of(Arc::new(node), 0))), false))
 }
 
 pub fn call_in(
@@ -206,9 +303,9 @@ pub fn call_in(
     let needs = ins.flat.iter().any(|v| v.is_some_and(|v| !v.stop_gradient()));
     let stop = !(needs && recording);
     let record = !stop && !matches!(op.grad, Grad::None | Grad::Program(_));
-    let result = wrap(op, ins, targets, &mut outs, stop, free);
+    let mut result = wrap(op, ins, targets, &mut outs, stop, free);
     if record {
-        record_call(op, attrs, ins, targets, &result)?;
+        record_call(op, attrs, ins, targets, &mut result)?;
     }
     Ok(result)
 }
@@ -295,16 +392,46 @@ fn wrap(
     result
 }
 
-fn save(v: Option<&EVar>, elements: bool, with_track: bool) -> SavedVar {
+fn save(v: Option<&EVar>, elements: bool) -> SavedVar {
     let Some(v) = v else { return SavedVar::Absent };
     if !elements {
         if let Some(t) = v.cell.lock().as_dense() {
-            return SavedVar::Shape(OutInfo { dims: Dims::from_slice(t.dims()), dtype: t.dtype() }, t.lod.clone());
+            return SavedVar::Shape(OutInfo::of(t), t.lod.clone());
         }
     }
-    let stop_gradient = v.stop_gradient();
-    let track = (with_track && !stop_gradient).then(|| v.track());
-    SavedVar::Cell { cell: v.cell.clone(), version: v.cell.version(), track, stop_gradient }
+    SavedVar::Cell { cell: v.cell.clone(), version: v.cell.version() }
+}
+
+/// What the gradient reads of the inputs and outputs (bit i: slot i), what it needs the elements of, and its operators
+/// where a function makes them.
+type Reads = ([u64; 4], Option<Vec<GradOp>>);
+
+#[cold]
+fn made_by_function(op: &'static Op, attrs: &Attrs, ins: &Ins, outs: &Args<Option<EVar>>) -> Result<Reads> {
+    let n_ins: Vec<usize> = (0..op.inputs.len()).map(|i| ins.slot(i).iter().flatten().count()).collect();
+    let n_outs: Vec<usize> = (0..op.outputs.len()).map(|i| outs.slot(i).len()).collect();
+    let needs = |slot: usize, i: usize| ins.slot(slot).get(i).is_some_and(|v| v.is_some_and(|v| !v.stop_gradient()));
+    let ops = op.grad_ops(&Fwd { op, attrs, ins: &n_ins, outs: &n_outs, needs: &needs })?;
+    let mut bits = [0u64; 4];
+    for g in &ops {
+        for (slot, srcs) in g.ins.iter().enumerate() {
+            let elements = !g.op.inputs[slot].is(crate::op::META_ONLY) as u64;
+            for src in srcs {
+                match *src {
+                    Src::In(i, _) => {
+                        bits[0] |= 1 << i;
+                        bits[2] |= elements << i;
+                    }
+                    Src::Out(i, _) => {
+                        bits[1] |= 1 << i;
+                        bits[3] |= elements << i;
+                    }
+                    Src::GradOut(..) => {}
+                }
+            }
+        }
+    }
+    Ok((bits, Some(ops)))
 }
 
 fn record_call(
@@ -312,60 +439,31 @@ fn record_call(
     attrs: &Attrs,
     ins: &Ins,
     targets: &Args<Target>,
-    outs: &Args<Option<EVar>>,
+    outs: &mut Args<Option<EVar>>,
 ) -> Result<()> {
-    let (reads_in, reads_out, needs_in, needs_out, ops) = match op.wired() {
-        Some(w) => (w.reads_in, w.reads_out, w.needs_in, w.needs_out, None),
-        None => {
-            let n_ins: Vec<usize> = (0..op.inputs.len()).map(|i| ins.slot(i).iter().flatten().count()).collect();
-            let n_outs: Vec<usize> = (0..op.outputs.len()).map(|i| outs.slot(i).len()).collect();
-            let needs =
-                |slot: usize, i: usize| ins.slot(slot).get(i).is_some_and(|v| v.is_some_and(|v| !v.stop_gradient()));
-            let ops = op.grad_ops(&Fwd { op, attrs, ins: &n_ins, outs: &n_outs, needs: &needs })?;
-            if ops.is_empty() {
-                return Ok(());
-            }
-            let mut bits = [0u64; 4];
-            for g in &ops {
-                for (slot, srcs) in g.ins.iter().enumerate() {
-                    let elements = !g.op.inputs[slot].is(crate::op::META_ONLY) as u64;
-                    for src in srcs {
-                        match *src {
-                            Src::In(i, _) => {
-                                bits[0] |= 1 << i;
-                                bits[2] |= elements << i;
-                            }
-                            Src::Out(i, _) => {
-                                bits[1] |= 1 << i;
-                                bits[3] |= elements << i;
-                            }
-                            Src::GradOut(..) => {}
-                        }
-                    }
-                }
-            }
-            (bits[0], bits[1], bits[2], bits[3], Some(ops))
-        }
+    let ([reads_in, reads_out, needs_in, needs_out], ops) = match op.wired() {
+        Some(w) => ([w.reads_in, w.reads_out, w.needs_in, w.needs_out], None),
+        None => made_by_function(op, attrs, ins, outs)?,
     };
-    let mut saved_ins = Args::new();
-    for slot in 0..ins.slots() {
-        let read = reads_in >> slot & 1 == 1;
-        let elements = needs_in >> slot & 1 == 1;
-        saved_ins
-            .push_slot(ins.slot(slot).iter().map(|v| if read { save(*v, elements, true) } else { SavedVar::Absent }));
+    if ops.as_ref().is_some_and(Vec::is_empty) {
+        return Ok(());
     }
-    let mut saved_outs = Args::new();
-    for slot in 0..outs.slots() {
-        let read = reads_out >> slot & 1 == 1;
-        let elements = needs_out >> slot & 1 == 1;
-        // No track: it would be this node's own, a cycle.
-        saved_outs.push_slot(outs.slot(slot).iter().map(|v| {
-            if read {
-                save(v.as_ref(), elements, false)
-            } else {
-                SavedVar::Absent
+    let mut saved = Saved::default();
+    if reads_in != 0 {
+        for slot in 0..ins.slots() {
+            let (read, elements) = (reads_in >> slot & 1 == 1, needs_in >> slot & 1 == 1);
+            for v in ins.slot(slot) {
+                saved.ins.push(if read { save(*v, elements) } else { SavedVar::Absent });
             }
-        }));
+        }
+    }
+    if reads_out != 0 {
+        for slot in 0..outs.slots() {
+            let (read, elements) = (reads_out >> slot & 1 == 1, needs_out >> slot & 1 == 1);
+            for v in outs.slot(slot) {
+                saved.outs.push(if read { save(v.as_ref(), elements) } else { SavedVar::Absent });
+            }
+        }
     }
     let node = Arc::new(Node {
         op,
@@ -375,20 +473,20 @@ fn record_call(
         outs: outs.map(|v| {
             let value = v.as_ref().map(|v| v.cell.lock());
             match value.as_deref() {
-                Some(Value::Dense(t)) => OutInfo { dims: Dims::from_slice(t.dims()), dtype: t.dtype() },
+                Some(Value::Dense(t)) => OutInfo::of(t),
                 _ => OutInfo { dims: Dims::new(), dtype: DType::F32 },
             }
         }),
-        saved: Mutex::new(Some(Saved { ins: saved_ins, outs: saved_outs })),
+        saved: Mutex::new(Some(saved)),
         ops,
     });
-    for (i, v) in outs.flat.iter().enumerate() {
+    for (i, v) in outs.flat.iter_mut().enumerate() {
         let Some(v) = v else { continue };
         let track = Arc::new(Track::of(node.clone(), i as u16));
         if let Some(Target::Into(given)) = targets.flat.get(i) {
             given.set_track(Some(track.clone()));
         }
-        v.set_track(Some(track));
+        v.place(track);
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 //! run before its producer. No recursion, no counting of dependencies.
 
 use super::eager::{call_in, EVar, Target};
-use super::tape::{Node, Saved, SavedVar, Track};
+use super::tape::{Node, Saved, Track};
 use crate::base::{DType, Result};
 use crate::op::run::NoEnv;
 use crate::op::{Args, Dst, Grad, GradOp, Op, Src};
@@ -406,15 +406,24 @@ impl Engine<'_> {
         grads: &Grads,
         into: &mut Args<Option<EVar>>,
     ) -> Result<()> {
-        let pick = |vars: &Args<SavedVar>, slot: usize, i: Option<usize>| -> Result<SmallVec<[Option<EVar>; 2]>> {
-            let range = vars.range(slot);
-            let range = i.map_or(range.clone(), |i| range.start + i..range.start + i + 1);
-            range.map(|k| vars.flat[k].load(node.op)).collect()
+        let only = |range: std::ops::Range<usize>, i: Option<usize>| match i {
+            Some(i) => range.start + i..range.start + i + 1,
+            None => range,
         };
+        let mut vars: SmallVec<[Option<EVar>; 2]> = SmallVec::new();
         match *src {
-            Src::In(slot, i) => into.push_slot(pick(&saved.ins, slot, i)?),
+            Src::In(slot, i) => {
+                for k in only(node.edges.range(slot), i) {
+                    let edge = node.edges.flat[k].clone();
+                    let stop = edge.is_none();
+                    vars.push(saved.ins.get(k).map(|v| v.load(node.op, edge, stop)).transpose()?.flatten());
+                }
+                into.push_slot(vars);
+            }
             Src::Out(out, i) => {
-                let mut vars = pick(&saved.outs, out, i)?;
+                for k in only(node.outs.range(out), i) {
+                    vars.push(saved.outs.get(k).map(|v| v.load(node.op, None, false)).transpose()?.flatten());
+                }
                 if self.request.create_graph {
                     // Saved without track, as it would be a cycle: the output's place is this node.
                     let start = node.outs.range(out).start + i.unwrap_or(0);
@@ -427,11 +436,8 @@ impl Engine<'_> {
                 into.push_slot(vars);
             }
             Src::GradOut(out, i) => {
-                let range = node.outs.range(out);
-                let range = i.map_or(range.clone(), |i| range.start + i..range.start + i + 1);
                 let optional = op.inputs[slot].is(crate::op::DISPENSABLE);
-                let mut vars: SmallVec<[Option<EVar>; 2]> = SmallVec::new();
-                for k in range {
+                for k in only(node.outs.range(out), i) {
                     vars.push(match grads.get(k).cloned().flatten() {
                         None if !optional => Some(EVar::new(node.outs.flat[k].zeros()?, true)),
                         grad => grad,

@@ -1,6 +1,6 @@
 //! The tape: a node for every recorded call, a track for every variable that takes part.
 
-use crate::base::{DType, Dims, Result};
+use crate::base::{shape, DType, Dims, Result};
 use crate::op::{Args, Attrs, GradOp, Op};
 use crate::tensor::{Cell, Lod, Tensor, Value};
 use crate::{bail, err};
@@ -54,31 +54,45 @@ pub struct Node {
     /// For each input variable its track, where it needs a gradient.
     pub edges: Args<Option<Arc<Track>>>,
     /// For each output variable what a zero gradient would look like.
-    pub outs: Args<OutInfo>,
+    pub outs: Args<OutInfo, 2>,
     /// What the gradient reads; gone after a backward that did not retain the graph.
     pub saved: Mutex<Option<Saved>>,
     /// For gradients made by a function: what it made when the call was recorded.
     pub ops: Option<Vec<GradOp>>,
 }
 
-#[derive(Clone)]
 pub struct OutInfo {
     pub dims: Dims,
     pub dtype: DType,
 }
 
+impl Clone for OutInfo {
+    #[inline]
+    fn clone(&self) -> OutInfo {
+        OutInfo { dims: shape::copied(&self.dims), dtype: self.dtype }
+    }
+}
+
 impl OutInfo {
+    #[inline]
+    pub fn of(t: &Tensor) -> OutInfo {
+        OutInfo { dims: shape::copied(t.sizes()), dtype: t.dtype() }
+    }
+
     pub fn zeros(&self) -> Result<Value> {
         Ok(Value::Dense(Tensor::zeros(self.dtype, &self.dims)?))
     }
 }
 
+/// What the gradient reads of the inputs and outputs, in the order of the node's `edges` and `outs`; empty if nothing.
+#[derive(Default)]
 pub struct Saved {
-    pub ins: Args<SavedVar>,
-    pub outs: Args<SavedVar>,
+    pub ins: SmallVec<[SavedVar; 2]>,
+    pub outs: SmallVec<[SavedVar; 2]>,
 }
 
-/// A variable kept for the gradient. The cell is kept, not its value, so that a change in place is noticed.
+/// A variable kept for the gradient. The cell is kept, not its value, so that a change in place is noticed. Its track is
+/// that of the node's edge; an output is kept without one, which would be a cycle.
 #[derive(Clone, Default)]
 pub enum SavedVar {
     #[default]
@@ -86,8 +100,6 @@ pub enum SavedVar {
     Cell {
         cell: Arc<Cell>,
         version: u32,
-        track: Option<Arc<Track>>,
-        stop_gradient: bool,
     },
     /// Shape and dtype only.
     Shape(OutInfo, Option<Arc<Lod>>),
@@ -95,13 +107,13 @@ pub enum SavedVar {
 
 impl SavedVar {
     /// The variable again, if nobody changed it since.
-    pub fn load(&self, op: &Op) -> Result<Option<EVar>> {
+    pub fn load(&self, op: &Op, track: Option<Arc<Track>>, stop_gradient: bool) -> Result<Option<EVar>> {
         Ok(match self {
             SavedVar::Absent => None,
             SavedVar::Shape(info, lod) => {
                 Some(EVar::new(Tensor::shape_only(info.dtype, &info.dims)?.with_lod(lod.clone()), true))
             }
-            SavedVar::Cell { cell, version, track, stop_gradient } => {
+            SavedVar::Cell { cell, version } => {
                 let now = cell.version();
                 if now != *version {
                     bail!(
@@ -111,7 +123,7 @@ impl SavedVar {
                         op.name
                     );
                 }
-                Some(EVar::from_parts(cell.clone(), track.clone(), *stop_gradient))
+                Some(EVar::from_parts(cell.clone(), track, stop_gradient))
             }
         })
     }
@@ -123,21 +135,17 @@ pub fn next_number() -> u64 {
     NUMBER.fetch_add(1, Ordering::Relaxed)
 }
 
-type Tracks = SmallVec<[Arc<Track>; 8]>;
+type Tracks = SmallVec<[Arc<Track>; 4]>;
 
 impl Node {
-    /// Everything through which this node owns others.
-    fn take_tracks(&mut self, into: &mut Tracks) {
-        let mut take = |track: &mut Option<Arc<Track>>| {
-            if let Some(track) = track.take() {
-                into.push(track);
-            }
-        };
-        self.edges.flat.iter_mut().for_each(&mut take);
-        if let Some(saved) = self.saved.get_mut() {
-            for var in saved.ins.flat.iter_mut().chain(saved.outs.flat.iter_mut()) {
-                if let SavedVar::Cell { track, .. } = var {
-                    take(track);
+    /// Gives up the tracks through which this node owns others; those that nobody else holds go to `into`.
+    #[inline]
+    fn release(&mut self, into: &mut Tracks) {
+        for edge in &mut self.edges.flat {
+            if let Some(track) = edge.take() {
+                // Held elsewhere: of a leaf that lives on, most often.
+                if Arc::strong_count(&track) == 1 {
+                    into.push(track);
                 }
             }
         }
@@ -157,14 +165,15 @@ impl Node {
 
 /// A chain of a million calls is freed without recursion.
 impl Drop for Node {
+    #[inline]
     fn drop(&mut self) {
         let mut tracks = Tracks::new();
-        self.take_tracks(&mut tracks);
-        while let Some(track) = tracks.pop() {
-            let Some(track) = Arc::into_inner(track) else { continue };
-            if let Some((node, _)) = track.node.into_inner() {
-                if let Some(mut node) = Arc::into_inner(node) {
-                    node.take_tracks(&mut tracks);
+        self.release(&mut tracks);
+        while let Some(mut track) = tracks.pop() {
+            let node = Arc::get_mut(&mut track).and_then(|track| track.node.get_mut().take());
+            if let Some((mut node, _)) = node {
+                if let Some(node) = Arc::get_mut(&mut node) {
+                    node.release(&mut tracks);
                 }
             }
         }

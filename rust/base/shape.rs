@@ -6,6 +6,16 @@ use smallvec::SmallVec;
 
 pub type Dims = SmallVec<[i64; 4]>;
 
+/// A copy of sizes. `SmallVec::clone` goes element by element, `from_slice` calls memcpy: up to four sizes are plain data.
+#[inline]
+pub fn copied(dims: &Dims) -> Dims {
+    if dims.spilled() {
+        return Dims::from_slice(dims);
+    }
+    // SAFETY: sizes in place own nothing, so a bitwise copy is a value of its own.
+    unsafe { std::ptr::read(dims) }
+}
+
 /// Number of elements; unknown sizes count as they stand, so call it on known shapes only.
 #[inline]
 pub fn numel(dims: &[i64]) -> usize {

@@ -4,22 +4,23 @@ use crate::tensor::{Tensor, Value};
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// A flat list cut into slots. An absent slot is an empty range or a single `Value::None`.
+/// A flat list cut into slots. An absent slot is an empty range or a single `Value::None`. `N` values lie in place.
 #[derive(Clone)]
-pub struct Args<T = Value> {
-    pub flat: SmallVec<[T; 3]>,
+pub struct Args<T = Value, const N: usize = 3> {
+    pub flat: SmallVec<[T; N]>,
     ends: SmallVec<[u16; 12]>,
 }
 
-impl<T> Default for Args<T> {
+impl<T, const N: usize> Default for Args<T, N> {
+    #[inline]
     fn default() -> Self {
         Args { flat: SmallVec::new(), ends: SmallVec::new() }
     }
 }
 
-impl<T> Args<T> {
+impl<T, const N: usize> Args<T, N> {
     #[inline]
-    pub fn new() -> Args<T> {
+    pub fn new() -> Args<T, N> {
         Args::default()
     }
 
@@ -65,7 +66,7 @@ impl<T> Args<T> {
 
     /// The same slots with values made from these.
     #[inline]
-    pub fn map<'a, U>(&'a self, mut f: impl FnMut(&'a T) -> U) -> Args<U> {
+    pub fn map<'a, U, const M: usize>(&'a self, mut f: impl FnMut(&'a T) -> U) -> Args<U, M> {
         let mut args = Args { flat: SmallVec::with_capacity(self.flat.len()), ends: SmallVec::from_slice(&self.ends) };
         for value in &self.flat {
             args.flat.push(f(value));

@@ -225,6 +225,13 @@ impl<'a> Infer<'a> {
     }
 }
 
+/// The shape of `XShape`: that of X behind a 0, which says that it has no elements.
+pub fn shape_of_first(x: &[i64]) -> Dims {
+    let mut dims = Dims::from_slice(&[0]);
+    dims.extend_from_slice(x);
+    dims
+}
+
 /// No outputs to describe.
 pub fn nothing(_: &mut Infer) -> Result<()> {
     Ok(())

@@ -14,6 +14,7 @@ pub use infer::{Infer, Meta};
 pub use run::{Env, Run};
 
 use crate::base::Result;
+use crate::tensor::Tensor;
 use std::sync::atomic::AtomicPtr;
 
 /// An operator of Paddle: names, slots, attributes, shape rule, CPU kernel, gradient.
@@ -29,6 +30,8 @@ pub struct Op {
     pub amp: Amp,
     /// Why an output must not be left out of a plan although nobody reads it.
     pub effect: Effect,
+    /// The short way of an eager call on small operands.
+    pub quick: Option<Quick>,
     /// The compiled gradient wiring, made at first use.
     pub wiring: AtomicPtr<grad::Wiring>,
 }
@@ -45,8 +48,14 @@ pub const OP: Op = Op {
     grad: Grad::None,
     amp: Amp::Gray,
     effect: Effect::None,
+    quick: None,
     wiring: AtomicPtr::new(std::ptr::null_mut()),
 };
+
+/// The first output (with its LoD) on dense tensors of the host, one for each of the first slots, the others absent:
+/// exactly what `infer` and `cpu` give. `None`: not a simple case, or an error, which the general way will explain.
+/// Operators that have it have one output, or besides it one with `shape_of_first`.
+pub type Quick = fn(&Attrs, &[&Tensor]) -> Option<Tensor>;
 
 /// How an operator runs.
 #[derive(Clone, Copy)]
@@ -93,6 +102,7 @@ pub const META_ONLY: u8 = 8;
 pub const EXTRA: u8 = 16;
 pub const HIDDEN: u8 = 32;
 pub const KEEPS: u8 = 64;
+pub const SHAPE_OF_FIRST: u8 = 128;
 
 pub const fn slot(name: &'static str) -> Slot {
     Slot { name, flags: 0, alias: None }
@@ -117,6 +127,11 @@ impl Slot {
     /// Not returned by the builtin (`XShape`).
     pub const fn hidden(mut self) -> Slot {
         self.flags |= HIDDEN;
+        self
+    }
+    /// `XShape`: a 0, then the sizes of the first input; no elements, the LoD of the input.
+    pub const fn shape_of_first(mut self) -> Slot {
+        self.flags |= SHAPE_OF_FIRST | INTERMEDIATE | HIDDEN;
         self
     }
     /// The kernel starts from what the output variable holds (`write_to_array`).

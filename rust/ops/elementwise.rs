@@ -46,6 +46,17 @@ pub fn infer(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
+/// The short way: operands of one shape and type.
+fn alike(name: &str, op: Binary, ins: &[&Tensor]) -> Option<Tensor> {
+    let &[x, y] = ins else { return None };
+    if x.dims() != y.dims() || x.dtype() != y.dtype() || x.dtype().is_complex() {
+        return None;
+    }
+    let mut out = x.empty_like().ok()?;
+    binary_into(name, op, x, y, -1, &mut out).ok()?;
+    Some(out.with_lod(x.lod.clone()))
+}
+
 macro_rules! binary_ops {
     ($($static:ident $name:literal $op:ident, $grad:expr;)*) => {$(
         pub static $static: Op = Op {
@@ -54,7 +65,8 @@ macro_rules! binary_ops {
                 let (x, y) = (cx.input(0)?, cx.input(1)?);
                 let axis = cx.attrs::<ElementwiseAttrs>().axis;
                 binary_into($name, Binary::$op, x, y, axis, cx.out(0)?)
-            }), ..OP
+            }),
+            quick: Some(|_, ins| alike($name, Binary::$op, ins)), ..OP
         };
     )*};
 }

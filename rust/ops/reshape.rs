@@ -5,7 +5,8 @@ use crate::attrs;
 use crate::base::shape::{axis, numel};
 use crate::base::{Dims, Result};
 use crate::op::attrs::Text;
-use crate::op::{slot, Grad, Infer, Kernel, Op, Run, OP};
+use crate::op::infer::shape_of_first;
+use crate::op::{slot, Attrs, Grad, Infer, Kernel, Op, Run, OP};
 use crate::tensor::Tensor;
 use crate::{bail, ensure, err};
 
@@ -48,7 +49,7 @@ fn reshape_rule(op: &str, x: &[i64], w: &Wanted) -> Result<Dims> {
         None => attr.iter().map(|&d| d as i64).collect(),
     };
     ensure!(!out.is_empty(), InvalidArgument, "operator {op}: attribute 'shape' must not be empty");
-    let wanted = out.clone();
+    let wanted = crate::base::shape::copied(&out);
     let mut unknown = None;
     for (i, d) in out.iter_mut().enumerate() {
         match *d {
@@ -168,13 +169,6 @@ fn flatten_rule(op: &str, x: &[i64], w: &Wanted) -> Result<Dims> {
 
 // One infer and one kernel for all.
 
-/// Shape of XShape: the shape of X behind a 0, which says that it has no elements.
-fn xshape(x: &[i64]) -> Dims {
-    let mut dims = Dims::from_slice(&[0]);
-    dims.extend_from_slice(x);
-    dims
-}
-
 /// Slots of attributes that come as a tensor and as a list of tensors.
 fn tensor_slots(op: &Op) -> Option<(usize, usize)> {
     op.input("Shape").zip(op.input("ShapeTensor")).or_else(|| op.input("AxesTensor").zip(op.input("AxesTensorList")))
@@ -196,7 +190,7 @@ fn infer(cx: &mut Infer, rule: Rule) -> Result<()> {
     if x.first() == out.first() {
         cx.share_lod(0, 0);
     }
-    cx.set(1, &xshape(&x), dtype);
+    cx.set(1, &shape_of_first(&x), dtype);
     cx.share_lod(1, 0);
     Ok(())
 }
@@ -218,6 +212,22 @@ fn unknown_shape(cx: &Infer, x: &[i64], one: usize, list: usize) -> Result<Dims>
     Ok(shape.iter().enumerate().map(|(i, &d)| if d == 0 { x.get(i).map_or(-1, |&d| d) } else { d as i64 }).collect())
 }
 
+/// The result: it keeps the LoD where the first size stays.
+fn shaped(x: &Tensor, dims: &[i64]) -> Result<Tensor> {
+    let mut out = reshaped(x, dims)?;
+    if x.lod.is_some() && x.dims().first() == dims.first() {
+        out.lod = x.lod.clone();
+    }
+    Ok(out)
+}
+
+/// The short way: no tensors that stand for attributes.
+fn quick(name: &str, attrs: &Attrs, ins: &[&Tensor], rule: Rule) -> Option<Tensor> {
+    let &[x] = ins else { return None };
+    let dims = rule(name, x.dims(), &Wanted { attrs: attrs.as_any(), given: None }).ok()?;
+    shaped(x, &dims).ok()
+}
+
 fn run(cx: &mut Run, rule: Rule) -> Result<()> {
     let x = cx.input(0)?;
     let given = match tensor_slots(cx.op) {
@@ -229,13 +239,9 @@ fn run(cx: &mut Run, rule: Rule) -> Result<()> {
         None => None,
     };
     let dims = rule(cx.op.name, x.dims(), &Wanted { attrs: cx.attrs.as_any(), given })?;
-    let mut out = reshaped(x, &dims)?;
-    if x.lod.is_some() && x.dims().first() == dims.first() {
-        out.lod = x.lod.clone();
-    }
-    cx.set(0, out);
+    cx.set(0, shaped(x, &dims)?);
     if cx.op.outputs.len() > 1 && cx.wants(1) {
-        cx.set(1, Tensor::empty(x.dtype(), &xshape(x.dims()))?.with_lod(x.lod.clone()));
+        cx.set(1, Tensor::empty(x.dtype(), &shape_of_first(x.dims()))?.with_lod(x.lod.clone()));
     }
     Ok(())
 }
@@ -276,7 +282,7 @@ fn run_grad(cx: &mut Run) -> Result<()> {
 
 const X: crate::op::Slot = slot("X");
 const OUT: &[crate::op::Slot] = &[slot("Out")];
-const OUT_XSHAPE: &[crate::op::Slot] = &[slot("Out"), slot("XShape").mid().hidden()];
+const OUT_XSHAPE: &[crate::op::Slot] = &[slot("Out"), slot("XShape").shape_of_first()];
 const X_SHAPES: &[crate::op::Slot] = &[X, slot("Shape").opt(), slot("ShapeTensor").many().opt()];
 const X_AXES: &[crate::op::Slot] = &[X, slot("AxesTensor").opt(), slot("AxesTensorList").many().opt()];
 
@@ -287,7 +293,8 @@ macro_rules! shared_bytes {
         $rule:ident $second:expr;)*) => {$(
         pub static $op: Op = Op {
             name: $name, inputs: $inputs, outputs: $outputs, attrs: $attrs::FIELDS, infer: |cx| infer(cx, $rule),
-            cpu: Kernel::Pure(|cx| run(cx, $rule)), grad: Grad::By(&$grad), ..OP
+            cpu: Kernel::Pure(|cx| run(cx, $rule)), grad: Grad::By(&$grad),
+            quick: Some(|attrs, ins| quick($name, attrs, ins, $rule)), ..OP
         };
         pub static $grad: Op = Op {
             name: $grad_name, inputs: $grad_in, outputs: &[slot("X@GRAD")], attrs: $attrs::FIELDS, infer: infer_grad,

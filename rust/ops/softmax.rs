@@ -55,6 +55,16 @@ pub static SOFTMAX: Op = Op {
         })
     }),
     grad: Grad::By(&SOFTMAX_GRAD),
+    quick: Some(|attrs, ins| {
+        let &[x] = ins else { return None };
+        let a: &SoftmaxAttrs = attrs.as_any().downcast_ref()?;
+        let dims = split("softmax", x.dims(), a.axis).ok()?;
+        let mut out = x.empty_like().ok()?;
+        dispatch!(x.dtype(), T in [f32, f64], {
+            kernel::softmax(dims, x.data::<T>(), out.data_mut::<T>().ok()?);
+        }, _other => return None);
+        Some(out.with_lod(x.lod.clone()))
+    }),
     amp: crate::op::Amp::Black,
     ..OP
 };

@@ -5,6 +5,7 @@ use crate::attrs;
 use crate::base::{Dims, Result};
 use crate::ensure;
 use crate::op::attrs::Text;
+use crate::op::infer::shape_of_first;
 use crate::op::{slot, Grad, Infer, Kernel, Op, Run, OP};
 use crate::tensor::Tensor;
 
@@ -64,9 +65,7 @@ fn infer_transpose(cx: &mut Infer) -> Result<()> {
     let dtype = cx.dtype(0)?;
     let out: Dims = perm.iter().map(|&p| x[p]).collect();
     cx.set(0, &out, dtype);
-    let mut xshape = Dims::from_slice(&[0]);
-    xshape.extend_from_slice(&x);
-    cx.set(1, &xshape, dtype);
+    cx.set(1, &shape_of_first(&x), dtype);
     cx.share_lod(1, 0);
     Ok(())
 }
@@ -76,9 +75,7 @@ fn transpose(cx: &mut Run) -> Result<()> {
     let perm = permutation(cx.op.name, &cx.attrs::<TransposeAttrs>().axis, x.rank())?;
     cx.set(0, permuted(x, &perm)?);
     if cx.op.outputs.len() > 1 && cx.wants(1) {
-        let mut xshape = Dims::from_slice(&[0]);
-        xshape.extend_from_slice(x.dims());
-        cx.set(1, Tensor::empty(x.dtype(), &xshape)?.with_lod(x.lod.clone()));
+        cx.set(1, Tensor::empty(x.dtype(), &shape_of_first(x.dims()))?.with_lod(x.lod.clone()));
     }
     Ok(())
 }
@@ -110,7 +107,7 @@ const AGAIN: &[(&str, &str)] = &[("X", "X@GRAD@GRAD"), ("Out", "Out@GRAD@GRAD")]
 pub static TRANSPOSE2: Op = Op {
     name: "transpose2",
     inputs: &[slot("X")],
-    outputs: &[slot("Out"), slot("XShape").mid().hidden()],
+    outputs: &[slot("Out"), slot("XShape").shape_of_first()],
     attrs: TransposeAttrs::FIELDS,
     infer: infer_transpose,
     cpu: Kernel::Pure(transpose),

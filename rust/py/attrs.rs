@@ -11,6 +11,9 @@ fn items<'py, T>(obj: &Bound<'py, PyAny>, one: impl Fn(&Bound<'py, PyAny>) -> Py
     if obj.is_instance_of::<PyString>() {
         return Err(PyTypeError::new_err("expected a list, got a str"));
     }
+    if let Ok(list) = obj.cast::<PyList>() {
+        return list.iter().map(|item| one(&item)).collect();
+    }
     let mut out = Vec::with_capacity(obj.len().unwrap_or(0));
     for item in obj.try_iter()? {
         out.push(one(&item?)?);

@@ -10,6 +10,7 @@ mod indexing;
 mod lod_tensor;
 mod number;
 mod numpy;
+mod object;
 mod op_table;
 mod ops;
 mod py_func;

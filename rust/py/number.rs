@@ -3,7 +3,7 @@
 
 use super::eager::{is_large, plain_sized, run_sized};
 use super::tensor::PyTensor;
-use crate::autograd::eager::{is_plain, Ins, Target};
+use crate::autograd::eager::{call_quick, is_plain, Ins, Target};
 use crate::autograd::EVar;
 use crate::base::{DType, Result};
 use crate::err;
@@ -198,9 +198,12 @@ fn look(v: &EVar) -> Result<(DType, bool)> {
 fn tensors(py: Python<'_>, left: &EVar, right: &EVar, kind: Bin, reverse: bool) -> PyResult<EVar> {
     let op = op_of(kind)?;
     let attrs = (op.attrs.shared)();
+    let ins = if reverse { [right, left] } else { [left, right] };
+    if let Some(out) = call_quick(op, attrs, &ins) {
+        return Ok(out);
+    }
     let ((l, large_l), (r, large_r)) = (look(left)?, look(right)?);
     if l == r {
-        let ins = if reverse { [right, left] } else { [left, right] };
         return call_sized(py, op, attrs, &ins, large_l || large_r);
     }
     if kind.promotes() && (l.is_complex() || r.is_complex()) {

@@ -6,7 +6,7 @@
 
 use super::eager::{any_large, append_hook, is_static, plain_sized, run};
 use super::tensor::PyTensor;
-use crate::autograd::eager::{is_plain, Ins, Target};
+use crate::autograd::eager::{call_quick, is_plain, Ins, Target};
 use crate::autograd::EVar;
 use crate::op::attrs::unshared;
 use crate::op::{Args, Attrs, Op, DUPLICABLE, HIDDEN};
@@ -15,6 +15,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use pyo3::Borrowed;
 use smallvec::SmallVec;
 use std::ffi::{c_char, CString};
 
@@ -120,8 +121,25 @@ impl<'py> Call<'py> {
         Ok(attrs)
     }
 
+    /// The result of the short way, where it can be gone: one or two Tensors in the first slots.
+    #[inline]
+    fn quick(&self, attrs: &Attrs) -> Option<EVar> {
+        if self.op.quick.is_none() || !self.outs.is_empty() {
+            return None;
+        }
+        let var = |slot: usize| Some(&self.ins.get(slot)?.as_ref()?.cast::<PyTensor>().ok()?.get().var);
+        match self.ins.iter().rposition(Option::is_some)? {
+            0 => call_quick(self.op, attrs, &[var(0)?]),
+            1 => call_quick(self.op, attrs, &[var(0)?, var(1)?]),
+            _ => None,
+        }
+    }
+
     fn run(&self, py: Python<'py>) -> PyResult<Object<'py>> {
         let attrs = self.attrs()?;
+        if let Some(v) = self.quick(&attrs) {
+            return Ok(PyTensor::wrap(py, v)?.into_any());
+        }
         let mut ins: Ins = Args::new();
         for (slot, obj) in self.ins.iter().enumerate() {
             let Some(obj) = obj else {
@@ -153,7 +171,7 @@ impl<'py> Call<'py> {
                 None => Ok(py.None().into_bound(py)),
             };
         }
-        let (mut targets, mut free) = crate::autograd::eager::default_targets(self.op);
+        let (mut targets, mut free) = crate::autograd::eager::default_targets(self.op, &ins);
         for (slot, obj) in &self.outs {
             if self.op.outputs[*slot].is(DUPLICABLE) {
                 free = false;
@@ -291,6 +309,36 @@ fn results<'py>(
     }
 }
 
+/// A call with Tensors alone, every attribute by default, by the short way.
+///
+/// # Safety
+/// `args` are the `nargs` positional arguments of a vectorcall.
+#[inline]
+unsafe fn tensors_alone(
+    py: Python<'_>,
+    op: &'static Op,
+    args: *const *mut ffi::PyObject,
+    nargs: isize,
+) -> Option<EVar> {
+    if op.quick.is_none() || op.attrs.fields.iter().any(|f| f.required) {
+        return None;
+    }
+    // SAFETY: by the contract, and the caller of the vectorcall holds its arguments.
+    let object = |i: isize| unsafe { Borrowed::from_ptr(py, *args.offset(i)) };
+    match nargs {
+        1 => {
+            let x = object(0);
+            call_quick(op, (op.attrs.shared)(), &[&x.cast::<PyTensor>().ok()?.get().var])
+        }
+        2 => {
+            let (x, y) = (object(0), object(1));
+            let (x, y) = (x.cast::<PyTensor>().ok()?, y.cast::<PyTensor>().ok()?);
+            call_quick(op, (op.attrs.shared)(), &[&x.get().var, &y.get().var])
+        }
+        _ => None,
+    }
+}
+
 /// The C function of every builtin.
 unsafe extern "C" fn trampoline(
     slf: *mut ffi::PyObject,
@@ -304,7 +352,13 @@ unsafe extern "C" fn trampoline(
         (Python::assume_attached(), &*op)
     };
     let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        // SAFETY: the arguments are those of this vectorcall.
+        if kwnames.is_null() && !is_static() {
+            // SAFETY: the arguments are those of this vectorcall.
+            if let Some(v) = unsafe { tensors_alone(py, op, args, nargs) } {
+                return Ok(PyTensor::wrap(py, v)?.into_any());
+            }
+        }
+        // SAFETY: as above.
         let call = unsafe { Call::parse(py, op, args, nargs, kwnames) }?;
         if is_static() {
             call.append(py)

@@ -29,8 +29,8 @@ static UNNAMED: AtomicU64 = AtomicU64::new(0);
 
 impl PyTensor {
     #[inline]
-    pub fn wrap(py: Python<'_>, var: EVar) -> PyResult<Bound<'_, PyTensor>> {
-        Bound::new(py, PyTensor { var, name: Mutex::new(None), declared: None })
+    pub(super) fn of(var: EVar) -> PyTensor {
+        PyTensor { var, name: Mutex::new(None), declared: None }
     }
 
     /// A variable that holds nothing yet.
@@ -440,5 +440,6 @@ impl PyTensor {
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyTensor>()?;
+    super::object::learn_layout(m.py())?;
     m.add("VarBase", m.py().get_type::<PyTensor>())
 }

@@ -22,6 +22,15 @@ impl Cell {
         self.value.lock().clone()
     }
 
+    /// The value if it is a dense tensor; the bytes are shared.
+    #[inline]
+    pub fn dense(&self) -> Option<Tensor> {
+        match &*self.value.lock() {
+            Value::Dense(t) => Some(t.clone()),
+            _ => None,
+        }
+    }
+
     #[inline]
     pub fn lock(&self) -> MutexGuard<'_, Value> {
         self.value.lock()

@@ -2,7 +2,7 @@
 
 use super::Buffer;
 use crate::base::dtype::Element;
-use crate::base::shape::{checked_numel, numel, Dims};
+use crate::base::shape::{checked_numel, copied, numel, Dims};
 use crate::base::{DType, Result};
 use crate::ensure;
 use num_complex::Complex;
@@ -21,13 +21,13 @@ pub struct Tensor {
 }
 
 impl Clone for Tensor {
-    /// Shares the bytes. The sizes are copied as a slice: `SmallVec::clone` goes element by element.
+    /// Shares the bytes.
     #[inline]
     fn clone(&self) -> Tensor {
         Tensor {
             buffer: self.buffer.clone(),
             offset: self.offset,
-            dims: Dims::from_slice(&self.dims),
+            dims: copied(&self.dims),
             dtype: self.dtype,
             lod: self.lod.clone(),
         }
@@ -88,6 +88,18 @@ impl Tensor {
     }
 
     #[inline]
+    pub fn sizes(&self) -> &Dims {
+        &self.dims
+    }
+
+    /// A tensor of the same shape and type whose elements are to be written, without LoD.
+    #[inline]
+    pub fn empty_like(&self) -> Result<Tensor> {
+        let buffer = Buffer::new(self.nbytes())?;
+        Ok(Tensor { buffer, offset: 0, dims: copied(&self.dims), dtype: self.dtype, lod: None })
+    }
+
+    #[inline]
     pub fn rank(&self) -> usize {
         self.dims.len()
     }
@@ -97,6 +109,7 @@ impl Tensor {
         numel(&self.dims)
     }
 
+    #[inline]
     pub fn nbytes(&self) -> usize {
         self.numel() * self.dtype.size()
     }

@@ -5,6 +5,7 @@ import numpy as np
 
 from paddle import _core, _ops
 from paddle._append import named
+from paddle.framework import mode
 from paddle.framework.arguments import number, shape_arguments, split_list
 from paddle.framework.checks import check_type, check_variable_and_dtype
 from paddle.framework.in_place import in_place_in_dygraph
@@ -47,7 +48,7 @@ def reshape(x, shape, name=None):
         >>> paddle.reshape(paddle.ones([2, 4, 6]), [-1, 0, 3, 2]).shape
         [2, 4, 3, 2]
     """
-    if not _static():
+    if mode._dygraph_tracer_ is not None:
         return _ops.reshape2(x, shape=shape)  # Tensors in the list count as their numbers
     from paddle.fluid.layers.manipulation import reshape as append
 

@@ -46,21 +46,27 @@ pub(crate) fn lanes<T: Real>(x: &[T], fill: T, mut f: impl FnMut([T; W])) {
 /// `y = f(x)`, W elements at a time: the tail exactly as the rest.
 #[inline(always)]
 fn map<T: Real>(x: &[T], y: &mut [T], fill: T, f: impl Fn(T) -> T) {
-    let mut from = x.chunks_exact(W);
-    let mut to = y.chunks_exact_mut(W);
-    for (x, y) in (&mut from).zip(&mut to) {
-        for i in 0..W {
-            y[i] = f(x[i]);
-        }
-    }
-    let (x, y) = (from.remainder(), to.into_remainder());
-    if !x.is_empty() {
+    if x.len() < W {
         let mut v = [fill; W];
         v[..x.len()].copy_from_slice(x);
         for v in v.iter_mut() {
             *v = f(*v);
         }
         y.copy_from_slice(&v[..x.len()]);
+        return;
+    }
+    for (x, y) in x.chunks_exact(W).zip(y.chunks_exact_mut(W)) {
+        for i in 0..W {
+            y[i] = f(x[i]);
+        }
+    }
+    let (rest, last, _) = tail(x.len());
+    if rest {
+        let mut v = at(x, last);
+        for v in v.iter_mut() {
+            *v = f(*v);
+        }
+        y[last..].copy_from_slice(&v);
     }
 }
 
@@ -75,13 +81,37 @@ fn shifted<T: Real>(x: T, max: T) -> T {
 }
 
 #[inline(always)]
+fn at<T: Copy>(x: &[T], from: usize) -> [T; W] {
+    let mut v = [x[from]; W];
+    v.copy_from_slice(&x[from..from + W]);
+    v
+}
+
+/// A row of W or more is cut into pieces of W: `(rest, last, fresh)` says whether a shorter piece is left, where the W
+/// elements begin that end with the row, and which of their lanes the pieces before have had. (Short pieces copied out
+/// and filled up would cost as much as the rest of a short row.)
+#[inline(always)]
+fn tail(n: usize) -> (bool, usize, usize) {
+    let rest = n % W;
+    (rest != 0, n - W, W - rest)
+}
+
+#[inline(always)]
 fn row_max<T: Real>(x: &[T]) -> T {
     let mut m = [x[0]; W];
-    lanes(x, x[0], |v| {
+    if x.len() < W {
+        m[..x.len()].copy_from_slice(x);
+    } else {
+        for v in x.chunks_exact(W) {
+            for i in 0..W {
+                m[i] = if v[i] > m[i] { v[i] } else { m[i] };
+            }
+        }
+        let v = at(x, x.len() - W);
         for i in 0..W {
             m[i] = if v[i] > m[i] { v[i] } else { m[i] };
         }
-    });
+    }
     // Pairwise: a chain over the lanes would cost more than a short row.
     let mut n = W;
     while n > 1 {
@@ -93,32 +123,66 @@ fn row_max<T: Real>(x: &[T]) -> T {
     m[0]
 }
 
+#[inline(always)]
+fn exps<T: Real, const FMA: bool>(mut v: [T; W], max: T) -> [T; W] {
+    for v in v.iter_mut() {
+        *v = shifted(*v, max).exp_small_::<FMA>();
+    }
+    v
+}
+
 /// `y = exp(x - max)` and the sum of it, in one pass; the tail exactly as the rest.
 #[inline(always)]
 fn exp_sum<T: Real, const FMA: bool>(x: &[T], y: &mut [T], max: T) -> T {
+    let n = x.len();
     let mut sum = [T::ZERO; W];
-    let mut from = x.chunks_exact(W);
-    let mut to = y.chunks_exact_mut(W);
-    for (x, y) in (&mut from).zip(&mut to) {
+    if n < W {
+        let mut v = [max; W];
+        v[..n].copy_from_slice(x);
+        let v = exps::<T, FMA>(v, max);
+        y.copy_from_slice(&v[..n]);
         for i in 0..W {
-            let e = shifted(x[i], max).exp_small_::<FMA>();
-            y[i] = e;
-            sum[i] += e;
+            sum[i] = if i < n { v[i] } else { T::ZERO };
+        }
+        return lane_sum(sum);
+    }
+    for (x, y) in x.chunks_exact(W).zip(y.chunks_exact_mut(W)) {
+        let v = exps::<T, FMA>(at(x, 0), max);
+        for i in 0..W {
+            y[i] = v[i];
+            sum[i] += v[i];
         }
     }
-    let (x, y) = (from.remainder(), to.into_remainder());
-    if !x.is_empty() {
-        let mut v = [max; W];
-        v[..x.len()].copy_from_slice(x);
-        for v in v.iter_mut() {
-            *v = shifted(*v, max).exp_small_::<FMA>();
-        }
-        y.copy_from_slice(&v[..x.len()]);
-        for (i, v) in v.into_iter().enumerate() {
-            sum[i] += if i < x.len() { v } else { T::ZERO };
+    let (rest, last, fresh) = tail(n);
+    if rest {
+        let v = exps::<T, FMA>(at(x, last), max);
+        y[last..].copy_from_slice(&v);
+        for i in 0..W {
+            sum[i] += if i >= fresh { v[i] } else { T::ZERO };
         }
     }
     lane_sum(sum)
+}
+
+/// `y *= by`.
+#[inline(always)]
+fn scale<T: Real>(y: &mut [T], by: T) {
+    if y.len() < W {
+        y.iter_mut().for_each(|v| *v = *v * by);
+        return;
+    }
+    // Of the last piece, which overlaps the one before, what was there before it was scaled.
+    let last = y.len() - W;
+    let mut end = at(y, last);
+    for v in y.chunks_exact_mut(W) {
+        for i in 0..W {
+            v[i] = v[i] * by;
+        }
+    }
+    for v in end.iter_mut() {
+        *v = *v * by;
+    }
+    y[last..].copy_from_slice(&end);
 }
 
 simd_fn! {
@@ -131,10 +195,7 @@ simd_fn! {
                 let log_sum = sum.log_::<FMA>();
                 map(x, y, max, |v| shifted(v, max) - log_sum);
             } else {
-                let scale = T::ONE / sum;
-                for v in y.iter_mut() {
-                    *v = *v * scale;
-                }
+                scale(y, T::ONE / sum);
             }
         }
     }
@@ -202,19 +263,39 @@ simd_fn! {
     fn grad_rows[T: Real](y: &[T], dy: &[T], dx: &mut [T], n: usize, log: bool) {
         for ((y, dy), dx) in y.chunks_exact(n).zip(dy.chunks_exact(n)).zip(dx.chunks_exact_mut(n)) {
             let mut sum = [T::ZERO; W];
-            let head = n / W * W;
+            let grad = |a: T, b: T, s: T| if log { b - a.exp_::<FMA>() * s } else { a * (b - s) };
+            if n < W {
+                for (i, (&a, &b)) in y.iter().zip(dy).enumerate() {
+                    sum[i] = if log { b } else { a * b };
+                }
+                let s = lane_sum(sum);
+                dx.iter_mut().zip(y).zip(dy).for_each(|((d, &a), &b)| *d = grad(a, b, s));
+                continue;
+            }
             for (a, b) in y.chunks_exact(W).zip(dy.chunks_exact(W)) {
                 for i in 0..W {
                     sum[i] = if log { sum[i] + b[i] } else { a[i].fma::<FMA>(b[i], sum[i]) };
                 }
             }
-            for (i, (&a, &b)) in y[head..].iter().zip(&dy[head..]).enumerate() {
-                sum[i] = if log { sum[i] + b } else { a.fma::<FMA>(b, sum[i]) };
+            let (rest, last, fresh) = tail(n);
+            let (a, b) = (at(y, last), at(dy, last));
+            if rest {
+                for i in 0..W {
+                    let more = if log { sum[i] + b[i] } else { a[i].fma::<FMA>(b[i], sum[i]) };
+                    sum[i] = if i >= fresh { more } else { sum[i] };
+                }
             }
             let s = lane_sum(sum);
-            for ((d, &a), &b) in dx.iter_mut().zip(y).zip(dy) {
-                *d = if log { b - a.exp_::<FMA>() * s } else { a * (b - s) };
+            let mut end = [T::ZERO; W];
+            for i in 0..W {
+                end[i] = grad(a[i], b[i], s);
             }
+            for ((d, a), b) in dx.chunks_exact_mut(W).zip(y.chunks_exact(W)).zip(dy.chunks_exact(W)) {
+                for i in 0..W {
+                    d[i] = grad(a[i], b[i], s);
+                }
+            }
+            dx[last..].copy_from_slice(&end);
         }
     }
 }
