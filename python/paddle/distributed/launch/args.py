@@ -8,7 +8,7 @@ from collections.abc import Sequence
 PS_FLAGS = ("servers", "workers", "heter_workers", "server_num", "worker_num", "heter_worker_num", "http_port")
 
 
-class LaunchError(Exception):
+class LaunchError(ValueError):
     """What the user asked for cannot be done; the message says what to change."""
 
 

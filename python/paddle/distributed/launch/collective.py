@@ -80,14 +80,20 @@ def endpoints(place: Placement, count: int) -> list[list[str]]:
     return found
 
 
-def plan(args: argparse.Namespace, env: Mapping[str, str] | None = None) -> Job:
+def plan(args: argparse.Namespace, env: Mapping[str, str] | None = None, gpus: list[list[str]] | None = None,
+         place: Placement | None = None) -> Job:
     """The processes of this node in collective mode.
+
+    Args:
+        gpus: the GPUs of each process; by default as the flags say.
+        place: this launcher among the others; by default as the flags or the environment say.
 
     Raises:
         LaunchError: for flags or an environment that contradict each other.
     """
     env = os.environ if env is None else env
-    place, gpus = find(args, env), devices(args, env)
+    place = place or find(args, env)
+    gpus = devices(args, env) if gpus is None else gpus
     nodes = endpoints(place, len(gpus))
     every = [e for node in nodes for e in node]
     name, token = identity(not place.alone, place.master[0], place.name, env)

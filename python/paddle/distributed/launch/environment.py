@@ -275,19 +275,20 @@ def from_mpi(args: argparse.Namespace, env: Env) -> Placement | None:
     return None
 
 
-_SOURCES: tuple[Callable[[argparse.Namespace, Env], Placement | None], ...] = (
+Source = Callable[[argparse.Namespace, Env], Placement | None]
+ALL_SOURCES: tuple[Source, ...] = (
     from_cloud, from_flags, from_paddle_job, from_slurm, from_mpi, from_master_address,
 )
 
 
-def find(args: argparse.Namespace, env: Env | None = None) -> Placement:
-    """This launcher's place, from the first source that knows it; alone where none does.
+def find(args: argparse.Namespace, env: Env | None = None, sources: tuple[Source, ...] = ALL_SOURCES) -> Placement:
+    """This launcher's place, from the first of the `sources` that knows it; alone where none does.
 
     Raises:
         LaunchError: where a source contradicts itself or misses something; the message says what to set.
     """
     env = os.environ if env is None else env
-    for source in _SOURCES:
+    for source in sources:
         found = source(args, env)
         if found is not None:
             return found

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+import weakref
 
 # What a process has between SIGTERM and SIGKILL.
 PATIENCE = 1.0
@@ -115,10 +116,22 @@ def watch() -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
+_guards: weakref.WeakSet[Guard] = weakref.WeakSet()
+
+
+def _forked() -> None:
+    for g in list(_guards):
+        g.abandon()
+
+
+os.register_at_fork(after_in_child=_forked)
+
+
 class Guard:
     """The launcher's end. The guard has a session of its own, so that what ends the launcher spares it."""
 
     def __init__(self) -> None:
+        _guards.add(self)
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", __file__], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL, start_new_session=True, bufsize=0, cwd="/",
@@ -142,6 +155,11 @@ class Guard:
 
     def folder(self, path: str) -> None:
         self._say(f"d {path}")
+
+    def abandon(self) -> None:
+        """In a fork of the launcher: the launcher's death must not wait for the fork's."""
+        if self._process.stdin is not None:
+            self._process.stdin.close()
 
     def close(self) -> None:
         """All has ended well: the guard goes."""

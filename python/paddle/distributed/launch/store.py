@@ -28,7 +28,7 @@ def host(job: Job) -> tuple[Any, str]:
     # An address that others know this machine by need not be one of its own (a cluster's service, NAT).
     bind = ip if ports.local(ip) else "0.0.0.0"
     try:
-        store = _core.dist.Store.host(ports.join(bind, port or 0), job.name, bytes.fromhex(job.token))
+        store = _core.dist.Store.host(ports.join(bind, port or 0), job.name, bytes.fromhex(job.token))  # type: ignore
     except RuntimeError as e:
         raise LaunchError(f"cannot host the rendezvous at {ports.join(ip, port or 0)}: {e}") from None
     return store, store.address if bind == ip else ports.join(ip, port or 0)
