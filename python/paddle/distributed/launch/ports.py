@@ -30,13 +30,10 @@ def free(count: int) -> list[int]:
     low, high = _ephemeral()
     pool = range(10000, low) if low - 10000 >= 4 * count + 1000 else range(low, high)
     found: list[int] = []
-    rng = random.SystemRandom()
-    for _ in range(200 + 20 * count):
+    # A generator of its own: that of the script may be seeded, and two launchers would try the same.
+    for port in random.Random().sample(pool, min(len(pool), 100 + 8 * count) if count <= len(pool) else 0):
         if len(found) == count:
             break
-        port = rng.choice(pool)
-        if port in found:
-            continue
         with closing(socket.socket(socket.AF_INET, socket.SOCK_STREAM)) as s:
             try:
                 s.bind(("", port))
