@@ -254,3 +254,44 @@ def test_empty_jobs(tmp_path):
 @pytest.mark.slow
 def test_a_thousand_empty_jobs(tmp_path):
     empty_jobs(1000, 2, tmp_path)
+
+
+def test_parameter_server_mode(tmp_path):
+    run = launch(["--server_num=2", "--worker_num=2"], "server", str(tmp_path), cwd=tmp_path, timeout=60)
+    assert run.returncode == 0 and "server are killed" in run.stderr, run.stderr
+    found = known(tmp_path)
+    assert sorted(f.split(".")[0] for f in found) == ["PSERVER", "PSERVER", "TRAINER", "TRAINER"]
+    assert sorted(os.listdir(tmp_path / "log")) == [
+        "endpoints.log", "serverlog.0", "serverlog.1", "workerlog.0", "workerlog.1",
+    ]
+    assert run.stdout == "hello of TRAINER 0\n"
+    for name, f in found.items():
+        env = variables(f)
+        ports = [e.split(":")[1] for e in env["PADDLE_PSERVERS_IP_PORT_LIST"].split(",")]
+        assert len(set(ports)) == 2 and env["PADDLE_TRAINERS_NUM"] == "2"
+        assert (env["PADDLE_PORT"] in ports) if name.startswith("PSERVER") else (env["PADDLE_TRAINER_ID"] in "01")
+
+
+def test_launch_ps(tmp_path):
+    run = launch(["--server_num=1", "--worker_num=1", "--start_port=16170"], "server", str(tmp_path), cwd=tmp_path,
+                 module="paddle.distributed.launch_ps")
+    assert run.returncode == 0, run.stderr
+    assert sorted(known(tmp_path)) == ["PSERVER.16170", "TRAINER.0"] and (tmp_path / "logs" / "serverlog.0").exists()
+
+
+def test_a_failing_worker_ends_the_servers(tmp_path):
+    run = launch(["--server_num=1", "--worker_num=1"], "no_such_mode", cwd=tmp_path, timeout=60)
+    assert run.returncode == 1 and "KeyError: 'no_such_mode'" in run.stderr
+
+
+def test_open_mpi(tmp_path):
+    """Two launchers as mpirun starts them, each with its rank."""
+    env = {"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_LOCAL_SIZE": "2", "PMIX_NAMESPACE": str(os.getpid())}
+    jobs = [begin([f"--log_dir=log{r}"], "env", str(tmp_path), cwd=tmp_path,
+                  env=env | {"OMPI_COMM_WORLD_RANK": r, "OMPI_COMM_WORLD_LOCAL_RANK": r}) for r in "01"]
+    for job in jobs:
+        _, err = job.communicate(timeout=60)
+        assert job.returncode == 0, err
+    found = [variables(f) for f in known(tmp_path).values()]
+    assert [e["PADDLE_TRAINER_ID"] for e in found] == ["0", "1"]
+    assert found[0]["PADDLE_TRAINER_ENDPOINTS"] == found[1]["PADDLE_TRAINER_ENDPOINTS"]
