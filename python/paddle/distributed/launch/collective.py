@@ -110,7 +110,8 @@ def plan(args: argparse.Namespace, env: Mapping[str, str] | None = None, gpus: l
             variables["FLAGS_selected_gpus"] = ",".join(own)
         processes.append(Process(TRAINER, rank, i, every[rank], variables))
     bind_cores(processes, args.cores, env, place.local_rank, place.local_size)
-    return Job(processes, every, name, token, place.master, place.index == 0, len(place.ips), place.index)
+    return Job(processes, every, name, token, place.master, place.index == 0, len(place.ips), place.index,
+               unsettled="" in place.ips)
 
 
 def bind_cores(processes: list[Process], choice: str | None, env: Mapping[str, str], local_rank: int = 0,

@@ -50,6 +50,8 @@ class Job:
     nodes: int = 1
     index: int = 0
     ps: bool = False
+    # Whether the endpoints of the other launchers' processes are guesses, and are to be asked for.
+    unsettled: bool = False
 
     def rendezvous(self, address: str) -> None:
         """Tell every process where the rendezvous is."""
@@ -74,4 +76,4 @@ def identity(several: bool, master: str, name: str | None, env: Mapping[str, str
     if not token and not ports.loopback(ports.resolve(master)):
         raise LaunchError("a job on several nodes listens beyond this machine and needs a secret that its launchers "
                           "share: set OAR_JOB_TOKEN to the same value on every node (`openssl rand -hex 32` makes one)")
-    return env.get("OAR_JOB_NAME") or name or f"job-at-{master}", token
+    return env.get("OAR_JOB_NAME") or name or "job", token

@@ -47,6 +47,7 @@ def start(args: argparse.Namespace, terminal: Terminal) -> int:
         raise LaunchError(f"there is no script {args.training_script}")
     job = plan(args)
     held, address = store.host(job)
+    store.settle(job, held, address)
     job.rendezvous(address)
     logs = _logs(args, job)
     watcher = guard.Guard()
