@@ -148,8 +148,8 @@ fn exp_sum<T: Real, const FMA: bool>(x: &[T], y: &mut [T], max: T) -> T {
     }
     for (x, y) in x.chunks_exact(W).zip(y.chunks_exact_mut(W)) {
         let v = exps::<T, FMA>(at(x, 0), max);
+        y.copy_from_slice(&v);
         for i in 0..W {
-            y[i] = v[i];
             sum[i] += v[i];
         }
     }
@@ -175,8 +175,8 @@ fn scale<T: Real>(y: &mut [T], by: T) {
     let last = y.len() - W;
     let mut end = at(y, last);
     for v in y.chunks_exact_mut(W) {
-        for i in 0..W {
-            v[i] = v[i] * by;
+        for v in v {
+            *v = *v * by;
         }
     }
     for v in end.iter_mut() {
