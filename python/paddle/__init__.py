@@ -19,6 +19,7 @@ from . import device
 from .device import get_cudnn_version, get_device, set_device
 from . import static
 from . import fluid
+from . import distributed
 from . import io
 from . import metric
 from . import nn
@@ -29,17 +30,19 @@ from . import dataset
 from . import jit
 from . import reader
 from .batch import batch
+from .distributed.data_parallel import DataParallel
 from .framework.saving import load, save
 from .framework.random import seed, get_cuda_rng_state, set_cuda_rng_state
 from .static.creation import create_parameter
 
 # paddle.framework has these names, too; its modules stand below those that some of them come from
 for _name in (
-    "CPUPlace", "CUDAPinnedPlace", "CUDAPlace", "ParamAttr", "VarBase", "create_parameter", "get_default_dtype", "grad",
-    "load", "no_grad", "save", "seed", "set_default_dtype",
+    "CPUPlace", "CUDAPinnedPlace", "CUDAPlace", "DataParallel", "ParamAttr", "VarBase", "create_parameter",
+    "get_default_dtype", "grad", "load", "no_grad", "save", "seed", "set_default_dtype",
 ):
     setattr(framework, _name, globals()[_name])
 del _name
+device.ParallelEnv = distributed.ParallelEnv  # type: ignore[attr-defined]
 
 __version__ = full_version = "2.0.2"
 

@@ -2,6 +2,7 @@
 //! run before its producer. No recursion, no counting of dependencies.
 
 use super::eager::{call_in, EVar, Target};
+use super::reducer::{self, Pass};
 use super::tape::{Node, Saved, Track};
 use crate::base::{DType, Result};
 use crate::op::run::NoEnv;
@@ -73,6 +74,8 @@ struct Engine<'a> {
     stopped: HashSet<(Key, u16)>,
     /// `paddle.grad`: numbers of the nodes on a way to a wanted place.
     useful: Option<HashSet<u64>>,
+    /// Data parallelism that waits for gradients of this backward.
+    passes: Vec<Pass>,
 }
 
 /// Node numbers are spread enough as they are.
@@ -102,6 +105,7 @@ pub fn run(request: &Request) -> Result<Vec<Option<EVar>>> {
         found: vec![None; inputs.len()],
         stopped: request.stop_at.iter().filter_map(|v| v.track_if_any()).map(|t| place(&t)).collect(),
         useful: None,
+        passes: reducer::begin(request)?,
     };
     for (i, v) in inputs.iter().enumerate() {
         ensure!(
@@ -131,10 +135,13 @@ pub fn run(request: &Request) -> Result<Vec<Option<EVar>>> {
             None => EVar::new(ones_like(&v.tensor()?)?, true),
         };
         engine.deliver(&v.track(), grad)?;
+        engine.passes.iter_mut().try_for_each(|p| p.arrived(&v.track()))?;
     }
     while let Some(Ready(node)) = engine.heap.pop() {
         engine.step(&node)?;
+        engine.passes.iter_mut().try_for_each(|p| p.stepped(&node))?;
     }
+    std::mem::take(&mut engine.passes).into_iter().try_for_each(Pass::finish)?;
     for (i, v) in inputs.iter().enumerate() {
         if engine.found[i].is_none() && !request.allow_unused {
             let dims = v.tensor().map(|t| t.dims().to_vec()).unwrap_or_default();

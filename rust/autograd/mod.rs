@@ -2,6 +2,7 @@
 
 pub mod eager;
 pub mod engine;
+pub mod reducer;
 pub mod tape;
 
 pub use eager::{call, EVar};

@@ -1,5 +1,6 @@
-//! What every other module stands on: errors, data types, shapes.
+//! What every other module stands on: errors, data types, shapes, and the ways to the processes it works with.
 
+pub mod comm;
 pub mod dtype;
 pub mod error;
 pub mod shape;

@@ -2,14 +2,15 @@
 
 use super::plan::{at_line, compile, Place, Plan, Step, Var, ABSENT};
 use crate::bail;
-use crate::base::{Kind, Result};
+use crate::base::comm::check_interrupt;
+use crate::base::Result;
 use crate::ir::{Attr, Program};
 use crate::op::backend::{self, Backend};
 use crate::op::run::{call_checked, Env, Frame, Out};
 use crate::tensor::{Cell, Scope, Value};
 use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// How many plans an executor keeps.
 const KEPT: usize = 256;
@@ -20,9 +21,6 @@ type Key = (u64, u64, i32, Vec<String>, Vec<String>);
 pub struct Executor {
     plans: Mutex<HashMap<Key, Arc<Plan>>>,
 }
-
-/// Asks the embedding (Python) whether the user wants to stop; set once.
-pub static INTERRUPT: OnceLock<fn() -> Result<()>> = OnceLock::new();
 
 /// The state of a run: temporaries by number, and the cells of variables that live in scopes.
 struct State {
@@ -141,10 +139,6 @@ fn run_segments(device: &dyn Backend, plan: &Plan, run: &mut dyn FnMut(usize) ->
     Ok(())
 }
 
-pub fn check_interrupt() -> Result<()> {
-    INTERRUPT.get().map_or(Ok(()), |f| f())
-}
-
 impl State {
     #[inline]
     fn get(&self, v: Var) -> Value {
@@ -252,9 +246,4 @@ impl Env for PlanEnv<'_> {
     fn check_interrupt(&self) -> Result<()> {
         check_interrupt()
     }
-}
-
-/// An error that stands for "asked to stop".
-pub fn interrupted() -> crate::base::Error {
-    crate::base::Error::new(Kind::Interrupted, "interrupted")
 }

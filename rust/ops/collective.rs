@@ -2,7 +2,8 @@
 //!
 //! Every operator ends when its data has arrived, whatever `use_calc_stream` says: on the CPU there is one stream.
 
-use super::communicator::{failed, group};
+use super::communicator::group;
+use crate::base::comm::run;
 use crate::base::{DType, Result};
 use crate::op::grad::{Dst, Fwd, Grad, GradOp, Src};
 use crate::op::{infer, slot, Effect, Infer, Kernel, NoAttrs, Op, Run, OP};
@@ -49,16 +50,6 @@ fn write(t: &mut Tensor) -> Result<Region> {
     Ok(unsafe { Region::raw(bytes.as_mut_ptr(), bytes.len(), None) })
 }
 
-/// Runs a call to its end; a signal of the user's ends it within 50 ms.
-fn run(cx: &Run, group: &Group, call: Call) -> Result<()> {
-    let env = cx.env;
-    group.run_with(call, &|| env.check_interrupt().is_err()).map_err(|e| match env.check_interrupt() {
-        Err(interrupt) => interrupt,
-        Ok(()) => failed(e),
-    })?;
-    Ok(())
-}
-
 /// A rank of the group, from an attribute.
 fn member(cx: &Run, group: &Group, what: &str, rank: i32) -> Result<usize> {
     let world = group.world();
@@ -73,7 +64,7 @@ fn all_reduce(cx: &mut Run, ring: i32, op: ReduceOp) -> Result<()> {
     let group = group(cx.op.name, ring)?;
     let mut out = cx.take_out(0)?;
     let call = Call::all_reduce(write(&mut out)?, dtype(cx, out.dtype())?, op).shape(&shape(out.dims()));
-    run(cx, &group, call)?;
+    run(&group, call)?;
     cx.set(0, out);
     Ok(())
 }
@@ -84,7 +75,7 @@ fn reduce(cx: &mut Run, op: ReduceOp) -> Result<()> {
     let root = member(cx, &group, "root_id", a.root_id)?;
     let mut out = cx.take_out(0)?;
     let call = Call::reduce(write(&mut out)?, dtype(cx, out.dtype())?, op, root).shape(&shape(out.dims()));
-    run(cx, &group, call)?;
+    run(&group, call)?;
     cx.set(0, out);
     Ok(())
 }
@@ -94,7 +85,7 @@ fn broadcast(cx: &mut Run, ring: i32, root: i32) -> Result<()> {
     let root = member(cx, &group, "root", root)?;
     let mut out = cx.take_out(0)?;
     let call = Call::broadcast(write(&mut out)?, dtype(cx, out.dtype())?, root).shape(&shape(out.dims()));
-    run(cx, &group, call)?;
+    run(&group, call)?;
     cx.set(0, out);
     Ok(())
 }
@@ -117,7 +108,7 @@ fn all_gather(cx: &mut Run) -> Result<()> {
     let group = sized(cx, a.ring_id, a.nranks)?;
     let (x, mut out) = (cx.input(0)?, cx.take_out(0)?);
     let call = Call::all_gather(read(x), write(&mut out)?, dtype(cx, x.dtype())?).shape(&shape(x.dims()));
-    run(cx, &group, call)?;
+    run(&group, call)?;
     cx.set(0, out);
     Ok(())
 }
@@ -127,7 +118,7 @@ fn reduce_scatter(cx: &mut Run) -> Result<()> {
     let group = sized(cx, a.ring_id, a.nranks)?;
     let (x, mut out) = (cx.input(0)?, cx.take_out(0)?);
     let call = Call::reduce_scatter(read(x), write(&mut out)?, dtype(cx, x.dtype())?, ReduceOp::Sum);
-    run(cx, &group, call.shape(&shape(out.dims())))?;
+    run(&group, call.shape(&shape(out.dims())))?;
     cx.set(0, out);
     Ok(())
 }
@@ -138,7 +129,7 @@ fn scatter(cx: &mut Run) -> Result<()> {
     let root = member(cx, &group, "root", a.root)?;
     let (x, mut out) = (cx.input(0)?, cx.take_out(0)?);
     let call = Call::scatter(read(x), write(&mut out)?, dtype(cx, x.dtype())?, root).shape(&shape(out.dims()));
-    run(cx, &group, call)?;
+    run(&group, call)?;
     cx.set(0, out);
     Ok(())
 }
@@ -150,8 +141,8 @@ fn send(cx: &mut Run) -> Result<()> {
     let peer = member(cx, &group, "peer", a.peer)?;
     let x = cx.input(0)?;
     let kind = dtype(cx, x.dtype())?;
-    run(cx, &group, Call::send((x.numel() as i64).to_ne_bytes().to_vec(), Dtype::I64, peer))?;
-    run(cx, &group, Call::send(read(x), kind, peer))
+    run(&group, Call::send((x.numel() as i64).to_ne_bytes().to_vec(), Dtype::I64, peer))?;
+    run(&group, Call::send(read(x), kind, peer)).map(drop)
 }
 
 fn recv(cx: &mut Run) -> Result<()> {
@@ -162,7 +153,7 @@ fn recv(cx: &mut Run) -> Result<()> {
     let (kind, mut count) = (dtype(cx, out.dtype())?, [0u8; 8]);
     // SAFETY: `count` outlives the call, which `run` waits for, and nobody else looks at it meanwhile.
     let region = unsafe { Region::raw(count.as_mut_ptr(), count.len(), None) };
-    run(cx, &group, Call::recv(region, Dtype::I64, peer))?;
+    run(&group, Call::recv(region, Dtype::I64, peer))?;
     let count = i64::from_ne_bytes(count);
     let mut dims = out.dims().to_vec();
     let rest: i64 = dims[1..].iter().product();
@@ -177,7 +168,7 @@ fn recv(cx: &mut Run) -> Result<()> {
         out = Tensor::empty(out.dtype(), &dims)?;
     }
     let call = Call::recv(write(&mut out)?, kind, peer);
-    run(cx, &group, call)?;
+    run(&group, call)?;
     cx.set(0, out);
     Ok(())
 }
@@ -306,7 +297,7 @@ in_place! {
     BROADCAST "broadcast" OldBroadcastAttrs Grad::None, |cx| broadcast(cx, 0, cx.attrs::<OldBroadcastAttrs>().root);
     BARRIER "barrier" BarrierAttrs Grad::None, |cx| {
         let group = group(cx.op.name, cx.attrs::<BarrierAttrs>().ring_id)?;
-        run(cx, &group, Call::barrier())
+        run(&group, Call::barrier()).map(drop)
     };
     C_SYNC_CALC_STREAM "c_sync_calc_stream" NoAttrs Grad::None, pass;
 }

@@ -3,7 +3,7 @@
 //! `c_gen_nccl_id` on the first rank opens a rendezvous store and hands its address to every other endpoint, where the
 //! other ranks listen; `c_comm_init` lets all join there. What the variable between them holds are a few bytes.
 
-use crate::base::{Error, Kind, Result};
+use crate::base::Result;
 use crate::op::{slot, Effect, Kernel, Op, Run, OP};
 use crate::tensor::Value;
 use crate::{attrs, bail, ensure, err};
@@ -29,28 +29,9 @@ const KEY: &str = "ring id";
 /// Stores that this process hosts: those of rings it is the first rank of, and its doorstep.
 static HOSTED: Mutex<Option<HashMap<SocketAddr, Store>>> = Mutex::new(None);
 
-/// An error between ranks as an error of Paddle's.
-pub fn failed(e: oar_dist::Error) -> Error {
-    use oar_dist::Error as E;
-    let kind = match e {
-        E::Mismatch { .. } | E::Invalid(_) => Kind::InvalidArgument,
-        E::Timeout { .. } => Kind::Timeout,
-        E::Closed(_) | E::Broken { .. } => Kind::PreconditionNotMet,
-        E::Interrupted { .. } => Kind::Interrupted,
-        _ => Kind::Unavailable,
-    };
-    Error::new(kind, e.to_string())
-}
-
 /// The group of a ring.
 pub fn group(op: &str, ring: i32) -> Result<Arc<Group>> {
-    rings::get(ring).ok_or_else(|| {
-        err!(
-            PreconditionNotMet,
-            "operator {op}: ring {ring} has no communicator: call paddle.distributed.init_parallel_env(), or run \
-             c_gen_nccl_id and c_comm_init first (a startup program of fleet or of a transpiler does)"
-        )
-    })
+    rings::get(ring).map_err(|e| err!(PreconditionNotMet, "operator {op}: ring {ring} has no communicator: {e}"))
 }
 
 /// The job that launch or spawn started this process in; no name and no token where nobody did.
@@ -83,7 +64,7 @@ fn patiently<T>(cx: &Run, what: &str, mut attempt: impl FnMut() -> oar_dist::Res
                 last = Some(e);
                 std::thread::sleep(Duration::from_millis(10));
             }
-            Err(e) => return Err(failed(e)),
+            Err(e) => return Err(e.into()),
         }
     }
     let why = last.map_or(String::new(), |e| format!(" ({e})"));
@@ -96,7 +77,7 @@ fn host(bind: SocketAddr) -> Result<Store> {
     if let Some(store) = all.get(&bind).filter(|_| bind.port() != 0) {
         return Ok(store.clone());
     }
-    let store = Store::host(bind, &job()).map_err(failed)?;
+    let store = Store::host(bind, &job())?;
     all.insert(store.address(), store.clone());
     Ok(store)
 }
@@ -134,8 +115,8 @@ fn gen_id(cx: &mut Run) -> Result<()> {
 
 fn join(cx: &Run, store: Store, rank: usize, world: usize, ring: i32) -> Result<()> {
     ensure!(ring >= 0, InvalidArgument, "operator {}: ring_id must not be negative, got {ring}", cx.op.name);
-    let store = store.again(LIMIT).map_err(failed)?;
-    let options = Options { bind: store.local_ip().map_err(failed)?, init_timeout: LIMIT, ..Options::default() };
+    let store = store.again(LIMIT)?;
+    let options = Options { bind: store.local_ip()?, init_timeout: LIMIT, ..Options::default() };
     let made = std::thread::scope(|s| {
         let joining = s.spawn(|| Context::init(rank, world, store.clone(), options).and_then(|c| c.world_group()));
         while !joining.is_finished() {
@@ -147,7 +128,7 @@ fn join(cx: &Run, store: Store, rank: usize, world: usize, ring: i32) -> Result<
         joining.join().unwrap_or_else(|_| Err(oar_dist::Error::Closed("the making of the ring".into())))
     });
     cx.env.check_interrupt()?;
-    rings::set(ring, made.map_err(failed)?);
+    rings::set(ring, made?);
     Ok(())
 }
 
@@ -168,7 +149,7 @@ fn comm_init(cx: &mut Run) -> Result<()> {
     let own = HOSTED.lock().as_ref().and_then(|all| all.get(&at).cloned());
     let store = match own {
         Some(store) => store,
-        None => Store::connect(at, &job(), LIMIT).map_err(failed)?,
+        None => Store::connect(at, &job(), LIMIT)?,
     };
     join(cx, store, a.rank as usize, world as usize, a.ring_id)
 }

@@ -3,6 +3,9 @@
 mod attrs;
 mod cuda;
 pub mod desc;
+mod dist;
+mod dist_reducer;
+mod dist_store;
 mod eager;
 mod error;
 mod executor;
@@ -38,5 +41,6 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     py_func::register(m)?;
     random::register(m)?;
     cuda::register(m)?;
+    dist::register(m)?;
     Ok(())
 }

@@ -24,7 +24,7 @@ def command(flags: list[str], *script: str, module: str = "paddle.distributed.la
     return [sys.executable, "-m", module, *flags, SCRIPT, *script]
 
 
-def launch(flags: list[str], *script: str, cwd: Path, env: dict[str, str] | None = None, timeout: float = 60,
+def launch(flags: list[str], *script: str, cwd: Path, env: dict[str, str] | None = None, timeout: float = 300,
            module: str = "paddle.distributed.launch") -> subprocess.CompletedProcess[str]:
     """Run a job to its end."""
     return subprocess.run(command(flags, *script, module=module), cwd=cwd, env=clean_environment(**(env or {})),
@@ -44,7 +44,7 @@ def known(folder: Path) -> dict[str, dict]:
 
 def pids(folder: Path, ranks: int, job: subprocess.Popen[str] | None = None) -> list[int]:
     """The processes that wrote their numbers; waits for all ranks."""
-    limit = time.monotonic() + 60
+    limit = time.monotonic() + 300
     while time.monotonic() < limit:
         found = [folder / f"pids.{r}" for r in range(ranks)]
         if all(p.exists() for p in found):

@@ -84,7 +84,7 @@ def test_who_reads_may_leave(tmp_path):
     job = begin([], "many", "200000", cwd=tmp_path)
     assert job.stdout is not None
     job.stdout.close()
-    job.communicate(timeout=60)
+    job.communicate(timeout=300)
     assert job.returncode == 0
 
 
@@ -116,7 +116,7 @@ def test_more_processes_than_cores_are_not_bound(tmp_path):
     ("SIGSEGV", 139, "was ended by SIGSEGV"),
 ])
 def test_one_failing_rank_ends_the_job(tmp_path, how, status, said):
-    run = launch(["--nproc_per_node=3"], "fail", how, cwd=tmp_path, timeout=30)
+    run = launch(["--nproc_per_node=3"], "fail", how, cwd=tmp_path)
     assert run.returncode == status
     assert said in run.stderr and "rank 1 (pid" in run.stderr and "    about to fail" in run.stderr, run.stderr
     assert "log/workerlog.1" in run.stderr
@@ -124,7 +124,7 @@ def test_one_failing_rank_ends_the_job(tmp_path, how, status, said):
 
 
 def test_the_first_rank_may_fail_and_the_others_may_report(tmp_path):
-    run = launch(["--nproc_per_node=3"], "late", "0", cwd=tmp_path, timeout=30)
+    run = launch(["--nproc_per_node=3"], "late", "0", cwd=tmp_path)
     assert run.returncode == 7
     assert "launch: rank 0 (pid" in run.stderr and "rank 1 exited with code 9, too" in run.stderr, run.stderr
     assert "reports its own error" in (tmp_path / "log/workerlog.2").read_text()
@@ -134,7 +134,7 @@ def test_processes_that_refuse_to_end_are_killed(tmp_path):
     job = begin(["--nproc_per_node=2"], "stubborn", str(tmp_path), cwd=tmp_path)
     found = pids(tmp_path, 2, job)
     os.kill(found[0], signal.SIGKILL)
-    _, err = job.communicate(timeout=30)
+    _, err = job.communicate(timeout=300)
     assert job.returncode == 137 and "was ended by SIGKILL" in err
     assert not gone(found, 0.1)  # their children, too, when the launcher returns
 
@@ -144,7 +144,7 @@ def test_signals_reach_all(tmp_path, number, status):
     job = begin(["--nproc_per_node=2"], "polite" if number != signal.SIGHUP else "stubborn", str(tmp_path), cwd=tmp_path)
     found = pids(tmp_path, 2, job)
     job.send_signal(number)
-    job.communicate(timeout=30)
+    job.communicate(timeout=300)
     assert job.returncode == status and not gone(found, 0.1)
     if number != signal.SIGHUP:
         assert [(tmp_path / f"cleaned.{r}").read_text() for r in (0, 1)] == [number.name] * 2
@@ -158,7 +158,7 @@ def test_a_second_ctrl_c_does_not_wait(tmp_path):
     while "ending" not in job.stderr.readline():
         assert job.poll() is None
     job.send_signal(signal.SIGINT)
-    _, err = job.communicate(timeout=30)
+    _, err = job.communicate(timeout=300)
     assert job.returncode == 130 and "again: killing" in err and not gone(found, 0.1)
 
 
@@ -172,8 +172,8 @@ def test_a_killed_launcher_leaves_nobody(tmp_path, mode, all_of_it):
         os.killpg(job.pid, signal.SIGKILL)
     else:
         job.kill()
-    job.communicate(timeout=30)  # nobody holds its output open for ever
-    assert not gone(found, 3)
+    job.communicate(timeout=300)  # nobody holds its output open for ever
+    assert not gone(found, 60)
     assert not gone([p for p in [job.pid] if alive(p)], 0.1)
     limit = time.monotonic() + 3
     while os.path.exists(scratch) and time.monotonic() < limit:
@@ -198,7 +198,7 @@ def test_sigusr1_prints_reports(tmp_path):
         seen += line
     assert "rank 0 (pid" in seen and "is running for" in seen and "launch: rank 1: rank 1 reports" in seen
     (tmp_path / "stop").touch()
-    job.communicate(timeout=30)
+    job.communicate(timeout=300)
     assert job.returncode == 0
 
 
@@ -275,7 +275,7 @@ def test_jobs_side_by_side(tmp_path):
 
 
 def test_parameter_server_mode(tmp_path):
-    run = launch(["--server_num=2", "--worker_num=2"], "server", str(tmp_path), cwd=tmp_path, timeout=60)
+    run = launch(["--server_num=2", "--worker_num=2"], "server", str(tmp_path), cwd=tmp_path)
     assert run.returncode == 0 and "server are killed" in run.stderr, run.stderr
     found = known(tmp_path)
     assert sorted(f.split(".")[0] for f in found) == ["PSERVER", "PSERVER", "TRAINER", "TRAINER"]
@@ -298,7 +298,7 @@ def test_launch_ps(tmp_path):
 
 
 def test_a_failing_worker_ends_the_servers(tmp_path):
-    run = launch(["--server_num=1", "--worker_num=1"], "no_such_mode", cwd=tmp_path, timeout=60)
+    run = launch(["--server_num=1", "--worker_num=1"], "no_such_mode", cwd=tmp_path)
     assert run.returncode == 1 and "KeyError: 'no_such_mode'" in run.stderr
 
 
@@ -308,7 +308,7 @@ def test_open_mpi(tmp_path):
     jobs = [begin([f"--log_dir=log{r}"], "env", str(tmp_path), cwd=tmp_path,
                   env=env | {"OMPI_COMM_WORLD_RANK": r, "OMPI_COMM_WORLD_LOCAL_RANK": r}) for r in "01"]
     for job in jobs:
-        _, err = job.communicate(timeout=60)
+        _, err = job.communicate(timeout=300)
         assert job.returncode == 0, err
     found = [variables(f) for f in known(tmp_path).values()]
     assert [e["PADDLE_TRAINER_ID"] for e in found] == ["0", "1"]

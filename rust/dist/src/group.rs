@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
@@ -16,10 +16,11 @@ use crate::dtype::{Dtype, ReduceOp};
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::frame::Type;
-use crate::net::SLICE;
+use crate::hello::Identity;
+use crate::net::{self, SLICE};
 use crate::plan::Place;
-use crate::state::{GroupState, Guard, Shared, NOBODY};
-use crate::transport::Transport;
+use crate::state::{GroupState, Guard, PeerInfo, Shared, NOBODY};
+use crate::transport::{Nobody, Transport};
 use crate::verdict;
 use crate::work::{Outcome, Work};
 
@@ -41,7 +42,7 @@ struct Inner {
     shared: Arc<Shared>,
     state: Arc<GroupState>,
     me: usize,
-    timeout: std::time::Duration,
+    timeout: Duration,
     engine: Mutex<Engine>,
     queue: Mutex<Queue>,
     changed: Condvar,
@@ -51,7 +52,7 @@ struct Inner {
 pub struct Group {
     inner: Arc<Inner>,
     /// The context lives at least as long as its groups.
-    _context: Arc<Context>,
+    _context: Option<Arc<Context>>,
 }
 
 type Tick<'a> = &'a dyn Fn() -> bool;
@@ -87,7 +88,26 @@ impl Group {
             queue: Mutex::default(),
             changed: Condvar::new(),
         });
-        Ok(Arc::new(Group { inner, _context: context.clone() }))
+        Ok(Arc::new(Group { inner, _context: Some(context.clone()) }))
+    }
+
+    /// The group of a process that is in no job: rank 0 of 1.
+    pub fn solo() -> Result<Arc<Group>> {
+        let identity = Arc::new(Identity::new("", &[], 1, 0));
+        let nowhere = PeerInfo { address: ([127, 0, 0, 1], 0).into(), host: net::host_name(), host_key: String::new() };
+        let shared = Arc::new(Shared::new(identity, vec![nowhere], None)?);
+        let state = Arc::new(GroupState::new(0, vec![0])?);
+        shared.groups.lock().insert(0, state.clone());
+        let inner = Arc::new(Inner {
+            shared,
+            state,
+            me: 0,
+            timeout: Duration::MAX,
+            engine: Mutex::new(Engine::over(Box::new(Nobody), Place::new(0, 1), 0)),
+            queue: Mutex::default(),
+            changed: Condvar::new(),
+        });
+        Ok(Arc::new(Group { inner, _context: None }))
     }
 
     /// This rank within the group.

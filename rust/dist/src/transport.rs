@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 
 /// What a rank waits for.
@@ -36,4 +36,31 @@ pub trait Transport: Send {
 
     /// Wait until one of `wants` may have come true, at most `limit`; early returns are allowed.
     fn wait(&mut self, wants: &[Want], limit: Duration) -> Result<()>;
+}
+
+/// The transport of a group of one, which has nobody to send to.
+pub struct Nobody;
+
+impl Transport for Nobody {
+    fn name(&self) -> &'static str {
+        "none"
+    }
+
+    fn segment(&self) -> usize {
+        1
+    }
+
+    fn begin(&mut self, _doing: &Fingerprint, _limit: Duration) {}
+
+    fn try_send(&mut self, to: usize, _bytes: &[u8]) -> Result<bool> {
+        Err(Error::invalid(format!("there is no rank {to} in a group of one")))
+    }
+
+    fn try_recv(&mut self, from: usize, _into: &mut [u8]) -> Result<bool> {
+        Err(Error::invalid(format!("there is no rank {from} in a group of one")))
+    }
+
+    fn wait(&mut self, _wants: &[Want], _limit: Duration) -> Result<()> {
+        Err(Error::invalid("a group of one has nobody to wait for"))
+    }
 }

@@ -1,5 +1,5 @@
 """fluid.dygraph: dygraph mode by its 1.x names."""
-from . import base, checkpoint, container, jit, layers, nn
+from . import base, checkpoint, container, jit, layers, nn, parallel
 from .base import (
     disable_dygraph,
     enable_dygraph,
@@ -15,11 +15,13 @@ from .container import LayerList, ParameterList, Sequential
 from .jit import TracedLayer
 from .layers import Layer
 from .nn import *  # noqa: F403
+from .parallel import DataParallel, ParallelEnv, prepare_context
 
 __all__ = [
     *nn.__all__,
     "TracedLayer", "Layer", "LayerList", "ParameterList", "Sequential", "disable_dygraph", "enable_dygraph", "enabled",
-    "grad", "guard", "load_dygraph", "no_grad", "no_grad_", "save_dygraph", "to_variable",
+    "DataParallel", "ParallelEnv", "prepare_context", "grad", "guard", "load_dygraph", "no_grad", "no_grad_",
+    "save_dygraph", "to_variable",
 ]
 
 

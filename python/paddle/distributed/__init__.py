@@ -1,0 +1,25 @@
+"""Processes that train one model together: who they are, and collectives between them."""
+from __future__ import annotations
+
+from . import collective, parallel
+from .collective import (
+    ReduceOp,
+    all_gather,
+    all_reduce,
+    all_to_all,
+    alltoall,
+    barrier,
+    broadcast,
+    get_group,
+    new_group,
+    recv,
+    reduce,
+    reduce_scatter,
+    scatter,
+    send,
+    wait,
+)
+from .data_parallel import DataParallel
+from .parallel import ParallelEnv, get_rank, get_world_size, init_parallel_env, is_initialized, report
+
+__all__ = ["init_parallel_env", "get_rank", "get_world_size", "ParallelEnv", *collective.__all__]

@@ -1,0 +1,420 @@
+"""Collectives on Tensors. In dygraph mode they run at once, in static mode they append a ``c_*`` operator."""
+from __future__ import annotations
+
+from typing import Any
+
+from paddle import _core
+from paddle.framework.checks import check_variable_and_dtype
+from paddle.framework.layer_helper import LayerHelper
+from paddle.tensor import concat
+from paddle.tensor import split as split_tensor
+
+from .parallel import _groups
+
+Tensor = Any
+Group = _core.dist.Group
+
+__all__ = ["broadcast", "all_reduce", "reduce", "all_gather", "scatter", "barrier", "ReduceOp"]
+
+_DTYPES = ["float16", "float32", "float64", "int32", "int64"]
+_static = _core.in_static_mode
+
+
+class ReduceOp:
+    """How the values of the ranks become one: ``SUM``, ``MAX``, ``MIN``, ``PROD`` or ``AVG``.
+
+    Examples:
+        >>> import paddle
+        >>> from paddle.distributed import ReduceOp
+        >>> data = paddle.to_tensor([[4, 5, 6], [4, 5, 6]])
+        >>> paddle.distributed.all_reduce(data, op=ReduceOp.MAX)
+        >>> data.numpy().tolist()
+        [[4, 5, 6], [4, 5, 6]]
+    """
+
+    SUM = 0
+    MAX = 1
+    MIN = 2
+    PROD = 3
+    AVG = 4
+
+
+_NAMES = {ReduceOp.SUM: "sum", ReduceOp.MAX: "max", ReduceOp.MIN: "min", ReduceOp.PROD: "prod"}
+
+
+def get_group(id: int = 0):  # noqa: A002
+    """The group of this number; 0 is the group of all ranks.
+
+    Raises:
+        ValueError: there is no such group, or this process has not joined its job yet.
+
+    Examples:
+        >>> import paddle.distributed as dist
+        >>> dist.get_group(0)
+        Group(id=0, rank=0, ranks=[0])
+    """
+    known = _groups.get(id)
+    if known is not None:
+        return known
+    if isinstance(id, bool) or not isinstance(id, int):
+        raise ValueError(f"A group is an int or what new_group made, but received {type(id).__name__}.")
+    _groups[id] = group = _core.dist.get_group(id)
+    return group
+
+
+def _group(group):
+    return group if isinstance(group, Group) else get_group(group)
+
+
+def _ring(group) -> int:
+    """The number of a group, for an operator of a Program."""
+    if isinstance(group, Group):
+        return group.id
+    if isinstance(group, bool) or not isinstance(group, int):
+        raise ValueError(f"The type of 'group' should be int, but received {type(group).__name__}.")
+    return group
+
+
+def new_group(ranks=None, backend=None):
+    """Make a group of some of the ranks, with a program order of its own.
+
+    Every rank of the job calls this, in the same order; those outside of the group get a Group they cannot operate in.
+
+    Args:
+        ranks (list[int], optional): distinct global ranks; their order is the order in the group. None: all.
+        backend (str, optional): ignored; there is one.
+
+    Returns:
+        Group: has ``id``, ``rank`` (-1 outside), ``nranks``, ``ranks``, ``is_member()``, ``get_group_rank(rank)``.
+
+    Raises:
+        ValueError: `ranks` are not distinct ranks of the job.
+
+    Examples:
+        >>> import paddle.distributed as dist
+        >>> group = dist.new_group([0])
+        >>> group.rank, group.nranks
+        (0, 1)
+    """
+    del backend
+    ranks = list(range(get_group(0).nranks)) if ranks is None else [int(r) for r in ranks]
+    if any(r < 0 for r in ranks):
+        raise ValueError(f"{ranks} are not ranks of the job.")
+    group = _core.dist.new_group(ranks)
+    _groups[group.id] = group
+    return group
+
+
+def _done(work, sync_op: bool):
+    return None if sync_op else work
+
+
+def _recorded(tensor) -> bool:
+    """Does somebody want a gradient through what happens to this Tensor now?"""
+    return not tensor.stop_gradient and _core.is_grad_enabled()
+
+
+def _check_op(op) -> None:
+    if op not in _NAMES:
+        raise ValueError(f"The op must be one of ReduceOp.SUM, MAX, MIN, PROD (and AVG in dygraph mode), not {op!r}.")
+
+
+def _append(op_type: str, x, out, **attrs) -> None:
+    LayerHelper(op_type).append_op(
+        type=op_type, inputs={"X": [x]}, outputs={"Out": [out]}, attrs={"use_calc_stream": True, **attrs}
+    )
+
+
+def all_reduce(tensor, op=ReduceOp.SUM, group=0, *, sync_op=True):
+    """`tensor` becomes the combination of all ranks' tensors, the same bits on every rank.
+
+    Args:
+        tensor (Tensor): any shape and real dtype, the same on all ranks; written in place.
+        op (int): a `ReduceOp`; ``AVG`` in dygraph mode only.
+        group (int|Group): a ring number, or what `new_group` made.
+        sync_op (bool): False starts the operation and returns at once.
+
+    Returns:
+        None; with ``sync_op=False`` a Work: the tensor changes when ``work.wait()`` returns.
+
+    Raises:
+        ValueError: the ranks disagree (in operation, dtype or shape), or an argument is wrong.
+        RuntimeError: another rank failed; the text says which, on which host, in what operation.
+
+    Examples:
+        >>> import paddle
+        >>> data = paddle.to_tensor([[1, 2, 3], [1, 2, 3]])
+        >>> paddle.distributed.all_reduce(data)
+        >>> data.numpy().tolist()
+        [[1, 2, 3], [1, 2, 3]]
+    """
+    if _static():
+        check_variable_and_dtype(tensor, "tensor", _DTYPES, "all_reduce")
+        _check_op(op)
+        return _append(f"c_allreduce_{_NAMES[op]}", tensor, tensor, ring_id=_ring(group))
+    if op != ReduceOp.AVG:
+        _check_op(op)
+    if op in (ReduceOp.SUM, ReduceOp.AVG) and _recorded(tensor):
+        raise RuntimeError(
+            "all_reduce writes a Tensor in place, so the gradient through it would be lost: use paddle.no_grad() or "
+            "detach()"
+        )
+    return _done(_group(group).all_reduce(tensor, op, (sync_op, None)), sync_op)
+
+
+def reduce(tensor, dst, op=ReduceOp.SUM, group=0, *, sync_op=True):
+    """The tensor of rank `dst` becomes the combination of all ranks' tensors; the others' stay.
+
+    Args:
+        tensor (Tensor): any shape and real dtype, the same on all ranks; written in place on `dst`.
+        dst (int): a global rank.
+        op (int): a `ReduceOp`.
+        group (int|Group): a ring number, or what `new_group` made.
+        sync_op (bool): False starts the operation and returns a Work.
+
+    Raises:
+        ValueError, RuntimeError: as `all_reduce`.
+
+    Examples:
+        >>> import paddle
+        >>> data = paddle.to_tensor([1.0, 2.0])
+        >>> paddle.distributed.reduce(data, 0)
+        >>> data.numpy().tolist()
+        [1.0, 2.0]
+    """
+    if _static():
+        check_variable_and_dtype(tensor, "tensor", _DTYPES, "reduce")
+        _check_op(op)
+        if not isinstance(dst, int):
+            raise ValueError("The type of 'dst' for reduce should be int.")
+        return _append(f"c_reduce_{_NAMES[op]}", tensor, tensor, ring_id=_ring(group), root_id=dst)
+    if op != ReduceOp.AVG:
+        _check_op(op)
+    return _done(_group(group).reduce(tensor, dst, op, (sync_op, None)), sync_op)
+
+
+def broadcast(tensor, src, group=0, *, sync_op=True):
+    """Every rank's `tensor` becomes that of rank `src`.
+
+    Args:
+        tensor (Tensor): any shape and dtype, the same on all ranks; written in place.
+        src (int): a global rank.
+        group (int|Group): a ring number, or what `new_group` made.
+        sync_op (bool): False starts the operation and returns a Work.
+
+    Raises:
+        ValueError, RuntimeError: as `all_reduce`.
+
+    Examples:
+        >>> import paddle
+        >>> data = paddle.to_tensor([1, 2, 3])
+        >>> paddle.distributed.broadcast(data, 0)
+        >>> data.numpy().tolist()
+        [1, 2, 3]
+    """
+    if _static():
+        check_variable_and_dtype(tensor, "tensor", _DTYPES, "broadcast")
+        if not isinstance(src, int):
+            raise ValueError("The type of 'src' for broadcast should be int.")
+        return _append("c_broadcast", tensor, tensor, ring_id=_ring(group), root=src)
+    return _done(_group(group).broadcast(tensor, src, (sync_op, None)), sync_op)
+
+
+def all_gather(tensor_list, tensor, group=0, *, sync_op=True):
+    """The tensors of all ranks are appended to `tensor_list`, in the order of the ranks.
+
+    Args:
+        tensor_list (list): gets a Tensor for each rank of the group.
+        tensor (Tensor): any shape and dtype, the same on all ranks.
+        group (int|Group): a ring number, or what `new_group` made.
+        sync_op (bool): False starts the operation and returns a Work; the new Tensors are zeros until it has ended.
+
+    Raises:
+        ValueError, RuntimeError: as `all_reduce`.
+
+    Examples:
+        >>> import paddle
+        >>> tensors = []
+        >>> paddle.distributed.all_gather(tensors, paddle.to_tensor([4, 5, 6]))
+        >>> [t.numpy().tolist() for t in tensors]
+        [[4, 5, 6]]
+    """
+    if not isinstance(tensor_list, list):
+        raise ValueError("The type of 'tensor_list' for all_gather should be list.")
+    if _static():
+        for one in tensor_list:
+            check_variable_and_dtype(one, "tensor_list", _DTYPES, "all_gather")
+        check_variable_and_dtype(tensor, "tensor", _DTYPES, "all_gather")
+        n = _group(group).nranks
+        out = LayerHelper("c_allgather").create_variable_for_type_inference(dtype=tensor.dtype)
+        _append("c_allgather", tensor, out, ring_id=_ring(group), nranks=n)
+        tensor_list.extend(split_tensor(out, n, 0))
+        return None
+    if _recorded(tensor):
+        raise RuntimeError("the gradient through all_gather would be lost: use paddle.no_grad() or detach()")
+    made, work = _group(group).all_gather(tensor, (sync_op, None))
+    tensor_list.extend(made)
+    return _done(work, sync_op)
+
+
+def scatter(tensor, tensor_list=None, src=0, group=0, *, sync_op=True):
+    """Rank r's `tensor` becomes Tensor r of the list that rank `src` gives.
+
+    Args:
+        tensor (Tensor): any shape and dtype, the same on all ranks; written in place.
+        tensor_list (list, optional): on rank `src` a Tensor like `tensor` for each rank; not looked at elsewhere.
+        src (int): a global rank.
+        group (int|Group): a ring number, or what `new_group` made.
+        sync_op (bool): False starts the operation and returns a Work.
+
+    Raises:
+        ValueError, RuntimeError: as `all_reduce`.
+
+    Examples:
+        >>> import paddle
+        >>> data = paddle.to_tensor([1, 2, 3])
+        >>> paddle.distributed.scatter(data, [paddle.to_tensor([7, 8, 9])])
+        >>> data.numpy().tolist()
+        [7, 8, 9]
+    """
+    if _static():
+        return _append_scatter(tensor, tensor_list, src, group)
+    return _done(_group(group).scatter(tensor, list(tensor_list or []), src, (sync_op, None)), sync_op)
+
+
+def _append_scatter(tensor, tensor_list, src, group) -> None:
+    check_variable_and_dtype(tensor, "tensor", _DTYPES, "scatter")
+    if not isinstance(src, int):
+        raise ValueError("The type of 'src' for scatter should be int.")
+    known = _group(group)
+    rank = known.ranks[known.rank] if known.is_member() else -1
+    parts = list(tensor_list or []) if rank == src else [tensor] * known.nranks
+    _append("c_scatter", concat(parts, axis=0), tensor, ring_id=_ring(group), root=src, nranks=known.nranks)
+
+
+def reduce_scatter(tensor, tensor_list, op=ReduceOp.SUM, group=0, *, sync_op=True):
+    """Rank r's `tensor` becomes the combination of all ranks' Tensors r.
+
+    Args:
+        tensor (Tensor): the result, written in place; any shape and real dtype, the same on all ranks.
+        tensor_list (list): a Tensor like `tensor` for each rank.
+        op (int): a `ReduceOp`.
+        group (int|Group): a ring number, or what `new_group` made.
+        sync_op (bool): False starts the operation and returns a Work.
+
+    Raises:
+        ValueError, RuntimeError: as `all_reduce`.
+
+    Examples:
+        >>> import paddle
+        >>> data = paddle.zeros([2])
+        >>> paddle.distributed.reduce_scatter(data, [paddle.to_tensor([1.0, 2.0])])
+        >>> data.numpy().tolist()
+        [1.0, 2.0]
+    """
+    return _done(_group(group).reduce_scatter(tensor, list(tensor_list), op, (sync_op, None)), sync_op)
+
+
+def all_to_all(in_tensor_list, out_tensor_list, group=0, *, sync_op=True):
+    """`out_tensor_list` gets a Tensor from every rank: Tensor r (this rank's number) of that rank's `in_tensor_list`.
+
+    Args:
+        in_tensor_list (list): a Tensor for each rank, all of one shape and dtype.
+        out_tensor_list (list): the new Tensors are appended.
+        group (int|Group): a ring number, or what `new_group` made.
+        sync_op (bool): False starts the operation and returns a Work; the new Tensors are zeros until it has ended.
+
+    Raises:
+        ValueError, RuntimeError: as `all_reduce`.
+
+    Examples:
+        >>> import paddle
+        >>> out = []
+        >>> paddle.distributed.all_to_all([paddle.to_tensor([1, 2])], out)
+        >>> out[0].numpy().tolist()
+        [1, 2]
+    """
+    made, work = _group(group).all_to_all(list(in_tensor_list), (sync_op, None))
+    out_tensor_list.extend(made)
+    return _done(work, sync_op)
+
+
+alltoall = all_to_all
+
+
+def send(tensor, dst=0, group=0, *, sync_op=True):
+    """Send a Tensor to rank `dst`, which must call `recv` with this rank, this shape and this dtype.
+
+    Args:
+        tensor (Tensor): any shape and dtype.
+        dst (int): a global rank, not this one.
+        group (int|Group): a ring number, or what `new_group` made.
+        sync_op (bool): False starts the operation and returns a Work.
+
+    Raises:
+        ValueError, RuntimeError: as `all_reduce`.
+    """
+    return _done(_group(group).send(tensor, dst, (sync_op, None)), sync_op)
+
+
+def recv(tensor, src=0, group=0, *, sync_op=True):
+    """`tensor` becomes what rank `src` sends to this one.
+
+    Args:
+        tensor (Tensor): shape and dtype as sent; written in place.
+        src (int): a global rank, not this one.
+        group (int|Group): a ring number, or what `new_group` made.
+        sync_op (bool): False starts the operation and returns a Work.
+
+    Raises:
+        ValueError, RuntimeError: as `all_reduce`.
+    """
+    return _done(_group(group).recv(tensor, src, (sync_op, None)), sync_op)
+
+
+def wait(tensor, group=0, use_calc_stream=True) -> None:
+    """Wait until everything that was started in the group with ``sync_op=False`` has ended.
+
+    Args:
+        tensor (Tensor): one that waits for its value; all of the group do.
+        group (int|Group): a ring number, or what `new_group` made.
+        use_calc_stream (bool): ignored; a CPU has no streams.
+
+    Raises:
+        ValueError, RuntimeError: those of the operations, as `all_reduce`.
+
+    Examples:
+        >>> import paddle
+        >>> data = paddle.to_tensor([1.0])
+        >>> work = paddle.distributed.all_reduce(data, sync_op=False)
+        >>> paddle.distributed.wait(data)
+        >>> work.is_completed()
+        True
+    """
+    del tensor, use_calc_stream
+    _group(group).wait()
+
+
+def barrier(group=0):
+    """Wait until all ranks of the group have come here.
+
+    Args:
+        group (int|Group): a ring number, or what `new_group` made.
+
+    Raises:
+        ValueError, RuntimeError: as `all_reduce`.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.distributed.barrier()
+    """
+    if _static():
+        temp = LayerHelper("barrier").create_variable_for_type_inference(dtype="int32")
+        LayerHelper("barrier").append_op(
+            type="fill_constant", outputs={"Out": [temp]}, attrs={"shape": [1], "dtype": temp.dtype, "value": 1.0}
+        )
+        LayerHelper("barrier").append_op(
+            type="barrier", inputs={"X": [temp]}, outputs={"Out": [temp]}, attrs={"ring_id": _ring(group)}
+        )
+        return
+    _group(group).barrier((True, None))

@@ -1,0 +1,257 @@
+"""Every collective on 2 and 3 processes: element types, reductions, empty Tensors, errors that name both sides."""
+from __future__ import annotations
+
+import numpy as np
+import paddle
+import paddle.distributed as dist
+import pytest
+from paddle.distributed import ReduceOp
+
+REAL = ["float16", "float32", "float64", "int16", "int32", "int64", "uint8", "int8"]
+SHAPES = [(1,), (3, 5), (2, 0, 3), (1000, 7)]
+_made: dict[int, object] = {}
+
+
+def group(n: int):
+    """The group of the first n ranks, made once in every process."""
+    if n not in _made:
+        _made[n] = dist.new_group(list(range(n)))
+    return _made[n]
+
+
+def value(rank: int, shape, dtype: str, salt: int = 0) -> np.ndarray:
+    """Small numbers, so that sums and products are exact in every type."""
+    numbers = np.random.RandomState(7 * rank + salt).randint(1, 4, size=shape)
+    return np.asarray(numbers, dtype=dtype)
+
+
+tensor = paddle.to_tensor
+
+
+def reductions(n: int, dtype: str):
+    g, me, out = group(n), dist.get_rank(), []
+    if me >= n:
+        return None
+    for shape in SHAPES:
+        for op in range(5):
+            if op == ReduceOp.AVG and dtype != "float32":
+                continue
+            data = tensor(value(me, shape, dtype))
+            dist.all_reduce(data, op, g)
+            late = tensor(value(me, shape, dtype))
+            work = dist.all_reduce(late, op, g, sync_op=False)
+            work.wait()
+            assert work.is_completed() and late.numpy().tobytes() == data.numpy().tobytes()
+            root = tensor(value(me, shape, dtype))
+            dist.reduce(root, n - 1, op, g)
+            part = tensor(np.zeros(shape, dtype))
+            dist.reduce_scatter(part, [tensor(value(me, shape, dtype, salt)) for salt in range(n)], op, g)
+            out.append((shape, op, data.numpy(), root.numpy(), part.numpy()))
+    return out
+
+
+_COMBINE = {
+    ReduceOp.SUM: lambda a: a.sum(0, dtype=a.dtype),
+    ReduceOp.MAX: lambda a: a.max(0),
+    ReduceOp.MIN: lambda a: a.min(0),
+    ReduceOp.PROD: lambda a: a.prod(0, dtype=a.dtype),
+    ReduceOp.AVG: lambda a: a.mean(0, dtype=a.dtype),
+}
+
+
+@pytest.mark.parametrize("n", [2, 3])
+@pytest.mark.parametrize("dtype", REAL)
+def test_reductions(three, n, dtype):
+    found = three.run(reductions, n, dtype)[:n]
+    for cases in zip(*found, strict=True):
+        shape, op = cases[0][:2]
+        want = _COMBINE[op](np.stack([value(r, shape, dtype) for r in range(n)]))
+        for rank, (_, _, reduced, root, part) in enumerate(cases):
+            np.testing.assert_allclose(reduced, want, rtol=1e-6)
+            assert reduced.tobytes() == cases[0][2].tobytes() and reduced.shape == want.shape
+            kept = want if rank == n - 1 else value(rank, shape, dtype)
+            np.testing.assert_allclose(root, kept, rtol=1e-6)
+            mine = _COMBINE[op](np.stack([value(r, shape, dtype, rank) for r in range(n)]))
+            np.testing.assert_allclose(part, mine, rtol=1e-6)
+
+
+def moves(n: int, dtype: str):
+    g, me, out = group(n), dist.get_rank(), []
+    if me >= n:
+        return None
+    for shape in SHAPES:
+        sent = tensor(value(me, shape, dtype))
+        dist.broadcast(sent, n - 1, g)
+        gathered: list = []
+        dist.all_gather(gathered, tensor(value(me, shape, dtype)), g)
+        later: list = []
+        work = dist.all_gather(later, tensor(value(me, shape, dtype)), g, sync_op=False)
+        dist.wait(later[0], g)
+        assert work.is_completed()
+        got = tensor(np.zeros(shape, dtype))
+        parts = [tensor(value(9, shape, dtype, r)) for r in range(n)] if me == 0 else None
+        dist.scatter(got, parts, 0, g)
+        swapped: list = []
+        dist.all_to_all([tensor(value(me, shape, dtype, r)) for r in range(n)], swapped, g)
+        ring = tensor(np.zeros(shape, dtype))
+        if me % 2 == 0:
+            dist.send(tensor(value(me, shape, dtype)), (me + 1) % n, g)
+            dist.recv(ring, (me - 1) % n, g)
+        else:
+            dist.recv(ring, (me - 1) % n, g)
+            dist.send(tensor(value(me, shape, dtype)), (me + 1) % n, g)
+        lists = [[t.numpy() for t in some] for some in (gathered, later, swapped)]
+        out.append((shape, sent.numpy(), got.numpy(), ring.numpy(), *lists))
+    dist.barrier(g)
+    return out
+
+
+@pytest.mark.parametrize("n", [2, 3])
+@pytest.mark.parametrize("dtype", [*REAL, "bool"])
+def test_moves(three, n, dtype):
+    found = three.run(moves, n, dtype)[:n]
+    for cases in zip(*found, strict=True):
+        for rank, (shape, sent, got, ring, gathered, later, swapped) in enumerate(cases):
+            same = np.testing.assert_array_equal
+
+            def want(r, salt=0, shape=shape):
+                return value(r, shape, dtype, salt)
+
+            same(sent, want(n - 1))
+            same(got, want(9, rank))
+            same(ring, want((rank - 1) % n))
+            for r in range(n):
+                same(gathered[r], want(r))
+                same(later[r], want(r))
+                same(swapped[r], want(r, rank))
+            assert gathered[0].dtype == np.dtype(dtype) and len(gathered) == len(swapped) == n
+
+
+def bfloat16():
+    data = paddle.to_tensor([1.0, 2.0, 257.0]).astype("bfloat16")
+    dist.all_reduce(data)
+    return data.astype("float32").numpy()
+
+
+def test_bfloat16(three):
+    for found in three.run(bfloat16):
+        np.testing.assert_array_equal(found, [3.0, 6.0, 768.0])
+
+
+def shares():
+    """Writing in place leaves alone what shares the bytes, and is noticed by backward."""
+    whole = paddle.to_tensor(np.ones([2, 3], "float32"))
+    view = whole.reshape([6])
+    before = view.inplace_version
+    dist.all_reduce(view)
+    assert whole.numpy().tolist() == [[1.0] * 3] * 2
+    assert view.numpy().tolist() == [3.0] * 6 and view.inplace_version > before
+    w = paddle.to_tensor(np.ones([3], "float32"), stop_gradient=False)
+    x = paddle.to_tensor(np.ones([3], "float32"))
+    y = w * x
+    dist.all_reduce(x)
+    try:
+        y.sum().backward()
+    except RuntimeError as e:
+        return str(e)
+
+
+def test_sharing_and_versions(three):
+    assert all("modified by an inplace operation" in text for text in three.run(shares))
+
+
+def gradients_kept():
+    x = paddle.to_tensor(np.ones([3], "float32"), stop_gradient=False)
+    out = []
+    for call in (lambda: dist.all_reduce(x), lambda: dist.all_reduce(x * 2)):
+        try:
+            with_grad = call()
+            out.append(with_grad)
+        except (RuntimeError, ValueError) as e:
+            out.append(type(e).__name__)
+    with paddle.no_grad():
+        dist.all_reduce(x)
+    return x.numpy().tolist()
+
+
+def test_a_leaf_that_needs_a_gradient(three):
+    for found in three.run(gradients_kept):
+        assert found == [3.0] * 3
+
+
+def disagree(how: str):
+    g = dist.new_group([0, 1, 2])
+    me = dist.get_rank()
+    if how == "shape":
+        dist.all_reduce(paddle.zeros([2 + (me == 1)]), group=g)
+    elif how == "dtype":
+        dist.all_reduce(paddle.zeros([4], "int64" if me == 1 else "float32"), group=g)
+    elif how == "op":
+        dist.all_reduce(paddle.zeros([4]), ReduceOp.MAX if me == 1 else ReduceOp.SUM, g)
+    elif how == "operation":
+        (dist.broadcast if me == 1 else dist.reduce)(paddle.zeros([4]), 0, group=g)
+    elif how == "root":
+        dist.broadcast(paddle.zeros([4]), int(me == 1), g)
+
+
+@pytest.mark.parametrize(
+    "how, sides",
+    [
+        ("shape", ["[2]", "[3]"]),
+        ("dtype", ["float32", "int64"]),
+        ("op", ["sum", "max"]),
+        ("operation", ["reduce", "broadcast"]),
+        ("root", ["0", "1"]),
+    ],
+)
+def test_disagreement_raises_everywhere(three, how, sides):
+    three.start(disagree, how)
+    for kind, answer in three.answers():
+        assert kind == "error"
+        assert answer[0] == "ValueError", answer
+        assert "ranks disagree" in answer[1] and "rank 1 on" in answer[1], answer[1]
+        for side in sides:
+            assert side in answer[1], answer[1]
+    # only the test's own group is broken
+    assert three.run(bfloat16)[0].tolist() == [3.0, 6.0, 768.0]
+
+
+def wrong_arguments():
+    x, g, texts = paddle.zeros([2]), dist.new_group([0, 1, 2]), []
+    pair = dist.new_group([0, 1])
+    calls = [
+        lambda: dist.broadcast(x, 7, g),
+        lambda: dist.all_reduce(x, 9, g),
+        lambda: dist.all_reduce(x, group=99),
+        lambda: dist.send(x, dist.get_rank(), g),
+        lambda: dist.scatter(x, [x], dist.get_rank(), g),
+        lambda: dist.reduce_scatter(x, [x, x], group=g),
+        lambda: dist.all_reduce(x.astype("complex64"), group=g),
+        lambda: dist.all_reduce(paddle.zeros([2], "bool"), ReduceOp.AVG, g),
+        lambda: dist.new_group([0, 0]),
+        lambda: dist.new_group([5]),
+        lambda: dist.all_gather((), x, g),
+    ]
+    if dist.get_rank() == 2:
+        calls.append(lambda: dist.all_reduce(x, group=pair))
+    for call in calls:
+        try:
+            texts.append(str(call()))
+        except ValueError as e:
+            texts.append("ValueError " + str(e))
+    dist.barrier(g)
+    return texts
+
+
+def test_wrong_arguments_change_nothing(three):
+    for texts in three.run(wrong_arguments):
+        assert all(t.startswith("ValueError") for t in texts), texts
+
+
+def speaks():
+    return dist.report()
+
+
+def test_report(three):
+    for rank, text in enumerate(three.run(speaks)):
+        assert all(f"rank {r} on" in text for r in range(3)), (rank, text)
