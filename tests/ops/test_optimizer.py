@@ -109,7 +109,7 @@ test_adam = table(
 
 @pytest.mark.parametrize("lazy, first", [(False, [-0.125483006, -0.003497]), (True, [-0.073213004, 0.051274])])
 def test_sparse_adam_in_place(lazy: bool, first: list[float]) -> None:
-    """Numbers of Paddle 2.6.2: with rows of gradients the powers of beta are a step ahead where they change in place."""
+    """Numbers of Paddle 2.6.2: where the powers of beta change in place, gradients of rows use them a step ahead."""
     import paddle
 
     table = paddle.nn.Embedding(6, 2, sparse=True)
@@ -120,7 +120,7 @@ def test_sparse_adam_in_place(lazy: bool, first: list[float]) -> None:
         adam.step()
         adam.clear_grad()
     want = [first, [0.601764023, 0.721369982], [1.186769009, 1.311679006]]
-    np.testing.assert_allclose(table.weight.numpy()[[0, 3, 5]], want, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(table.weight.numpy()[[0, 3, 5]], want, atol=1e-6)
 
 
 def test_beta_tensors() -> None:
