@@ -29,7 +29,7 @@ bench: $(STAMP) $(VENV)/.test
 	$(PY) -m pytest benches --benchmark-only
 
 # make status, make status ARGS=missing
-status: $(STAMP)
+status: $(STAMP) $(VENV)/.test
 	$(PY) tools/status.py $(ARGS)
 
 build: $(STAMP)

@@ -6,7 +6,6 @@ call that killed the process or hung, and one for every wrong kind of error.
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import resource
@@ -36,20 +35,6 @@ SCALARS = {
 }
 ELEMENTS = {INTS: [0, -1, 1, 3, BIG, -BIG - 1], LONGS: [0, -1, 3, BIG, VAST, -VAST], FLOATS: [0.0, -1.0, float("nan")],
             STRINGS: ["", "zzz"], BOOLS: [True, False]}  # fmt: skip
-
-
-def cases() -> dict[str, list[Any]]:
-    """The valid cases of tests/ops by operator."""
-    sys.path.insert(0, str(HERE / "ops"))
-    found: dict[str, list[Any]] = {}
-    for file in sorted((HERE / "ops").glob("test_*.py")):
-        module = importlib.import_module(file.stem)
-        for value in list(vars(module).values()):
-            for mark in getattr(value, "pytestmark", []):
-                for c in mark.args[1] if mark.name == "parametrize" and len(mark.args) > 1 else []:
-                    if hasattr(c, "op") and hasattr(c, "inputs") and c.raises is None:
-                        found.setdefault(c.op, []).append(c)
-    return found
 
 
 def attributes(op: dict[str, Any], given: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -150,6 +135,9 @@ class Child:
         self.core = _core
         self.log = open(log, "a", buffering=1)  # noqa: SIM115
         self.table = {op["type"]: op for op in _core.op_table()}
+        sys.path.insert(0, str(HERE / "ops"))
+        from catalogue import cases
+
         self.cases = cases()
         self.forward = {op["grad"]: name for name, op in self.table.items() if op["grad"]}
         import case

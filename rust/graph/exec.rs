@@ -116,7 +116,11 @@ impl Executor {
             .map(|&v| match state.get(v) {
                 Value::None => {
                     let name = plan.vars.get(v as usize).map_or("@EMPTY@", |v| v.name.as_str());
-                    bail!(NotFound, "cannot fetch variable '{name}': no operator of the Program has written it")
+                    bail!(
+                        NotFound,
+                        "Input variable({name}) cannot be found in scope for operator 'Fetch': no operator of the \
+                         Program has written it; is '{name}' the name of the variable that is meant?"
+                    )
                 }
                 value => Ok(value),
             })

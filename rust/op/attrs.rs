@@ -123,6 +123,30 @@ impl AttrValue for Text {
     }
 }
 
+/// A text that may be any bytes, such as the contents of a file.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Blob(pub Vec<u8>);
+
+impl AttrValue for Blob {
+    const KIND: AttrType = AttrType::String;
+    fn to_attr(&self) -> Attr {
+        match String::from_utf8(self.0.clone()) {
+            Ok(s) => Attr::String(s),
+            Err(e) => Attr::Bytes(e.into_bytes()),
+        }
+    }
+    fn from_attr(a: Attr) -> std::result::Result<Self, Attr> {
+        match a {
+            Attr::String(s) => Ok(Blob(s.into_bytes())),
+            Attr::Bytes(b) => Ok(Blob(b)),
+            other => Err(other),
+        }
+    }
+    fn unset() -> Self {
+        Blob::default()
+    }
+}
+
 /// The index of a sub-block; -1 when unset.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BlockRef(pub i32);

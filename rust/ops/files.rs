@@ -4,6 +4,7 @@ use crate::attrs;
 use crate::base::{DType, Result};
 use crate::ir::desc::VarKind;
 use crate::ir::tensor_file as file;
+use crate::op::attrs::Blob;
 use crate::op::{slot, Effect, Kernel, Op, Run, OP};
 use crate::tensor::{Lod, SelectedRows, Tensor, Value};
 use crate::{bail, ensure, err};
@@ -18,7 +19,7 @@ attrs! {
     pub struct SaveCombineAttrs {
         overwrite: bool = true, save_as_fp16: bool = false, file_path: String, save_to_memory: bool = false,
     }
-    pub struct LoadCombineAttrs { load_as_fp16: bool = false, file_path: String, model_from_memory: bool = false }
+    pub struct LoadCombineAttrs { load_as_fp16: bool = false, file_path: Blob, model_from_memory: bool = false }
 }
 
 fn as_half(t: &Tensor, half: bool) -> Result<Tensor> {
@@ -154,25 +155,29 @@ fn save_combine(cx: &mut Run) -> Result<()> {
 
 fn load_combine(cx: &mut Run) -> Result<()> {
     let a = cx.attrs::<LoadCombineAttrs>();
-    ensure!(
-        !a.model_from_memory,
-        Unimplemented,
-        "operator load_combine: model_from_memory is not there yet: save the bytes to a file and load that"
-    );
+    ensure!(cx.n_outs(0) > 0, InvalidArgument, "operator load_combine: there are no variables to be loaded");
+    if a.model_from_memory {
+        // Then the path is what the file would hold.
+        ensure!(!a.file_path.0.is_empty(), Unavailable, "operator load_combine: the model in memory is empty");
+        return load_all(cx, &mut &a.file_path.0[..], "the model in memory");
+    }
+    let path = std::str::from_utf8(&a.file_path.0)
+        .map_err(|_| err!(InvalidArgument, "operator load_combine: file_path is not UTF-8"))?;
+    load_all(cx, &mut open(cx.op.name, path)?, path)
+}
+
+fn load_all(cx: &mut Run, r: &mut impl Read, what: &str) -> Result<()> {
+    let half = cx.attrs::<LoadCombineAttrs>().load_as_fp16;
     let n = cx.n_outs(0);
-    ensure!(n > 0, InvalidArgument, "operator load_combine: there are no variables to be loaded");
-    let mut r = open(cx.op.name, &a.file_path)?;
     for i in 0..n {
-        let t = read_tensor(&mut r, a.load_as_fp16)
-            .map_err(|e| e.context(format!("variable {i} of {n} in {}", a.file_path)))?;
+        let t = read_tensor(r, half).map_err(|e| e.context(format!("variable {i} of {n} in {what}")))?;
         cx.set_nth(0, i, t);
     }
     let rest = r.read(&mut [0])?;
     ensure!(
         rest == 0,
         Unavailable,
-        "operator load_combine: {} holds more than the {n} variables asked for: not allowed to load a part of it",
-        a.file_path
+        "operator load_combine: {what} holds more than the {n} variables asked for: not allowed to load a part of it"
     );
     Ok(())
 }

@@ -10,6 +10,7 @@ use crate::tensor::Tensor;
 use crate::{bail, by_size, dispatch, ensure, err};
 use half::{bf16, f16};
 use oar_kernels::copy::{one_hot as one_hot_rows, select, OutOfRange};
+use oar_kernels::elementwise::Binary;
 use oar_kernels::index::{self as rows, Scatter};
 use std::borrow::Cow;
 
@@ -325,8 +326,11 @@ pub static WHERE_GRAD: Op = Op {
             d.dims(),
             c.dims()
         );
-        // Zero is all bits zero in every type.
-        let zeros = Tensor::zeros(d.dtype(), d.dims())?;
+        // The gradient times 0, as in Paddle: NaN stays NaN.
+        let zeros = match d.dtype() {
+            DType::Bool => Tensor::zeros(DType::Bool, d.dims())?,
+            dtype => super::common::binary(cx.op.name, Binary::Mul, d, &Tensor::zeros(dtype, &[1])?, -1)?,
+        };
         for slot in 0..2 {
             if !cx.wants(slot) {
                 continue;

@@ -369,14 +369,25 @@ pub static MOMENTUM: Op = Op {
 
 fn adam(cx: &mut Run) -> Result<()> {
     let a = cx.attrs::<AdamAttrs>();
-    if matches!(cx.value(1)?, Value::Rows(r) if r.rows.is_empty()) {
-        return Ok(());
-    }
+    let sparse = match cx.value(1)? {
+        Value::Rows(r) if r.rows.is_empty() => return Ok(()),
+        other => matches!(other, Value::Rows(_)),
+    };
     let beta = |cx: &Run, slot: usize, given: f32| if cx.has(slot) { scalar(cx, slot) } else { Ok(given as f64) };
     let betas = (beta(cx, 7, a.beta1)?, beta(cx, 8, a.beta2)?);
     let rate = scalar(cx, 2)?;
     let op = cx.op;
-    let powers = (scalar_of(op, 5, cx.out(3)?)?, scalar_of(op, 6, cx.out(4)?)?);
+    let mut powers = (scalar_of(op, 5, cx.out(3)?)?, scalar_of(op, 6, cx.out(4)?)?);
+    if sparse {
+        // Paddle's CPU kernel writes the next powers first, and then reads them where they are the same variables.
+        let next = |cx: &mut Run, slot: usize, power: f64, beta: f64| -> Result<f64> {
+            let in_place = cx.outs.slot(slot).first().is_some_and(|o| o.in_place);
+            let wide = cx.out(slot)?.dtype() == DType::F64;
+            let product = if wide { power * beta } else { (power as f32 * beta as f32) as f64 };
+            Ok(if in_place { product } else { power })
+        };
+        powers = (next(cx, 3, powers.0, betas.0)?, next(cx, 4, powers.1, betas.1)?);
+    }
     let dtype = cx.out(0)?.dtype();
     let master = master(cx, a.multi_precision, 9, 5)?;
     let narrow = matches!(dtype, DType::F16 | DType::BF16);

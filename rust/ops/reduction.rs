@@ -229,7 +229,7 @@ fn extreme_grad(cx: &mut Run) -> Result<()> {
         pool::parts(out, GRAIN, |at, part| {
             for (o, (x, e)) in part.iter_mut().zip(x[at..].iter().zip(&extremes[at..])) {
                 if x != e {
-                    *o = T::default();
+                    *o = Number::mul(*o, T::default()); // not simply 0: NaN stays NaN, as in Paddle
                 }
             }
         });

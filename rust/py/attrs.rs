@@ -51,6 +51,12 @@ fn boolean(obj: &Bound<'_, PyAny>) -> PyResult<bool> {
     }
 }
 
+/// Bytes that are a text wherever they can be one.
+pub fn bytes(b: &Bound<'_, PyBytes>) -> Attr {
+    let b = b.as_bytes();
+    std::str::from_utf8(b).map_or_else(|_| Attr::Bytes(b.to_vec()), |s| Attr::String(s.to_string()))
+}
+
 /// A Python value as an attribute of the declared type.
 pub fn from_py(obj: &Bound<'_, PyAny>, kind: AttrType) -> PyResult<Attr> {
     Ok(match kind {
@@ -58,8 +64,8 @@ pub fn from_py(obj: &Bound<'_, PyAny>, kind: AttrType) -> PyResult<Attr> {
         AttrType::Float => Attr::Float(float(obj)?),
         AttrType::String => match obj.extract::<String>() {
             Ok(s) => Attr::String(s),
-            // Pickled programs and paths may come as bytes.
-            Err(e) => Attr::String(String::from_utf8(obj.extract::<Vec<u8>>().map_err(|_| e)?)?),
+            // Models in memory and paths may come as bytes.
+            Err(e) => bytes(obj.cast::<PyBytes>().map_err(|_| e)?),
         },
         // A list first: asking it for a number costs an exception.
         AttrType::Ints if obj.is_instance_of::<PyList>() || obj.is_instance_of::<PyTuple>() => {

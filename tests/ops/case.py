@@ -118,6 +118,11 @@ def case(
                 grad_of=words(grad_of), **more)  # fmt: skip
 
 
+def covers(*operators: str) -> Any:
+    """Marks a test that is the case of operators which do not fit in a table."""
+    return pytest.mark.operators(*operators)
+
+
 def table(*cases: Case) -> Callable[[Case], None]:
     """A test function over these cases."""
 

@@ -27,7 +27,15 @@ def hard_swish(x, threshold=6.0, scale=6.0, offset=3.0):
     return x * np.clip(x + offset, 0, threshold) / scale
 
 
+def hard_sigmoid(x, slope=0.2, offset=0.5):
+    return np.clip(np.float64(np.float32(slope)) * x + np.float64(np.float32(offset)), 0, 1)
+
+
 test_activation = table(
+    case("hard_sigmoid", [X * 2], expected=hard_sigmoid, grad="X", dtypes=SOME),
+    case("hard_sigmoid", [X], {"slope": 0.5, "offset": 0.25}, hard_sigmoid, grad="X", dtypes="float32"),
+    case("hard_sigmoid", [np.array([-np.inf, np.inf, -2.5, 2.5])], expected=np.array([0.0, 1.0, 0.0, 1.0])),
+    case("hard_sigmoid", [ints(3)], raises=NotImplementedError),
     case("exp", [X], expected=np.exp, grad="X", dtypes=SOME),
     case("exp", [real(0, 3)], expected=np.exp, grad="X"),
     case("exp", [real(5, 2)], expected=np.exp, lod={"X": [[0, 1, 5]]}, out_lod={"Out": [[0, 1, 5]]}),

@@ -134,10 +134,40 @@ test_expand = table(
 
 test_flip = table(
     *(
-        case(op, [real(2, 3, 4)], dict(axis=axis), expected=lambda x, axis: np.flip(x, tuple(axis)), grad="X")
+        case(op, [real(2, 3, 4)], dict(axis=axis), lambda x, axis: np.flip(x, tuple(axis)), grad="X", second=True,
+             dtypes="float32 float16")
         for op in ("reverse", "flip")
         for axis in ([0], [1, -1])
     ),
     case("reverse", [real(0, 3)], dict(axis=[0]), expected=lambda x, axis: x),
-    case("flip", [real(2)], dict(axis=[1]), raises=ValueError),
+    case("flip", [real(3, 0)], dict(axis=[0]), expected=lambda x, axis: x),
+    case("reverse", [real(2, 3)], dict(axis=[1, 1, -1]), lambda x, axis: x[:, ::-1]),
+    case("reverse", [np.array([np.nan, 1.0, -np.inf])], dict(axis=[0]), lambda x, axis: x[::-1]),
+    case("flip", [np.array([True, False])], dict(axis=[0]), np.array([False, True])),
+    case("flip", [real(2, 3)], dict(axis=[]), lambda x, axis: x),
+    case("flip", [real(2, 3)], dict(axis=[1, -1]), raises=ValueError, match="twice"),
+    case("reverse", [real(2, 3)], dict(axis=[]), raises=ValueError, match="axis"),
+    *(case(op, [real(2)], dict(axis=[axis]), raises=ValueError) for op in ("reverse", "flip") for axis in (1, -2)),
+)
+
+
+def repeated(x, *given, expand_times=()):
+    return np.tile(x, given[0].tolist() if given else expand_times)
+
+
+test_expand_times = table(
+    case("expand", [real(1, 3)], {"expand_times": [2, 2]}, repeated, grad="X", second=True, dtypes="float32 float16"),
+    case("expand", [real(2, 3, 2)], {"expand_times": [1, 3, 2]}, repeated, grad="X", second=True),
+    case("expand", [real(2, 3), np.int32([3, 1])], {}, repeated, grad="X"),
+    case("expand", {"X": real(2, 3), "expand_times_tensor": [np.int32([3]), np.int32([2])]}, {},
+         lambda x, t: np.tile(x, (3, 2)), grad="X"),
+    case("expand", [ints(2)], {"expand_times": [3]}, repeated, dtypes="int32"),
+    case("expand", [np.array([True, False])], {"expand_times": [2]}, repeated),
+    case("expand", [real(0, 3)], {"expand_times": [4, 2]}, repeated),
+    case("expand", [np.array([np.nan, np.inf])], {"expand_times": [2]}, repeated),
+    case("expand", [real(2, 1)], {"expand_times": [1, 3]}, repeated, lod={"X": [[0, 1, 2]]},
+         out_lod={"Out": [[0, 1, 2]]}),
+    case("expand", [real(2, 3)], {"expand_times": [2]}, raises=ValueError, match="expand_times"),
+    case("expand", [real(2, 3)], {"expand_times": [2, 0]}, raises=ValueError, match="expand_times"),
+    case("expand", [real(2, 3)], {"expand_times": [2**30, 2**30]}, raises=MemoryError),
 )

@@ -97,3 +97,37 @@ test_layer_norm = table(
     case("layer_norm", [real(4, 6)], {"epsilon": 0.5}, raises=ValueError, match="epsilon"),
     case("layer_norm", [real(4, 6), real(5)], raises=ValueError, match="Scale"),
 )
+
+
+def group(x, scale=None, bias=None, groups=1, epsilon=1e-5, data_layout="NCHW"):
+    first = x if data_layout == "NCHW" else np.moveaxis(x, -1, 1)
+    n, c = first.shape[:2]
+    rows = first.reshape(n, groups, -1)
+    m, v = rows.mean(2), rows.var(2)
+    y = ((rows - m[..., None]) / np.sqrt(v + epsilon)[..., None]).reshape(first.shape)
+    along = (1, c) + (1,) * (x.ndim - 2)
+    y = y * (1 if scale is None else scale.reshape(along)) + (0 if bias is None else bias.reshape(along))
+    return {"Y": y if data_layout == "NCHW" else np.moveaxis(y, 1, -1), "Mean": m, "Variance": v}
+
+
+def groups_of(inputs, grad, **attrs):
+    return case("group_norm", inputs, attrs, group, grad=grad, grad_of="Y", grad_tol=2e-5, dtypes="float32", tol=2e-4)
+
+
+G = [real(2, 6, 3, 2), real(6, low=0.5, seed=1), real(6, seed=2)]
+test_group_norm = table(
+    groups_of(G, "X Scale Bias", groups=2),
+    groups_of(G, "X Scale Bias", groups=6, epsilon=1e-3),
+    groups_of(G, "X Scale Bias", groups=1),
+    groups_of([np.moveaxis(G[0], 1, -1).copy(), *G[1:]], "X Scale Bias", groups=3, data_layout="NHWC"),
+    groups_of([real(2, 4, 5)], "X", groups=2),
+    groups_of([real(3, 4), real(4, low=0.5)], "X Scale", groups=2),
+    case("group_norm", {"X": real(2, 4, 3), "Bias": real(4)}, {"groups": 4},
+         lambda x, b, groups: group(x, None, b, groups), grad="X Bias", grad_of="Y", dtypes="float32", tol=2e-4),
+    case("group_norm", [real(0, 4, 3), real(4), real(4)], {"groups": 2}, {"Y": np.zeros((0, 4, 3))}),
+    case("group_norm", [np.array([[1.0, np.nan], [2.0, 4.0]])], {"groups": 1, "epsilon": 0.0},
+         {"Y": np.array([[np.nan, np.nan], [-1.0, 1.0]])}),
+    case("group_norm", [real(2, 4, 3)], {"groups": 3}, raises=ValueError, match="groups"),
+    case("group_norm", [real(2, 4, 3)], {"groups": 0}, raises=ValueError, match="groups"),
+    case("group_norm", [real(2, 4, 3), real(5)], {"groups": 2}, raises=ValueError, match="Scale"),
+)

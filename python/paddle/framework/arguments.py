@@ -109,3 +109,29 @@ def padding_2d(padding, data_format: str, what: str = "padding") -> tuple[list[i
             padding = [padding[0], padding[2]]
         return padding, "EXPLICIT"
     return convert_to_list(padding, 2, what), "EXPLICIT"
+
+
+def _bounds(which: str, value, keywords: dict, flags: list[int]) -> None:
+    slot = which.capitalize()
+    if isinstance(value, Variable):
+        if mode.in_dygraph_mode():
+            keywords[which] = [int(n) for n in value.numpy().reshape(-1)]
+            return
+        value.stop_gradient = True
+        keywords[which], keywords[f"{slot}Tensor"] = [], value
+        flags[:] = [-1] * len(flags)
+        return
+    keywords[which], tensors = split_list(value)
+    if tensors is not None:
+        keywords[f"{slot}TensorList"] = tensors
+        for i, item in enumerate(value):
+            if isinstance(item, Variable):
+                flags[i] = -1
+
+
+def bounded(op, x, axes, **bounds):
+    """Runs slice or strided_slice: each of starts, ends, strides is a list that may hold tensors, or a tensor."""
+    flags, keywords = [1] * len(axes), {}
+    for which, value in bounds.items():
+        _bounds(which, value, keywords, flags)
+    return op(x, axes=list(axes), infer_flags=flags, **keywords)

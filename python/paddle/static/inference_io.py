@@ -240,6 +240,7 @@ def load_inference_model(path_prefix, executor, **kwargs) -> list:
 
     Raises:
         ValueError: for other keywords, or a prefix that is a folder.
+        FileNotFoundError: when a file is missing.
     """
     for name in kwargs:
         if name not in ("model_filename", "params_filename"):
@@ -257,8 +258,11 @@ def load_inference_model(path_prefix, executor, **kwargs) -> list:
     prefix = _normalize_path_prefix(path_prefix)
     if not kwargs:
         params_path = prefix + ".pdiparams"
-        params = load_from_file(params_path) if os.path.exists(params_path) else b""
-        return _load(load_from_file(prefix + ".pdmodel"), params, executor)
+        content = load_from_file(prefix + ".pdmodel")
+        # A model without parameters has no such file.
+        needed = any(is_persistable(v) for v in deserialize_program(content).list_vars())
+        params = load_from_file(params_path) if needed or os.path.exists(params_path) else b""
+        return _load(content, params, executor)
     warnings.warn("loading an inference model from named files is the older way", stacklevel=3)
     model_path = _either(prefix, model or "__model__", ".pdmodel")
     if params is None:

@@ -134,13 +134,11 @@ def _run_save(executor, chosen: list, path: str) -> None:
 
 
 @contextlib.contextmanager
-def _temporary(content: bytes | None = None):
+def _temporary():
     """The path of a file that exists for the ``with`` block."""
     handle, path = tempfile.mkstemp(prefix="oar-")
     try:
-        with os.fdopen(handle, "wb") as file:
-            if content is not None:
-                file.write(content)
+        os.close(handle)
         yield path
     finally:
         os.unlink(path)
@@ -175,21 +173,21 @@ def load_vars(executor, dirname, main_program=None, vars=None, predicate=None, f
             block.append_op(type="load", inputs={}, outputs={"Out": [clone_var_in_block(block, var)]}, attrs=attrs)
         executor.run(loading)
     elif isinstance(filename, bytes):
-        with _temporary(filename) as path:
-            _run_load(executor, chosen, path)
+        _run_load(executor, chosen, filename, True)
     else:
         _run_load(executor, chosen, os.path.join(os.path.normpath(dirname), filename) if dirname else filename)
     _check_shapes(chosen)
 
 
-def _run_load(executor, chosen: list, path: str) -> None:
+def _run_load(executor, chosen: list, path: str | bytes, in_memory: bool = False) -> None:
     for var in chosen:
         if var.type == VarType.SELECTED_ROWS:
             raise ValueError("SelectedRows can not be load with load_combine")
     loading = Program()
     block = loading.global_block()
     copies = [clone_var_in_block(block, v) for v in sorted(chosen, key=lambda v: v.name)]
-    block.append_op(type="load_combine", inputs={}, outputs={"Out": copies}, attrs={"file_path": path})
+    attrs = {"file_path": path, "model_from_memory": in_memory}
+    block.append_op(type="load_combine", inputs={}, outputs={"Out": copies}, attrs=attrs)
     executor.run(loading)
 
 

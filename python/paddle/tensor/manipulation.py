@@ -6,7 +6,7 @@ import numpy as np
 from paddle import _core, _ops
 from paddle._append import named
 from paddle.framework import mode
-from paddle.framework.arguments import number, shape_arguments, split_list
+from paddle.framework.arguments import bounded, number, shape_arguments, split_list
 from paddle.framework.checks import check_type, check_variable_and_dtype
 from paddle.framework.in_place import in_place_in_dygraph
 from paddle.framework.variable import Variable
@@ -239,21 +239,20 @@ def slice(input, axes, starts, ends):  # noqa: A001, A002
         >>> paddle.slice(paddle.ones([4, 5, 6]), axes=[0, 2], starts=[-3, 2], ends=[3, 4]).shape
         [2, 5, 2]
     """
-    if not _static():
-        return _ops.slice(input, axes=axes, starts=_sizes(starts), ends=_sizes(ends), infer_flags=[1] * len(axes))
-    from paddle.fluid.layers.manipulation import slice as append
-
-    return append(input, axes, starts, ends)
+    if _static():
+        for what, value in (("starts", starts), ("ends", ends)):
+            if not isinstance(value, (list, tuple, Variable)):
+                raise ValueError(f"Input {what} must be an Variable, python list or tuple.")
+    return bounded(_ops.slice, input, axes, starts=starts, ends=ends)
 
 
 def strided_slice(x, axes, starts, ends, strides, name=None):
     """input[start:end:stride] along each of `axes`."""
     if _static():
-        from paddle.fluid.layers.manipulation import strided_slice as append
-
-        return append(x, axes, starts, ends, strides)
-    return _ops.strided_slice(x, axes=axes, starts=_sizes(starts), ends=_sizes(ends), strides=_sizes(strides),
-                              infer_flags=[1] * len(axes))
+        check_variable_and_dtype(x, "x", ["bool", "float32", "float64", "int32", "int64"], "strided_slice")
+        for what, value in (("starts", starts), ("ends", ends), ("strides", strides)):
+            check_type(value, what, (list, tuple, Variable), "strided_slice")
+    return bounded(_ops.strided_slice, x, axes, starts=starts, ends=ends, strides=strides)
 
 
 def gather(x, index, axis=None, name=None):

@@ -1,6 +1,7 @@
 //! The formulas. `x` and `out` are the operator's input and result, `dout` the gradient that comes in, `ddx` the one of a
 //! second pass; an argument list names exactly what the formula reads. Follows Paddle 2.0.2's CPU kernels, corner cases
-//! included (relu(NaN) is 0, log(1 + exp(x)) is not log1p).
+//! included (relu(NaN) is 0, log(1 + exp(x)) is not log1p; piecewise gradients are dout times 0 or 1, so that NaN and inf
+//! do not vanish). Only where e^x overflows are the gradients of elu those of the formula, not NaN.
 
 use crate::formula;
 
@@ -29,10 +30,10 @@ formula! {
     reciprocal(x) => 1.0 / x;
     reciprocal_grad(out, dout) => dout * -1.0 * out * out;
     relu(x) => select(x > 0.0, x, 0.0);
-    relu_grad(out, dout) => select(out > 0.0, dout, 0.0);
-    relu_grad_grad(out, ddx) => select(out > 0.0, ddx, 0.0);
+    relu_grad(out, dout) => dout * select(out > 0.0, 1.0, 0.0);
+    relu_grad_grad(out, ddx) => ddx * select(out > 0.0, 1.0, 0.0);
     relu6(x; threshold) low = select(x < 0.0, 0.0, x), => select(low > threshold, threshold, low);
-    relu6_grad(out, dout; threshold) => select(out > 0.0, select(out < threshold, dout, 0.0), 0.0);
+    relu6_grad(out, dout; threshold) => dout * select(out > 0.0, select(out < threshold, 1.0, 0.0), 0.0);
     leaky_relu(x; alpha) y = alpha * x,
         => select(alpha < 1.0, select(x < y, y, x), select(y < x, y, x));
     leaky_relu_grad(x, dout; alpha) => dout * (select(x < 0.0, alpha, 0.0) + select(x >= 0.0, 1.0, 0.0));
@@ -40,11 +41,11 @@ formula! {
     elu(x; alpha) low = alpha * (exp(x) - 1.0), => select(x > 0.0, x, 0.0) + select(low < 0.0, low, 0.0);
     elu_grad(x, dout; alpha) e = alpha * exp(x),
         => select(alpha > 0.0, dout * select(x > 0.0, 1.0, e), dout * select(x > 0.0, 1.0 + e, 0.0));
-    elu_grad_grad_dx(x, dout, ddx; alpha) => select(x > 0.0, 0.0, ddx * dout * alpha * exp(x));
+    elu_grad_grad_dx(x, dout, ddx; alpha) => ddx * dout * alpha * select(x > 0.0, 0.0, exp(x));
     elu_grad_grad_ddout(x, ddx; alpha) => ddx * select(x > 0.0, 1.0, alpha * exp(x));
     hard_sigmoid(x; slope, offset) t = x * slope + offset, low = select(t < 0.0, 0.0, t),
         => select(low > 1.0, 1.0, low);
-    hard_sigmoid_grad(out, dout; slope, offset) => select(out > 0.0, select(out < 1.0, dout * slope, 0.0), 0.0);
+    hard_sigmoid_grad(out, dout; slope, offset) => dout * select(out > 0.0, select(out < 1.0, slope, 0.0), 0.0);
     sigmoid(x) => sigmoid(x);
     sigmoid_grad(out, dout) => dout * out * (1.0 - out);
     logsigmoid(x) m = select(-x < 0.0, 0.0, -x), => -m - log(exp(-m) + exp(-x - m));
@@ -83,10 +84,10 @@ formula! {
 
     // Gradients of the binary operators, on operands already brought to one shape.
     div_grad_y(y, out, dout) => -dout * out / y;
-    max_grad_x(x, y, dout) => select(x > y, dout, 0.0);
-    max_grad_y(x, y, dout) => select(x <= y, dout, 0.0);
-    min_grad_x(x, y, dout) => select(x < y, dout, 0.0);
-    min_grad_y(x, y, dout) => select(x >= y, dout, 0.0);
+    max_grad_x(x, y, dout) => dout * select(x > y, 1.0, 0.0);
+    max_grad_y(x, y, dout) => dout * select(x <= y, 1.0, 0.0);
+    min_grad_x(x, y, dout) => dout * select(x < y, 1.0, 0.0);
+    min_grad_y(x, y, dout) => dout * select(x >= y, 1.0, 0.0);
     elementwise_pow_grad_x(x, y, dout) => dout * y * pow(x, y - 1.0);
     elementwise_pow_grad_y(x, y, dout) => dout * log(x) * pow(x, y);
 }

@@ -155,10 +155,13 @@ pub struct Adam<T> {
     pub beta2: T,
     pub rate: T,
     pub epsilon: T,
+    /// That of rows without a gradient.
+    pub idle_epsilon: T,
 }
 
 impl<T: Wide> Adam<T> {
-    /// From the powers of the betas so far: rate * sqrt(1 - beta2^t) / (1 - beta1^t), epsilon * sqrt(1 - beta2^t).
+    /// From the powers of the betas so far: rate * sqrt(1 - beta2^t) / (1 - beta1^t), epsilon * sqrt(1 - beta2^t). Rows
+    /// without a gradient have the plain epsilon, as in Paddle's CPU kernel.
     pub fn new(rate: f64, (beta1, beta2): (f64, f64), epsilon: f64, powers: (f64, f64)) -> Adam<T> {
         let t = T::from_f64;
         let left = (T::ONE - t(powers.1)).root();
@@ -167,6 +170,7 @@ impl<T: Wide> Adam<T> {
             beta2: t(beta2),
             rate: t(rate) * (left / (T::ONE - t(powers.0))),
             epsilon: t(epsilon) * left,
+            idle_epsilon: t(epsilon),
         }
     }
 }
@@ -192,7 +196,8 @@ fn adam_run<const FMA: bool, T: Wide, M: Stored<T>, G: Stored<T>>(
     first: &mut [M],
     second: &mut [M],
 ) {
-    let Adam { beta1, beta2, rate, epsilon } = rule;
+    let Adam { beta1, beta2, rate, .. } = rule;
+    let epsilon = if grad.is_some() { rule.epsilon } else { rule.idle_epsilon };
     let (other1, other2) = (T::ONE - beta1, T::ONE - beta2);
     each!(grad, param, [first, second], |g, p| {
         let m = beta1.fma::<FMA>(first.wide(), other1 * g);

@@ -2,6 +2,7 @@
 
 use super::PyBlockDesc;
 use crate::ir::{Attr, AttrType, BlockNode};
+use crate::py::attrs::bytes;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyFloat, PyString};
@@ -99,7 +100,7 @@ fn as_first_fit(v: &Bound<'_, PyAny>) -> Option<Attr> {
         return Some(Attr::Float(x));
     }
     if let Ok(b) = v.cast::<PyBytes>() {
-        return Some(string(v).map_or_else(|| Attr::Bytes(b.as_bytes().to_vec()), Attr::String));
+        return Some(bytes(b));
     }
     if let Some(s) = string(v) {
         return Some(Attr::String(s));

@@ -5,7 +5,7 @@ from __future__ import annotations
 from paddle import _ops
 from paddle._append import named
 from paddle.framework import mode
-from paddle.framework.arguments import number, shape_arguments, split_list
+from paddle.framework.arguments import bounded, number, shape_arguments, split_list
 from paddle.framework.arrays import is_array
 from paddle.framework.checks import check_dtype, check_type, check_variable_and_dtype
 from paddle.framework.layer_helper import LayerHelper
@@ -221,24 +221,6 @@ def stack(x, axis=0, name=None):
     return named(name, _ops.stack, list(x), axis=axis)
 
 
-def _bounds(which: str, value, keywords: dict, flags: list[int]) -> None:
-    slot = which.capitalize()
-    if isinstance(value, Variable):
-        if mode.in_dygraph_mode():
-            keywords[which] = [int(n) for n in value.numpy().reshape(-1)]
-            return
-        value.stop_gradient = True
-        keywords[which], keywords[f"{slot}Tensor"] = [], value
-        flags[:] = [-1] * len(flags)
-        return
-    keywords[which], tensors = split_list(value)
-    if tensors is not None:
-        keywords[f"{slot}TensorList"] = tensors
-        for i, item in enumerate(value):
-            if isinstance(item, Variable):
-                flags[i] = -1
-
-
 def slice(input, axes, starts, ends):  # noqa: A001, A002
     """Parts of `input` from `starts` to `ends` along `axes`.
 
@@ -253,11 +235,7 @@ def slice(input, axes, starts, ends):  # noqa: A001, A002
     for what, value in (("starts", starts), ("ends", ends)):
         if not isinstance(value, (list, tuple, Variable)):
             raise ValueError(f"Input {what} must be an Variable, python list or tuple.")
-    flags = [1] * len(axes)
-    keywords: dict = {}
-    _bounds("starts", starts, keywords, flags)
-    _bounds("ends", ends, keywords, flags)
-    return _ops.slice(input, axes=list(axes), infer_flags=flags, **keywords)
+    return bounded(_ops.slice, input, axes, starts=starts, ends=ends)
 
 
 def strided_slice(input, axes, starts, ends, strides):  # noqa: A002
@@ -269,12 +247,9 @@ def strided_slice(input, axes, starts, ends, strides):  # noqa: A002
         starts, ends, strides (list|tuple|Variable): negative ones count from the end; tensors of shape [1] go.
     """
     check_variable_and_dtype(input, "input", ["bool", *_NUMBERS[1:]], "strided_slice")
-    flags = [1] * len(axes)
-    keywords: dict = {}
     for what, value in (("starts", starts), ("ends", ends), ("strides", strides)):
         check_type(value, what, (list, tuple, Variable), "strided_slice")
-        _bounds(what, value, keywords, flags)
-    return _ops.strided_slice(input, axes=list(axes), infer_flags=flags, **keywords)
+    return bounded(_ops.strided_slice, input, axes, starts=starts, ends=ends, strides=strides)
 
 
 def gather(input, index, overwrite=True):  # noqa: A002

@@ -28,6 +28,7 @@ __all__ = [
     "fill_constant",
     "argmax",
     "argsort",
+    "reverse",
     "ones",
     "zeros",
     "range",
@@ -316,3 +317,21 @@ def ones_like(x, out=None):
     result = _ops.fill_any_like(x, value=1.0, Out=out)
     result.stop_gradient = True
     return result
+
+
+def reverse(x, axis):
+    """`x` with the order along the dimensions `axis` turned round.
+
+    Args:
+        x (Variable): float32, float64, int32, int64 or uint8; or a LoDTensorArray, of which the order of the tensors
+            is turned round (axis 0).
+        axis (int|list|tuple): which dimensions; negative ones count from the end.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.fluid.layers.reverse(paddle.to_tensor([[1, 2], [3, 4]]), [0, 1]).numpy().tolist()
+        [[4, 3], [2, 1]]
+    """
+    check_variable_and_dtype(x, "x", [*_NUMBERS, "uint8"], "reverse")
+    check_type(axis, "axis", (int, tuple, list), "reverse")
+    return _ops.reverse(x, axis=[axis] if isinstance(axis, int) else list(axis))

@@ -1,0 +1,34 @@
+"""Which operators have cases: the tables of tests/ops, and the tests marked with `covers`."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+
+
+def _marks(name: str) -> Iterator[Any]:
+    if str(HERE) not in sys.path:
+        sys.path.insert(0, str(HERE))
+    for file in sorted(HERE.glob("test_*.py")):
+        for value in list(vars(importlib.import_module(file.stem)).values()):
+            yield from (mark for mark in getattr(value, "pytestmark", []) if mark.name == name)
+
+
+def cases() -> dict[str, list[Any]]:
+    """The valid cases by operator."""
+    found: dict[str, list[Any]] = {}
+    for mark in _marks("parametrize"):
+        for c in mark.args[1] if len(mark.args) > 1 else []:
+            if hasattr(c, "op") and hasattr(c, "inputs") and c.raises is None:
+                found.setdefault(c.op, []).append(c)
+    return found
+
+
+def covered() -> set[str]:
+    """Operators of tests that are no rows of a table."""
+    return {name for mark in _marks("operators") for name in mark.args}

@@ -1,0 +1,34 @@
+"""Every operator of the table has a case of its own; gradients are checked by the cases of the forward operators."""
+
+import json
+
+import pytest
+from catalogue import cases, covered
+from paddle import _core
+from test_table import PATH
+
+TABLE = {op["type"]: op for op in _core.op_table()}
+CASES, COVERED = cases(), covered()
+
+
+def gradients() -> set[str]:
+    """Operators that only gradients are made of."""
+    return {name for name in TABLE if name.endswith(("_grad", "_grad2"))}
+
+
+def test_every_operator_has_a_case():
+    assert not set(TABLE) - gradients() - set(CASES) - COVERED
+
+
+def test_every_gradient_is_checked():
+    differentiable = {name for name, op in TABLE.items() if op["grad_form"] not in (None, "", "none")} - gradients()
+    without = {name for name in differentiable if not any(c.grad for c in CASES.get(name, []))}
+    assert not without - COVERED
+
+
+@pytest.mark.skipif(not PATH.is_file(), reason=f"{PATH} is not there")
+def test_second_gradients_are_checked():
+    double = {op["type"] for op in json.loads(PATH.read_text()) if op.get("double_grad")} & set(TABLE)
+    assert double
+    without = {name for name in double if not any(c.second for c in CASES.get(name, []))}
+    assert not without - COVERED
