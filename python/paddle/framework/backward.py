@@ -20,6 +20,7 @@ from .backward_path import (
 from .checks import check_type
 from .mode import static_only
 from .names import OP_DEVICE, OP_ROLE, OP_ROLE_VAR, OpRole
+from .recompute import _append_backward_ops_with_checkpoints_
 from .variable import Variable
 
 __all__ = ["append_backward", "gradients"]
@@ -74,14 +75,15 @@ def append_backward(loss, parameter_list=None, no_grad_set=None, callbacks=None,
         parameter_list (list|tuple|set, optional): Variables or names; all trainable parameters when None.
         no_grad_set (set|list|tuple, optional): Variables or names that the gradient does not pass.
         callbacks (list, optional): each is called as ``callback(block=..., context=...)`` after each operator.
-        checkpoints (list, optional): recomputation of what lies between them; not there yet.
+        checkpoints (list, optional): Variables or names that are kept for the gradients; what lies between them is
+            computed a second time, which takes less memory and more time. Numbers stay the same.
 
     Returns:
         list of (parameter, gradient): the gradient is None where the loss's block does not have it.
 
     Raises:
         TypeError: for arguments of other types.
-        NotImplementedError: when checkpoints are given.
+        NotImplementedError: for checkpoints with control flow in between.
 
     Examples:
         >>> import paddle
@@ -94,8 +96,10 @@ def append_backward(loss, parameter_list=None, no_grad_set=None, callbacks=None,
     check_type(loss, "loss", Variable, "paddle.static.append_backward")
     if callbacks is not None:
         check_type(callbacks, "callbacks", (list, tuple), "paddle.static.append_backward")
-    if checkpoints:
-        raise NotImplementedError("append_backward does not recompute from checkpoints yet: leave them out")
+    if checkpoints is not None:
+        check_type(checkpoints, "checkpoints", (list, tuple), "paddle.static.append_backward")
+        for i, point in enumerate(checkpoints):
+            check_type(point, f"checkpoints[{i}]", (Variable, str), "paddle.static.append_backward")
     if loss.op is None:
         _find_loss_op_(loss)
     loss.op._set_attr(OP_ROLE, int(OpRole.Forward) | int(OpRole.Loss))
@@ -127,6 +131,9 @@ def append_backward(loss, parameter_list=None, no_grad_set=None, callbacks=None,
         no_grad_dict[idx].update(map(_append_grad_suffix_, stopped))
         # a second pass takes up only what hangs on this loss
         start = {_append_grad_suffix_(loss.name)} if not inside and program._appending_grad_times > 1 else None
+        if checkpoints and not inside:
+            _append_backward_ops_with_checkpoints_(block, path, no_grad_dict, grad_to_var, checkpoints, callbacks)
+            continue
         _append_backward_ops_(block, path, target, no_grad_dict, grad_to_var, callbacks, start, paths)
 
     info: dict = {}

@@ -244,6 +244,13 @@ def _append_backward_ops_(
         if useful:
             grad_to_var.update(to_var)
 
+    _place_gradients(descs, ops, block, target_block, no_grad_dict, grad_to_var, callbacks, input_grad_names_set)
+
+
+def _place_gradients(
+    descs, ops, block, target_block, no_grad_dict, grad_to_var, callbacks, input_grad_names_set
+) -> None:
+    """Append the OpDescs of the gradients of `ops`, with sums where one is given twice, without what nobody needs."""
     descs = _addup_repetitive_outputs_(descs, block.idx)
     descs = _remove_no_grad_branch_(descs, no_grad_dict[block.idx])
     useless = _find_not_need_ops(descs, ops, input_grad_names_set)

@@ -112,7 +112,10 @@ def load(path, **configs):
         raise ValueError(f"The additional config ({sorted(unknown)[0]}) of `paddle.load` is not supported.")
     if os.path.isfile(path):
         with open(path, "rb") as f:
-            state = join_arrays(safe_pickle.load(f))
+            try:
+                state = join_arrays(safe_pickle.load(f))
+            except (pickle.UnpicklingError, EOFError) as e:
+                raise type(e)(f"{path} is no file that paddle.save has written, or is damaged: {e}") from e
         state = _arrays(state)
         if isinstance(state, dict) and not configs.get("keep_name_table"):
             state.pop(NAME_TABLE, None)

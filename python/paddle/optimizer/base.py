@@ -361,7 +361,13 @@ class OptimizerBase:
         return self._param_device_map.get(param_name)
 
     def _backward(
-        self, loss: Any, startup_program: Any, parameters: Any, no_grad_set: Any, callbacks: Any
+        self,
+        loss: Any,
+        startup_program: Any,
+        parameters: Any,
+        no_grad_set: Any,
+        callbacks: Any,
+        checkpoints: Any = None,
     ) -> Pairs:
         self._dtype = loss.dtype
         parameters = parameters or self._parameter_list
@@ -377,7 +383,7 @@ class OptimizerBase:
         )
         no_grad = self._get_no_grad_set(loss, no_grad_set)
         with program_guard(loss.block.program, startup_program):
-            return append_backward(loss, parameters, no_grad, callbacks)
+            return append_backward(loss, parameters, no_grad, callbacks, checkpoints)
 
     def _get_no_grad_set(self, loss: Any, no_grad_set: Any = None) -> set[str]:
         names = _get_no_grad_set_name(no_grad_set)

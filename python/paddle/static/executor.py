@@ -64,6 +64,24 @@ def _without_readers(desc):
     return desc
 
 
+def _say_what_is_empty(error: Exception, program: Program, scope, fed: list) -> None:
+    """Adds to an error about a variable without a value which ones were not fed, or not made by the startup program."""
+    if "holds no value" not in str(error):
+        return
+    found = {name: scope.find_var(name) for name in program.global_block().vars}
+    empty = {name for name, var in found.items() if var is None or var._kind() == "an uninitialised variable"}
+    variables = [v for v in program.list_vars() if v.name in empty and v.name not in fed]
+    unfed = [v.name for v in variables if v.is_data and v.desc.need_check_feed()]
+    unmade = [v.name for v in variables if v.persistable and v.type == VarType.LOD_TENSOR]
+    text = str(error)
+    if unfed:
+        text += f"\n  no data was fed for {', '.join(unfed)}"
+    if unmade:
+        text += f"\n  the startup program has not been run in this scope for {', '.join(unmade[:5])}"
+    error.args = (text,)
+
+
+
 class Executor:
     """Runs Programs: feeds them, runs all their operators, fetches what is asked for.
 
@@ -182,7 +200,11 @@ class Executor:
                 names.extend(variables)
         if "lr_sheduler" in program.__dict__:
             self._set_learning_rate(program, scope)
-        out = self._default_executor.run(prepared.desc, scope, names, tensors, prepared.fetch_names)
+        try:
+            out = self._default_executor.run(prepared.desc, scope, names, tensors, prepared.fetch_names)
+        except core.EnforceNotMet as error:
+            _say_what_is_empty(error, program, scope, names)
+            raise
         return [as_numpy(t) for t in out] if return_numpy else out
 
     def _prepare(self, program: Program, feed: dict, fetch_list: list, use_prune: bool) -> _Run:

@@ -136,7 +136,9 @@ def load(program, model_path, executor=None, var_list=None) -> None:
     assert executor is None or isinstance(executor, Executor)
     prefix = _prefix(model_path)
     parameter_file = prefix + ".pdparams"
-    if not os.path.exists(parameter_file) and (os.path.isdir(model_path) or os.path.isfile(model_path)):
+    if not os.path.exists(parameter_file) and (
+        executor is None or os.path.isdir(model_path) or os.path.isfile(model_path)
+    ):
         _load_older(program, model_path, executor, var_list)
         return
     variables = list(program.list_vars())
@@ -155,7 +157,8 @@ def load(program, model_path, executor=None, var_list=None) -> None:
 def _load_older(program, path: str, executor, var_list) -> None:
     if executor is None:
         raise ValueError(
-            "executor is required when loading model file saved with [ save_params, save_persistables, save_vars ]"
+            f"there is no file {_prefix(path)}.pdparams, and an executor is required when loading model file saved "
+            "with [ save_params, save_persistables, save_vars ]"
         )
     folder, filename = path, None
     if os.path.isfile(path):

@@ -152,6 +152,8 @@ def concat(x, axis=0, name=None):
         [3, 3]
     """
     if not _static():
+        if not isinstance(x, (list, tuple)):
+            raise ValueError(f"concat: argument 'x' must be a list or tuple of Tensors, got {type(x).__name__}")
         return _ops.concat(list(x), axis=int(number(axis)))
     check_type(x, "input", (list, tuple, Variable), "concat")
     if not isinstance(x, Variable):

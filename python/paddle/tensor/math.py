@@ -183,6 +183,11 @@ def add_n(inputs, name=None):
     return named(name, _ops.sum, list(inputs))
 
 
+def _rank(x) -> int:
+    """How many dimensions; of what is no Tensor none, and the operator says what is wrong."""
+    return len(getattr(x, "shape", ()))
+
+
 def _axes(axis, rank: int):
     """(dim, reduce_all) of a reduction's attributes."""
     if axis is None:
@@ -227,9 +232,9 @@ def sum(x, axis=None, dtype=None, keepdim=False, name=None):  # noqa: A001
         if dtype is not None:
             _check_sum_dtype(convert_dtype(x.dtype), convert_dtype(dtype))
         check_type(axis, "axis", (int, list, tuple, type(None)), "sum")
-    if axis is None and dtype is None and not static and x._dtype_name != "bool":
+    if axis is None and dtype is None and not static and getattr(x, "_dtype_name", "") != "bool":
         return _ops.reduce_sum(x, reduce_all=True, keep_dim=keepdim)
-    dim, reduce_all = _axes(axis, len(x.shape))
+    dim, reduce_all = _axes(axis, _rank(x))
     if dtype is not None:
         out = convert_np_dtype_to_dtype_(dtype) if not isinstance(dtype, VarType) else dtype
         if out != x.dtype:
@@ -247,7 +252,7 @@ def _reduction(name: str, op_type: str, summary: str, dtypes: list[str]):
         if _static():
             check_variable_and_dtype(x, "x", dtypes, op_type)
             check_type(axis, "axis", (int, list, tuple, type(None)), op_type)
-        dim, reduce_all = _axes(axis, len(x.shape))
+        dim, reduce_all = _axes(axis, _rank(x))
         return named(name, builtin, x, dim=dim, keep_dim=keepdim, reduce_all=reduce_all)
 
     function.__name__ = function.__qualname__ = name
@@ -286,7 +291,7 @@ def prod(x, axis=None, keepdim=False, dtype=None, name=None):
             x = cast(x, dtype)
     if _static():
         check_variable_and_dtype(x, "x/input", _NUMBERS, "reduce_prod")
-    dim, reduce_all = _axes(axis, len(x.shape))
+    dim, reduce_all = _axes(axis, _rank(x))
     return named(name, _ops.reduce_prod, x, dim=dim, keep_dim=keepdim, reduce_all=reduce_all)
 
 

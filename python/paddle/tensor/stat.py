@@ -5,7 +5,7 @@ from paddle import _core, _ops
 from paddle._append import named
 from paddle.framework.checks import check_type, check_variable_and_dtype
 
-from .math import _axes
+from .math import _axes, _rank
 
 _static = _core.in_static_mode
 
@@ -26,7 +26,7 @@ def mean(x, axis=None, keepdim=False, name=None):
     if _static():
         check_variable_and_dtype(x, "x/input", ["uint16", "float16", "float32", "float64"], "mean/reduce_mean")
         check_type(axis, "axis/dim", (int, list, tuple, type(None)), "mean/reduce_mean")
-    dim, reduce_all = _axes(axis, len(x.shape))
+    dim, reduce_all = _axes(axis, _rank(x))
     return named(name, _ops.reduce_mean, x, dim=dim, keep_dim=keepdim, reduce_all=reduce_all)
 
 
@@ -34,7 +34,7 @@ def var(x, axis=None, unbiased=True, keepdim=False, name=None):
     """The variance over `axis`, or over all; divided by n - 1 where `unbiased`."""
     if _static():
         check_variable_and_dtype(x, "x", ["float32", "float64"], "var")
-    rank = len(x.shape)
+    rank = _rank(x)
     u = mean(x, axis, True)
     d = _ops.elementwise_sub(x, u)
     out = mean(_ops.elementwise_mul(d, d), axis, keepdim)
