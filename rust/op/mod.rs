@@ -5,6 +5,7 @@ pub mod attrs;
 pub mod backend;
 pub mod grad;
 pub mod infer;
+pub mod point;
 pub mod run;
 
 pub use args::Args;
@@ -29,6 +30,8 @@ pub struct Op {
     pub amp: Amp,
     /// Why an output must not be left out of a plan although nobody reads it.
     pub effect: Effect,
+    /// What it computes element by element, if that is all it does.
+    pub point: Option<point::Point>,
     /// The compiled gradient wiring, made at first use.
     pub wiring: AtomicPtr<grad::Wiring>,
 }
@@ -45,6 +48,7 @@ pub const OP: Op = Op {
     grad: Grad::None,
     amp: Amp::Gray,
     effect: Effect::None,
+    point: None,
     wiring: AtomicPtr::new(std::ptr::null_mut()),
 };
 

@@ -182,7 +182,8 @@ class Executor:
                 names.extend(variables)
         if "lr_sheduler" in program.__dict__:
             self._set_learning_rate(program, scope)
-        out = self._default_executor.run(prepared.desc, scope, names, tensors, prepared.fetch_names)
+        passes = None if compiled is None else compiled._passes()
+        out = self._default_executor.run(prepared.desc, scope, names, tensors, prepared.fetch_names, passes)
         return [as_numpy(t) for t in out] if return_numpy else out
 
     def _prepare(self, program: Program, feed: dict, fetch_list: list, use_prune: bool) -> _Run:
