@@ -10,7 +10,7 @@ use crate::base::{Kind, Result};
 use crate::ir::{Attr, Program};
 use crate::op::backend::{self, Backend};
 use crate::op::run::{call_checked, Env, Frame, Out};
-use crate::tensor::{Scope, Value};
+use crate::tensor::{Scope, Tensor, Value};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -98,6 +98,8 @@ impl Executor {
         values: Vec<Value>,
         passes: Passes,
     ) -> Result<Vec<Value>> {
+        let fed = || values.iter().filter_map(Value::elements).map(Tensor::nbytes).sum();
+        let mode = plan.schedule.mode(fed);
         let state = State::new(plan, scope, local);
         for (var, value) in plan.feeds.iter().zip(values) {
             if let Some(var) = var {
@@ -107,7 +109,7 @@ impl Executor {
         let scope = local.unwrap_or(scope);
         let run = Running { executor: self, program, plan, scope, state, passes };
         let device = if backend::is_active() { backend::registered() } else { None };
-        match (device, plan.schedule.mode()) {
+        match (device, mode) {
             (Some(device), _) => run_segments(&*device, plan, &mut |i| run.unit_checked(i))?,
             (None, Mode::Plain) => (0..plan.units.len()).try_for_each(|u| run.unit_checked(u))?,
             (None, Mode::Timed) => {

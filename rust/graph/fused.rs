@@ -14,8 +14,9 @@ use half::{bf16, f16};
 use oar_kernels::fused::{self, Input, Output};
 use oar_kernels::shape::broadcast_strides;
 
-/// Below so many bytes a single operator gains nothing by writing over its operand.
-const SMALL: usize = 16 * 1024;
+/// Below so many bytes a single operator does not write over its operand: what it saves in memory is little, and in the
+/// caches a tile that is copied first costs more than a second buffer.
+const SMALL: usize = 8 << 20;
 
 /// Runs the group, or returns false with everything as it was.
 pub fn run(group: &Group, plan: &Plan, state: &State, always: bool) -> bool {

@@ -5,11 +5,11 @@
 //! value out of a variable, or computes in it, writes it. Random draws keep program order. What touches the world
 //! (files, Python, communication, sub-blocks) is a barrier: everything before it has run, nothing behind it has begun.
 //!
-//! Whether it pays is measured: the second and third run of a plan are timed unit by unit. Units whose kernels used the
-//! pool already stay alone. Of the rest, stretches in which the threads would save enough become windows, whose units
-//! are handed out as they become ready. A plan that is a chain, or is small, keeps the plain path. Results cannot
-//! depend on any of this, since each unit computes the same from the same operands; of several errors the first one of
-//! the program is raised.
+//! Whether it pays is measured: the second and third run of a plan are timed unit by unit. Units whose kernels used
+//! the pool already stay alone. Of the rest, stretches in which the threads would save enough become windows, whose
+//! units are handed out as they become ready. A plan that is a chain, or is small, keeps the plain path; so do sub-
+//! blocks, and runs that are fed much more or less than those timed. Results cannot depend on any of this, since each
+//! unit computes the same from the same operands; of several errors the first one of the program is raised.
 
 use super::plan::{Plan, Unit, ABSENT};
 use crate::base::Result;
@@ -40,6 +40,8 @@ pub struct Schedule {
     pub barrier: Vec<bool>,
     always: bool,
     runs: AtomicU32,
+    /// Bytes that were fed to the timed runs: with much more or less of it the times would be others.
+    fed: AtomicU64,
     times: Vec<AtomicU64>,
     wide: Vec<AtomicBool>,
     decided: OnceLock<Vec<Window>>,
@@ -145,35 +147,39 @@ impl Schedule {
             barrier,
             always,
             runs: AtomicU32::new(0),
+            fed: AtomicU64::new(0),
             times: (0..n).map(|_| AtomicU64::new(u64::MAX)).collect(),
             wide: (0..n).map(|_| AtomicBool::new(false)).collect(),
             decided: OnceLock::new(),
         }
     }
 
-    /// How the run that begins now goes.
+    /// How the run that begins now goes; `fed` tells how many bytes are fed to it.
     #[inline]
-    pub fn mode(&self) -> Mode<'_> {
+    pub fn mode(&self, fed: impl FnOnce() -> usize) -> Mode<'_> {
         if self.after.is_empty() {
             return Mode::Plain;
         }
-        self.choose()
+        self.choose(fed() as u64)
     }
 
-    fn choose(&self) -> Mode<'_> {
+    fn choose(&self, fed: u64) -> Mode<'_> {
         let threads = pool::threads();
-        if threads == 1 && !self.always {
-            return Mode::Plain;
+        let run = self.runs.load(Relaxed);
+        if !self.always {
+            let known = self.fed.load(Relaxed);
+            if threads == 1 || (run > 1 && (fed > 2 * known || 2 * fed < known)) {
+                return Mode::Plain;
+            }
+            if run <= TIMED {
+                self.runs.fetch_add(1, Relaxed);
+                self.fed.store(fed, Relaxed);
+                return if run == 0 { Mode::Plain } else { Mode::Timed };
+            }
         }
-        if self.always || self.decided.get().is_some() || self.runs.load(Relaxed) > TIMED {
-            return match self.decided.get_or_init(|| self.decide(threads)) {
-                windows if windows.is_empty() => Mode::Plain,
-                windows => Mode::Windows(windows),
-            };
-        }
-        match self.runs.fetch_add(1, Relaxed) {
-            0 => Mode::Plain,
-            _ => Mode::Timed,
+        match self.decided.get_or_init(|| self.decide(threads)) {
+            windows if windows.is_empty() => Mode::Plain,
+            windows => Mode::Windows(windows),
         }
     }
 

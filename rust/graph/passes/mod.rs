@@ -127,7 +127,8 @@ pub fn run(plan: &mut Plan, block: &BlockNode, passes: Passes) {
     }
     units.extend((at..plan.steps.len()).map(Unit::Step));
     (plan.groups, plan.units) = (groups, units);
-    if passes.has(Passes::SCHEDULE) {
+    // What a sub-block is given may differ from step to step, and so would its times.
+    if passes.has(Passes::SCHEDULE) && (plan.block == 0 || passes.has(Passes::ALWAYS)) {
         plan.schedule = Schedule::new(plan, passes.has(Passes::ALWAYS));
     }
 }
