@@ -7,9 +7,9 @@
 //!
 //! Whether it pays is measured: the second and third run of a plan are timed unit by unit. Units whose kernels used
 //! the pool already stay alone. Of the rest, stretches in which the threads would save enough become windows, whose
-//! units are handed out as they become ready. A plan that is a chain, or is small, keeps the plain path; so do sub-
-//! blocks, and runs that are fed much more or less than those timed. Results cannot depend on any of this, since each
-//! unit computes the same from the same operands; of several errors the first one of the program is raised.
+//! units are handed out as they become ready. A plan that is a chain, or is small, keeps the plain path; so do
+//! sub-blocks, and runs that are fed much more or less than those timed. Results cannot depend on any of this, since
+//! each unit computes the same from the same operands; of several errors the first one of the program is raised.
 
 use super::plan::{Plan, Unit, ABSENT};
 use crate::base::Result;
