@@ -1,13 +1,17 @@
-//! Running plans. An `Executor` keeps the plans it has compiled, by Program and its version, feeds and fetches.
+//! Running plans. An `Executor` keeps the plans it has compiled, by Program and its version, feeds, fetches and passes.
 
-use super::plan::{at_line, compile, Place, Plan, Step, Var, ABSENT};
+use super::passes::{self, Passes};
+use super::plan::{at_line, compile, Place, Plan, Step, Unit, ABSENT};
+use super::schedule::{self, Mode};
+use super::state::State;
+use super::{fused, plan};
 use crate::bail;
 use crate::base::comm::check_interrupt;
 use crate::base::Result;
 use crate::ir::{Attr, Program};
 use crate::op::backend::{self, Backend};
 use crate::op::run::{call_checked, Env, Frame, Out};
-use crate::tensor::{Cell, Scope, Value};
+use crate::tensor::{Scope, Tensor, Value};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,30 +19,32 @@ use std::sync::Arc;
 /// How many plans an executor keeps.
 const KEPT: usize = 256;
 
-type Key = (u64, u64, i32, Vec<String>, Vec<String>);
+type Key = (u64, u64, i32, Passes, Vec<String>, Vec<String>);
 
 #[derive(Default)]
 pub struct Executor {
     plans: Mutex<HashMap<Key, Arc<Plan>>>,
 }
 
-/// The state of a run: temporaries by number, and the cells of variables that live in scopes.
-struct State {
-    temporaries: Vec<Value>,
-    cells: Vec<Option<Arc<Cell>>>,
-}
 
 impl Executor {
     pub fn new() -> Executor {
         Executor::default()
     }
 
-    pub fn plan(&self, program: &Program, block: i32, feeds: &[String], fetches: &[String]) -> Result<Arc<Plan>> {
-        let key = (program.uid(), program.revision(), block, feeds.to_vec(), fetches.to_vec());
+    pub fn plan(
+        &self,
+        program: &Program,
+        block: i32,
+        feeds: &[String],
+        fetches: &[String],
+        passes: Passes,
+    ) -> Result<Arc<Plan>> {
+        let key = (program.uid(), program.revision(), block, passes, feeds.to_vec(), fetches.to_vec());
         if let Some(plan) = self.plans.lock().get(&key) {
             return Ok(plan.clone());
         }
-        let plan = Arc::new(compile(program, block, feeds, fetches)?);
+        let plan = Arc::new(compile(program, block, feeds, fetches, passes)?);
         let mut plans = self.plans.lock();
         if plans.len() >= KEPT {
             plans.clear();
@@ -47,7 +53,8 @@ impl Executor {
         Ok(plan)
     }
 
-    /// Runs block 0: feeds, steps, fetches. Variables that are not persistable live in a scope of the run.
+    /// Runs block 0: feeds, steps, fetches. Variables that are not persistable live in a scope of the run. Of the
+    /// process's passes over plans only those of `allowed` are used.
     pub fn run(
         &self,
         program: &Arc<Program>,
@@ -55,21 +62,30 @@ impl Executor {
         feeds: &[String],
         values: Vec<Value>,
         fetches: &[String],
+        allowed: Passes,
     ) -> Result<Vec<Value>> {
-        let plan = self.plan(program, 0, feeds, fetches)?;
-        let local = if plan.vars.iter().any(|v| v.place == Place::Local) { Some(scope.child()) } else { None };
-        let result = self.run_plan(program, &plan, scope, local.as_ref(), values);
-        if let Some(local) = local {
-            local.drop_kids();
-            scope.drop_kid(&local);
+        // On a device operators run one by one: their operands are there, and the passes know the host.
+        let passes = if backend::is_active() { Passes::NONE } else { passes::current()?.within(allowed) };
+        let mut plan = self.plan(program, 0, feeds, fetches, passes)?;
+        let run = |plan: &Plan, values| {
+            let local = if plan.vars.iter().any(|v| v.place == Place::Local) { Some(scope.child()) } else { None };
+            let result = self.run_plan(program, plan, scope, local.as_ref(), values, passes);
+            if let Some(local) = local {
+                local.drop_kids();
+                scope.drop_kid(&local);
+            }
+            result
+        };
+        if !plan.needs.is_empty() && !as_declared(&plan, scope, &values) {
+            plan = self.plan(program, 0, feeds, fetches, passes.without(Passes::DEAD))?;
         }
-        result
+        run(&plan, values)
     }
 
     /// Runs a sub-block once in `scope` (a step scope, whose parents hold what the block does not declare).
-    pub fn run_block(&self, program: &Arc<Program>, block: i32, scope: &Arc<Scope>) -> Result<()> {
-        let plan = self.plan(program, block, &[], &[])?;
-        self.run_plan(program, &plan, scope, Some(scope), Vec::new()).map(drop)
+    pub fn run_block(&self, program: &Arc<Program>, block: i32, scope: &Arc<Scope>, passes: Passes) -> Result<()> {
+        let plan = self.plan(program, block, &[], &[], passes)?;
+        self.run_plan(program, &plan, scope, Some(scope), Vec::new(), passes).map(drop)
     }
 
     fn run_plan(
@@ -79,41 +95,30 @@ impl Executor {
         scope: &Arc<Scope>,
         local: Option<&Arc<Scope>>,
         values: Vec<Value>,
+        passes: Passes,
     ) -> Result<Vec<Value>> {
-        let mut state = State {
-            temporaries: vec![Value::None; plan.vars.len()],
-            cells: plan
-                .vars
-                .iter()
-                .map(|v| match v.place {
-                    Place::Temporary => None,
-                    Place::Outer => Some(scope.find(&v.name).unwrap_or_else(|| scope.var(&v.name))),
-                    Place::Local => Some(local.unwrap_or(scope).var(&v.name)),
-                })
-                .collect(),
-        };
+        let fed = || values.iter().filter_map(Value::elements).map(Tensor::nbytes).sum();
+        let mode = plan.schedule.mode(fed);
+        let state = State::new(plan, scope, local);
         for (var, value) in plan.feeds.iter().zip(values) {
             if let Some(var) = var {
                 state.set(*var, value);
             }
         }
         let scope = local.unwrap_or(scope);
-        let mut run = |i: usize| {
-            if i & 63 == 63 {
-                check_interrupt()?;
-            }
-            let step = &plan.steps[i];
-            let env = PlanEnv { executor: self, program, scope, step };
-            run_step(step, &mut state, &env).map_err(|e| at_line(e, &step.desc))
-        };
+        let run = Running { executor: self, program, plan, scope, state, passes };
         let device = if backend::is_active() { backend::registered() } else { None };
-        match device {
-            Some(device) => run_segments(&*device, plan, &mut run)?,
-            _ => (0..plan.steps.len()).try_for_each(run)?,
+        match (device, mode) {
+            (Some(device), _) => run_segments(&*device, plan, &mut |i| run.unit_checked(i))?,
+            (None, Mode::Plain) => (0..plan.units.len()).try_for_each(|u| run.unit_checked(u))?,
+            (None, Mode::Timed) => {
+                (0..plan.units.len()).try_for_each(|u| plan.schedule.timed(u, || run.unit_checked(u)))?
+            }
+            (None, Mode::Windows(windows)) => run.windows(windows)?,
         }
         plan.fetches
             .iter()
-            .map(|&v| match state.get(v) {
+            .map(|&v| match run.state.get(v) {
                 Value::None => {
                     let name = plan.vars.get(v as usize).map_or("@EMPTY@", |v| v.name.as_str());
                     bail!(
@@ -125,6 +130,98 @@ impl Executor {
                 value => Ok(value),
             })
             .collect()
+    }
+}
+
+/// Are the variables from outside that operators left out would read as the Program declares them?
+fn as_declared(plan: &Plan, scope: &Arc<Scope>, values: &[Value]) -> bool {
+    plan.needs.iter().all(|need| {
+        let fed = plan.feeds.iter().rposition(|f| *f == Some(need.var)).and_then(|i| values.get(i));
+        let held = match fed {
+            Some(value) => value.clone(),
+            None => scope.find(&plan.vars[need.var as usize].name).map_or(Value::None, |cell| cell.get()),
+        };
+        held.as_dense().is_some_and(|t| {
+            t.dtype() == need.dtype
+                && t.rank() == need.dims.len()
+                && t.dims().iter().zip(&need.dims).all(|(&d, &want)| d > 0 && (want < 0 || d == want))
+        })
+    })
+}
+
+/// One run of a plan.
+struct Running<'a> {
+    executor: &'a Executor,
+    program: &'a Arc<Program>,
+    plan: &'a Plan,
+    scope: &'a Arc<Scope>,
+    state: State,
+    passes: Passes,
+}
+
+impl Running<'_> {
+    /// Runs a unit, and what ends with it.
+    #[inline]
+    fn unit_checked(&self, u: usize) -> Result<()> {
+        if u & 63 == 63 {
+            check_interrupt()?;
+        }
+        match self.plan.units[u] {
+            Unit::Step(i) => {
+                self.step(i)?;
+                let step = &self.plan.steps[i];
+                self.state.end(&step.dead, &step.fade);
+            }
+            Unit::Group(g) => {
+                self.group(&self.plan.groups[g], true)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn step(&self, i: usize) -> Result<()> {
+        let step = &self.plan.steps[i];
+        let env =
+            PlanEnv { executor: self.executor, program: self.program, scope: self.scope, step, passes: self.passes };
+        run_step(step, &self.state, &env).map_err(|e| at_line(e, &step.desc))
+    }
+
+    fn group(&self, group: &plan::Group, ends: bool) -> Result<()> {
+        if fused::run(group, self.plan, &self.state, self.passes.has(Passes::ALWAYS)) {
+            if ends {
+                self.state.end(&group.dead, &group.fade);
+            }
+            return Ok(());
+        }
+        for i in group.steps.clone() {
+            self.step(i)?;
+            if ends {
+                self.state.end(&self.plan.steps[i].dead, &self.plan.steps[i].fade);
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs everything in order but for the windows. What ends in a window ends with it: another unit may still be
+    /// reading.
+    fn windows(&self, windows: &[schedule::Window]) -> Result<()> {
+        let mut at = 0;
+        for window in windows {
+            (at..window.units.start).try_for_each(|u| self.unit_checked(u))?;
+            schedule::run(window, &|u| match self.plan.units[u] {
+                Unit::Step(i) => self.step(i),
+                Unit::Group(g) => self.group(&self.plan.groups[g], false),
+            })?;
+            for u in window.units.clone() {
+                match self.plan.units[u] {
+                    Unit::Step(i) => self.state.end(&self.plan.steps[i].dead, &self.plan.steps[i].fade),
+                    Unit::Group(g) => self.state.end(&self.plan.groups[g].dead, &self.plan.groups[g].fade),
+                }
+            }
+            check_interrupt()?;
+            at = window.units.end;
+        }
+        (at..self.plan.units.len()).try_for_each(|u| self.unit_checked(u))
     }
 }
 
@@ -143,39 +240,7 @@ fn run_segments(device: &dyn Backend, plan: &Plan, run: &mut dyn FnMut(usize) ->
     Ok(())
 }
 
-impl State {
-    #[inline]
-    fn get(&self, v: Var) -> Value {
-        if v == ABSENT {
-            return Value::None;
-        }
-        match &self.cells[v as usize] {
-            Some(cell) => cell.get(),
-            None => self.temporaries[v as usize].clone(),
-        }
-    }
-
-    #[inline]
-    fn take(&mut self, v: Var) -> Value {
-        match &self.cells[v as usize] {
-            Some(cell) => cell.take(),
-            None => std::mem::take(&mut self.temporaries[v as usize]),
-        }
-    }
-
-    #[inline]
-    fn set(&mut self, v: Var, value: Value) {
-        if v == ABSENT {
-            return;
-        }
-        match &self.cells[v as usize] {
-            Some(cell) => cell.set(value),
-            None => self.temporaries[v as usize] = value,
-        }
-    }
-}
-
-fn run_step(step: &Step, state: &mut State, env: &PlanEnv) -> Result<()> {
+fn run_step(step: &Step, state: &State, env: &PlanEnv) -> Result<()> {
     let mut at = 0u16;
     let mut ins = step.ins.map(|&v| {
         let i = at;
@@ -214,9 +279,6 @@ fn run_step(step: &Step, state: &mut State, env: &PlanEnv) -> Result<()> {
             state.set(v, std::mem::take(&mut out.value));
         }
     }
-    for &v in &step.dead {
-        state.temporaries[v as usize] = Value::None;
-    }
     Ok(())
 }
 
@@ -227,6 +289,7 @@ pub struct PlanEnv<'a> {
     /// The scope of this run or step: what the block declares is here, the rest in its parents.
     pub scope: &'a Arc<Scope>,
     pub step: &'a Step,
+    pub passes: Passes,
 }
 
 impl Env for PlanEnv<'_> {
@@ -235,7 +298,7 @@ impl Env for PlanEnv<'_> {
     }
 
     fn run_block(&self, block: i32, scope: &Arc<Scope>) -> Result<()> {
-        self.executor.run_block(self.program, block, scope)
+        self.executor.run_block(self.program, block, scope, self.passes)
     }
 
     fn desc_attr(&self, name: &str) -> Option<Attr> {

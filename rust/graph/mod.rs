@@ -2,7 +2,13 @@
 
 pub mod bind;
 pub mod exec;
+mod fused;
 pub mod grad_desc;
+pub mod passes;
 pub mod plan;
+pub mod schedule;
+mod state;
+#[cfg(test)]
+mod tests;
 
 pub use exec::Executor;

@@ -5,11 +5,15 @@
 //! *cell* is a variable of a Scope: persistables, whatever a sub-block names, everything in a sub-block.
 
 use super::bind::find_op;
-use crate::base::Result;
+pub use super::passes::fuse::Group;
+use super::passes::{self, Passes};
+use super::schedule::Schedule;
+use crate::base::{DType, Dims, Result};
 use crate::ir::desc::{OpDesc, VarKind};
 use crate::ir::names::EMPTY;
 use crate::ir::{Attr, BlockNode, Program};
-use crate::op::{Args, Attrs, Op, KEEPS};
+use crate::op::point::Points;
+use crate::op::{Args, Attrs, Effect, Op, KEEPS};
 use std::collections::{HashMap, HashSet};
 
 pub type Var = u32;
@@ -42,6 +46,8 @@ pub struct Step {
     pub keeps: Vec<u16>,
     /// Temporaries that nobody reads after this step.
     pub dead: Vec<Var>,
+    /// Temporaries of which only the shape is read after this step.
+    pub fade: Vec<Var>,
     /// The desc, for names, sub-blocks and the user's line.
     pub desc: OpDesc,
 }
@@ -53,6 +59,38 @@ pub struct Plan {
     pub feeds: Vec<Option<Var>>,
     pub fetches: Vec<Var>,
     pub block: i32,
+    /// Steps that run as one, and everything in order: groups, and the steps that are in none.
+    pub groups: Vec<Group>,
+    pub units: Vec<Unit>,
+    pub schedule: Schedule,
+    /// Operators that were left out, and what must hold for that.
+    pub dropped: Vec<&'static str>,
+    pub needs: Vec<Need>,
+}
+
+/// What runs as one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    Step(usize),
+    Group(usize),
+}
+
+/// A variable from outside that must be as declared (-1: any size).
+pub struct Need {
+    pub var: Var,
+    pub dtype: DType,
+    pub dims: Dims,
+}
+
+impl Step {
+    /// What it computes element by element, if that is all it does.
+    pub fn points(&self) -> Option<Points<'_>> {
+        let rule = self.op.point.filter(|_| self.op.is_pure() && self.op.effect == Effect::None)?;
+        let (ins, outs) = (self.ins.map(|&v| v != ABSENT), self.outs.map(|&v| v != ABSENT));
+        let mut points = Points::new(self.op, &self.attrs, ins, outs);
+        rule(&mut points)?;
+        Some(points)
+    }
 }
 
 /// Names that operators of blocks other than `block` use.
@@ -105,7 +143,7 @@ impl Builder<'_> {
 }
 
 /// Compiles a block.
-pub fn compile(program: &Program, block: i32, feeds: &[String], fetches: &[String]) -> Result<Plan> {
+pub fn compile(program: &Program, block: i32, feeds: &[String], fetches: &[String], passes: Passes) -> Result<Plan> {
     let node = program.block(block).ok_or_else(|| crate::err!(InvalidArgument, "the Program has no block {block}"))?;
     let elsewhere = if program.block_count() > 1 { used_elsewhere(program, block) } else { HashSet::new() };
     let mut b = Builder { block: &node, elsewhere, numbers: HashMap::new(), vars: Vec::new() };
@@ -143,14 +181,25 @@ pub fn compile(program: &Program, block: i32, feeds: &[String], fetches: &[Strin
         let keeping = op.outputs.iter().enumerate().filter(|(_, s)| s.is(KEEPS));
         let keeps = keeping.flat_map(|(o, _)| outs.range(o)).filter(|&o| outs.flat[o] != ABSENT);
         let keeps = keeps.map(|o| o as u16).collect();
-        steps.push(Step { op, attrs, ins, outs, in_place, keeps, dead: Vec::new(), desc });
+        steps.push(Step { op, attrs, ins, outs, in_place, keeps, dead: Vec::new(), fade: Vec::new(), desc });
     }
     let known = |b: &Builder, n: &String| b.numbers.contains_key(n) || node.find_var_recursive(n).is_some();
     let feeds = feeds.iter().map(|n| known(&b, n).then(|| b.var(n))).collect();
     let fetches: Vec<Var> = fetches.iter().map(|n| b.var(n)).collect();
     let vars = b.vars;
-    let mut plan = Plan { vars, steps, feeds, fetches, block };
-    mark_dead(&mut plan);
+    let mut plan = Plan {
+        vars,
+        steps,
+        feeds,
+        fetches,
+        block,
+        groups: Vec::new(),
+        units: Vec::new(),
+        schedule: Schedule::default(),
+        dropped: Vec::new(),
+        needs: Vec::new(),
+    };
+    passes::run(&mut plan, &node, passes);
     Ok(plan)
 }
 
@@ -159,7 +208,7 @@ fn covers(outputs: &[(String, Vec<String>)], feeds: &[String]) -> bool {
 }
 
 /// Finds the last use of every temporary.
-fn mark_dead(plan: &mut Plan) {
+pub fn mark_dead(plan: &mut Plan) {
     let mut seen: HashSet<Var> = plan.fetches.iter().copied().collect();
     for step in plan.steps.iter_mut().rev() {
         for &v in step.ins.flat.iter().chain(&step.outs.flat) {

@@ -5,6 +5,7 @@ pub mod attrs;
 pub mod backend;
 pub mod grad;
 pub mod infer;
+pub mod point;
 pub mod run;
 
 pub use args::Args;
@@ -32,6 +33,8 @@ pub struct Op {
     pub effect: Effect,
     /// The short way of an eager call on small operands.
     pub quick: Option<Quick>,
+    /// What it computes element by element, if that is all it does.
+    pub point: Option<point::Point>,
     /// The compiled gradient wiring, made at first use.
     pub wiring: AtomicPtr<grad::Wiring>,
 }
@@ -49,6 +52,7 @@ pub const OP: Op = Op {
     amp: Amp::Gray,
     effect: Effect::None,
     quick: None,
+    point: None,
     wiring: AtomicPtr::new(std::ptr::null_mut()),
 };
 

@@ -5,7 +5,8 @@ use crate::attrs;
 use crate::base::Result;
 use crate::op::attrs::Text;
 use crate::op::infer::{like_first, like_out_grad};
-use crate::op::{slot, Grad, Infer, Kernel, NoAttrs, Op, Run, Slot, OP};
+use crate::op::point;
+use crate::op::{slot, Attrs, Grad, Infer, Kernel, NoAttrs, Op, Run, Slot, OP};
 use crate::tensor::Tensor;
 use crate::{bail, dispatch, ensure};
 use half::{bf16, f16};
@@ -31,15 +32,19 @@ attrs! {
 }
 
 /// The parameters of a row, from the operator's attributes.
-type Params = fn(&Run) -> smallvec::SmallVec<[f64; 4]>;
+type Params = fn(&Attrs) -> smallvec::SmallVec<[f64; 4]>;
 
-fn none(_: &Run) -> smallvec::SmallVec<[f64; 4]> {
+fn none(_: &Attrs) -> smallvec::SmallVec<[f64; 4]> {
     smallvec::SmallVec::new()
 }
 
 macro_rules! params {
     ($attrs:ident: $($field:ident),*) => {
-        |cx| smallvec::smallvec![$(cx.attrs::<$attrs>().$field as f64),*]
+        |attrs: &Attrs| {
+            let a: &$attrs = attrs.as_any().downcast_ref().expect("attributes of another operator");
+            let list: smallvec::SmallVec<[f64; 4]> = smallvec::smallvec![$(a.$field as f64),*];
+            list
+        }
     };
 }
 
@@ -72,12 +77,12 @@ fn on_integers(cx: &mut Run, f32s: fn(&mut Run) -> Result<()>, f: fn(i64) -> i64
 }
 
 fn forward(cx: &mut Run, row: &Row, params: Params) -> Result<()> {
-    by_row(cx, row, &[cx.input(0)?], &params(cx), 0)
+    by_row(cx, row, &[cx.input(0)?], &params(cx.attrs), 0)
 }
 
 /// Gradient rows name what they read (`x` or `out`, then `dout`), and so do the slots.
 fn backward(cx: &mut Run, row: &Row, params: Params) -> Result<()> {
-    by_row(cx, row, &[cx.input(0)?, cx.input(1)?], &params(cx), 0)
+    by_row(cx, row, &[cx.input(0)?, cx.input(1)?], &params(cx.attrs), 0)
 }
 
 const X: &[Slot] = &[slot("X")];
@@ -93,11 +98,13 @@ macro_rules! activations {
         $(
             pub static $op: Op = Op {
                 name: $name, inputs: X, outputs: OUT, attrs: $attrs::FIELDS, infer: like_first,
-                cpu: Kernel::Pure(|cx| forward(cx, &rows::$row, $params)), grad: Grad::By(&$grad), ..OP
+                cpu: Kernel::Pure(|cx| forward(cx, &rows::$row, $params)), grad: Grad::By(&$grad),
+                point: Some(|p| point::by_row(p, &rows::$row, &$params(p.attrs))), ..OP
             };
             pub static $grad: Op = Op {
                 name: $grad_name, inputs: $reads, outputs: DX, attrs: $attrs::FIELDS, infer: like_out_grad,
-                cpu: Kernel::Pure(|cx| backward(cx, &rows::$grad_row, $params)), grad: $second, ..OP
+                cpu: Kernel::Pure(|cx| backward(cx, &rows::$grad_row, $params)), grad: $second,
+                point: Some(|p| point::by_row(p, &rows::$grad_row, &$params(p.attrs))), ..OP
             };
         )*
         pub static TABLE: &[&Op] = &[
@@ -154,6 +161,7 @@ pub static ABS: Op = Op {
         _ => on_integers(cx, |cx| forward(cx, &rows::abs, none), i64::wrapping_abs),
     }),
     grad: Grad::By(&ABS_GRAD),
+    point: Some(|p| point::by_row(p, &rows::abs, &[])),
     ..plain()
 };
 pub static ABS_GRAD: Op = Op {
@@ -171,12 +179,14 @@ pub static ABS_GRAD: Op = Op {
         _ => integer_grad(cx, &rows::abs_grad, |x, d| d * x.signum()),
     }),
     grad: Grad::Map(&ABS_GRAD_GRAD, SECOND_X),
+    point: Some(|p| point::by_row(p, &rows::abs_grad, &[])),
     ..plain()
 };
 pub static SQUARE: Op = Op {
     name: "square",
     cpu: Kernel::Pure(|cx| on_integers(cx, |cx| forward(cx, &rows::square, none), |v| v.wrapping_mul(v))),
     grad: Grad::By(&SQUARE_GRAD),
+    point: Some(|p| point::by_row(p, &rows::square, &[])),
     ..plain()
 };
 pub static SQUARE_GRAD: Op = Op {
@@ -186,12 +196,14 @@ pub static SQUARE_GRAD: Op = Op {
     infer: like_out_grad,
     cpu: Kernel::Pure(|cx| integer_grad(cx, &rows::square_grad, |x, d| d.wrapping_mul(2).wrapping_mul(x))),
     grad: Grad::Map(&SQUARE_GRAD_GRAD, SECOND_X),
+    point: Some(|p| point::by_row(p, &rows::square_grad, &[])),
     ..plain()
 };
 pub static FLOOR: Op = Op {
     name: "floor",
     cpu: Kernel::Pure(|cx| on_integers(cx, |cx| forward(cx, &rows::floor, none), |v| v)),
     grad: Grad::By(&FLOOR_GRAD),
+    point: Some(|p| point::by_row(p, &rows::floor, &[])),
     ..plain()
 };
 /// The gradient of floor is zero everywhere.
@@ -214,6 +226,10 @@ pub static GELU: Op = Op {
         forward(cx, row, none)
     }),
     grad: Grad::By(&GELU_GRAD),
+    point: Some(|p| {
+        let approximate = p.attrs::<GeluAttrs>().approximate;
+        point::by_row(p, if approximate { &rows::gelu_tanh } else { &rows::gelu }, &[])
+    }),
     ..plain()
 };
 pub static GELU_GRAD: Op = Op {
@@ -225,6 +241,10 @@ pub static GELU_GRAD: Op = Op {
     cpu: Kernel::Pure(|cx| {
         let row = if cx.attrs::<GeluAttrs>().approximate { &rows::gelu_tanh_grad } else { &rows::gelu_grad };
         backward(cx, row, none)
+    }),
+    point: Some(|p| {
+        let approximate = p.attrs::<GeluAttrs>().approximate;
+        point::by_row(p, if approximate { &rows::gelu_tanh_grad } else { &rows::gelu_grad }, &[])
     }),
     ..plain()
 };

@@ -5,6 +5,7 @@ use crate::attrs;
 use crate::base::{DType, Result};
 use crate::op::attrs::Text;
 use crate::op::infer::VarKind;
+use crate::op::point::{self, Points};
 use crate::op::{slot, Dst, Fwd, Grad, GradOp, Infer, Kernel, NoAttrs, Op, Run, Src, OP};
 use crate::tensor::{SelectedRows, Tensor, Value};
 use crate::{bail, dispatch, ensure, err};
@@ -85,6 +86,16 @@ fn kind_of_first(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
+fn scale_point(p: &mut Points) -> Option<()> {
+    let a = p.attrs::<ScaleAttrs>();
+    let row = if a.bias_after_scale { &rows::scale } else { &rows::scale_bias_first };
+    if p.has(1) {
+        None
+    } else {
+        point::by_row(p, row, &[a.scale as f64, a.bias as f64])
+    }
+}
+
 pub static SCALE: Op = Op {
     name: "scale",
     inputs: &[slot("X"), slot("ScaleTensor").opt()],
@@ -93,6 +104,7 @@ pub static SCALE: Op = Op {
     infer: kind_of_first,
     cpu: Kernel::Pure(scale),
     grad: Grad::Fn(scale_grad),
+    point: Some(scale_point),
     ..OP
 };
 
@@ -279,6 +291,14 @@ fn sum_grad(f: &Fwd) -> Result<Vec<GradOp>> {
         .collect())
 }
 
+fn sum_point(p: &mut Points) -> Option<()> {
+    let terms = p.inputs(0)?;
+    let (first, rest) = terms.split_first()?;
+    let total = rest.iter().fold(*first, |total, &term| p.binary(Binary::Add, total, term, None));
+    p.give(0, total);
+    Some(())
+}
+
 pub static SUM: Op = Op {
     name: "sum",
     inputs: &[slot("X").many()],
@@ -287,6 +307,7 @@ pub static SUM: Op = Op {
     infer: infer_sum,
     cpu: Kernel::Pure(sum),
     grad: Grad::Fn(sum_grad),
+    point: Some(sum_point),
     ..OP
 };
 

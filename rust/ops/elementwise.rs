@@ -6,6 +6,7 @@ use crate::attrs;
 use crate::base::Result;
 use crate::op::attrs::Text;
 use crate::op::infer::grads_like_inputs;
+use crate::op::point::{Operand, Points};
 use crate::op::{slot, Grad, Infer, Kernel, Op, Run, Slot, OP};
 use crate::tensor::Tensor;
 use crate::{bail, dispatch, ensure};
@@ -58,9 +59,9 @@ fn alike(name: &str, op: Binary, ins: &[&Tensor]) -> Option<Tensor> {
 }
 
 macro_rules! binary_ops {
-    ($($static:ident $name:literal $op:ident, $grad:expr;)*) => {$(
+    ($($static:ident $name:literal $op:ident, $grad:expr, $point:expr;)*) => {$(
         pub static $static: Op = Op {
-            name: $name, inputs: XY, outputs: OUT, attrs: ElementwiseAttrs::FIELDS, infer, grad: $grad,
+            name: $name, inputs: XY, outputs: OUT, attrs: ElementwiseAttrs::FIELDS, infer, grad: $grad, point: $point,
             cpu: Kernel::Pure(|cx| {
                 let (x, y) = (cx.input(0)?, cx.input(1)?);
                 let axis = cx.attrs::<ElementwiseAttrs>().axis;
@@ -72,15 +73,22 @@ macro_rules! binary_ops {
 }
 
 binary_ops! {
-    ADD "elementwise_add" Add, Grad::By(&ADD_GRAD);
-    SUB "elementwise_sub" Sub, Grad::By(&SUB_GRAD);
-    MUL "elementwise_mul" Mul, Grad::By(&MUL_GRAD);
-    DIV "elementwise_div" Div, Grad::By(&DIV_GRAD);
-    MAX "elementwise_max" Max, Grad::By(&MAX_GRAD);
-    MIN "elementwise_min" Min, Grad::By(&MIN_GRAD);
-    POW "elementwise_pow" Pow, Grad::By(&POW_GRAD);
-    MOD "elementwise_mod" Mod, Grad::None;
-    FLOORDIV "elementwise_floordiv" FloorDiv, Grad::None;
+    ADD "elementwise_add" Add, Grad::By(&ADD_GRAD), Some(|p| point(p, Binary::Add));
+    SUB "elementwise_sub" Sub, Grad::By(&SUB_GRAD), Some(|p| point(p, Binary::Sub));
+    MUL "elementwise_mul" Mul, Grad::By(&MUL_GRAD), Some(|p| point(p, Binary::Mul));
+    DIV "elementwise_div" Div, Grad::By(&DIV_GRAD), Some(|p| point(p, Binary::Div));
+    MAX "elementwise_max" Max, Grad::By(&MAX_GRAD), Some(|p| point(p, Binary::Max));
+    MIN "elementwise_min" Min, Grad::By(&MIN_GRAD), Some(|p| point(p, Binary::Min));
+    POW "elementwise_pow" Pow, Grad::By(&POW_GRAD), Some(|p| point(p, Binary::Pow));
+    MOD "elementwise_mod" Mod, Grad::None, None;
+    FLOORDIV "elementwise_floordiv" FloorDiv, Grad::None, None;
+}
+
+fn point(p: &mut Points, op: Binary) -> Option<()> {
+    let axis = p.attrs::<ElementwiseAttrs>().axis;
+    let out = p.binary(op, p.input(0)?, p.input(1)?, Some(axis));
+    p.give(0, out);
+    Some(())
 }
 
 /// The call of a gradient kernel: `x`, `y`, `dout` stand for the slots of that name.
@@ -220,10 +228,10 @@ fn integer_rows(
 }
 
 macro_rules! grad_ops {
-    ($($static:ident $name:literal $inputs:expr, $kernel:expr, $grad:expr;)*) => {$(
+    ($($static:ident $name:literal $inputs:expr, $kernel:expr, $grad:expr, $point:expr;)*) => {$(
         pub static $static: Op = Op {
             name: $name, inputs: $inputs, outputs: XY_GRAD, attrs: ElementwiseAttrs::FIELDS, infer: shapes_of_grads,
-            grad: $grad, cpu: Kernel::Pure($kernel), ..OP
+            grad: $grad, cpu: Kernel::Pure($kernel), point: Some($point), ..OP
         };
     )*};
 }
@@ -237,15 +245,73 @@ fn shapes_of_grads(cx: &mut Infer) -> Result<()> {
 }
 
 grad_ops! {
-    ADD_GRAD "elementwise_add_grad" SHAPES, add_grad, Grad::Map(&ADD_GRAD_GRAD, SECOND);
-    SUB_GRAD "elementwise_sub_grad" SHAPES, sub_grad, Grad::Map(&SUB_GRAD_GRAD, SECOND);
-    MUL_GRAD "elementwise_mul_grad" VALUES, mul_grad, Grad::Map(&MUL_GRAD_GRAD, SECOND);
+    ADD_GRAD "elementwise_add_grad" SHAPES, add_grad, Grad::Map(&ADD_GRAD_GRAD, SECOND), add_points;
+    SUB_GRAD "elementwise_sub_grad" SHAPES, sub_grad, Grad::Map(&SUB_GRAD_GRAD, SECOND), sub_points;
+    MUL_GRAD "elementwise_mul_grad" VALUES, mul_grad, Grad::Map(&MUL_GRAD_GRAD, SECOND), mul_points;
     DIV_GRAD "elementwise_div_grad" &[slot("X").meta_only(), slot("Y"), slot("Out"), slot("Out@GRAD")], div_grad,
-        Grad::Map(&DIV_GRAD_GRAD, DIV_SECOND);
-    MAX_GRAD "elementwise_max_grad" VALUES, |cx| by_rows(cx, [&rows::max_grad_x, &rows::max_grad_y]), Grad::None;
-    MIN_GRAD "elementwise_min_grad" VALUES, |cx| by_rows(cx, [&rows::min_grad_x, &rows::min_grad_y]), Grad::None;
+        Grad::Map(&DIV_GRAD_GRAD, DIV_SECOND), div_points;
+    MAX_GRAD "elementwise_max_grad" VALUES, |cx| by_rows(cx, [&rows::max_grad_x, &rows::max_grad_y]), Grad::None,
+        |p| row_points(p, [&rows::max_grad_x, &rows::max_grad_y]);
+    MIN_GRAD "elementwise_min_grad" VALUES, |cx| by_rows(cx, [&rows::min_grad_x, &rows::min_grad_y]), Grad::None,
+        |p| row_points(p, [&rows::min_grad_x, &rows::min_grad_y]);
     POW_GRAD "elementwise_pow_grad" VALUES,
-        |cx| by_rows(cx, [&rows::elementwise_pow_grad_x, &rows::elementwise_pow_grad_y]), Grad::None;
+        |cx| by_rows(cx, [&rows::elementwise_pow_grad_x, &rows::elementwise_pow_grad_y]), Grad::None,
+        |p| row_points(p, [&rows::elementwise_pow_grad_x, &rows::elementwise_pow_grad_y]);
+}
+
+// The same element by element, for operands whose gradient has the shape of the one that comes in.
+
+fn add_points(p: &mut Points) -> Option<()> {
+    let dout = p.input(2)?;
+    p.give_like(0, dout, p.input(0));
+    p.give_like(1, dout, p.input(1));
+    Some(())
+}
+
+fn sub_points(p: &mut Points) -> Option<()> {
+    let dout = p.input(2)?;
+    p.give_like(0, dout, p.input(0));
+    if p.wants(1) {
+        let negative = p.binary(Binary::Sub, Operand::Zero, dout, None);
+        p.give_like(1, negative, p.input(1));
+    }
+    Some(())
+}
+
+fn mul_points(p: &mut Points) -> Option<()> {
+    let axis = Some(p.attrs::<ElementwiseAttrs>().axis);
+    let (x, y, dout) = (p.input(0)?, p.input(1)?, p.input(2)?);
+    for (slot, other) in [(0, y), (1, x)] {
+        if p.wants(slot) {
+            let grad = p.binary(Binary::Mul, dout, other, axis);
+            p.give_like(slot, grad, p.input(slot));
+        }
+    }
+    Some(())
+}
+
+fn div_points(p: &mut Points) -> Option<()> {
+    let axis = Some(p.attrs::<ElementwiseAttrs>().axis);
+    let (y, out, dout) = (p.input(1)?, p.input(2)?, p.input(3)?);
+    let dx = p.binary(Binary::Div, dout, y, axis);
+    if p.wants(1) {
+        let t = p.binary(Binary::Mul, dx, out, None);
+        let dy = p.binary(Binary::Sub, Operand::Zero, t, None);
+        p.give_like(1, dy, Some(y));
+    }
+    p.give_like(0, dx, p.input(0));
+    Some(())
+}
+
+fn row_points(p: &mut Points, rows: [&'static Row; 2]) -> Option<()> {
+    let args = [p.input(0)?, p.input(1)?, p.input(2)?];
+    for (slot, row) in rows.into_iter().enumerate() {
+        if p.wants(slot) {
+            let grad = p.row(row, &args, &[]);
+            p.give_like(slot, grad, Some(args[slot]));
+        }
+    }
+    Some(())
 }
 
 // Second gradients. DDX and DDY may be absent: then they are zero.

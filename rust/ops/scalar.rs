@@ -4,10 +4,12 @@ use super::activation::by_row;
 use crate::attrs;
 use crate::base::Result;
 use crate::op::infer::{like_first, VarKind};
+use crate::op::point::{self, Points};
 use crate::op::{slot, Grad, Infer, Kernel, Op, Run, Slot, OP};
 use crate::tensor::{SelectedRows, Tensor};
 use crate::{dispatch, ensure};
 use oar_kernels::elementwise::{map, zip};
+use oar_kernels::formula::Row;
 use oar_kernels::formula_rows as rows;
 use oar_kernels::types::Number;
 use std::sync::Arc;
@@ -86,6 +88,15 @@ fn pow_grad(cx: &mut Run) -> Result<()> {
     })
 }
 
+fn pow_point(p: &mut Points, tensor: usize, [square, general]: [&'static Row; 2]) -> Option<()> {
+    let factor = p.attrs::<PowAttrs>().factor as f64;
+    match () {
+        _ if p.has(tensor) => None,
+        _ if factor == 2.0 => point::by_row(p, square, &[]),
+        _ => point::by_row(p, general, &[factor]),
+    }
+}
+
 pub static POW: Op = Op {
     name: "pow",
     inputs: &[slot("X"), slot("FactorTensor").opt()],
@@ -94,6 +105,7 @@ pub static POW: Op = Op {
     infer: like_first,
     cpu: Kernel::Pure(pow),
     grad: Grad::By(&POW_GRAD),
+    point: Some(|p| pow_point(p, 1, [&rows::square, &rows::pow])),
     ..OP
 };
 pub static POW_GRAD: Op = Op {
@@ -103,6 +115,7 @@ pub static POW_GRAD: Op = Op {
     attrs: PowAttrs::FIELDS,
     infer: like_x,
     cpu: Kernel::Pure(pow_grad),
+    point: Some(|p| pow_point(p, 2, [&rows::square_grad, &rows::pow_grad])),
     ..OP
 };
 
@@ -172,6 +185,17 @@ fn clip_grad(cx: &mut Run) -> Result<()> {
     }, _float => by_row(cx, &rows::clip_grad, &[x, d], &[min, max], 0))
 }
 
+fn clip_point(p: &mut Points, row: &'static Row, slots: &[usize]) -> Option<()> {
+    let a = p.attrs::<ClipAttrs>();
+    if p.has(1) || p.has(2) || a.min > a.max || a.min.is_nan() || a.max.is_nan() {
+        return None;
+    }
+    let args = slots.iter().map(|&slot| p.input(slot)).collect::<Option<Vec<_>>>()?;
+    let out = p.row(row, &args, &[a.min as f64, a.max as f64]);
+    p.give(0, out);
+    Some(())
+}
+
 const MIN: Slot = slot("Min").opt();
 const MAX: Slot = slot("Max").opt();
 
@@ -183,6 +207,7 @@ pub static CLIP: Op = Op {
     infer: infer_clip,
     cpu: Kernel::Pure(clip),
     grad: Grad::By(&CLIP_GRAD),
+    point: Some(|p| clip_point(p, &rows::clip, &[0])),
     ..OP
 };
 /// Its own second gradient: the same mask on the gradient that comes in.
@@ -193,6 +218,7 @@ pub static CLIP_GRAD: Op = Op {
     attrs: ClipAttrs::FIELDS,
     infer: like_x,
     cpu: Kernel::Pure(clip_grad),
+    point: Some(|p| clip_point(p, &rows::clip_grad, &[0, 3])),
     grad: Grad::Map(&CLIP_GRAD, &[("Out@GRAD", "X@GRAD@GRAD"), ("X@GRAD", "Out@GRAD@GRAD")]),
     ..OP
 };

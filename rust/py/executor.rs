@@ -8,12 +8,15 @@ use super::selected_rows::PySelectedRows;
 use super::tensor::PyTensor;
 use crate::base::comm::{interrupted, INTERRUPT};
 use crate::ensure;
+use crate::graph::passes::{self, Passes};
+use crate::graph::plan::Unit;
 use crate::graph::{bind, grad_desc, Executor};
 use crate::ir::OpNode;
 use crate::op::run::call_checked;
 use crate::op::{backend, run, Args};
 use crate::tensor::{Cell, Value};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
@@ -70,7 +73,10 @@ impl PyExecutor {
         Ok(PyExecutor { inner: Executor::new(), device })
     }
 
-    /// Runs block 0 of a Program; returns LoDTensors (SelectedRows, LoDTensorArrays) for the fetched names.
+    /// Runs block 0 of a Program; returns LoDTensors (SelectedRows, LoDTensorArrays) for the fetched names. `passes`
+    /// (names separated by commas) leaves out other passes over the plan.
+    #[pyo3(signature = (program, scope, feed_names, feed_tensors, fetch_names, passes=None))]
+    #[allow(clippy::too_many_arguments)] // Paddle's five, and what may be done to the plan
     fn run(
         &self,
         py: Python<'_>,
@@ -79,19 +85,60 @@ impl PyExecutor {
         feed_names: Vec<String>,
         feed_tensors: Vec<Bound<'_, PyAny>>,
         fetch_names: Vec<String>,
+        passes: Option<&str>,
     ) -> PyResult<Vec<Py<PyAny>>> {
+        let allowed = passes.map_or(Ok(Passes::ALL), Passes::parse)?;
         if feed_names.len() != feed_tensors.len() {
             return Err(pyo3::exceptions::PyValueError::new_err("as many feed tensors as feed names are needed"));
         }
         let values = feed_tensors.iter().map(value_of).collect::<PyResult<Vec<_>>>()?;
         let program = program.get().program().clone();
         let scope = scope.get().0.clone();
-        let run = || self.inner.run(&program, &scope, &feed_names, values, &fetch_names);
+        let run = || self.inner.run(&program, &scope, &feed_names, values, &fetch_names, allowed);
         let fetched = py.detach(|| if backend::is_active() { backend::on(self.device, run) } else { run() })?;
         fetched.into_iter().map(|v| handle(py, v)).collect()
     }
 
+    /// What the passes made of block 0: `units` (the operators that run as one), `dropped` (those left out), `over` (the
+    /// variables that results may be written over), `after` (for each unit those it waits for; empty for a chain).
+    #[pyo3(signature = (program, feed_names, fetch_names, passes=None))]
+    fn plan<'py>(
+        &self,
+        py: Python<'py>,
+        program: &Bound<'_, PyProgramDesc>,
+        feed_names: Vec<String>,
+        fetch_names: Vec<String>,
+        passes: Option<&str>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let passes = passes.map_or_else(passes::current, Passes::parse)?;
+        let plan = self.inner.plan(program.get().program(), 0, &feed_names, &fetch_names, passes)?;
+        let names = |range: std::ops::Range<usize>| plan.steps[range].iter().map(|s| s.op.name).collect::<Vec<_>>();
+        let units = plan.units.iter().map(|unit| match *unit {
+            Unit::Step(i) => names(i..i + 1),
+            Unit::Group(g) => names(plan.groups[g].steps.clone()),
+        });
+        let taken = plan.groups.iter().flat_map(|g| g.externals.iter().filter(|e| e.take));
+        let d = PyDict::new(py);
+        d.set_item("units", units.collect::<Vec<_>>())?;
+        d.set_item("dropped", plan.dropped.clone())?;
+        d.set_item("over", taken.map(|e| plan.vars[e.var as usize].name.as_str()).collect::<Vec<_>>())?;
+        d.set_item("after", plan.schedule.after.clone())?;
+        d.set_item("barriers", plan.schedule.barrier.clone())?;
+        Ok(d)
+    }
+
     fn close(&self) {}
+}
+
+/// The passes over plans that this process uses; given names (separated by commas; `all`, `none`), uses those from now
+/// on.
+#[pyfunction]
+#[pyo3(signature = (names=None))]
+fn plan_passes(names: Option<&str>) -> PyResult<Vec<&'static str>> {
+    if let Some(names) = names {
+        passes::set_current(Passes::parse(names)?);
+    }
+    Ok(passes::current()?.names())
 }
 
 /// The gradient operators of an OpDesc and the owner of every gradient variable they write.
@@ -174,6 +221,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     let _ = INTERRUPT.set(check_signals);
     m.add_class::<PyExecutor>()?;
     m.add_function(wrap_pyfunction!(get_grad_op_desc, m)?)?;
+    m.add_function(wrap_pyfunction!(plan_passes, m)?)?;
     m.add_function(wrap_pyfunction!(has_non_empty_grad_op_maker, m)?)?;
     m.add_function(wrap_pyfunction!(run_op, m)?)
 }

@@ -62,6 +62,7 @@ fn describe<'py>(py: Python<'py>, op: &'static Op) -> PyResult<Bound<'py, PyDict
             Kernel::Control(_) => "control",
         },
     )?;
+    d.set_item("elementwise", op.point.is_some())?;
     d.set_item("amp", format!("{:?}", op.amp).to_lowercase())?;
     Ok(d)
 }

@@ -12,12 +12,19 @@ from paddle.framework.program import Program
 __all__ = ["CompiledProgram", "ExecutionStrategy", "BuildStrategy"]
 
 
+#: what the engine does to a plan (rust/graph/passes)
+_PASSES = ("dead", "fade", "fuse", "inplace", "schedule")
+
+
 class _Options:
     """An object whose attributes are exactly those of the table `_defaults`."""
 
     _defaults: dict[str, Any] = {}
 
+    _given: set[str]  # the options that were set
+
     def __init__(self) -> None:
+        object.__setattr__(self, "_given", set())
         for name, value in self._defaults.items():
             object.__setattr__(self, name, list(value) if isinstance(value, (list, set)) else value)
 
@@ -29,6 +36,11 @@ class _Options:
         if wanted is bool and not isinstance(value, bool) or wanted is int and not isinstance(value, int):
             raise TypeError(f"{type(self).__name__}.{name} is {wanted.__name__}, but received {value!r}")
         object.__setattr__(self, name, value)
+        self._given.add(name)
+
+    def _refuses(self, name: str) -> bool:
+        """Was this option set to False? (Its default may be False too.)"""
+        return name in self._given and getattr(self, name) is False
 
     def __repr__(self) -> str:
         changed = {k: getattr(self, k) for k, v in self._defaults.items() if getattr(self, k) != v}
@@ -37,6 +49,8 @@ class _Options:
 
 class ExecutionStrategy(_Options):
     """How a CompiledProgram is run; what does not apply to this engine is kept and has no effect.
+
+    With `num_threads` 1 operators run one after the other (each of them may still use several threads).
 
     Examples:
         >>> import paddle.static as static
@@ -58,6 +72,12 @@ class ExecutionStrategy(_Options):
 
 class BuildStrategy(_Options):
     """How a CompiledProgram is built; what does not apply to this engine is kept and has no effect.
+
+    What the engine does to a program by itself never changes its results; it can be turned off: `enable_inplace` False
+    (operators write over operands that nobody reads any more), `memory_optimize` False (nor is memory of which only the
+    shape is still needed given back early), `fuse_elewise_add_act_ops` False (chains of elementwise operators
+    run as one), `enable_sequential_execution` True (independent operators do not run at the same time). The environment
+    variable OAR_PLAN_PASSES does the same for the whole process.
 
     Examples:
         >>> import paddle.static as static
@@ -188,6 +208,24 @@ class CompiledProgram:
                 "contains backward part."
             )
         return self
+
+    def _passes(self) -> str | None:
+        """The passes that the strategies leave, for `core.Executor.run`; None for all."""
+        build: Any = self._build_strategy
+        run: Any = self._exec_strategy
+        off = set()
+        if build is not None:
+            if build._refuses("enable_inplace"):
+                off.add("inplace")
+            if build._refuses("memory_optimize"):
+                off |= {"inplace", "fade"}
+            if build._refuses("fuse_elewise_add_act_ops"):
+                off.add("fuse")
+            if build.enable_sequential_execution:
+                off.add("schedule")
+        if run is not None and run.num_threads == 1:
+            off.add("schedule")
+        return ",".join(p for p in _PASSES if p not in off) if off else None
 
     def _compile(self, scope, place) -> CompiledProgram:
         if self._compiled:

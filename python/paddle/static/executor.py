@@ -200,8 +200,9 @@ class Executor:
                 names.extend(variables)
         if "lr_sheduler" in program.__dict__:
             self._set_learning_rate(program, scope)
+        passes = None if compiled is None else compiled._passes()
         try:
-            out = self._default_executor.run(prepared.desc, scope, names, tensors, prepared.fetch_names)
+            out = self._default_executor.run(prepared.desc, scope, names, tensors, prepared.fetch_names, passes)
         except core.EnforceNotMet as error:
             _say_what_is_empty(error, program, scope, names)
             raise

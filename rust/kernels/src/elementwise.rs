@@ -56,6 +56,14 @@ pub struct Loops<T, U> {
     left: fn(T, &[T], &mut [U]),
 }
 
+impl<T, U> Loops<T, U> {
+    /// out = a (op) b, element by element, on this thread.
+    #[inline]
+    pub fn pair(&self, a: &[T], b: &[T], out: &mut [U]) {
+        (self.both)(a, b, out)
+    }
+}
+
 trait Op<T, U> {
     fn apply(a: T, b: T) -> U;
 }

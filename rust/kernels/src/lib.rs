@@ -13,6 +13,7 @@ pub mod elementwise;
 mod erfinv;
 pub mod formula;
 pub mod formula_rows;
+pub mod fused;
 pub mod gemm;
 mod gemm_drive;
 mod gemm_kernel;

@@ -24,6 +24,8 @@ static WANTED: AtomicUsize = AtomicUsize::new(0);
 /// The pool of this process; a fork's child starts without one, since the workers do not exist there.
 static TEAM: AtomicPtr<Team> = AtomicPtr::new(null_mut());
 static AT_FORK: Once = Once::new();
+/// Calls that ran on the team so far.
+static CALLS: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
     /// This thread is inside a parallel call (as caller or worker).
@@ -186,6 +188,7 @@ impl Team {
     }
 
     fn run(&self, job: &Job) {
+        CALLS.fetch_add(1, Relaxed);
         self.job.store(job as *const Job as *mut Job, SeqCst);
         self.epoch.fetch_add(1, SeqCst);
         if self.sleeping.load(SeqCst) > 0 {
@@ -234,6 +237,11 @@ extern "C" fn forked() {
     // Only plain stores: another thread of the parent may have held any lock.
     TEAM.store(null_mut(), SeqCst);
     WANTED.store(1, SeqCst);
+}
+
+/// How many calls of this process ran on more than one thread so far: a plan learns from it which operators do.
+pub fn calls() -> usize {
+    CALLS.load(Relaxed)
 }
 
 /// Number of threads that take part in a parallel call, the caller included.

@@ -1,0 +1,100 @@
+//! What an operator computes element by element, for plans that join operators or compute them in place. The rule says
+//! it once, when a plan is compiled; whether the operands of a run fit (floating-point tensors of one shape, or ones
+//! that are repeated along it) is asked at every run, and if not the operator's kernel runs.
+
+use super::{Args, Attrs, Op};
+use oar_kernels::elementwise::Binary;
+use oar_kernels::formula::Row;
+pub use oar_kernels::fused::{Code, Lane, Operand};
+
+/// The rule of an operator; `None` if this call is not elementwise.
+pub type Point = fn(&mut Points) -> Option<()>;
+
+/// An output, by flat position.
+#[derive(Clone, Copy, Debug)]
+pub struct Made {
+    pub out: u16,
+    pub from: Operand,
+    /// The input (flat position) whose shape and LoD it has, where the shape rule leaves them to the kernel.
+    pub like: Option<u16>,
+}
+
+/// A call of a rule. Operands that are inputs are flat positions.
+pub struct Points<'a> {
+    pub op: &'static Op,
+    pub attrs: &'a Attrs,
+    /// Which inputs and outputs there are.
+    pub ins: Args<bool>,
+    pub outs: Args<bool>,
+    pub lanes: Vec<Lane>,
+    /// For each lane Paddle's `axis` if an operand may be repeated along the other.
+    pub axes: Vec<Option<i32>>,
+    pub made: Vec<Made>,
+}
+
+impl<'a> Points<'a> {
+    pub fn new(op: &'static Op, attrs: &'a Attrs, ins: Args<bool>, outs: Args<bool>) -> Points<'a> {
+        Points { op, attrs, ins, outs, lanes: Vec::new(), axes: Vec::new(), made: Vec::new() }
+    }
+
+    pub fn attrs<A: 'static>(&self) -> &'a A {
+        self.attrs.as_any().downcast_ref().expect("attributes of another operator")
+    }
+
+    /// The only variable of an input slot.
+    pub fn input(&self, slot: usize) -> Option<Operand> {
+        let range = self.ins.range(slot);
+        (range.len() == 1 && self.ins.flat[range.start]).then_some(Operand::Input(range.start as u16))
+    }
+
+    /// Every variable of a slot.
+    pub fn inputs(&self, slot: usize) -> Option<Vec<Operand>> {
+        self.ins.range(slot).map(|i| self.ins.flat[i].then_some(Operand::Input(i as u16))).collect()
+    }
+
+    pub fn has(&self, slot: usize) -> bool {
+        self.ins.slot(slot).contains(&true)
+    }
+
+    pub fn wants(&self, slot: usize) -> bool {
+        self.outs.slot(slot).contains(&true)
+    }
+
+    /// A formula of operands that all have the shape of the result.
+    pub fn row(&mut self, row: &'static Row, args: &[Operand], params: &[f64]) -> Operand {
+        self.lane(Code::Row(row), args, params, None)
+    }
+
+    /// `a (op) b`, either of which may be repeated along the other; `None`: both have the result's shape.
+    pub fn binary(&mut self, op: Binary, a: Operand, b: Operand, axis: Option<i32>) -> Operand {
+        self.lane(Code::Binary(op), &[a, b], &[], axis)
+    }
+
+    fn lane(&mut self, code: Code, args: &[Operand], params: &[f64], axis: Option<i32>) -> Operand {
+        self.lanes.push(Lane { code, args: args.to_vec(), params: params.to_vec() });
+        self.axes.push(axis);
+        Operand::Lane(self.lanes.len() as u16 - 1)
+    }
+
+    /// The result in that slot, if it is wanted.
+    pub fn give(&mut self, slot: usize, from: Operand) {
+        self.give_like(slot, from, None);
+    }
+
+    /// The same with the shape and LoD of an input.
+    pub fn give_like(&mut self, slot: usize, from: Operand, like: Option<Operand>) {
+        let range = self.outs.range(slot);
+        if range.len() == 1 && self.outs.flat[range.start] {
+            let like = like.and_then(|l| if let Operand::Input(i) = l { Some(i) } else { None });
+            self.made.push(Made { out: range.start as u16, from, like });
+        }
+    }
+}
+
+/// The rule of an operator that is one formula: its first slots are what the formula reads.
+pub fn by_row(p: &mut Points, row: &'static Row, params: &[f64]) -> Option<()> {
+    let args = (0..row.inputs.len()).map(|slot| p.input(slot)).collect::<Option<Vec<_>>>()?;
+    let out = p.row(row, &args, params);
+    p.give(0, out);
+    Some(())
+}
