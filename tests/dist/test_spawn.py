@@ -116,7 +116,7 @@ def test_print_config(capsys):
 
 
 def test_gpus(monkeypatch):
-    monkeypatch.setattr(module.collective, "gpu_count", lambda env: 2)
+    monkeypatch.setattr("paddle.distributed.launch.collective.gpu_count", lambda env: 2)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
     assert [e["FLAGS_selected_gpus"] for e in module._get_subprocess_env_list(2, {"gpus": "1,0"})] == ["1", "0"]
     monkeypatch.setattr("paddle.device.get_device", lambda: "gpu:0")

@@ -21,5 +21,6 @@ from .collective import (
 )
 from .data_parallel import DataParallel
 from .parallel import ParallelEnv, get_rank, get_world_size, init_parallel_env, is_initialized, report
+from .spawn import spawn
 
-__all__ = ["init_parallel_env", "get_rank", "get_world_size", "ParallelEnv", *collective.__all__]
+__all__ = ["spawn", "init_parallel_env", "get_rank", "get_world_size", "ParallelEnv", *collective.__all__]

@@ -1,7 +1,6 @@
 """`spawn`: a function in several processes that train together."""
 from __future__ import annotations
 
-import argparse
 import contextlib
 import multiprocessing
 import os
@@ -14,11 +13,14 @@ import traceback
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from multiprocessing.connection import Connection, wait
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .launch import collective, environment, guard, store
-from .launch.job import Job
+# The launcher's modules are imported where they are used: `import paddle` does without them.
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+    from .launch.guard import Guard
+    from .launch.job import Job
 
 __all__ = ["spawn"]
 
@@ -99,6 +101,8 @@ def _gpus(nprocs: int, listed: str | None) -> list[list[str]]:
     """The GPU of each process; empty lists where work runs on the CPU."""
     from paddle.device import get_device
 
+    from .launch import collective
+
     if listed is None and get_device() == "cpu":
         return [[] for _ in range(nprocs)]
     visible = os.getenv("CUDA_VISIBLE_DEVICES")
@@ -119,6 +123,10 @@ def _gpus(nprocs: int, listed: str | None) -> list[list[str]]:
 
 
 def _plan(nprocs: int, options: Mapping[str, Any]) -> Job:
+    import argparse
+
+    from .launch import collective, environment
+
     args = argparse.Namespace(
         ips=_option(options, "ips", "cluster_node_ips"), node_ip=_option(options, "node_ip"), cores=None,
         started_port=_option(options, "started_port"), use_paddlecloud=bool(_option(options, "use_paddlecloud")),
@@ -194,7 +202,7 @@ class MultiprocessContext:
     """
 
     def __init__(self, processes: list, error_queues: list[_Inbox], return_queues: list[_Inbox],
-                 held: Any = None, watcher: guard.Guard | None = None):
+                 held: Any = None, watcher: Guard | None = None):
         self.processes, self.error_queues, self.return_queues = processes, error_queues, return_queues
         self.sentinels = {p.sentinel: i for i, p in enumerate(processes)}
         self._held, self._guard = held, watcher
@@ -208,6 +216,8 @@ class MultiprocessContext:
         Raises:
             ProcessFailed: one has failed; the others have been ended.
         """
+        from multiprocessing.connection import wait
+
         limit = None if timeout is None else time.monotonic() + timeout
         ended: list[int] = []
         while self.sentinels and not ended:
@@ -236,6 +246,8 @@ class MultiprocessContext:
 
     def _end(self) -> None:
         """End all that still run, and what they have started."""
+        from .launch import guard
+
         running = {p.pid for p in self.processes if p.is_alive()}
         guard.end(set(), running, _PATIENCE)
         for p in self.processes:
@@ -276,6 +288,8 @@ def _nprocs(nprocs: int) -> int:
         return nprocs
     from paddle.device import get_device
 
+    from .launch import collective, environment
+
     if get_device() != "cpu":
         return collective.gpu_count(os.environ)
     named = environment.number(os.environ, "CPU_NUM", 1)
@@ -314,6 +328,8 @@ def spawn(func, args=(), nprocs=-1, join=True, daemon=False, **options):
         >>> [queue.get() for queue in context.return_queues]
         [2.0, 2.0]
     """
+    from .launch import guard, store
+
     _options_valid_check(options)
     job = _plan(_nprocs(nprocs), options)
     held, address = store.host(job)

@@ -46,9 +46,6 @@ def host(job: Job) -> tuple[Any, str]:
         return None, ports.join(ip, port or 0)
     from paddle import _core
 
-    if not hasattr(_core, "dist"):
-        return None, ""
-
     # An address that others know this machine by need not be one of its own (a cluster's service, NAT).
     bind = ip if ports.local(ip) else "0.0.0.0"
     try:
@@ -76,8 +73,6 @@ def settle(job: Job, held: Any, address: str) -> None:
         return
     from paddle import _core
 
-    if not hasattr(_core, "dist"):
-        return
     limit = time.monotonic() + _limit()
     try:
         store = held or _core.dist.Store.connect(address, job.name, bytes.fromhex(job.token), _limit())
