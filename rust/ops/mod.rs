@@ -10,7 +10,9 @@ pub mod arrays;
 pub mod basic;
 pub mod batch_norm;
 pub mod branch_rows;
+pub mod collective;
 pub mod common;
+pub mod communicator;
 pub mod comparison;
 pub mod complex;
 mod complex_matmul;
@@ -95,6 +97,8 @@ pub static TABLES: &[&[&Op]] = &[
     optimizer::TABLE,     // sgd, momentum, adam
     rows::TABLE,          // SelectedRows
     sequence::TABLE,      // sequence_pool, sequence_expand
+    communicator::TABLE,  // rings
+    collective::TABLE,    // collectives of Programs
 ];
 
 fn index() -> &'static HashMap<&'static str, &'static Op> {
