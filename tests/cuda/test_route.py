@@ -117,6 +117,12 @@ def optimizer_run(op, where, dtype, rows):
             (out * tensor(n.normal(size=(4, 5)))).sum().backward()
             grad = w._grad_ivar()
             assert grad._is_sparse()
+            if op == "adam" and where != place():
+                # 2.0.2's GPU kernel does as with a dense gradient, its CPU kernel reads the next powers.
+                held = grad.value().get_selected_rows()
+                full = np.zeros((6, 5))
+                np.add.at(full, held.rows(), np.array(held.get_tensor()))
+                grad = tensor(full)
         else:
             grad = tensor(n.normal(size=(6, 5)))
         if op == "sgd":
