@@ -23,13 +23,14 @@ USE = """
 import numpy
 a = numpy.arange(12.0, dtype="float32").reshape(3, 4)
 if "scipy.linalg" in sys.modules:
-    scipy.linalg.svd(a)
+    sys.modules["scipy.linalg"].svd(a)
 if "sklearn.datasets" in sys.modules:
-    assert sklearn.datasets.load_digits().images.shape == (1797, 8, 8)
+    assert sys.modules["sklearn.datasets"].load_digits().images.shape == (1797, 8, 8)
 if "torch" in sys.modules:
+    torch = sys.modules["torch"]
     assert torch.from_numpy(a).matmul(torch.from_numpy(a.T)).shape == (3, 3)
 if "pandas" in sys.modules:
-    assert pandas.DataFrame(a).sum().sum() == 66
+    assert sys.modules["pandas"].DataFrame(a).sum().sum() == 66
 x = paddle.to_tensor(a, stop_gradient=False)
 paddle.matmul(x, x, transpose_y=True).sum().backward()
 assert list(x.grad.shape) == [3, 4]
