@@ -207,7 +207,7 @@ pub fn run<T: Element + Arithmetic>(chain: &Chain, inputs: &[Input<T>], outputs:
                     };
                     // SAFETY: each place holds `len` initialised elements: scratch tiles are made of defaults, inputs
                     // were brought above, and results of earlier lanes were written in this tile.
-                    unsafe { std::slice::from_raw_parts(p as *const T, len) }
+                    unsafe { std::slice::from_raw_parts(p, len) }
                 };
                 // SAFETY: the place of a result has `len` elements and is none of its operands': scratch tiles of
                 // lanes are assigned so, those of inputs and the outputs are others.
