@@ -26,7 +26,6 @@ pub struct Executor {
     plans: Mutex<HashMap<Key, Arc<Plan>>>,
 }
 
-
 impl Executor {
     pub fn new() -> Executor {
         Executor::default()

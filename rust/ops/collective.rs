@@ -192,6 +192,7 @@ fn pass(_: &mut Run) -> Result<()> {
 }
 
 fn infer_each(cx: &mut Infer) -> Result<()> {
+    cx.set_outs(0, cx.count(0))?;
     for i in 0..cx.outs(0).min(cx.count(0)) {
         let meta = cx.meta(0, i)?;
         cx.set_meta(0, i, meta);

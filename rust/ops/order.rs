@@ -9,7 +9,7 @@ use crate::tensor::Tensor;
 use crate::{bail, dispatch, ensure, err};
 use half::{bf16, f16};
 use oar_kernels::types::Plain;
-use oar_kernels::{copy, order, pool};
+use oar_kernels::{copy, order, pool, scan};
 
 attrs! {
     pub struct CumsumAttrs { axis: i32 = -1, flatten: bool = false, exclusive: bool = false, reverse: bool = false }
@@ -87,7 +87,7 @@ fn scan(op: &str, a: &CumsumAttrs, reverse: bool, x: &Tensor, out: &mut Tensor) 
     );
     let (_, n, inner) = cut(dims, axis(op, a.axis as i64, dims.len())?);
     dispatch!(x.dtype(), T in [f32, f64, i32, i64, f16, bf16, i16, i8, u8], {
-        order::cumsum(x.data::<T>(), n, inner, a.exclusive, reverse, out.data_mut::<T>()?);
+        scan::cumsum(x.data::<T>(), n, inner, a.exclusive, reverse, out.data_mut::<T>()?);
     }, other => bail!(Unimplemented, "operator {op} has no CPU kernel for data type {other}"));
     Ok(())
 }

@@ -3,7 +3,7 @@
 use criterion::{criterion_group, criterion_main, BatchSize, Criterion};
 use oar_kernels::elementwise::{binary, Binary};
 use oar_kernels::reduce::{mean, reduce, Reduce};
-use oar_kernels::{cast, copy, formula_rows as rows, index, order, random};
+use oar_kernels::{cast, copy, formula_rows as rows, index, order, random, scan};
 use std::hint::black_box;
 use std::time::Duration;
 
@@ -118,7 +118,7 @@ fn reductions(c: &mut Criterion) {
     let at = zeros::<i64>(4096);
     c.bench_function("mem/argmax", |b| b.iter(|| order::arg_extreme(true, black_box(&x[..WIDE]), 1024, 1, at)));
     let sums = zeros::<f32>(WIDE);
-    c.bench_function("mem/cumsum", |b| b.iter(|| order::cumsum(black_box(&x[..WIDE]), 1024, 1, false, false, sums)));
+    c.bench_function("mem/cumsum", |b| b.iter(|| scan::cumsum(black_box(&x[..WIDE]), 1024, 1, false, false, sums)));
     let long = &x[..1024 * 10_000];
     let (v, i) = (zeros::<f32>(10_240), zeros::<i64>(10_240));
     c.bench_function("mem/topk", |b| b.iter(|| order::topk(true, long, 10_000, 10, v, i)));

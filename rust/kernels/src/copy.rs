@@ -61,6 +61,12 @@ fn copy_short<T: Copy>(x: &[T], to: &mut [T]) {
     }
 }
 
+/// out = x, in parallel where it pays.
+pub fn copy<T: Plain>(x: &[T], out: &mut [T]) {
+    assert_eq!(x.len(), out.len());
+    strided(x, &[x.len()], &[1], 0, out);
+}
+
 /// x read contiguously, out[offset + index . strides] = x: the reverse of `strided`. Each place of `out` must be written
 /// at most once.
 pub fn strided_write<T: Plain>(x: &[T], shape: &[usize], out: &mut [T], strides: &[isize], offset: isize) {
@@ -71,14 +77,36 @@ pub fn strided_write<T: Plain>(x: &[T], shape: &[usize], out: &mut [T], strides:
     }
     let walk = Walk::new(shape, [strides]);
     let step = walk.inner()[0];
-    // Sequential: distinct indices could still meet in `out` (strides of zero), so chunks cannot share it safely.
-    walk.runs(0..x.len(), |at, [to], n| {
-        let (to, x) = (to + offset, &x[at..at + n]);
-        match step {
-            1 => copy_short(x, &mut out[to as usize..to as usize + n]),
-            step => x.iter().enumerate().for_each(|(i, &v)| out[(to + i as isize * step) as usize] = v),
-        }
+    // Places that could meet are written one after the other.
+    let grain = if distinct(&walk) { pool::grain(x.len(), GRAIN) } else { x.len() };
+    let shared = pool::Shared::new(out);
+    pool::ranges(x.len(), grain, |range| {
+        walk.runs(range, |at, [to], n| {
+            let (to, x) = (to + offset, &x[at..at + n]);
+            match step {
+                // SAFETY: in bounds by the assertion above, and no place belongs to two runs of different chunks.
+                1 => copy_short(x, unsafe { shared.part(to as usize..to as usize + n) }),
+                step => x.iter().enumerate().for_each(|(i, &v)| {
+                    let at = (to + i as isize * step) as usize;
+                    // SAFETY: as above.
+                    unsafe { shared.part(at..at + 1)[0] = v };
+                }),
+            }
+        });
     });
+}
+
+/// Whether different indices surely name different places: each stride reaches past all that the smaller ones span.
+fn distinct(walk: &Walk<1>) -> bool {
+    let mut axes: Vec<(usize, usize)> =
+        walk.shape.iter().zip(&walk.strides).map(|(&d, s)| (s[0].unsigned_abs(), d)).collect();
+    axes.sort_unstable();
+    let mut span = 0;
+    axes.iter().all(|&(stride, d)| {
+        let clear = d == 1 || stride > span;
+        span += stride * (d - 1);
+        clear
+    })
 }
 
 /// Whether the innermost axis jumps while another one is contiguous: then squares are moved instead of runs.
@@ -193,7 +221,7 @@ fn rest<T: Plain>(
 /// AVX2 must be there; 8 elements must be readable at each of `from + i * from_step`, and writable at `to + i * to_step`.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-unsafe fn transpose8(from: *const f32, from_step: isize, to: *mut f32, to_step: usize) {
+pub(crate) unsafe fn transpose8(from: *const f32, from_step: isize, to: *mut f32, to_step: usize) {
     use std::arch::x86_64::*;
     // SAFETY: the caller's promise covers every address below.
     unsafe {

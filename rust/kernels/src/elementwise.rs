@@ -4,16 +4,15 @@
 //! equal shapes, a scalar, a row and a column each end in one of three inner loops; a short repeated operand (a bias of
 //! ten) is first unrolled into a pattern.
 
+use crate::elementwise_loops::{simple, And, Eq, Ge, Gt, Le, Lt, Ne, Or, Xor, TILE};
+pub use crate::elementwise_loops::{Arithmetic, Equal, Loops};
 use crate::pool;
 use crate::shape::{contiguous, in_bounds, numel, Walk};
 use crate::simd;
-use crate::simd_fn;
-use crate::types::{Half, Number, Plain};
-use half::{bf16, f16};
+use crate::types::{Number, Plain};
 
 /// Elements per chunk of a parallel run, and the most that run inline.
 pub const GRAIN: usize = 16 * 1024;
-const TILE: usize = 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Binary {
@@ -48,230 +47,6 @@ pub enum Logic {
 /// An integer was to be divided by zero; the result is not written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DivideByZero;
-
-/// The three inner loops of an operator: vector with vector, with a scalar on the right, with a scalar on the left.
-pub struct Loops<T, U> {
-    both: fn(&[T], &[T], &mut [U]),
-    right: fn(&[T], T, &mut [U]),
-    left: fn(T, &[T], &mut [U]),
-}
-
-impl<T, U> Loops<T, U> {
-    /// out = a (op) b, element by element, on this thread.
-    #[inline]
-    pub fn pair(&self, a: &[T], b: &[T], out: &mut [U]) {
-        (self.both)(a, b, out)
-    }
-}
-
-trait Op<T, U> {
-    fn apply(a: T, b: T) -> U;
-}
-
-macro_rules! ops {
-    ($($name:ident: $f:expr;)*) => {$(
-        struct $name;
-        impl<T: Number> Op<T, T> for $name {
-            #[inline(always)]
-            fn apply(a: T, b: T) -> T {
-                let f: fn(T, T) -> T = $f;
-                f(a, b)
-            }
-        }
-    )*};
-}
-
-ops! {
-    Add: T::add;
-    Sub: T::sub;
-    Mul: T::mul;
-    Div: T::div;
-    Max: |a, b| if a > b { a } else { b };
-    Min: |a, b| if a < b { a } else { b };
-    Pow: T::pow;
-    Mod: T::modulo;
-    FloorDiv: T::floordiv;
-}
-
-macro_rules! predicates {
-    ($($name:ident: $f:expr;)*) => {$(
-        struct $name;
-        impl<T: PartialOrd> Op<T, bool> for $name {
-            #[inline(always)]
-            fn apply(a: T, b: T) -> bool {
-                let f: fn(&T, &T) -> bool = $f;
-                f(&a, &b)
-            }
-        }
-    )*};
-}
-
-/// Equality as Paddle has it: floating-point numbers are equal from 1e-8 on.
-pub trait Equal: Plain + PartialOrd {
-    fn equal(self, o: Self) -> bool;
-}
-
-macro_rules! equal {
-    (exact $($t:ty),*) => { $(impl Equal for $t { #[inline(always)] fn equal(self, o: $t) -> bool { self == o } })* };
-    (near $($t:ty),*) => {$(
-        impl Equal for $t {
-            #[inline(always)]
-            fn equal(self, o: $t) -> bool {
-                // The second test alone would hold infinities to be unequal.
-                self == o || Number::to_f64(Number::sub(self, o)).abs() < 1e-8
-            }
-        }
-    )*};
-}
-equal!(exact bool, u8, i8, i16, i32, i64);
-equal!(near f32, f64, f16, bf16);
-
-struct Eq;
-struct Ne;
-impl<T: Equal> Op<T, bool> for Eq {
-    #[inline(always)]
-    fn apply(a: T, b: T) -> bool {
-        a.equal(b)
-    }
-}
-impl<T: Equal> Op<T, bool> for Ne {
-    #[inline(always)]
-    fn apply(a: T, b: T) -> bool {
-        !a.equal(b)
-    }
-}
-
-predicates! {
-    Lt: |a, b| a < b;
-    Le: |a, b| a <= b;
-    Gt: |a, b| a > b;
-    Ge: |a, b| a >= b;
-}
-
-struct And;
-struct Or;
-struct Xor;
-impl Op<bool, bool> for And {
-    #[inline(always)]
-    fn apply(a: bool, b: bool) -> bool {
-        a & b
-    }
-}
-impl Op<bool, bool> for Or {
-    #[inline(always)]
-    fn apply(a: bool, b: bool) -> bool {
-        a | b
-    }
-}
-impl Op<bool, bool> for Xor {
-    #[inline(always)]
-    fn apply(a: bool, b: bool) -> bool {
-        a ^ b
-    }
-}
-
-#[inline(always)]
-fn both_body<T: Copy, U, O: Op<T, U>>(a: &[T], b: &[T], out: &mut [U]) {
-    let n = out.len();
-    let (a, b) = (&a[..n], &b[..n]);
-    for i in 0..n {
-        out[i] = O::apply(a[i], b[i]);
-    }
-}
-
-#[inline(always)]
-fn right_body<T: Copy, U, O: Op<T, U>>(a: &[T], b: T, out: &mut [U]) {
-    out.iter_mut().zip(a).for_each(|(o, &a)| *o = O::apply(a, b));
-}
-
-#[inline(always)]
-fn left_body<T: Copy, U, O: Op<T, U>>(a: T, b: &[T], out: &mut [U]) {
-    out.iter_mut().zip(b).for_each(|(o, &b)| *o = O::apply(a, b));
-}
-
-simd_fn! {
-    fn both_simd[T: Copy, U, O: Op<T, U>](a: &[T], b: &[T], out: &mut [U]) {
-        both_body::<T, U, O>(a, b, out)
-    }
-}
-simd_fn! {
-    fn right_simd[T: Copy, U, O: Op<T, U>](a: &[T], b: T, out: &mut [U]) {
-        right_body::<T, U, O>(a, b, out)
-    }
-}
-simd_fn! {
-    fn left_simd[T: Copy, U, O: Op<T, U>](a: T, b: &[T], out: &mut [U]) {
-        left_body::<T, U, O>(a, b, out)
-    }
-}
-
-fn simple<T: Copy, U, O: Op<T, U>>() -> Loops<T, U> {
-    Loops { both: both_body::<T, U, O>, right: right_body::<T, U, O>, left: left_body::<T, U, O> }
-}
-
-fn hot<T: Number, U, O: Op<T, U>>() -> Loops<T, U> {
-    if T::HOT {
-        return Loops { both: both_simd::<T, U, O>, right: right_simd::<T, U, O>, left: left_simd::<T, U, O> };
-    }
-    simple::<T, U, O>()
-}
-
-/// Loops of a half type: tiles through f32.
-fn half<H: Half, O: Op<f32, f32>>() -> Loops<H, H> {
-    fn tiles<H: Half>(out: &mut [H], f: impl Fn(usize, &mut [f32])) {
-        let mut result = [0.0f32; TILE];
-        for (t, part) in out.chunks_mut(TILE).enumerate() {
-            f(t * TILE, &mut result[..part.len()]);
-            H::narrow(&result[..part.len()], part);
-        }
-    }
-    fn widened<H: Half>(x: &[H], at: usize, n: usize) -> [f32; TILE] {
-        let mut wide = [0.0f32; TILE];
-        H::widen(&x[at..at + n], &mut wide[..n]);
-        wide
-    }
-    Loops {
-        both: |a, b, out| {
-            tiles(out, |at, r| both_simd::<f32, f32, O>(&widened(a, at, r.len()), &widened(b, at, r.len()), r))
-        },
-        right: |a, b, out| {
-            tiles(out, |at, r| right_simd::<f32, f32, O>(&widened(a, at, r.len()), b.to_f64() as f32, r))
-        },
-        left: |a, b, out| tiles(out, |at, r| left_simd::<f32, f32, O>(a.to_f64() as f32, &widened(b, at, r.len()), r)),
-    }
-}
-
-/// A number type with its loops.
-pub trait Arithmetic: Number {
-    fn loops(op: Binary) -> Loops<Self, Self>;
-}
-
-macro_rules! arithmetic {
-    ($make:ident: $($t:ty),*) => {$(
-        impl Arithmetic for $t {
-            fn loops(op: Binary) -> Loops<$t, $t> {
-                match op {
-                    Binary::Add => $make::<$t, Add>(),
-                    Binary::Sub => $make::<$t, Sub>(),
-                    Binary::Mul => $make::<$t, Mul>(),
-                    Binary::Div => $make::<$t, Div>(),
-                    Binary::Max => $make::<$t, Max>(),
-                    Binary::Min => $make::<$t, Min>(),
-                    Binary::Pow => $make::<$t, Pow>(),
-                    Binary::Mod => $make::<$t, Mod>(),
-                    Binary::FloorDiv => $make::<$t, FloorDiv>(),
-                }
-            }
-        }
-    )*};
-}
-
-fn number<T: Number, O: Op<T, T>>() -> Loops<T, T> {
-    hot::<T, T, O>()
-}
-
-arithmetic!(number: u8, i8, i16, i32, i64, f32, f64);
-arithmetic!(half: f16, bf16);
 
 /// Where an operand's elements come from.
 enum Source<'a, T> {
@@ -433,7 +208,8 @@ fn run<T: Plain, U: Plain>(loops: &Loops<T, U>, shape: &[usize], a: Source<T>, b
         return;
     }
     let walk = Walk::new(shape, [a_strides, b_strides]);
-    let stream = simd::streams(std::mem::size_of_val(out));
+    // Together with what is read: a result that fits the cache alone would still be pushed out of it.
+    let stream = simd::streams(std::mem::size_of_val(out) + std::mem::size_of_val(a) + std::mem::size_of_val(b));
     if let Some(p) = pattern(&walk, 1, b) {
         return pool::parts(out, pool::grain(out.len(), GRAIN), |start, part| {
             repeated(&p, start, part, |at, y, o| (loops.both)(&a[at..at + y.len()], y, o));
@@ -449,10 +225,12 @@ fn run<T: Plain, U: Plain>(loops: &Loops<T, U>, shape: &[usize], a: Source<T>, b
         walk.runs(start..start + part.len(), |at, [oa, ob], n| {
             let (oa, ob) = (oa as usize, ob as usize);
             let o = &mut part[at - start..at - start + n];
-            if stream {
-                let mut tile = [U::default(); TILE];
-                for (t, o) in o.chunks_mut(TILE).enumerate() {
-                    let (i, n) = ((t * TILE) as isize, o.len());
+            if let (true, [1, 1], Some(around)) = (stream, steps, loops.stream) {
+                around(&a[oa..oa + n], &b[ob..ob + n], o);
+            } else if stream {
+                let mut tile = [U::default(); simd::STREAM_TILE];
+                for (t, o) in o.chunks_mut(tile.len()).enumerate() {
+                    let (i, n) = ((t * tile.len()) as isize, o.len());
                     let (pa, pb) = (oa as isize + i * steps[0], ob as isize + i * steps[1]);
                     inner(loops, (a, pa as usize), (b, pb as usize), steps, &mut tile[..n]);
                     simd::stream(&tile[..n], o);

@@ -150,3 +150,19 @@ fn halves_comparisons_logic() {
     logical_not(&x, &mut out);
     assert_eq!(out, [false, false, true, true]);
 }
+
+#[test]
+fn results_too_large_for_the_cache_are_the_same() {
+    let n = crate::simd::cache_size() / 8 + 77;
+    let (x, y) = (values(n, 1), values(n, 2));
+    at_every_level(|level| {
+        let mut out = vec![0.0f32; n + 3];
+        binary(Binary::Add, &[n], (&x, &[1]), (&y, &[1]), &mut out[3..]).unwrap();
+        assert!(out[3..].iter().zip(x.iter().zip(&y)).all(|(o, (x, y))| *o == x + y), "{level:?}");
+        let (rows, width) = (n / 1000, 1000);
+        let whole = rows * width;
+        let mut out = vec![0.0f32; whole];
+        binary(Binary::Mul, &[rows, width], (&x[..whole], &[width as isize, 1]), (&y, &[0, 1]), &mut out).unwrap();
+        assert!(out.iter().enumerate().all(|(i, &o)| o == x[i] * y[i % width]), "{level:?}");
+    });
+}

@@ -129,14 +129,14 @@ macro_rules! element_by_f32 {
 element_by_f32!(f16, bf16);
 
 impl Row {
-    /// out[i] = formula(inputs[..][i]; params), on the pool where it pays. Results larger than the last-level cache go
-    /// around it.
+    /// out[i] = formula(inputs[..][i]; params), on the pool where it pays. Where all of it together does not fit the
+    /// last-level cache, the result goes around it.
     ///
     /// Panics if the number of inputs or parameters is not the row's, or a length differs from `out`'s.
     pub fn run<T: Element>(&self, inputs: &[&[T]], params: &[f64], out: &mut [T]) {
         self.check(inputs.len(), params.len());
         assert!(inputs.iter().all(|x| x.len() == out.len()), "{}: lengths differ", self.name);
-        let stream = simd::streams(std::mem::size_of_val(out));
+        let stream = simd::streams(std::mem::size_of_val(out) * (inputs.len() + 1));
         pool::parts(out, pool::grain(out.len(), GRAIN), |start, part| {
             let views = views(inputs, start..start + part.len());
             let views = &views[..inputs.len()];
@@ -166,9 +166,9 @@ impl Row {
     }
 
     fn tiles<T: Element>(&self, inputs: &[&[T]], params: &[f64], out: &mut [T], store: impl Fn(&[T], &mut [T])) {
-        let mut tile = [T::default(); TILE];
-        for (t, part) in out.chunks_mut(TILE).enumerate() {
-            let views = views(inputs, t * TILE..t * TILE + part.len());
+        let mut tile = [T::default(); simd::STREAM_TILE];
+        for (t, part) in out.chunks_mut(tile.len()).enumerate() {
+            let views = views(inputs, t * tile.len()..t * tile.len() + part.len());
             T::compute(self, &views[..inputs.len()], params, &mut tile[..part.len()]);
             store(&tile[..part.len()], part);
         }

@@ -73,7 +73,7 @@ pub fn gather<T: Plain, I: Index>(
 #[inline(always)]
 fn prefetch<T>(table: &[T], at: usize, width: usize) {
     if let Some(row) = table.get(at..at.saturating_add(width)) {
-        simd::prefetch(row, 0);
+        simd::prefetch(row);
     }
 }
 

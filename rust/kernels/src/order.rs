@@ -1,4 +1,4 @@
-//! Kernels about order along an axis: argmax and argmin, cumulative sums, top-k, sorting.
+//! Kernels about order along an axis: argmax and argmin, top-k, sorting.
 //!
 //! Equal values keep the order of their positions everywhere. NaN counts as the greatest value.
 
@@ -27,7 +27,7 @@ pub fn arg_extreme<T: Number>(greatest: bool, x: &[T], n: usize, inner: usize, o
         });
     }
     // Columns: the best value of each so far, strip by strip.
-    let width = inner.min(1024);
+    let width = inner.min(if n * inner > GRAIN { 256 } else { 1024 });
     let strips = inner.div_ceil(width);
     let outer = out.len() / inner;
     let shared = pool::Shared::new(out);
@@ -91,76 +91,6 @@ fn first_body<T: Number>(greatest: bool, x: &[T]) -> usize {
         }
     }
     0
-}
-
-/// Cumulative sums of x = [outer, n, inner] along n. `exclusive`: without the element itself; `reverse`: from the end.
-pub fn cumsum<T: Number>(x: &[T], n: usize, inner: usize, exclusive: bool, reverse: bool, out: &mut [T]) {
-    assert_eq!(x.len(), out.len());
-    if x.is_empty() {
-        return;
-    }
-    let slab = n * inner;
-    assert_eq!(x.len() % slab, 0);
-    if inner == 1 {
-        let rows = (GRAIN / n).clamp(1, 1024).next_multiple_of(8);
-        return pool::parts(out, rows * n, |start, part| {
-            for (i, group) in part.chunks_mut(8 * n).enumerate() {
-                let x = &x[start + i * 8 * n..][..group.len()];
-                match group.len() / n {
-                    8 => scan_rows::<T, 8>(x, n, exclusive, reverse, group),
-                    _ => group
-                        .chunks_mut(n)
-                        .zip(x.chunks(n))
-                        .for_each(|(o, x)| scan_rows::<T, 1>(x, n, exclusive, reverse, o)),
-                }
-            }
-        });
-    }
-    let slabs = (GRAIN / slab).max(1);
-    pool::parts(out, slabs * slab, |start, part| {
-        for (i, slab_out) in part.chunks_mut(slab).enumerate() {
-            let x = &x[start + i * slab..][..slab];
-            let mut sum = vec![T::zero(); inner];
-            for step in 0..n {
-                let r = if reverse { n - 1 - step } else { step };
-                let (o, x) = (&mut slab_out[r * inner..(r + 1) * inner], &x[r * inner..(r + 1) * inner]);
-                for ((o, &v), s) in o.iter_mut().zip(x).zip(&mut sum) {
-                    let next = s.add(v);
-                    *o = if exclusive { *s } else { next };
-                    *s = next;
-                }
-            }
-        }
-    });
-}
-
-/// R rows at a time: their sums do not wait for each other. Through a small buffer, since rows a power of two apart would
-/// push each other out of the cache.
-fn scan_rows<T: Number, const R: usize>(x: &[T], n: usize, exclusive: bool, reverse: bool, out: &mut [T]) {
-    const STEP: usize = 64;
-    assert!(x.len() == R * n && out.len() == R * n);
-    let mut sum = [T::zero(); R];
-    let mut buffer = [[T::zero(); R]; STEP];
-    for block in 0..n.div_ceil(STEP) {
-        let width = STEP.min(n - block * STEP);
-        let first = if reverse { n - block * STEP - width } else { block * STEP };
-        for r in 0..R {
-            let row = &x[r * n + first..r * n + first + width];
-            row.iter().zip(&mut buffer).for_each(|(&v, b)| b[r] = v);
-        }
-        for step in 0..width {
-            let line = &mut buffer[if reverse { width - 1 - step } else { step }];
-            for r in 0..R {
-                let next = sum[r].add(line[r]);
-                line[r] = if exclusive { sum[r] } else { next };
-                sum[r] = next;
-            }
-        }
-        for r in 0..R {
-            let row = &mut out[r * n + first..r * n + first + width];
-            row.iter_mut().zip(&buffer).for_each(|(o, b)| *o = b[r]);
-        }
-    }
 }
 
 /// Whether `a` comes strictly before `b` in the wanted order.
@@ -405,29 +335,6 @@ mod tests {
             arg_extreme(true, &[1.0, f32::NAN, 2.0, 3.0], 2, 2, &mut got);
             assert_eq!(got, [1, 0]);
         });
-    }
-
-    #[test]
-    fn cumulative_sums() {
-        for (outer, n, inner) in [(1, 1, 1), (19, 33, 1), (8, 1000, 1), (2, 7, 5)] {
-            let x = data(outer * n * inner);
-            for (exclusive, reverse) in [(false, false), (true, false), (false, true), (true, true)] {
-                let mut got = vec![0.0; x.len()];
-                cumsum(&x, n, inner, exclusive, reverse, &mut got);
-                for o in 0..outer {
-                    for i in 0..inner {
-                        let mut sum = 0.0;
-                        for s in 0..n {
-                            let r = if reverse { n - 1 - s } else { s };
-                            let at = (o * n + r) * inner + i;
-                            let next = sum + x[at];
-                            assert_eq!(got[at], if exclusive { sum } else { next });
-                            sum = next;
-                        }
-                    }
-                }
-            }
-        }
     }
 
     #[test]

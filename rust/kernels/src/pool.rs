@@ -30,6 +30,14 @@ static CALLS: AtomicUsize = AtomicUsize::new(0);
 thread_local! {
     /// This thread is inside a parallel call (as caller or worker).
     static INSIDE: Cell<bool> = const { Cell::new(false) };
+    /// This thread's last call went through its chunks from the end.
+    static BACKWARD: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this call goes through its chunks from the end: every second one does. What the call before it touched last is
+/// still in the cache, so a tensor larger than the cache is not read from memory as a whole each time.
+fn turn_round() -> bool {
+    BACKWARD.replace(!BACKWARD.get())
 }
 
 /// Lanes that a call's chunks are dealt into.
@@ -40,6 +48,7 @@ const LANES: usize = 16;
 #[repr(align(64))]
 struct Lane {
     next: AtomicUsize,
+    first: usize,
     end: usize,
 }
 
@@ -48,18 +57,19 @@ struct Job {
     f: *const (dyn Fn(usize) + Sync),
     lanes: [Lane; LANES],
     used: usize,
+    backward: bool,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
 impl Job {
-    fn new(f: *const (dyn Fn(usize) + Sync), chunks: usize, threads: usize) -> Self {
+    fn new(f: *const (dyn Fn(usize) + Sync), chunks: usize, threads: usize, backward: bool) -> Self {
         let used = threads.min(chunks).min(LANES);
         let first = |lane: usize| (lane as u128 * chunks as u128 / used as u128) as usize;
         let lanes = std::array::from_fn(|l| match l < used {
-            true => Lane { next: AtomicUsize::new(first(l)), end: first(l + 1) },
-            false => Lane { next: AtomicUsize::new(0), end: 0 },
+            true => Lane { next: AtomicUsize::new(first(l)), first: first(l), end: first(l + 1) },
+            false => Lane { next: AtomicUsize::new(0), first: 0, end: 0 },
         });
-        Job { f, lanes, used, panic: Mutex::new(None) }
+        Job { f, lanes, used, backward, panic: Mutex::new(None) }
     }
 
     /// Takes chunks until there are none left. The first panic is kept for the caller and ends the call.
@@ -75,7 +85,7 @@ impl Job {
                     if i >= lane.end {
                         break;
                     }
-                    f(i);
+                    f(if self.backward { lane.first + (lane.end - 1 - i) } else { i });
                 }
             }
         }));
@@ -294,16 +304,21 @@ fn take_team() -> Option<&'static Team> {
 /// Calls `f(i)` for every `i < chunks`, on the pool's threads and the caller's. A panic in `f` reaches the caller
 /// after every thread has left the call; chunks not begun by then are dropped.
 pub fn chunks(chunks: usize, f: impl Fn(usize) + Sync) {
-    if chunks <= 1 || INSIDE.get() || threads() == 1 {
+    if chunks <= 1 || INSIDE.get() {
         return (0..chunks).for_each(f);
     }
-    let Some(team) = take_team() else {
-        return (0..chunks).for_each(f);
+    let backward = turn_round();
+    let team = if threads() == 1 { None } else { take_team() };
+    let Some(team) = team else {
+        return match backward {
+            false => (0..chunks).for_each(f),
+            true => (0..chunks).rev().for_each(f),
+        };
     };
     let f: &(dyn Fn(usize) + Sync) = &f;
     // SAFETY: only the lifetime is erased; `Team::run` returns after every worker has left the job.
     let f: *const (dyn Fn(usize) + Sync) = unsafe { std::mem::transmute(f) };
-    let job = Job::new(f, chunks, team.limit.load(Relaxed) + 1);
+    let job = Job::new(f, chunks, team.limit.load(Relaxed) + 1, backward);
     team.run(&job);
     team.busy.store(false, Release);
     if let Some(payload) = job.panic.into_inner().unwrap_or_else(|e| e.into_inner()) {

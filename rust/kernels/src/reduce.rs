@@ -92,7 +92,7 @@ fn row_body<T: Number, F: Fold<T>>(x: &[T]) -> T {
     let mut lanes = [F::start(); LANES];
     let mut chunks = x.chunks_exact(LANES);
     for c in &mut chunks {
-        simd::prefetch(c, AHEAD);
+        simd::prefetch_far(c, AHEAD);
         for i in 0..LANES {
             lanes[i] = F::fold(lanes[i], c[i]);
         }
@@ -329,10 +329,11 @@ pub fn mean<T: Reducible + Number>(x: &[T], shape: &[usize], axes: &[bool], out:
 
 /// Whether all (or any) elements are true.
 pub fn all_any(all: bool, x: &[bool], shape: &[usize], axes: &[bool], out: &mut [bool]) {
-    let bytes: Vec<u8> = x.iter().map(|&v| v as u8).collect();
+    // SAFETY: a bool is one byte, 0 or 1.
+    let bytes = unsafe { std::slice::from_raw_parts(x.as_ptr() as *const u8, x.len()) };
     let mut result = vec![0u8; out.len()];
     let op = if all { Reduce::Min } else { Reduce::Max };
-    reduce(op, &bytes, shape, axes, &mut result);
+    reduce(op, bytes, shape, axes, &mut result);
     // Over no elements a minimum is 255 and a maximum 0: true and false, as they should be.
     out.iter_mut().zip(&result).for_each(|(o, &v)| *o = v != 0);
 }

@@ -104,42 +104,117 @@ pub fn copy_streams(bytes: usize) -> bool {
     streams(2 * bytes + 1)
 }
 
-/// Copies `from` to `to` (equally long) with stores that go around the caches. `stream_end` must follow before another
-/// thread reads.
+/// Elements that a kernel computes before it streams them: long enough that the hardware sees its reads as streams, short
+/// enough that they overlap with the writes.
+pub const STREAM_TILE: usize = 512;
+
+/// Copies `from` to `to` (equally long) with stores that go around the caches, as wide as the machine has them: a cache
+/// line written piece by piece may leave its buffer half full. `stream_end` must follow before another thread reads.
 pub fn stream<T: Copy>(from: &[T], to: &mut [T]) {
     assert_eq!(from.len(), to.len());
     #[cfg(target_arch = "x86_64")]
     {
-        use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
+        use std::arch::x86_64::*;
+        let level = level();
+        let width = match level {
+            Level::Avx512 => 64,
+            Level::Avx2 => 32,
+            Level::Baseline => 16,
+        };
         let bytes = std::mem::size_of_val(from);
         let (src, dst) = (from.as_ptr() as *const u8, to.as_mut_ptr() as *mut u8);
-        let head = dst.align_offset(16).min(bytes);
-        let body = (bytes - head) / 16;
-        let tail = head + body * 16;
-        // SAFETY: all offsets lie within `bytes`; the streamed addresses are aligned to 16; T is Copy, so its bytes may
-        // be copied, and the two slices cannot overlap.
+        let head = dst.align_offset(width).min(bytes);
+        let end = head + (bytes - head) / width * width;
+        // SAFETY: all offsets lie within `bytes`; the streamed addresses are aligned to the width, which the machine has
+        // (`level`); T is Copy, so its bytes may be copied, and the two slices cannot overlap.
         unsafe {
             std::ptr::copy_nonoverlapping(src, dst, head);
-            for i in 0..body {
-                let v = _mm_loadu_si128(src.add(head + 16 * i) as *const __m128i);
-                _mm_stream_si128(dst.add(head + 16 * i) as *mut __m128i, v);
+            match level {
+                Level::Avx512 => stream_avx512(src, dst, head, end),
+                Level::Avx2 => stream_avx2(src, dst, head, end),
+                Level::Baseline => (head..end).step_by(16).for_each(|i| {
+                    _mm_stream_si128(dst.add(i) as *mut __m128i, _mm_loadu_si128(src.add(i) as *const __m128i))
+                }),
             }
-            std::ptr::copy_nonoverlapping(src.add(tail), dst.add(tail), bytes - tail);
+            std::ptr::copy_nonoverlapping(src.add(end), dst.add(end), bytes - end);
         }
     }
     #[cfg(not(target_arch = "x86_64"))]
     to.copy_from_slice(from);
 }
 
-/// Asks for the cache lines `ahead` bytes behind those of `x`, whether they exist or not.
+/// As `stream`, for a block of whole cache lines that begins at one: little enough to be inlined behind what computes it.
 #[inline(always)]
-pub fn prefetch<T>(x: &[T], ahead: usize) {
+pub fn stream_block<T: Copy, const N: usize>(from: &[T; N], to: &mut [T]) {
+    let bytes = std::mem::size_of_val(from);
+    assert!(to.len() == N && bytes % 64 == 0 && to.as_ptr() as usize % 64 == 0);
+    #[cfg(target_arch = "x86_64")]
+    {
+        let (src, dst) = (from.as_ptr() as *const u8, to.as_mut_ptr() as *mut u8);
+        // SAFETY: whole vectors, aligned, within both blocks by the assertion; the machine has them, as `level` says.
+        unsafe {
+            match level() {
+                Level::Avx512 => stream_avx512(src, dst, 0, bytes),
+                Level::Avx2 => stream_avx2(src, dst, 0, bytes),
+                Level::Baseline => std::ptr::copy_nonoverlapping(src, dst, bytes),
+            }
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    to.copy_from_slice(from);
+}
+
+/// # Safety
+/// `from..end` must be offsets within both blocks, a whole number of vectors, and `dst + from` aligned to a vector.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+#[inline]
+unsafe fn stream_avx512(src: *const u8, dst: *mut u8, from: usize, end: usize) {
+    use std::arch::x86_64::*;
+    for i in (from..end).step_by(64) {
+        // SAFETY: by the contract.
+        unsafe { _mm512_stream_si512(dst.add(i) as *mut __m512i, _mm512_loadu_si512(src.add(i) as *const __m512i)) };
+    }
+}
+
+/// # Safety
+/// As for `stream_avx512`.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+#[inline]
+unsafe fn stream_avx2(src: *const u8, dst: *mut u8, from: usize, end: usize) {
+    use std::arch::x86_64::*;
+    for i in (from..end).step_by(32) {
+        // SAFETY: by the contract.
+        unsafe { _mm256_stream_si256(dst.add(i) as *mut __m256i, _mm256_loadu_si256(src.add(i) as *const __m256i)) };
+    }
+}
+
+/// Asks for the cache lines of `x`, which will be read soon.
+#[inline(always)]
+pub fn prefetch<T>(x: &[T]) {
     #[cfg(target_arch = "x86_64")]
     for line in (0..std::mem::size_of_val(x)).step_by(64) {
         // SAFETY: a prefetch never faults, whatever the address, and the pointer is not followed.
         unsafe {
             use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
-            _mm_prefetch::<_MM_HINT_T0>((x.as_ptr() as *const i8).wrapping_add(ahead + line));
+            _mm_prefetch::<_MM_HINT_T0>((x.as_ptr() as *const i8).wrapping_add(line));
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = x;
+}
+
+/// Asks for the cache lines `ahead` bytes behind those of `x`, whether they exist or not: into the second-level cache, from
+/// where the hardware fetches them in time (into the first they would come too early or hold up what is needed now).
+#[inline(always)]
+pub fn prefetch_far<T>(x: &[T], ahead: usize) {
+    #[cfg(target_arch = "x86_64")]
+    for line in (0..std::mem::size_of_val(x)).step_by(64) {
+        // SAFETY: as above.
+        unsafe {
+            use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T1};
+            _mm_prefetch::<_MM_HINT_T1>((x.as_ptr() as *const i8).wrapping_add(ahead + line));
         }
     }
     #[cfg(not(target_arch = "x86_64"))]
@@ -226,6 +301,20 @@ mod tests {
             }
             lanes.iter().sum()
         }
+    }
+
+    #[test]
+    fn streamed_copies_at_any_alignment() {
+        let from: Vec<u8> = (0..1000).map(|i| (i % 251) as u8).collect();
+        at_every_level(|_| {
+            for (start, n) in [(0, 0), (1, 5), (3, 64), (7, 200), (64, 128), (13, 987)] {
+                let mut to = vec![255u8; 1000];
+                stream(&from[1000 - n..], &mut to[start..start + n]);
+                stream_end();
+                assert_eq!(to[start..start + n], from[1000 - n..]);
+                assert!(to[..start].iter().chain(&to[start + n..]).all(|&v| v == 255));
+            }
+        });
     }
 
     #[test]
