@@ -14,8 +14,10 @@ def env(folder: str, *more: str) -> None:
     role, rank = os.environ.get("TRAINING_ROLE", "TRAINER"), os.environ.get("PADDLE_TRAINER_ID", "")
     name = f"{role}.{rank or os.environ.get('PADDLE_PORT')}.json"
     known = {"environ": dict(os.environ), "cores": sorted(os.sched_getaffinity(0)), "argv": sys.argv[1:]}
-    with open(os.path.join(folder, name), "w") as f:
+    path = os.path.join(folder, name)
+    with open(path + ".new", "w") as f:
         json.dump(known, f)
+    os.rename(path + ".new", path)
     print("hello of", role, rank)
 
 
@@ -84,10 +86,13 @@ def report(folder: str) -> None:
 
 
 def server(folder: str) -> None:
-    """Parameter-server mode: servers stay until they are ended, workers end."""
+    """Parameter-server mode: servers stay until they are ended, workers end when all servers are there."""
     env(folder)
     if os.environ["TRAINING_ROLE"] != "TRAINER":
-        time.sleep(60)
+        time.sleep(600)
+    for port in (e.split(":")[1] for e in os.environ["PADDLE_PSERVERS_IP_PORT_LIST"].split(",")):
+        while not os.path.exists(os.path.join(folder, f"PSERVER.{port}.json")):
+            time.sleep(0.02)
 
 
 def many(lines: str) -> None:

@@ -115,5 +115,5 @@ def test_spawn(clean, method):
 @pytest.mark.parametrize(("how", "said"), [("raise", "ValueError: fails on purpose"), ("SIGKILL", "SIGKILL")])
 def test_spawn_tells_who_failed(clean, how, said):
     with pytest.raises(Exception, match="Process 1") as caught:
-        dist.spawn(joining.lose, args=(how,), nprocs=2)
+        dist.spawn(joining.lose, args=(how,), nprocs=3)
     assert said in str(caught.value)

@@ -202,10 +202,11 @@ class MultiprocessContext:
     """
 
     def __init__(self, processes: list, error_queues: list[_Inbox], return_queues: list[_Inbox],
-                 held: Any = None, watcher: Guard | None = None):
+                 held: Any = None, watcher: Guard | None = None, first: int = 0):
         self.processes, self.error_queues, self.return_queues = processes, error_queues, return_queues
         self.sentinels = {p.sentinel: i for i, p in enumerate(processes)}
-        self._held, self._guard = held, watcher
+        # What hosts the rendezvous, what outlives this process, the rank of the first of `processes`.
+        self._held, self._guard, self._first = held, watcher, first
 
     def join(self, timeout: float | None = None) -> bool:
         """Wait until a process has ended, or `timeout` seconds.
@@ -237,12 +238,26 @@ class MultiprocessContext:
                 self._guard.forget(self.processes[i].pid)
         failed = [i for i in ended if self.processes[i].exitcode != 0]
         if failed:
+            index = self._cause(failed)
             self._end()
-            # Of several at once the killed one is the cause; the others may have lost it.
-            self._throw_exception(min(failed, key=lambda i: (self.processes[i].exitcode > 0, i)))
+            self._throw_exception(index)
         if not self.sentinels:
             self._close()
         return not self.sentinels
+
+    def _cause(self, failed: list[int]) -> int:
+        """Which failure made the others: a signal's, or that of the rank that says so, once it has ended."""
+        killed = [i for i in failed if self.processes[i].exitcode < 0]
+        if killed:
+            return min(killed)
+        from .launch import cause
+
+        rank = cause.told(self._held)
+        index = -1 if rank is None else rank - self._first
+        if not 0 <= index < len(self.processes):
+            return min(failed)
+        self.processes[index].join(1.0)
+        return index if self.processes[index].exitcode else min(failed)
 
     def _end(self) -> None:
         """End all that still run, and what they have started."""
@@ -336,7 +351,7 @@ def spawn(func, args=(), nprocs=-1, join=True, daemon=False, **options):
     job.rendezvous(address)
     mp = multiprocessing.get_context(options.get("start_method") or "spawn")
     watcher = guard.Guard()
-    context = MultiprocessContext([], [], [], held, watcher)
+    context = MultiprocessContext([], [], [], held, watcher, job.processes[0].rank)
     try:
         for process in job.processes:
             errors, send_error = mp.Pipe(duplex=False)

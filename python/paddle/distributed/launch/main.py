@@ -7,7 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Sequence
 
-from . import collective, guard, ps, store
+from . import cause, collective, guard, ps, store
 from .args import LaunchError, parse
 from .job import Job
 from .logs import Log, Terminal, folder
@@ -68,11 +68,10 @@ def start(args: argparse.Namespace, terminal: Terminal) -> int:
     try:
         if args.print_config:
             _announce(args, job, address, terminal)
-        return Supervisor(job, watcher, terminal).run(everybody)
+        return Supervisor(job, watcher, terminal, lambda: cause.told(held)).run(everybody)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
         watcher.close()
-        del held
 
 
 def run(argv: Sequence[str] | None = None) -> int:

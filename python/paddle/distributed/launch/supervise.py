@@ -23,14 +23,16 @@ _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 class Supervisor:
     """Runs one job. `run` gives the launcher's exit status."""
 
-    def __init__(self, job: Job, watcher: guard.Guard, terminal: Terminal | None = None):
-        self.job, self.guard = job, watcher
-        self.terminal = terminal or Terminal()
+    def __init__(self, job: Job, watcher: guard.Guard, terminal: Terminal, cause: Callable[[], int | None]):
+        self.job, self.guard, self.terminal = job, watcher, terminal
+        # The rank that failed first, by its own words.
+        self._cause = cause
         self.children: list[Child] = []
         self._signals: list[int] = []
         # What is to be done when: the earliest first.
         self._timers: list[tuple[float, Callable[[], None]]] = []
         self._failed: Child | None = None
+        self._suspected: list[Child] = []
         self._stopping: int | None = None
         self._over = False
         self._wake, self._woken = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -89,12 +91,13 @@ class Supervisor:
         self._follow()
         failed = [c for c in ended if c.code and not c.stopped_by_us]
         if failed and self._failed is None and self._stopping is None:
-            # Of several at once the killed one is the cause; the others may have lost it.
-            self._fail(min(failed, key=lambda c: (c.code is not None and c.code > 0, c.spec.rank)))
+            self._suspect(failed)
         now = time.monotonic()
         while self._timers and self._timers[0][0] <= now:
             self._timers.pop(0)[1]()
         running = [c for c in self.children if c.code is None]
+        if not running and self._suspected:
+            self._fail(self._suspected[0])
         if self.job.ps and running and not self._over:
             self._end_servers(running)
         return not running
@@ -137,9 +140,26 @@ class Supervisor:
         self._stop([c for c in self.children if c.code is None], signal.SIGTERM)
         self._after(CLEAN_SECONDS, self._kill)
 
+    def _suspect(self, failed: list[Child]) -> None:
+        """Find out which failure made the others: a signal's, or that of the rank that says so, once it has ended."""
+        first = not self._suspected
+        self._suspected += failed
+        killed = [c for c in self._suspected if c.code is not None and c.code < 0]
+        rank = None if killed else self._cause()
+        said = [c for c in self.children if c.spec.role == TRAINER and c.spec.rank == rank]
+        if killed or not said:
+            self._fail(min(killed or self._suspected, key=lambda c: c.spec.rank))
+        elif said[0].code is not None:
+            self._fail(said[0])
+        elif first:
+            self._after(1.0, lambda: self._fail(said[0]))
+
     def _fail(self, child: Child) -> None:
+        if self._failed or self._stopping:
+            return
         self._failed = child
-        self.terminal.say(f"launch: {child.spec.name} (pid {child.pid}) {child.ending()}")
+        how = child.ending() if child.code is not None else "has failed, and has not ended yet"
+        self.terminal.say(f"launch: {child.spec.name} (pid {child.pid}) {how}")
         self._show_end(child)
         others = [c for c in self.children if c.code is None]
         if others:
@@ -203,5 +223,6 @@ class Supervisor:
             if c.stopped_by_us:
                 self.terminal.say(f"launch: {c.spec.name} did not end by itself and was ended")
             else:
-                self.terminal.say(f"launch: {c.spec.name} {c.ending()}, too" + (f"; see {c.log.path}" if c.log else ""))
-        return self._failed.status
+                last = next((line for line in reversed(c.log.end()) if line.strip()), "") if c.log else ""
+                self.terminal.say(f"launch: {c.spec.name} {c.ending()}, too" + (f": {last.strip()}" if last else ""))
+        return 1 if self._failed.stopped_by_us else self._failed.status or 1
