@@ -38,6 +38,7 @@ pub mod net;
 mod plan;
 mod reduce;
 mod report;
+pub mod rings;
 mod shm;
 mod state;
 pub mod store;
