@@ -55,10 +55,9 @@ fn map<T: Real>(x: &[T], y: &mut [T], fill: T, f: impl Fn(T) -> T) {
         y.copy_from_slice(&v[..x.len()]);
         return;
     }
-    for (x, y) in x.chunks_exact(W).zip(y.chunks_exact_mut(W)) {
-        for i in 0..W {
-            y[i] = f(x[i]);
-        }
+    let head = x.len() / W * W;
+    for (y, &x) in y[..head].iter_mut().zip(&x[..head]) {
+        *y = f(x);
     }
     let (rest, last, _) = tail(x.len());
     if rest {
@@ -97,20 +96,23 @@ fn tail(n: usize) -> (bool, usize, usize) {
 }
 
 #[inline(always)]
+fn larger<T: Real>(v: [T; W], mut m: [T; W]) -> [T; W] {
+    for i in 0..W {
+        m[i] = if v[i] > m[i] { v[i] } else { m[i] };
+    }
+    m
+}
+
+#[inline(always)]
 fn row_max<T: Real>(x: &[T]) -> T {
     let mut m = [x[0]; W];
     if x.len() < W {
         m[..x.len()].copy_from_slice(x);
     } else {
         for v in x.chunks_exact(W) {
-            for i in 0..W {
-                m[i] = if v[i] > m[i] { v[i] } else { m[i] };
-            }
+            m = larger(at(v, 0), m);
         }
-        let v = at(x, x.len() - W);
-        for i in 0..W {
-            m[i] = if v[i] > m[i] { v[i] } else { m[i] };
-        }
+        m = larger(at(x, x.len() - W), m);
     }
     // Pairwise: a chain over the lanes would cost more than a short row.
     let mut n = W;
@@ -174,10 +176,10 @@ fn scale<T: Real>(y: &mut [T], by: T) {
     // Of the last piece, which overlaps the one before, what was there before it was scaled.
     let last = y.len() - W;
     let mut end = at(y, last);
-    for v in y.chunks_exact_mut(W) {
-        for v in v {
-            *v = *v * by;
-        }
+    // A plain loop: pieces of W make the compiler work on several at once, with gathers.
+    let head = y.len() / W * W;
+    for v in &mut y[..head] {
+        *v = *v * by;
     }
     for v in end.iter_mut() {
         *v = *v * by;
@@ -290,10 +292,9 @@ simd_fn! {
             for i in 0..W {
                 end[i] = grad(a[i], b[i], s);
             }
-            for ((d, a), b) in dx.chunks_exact_mut(W).zip(y.chunks_exact(W)).zip(dy.chunks_exact(W)) {
-                for i in 0..W {
-                    d[i] = grad(a[i], b[i], s);
-                }
+            let head = n / W * W;
+            for ((d, &a), &b) in dx[..head].iter_mut().zip(&y[..head]).zip(&dy[..head]) {
+                *d = grad(a, b, s);
             }
             dx[last..].copy_from_slice(&end);
         }
