@@ -37,7 +37,7 @@ class Child:
 
         out = log.file if log else None
         with warnings.catch_warnings():
-            # Python 3.12 warns of threads beside a fork. The only ones here are the store's, which hold nothing of Python's.
+            # Python 3.12 warns of threads beside a fork. Here they are the store's, which hold nothing of Python's.
             warnings.simplefilter("ignore", DeprecationWarning)
             self._popen = subprocess.Popen(
                 command, env={**env, **spec.env}, stdin=subprocess.DEVNULL, stdout=out, stderr=out, process_group=0,
