@@ -10,7 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from launching import SCRIPT, alive, begin, clean_environment, gone, known, launch, pids
+from launching import FOREIGN, SCRIPT, alive, begin, clean_environment, gone, known, launch, pids
+from paddle.distributed.launch import main
 
 MODULES = ("paddle.distributed.launch", "paddle.distributed.fleet.launch")
 
@@ -202,7 +203,11 @@ def test_sigusr1_prints_reports(tmp_path):
     assert job.returncode == 0
 
 
-def test_wrong_flags(tmp_path):
+def test_wrong_flags(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for name in [n for n in os.environ if n.startswith(FOREIGN)]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     for flags, said in (
         (["--nproc_per_node=0"], "not a number of processes"),
         (["--nproc_per_node=x"], "not a number of processes"),
@@ -216,12 +221,14 @@ def test_wrong_flags(tmp_path):
         (["--log_dir=/proc/x"], "--log_dir=/proc/x"),
         (["--started_port=65535", "--nproc_per_node=2"], "beyond 65535"),
     ):
-        run = launch(flags, "nothing", cwd=tmp_path)
-        assert run.returncode == 2 and said in run.stderr, (flags, run.stderr)
-        assert "Traceback" not in run.stderr
-    run = subprocess.run([sys.executable, "-m", MODULES[0], "no_such_script.py"], cwd=tmp_path, capture_output=True,
-                         text=True, env=clean_environment())
-    assert run.returncode == 2 and "no_such_script.py" in run.stderr
+        try:
+            status = main.run([*flags, SCRIPT, "nothing"])
+        except SystemExit as e:
+            status = e.code
+        assert status == 2 and said in capsys.readouterr().err, flags
+    run = subprocess.run([sys.executable, "-m", MODULES[0], "no_such_script.py"], capture_output=True, text=True,
+                         env=clean_environment())
+    assert run.returncode == 2 and "no_such_script.py" in run.stderr and "Traceback" not in run.stderr
 
 
 def test_importing_starts_nothing():

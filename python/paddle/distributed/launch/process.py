@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Mapping
 
 from .job import Process
@@ -35,10 +36,13 @@ class Child:
                 os.sched_setaffinity(0, cores)
 
         out = log.file if log else None
-        self._popen = subprocess.Popen(
-            command, env={**env, **spec.env}, stdin=subprocess.DEVNULL, stdout=out, stderr=out, process_group=0,
-            preexec_fn=prepare,
-        )
+        with warnings.catch_warnings():
+            # Python 3.12 warns of threads beside a fork. Here they are the store's, which hold nothing of Python's.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            self._popen = subprocess.Popen(
+                command, env={**env, **spec.env}, stdin=subprocess.DEVNULL, stdout=out, stderr=out, process_group=0,
+                preexec_fn=prepare,
+            )
         self.pid = self._popen.pid
         self.started = time.monotonic()
 
