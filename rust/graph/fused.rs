@@ -13,21 +13,31 @@ use crate::tensor::{Tensor, Value};
 use half::{bf16, f16};
 use oar_kernels::fused::{self, Input, Output};
 use oar_kernels::shape::broadcast_strides;
+use smallvec::SmallVec;
 
 /// Below so many bytes a single operator does not write over its operand: what it saves in memory is little, and in the
 /// caches a tile that is copied first costs more than a second buffer.
-const SMALL: usize = 8 << 20;
+const ALONE: usize = 8 << 20;
+/// Below so many bytes a short chain stays in the first caches anyhow, and its steps run one by one.
+const SHORT: usize = 64 << 10;
+const FEW_LANES: usize = 3;
+
+type List<T> = SmallVec<[T; 4]>;
 
 /// Runs the group, or returns false with everything as it was.
 pub fn run(group: &Group, plan: &Plan, state: &State, always: bool) -> bool {
-    let Some(Value::Dense(first)) = group.externals.first().map(|e| state.get(e.var)) else { return false };
-    let dtype = first.dtype();
-    if !dtype.is_float() || (group.parts.len() == 1 && !always && first.nbytes() < SMALL) {
+    let Value::Dense(probe) = state.get(group.externals[group.probe].var) else { return false };
+    let (dtype, bytes) = (probe.dtype(), probe.nbytes());
+    let small = match (group.parts.len(), group.chain.lanes().len()) {
+        (1, _) => bytes < ALONE,
+        (_, lanes) => lanes <= FEW_LANES && bytes < SHORT,
+    };
+    if !dtype.is_float() || (small && !always) {
         return false;
     }
-    let mut externals: Vec<Value> = Vec::with_capacity(group.externals.len());
-    externals.push(Value::Dense(first));
-    for e in &group.externals[1..] {
+    drop(probe);
+    let mut externals: List<Value> = List::new();
+    for e in &group.externals {
         match state.get(e.var) {
             value @ Value::Dense(_) => externals.push(value),
             _ => return false,
@@ -41,8 +51,8 @@ pub fn run(group: &Group, plan: &Plan, state: &State, always: bool) -> bool {
 }
 
 /// The shape of the group, and every value that it makes, without elements: what the shape rules of its steps say.
-fn shapes(group: &Group, plan: &Plan, state: &State, dtype: DType) -> Option<(Dims, Vec<Value>)> {
-    let mut made: Vec<Value> = Vec::with_capacity(group.parts.len());
+fn shapes(group: &Group, plan: &Plan, state: &State, dtype: DType) -> Option<(Dims, List<Value>)> {
+    let mut made: List<Value> = List::new();
     let mut dims: Option<Dims> = None;
     for (Part { ins, made: outs }, step) in group.parts.iter().zip(&plan.steps[group.steps.clone()]) {
         let value = |s: &Source| match *s {
@@ -116,9 +126,9 @@ fn place(e: &External, value: &Value, dtype: DType, dims: &[i64]) -> Option<usiz
 fn compute(
     group: &Group,
     state: &State,
-    mut externals: Vec<Value>,
-    inner: Vec<usize>,
-    made: Vec<Value>,
+    mut externals: List<Value>,
+    inner: List<usize>,
+    made: List<Value>,
     dtype: DType,
     dims: &[i64],
 ) -> Option<()> {
@@ -128,7 +138,7 @@ fn compute(
     }
     let from = |m: usize| group.parts.iter().flat_map(|p| &p.made).nth(m).map(|made| made.from);
     // Which lanes' results are kept; two names may share one.
-    let mut lanes: Vec<u16> = Vec::new();
+    let mut lanes: List<u16> = List::new();
     for store in group.stores.iter().filter(|s| !s.shape_only) {
         match from(store.made)? {
             Operand::Lane(l) if !lanes.contains(&l) => lanes.push(l),
@@ -137,7 +147,7 @@ fn compute(
         }
     }
     // Operands that nobody reads any more, and that nobody else holds, give their bytes to results.
-    let mut over: Vec<u16> = Vec::new();
+    let mut over: List<u16> = List::new();
     for (i, e) in group.externals.iter().enumerate().filter(|(_, e)| e.take) {
         if over.len() == lanes.len() {
             break;
@@ -152,7 +162,7 @@ fn compute(
             value => state.set(e.var, value.clone()),
         }
     }
-    let mut results: Vec<Tensor> = Vec::with_capacity(lanes.len());
+    let mut results: List<Tensor> = List::new();
     for k in 0..lanes.len() {
         let fresh = match over.get(k) {
             Some(&i) => match std::mem::take(&mut externals[i as usize]) {
@@ -173,12 +183,12 @@ fn compute(
         }
     }
     dispatch!(dtype, T in [f32, f64, f16, bf16], {
-        let inputs: Vec<Input<T>> = externals
+        let inputs: List<Input<T>> = externals
             .iter()
             .zip(&inner)
             .map(|(v, &inner)| Input { data: v.as_dense().map_or(&[][..], |t| t.data::<T>()), inner })
             .collect();
-        let mut outputs = Vec::with_capacity(results.len());
+        let mut outputs: List<Output<T>> = List::new();
         for (k, (t, &lane)) in results.iter_mut().zip(&lanes).enumerate() {
             outputs.push(Output { lane, data: t.data_mut::<T>().ok()?, over: over.get(k).copied() });
         }

@@ -14,8 +14,9 @@ use oar_kernels::fused::Chain;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-/// Lanes of a group at most: their tiles should stay in the first-level cache.
-const MOST_LANES: usize = 24;
+/// Lanes, and operands, of a group at most: their tiles should stay in the first-level cache.
+const MOST: usize = 24;
+const _: () = assert!(MOST <= oar_kernels::fused::MOST);
 
 /// Steps in a row that run as one.
 pub struct Group {
@@ -23,6 +24,8 @@ pub struct Group {
     pub chain: Chain,
     /// The operands in memory.
     pub externals: Vec<External>,
+    /// One of them that is as large as the results, as far as is known.
+    pub probe: usize,
     pub parts: Vec<Part>,
     /// What of the results is kept.
     pub stores: Vec<Store>,
@@ -90,7 +93,7 @@ pub fn groups(plan: &Plan, block: &BlockNode, passes: Passes) -> Vec<Group> {
         let shape = points.as_ref().and_then(|_| declared(step, plan, block));
         let goes_on = passes.has(Passes::FUSE) && points.as_ref().is_some_and(|p| open.takes(p, step, &shape));
         if !goes_on {
-            groups.extend(std::mem::take(&mut open).close(plan, passes, &last));
+            groups.extend(std::mem::take(&mut open).close(plan, block, passes, &last));
         }
         if let Some(points) = points {
             if open.parts.is_empty() {
@@ -99,7 +102,7 @@ pub fn groups(plan: &Plan, block: &BlockNode, passes: Passes) -> Vec<Group> {
             open.add(&points, step, shape);
         }
     }
-    groups.extend(open.close(plan, passes, &last));
+    groups.extend(open.close(plan, block, passes, &last));
     groups
 }
 
@@ -146,7 +149,8 @@ fn fits(p: &Points, step: &Step, plan: &Plan, block: &BlockNode) -> bool {
     let all = wanted.clone().all(|o| p.made.iter().filter(|m| m.out as usize == o).count() == 1);
     let mut seen = HashSet::new();
     let distinct = wanted.clone().all(|o| seen.insert(step.outs.flat[o]));
-    if !all || !distinct || p.made.is_empty() || !step.in_place.is_empty() || !step.keeps.is_empty() {
+    let many = p.lanes.len() > MOST || p.ins.flat.len() > MOST;
+    if many || !all || !distinct || p.made.is_empty() || !step.in_place.is_empty() || !step.keeps.is_empty() {
         return false;
     }
     let Some(shape) = declared(step, plan, block) else { return true };
@@ -162,8 +166,8 @@ impl Open {
         if self.parts.is_empty() {
             return true;
         }
-        if self.lanes.len() + p.lanes.len() > MOST_LANES || matches!((&self.shape, shape), (Some(a), Some(b)) if a != b)
-        {
+        let room = self.lanes.len() + p.lanes.len() <= MOST && self.externals.len() + p.ins.flat.len() <= MOST;
+        if !room || matches!((&self.shape, shape), (Some(a), Some(b)) if a != b) {
             return false;
         }
         let args = p.lanes.iter().flat_map(|l| &l.args).chain(p.made.iter().map(|m| &m.from));
@@ -221,11 +225,13 @@ impl Open {
         self.shape = self.shape.take().or(shape);
     }
 
-    fn close(mut self, plan: &Plan, passes: Passes, last: &LastReads) -> Option<Group> {
+    fn close(mut self, plan: &Plan, block: &BlockNode, passes: Passes, last: &LastReads) -> Option<Group> {
         let steps = self.start..self.start + self.parts.len();
-        if self.lanes.is_empty() {
+        if self.lanes.is_empty() || self.externals.is_empty() {
             return None;
         }
+        let large = |e: &External| e.axis.is_none() || dims_of(e.var, plan, block) == self.shape;
+        let probe = self.externals.iter().position(large).unwrap_or(0);
         let members = &plan.steps[steps.clone()];
         let dead: Vec<Var> = members.iter().flat_map(|s| s.dead.iter().copied()).collect();
         let fade: Vec<Var> = members.iter().flat_map(|s| s.fade.iter().copied()).collect();
@@ -257,6 +263,7 @@ impl Open {
             steps,
             chain: Chain::new(self.lanes),
             externals: self.externals,
+            probe,
             parts: self.parts,
             stores,
             dead,

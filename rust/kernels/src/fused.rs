@@ -9,6 +9,8 @@ use crate::simd;
 
 /// Elements of a tile.
 pub const TILE: usize = 1024;
+/// No chain has more operations, inputs or outputs.
+pub const MOST: usize = 32;
 
 #[derive(Clone, Copy)]
 pub enum Code {
@@ -42,8 +44,9 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// Panics if an operation reads a later one.
+    /// Panics if an operation reads a later one, or there are too many.
     pub fn new(lanes: Vec<Lane>) -> Chain {
+        assert!(lanes.len() <= MOST, "a chain of {} operations", lanes.len());
         let mut last = vec![0; lanes.len()];
         for (i, lane) in lanes.iter().enumerate() {
             for arg in &lane.args {
@@ -118,46 +121,47 @@ pub fn run<T: Element + Arithmetic>(chain: &Chain, inputs: &[Input<T>], outputs:
     if n == 0 {
         return;
     }
-    assert!(outputs.iter().all(|o| o.data.len() == n));
+    assert!(outputs.iter().all(|o| o.data.len() == n) && inputs.len() <= MOST && outputs.len() <= MOST);
     let mut scratch_tiles = chain.used;
     let mut tile = || {
         scratch_tiles += 1;
         scratch_tiles - 1
     };
-    let reads: Vec<Read<T>> = inputs
-        .iter()
-        .enumerate()
-        .map(|(i, input)| {
-            if let Some(o) = outputs.iter().position(|o| o.over == Some(i as u16)) {
-                return Read::Over(tile(), o);
-            }
-            let (period, inner) = (input.data.len(), input.inner);
-            assert!(period > 0 && inner > 0);
-            match (period == n && inner == 1, inner == 1 && period <= 8 * TILE && n > TILE) {
-                (true, _) => Read::Straight,
-                (_, true) => {
-                    let mut data = Vec::with_capacity(period + TILE);
-                    while data.len() < period + TILE {
-                        data.extend_from_slice(&input.data[..period.min(period + TILE - data.len())]);
-                    }
-                    Read::Pattern(data)
+    let mut reads: [Read<T>; MOST] = [const { Read::Straight }; MOST];
+    for (i, (input, read)) in inputs.iter().zip(&mut reads).enumerate() {
+        if let Some(o) = outputs.iter().position(|o| o.over == Some(i as u16)) {
+            *read = Read::Over(tile(), o);
+            continue;
+        }
+        let (period, inner) = (input.data.len(), input.inner);
+        assert!(period > 0 && inner > 0);
+        *read = match (period == n && inner == 1, inner == 1 && period <= 8 * TILE && n > TILE) {
+            (true, _) => Read::Straight,
+            (_, true) => {
+                let mut data = Vec::with_capacity(period + TILE);
+                while data.len() < period + TILE {
+                    data.extend_from_slice(&input.data[..period.min(period + TILE - data.len())]);
                 }
-                _ => Read::Tile(tile()),
+                Read::Pattern(data)
             }
-        })
-        .collect();
+            _ => Read::Tile(tile()),
+        };
+    }
+    let reads = &reads[..inputs.len()];
     let zero = tile();
     // A result that will not stay in the cache is written around it, unless it lies over an operand.
-    let mut places = vec![None; chain.lanes.len()];
-    let mut streamed = vec![false; outputs.len()];
+    let (mut places, mut streamed) = ([None; MOST], [false; MOST]);
     for (k, o) in outputs.iter().enumerate() {
         streamed[k] = o.over.is_none() && simd::streams(std::mem::size_of_val(&*o.data));
         if !streamed[k] {
             places[o.lane as usize] = Some(k);
         }
     }
-    let lanes: Vec<u16> = outputs.iter().map(|o| o.lane).collect();
-    let bases: Vec<Base<T>> = outputs.iter_mut().map(|o| Base(o.data.as_mut_ptr())).collect();
+    let (mut lanes, mut bases) = ([0u16; MOST], [Base(std::ptr::null_mut::<T>()); MOST]);
+    for (k, o) in outputs.iter_mut().enumerate() {
+        (lanes[k], bases[k]) = (o.lane, Base(o.data.as_mut_ptr()));
+    }
+    let lanes = &lanes[..outputs.len()];
     pool::ranges(n, pool::grain(n, GRAIN), |range| {
         let size = TILE.min(range.len());
         let mut scratch = vec![T::default(); scratch_tiles * size];
@@ -170,7 +174,7 @@ pub fn run<T: Element + Arithmetic>(chain: &Chain, inputs: &[Input<T>], outputs:
                 unsafe { std::slice::from_raw_parts_mut(tile_at(*t), size) }.fill(*value);
             }
         }
-        let mut from = vec![std::ptr::null::<T>(); inputs.len()];
+        let mut from = [std::ptr::null::<T>(); MOST];
         let mut at = range.start;
         while at < range.end {
             let len = size.min(range.end - at);
