@@ -1,5 +1,6 @@
 """fluid.dygraph: dygraph mode by its 1.x names."""
-from . import base, checkpoint, container, jit, layers, nn
+from . import amp, base, checkpoint, container, jit, layers, nn
+from .amp import AmpScaler, amp_guard
 from .base import (
     disable_dygraph,
     enable_dygraph,
@@ -18,6 +19,7 @@ from .nn import *  # noqa: F403
 
 __all__ = [
     *nn.__all__,
+    "AmpScaler", "amp_guard",
     "TracedLayer", "Layer", "LayerList", "ParameterList", "Sequential", "disable_dygraph", "enable_dygraph", "enabled",
     "grad", "guard", "load_dygraph", "no_grad", "no_grad_", "save_dygraph", "to_variable",
 ]
