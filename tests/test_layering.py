@@ -21,7 +21,7 @@ RUST = {
 }
 
 # later packages may import earlier ones
-PYTHON = ["framework", "tensor", "nn", "optimizer", "static", "jit", "distributed", "fluid"]
+PYTHON = ["framework", "tensor", "nn", "optimizer", "static", "jit", "distributed", "amp", "utils", "fluid"]
 
 
 def rust_files(module: str):

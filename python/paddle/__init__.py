@@ -15,6 +15,7 @@ Tensor = VarBase = _core.Tensor
 from . import tensor
 from .tensor import *  # noqa: F403
 from .tensor import cast, to_tensor
+from . import amp
 from . import device
 from .device import get_cudnn_version, get_device, set_device
 from . import static

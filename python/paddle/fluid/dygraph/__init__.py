@@ -1,5 +1,6 @@
 """fluid.dygraph: dygraph mode by its 1.x names."""
-from . import base, checkpoint, container, jit, layers, nn, parallel
+from . import amp, base, checkpoint, container, jit, layers, nn, parallel
+from .amp import AmpScaler, amp_guard
 from .base import (
     disable_dygraph,
     enable_dygraph,
@@ -19,6 +20,7 @@ from .parallel import DataParallel, ParallelEnv, prepare_context
 
 __all__ = [
     *nn.__all__,
+    "AmpScaler", "amp_guard",
     "TracedLayer", "Layer", "LayerList", "ParameterList", "Sequential", "disable_dygraph", "enable_dygraph", "enabled",
     "DataParallel", "ParallelEnv", "prepare_context", "grad", "guard", "load_dygraph", "no_grad", "no_grad_",
     "save_dygraph", "to_variable",
