@@ -53,7 +53,7 @@ def test_kernels_and_dist_stand_alone():
 
 def test_only_the_table_names_families():
     # What is no operator's own: helpers that are shared, and the native indexing's twin of slice and set_value.
-    shared = {"mod", "common", "complex", "half", "raw"}
+    shared = {"mod", "common", "complex", "half", "norm", "raw", "region"}
     families = {p.stem for p in rust_files("ops")} - shared
     for module in ("autograd", "graph", "py"):
         for path in rust_files(module):

@@ -1,6 +1,7 @@
 //! tensor_array_to_tensor: the tensors of a LoDTensorArray joined along an axis, or along a new one.
 
-use super::layout::{CONCAT, SPLIT, STACK, UNSTACK};
+use super::concat::{CONCAT, SPLIT};
+use super::stack::{STACK, UNSTACK};
 use crate::attrs;
 use crate::base::{DType, Result};
 use crate::ir::{Attr, AttrMap};

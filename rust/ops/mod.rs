@@ -8,23 +8,29 @@ pub mod activation;
 pub mod array_tensor;
 pub mod arrays;
 pub mod basic;
+pub mod batch_norm;
 pub mod branch_rows;
+pub mod collective;
 pub mod common;
+pub mod communicator;
 pub mod comparison;
 pub mod complex;
 mod complex_matmul;
+pub mod concat;
 pub mod control_flow;
 pub mod conv;
 pub mod creation;
+pub mod cross_entropy;
 pub mod elementwise;
 pub mod embedding;
 pub mod expand;
+pub mod expand_v2;
 pub mod files;
 pub mod flip;
 pub mod group_norm;
 pub mod half;
 pub mod indexing;
-pub mod layout;
+pub mod layer_norm;
 pub mod loss;
 pub mod matmul;
 pub mod metric;
@@ -37,48 +43,62 @@ pub mod random;
 pub mod raw;
 pub mod reader;
 pub mod reduction;
+pub mod region;
 pub mod reshape;
 pub mod rows;
 pub mod scalar;
 pub mod sequence;
+pub mod set_value;
 pub mod slice;
+pub mod softmax;
+pub mod stack;
+pub mod transpose;
 
 /// Every operator.
 pub static TABLES: &[&[&Op]] = &[
-    basic::TABLE,        // scale, sum, cast, assign
-    elementwise::TABLE,  // binary operators with broadcasting
-    activation::TABLE,   // unary formulas
-    scalar::TABLE,       // pow, clip
-    comparison::TABLE,   // comparisons and logic
-    reduction::TABLE,    // reductions over axes, mean
-    matmul::TABLE,       // matrix products
-    complex::TABLE,      // parts and conjugates of complex numbers
-    order::TABLE,        // cumsum, argmax, sorting, top-k
-    metric::TABLE,       // accuracy
-    arrays::TABLE,       // LoDTensorArrays
-    array_tensor::TABLE, // arrays as one tensor
-    control_flow::TABLE, // sub-blocks
-    branch_rows::TABLE,  // split_lod_tensor, merge_lod_tensor
-    program::TABLE,      // feed, fetch, print, py_func
-    reader::TABLE,       // create_py_reader, read
-    files::TABLE,        // save, load
-    creation::TABLE,     // constants, ranges, shapes
-    random::TABLE,       // random numbers, dropout
-    reshape::TABLE,      // the same elements in another shape
-    layout::TABLE,       // transpose, concat, split, stack, expand
-    expand::TABLE,       // expand of 1.x
-    slice::TABLE,        // slices, and assignment to one
-    indexing::TABLE,     // gather, scatter, where, one-hot
-    flip::TABLE,         // reverse, flip
-    embedding::TABLE,    // rows of a table by id
-    conv::TABLE,         // conv2d, depthwise_conv2d
-    pooling::TABLE,      // pool2d
-    norm::TABLE,         // batch_norm, layer_norm
-    group_norm::TABLE,   // group_norm
-    loss::TABLE,         // softmax, cross entropies
-    optimizer::TABLE,    // sgd, momentum, adam
-    rows::TABLE,         // SelectedRows
-    sequence::TABLE,     // sequence_pool, sequence_expand
+    basic::TABLE,         // scale, sum, cast, assign
+    elementwise::TABLE,   // binary operators with broadcasting
+    activation::TABLE,    // unary formulas
+    scalar::TABLE,        // pow, clip
+    comparison::TABLE,    // comparisons and logic
+    reduction::TABLE,     // reductions over axes, mean
+    matmul::TABLE,        // matrix products
+    complex::TABLE,       // parts and conjugates of complex numbers
+    order::TABLE,         // cumsum, argmax, sorting, top-k
+    metric::TABLE,        // accuracy
+    arrays::TABLE,        // LoDTensorArrays
+    array_tensor::TABLE,  // arrays as one tensor
+    control_flow::TABLE,  // sub-blocks
+    branch_rows::TABLE,   // split_lod_tensor, merge_lod_tensor
+    program::TABLE,       // feed, fetch, print, py_func
+    reader::TABLE,        // create_py_reader, read
+    files::TABLE,         // save, load
+    creation::TABLE,      // constants, ranges, shapes
+    random::TABLE,        // random numbers, dropout
+    reshape::TABLE,       // the same elements in another shape
+    transpose::TABLE,     // transpose
+    concat::TABLE,        // concat, split
+    stack::TABLE,         // stack, unstack
+    expand_v2::TABLE,     // expand
+    expand::TABLE,        // expand of 1.x
+    slice::TABLE,         // slice, strided_slice
+    set_value::TABLE,     // assignment to a slice
+    indexing::TABLE,      // gather, scatter, where, one-hot
+    flip::TABLE,          // reverse, flip
+    embedding::TABLE,     // rows of a table by id
+    conv::TABLE,          // conv2d, depthwise_conv2d
+    pooling::TABLE,       // pool2d
+    batch_norm::TABLE,    // batch_norm
+    layer_norm::TABLE,    // layer_norm
+    group_norm::TABLE,    // group_norm
+    softmax::TABLE,       // softmax
+    loss::TABLE,          // cross entropies of scores
+    cross_entropy::TABLE, // cross entropies of probabilities
+    optimizer::TABLE,     // sgd, momentum, adam
+    rows::TABLE,          // SelectedRows
+    sequence::TABLE,      // sequence_pool, sequence_expand
+    communicator::TABLE,  // rings
+    collective::TABLE,    // collectives of Programs
 ];
 
 fn index() -> &'static HashMap<&'static str, &'static Op> {

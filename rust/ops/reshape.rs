@@ -76,7 +76,8 @@ fn reshape_rule(op: &str, x: &[i64], w: &Wanted) -> Result<Dims> {
         return Ok(out); // sizes unknown while a Program is built: nothing to check yet
     }
     let size = numel(x) as i128;
-    let known: i128 = out.iter().enumerate().filter(|(i, _)| Some(*i) != unknown).map(|(_, &d)| d as i128).product();
+    let known: i128 =
+        out.iter().enumerate().filter(|(i, _)| Some(*i) != unknown).fold(1, |n, (_, &d)| n.saturating_mul(d as i128));
     match unknown {
         Some(i) if known > 0 && size % known == 0 => out[i] = (size / known) as i64,
         Some(i) if known == 0 && size == 0 => out[i] = 0,

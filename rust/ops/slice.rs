@@ -1,9 +1,10 @@
-//! Slices: slice and strided_slice (dense tensors and tensor arrays), and assignment to a slice.
+//! slice and strided_slice, of dense tensors and tensor arrays.
 
-use super::raw::{given, part, strided, strided_write, strides_of};
+use super::raw::given;
+use super::region::{span, Region};
 use crate::attrs;
-use crate::base::shape::{axis, numel};
-use crate::base::{DType, Dims, Result};
+use crate::base::shape::axis;
+use crate::base::{Dims, Result};
 use crate::op::infer::VarKind;
 use crate::op::{slot, Grad, Infer, Kernel, Meta, Op, Run, Slot, OP};
 use crate::tensor::{Tensor, Value};
@@ -19,68 +20,6 @@ attrs! {
     pub struct StridedSliceAttrs {
         axes: Vec<i32>, starts: Vec<i32> = vec![], ends: Vec<i32> = vec![], strides: Vec<i32> = vec![],
         infer_flags: Vec<i32> = vec![], decrease_axis: Vec<i32> = vec![],
-    }
-    pub struct SetValueAttrs {
-        dtype: i32 = 5, axes: Vec<i64>, starts: Vec<i64>, ends: Vec<i64>, bool_values: Vec<i32> = vec![],
-        fp32_values: Vec<f32> = vec![], int32_values: Vec<i32> = vec![], int64_values: Vec<i64> = vec![],
-        fp64_values: Vec<f64> = vec![], shape: Vec<i64> = vec![],
-    }
-}
-
-/// Elements of a tensor at `offset + index . strides` for every index of `dims`.
-#[derive(Clone, Debug)]
-pub struct Region {
-    pub offset: usize,
-    pub dims: Dims,
-    pub strides: SmallVec<[isize; 6]>,
-}
-
-impl Region {
-    /// The whole tensor.
-    pub fn whole(dims: &[i64]) -> Region {
-        Region { offset: 0, dims: Dims::from_slice(dims), strides: strides_of(dims) }
-    }
-
-    /// Keeps `count` indices of an axis: `first`, `first + step`, ...
-    #[inline]
-    pub fn narrow(&mut self, axis: usize, first: i64, step: i64, count: i64) {
-        if count > 0 {
-            self.offset = (self.offset as isize + first as isize * self.strides[axis]) as usize;
-        }
-        self.dims[axis] = count;
-        self.strides[axis] *= step as isize;
-    }
-
-    pub fn numel(&self) -> usize {
-        numel(&self.dims)
-    }
-
-    /// True if the elements follow each other in memory.
-    fn is_contiguous(&self) -> bool {
-        let mut step = 1;
-        for (&d, &s) in self.dims.iter().zip(&self.strides).rev() {
-            if d != 1 && s != step {
-                return false;
-            }
-            step *= d as isize;
-        }
-        true
-    }
-
-    /// The elements as a tensor of shape `shape` (of as many elements).
-    pub fn read(&self, x: &Tensor, shape: &[i64]) -> Result<Tensor> {
-        if self.numel() == 0 {
-            return Tensor::empty(x.dtype(), shape);
-        }
-        if self.is_contiguous() {
-            return part(x, self.offset, shape);
-        }
-        Ok(strided(x, &self.dims, &self.strides, self.offset)?.reshaped(shape))
-    }
-
-    /// Writes a tensor of as many elements over these.
-    pub fn write(&self, values: &Tensor, out: &mut Tensor) -> Result<()> {
-        strided_write(values, &self.dims, out, &self.strides, self.offset)
     }
 }
 
@@ -200,23 +139,6 @@ impl Ask<'_> {
     }
 }
 
-/// First index, step and number of indices of `start:end:step` on an axis of size `n`. Negative bounds count from the
-/// end of the axis, except an end of -1 with a negative step: that is the place before the first index.
-pub fn span(start: i64, end: i64, step: i64, n: i64) -> (i64, i64, i64) {
-    let from_end = |v: i64| if v < 0 { v.saturating_add(n) } else { v };
-    let first = from_end(start);
-    if step > 0 {
-        let (first, end) = (first.max(0), from_end(end).clamp(0, n));
-        let count = if end > first { (end - first - 1) / step + 1 } else { 0 };
-        (first, step, count)
-    } else {
-        let end = if end == -1 { -1 } else { from_end(end).max(-1) };
-        let first = first.min(n - 1);
-        let count = if first > end { (first - end - 1) / step.saturating_neg() + 1 } else { 0 };
-        (first, step, count)
-    }
-}
-
 // Slots of slice: Input, StartsTensor, EndsTensor, StartsTensorList, EndsTensorList. Of strided_slice: Input,
 // Starts-, Ends-, StridesTensor, then the three lists. Gradient operators have one slot more, in front or behind.
 
@@ -231,29 +153,24 @@ fn bound_slots(op: &Op) -> [Option<(usize, usize)>; 3] {
 }
 
 fn from_attrs<'a>(op: &'static Op, attrs: &'a dyn std::any::Any) -> Ask<'a> {
-    match attrs.downcast_ref::<SliceAttrs>() {
-        Some(a) => Ask {
-            op: op.name,
-            axes: &a.axes,
-            starts: wide(&a.starts),
-            ends: wide(&a.ends),
-            strides: SmallVec::new(),
-            flags: &a.infer_flags,
-            decrease: &a.decrease_axis,
-        },
-        None => {
-            let a: &StridedSliceAttrs = attrs.downcast_ref().expect("attributes of another operator");
+    macro_rules! of {
+        ($a:expr, $strides:expr) => {
             Ask {
                 op: op.name,
-                axes: &a.axes,
-                starts: wide(&a.starts),
-                ends: wide(&a.ends),
-                strides: wide(&a.strides),
-                flags: &a.infer_flags,
-                decrease: &a.decrease_axis,
+                axes: &$a.axes,
+                starts: wide(&$a.starts),
+                ends: wide(&$a.ends),
+                strides: $strides,
+                flags: &$a.infer_flags,
+                decrease: &$a.decrease_axis,
             }
-        }
+        };
     }
+    if let Some(a) = attrs.downcast_ref::<SliceAttrs>() {
+        return of!(a, SmallVec::new());
+    }
+    let a: &StridedSliceAttrs = attrs.downcast_ref().expect("attributes of another operator");
+    of!(a, wide(&a.strides))
 }
 
 fn ask<'a>(cx: &Run<'a>) -> Result<Ask<'a>> {
@@ -455,143 +372,4 @@ pub static STRIDED_SLICE_GRAD: Op = Op {
     ..OP
 };
 
-// set_value: Out is Input with a slice replaced.
-
-/// A tensor broadcast to the shape of a region, numpy's way (ones in front mean nothing).
-pub fn broadcast_to(op: &str, value: &Tensor, dims: &[i64]) -> Result<Tensor> {
-    if value.dims() == dims {
-        return Ok(value.clone());
-    }
-    let mut from = value.dims();
-    while from.len() > dims.len() && from[0] == 1 {
-        from = &from[1..];
-    }
-    let lead = dims.len().wrapping_sub(from.len());
-    let fits = from.len() <= dims.len() && from.iter().zip(&dims[lead..]).all(|(&f, &d)| f == d || f == 1);
-    ensure!(
-        fits,
-        InvalidArgument,
-        "operator {op}: a value of shape {:?} cannot be broadcast to shape {dims:?}",
-        value.dims()
-    );
-    let own = strides_of(from);
-    let strides: SmallVec<[isize; 6]> =
-        (0..dims.len()).map(|i| if i < lead || from[i - lead] == 1 { 0 } else { own[i - lead] }).collect();
-    strided(value, dims, &strides, 0)
-}
-
-fn set_value(cx: &mut Run) -> Result<()> {
-    let a = cx.attrs::<SetValueAttrs>();
-    let mut out = cx.take_out(0)?;
-    let (n, rank) = (a.axes.len(), out.rank());
-    let result = (|| {
-        ensure!(
-            a.starts.len() == n && a.ends.len() == n,
-            InvalidArgument,
-            "operator set_value: axes, starts and ends must be equally many, got {n}, {} and {}",
-            a.starts.len(),
-            a.ends.len()
-        );
-        let dtype = super::raw::data_type(cx.op.name, a.dtype)?;
-        ensure!(
-            dtype == out.dtype(),
-            InvalidArgument,
-            "operator set_value: attribute dtype is {dtype}, but Input is {}",
-            out.dtype()
-        );
-        let mut region = Region::whole(out.dims());
-        for i in 0..n {
-            let at = axis(cx.op.name, a.axes[i], rank)?;
-            let (first, step, count) = span(a.starts[i], a.ends[i], 1, out.dims()[at]);
-            ensure!(
-                count > 0,
-                InvalidArgument,
-                "operator set_value: end should be greater than start, got start {} and end {} on an axis of size {}",
-                a.starts[i],
-                a.ends[i],
-                out.dims()[at]
-            );
-            region.narrow(at, first, step, count);
-        }
-        let value = match cx.opt(1) {
-            Some(t) => {
-                ensure!(
-                    t.dtype() == dtype,
-                    InvalidArgument,
-                    "operator set_value: ValueTensor is {}, but Input is {dtype}",
-                    t.dtype()
-                );
-                t.clone()
-            }
-            None => value_of(a, dtype)?,
-        };
-        region.write(&broadcast_to(cx.op.name, &value, &region.dims)?, &mut out)
-    })();
-    cx.set(0, out); // also after an error: an input worked on in place must not be lost
-    result
-}
-
-/// The value that the attributes hold.
-fn value_of(a: &SetValueAttrs, dtype: DType) -> Result<Tensor> {
-    match dtype {
-        DType::Bool => {
-            let values: Vec<bool> = a.bool_values.iter().map(|&v| v != 0).collect();
-            Tensor::from_slice(&values, &a.shape)
-        }
-        DType::F32 => Tensor::from_slice(&a.fp32_values, &a.shape),
-        DType::F64 => Tensor::from_slice(&a.fp64_values, &a.shape),
-        DType::I32 => Tensor::from_slice(&a.int32_values, &a.shape),
-        DType::I64 => Tensor::from_slice(&a.int64_values, &a.shape),
-        other => bail!(Unimplemented, "operator set_value has no CPU kernel for data type {other}"),
-    }
-}
-
-pub static SET_VALUE: Op = Op {
-    name: "set_value",
-    inputs: &[slot("Input"), slot("ValueTensor").opt()],
-    outputs: &[slot("Out").aliases("Input")],
-    attrs: SetValueAttrs::FIELDS,
-    infer: |cx| {
-        cx.like(0, 0)?;
-        cx.share_lod(0, 0);
-        Ok(())
-    },
-    cpu: Kernel::Pure(set_value),
-    ..OP
-};
-
-pub static TABLE: &[&Op] = &[&SLICE, &SLICE_GRAD, &STRIDED_SLICE, &STRIDED_SLICE_GRAD, &SET_VALUE];
-
-#[cfg(test)]
-mod tests {
-    use super::span;
-
-    #[test]
-    fn spans_are_those_of_python() {
-        let python = |start: i64, end: Option<i64>, step: i64, n: i64| -> Vec<i64> {
-            let wrap = |v: i64| if v < 0 { v + n } else { v };
-            let (mut i, end) = match step > 0 {
-                true => (wrap(start).clamp(0, n), end.map_or(n, |e| wrap(e).clamp(0, n))),
-                false => (wrap(start).clamp(-1, n - 1), end.map_or(-1, |e| wrap(e).clamp(-1, n - 1))),
-            };
-            let mut out = vec![];
-            while (step > 0 && i < end) || (step < 0 && i > end) {
-                out.push(i);
-                i += step;
-            }
-            out
-        };
-        for n in [0, 1, 2, 7] {
-            for start in -9..9 {
-                for end in -9..9 {
-                    for step in [1, 2, 3, 9, -1, -2, -3, -9] {
-                        let end_given = if end == -1 && step < 0 { None } else { Some(end) };
-                        let (first, step, count) = span(start, end, step, n);
-                        let got: Vec<i64> = (0..count).map(|i| first + i * step).collect();
-                        assert_eq!(got, python(start, end_given, step, n), "{start}:{end}:{step} of {n}");
-                    }
-                }
-            }
-        }
-    }
-}
+pub static TABLE: &[&Op] = &[&SLICE, &SLICE_GRAD, &STRIDED_SLICE, &STRIDED_SLICE_GRAD];

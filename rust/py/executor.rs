@@ -1,8 +1,10 @@
 //! `core.Executor` and the gradient descs of Programs.
 
 use super::desc::{PyBlockDesc, PyOpDesc, PyProgramDesc};
-use super::lod_tensor::{PyLoDTensor, PyScope, PySelectedRows, PyTensorArray};
+use super::lod_tensor::PyLoDTensor;
 use super::numpy::from_array;
+use super::scope::{PyScope, PyTensorArray};
+use super::selected_rows::PySelectedRows;
 use super::tensor::PyTensor;
 use crate::base::comm::{interrupted, INTERRUPT};
 use crate::ensure;

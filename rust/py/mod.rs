@@ -17,7 +17,10 @@ mod op_table;
 mod ops;
 mod py_func;
 mod random;
+mod scope;
+mod selected_rows;
 mod tensor;
+mod tensor_new;
 
 use pyo3::prelude::*;
 
@@ -26,7 +29,10 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     error::register(m)?;
     desc::register(m)?;
     tensor::register(m)?;
+    tensor_new::register(m)?;
     lod_tensor::register(m)?;
+    selected_rows::register(m)?;
+    scope::register(m)?;
     ops::register(m)?;
     op_table::register(m)?;
     eager::register(m)?;

@@ -2,7 +2,8 @@
 //! of its methods are Python functions over the operator builtins.
 
 use super::number::{binary, scale, Bin};
-use super::numpy::{dtype_from_py, from_array, to_array};
+use super::numpy::to_array;
+use super::tensor_new;
 use crate::autograd::engine::{clear_grad, grad_of};
 use crate::autograd::EVar;
 use crate::base::{DType, Result};
@@ -21,7 +22,7 @@ pub struct PyTensor {
     pub var: EVar,
     name: Mutex<Option<Box<str>>>,
     /// Data type and shape of a variable that holds nothing yet.
-    declared: Option<Box<(DType, Vec<i64>)>>,
+    pub declared: Option<Box<(DType, Vec<i64>)>>,
 }
 
 static UNNAMED: AtomicU64 = AtomicU64::new(0);
@@ -30,6 +31,11 @@ impl PyTensor {
     #[inline]
     pub fn wrap(py: Python<'_>, var: EVar) -> PyResult<Bound<'_, PyTensor>> {
         Bound::new(py, PyTensor { var, name: Mutex::new(None), declared: None })
+    }
+
+    /// A variable that holds nothing yet.
+    pub fn bare(declared: Option<Box<(DType, Vec<i64>)>>) -> PyTensor {
+        PyTensor { var: EVar::from_parts(Default::default(), None, true), name: Mutex::new(None), declared }
     }
 
     pub fn tensor(&self) -> Result<Tensor> {
@@ -45,76 +51,17 @@ impl PyTensor {
     }
 }
 
-/// `(dtype, dims, name, type, persistable)` rather than `(value, ..)`.
-fn is_described(args: &Bound<'_, PyTuple>) -> PyResult<bool> {
-    Ok(args.len() >= 4 && !super::numpy::is_array(&args.get_item(0)?) && args.get_item(1)?.len().is_ok())
-}
-
 #[pymethods]
 impl PyTensor {
     #[new]
     #[pyo3(signature = (*args, **_kwargs))]
     fn new(args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<PyTensor> {
-        let mut t =
-            PyTensor { var: EVar::from_parts(Default::default(), None, true), name: Mutex::new(None), declared: None };
-        if is_described(args)? {
-            let dtype = dtype_from_py(&args.get_item(0)?)?;
-            t.declared = Some(Box::new((dtype, args.get_item(1)?.extract()?)));
-            t.set_name(args.get_item(2)?.extract()?);
-            if args.len() > 4 {
-                t.set_persistable(args.get_item(4)?.is_truthy()?);
-            }
-        }
-        t.var.set_stop_gradient(None);
-        Ok(t)
+        tensor_new::make(args)
     }
 
-    /// The constructors of 2.0.2: `()`, `(value, place=.., persistable=.., zero_copy=.., name=.., stop_gradient=..)`,
-    /// `(dtype, dims, name, type, persistable)`; every argument of the second can be given by keyword too.
     #[pyo3(signature = (*args, **kwargs))]
     fn __init__(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
-        if is_described(args)? {
-            return Ok(());
-        }
-        let at = |i: usize, name: &str| -> PyResult<Option<Bound<'_, PyAny>>> {
-            if i < args.len() {
-                return Ok(Some(args.get_item(i)?).filter(|v| !v.is_none()));
-            }
-            Ok(kwargs.map(|k| k.get_item(name)).transpose()?.flatten().filter(|v| !v.is_none()))
-        };
-        let persistable = at(2, "persistable")?;
-        let name = at(4, "name")?;
-        if let Some(value) = at(0, "value")?.or(at(0, "tensor")?) {
-            let t = match value.cast::<PyTensor>() {
-                Ok(t) => t.get().tensor()?.deep_copy()?,
-                Err(_) => match super::lod_tensor::tensor_of(&value) {
-                    Some(t) => t?,
-                    None => {
-                        let t = from_array(&value)?;
-                        if t.rank() == 0 {
-                            t.reshaped(&[1])
-                        } else {
-                            t
-                        }
-                    }
-                },
-            };
-            self.var.cell.set(t);
-        }
-        if let Some(p) = persistable {
-            self.set_persistable(p.is_truthy()?);
-        }
-        if let Some(n) = name {
-            self.set_name(Some(n.extract::<String>()?).filter(|n| !n.is_empty()));
-        }
-        self.var.set_stop_gradient(None);
-        if let Some(s) = at(5, "stop_gradient")? {
-            match super::attrs::int(&s)? {
-                -1 => {}
-                n => self.var.set_stop_gradient(Some(n != 0)),
-            }
-        }
-        Ok(())
+        tensor_new::fill(self, args, kwargs)
     }
 
     #[getter]
@@ -192,7 +139,7 @@ impl PyTensor {
     }
 
     #[setter]
-    fn set_persistable(&self, persistable: bool) {
+    pub fn set_persistable(&self, persistable: bool) {
         self.var.persistable.store(persistable, Relaxed);
     }
 
@@ -203,7 +150,7 @@ impl PyTensor {
     }
 
     #[setter]
-    fn set_name(&self, name: Option<String>) {
+    pub fn set_name(&self, name: Option<String>) {
         *self.name.lock() = name.map(Into::into);
     }
 
@@ -451,14 +398,7 @@ impl PyTensor {
 
     /// Copies `src` (a Tensor, LoDTensor or numpy array) into this tensor.
     fn _assign(&self, src: &Bound<'_, PyAny>) -> PyResult<()> {
-        let t = match src.cast::<PyTensor>() {
-            Ok(t) => t.get().tensor()?,
-            Err(_) => match super::lod_tensor::tensor_of(src) {
-                Some(t) => t?,
-                None => from_array(src)?,
-            },
-        };
-        self.var.cell.set(t);
+        self.var.cell.set(tensor_new::value_of(src)?);
         Ok(())
     }
 
@@ -490,7 +430,7 @@ impl PyTensor {
 
     /// The variable's LoDTensor (or SelectedRows), sharing the memory.
     fn value(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
-        super::lod_tensor::variable(slf.py(), slf.get().var.cell.clone())
+        super::scope::variable(slf.py(), slf.get().var.cell.clone())
     }
 
     fn data_ptr(&self) -> PyResult<usize> {
@@ -498,16 +438,7 @@ impl PyTensor {
     }
 }
 
-/// A Tensor with a copy of an array's elements; a 0-d array gives shape [1].
-#[pyfunction]
-fn tensor_from_array<'py>(array: &Bound<'py, PyAny>, stop_gradient: bool) -> PyResult<Bound<'py, PyTensor>> {
-    let t = from_array(array)?;
-    let t = if t.rank() == 0 { t.reshaped(&[1]) } else { t };
-    PyTensor::wrap(array.py(), EVar::new(t, stop_gradient))
-}
-
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyTensor>()?;
-    m.add("VarBase", m.py().get_type::<PyTensor>())?;
-    m.add_function(wrap_pyfunction!(tensor_from_array, m)?)
+    m.add("VarBase", m.py().get_type::<PyTensor>())
 }

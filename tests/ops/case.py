@@ -16,35 +16,33 @@ the first. That of a complex variable z is dL/dRe(z) + i dL/dIm(z), where L is t
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pytest
+from case_programs import TABLE, flat_inputs, item, pick, run_static, shown, static_gradients
+from case_values import (  # noqa: F401
+    Rows,
+    apart,
+    bools,
+    cast,
+    complexes,
+    dense,
+    from_eager,
+    ints,
+    is_inexact,
+    of_kind,
+    real,
+    rng,
+    to_eager,
+)  # fmt: skip
 from paddle import _core
 
-TABLE = {op["type"]: op for op in _core.op_table()}
 # Relative tolerance of forward values by data type; the absolute one is a tenth of it.
 TOL = {"float16": 4e-3, "float32": 2e-5, "float64": 1e-10, "complex64": 2e-5, "complex128": 1e-10}
-# The complex type with parts of a real one.
-COMPLEX = {"float32": "complex64", "float64": "complex128"}
 STEP = 1e-5
-
-
-@dataclass
-class Rows:
-    """A SelectedRows input: row ``rows[i]`` of ``height`` is ``values[i]``."""
-
-    rows: list[int]
-    height: int
-    values: np.ndarray
-
-    def dense(self) -> np.ndarray:
-        out = np.zeros((self.height, *self.values.shape[1:]), self.values.dtype)
-        np.add.at(out, self.rows, self.values)
-        return out
 
 
 @dataclass
@@ -130,114 +128,12 @@ def table(*cases: Case) -> Callable[[Case], None]:
     return test
 
 
-def rng(*key: Any) -> np.random.Generator:
-    return np.random.default_rng(zlib.crc32(repr(key).encode()))
-
-
-def real(*shape: int, low: float = -2.0, high: float = 2.0, seed: int = 0, dtype: str = "float64") -> np.ndarray:
-    """Random numbers; ``seed`` makes several of one shape differ."""
-    return rng("real", shape, seed).uniform(low, high, shape).astype(dtype)
-
-
-def complexes(*shape: int, seed: int = 0) -> np.ndarray:
-    """Random complex128 numbers at least 0.5 from 0."""
-    r = rng("complexes", shape, seed)
-    return r.uniform(0.5, 2.0, shape) * np.exp(1j * r.uniform(-np.pi, np.pi, shape))
-
-
-def apart(*shape: int, step: float = 0.1, seed: int = 0, dtype: str = "float64") -> np.ndarray:
-    """Numbers around 0 that lie at least ``step`` from each other and half of it from 0, in random order."""
-    n = int(np.prod(shape))
-    values = (np.arange(n) - n // 2 + 0.5) * step
-    return rng("apart", shape, seed).permutation(values).reshape(shape).astype(dtype)
-
-
-def ints(*shape: int, low: int = -9, high: int = 10, seed: int = 0, dtype: str = "int64") -> np.ndarray:
-    """Random integers of [low, high)."""
-    return rng("ints", shape, seed).integers(low, high, shape).astype(dtype)
-
-
-def bools(*shape: int, seed: int = 0) -> np.ndarray:
-    return rng("bools", shape, seed).integers(0, 2, shape).astype(bool)
-
-
-# Values in and out of the engine
-
-
-def lod_tensor(array: np.ndarray, lod: list[list[int]]) -> Any:
-    t = _core.LoDTensor()
-    t.set(array, None)
-    t.set_lod(lod)
-    return t
-
-
-def to_eager(value: Any, lod: list[list[int]] | None = None, stop: bool = True) -> Any:
-    if isinstance(value, list):
-        return [to_eager(v, lod, stop) for v in value]
-    if isinstance(value, Rows):
-        t = _core.Tensor()
-        rows = t.value().get_selected_rows()
-        rows.set_rows(value.rows)
-        rows.set_height(value.height)
-        rows.get_tensor().set(value.values, None)
-    else:
-        t = _core.Tensor(lod_tensor(value, lod) if lod else value)
-    t.stop_gradient = stop
-    return t
-
-
-def from_eager(t: Any) -> Any:
-    if t is None or isinstance(t, list | tuple):
-        return t if t is None else [from_eager(v) for v in t]
-    if t._is_sparse():
-        rows = t.value().get_selected_rows()
-        return Rows(list(rows.rows()), rows.height(), np.array(rows.get_tensor()))
-    return t.numpy()
-
-
-def dense(value: Any) -> Any:
-    return value.dense() if isinstance(value, Rows) else value
-
-
-def shown(op: str) -> list[str]:
-    return [s["name"] for s in TABLE[op]["outputs"] if not s["hidden"]]
-
-
 def run_eager(c: Case, inputs: dict[str, Any], stop: bool = True) -> tuple[dict[str, Any], dict[str, Any]]:
     """Calls the builtin: the variables of its inputs and outputs by slot."""
     ins = {k: to_eager(v, c.lod.get(k), stop or not is_inexact(v)) for k, v in inputs.items()}
     result = getattr(_core.ops, c.op)(**ins, **c.attrs)
     slots = shown(c.op)
     return ins, dict(zip(slots, result if len(slots) > 1 else [result], strict=True))
-
-
-def is_inexact(value: Any) -> bool:
-    """Real or complex numbers, or a list of such arrays."""
-    if isinstance(value, list):
-        return bool(value) and is_inexact(value[0])
-    return isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "fc"
-
-
-def of_kind(kind: str, dtype: Any) -> np.dtype:
-    """The real (``f``) or complex (``c``) type as precise as ``dtype``, a real or complex one."""
-    real = np.zeros(0, dtype).real.dtype
-    return np.dtype(COMPLEX[real.name]) if kind == "c" else real
-
-
-def cast(inputs: dict[str, Any], dtype: str) -> dict[str, Any]:
-    """The inputs in another data type (complex ones with parts of it); indices and masks beside real ones stay."""
-    any_real = any(is_inexact(v) for v in inputs.values())
-
-    def one(v: Any) -> Any:
-        if isinstance(v, list):
-            return [one(x) for x in v]
-        if isinstance(v, Rows):
-            return Rows(v.rows, v.height, v.values.astype(dtype))
-        if is_inexact(v):
-            return v.astype(of_kind(v.dtype.kind, dtype))
-        return v if any_real else v.astype(dtype)
-
-    return {k: one(v) for k, v in inputs.items()}
 
 
 # Checks
@@ -336,20 +232,6 @@ def weights(c: Case, outs: dict[str, Any]) -> dict[str, np.ndarray]:
             elif "complex" in v._dtype_name:
                 found[name, i] = complexes(*v.shape, seed=i + 1)
     return found
-
-
-def pick(outs: dict[str, Any], key: tuple[str, int]) -> Any:
-    v = outs[key[0]]
-    return v[key[1]] if isinstance(v, list) else v
-
-
-def flat_inputs(c: Case, inputs: dict[str, Any]) -> list[tuple[str, int]]:
-    return [(s, i) for s in c.grad for i in range(len(inputs[s]) if isinstance(inputs[s], list) else 1)]
-
-
-def item(inputs: dict[str, Any], key: tuple[str, int]) -> Any:
-    v = inputs[key[0]]
-    return v[key[1]] if isinstance(v, list) else v
 
 
 def gradients(c: Case, ins: dict[str, Any], outs: dict[str, Any], w: dict, create_graph: bool = False) -> list[Any]:
@@ -451,99 +333,3 @@ def check_second(c: Case, inputs: dict[str, Any], w: dict) -> None:
     names = keys + [(f"{k}@GRAD", i) for k, i in seeds]
     found = [np.zeros_like(a) if g is None else from_eager(g) for g, a in zip(got, arrays, strict=True)]
     same_grads(c, "second gradient", names, found, want)
-
-
-# Programs
-
-
-class Built:
-    """A Program that holds the operator, its inputs fed."""
-
-    def __init__(self, c: Case, inputs: dict[str, Any]) -> None:
-        import paddle
-
-        self.paddle, self.feed = paddle, {}
-        self.program = paddle.static.Program()
-        paddle.enable_static()
-        try:
-            with paddle.static.program_guard(self.program):
-                self.ins = {k: self.data(c, k, v) for k, v in inputs.items()}
-                result = getattr(_core.ops, c.op)(**self.ins, **c.attrs)
-        finally:
-            paddle.disable_static()
-        slots = shown(c.op)
-        self.outs = dict(zip(slots, result if len(slots) > 1 else [result], strict=True))
-
-    def data(self, c: Case, slot: str, value: Any, i: int = 0) -> Any:
-        if isinstance(value, list):
-            return [self.data(c, slot, v, i) for i, v in enumerate(value)]
-        name = f"{slot}_{i}".replace("@", "_")
-        lod = c.lod.get(slot)
-        level = {"lod_level": len(lod)} if lod else {}
-        var = self.paddle.static.data(name, list(value.shape), str(value.dtype), **level)
-        var.stop_gradient = not is_inexact(value)
-        self.feed[name] = lod_tensor(value, lod) if lod else value
-        return var
-
-    def run(self, fetch: list[Any]) -> list[Any]:
-        exe = self.paddle.static.Executor(self.paddle.CPUPlace())
-        self.paddle.enable_static()
-        try:
-            return exe.run(self.program, feed=self.feed, fetch_list=fetch, return_numpy=False)
-        finally:
-            self.paddle.disable_static()
-
-
-def feedable(inputs: dict[str, Any]) -> bool:
-    return not any(isinstance(v, Rows) for v in inputs.values())
-
-
-def from_fetched(t: Any) -> tuple[Any, list[list[int]]]:
-    """The value of a fetched variable and its LoD."""
-    if isinstance(t, _core.LoDTensor):
-        return np.array(t), t.lod()
-    if hasattr(t, "rows"):
-        return Rows(list(t.rows()), t.height(), np.array(t.get_tensor())), []
-    return t, []
-
-
-def run_static(c: Case, inputs: dict[str, Any], slots: list[str]) -> dict[str, Any]:
-    """The outputs of the operator in a Program."""
-    if not feedable(inputs):
-        return {}
-    built = Built(c, inputs)
-    keys, fetch = [], []
-    for slot in slots:
-        out = built.outs[slot]
-        for i, v in enumerate(out if isinstance(out, list) else [out] if out is not None else []):
-            keys.append((slot, i, isinstance(out, list)))
-            fetch.append(v)
-    result: dict[str, Any] = {}
-    for (slot, _, many), value in zip(keys, map(from_fetched, built.run(fetch)), strict=True):
-        assert many or slot not in c.out_lod or value[1] == c.out_lod[slot], f"static {slot}: LoD {value[1]}"
-        value = value[0]
-        if many:
-            result.setdefault(slot, []).append(value)
-        else:
-            result[slot] = value
-    return result
-
-
-def static_gradients(c: Case, inputs: dict[str, Any], w: dict) -> list[np.ndarray]:
-    built = Built(c, inputs)
-    paddle = built.paddle
-    paddle.enable_static()
-    try:
-        with paddle.static.program_guard(built.program):
-            seeds = []
-            for (slot, i), value in w.items():
-                name = f"weight_{slot}_{i}"
-                # The shape as far as it is known while the Program is built.
-                seeds.append(paddle.static.data(name, list(pick(built.outs, (slot, i)).shape), str(value.dtype)))
-                built.feed[name] = value
-            targets = [pick(built.outs, k) for k in w]
-            sources = [item(built.ins, k) for k in flat_inputs(c, inputs)]
-            grads = paddle.static.gradients(targets, sources, target_gradients=seeds)
-    finally:
-        paddle.disable_static()
-    return [dense(from_fetched(g)[0]) for g in built.run(grads)]

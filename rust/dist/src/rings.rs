@@ -233,9 +233,21 @@ pub fn get(ring: i32) -> Result<Arc<Group>> {
         )));
     }
     if ring != 0 {
-        return Err(Error::invalid(format!("there is no group {ring}: new_group (or c_comm_init) makes groups")));
+        return Err(Error::invalid(format!(
+            "there is no group {ring}: new_group makes groups, or c_gen_nccl_id and c_comm_init in a Program (that of \
+             fleet or of a transpiler)"
+        )));
     }
     solo()
+}
+
+/// Name a group that was made elsewhere; what had the number before is let go.
+pub fn set(ring: i32, group: Arc<Group>) {
+    let before = rings(|r| {
+        r.next = r.next.max(ring.saturating_add(1));
+        r.groups.insert(ring, Some(group))
+    });
+    drop(before); // after the lock: the last reference may shut a context down
 }
 
 /// Make a group of these global ranks, under the lowest free number if `ring` is `None`. All members must make their
@@ -258,6 +270,9 @@ pub fn make(ring: Option<i32>, ranks: &[usize], tick: &dyn Fn() -> bool) -> Resu
     let member = ranks.contains(&world.rank());
     let group = match context() {
         _ if !member => None,
+        None if world.world() > 1 => {
+            return Err(Error::invalid("groups are made in a job that init_parallel_env has joined"))
+        }
         None => Some(Group::solo()?),
         Some(context) => {
             let made = watched(tick, || context.interrupt(true), || context.group(ranks));

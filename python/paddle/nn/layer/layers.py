@@ -14,12 +14,16 @@ from paddle import _core as core
 from paddle.framework import mode, unique_name
 from paddle.framework.layer_object_helper import LayerObjectHelper
 from paddle.framework.variable import Parameter, Variable
-from paddle.nn.layer.parts import HookRemoveHelper, _assign, _convert_camel_to_snake, _takes_stat_dict
+from paddle.nn.layer.parts import (
+    NOT_INITIALISED,
+    HookRemoveHelper,
+    _assign,
+    _convert_camel_to_snake,
+    _takes_stat_dict,
+    check_name,
+)
 
 __all__ = ["Layer"]
-
-
-_NOT_INITIALISED = "super(YourLayer, self).__init__() should be called first"
 
 
 class Layer:
@@ -276,7 +280,7 @@ class Layer:
         `persistable` says whether `state_dict` has it. Raises ValueError before `__init__`, TypeError or KeyError for
         a name that is no str, has a dot, is empty or taken, TypeError for a tensor that is none.
         """
-        self._check_name("buffer", name, "_buffers", ValueError)
+        check_name(self, "buffer", name, "_buffers", ValueError)
         if hasattr(self, name) and name not in self._buffers:
             raise KeyError(f"attribute '{name}' already exists.")
         if tensor is not None and type(tensor) is not core.Tensor:
@@ -286,19 +290,6 @@ class Layer:
             self._non_persistable_buffer_names_set.discard(name)
         else:
             self._non_persistable_buffer_names_set.add(name)
-
-    def _check_name(self, what: str, name: Any, store: str, missing: type[Exception]) -> None:
-        if store not in self.__dict__:
-            raise missing(_NOT_INITIALISED)
-        if not isinstance(name, str):
-            raise TypeError(f"The name of {what} should be a string, but received {type(name).__name__}.")
-        if "." in name:
-            raise KeyError(
-                f"The name of {what} can not contain `.`, because when you access the newly added {what} in the form "
-                "of `self.**.**`, it will cause AttributeError."
-            )
-        if name == "":
-            raise KeyError(f"The name of {what} can not be empty.")
 
     def buffers(self, include_sublayers: bool = True) -> list[Any]:
         """All buffers of this layer and (unless told not to) its sublayers, each once."""
@@ -326,7 +317,7 @@ class Layer:
         Raises RuntimeError before `__init__`, TypeError or KeyError for a name that is no str, has a dot, is empty or
         taken, TypeError for a parameter that is none.
         """
-        self._check_name("parameter", name, "_parameters", RuntimeError)
+        check_name(self, "parameter", name, "_parameters", RuntimeError)
         if hasattr(self, name) and name not in self._parameters:
             raise KeyError(f"The parameter '{name}' already exists.")
         if parameter is not None and not isinstance(parameter, Parameter):
@@ -397,7 +388,7 @@ class Layer:
         """Puts a member where it belongs, and takes what had its name before out of the other places."""
         own = self.__dict__
         if store not in own:
-            raise ValueError(_NOT_INITIALISED)
+            raise ValueError(NOT_INITIALISED)
         if store == "_parameters":
             self._load_late(value)
         for other in (own, own["_parameters"], own["_buffers"], own["_sub_layers"]):

@@ -12,6 +12,8 @@ from typing import Any
 
 from paddle import _core as core
 
+NOT_INITIALISED = "super(YourLayer, self).__init__() should be called first"
+
 
 def _convert_camel_to_snake(name: str) -> str:
     name = re.sub("(.)([A-Z][a-z]+)", r"\1_\2", name)
@@ -34,6 +36,21 @@ class HookRemoveHelper:
         hooks = self._hooks_ref()
         if hooks is not None:
             hooks.pop(self._hook_id, None)
+
+
+def check_name(layer: Any, what: str, name: Any, store: str, missing: type[Exception]) -> None:
+    """Refuses what cannot name a parameter or buffer of the layer."""
+    if store not in layer.__dict__:
+        raise missing(NOT_INITIALISED)
+    if not isinstance(name, str):
+        raise TypeError(f"The name of {what} should be a string, but received {type(name).__name__}.")
+    if "." in name:
+        raise KeyError(
+            f"The name of {what} can not contain `.`, because when you access the newly added {what} in the form "
+            "of `self.**.**`, it will cause AttributeError."
+        )
+    if name == "":
+        raise KeyError(f"The name of {what} can not be empty.")
 
 
 def _takes_stat_dict(func: Callable[..., Any]) -> Callable[..., Any]:

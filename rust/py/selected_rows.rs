@@ -1,0 +1,157 @@
+//! `SelectedRows` and the tensor of their values: handles on cells.
+
+use super::lod_tensor::{element, resized};
+use super::numpy::{from_array, to_array};
+use crate::base::{DType, Result};
+use crate::tensor::{Cell, SelectedRows, Tensor, Value};
+use crate::{bail, ensure};
+use pyo3::prelude::*;
+use std::sync::Arc;
+
+#[pyclass(name = "SelectedRows", module = "paddle.fluid.core", frozen)]
+pub struct PySelectedRows(pub Arc<Cell>);
+
+impl PySelectedRows {
+    fn update(&self, f: impl FnOnce(&mut SelectedRows) -> Result<()>) -> Result<()> {
+        let mut guard = self.0.lock();
+        if guard.is_none() {
+            *guard = SelectedRows { rows: Arc::default(), height: 0, value: Tensor::empty(DType::F32, &[0])? }.into();
+        }
+        match &mut *guard {
+            Value::Rows(r) => f(r),
+            other => bail!(InvalidArgument, "expected SelectedRows, the variable holds {}", other.what()),
+        }
+    }
+
+    pub fn read<T>(&self, f: impl FnOnce(&SelectedRows) -> T) -> Result<T> {
+        let mut out = None;
+        self.update(|r| {
+            out = Some(f(r));
+            Ok(())
+        })?;
+        out.ok_or_else(|| crate::err!(Fatal, "no SelectedRows"))
+    }
+}
+
+#[pymethods]
+impl PySelectedRows {
+    #[new]
+    #[pyo3(signature = (rows=None, height=None))]
+    fn new(rows: Option<Vec<i64>>, height: Option<i64>) -> PyResult<PySelectedRows> {
+        let s = PySelectedRows(Default::default());
+        s.update(|r| {
+            r.rows = Arc::new(rows.unwrap_or_default());
+            r.height = height.unwrap_or(0);
+            Ok(())
+        })?;
+        Ok(s)
+    }
+
+    fn rows(&self) -> PyResult<Vec<i64>> {
+        Ok(self.read(|r| r.rows.to_vec())?)
+    }
+
+    fn set_rows(&self, rows: Vec<i64>) -> PyResult<()> {
+        Ok(self.update(|r| {
+            r.rows = Arc::new(rows);
+            Ok(())
+        })?)
+    }
+
+    fn height(&self) -> PyResult<i64> {
+        Ok(self.read(|r| r.height)?)
+    }
+
+    fn set_height(&self, height: i64) -> PyResult<()> {
+        Ok(self.update(|r| {
+            r.height = height;
+            Ok(())
+        })?)
+    }
+
+    /// The values, one row for each of `rows()`; setting its array changes the SelectedRows.
+    fn get_tensor(slf: &Bound<'_, PySelectedRows>) -> PyResult<PyRowsValue> {
+        slf.get().read(|_| ())?;
+        Ok(PyRowsValue(slf.get().0.clone()))
+    }
+
+    fn numel(&self) -> PyResult<usize> {
+        Ok(self.read(|r| r.value.numel())?)
+    }
+
+    /// Paddle keeps an index of the rows beside them; here it is made where it is needed.
+    fn sync_index(&self) {}
+}
+
+/// The value tensor of SelectedRows.
+#[pyclass(name = "_RowsTensor", module = "paddle.fluid.core", frozen)]
+pub struct PyRowsValue(Arc<Cell>);
+
+#[pymethods]
+impl PyRowsValue {
+    #[pyo3(signature = (array, place=None))]
+    fn set(&self, array: &Bound<'_, PyAny>, place: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        let _ = place;
+        let t = from_array(array)?;
+        Ok(PySelectedRows(self.0.clone()).update(|r| {
+            ensure!(t.rank() > 0, InvalidArgument, "the value of SelectedRows needs at least one dimension");
+            r.value = t;
+            Ok(())
+        })?)
+    }
+
+    fn shape(&self) -> PyResult<Vec<i64>> {
+        Ok(PySelectedRows(self.0.clone()).read(|r| r.value.dims().to_vec())?)
+    }
+
+    fn _get_dims(&self) -> PyResult<Vec<i64>> {
+        self.shape()
+    }
+
+    /// Gives the values these sizes.
+    fn _set_dims(&self, dims: Vec<i64>) -> PyResult<()> {
+        Ok(PySelectedRows(self.0.clone()).update(|r| {
+            ensure!(!dims.is_empty(), InvalidArgument, "the value of SelectedRows needs at least one dimension");
+            r.value = resized(&r.value, &dims)?;
+            Ok(())
+        })?)
+    }
+
+    fn _numel(&self) -> PyResult<usize> {
+        Ok(PySelectedRows(self.0.clone()).read(|r| r.value.numel())?)
+    }
+
+    fn _is_initialized(&self) -> bool {
+        true
+    }
+
+    fn _get_float_element(&self, i: usize) -> PyResult<f64> {
+        element(&PySelectedRows(self.0.clone()).read(|r| r.value.clone())?, i)
+    }
+
+    fn _dtype(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let dtype = PySelectedRows(self.0.clone()).read(|r| r.value.dtype())?;
+        super::desc::var_type(py, dtype.into())
+    }
+
+    #[pyo3(signature = (dtype=None, copy=None))]
+    fn __array__<'py>(
+        &self,
+        py: Python<'py>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let _ = copy;
+        let t = PySelectedRows(self.0.clone()).read(|r| r.value.clone())?;
+        let array = to_array(py, &t)?;
+        match dtype {
+            Some(d) => array.call_method1("astype", (d,)),
+            None => Ok(array),
+        }
+    }
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<PySelectedRows>()?;
+    m.add_class::<PyRowsValue>()
+}

@@ -1,0 +1,99 @@
+//! How Tensors are made in Python: the constructors of 2.0.2, and copies of arrays.
+
+use super::lod_tensor::tensor_of;
+use super::numpy::{dtype_from_py, from_array, is_array};
+use super::tensor::PyTensor;
+use crate::autograd::EVar;
+use crate::tensor::Tensor;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+/// The value of a Tensor, a LoDTensor or an array.
+pub fn value_of(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+    if let Ok(t) = obj.cast::<PyTensor>() {
+        return Ok(t.get().tensor()?);
+    }
+    match tensor_of(obj) {
+        Some(t) => Ok(t?),
+        None => from_array(obj),
+    }
+}
+
+/// An array as a Tensor holds it: a 0-d array has shape [1].
+fn with_rank(array: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+    let t = from_array(array)?;
+    Ok(if t.rank() == 0 { t.reshaped(&[1]) } else { t })
+}
+
+/// `(dtype, dims, name, type, persistable)` rather than `(value, ..)`.
+fn is_described(args: &Bound<'_, PyTuple>) -> PyResult<bool> {
+    Ok(args.len() >= 4 && !is_array(&args.get_item(0)?) && args.get_item(1)?.len().is_ok())
+}
+
+/// The object that `__init__` fills.
+pub fn make(args: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
+    let mut declared = None;
+    if is_described(args)? {
+        let dtype = dtype_from_py(&args.get_item(0)?)?;
+        declared = Some(Box::new((dtype, args.get_item(1)?.extract()?)));
+    }
+    let t = PyTensor::bare(declared);
+    if t.declared.is_some() {
+        t.set_name(args.get_item(2)?.extract()?);
+        if args.len() > 4 {
+            t.set_persistable(args.get_item(4)?.is_truthy()?);
+        }
+    }
+    t.var.set_stop_gradient(None);
+    Ok(t)
+}
+
+/// The constructors of 2.0.2: `()`, `(value, place=.., persistable=.., zero_copy=.., name=.., stop_gradient=..)`,
+/// `(dtype, dims, name, type, persistable)`; every argument of the second can be given by keyword too.
+pub fn fill(this: &PyTensor, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+    if is_described(args)? {
+        return Ok(());
+    }
+    let at = |i: usize, name: &str| -> PyResult<Option<Bound<'_, PyAny>>> {
+        if i < args.len() {
+            return Ok(Some(args.get_item(i)?).filter(|v| !v.is_none()));
+        }
+        Ok(kwargs.map(|k| k.get_item(name)).transpose()?.flatten().filter(|v| !v.is_none()))
+    };
+    let persistable = at(2, "persistable")?;
+    let name = at(4, "name")?;
+    if let Some(value) = at(0, "value")?.or(at(0, "tensor")?) {
+        let t = match value.cast::<PyTensor>() {
+            Ok(t) => t.get().tensor()?.deep_copy()?,
+            Err(_) => match tensor_of(&value) {
+                Some(t) => t?,
+                None => with_rank(&value)?,
+            },
+        };
+        this.var.cell.set(t);
+    }
+    if let Some(p) = persistable {
+        this.set_persistable(p.is_truthy()?);
+    }
+    if let Some(n) = name {
+        this.set_name(Some(n.extract::<String>()?).filter(|n| !n.is_empty()));
+    }
+    this.var.set_stop_gradient(None);
+    if let Some(s) = at(5, "stop_gradient")? {
+        match super::attrs::int(&s)? {
+            -1 => {}
+            n => this.var.set_stop_gradient(Some(n != 0)),
+        }
+    }
+    Ok(())
+}
+
+/// A Tensor with a copy of an array's elements; a 0-d array gives shape [1].
+#[pyfunction]
+fn tensor_from_array<'py>(array: &Bound<'py, PyAny>, stop_gradient: bool) -> PyResult<Bound<'py, PyTensor>> {
+    PyTensor::wrap(array.py(), EVar::new(with_rank(array)?, stop_gradient))
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(tensor_from_array, m)?)
+}
