@@ -1,4 +1,5 @@
-"""LeNet three ways: trains the dygraph, static and fluid examples, compares their losses, loads their models.
+"""LeNet three ways: trains the dygraph, static and fluid examples, compares their losses, loads their models; and once
+more by two processes, each with half of every batch.
 
     python examples/demo.py [--out FOLDER] [--beside PYTHON] [--beside-fluid PYTHON]
 
@@ -73,6 +74,26 @@ def table(name, python, kinds, data, folder, init, problems):
             problems.append("%s: less than 97 %% right" % (name % kind))
 
 
+def in_two_processes(data, folder, problems):
+    """One training by a process alone, and by two that the launcher starts."""
+    script = os.path.join(HERE, "parallel_lenet.py")
+    logs = ["--log_dir", os.path.join(folder, "logs")]
+    launch = ["-m", "paddle.distributed.launch", "--nproc_per_node", "2", *logs]
+    commands = {"alone": [script], "parallel": [*launch, script]}
+    for kind, command in commands.items():
+        options = ["--data", data, "--out", os.path.join(folder, kind)]
+        child = subprocess.run([sys.executable, "-W", "ignore", *command, *options], stdout=subprocess.PIPE, text=True)
+        if child.returncode:
+            raise SystemExit("demo: %s has failed (status %d)" % (kind, child.returncode))
+        lines = [line for line in child.stdout.splitlines() if line.startswith("{")]
+        found = json.loads(lines[-1])
+        accuracy, seconds = 100 * found["accuracy"], found["seconds"]
+        print("  %-16s held-out %.2f %%, trained in %.2f s" % (kind, accuracy, seconds), flush=True)
+        if found["accuracy"] < 0.97:
+            problems.append("%s: less than 97 %% right" % kind)
+    compare("%s", ["parallel"], folder, 1e-4, losses(folder, "alone"), problems)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", help="keep the models there")
@@ -92,6 +113,8 @@ def main():
         print("three curves from one seed:")
         reference = losses(folder, "dygraph")
         compare("%s", KINDS[1:], folder, 1e-5, reference, problems)
+        print("in two processes:")
+        in_two_processes(data, folder, problems)
         print("all in %.1f s" % (time.perf_counter() - begin))
         for python, kinds in ((args.beside, KINDS[:2]), (args.beside_fluid, KINDS[2:])):
             if python:

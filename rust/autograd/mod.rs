@@ -3,6 +3,7 @@
 pub mod eager;
 pub mod engine;
 pub mod reducer;
+mod reducer_rows;
 pub mod tape;
 
 pub use eager::{call, EVar};

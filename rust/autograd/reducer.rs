@@ -3,18 +3,20 @@
 //! Parameters are put into buckets in the reverse of their order, which is about the order in which backward finishes
 //! them. A bucket's all_reduce starts, on the group's communication thread, as soon as its gradients are complete and
 //! the buckets before it have started, so that every rank starts them in one order. The last one is complete when
-//! backward is: it runs on the caller's thread. The gradients are then views of the buckets.
+//! backward is: it runs on the caller's thread, as all do where the ranks' computing leaves no core idle. The gradients
+//! are then views of the buckets; a large one is a bucket of its own and is averaged where it lies.
 
 use super::engine::Request;
+use super::reducer_rows::{dense, rows_average};
 use super::tape::{Node, Track};
 use super::EVar;
 use crate::base::comm::{self, Signals};
 use crate::base::{DType, Result};
-use crate::tensor::{SelectedRows, Tensor, Value};
-use crate::{bail, ensure, err};
+use crate::tensor::{Tensor, Value};
+use crate::{bail, ensure};
 use oar_dist::{Call, Dtype, Group, ReduceOp, Region, Work};
 use parking_lot::Mutex;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 
@@ -37,9 +39,18 @@ struct Slot {
 struct Bucket {
     dtype: DType,
     slots: Vec<Slot>,
-    /// Elements, with one for each parameter that says whether somebody used it.
+    /// Elements.
     len: usize,
-    flags: usize,
+}
+
+impl Bucket {
+    fn new(dtype: DType) -> Bucket {
+        Bucket { dtype, slots: Vec::new(), len: 0 }
+    }
+
+    fn is_solo(&self) -> bool {
+        self.slots.len() == 1
+    }
 }
 
 pub struct Reducer {
@@ -54,6 +65,8 @@ pub struct Reducer {
     /// Parameters without a gradient in a backward count as zeros; otherwise they are an error.
     find_unused: bool,
     pub enabled: AtomicBool,
+    /// Reduce while backward computes.
+    pub overlap: AtomicBool,
 }
 
 static REDUCERS: Mutex<Vec<Weak<Reducer>>> = Mutex::new(Vec::new());
@@ -61,6 +74,18 @@ static LIVE: AtomicUsize = AtomicUsize::new(0);
 
 /// Gradients in a bucket start on lines of the cache.
 const ALIGN: usize = 64;
+/// A gradient of this many bytes is not copied into a bucket.
+const LARGE: usize = 256 << 10;
+
+/// Is there a core for the communication thread, while this rank and its neighbours compute?
+fn has_idle_core(group: &Group) -> bool {
+    let mine = std::thread::available_parallelism().map_or(1, usize::from);
+    // SAFETY: it only asks for a number.
+    let online = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }.max(1) as usize;
+    // With fewer cores than there are, these are this rank's own.
+    let ranks = if mine < online { 1 } else { group.neighbours() };
+    mine > ranks * oar_kernels::pool::threads()
+}
 
 impl Reducer {
     /// `limits` are bytes: of the bucket that is reduced last, and of the others.
@@ -76,9 +101,9 @@ impl Reducer {
             }
         }
         let sparse = (0..params.len()).filter(|i| params[*i].sparse).collect();
-        let enabled = AtomicBool::new(true);
+        let (enabled, overlap) = (AtomicBool::new(true), AtomicBool::new(has_idle_core(&group)));
         let reducer =
-            Arc::new(Reducer { params, tracks, by_track, buckets, home, sparse, group, find_unused, enabled });
+            Arc::new(Reducer { params, tracks, by_track, buckets, home, sparse, group, find_unused, enabled, overlap });
         let mut all = REDUCERS.lock();
         all.retain(|r| r.strong_count() > 0);
         all.push(Arc::downgrade(&reducer));
@@ -124,10 +149,15 @@ fn assign(params: &[Param], limits: [usize; 2]) -> Result<Vec<Bucket>> {
     let mut open: Vec<(Bucket, usize, usize)> = Vec::new();
     for (i, p) in params.iter().enumerate().filter(|(_, p)| !p.sparse) {
         let t = p.var.tensor()?;
+        if t.nbytes() >= LARGE {
+            let slots = vec![Slot { param: i, from: 0, len: t.numel() }];
+            done.push(Bucket { dtype: t.dtype(), slots, len: t.numel() });
+            continue;
+        }
         let at = match open.iter().position(|(b, ..)| b.dtype == t.dtype()) {
             Some(at) => at,
             None => {
-                open.push((Bucket { dtype: t.dtype(), slots: Vec::new(), len: 0, flags: 0 }, 0, 0));
+                open.push((Bucket::new(t.dtype()), 0, 0));
                 open.len() - 1
             }
         };
@@ -139,16 +169,11 @@ fn assign(params: &[Param], limits: [usize; 2]) -> Result<Vec<Bucket>> {
         if *bytes >= limits[(*made).min(1)] {
             *bytes = 0;
             *made += 1;
-            let fresh = Bucket { dtype: t.dtype(), slots: Vec::new(), len: 0, flags: 0 };
-            done.push(std::mem::replace(bucket, fresh));
+            done.push(std::mem::replace(bucket, Bucket::new(t.dtype())));
         }
     }
     done.extend(open.into_iter().map(|(b, ..)| b).filter(|b| !b.slots.is_empty()));
     done.sort_by_key(|b| b.slots[0].param);
-    for b in &mut done {
-        b.flags = b.len;
-        b.len += b.slots.len();
-    }
     Ok(done)
 }
 
@@ -165,7 +190,8 @@ pub struct Pass {
 }
 
 struct Filling {
-    tensor: Tensor,
+    /// `None` for the bucket of a large gradient that has not come yet.
+    tensor: Option<Tensor>,
     missing: usize,
     work: Option<Work>,
 }
@@ -184,14 +210,7 @@ pub fn begin(request: &Request) -> Result<Vec<Pass>> {
         }
         let mut filling = Vec::with_capacity(reducer.buckets.len());
         for b in &reducer.buckets {
-            let mut tensor = Tensor::empty(b.dtype, &[b.len as i64])?;
-            // What lies between the gradients is summed, too: let it be numbers.
-            let size = b.dtype.size();
-            let ends = b.slots.iter().skip(1).map(|s| s.from).chain([b.flags]);
-            let bytes = tensor.bytes_mut()?;
-            for (slot, end) in b.slots.iter().zip(ends) {
-                bytes[(slot.from + slot.len) * size..end * size].fill(0);
-            }
+            let tensor = if b.is_solo() { None } else { Some(empty(b)?) };
             filling.push(Filling { tensor, missing: b.slots.len(), work: None });
         }
         let n = left.len();
@@ -202,6 +221,17 @@ pub fn begin(request: &Request) -> Result<Vec<Pass>> {
         passes.push(pass);
     }
     Ok(passes)
+}
+
+/// Room for the gradients. What lies between them is summed, too: let it be numbers.
+fn empty(b: &Bucket) -> Result<Tensor> {
+    let mut tensor = Tensor::empty(b.dtype, &[b.len as i64])?;
+    let size = b.dtype.size();
+    let bytes = tensor.bytes_mut()?;
+    for (slot, next) in b.slots.iter().zip(&b.slots[1..]) {
+        bytes[(slot.from + slot.len) * size..next.from * size].fill(0);
+    }
+    Ok(tensor)
 }
 
 impl Pass {
@@ -238,45 +268,58 @@ impl Pass {
         let reducer = self.reducer.clone();
         let Some((b, s)) = reducer.home[i] else { return Ok(()) };
         let (bucket, slot) = (&reducer.buckets[b], reducer.buckets[b].slots[s]);
-        let grad = reducer.tracks[i].grad.lock().as_ref().map(|g| g.cell.get());
-        let size = bucket.dtype.size();
-        let filling = &mut self.filling[b];
-        let (data, flags) = filling.tensor.bytes_mut()?.split_at_mut(bucket.flags * size);
-        let into = &mut data[slot.from * size..(slot.from + slot.len) * size];
-        self.used[i] = match grad {
-            None | Some(Value::None) => {
-                into.fill(0);
-                false
-            }
-            Some(value) => {
-                let t = match value {
-                    Value::Rows(r) => dense(&r)?,
-                    other => other.dense()?.clone(),
-                };
-                ensure!(
-                    t.dtype() == bucket.dtype && t.numel() == slot.len,
-                    InvalidArgument,
-                    "the gradient of parameter {} is {t:?}, the parameter has {} elements of {}",
-                    reducer.params[i].name,
-                    slot.len,
-                    bucket.dtype
-                );
-                into.copy_from_slice(t.bytes());
-                true
-            }
+        let grad = reducer.tracks[i].grad.lock().as_ref().map(|g| g.cell.clone());
+        // The large ones are taken, so that nothing else refers to their bytes.
+        let value = grad.map(|cell| if bucket.is_solo() { cell.take() } else { cell.get() });
+        let grad = match value {
+            None | Some(Value::None) => None,
+            Some(Value::Dense(t)) => Some(t),
+            Some(Value::Rows(r)) => Some(dense(&r)?),
+            Some(other) => bail!(InvalidArgument, "the gradient of {} is {}", reducer.params[i].name, other.what()),
         };
-        one(bucket.dtype, self.used[i], &mut flags[s * size..(s + 1) * size])?;
+        self.used[i] = grad.is_some();
+        if let Some(t) = &grad {
+            ensure!(
+                t.dtype() == bucket.dtype && t.numel() == slot.len,
+                InvalidArgument,
+                "the gradient of parameter {} is {t:?}, the parameter has {} elements of {}",
+                reducer.params[i].name,
+                slot.len,
+                bucket.dtype
+            );
+        }
+        let filling = &mut self.filling[b];
         filling.missing -= 1;
-        while self.next + 1 < self.filling.len() && self.filling[self.next].missing == 0 {
-            let call = self.call()?;
-            self.filling[self.next].work = Some(self.reducer.group.start(call)?);
+        match (&mut filling.tensor, grad) {
+            (Some(whole), grad) => {
+                let size = bucket.dtype.size();
+                let into = &mut whole.bytes_mut()?[slot.from * size..(slot.from + slot.len) * size];
+                match grad {
+                    Some(t) => into.copy_from_slice(t.bytes()),
+                    None => into.fill(0),
+                }
+            }
+            (room, Some(mut t)) => {
+                t.bytes_mut()?; // bytes of its own
+                *room = Some(t);
+            }
+            (room, None) => *room = Some(Tensor::zeros(bucket.dtype, &[slot.len as i64])?),
+        }
+        while reducer.overlap.load(Relaxed)
+            && self.next + 1 < self.filling.len()
+            && self.filling[self.next].missing == 0
+        {
+            self.filling[self.next].work = Some(reducer.group.start(self.call(self.next)?)?);
             self.next += 1;
         }
         Ok(())
     }
 
-    fn call(&self) -> Result<Call> {
-        average(&self.filling[self.next].tensor)
+    fn call(&self, b: usize) -> Result<Call> {
+        match &self.filling[b].tensor {
+            Some(t) => average(t),
+            None => bail!(Fatal, "a bucket of gradients without bytes"),
+        }
     }
 
     /// The end of backward: wait for the averages and make them the gradients.
@@ -286,15 +329,20 @@ impl Pass {
         let unused: Vec<usize> = late.iter().copied().filter(|i| reducer.tracks[*i].grad.lock().is_none()).collect();
         self.refuse(&unused)?;
         late.into_iter().try_for_each(|i| self.complete(i))?;
-        if let Some(last) = self.filling.len().checked_sub(1) {
-            debug_assert_eq!(self.next, last);
-            comm::run(&reducer.group, self.call()?)?;
+        for b in self.next..self.filling.len() {
+            comm::run(&reducer.group, self.call(b)?)?;
         }
         for filling in &self.filling {
             let Some(work) = &filling.work else { continue };
             let signals = Signals::watch();
             let result = work.wait_with(None, &|| signals.stop());
             signals.explain(result)?;
+        }
+        // A parameter that no rank has used keeps having no gradient.
+        let mut used: Vec<u8> = self.used.iter().map(|u| u8::from(*u)).collect();
+        if reducer.find_unused {
+            let call = Call::all_reduce(used, Dtype::U8, ReduceOp::Max);
+            used = comm::run(&reducer.group, call)?.into_vec().unwrap_or_default();
         }
         let mut found: Vec<(usize, Value)> = Vec::new();
         for &i in &reducer.sparse {
@@ -304,12 +352,10 @@ impl Pass {
             }
         }
         for (bucket, filling) in reducer.buckets.iter().zip(&self.filling) {
-            let flags = filling.tensor.view(bucket.flags, &[bucket.slots.len() as i64]).to_f64s();
-            for (slot, flag) in bucket.slots.iter().zip(flags) {
-                if flag > 0.0 {
-                    let dims = reducer.params[slot.param].var.tensor()?;
-                    found.push((slot.param, filling.tensor.view(slot.from, dims.dims()).into()));
-                }
+            let Some(whole) = &filling.tensor else { continue };
+            for slot in bucket.slots.iter().filter(|s| used[s.param] != 0) {
+                let dims = reducer.params[slot.param].var.tensor()?;
+                found.push((slot.param, whole.view(slot.from, dims.dims()).into()));
             }
         }
         for (i, value) in found {
@@ -319,152 +365,15 @@ impl Pass {
     }
 }
 
-fn wire(dtype: DType) -> Result<Dtype> {
+pub(super) fn wire(dtype: DType) -> Result<Dtype> {
     Ok(Dtype::from_number(dtype.proto() as u8)?)
 }
 
-fn raw(t: &Tensor) -> Region {
+pub(super) fn raw(t: &Tensor) -> Region {
     // SAFETY: the tensor goes with the region and keeps the bytes; only the operation uses them until it has ended.
     unsafe { Region::raw(t.ptr(), t.nbytes(), Some(Box::new(t.clone()))) }
 }
 
-fn average(t: &Tensor) -> Result<Call> {
+pub(super) fn average(t: &Tensor) -> Result<Call> {
     Ok(Call::all_reduce(raw(t), wire(t.dtype())?, ReduceOp::Avg))
-}
-
-/// 1 or 0 as an element.
-fn one(dtype: DType, set: bool, into: &mut [u8]) -> Result<()> {
-    use half::{bf16, f16};
-    let x = f32::from(u8::from(set));
-    match dtype {
-        DType::F32 => into.copy_from_slice(&x.to_ne_bytes()),
-        DType::F64 => into.copy_from_slice(&f64::from(x).to_ne_bytes()),
-        DType::F16 => into.copy_from_slice(&f16::from_f32(x).to_ne_bytes()),
-        DType::BF16 => into.copy_from_slice(&bf16::from_f32(x).to_ne_bytes()),
-        other => bail!(InvalidArgument, "gradients of {other} cannot be averaged"),
-    }
-    Ok(())
-}
-
-trait Number: crate::base::dtype::Element + Copy + Default + std::ops::AddAssign + std::ops::Div<Output = Self> {
-    fn of(n: usize) -> Self;
-}
-impl Number for f32 {
-    fn of(n: usize) -> f32 {
-        n as f32
-    }
-}
-impl Number for f64 {
-    fn of(n: usize) -> f64 {
-        n as f64
-    }
-}
-
-fn dense(r: &SelectedRows) -> Result<Tensor> {
-    match r.value.dtype() {
-        DType::F32 => dense_of::<f32>(r),
-        DType::F64 => dense_of::<f64>(r),
-        other => bail!(Unimplemented, "SelectedRows of {other} as a gradient between processes"),
-    }
-}
-
-/// The whole matrix, with zeros in the rows that are not there.
-fn dense_of<T: Number>(r: &SelectedRows) -> Result<Tensor> {
-    let mut dims = r.value.dims().to_vec();
-    dims[0] = r.height;
-    let mut whole = Tensor::zeros(r.value.dtype(), &dims)?;
-    let width = r.value.numel() / r.rows.len().max(1);
-    let (out, values) = (whole.data_mut::<T>()?, r.value.data::<T>());
-    for (k, &row) in r.rows.iter().enumerate() {
-        ensure!((0..r.height).contains(&row), InvalidArgument, "row {row} of SelectedRows with {} rows", r.height);
-        let at = row as usize * width;
-        out[at..at + width].iter_mut().zip(&values[k * width..(k + 1) * width]).for_each(|(o, v)| *o += *v);
-    }
-    Ok(whole)
-}
-
-fn gather(group: &Group, mine: Tensor) -> Result<Tensor> {
-    let all = Tensor::empty(mine.dtype(), &[(mine.numel() * group.world()) as i64])?;
-    comm::run(group, Call::all_gather(raw(&mine), raw(&all), wire(mine.dtype())?))?;
-    Ok(all)
-}
-
-/// The average of gradients that are SelectedRows; rows rise, so that every rank has the same bits. If one of the ranks
-/// has a dense gradient, all get one. `None` where no rank has any.
-fn rows_average(group: &Group, param: &Param, mine: Option<Value>) -> Result<Option<Value>> {
-    const ABSENT: i64 = -1;
-    const DENSE: i64 = -2;
-    let like = param.var.tensor()?;
-    let mine = mine.unwrap_or_default();
-    let state = match &mine {
-        Value::None => ABSENT,
-        Value::Rows(r) => r.rows.len() as i64,
-        _ => DENSE,
-    };
-    let states = gather(group, Tensor::scalar(state)?)?.to_i64s()?;
-    if states.iter().all(|s| *s == ABSENT) {
-        return Ok(None);
-    }
-    if states.contains(&DENSE) {
-        let sum = match mine {
-            Value::None => Tensor::zeros(like.dtype(), like.dims())?,
-            Value::Rows(r) => dense(&r)?,
-            other => other.dense()?.deep_copy()?,
-        };
-        comm::run(group, average(&sum)?)?;
-        return Ok(Some(sum.into()));
-    }
-    let width: usize = like.dims()[1..].iter().map(|d| *d as usize).product();
-    let most = states.iter().max().map_or(0, |n| (*n).max(0) as usize);
-    let mut rows = Tensor::zeros(DType::I64, &[most as i64])?;
-    let mut values = Tensor::zeros(like.dtype(), &[(most * width) as i64])?;
-    if let Value::Rows(r) = &mine {
-        let n = r.rows.len();
-        ensure!(
-            r.value.dtype() == like.dtype() && r.value.numel() == n * width,
-            InvalidArgument,
-            "the gradient of parameter {} has rows {:?}, the parameter is {like:?}",
-            param.name,
-            r.value
-        );
-        rows.data_mut::<i64>()?[..n].copy_from_slice(&r.rows);
-        values.bytes_mut()?[..r.value.nbytes()].copy_from_slice(r.value.bytes());
-    }
-    let (rows, values) = (gather(group, rows)?, gather(group, values)?);
-    // For every row the places it is found at, by rank and then as the rank had them.
-    let mut places: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
-    for (rank, n) in states.iter().enumerate() {
-        for k in 0..(*n).max(0) as usize {
-            let at = rank * most + k;
-            places.entry(rows.data::<i64>()[at]).or_default().push(at);
-        }
-    }
-    let mut dims = like.dims().to_vec();
-    dims[0] = places.len() as i64;
-    let value = match like.dtype() {
-        DType::F32 => merged::<f32>(&places, &values, width, &dims, group.world())?,
-        DType::F64 => merged::<f64>(&places, &values, width, &dims, group.world())?,
-        other => return Err(err!(Unimplemented, "SelectedRows of {other} as a gradient between processes")),
-    };
-    let rows = Arc::new(places.into_keys().collect());
-    Ok(Some(SelectedRows { rows, height: like.dims()[0], value }.into()))
-}
-
-fn merged<T: Number>(
-    places: &BTreeMap<i64, Vec<usize>>,
-    values: &Tensor,
-    width: usize,
-    dims: &[i64],
-    world: usize,
-) -> Result<Tensor> {
-    let mut out = Tensor::zeros(T::DTYPE, dims)?;
-    let (into, from) = (out.data_mut::<T>()?, values.data::<T>());
-    for (k, at) in places.values().enumerate() {
-        let row = &mut into[k * width..(k + 1) * width];
-        for p in at {
-            row.iter_mut().zip(&from[p * width..(p + 1) * width]).for_each(|(o, v)| *o += *v);
-        }
-        row.iter_mut().for_each(|o| *o = *o / T::of(world));
-    }
-    Ok(out)
 }

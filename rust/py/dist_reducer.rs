@@ -40,6 +40,17 @@ impl PyReducer {
         self.0.enabled.store(on, Relaxed);
     }
 
+    /// Whether full buckets are reduced while backward goes on; by itself only where a core is idle.
+    #[getter]
+    fn overlap(&self) -> bool {
+        self.0.overlap.load(Relaxed)
+    }
+
+    #[setter]
+    fn set_overlap(&self, on: bool) {
+        self.0.overlap.store(on, Relaxed);
+    }
+
     /// The numbers of the parameters in each bucket, in the order of the buckets.
     fn layout(&self) -> Vec<Vec<usize>> {
         self.0.layout()

@@ -160,23 +160,35 @@ def test_sharing_and_versions(three):
     assert all("modified by an inplace operation" in text for text in three.run(shares))
 
 
-def gradients_kept():
+def recorded():
+    """Gradients go through the sum and through gathering; a leaf that needs one is not written."""
+    me = dist.get_rank()
     x = paddle.to_tensor(np.ones([3], "float32"), stop_gradient=False)
-    out = []
-    for call in (lambda: dist.all_reduce(x), lambda: dist.all_reduce(x * 2)):
-        try:
-            with_grad = call()
-            out.append(with_grad)
-        except (RuntimeError, ValueError) as e:
-            out.append(type(e).__name__)
+    try:
+        dist.all_reduce(x)
+        raise AssertionError("a leaf was written")
+    except ValueError as e:
+        assert "Leaf Var" in str(e)
+    y = x * 2
+    dist.all_reduce(y)
+    total = y.numpy().tolist()
+    (y * (me + 1.0)).sum().backward()
+    summed = np.asarray(x.grad).tolist()
+    x.clear_grad()
+    parts: list = []
+    dist.all_gather(parts, x * 2)
+    sum((p * (i + 1.0)).sum() for i, p in enumerate(parts)).backward()
+    gathered = np.asarray(x.grad).tolist()
     with paddle.no_grad():
         dist.all_reduce(x)
-    return x.numpy().tolist()
+    return total, summed, gathered, x.numpy().tolist()
 
 
-def test_a_leaf_that_needs_a_gradient(three):
-    for found in three.run(gradients_kept):
-        assert found == [3.0] * 3
+def test_gradients(three):
+    for rank, (total, summed, gathered, plain) in enumerate(three.run(recorded)):
+        assert total == [6.0] * 3 and plain == [3.0] * 3
+        assert summed == [2.0 * (1 + 2 + 3)] * 3
+        assert gathered == [2.0 * 3 * (rank + 1)] * 3  # all three ranks ask for it
 
 
 def disagree(how: str):

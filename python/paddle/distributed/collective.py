@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from paddle import _core
+from paddle import _core, _ops
 from paddle.framework.checks import check_variable_and_dtype
 from paddle.framework.layer_helper import LayerHelper
 from paddle.tensor import concat
@@ -128,6 +128,8 @@ def _append(op_type: str, x, out, **attrs) -> None:
 def all_reduce(tensor, op=ReduceOp.SUM, group=0, *, sync_op=True):
     """`tensor` becomes the combination of all ranks' tensors, the same bits on every rank.
 
+    As in 2.0.2 a sum is recorded for backward where a gradient is needed; its gradient is the sum of the ranks'.
+
     Args:
         tensor (Tensor): any shape and real dtype, the same on all ranks; written in place.
         op (int): a `ReduceOp`; ``AVG`` in dygraph mode only.
@@ -155,11 +157,21 @@ def all_reduce(tensor, op=ReduceOp.SUM, group=0, *, sync_op=True):
     if op != ReduceOp.AVG:
         _check_op(op)
     if op in (ReduceOp.SUM, ReduceOp.AVG) and _recorded(tensor):
-        raise RuntimeError(
-            "all_reduce writes a Tensor in place, so the gradient through it would be lost: use paddle.no_grad() or "
-            "detach()"
-        )
+        return _recorded_sum(tensor, op, group, sync_op)
     return _done(_group(group).all_reduce(tensor, op, (sync_op, None)), sync_op)
+
+
+def _recorded_sum(tensor, op, group, sync_op) -> None:
+    """The sum as a recorded operator (its gradient is a sum over the ranks, too), put into `tensor`."""
+    if tensor.is_leaf:
+        raise ValueError(
+            "all_reduce: Leaf Var that doesn't stop gradient can't use inplace strategy; use it under paddle.no_grad()"
+        )
+    if op != ReduceOp.SUM or not sync_op:
+        raise ValueError("a gradient goes through all_reduce only with ReduceOp.SUM and sync_op=True")
+    out = _ops.c_allreduce_sum(tensor, ring_id=_ring(group), use_calc_stream=True)
+    _ops.assign(out, Out=tensor)
+    tensor._bump_inplace_version()
 
 
 def reduce(tensor, dst, op=ReduceOp.SUM, group=0, *, sync_op=True):
@@ -251,7 +263,14 @@ def all_gather(tensor_list, tensor, group=0, *, sync_op=True):
         tensor_list.extend(split_tensor(out, n, 0))
         return None
     if _recorded(tensor):
-        raise RuntimeError("the gradient through all_gather would be lost: use paddle.no_grad() or detach()")
+        if not sync_op:
+            raise ValueError("a gradient goes through all_gather only with sync_op=True")
+        n = _group(group).nranks
+        attrs = {"ring_id": _ring(group), "use_calc_stream": True, "nranks": n}
+        # the operator is one of several ranks
+        out = _ops.c_allgather(tensor, **attrs) if n > 1 else _ops.assign(tensor)
+        tensor_list.extend(split_tensor(out, n, 0))
+        return None
     made, work = _group(group).all_gather(tensor, (sync_op, None))
     tensor_list.extend(made)
     return _done(work, sync_op)

@@ -173,6 +173,8 @@ def init_parallel_env() -> None:
 
 
 _watching = False
+# Also for a process that Programs have made join.
+atexit.register(_core.dist.leave)
 
 
 def _watch_the_end() -> None:
@@ -181,7 +183,6 @@ def _watch_the_end() -> None:
     if _watching:
         return
     _watching = True
-    atexit.register(_core.dist.leave)
     # A child of multiprocessing ends without calling what atexit knows.
     multiprocessing.util.Finalize(None, _core.dist.leave, exitpriority=-100)
     before = sys.excepthook

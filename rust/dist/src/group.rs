@@ -124,6 +124,13 @@ impl Group {
         &self.inner.state.ranks
     }
 
+    /// How many of the ranks share this one's host.
+    pub fn neighbours(&self) -> usize {
+        let shared = &self.inner.shared;
+        let here = &shared.peers[shared.rank].host_key;
+        self.ranks().iter().filter(|r| shared.peers[**r].host_key == *here).count()
+    }
+
     /// What the data goes through: "shared memory", "tcp", or both.
     pub fn transport(&self) -> &'static str {
         self.inner.engine.lock().describe()

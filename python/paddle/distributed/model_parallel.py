@@ -1,0 +1,170 @@
+"""`split`: one layer whose weight lies in parts on several ranks."""
+from __future__ import annotations
+
+from typing import Any
+
+import paddle
+from paddle import _core, _ops, nn
+
+from .collective import _group, all_gather, new_group
+from .parallel import get_rank, get_world_size
+
+Tensor = Any
+
+_static = _core.in_static_mode
+_made: dict[tuple[int, ...], Any] = {}
+
+
+def _partners(partitions: int):
+    """The group of `partitions` neighbouring ranks that this rank belongs to, and its place there."""
+    rank, world = get_rank(), get_world_size()
+    if partitions < 1 or world % partitions:
+        raise ValueError(f"num_partitions is {partitions}, which does not divide the {world} ranks of the job.")
+    first = rank // partitions * partitions
+    if partitions == world:
+        return 0, rank - first
+    if _static():
+        raise ValueError(f"In static mode num_partitions ({partitions}) must be the number of ranks ({world}).")
+    ranks = tuple(range(first, first + partitions))
+    if ranks not in _made:
+        _made[ranks] = new_group(list(ranks))
+    return _made[ranks], rank - first
+
+
+def _ring(group) -> int:
+    return group if isinstance(group, int) else group.id
+
+
+def _sum(x, group):
+    """The sum over the ranks; each rank's own part gets the whole gradient, as in the layer that is not split."""
+    if _static():
+        return _ops.c_allreduce_sum(x, ring_id=_ring(group), use_calc_stream=True)
+    whole = _ops.c_allreduce_sum(x.detach(), ring_id=_ring(group), use_calc_stream=True)
+    return whole if x.stop_gradient else whole + (x - x.detach())
+
+
+def _joined(x, group, place: int):
+    """The parts of all ranks side by side; only this rank's own part gets a gradient here."""
+    if _group(group).nranks == 1:
+        return x
+    parts: list = []
+    if _static():
+        all_gather(parts, x, group)
+    else:
+        all_gather(parts, x.detach(), group)
+        parts[place] = x
+    return paddle.concat(parts, axis=len(x.shape) - 1)
+
+
+def _shared(x, group):
+    """`x` as it is, whose gradient is the sum of what the ranks' parts of the layer have to say."""
+    if _static() or x.stop_gradient or not _core.is_grad_enabled() or _group(group).nranks == 1:
+        return x
+    nothing = _ops.c_allreduce_sum(x - x.detach(), ring_id=_ring(group), use_calc_stream=True)
+    return x.detach() + nothing
+
+
+def _distributed(weight) -> None:
+    weight.is_distributed = True
+    if _static():
+        for program in (paddle.static.default_startup_program(), paddle.static.default_main_program()):
+            variable: Any = program.global_block().vars[weight.name]
+            variable.is_distributed = True
+
+
+def _linear(x, rows, columns, axis, weight_attr, bias_attr, gather_out, group, place, name):
+    scope = f"{name or 'fc'}_by_{'row' if axis == 0 else 'col'}_rank_{place}"
+    # The bias of a sum is added once: after it, or with one part.
+    late = axis == 0 and bias_attr is not False
+    layer = nn.Linear(rows, columns, weight_attr, False if late else bias_attr, name=scope)
+    _distributed(layer.weight)
+    if axis == 1:
+        out = layer(_shared(x, group))
+        return _joined(out, group, place) if gather_out else out
+    out = layer(x)
+    if gather_out:
+        out = _sum(out, group)
+    if late and (gather_out or place == 0):
+        out = out + layer.create_parameter([columns], attr=bias_attr, is_bias=True)
+    return out
+
+
+def _embedding(x, rows, size, weight_attr, group, place, partitions, name):
+    layer = nn.Embedding(
+        rows, size[1], padding_idx=rows - 1, sparse=False, weight_attr=weight_attr, name=f"{name or 'emb'}_rank_{place}"
+    )
+    _distributed(layer.weight)
+    if len(x.shape) != 2 and x.shape[-1] != 1:
+        raise ValueError(f"The last size of x must be 1 unless it has two, but its shape is {list(x.shape)}.")
+    # Numbers of this part count from its first row; those of other parts become its last row, the zeros.
+    part = (size[0] + partitions - 1) // partitions
+    here = x - place * part
+    mine = paddle.cast(here >= 0, x.dtype) * paddle.cast(here < part, x.dtype)
+    return _sum(layer(here * mine + (rows - 1) * (1 - mine)), group)
+
+
+def split(
+    x,
+    size,
+    operation,
+    axis=0,
+    num_partitions=1,
+    gather_out=True,
+    weight_attr=None,
+    bias_attr=None,
+    name=None,
+):
+    """A linear layer or an embedding whose weight is cut into parts, one on each of `num_partitions` ranks.
+
+    Linear, ``axis=0``: the rows are cut; `x` holds this rank's part of the columns of the whole input, and the products
+    are summed. Linear, ``axis=1``: the columns are cut; the products stand side by side. Embedding: the rows are cut
+    (every part has one more, of zeros, for what other parts look up), and what is found is summed.
+
+    Every call makes new parameters, which belong to the rank. In dygraph mode the gradients are those of the layer that
+    is not split; in static mode the operators' own, which add up the gradients of all ranks, as in 2.0.2.
+
+    Args:
+        x (Tensor): [..., size[0]] for a linear layer (with ``axis=0`` [..., size[0] / num_partitions]); int64 of two
+            dimensions, or with a last one of 1, for an embedding.
+        size (list|tuple): the sizes of the whole weight.
+        operation (str): ``"linear"`` or ``"embedding"``.
+        axis (int): 0 or 1; 0 for an embedding.
+        num_partitions (int): how many neighbouring ranks share the layer; it divides the number of ranks.
+        gather_out (bool): False leaves this rank's part of the result of a linear layer.
+        weight_attr (ParamAttr, optional): of this rank's part of the weight.
+        bias_attr (ParamAttr|bool, optional): of the bias; False: none.
+        name (str, optional): begins the names of the parameters.
+
+    Raises:
+        ValueError: sizes or `num_partitions` do not fit.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.distributed.split(paddle.ones([2, 8]), (8, 6), "linear", axis=1).shape
+        [2, 6]
+        >>> paddle.distributed.split(paddle.zeros([2, 3], "int64"), (10, 4), "embedding").shape
+        [2, 3, 4]
+    """
+    if not isinstance(size, (list, tuple)) or len(size) != 2:
+        raise ValueError(f"The size of paddle.distributed.split must be a list or tuple of two, but received {size!r}.")
+    if operation not in ("linear", "embedding"):
+        raise ValueError(f"The operation must be 'linear' or 'embedding', but received {operation!r}.")
+    if axis not in ((0,) if operation == "embedding" else (0, 1)):
+        raise ValueError(f"The axis must be 0, or 1 for a linear layer, but received {axis!r}.")
+    group, place = _partners(num_partitions)
+    if operation == "embedding":
+        rows = (size[0] + num_partitions - 1) // num_partitions
+        if place == num_partitions - 1:
+            rows = size[0] - rows * (num_partitions - 1)
+        if rows < 1:
+            raise ValueError(f"An embedding of {size[0]} rows cannot be cut into {num_partitions} parts.")
+        return _embedding(x, rows + 1, size, weight_attr, group, place, num_partitions, name)
+    if size[axis] % num_partitions:
+        raise ValueError(f"Size {size[axis]} of the weight is not divisible by num_partitions ({num_partitions}).")
+    rows, columns = (n // num_partitions if i == axis else n for i, n in enumerate(size))
+    if x.shape[-1] != rows:
+        raise ValueError(
+            f"The last size of x ({x.shape[-1]}) must be {rows}, the rows of this rank's part of the weight; "
+            "paddle.split cuts an input into parts."
+        )
+    return _linear(x, rows, columns, axis, weight_attr, bias_attr, gather_out, group, place, name)
