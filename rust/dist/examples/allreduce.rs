@@ -2,7 +2,8 @@
 //!
 //!     cargo run --release -p oar-dist --example allreduce -- [shm|tcp] [RANKS]
 //!
-//! With PIN set, every rank keeps to one core. Prints microseconds per call (median of five runs) by size, and CPU seconds over all ranks.
+//! With PIN set, every rank keeps to one core; SIZES=64MB,4B picks sizes. Prints microseconds per call (median of five
+//! runs) by size, and the CPU time of a call, averaged over the ranks.
 
 use std::time::{Duration, Instant};
 
@@ -12,10 +13,8 @@ const SIZES: [(&str, usize); 4] = [("4B", 1), ("4KB", 1 << 10), ("1MB", 1 << 18)
 const LIMIT: Duration = Duration::from_secs(60);
 
 fn cpu_seconds() -> f64 {
-    let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let fields: Vec<&str> = text.rsplit(')').next().unwrap_or("").split_whitespace().collect();
-    let ticks = |i: usize| fields.get(i).and_then(|f| f.parse::<f64>().ok()).unwrap_or(0.0);
-    (ticks(11) + ticks(12)) / 100.0
+    let t = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    t.tv_sec as f64 + t.tv_nsec as f64 / 1e9
 }
 
 fn rank_main(way: &str, rank: usize, world: usize, at: &str) {
@@ -34,6 +33,9 @@ fn rank_main(way: &str, rank: usize, world: usize, at: &str) {
     group.all_reduce(&mut one, Dtype::F32, ReduceOp::Sum).unwrap();
     assert_eq!(f32::from_ne_bytes(one), world as f32);
     for (label, count) in SIZES {
+        if std::env::var("SIZES").is_ok_and(|only| !only.split(',').any(|l| l == label)) {
+            continue;
+        }
         let mut x = vec![0u8; 4 * count];
         let repeats = if count < 1 << 16 {
             100
@@ -53,10 +55,12 @@ fn rank_main(way: &str, rank: usize, world: usize, at: &str) {
             }
             *t = start.elapsed().as_secs_f64() / repeats as f64;
         }
+        let mut used = ((cpu_seconds() - cpu) / (5 * repeats) as f64 * 1e6).to_ne_bytes();
+        group.all_reduce(&mut used, Dtype::F64, ReduceOp::Avg).unwrap();
         times.sort_by(f64::total_cmp);
         if rank == 0 {
-            let used = (cpu_seconds() - cpu) / (5 * repeats) as f64 * 1e6;
-            println!("{way} {world} ranks {label:>5}: {:10.1} us, {used:10.1} us of CPU on rank 0", times[2] * 1e6);
+            let (time, used) = (times[2] * 1e6, f64::from_ne_bytes(used));
+            println!("{way} {world} ranks {label:>5}: {time:10.1} us, {used:10.1} us of CPU a rank");
         }
     }
     // What one pair moves one way, to set beside `loopback.c`.

@@ -91,17 +91,11 @@ fn advance(step: &Step, t: &mut dyn Transport, bufs: &mut Buffers<'_>, scratch: 
             if scratch.len() <= step.peer {
                 scratch.resize_with(step.peer + 1, Vec::new);
             }
-            let room = &mut scratch[step.peer];
-            if room.len() < step.len {
-                room.resize(step.len, 0);
-            }
-            let piece = &mut room[..step.len];
-            if !t.try_recv(step.peer, piece)? {
-                return Ok(false);
-            }
             let over = if finish { bufs.over } else { 1 };
-            reduce::combine_pair(bufs.dtype, bufs.op, &mut bufs.work[range], piece, mine_first, over);
-            Ok(true)
+            let (dtype, op, mine) = (bufs.dtype, bufs.op, &mut bufs.work[range]);
+            t.try_take(step.peer, step.len, &mut scratch[step.peer], &mut |at, piece| {
+                reduce::combine_pair(dtype, op, &mut mine[at..at + piece.len()], piece, mine_first, over);
+            })
         }
     }
 }

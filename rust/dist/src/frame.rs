@@ -7,7 +7,7 @@ pub const HEADER: usize = 24;
 const MAGIC: u16 = 0x4F52;
 
 /// Largest payload of a data frame.
-pub const MAX_DATA: usize = 1 << 20;
+pub const MAX_DATA: usize = 128 << 10;
 /// Largest payload of a control or store frame.
 pub const MAX_CONTROL: usize = 1 << 20;
 

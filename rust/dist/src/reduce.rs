@@ -7,6 +7,8 @@ use crate::error::{Error, Result};
 
 /// Elements combined at a time: a block of accumulators stays in the first-level cache.
 const BLOCK: usize = 1024;
+/// Elements that pass through registers at a time.
+const FEW: usize = 64;
 
 /// A value that can be combined; `Acc` holds partial results.
 trait Value: Copy {
@@ -282,9 +284,24 @@ unsafe fn by_op<T: Value>(r: &Rows<'_>) {
 
 #[inline(always)]
 unsafe fn blocks<T: Value>(r: &Rows<'_>, f: impl Fn(T::Acc, T::Acc) -> T::Acc + Copy) {
+    let mut at = 0;
+    if let (&[a, b], 1) = (r.rows, r.over) {
+        // Two rows go through registers, a few at a time: `out` is one of them, which keeps a plain loop from vectorising.
+        while at + FEW <= r.count {
+            // SAFETY: at + FEW <= count, for which the caller vouches; reads and writes are unaligned ones.
+            unsafe {
+                let mut x = a.cast::<T>().add(at).cast::<[T; FEW]>().read_unaligned();
+                let y = b.cast::<T>().add(at).cast::<[T; FEW]>().read_unaligned();
+                for (x, y) in x.iter_mut().zip(&y) {
+                    *x = T::narrow(f(x.widen(), y.widen()));
+                }
+                r.out.cast::<T>().add(at).cast::<[T; FEW]>().write_unaligned(x);
+            }
+            at += FEW;
+        }
+    }
     let Some((first, rest)) = r.rows.split_first() else { return };
     let mut acc = [T::ZERO; BLOCK];
-    let mut at = 0;
     while at < r.count {
         let n = BLOCK.min(r.count - at);
         // SAFETY: at + n <= count, for which the caller vouches; reads and writes are unaligned ones.

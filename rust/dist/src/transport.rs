@@ -34,6 +34,26 @@ pub trait Transport: Send {
     /// buffer's contents mean anything.
     fn try_recv(&mut self, from: usize, into: &mut [u8]) -> Result<bool>;
 
+    /// Receive a message of exactly `len` bytes and hand it to `take` in whole, checked pieces, in order and each once,
+    /// with the place where it begins; `false` asks to come again. Pieces begin at multiples of 64 bytes. `room` is for
+    /// transports that receive nowhere of their own; it is the same one until the message is in.
+    fn try_take(
+        &mut self,
+        from: usize,
+        len: usize,
+        room: &mut Vec<u8>,
+        take: &mut dyn FnMut(usize, &[u8]),
+    ) -> Result<bool> {
+        if room.len() < len {
+            room.resize(len, 0);
+        }
+        let whole = self.try_recv(from, &mut room[..len])?;
+        if whole {
+            take(0, &room[..len]);
+        }
+        Ok(whole)
+    }
+
     /// Wait until one of `wants` may have come true, at most `limit`; early returns are allowed.
     fn wait(&mut self, wants: &[Want], limit: Duration) -> Result<()>;
 }

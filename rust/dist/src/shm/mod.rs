@@ -4,7 +4,7 @@ pub mod area;
 pub mod local;
 pub mod map;
 pub mod pair;
-mod stream;
+pub(crate) mod stream;
 mod wait;
 
 use std::sync::Arc;

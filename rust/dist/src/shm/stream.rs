@@ -6,6 +6,13 @@
 /// Below this the ordinary copy is quicker: the reader then finds the line in a cache.
 const SHORT: usize = 2048;
 
+/// Copy between slices of the same length.
+pub fn put(into: &mut [u8], bytes: &[u8]) {
+    assert_eq!(into.len(), bytes.len());
+    // SAFETY: both have this length, and an exclusive borrow overlaps with nothing.
+    unsafe { copy(into.as_mut_ptr(), bytes.as_ptr(), bytes.len()) };
+}
+
 /// Copy `n` bytes; done, and visible to whoever sees a later store of this thread, when it returns.
 ///
 /// # Safety
