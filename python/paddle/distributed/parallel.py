@@ -13,6 +13,8 @@ from typing import Any
 
 from paddle import _core
 
+from .launch import cause
+
 __all__ = ["init_parallel_env"]
 
 
@@ -198,6 +200,8 @@ def abort(reason: BaseException | str) -> None:
     """Tell the other processes that this one cannot go on, and why: their waits end with a RuntimeError of it."""
     if isinstance(reason, BaseException):
         text = str(reason).strip().split("\n")[0]
+        if _core.dist.joined():
+            cause.tell(text)
         reason = f"{type(reason).__name__}: {text}" if text else type(reason).__name__
     _core.dist.abort(reason)
 

@@ -1,0 +1,1 @@
+"""paddle.distributed.fleet: so far the launcher (`launch`) and `cloud_utils`."""

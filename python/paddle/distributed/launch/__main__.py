@@ -1,0 +1,4 @@
+from paddle.distributed.launch import launch
+
+if __name__ == "__main__":
+    launch()

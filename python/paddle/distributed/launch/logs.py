@@ -1,0 +1,88 @@
+"""Each process's log, and rank 0's on the terminal."""
+from __future__ import annotations
+
+import os
+import sys
+from typing import BinaryIO
+
+from .args import LaunchError
+
+# How much of the end of a log is printed for a process that failed.
+END_LINES, END_BYTES = 40, 16 << 10
+
+
+class Log:
+    """A log file of one process: the process writes it, the launcher reads it."""
+
+    def __init__(self, folder: str, name: str, append: bool):
+        self.path = os.path.join(folder, name)
+        try:
+            self.file: BinaryIO = open(self.path, "ab" if append else "wb", buffering=0)  # noqa: SIM115
+            self._reader: BinaryIO = open(self.path, "rb", buffering=0)  # noqa: SIM115
+        except OSError as e:
+            raise LaunchError(f"cannot write the log {self.path}: {e.strerror}") from None
+        self.start = self._at = self.file.seek(0, os.SEEK_END)
+
+    def mark(self) -> int:
+        """Where the log ends now."""
+        return os.fstat(self._reader.fileno()).st_size
+
+    def read(self, since: int, most: int) -> bytes:
+        return os.pread(self._reader.fileno(), most, since)
+
+    def follow(self) -> bytes:
+        """What came since the last call, 1 MiB at most."""
+        found = self.read(self._at, 1 << 20)
+        self._at += len(found)
+        return found
+
+    def end(self, since: int | None = None) -> list[str]:
+        """The last lines of this run, or all since a mark."""
+        size = self.mark()
+        begin = max(self.start if since is None else since, size - END_BYTES)
+        lines = self.read(begin, size - begin).decode(errors="replace").splitlines()
+        return lines[-END_LINES:]
+
+    def close(self) -> None:
+        self.file.close()
+        self._reader.close()
+
+
+def folder(path: str) -> str:
+    """Make the folder of the logs.
+
+    Raises:
+        LaunchError: when it cannot be made.
+    """
+    try:
+        os.makedirs(path, exist_ok=True)
+    except OSError as e:
+        raise LaunchError(f"cannot make the folder --log_dir={path}: {e.strerror}") from None
+    return path
+
+
+class Terminal:
+    """Standard output and error of the launcher. Who reads may leave: the job goes on."""
+
+    def __init__(self) -> None:
+        self._gone = False
+
+    def copy(self, data: bytes) -> None:
+        """Bytes of rank 0 to the standard output."""
+        if self._gone or not data:
+            return
+        try:
+            sys.stdout.flush()
+            sys.stdout.buffer.write(data)
+            sys.stdout.buffer.flush()
+        except (OSError, ValueError):
+            self._gone = True
+            # The interpreter flushes once more when it ends.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+    def say(self, text: str) -> None:
+        """A message of the launcher to the standard error."""
+        try:
+            print(text, file=sys.stderr, flush=True)
+        except (OSError, ValueError):
+            self._gone = True

@@ -1,0 +1,115 @@
+"""What the tests of the launcher start: each mode writes, waits or fails in its own way."""
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+
+def env(folder: str, *more: str) -> None:
+    """Write the environment of this process, its cores and arguments."""
+    role, rank = os.environ.get("TRAINING_ROLE", "TRAINER"), os.environ.get("PADDLE_TRAINER_ID", "")
+    name = f"{role}.{rank or os.environ.get('PADDLE_PORT')}.json"
+    known = {"environ": dict(os.environ), "cores": sorted(os.sched_getaffinity(0)), "argv": sys.argv[1:]}
+    path = os.path.join(folder, name)
+    with open(path + ".new", "w") as f:
+        json.dump(known, f)
+    os.rename(path + ".new", path)
+    print("hello of", role, rank)
+
+
+def fail(how: str, who: str = "1") -> None:
+    """Rank `who` fails: by an exit code, an exception or a signal. The others wait."""
+    if os.environ["PADDLE_TRAINER_ID"] == who:
+        print("about to fail")
+        if how == "raise":
+            raise ValueError("rank fails on purpose")
+        if how.isdigit():
+            sys.exit(int(how))
+        os.kill(os.getpid(), getattr(signal, how))
+    time.sleep(60)
+
+
+def late(who: str = "1") -> None:
+    """Rank `who` fails; the others notice a moment later and say so."""
+    rank = os.environ["PADDLE_TRAINER_ID"]
+    if rank == who:
+        sys.exit(7)
+    time.sleep(0.5)
+    print(f"rank {rank} reports its own error")
+    sys.exit(9)
+
+
+def stubborn(folder: str) -> None:
+    """Ignores every request to end, and has a child that does, too."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    wait = "import signal, time; signal.signal(15, signal.SIG_IGN); signal.signal(2, signal.SIG_IGN); time.sleep(60)"
+    child = subprocess.Popen([sys.executable, "-S", "-c", wait])
+    write_pids(folder, os.getpid(), child.pid)
+    time.sleep(60)
+
+
+def polite(folder: str) -> None:
+    """Cleans up when it is asked to end."""
+    rank = os.environ["PADDLE_TRAINER_ID"]
+
+    def clean(number, frame):
+        with open(os.path.join(folder, f"cleaned.{rank}"), "w") as f:
+            f.write(signal.Signals(number).name)
+        sys.exit(0)
+
+    signal.signal(signal.SIGINT, clean)
+    signal.signal(signal.SIGTERM, clean)
+    write_pids(folder, os.getpid())
+    time.sleep(60)
+
+
+def leave(folder: str) -> None:
+    """Ends well, and leaves a child behind."""
+    child = subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(60)"])
+    write_pids(folder, child.pid)
+
+
+def report(folder: str) -> None:
+    """Rank 1 answers SIGUSR1; rank 0, without a handler, must survive it."""
+    rank = os.environ["PADDLE_TRAINER_ID"]
+    if rank == "1":
+        signal.signal(signal.SIGUSR1, lambda *_: print("rank 1 reports: waiting for rank 0"))
+    write_pids(folder, os.getpid())
+    limit = time.monotonic() + 60
+    while not os.path.exists(os.path.join(folder, "stop")) and time.monotonic() < limit:
+        time.sleep(0.02)
+
+
+def server(folder: str) -> None:
+    """Parameter-server mode: servers stay until they are ended, workers end when all servers are there."""
+    env(folder)
+    if os.environ["TRAINING_ROLE"] != "TRAINER":
+        time.sleep(600)
+    for port in (e.split(":")[1] for e in os.environ["PADDLE_PSERVERS_IP_PORT_LIST"].split(",")):
+        while not os.path.exists(os.path.join(folder, f"PSERVER.{port}.json")):
+            time.sleep(0.02)
+
+
+def many(lines: str) -> None:
+    for i in range(int(lines)):
+        print(f"line {i}")
+
+
+def nothing() -> None:
+    return
+
+
+def write_pids(folder: str, *pids: int) -> None:
+    path = os.path.join(folder, f"pids.{os.environ['PADDLE_TRAINER_ID']}")
+    with open(path + ".new", "w") as f:
+        f.write(" ".join(map(str, pids)))
+    os.rename(path + ".new", path)
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]](*sys.argv[2:])
