@@ -24,4 +24,6 @@ from .model_parallel import split
 from .parallel import ParallelEnv, get_rank, get_world_size, init_parallel_env, is_initialized, report
 from .spawn import spawn
 
-__all__ = ["spawn", "init_parallel_env", "get_rank", "get_world_size", "ParallelEnv", "split", *collective.__all__]
+__all__ = [
+    "spawn", "init_parallel_env", "get_rank", "get_world_size", "ParallelEnv", "split", *collective.__all__,
+]
