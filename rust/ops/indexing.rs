@@ -10,6 +10,7 @@ use crate::tensor::Tensor;
 use crate::{bail, by_size, dispatch, ensure, err};
 use half::{bf16, f16};
 use oar_kernels::copy::{one_hot as one_hot_rows, select, OutOfRange};
+use oar_kernels::elementwise::zip;
 use oar_kernels::index::{self as rows, Scatter};
 use std::borrow::Cow;
 
@@ -118,7 +119,7 @@ fn gather_grad(cx: &mut Run) -> Result<()> {
     // With equal indices: the last one's gradient, or (overwrite=False, or an Axis) the sum.
     let overwrite = at.is_none() && cx.attrs::<GatherAttrs>().overwrite;
     let ids = index_of(cx.op.name, index)?;
-    let mut dx = Tensor::zeros(dout.dtype(), x.dims())?;
+    let mut dx = super::raw::zeros(dout.dtype(), x.dims())?;
     dispatch!(dout.dtype(), T in [f32, f64, i32, i64, u8, f16, bf16], {
         let (from, to) = (dout.data::<T>(), dx.data_mut::<T>()?);
         let (d_step, x_step) = (ids.len() * cut.inner, cut.n * cut.inner);
@@ -189,7 +190,7 @@ fn scatter(cx: &mut Run) -> Result<()> {
     let mode = if cx.attrs::<ScatterAttrs>().overwrite { Scatter::Overwrite } else { Scatter::Replace };
     let ids = index_of(cx.op.name, ids)?;
     let width = numel(&x.dims()[1..]);
-    let mut out = x.deep_copy()?;
+    let mut out = super::raw::copied(x)?;
     dispatch!(x.dtype(), T in [f32, f64, i32, i64, f16, bf16], {
         rows::scatter(mode, &ids[..], updates.data::<T>(), width, out.data_mut::<T>()?)
             .map_err(|e| out_of_range(cx.op.name, e))?;
@@ -325,17 +326,21 @@ pub static WHERE_GRAD: Op = Op {
             d.dims(),
             c.dims()
         );
-        // Zero is all bits zero in every type.
-        let zeros = Tensor::zeros(d.dtype(), d.dims())?;
         for slot in 0..2 {
             if !cx.wants(slot) {
                 continue;
             }
-            let (x, y) = if slot == 0 { (d, &zeros) } else { (&zeros, d) };
             let out = cx.out(slot)?;
+            // Zero is all bits zero in every type.
             by_size!(d.dtype(), T, {
-                let (x, y) = (super::raw::words::<T>(x), super::raw::words::<T>(y));
-                select(c.data::<bool>(), x, y, super::raw::words_mut::<T>(out)?);
+                let d = super::raw::words::<T>(d);
+                let kept = slot == 0;
+                zip(
+                    c.data::<bool>(),
+                    d,
+                    super::raw::words_mut::<T>(out)?,
+                    |c, v| if c == kept { v } else { T::default() },
+                );
             });
         }
         Ok(())
