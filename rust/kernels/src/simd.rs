@@ -147,7 +147,7 @@ pub fn stream<T: Copy>(from: &[T], to: &mut [T]) {
 #[inline(always)]
 pub fn stream_block<T: Copy, const N: usize>(from: &[T; N], to: &mut [T]) {
     let bytes = std::mem::size_of_val(from);
-    assert!(to.len() == N && bytes % 64 == 0 && to.as_ptr() as usize % 64 == 0);
+    assert!(to.len() == N && bytes.is_multiple_of(64) && (to.as_ptr() as usize).is_multiple_of(64));
     #[cfg(target_arch = "x86_64")]
     {
         let (src, dst) = (from.as_ptr() as *const u8, to.as_mut_ptr() as *mut u8);
