@@ -10,8 +10,9 @@ use crate::tensor::Tensor;
 use crate::{bail, by_size, dispatch, ensure, err};
 use half::{bf16, f16};
 use oar_kernels::copy::{one_hot as one_hot_rows, select, OutOfRange};
-use oar_kernels::elementwise::Binary;
+use oar_kernels::elementwise::zip;
 use oar_kernels::index::{self as rows, Scatter};
+use oar_kernels::types::Number;
 use std::borrow::Cow;
 
 attrs! {
@@ -119,7 +120,7 @@ fn gather_grad(cx: &mut Run) -> Result<()> {
     // With equal indices: the last one's gradient, or (overwrite=False, or an Axis) the sum.
     let overwrite = at.is_none() && cx.attrs::<GatherAttrs>().overwrite;
     let ids = index_of(cx.op.name, index)?;
-    let mut dx = Tensor::zeros(dout.dtype(), x.dims())?;
+    let mut dx = super::raw::zeros(dout.dtype(), x.dims())?;
     dispatch!(dout.dtype(), T in [f32, f64, i32, i64, u8, f16, bf16], {
         let (from, to) = (dout.data::<T>(), dx.data_mut::<T>()?);
         let (d_step, x_step) = (ids.len() * cut.inner, cut.n * cut.inner);
@@ -190,7 +191,7 @@ fn scatter(cx: &mut Run) -> Result<()> {
     let mode = if cx.attrs::<ScatterAttrs>().overwrite { Scatter::Overwrite } else { Scatter::Replace };
     let ids = index_of(cx.op.name, ids)?;
     let width = numel(&x.dims()[1..]);
-    let mut out = x.deep_copy()?;
+    let mut out = super::raw::copied(x)?;
     dispatch!(x.dtype(), T in [f32, f64, i32, i64, f16, bf16], {
         rows::scatter(mode, &ids[..], updates.data::<T>(), width, out.data_mut::<T>()?)
             .map_err(|e| out_of_range(cx.op.name, e))?;
@@ -326,21 +327,21 @@ pub static WHERE_GRAD: Op = Op {
             d.dims(),
             c.dims()
         );
-        // The gradient times 0, as in Paddle: NaN stays NaN.
-        let zeros = match d.dtype() {
-            DType::Bool => Tensor::zeros(DType::Bool, d.dims())?,
-            dtype => super::common::binary(cx.op.name, Binary::Mul, d, &Tensor::zeros(dtype, &[1])?, -1)?,
-        };
         for slot in 0..2 {
             if !cx.wants(slot) {
                 continue;
             }
-            let (x, y) = if slot == 0 { (d, &zeros) } else { (&zeros, d) };
             let out = cx.out(slot)?;
-            by_size!(d.dtype(), T, {
-                let (x, y) = (super::raw::words::<T>(x), super::raw::words::<T>(y));
-                select(c.data::<bool>(), x, y, super::raw::words_mut::<T>(out)?);
-            });
+            let kept = slot == 0;
+            dispatch!(d.dtype(), T in [f32, f64, f16, bf16], {
+                // The gradient times 0, as in Paddle: NaN stays NaN.
+                let pick = |c: bool, v: T| if c == kept { v } else { Number::mul(v, T::default()) };
+                zip(c.data::<bool>(), d.data::<T>(), out.data_mut::<T>()?, pick);
+            }, other => by_size!(other, T, {
+                // Zero is all bits zero in every type.
+                let pick = |c: bool, v: T| if c == kept { v } else { T::default() };
+                zip(c.data::<bool>(), super::raw::words::<T>(d), super::raw::words_mut::<T>(out)?, pick);
+            }));
         }
         Ok(())
     }),

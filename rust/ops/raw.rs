@@ -65,6 +65,20 @@ pub fn share(t: &Tensor) -> Result<Tensor> {
     }
 }
 
+/// `Tensor::zeros`, by several threads where that pays.
+pub fn zeros(dtype: DType, dims: &[i64]) -> Result<Tensor> {
+    let mut t = Tensor::empty(dtype, dims)?;
+    oar_kernels::copy::fill(0u8, t.bytes_mut()?);
+    Ok(t)
+}
+
+/// `Tensor::deep_copy`, by several threads where that pays.
+pub fn copied(t: &Tensor) -> Result<Tensor> {
+    let mut out = Tensor::empty(t.dtype(), t.dims())?;
+    oar_kernels::copy::copy(t.bytes(), out.bytes_mut()?);
+    Ok(out.with_lod(t.lod.clone()))
+}
+
 /// The same elements with another shape and no LoD.
 #[inline]
 pub fn reshaped(t: &Tensor, dims: &[i64]) -> Result<Tensor> {

@@ -10,7 +10,7 @@ use crate::{dispatch, ensure};
 use half::{bf16, f16};
 use oar_kernels::elementwise::{map, zip};
 use oar_kernels::reduce::{self, Reduce, Reducible};
-use oar_kernels::shape::strides_of;
+use oar_kernels::shape::{strides_of, Walk};
 use oar_kernels::types::Number;
 use oar_kernels::{copy, pool};
 use smallvec::SmallVec;
@@ -174,9 +174,32 @@ impl<'a> Spread<'a> {
         Ok(Spread { x, shape, axes, strides, reduced })
     }
 
+    /// Calls `f(part of out, where it starts, which results)` for runs of elements that share a result, or whose results
+    /// follow each other; `out` is as large as X.
+    fn runs<T: Send>(&self, out: &mut [T], f: impl Fn(&mut [T], usize, Results) + Sync) {
+        let walk = Walk::new(&self.shape, [&self.strides]);
+        let step = walk.inner()[0];
+        pool::parts(out, pool::grain(out.len(), GRAIN), |start, part| {
+            let end = start + part.len();
+            walk.runs(start..end, |at, [k], n| {
+                let (k, out) = (k as usize, &mut part[at - start..at - start + n]);
+                match step {
+                    0 => f(out, at, Results::One(k)),
+                    _ => f(out, at, Results::Each(k..k + n)),
+                }
+            });
+        });
+    }
+
     fn broadcast<T: crate::base::dtype::Element + oar_kernels::types::Plain>(&self, t: &[T], out: &mut [T]) {
         copy::strided(t, &self.shape, &self.strides, 0, out)
     }
+}
+
+/// What a run of elements was reduced to: one result, or one each.
+enum Results {
+    One(usize),
+    Each(std::ops::Range<usize>),
 }
 
 fn sum_grad(cx: &mut Run, mean: bool) -> Result<()> {
@@ -222,14 +245,19 @@ fn extreme_grad(cx: &mut Run) -> Result<()> {
     let s = Spread::of(cx, &[result, dout])?;
     dispatch!(dtype, T in [f32, f64, i32, i64, f16, bf16], {
         let x = s.x.data::<T>();
-        let mut extremes = vec![T::default(); x.len()];
-        s.broadcast(result.data::<T>(), &mut extremes);
-        let out = cx.out_data::<T>(0)?;
-        s.broadcast(dout.data::<T>(), out);
-        pool::parts(out, GRAIN, |at, part| {
-            for (o, (x, e)) in part.iter_mut().zip(x[at..].iter().zip(&extremes[at..])) {
-                if x != e {
-                    *o = Number::mul(*o, T::default()); // not simply 0: NaN stays NaN, as in Paddle
+        let (result, dout) = (result.data::<T>(), dout.data::<T>());
+        // Not simply 0: NaN stays NaN, as in Paddle.
+        let pick = |x: T, e: T, d: T| if x == e { d } else { Number::mul(d, T::default()) };
+        s.runs(cx.out_data::<T>(0)?, |out, at, results| {
+            let cells = out.iter_mut().zip(&x[at..]);
+            match results {
+                Results::One(k) => {
+                    let (e, d) = (result[k], dout[k]);
+                    cells.for_each(|(o, &x)| *o = pick(x, e, d));
+                }
+                Results::Each(r) => {
+                    let results = result[r.clone()].iter().zip(&dout[r]);
+                    cells.zip(results).for_each(|((o, &x), (&e, &d))| *o = pick(x, e, d));
                 }
             }
         });
@@ -255,24 +283,30 @@ where
 {
     let x = s.x.data::<T>();
     let (zero, one) = (T::zero(), T::one());
-    let mut scratch = vec![zero; x.len()];
-    let (mut products, mut zeros) = (vec![one; dout.len()], vec![0i32; dout.len()]);
-    map(x, &mut scratch, |v| if v == zero { one } else { v });
-    reduce::reduce(Reduce::Prod, &scratch, &s.shape, &s.axes, &mut products);
-    let mut is_zero = vec![0i32; x.len()];
-    map(x, &mut is_zero, |v| (v == zero) as i32);
-    reduce::reduce(Reduce::Sum, &is_zero, &s.shape, &s.axes, &mut zeros);
+    // `out` is the scratch space of both reductions: a fresh one this large costs more than they do.
+    let (mut products, mut zeros) = (vec![one; dout.len()], vec![zero; dout.len()]);
+    map(x, out, |v| if v == zero { one } else { v });
+    reduce::reduce(Reduce::Prod, out, &s.shape, &s.axes, &mut products);
+    map(x, out, |v| if v == zero { one } else { zero });
+    reduce::reduce(Reduce::Sum, out, &s.shape, &s.axes, &mut zeros);
     let mut weighted = vec![zero; dout.len()];
     zip(dout, &products, &mut weighted, Number::mul);
-    s.broadcast(&weighted, out);
-    s.broadcast(&zeros, &mut is_zero);
-    pool::parts(out, GRAIN, |at, part| {
-        for (o, (&x, &zeros)) in part.iter_mut().zip(x[at..].iter().zip(&is_zero[at..])) {
-            *o = match (zeros, x == zero) {
-                (0, _) => Number::div(*o, x),
-                (1, true) => *o,
-                _ => zero,
-            };
+    let pick = |x: T, zeros: T, w: T| match x == zero {
+        false if zeros == zero => Number::div(w, x),
+        true if zeros == one => w,
+        _ => zero,
+    };
+    s.runs(out, |out, at, results| {
+        let cells = out.iter_mut().zip(&x[at..]);
+        match results {
+            Results::One(k) => {
+                let (zeros, w) = (zeros[k], weighted[k]);
+                cells.for_each(|(o, &x)| *o = pick(x, zeros, w));
+            }
+            Results::Each(r) => {
+                let results = zeros[r.clone()].iter().zip(&weighted[r]);
+                cells.zip(results).for_each(|((o, &x), (&zeros, &w))| *o = pick(x, zeros, w));
+            }
         }
     });
 }

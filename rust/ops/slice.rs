@@ -270,7 +270,7 @@ fn slice_grad(cx: &mut Run) -> Result<()> {
         dout.dims(),
         region.dims
     );
-    let mut dx = Tensor::zeros(dout.dtype(), x.dims())?;
+    let mut dx = super::raw::zeros(dout.dtype(), x.dims())?;
     region.write(dout, &mut dx)?;
     cx.set(0, dx.with_lod(x.lod.clone()));
     Ok(())

@@ -395,7 +395,8 @@ mod tests {
         );
         let source = rows::relu_grad.cuda_source();
         assert!(
-            source.contains("T oar_relu_grad(T out, T dout)") && source.contains("select(out > T(0.0), T(1.0), T(0.0))"),
+            source.contains("T oar_relu_grad(T out, T dout)")
+                && source.contains("select(out > T(0.0), T(1.0), T(0.0))"),
             "{source}"
         );
     }
