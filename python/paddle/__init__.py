@@ -29,6 +29,8 @@ from . import compat
 from . import dataset
 from . import jit
 from . import reader
+from . import utils
+from .utils.dlpack import from_dlpack
 from .batch import batch
 from .framework.saving import load, save
 from .framework.random import seed, get_cuda_rng_state, set_cuda_rng_state
