@@ -30,6 +30,8 @@ from . import compat
 from . import dataset
 from . import jit
 from . import reader
+from . import utils
+from .utils.dlpack import from_dlpack
 from .batch import batch
 from .distributed.data_parallel import DataParallel
 from .framework.saving import load, save

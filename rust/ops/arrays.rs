@@ -79,7 +79,7 @@ fn write(cx: &mut Run) -> Result<()> {
         items.resize(i + 1, Value::None);
     }
     if let Some(x) = cx.opt(0) {
-        items[i] = Value::Dense(x.clone());
+        items[i] = Value::Dense(x.share()?);
     }
     cx.set(0, Value::Array(array));
     Ok(())

@@ -148,7 +148,8 @@ fn infer_sum(cx: &mut Infer) -> Result<()> {
 fn sum(cx: &mut Run) -> Result<()> {
     let values: Vec<&Value> = cx.ins.slot(0).iter().filter(|v| !v.is_none()).collect();
     if let [only] = values[..] {
-        cx.set(0, only.clone());
+        let same = only.share()?;
+        cx.set(0, same);
         return Ok(());
     }
     if let Some(Value::Array(_)) = values.first() {
@@ -366,7 +367,7 @@ pub static ASSIGN: Op = Op {
     attrs: NoAttrs::FIELDS,
     infer: |cx| if cx.has(0) { kind_of_first(cx) } else { Ok(()) },
     cpu: Kernel::Pure(|cx| {
-        let value = cx.value(0)?.clone();
+        let value = cx.value(0)?.share()?;
         cx.set(0, value);
         Ok(())
     }),

@@ -107,12 +107,12 @@ pub fn binary(name: &str, op: Binary, x: &Tensor, y: &Tensor, axis: i32) -> Resu
 /// Sums a tensor over the axes along which a tensor of shape `to` was broadcast to it.
 pub fn reduce_to(t: Tensor, to: &[i64], axis: i32) -> Result<Tensor> {
     if t.dims() == to {
-        return Ok(t);
+        return t.share();
     }
     let steps = strides(to, t.dims(), axis)?;
     let axes: Vec<bool> = steps.iter().zip(t.dims()).map(|(&s, &d)| s == 0 && d != 1).collect();
     if !axes.contains(&true) {
-        return Ok(t.reshaped(to));
+        return Ok(t.share()?.reshaped(to));
     }
     if t.dtype().is_complex() {
         return complex::sum_over(&t, &axes, to);
@@ -139,7 +139,7 @@ pub fn expand_to(t: &Tensor, dims: &[i64], axis: i32) -> Result<Tensor> {
 /// The tensor in another data type; the tensor itself where it has that one.
 pub fn cast(t: &Tensor, to: DType) -> Result<Tensor> {
     if t.dtype() == to {
-        return Ok(t.clone());
+        return t.share();
     }
     if t.dtype().is_complex() || to.is_complex() {
         return Ok(complex::convert(t, to)?.with_lod(t.lod.clone()));

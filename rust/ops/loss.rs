@@ -97,7 +97,8 @@ fn softmax_entropy(cx: &mut Run) -> Result<()> {
         }
     }, other => return cx.unsupported(other));
     // Without softmax the input is already the result of one.
-    cx.set(0, if a.use_softmax { prob } else { x.clone() });
+    let out = if a.use_softmax { prob } else { x.share()? };
+    cx.set(0, out);
     Ok(())
 }
 

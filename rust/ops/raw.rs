@@ -58,11 +58,7 @@ macro_rules! by_size {
 /// The same value again. Bytes that somebody outside writes in place (exported ones) are copied, others shared.
 #[inline]
 pub fn share(t: &Tensor) -> Result<Tensor> {
-    if t.buffer().is_pinned() {
-        t.deep_copy()
-    } else {
-        Ok(t.clone())
-    }
+    t.share()
 }
 
 /// `Tensor::zeros`, by several threads where that pays.

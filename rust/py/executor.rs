@@ -91,12 +91,12 @@ impl PyExecutor {
         if feed_names.len() != feed_tensors.len() {
             return Err(pyo3::exceptions::PyValueError::new_err("as many feed tensors as feed names are needed"));
         }
-        let values = feed_tensors.iter().map(value_of).collect::<PyResult<Vec<_>>>()?;
+        let values = feed_tensors.iter().map(|f| Ok(value_of(f)?.share()?)).collect::<PyResult<Vec<_>>>()?;
         let program = program.get().program().clone();
         let scope = scope.get().0.clone();
         let run = || self.inner.run(&program, &scope, &feed_names, values, &fetch_names, allowed);
         let fetched = py.detach(|| if backend::is_active() { backend::on(self.device, run) } else { run() })?;
-        fetched.into_iter().map(|v| handle(py, v)).collect()
+        fetched.into_iter().map(|v| handle(py, v.share()?)).collect()
     }
 
     /// What the passes made of block 0: `units` (the operators that run as one), `dropped` (those left out), `over` (the

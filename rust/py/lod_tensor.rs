@@ -141,12 +141,14 @@ impl PyLoDTensor {
         self.0.set(Value::None);
     }
 
-    fn _share_data_with(&self, other: &Bound<'_, PyLoDTensor>) {
-        self.0.set(other.get().0.get());
+    fn _share_data_with(&self, other: &Bound<'_, PyLoDTensor>) -> PyResult<()> {
+        self.0.set(other.get().0.get().share()?);
+        Ok(())
     }
 
-    fn _share_buffer_to(&self, other: &Bound<'_, PyLoDTensor>) {
-        other.get().0.set(self.0.get());
+    fn _share_buffer_to(&self, other: &Bound<'_, PyLoDTensor>) -> PyResult<()> {
+        other.get().0.set(self.0.get().share()?);
+        Ok(())
     }
 
     #[pyo3(signature = (_place=None))]
@@ -204,6 +206,17 @@ impl PyLoDTensor {
             Some(d) => array.call_method1("astype", (d,)),
             None => Ok(array),
         }
+    }
+
+    unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut pyo3::ffi::Py_buffer, flags: i32) -> PyResult<()> {
+        let cell = slf.get().0.clone();
+        // SAFETY: the interpreter gives a view to fill.
+        unsafe { super::buffer::fill(&cell, slf.into_any(), view, flags) }
+    }
+
+    unsafe fn __releasebuffer__(&self, view: *mut pyo3::ffi::Py_buffer) {
+        // SAFETY: a view that `__getbuffer__` has filled.
+        unsafe { super::buffer::release(view) }
     }
 
     fn __str__(&self, py: Python<'_>) -> PyResult<String> {

@@ -1,11 +1,13 @@
 //! `paddle._core`: the only door to native code. The only module that names pyo3.
 
 mod attrs;
+mod buffer;
 mod cuda;
 pub mod desc;
 mod dist;
 mod dist_reducer;
 mod dist_store;
+mod dlpack;
 mod eager;
 mod error;
 mod executor;
@@ -34,6 +36,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     lod_tensor::register(m)?;
     selected_rows::register(m)?;
     scope::register(m)?;
+    dlpack::register(m)?;
     ops::register(m)?;
     op_table::register(m)?;
     eager::register(m)?;

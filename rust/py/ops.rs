@@ -11,7 +11,7 @@ use crate::autograd::EVar;
 use crate::op::attrs::unshared;
 use crate::op::{Args, Attrs, Op, DUPLICABLE, HIDDEN};
 use crate::ops;
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
@@ -63,7 +63,7 @@ impl<'py> Call<'py> {
             i += 2;
         }
         if i < nargs {
-            return Err(PyTypeError::new_err(format!("{}: an attribute name without a value", op.name)));
+            return Err(PyValueError::new_err(format!("{}: an attribute name without a value", op.name)));
         }
         if !kwnames.is_null() {
             // SAFETY: kwnames is a tuple of str, as the calling convention says.
@@ -275,13 +275,13 @@ impl<'py> Call<'py> {
 
 fn wrong_type(op: &Op, what: &str, name: &str, got: &Object) -> PyErr {
     let kind = got.get_type().name().map(|n| n.to_string()).unwrap_or_default();
-    PyTypeError::new_err(format!("operator {}: {what} '{name}' must be a Tensor, got {kind}", op.name))
+    PyValueError::new_err(format!("operator {}: {what} '{name}' must be a Tensor, got {kind}", op.name))
 }
 
 #[cold]
 fn bad_attr(py: Python<'_>, op: &Op, field: &crate::op::attrs::Field, got: &Object, cause: PyErr) -> PyErr {
     let text = got.repr().map(|r| r.to_string()).unwrap_or_default();
-    let e = PyTypeError::new_err(format!(
+    let e = PyValueError::new_err(format!(
         "operator {}: attribute '{}' must be of type {:?}, got {text} ({})",
         op.name,
         field.name,

@@ -58,7 +58,7 @@ impl PyTensorArray {
 
     fn append(&self, t: &Bound<'_, PyAny>) -> PyResult<()> {
         let value = match t.cast::<PyLoDTensor>() {
-            Ok(t) => t.get().0.get(),
+            Ok(t) => t.get().0.get().share()?,
             Err(_) => Value::Dense(from_array(t)?),
         };
         let mut items = self.items()?;

@@ -11,7 +11,7 @@ use crate::err;
 use crate::ir::VarKind;
 use crate::tensor::{Tensor, Value};
 use parking_lot::Mutex;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyAssertionError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pyclass::CompareOp;
 use pyo3::types::{PyComplex, PyDict, PyTuple};
@@ -44,6 +44,16 @@ impl PyTensor {
             Value::Rows(_) => Err(err!(InvalidArgument, "expected a dense Tensor, got SelectedRows")),
             _ => Err(err!(PreconditionNotMet, "the Tensor holds no memory: it has not been initialised")),
         }
+    }
+
+    /// The tensor, of one element: what Python's numbers are made of.
+    fn only(&self, kind: &str) -> PyResult<Tensor> {
+        let t = self.tensor()?;
+        if t.numel() != 1 {
+            let text = format!("only one element variable can be converted to {kind}, got shape {:?}", t.dims());
+            return Err(PyAssertionError::new_err(text));
+        }
+        Ok(t)
     }
 
     pub fn held(&self) -> Value {
@@ -222,13 +232,7 @@ impl PyTensor {
     }
 
     fn __float__(&self) -> PyResult<f64> {
-        let t = self.tensor()?;
-        if t.numel() != 1 {
-            return Err(PyTypeError::new_err(format!(
-                "only one-element tensors can be converted to Python scalars, got shape {:?}",
-                t.dims()
-            )));
-        }
+        let t = self.only("float")?;
         Ok(match t.dtype() {
             DType::F32 => t.data::<f32>()[0] as f64,
             d if d.is_complex() => return Err(PyTypeError::new_err(format!("a {d} Tensor has no float value"))),
@@ -246,7 +250,7 @@ impl PyTensor {
     }
 
     fn __int__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let dtype = self.tensor()?.dtype();
+        let dtype = self.only("int")?.dtype();
         if dtype.is_complex() {
             return Err(PyTypeError::new_err(format!("a {dtype} Tensor has no int value")));
         }
@@ -254,8 +258,8 @@ impl PyTensor {
     }
 
     fn __index__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let t = self.tensor()?;
-        if !(t.dtype().is_integer() || t.dtype() == DType::Bool) || t.numel() != 1 {
+        let t = self.only("python index")?;
+        if !(t.dtype().is_integer() || t.dtype() == DType::Bool) {
             return Err(PyTypeError::new_err(format!(
                 "only one-element integer tensors can be an index, got {} of shape {:?}",
                 t.dtype(),
@@ -268,8 +272,8 @@ impl PyTensor {
     fn __bool__(&self) -> PyResult<bool> {
         let t = self.tensor()?;
         if t.numel() != 1 {
-            return Err(PyValueError::new_err(format!(
-                "the truth value of a Tensor with more than one element is ambiguous, got shape {:?}",
+            return Err(PyAssertionError::new_err(format!(
+                "When Variable is used as the condition of if/while, Variable can only contain one element, got shape {:?}",
                 t.dims()
             )));
         }
@@ -392,8 +396,9 @@ impl PyTensor {
     }
 
     /// Sets the value: shares the memory of `src` until one of them is written.
-    fn _share_value(&self, src: &Bound<'_, PyTensor>) {
-        self.var.cell.set(src.get().held());
+    fn _share_value(&self, src: &Bound<'_, PyTensor>) -> PyResult<()> {
+        self.var.cell.set(src.get().held().share()?);
+        Ok(())
     }
 
     /// Copies `src` (a Tensor, LoDTensor or numpy array) into this tensor.

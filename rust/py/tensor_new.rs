@@ -11,10 +11,10 @@ use pyo3::types::{PyDict, PyTuple};
 /// The value of a Tensor, a LoDTensor or an array.
 pub fn value_of(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     if let Ok(t) = obj.cast::<PyTensor>() {
-        return Ok(t.get().tensor()?);
+        return Ok(t.get().tensor()?.share()?);
     }
     match tensor_of(obj) {
-        Some(t) => Ok(t?),
+        Some(t) => Ok(t?.share()?),
         None => from_array(obj),
     }
 }
@@ -66,7 +66,7 @@ pub fn fill(this: &PyTensor, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_
         let t = match value.cast::<PyTensor>() {
             Ok(t) => t.get().tensor()?.deep_copy()?,
             Err(_) => match tensor_of(&value) {
-                Some(t) => t?,
+                Some(t) => t?.share()?,
                 None => with_rank(&value)?,
             },
         };

@@ -5,18 +5,34 @@ use super::device::{Device, Memory};
 use crate::base::Result;
 use std::any::Any;
 use std::ptr::NonNull;
-use std::sync::atomic::{fence, AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{fence, AtomicU64, Ordering};
+
+/// One export: a reference, and one more in the upper bits.
+const EXPORT: u64 = (1 << REFS) + 1;
+/// Bits of the count that hold all references.
+const REFS: u32 = 40;
+
+/// Who else sees the bytes.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Owner {
+    /// Nobody.
+    Us,
+    /// Somebody outside, who sees what is written.
+    Outside,
+    /// Somebody outside, who does not let us write.
+    ReadOnly,
+}
 
 /// Lies at the start of a block; the data follows at the next multiple of [`alloc::ALIGN`].
 struct Header {
-    count: AtomicUsize,
+    /// References, exports among them; above [`REFS`] bits how many of them are exports.
+    count: AtomicU64,
     /// Bytes of data.
     len: usize,
     /// Size of the block, to give back; 0 for foreign memory.
     block: usize,
     data: NonNull<u8>,
-    /// Exported (buffer protocol, DLPack, shared memory): written in place by everybody, never swapped.
-    pinned: AtomicBool,
+    bytes_of: Owner,
     /// Keeps foreign memory alive.
     _owner: Option<Box<dyn Any + Send + Sync>>,
 }
@@ -30,7 +46,7 @@ const _: () = assert!(std::mem::size_of::<Header>() <= DATA);
 /// A counted reference to bytes.
 pub struct Buffer(NonNull<Header>);
 
-// SAFETY: the count is atomic; who may write the bytes is decided by `Tensor` (unique or pinned).
+// SAFETY: the count is atomic; who may write the bytes is decided by `Tensor` (`is_writable`).
 unsafe impl Send for Buffer {}
 // SAFETY: as above.
 unsafe impl Sync for Buffer {}
@@ -44,30 +60,24 @@ impl Buffer {
         // SAFETY: the block has room for the header and `len` bytes behind it, and is aligned for both.
         unsafe {
             header.as_ptr().write(Header {
-                count: AtomicUsize::new(1),
+                count: AtomicU64::new(1),
                 len,
                 block: size,
                 data: NonNull::new_unchecked(block.as_ptr().add(DATA)),
-                pinned: AtomicBool::new(false),
+                bytes_of: Owner::Us,
                 _owner: None,
             });
         }
         Ok(Buffer(header))
     }
 
-    /// Bytes that somebody else owns and that live as long as `owner`.
+    /// Bytes that somebody else owns and that live as long as `owner`. Read-only ones are copied before a write.
     ///
     /// # Safety
-    /// `data` points to `len` readable and writable bytes for as long as `owner` lives.
-    pub unsafe fn foreign(data: NonNull<u8>, len: usize, owner: Box<dyn Any + Send + Sync>) -> Buffer {
-        let header = Box::new(Header {
-            count: AtomicUsize::new(1),
-            len,
-            block: 0,
-            data,
-            pinned: AtomicBool::new(true),
-            _owner: Some(owner),
-        });
+    /// `data` points to `len` initialised bytes, readable and (unless `ReadOnly`) writable for as long as `owner` lives.
+    pub unsafe fn foreign(data: NonNull<u8>, len: usize, owner: Box<dyn Any + Send + Sync>, of: Owner) -> Buffer {
+        let header =
+            Box::new(Header { count: AtomicU64::new(1), len, block: 0, data, bytes_of: of, _owner: Some(owner) });
         Buffer(NonNull::from(Box::leak(header)))
     }
 
@@ -75,11 +85,11 @@ impl Buffer {
     /// the usual path, which thereby costs nothing more.
     pub fn on_device(memory: Box<dyn Memory>) -> Buffer {
         let header = Box::new(Header {
-            count: AtomicUsize::new(1),
+            count: AtomicU64::new(1),
             len: 0,
             block: 0,
             data: NonNull::<Aligned>::dangling().cast(),
-            pinned: AtomicBool::new(false),
+            bytes_of: Owner::Us,
             _owner: Some(Box::new(Device::new(memory))),
         });
         Buffer(NonNull::from(Box::leak(header)))
@@ -120,19 +130,46 @@ impl Buffer {
         self.header().count.load(Ordering::Acquire) == 1
     }
 
-    /// True if these bytes may be written through this reference without a copy.
+    /// True if these bytes may be written through this reference without a copy: all others are exports.
     #[inline]
     pub fn is_writable(&self) -> bool {
-        self.is_unique() || self.header().pinned.load(Ordering::Relaxed)
+        let count = self.header().count.load(Ordering::Acquire);
+        (count == 1 || count & ((1 << REFS) - 1) == 1 + (count >> REFS)) && !self.is_read_only()
     }
 
-    /// From now on the bytes are written in place even when shared.
-    pub fn pin(&self) {
-        self.header().pinned.store(true, Ordering::Relaxed);
+    #[inline]
+    pub fn is_read_only(&self) -> bool {
+        self.header().bytes_of == Owner::ReadOnly
     }
 
+    /// True if somebody outside reads or writes these bytes: they are written in place and never shared between values.
+    #[inline]
     pub fn is_pinned(&self) -> bool {
-        self.header().pinned.load(Ordering::Relaxed)
+        self.header().bytes_of != Owner::Us || self.header().count.load(Ordering::Relaxed) >> REFS != 0
+    }
+
+    /// A reference for somebody outside (buffer protocol, DLPack); the bytes are pinned until it is dropped.
+    pub fn export(&self) -> Export {
+        self.header().count.fetch_add(EXPORT, Ordering::Relaxed);
+        Export(std::mem::ManuallyDrop::new(Buffer(self.0)))
+    }
+
+    /// Gives up `references` (1, or an [`EXPORT`]).
+    #[inline]
+    fn release(&self, references: u64) {
+        if self.header().count.fetch_sub(references, Ordering::Release) != references {
+            return;
+        }
+        fence(Ordering::Acquire);
+        let block = self.header().block;
+        // SAFETY: this was the last reference; the header is a Box (foreign) or starts the block.
+        unsafe {
+            if block == 0 {
+                drop(Box::from_raw(self.0.as_ptr()));
+            } else {
+                alloc::free(self.0.cast(), block);
+            }
+        }
     }
 
     pub fn same(&self, other: &Buffer) -> bool {
@@ -151,18 +188,61 @@ impl Clone for Buffer {
 impl Drop for Buffer {
     #[inline]
     fn drop(&mut self) {
-        if self.header().count.fetch_sub(1, Ordering::Release) != 1 {
-            return;
-        }
-        fence(Ordering::Acquire);
-        let block = self.header().block;
-        // SAFETY: this was the last reference; the header is a Box (foreign) or starts the block.
-        unsafe {
-            if block == 0 {
-                drop(Box::from_raw(self.0.as_ptr()));
-            } else {
-                alloc::free(self.0.cast(), block);
-            }
+        self.release(1);
+    }
+}
+
+/// What somebody outside holds of a buffer.
+pub struct Export(std::mem::ManuallyDrop<Buffer>);
+
+impl Export {
+    pub fn buffer(&self) -> &Buffer {
+        &self.0
+    }
+}
+
+impl Drop for Export {
+    fn drop(&mut self) {
+        self.0.release(EXPORT);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    #[test]
+    fn exports_pin_and_let_go() {
+        let b = Buffer::new(16).unwrap();
+        assert!(b.is_writable() && !b.is_pinned());
+        let (first, second) = (b.export(), b.export());
+        assert!(b.is_writable() && b.is_pinned() && !b.is_unique());
+        let other = b.clone();
+        assert!(!b.is_writable());
+        drop((other, first));
+        assert!(b.is_writable() && b.is_pinned());
+        drop(second);
+        assert!(b.is_unique() && !b.is_pinned());
+        let last = b.export();
+        drop(b);
+        assert_eq!(last.buffer().len(), 16);
+    }
+
+    #[test]
+    fn foreign_bytes_live_as_long_as_their_owner_lets_them() {
+        let bytes = Box::leak(Box::new([7u8; 8]));
+        let owner = Arc::new(());
+        for of in [Owner::Outside, Owner::ReadOnly] {
+            let read_only = of == Owner::ReadOnly;
+            // SAFETY: the bytes are leaked.
+            let b = unsafe { Buffer::foreign(NonNull::from(&mut bytes[0]), 8, Box::new(owner.clone()), of) };
+            assert!(b.is_pinned() && b.is_writable() != read_only && b.is_read_only() == read_only);
+            let export = b.export();
+            drop(b);
+            assert_eq!(Arc::strong_count(&owner), 2);
+            drop(export);
+            assert_eq!(Arc::strong_count(&owner), 1);
         }
     }
 }

@@ -1,7 +1,8 @@
 //! A cell is what a variable is: an identity, a value, and how often the value was changed in place.
 
-use super::{Tensor, Value};
-use crate::base::Result;
+use super::{Export, Tensor, Value};
+use crate::bail;
+use crate::base::{DType, Result};
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -10,6 +11,18 @@ pub struct Cell {
     value: Mutex<Value>,
     version: AtomicU32,
 }
+
+/// The elements of a tensor as somebody outside sees them.
+pub struct Exported {
+    pub ptr: *mut u8,
+    pub dims: Vec<i64>,
+    pub dtype: DType,
+    /// Keeps the bytes alive and where they are.
+    pub export: Export,
+}
+
+// SAFETY: the pointer is into the bytes that `export` keeps.
+unsafe impl Send for Exported {}
 
 impl Cell {
     pub fn new(value: impl Into<Value>) -> Cell {
@@ -36,11 +49,33 @@ impl Cell {
         self.value.lock()
     }
 
+    /// Sets the value. Bytes that somebody outside sees (pinned ones) are written in place where the new value fits.
     #[inline]
     pub fn set(&self, value: impl Into<Value>) {
+        let value = value.into();
+        let mut held = self.value.lock();
+        if let (Value::Dense(old), Value::Dense(new)) = (&mut *held, &value) {
+            if old.buffer().is_pinned() && old.receive(new) {
+                return;
+            }
+        }
         // The old value is dropped after the lock is gone: it may own Python objects.
-        let old = std::mem::replace(&mut *self.value.lock(), value.into());
+        let old = std::mem::replace(&mut *held, value);
+        drop(held);
         drop(old);
+    }
+
+    /// Pins the bytes of a dense tensor for somebody outside, and says where and what they are.
+    pub fn export(&self, writable: bool) -> Result<Exported> {
+        match &mut *self.value.lock() {
+            Value::Dense(t) => {
+                t.fetch()?;
+                let export = t.export(writable)?;
+                Ok(Exported { ptr: t.ptr(), dims: t.dims().to_vec(), dtype: t.dtype(), export })
+            }
+            Value::None => bail!(PreconditionNotMet, "the Tensor holds no memory: it has not been initialised"),
+            other => bail!(InvalidArgument, "expected a dense Tensor, got {}", other.what()),
+        }
     }
 
     /// The value, leaving nothing: for an operator that writes its input in place.

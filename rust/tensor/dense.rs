@@ -1,6 +1,6 @@
 //! A dense tensor is a value: cloning shares the bytes, writing copies them first unless they are unshared.
 
-use super::Buffer;
+use super::{Buffer, Export};
 use crate::base::dtype::Element;
 use crate::base::shape::{checked_numel, copied, numel, Dims};
 use crate::base::{DType, Result};
@@ -182,12 +182,56 @@ impl Tensor {
     #[inline]
     fn unshare(&mut self) -> Result<()> {
         if !self.buffer.is_writable() || !self.on_host_here() {
-            let fresh = Buffer::new(self.nbytes())?;
-            // SAFETY: both have `nbytes` bytes and do not overlap.
-            unsafe { std::ptr::copy_nonoverlapping(self.ptr(), fresh.ptr(), self.nbytes()) };
-            (self.buffer, self.offset) = (fresh, 0);
+            self.own()?;
         }
         Ok(())
+    }
+
+    fn own(&mut self) -> Result<()> {
+        let fresh = Buffer::new(self.nbytes())?;
+        // SAFETY: both have `nbytes` bytes and do not overlap.
+        unsafe { std::ptr::copy_nonoverlapping(self.ptr(), fresh.ptr(), self.nbytes()) };
+        (self.buffer, self.offset) = (fresh, 0);
+        Ok(())
+    }
+
+    /// The same value again, sharing the bytes until one of the two is written. Pinned bytes are copied: somebody
+    /// outside writes them in place.
+    #[inline]
+    pub fn share(&self) -> Result<Tensor> {
+        if self.buffer.is_pinned() {
+            self.deep_copy()
+        } else {
+            Ok(self.clone())
+        }
+    }
+
+    /// Pins the bytes for somebody outside, until the export is dropped. Other values that shared them no longer do.
+    pub fn export(&mut self, writable: bool) -> Result<Export> {
+        if !self.on_host_here() || !(self.buffer.is_writable() || self.buffer.is_read_only() && !writable) {
+            self.own()?;
+        }
+        Ok(self.buffer.export())
+    }
+
+    /// Writes the elements of `new` into the bytes of this tensor if those are pinned and it has as many of the same
+    /// type; its shape and LoD follow. False if that cannot be.
+    pub(super) fn receive(&mut self, new: &Tensor) -> bool {
+        let fits = self.buffer.is_pinned()
+            && !self.buffer.is_read_only()
+            && (self.dtype, self.numel()) == (new.dtype, new.numel())
+            && self.on_host_here()
+            && new.on_host_here();
+        if fits && !self.buffer.same(&new.buffer) {
+            // SAFETY: both have `nbytes` bytes; different buffers do not overlap, or copy the same (two views of memory
+            // outside), for which `copy` is right. Who else reads pinned bytes lives with their being written.
+            unsafe { std::ptr::copy(new.ptr(), self.ptr(), self.nbytes()) };
+        }
+        let fits = fits && (!self.buffer.same(&new.buffer) || self.offset == new.offset);
+        if fits {
+            (self.dims, self.lod) = (Dims::from_slice(&new.dims), new.lod.clone());
+        }
+        fits
     }
 
     /// A tensor with bytes of its own.

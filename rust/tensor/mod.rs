@@ -9,8 +9,8 @@ pub mod generator;
 pub mod scope;
 pub mod value;
 
-pub use buffer::Buffer;
-pub use cell::Cell;
+pub use buffer::{Buffer, Export, Owner};
+pub use cell::{Cell, Exported};
 pub use dense::{Lod, Tensor};
 pub use scope::Scope;
 pub use value::{SelectedRows, Value};

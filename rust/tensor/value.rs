@@ -65,6 +65,15 @@ impl Value {
         }
     }
 
+    /// The same value again; see [`Tensor::share`].
+    pub fn share(&self) -> Result<Value> {
+        Ok(match self {
+            Value::Dense(t) => Value::Dense(t.share()?),
+            Value::Rows(r) => Value::from(SelectedRows { value: r.value.share()?, ..SelectedRows::clone(r) }),
+            other => other.clone(),
+        })
+    }
+
     pub fn as_dense(&self) -> Option<&Tensor> {
         match self {
             Value::Dense(t) => Some(t),

@@ -15,6 +15,7 @@ from paddle.static.predictor import NativeConfig, PaddleBuf, PaddleDType, Paddle
 globals().update({name: getattr(_core, name) for name in dir(_core) if not name.startswith("__")})
 
 VarBase = _core.Tensor
+Tensor = _core.LoDTensor
 is_compiled_with_cuda = _place.is_compiled_with_cuda
 get_cuda_device_count = _place.cuda_device_count
 

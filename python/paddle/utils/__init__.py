@@ -1,0 +1,5 @@
+"""paddle.utils: helpers beside the operators."""
+
+from . import dlpack
+
+__all__ = ["dlpack"]

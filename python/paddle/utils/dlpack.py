@@ -1,0 +1,154 @@
+"""Tensors whose memory other libraries share, by DLPack."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from paddle import _core
+from paddle.framework import mode
+from paddle.framework.mode import _get_paddle_place
+
+__all__ = ["to_dlpack", "from_dlpack"]
+
+Tensor = _core.Tensor
+CPU, CUDA = 1, 2
+
+
+def to_dlpack(x: Any) -> Any:
+    """A DLPack capsule ("dltensor") that shares the memory of a Tensor.
+
+    Args:
+        x (Tensor|LoDTensor): of any data type, on the CPU.
+
+    Returns:
+        PyCapsule: to be consumed once, by `from_dlpack` of any library.
+
+    Raises:
+        TypeError: if `x` is no Tensor.
+        BufferError: if `x` holds no memory.
+
+    Examples:
+        >>> import paddle
+        >>> x = paddle.to_tensor([1.0, 2.0])
+        >>> y = paddle.utils.dlpack.from_dlpack(paddle.utils.dlpack.to_dlpack(x))
+        >>> y[0] = 5.0
+        >>> x.numpy().tolist()
+        [5.0, 2.0]
+    """
+    return _core.to_dlpack(x)
+
+
+def from_dlpack(dlpack: Any, *, device: Any = None, copy: bool | None = None) -> Any:
+    """A Tensor over the memory of an array of another library.
+
+    The memory is shared, and what either side writes the other sees. An array that is not contiguous is copied; one
+    that its owner marks read-only is shared until the Tensor is written.
+
+    Args:
+        dlpack (object|PyCapsule): an array with `__dlpack__`, or a capsule "dltensor" or "dltensor_versioned", which is
+            consumed.
+        device (CPUPlace|str, optional): where the array must be or be brought to: the CPU.
+        copy (bool, optional): True for memory of its own, False to refuse where a copy is needed.
+
+    Returns:
+        Tensor: of the array's shape (of shape [1] for one without dimensions) and data type; its stop_gradient is True.
+        In static mode a LoDTensor.
+
+    Raises:
+        TypeError: for what has no `__dlpack__` and is no such capsule.
+        BufferError: for a capsule that was consumed, a data type or device without tensors, or a needed copy.
+
+    Examples:
+        >>> import numpy as np
+        >>> import paddle
+        >>> a = np.zeros((2, 2), dtype="float32")
+        >>> x = paddle.from_dlpack(a)
+        >>> x[0, 0] = 3.0
+        >>> a[0].tolist()
+        [3.0, 0.0]
+    """
+    wanted = None
+    if device is not None:
+        if _get_paddle_place(device).is_gpu_place():
+            raise BufferError(f"from_dlpack: argument 'device' must be the CPU, got {device}")
+        wanted = (CPU, 0)
+    return _take(_capsule(dlpack, wanted, copy), copy)
+
+
+def _capsule(dlpack: Any, wanted: tuple[int, int] | None, copy: bool | None) -> Any:
+    if not hasattr(dlpack, "__dlpack__"):
+        return dlpack
+    kwargs: dict[str, Any] = {"max_version": (1, 0)}
+    if copy is not None:
+        kwargs["copy"] = copy
+    kind = dlpack.__dlpack_device__()[0] if hasattr(dlpack, "__dlpack_device__") else CPU
+    if kind == CUDA and wanted is None:
+        raise BufferError("from_dlpack: the array is on a GPU (device type 2): give device='cpu', or copy it first")
+    if wanted is not None and kind != CPU:
+        kwargs["dl_device"] = wanted
+    try:
+        return dlpack.__dlpack__(**kwargs)
+    except TypeError:
+        if "dl_device" in kwargs:
+            raise BufferError("from_dlpack: the array's library cannot bring it to the CPU: copy it first") from None
+        return dlpack.__dlpack__()  # from before versions
+
+
+def _take(capsule: Any, copy: bool | None) -> Any:
+    if mode.in_dygraph_mode():
+        return _core.tensor_from_dlpack(capsule, copy)
+    return _core.from_dlpack(capsule)
+
+
+def __dlpack__(
+    self: Any,
+    *,
+    stream: int | None = None,
+    max_version: tuple[int, int] | None = None,
+    dl_device: tuple[int, int] | None = None,
+    copy: bool | None = None,
+) -> Any:
+    """A DLPack capsule that shares the memory of this Tensor (numpy.from_dlpack, torch.from_dlpack and others call it).
+
+    Args:
+        stream (None): tensors of the CPU have none.
+        max_version (tuple[int, int], optional): the newest DLPack version that the caller knows; from (1, 0) on the
+            capsule is a "dltensor_versioned".
+        dl_device (tuple[int, int], optional): where the memory must be: (1, 0), the CPU.
+        copy (bool, optional): True for memory of its own, False to refuse where a copy is needed.
+
+    Raises:
+        BufferError: if the Tensor takes part in gradients (`detach` it), holds no memory, or is not where it must be.
+    """
+    if not getattr(self, "stop_gradient", True):
+        raise BufferError(
+            "a Tensor with stop_gradient=False cannot be exported, as gradients would not follow what is done with its "
+            "memory; export tensor.detach()"
+        )
+    if stream is not None:
+        raise BufferError(f"__dlpack__: argument 'stream' must be None for memory of the CPU, got {stream!r}")
+    if dl_device is not None and tuple(dl_device) != (CPU, 0):
+        raise BufferError(f"__dlpack__: argument 'dl_device' must be (1, 0), the CPU, got {dl_device!r}")
+    if dl_device is None and __dlpack_device__(self)[0] != CPU:
+        raise BufferError("the Tensor is on a GPU: export tensor.cpu(), or ask for dl_device=(1, 0)")
+    return _core.to_dlpack(self, max_version is not None and max_version[0] >= 1, copy)
+
+
+def __dlpack_device__(self: Any) -> tuple[int, int]:
+    """The DLPack device: (1, 0) for the CPU, (2, number) for a GPU."""
+    place = getattr(self, "place", None)
+    if place is not None and place.is_gpu_place():
+        return CUDA, place.gpu_device_id()
+    return CPU, 0
+
+
+def patch() -> None:
+    """Put the protocol on the native classes."""
+    for cls in (_core.Tensor, _core.LoDTensor):
+        kind: Any = cls
+        kind.__dlpack__, kind.__dlpack_device__ = __dlpack__, __dlpack_device__
+    native: Any = _core.LoDTensor
+    native._to_dlpack = to_dlpack
+
+
+patch()
