@@ -219,7 +219,7 @@ TABLE = {
     "uniform_shape": ("paddle.uniform([2, 'a'])", ValueError, 'invalid literal for int() with base'),
     "missing_feed": (
         NET + RUN + 'exe.run(main, fetch_list=[loss])',
-        RuntimeError, 'w/wt-tensor/python/paddle/static/nn/common.p'),
+        RuntimeError, 'no data was fed for x'),
     "feed_wrong_shape": (
         NET + RUN + "exe.run(main, feed={'x': np.ones((3, 5), 'float32')}, fetch_list=[loss])",
         ValueError, "The fed Variable 'x' should have dimensions"),
@@ -241,7 +241,7 @@ TABLE = {
     "run_without_startup": (
         NET + "\nwith st.scope_guard(st.Scope()):\n    "
         "st.Executor(paddle.CPUPlace()).run(main, feed={'x': np.ones((3, 4), 'float32')}, fetch_list=[loss])",
-        RuntimeError, 'w/wt-tensor/python/paddle/static/nn/common.p'),
+        RuntimeError, 'the startup program has not been run'),
     "run_no_program": (NET + RUN + 'exe.run(3)', TypeError, 'Executor requires Program as its Parameter.'),
     "data_twice_used": (STATIC + "st.data('x', 'ab')", TypeError, "The type of 'shape' in data must be ("),
     "fc_of_number": (STATIC + 'st.nn.fc(3, 2)', TypeError, "The type of 'input' in fc must be ("),
