@@ -20,6 +20,7 @@ attrs! {
     pub struct LeakyReluAttrs { alpha: f32 = 0.02, use_mkldnn: bool = false }
     pub struct EluAttrs { alpha: f32 = 1.0 }
     pub struct HardSigmoidAttrs { slope: f32 = 0.2, offset: f32 = 0.5 }
+    pub struct StanhAttrs { scale_a: f32 = 0.67, scale_b: f32 = 1.7159 }
     pub struct GeluAttrs {
         approximate: bool = false, use_mkldnn: bool = false, mkldnn_data_type: Text = "float32".into(),
         use_cudnn: bool = false,
@@ -136,6 +137,8 @@ activations! {
     LOGSIGMOID LOGSIGMOID_GRAD "logsigmoid" "logsigmoid_grad" PlainAttrs X_DOUT logsigmoid logsigmoid_grad (none)
         Grad::None;
     TANH TANH_GRAD "tanh" "tanh_grad" PlainAttrs OUT_DOUT tanh tanh_grad (none) Grad::None;
+    STANH STANH_GRAD "stanh" "stanh_grad" StanhAttrs X_DOUT stanh stanh_grad (params!(StanhAttrs: scale_a, scale_b))
+        Grad::None;
     SOFTPLUS SOFTPLUS_GRAD "softplus" "softplus_grad" SoftplusAttrs X_DOUT softplus softplus_grad
         (params!(SoftplusAttrs: beta, threshold)) Grad::None;
     SWISH SWISH_GRAD "swish" "swish_grad" SwishAttrs X_DOUT swish swish_grad (params!(SwishAttrs: beta)) Grad::None;

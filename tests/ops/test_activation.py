@@ -23,6 +23,10 @@ def gelu(x, approximate=False):
     return 0.5 * x * (1 + special.erf(x / np.sqrt(2)))
 
 
+def stanh(x, scale_a=0.67, scale_b=1.7159):
+    return np.float64(np.float32(scale_b)) * np.tanh(np.float64(np.float32(scale_a)) * x)
+
+
 def hard_swish(x, threshold=6.0, scale=6.0, offset=3.0):
     return x * np.clip(x + offset, 0, threshold) / scale
 
@@ -56,6 +60,8 @@ test_activation = table(
     case("sigmoid", [np.array([-800.0, -90.0, 90.0, 800.0])], expected=special.expit, dtypes="float32"),
     case("logsigmoid", [X], expected=lambda x: -np.log1p(np.exp(-x)), grad="X", dtypes=SOME),
     case("tanh", [X], expected=np.tanh, grad="X", dtypes=SOME),
+    case("stanh", [X], expected=stanh, grad="X", dtypes=SOME),
+    case("stanh", [X * 3], {"scale_a": 0.25, "scale_b": -2.0}, stanh, grad="X"),
     case("softplus", [X], expected=softplus, grad="X", dtypes=SOME),
     case("softplus", [X * 10], {"beta": 0.5, "threshold": 3.0}, softplus, grad="X", grad_tol=1e-4),
     case("swish", [X], expected=lambda x: x * sigmoid(x), grad="X", dtypes=SOME),

@@ -4,8 +4,8 @@ import numpy as np
 from case import case, ints, real, table
 
 E = real(0, 3)
-UNARY = """exp log sqrt rsqrt reciprocal relu relu6 leaky_relu elu hard_sigmoid sigmoid logsigmoid tanh softplus swish
-hard_swish erf gelu sin cos abs square floor pow clip scale assign""".split()
+UNARY = """exp log sqrt rsqrt reciprocal relu relu6 leaky_relu elu hard_sigmoid sigmoid logsigmoid tanh stanh softplus
+swish hard_swish erf gelu sin cos abs square floor pow clip scale assign""".split()
 BINARY = "add sub mul div max min pow".split()
 
 

@@ -139,6 +139,25 @@ def tanh_(x, name=None):
     return _ops.tanh(x, Out=x)
 
 
+def stanh(x, scale_a=0.67, scale_b=1.7159, name=None):
+    """scale_b * tanh(scale_a * x), element by element.
+
+    Args:
+        x (Tensor): float16, float32 or float64.
+        scale_a (float): how much the argument is scaled.
+        scale_b (float): how much the result is scaled.
+        name (str, optional): a name for the output in static mode.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.stanh(paddle.to_tensor([0.0, 100.0]), scale_a=0.5, scale_b=2.0).numpy().tolist()
+        [0.0, 2.0]
+    """
+    if _static():
+        check_variable_and_dtype(x, "x", _FLOATS, "stanh")
+    return named(name, _ops.stanh, x, scale_a=scale_a, scale_b=scale_b)
+
+
 def scale(x, scale=1.0, bias=0.0, bias_after_scale=True, act=None, name=None):
     """scale * x + bias, or scale * (x + bias).
 
@@ -416,6 +435,6 @@ def broadcast_shape(x_shape, y_shape):
 
 
 __all__ = [
-    *_UNARY, *_BINARY, *_REDUCTIONS, "mod", "floor_mod", "pow", "tanh_", "scale", "add_n", "sum", "prod", "cumsum",
-    "clip", "conj", "increment", "broadcast_shape",
+    *_UNARY, *_BINARY, *_REDUCTIONS, "mod", "floor_mod", "pow", "tanh_", "stanh", "scale", "add_n", "sum", "prod",
+    "cumsum", "clip", "conj", "increment", "broadcast_shape",
 ]

@@ -52,6 +52,8 @@ formula! {
     logsigmoid_grad(x, dout) m = select(-x < 0.0, 0.0, -x), e = exp(-x - m), => dout * (e / (exp(-m) + e));
     tanh(x) => tanh(x);
     tanh_grad(out, dout) => dout * (1.0 - out * out);
+    stanh(x; scale_a, scale_b) => scale_b * tanh(scale_a * x);
+    stanh_grad(x, dout; scale_a, scale_b) y = tanh(scale_a * x), => dout * scale_a * scale_b * (1.0 - y * y);
     gelu(x) => x * phi(x);
     gelu_grad(x, dout) => dout * (phi(x) + 0.3989422804014327 * x * exp(-0.5 * x * x));
     gelu_tanh(x) => x * 0.5 * (1.0 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));

@@ -16,6 +16,7 @@ from paddle.framework.variable import Variable
 from paddle.static.nn.common import batch_norm, conv2d, fc_layer, layer_norm, lookup_layer
 from paddle.static.nn.group import group_norm
 from paddle.static.pyfunc import PyFuncRegistry, py_func
+from paddle.tensor.math import stanh
 
 from . import manipulation, math
 from .manipulation import *  # noqa: F403
@@ -38,6 +39,7 @@ __all__ = [
     "swish",
     "hard_swish",
     "hard_sigmoid",
+    "stanh",
     "elu",
     "expand",
     "group_norm",
