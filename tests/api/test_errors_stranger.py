@@ -215,6 +215,10 @@ TABLE = {
     "seed_text": ("paddle.seed('a')", ValueError, 'invalid literal for int() with base'),
     "default_dtype": ("paddle.set_default_dtype('int32')", TypeError, 'set_default_dtype only supports [float'),
     "randint_range": ('paddle.randint(5, 2, [3])', ValueError, "randint's low must less then high, but recei"),
+    "all_reduce_type": (
+        "paddle.distributed.all_reduce('x')", TypeError, "The type of 'tensor' in all_reduce must be Tensor"),
+    "all_gather_type": (
+        "paddle.distributed.all_gather([], 'x')", TypeError, "The type of 'tensor' in all_gather must be Tensor"),
     "randperm_neg": ('paddle.randperm(-1)', ValueError, 'The input n should be greater than 0 in rand'),
     "uniform_shape": ("paddle.uniform([2, 'a'])", ValueError, 'invalid literal for int() with base'),
     "missing_feed": (

@@ -109,8 +109,10 @@ def _done(work, sync_op: bool):
     return None if sync_op else work
 
 
-def _recorded(tensor) -> bool:
+def _recorded(tensor, name: str) -> bool:
     """Does somebody want a gradient through what happens to this Tensor now?"""
+    if not isinstance(tensor, _core.Tensor):
+        raise TypeError(f"The type of 'tensor' in {name} must be Tensor, but received {type(tensor)}.")
     return not tensor.stop_gradient and _core.is_grad_enabled()
 
 
@@ -156,7 +158,7 @@ def all_reduce(tensor, op=ReduceOp.SUM, group=0, *, sync_op=True):
         return _append(f"c_allreduce_{_NAMES[op]}", tensor, tensor, ring_id=_ring(group))
     if op != ReduceOp.AVG:
         _check_op(op)
-    if op in (ReduceOp.SUM, ReduceOp.AVG) and _recorded(tensor):
+    if op in (ReduceOp.SUM, ReduceOp.AVG) and _recorded(tensor, "all_reduce"):
         return _recorded_sum(tensor, op, group, sync_op)
     return _done(_group(group).all_reduce(tensor, op, (sync_op, None)), sync_op)
 
@@ -262,7 +264,7 @@ def all_gather(tensor_list, tensor, group=0, *, sync_op=True):
         _append("c_allgather", tensor, out, ring_id=_ring(group), nranks=n)
         tensor_list.extend(split_tensor(out, n, 0))
         return None
-    if _recorded(tensor):
+    if _recorded(tensor, "all_gather"):
         if not sync_op:
             raise ValueError("a gradient goes through all_gather only with sync_op=True")
         n = _group(group).nranks
