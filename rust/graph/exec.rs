@@ -118,7 +118,8 @@ impl Executor {
         plan.fetches
             .iter()
             .map(|&v| match run.state.get(v) {
-                Value::None => {
+                // What the Program declares and nobody has written is fetched as it is.
+                Value::None if !plan.vars.get(v as usize).is_some_and(|v| v.declared) => {
                     let name = plan.vars.get(v as usize).map_or("@EMPTY@", |v| v.name.as_str());
                     bail!(
                         NotFound,

@@ -33,6 +33,8 @@ pub struct PlanVar {
     pub name: String,
     pub place: Place,
     pub kind: VarKind,
+    /// The Program's block has it.
+    pub declared: bool,
 }
 
 pub struct Step {
@@ -136,7 +138,7 @@ impl Builder<'_> {
             Place::Temporary
         };
         let number = self.vars.len() as Var;
-        self.vars.push(PlanVar { name: name.to_string(), place, kind });
+        self.vars.push(PlanVar { name: name.to_string(), place, kind, declared: node.is_some() });
         self.numbers.insert(name.to_string(), number);
         number
     }

@@ -53,6 +53,7 @@ pub mod slice;
 pub mod softmax;
 pub mod stack;
 pub mod transpose;
+pub mod unit;
 
 /// Every operator.
 pub static TABLES: &[&[&Op]] = &[
@@ -91,6 +92,7 @@ pub static TABLES: &[&[&Op]] = &[
     batch_norm::TABLE,    // batch_norm
     layer_norm::TABLE,    // layer_norm
     group_norm::TABLE,    // group_norm
+    unit::TABLE,          // norm: vectors of length one
     softmax::TABLE,       // softmax
     loss::TABLE,          // cross entropies of scores
     cross_entropy::TABLE, // cross entropies of probabilities

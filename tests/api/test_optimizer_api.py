@@ -180,3 +180,18 @@ def test_pos_weight():
     )
     want = (np.maximum(x, 0) - x * y + np.log1p(np.exp(-np.abs(x)))) * (y * (weight - 1) + 1)
     np.testing.assert_allclose(got.numpy(), want, rtol=1e-5)
+
+
+def test_momentum_of_contrib():
+    """Decay by the operator and decay before it give the same."""
+    losses = []
+    for module in (paddle.fluid.contrib.optimizer, paddle.fluid.optimizer):
+        net = nn.Linear(2, 2, weight_attr=nn.initializer.Constant(2.0))
+        momentum = module.Momentum(0.1, 0.9, net.parameters(), regularization=paddle.fluid.regularizer.L2Decay(0.1))
+        for i in range(5):
+            loss = (net(paddle.full([3, 2], float(i))) ** 2).mean()
+            loss.backward()
+            momentum.minimize(loss)
+            net.clear_gradients()
+        losses.append(float(loss))
+    assert losses[0] == pytest.approx(losses[1], rel=1e-6)

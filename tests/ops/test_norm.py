@@ -131,3 +131,21 @@ test_group_norm = table(
     case("group_norm", [real(2, 4, 3)], {"groups": 0}, raises=ValueError, match="groups"),
     case("group_norm", [real(2, 4, 3), real(5)], {"groups": 2}, raises=ValueError, match="Scale"),
 )
+
+
+def unit(x, axis, epsilon=1e-10):
+    norm = np.sqrt((x * x).sum(axis, keepdims=True) + epsilon)
+    return {"Norm": norm, "Out": x / norm}
+
+
+test_unit = table(
+    case("norm", [real(4, 6)], {"axis": 1}, unit, grad="X", grad_of="Out", dtypes="float32"),
+    case("norm", [real(4, 6)], {"axis": -2, "epsilon": 0.5}, unit, grad="X", grad_of="Out"),
+    case("norm", [real(2, 3, 2, 2)], {"axis": 1}, unit, grad="X", grad_of="Out"),
+    case("norm", [real(3, 400)], {"axis": 0}, unit, dtypes="float32"),
+    case("norm", [real(5)], {"axis": 0}, unit, grad="X", grad_of="Out"),
+    case("norm", [np.zeros((2, 3))], {"axis": 1}, unit),
+    case("norm", [np.array([[1.0, np.nan], [3.0, np.inf], [3.0, 4.0]])], {"axis": 1}, unit),
+    case("norm", [real(0, 3)], {"axis": 1}, unit),
+    case("norm", [real(4, 6)], {"axis": 2}, raises=ValueError),
+)

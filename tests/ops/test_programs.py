@@ -226,6 +226,14 @@ def test_fetch_of_a_name_that_is_not_there():
         run(["nowhere"], x=np.float32([1]))
 
 
+def test_fetch_of_what_nobody_writes():
+    """Paddle makes every variable of the Program before a run, so there is nothing in it, but it is there."""
+    x, y = data("x", 1), data("y", 1)
+    assert [v is None for v in run([x * 2.0, y], x=np.float32([1]))] == [False, True]
+    exe = fluid.Executor()
+    assert not exe.run(feed={"x": np.float32([1])}, fetch_list=[y], return_numpy=False)[0]._is_initialized()
+
+
 @covers("print")
 def test_print(capfd):
     x, d = data("x", 2, 2), data("d", 2, 2)

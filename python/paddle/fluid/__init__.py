@@ -4,7 +4,9 @@ from paddle import _core
 
 from . import (
     backward,
+    clip,
     compiler,
+    contrib,
     core,
     data_feeder,
     dygraph,
@@ -87,7 +89,9 @@ __all__ = [
     "XPUPlace",
     "append_backward",
     "backward",
+    "clip",
     "compiler",
+    "contrib",
     "core",
     "cpu_places",
     "create_lod_tensor",

@@ -41,6 +41,7 @@ pub mod simd;
 pub mod softmax;
 pub mod softmax_loss;
 pub mod types;
+pub mod unit;
 
 #[cfg(test)]
 mod copy_tests;

@@ -33,6 +33,7 @@ __all__ = [
     "layer_norm",
     "dropout",
     "softmax",
+    "l2_normalize",
     "relu",
     "relu6",
     "leaky_relu",
@@ -191,6 +192,25 @@ def softmax(input, use_cudnn=True, name=None, axis=-1):  # noqa: A002
     """
     check_variable_and_dtype(input, "input/x", _FLOATS, "softmax")
     return named(name, _ops.softmax, input, axis=axis, use_cudnn=use_cudnn)
+
+
+def l2_normalize(x, axis, epsilon=1e-12, name=None):
+    """x over its length along `axis`, sqrt(sum of squares + epsilon).
+
+    Where x has one dimension `axis` counts for nothing.
+
+    Args:
+        x (Variable): float32 or float64.
+        axis (int): the dimension that is to have length one; None is 1.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.fluid.layers.l2_normalize(paddle.to_tensor([[3.0, 4.0]]), axis=1).numpy().tolist()
+        [[0.6000000238418579, 0.800000011920929]]
+    """
+    check_variable_and_dtype(x, "X", ["float32", "float64"], "norm")
+    axis = 0 if len(x.shape) == 1 else 1 if axis is None else axis
+    return named(name, _ops.norm, x, axis=axis, epsilon=epsilon)[1]
 
 
 def relu(x, name=None):
