@@ -2,7 +2,7 @@
 //!
 //!     cargo run --release -p oar-dist --example allreduce -- [shm|tcp] [RANKS]
 //!
-//! With PIN set, every rank keeps to one core; SIZES=64MB,4B picks sizes. Prints microseconds per call (median of five
+//! With PIN set, every rank keeps to one core; SIZES=64MB,4B picks sizes, REPEATS=1 the calls in a run. Prints microseconds per call (median of five
 //! runs) by size, and the CPU time of a call, averaged over the ranks.
 
 use std::time::{Duration, Instant};
@@ -44,7 +44,8 @@ fn rank_main(way: &str, rank: usize, world: usize, at: &str) {
         } else {
             3
         };
-        (0..3).for_each(|_| group.all_reduce(&mut x, Dtype::F32, ReduceOp::Sum).unwrap());
+        let repeats = std::env::var("REPEATS").map_or(repeats, |r| r.parse().unwrap());
+        (0..3.min(repeats)).for_each(|_| group.all_reduce(&mut x, Dtype::F32, ReduceOp::Sum).unwrap());
         let mut times = [0.0; 5];
         let cpu = cpu_seconds();
         for t in &mut times {
@@ -63,7 +64,7 @@ fn rank_main(way: &str, rank: usize, world: usize, at: &str) {
             println!("{way} {world} ranks {label:>5}: {time:10.1} us, {used:10.1} us of CPU a rank");
         }
     }
-    // What one pair moves one way, to set beside `loopback.c`.
+    // What one pair moves one way, and both ways at once, to set beside `loopback.c`.
     if rank < 2 {
         let mut x = vec![1u8; 64 << 20];
         let mut times = [0.0; 6];
@@ -78,6 +79,21 @@ fn rank_main(way: &str, rank: usize, world: usize, at: &str) {
         times[1..].sort_by(f64::total_cmp);
         if rank == 1 {
             println!("{way} send/recv of 64 MB: {:.2} GB/s", x.len() as f64 / times[3] / 1e9);
+        }
+        let back = context.group(&[0, 1]).unwrap();
+        let y = x.clone();
+        for t in &mut times {
+            let (out, inn) = if rank == 0 { (&group, &back) } else { (&back, &group) };
+            let start = Instant::now();
+            std::thread::scope(|s| {
+                s.spawn(|| out.send(&y, Dtype::F32, 1 - rank).unwrap());
+                inn.recv(&mut x, Dtype::F32, 1 - rank).unwrap();
+            });
+            *t = start.elapsed().as_secs_f64();
+        }
+        times[1..].sort_by(f64::total_cmp);
+        if rank == 1 {
+            println!("{way} send/recv of 64 MB, both ways at once: {:.2} GB/s each", x.len() as f64 / times[3] / 1e9);
         }
     }
     group.barrier().unwrap();

@@ -2,6 +2,7 @@
 
 use crate::dtype::{Dtype, ReduceOp};
 use crate::error::Result;
+use crate::frame::crc32c;
 use crate::plan::{Plan, Step, What, NONE};
 use crate::reduce;
 use crate::state::Guard;
@@ -37,6 +38,44 @@ fn lanes(plan: &Plan) -> Vec<Lane> {
     lanes
 }
 
+/// Checksums of pieces that are received and then passed on, so that they need not be made again.
+struct Sums {
+    /// Bytes that one covers; 0 where the transport has none.
+    size: usize,
+    /// Where the checksums of a step's piece begin, or `NONE`.
+    at: Vec<u32>,
+    all: Vec<u32>,
+}
+
+impl Sums {
+    fn new(plan: &Plan, size: usize) -> Sums {
+        let mut sums = Sums { size, at: vec![NONE; plan.steps.len()], all: Vec::new() };
+        if size == 0 {
+            return sums;
+        }
+        for (i, s) in plan.steps.iter().enumerate() {
+            let Some(from) = plan.steps.get(s.needs[0] as usize) else { continue };
+            if s.what == What::SendWork && !from.what.is_send() && (from.off, from.len) == (s.off, s.len) {
+                let first = &mut sums.at[s.needs[0] as usize];
+                if *first == NONE {
+                    *first = sums.all.len() as u32;
+                    sums.all.resize(sums.all.len() + s.len.div_ceil(size), 0);
+                }
+                sums.at[i] = *first;
+            }
+        }
+        sums
+    }
+
+    /// Those of step `i`; none where they are not kept.
+    fn of(&mut self, i: usize, len: usize) -> &mut [u32] {
+        match self.at[i] {
+            NONE => &mut [],
+            at => &mut self.all[at as usize..at as usize + len.div_ceil(self.size)],
+        }
+    }
+}
+
 /// Room for pieces that are combined when whole, one per peer, kept between operations.
 pub type Scratch = Vec<Vec<u8>>;
 
@@ -49,6 +88,7 @@ pub fn run(
 ) -> Result<()> {
     let mut lanes = lanes(plan);
     let mut done = vec![false; plan.steps.len()];
+    let mut sums = Sums::new(plan, t.checked());
     let mut wants = Vec::with_capacity(lanes.len());
     loop {
         let mut moved = false;
@@ -61,7 +101,8 @@ pub fn run(
             if step.needs.iter().any(|n| *n != NONE && !done[*n as usize]) {
                 continue;
             }
-            if advance(step, t, bufs, scratch).map_err(|e| guard.explain(e))? {
+            let known = sums.of(at as usize, step.len);
+            if advance(step, t, bufs, scratch, known).map_err(|e| guard.explain(e))? {
                 done[at as usize] = true;
                 lane.next += 1;
                 moved = true;
@@ -81,20 +122,40 @@ pub fn run(
     }
 }
 
-fn advance(step: &Step, t: &mut dyn Transport, bufs: &mut Buffers<'_>, scratch: &mut Scratch) -> Result<bool> {
+/// `sums` are the checksums of the piece: those to send it with, or room for those it has after this step.
+fn advance(
+    step: &Step,
+    t: &mut dyn Transport,
+    bufs: &mut Buffers<'_>,
+    scratch: &mut Scratch,
+    sums: &mut [u32],
+) -> Result<bool> {
     let range = step.off..step.off + step.len;
     match step.what {
-        What::SendWork => t.try_send(step.peer, &bufs.work[range]),
+        What::SendWork => t.try_forward(step.peer, &bufs.work[range], sums),
         What::SendInput => t.try_send(step.peer, &bufs.input[range]),
-        What::Recv => t.try_recv(step.peer, &mut bufs.work[range]),
+        What::Recv => {
+            let whole = t.try_recv(step.peer, &mut bufs.work[range])?;
+            if whole {
+                sums.iter_mut().zip(t.checksums(step.peer)).for_each(|(sum, came)| *sum = *came);
+            }
+            Ok(whole)
+        }
         What::Combine { mine_first, finish } => {
             if scratch.len() <= step.peer {
                 scratch.resize_with(step.peer + 1, Vec::new);
             }
             let over = if finish { bufs.over } else { 1 };
             let (dtype, op, mine) = (bufs.dtype, bufs.op, &mut bufs.work[range]);
+            let size = t.checked();
             t.try_take(step.peer, step.len, &mut scratch[step.peer], &mut |at, piece| {
-                reduce::combine_pair(dtype, op, &mut mine[at..at + piece.len()], piece, mine_first, over);
+                let mine = &mut mine[at..at + piece.len()];
+                reduce::combine_pair(dtype, op, mine, piece, mine_first, over);
+                if !sums.is_empty() {
+                    // Now, while the caches hold it.
+                    let made = mine.chunks(size).map(crc32c);
+                    sums[at / size..].iter_mut().zip(made).for_each(|(sum, made)| *sum = made);
+                }
             })
         }
     }

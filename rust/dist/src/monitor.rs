@@ -192,7 +192,7 @@ impl Monitor {
             let rank = hello.rank as usize;
             match hello.purpose {
                 Purpose::Data => {
-                    net::enlarge(&stream);
+                    net::unpace(&stream);
                     self.shared.arrivals.lock().insert((hello.group, rank), stream);
                     if let Some(g) = self.shared.groups.lock().get(&hello.group) {
                         g.bell.ring();

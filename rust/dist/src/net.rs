@@ -143,25 +143,21 @@ pub fn listen(at: SocketAddr, has_token: bool) -> Result<TcpListener> {
     make().map_err(|e| Error::io(format!("cannot listen at {at}"), e))
 }
 
-/// Options of every connection: no delay for small frames; large buffers where the system allows them, else its own sizing.
+/// Options of every connection: no delay for small frames.
 pub fn tune(stream: &TcpStream) -> std::io::Result<()> {
     stream.set_nonblocking(true)?;
     stream.set_nodelay(true)
 }
 
-/// Larger buffers for data connections; a limit below the wish would switch off the kernel's own growth, so then leave it.
-pub fn enlarge(stream: &TcpStream) {
-    const WISH: usize = 4 << 20;
-    let allowed = |file: &str| -> usize {
-        let text = std::fs::read_to_string(file).unwrap_or_default();
-        text.trim().parse().unwrap_or(0)
-    };
-    let s = socket2::SockRef::from(stream);
-    if allowed("/proc/sys/net/core/wmem_max") >= WISH {
-        let _ = s.set_send_buffer_size(WISH);
-    }
-    if allowed("/proc/sys/net/core/rmem_max") >= WISH {
-        let _ = s.set_recv_buffer_size(WISH);
+/// A connection for data, within a host: there is no network to be gentle to. A pacing congestion control (bbr) cuts
+/// what it sends into small packets by a timer, which doubles the kernel's time; reno, which every system has, does not.
+/// Sizes of buffers are left to the kernel: fixed ones of 4 MiB are no faster between two ranks and push each other out
+/// of the caches where more ranks share them.
+pub fn unpace(stream: &TcpStream) {
+    let host = |end: std::io::Result<SocketAddr>| end.ok().map(|a| a.ip());
+    let (here, there) = (host(stream.local_addr()), host(stream.peer_addr()));
+    if here.is_some() && here == there {
+        let _ = rustix::net::sockopt::set_tcp_congestion(stream, "reno");
     }
 }
 

@@ -12,7 +12,7 @@ use rustix::net::{SendAncillaryBuffer, SendFlags};
 
 use crate::error::{Error, Result};
 use crate::fingerprint::{Fingerprint, BYTES};
-use crate::frame::{Bad, Header, Type, HEADER, MAX_DATA};
+use crate::frame::{crc32c, Bad, Header, Type, HEADER, MAX_DATA};
 use crate::hello::{self, Purpose};
 use crate::net::{self, moved, Moved, Patience};
 use crate::shm::stream;
@@ -54,6 +54,8 @@ struct In {
     window: Vec<u8>,
     /// Frames handed on.
     taken: usize,
+    /// Their checksums.
+    sums: Vec<u32>,
     seq: u64,
     epoch: u64,
 }
@@ -69,7 +71,7 @@ impl Link {
         let begin = [0; HEADER + BYTES];
         let out = Out { active: false, begin, from: 0, headers: Vec::new(), done: 0, seq: 0, epoch: 0 };
         let (heads, window) = ([[0; HEADER]; SEGMENT / FRAME], Vec::new());
-        let inn = In { begin, got: 0, heads, window, taken: 0, seq: 0, epoch: 0 };
+        let inn = In { begin, got: 0, heads, window, taken: 0, sums: Vec::new(), seq: 0, epoch: 0 };
         Link { stream, out, inn }
     }
 }
@@ -88,7 +90,14 @@ impl From<Bad> for Fault {
 }
 
 impl Link {
-    fn send(&mut self, doing: &Fingerprint, epoch: u64, bytes: &[u8]) -> std::result::Result<bool, Fault> {
+    /// Send a message; `sums` are the checksums of its frames as far as they are known.
+    fn send(
+        &mut self,
+        doing: &Fingerprint,
+        epoch: u64,
+        bytes: &[u8],
+        sums: &[u32],
+    ) -> std::result::Result<bool, Fault> {
         let o = &mut self.out;
         if !o.active {
             o.from = HEADER + BYTES;
@@ -100,8 +109,9 @@ impl Link {
                 o.seq += 1;
             }
             o.headers.clear();
-            for piece in frames(bytes) {
-                o.headers.push(Header::for_payload(Type::Data, o.seq, piece).encode());
+            for (at, piece) in frames(bytes).enumerate() {
+                let crc = sums.get(at).copied().unwrap_or_else(|| crc32c(piece));
+                o.headers.push(Header::with_crc(Type::Data, o.seq, piece, crc).encode());
                 o.seq += 1;
             }
             o.done = 0;
@@ -196,6 +206,10 @@ impl Link {
                     break;
                 }
                 header.check(piece)?;
+                if inn.taken == 0 {
+                    inn.sums.clear();
+                }
+                inn.sums.push(header.crc);
                 take(at, piece);
                 inn.seq += 1;
                 inn.taken += 1;
@@ -288,7 +302,7 @@ impl TcpTransport {
                     },
                     e => e,
                 })?;
-                net::enlarge(&s);
+                net::unpace(&s);
                 Some(s)
             } else {
                 self.shared.arrivals.lock().remove(&(self.group.id, rank))
@@ -338,10 +352,22 @@ impl Transport for TcpTransport {
         self.epoch += 1;
     }
 
+    fn checked(&self) -> usize {
+        FRAME
+    }
+
+    fn checksums(&self, from: usize) -> &[u32] {
+        self.links[from].as_ref().map_or(&[], |link| &link.inn.sums)
+    }
+
     fn try_send(&mut self, to: usize, bytes: &[u8]) -> Result<bool> {
+        self.try_forward(to, bytes, &[])
+    }
+
+    fn try_forward(&mut self, to: usize, bytes: &[u8], sums: &[u32]) -> Result<bool> {
         let (doing, epoch) = (self.doing, self.epoch);
         let Some(link) = self.link(to)? else { return Ok(false) };
-        let sent = link.send(&doing, epoch, bytes);
+        let sent = link.send(&doing, epoch, bytes, sums);
         sent.map_err(|fault| self.tell(to, fault))
     }
 

@@ -30,6 +30,21 @@ pub trait Transport: Send {
     /// Send a message; `false` asks to come again with the same bytes. At most one message per peer is under way.
     fn try_send(&mut self, to: usize, bytes: &[u8]) -> Result<bool>;
 
+    /// Bytes that one checksum covers, where checksums travel with the data and can be passed on; else 0.
+    fn checked(&self) -> usize {
+        0
+    }
+
+    /// The CRC32C of every `checked` bytes of the last message from this rank.
+    fn checksums(&self, _from: usize) -> &[u32] {
+        &[]
+    }
+
+    /// Send a message whose checksums are known: those it came with, or those made while it was cached.
+    fn try_forward(&mut self, to: usize, bytes: &[u8], _sums: &[u32]) -> Result<bool> {
+        self.try_send(to, bytes)
+    }
+
     /// Receive a message of exactly this length; `false` asks to come again with the same buffer. Only after `true` the
     /// buffer's contents mean anything.
     fn try_recv(&mut self, from: usize, into: &mut [u8]) -> Result<bool>;
