@@ -10,6 +10,7 @@ use crate::op::{slot, Dst, Fwd, Grad, GradOp, Infer, Kernel, NoAttrs, Op, Run, S
 use crate::tensor::{SelectedRows, Tensor, Value};
 use crate::{bail, dispatch, ensure, err};
 use half::{bf16, f16};
+use oar_kernels::cast::CastFrom;
 use oar_kernels::elementwise::{map, Binary};
 use oar_kernels::formula_rows as rows;
 use std::sync::Arc;
@@ -43,7 +44,7 @@ fn scaled(cx: &Run, x: &Tensor, out: &mut Tensor) -> Result<()> {
         row.run(&[x.data::<T>()], &[scale, bias], out.data_mut::<T>()?);
     }, other => dispatch!(other, T in [i32, i64, i16, i8, u8], {
         // Attributes take the element type first, as in Paddle.
-        let (s, b) = (scale as T, bias as T);
+        let (s, b) = (scale.cast::<T>(), bias.cast::<T>());
         let after = a.bias_after_scale;
         map(x.data::<T>(), out.data_mut::<T>()?, |v| {
             if after { s.wrapping_mul(v).wrapping_add(b) } else { s.wrapping_mul(v.wrapping_add(b)) }

@@ -198,6 +198,16 @@ fn run_while_grad(cx: &mut Run) -> Result<()> {
             }
         }
         cx.env.run_block(a.sub_block.0, scope)?;
+        // What the block made of a gradient from outside is what the step before starts from. (Paddle's step scopes
+        // share the outer variable's memory, so that the block writes it there.)
+        for (out, inside) in outside.iter().zip(&a.original_output_grad) {
+            let (Some(cell), Some(written)) = (frame.scope.find(out), scope.find_local(inside)) else { continue };
+            let written = written.get();
+            let same = |t: &Tensor| written.as_dense().is_some_and(|w| w.dims() == t.dims() && w.dtype() == t.dtype());
+            if cell.get().as_dense().is_some_and(same) {
+                cell.set(written);
+            }
+        }
         for (i, (x, x_grad)) in xs.iter().zip(&x_grads).enumerate() {
             if x_grad == EMPTY {
                 continue;
@@ -207,7 +217,7 @@ fn run_while_grad(cx: &mut Run) -> Result<()> {
             if inside.is_none() || is_array && array_is_empty(&inside) {
                 continue;
             }
-            // A gradient that comes from outside is carried on by the block; others add up over the steps.
+            // A gradient that comes from outside has been carried on; others add up over the steps.
             if !outside.contains(x_grad) {
                 totals[i] = Some(match totals[i].take() {
                     None => inside,

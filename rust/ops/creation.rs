@@ -11,6 +11,7 @@ use crate::tensor::{Tensor, Value};
 use crate::{bail, dispatch, ensure, err};
 use half::{bf16, f16};
 use num_complex::Complex;
+use oar_kernels::cast::CastFrom;
 use oar_kernels::types::{Number, Plain};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -68,12 +69,12 @@ pub fn full(dtype: DType, dims: &[i64], value: Scalar) -> Result<Tensor> {
     }
     let mut t = Tensor::empty(dtype, dims)?;
     dispatch!(dtype, T in [f32, f64, i32, i16, i8, u8, f16, bf16], {
-        fill::<T>(&mut t, <T as Number>::from_f64(value.float))?
+        fill::<T>(&mut t, value.float.cast::<T>())?
     }, other => match other {
         DType::Bool => fill(&mut t, value.float != 0.0)?,
         DType::C64 => fill(&mut t, Complex::from(value.float as f32))?,
         DType::C128 => fill(&mut t, Complex::from(value.float))?,
-        _ => fill(&mut t, value.int.unwrap_or(value.float as i64))?,
+        _ => fill(&mut t, value.int.unwrap_or(value.float.cast()))?,
     });
     Ok(t)
 }

@@ -31,6 +31,14 @@ def test_same_objects(path):
         assert getattr(old, name) is getattr(new, name)
 
 
+def test_modules_are_attributes_of_fluid():
+    import paddle.fluid as fluid
+
+    for name in "backward clip compiler data_feeder dygraph input io layer_helper layers nets reader regularizer".split():
+        assert getattr(fluid, name) is importlib.import_module(f"paddle.fluid.{name}")
+    assert fluid.enable_imperative is fluid.enable_dygraph
+
+
 def test_shared_state():
     from paddle.fluid import initializer, unique_name
     from paddle.framework import initializer as home

@@ -1,5 +1,6 @@
 """scale, sum, cast, assign."""
 
+import numpy as np
 from case import Rows, case, ints, real, table
 
 F32, F64, I64, BOOL = 5, 6, 3, 0
@@ -20,6 +21,8 @@ test_basic = table(
     case("scale", [real(3, 4)], {"scale": 2.5, "bias": -1.0, "bias_after_scale": False}, scale, grad="X"),
     case("scale", [real(3, 4), real(1)], {"bias": 1.0}, scale, grad="X"),
     case("scale", [ints(5)], {"scale": 3.0, "bias": 2.0}, scale, dtypes="int32"),
+    case("scale", [np.uint8([1, 2, 3])], {"scale": -1.0, "bias": 2.0}, np.uint8([1, 0, 255])),
+    case("scale", [np.int8([1, 2, 3])], {"scale": 300.0}, np.int8([44, 88, -124])),
     case("scale", [real(0, 4)], {"scale": 2.0}, scale, grad="X"),
     case("scale", [Rows([2, 0], 4, real(2, 3))], {"scale": 2.0}, {"Out": Rows([2, 0], 4, 2 * real(2, 3)).dense()}),
     case("sum", [[real(2, 3), real(2, 3, seed=1), real(2, 3, seed=2)]], expected=total, grad="X", second=True,

@@ -5,7 +5,7 @@ import pytest
 from case import case, ints, real, table
 from paddle import _core
 
-I32, I64, F32, F64, BOOL, F16 = 2, 3, 5, 6, 0, 4
+I32, I64, F32, F64, BOOL, F16, UINT8, INT8 = 2, 3, 5, 6, 0, 4, 20, 21
 f32 = np.float32
 
 
@@ -21,6 +21,10 @@ test_fill_constant = table(
     case("fill_constant", [], {"shape": [3], "dtype": BOOL, "value": 1.0}, full(3, True, "bool")),
     case("fill_constant", [], {"shape": [3], "dtype": F16, "value": 2.5}, full(3, 2.5, "float16")),
     case("fill_constant", [], {"shape": [0, 3], "dtype": I32}, full((0, 3), 0, "int32")),
+    # what the type cannot hold becomes what x86 makes of it, as for cast
+    case("fill_constant", [], {"shape": [2], "dtype": UINT8, "value": -1.0}, full(2, 255, "uint8")),
+    case("fill_constant", [], {"shape": [2], "dtype": INT8, "value": 300.0}, full(2, 44, "int8")),
+    case("fill_constant", [], {"shape": [2], "dtype": I32, "value": 3e9}, full(2, -(2**31), "int32")),
     case("fill_constant", [f32([7])], {"shape": [2], "dtype": F32}, full(2, 7)),
     case("fill_constant", [None, np.int32([2, 3])], {"dtype": I32, "value": 4.0}, full((2, 3), 4, "int32")),
     case(

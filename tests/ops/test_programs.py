@@ -270,6 +270,15 @@ def test_py_func_that_fails(program):
         run([out], x=np.zeros(2, "float32"))
 
 
+@covers("py_func")
+def test_py_func_without_outputs(program):
+    seen = []
+    x = data("x", 2)
+    layers.py_func(lambda a: seen.append(np.array(a).tolist()), x, None)
+    run([x * 1.0], x=np.float32([0.5, -2]))
+    assert seen == [[0.5, -2]]
+
+
 @covers("create_py_reader", "create_double_buffer_reader", "read")
 def test_readers():
     reader = layers.py_reader(2, [[-1, 2], [-1, 1]], ["float32", "int64"], use_double_buffer=True)

@@ -63,6 +63,52 @@ def test_while_loop(static, run):
         static.nn.while_loop(lambda: i < 10, lambda: [], [])
 
 
+def nested(static, x, a):
+    def body(i, a):
+        j, a = static.nn.while_loop(lambda j, a: j < 2, lambda j, a: [j + 1, a * x], [counter(), a])
+        return [i + 1, a + x]
+
+    return static.nn.while_loop(lambda i, a: i < 2, body, [counter(), a])[1]
+
+
+def counter():
+    return layers.fill_constant([1], "int64", 0)
+
+
+def three(static, a, step):
+    return static.nn.while_loop(lambda i, a: i < 3, lambda i, a: [i + 1, step(a)], [counter(), a])[1]
+
+
+def in_turn(static, x):
+    loop = static.nn.while_loop(lambda i, a, b: i < 3, lambda i, a, b: [i + 1, b, a * b], [counter(), x * 1.0, x * 2.0])
+    return loop[1] + loop[2]
+
+
+# name: (what a loop makes of x, its derivative); a loop variable is written over, so its gradient passes every step
+LOOPS = {
+    "times_outer": (lambda st, x: three(st, x * 1.0, lambda a: a * x), lambda x: 4 * x**3),
+    "square": (lambda st, x: three(st, x * 1.0, lambda a: a * a), lambda x: 8 * x**7),
+    "linear": (lambda st, x: three(st, x * 1.0, lambda a: a + x * 2.0), lambda x: 7 + 0 * x),
+    "the_variable_itself": (lambda st, x: three(st, x, lambda a: a * a), lambda x: 8 * x**7),
+    "used_after": (lambda st, x: three(st, x * 1.0, lambda a: a * 2.0) * x, lambda x: 16 * x),
+    "two_in_turn": (in_turn, lambda x: 12 * x**2 + 40 * x**4),
+    "nested": (lambda st, x: nested(st, x, x * 1.0), lambda x: 5 * x**4 + 3 * x**2 + 1),
+    "cond_inside": (
+        lambda st, x: three(st, x * 1.0, lambda a: st.nn.cond(layers.mean(a) < 1.4, lambda: a * x, lambda: a + x)),
+        lambda x: 2 * x + 2,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_gradient_of_loop_variables(static, run, name):
+    x = differentiable(static, "x", (2,))
+    make, derivative = LOOPS[name]
+    (grad,) = static.gradients(layers.reduce_sum(make(static, x)), x)
+    at = np.array([0.75, 1.5], "float32")
+    np.testing.assert_allclose(run([grad], x=at)[0], derivative(at), rtol=1e-5)
+
+
 @pytest.mark.parametrize("value, out, grad", [(2.0, 4.0, 4.0), (7.0, 21.0, 3.0)])
 def test_cond(static, run, value, out, grad):
     a = differentiable(static, "a")

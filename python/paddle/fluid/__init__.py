@@ -2,7 +2,7 @@
 
 from paddle import _core
 
-from . import (
+from . import (  # noqa: F401 (some are reached as attributes, outside __all__)
     backward,
     clip,
     compiler,
@@ -10,17 +10,23 @@ from . import (
     core,
     data_feeder,
     dygraph,
+    dygraph_utils,
     executor,
     framework,
     initializer,
+    input,
     io,
+    layer_helper,
     layers,
     lod_tensor,
     nets,
     optimizer,
+    parallel_executor,
     param_attr,
+    reader,
     regularizer,
     unique_name,
+    wrapped_decorator,
 )
 from .backward import append_backward, gradients
 from .compiler import BuildStrategy, CompiledProgram, ExecutionStrategy
@@ -65,6 +71,7 @@ from .lod_tensor import create_lod_tensor, create_random_int_lodtensor
 from .parallel_executor import ParallelExecutor
 from .param_attr import ParamAttr, WeightNormParamAttr
 
+enable_imperative, disable_imperative = enable_dygraph, disable_dygraph
 LoDTensor = Tensor = _core.LoDTensor
 LoDTensorArray = _core.LoDTensorArray
 
@@ -104,8 +111,10 @@ __all__ = [
     "default_startup_program",
     "device_guard",
     "disable_dygraph",
+    "disable_imperative",
     "dygraph",
     "enable_dygraph",
+    "enable_imperative",
     "load_dygraph",
     "save_dygraph",
     "embedding",
