@@ -95,8 +95,3 @@ def to_numpy_dtype(dtype) -> np.dtype:
 def dtype_is_floating(dtype) -> bool:
     """Whether `dtype` (VarType, numpy type or name) is a floating-point type."""
     return convert_np_dtype_to_dtype_(dtype) in _FLOATING
-
-
-def size_of_dtype(dtype) -> int:
-    """Bytes of one element."""
-    return _NUMPY_OF[convert_np_dtype_to_dtype_(dtype)].itemsize
