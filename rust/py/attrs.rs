@@ -5,7 +5,7 @@ use crate::ir::attr::Scalar;
 use crate::ir::{Attr, AttrType};
 use pyo3::exceptions::PyNotImplementedError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyComplex, PyFloat, PyList, PyString};
+use pyo3::types::{PyBytes, PyComplex, PyFloat, PyInt, PyList, PyString};
 use pyo3::IntoPyObjectExt;
 
 type Object<'py> = Bound<'py, PyAny>;
@@ -18,6 +18,9 @@ fn is_text(v: &Object<'_>) -> bool {
 /// A whole number: int, bool, an enumeration, numpy's of any width, a tensor or array of one element. No Python float,
 /// and nothing that `int` would round.
 pub fn int(v: &Object<'_>) -> Option<i64> {
+    if v.is_exact_instance_of::<PyInt>() {
+        return v.extract().ok();
+    }
     if is_text(v) || v.is_instance_of::<PyFloat>() {
         return None;
     }
