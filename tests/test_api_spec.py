@@ -7,46 +7,18 @@ checkout); without it the test is skipped. `extensions.json` lists by name what 
 from __future__ import annotations
 
 import ast
-import importlib
 import inspect
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
+from specification import find, resolve
 
 HERE = Path(__file__).resolve().parent
-def find_spec() -> Path | None:
-    """api.json in ``shared`` beside the checkout, or beside the checkout that a worktree belongs to."""
-    folders = [Path(os.environ["OAR_SPEC"])] if "OAR_SPEC" in os.environ else []
-    folders += [p / "shared" / "spec" for p in HERE.parents]
-    mark = HERE.parent / ".git"
-    if mark.is_file():  # a worktree: "gitdir: CHECKOUT/.git/worktrees/NAME"
-        folders += [p / "shared" / "spec" for p in Path(mark.read_text().split(": ", 1)[1].strip()).parents]
-    return next((f / "api.json" for f in folders if (f / "api.json").is_file()), None)
-
-
-SPEC = find_spec()
+SPEC = find("api.json")
 EXTENSIONS: dict[str, str] = json.loads((HERE / "extensions.json").read_text())
 NONE = inspect.Parameter.empty
-
-
-def resolve(name: str) -> Any:
-    """The object of a dotted name, or None."""
-    parts = name.split(".")
-    for cut in range(len(parts), 0, -1):
-        try:
-            found = importlib.import_module(".".join(parts[:cut]))
-        except ImportError:
-            continue
-        try:
-            for part in parts[cut:]:
-                found = getattr(found, part)
-        except AttributeError:
-            return None
-        return found
-    return None
 
 
 def wanted(signature: str) -> list[tuple[str, Any]]:
@@ -110,7 +82,10 @@ def differences() -> tuple[int, dict[str, str]]:
     count, found = 0, {}
     for entry in json.loads(SPEC.read_text()):
         name = entry["name"]
-        obj = resolve(name)
+        try:
+            obj = resolve(name)
+        except (ImportError, AttributeError):
+            continue
         if obj is None or not entry.get("signature", "").startswith("("):
             continue
         count += 1

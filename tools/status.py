@@ -4,29 +4,14 @@ The data (ops.json, api.json) lie outside the repository, in ../shared/spec or w
 """
 from __future__ import annotations
 
-import importlib
 import json
-import os
 import sys
 from collections import Counter
 from pathlib import Path
 
+from specification import find, resolve
+
 ROOT = Path(__file__).resolve().parent.parent
-SPEC = Path(os.environ.get("OAR_SPEC", ROOT.parent / "shared" / "spec"))
-
-
-def resolve(name: str):
-    """The object with this full name; AttributeError or ImportError if it is not there."""
-    parts = name.split(".")
-    for cut in range(len(parts), 0, -1):
-        try:
-            found = importlib.import_module(".".join(parts[:cut]))
-        except ImportError:
-            continue
-        for part in parts[cut:]:
-            found = getattr(found, part)
-        return found
-    raise ImportError(name)
 
 
 def is_there(name: str) -> bool:
@@ -37,14 +22,14 @@ def is_there(name: str) -> bool:
     return not getattr(found, "_oar_missing", False)
 
 
-def operators(show: bool) -> None:
+def operators(show: bool, spec: Path) -> None:
     from paddle import _core
 
     ours = {op["type"]: op for op in _core.op_table()}
-    wanted = [o["type"] for o in json.loads((SPEC / "ops.json").read_text()) if o["source"] == "2.0.2"]
+    wanted = [o["type"] for o in json.loads((spec / "ops.json").read_text()) if o["source"] == "2.0.2"]
     have = [name for name in wanted if name in ours]
     print(f"operators          {len(have):5} / {len(wanted)}   ({len(ours)} in the table, gradients included)")
-    stage = SPEC / "stages" / "mechanism.txt"
+    stage = spec / "stages" / "mechanism.txt"
     lines = [line for line in stage.read_text().splitlines() if line and line[0] != "#"]
     listed = [n for line in lines for n in line.split(":")[1].split()]
     print(f"  of mechanism.txt {sum(n in ours for n in listed):5} / {len(listed)}")
@@ -75,8 +60,8 @@ def cuda_twins() -> set[str]:
     return set(_cuda.TWINS)
 
 
-def names(show: bool) -> None:
-    entries = json.loads((SPEC / "api.json").read_text())
+def names(show: bool, spec: Path) -> None:
+    entries = json.loads((spec / "api.json").read_text())
     there = {e["name"]: is_there(e["name"]) for e in entries}
     print(f"API names          {sum(there.values()):5} / {len(there)}")
     seed = [e for e in entries if e["seed"]]
@@ -95,10 +80,11 @@ def names(show: bool) -> None:
 
 def main() -> None:
     show = "missing" in sys.argv[1:]
-    if not SPEC.is_dir():
-        sys.exit(f"status: no specification data at {SPEC}; set OAR_SPEC to the folder that holds ops.json")
-    operators(show)
-    names(show)
+    found = find("ops.json")
+    if found is None:
+        sys.exit("status: no specification data; set OAR_SPEC to the folder that holds ops.json")
+    operators(show, found.parent)
+    names(show, found.parent)
 
 
 if __name__ == "__main__":

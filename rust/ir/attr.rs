@@ -91,6 +91,11 @@ pub enum Attr {
 }
 
 impl Attr {
+    /// The STRING of these bytes.
+    pub fn text(bytes: Vec<u8>) -> Attr {
+        String::from_utf8(bytes).map_or_else(|e| Attr::Bytes(e.into_bytes()), Attr::String)
+    }
+
     pub fn kind(&self) -> AttrType {
         match self {
             Attr::Int(_) => AttrType::Int,

@@ -259,15 +259,6 @@ impl BlockNode {
         var
     }
 
-    /// Puts a variable with this description into the block.
-    pub fn put_var(&self, desc: VarDesc) -> Arc<VarNode> {
-        let name = desc.name.clone();
-        let var = Arc::new(VarNode { desc: RwLock::new(desc), revision: self.revision.clone() });
-        self.state.write().vars.put(&name, var.clone());
-        self.revision.bump();
-        var
-    }
-
     pub fn find_var(&self, name: &str) -> Option<Arc<VarNode>> {
         self.state.read().vars.get(name).cloned()
     }

@@ -110,10 +110,7 @@ fn decode_value(bytes: &[u8], (kind, number, list): (AttrType, u32, bool)) -> Re
     let value = match kind {
         AttrType::Int => Some(Attr::Int(f.int as i32)),
         AttrType::Float => Some(Attr::Float(f.single)),
-        AttrType::String => Some(match String::from_utf8(f.bytes) {
-            Ok(s) => Attr::String(s),
-            Err(e) => Attr::Bytes(e.into_bytes()),
-        }),
+        AttrType::String => Some(Attr::text(f.bytes)),
         AttrType::Ints => Some(Attr::Ints(ints(f.ints))),
         AttrType::Floats => Some(Attr::Floats(f.singles)),
         AttrType::Strings => texts(f.texts).map(Attr::Strings),

@@ -62,7 +62,8 @@ attr_value! {
     f32, Float, v => v, Attr::Int(n) => n as f32, Attr::Long(n) => n as f32, Attr::Boolean(b) => b as i32 as f32;
     bool, Boolean, v => v, Attr::Int(n) if n == 0 || n == 1 => n == 1;
     String, String, v => v,;
-    Vec<i32>, Ints, v => v, Attr::Int(n) => vec![n], Attr::Longs(v) => v.into_iter().map(|n| n as i32).collect(),
+    Vec<i32>, Ints, v => v, Attr::Int(n) => vec![n],
+        Attr::Longs(v) if v.iter().all(|&n| n as i32 as i64 == n) => v.into_iter().map(|n| n as i32).collect(),
         Attr::Booleans(v) => v.into_iter().map(|n| n as i32).collect(), Attr::Floats(v) if v.is_empty() => vec![];
     Vec<i64>, Longs, v => v, Attr::Ints(v) => v.into_iter().map(|n| n as i64).collect(),
         Attr::Booleans(v) if v.is_empty() => vec![];
@@ -130,10 +131,7 @@ pub struct Blob(pub Vec<u8>);
 impl AttrValue for Blob {
     const KIND: AttrType = AttrType::String;
     fn to_attr(&self) -> Attr {
-        match String::from_utf8(self.0.clone()) {
-            Ok(s) => Attr::String(s),
-            Err(e) => Attr::Bytes(e.into_bytes()),
-        }
+        Attr::text(self.0.clone())
     }
     fn from_attr(a: Attr) -> std::result::Result<Self, Attr> {
         match a {

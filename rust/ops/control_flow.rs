@@ -113,18 +113,13 @@ fn run_while(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-/// What the variables of a run hold is their own business: nothing to say, except what is declared.
-fn infer_block(cx: &mut Infer) -> Result<()> {
-    let _ = cx;
-    Ok(())
-}
+// No shape rules: what the variables of a run hold is their own business.
 
 pub static WHILE: Op = Op {
     name: "while",
     inputs: &[slot("X").many(), slot("Condition").many()],
     outputs: &[slot("Out").many(), slot("StepScopes")],
     attrs: WhileAttrs::FIELDS,
-    infer: infer_block,
     cpu: Kernel::Control(run_while),
     grad: Grad::Program(while_grad_desc),
     effect: Effect::World,
@@ -298,7 +293,6 @@ pub static CONDITIONAL_BLOCK: Op = Op {
     inputs: &[slot("Cond").many(), slot("Input").many()],
     outputs: &[slot("Out").many(), slot("Scope")],
     attrs: ConditionalAttrs::FIELDS,
-    infer: infer_block,
     cpu: Kernel::Control(run_conditional),
     grad: Grad::Program(conditional_grad_desc),
     effect: Effect::World,
@@ -311,7 +305,6 @@ pub static CONDITIONAL_BLOCK_INFER: Op = Op {
     inputs: &[slot("Cond").many(), slot("Input").many()],
     outputs: &[slot("Out").many(), slot("Scope")],
     attrs: ConditionalAttrs::FIELDS,
-    infer: infer_block,
     cpu: Kernel::Control(run_conditional),
     effect: Effect::World,
     ..OP

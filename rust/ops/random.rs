@@ -7,7 +7,7 @@ use crate::base::dtype::Element;
 use crate::base::{DType, Dims, Result};
 use crate::op::attrs::Text;
 use crate::op::infer::like_out_grad;
-use crate::op::{slot, Effect, Grad, Kernel, Op, Run, OP};
+use crate::op::{slot, Effect, Grad, Infer, Kernel, Op, Run, Slot, OP};
 use crate::tensor::generator::with_engine;
 use crate::tensor::Tensor;
 use crate::{dispatch, ensure};
@@ -39,30 +39,37 @@ attrs! {
     }
 }
 
-/// Fills a float tensor: in its own precision where Paddle has such a kernel, halves through f32.
+const SHAPES: &[Slot] = &[slot("ShapeTensor").opt(), slot("ShapeTensorList").many().opt()];
+
+/// A distribution with two parameters: fills a slice.
+type Draw<T> = fn(&mut Mt64, T, T, &mut [T]);
+
+/// A float tensor drawn with the parameters `a` and `b`: in its own precision where Paddle has such a kernel, halves
+/// through f32.
 fn floats(
     cx: &Run,
-    dtype: DType,
+    dtype: i32,
     dims: &[i64],
     seed: i32,
-    f32s: impl FnOnce(&mut Mt64, &mut [f32]),
-    f64s: impl FnOnce(&mut Mt64, &mut [f64]),
+    (a, b): (f32, f32),
+    (f32s, f64s): (Draw<f32>, Draw<f64>),
 ) -> Result<Tensor> {
+    let dtype = data_type(cx.op.name, dtype)?;
     let mut t = Tensor::empty(dtype, dims)?;
     let seed = seed as u32 as u64; // Paddle reads the attribute as unsigned int
     match dtype {
         DType::F32 => {
             let out = t.data_mut()?;
-            with_engine(seed, |e| f32s(e, out));
+            with_engine(seed, |e| f32s(e, a, b, out));
         }
         DType::F64 => {
             let out = t.data_mut()?;
-            with_engine(seed, |e| f64s(e, out));
+            with_engine(seed, |e| f64s(e, a as f64, b as f64, out));
         }
         DType::F16 | DType::BF16 => {
             let mut wide = Tensor::empty(DType::F32, dims)?;
             let out = wide.data_mut()?;
-            with_engine(seed, |e| f32s(e, out));
+            with_engine(seed, |e| f32s(e, a, b, out));
             match dtype {
                 DType::F16 => <f16 as Half>::narrow(wide.data(), t.data_mut()?),
                 _ => <bf16 as Half>::narrow(wide.data(), t.data_mut()?),
@@ -104,15 +111,8 @@ impl Uniform {
     }
 
     fn draw(&self, cx: &mut Run, dims: &[i64]) -> Result<()> {
-        let (min, max) = (self.min, self.max);
-        let mut t = floats(
-            cx,
-            data_type(cx.op.name, self.dtype)?,
-            dims,
-            self.seed,
-            |e, out| draw::uniform(e, min, max, out),
-            |e, out| draw::uniform(e, min as f64, max as f64, out),
-        )?;
+        let range = (self.min, self.max);
+        let mut t = floats(cx, self.dtype, dims, self.seed, range, (draw::uniform, draw::uniform))?;
         if self.diag_num > 0 {
             let step = self.diag_step as usize + 1;
             let last = (self.diag_num as usize - 1).saturating_mul(step);
@@ -174,14 +174,13 @@ pub static UNIFORM_RANDOM_BATCH_SIZE_LIKE: Op = Op {
 
 pub static UNIFORM_RANDOM: Op = Op {
     name: "uniform_random",
-    inputs: &[slot("ShapeTensor").opt(), slot("ShapeTensorList").many().opt()],
+    inputs: SHAPES,
     outputs: &[slot("Out")],
     attrs: UniformAttrs::FIELDS,
     infer: |cx| {
         let a = cx.attrs::<UniformAttrs>();
         uniform_of!(a).check(cx.op.name)?;
-        needs_shape(cx, &a.shape)?;
-        infer_shape(cx, 0, 1, &a.shape, a.dtype)
+        infer_drawn(cx, &a.shape, a.dtype)
     },
     cpu: Kernel::Host(|cx| {
         let a = cx.attrs::<UniformAttrs>();
@@ -192,38 +191,30 @@ pub static UNIFORM_RANDOM: Op = Op {
     ..OP
 };
 
-fn needs_shape(cx: &crate::op::Infer, shape: &[i64]) -> Result<()> {
+/// The shape is an attribute or comes in one of [`SHAPES`].
+fn infer_drawn(cx: &mut Infer, shape: &[i64], dtype: i32) -> Result<()> {
     ensure!(
         !shape.is_empty() || cx.has(0) || cx.has(1),
         InvalidArgument,
         "operator {}: a shape is required, as attribute 'shape' or as ShapeTensor",
         cx.op.name
     );
-    Ok(())
+    infer_shape(cx, 0, 1, shape, dtype)
 }
 
 pub static GAUSSIAN_RANDOM: Op = Op {
     name: "gaussian_random",
-    inputs: &[slot("ShapeTensor").opt(), slot("ShapeTensorList").many().opt()],
+    inputs: SHAPES,
     outputs: &[slot("Out")],
     attrs: GaussianAttrs::FIELDS,
     infer: |cx| {
         let a = cx.attrs::<GaussianAttrs>();
-        needs_shape(cx, &a.shape)?;
-        infer_shape(cx, 0, 1, &a.shape, a.dtype)
+        infer_drawn(cx, &a.shape, a.dtype)
     },
     cpu: Kernel::Host(|cx| {
         let a = cx.attrs::<GaussianAttrs>();
         let dims = shape(cx, 0, 1, &a.shape)?;
-        let (mean, std) = (a.mean, a.std);
-        let t = floats(
-            cx,
-            data_type(cx.op.name, a.dtype)?,
-            &dims,
-            a.seed,
-            |e, out| draw::normal(e, mean, std, out),
-            |e, out| draw::normal(e, mean as f64, std as f64, out),
-        )?;
+        let t = floats(cx, a.dtype, &dims, a.seed, (a.mean, a.std), (draw::normal, draw::normal))?;
         cx.set(0, t);
         Ok(())
     }),
@@ -248,15 +239,8 @@ pub static TRUNCATED_GAUSSIAN_RANDOM: Op = Op {
     cpu: Kernel::Host(|cx| {
         let a = cx.attrs::<TruncatedAttrs>();
         let dims: Dims = a.shape.iter().map(|&d| d as i64).collect();
-        let (mean, std) = (a.mean, a.std);
-        let t = floats(
-            cx,
-            data_type(cx.op.name, a.dtype)?,
-            &dims,
-            a.seed,
-            |e, out| draw::truncated_normal(e, mean, std, out),
-            |e, out| draw::truncated_normal(e, mean as f64, std as f64, out),
-        )?;
+        let draws: (Draw<f32>, Draw<f64>) = (draw::truncated_normal, draw::truncated_normal);
+        let t = floats(cx, a.dtype, &dims, a.seed, (a.mean, a.std), draws)?;
         cx.set(0, t);
         Ok(())
     }),
@@ -266,7 +250,7 @@ pub static TRUNCATED_GAUSSIAN_RANDOM: Op = Op {
 
 pub static RANDINT: Op = Op {
     name: "randint",
-    inputs: &[slot("ShapeTensor").opt(), slot("ShapeTensorList").many().opt()],
+    inputs: SHAPES,
     outputs: &[slot("Out")],
     attrs: RandintAttrs::FIELDS,
     infer: |cx| {
@@ -278,8 +262,7 @@ pub static RANDINT: Op = Op {
             a.low,
             a.high
         );
-        needs_shape(cx, &a.shape)?;
-        infer_shape(cx, 0, 1, &a.shape, a.dtype)
+        infer_drawn(cx, &a.shape, a.dtype)
     },
     cpu: Kernel::Host(|cx| {
         let a = cx.attrs::<RandintAttrs>();

@@ -295,21 +295,18 @@ fn array_grad(ask: &Ask, items: &[Value], dout: &Value) -> Result<Value> {
     Ok(Value::Array(Arc::new(grads)))
 }
 
-const fn list(name: &'static str) -> Slot {
-    slot(name).many().opt()
-}
+const STARTS: Slot = slot("StartsTensor").opt();
+const ENDS: Slot = slot("EndsTensor").opt();
+const STRIDES: Slot = slot("StridesTensor").opt();
+const START_LIST: Slot = slot("StartsTensorList").many().opt();
+const END_LIST: Slot = slot("EndsTensorList").many().opt();
+const STRIDE_LIST: Slot = slot("StridesTensorList").many().opt();
 
 const AGAIN: &[(&str, &str)] = &[("Input", "Input@GRAD@GRAD"), ("Out", "Out@GRAD@GRAD")];
 
 pub static SLICE: Op = Op {
     name: "slice",
-    inputs: &[
-        slot("Input"),
-        slot("StartsTensor").opt(),
-        slot("EndsTensor").opt(),
-        list("StartsTensorList"),
-        list("EndsTensorList"),
-    ],
+    inputs: &[slot("Input"), STARTS, ENDS, START_LIST, END_LIST],
     outputs: &[slot("Out")],
     attrs: SliceAttrs::FIELDS,
     infer: infer_slice,
@@ -319,14 +316,7 @@ pub static SLICE: Op = Op {
 };
 pub static SLICE_GRAD: Op = Op {
     name: "slice_grad",
-    inputs: &[
-        slot("Input").meta_only(),
-        slot("StartsTensor").opt(),
-        slot("EndsTensor").opt(),
-        list("StartsTensorList"),
-        list("EndsTensorList"),
-        slot("Out@GRAD"),
-    ],
+    inputs: &[slot("Input").meta_only(), STARTS, ENDS, START_LIST, END_LIST, slot("Out@GRAD")],
     outputs: &[slot("Input@GRAD")],
     attrs: SliceAttrs::FIELDS,
     infer: infer_slice_grad,
@@ -336,15 +326,7 @@ pub static SLICE_GRAD: Op = Op {
 };
 pub static STRIDED_SLICE: Op = Op {
     name: "strided_slice",
-    inputs: &[
-        slot("Input"),
-        slot("StartsTensor").opt(),
-        slot("EndsTensor").opt(),
-        slot("StridesTensor").opt(),
-        list("StartsTensorList"),
-        list("EndsTensorList"),
-        list("StridesTensorList"),
-    ],
+    inputs: &[slot("Input"), STARTS, ENDS, STRIDES, START_LIST, END_LIST, STRIDE_LIST],
     outputs: &[slot("Out")],
     attrs: StridedSliceAttrs::FIELDS,
     infer: infer_slice,
@@ -354,16 +336,7 @@ pub static STRIDED_SLICE: Op = Op {
 };
 pub static STRIDED_SLICE_GRAD: Op = Op {
     name: "strided_slice_grad",
-    inputs: &[
-        slot("Out@GRAD"),
-        slot("Input").meta_only(),
-        slot("StartsTensor").opt(),
-        slot("EndsTensor").opt(),
-        slot("StridesTensor").opt(),
-        list("StartsTensorList"),
-        list("EndsTensorList"),
-        list("StridesTensorList"),
-    ],
+    inputs: &[slot("Out@GRAD"), slot("Input").meta_only(), STARTS, ENDS, STRIDES, START_LIST, END_LIST, STRIDE_LIST],
     outputs: &[slot("Input@GRAD")],
     attrs: StridedSliceAttrs::FIELDS,
     infer: infer_slice_grad,

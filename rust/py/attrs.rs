@@ -1,95 +1,134 @@
-//! Attributes between Python and the engine.
+//! Attributes between Python and the engine: one converter for eager calls and for OpDescs.
 
+use super::desc::PyBlockDesc;
 use crate::ir::attr::Scalar;
 use crate::ir::{Attr, AttrType};
-use pyo3::exceptions::{PyNotImplementedError, PyTypeError};
+use pyo3::exceptions::PyNotImplementedError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyComplex, PyList, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyComplex, PyFloat, PyInt, PyList, PyString};
 use pyo3::IntoPyObjectExt;
 
-fn items<'py, T>(obj: &Bound<'py, PyAny>, one: impl Fn(&Bound<'py, PyAny>) -> PyResult<T>) -> PyResult<Vec<T>> {
-    if obj.is_instance_of::<PyString>() {
-        return Err(PyTypeError::new_err("expected a list, got a str"));
+type Object<'py> = Bound<'py, PyAny>;
+
+/// Texts are never numbers; asking Python so costs an exception each time.
+fn is_text(v: &Object<'_>) -> bool {
+    v.is_instance_of::<PyString>() || v.is_instance_of::<PyBytes>()
+}
+
+/// A whole number: int, bool, an enumeration, numpy's of any width, a tensor or array of one element. No Python float,
+/// and nothing that `int` would round.
+pub fn int(v: &Object<'_>) -> Option<i64> {
+    if v.is_exact_instance_of::<PyInt>() {
+        return v.extract().ok();
     }
-    if let Ok(list) = obj.cast::<PyList>() {
+    if is_text(v) || v.is_instance_of::<PyFloat>() {
+        return None;
+    }
+    if let Ok(n) = v.extract::<i64>() {
+        return Some(n);
+    }
+    // What has no `__index__`: numpy's bool and float32, an array of the shape [1], a float tensor.
+    let whole = v.hasattr("__int__").ok()? && v.extract::<f64>().ok()?.fract() == 0.0;
+    if whole {
+        v.call_method0("__int__").ok()?.extract().ok()
+    } else {
+        None
+    }
+}
+
+fn int32(v: &Object<'_>) -> Option<i32> {
+    int(v).and_then(|n| i32::try_from(n).ok())
+}
+
+/// A whole number, written as a float or not.
+fn long(v: &Object<'_>) -> Option<i64> {
+    int(v).or_else(|| float64(v).filter(|x| x.fract() == 0.0 && x.abs() < (1u64 << 53) as f64).map(|x| x as i64))
+}
+
+fn float64(v: &Object<'_>) -> Option<f64> {
+    if is_text(v) {
+        None
+    } else {
+        v.extract().ok()
+    }
+}
+
+fn float(v: &Object<'_>) -> Option<f32> {
+    float64(v).map(|x| x as f32)
+}
+
+fn boolean(v: &Object<'_>) -> Option<bool> {
+    int(v).map(|n| n != 0).or_else(|| float64(v).map(|x| x != 0.0))
+}
+
+fn string(v: &Object<'_>) -> Option<String> {
+    match v.cast::<PyString>() {
+        Ok(s) => s.to_str().ok().map(str::to_string),
+        Err(_) => std::str::from_utf8(v.cast::<PyBytes>().ok()?.as_bytes()).ok().map(str::to_string),
+    }
+}
+
+/// A str, or bytes that need not be UTF-8.
+fn text(v: &Object<'_>) -> Option<Attr> {
+    match v.cast::<PyBytes>() {
+        Ok(b) => Some(Attr::text(b.as_bytes().to_vec())),
+        Err(_) => string(v).map(Attr::String),
+    }
+}
+
+fn block(v: &Object<'_>) -> Option<i32> {
+    v.cast::<PyBlockDesc>().ok().map(|b| b.get().node().idx())
+}
+
+/// The items of a list, a tuple, an array or another sequence; not those of a text.
+fn all<'py, T>(v: &Object<'py>, one: impl Fn(&Object<'py>) -> Option<T>) -> Option<Vec<T>> {
+    if let Ok(list) = v.cast::<PyList>() {
         return list.iter().map(|item| one(&item)).collect();
     }
-    let mut out = Vec::with_capacity(obj.len().unwrap_or(0));
-    for item in obj.try_iter()? {
-        out.push(one(&item?)?);
+    if is_text(v) {
+        return None;
     }
-    Ok(out)
+    v.extract::<Vec<Object>>().ok()?.iter().map(one).collect()
 }
 
-pub fn int(obj: &Bound<'_, PyAny>) -> PyResult<i64> {
-    match obj.extract::<i64>() {
-        Ok(n) => Ok(n),
-        // Enumerations of the core, numpy integers without __index__, and one-element tensors.
-        Err(e)
-            if obj.hasattr("__int__").unwrap_or(false) && obj.extract::<f64>().map_or(true, |f| f.fract() == 0.0) =>
-        {
-            obj.call_method0("__int__").map_err(|_| e)?.extract()
-        }
-        Err(e) => Err(e),
-    }
-}
-
-fn int32(obj: &Bound<'_, PyAny>) -> PyResult<i32> {
-    let n = int(obj)?;
-    i32::try_from(n)
-        .map_err(|_| pyo3::exceptions::PyOverflowError::new_err(format!("{n} does not fit in an int32 attribute")))
-}
-
-fn float(obj: &Bound<'_, PyAny>) -> PyResult<f32> {
-    Ok(obj.extract::<f64>()? as f32)
-}
-
-fn boolean(obj: &Bound<'_, PyAny>) -> PyResult<bool> {
-    match obj.cast::<PyBool>() {
-        Ok(b) => Ok(b.is_true()),
-        Err(_) => Ok(int(obj)? != 0),
-    }
-}
-
-/// Bytes that are a text wherever they can be one.
-pub fn bytes(b: &Bound<'_, PyBytes>) -> Attr {
-    let b = b.as_bytes();
-    std::str::from_utf8(b).map_or_else(|_| Attr::Bytes(b.to_vec()), |s| Attr::String(s.to_string()))
-}
-
-/// A Python value as an attribute of the declared type.
-pub fn from_py(obj: &Bound<'_, PyAny>, kind: AttrType) -> PyResult<Attr> {
-    Ok(match kind {
-        AttrType::Int => Attr::Int(int32(obj)?),
-        AttrType::Float => Attr::Float(float(obj)?),
-        AttrType::String => match obj.extract::<String>() {
-            Ok(s) => Attr::String(s),
-            // Models in memory and paths may come as bytes.
-            Err(e) => bytes(obj.cast::<PyBytes>().map_err(|_| e)?),
-        },
-        // A list first: asking it for a number costs an exception.
-        AttrType::Ints if obj.is_instance_of::<PyList>() || obj.is_instance_of::<PyTuple>() => {
-            Attr::Ints(items(obj, int32)?)
-        }
-        AttrType::Ints => match int(obj) {
-            Ok(n) => Attr::Ints(vec![i32::try_from(n)?]),
-            Err(_) => Attr::Ints(items(obj, int32)?),
-        },
-        AttrType::Floats => Attr::Floats(items(obj, float)?),
-        AttrType::Strings => Attr::Strings(items(obj, |o| o.extract())?),
-        AttrType::Boolean => Attr::Boolean(boolean(obj)?),
-        AttrType::Booleans => Attr::Booleans(items(obj, boolean)?),
-        AttrType::Block => match obj.extract::<i32>() {
-            Ok(n) => Attr::Block(n),
-            Err(_) => Attr::Block(obj.getattr("idx")?.extract()?),
-        },
-        AttrType::Long => Attr::Long(int(obj)?),
-        AttrType::Blocks => Attr::Blocks(items(obj, int32)?),
-        AttrType::Longs => Attr::Longs(items(obj, int)?),
-        AttrType::Float64s => Attr::Float64s(items(obj, |o| o.extract())?),
-        AttrType::Float64 => Attr::Float64(obj.extract()?),
-        other => return Err(PyTypeError::new_err(format!("attributes of type {} cannot be set", other.name()))),
+/// The value as an attribute of this type, None where it is none.
+fn as_declared(v: &Object<'_>, kind: AttrType) -> Option<Attr> {
+    Some(match kind {
+        AttrType::Int => Attr::Int(int32(v)?),
+        AttrType::Float => Attr::Float(float(v)?),
+        AttrType::Long => Attr::Long(long(v)?),
+        AttrType::Boolean => Attr::Boolean(boolean(v)?),
+        AttrType::String => text(v)?,
+        AttrType::Float64 => Attr::Float64(float64(v)?),
+        AttrType::Ints => Attr::Ints(all(v, int32)?),
+        AttrType::Longs => Attr::Longs(all(v, long)?),
+        AttrType::Floats => Attr::Floats(all(v, float)?),
+        AttrType::Float64s => Attr::Float64s(all(v, float64)?),
+        AttrType::Booleans => Attr::Booleans(all(v, boolean)?),
+        AttrType::Strings => Attr::Strings(all(v, string)?),
+        AttrType::Block => Attr::Block(block(v)?),
+        AttrType::Blocks => Attr::Blocks(all(v, block)?),
+        _ => return None,
     })
+}
+
+/// The value as the first type that it fits, in the order of Paddle's variant.
+fn as_first_fit(v: &Object<'_>) -> Option<Attr> {
+    None.or_else(|| int(v).map(|n| i32::try_from(n).map_or(Attr::Long(n), Attr::Int)))
+        .or_else(|| float(v).map(Attr::Float))
+        .or_else(|| text(v))
+        .or_else(|| block(v).map(Attr::Block))
+        .or_else(|| all(v, int32).map(Attr::Ints))
+        .or_else(|| all(v, int).map(Attr::Longs))
+        .or_else(|| all(v, float).map(Attr::Floats))
+        .or_else(|| all(v, string).map(Attr::Strings))
+        .or_else(|| all(v, block).map(Attr::Blocks))
+}
+
+/// An attribute from a Python value: of its declared type where there is one and the value fits it, else of the first
+/// type that it fits (one of another type is for the schema to take or to report); None for what is no attribute.
+pub fn from_py(v: &Object<'_>, declared: Option<AttrType>) -> Option<Attr> {
+    declared.and_then(|kind| as_declared(v, kind)).or_else(|| as_first_fit(v))
 }
 
 pub fn to_py(py: Python<'_>, attr: &Attr) -> PyResult<Py<PyAny>> {

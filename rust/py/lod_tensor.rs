@@ -1,6 +1,6 @@
 //! `LoDTensor`: a handle on a cell, as `fluid.core` has it.
 
-use super::numpy::{dtype_from_py, to_array};
+use super::numpy::{dtype_from_py, to_array, to_array_of};
 use crate::bail;
 use crate::base::{DType, Result};
 use crate::tensor::{Cell, Lod, Tensor, Value};
@@ -201,11 +201,7 @@ impl PyLoDTensor {
         copy: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let _ = copy;
-        let array = to_array(py, &self.tensor()?)?;
-        match dtype {
-            Some(d) => array.call_method1("astype", (d,)),
-            None => Ok(array),
-        }
+        to_array_of(py, &self.tensor()?, dtype)
     }
 
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut pyo3::ffi::Py_buffer, flags: i32) -> PyResult<()> {

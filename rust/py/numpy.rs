@@ -59,6 +59,15 @@ pub fn to_array<'py>(py: Python<'py>, t: &Tensor) -> PyResult<Bound<'py, PyAny>>
     Ok(array)
 }
 
+/// [`to_array`] with elements of the dtype that `__array__` was asked for.
+pub fn to_array_of<'py>(py: Python<'py>, t: &Tensor, dtype: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+    let array = to_array(py, t)?;
+    match dtype {
+        Some(d) => array.call_method1("astype", (d,)),
+        None => Ok(array),
+    }
+}
+
 fn new_array<'py>(py: Python<'py>, dtype: DType, dims: &[i64]) -> PyResult<Bound<'py, PyAny>> {
     let mut shape: SmallVec<[npyffi::npy_intp; 8]> = dims.iter().map(|&d| d as npyffi::npy_intp).collect();
     // SAFETY: numpy copies the shape; a null result carries a Python exception.
@@ -150,7 +159,7 @@ unsafe fn descr_type_num(obj: &Bound<'_, PyAny>) -> i32 {
 
 /// The dtype that a numpy dtype, type object or name stands for.
 pub fn dtype_from_py(obj: &Bound<'_, PyAny>) -> PyResult<DType> {
-    if let Ok(n) = super::attrs::int(obj) {
+    if let Some(n) = super::attrs::int(obj) {
         return DType::from_proto(n as i32).ok_or_else(|| err!(Type, "no data type has the number {n}").into());
     }
     let name: String = match obj.extract::<String>() {

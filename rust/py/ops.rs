@@ -105,9 +105,9 @@ impl<'py> Call<'py> {
                 continue;
             }
             let field = &schema.fields[i];
-            let attr =
-                super::attrs::from_py(value, field.kind).map_err(|e| bad_attr(value.py(), self.op, field, value, e))?;
-            set.set(i, attr).map_err(|got| PyErr::from(crate::op::attrs::mismatch(self.op.name, field, &got)))?;
+            super::attrs::from_py(value, Some(field.kind))
+                .and_then(|attr| set.set(i, attr).ok())
+                .ok_or_else(|| bad_attr(self.op, field, value))?;
             given |= 1 << i;
         }
         for (i, field) in schema.fields.iter().enumerate() {
@@ -279,17 +279,10 @@ fn wrong_type(op: &Op, what: &str, name: &str, got: &Object) -> PyErr {
 }
 
 #[cold]
-fn bad_attr(py: Python<'_>, op: &Op, field: &crate::op::attrs::Field, got: &Object, cause: PyErr) -> PyErr {
+fn bad_attr(op: &Op, field: &crate::op::attrs::Field, got: &Object) -> PyErr {
     let text = got.repr().map(|r| r.to_string()).unwrap_or_default();
-    let e = PyValueError::new_err(format!(
-        "operator {}: attribute '{}' must be of type {:?}, got {text} ({})",
-        op.name,
-        field.name,
-        field.kind,
-        cause.value(py)
-    ));
-    e.set_cause(py, Some(cause));
-    e
+    let (op, attr, kind) = (op.name, field.name, field.kind);
+    PyValueError::new_err(format!("operator {op}: attribute '{attr}' must be of type {kind:?}, got {text}"))
 }
 
 /// The outputs that a caller sees: the only one, or a tuple in slot order.

@@ -1,7 +1,7 @@
 //! `SelectedRows` and the tensor of their values: handles on cells.
 
 use super::lod_tensor::{element, resized};
-use super::numpy::{from_array, to_array};
+use super::numpy::{from_array, to_array_of};
 use crate::base::{DType, Result};
 use crate::tensor::{Cell, SelectedRows, Tensor, Value};
 use crate::{bail, ensure};
@@ -142,12 +142,7 @@ impl PyRowsValue {
         copy: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let _ = copy;
-        let t = PySelectedRows(self.0.clone()).read(|r| r.value.clone())?;
-        let array = to_array(py, &t)?;
-        match dtype {
-            Some(d) => array.call_method1("astype", (d,)),
-            None => Ok(array),
-        }
+        to_array_of(py, &PySelectedRows(self.0.clone()).read(|r| r.value.clone())?, dtype)
     }
 }
 

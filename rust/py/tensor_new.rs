@@ -5,6 +5,7 @@ use super::numpy::{dtype_from_py, from_array, is_array};
 use super::tensor::PyTensor;
 use crate::autograd::EVar;
 use crate::tensor::Tensor;
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -80,9 +81,10 @@ pub fn fill(this: &PyTensor, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_
     }
     this.var.set_stop_gradient(None);
     if let Some(s) = at(5, "stop_gradient")? {
-        match super::attrs::int(&s)? {
-            -1 => {}
-            n => this.var.set_stop_gradient(Some(n != 0)),
+        match super::attrs::int(&s) {
+            Some(-1) => {}
+            Some(n) => this.var.set_stop_gradient(Some(n != 0)),
+            None => return Err(PyTypeError::new_err(format!("stop_gradient must be a bool, got {}", s.repr()?))),
         }
     }
     Ok(())

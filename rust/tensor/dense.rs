@@ -275,11 +275,6 @@ impl Tensor {
         self
     }
 
-    pub fn set_dims(&mut self, dims: &[i64]) {
-        debug_assert_eq!(numel(dims), self.numel());
-        self.dims = Dims::from_slice(dims);
-    }
-
     /// Integers of an index-like tensor (bool, int32, int64) as i64; for the small tensors that stand for attributes.
     pub fn to_i64s(&self) -> Result<Vec<i64>> {
         Ok(match self.dtype {

@@ -13,8 +13,9 @@ HERE = Path(__file__).resolve().parent
 
 
 def _marks(name: str) -> Iterator[Any]:
-    if str(HERE) not in sys.path:
-        sys.path.insert(0, str(HERE))
+    for folder in (HERE, HERE.parents[1] / "tools"):  # where the tests import from
+        if str(folder) not in sys.path:
+            sys.path.insert(0, str(folder))
     for file in sorted(HERE.glob("test_*.py")):
         for value in list(vars(importlib.import_module(file.stem)).values()):
             yield from (mark for mark in getattr(value, "pytestmark", []) if mark.name == name)

@@ -2,29 +2,15 @@
 
 import json
 import math
-from pathlib import Path
 
 import pytest
 from paddle import _core
+from specification import find
 
-SPEC = Path(__file__).resolve().parents[2].parent / "shared" / "spec" / "ops.json"
 TYPES = "INT FLOAT STRING INTS FLOATS STRINGS BOOLEAN BOOLEANS BLOCK LONG BLOCKS LONGS FLOAT64S".split()
 OPS = {op["type"]: op for op in _core.op_table()}
-
-
-def find_spec() -> Path:
-    """The file lies in ``shared`` beside the checkout, or beside the checkout that a worktree belongs to."""
-    git = SPEC.parents[2] / Path(__file__).resolve().parents[2].name / ".git"
-    if git.is_file():
-        main = Path(git.read_text().split(":", 1)[1].strip())
-        for parent in main.parents:
-            if (parent / "shared" / "spec" / "ops.json").is_file():
-                return parent / "shared" / "spec" / "ops.json"
-    return SPEC
-
-
-PATH = find_spec()
-RECORDED = {op["type"]: op for op in json.loads(PATH.read_text()) if op["source"] == "2.0.2"} if PATH.is_file() else {}
+PATH = find("ops.json")
+RECORDED = {op["type"]: op for op in json.loads(PATH.read_text()) if op["source"] == "2.0.2"} if PATH else {}
 FORWARD = sorted(set(OPS) & set(RECORDED))
 
 
@@ -32,7 +18,7 @@ def visible(slots: list[dict]) -> list[dict]:
     return [s for s in slots if not s["extra"]]
 
 
-@pytest.mark.skipif(not RECORDED, reason=f"{SPEC} is not there")
+@pytest.mark.skipif(not RECORDED, reason="the specification data are not there")
 @pytest.mark.parametrize("name", FORWARD)
 def test_definition(name: str) -> None:
     ours, theirs = OPS[name], RECORDED[name]
@@ -64,7 +50,7 @@ def same(a: object, b: object) -> bool:
     return a == b and isinstance(a, bool) == isinstance(b, bool)
 
 
-@pytest.mark.skipif(not RECORDED, reason=f"{SPEC} is not there")
+@pytest.mark.skipif(not RECORDED, reason="the specification data are not there")
 @pytest.mark.parametrize("name", FORWARD)
 def test_gradient(name: str) -> None:
     ours, theirs = OPS[name], RECORDED[name]

@@ -23,12 +23,18 @@ def one_hot(input, depth, allow_out_of_range=False):  # noqa: A002
     Returns:
         Variable: input.shape + [depth].
     """
-    check_variable_and_dtype(input, "input", ["int32", "int64"], "one_hot_v2")
-    check_type(depth, "depth", (int, Variable), "one_hot_v2")
+    return one_hot_rows("one_hot_v2", input, depth, allow_out_of_range)
+
+
+def one_hot_rows(op_type, ids, depth, allow_out_of_range):
+    """The rows by the operator one_hot or one_hot_v2."""
+    check_variable_and_dtype(ids, "input", ["int32", "int64"], op_type)
+    check_type(depth, "depth", (int, Variable), op_type)
+    op = getattr(_ops, op_type)
     if isinstance(depth, Variable) and not mode.in_dygraph_mode():
         depth.stop_gradient = True
-        out = _ops.one_hot_v2(input, depth, allow_out_of_range=allow_out_of_range)
+        out = op(ids, depth, allow_out_of_range=allow_out_of_range)
     else:
-        out = _ops.one_hot_v2(input, depth=int(number(depth)), allow_out_of_range=allow_out_of_range)
+        out = op(ids, depth=int(number(depth)), allow_out_of_range=allow_out_of_range)
     out.stop_gradient = True
     return out

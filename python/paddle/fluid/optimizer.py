@@ -1,11 +1,11 @@
 """fluid.optimizer: the optimizers of Paddle 1.x, over the updates of paddle.optimizer."""
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 from paddle.framework import guards, mode
 from paddle.framework.missing import getter as _getter
+from paddle.framework.regularizer import tell_own_goes_first
 from paddle.framework.variable import Variable
 from paddle.optimizer.base import OptimizerBase, Pairs
 from paddle.optimizer.lr_base import LRScheduler
@@ -48,12 +48,7 @@ class Optimizer(OptimizerBase):
             if regularization is not None and any(
                 getattr(p, "regularizer", None) is not None for p in self._parameter_list
             ):
-                logging.info(
-                    "If regularizer of a Parameter has been set by 'fluid.ParamAttr' or 'fluid.WeightNormParamAttr' "
-                    "already. The Regularization[%s] in Optimizer will not take effect, and it will only be applied "
-                    "to other Parameters!",
-                    regularization,
-                )
+                tell_own_goes_first(regularization)
         self.regularization = regularization
         self._learning_rate = learning_rate
         if isinstance(learning_rate, Variable):

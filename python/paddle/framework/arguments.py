@@ -1,4 +1,4 @@
-"""Arguments that come as numbers or as tensors: shapes, indices, paddings."""
+"""Arguments that come as numbers or as tensors: shapes, indices."""
 
 from __future__ import annotations
 
@@ -86,29 +86,6 @@ def shape_arguments(shape, tensor_slot: str = "ShapeTensor", list_slot: str = "S
         shape = [shape]
     sizes, tensors = split_list(shape)
     return {"shape": sizes} if tensors is None else {"shape": sizes, list_slot: tensors}
-
-
-def padding_2d(padding, data_format: str, what: str = "padding") -> tuple[list[int], str]:
-    """(paddings, padding_algorithm) of a 2-D convolution or pooling.
-
-    `padding`: an int, 2 or 4 ints, 4 pairs with those of batch and channel zero, ``"SAME"`` or ``"VALID"``.
-    """
-    if isinstance(padding, str):
-        if padding.upper() not in ("SAME", "VALID"):
-            raise ValueError(f"Unknown {what}: '{padding}'. It can only be 'SAME' or 'VALID'.")
-        return [0, 0], padding.upper()
-    if isinstance(padding, (list, tuple)) and len(padding) == 4:
-        if isinstance(padding[0], (list, tuple)):
-            pairs = [list(p) for p in padding]
-            outer, inner = (pairs[:2], pairs[2:]) if data_format == "NCHW" else ([pairs[0], pairs[3]], pairs[1:3])
-            if any(p != [0, 0] for p in outer):
-                raise ValueError(f"Non-zero {what}({padding}) in the batch or channel dimensions is not supported.")
-            padding = [n for pair in inner for n in pair]
-        padding = convert_to_list(padding, 4, what)
-        if padding[0] == padding[1] and padding[2] == padding[3]:
-            padding = [padding[0], padding[2]]
-        return padding, "EXPLICIT"
-    return convert_to_list(padding, 2, what), "EXPLICIT"
 
 
 def _bounds(which: str, value, keywords: dict, flags: list[int]) -> None:

@@ -92,11 +92,15 @@ def to_numpy_dtype(dtype) -> np.dtype:
     return _NUMPY_OF[convert_np_dtype_to_dtype_(dtype)]
 
 
+def regular_array(values) -> np.ndarray | None:
+    """Nested lists as an array, None where lists beside each other have different lengths (or hold no numbers)."""
+    try:
+        array = np.array(values)
+    except ValueError:
+        return None
+    return None if array.dtype == object else array
+
+
 def dtype_is_floating(dtype) -> bool:
     """Whether `dtype` (VarType, numpy type or name) is a floating-point type."""
     return convert_np_dtype_to_dtype_(dtype) in _FLOATING
-
-
-def size_of_dtype(dtype) -> int:
-    """Bytes of one element."""
-    return _NUMPY_OF[convert_np_dtype_to_dtype_(dtype)].itemsize

@@ -109,10 +109,31 @@ class Initializer:
         return made
 
 
-class _Random(Initializer):
+class _Filling(Initializer):
+    """What the initializers below share: the checks, then `_put` with the one operator."""
+
+    # In whose name the element type is checked; None: it is not.
+    _for_op: str | None = None
+
+    def __call__(self, var: Any, block: Any = None) -> Any:
+        """Fills `var` and returns the operator."""
+        block = self._check_block(block)
+        if self._for_op is not None:
+            check_variable_and_dtype(var, "Out", _FLOATS, self._for_op)
+        assert isinstance(var, Variable), f"var must be a Variable, but got {type(var)}"
+        return self._put(var, block)
+
+    def _put(self, var: Any, block: Any) -> Any:
+        raise NotImplementedError(f"'_put' not implement in class {type(self).__name__}")
+
+
+class _Random(_Filling):
     """An initializer with a seed: 0 takes the Program's, and with that at 0 too the global generator."""
 
-    _seed: int
+    def __init__(self, seed: int) -> None:
+        assert seed is not None
+        super().__init__()
+        self._seed = seed
 
     def _seed_for(self, block: Any) -> int:
         # Kept from then on, as in 2.0.2: a second parameter gets the seed that the first one got.
@@ -129,8 +150,8 @@ class _Random(Initializer):
         return self._fill(var, block, "gaussian_random", attrs, label=label)
 
 
-class ConstantInitializer(Initializer):
-    """Every element is `value`."""
+class ConstantInitializer(_Filling):
+    """Every element is `value`; parameters of any element type."""
 
     def __init__(self, value: float = 0.0, force_cpu: bool = False) -> None:
         assert value is not None
@@ -138,16 +159,15 @@ class ConstantInitializer(Initializer):
         self._value = value
         self._force_cpu = force_cpu
 
-    def __call__(self, var: Any, block: Any = None) -> Any:
-        """Fills `var`, of any element type, and returns the operator."""
-        block = self._check_block(block)
-        assert isinstance(var, Variable), f"var must be a Variable, but got {type(var)}"
+    def _put(self, var: Any, block: Any) -> Any:
         attrs = {"value": float(self._value), "force_cpu": self._force_cpu}
         return self._fill(var, block, "fill_constant", attrs, label="constant_init")
 
 
 class UniformInitializer(_Random):
     """Uniform in [low, high); with `diag_num` > 0 that many diagonal elements, `diag_step` apart, are `diag_val`."""
+
+    _for_op = "uniform_random"
 
     def __init__(
         self,
@@ -161,121 +181,101 @@ class UniformInitializer(_Random):
         assert low is not None
         assert high is not None
         assert high >= low
-        assert seed is not None
         assert diag_num is not None
         assert diag_step is not None
         assert diag_val is not None
         if diag_num > 0 or diag_step > 0:
             assert diag_num > 0 and diag_step > 0
-        super().__init__()
+        super().__init__(seed)
         self._low = low
         self._high = high
-        self._seed = seed
         self._diag_num = diag_num
         self._diag_step = diag_step
         self._diag_val = diag_val
 
-    def __call__(self, var: Any, block: Any = None) -> Any:
-        """Fills `var`, of a floating type, and returns the operator."""
-        block = self._check_block(block)
-        check_variable_and_dtype(var, "Out", _FLOATS, "uniform_random")
+    def _put(self, var: Any, block: Any) -> Any:
         diagonal = {"diag_num": self._diag_num, "diag_step": self._diag_step, "diag_val": self._diag_val}
         return self._uniform(var, block, self._low, self._high, "uniform_random", **diagonal)
 
 
-class NormalInitializer(_Random):
-    """Normal with mean `loc` and standard deviation `scale`."""
+class _Gaussian(_Random):
+    """A normal distribution with mean `loc` and standard deviation `scale`."""
 
     def __init__(self, loc: float = 0.0, scale: float = 1.0, seed: int = 0) -> None:
         assert loc is not None
         assert scale is not None
-        assert seed is not None
-        super().__init__()
+        super().__init__(seed)
         self._mean = loc
         self._std_dev = scale
-        self._seed = seed
 
-    def __call__(self, var: Any, block: Any = None) -> Any:
-        """Fills `var`, of a floating type, and returns the operator."""
-        block = self._check_block(block)
-        check_variable_and_dtype(var, "Out", _FLOATS, "guassian_random")
+
+class NormalInitializer(_Gaussian):
+    """Normal with mean `loc` and standard deviation `scale`."""
+
+    _for_op = "guassian_random"
+
+    def _put(self, var: Any, block: Any) -> Any:
         return self._normal(var, block, self._std_dev, "gaussian_random", mean=self._mean, use_mkldnn=False)
 
 
-class TruncatedNormalInitializer(_Random):
+class TruncatedNormalInitializer(_Gaussian):
     """Normal with mean `loc` and standard deviation `scale`, drawn anew beyond two deviations."""
 
-    def __init__(self, loc: float = 0.0, scale: float = 1.0, seed: int = 0) -> None:
-        assert loc is not None
-        assert scale is not None
-        assert seed is not None
-        super().__init__()
-        self._mean = loc
-        self._std_dev = scale
-        self._seed = seed
-
-    def __call__(self, var: Any, block: Any = None) -> Any:
-        """Fills `var`, of a floating type, and returns the operator."""
-        block = self._check_block(block)
-        assert isinstance(var, Variable), f"var must be a Variable, but got {type(var)}"
+    def _put(self, var: Any, block: Any) -> Any:
         attrs = {"mean": self._mean, "std": self._std_dev, "seed": self._seed_for(block)}
         return self._fill(var, block, "truncated_gaussian_random", attrs, label="truncated_gaussian_random")
 
 
-class XavierInitializer(_Random):
+class _Fans(_Random):
+    """Uniform within sqrt(6 / n), or normal with deviation sqrt(2 / n), for a number `n` of connections."""
+
+    def __init__(self, uniform: bool, seed: int) -> None:
+        assert uniform is not None
+        super().__init__(seed)
+        self._uniform_values = uniform
+
+    def _spread(self, var: Any, block: Any, n: float, label: str) -> Any:
+        if self._uniform_values:
+            limit = float(np.sqrt(6.0 / n))
+            return self._uniform(var, block, -limit, limit, label)
+        return self._normal(var, block, float(np.sqrt(2.0 / n)), label)
+
+
+class XavierInitializer(_Fans):
     """Glorot's: uniform within sqrt(6 / (fan_in + fan_out)), or normal with deviation sqrt(2 / (fan_in + fan_out)).
 
     The fans are computed from the variable's shape unless given.
     """
 
+    _for_op = "xavier_init"
+
     def __init__(
         self, uniform: bool = True, fan_in: float | None = None, fan_out: float | None = None, seed: int = 0
     ) -> None:
-        assert uniform is not None
-        assert seed is not None
-        super().__init__()
-        self._uniform_values = uniform
+        super().__init__(uniform, seed)
         self._fan_in = fan_in
         self._fan_out = fan_out
-        self._seed = seed
 
-    def __call__(self, var: Any, block: Any = None) -> Any:
-        """Fills `var`, of a floating type, and returns the operator."""
-        block = self._check_block(block)
-        check_variable_and_dtype(var, "Out", _FLOATS, "xavier_init")
+    def _put(self, var: Any, block: Any) -> Any:
         f_in, f_out = self._compute_fans(var)
         fan_in = f_in if self._fan_in is None else self._fan_in
         fan_out = f_out if self._fan_out is None else self._fan_out
-        fans = float(fan_in + fan_out)
-        if self._uniform_values:
-            limit = float(np.sqrt(6.0 / fans))
-            return self._uniform(var, block, -limit, limit, "xavier_init")
-        return self._normal(var, block, float(np.sqrt(2.0 / fans)), "xavier_init")
+        return self._spread(var, block, float(fan_in + fan_out), "xavier_init")
 
 
-class MSRAInitializer(_Random):
+class MSRAInitializer(_Fans):
     """Kaiming's: uniform within sqrt(6 / fan_in), or normal with deviation sqrt(2 / fan_in).
 
     The fan is computed from the variable's shape unless given.
     """
 
     def __init__(self, uniform: bool = True, fan_in: float | None = None, seed: int = 0) -> None:
-        assert uniform is not None
-        assert seed is not None
-        super().__init__()
-        self._uniform_values = uniform
+        super().__init__(uniform, seed)
         self._fan_in = fan_in
-        self._seed = seed
 
-    def __call__(self, var: Any, block: Any = None) -> Any:
-        """Fills `var`, of a floating type, and returns the operator."""
-        block = self._check_block(block)
-        assert isinstance(var, Variable), f"var must be a Variable, but got {type(var)}"
-        fan_in = float(self._compute_fans(var)[0] if self._fan_in is None else self._fan_in)
-        if self._uniform_values:
-            limit = float(np.sqrt(6.0 / fan_in))
-            return self._uniform(var, block, -limit, limit, "masra_init")
-        return self._normal(var, block, float(np.sqrt(2.0 / fan_in)), "masra_init")
+    def _put(self, var: Any, block: Any) -> Any:
+        fan_in = self._compute_fans(var)[0] if self._fan_in is None else self._fan_in
+        return self._spread(var, block, float(fan_in), "masra_init")
 
 
 class BilinearInitializer(Initializer):
@@ -320,18 +320,15 @@ def _bilinear(shape: list[int]) -> np.ndarray:
     return ((1 - abs(x / factor - center)) * (1 - abs(y / factor - center))).astype("float32")
 
 
-class NumpyArrayInitializer(Initializer):
-    """The elements of a given ndarray."""
+class NumpyArrayInitializer(_Filling):
+    """The elements of a given ndarray, for a float32, float16 or int32 parameter (ValueError for another)."""
 
     def __init__(self, value: np.ndarray) -> None:
         assert isinstance(value, np.ndarray)
         super().__init__()
         self._value = value
 
-    def __call__(self, var: Any, block: Any = None) -> Any:
-        """Fills `var`, float32, float16 or int32, and returns the operator; ValueError for another element type."""
-        block = self._check_block(block)
-        assert isinstance(var, Variable), f"var must be a Variable, but got {type(var)}"
+    def _put(self, var: Any, block: Any) -> Any:
         dtype = convert_dtype(var.dtype)
         if dtype in ("float16", "float32"):
             values = {"fp32_values": self._value.astype("float32").ravel().tolist()}

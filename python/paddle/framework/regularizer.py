@@ -27,29 +27,11 @@ class WeightDecayRegularizer:
         raise NotImplementedError(f"'__str__' not implement in class {type(self).__name__}")
 
 
-class L2DecayRegularizer(WeightDecayRegularizer):
-    """Adds regularization_coeff * param."""
+class _Decay(WeightDecayRegularizer):
+    """Adds regularization_coeff * param, or where `_of_sign` the same of sign(param)."""
 
-    def __init__(self, regularization_coeff: float = 0.0) -> None:
-        assert regularization_coeff is not None
-        super().__init__()
-        self._regularization_coeff = regularization_coeff
-
-    def __call__(self, param: Any, grad: Any, block: Any) -> Any:
-        """The term to add to the gradient of `param`; in static mode `block` gets its operator."""
-        assert isinstance(param, Parameter), f"param must be a Parameter, but got {type(param)}"
-        if in_dygraph_mode():
-            return _ops.scale(param, scale=self._regularization_coeff)
-        assert isinstance(block, Block), f"block must be a Block, but got {type(block)}"
-        decay = block.create_var(dtype=param.dtype, shape=param.shape, lod_level=param.lod_level)
-        return _scaled(block, param, decay, self._regularization_coeff)
-
-    def __str__(self) -> str:
-        return f"L2Decay, regularization_coeff={self._regularization_coeff:f}"
-
-
-class L1DecayRegularizer(WeightDecayRegularizer):
-    """Adds regularization_coeff * sign(param)."""
+    _label = ""
+    _of_sign = False
 
     def __init__(self, regularization_coeff: float = 0.0) -> None:
         assert regularization_coeff is not None
@@ -59,20 +41,33 @@ class L1DecayRegularizer(WeightDecayRegularizer):
     def __call__(self, param: Any, grad: Any, block: Any) -> Any:
         """The term to add to the gradient of `param`; in static mode `block` gets its operators."""
         assert isinstance(param, Parameter), f"param must be a Parameter, but got {type(param)}"
+        factor = self._regularization_coeff
         if in_dygraph_mode():
-            return _ops.scale(_ops.sign(param), scale=self._regularization_coeff)
+            return _ops.scale(_ops.sign(param) if self._of_sign else param, scale=factor)
         assert isinstance(block, Block), f"block must be a Block, but got {type(block)}"
         decay = block.create_var(dtype=param.dtype, shape=param.shape, lod_level=param.lod_level)
-        block.append_op(type="sign", inputs={"X": param}, outputs={"Out": decay})
-        return _scaled(block, decay, decay, self._regularization_coeff)
+        if self._of_sign:
+            block.append_op(type="sign", inputs={"X": param}, outputs={"Out": decay})
+        source = decay if self._of_sign else param
+        block.append_op(type="scale", inputs={"X": source}, outputs={"Out": decay}, attrs={"scale": factor})
+        return decay
 
     def __str__(self) -> str:
-        return f"L1Decay, regularization_coeff={self._regularization_coeff:f}"
+        return f"{self._label}, regularization_coeff={self._regularization_coeff:f}"
 
 
-def _scaled(block: Any, source: Any, out: Any, factor: float) -> Any:
-    block.append_op(type="scale", inputs={"X": source}, outputs={"Out": out}, attrs={"scale": factor})
-    return out
+class L2DecayRegularizer(_Decay):
+    """Adds regularization_coeff * param."""
+
+    _label = "L2Decay"
+
+
+class L1DecayRegularizer(_Decay):
+    """Adds regularization_coeff * sign(param)."""
+
+    _label = "L1Decay"
+    _of_sign = True
+
 
 
 def _create_regularization_of_grad(param: Any, grad: Any, regularization: WeightDecayRegularizer | None = None) -> Any:
@@ -95,6 +90,15 @@ def _create_regularization_of_grad(param: Any, grad: Any, regularization: Weight
     return out
 
 
+def tell_own_goes_first(regularization: WeightDecayRegularizer) -> None:
+    """Logs that parameters with regularizers of their own do not get the optimizer's."""
+    logging.info(
+        "If regularizer of a Parameter has been set by 'fluid.ParamAttr' or 'fluid.WeightNormParamAttr' already. "
+        "The Regularization[%s] in Optimizer will not take effect, and it will only be applied to other Parameters!",
+        regularization,
+    )
+
+
 def append_regularization_ops(
     parameters_and_grads: Iterable[tuple[Any, Any]], regularization: WeightDecayRegularizer | None = None
 ) -> list[tuple[Any, Any]]:
@@ -113,12 +117,7 @@ def append_regularization_ops(
         for param, grad in parameters_and_grads:
             if not told and param.regularizer is not None and regularization is not None:
                 told = True
-                logging.info(
-                    "If regularizer of a Parameter has been set by 'fluid.ParamAttr' or 'fluid.WeightNormParamAttr' "
-                    "already. The Regularization[%s] in Optimizer will not take effect, and it will only be applied "
-                    "to other Parameters!",
-                    regularization,
-                )
+                tell_own_goes_first(regularization)
             with param.block.program._optimized_guard([param, grad]):
                 pairs.append((param, _create_regularization_of_grad(param, grad, regularization)))
     return pairs

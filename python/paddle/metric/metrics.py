@@ -82,10 +82,6 @@ class Accuracy(Metric):
 
         Examples:
             >>> import numpy as np
-
-    from paddle import _core as core
-    from paddle import _ops
-    from paddle.framework.checks import check_variable_and_dtype
             >>> import paddle
             >>> scores = paddle.to_tensor(np.float32([[0.1, 0.2, 0.7], [0.1, 0.4, 0.5]]))
             >>> labels = paddle.to_tensor(np.int64([[2], [1]]))
@@ -158,10 +154,6 @@ class Precision(Metric):
 
         Examples:
             >>> import numpy as np
-
-    from paddle import _core as core
-    from paddle import _ops
-    from paddle.framework.checks import check_variable_and_dtype
             >>> import paddle
             >>> precision = paddle.metric.Precision()
             >>> precision.update(np.array([0.1, 0.5, 0.6, 0.7]), np.array([0, 1, 1, 1]))
@@ -203,10 +195,6 @@ class Recall(Metric):
 
         Examples:
             >>> import numpy as np
-
-    from paddle import _core as core
-    from paddle import _ops
-    from paddle.framework.checks import check_variable_and_dtype
             >>> import paddle
             >>> recall = paddle.metric.Recall()
             >>> recall.update(np.array([0.1, 0.5, 0.6, 0.7]), np.array([1, 0, 1, 1]))
@@ -249,10 +237,6 @@ class Auc(Metric):
 
         Examples:
             >>> import numpy as np
-
-    from paddle import _core as core
-    from paddle import _ops
-    from paddle.framework.checks import check_variable_and_dtype
             >>> import paddle
             >>> auc = paddle.metric.Auc()
             >>> scores = np.array([0.1, 0.4, 0.35, 0.8])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from paddle import _ops
@@ -87,6 +87,19 @@ def _shrink(norm: Any, clip_norm: float) -> Any:
     return _ops.elementwise_div(limit, _ops.elementwise_max(limit, norm))
 
 
+def _clip_each(params_grads: Pairs, clipped: Callable[[Any], Any]) -> list[tuple[Any, Any]]:
+    """The pairs with gradients `clipped(grad)`, whose operators belong to the update of their parameters."""
+    pairs = []
+    for p, g in params_grads:
+        if g is None:
+            continue
+        if _wanted(p):
+            with p.block.program._optimized_guard([p, g]):
+                g = clipped(g)
+        pairs.append((p, g))
+    return pairs
+
+
 class ClipGradBase:
     """Base of all clips: `clip(params_grads)` gives the pairs of parameters and gradients with these clipped.
 
@@ -123,15 +136,7 @@ class ClipGradBase:
         return [(p, self._one(g) if _wanted(p) else g) for p, g in params_grads if g is not None]
 
     def _static_clip(self, params_grads: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
-        clipped = []
-        for p, g in params_grads:
-            if g is None:
-                continue
-            if _wanted(p):
-                with p.block.program._optimized_guard([p, g]):
-                    g = self._one(g)
-            clipped.append((p, g))
-        return clipped
+        return _clip_each(params_grads, self._one)
 
     # The two steps of the older set_gradient_clip: look at all gradients, then clip each.
     def _process_context(self, context: dict[str, Any], param: Any, grad: Any) -> None:
@@ -228,15 +233,7 @@ class ClipGradByGlobalNorm(ClipGradBase):
         p, g = wanted[-1]
         with p.block.program._optimized_guard([p, g]):
             factor = _shrink(_ops.sqrt(_ops.sum(squares)), self.clip_norm)
-        clipped = []
-        for p, g in params_grads:
-            if g is None:
-                continue
-            if _wanted(p):
-                with p.block.program._optimized_guard([p, g]):
-                    g = _ops.elementwise_mul(g, factor)
-            clipped.append((p, g))
-        return clipped
+        return _clip_each(params_grads, lambda g: _ops.elementwise_mul(g, factor))
 
     def _process_context(self, context: dict[str, Any], param: Any, grad: Any) -> None:
         group = context.setdefault(self.group_name, {"clip_norm": self.clip_norm, "squares": []})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from typing import Any
 
-from paddle.framework import guards, mode
+from paddle.framework import mode
 from paddle.framework.place import CUDAPlace
 from paddle.framework.program import Program
 
@@ -263,10 +263,3 @@ class CompiledProgram:
 
 def _same_place(a, b) -> bool:
     return a is b or a == b
-
-
-def _program_of(program) -> Program:
-    """The Program that a Program, a CompiledProgram or None (the default) stands for."""
-    if program is None:
-        return guards.default_main_program()
-    return program._program if isinstance(program, CompiledProgram) else program

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from paddle import _core as core
-from paddle.framework.dtypes import convert_dtype, convert_np_dtype_to_dtype_, to_numpy_dtype
+from paddle.framework.dtypes import convert_dtype, convert_np_dtype_to_dtype_, regular_array, to_numpy_dtype
 from paddle.framework.operator import Operator
 from paddle.framework.variable import Variable, isinstance_of
 
@@ -95,11 +95,8 @@ def _as_lodtensor(data: Any, place, dtype=None):
             raise AssertionError("The dtype should be given when feed data is not np.ndarray")
         dtype = to_numpy_dtype(dtype)
         if isinstance(data, (list, tuple)):
-            try:
-                data = np.array(data)
-            except ValueError:
-                data = None
-            if data is None or data.dtype == object:
+            data = regular_array(data)
+            if data is None:
                 raise TypeError(
                     "Failed to convert input data to a regular ndarray: usually it contains nested lists with "
                     "different lengths. Please consider using 'fluid.create_lod_tensor' to convert it to a LoD-Tensor."

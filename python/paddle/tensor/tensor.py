@@ -9,7 +9,7 @@ import numpy as np
 from paddle import _core
 from paddle.framework import mode, unique_name
 from paddle.framework.default_dtype import get_default_dtype
-from paddle.framework.dtypes import VarType, convert_dtype, convert_np_dtype_to_dtype_
+from paddle.framework.dtypes import VarType, convert_dtype, convert_np_dtype_to_dtype_, regular_array
 from paddle.framework.mode import _get_paddle_place
 from paddle.framework.place import CPUPlace, CUDAPinnedPlace, CUDAPlace, device_number
 from paddle.framework.to_string import to_string
@@ -72,11 +72,8 @@ def _on_cpu(data, dtype, stop_gradient):
 
 def _as_array(data, dtype) -> np.ndarray:
     if isinstance(data, (list, tuple)):
-        try:
-            array = np.array(data)
-        except ValueError:
-            array = None
-        if array is None or array.dtype == object:
+        array = regular_array(data)
+        if array is None:
             raise ValueError(
                 "\n\tFailed to convert input data to a regular ndarray :\n\t - Usually this means the input data "
                 "contains nested lists with different lengths."

@@ -1,14 +1,12 @@
 //! `core.ProgramDesc`, `BlockDesc`, `OpDesc`, `VarDesc` and their enumerations: handles to the nodes of `crate::ir`.
 //! A handle keeps its Program alive, and stays valid when what it points to is removed from it.
 
-mod attrs;
 mod block;
 mod enums;
 mod op;
 mod program;
 mod var;
 
-pub use attrs::{attr_from_py, attr_to_py};
 pub use block::PyBlockDesc;
 pub use enums::{var_type, PyAttrType, PyVarType};
 pub use op::PyOpDesc;

@@ -1,12 +1,14 @@
 //! `core.OpDesc`.
 
-use super::attrs::{attr_from_py, attr_to_py};
 use super::enums::PyAttrType;
 use super::{names, Name, PyBlockDesc};
 use crate::err;
 use crate::ir::{hooks, Attr, BlockNode, Message, OpNode, Program};
+use crate::py::attrs;
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
+use pyo3::IntoPyObjectExt;
 use std::sync::Arc;
 
 /// An operator of a block.
@@ -135,7 +137,14 @@ impl PyOpDesc {
     }
 
     fn attr(&self, py: Python<'_>, name: Name) -> PyResult<Py<PyAny>> {
-        attr_to_py(py, self.get_attr(&name.0)?, |idx| self.find_block(py, idx))
+        match self.get_attr(&name.0)? {
+            Attr::Block(idx) => self.find_block(py, idx)?.into_py_any(py),
+            Attr::Blocks(list) => {
+                let blocks: Vec<_> = list.into_iter().map(|idx| self.find_block(py, idx)).collect::<PyResult<_>>()?;
+                blocks.into_py_any(py)
+            }
+            other => attrs::to_py(py, &other),
+        }
     }
 
     fn _set_attr(&self, name: Name, value: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -144,7 +153,13 @@ impl PyOpDesc {
             return Ok(());
         }
         let declared = hooks::declared_attr_type(&self.node.op_type(), &name.0);
-        let attr = attr_from_py(&name.0, value, declared)?;
+        let Some(attr) = attrs::from_py(value, declared) else {
+            return Err(PyTypeError::new_err(format!(
+                "attribute `{}` must be an int, a float, a str, a bool, a block or a list of these, got {}",
+                name.0,
+                value.repr()?
+            )));
+        };
         self.node.set_attr(&name.0, attr);
         Ok(())
     }
@@ -171,11 +186,7 @@ impl PyOpDesc {
 
     /// Sets an attribute to the bytes of a serialised message.
     fn set_serialized_attr(&self, name: Name, serialized: &[u8]) {
-        let attr = match std::str::from_utf8(serialized) {
-            Ok(s) => Attr::String(s.to_string()),
-            Err(_) => Attr::Bytes(serialized.to_vec()),
-        };
-        self.node.set_attr(&name.0, attr);
+        self.node.set_attr(&name.0, Attr::text(serialized.to_vec()));
     }
 
     fn _block_attr_id(&self, name: Name) -> PyResult<i32> {

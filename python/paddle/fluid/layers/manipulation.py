@@ -9,6 +9,7 @@ from paddle.framework.arguments import bounded, number, shape_arguments, split_l
 from paddle.framework.arrays import is_array
 from paddle.framework.checks import check_dtype, check_type, check_variable_and_dtype
 from paddle.framework.layer_helper import LayerHelper
+from paddle.framework.shapes import check_permutation
 from paddle.framework.variable import Variable
 
 __all__ = [
@@ -128,18 +129,7 @@ def transpose(x, perm, name=None):
     check_variable_and_dtype(x, "x", _NUMBERS, "transpose")
     check_type(perm, "perm", (list, tuple), "transpose")
     if not mode.in_dygraph_mode():
-        rank = len(x.shape)
-        if len(perm) != rank:
-            raise ValueError(
-                "Input(perm) is the permutation of dimensions of Input(x), its length should be equal to dimensions "
-                f"of Input(x), but received dimension of Input(x) is {rank}, the length of Input(perm) is {len(perm)}."
-            )
-        for i, dim in enumerate(perm):
-            if dim >= rank:
-                raise ValueError(
-                    f"Each element in Input(perm) should be less than Input(x)'s dimension, but {i}-th element in "
-                    f"Input(perm) is {dim} which exceeds Input(x)'s dimension {rank}."
-                )
+        check_permutation(perm, len(x.shape))
     return _first(named(name, _ops.transpose2, x, axis=list(perm)))
 
 

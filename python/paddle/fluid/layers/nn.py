@@ -6,13 +6,15 @@ import warnings
 
 from paddle import _ops
 from paddle._append import named
+from paddle.fluid.input import one_hot_rows
 from paddle.framework import guards, mode
-from paddle.framework.arguments import convert_to_list, number, padding_2d, shape_arguments
+from paddle.framework.arguments import convert_to_list, number, shape_arguments
 from paddle.framework.checks import check_dtype, check_type, check_variable_and_dtype
 from paddle.framework.dtypes import convert_np_dtype_to_dtype_
 from paddle.framework.initializer import Constant
 from paddle.framework.layer_helper import LayerHelper
 from paddle.framework.variable import Variable
+from paddle.framework.windows import channel_last, paddings
 from paddle.static.nn.common import batch_norm, conv2d, fc_layer, layer_norm, lookup_layer
 from paddle.static.nn.group import group_norm
 from paddle.static.pyfunc import PyFuncRegistry, py_func
@@ -127,11 +129,7 @@ def pool2d(
         )
     if not isinstance(use_cudnn, bool):
         raise TypeError(f"Attr(use_cudnn) should be True or False. Received Attr(use_cudnn): {use_cudnn}.")
-    if data_format not in ("NCHW", "NHWC"):
-        raise ValueError(f"Attr(data_format) should be 'NCHW' or 'NHWC'. Received Attr(data_format): {data_format}.")
-    paddings, algorithm = padding_2d(pool_padding, data_format, "pool_padding")
-    if algorithm == "VALID" and ceil_mode:
-        raise ValueError('When Attr(pool_padding) is "VALID", Attr(ceil_mode) must be False. Received ceil_mode: True.')
+    sizes, algorithm = paddings(pool_padding, 2, channel_last(data_format, 2), ceil_mode, "pool_padding")
     return named(
         name,
         _ops.pool2d,
@@ -140,7 +138,7 @@ def pool2d(
         ksize=convert_to_list(pool_size, 2, "pool_size"),
         global_pooling=global_pooling,
         strides=convert_to_list(pool_stride, 2, "pool_stride"),
-        paddings=paddings,
+        paddings=sizes,
         padding_algorithm=algorithm,
         use_cudnn=use_cudnn,
         ceil_mode=ceil_mode,
@@ -304,15 +302,7 @@ def one_hot(input, depth, allow_out_of_range=False):  # noqa: A002
     Returns:
         Variable: input.shape[:-1] + [depth].
     """
-    check_variable_and_dtype(input, "input", ["int32", "int64"], "one_hot")
-    check_type(depth, "depth", (int, Variable), "one_hot")
-    if isinstance(depth, Variable) and not mode.in_dygraph_mode():
-        depth.stop_gradient = True
-        out = _ops.one_hot(input, depth, allow_out_of_range=allow_out_of_range)
-    else:
-        out = _ops.one_hot(input, depth=int(number(depth)), allow_out_of_range=allow_out_of_range)
-    out.stop_gradient = True
-    return out
+    return one_hot_rows("one_hot", input, depth, allow_out_of_range)
 
 
 def uniform_random(shape, dtype="float32", min=-1.0, max=1.0, seed=0, name=None):  # noqa: A002

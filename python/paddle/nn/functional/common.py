@@ -8,6 +8,7 @@ from paddle._append import named
 from paddle.framework import guards, mode, unique_name
 from paddle.framework.checks import check_variable_and_dtype
 from paddle.framework.dtypes import VarType
+from paddle.framework.windows import channel_last
 
 __all__ = ["dropout", "dropout2d", "dropout3d", "alpha_dropout", "linear", "cosine_similarity"]
 
@@ -144,7 +145,7 @@ def dropout2d(x: Any, p: float = 0.5, training: bool = True, data_format: str = 
     Raises:
         ValueError: for another format or number of dimensions.
     """
-    return _dropout_channels(x, p, training, data_format, ("NCHW", "NHWC"), name)
+    return _dropout_channels(x, p, training, data_format, 2, name)
 
 
 def dropout3d(
@@ -160,21 +161,15 @@ def dropout3d(
     Raises:
         ValueError: for another format or number of dimensions.
     """
-    return _dropout_channels(x, p, training, data_format, ("NCDHW", "NDHWC"), name)
+    return _dropout_channels(x, p, training, data_format, 3, name)
 
 
-def _dropout_channels(
-    x: Any, p: float, training: bool, data_format: str, formats: tuple[str, str], name: str | None
-) -> Any:
-    first, last = formats
-    dims = len(x.shape)
-    if dims != len(first):
-        raise ValueError(f"dimensions of x should be {len(first)}, but received {dims} != {len(first)}")
-    if data_format not in formats:
-        raise ValueError(
-            f"Attr(data_format) should be '{first}' or '{last}'. Received Attr(data_format): {data_format}."
-        )
-    return dropout(x, p, [0, 1 if data_format == first else dims - 1], training, "upscale_in_train", name)
+def _dropout_channels(x: Any, p: float, training: bool, data_format: str, dims: int, name: str | None) -> Any:
+    rank = len(x.shape)
+    if rank != dims + 2:
+        raise ValueError(f"dimensions of x should be {dims + 2}, but received {rank} != {dims + 2}")
+    axis = rank - 1 if channel_last(data_format, dims) else 1
+    return dropout(x, p, [0, axis], training, "upscale_in_train", name)
 
 
 def alpha_dropout(x: Any, p: float = 0.5, training: bool = True, name: str | None = None) -> Any:

@@ -8,8 +8,7 @@ from paddle._append import named
 from paddle.framework import mode, unique_name
 from paddle.framework.arguments import convert_to_list
 from paddle.framework.checks import check_variable_and_dtype
-
-from .windows import channel_last, paddings
+from paddle.framework.windows import channel_last, paddings
 
 __all__ = ["conv1d", "conv2d"]
 
@@ -73,6 +72,17 @@ def run_conv2d(
     return named(name, _ops.elementwise_add, out, bias, axis=1 if data_format == "NCHW" else -1)
 
 
+def _windows(
+    dims: int, x: Any, weight: Any, stride: Any, padding: Any, dilation: Any, groups: int, last: bool
+) -> tuple[str, list[int], list[int], str, list[int]]:
+    """(operator, strides, paddings, padding_algorithm, dilations) of a convolution in `dims` dimensions."""
+    channels = x.shape[-1 if last else 1]
+    _check_channels(x, weight, channels, groups)
+    sizes, algorithm = paddings(padding, dims, last)
+    strides, dilations = convert_to_list(stride, dims, "stride"), convert_to_list(dilation, dims, "dilation")
+    return conv_op(channels, weight.shape[0], groups), strides, sizes, algorithm, dilations
+
+
 def conv2d(
     x: Any,
     weight: Any,
@@ -109,22 +119,8 @@ def conv2d(
         [1, 2, 4, 4]
     """
     last = channel_last(data_format, 2)
-    channels = x.shape[-1 if last else 1]
-    _check_channels(x, weight, channels, groups)
-    sizes, algorithm = paddings(padding, 2, last)
-    return run_conv2d(
-        conv_op(channels, weight.shape[0], groups),
-        x,
-        weight,
-        bias,
-        convert_to_list(stride, 2, "stride"),
-        sizes,
-        algorithm,
-        convert_to_list(dilation, 2, "dilation"),
-        groups,
-        data_format,
-        name,
-    )
+    op_type, strides, sizes, algorithm, dilations = _windows(2, x, weight, stride, padding, dilation, groups, last)
+    return run_conv2d(op_type, x, weight, bias, strides, sizes, algorithm, dilations, groups, data_format, name)
 
 
 def conv1d(
@@ -162,21 +158,18 @@ def conv1d(
         [1, 3, 3]
     """
     last = channel_last(data_format, 1)
-    channels = x.shape[-1 if last else 1]
-    _check_channels(x, weight, channels, groups)
-    sizes, algorithm = paddings(padding, 1, last)
-    sizes = sizes + [0] * len(sizes)
+    op_type, strides, sizes, algorithm, dilations = _windows(1, x, weight, stride, padding, dilation, groups, last)
     axis = -2 if last else -1
     # The length becomes the height of an image of width one.
     out = run_conv2d(
-        conv_op(channels, weight.shape[0], groups),
+        op_type,
         _ops.unsqueeze2(x, axes=[axis]),
         _ops.unsqueeze2(weight, axes=[-1]),
         bias,
-        [*convert_to_list(stride, 1, "stride"), 1],
-        sizes,
+        [*strides, 1],
+        sizes + [0] * len(sizes),
         algorithm,
-        [*convert_to_list(dilation, 1, "dilation"), 1],
+        [*dilations, 1],
         groups,
         "NHWC" if last else "NCHW",
         name,

@@ -1,6 +1,7 @@
 """Pools: maxima and averages of windows."""
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from paddle import _ops
@@ -8,8 +9,7 @@ from paddle._append import named
 from paddle.framework.arguments import convert_to_list
 from paddle.framework.checks import check_type, check_variable_and_dtype
 from paddle.framework.missing import require
-
-from .windows import channel_last, paddings
+from paddle.framework.windows import channel_last, paddings
 
 __all__ = [
     "avg_pool1d",
@@ -34,30 +34,23 @@ def _no_mask(name: str, return_mask: bool) -> None:
         require(f"paddle.nn.functional.{name}(return_mask=True)", "max_pool2d_with_index")
 
 
-def _pool2d(
-    kind: str,
-    x: Any,
-    kernel: list[int],
-    stride: list[int],
-    padding: tuple[list[int], str],
-    ceil_mode: bool,
-    exclusive: bool = True,
-    data_format: str = "NCHW",
-    name: str | None = None,
-) -> Any:
-    return named(
-        name,
-        _ops.pool2d,
-        x,
-        pooling_type=kind,
-        ksize=kernel,
-        strides=stride,
-        paddings=padding[0],
-        padding_algorithm=padding[1],
-        ceil_mode=ceil_mode,
-        exclusive=exclusive,
-        data_format=data_format,
-    )
+def _windows(dims: int, kernel_size: Any, stride: Any, padding: Any, last: bool, ceil_mode: bool) -> dict[str, Any]:
+    """The attributes of pool2d that say where the windows are, for `dims` dimensions."""
+    kernel = convert_to_list(kernel_size, dims, "kernel_size" if dims == 1 else "pool_size")
+    sizes, algorithm = paddings(padding, dims, last, ceil_mode)
+    return {
+        "ksize": kernel,
+        "strides": kernel if stride is None else convert_to_list(stride, dims, "pool_stride"),
+        "paddings": sizes,
+        "padding_algorithm": algorithm,
+        "ceil_mode": ceil_mode,
+    }
+
+
+def _flat(x: Any, name: str | None, **attrs: Any) -> Any:
+    """pool2d where the length becomes the width of an image of height one."""
+    out = named(name, _ops.pool2d, _ops.unsqueeze2(x, axes=[2]), **attrs)
+    return _ops.squeeze2(out, axes=[2])
 
 
 def _pool1d(
@@ -65,14 +58,11 @@ def _pool1d(
 ) -> Any:
     check_variable_and_dtype(x, "x", ["float32", "float64"], f"{kind}_pool1d")
     _check_dims(x, 3)
-    kernel = [1, *convert_to_list(kernel_size, 1, "kernel_size")]
-    strides = kernel if stride is None else [1, *convert_to_list(stride, 1, "pool_stride")]
-    sizes, algorithm = paddings(padding, 1, ceil_mode=ceil_mode)
-    sizes = [0] * len(sizes) + sizes
-    # The length becomes the width of an image of height one.
-    x = _ops.unsqueeze2(x, axes=[2])
-    out = _pool2d(kind, x, kernel, strides, (sizes, algorithm), ceil_mode, exclusive, name=name)
-    return _ops.squeeze2(out, axes=[2])
+    windows = _windows(1, kernel_size, stride, padding, False, ceil_mode)
+    windows["ksize"] = [1, *windows["ksize"]]
+    windows["strides"] = [1, *windows["strides"]]
+    windows["paddings"] = [0] * len(windows["paddings"]) + windows["paddings"]
+    return _flat(x, name, pooling_type=kind, exclusive=exclusive, **windows)
 
 
 def avg_pool1d(
@@ -159,18 +149,15 @@ def avg_pool2d(
         [1, 2, 2, 2]
     """
     check_variable_and_dtype(x, "x", ["float32", "float64"], "avg_pool2d")
-    last = channel_last(data_format, 2)
-    kernel = convert_to_list(kernel_size, 2, "pool_size")
-    strides = kernel if stride is None else convert_to_list(stride, 2, "pool_stride")
-    sizes = paddings(padding, 2, last, ceil_mode)
-    out = _pool2d("avg", x, kernel, strides, sizes, ceil_mode, exclusive, data_format, name)
+    windows = _windows(2, kernel_size, stride, padding, channel_last(data_format, 2), ceil_mode)
+    out = named(name, _ops.pool2d, x, pooling_type="avg", exclusive=exclusive, data_format=data_format, **windows)
     if divisor_override is None:
         return out
     if not isinstance(divisor_override, (int, float)):
         raise ValueError(
             f"Excepted (int, float) type for divisor_override but received type: {type(divisor_override)}. "
         )
-    return out * (kernel[0] * kernel[1]) / divisor_override
+    return out * math.prod(windows["ksize"]) / divisor_override
 
 
 def max_pool2d(
@@ -200,14 +187,12 @@ def max_pool2d(
     """
     check_variable_and_dtype(x, "x", ["float16", "float32", "float64"], "max_pool2d")
     last = channel_last(data_format, 2)
-    kernel = convert_to_list(kernel_size, 2, "pool_size")
-    strides = kernel if stride is None else convert_to_list(stride, 2, "pool_stride")
-    sizes = paddings(padding, 2, last, ceil_mode)
+    windows = _windows(2, kernel_size, stride, padding, last, ceil_mode)
     if return_mask:
         if last:
             raise ValueError("When setting return_mask to true, data_format must be set to NCHW in API:max_pool2d")
         _no_mask("max_pool2d", return_mask)
-    return _pool2d("max", x, kernel, strides, sizes, ceil_mode, True, data_format, name)
+    return named(name, _ops.pool2d, x, pooling_type="max", data_format=data_format, **windows)
 
 
 def _adaptive1d(kind: str, x: Any, output_size: Any, name: str | None) -> Any:
@@ -215,9 +200,7 @@ def _adaptive1d(kind: str, x: Any, output_size: Any, name: str | None) -> Any:
     _check_dims(x, 3)
     check_type(output_size, "pool_size", int, f"adaptive_{kind}_pool1d")
     size = [1, *convert_to_list(output_size, 1, "pool_size")]
-    x = _ops.unsqueeze2(x, axes=[2])
-    out = named(name, _ops.pool2d, x, pooling_type=kind, ksize=size, adaptive=True)
-    return _ops.squeeze2(out, axes=[2])
+    return _flat(x, name, pooling_type=kind, ksize=size, adaptive=True)
 
 
 def _adaptive2d(kind: str, x: Any, output_size: Any, data_format: str, name: str | None) -> Any:

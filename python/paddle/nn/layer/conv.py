@@ -7,9 +7,9 @@ from typing import Any
 from paddle.framework.arguments import convert_to_list
 from paddle.framework.initializer import Normal
 from paddle.framework.missing import require
+from paddle.framework.windows import channel_last, paddings
 from paddle.nn import functional as F
 from paddle.nn.functional.conv import conv_op, run_conv2d
-from paddle.nn.functional.windows import channel_last, paddings
 from paddle.nn.layer.layers import Layer
 
 __all__ = ["Conv1D", "Conv2D"]

@@ -74,29 +74,24 @@ class Layer:
 
     def train(self) -> None:
         """Puts this layer and its sublayers into training mode, which matters to Dropout, BatchNorm and so on."""
-        tracer = mode._dygraph_tracer()
-        if tracer is not None:
-            tracer.train_mode()
-        self.training = True
-        for _, layer in self.named_sublayers():
-            # A subclass's own method does more; the plain one would walk through the sublayers again.
-            if type(layer).train is Layer.train:
-                layer.training = True
-            else:
-                layer.train()
+        self._switch("train", True)
 
     def eval(self) -> None:
         """Puts this layer and its sublayers into evaluation mode."""
+        self._switch("eval", False)
+
+    def _switch(self, method: str, training: bool) -> None:
         tracer = mode._dygraph_tracer()
         if tracer is not None:
-            tracer.eval_mode()
-        self.training = False
+            getattr(tracer, f"{method}_mode")()
+        self.training = training
+        plain = getattr(Layer, method)
         for _, layer in self.named_sublayers():
             # A subclass's own method does more; the plain one would walk through the sublayers again.
-            if type(layer).eval is Layer.eval:
-                layer.training = False
+            if getattr(type(layer), method) is plain:
+                layer.training = training
             else:
-                layer.eval()
+                getattr(layer, method)()
 
     def apply(self, fn: Callable[[Layer], Any]) -> Layer:
         """Calls `fn` with each sublayer, inner ones first, and at last with this layer, which it returns.

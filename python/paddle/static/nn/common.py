@@ -8,7 +8,7 @@ import warnings
 from paddle import _ops
 from paddle._append import named
 from paddle.framework import mode
-from paddle.framework.arguments import convert_to_list, padding_2d
+from paddle.framework.arguments import convert_to_list
 from paddle.framework.checks import check_dtype, check_type, check_variable_and_dtype
 from paddle.framework.dtypes import VarType
 from paddle.framework.initializer import Constant, Normal
@@ -16,6 +16,7 @@ from paddle.framework.layer_helper import LayerHelper
 from paddle.framework.mode import static_only
 from paddle.framework.param_attr import ParamAttr
 from paddle.framework.variable import Variable
+from paddle.framework.windows import channel_last, paddings
 
 __all__ = ["fc", "embedding", "conv2d", "batch_norm", "layer_norm"]
 
@@ -153,9 +154,8 @@ def conv2d(
     check_variable_and_dtype(input, "input", _FLOATS, "conv2d")
     if not isinstance(use_cudnn, bool):
         raise ValueError(f"Attr(use_cudnn) should be True or False. Received Attr(use_cudnn): {use_cudnn}.")
-    if data_format not in ("NCHW", "NHWC"):
-        raise ValueError(f"Attr(data_format) should be 'NCHW' or 'NHWC'. Received Attr(data_format): {data_format}.")
-    channels = input.shape[3 if data_format == "NHWC" else 1]
+    last = channel_last(data_format, 2)
+    channels = input.shape[3 if last else 1]
     if channels < 0:
         raise ValueError(f"The channel dimension of the input({input.shape}) should be defined. Received: {channels}.")
     assert param_attr is not False, "param_attr should not be False here."
@@ -168,7 +168,7 @@ def conv2d(
             f"the shape of input is {input.shape}, the groups is {groups}"
         )
     filter_size = convert_to_list(filter_size, 2, "filter_size")
-    paddings, algorithm = padding_2d(padding, data_format)
+    sizes, algorithm = paddings(padding, 2, last)
     elements = filter_size[0] * filter_size[1] * channels
     filters = helper.create_parameter(
         attr=helper.param_attr,
@@ -182,14 +182,14 @@ def conv2d(
         input,
         filters,
         strides=convert_to_list(stride, 2, "stride"),
-        paddings=paddings,
+        paddings=sizes,
         dilations=convert_to_list(dilation, 2, "dilation"),
         groups=groups or 1,
         use_cudnn=use_cudnn,
         padding_algorithm=algorithm,
         data_format=data_format,
     )
-    axis = 1 if data_format == "NCHW" else 3
+    axis = 3 if last else 1
     return helper.append_activation(helper.append_bias_op(out, dim_start=axis, dim_end=axis + 1))
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from paddle.framework.arguments import convert_to_list
+from .arguments import convert_to_list
 
 __all__: list[str] = []
 
@@ -20,8 +20,10 @@ def channel_last(data_format: str, dims: int) -> bool:
     return data_format == last
 
 
-def paddings(padding: Any, dims: int, last: bool = False, ceil_mode: bool = False) -> tuple[list[int], str]:
-    """(paddings, padding_algorithm) from what the argument `padding` may be.
+def paddings(
+    padding: Any, dims: int, last: bool = False, ceil_mode: bool = False, what: str = "padding"
+) -> tuple[list[int], str]:
+    """(paddings, padding_algorithm) from what the argument named `what` may be.
 
     An int, `dims` ints, `2 * dims` ints (before and after for each dimension), a pair for each dimension of the input
     with those of batch and channel zero, ``"SAME"`` or ``"VALID"``; ValueError for anything else.
@@ -31,27 +33,22 @@ def paddings(padding: Any, dims: int, last: bool = False, ceil_mode: bool = Fals
     if isinstance(padding, str):
         algorithm = padding.upper()
         if algorithm not in ("SAME", "VALID"):
-            raise ValueError(f"Unknown padding: '{padding}'. It can only be 'SAME' or 'VALID'.")
+            raise ValueError(f"Unknown {what}: '{padding}'. It can only be 'SAME' or 'VALID'.")
         if algorithm == "VALID" and ceil_mode:
-            raise ValueError('When Attr(padding) is "VALID", Attr(ceil_mode) must be False. Received ceil_mode: True.')
+            raise ValueError(f'When Attr({what}) is "VALID", Attr(ceil_mode) must be False. Received ceil_mode: True.')
         return [0] * dims, algorithm
     if not isinstance(padding, (list, tuple)):
-        return convert_to_list(padding, dims, "padding"), "EXPLICIT"
+        return convert_to_list(padding, dims, what), "EXPLICIT"
     if len(padding) == dims + 2 and isinstance(padding[0], (list, tuple)):
         outer = (padding[0], padding[-1]) if last else (padding[0], padding[1])
         if any(list(pair) != [0, 0] for pair in outer):
-            raise ValueError(f"Non-zero padding({padding}) in the batch or channel dimensions is not supported.")
+            raise ValueError(f"Non-zero {what}({padding}) in the batch or channel dimensions is not supported.")
         inner = padding[1:-1] if last else padding[2:]
-        return _shortened([n for pair in inner for n in pair], dims), "EXPLICIT"
-    if len(padding) == 2 * dims and isinstance(padding[0], int):
-        return _shortened(convert_to_list(padding, 2 * dims, "padding"), dims), "EXPLICIT"
-    if len(padding) == dims and isinstance(padding[0], int):
-        return convert_to_list(padding, dims, "padding"), "EXPLICIT"
-    raise ValueError(f"Invalid padding: {padding}")
-
-
-def _shortened(pairs: list[int], dims: int) -> list[int]:
-    """One number for each dimension where before and after agree in all."""
-    if len(pairs) == 2 * dims and pairs[::2] == pairs[1::2]:
-        return pairs[::2]
-    return pairs
+        padding = [n for pair in inner for n in pair]
+    if len(padding) == 2 * dims:
+        pairs = convert_to_list(padding, 2 * dims, what)
+        # One number for each dimension where before and after agree in all.
+        return pairs[::2] if pairs[::2] == pairs[1::2] else pairs, "EXPLICIT"
+    if len(padding) == dims:
+        return convert_to_list(padding, dims, what), "EXPLICIT"
+    raise ValueError(f"Invalid {what}: {padding}")
