@@ -1,6 +1,8 @@
 """Every collective on 2 and 3 processes: element types, reductions, empty Tensors, errors that name both sides."""
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import paddle
 import paddle.distributed as dist
@@ -228,36 +230,107 @@ def test_disagreement_raises_everywhere(three, how, sides):
     assert three.run(bfloat16)[0].tolist() == [3.0, 6.0, 768.0]
 
 
+# What is called with x (a Tensor), g (the group of three) and pair (that of ranks 0 and 1); the exception; its text.
+WRONG = [
+    ("all_reduce({no}, group=g)", TypeError, "'tensor' in all_reduce"),
+    ("reduce({no}, 0, group=g)", TypeError, "'tensor' in reduce"),
+    ("broadcast({no}, 0, g)", TypeError, "'tensor' in broadcast"),
+    ("all_gather([], {no}, g)", TypeError, "'tensor' in all_gather"),
+    ("scatter({no}, [x, x, x], 0, g)", TypeError, "'tensor' in scatter"),
+    ("scatter(x, [x, {no}, x], dist.get_rank(), g)", TypeError, r"'tensor_list\[1\]' in scatter"),
+    ("reduce_scatter({no}, [x, x, x], group=g)", TypeError, "'tensor' in reduce_scatter"),
+    ("reduce_scatter(x, [x, x, {no}], group=g)", TypeError, r"'tensor_list\[2\]' in reduce_scatter"),
+    ("all_to_all([{no}, x, x], [], g)", TypeError, r"'in_tensor_list\[0\]' in all_to_all"),
+    ("send({no}, 0, g)", TypeError, "'tensor' in send"),
+    ("recv({no}, 0, g)", TypeError, "'tensor' in recv"),
+    ("wait({no}, g)", TypeError, "'tensor' in wait"),
+    ("split({no}, (3, 2), 'linear')", TypeError, "'x' in split"),
+    ("all_gather((), x, g)", ValueError, "'tensor_list' for all_gather should be list"),
+    ("scatter(x, x, dist.get_rank(), g)", ValueError, "'tensor_list' for scatter should be list"),
+    ("reduce_scatter(x, 3, group=g)", ValueError, "'tensor_list' for reduce_scatter should be list"),
+    ("all_to_all(None, [], g)", ValueError, "'in_tensor_list' for all_to_all should be list"),
+    ("all_to_all([x, x, x], (), g)", ValueError, "'out_tensor_list' for all_to_all should be list"),
+    ("scatter(x, [x], dist.get_rank(), g)", ValueError, "the list of Tensors has 1 of them, the group 3 ranks"),
+    ("scatter(x, None, dist.get_rank(), g)", ValueError, "the list of Tensors has 0 of them"),
+    ("reduce_scatter(x, [x, x], group=g)", ValueError, "the list of Tensors has 2 of them"),
+    ("reduce_scatter(x, [x, x, paddle.zeros([3])], group=g)", ValueError, "Tensor 2 of the list"),
+    ("all_to_all([x, x, x.astype('int32')], [], g)", ValueError, "Tensor 2 of the list is int32"),
+    ("reduce(x, {rank}, group=g)", ValueError, "'dst' for reduce should be int"),
+    ("broadcast(x, {rank}, g)", ValueError, "'src' for broadcast should be int"),
+    ("scatter(x, [x, x, x], {rank}, g)", ValueError, "'src' for scatter should be int"),
+    ("send(x, {rank}, g)", ValueError, "'dst' for send should be int"),
+    ("recv(x, {rank}, g)", ValueError, "'src' for recv should be int"),
+    ("reduce(x, {far}, group=g)", ValueError, "rank .* is not in group"),
+    ("broadcast(x, {far}, g)", ValueError, "rank .* is not in group"),
+    ("scatter(x, [x, x, x], {far}, g)", ValueError, "rank .* is not in group"),
+    ("send(x, {far}, g)", ValueError, "rank .* is not in group"),
+    ("recv(x, {far}, g)", ValueError, "rank .* is not in group"),
+    ("broadcast(x, 2, pair)", ValueError, "rank 2 is not in group|no member of group"),
+    ("send(x, dist.get_rank(), g)", ValueError, ""),
+    ("recv(x, dist.get_rank(), g)", ValueError, ""),
+    ("all_reduce(x, {op}, g)", ValueError, "op must be one of"),
+    ("reduce(x, 0, {op}, g)", ValueError, "op must be one of"),
+    ("reduce_scatter(x, [x, x, x], {op}, g)", ValueError, "op must be one of"),
+    ("all_reduce(x, group={group})", ValueError, "group"),
+    ("reduce(x, 0, group={group})", ValueError, "group"),
+    ("broadcast(x, 0, {group})", ValueError, "group"),
+    ("all_gather([], x, {group})", ValueError, "group"),
+    ("scatter(x, [x], 0, {group})", ValueError, "group"),
+    ("reduce_scatter(x, [x], group={group})", ValueError, "group"),
+    ("all_to_all([x], [], {group})", ValueError, "group"),
+    ("send(x, 0, {group})", ValueError, "group"),
+    ("recv(x, 0, {group})", ValueError, "group"),
+    ("wait(x, {group})", ValueError, "group"),
+    ("barrier({group})", ValueError, "group"),
+    ("all_reduce(x.astype('complex64'), group=g)", ValueError, "complex64"),
+    ("all_reduce(paddle.zeros([2], 'bool'), ReduceOp.AVG, g)", ValueError, ""),
+    ("new_group([0, 0])", ValueError, "distinct"),
+    ("new_group([5])", ValueError, "5"),
+    ("new_group([-1])", ValueError, "-1"),
+]
+VALUES = {
+    "no": ["None", "3.0", "np.zeros([2])", "[x]", "'x'"],
+    "rank": ["None", "1.5", "'0'", "True", "x"],
+    "far": ["3", "-1", "2 ** 40"],
+    "op": ["9", "-1", "'sum'", "None", "[0]", "True", "1000"],
+    "group": ["99", "-1", "None", "'0'", "[0]", "True", "1.0"],
+}
+
+
 def wrong_arguments():
-    x, g, texts = paddle.zeros([2]), dist.new_group([0, 1, 2]), []
-    pair = dist.new_group([0, 1])
-    calls = [
-        lambda: dist.broadcast(x, 7, g),
-        lambda: dist.all_reduce(x, 9, g),
-        lambda: dist.all_reduce(x, group=99),
-        lambda: dist.send(x, dist.get_rank(), g),
-        lambda: dist.scatter(x, [x], dist.get_rank(), g),
-        lambda: dist.reduce_scatter(x, [x, x], group=g),
-        lambda: dist.all_reduce(x.astype("complex64"), group=g),
-        lambda: dist.all_reduce(paddle.zeros([2], "bool"), ReduceOp.AVG, g),
-        lambda: dist.new_group([0, 0]),
-        lambda: dist.new_group([5]),
-        lambda: dist.all_gather((), x, g),
-    ]
-    if dist.get_rank() == 2:
-        calls.append(lambda: dist.all_reduce(x, group=pair))
-    for call in calls:
-        try:
-            texts.append(str(call()))
-        except ValueError as e:
-            texts.append("ValueError " + str(e))
+    """For each call of WRONG with each of the values in its place: what came of it."""
+    x, g, pair = paddle.zeros([2]), dist.new_group([0, 1, 2]), dist.new_group([0, 1])
+    known = {**vars(dist), "x": x, "g": g, "pair": pair, "paddle": paddle, "np": np, "dist": dist, "ReduceOp": ReduceOp}
+    found = []
+    for call, kind, said in WRONG:
+        name = next((n for n in VALUES if f"{{{n}}}" in call), None)
+        for given in VALUES[name] if name else [""]:
+            text = call.format(**{name: given}) if name else call
+            try:
+                eval(text, known)
+                found.append((text, "nothing was raised"))
+            except Exception as e:  # noqa: BLE001
+                if type(e) is not kind or not re.search(said, str(e)):
+                    found.append((text, f"{type(e).__name__}: {e}"))
     dist.barrier(g)
-    return texts
+    return found
 
 
 def test_wrong_arguments_change_nothing(three):
-    for texts in three.run(wrong_arguments):
-        assert all(t.startswith("ValueError") for t in texts), texts
+    assert three.run(wrong_arguments) == [[], [], []]
+
+
+def not_a_member():
+    pair = dist.new_group([0, 1])
+    try:
+        dist.all_reduce(paddle.zeros([2]), group=pair)
+    except ValueError as e:
+        return str(e)
+
+
+def test_operating_outside_of_a_group(three):
+    found = three.run(not_a_member)
+    assert found[:2] == [None, None] and "no member" in found[2]
 
 
 def speaks():

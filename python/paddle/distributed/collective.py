@@ -3,9 +3,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from paddle import _core, _ops
 from paddle.framework.checks import check_variable_and_dtype
 from paddle.framework.layer_helper import LayerHelper
+from paddle.framework.variable import Variable
 from paddle.tensor import concat
 from paddle.tensor import split as split_tensor
 
@@ -53,11 +56,11 @@ def get_group(id: int = 0):  # noqa: A002
         >>> dist.get_group(0)
         Group(id=0, rank=0, ranks=[0])
     """
+    if isinstance(id, bool) or not isinstance(id, int):
+        raise ValueError(f"A group is an int or what new_group made, but received {type(id).__name__}.")
     known = _groups.get(id)
     if known is not None:
         return known
-    if isinstance(id, bool) or not isinstance(id, int):
-        raise ValueError(f"A group is an int or what new_group made, but received {type(id).__name__}.")
     _groups[id] = group = _core.dist.get_group(id)
     return group
 
@@ -109,16 +112,35 @@ def _done(work, sync_op: bool):
     return None if sync_op else work
 
 
-def _recorded(tensor, name: str) -> bool:
+def _recorded(tensor) -> bool:
     """Does somebody want a gradient through what happens to this Tensor now?"""
-    if not isinstance(tensor, _core.Tensor):
-        raise TypeError(f"The type of 'tensor' in {name} must be Tensor, but received {type(tensor)}.")
     return not tensor.stop_gradient and _core.is_grad_enabled()
 
 
-def _check_op(op) -> None:
-    if op not in _NAMES:
+def _check_tensor(tensor, argument: str, name: str) -> None:
+    if not isinstance(tensor, _core.Tensor):
+        what = "Tensor, as it works in dygraph mode only" if isinstance(tensor, Variable) else "Tensor"
+        raise TypeError(f"The type of '{argument}' in {name} must be {what}, but received {type(tensor)}.")
+
+
+def _check_list(tensors, argument: str, name: str, *, holds_tensors: bool = True) -> list:
+    if not isinstance(tensors, list | tuple if holds_tensors else list):
+        raise ValueError(f"The type of '{argument}' for {name} should be list, but received {type(tensors)}.")
+    for i, one in enumerate(tensors if holds_tensors else ()):
+        _check_tensor(one, f"{argument}[{i}]", name)
+    return list(tensors)
+
+
+def _check_rank(rank, argument: str, name: str) -> int:
+    if isinstance(rank, bool | np.bool_) or not isinstance(rank, int | np.integer):
+        raise ValueError(f"The type of '{argument}' for {name} should be int, but received {type(rank)}.")
+    return int(rank)
+
+
+def _check_op(op, *, average: bool = False) -> int:
+    if isinstance(op, bool) or not isinstance(op, int) or op not in _NAMES and not (average and op == ReduceOp.AVG):
         raise ValueError(f"The op must be one of ReduceOp.SUM, MAX, MIN, PROD (and AVG in dygraph mode), not {op!r}.")
+    return op
 
 
 def _append(op_type: str, x, out, **attrs) -> None:
@@ -142,6 +164,7 @@ def all_reduce(tensor, op=ReduceOp.SUM, group=0, *, sync_op=True):
         None; with ``sync_op=False`` a Work: the tensor changes when ``work.wait()`` returns.
 
     Raises:
+        TypeError: what should be a Tensor is none.
         ValueError: the ranks disagree (in operation, dtype or shape), or an argument is wrong.
         RuntimeError: another rank failed; the text says which, on which host, in what operation.
 
@@ -156,9 +179,9 @@ def all_reduce(tensor, op=ReduceOp.SUM, group=0, *, sync_op=True):
         check_variable_and_dtype(tensor, "tensor", _DTYPES, "all_reduce")
         _check_op(op)
         return _append(f"c_allreduce_{_NAMES[op]}", tensor, tensor, ring_id=_ring(group))
-    if op != ReduceOp.AVG:
-        _check_op(op)
-    if op in (ReduceOp.SUM, ReduceOp.AVG) and _recorded(tensor, "all_reduce"):
+    _check_tensor(tensor, "tensor", "all_reduce")
+    _check_op(op, average=True)
+    if op in (ReduceOp.SUM, ReduceOp.AVG) and _recorded(tensor):
         return _recorded_sum(tensor, op, group, sync_op)
     return _done(_group(group).all_reduce(tensor, op, (sync_op, None)), sync_op)
 
@@ -187,7 +210,7 @@ def reduce(tensor, dst, op=ReduceOp.SUM, group=0, *, sync_op=True):
         sync_op (bool): False starts the operation and returns a Work.
 
     Raises:
-        ValueError, RuntimeError: as `all_reduce`.
+        TypeError, ValueError, RuntimeError: as `all_reduce`.
 
     Examples:
         >>> import paddle
@@ -199,11 +222,11 @@ def reduce(tensor, dst, op=ReduceOp.SUM, group=0, *, sync_op=True):
     if _static():
         check_variable_and_dtype(tensor, "tensor", _DTYPES, "reduce")
         _check_op(op)
-        if not isinstance(dst, int):
-            raise ValueError("The type of 'dst' for reduce should be int.")
+        dst = _check_rank(dst, "dst", "reduce")
         return _append(f"c_reduce_{_NAMES[op]}", tensor, tensor, ring_id=_ring(group), root_id=dst)
-    if op != ReduceOp.AVG:
-        _check_op(op)
+    _check_tensor(tensor, "tensor", "reduce")
+    _check_op(op, average=True)
+    dst = _check_rank(dst, "dst", "reduce")
     return _done(_group(group).reduce(tensor, dst, op, (sync_op, None)), sync_op)
 
 
@@ -217,7 +240,7 @@ def broadcast(tensor, src, group=0, *, sync_op=True):
         sync_op (bool): False starts the operation and returns a Work.
 
     Raises:
-        ValueError, RuntimeError: as `all_reduce`.
+        TypeError, ValueError, RuntimeError: as `all_reduce`.
 
     Examples:
         >>> import paddle
@@ -228,9 +251,10 @@ def broadcast(tensor, src, group=0, *, sync_op=True):
     """
     if _static():
         check_variable_and_dtype(tensor, "tensor", _DTYPES, "broadcast")
-        if not isinstance(src, int):
-            raise ValueError("The type of 'src' for broadcast should be int.")
+        src = _check_rank(src, "src", "broadcast")
         return _append("c_broadcast", tensor, tensor, ring_id=_ring(group), root=src)
+    _check_tensor(tensor, "tensor", "broadcast")
+    src = _check_rank(src, "src", "broadcast")
     return _done(_group(group).broadcast(tensor, src, (sync_op, None)), sync_op)
 
 
@@ -244,7 +268,7 @@ def all_gather(tensor_list, tensor, group=0, *, sync_op=True):
         sync_op (bool): False starts the operation and returns a Work; the new Tensors are zeros until it has ended.
 
     Raises:
-        ValueError, RuntimeError: as `all_reduce`.
+        TypeError, ValueError, RuntimeError: as `all_reduce`.
 
     Examples:
         >>> import paddle
@@ -253,8 +277,7 @@ def all_gather(tensor_list, tensor, group=0, *, sync_op=True):
         >>> [t.numpy().tolist() for t in tensors]
         [[4, 5, 6]]
     """
-    if not isinstance(tensor_list, list):
-        raise ValueError("The type of 'tensor_list' for all_gather should be list.")
+    _check_list(tensor_list, "tensor_list", "all_gather", holds_tensors=False)
     if _static():
         for one in tensor_list:
             check_variable_and_dtype(one, "tensor_list", _DTYPES, "all_gather")
@@ -264,7 +287,8 @@ def all_gather(tensor_list, tensor, group=0, *, sync_op=True):
         _append("c_allgather", tensor, out, ring_id=_ring(group), nranks=n)
         tensor_list.extend(split_tensor(out, n, 0))
         return None
-    if _recorded(tensor, "all_gather"):
+    _check_tensor(tensor, "tensor", "all_gather")
+    if _recorded(tensor):
         if not sync_op:
             raise ValueError("a gradient goes through all_gather only with sync_op=True")
         n = _group(group).nranks
@@ -289,7 +313,7 @@ def scatter(tensor, tensor_list=None, src=0, group=0, *, sync_op=True):
         sync_op (bool): False starts the operation and returns a Work.
 
     Raises:
-        ValueError, RuntimeError: as `all_reduce`.
+        TypeError, ValueError, RuntimeError: as `all_reduce`.
 
     Examples:
         >>> import paddle
@@ -300,13 +324,16 @@ def scatter(tensor, tensor_list=None, src=0, group=0, *, sync_op=True):
     """
     if _static():
         return _append_scatter(tensor, tensor_list, src, group)
-    return _done(_group(group).scatter(tensor, list(tensor_list or []), src, (sync_op, None)), sync_op)
+    _check_tensor(tensor, "tensor", "scatter")
+    src, known = _check_rank(src, "src", "scatter"), _group(group)
+    here = known.is_member() and known.ranks[known.rank] == src
+    parts = _check_list([] if tensor_list is None else tensor_list, "tensor_list", "scatter") if here else []
+    return _done(known.scatter(tensor, parts, src, (sync_op, None)), sync_op)
 
 
 def _append_scatter(tensor, tensor_list, src, group) -> None:
     check_variable_and_dtype(tensor, "tensor", _DTYPES, "scatter")
-    if not isinstance(src, int):
-        raise ValueError("The type of 'src' for scatter should be int.")
+    src = _check_rank(src, "src", "scatter")
     known = _group(group)
     rank = known.ranks[known.rank] if known.is_member() else -1
     parts = list(tensor_list or []) if rank == src else [tensor] * known.nranks
@@ -324,7 +351,7 @@ def reduce_scatter(tensor, tensor_list, op=ReduceOp.SUM, group=0, *, sync_op=Tru
         sync_op (bool): False starts the operation and returns a Work.
 
     Raises:
-        ValueError, RuntimeError: as `all_reduce`.
+        TypeError, ValueError, RuntimeError: as `all_reduce`.
 
     Examples:
         >>> import paddle
@@ -333,7 +360,10 @@ def reduce_scatter(tensor, tensor_list, op=ReduceOp.SUM, group=0, *, sync_op=Tru
         >>> data.numpy().tolist()
         [1.0, 2.0]
     """
-    return _done(_group(group).reduce_scatter(tensor, list(tensor_list), op, (sync_op, None)), sync_op)
+    _check_tensor(tensor, "tensor", "reduce_scatter")
+    parts = _check_list(tensor_list, "tensor_list", "reduce_scatter")
+    _check_op(op, average=True)
+    return _done(_group(group).reduce_scatter(tensor, parts, op, (sync_op, None)), sync_op)
 
 
 def all_to_all(in_tensor_list, out_tensor_list, group=0, *, sync_op=True):
@@ -346,7 +376,7 @@ def all_to_all(in_tensor_list, out_tensor_list, group=0, *, sync_op=True):
         sync_op (bool): False starts the operation and returns a Work; the new Tensors are zeros until it has ended.
 
     Raises:
-        ValueError, RuntimeError: as `all_reduce`.
+        TypeError, ValueError, RuntimeError: as `all_reduce`.
 
     Examples:
         >>> import paddle
@@ -355,7 +385,9 @@ def all_to_all(in_tensor_list, out_tensor_list, group=0, *, sync_op=True):
         >>> out[0].numpy().tolist()
         [1, 2]
     """
-    made, work = _group(group).all_to_all(list(in_tensor_list), (sync_op, None))
+    parts = _check_list(in_tensor_list, "in_tensor_list", "all_to_all")
+    _check_list(out_tensor_list, "out_tensor_list", "all_to_all", holds_tensors=False)
+    made, work = _group(group).all_to_all(parts, (sync_op, None))
     out_tensor_list.extend(made)
     return _done(work, sync_op)
 
@@ -373,8 +405,10 @@ def send(tensor, dst=0, group=0, *, sync_op=True):
         sync_op (bool): False starts the operation and returns a Work.
 
     Raises:
-        ValueError, RuntimeError: as `all_reduce`.
+        TypeError, ValueError, RuntimeError: as `all_reduce`.
     """
+    _check_tensor(tensor, "tensor", "send")
+    dst = _check_rank(dst, "dst", "send")
     return _done(_group(group).send(tensor, dst, (sync_op, None)), sync_op)
 
 
@@ -388,8 +422,10 @@ def recv(tensor, src=0, group=0, *, sync_op=True):
         sync_op (bool): False starts the operation and returns a Work.
 
     Raises:
-        ValueError, RuntimeError: as `all_reduce`.
+        TypeError, ValueError, RuntimeError: as `all_reduce`.
     """
+    _check_tensor(tensor, "tensor", "recv")
+    src = _check_rank(src, "src", "recv")
     return _done(_group(group).recv(tensor, src, (sync_op, None)), sync_op)
 
 
@@ -412,7 +448,8 @@ def wait(tensor, group=0, use_calc_stream=True) -> None:
         >>> work.is_completed()
         True
     """
-    del tensor, use_calc_stream
+    del use_calc_stream
+    _check_tensor(tensor, "tensor", "wait")
     _group(group).wait()
 
 

@@ -136,6 +136,7 @@ def split(
         name (str, optional): begins the names of the parameters.
 
     Raises:
+        TypeError: `x` is no Tensor.
         ValueError: sizes or `num_partitions` do not fit.
 
     Examples:
@@ -151,6 +152,8 @@ def split(
         raise ValueError(f"The operation must be 'linear' or 'embedding', but received {operation!r}.")
     if axis not in ((0,) if operation == "embedding" else (0, 1)):
         raise ValueError(f"The axis must be 0, or 1 for a linear layer, but received {axis!r}.")
+    if not isinstance(x, paddle.static.Variable if _static() else _core.Tensor):
+        raise TypeError(f"The type of 'x' in split must be Tensor, but received {type(x)}.")
     group, place = _partners(num_partitions)
     if operation == "embedding":
         rows = (size[0] + num_partitions - 1) // num_partitions

@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 
 use crate::codec::{Put, Take};
 use crate::error::{Error, Result};
+use crate::fork::Birth;
 use crate::frame::Type;
 use crate::group::Group;
 use crate::hello::{self, Doorway, Identity, Purpose};
@@ -80,6 +81,7 @@ pub struct Context {
     thread: Mutex<Option<std::thread::JoinHandle<()>>>,
     /// Groups made so far, by their ranks: the same ranks may make several.
     made: Mutex<HashMap<Vec<usize>, u64>>,
+    birth: Birth,
 }
 
 impl Context {
@@ -125,6 +127,7 @@ impl Context {
             stop,
             thread: Mutex::new(Some(thread)),
             made: Mutex::default(),
+            birth: Birth::now(),
         });
         context.all_up()?;
         Ok(context)
@@ -270,6 +273,9 @@ impl Context {
 
     /// Leave in order: the others are told, and rank 0 stays up to `linger` for those who still work.
     pub fn shutdown(&self) {
+        if self.birth.elsewhere() {
+            return;
+        }
         self.stop.store(true, Ordering::Release);
         self.shared.monitor_bell.ring();
         if let Some(t) = self.thread.lock().take() {

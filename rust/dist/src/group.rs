@@ -15,6 +15,7 @@ use crate::context::Context;
 use crate::dtype::{Dtype, ReduceOp};
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
+use crate::fork::Birth;
 use crate::frame::Type;
 use crate::hello::Identity;
 use crate::net::{self, SLICE};
@@ -46,6 +47,7 @@ struct Inner {
     engine: Mutex<Engine>,
     queue: Mutex<Queue>,
     changed: Condvar,
+    birth: Birth,
 }
 
 /// Ranks that operate together. All members must call the same operations in the same order.
@@ -87,6 +89,7 @@ impl Group {
             engine: Mutex::new(engine),
             queue: Mutex::default(),
             changed: Condvar::new(),
+            birth: Birth::now(),
         });
         Ok(Arc::new(Group { inner, _context: Some(context.clone()) }))
     }
@@ -106,6 +109,7 @@ impl Group {
             engine: Mutex::new(Engine::over(Box::new(Nobody), Place::new(0, 1), 0)),
             queue: Mutex::default(),
             changed: Condvar::new(),
+            birth: Birth::now(),
         });
         Ok(Arc::new(Group { inner, _context: None }))
     }
@@ -138,6 +142,7 @@ impl Group {
 
     /// Queue an operation for the communication thread.
     pub fn start(&self, call: Call) -> Result<Work> {
+        self.inner.birth.check("a group")?;
         call.check(self.rank(), self.world())?;
         let name = call.kind.name();
         let outcome = Arc::new(Outcome::default());
@@ -152,7 +157,7 @@ impl Group {
         }
         q.jobs.push_back(Job { call, outcome: outcome.clone() });
         self.inner.changed.notify_all();
-        Ok(Work { outcome, name })
+        Ok(Work { outcome, name, birth: self.inner.birth })
     }
 
     /// Run an operation to its end and give its output region back.
@@ -162,6 +167,7 @@ impl Group {
 
     /// As `run`; `tick` is called at least every 50 ms while waiting, and `true` from it interrupts the operation.
     pub fn run_with(&self, mut call: Call, tick: Tick<'_>) -> Result<Region> {
+        self.inner.birth.check("a group")?;
         call.check(self.rank(), self.world())?;
         {
             let mut q = self.inner.queue.lock();
@@ -324,6 +330,11 @@ impl Inner {
 
 impl Drop for Group {
     fn drop(&mut self) {
+        if self.inner.birth.elsewhere() {
+            // Nothing of it may be touched, the shared memory least of all.
+            std::mem::forget((self.inner.clone(), self._context.clone()));
+            return;
+        }
         self.inner.queue.lock().closing = true;
         self.inner.changed.notify_all();
         let id = self.inner.state.id;

@@ -14,6 +14,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
+use crate::fork;
 use crate::net::{self, moved, Moved, Patience};
 
 pub const VERSION: u16 = 1;
@@ -256,6 +257,7 @@ impl Doorway {
         // A bounded number a turn: strangers who keep knocking do not keep the others waiting.
         for _ in 0..64 {
             let Ok((stream, _)) = self.listener.accept() else { break };
+            fork::ours(&stream);
             // Many silent strangers push each other out, oldest first; an honest peer needs one round trip only.
             if self.pending.len() >= MAX_PENDING {
                 self.pending.remove(0);

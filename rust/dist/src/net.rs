@@ -9,6 +9,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::error::{Error, Result};
+use crate::fork;
 
 /// Longest time that a wait goes without looking at its deadline and at interruptions.
 pub const SLICE: Duration = Duration::from_millis(50);
@@ -138,6 +139,7 @@ pub fn listen(at: SocketAddr, has_token: bool) -> Result<TcpListener> {
         s.bind(&at.into())?;
         s.listen(1024)?;
         s.set_nonblocking(true)?;
+        fork::ours(&s);
         Ok(s.into())
     };
     make().map_err(|e| Error::io(format!("cannot listen at {at}"), e))
@@ -164,6 +166,7 @@ pub fn unpace(stream: &TcpStream) {
 fn connect_once(to: SocketAddr, patience: &Patience<'_>) -> Result<std::io::Result<TcpStream>> {
     let begin = || -> std::io::Result<Socket> {
         let s = Socket::new(Domain::for_address(to), Type::STREAM, Some(Protocol::TCP))?;
+        fork::ours(&s);
         s.set_nonblocking(true)?;
         match s.connect(&to.into()) {
             Err(e) if e.raw_os_error() != Some(rustix::io::Errno::INPROGRESS.raw_os_error()) => Err(e),

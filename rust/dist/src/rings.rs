@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 
 use crate::context::{Context, Options};
 use crate::error::{Error, Result};
+use crate::fork::PerProcess;
 use crate::group::Group;
 use crate::net::{Patience, SLICE};
 use crate::store::{Job, Store};
@@ -28,12 +29,23 @@ struct Rings {
     next: i32,
 }
 
-static RINGS: Mutex<Option<Rings>> = Mutex::new(None);
-/// One join or making of a group at a time: their order must be that of the calls.
-static MAKING: Mutex<()> = Mutex::new(());
+#[derive(Default)]
+struct Member {
+    rings: Mutex<Rings>,
+    /// One join or making of a group at a time: their order must be that of the calls.
+    making: Mutex<()>,
+}
+
+/// What a process has joined, its forked children have not.
+static MEMBER: PerProcess<Member> = PerProcess::new();
+
+/// In a fork handler.
+pub(crate) fn forget() {
+    MEMBER.forget();
+}
 
 fn rings<T>(f: impl FnOnce(&mut Rings) -> T) -> T {
-    f(RINGS.lock().get_or_insert_with(Rings::default))
+    f(&mut MEMBER.get().rings.lock())
 }
 
 /// Which rank of which job, and where the others are found.
@@ -105,7 +117,8 @@ pub fn options_from_env() -> Result<Options> {
     })
 }
 
-fn resolve(address: &str) -> Result<SocketAddr> {
+/// An address as users write it, `host:port`.
+pub fn resolve(address: &str) -> Result<SocketAddr> {
     let found = address.to_socket_addrs().map_err(|e| Error::io(format!("the address {address:?}"), e))?;
     let mut all: Vec<_> = found.collect();
     // IPv4 first: what "localhost" means to a store that listens on 127.0.0.1.
@@ -137,7 +150,7 @@ pub fn watched<T: Send>(
 
 /// Join the job; ring 0 is then the group of all ranks. Joining the same job again gives the group there is.
 pub fn join(place: &Place, mut options: Options, tick: &dyn Fn() -> bool) -> Result<Arc<Group>> {
-    let _making = MAKING.lock();
+    let _making = MEMBER.get().making.lock();
     if let Some(context) = context() {
         if (context.rank(), context.world()) != (place.rank, place.world) {
             return Err(Error::invalid(format!(
@@ -253,7 +266,7 @@ pub fn set(ring: i32, group: Arc<Group>) {
 /// Make a group of these global ranks, under the lowest free number if `ring` is `None`. All members must make their
 /// common groups in the same order; on other ranks this only takes the number. A number that exists must have these ranks.
 pub fn make(ring: Option<i32>, ranks: &[usize], tick: &dyn Fn() -> bool) -> Result<(i32, Option<Arc<Group>>)> {
-    let _making = MAKING.lock();
+    let _making = MEMBER.get().making.lock();
     let world = get(0)?;
     if let Some(known) = ring.and_then(|ring| rings(|r| r.groups.get(&ring).cloned().map(|g| (ring, g)))) {
         return match &known.1 {
@@ -299,14 +312,12 @@ pub fn abort(reason: &str) {
 
 /// Leave the job in order; all groups are closed. A process may join again afterwards.
 pub fn leave() {
-    let old = RINGS.lock().take();
-    if let Some(old) = old {
-        drop(old.groups);
-        if let Some(context) = old.context {
-            context.shutdown();
-        }
-        drop(old.hosted);
+    let old = rings(std::mem::take);
+    drop(old.groups);
+    if let Some(context) = old.context {
+        context.shutdown();
     }
+    drop(old.hosted);
 }
 
 #[cfg(test)]

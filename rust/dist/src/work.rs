@@ -7,6 +7,7 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::call::Region;
 use crate::error::{Error, Result};
+use crate::fork::Birth;
 use crate::net::SLICE;
 
 #[derive(Default)]
@@ -29,11 +30,12 @@ impl Outcome {
 pub struct Work {
     pub(crate) outcome: Arc<Outcome>,
     pub(crate) name: &'static str,
+    pub(crate) birth: Birth,
 }
 
 impl Work {
     pub fn is_done(&self) -> bool {
-        self.outcome.result.lock().is_some()
+        !self.birth.elsewhere() && self.outcome.result.lock().is_some()
     }
 
     /// Wait for the end, at most `limit`. After `Error::Timeout` from here the operation goes on and can be waited for
@@ -44,6 +46,7 @@ impl Work {
 
     /// As `wait`; `tick` is called at least every 50 ms, and `true` from it ends the wait (not the operation).
     pub fn wait_with(&self, limit: Option<Duration>, tick: &dyn Fn() -> bool) -> Result<()> {
+        self.birth.check("an operation")?;
         let start = Instant::now();
         let mut result = self.outcome.result.lock();
         loop {

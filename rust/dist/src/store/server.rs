@@ -12,6 +12,7 @@ use rustix::event::{PollFd, PollFlags};
 
 use super::protocol::{decode_request, encode_reply, Reply, Request};
 use crate::error::{Error, Result};
+use crate::fork::Birth;
 use crate::frame::{Parser, Type, Writer, MAX_CONTROL};
 use crate::hello::{Doorway, Identity, Purpose};
 use crate::net::{self, moved, Doorbell, Moved};
@@ -26,6 +27,7 @@ pub struct Server {
     bell: Arc<Doorbell>,
     stop: Arc<AtomicBool>,
     thread: Option<std::thread::JoinHandle<()>>,
+    birth: Birth,
 }
 
 impl Server {
@@ -38,7 +40,7 @@ impl Server {
             .name("oar-store".into())
             .spawn(move || Keeper::new(Doorway::new(listener, Arc::new(id))).run(&bell2, &stop2))
             .map_err(|e| Error::io("store thread", e))?;
-        Ok(Server { address, bell, stop, thread: Some(thread) })
+        Ok(Server { address, bell, stop, thread: Some(thread), birth: Birth::now() })
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -48,6 +50,11 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
+        if self.birth.elsewhere() {
+            // A join would wait for a thread that is not here.
+            std::mem::forget(self.thread.take());
+            return;
+        }
         self.stop.store(true, Ordering::Release);
         self.bell.ring();
         if let Some(t) = self.thread.take() {

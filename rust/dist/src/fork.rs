@@ -1,0 +1,134 @@
+//! Forked children: they must not hold the connections of their parent, whose death the others would not see then, and
+//! have none of the threads that serve its groups.
+//!
+//! The fork handler closes, takes no lock and allocates nothing: another thread may have been in the middle of either.
+
+use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use std::sync::Once;
+
+/// Files with numbers from here on are not known to the handler; their loss of a process is found by its silence.
+const MOST: usize = 1 << 16;
+
+/// How often this process and its forebears have forked, on the way from the first one to here.
+static GENERATION: AtomicU64 = AtomicU64::new(0);
+/// The inode of each of our sockets, by file number. One that was closed since has another inode there, or none.
+static SOCKETS: [AtomicU64; MOST] = [const { AtomicU64::new(0) }; MOST];
+static HIGHEST: AtomicUsize = AtomicUsize::new(0);
+
+fn handle_forks() {
+    static ONCE: Once = Once::new();
+    // SAFETY: `forked` only stores to atomics and makes system calls, as a fork handler may.
+    ONCE.call_once(|| unsafe {
+        libc::pthread_atfork(None, None, Some(forked));
+    });
+}
+
+fn inode(fd: RawFd) -> Option<u64> {
+    // SAFETY: all bytes zero are a value of this plain struct.
+    let mut found: libc::stat = unsafe { std::mem::zeroed() };
+    // SAFETY: `found` is there to be written; any number may be asked for.
+    let known = unsafe { libc::fstat(fd, &mut found) } == 0;
+    (known && found.st_mode & libc::S_IFMT == libc::S_IFSOCK).then_some(found.st_ino)
+}
+
+/// A socket that forked children must not hold.
+pub(crate) fn ours(socket: &impl AsFd) {
+    handle_forks();
+    let fd = socket.as_fd().as_raw_fd();
+    if let (Ok(at), Some(inode)) = (usize::try_from(fd), inode(fd)) {
+        if let Some(known) = SOCKETS.get(at) {
+            known.store(inode, Ordering::Release);
+            HIGHEST.fetch_max(at + 1, Ordering::AcqRel);
+        }
+    }
+}
+
+extern "C" fn forked() {
+    GENERATION.fetch_add(1, Ordering::AcqRel);
+    crate::rings::forget();
+    // The numbers stay taken, by a socket whose other end is closed: what still refers to them finds an end of file,
+    // and closes no file of somebody else's.
+    let mut ends = [0; 2];
+    // SAFETY: `ends` has room for the two.
+    let made = unsafe { libc::socketpair(libc::AF_UNIX, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0, ends.as_mut_ptr()) };
+    for (fd, known) in SOCKETS.iter().enumerate().take(HIGHEST.swap(0, Ordering::AcqRel)) {
+        let was = known.swap(0, Ordering::AcqRel);
+        let fd = fd as RawFd;
+        if was == 0 || inode(fd) != Some(was) {
+            continue;
+        }
+        // SAFETY: the file is the parent's connection, which nothing in this process is to use.
+        unsafe {
+            if made != 0 || libc::dup3(ends[0], fd, libc::O_CLOEXEC) < 0 {
+                libc::close(fd);
+            }
+        }
+    }
+    if made == 0 {
+        // SAFETY: both were made above and nobody else knows of them.
+        unsafe {
+            libc::close(ends[0]);
+            libc::close(ends[1]);
+        }
+    }
+}
+
+/// Remembers in which process something was made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Birth(u64);
+
+impl Birth {
+    pub fn now() -> Birth {
+        handle_forks();
+        Birth(GENERATION.load(Ordering::Acquire))
+    }
+
+    /// Whether it was made before this process was forked: its threads are not here, and its locks may be held for ever.
+    pub fn elsewhere(self) -> bool {
+        self.0 != GENERATION.load(Ordering::Acquire)
+    }
+
+    pub fn check(self, what: &str) -> crate::Result<()> {
+        match self.elsewhere() {
+            true => Err(crate::Error::Closed(format!(
+                "{what} belongs to the process that this one was forked from, and in here it"
+            ))),
+            false => Ok(()),
+        }
+    }
+}
+
+/// A value that a forked child starts anew. What the parent had is not dropped there.
+pub(crate) struct PerProcess<T> {
+    now: AtomicPtr<T>,
+}
+
+impl<T: Default> PerProcess<T> {
+    pub const fn new() -> PerProcess<T> {
+        PerProcess { now: AtomicPtr::new(std::ptr::null_mut()) }
+    }
+
+    pub fn get(&'static self) -> &'static T {
+        let mut now = self.now.load(Ordering::Acquire);
+        if now.is_null() {
+            handle_forks();
+            let fresh = Box::into_raw(Box::<T>::default());
+            now = match self.now.compare_exchange(std::ptr::null_mut(), fresh, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => fresh,
+                Err(other) => {
+                    // SAFETY: `fresh` is ours, and nobody else has seen it.
+                    drop(unsafe { Box::from_raw(fresh) });
+                    other
+                }
+            };
+        }
+        // SAFETY: a value that stood in `now` is never freed.
+        unsafe { &*now }
+    }
+
+    /// In a fork handler.
+    pub fn forget(&self) {
+        self.now.store(std::ptr::null_mut(), Ordering::Release);
+    }
+}

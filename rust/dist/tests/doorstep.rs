@@ -1,0 +1,132 @@
+//! Messages at a doorstep: each comes exactly once, wherever a connection breaks.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::time::Duration;
+
+use oar_dist::doorstep::{bring, Doorstep};
+use oar_dist::net::Patience;
+use oar_dist::{Error, Job};
+
+fn any() -> SocketAddr {
+    ([127, 0, 0, 1], 0).into()
+}
+
+fn job() -> Job {
+    Job::new("test", b"secret")
+}
+
+fn patience() -> Patience<'static> {
+    Patience::only(Duration::from_secs(20))
+}
+
+fn pump(mut from: TcpStream, mut to: TcpStream, mut left: usize, counted: &AtomicUsize) {
+    let mut buf = [0; 4096];
+    while left > 0 {
+        let n = from.read(&mut buf).unwrap_or(0).min(left);
+        if n == 0 || to.write_all(&buf[..n]).is_err() {
+            break;
+        }
+        counted.fetch_add(n, Ordering::Relaxed);
+        left -= n;
+    }
+    let _ = (from.shutdown(Shutdown::Both), to.shutdown(Shutdown::Both));
+}
+
+/// Stands before `to`. The first connection passes on so many bytes to it and from it, and is cut then; the others pass
+/// on all. Counts what goes each way.
+struct Proxy {
+    at: SocketAddr,
+    toward: Arc<AtomicUsize>,
+    back: Arc<AtomicUsize>,
+}
+
+fn proxy(to: SocketAddr, toward: usize, back: usize) -> Proxy {
+    let listener = TcpListener::bind(any()).unwrap();
+    let made = Proxy { at: listener.local_addr().unwrap(), toward: Arc::default(), back: Arc::default() };
+    let (there, here) = (made.toward.clone(), made.back.clone());
+    std::thread::spawn(move || {
+        let first = AtomicBool::new(true);
+        for client in listener.incoming().map_while(|c| c.ok()) {
+            let Ok(server) = TcpStream::connect(to) else { return };
+            let cut = first.swap(false, Ordering::Relaxed);
+            let limit = |n| if cut { n } else { usize::MAX };
+            let (c, s) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+            let (there, here) = (there.clone(), here.clone());
+            let (a, b) = (limit(toward), limit(back));
+            std::thread::spawn(move || pump(c, s, a, &there));
+            std::thread::spawn(move || pump(server, client, b, &here));
+        }
+    });
+    made
+}
+
+#[test]
+fn in_order_and_once() {
+    let here = Doorstep::open(any(), &job()).unwrap();
+    for i in 0..5u8 {
+        bring(here.address(), &job(), &[i], &patience()).unwrap();
+    }
+    bring(here.address(), &job(), b"", &patience()).unwrap();
+    for i in 0..5u8 {
+        assert_eq!(here.take(&patience()).unwrap(), [i]);
+    }
+    assert_eq!(here.take(&patience()).unwrap(), b"");
+    let e = here.take(&Patience::only(Duration::from_millis(100))).unwrap_err();
+    assert!(matches!(e, Error::Timeout { .. }) && e.to_string().contains("message"), "{e}");
+}
+
+#[test]
+fn many_bring_and_many_take() {
+    let here = Doorstep::open(any(), &job()).unwrap();
+    let mut found: Vec<u8> = std::thread::scope(|scope| {
+        let takers: Vec<_> = (0..8).map(|_| scope.spawn(|| here.take(&patience()).unwrap()[0])).collect();
+        for i in 0..8u8 {
+            let at = here.address();
+            scope.spawn(move || bring(at, &job(), &[i], &patience()).unwrap());
+        }
+        takers.into_iter().map(|t| t.join().unwrap()).collect()
+    });
+    found.sort_unstable();
+    assert_eq!(found, [0, 1, 2, 3, 4, 5, 6, 7]);
+}
+
+/// Cut at every byte of the answers, and of what is sent: the message is there, and it is there once.
+#[test]
+fn a_broken_connection_neither_loses_nor_doubles_a_message() {
+    let here = Doorstep::open(any(), &job()).unwrap();
+    let whole = proxy(here.address(), usize::MAX, usize::MAX);
+    bring(whole.at, &job(), b"whole", &patience()).unwrap();
+    assert_eq!(here.take(&patience()).unwrap(), b"whole");
+    let (toward, back) = (whole.toward.load(Ordering::Relaxed), whole.back.load(Ordering::Relaxed));
+    let cuts: Vec<_> =
+        (0..back).map(|n| (usize::MAX, n)).chain((0..toward).step_by(3).map(|n| (n, usize::MAX))).collect();
+    std::thread::scope(|scope| {
+        for some in cuts.chunks(cuts.len().div_ceil(8)) {
+            scope.spawn(move || {
+                for &(toward, back) in some {
+                    let here = Doorstep::open(any(), &job()).unwrap();
+                    let cut = proxy(here.address(), toward, back);
+                    bring(cut.at, &job(), b"one", &patience()).unwrap();
+                    bring(here.address(), &job(), b"two", &patience()).unwrap();
+                    assert_eq!(here.take(&patience()).unwrap(), b"one", "cut at {toward}, {back}");
+                    assert_eq!(here.take(&patience()).unwrap(), b"two", "cut at {toward}, {back}");
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn nobody_listens_and_strangers() {
+    let gone = TcpListener::bind(any()).unwrap().local_addr().unwrap();
+    let short = || Patience::only(Duration::from_millis(200));
+    let e = bring(gone, &job(), b"x", &short()).unwrap_err();
+    assert!(matches!(e, Error::Timeout { .. }) && e.to_string().contains(&gone.to_string()), "{e}");
+    let here = Doorstep::open(any(), &job()).unwrap();
+    assert!(matches!(bring(here.address(), &Job::new("test", b"wrong"), b"x", &short()), Err(Error::Refused { .. })));
+    let stop = || Err(Error::Interrupted { during: "a test".into() });
+    assert!(matches!(here.take(&Patience::new(Duration::from_secs(9), &stop)), Err(Error::Interrupted { .. })));
+}
