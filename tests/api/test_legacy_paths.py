@@ -34,7 +34,8 @@ def test_same_objects(path):
 def test_modules_are_attributes_of_fluid():
     import paddle.fluid as fluid
 
-    for name in "backward clip compiler data_feeder dygraph input io layer_helper layers nets reader regularizer".split():
+    names = "backward clip compiler data_feeder dygraph input io layer_helper layers nets reader regularizer"
+    for name in names.split():
         assert getattr(fluid, name) is importlib.import_module(f"paddle.fluid.{name}")
     assert fluid.enable_imperative is fluid.enable_dygraph
 
