@@ -17,6 +17,7 @@ from . import (
     nets,
     optimizer,
     param_attr,
+    profiler,
     regularizer,
     unique_name,
 )
@@ -125,6 +126,7 @@ __all__ = [
     "optimizer",
     "one_hot",
     "param_attr",
+    "profiler",
     "program_guard",
     "regularizer",
     "require_version",
