@@ -183,7 +183,7 @@ const QUICK_BYTES: usize = 256 << 10;
 #[inline]
 pub fn call_quick(op: &'static Op, attrs: &Attrs, ins: &[&EVar]) -> Option<EVar> {
     let quick = op.quick?;
-    if crate::op::backend::is_active() {
+    if crate::op::backend::is_active() || crate::op::profile::on() {
         return None;
     }
     let fits = |v: &EVar| v.cell.dense().filter(|t| t.nbytes() <= QUICK_BYTES);

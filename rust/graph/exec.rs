@@ -10,6 +10,7 @@ use crate::base::comm::check_interrupt;
 use crate::base::Result;
 use crate::ir::{Attr, Program};
 use crate::op::backend::{self, Backend};
+use crate::op::profile;
 use crate::op::run::{call_checked, Env, Frame, Out};
 use crate::tensor::{Scope, Tensor, Value};
 use parking_lot::Mutex;
@@ -187,11 +188,19 @@ impl Running<'_> {
     }
 
     fn group(&self, group: &plan::Group, ends: bool) -> Result<()> {
+        let span = profile::span(|| {
+            let names: Vec<_> = group.steps.clone().map(|i| self.plan.steps[i].op.name).collect();
+            names.join("+").into()
+        });
         if fused::run(group, self.plan, &self.state, self.passes.has(Passes::ALWAYS)) {
+            drop(span);
             if ends {
                 self.state.end(&group.dead, &group.fade);
             }
             return Ok(());
+        }
+        if let Some(span) = span {
+            span.cancel();
         }
         for i in group.steps.clone() {
             self.step(i)?;

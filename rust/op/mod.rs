@@ -6,6 +6,7 @@ pub mod backend;
 pub mod grad;
 pub mod infer;
 pub mod point;
+pub mod profile;
 pub mod run;
 
 pub use args::Args;

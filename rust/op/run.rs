@@ -1,6 +1,6 @@
 //! A run of a kernel: inputs by slot, outputs made beforehand from the shape rule, typed attributes.
 
-use super::{backend, Args, Attrs, Infer, Meta, Op};
+use super::{backend, profile, Args, Attrs, Infer, Meta, Op};
 use crate::base::dtype::Element;
 use crate::base::{Kind, Result};
 use crate::ir::{Attr, AttrMap, Program};
@@ -256,8 +256,20 @@ pub fn call_cpu(
     run(&mut Run { op, attrs, ins, outs, env })
 }
 
-/// [`call`] with a Rust panic turned into an error, and the operator named in any error.
+/// [`call`] with a Rust panic turned into an error, the operator named in any error, and its time logged where asked.
 pub fn call_checked(
+    op: &'static Op,
+    attrs: &Attrs,
+    ins: &mut Args,
+    outs: &mut Args<Out>,
+    free: bool,
+    env: &dyn Env,
+) -> Result<()> {
+    let _span = profile::span(|| op.name.into());
+    checked(op, attrs, ins, outs, free, env)
+}
+
+fn checked(
     op: &'static Op,
     attrs: &Attrs,
     ins: &mut Args,
@@ -317,7 +329,8 @@ pub fn call_simple(op: &'static Op, attrs: &AttrMap, ins: Vec<Vec<Value>>) -> Re
             outs.push_one(Out::wanted(true));
         }
     }
-    call_checked(op, &attrs, &mut args, &mut outs, true, &NoEnv)?;
+    // Not logged: what a kernel is made of is its own time.
+    checked(op, &attrs, &mut args, &mut outs, true, &NoEnv)?;
     Ok((0..op.outputs.len())
         .map(|i| outs.slot_mut(i).iter_mut().map(|o| std::mem::take(&mut o.value)).collect())
         .collect())

@@ -18,6 +18,7 @@ mod numpy;
 mod object;
 mod op_table;
 mod ops;
+mod profiler;
 mod py_func;
 mod random;
 mod scope;
@@ -45,5 +46,6 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     random::register(m)?;
     cuda::register(m)?;
     dist::register(m)?;
+    profiler::register(m)?;
     Ok(())
 }

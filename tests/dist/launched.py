@@ -100,6 +100,35 @@ def many(lines: str) -> None:
         print(f"line {i}")
 
 
+def await_file(folder: str, who: str) -> None:
+    """Rank `who` waits for a file; the others end at once."""
+    rank = os.environ["PADDLE_TRAINER_ID"]
+    write_pids(folder, os.getpid())
+    while rank == who and not os.path.exists(os.path.join(folder, "stop")):
+        time.sleep(0.02)
+
+
+def late_total(folder: str) -> None:
+    """Rank 1 joins the others only when a file is there."""
+    import joining
+
+    while os.environ["PADDLE_TRAINER_ID"] == "1" and not os.path.exists(os.path.join(folder, "stop")):
+        time.sleep(0.02)
+    print("total", joining.total())
+
+
+def count(folder: str) -> None:
+    """Write how often it has been awake, until a file is there."""
+    path = os.path.join(folder, f"count.{os.environ['PADDLE_TRAINER_ID']}")
+    write_pids(folder, os.getpid())
+    n = 0
+    while not os.path.exists(os.path.join(folder, "stop")):
+        n += 1
+        with open(path, "w") as f:
+            f.write(str(n))
+        time.sleep(0.02)
+
+
 def nothing() -> None:
     return
 

@@ -296,4 +296,5 @@ def test_starting_processes_by_the_helpers(tmp_path, capsys):
         except SystemExit:
             assert code == "3"
         utils.terminate_local_procs(procs)
-    assert (tmp_path / "log/workerlog.1").read_text() == "1\n1\n" and capsys.readouterr().out.startswith("0\n")
+    # The failure of the first may end the second before it has printed.
+    assert (tmp_path / "log/workerlog.1").read_text() in ("1\n1\n", "1\n") and capsys.readouterr().out.startswith("0\n")

@@ -71,3 +71,22 @@ def gradients():
 def test_gradient_of_a_sum_in_a_program(three):
     for found in three.run(gradients):
         np.testing.assert_array_equal(found, np.full([2, 3], 12.0, "float32"))
+
+
+def test_a_program_that_is_built_before_joining(monkeypatch):
+    """As 2.0.2's own tests do: how many ranks there are is the environment's to say then."""
+    monkeypatch.setenv("PADDLE_TRAINERS_NUM", "3")
+    monkeypatch.setenv("PADDLE_TRAINER_ID", "1")
+    paddle.enable_static()
+    try:
+        main = static.Program()
+        with static.program_guard(main, static.Program()):
+            x, gathered = static.data("x", [6, 2], "float32"), []
+            dist.all_gather(gathered, x)
+            dist.scatter(x, [x] * 3, src=1)
+            dist.scatter(x, src=0)
+    finally:
+        paddle.disable_static()
+    assert len(gathered) == 3
+    ops = [op for op in main.global_block().ops if op.type in ("c_allgather", "c_scatter")]
+    assert [op.attr("nranks") for op in ops] == [3, 3, 3]

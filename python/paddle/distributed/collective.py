@@ -12,7 +12,7 @@ from paddle.framework.variable import Variable
 from paddle.tensor import concat
 from paddle.tensor import split as split_tensor
 
-from .parallel import _groups
+from .parallel import ParallelEnv, _groups
 
 Tensor = Any
 Group = _core.dist.Group
@@ -76,6 +76,18 @@ def _ring(group) -> int:
     if isinstance(group, bool) or not isinstance(group, int):
         raise ValueError(f"The type of 'group' should be int, but received {type(group).__name__}.")
     return group
+
+
+def _planned(group) -> tuple[int, int]:
+    """This process's global rank (-1 outside) and the number of ranks of a group, for a Program.
+
+    A Program may be built before its processes have joined: then they are those of the environment, as in 2.0.2.
+    """
+    if isinstance(group, Group) or _ring(group) in _groups or _core.dist.joined():
+        known = _group(group)
+        return (known.ranks[known.rank] if known.is_member() else -1), known.nranks
+    env = ParallelEnv()
+    return env.rank, env.nranks
 
 
 def new_group(ranks=None, backend=None):
@@ -282,7 +294,7 @@ def all_gather(tensor_list, tensor, group=0, *, sync_op=True):
         for one in tensor_list:
             check_variable_and_dtype(one, "tensor_list", _DTYPES, "all_gather")
         check_variable_and_dtype(tensor, "tensor", _DTYPES, "all_gather")
-        n = _group(group).nranks
+        _, n = _planned(group)
         out = LayerHelper("c_allgather").create_variable_for_type_inference(dtype=tensor.dtype)
         _append("c_allgather", tensor, out, ring_id=_ring(group), nranks=n)
         tensor_list.extend(split_tensor(out, n, 0))
@@ -334,10 +346,9 @@ def scatter(tensor, tensor_list=None, src=0, group=0, *, sync_op=True):
 def _append_scatter(tensor, tensor_list, src, group) -> None:
     check_variable_and_dtype(tensor, "tensor", _DTYPES, "scatter")
     src = _check_rank(src, "src", "scatter")
-    known = _group(group)
-    rank = known.ranks[known.rank] if known.is_member() else -1
-    parts = list(tensor_list or []) if rank == src else [tensor] * known.nranks
-    _append("c_scatter", concat(parts, axis=0), tensor, ring_id=_ring(group), root=src, nranks=known.nranks)
+    rank, n = _planned(group)
+    parts = list(tensor_list or []) if rank == src else [tensor] * n
+    _append("c_scatter", concat(parts, axis=0), tensor, ring_id=_ring(group), root=src, nranks=n)
 
 
 def reduce_scatter(tensor, tensor_list, op=ReduceOp.SUM, group=0, *, sync_op=True):

@@ -1,5 +1,6 @@
 """paddle.utils: helpers beside the operators."""
 
-from . import dlpack
+from . import dlpack, profiler
+from .profiler import Profiler, ProfilerOptions, get_profiler
 
-__all__ = ["dlpack"]
+__all__ = ["dlpack", "profiler", "Profiler", "ProfilerOptions", "get_profiler"]

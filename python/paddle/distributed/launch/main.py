@@ -5,9 +5,9 @@ import argparse
 import os
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from . import cause, collective, guard, ps, store
+from . import cause, collective, guard, nodes, ps, store
 from .args import LaunchError, parse
 from .job import Job
 from .logs import Log, Terminal, folder
@@ -65,10 +65,15 @@ def start(args: argparse.Namespace, terminal: Terminal) -> int:
                 return
             supervisor.add(Child(process, line, shared, log))
 
+    def meet(changed: Callable[[], None]) -> nodes.Nodes:
+        return nodes.Nodes(job, held, address, store.limit(), changed)
+
     try:
         if args.print_config:
             _announce(args, job, address, terminal)
-        return Supervisor(job, watcher, terminal, lambda: cause.told(held)).run(everybody)
+        # A server of a parameter-server job does not know when the others have ended.
+        several = job.nodes > 1 and not job.ps
+        return Supervisor(job, watcher, terminal, lambda: cause.told(held), meet if several else None).run(everybody)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
         watcher.close()

@@ -14,7 +14,7 @@ from .environment import number
 from .job import Job
 
 
-def _limit() -> float:
+def limit() -> float:
     """How long to wait for the other launchers, in seconds."""
     return float(number(os.environ, "OAR_INIT_TIMEOUT", 1) or 300)
 
@@ -41,7 +41,7 @@ def host(job: Job) -> tuple[Any, str]:
         LaunchError: when the port is taken, or the host unknown.
     """
     name, port = job.master
-    ip = _address(name, 0 if job.hosts_master else _limit())
+    ip = _address(name, 0 if job.hosts_master else limit())
     if not job.hosts_master:
         return None, ports.join(ip, port or 0)
     from paddle import _core
@@ -73,18 +73,18 @@ def settle(job: Job, held: Any, address: str) -> None:
         return
     from paddle import _core
 
-    limit = time.monotonic() + _limit()
+    until = time.monotonic() + limit()
     try:
-        store = held or _core.dist.Store.connect(address, job.name, bytes.fromhex(job.token), _limit())
+        store = held or _core.dist.Store.connect(address, job.name, bytes.fromhex(job.token), limit())
     except (RuntimeError, OSError) as e:
         raise LaunchError(f"cannot reach the first launcher's rendezvous at {address}: {e}") from None
     here = _own_address(address)
     own = [ports.join(here, ports.split(p.endpoint)[1] or 0) for p in job.processes]
-    store.set(f"launcher/{job.index}", json.dumps(own).encode(), _limit())
+    store.set(f"launcher/{job.index}", json.dumps(own).encode(), limit())
     every: list[str] = []
     for i in range(job.nodes):
         try:
-            theirs = json.loads(store.get(f"launcher/{i}", max(0.1, limit - time.monotonic())))
+            theirs = json.loads(store.get(f"launcher/{i}", max(0.1, until - time.monotonic())))
         except RuntimeError as e:
             raise LaunchError(f"launcher {i} of {job.nodes} did not come: {e}") from None
         if len(theirs) != len(own):
@@ -92,7 +92,7 @@ def settle(job: Job, held: Any, address: str) -> None:
                               "--nproc_per_node must be the same everywhere")
         every += theirs
     # Who hosts the store stays until everybody has read.
-    store.barrier("launchers", job.nodes, _limit())
+    store.barrier("launchers", job.nodes, limit())
     job.endpoints = every
     for p, endpoint in zip(job.processes, own, strict=True):
         p.endpoint = endpoint

@@ -4,6 +4,7 @@ from __future__ import annotations
 import os
 import select
 import signal
+import threading
 import time
 from collections.abc import Callable
 from types import FrameType
@@ -11,10 +12,13 @@ from types import FrameType
 from . import guard
 from .job import SERVER, TRAINER, Job
 from .logs import Terminal
+from .nodes import Nodes
 from .process import Child, signal_name
 
 # After a failure: how long the others may report their own errors, and how long they may clean up.
 REPORT_SECONDS, CLEAN_SECONDS = 3.0, 0.8
+# How long a failure here may be explained by one of another node.
+ELSEWHERE_SECONDS = 0.4
 # How often rank 0's log is looked at.
 FOLLOW_SECONDS = 0.1
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -23,8 +27,13 @@ _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 class Supervisor:
     """Runs one job. `run` gives the launcher's exit status."""
 
-    def __init__(self, job: Job, watcher: guard.Guard, terminal: Terminal, cause: Callable[[], int | None]):
+    def __init__(self, job: Job, watcher: guard.Guard, terminal: Terminal, cause: Callable[[], int | None],
+                 meet: Callable[[Callable[[], None]], Nodes] | None = None):
         self.job, self.guard, self.terminal = job, watcher, terminal
+        # The launchers of the other nodes. They are met when this one has started its processes: a fork beside a
+        # thread that runs Python could find a lock taken.
+        self._meet = meet
+        self.nodes: Nodes | None = None
         # The rank that failed first, by its own words.
         self._cause = cause
         self.children: list[Child] = []
@@ -32,6 +41,7 @@ class Supervisor:
         # What is to be done when: the earliest first.
         self._timers: list[tuple[float, Callable[[], None]]] = []
         self._failed: Child | None = None
+        self._elsewhere: str | None = None
         self._suspected: list[Child] = []
         self._stopping: int | None = None
         self._over = False
@@ -39,7 +49,7 @@ class Supervisor:
 
     def run(self, start: Callable[[Supervisor], None]) -> int:
         """Let `start` start the children (by `add`), and stay until they have ended."""
-        former = {n: signal.getsignal(n) for n in (*_FORWARDED, signal.SIGCHLD, signal.SIGUSR1)}
+        former = {n: signal.getsignal(n) for n in (*_FORWARDED, signal.SIGCHLD, signal.SIGUSR1, signal.SIGTSTP)}
         old_fd = signal.set_wakeup_fd(self._woken, warn_on_full_buffer=False)
         try:
             signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -47,7 +57,11 @@ class Supervisor:
                 # nohup: who asked to outlive the terminal does.
                 if not (number == signal.SIGHUP and former[number] == signal.SIG_IGN):
                     signal.signal(number, self._note)
+            if former[signal.SIGTSTP] == signal.SIG_DFL:
+                signal.signal(signal.SIGTSTP, self._pause)
             start(self)
+            if self._meet is not None:
+                self.nodes = self._meet(self._ring)
             while not self._turn():
                 self._sleep()
             self._follow()
@@ -56,6 +70,8 @@ class Supervisor:
             guard.end({c.pid for c in self.children}, set(), 0.3)
             for child in self.children:
                 child.reap()
+            if self.nodes is not None:
+                self.nodes.close()
             signal.set_wakeup_fd(old_fd)
             for number, handler in former.items():
                 signal.signal(number, handler if handler is not None else signal.SIG_DFL)
@@ -68,6 +84,24 @@ class Supervisor:
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         self._signals.append(number)
+
+    def _pause(self, number: int, frame: FrameType | None) -> None:
+        """Ctrl-Z: the processes, which have groups of their own, stop and go on with their launcher."""
+        for c in self.children:
+            c.group(signal.SIGSTOP)
+        # What the signal does by default: it stops this process, unless nobody could wake it.
+        signal.signal(number, signal.SIG_DFL)
+        # To this thread, so that it is this line that waits.
+        signal.pthread_kill(threading.get_ident(), number)
+        signal.signal(number, self._pause)
+        for c in self.children:
+            c.group(signal.SIGCONT)
+
+    def _ring(self) -> None:
+        try:
+            os.write(self._woken, b"\0")
+        except (BlockingIOError, OSError):
+            return  # awake anyway
 
     @property
     def stopping(self) -> bool:
@@ -96,10 +130,18 @@ class Supervisor:
         while self._timers and self._timers[0][0] <= now:
             self._timers.pop(0)[1]()
         running = [c for c in self.children if c.code is None]
-        if not running and self._suspected:
+        if not running and self._suspected and self.nodes is None:
             self._fail(self._suspected[0])
         if self.job.ps and running and not self._over:
             self._end_servers(running)
+        if self.nodes is not None and self._failed is None and self._stopping is None:
+            if self.nodes.failure and self._elsewhere is None:
+                self._fail_elsewhere(self.nodes.failure)
+            if not running and self._elsewhere is None:
+                if self._suspected:
+                    return False  # a timer ends the wait for what the other nodes say
+                self.nodes.done()
+                return self.nodes.over
         return not running
 
     def _end_servers(self, running: list[Child]) -> None:
@@ -148,19 +190,34 @@ class Supervisor:
         rank = None if killed else self._cause()
         said = [c for c in self.children if c.spec.role == TRAINER and c.spec.rank == rank]
         if killed or not said:
-            self._fail(min(killed or self._suspected, key=lambda c: c.spec.rank))
+            child = min(killed or self._suspected, key=lambda c: c.spec.rank)
+            if self.nodes is None or killed:
+                self._fail(child)
+            elif first:
+                # It may well have failed because of another node's, whose launcher says so in a moment.
+                self._after(ELSEWHERE_SECONDS, lambda: self._fail(child))
         elif said[0].code is not None:
             self._fail(said[0])
         elif first:
             self._after(1.0, lambda: self._fail(said[0]))
 
     def _fail(self, child: Child) -> None:
-        if self._failed or self._stopping:
+        if self._failed or self._stopping or self._elsewhere:
             return
         self._failed = child
         how = child.ending() if child.code is not None else "has failed, and has not ended yet"
+        if self.nodes is not None:
+            self.nodes.fail(f"{child.spec.name} {how}")
         self.terminal.say(f"launch: {child.spec.name} (pid {child.pid}) {how}")
         self._show_end(child)
+        self._let_report()
+
+    def _fail_elsewhere(self, why: str) -> None:
+        self._elsewhere = why
+        self.terminal.say(f"launch: the job has failed: {why}")
+        self._let_report()
+
+    def _let_report(self) -> None:
         others = [c for c in self.children if c.code is None]
         if others:
             names = ", ".join(c.spec.name for c in others[:8]) + (", ..." if len(others) > 8 else "")
@@ -185,6 +242,8 @@ class Supervisor:
             self._kill()
             return
         self._stopping = number
+        if self.nodes is not None:
+            self.nodes.fail(f"its launcher was ended by {signal_name(number)}")
         self.terminal.say(f"launch: {signal_name(number)}: ending {len(running)} processes")
         self._stop(running, number)
         # A process that handles the signal cleans up first; its checkpoint may take a moment.
@@ -215,7 +274,7 @@ class Supervisor:
         # multiprocessing's resource tracker and its like go by themselves a moment later.
         while guard.members(groups, set()) and time.monotonic() < limit:
             time.sleep(0.02)
-        if self._failed is None:
+        if self._failed is None and self._elsewhere is None:
             return 128 + self._stopping if self._stopping else 0
         for c in self.children:
             if c is self._failed or c.code == 0:
@@ -225,4 +284,4 @@ class Supervisor:
             else:
                 last = next((line for line in reversed(c.log.end()) if line.strip()), "") if c.log else ""
                 self.terminal.say(f"launch: {c.spec.name} {c.ending()}, too" + (f": {last.strip()}" if last else ""))
-        return 1 if self._failed.stopped_by_us else self._failed.status or 1
+        return 1 if self._failed is None or self._failed.stopped_by_us else self._failed.status or 1

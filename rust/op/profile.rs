@@ -1,0 +1,99 @@
+//! The profiler's log: what ran when, on which thread. While it is off, an operator pays one load.
+
+use parking_lot::Mutex;
+use std::borrow::Cow;
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::OnceLock;
+use std::time::Instant;
+
+/// Something that ran. Times are nanoseconds since some moment of this process.
+#[derive(Clone, Debug)]
+pub struct Event {
+    pub name: Cow<'static, str>,
+    pub start: u64,
+    pub end: u64,
+    /// Threads are numbered in the order in which they first ran something.
+    pub thread: u32,
+    /// How many others it ran within.
+    pub depth: u32,
+}
+
+static ON: AtomicBool = AtomicBool::new(false);
+static LOG: Mutex<Vec<Event>> = Mutex::new(Vec::new());
+static THREADS: AtomicU32 = AtomicU32::new(0);
+
+thread_local! {
+    static THREAD: u32 = THREADS.fetch_add(1, Ordering::Relaxed);
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
+}
+
+fn now() -> u64 {
+    static START: OnceLock<Instant> = OnceLock::new();
+    START.get_or_init(Instant::now).elapsed().as_nanos() as u64
+}
+
+#[inline]
+pub fn on() -> bool {
+    ON.load(Ordering::Relaxed)
+}
+
+/// Begin with an empty log.
+pub fn start() {
+    reset();
+    now();
+    ON.store(true, Ordering::Relaxed);
+}
+
+/// Forget what was logged so far.
+pub fn reset() {
+    LOG.lock().clear();
+}
+
+/// The log, in the order in which things ended.
+pub fn stop() -> Vec<Event> {
+    ON.store(false, Ordering::Relaxed);
+    std::mem::take(&mut *LOG.lock())
+}
+
+/// Logs what runs until it is dropped.
+pub struct Span {
+    name: Cow<'static, str>,
+    start: u64,
+}
+
+/// A span of this name, if the profiler is on.
+#[inline]
+pub fn span(name: impl FnOnce() -> Cow<'static, str>) -> Option<Span> {
+    if on() {
+        return Some(begin(name()));
+    }
+    None
+}
+
+#[cold]
+fn begin(name: Cow<'static, str>) -> Span {
+    DEPTH.with(|d| d.set(d.get() + 1));
+    Span { name, start: now() }
+}
+
+impl Span {
+    /// It was something else that ran.
+    pub fn cancel(mut self) {
+        self.start = u64::MAX;
+    }
+}
+
+impl Drop for Span {
+    fn drop(&mut self) {
+        let end = now();
+        let depth = DEPTH.with(|d| {
+            d.set(d.get() - 1);
+            d.get()
+        });
+        if self.start <= end && on() {
+            let name = std::mem::take(&mut self.name);
+            LOG.lock().push(Event { name, start: self.start, end, thread: THREAD.with(|t| *t), depth });
+        }
+    }
+}
