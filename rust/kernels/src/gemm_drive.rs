@@ -1,7 +1,7 @@
 //! The blocked product over packed panels, generic in where A and B come from and where C goes: plain matrices,
 //! patches of an image, images of a batch.
 
-use crate::gemm_kernel::{kernel, Shape, Tile, A_STRIDE, KC};
+use crate::gemm_kernel::{copying, kernel, Shape, Tile, A_STRIDE, KC};
 use crate::gemm_simd::Real;
 use std::cell::Cell;
 
@@ -19,7 +19,7 @@ pub trait LeftSide<T>: Sync {
     /// `buf` holds `rows * A_STRIDE` elements; the range lies within the matrix.
     unsafe fn panel(&self, i: usize, rows: usize, p: usize, kc: usize, buf: *mut T) -> Option<(*const T, usize)>;
     /// Says that this range is wanted soon: short rows far apart are more than the processor foresees.
-    fn announce(&self, _i: usize, _rows: usize, _p: usize, _kc: usize) {}
+    fn announce(&self, _rows: std::ops::Range<usize>, _p: usize, _kc: usize) {}
 }
 
 /// Where blocks of B come from.
@@ -32,6 +32,10 @@ pub trait RightSide<T>: Sync {
     unsafe fn pack(&self, p: usize, kc: usize, j: usize, nc: usize, width: usize, buf: *mut T);
     /// The same range in place (pointer, distance of rows), where that is possible and better for `m` rows of A.
     fn in_place(&self, _p: usize, _j: usize, _m: usize, _lanes: usize) -> Option<(*const T, usize)> {
+        None
+    }
+    /// The same range in place wherever its rows' elements are neighbours: what is packed while the first panel is computed.
+    fn rows(&self, _p: usize, _j: usize) -> Option<(*const T, usize)> {
         None
     }
 }
@@ -163,20 +167,27 @@ unsafe fn one_block<T: Real>(
     let direct = b.in_place(x.p, x.j, x.rows.len(), lanes);
     // In place only whole vectors can be read: what is left of the columns is packed.
     let packed_from = if direct.is_some() { x.nc / lanes * lanes } else { 0 };
+    let rows = x.shape.rows.min(x.rows.len());
+    // Whole panels of B that the first panel of rows packs on its way. Where many panels of rows follow, and the rows of B lie
+    // far away, it is better to read them in long runs.
+    let few = x.rows.len() <= 16 * x.shape.rows;
+    let near = |b: &(*const T, usize)| few || x.kc * b.1 * size_of::<T>() <= BLOCK_BYTES;
+    let copied = if direct.is_none() { b.rows(x.p, x.j).filter(near) } else { None };
+    let can = copied.is_some() && copying::<T>(rows, x.shape.nv, false).is_some();
+    let copied_to = if can { x.nc / width * width } else { 0 };
     let mut runs = [Run { p: std::ptr::null_mut(), len: 0, step: 1 }; MAX_WIDTH];
     // SAFETY: the caller's ranges and buffers.
     unsafe {
-        if packed_from < x.nc {
-            b.pack(x.p, x.kc, x.j + packed_from, x.nc - packed_from, width, bbuf);
+        let from = packed_from.max(copied_to);
+        if from < x.nc {
+            b.pack(x.p, x.kc, x.j + from, x.nc - from, width, bbuf.add((from - packed_from) * x.kc));
         }
         let beta = if x.p == 0 { finish.beta } else { T::ONE };
         for i in x.rows.clone().step_by(x.shape.rows) {
             let rows = x.shape.rows.min(x.rows.end - i);
             let place = a.panel(i, rows, x.p, x.kc, abuf);
             let (pa, csa) = place.unwrap_or((abuf, 0));
-            if i + rows < x.rows.end {
-                a.announce(i + rows, x.shape.rows.min(x.rows.end - i - rows), x.p, x.kc);
-            }
+            let (next, tiles) = (x.shape.rows.min(x.rows.end - i - rows), x.nc.div_ceil(width));
             let whole = kernel::<T>(rows, x.shape.nv, place.is_some());
             let mut j = 0;
             while j < x.nc {
@@ -187,6 +198,9 @@ unsafe fn one_block<T: Real>(
                     _ => (bbuf.add((j - packed_from) / width * width * x.kc) as *const T, width),
                 };
                 let nv = cols.div_ceil(lanes);
+                // The next panel a few rows at a time: all of it at once would hold up this one.
+                let part = |t: usize| i + rows + next * t.min(tiles) / tiles;
+                a.announce(part(j / width)..part(j / width + 1), x.p, x.kc);
                 let count = c.runs(x.j + j, cols, &mut runs);
                 let rs = c.row_stride();
                 let mut tile = Tile {
@@ -203,14 +217,23 @@ unsafe fn one_block<T: Real>(
                     row_bias: std::ptr::null(),
                     col_bias: std::ptr::null(),
                     relu: x.last && finish.relu,
+                    copy: std::ptr::null_mut(),
+                    copy_step: 0,
                 };
+                let mut f = if nv == x.shape.nv { whole } else { kernel::<T>(rows, nv, place.is_some()) };
+                if let (Some((pb, rsb)), true) = (copied, i == x.rows.start && j < copied_to) {
+                    tile.copy = tile.b.cast_mut();
+                    // A copy that no other panel of rows will read may overwrite itself.
+                    tile.copy_step = if x.rows.len() > rows { width } else { 0 };
+                    (tile.b, tile.rsb) = (pb.add(j), rsb);
+                    f = copying::<T>(rows, nv, place.is_some()).unwrap_or(f);
+                }
                 if x.last && !finish.row_bias.is_null() {
                     tile.row_bias = finish.row_bias.add(i);
                 }
                 if x.last && !finish.col_bias.is_null() {
                     tile.col_bias = finish.col_bias.add(x.j + j);
                 }
-                let f = if nv == x.shape.nv { whole } else { kernel::<T>(rows, nv, place.is_some()) };
                 if count == 1 && runs[0].step == 1 {
                     tile.c = runs[0].p.add(i * rs);
                     tile.rsc = rs;
@@ -292,8 +315,8 @@ pub unsafe fn copy_short<T: Copy>(src: *const T, dst: *mut T, n: usize) {
     }
 }
 
-/// How C is cut between threads: (rows, columns) of a tile. Has no influence on the result.
-pub fn grid<T: Real>(m: usize, n: usize, k: usize) -> (usize, usize) {
+/// How C is cut between threads: (rows, columns) of a tile. Has no influence on the result. `light`: B is packed on the way.
+pub fn grid<T: Real>(m: usize, n: usize, k: usize, light: bool) -> (usize, usize) {
     let threads = crate::pool::threads();
     let work = m as f64 * n as f64 * k as f64 * (size_of::<T>() / 4) as f64;
     if threads < 2 || work < 4e5 {
@@ -303,8 +326,11 @@ pub fn grid<T: Real>(m: usize, n: usize, k: usize) -> (usize, usize) {
     let pieces = (threads * if work > 3e7 { 2 } else { 1 }).min((work / 2e5) as usize).max(1);
     let (mut tm, mut tn) = (m, n);
     while m.div_ceil(tm) * n.div_ceil(tn) < pieces {
-        // A piece of columns packs its own B once; a piece of rows packs all of B again: cut columns while wide.
-        if tn >= 128 && tn * 2 >= tm {
+        // A piece of columns packs its own B once; a piece of rows packs all of B again, which costs less than A where it is
+        // done on the way: else cut columns while wide.
+        if light && tm >= 128 {
+            tm = tm.div_ceil(2);
+        } else if tn >= 128 && tn * 2 >= tm {
             tn = n.div_ceil(n.div_ceil(tn) * 2).next_multiple_of(32);
         } else if tm >= 28 {
             tm = tm.div_ceil(2);
@@ -330,7 +356,8 @@ pub unsafe fn parallel<T: Real>(
     c: &impl Target<T>,
     finish: &Finish<T>,
 ) {
-    let (tm, tn) = grid::<T>(m, n, k);
+    let light = n * k * size_of::<T>() <= BLOCK_BYTES && b.rows(0, 0).is_some();
+    let (tm, tn) = grid::<T>(m, n, k, light);
     let (gm, gn) = (m.div_ceil(tm), n.div_ceil(tn));
     let one = |t: usize| {
         let (i, j) = (t % gm * tm, t / gm * tn);

@@ -10,6 +10,9 @@ pub const KC: usize = 384;
 /// Distance between the rows of a packed panel of A: not a multiple of 4 KiB, and known to the compiler.
 pub const A_STRIDE: usize = KC + 16;
 
+/// Rows of B that a kernel of `copying` asks for ahead of itself.
+const AHEAD: usize = 16;
+
 /// One call of the micro-kernel: C = act(alpha * A * B + beta * C + bias) on `cols` columns.
 pub struct Tile<T> {
     pub k: usize,
@@ -30,21 +33,32 @@ pub struct Tile<T> {
     /// One value a column, or null.
     pub col_bias: *const T,
     pub relu: bool,
+    /// Where a kernel of `copying` leaves row p of B: at `p * copy_step`.
+    pub copy: *mut T,
+    pub copy_step: usize,
 }
 
 pub type Kernel<T> = unsafe fn(&Tile<T>);
 
 #[inline(always)]
-unsafe fn body<V: Vector, const R: usize, const NV: usize, const COLUMNS: bool>(t: &Tile<V::T>) {
+unsafe fn body<V: Vector, const R: usize, const NV: usize, const COLUMNS: bool, const COPY: bool>(t: &Tile<V::T>) {
     // SAFETY: the caller's tile is valid for the rows, columns and k that it names.
     unsafe {
         let mut acc = [[V::zero(); NV]; R];
         let (mut a, mut b) = (t.a, t.b);
         let (csa, rsb) = (t.csa, t.rsb);
+        let mut copy = t.copy;
         for _ in 0..t.k {
             let mut bv = [V::zero(); NV];
             for j in 0..NV {
                 bv[j] = V::load(b.add(j * V::L));
+                if COPY {
+                    bv[j].store(copy.add(j * V::L));
+                    crate::gemm_pack::prefetch(b.wrapping_add(AHEAD * rsb + j * V::L));
+                }
+            }
+            if COPY {
+                copy = copy.add(t.copy_step);
             }
             for i in 0..R {
                 let av = V::splat(*a.add(if COLUMNS { i } else { i * A_STRIDE }));
@@ -123,38 +137,51 @@ macro_rules! wrapper {
     ($name:ident, $vector:ident, $features:literal) => {
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = $features)]
-        unsafe fn $name<T: Real, const R: usize, const NV: usize, const COLUMNS: bool>(t: &Tile<T>) {
+        unsafe fn $name<T: Real, const R: usize, const NV: usize, const COLUMNS: bool, const COPY: bool>(t: &Tile<T>) {
             // SAFETY: the caller's contract.
-            unsafe { body::<T::$vector, R, NV, COLUMNS>(t) }
+            unsafe { body::<T::$vector, R, NV, COLUMNS, COPY>(t) }
         }
     };
 }
 wrapper!(avx2, Avx2, "avx2,fma");
 wrapper!(avx512, Avx512, "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,fma");
 
-unsafe fn base<T: Real, const R: usize, const NV: usize, const COLUMNS: bool>(t: &Tile<T>) {
+unsafe fn base<T: Real, const R: usize, const NV: usize, const COLUMNS: bool, const COPY: bool>(t: &Tile<T>) {
     // SAFETY: the caller's contract.
-    unsafe { body::<T::Base, R, NV, COLUMNS>(t) }
+    unsafe { body::<T::Base, R, NV, COLUMNS, false>(t) }
 }
 
 macro_rules! pick {
-    ($f:ident, $columns:ident, $r:ident, $nv:ident, $($n:literal: $($i:literal)*),*) => {
+    ($f:ident, $columns:ident, $copy:literal, $r:ident, $nv:ident, $none:expr, $($n:literal: $($i:literal)*),*) => {
         match ($nv, $r) {
-            $($(($n, $i) => if $columns { $f::<T, $i, $n, true> } else { $f::<T, $i, $n, false> },)*)*
-            _ => unreachable!("no micro-kernel of {} rows and {} vectors", $r, $nv),
+            $($(($n, $i) => if $columns { $f::<T, $i, $n, true, $copy> } else { $f::<T, $i, $n, false, $copy> },)*)*
+            _ => $none,
         }
     };
 }
 
 /// The kernel for `r` rows and `nv` vectors; `columns`: A lies in the columns layout.
 pub fn kernel<T: Real>(r: usize, nv: usize, columns: bool) -> Kernel<T> {
+    let none = || -> Kernel<T> { unreachable!("no micro-kernel of {r} rows and {nv} vectors") };
     match level() {
         #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => pick!(avx512, columns, r, nv, 1: 1 2 3 4 5 6 7 8 9 10 11 12 13 14,
+        Level::Avx512 => pick!(avx512, columns, false, r, nv, none(), 1: 1 2 3 4 5 6 7 8 9 10 11 12 13 14,
             2: 1 2 3 4 5 6 7 8 9 10 11 12 13 14, 3: 1 2 3 4 5 6, 4: 1 2 3 4 5 6),
         #[cfg(target_arch = "x86_64")]
-        Level::Avx2 => pick!(avx2, columns, r, nv, 1: 1 2 3 4 5 6, 2: 1 2 3 4 5 6, 3: 1 2, 4: 1 2),
-        _ => pick!(base, columns, r, nv, 1: 1 2 3 4 5 6, 2: 1 2 3 4 5 6, 3: 1 2, 4: 1 2),
+        Level::Avx2 => pick!(avx2, columns, false, r, nv, none(), 1: 1 2 3 4 5 6, 2: 1 2 3 4 5 6, 3: 1 2, 4: 1 2),
+        _ => pick!(base, columns, false, r, nv, none(), 1: 1 2 3 4 5 6, 2: 1 2 3 4 5 6, 3: 1 2, 4: 1 2),
+    }
+}
+
+/// The kernel that takes B's rows from where they lie and leaves a copy of them, for the panels of rows that a product of
+/// more than a few rows begins with: so B is packed while the first panel is computed.
+pub fn copying<T: Real>(r: usize, nv: usize, columns: bool) -> Option<Kernel<T>> {
+    match level() {
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512 => Some(pick!(avx512, columns, true, r, nv, return None, 2: 7 8 9 10 11 12 13 14)),
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx2 => Some(pick!(avx2, columns, true, r, nv, return None, 2: 4 5 6)),
+        _ => None,
     }
 }
 

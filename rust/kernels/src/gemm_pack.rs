@@ -48,12 +48,12 @@ impl<T: Real> LeftSide<T> for Strided<T> {
         None
     }
     #[inline]
-    fn announce(&self, i: usize, rows: usize, p: usize, kc: usize) {
+    fn announce(&self, rows: std::ops::Range<usize>, p: usize, kc: usize) {
         if self.cs != 1 || self.rows * self.rs * size_of::<T>() < 256 << 10 {
             return;
         }
-        for r in 0..rows {
-            let row = self.p.wrapping_add((i + r) * self.rs + p);
+        for r in rows {
+            let row = self.p.wrapping_add(r * self.rs + p);
             for q in (0..kc).step_by(64 / size_of::<T>()) {
                 prefetch(row.wrapping_add(q));
             }
@@ -63,7 +63,7 @@ impl<T: Real> LeftSide<T> for Strided<T> {
 
 /// Asks for the cache line of `p` in the second-level cache; any address will do.
 #[inline(always)]
-fn prefetch<T>(p: *const T) {
+pub fn prefetch<T>(p: *const T) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a hint, which does not read.
     unsafe {
@@ -105,7 +105,15 @@ impl<T: Real> RightSide<T> for Strided<T> {
     fn in_place(&self, p: usize, j: usize, m: usize, lanes: usize) -> Option<(*const T, usize)> {
         // Rows that are read once or twice, or a matrix that the first-level cache holds, are not worth a copy.
         let small = self.rows * self.rs * size_of::<T>() <= 48 << 10;
-        (self.cs == 1 && (m <= lanes.min(6) || small)).then(|| (self.p.wrapping_add(p * self.rs + j), self.rs))
+        if m <= lanes.min(6) || small {
+            self.rows(p, j)
+        } else {
+            None
+        }
+    }
+    #[inline]
+    fn rows(&self, p: usize, j: usize) -> Option<(*const T, usize)> {
+        (self.cs == 1).then(|| (self.p.wrapping_add(p * self.rs + j), self.rs))
     }
 }
 
@@ -124,6 +132,10 @@ unsafe fn pack_rows<T: Real>(src: *const T, rs: usize, kc: usize, nc: usize, wid
     unsafe {
         for q in 0..kc {
             let row = src.add(q * rs);
+            // The rows may lie on a page each, where the hardware foresees nothing.
+            for c in (0..nc).step_by(64 / size_of::<T>()) {
+                prefetch(row.wrapping_add(8 * rs + c));
+            }
             let mut j = 0;
             while j + width <= nc {
                 copy_row(row.add(j), buf.add(j * kc + q * width), width);

@@ -77,36 +77,66 @@ fn prefetch<T>(table: &[T], at: usize, width: usize) {
     }
 }
 
-/// Positions grouped by index: those of row r are `order[starts[r]..starts[r + 1]]`, in ascending order.
+/// Positions dealt to chunks of `1 << shift` neighbouring rows, in ascending order each; a chunk then groups its own by row.
+/// So what one thread does is a matter of the indices alone, not of the table's height.
+struct Dealt {
+    shift: u32,
+    starts: Vec<u32>,
+    /// Row within the chunk, position.
+    entries: Vec<(u32, u32)>,
+}
+
+fn deal<I: Index>(ids: &[I], height: usize, width: usize, padding: Option<i64>) -> Dealt {
+    assert!(ids.len() < u32::MAX as usize, "more than 2^32 indices");
+    let shift = (GRAIN / width).max(1).ilog2();
+    let valid = |id: i64| Some(id) != padding && id >= 0 && (id as u64) < height as u64;
+    // Two places ahead: what is counted here begins one place ahead while positions are dealt, and in its place afterwards.
+    let mut starts = vec![0u32; (height >> shift) + 3];
+    for &id in ids {
+        let id: i64 = id.into();
+        if valid(id) {
+            starts[(id as usize >> shift) + 2] += 1;
+        }
+    }
+    (1..starts.len()).for_each(|c| starts[c] += starts[c - 1]);
+    let mut entries = vec![(0, 0); starts[starts.len() - 1] as usize];
+    for (position, &id) in ids.iter().enumerate() {
+        let id: i64 = id.into();
+        if valid(id) {
+            let at = &mut starts[(id as usize >> shift) + 1];
+            entries[*at as usize] = ((id as usize & ((1 << shift) - 1)) as u32, position as u32);
+            *at += 1;
+        }
+    }
+    Dealt { shift, starts, entries }
+}
+
+/// Positions grouped by row: those of row r are `order[starts[r]..starts[r + 1]]`, in ascending order.
 struct Grouped {
     starts: Vec<u32>,
     order: Vec<u32>,
 }
 
-fn group<I: Index>(ids: &[I], height: usize, padding: Option<i64>) -> Grouped {
-    assert!(ids.len() < u32::MAX as usize, "more than 2^32 indices");
-    let valid = |id: i64| Some(id) != padding && id >= 0 && (id as u64) < height as u64;
-    let mut starts = vec![0u32; height + 1];
-    for &id in ids {
-        let id: i64 = id.into();
-        if valid(id) {
-            starts[id as usize + 1] += 1;
-        }
+impl Dealt {
+    fn rows(&self) -> usize {
+        1 << self.shift
     }
-    for r in 0..height {
-        starts[r + 1] += starts[r];
-    }
-    let mut next = starts.clone();
-    let mut order = vec![0u32; starts[height] as usize];
-    for (position, &id) in ids.iter().enumerate() {
-        let id: i64 = id.into();
-        if valid(id) {
-            let at = &mut next[id as usize];
-            order[*at as usize] = position as u32;
+
+    /// The chunk whose first row is `first`, of `rows` rows.
+    fn group(&self, first: usize, rows: usize) -> Grouped {
+        let chunk = first >> self.shift;
+        let entries = &self.entries[self.starts[chunk] as usize..self.starts[chunk + 1] as usize];
+        let mut starts = vec![0u32; rows + 2];
+        entries.iter().for_each(|&(row, _)| starts[row as usize + 2] += 1);
+        (1..starts.len()).for_each(|r| starts[r] += starts[r - 1]);
+        let mut order = vec![0u32; entries.len()];
+        for &(row, position) in entries {
+            let at = &mut starts[row as usize + 1];
+            order[*at as usize] = position;
             *at += 1;
         }
+        Grouped { starts, order }
     }
-    Grouped { starts, order }
 }
 
 /// The gradient of a lookup as a dense table: grad[r] = sum of dout[i] over ids[i] = r, in order of i, zero where r is
@@ -125,16 +155,15 @@ pub fn gather_grad<T: Number, I: Index>(
     let height = grad.len() / width;
     assert_eq!(grad.len(), height * width);
     check(ids, height, padding)?;
-    let groups = group(ids, height, padding);
-    let rows = (GRAIN / width).max(1);
+    let dealt = deal(ids, height, width, padding);
     let stream = simd::streams(std::mem::size_of_val(grad)) && width * std::mem::size_of::<T>() >= 64;
     let zeros = vec![T::zero(); width];
-    pool::parts(grad, rows * width, |start, part| {
-        let first = start / width;
+    pool::parts(grad, dealt.rows() * width, |start, part| {
+        let groups = dealt.group(start / width, part.len() / width);
         let mut sum = if stream { zeros.clone() } else { Vec::new() };
-        let mut at = groups.starts[first] as usize;
+        let mut at = 0;
         for (i, row) in part.chunks_exact_mut(width).enumerate() {
-            let end = groups.starts[first + i + 1] as usize;
+            let end = groups.starts[i + 1] as usize;
             let positions = &groups.order[at..end];
             if let Some(&ahead) = groups.order.get(at + 8) {
                 prefetch(dout, ahead as usize * width, width.min(256));
@@ -253,13 +282,12 @@ pub fn scatter<T: Number, I: Index>(
         }
         return Ok(());
     }
-    let groups = group(ids, height, None);
-    let rows = (GRAIN / width).max(1);
+    let dealt = deal(ids, height, width, None);
     let whole = height * width;
-    pool::parts(&mut out[..whole], rows * width, |start, part| {
+    pool::parts(&mut out[..whole], dealt.rows() * width, |start, part| {
+        let groups = dealt.group(start / width, part.len() / width);
         for (i, row) in part.chunks_exact_mut(width).enumerate() {
-            let r = start / width + i;
-            let positions = &groups.order[groups.starts[r] as usize..groups.starts[r + 1] as usize];
+            let positions = &groups.order[groups.starts[i] as usize..groups.starts[i + 1] as usize];
             match (mode, positions) {
                 (_, []) => {}
                 (Scatter::Overwrite, [.., last]) => row.copy_from_slice(line(*last as usize)),

@@ -14,8 +14,13 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering:
 use std::sync::{Condvar, Mutex, Once};
 use std::time::{Duration, Instant};
 
-/// How long an idle worker, and a caller that waits for the last chunk, spins before it sleeps.
-const SPIN: Duration = Duration::from_micros(60);
+/// How long an idle worker, and a caller that waits for the last chunk, watches for what it waits for before it sleeps: a
+/// wake-up costs some 50 us where an idle processor is halted, which would be a good part of every short call.
+const WATCH: Duration = Duration::from_millis(2);
+/// How long it does so without offering the processor to others.
+const ALONE: Duration = Duration::from_micros(60);
+/// An offer that took this long was accepted: somebody else needs the processor.
+const ACCEPTED: Duration = Duration::from_micros(100);
 /// More threads than this are never started, whatever the environment says.
 const MOST: usize = 1024;
 
@@ -38,6 +43,12 @@ thread_local! {
 /// still in the cache, so a tensor larger than the cache is not read from memory as a whole each time.
 fn turn_round() -> bool {
     BACKWARD.replace(!BACKWARD.get())
+}
+
+/// The next call of this thread begins at the front: what is read once, and is much larger than the cache, gains nothing from
+/// turning round.
+pub fn from_front() {
+    BACKWARD.set(false);
 }
 
 /// Lanes that a call's chunks are dealt into.
@@ -172,17 +183,8 @@ impl Team {
 
     /// Waits until the epoch is not `seen`.
     fn next_epoch(&self, seen: u32) -> u32 {
-        if self.spin.load(Relaxed) {
-            let start = Instant::now();
-            while start.elapsed() < SPIN {
-                for _ in 0..64 {
-                    let now = self.epoch.load(SeqCst);
-                    if now != seen {
-                        return now;
-                    }
-                    std::hint::spin_loop();
-                }
-            }
+        if self.spin.load(Relaxed) && watch(|| self.epoch.load(SeqCst) != seen) {
+            return self.epoch.load(SeqCst);
         }
         let mut guard = self.wake.0.lock().unwrap_or_else(|e| e.into_inner());
         self.sleeping.fetch_add(1, SeqCst);
@@ -212,16 +214,8 @@ impl Team {
 
     /// Waits until no worker holds the job.
     fn wait(&self) {
-        if self.spin.load(Relaxed) {
-            let start = Instant::now();
-            while start.elapsed() < SPIN {
-                for _ in 0..64 {
-                    if self.active.load(SeqCst) == 0 {
-                        return;
-                    }
-                    std::hint::spin_loop();
-                }
-            }
+        if self.spin.load(Relaxed) && watch(|| self.active.load(SeqCst) == 0) {
+            return;
         }
         let mut guard = self.done.0.lock().unwrap_or_else(|e| e.into_inner());
         self.waiting.store(true, SeqCst);
@@ -229,6 +223,29 @@ impl Team {
             guard = self.done.1.wait(guard).unwrap_or_else(|e| e.into_inner());
         }
         self.waiting.store(false, SeqCst);
+    }
+}
+
+/// Waits for `come` without sleeping, as long as that is cheap: for some time, and while nobody else wants the processor.
+fn watch(come: impl Fn() -> bool) -> bool {
+    let start = Instant::now();
+    loop {
+        for _ in 0..64 {
+            if come() {
+                return true;
+            }
+            std::hint::spin_loop();
+        }
+        let before = start.elapsed();
+        if before >= WATCH {
+            return false;
+        }
+        if before >= ALONE {
+            std::thread::yield_now();
+            if start.elapsed() - before >= ACCEPTED {
+                return come();
+            }
+        }
     }
 }
 
