@@ -5,10 +5,10 @@ use super::complex::conj;
 use crate::attrs;
 use crate::base::Result;
 use crate::op::attrs::Text;
-use crate::op::infer::grads_like_inputs;
+use crate::op::infer::{grads_like_inputs, VarKind};
 use crate::op::point::{Operand, Points};
 use crate::op::{slot, Grad, Infer, Kernel, Op, Run, Slot, OP};
-use crate::tensor::Tensor;
+use crate::tensor::{SelectedRows, Tensor};
 use crate::{bail, dispatch, ensure};
 use half::{bf16, f16};
 use oar_kernels::elementwise::Binary;
@@ -38,6 +38,11 @@ pub fn infer(cx: &mut Infer) -> Result<()> {
             return Ok(());
         }
     }
+    let m = cx.meta(0, 0)?;
+    if m.kind == VarKind::Rows {
+        cx.set_meta(0, 0, m);
+        return Ok(());
+    }
     let (x, y) = (cx.dims(0)?, cx.dims(1)?);
     let dtype = cx.dtype(0)?.meet(cx.dtype(1)?)?;
     let axis = cx.attrs::<ElementwiseAttrs>().axis;
@@ -58,11 +63,30 @@ fn alike(name: &str, op: Binary, ins: &[&Tensor]) -> Option<Tensor> {
     Some(out.with_lod(x.lod.clone()))
 }
 
+/// SelectedRows times one number (how clips shrink sparse gradients): the rows stay as they are.
+fn rows_by_number(cx: &mut Run, r: &SelectedRows) -> Result<()> {
+    let y = cx.input(1)?;
+    ensure!(
+        y.dims() == [1] && y.dtype() == r.value.dtype(),
+        InvalidArgument,
+        "operator {}: with SelectedRows of {} as X, Y must be one number of that type, got {y:?}",
+        cx.op.name,
+        r.value.dtype()
+    );
+    let mut value = Tensor::empty(r.value.dtype(), r.value.dims())?;
+    binary_into(cx.op.name, Binary::Mul, &r.value, y, -1, &mut value)?;
+    cx.set(0, SelectedRows { value, ..r.clone() });
+    Ok(())
+}
+
 macro_rules! binary_ops {
     ($($static:ident $name:literal $op:ident, $grad:expr, $point:expr;)*) => {$(
         pub static $static: Op = Op {
             name: $name, inputs: XY, outputs: OUT, attrs: ElementwiseAttrs::FIELDS, infer, grad: $grad, point: $point,
             cpu: Kernel::Pure(|cx| {
+                if let (Some(r), Binary::Mul) = (cx.rows(0), Binary::$op) {
+                    return rows_by_number(cx, r);
+                }
                 let (x, y) = (cx.input(0)?, cx.input(1)?);
                 let axis = cx.attrs::<ElementwiseAttrs>().axis;
                 binary_into($name, Binary::$op, x, y, axis, cx.out(0)?)

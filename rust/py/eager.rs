@@ -127,7 +127,8 @@ fn grads(list: Vec<Option<Bound<'_, PyTensor>>>, n: usize) -> Vec<Option<EVar>> 
     out
 }
 
-/// Runs backward from `tensors`; gradients accumulate in the leaves.
+/// Runs backward from `tensors`; gradients accumulate in the leaves. Nothing happens where all of them have
+/// stop_gradient set, though they may have been computed with it unset.
 #[pyfunction]
 #[pyo3(signature = (tensors, grad_tensors=vec![], retain_graph=false))]
 fn run_backward(
@@ -137,6 +138,9 @@ fn run_backward(
     retain_graph: bool,
 ) -> PyResult<()> {
     let outputs = vars(&tensors);
+    if outputs.iter().all(EVar::stop_gradient) {
+        return Ok(());
+    }
     let grads = grads(grad_tensors, outputs.len());
     py.detach(|| {
         engine::run(&Request {

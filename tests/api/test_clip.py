@@ -40,6 +40,45 @@ def test_by_norm():
     np.testing.assert_allclose(run(clips.ClipGradByNorm(6.0)), [VALUES[0], VALUES[1], [6.0, 0.0]], rtol=1e-6)
 
 
+@pytest.mark.parametrize("kind, bound", [("GlobalNorm", 0.5), ("Norm", 0.5), ("Value", 0.1)])
+@pytest.mark.parametrize("in_program", [False, True])
+def test_sparse_gradients_are_clipped_like_dense_ones(kind, bound, in_program):
+    clip = getattr(clips, f"ClipGradBy{kind}")(bound)
+    ids, start = np.array([[1, 2, 2]]), np.float32(np.arange(8).reshape(4, 2))
+
+    def loss_of(sparse, ids):
+        table = paddle.nn.Embedding(
+            4, 2, sparse=sparse, weight_attr=paddle.ParamAttr(initializer=paddle.nn.initializer.Assign(start))
+        )
+        rows = table(ids)
+        return table.weight, paddle.mean(rows * rows)
+
+    def in_static_mode(sparse):
+        st = paddle.static
+        main, startup = st.Program(), st.Program()
+        with st.program_guard(main, startup), st.scope_guard(st.Scope()):
+            weight, loss = loss_of(sparse, st.data("ids", [1, 3], "int64"))
+            paddle.optimizer.SGD(0.1, grad_clip=clip).minimize(loss)
+            exe = st.Executor()
+            exe.run(startup)
+            return exe.run(main, feed={"ids": ids}, fetch_list=[weight])[0]
+
+    def in_dygraph_mode(sparse):
+        weight, loss = loss_of(sparse, paddle.to_tensor(ids))
+        loss.backward()
+        paddle.optimizer.SGD(0.1, parameters=[weight], grad_clip=clip).step()
+        return weight.numpy()
+
+    if in_program:
+        paddle.enable_static()
+    try:
+        dense, sparse = map(in_static_mode if in_program else in_dygraph_mode, (False, True))
+    finally:
+        paddle.disable_static()
+    assert (dense != start).any()
+    np.testing.assert_allclose(sparse, dense, rtol=1e-6)
+
+
 def test_by_global_norm():
     # 3, 4 and 12 together have the norm 13.
     np.testing.assert_allclose(run(clips.ClipGradByGlobalNorm(6.5)), [[1.5, -2.0], VALUES[1], [6.0, 0.0]], rtol=1e-6)

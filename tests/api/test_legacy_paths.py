@@ -40,6 +40,30 @@ def test_modules_are_attributes_of_fluid():
     assert fluid.enable_imperative is fluid.enable_dygraph
 
 
+def test_names_start_anew_in_each_guard():
+    from paddle import fluid
+
+    def names():
+        with fluid.dygraph.guard():
+            layer = fluid.dygraph.Linear(2, 2, param_attr=fluid.ParamAttr(name="mine"))
+            return [p.name for p in layer.parameters()]
+
+    assert names() == names() == ["mine", "linear_0.b_0"]
+
+
+def test_group_norm():
+    import numpy as np
+    import paddle
+    from paddle import fluid
+
+    x = np.arange(8, dtype="float32").reshape(1, 4, 2)
+    layer = fluid.dygraph.GroupNorm(4, 2, param_attr=fluid.ParamAttr(), act="relu")
+    assert layer.bias is None  # only with a bias_attr
+    groups = x.reshape(2, 4)
+    want = (groups - groups.mean(1, keepdims=True)) / np.sqrt(groups.var(1, keepdims=True) + 1e-5)
+    np.testing.assert_allclose(layer(paddle.to_tensor(x)).numpy(), np.maximum(want, 0).reshape(x.shape), rtol=1e-5)
+
+
 def test_shared_state():
     from paddle.fluid import initializer, unique_name
     from paddle.framework import initializer as home

@@ -176,6 +176,14 @@ def test_bad_writes_leave_the_tensor(index: Any, value: Any) -> None:
     np.testing.assert_array_equal(x.numpy(), A)
 
 
+def test_nothing_goes_backward_from_a_tensor_that_stops_gradients() -> None:
+    x = tensor([2.0, 3.0], stop=False)
+    y = x * x
+    y.stop_gradient = True
+    y.backward()
+    assert x._grad_ivar() is None
+
+
 def test_write_after_save_is_noticed_by_backward() -> None:
     x = tensor(A, stop=False)
     y = _core.ops.exp(x)

@@ -3,7 +3,7 @@
 import numpy as np
 import paddle
 import pytest
-from case import apart, case, ints, real, table
+from case import Rows, apart, case, ints, real, table
 
 POSITIVE = {"low": 0.5, "high": 2.0}
 ALL = "float16 float32 float64 int32 int64"
@@ -38,6 +38,9 @@ test_broadcast = table(
     case("elementwise_mul", [real(3, 4), real(3, 4, seed=1)], expected=np.multiply, grad="X Y", second=True,
          dtypes=ALL),
     case("elementwise_mul", [real(2, 3, 4), real(3)], {"axis": 1}, placed(np.multiply), grad="X Y", second=True),
+    case("elementwise_mul", [Rows([2, 0], 4, real(2, 3)), np.array([0.5])],
+         expected={"Out": Rows([2, 0], 4, real(2, 3) / 2).dense()}),
+    case("elementwise_mul", [Rows([2, 0], 4, real(2, 3)), real(3)], raises=ValueError, match="one number"),
     case("elementwise_mul", [real(4), real(3, 4)], expected=np.multiply, grad="X Y", second=True),
     case("elementwise_div", [real(3, 4), real(3, 4, **POSITIVE)], expected=np.divide, grad="X Y", second=True,
          dtypes="float16 float32"),

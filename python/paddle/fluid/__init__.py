@@ -66,6 +66,7 @@ from .framework import (
     set_flags,
     xpu_places,
 )
+from .initializer import set_global_initializer  # noqa: F401 (outside __all__, as upstream)
 from .input import embedding, one_hot
 from .io import load, load_program_state, save, set_program_state
 from .lod_tensor import create_lod_tensor, create_random_int_lodtensor

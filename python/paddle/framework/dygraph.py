@@ -71,14 +71,22 @@ def enabled() -> bool:
 def guard(place=None):
     """Dygraph mode inside the ``with`` block, with Programs of its own for what is appended meanwhile.
 
+    Names start anew: the parameters of a model that is made again get the names that a saved optimizer state has.
+
     Args:
         place (Place|str, optional): where operators run.
     """
+    from . import unique_name
     from .guards import program_guard
     from .program import Program
 
     where = _get_paddle_place(place) if place is not None else mode._current_expected_place()
-    with program_guard(Program(), Program()), mode._dygraph_place_guard(where), _dygraph_guard(Tracer()):
+    with (
+        program_guard(Program(), Program()),
+        unique_name.guard(),
+        mode._dygraph_place_guard(where),
+        _dygraph_guard(Tracer()),
+    ):
         yield
 
 

@@ -1,6 +1,8 @@
 """fluid.dygraph.base: dygraph mode by its 1.x names."""
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 
 from paddle import _core
@@ -35,6 +37,8 @@ def to_variable(value, name=None, zero_copy=None, dtype=None):
         )
     if isinstance(value, (_core.Tensor, Variable)):
         return value
+    if zero_copy:
+        warnings.warn("Currently, zero_copy is not supported, and it will be discarded.", stacklevel=2)
     array = np.asarray(value)
     if dtype is not None and convert_dtype(dtype) != array.dtype.name:
         array = array.astype(convert_dtype(dtype))

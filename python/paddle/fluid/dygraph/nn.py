@@ -18,7 +18,7 @@ from paddle.nn.layer.common import Flatten
 from paddle.nn.layer.layers import Layer
 from paddle.nn.layer.norm import BatchNorm
 
-__all__ = ["Conv2D", "Pool2D", "Linear", "BatchNorm", "Dropout", "Embedding", "LayerNorm", "Flatten"]
+__all__ = ["Conv2D", "Pool2D", "Linear", "BatchNorm", "Dropout", "Embedding", "LayerNorm", "GroupNorm", "Flatten"]
 
 _FLOATS = ["float16", "float32", "float64"]
 
@@ -379,6 +379,48 @@ class LayerNorm(Layer):
         return _activated(out, self._act)
 
 
+class GroupNorm(Layer):
+    """act of the input normalised over groups of channels.
+
+    Args:
+        channels, groups: how many; the groups divide the channels (ValueError while running).
+        epsilon: added to the variance.
+        param_attr, bias_attr: ParamAttr or the like of scale and shift a channel; without one there is no such step.
+        act: the operator of an activation.
+        data_layout: only "NCHW" (ValueError).
+        dtype: of the parameters.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.fluid.dygraph.GroupNorm(channels=4, groups=2)(paddle.ones([1, 4, 2, 2])).shape
+        [1, 4, 2, 2]
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        groups: int,
+        epsilon: float = 1e-05,
+        param_attr: Any = None,
+        bias_attr: Any = None,
+        act: str | None = None,
+        data_layout: str = "NCHW",
+        dtype: Any = "float32",
+    ) -> None:
+        super().__init__()
+        if data_layout != "NCHW":
+            raise ValueError("unsupported data layout:" + data_layout)
+        self._groups, self._epsilon, self._act, self._dtype = groups, epsilon, act, dtype
+        one = Constant(1.0)
+        self.weight = self.create_parameter([channels], param_attr or False, dtype, default_initializer=one)
+        self.bias = self.create_parameter([channels], bias_attr or False, dtype, is_bias=True)
+
+    def forward(self, input: Any) -> Any:  # noqa: A002
+        """The normalised input."""
+        out = _ops.group_norm(input, self.weight, self.bias, epsilon=self._epsilon, groups=self._groups)[0]
+        return _activated(out, self._act)
+
+
 # layer: the operator it waits for
 __getattr__ = _getter(
     __name__,
@@ -388,7 +430,6 @@ __getattr__ = _getter(
         "Conv3D": "conv3d",
         "Conv3DTranspose": "conv3d_transpose",
         "GRUUnit": "gru_unit",
-        "GroupNorm": "group_norm",
         "InstanceNorm": "instance_norm",
         "NCE": "nce",
         "PRelu": "prelu",
