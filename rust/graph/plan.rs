@@ -9,7 +9,7 @@ pub use super::passes::fuse::Group;
 use super::passes::{self, Passes};
 use super::schedule::Schedule;
 use crate::base::{DType, Dims, Result};
-use crate::ir::desc::{OpDesc, VarKind};
+use crate::ir::desc::OpDesc;
 use crate::ir::names::EMPTY;
 use crate::ir::{Attr, BlockNode, Program};
 use crate::op::point::Points;
@@ -32,7 +32,6 @@ pub enum Place {
 pub struct PlanVar {
     pub name: String,
     pub place: Place,
-    pub kind: VarKind,
     /// The Program's block has it.
     pub declared: bool,
 }
@@ -122,15 +121,8 @@ impl Builder<'_> {
         if let Some(&v) = self.numbers.get(name) {
             return v;
         }
-        let node = self.block.find_var(name);
-        let (persistable, kind) = match &node {
-            Some(n) => {
-                let v = n.read();
-                (v.is_persistable(), v.var_type.kind)
-            }
-            None => (true, self.block.find_var_recursive(name).map_or(VarKind::LOD_TENSOR, |n| n.kind())),
-        };
-        let place = if persistable {
+        let outer = self.block.find_var(name).is_none_or(|n| n.read().is_persistable());
+        let place = if outer {
             Place::Outer
         } else if self.block.idx() != 0 || self.elsewhere.contains(name) {
             Place::Local
@@ -138,7 +130,7 @@ impl Builder<'_> {
             Place::Temporary
         };
         let number = self.vars.len() as Var;
-        self.vars.push(PlanVar { name: name.to_string(), place, kind, declared: node.is_some() });
+        self.vars.push(PlanVar { name: name.to_string(), place, declared: node.is_some() });
         self.numbers.insert(name.to_string(), number);
         number
     }

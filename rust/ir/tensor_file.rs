@@ -146,7 +146,8 @@ pub fn read_lod_tensor_header(r: &mut impl Read) -> Result<(TensorHeader, Lod)> 
     Ok((read_tensor_header(r)?, lod))
 }
 
-/// Reads a LoDTensor: element type, shape, LoD and data.
+/// Reads a whole LoDTensor: element type, shape, LoD and data.
+#[cfg(test)]
 pub fn read_lod_tensor(r: &mut impl Read) -> Result<(DType, Dims, Lod, Vec<u8>)> {
     let (header, lod) = read_lod_tensor_header(r)?;
     let data = read_bytes(r, header.bytes, "a tensor's data")?;
@@ -180,7 +181,8 @@ pub fn read_selected_rows_header(r: &mut impl Read) -> Result<(Vec<i64>, i64, Te
     Ok((rows, height, read_tensor_header(r)?))
 }
 
-/// Reads a SelectedRows: rows, height, element type, shape and data of the values.
+/// Reads a whole SelectedRows: rows, height, element type, shape and data of the values.
+#[cfg(test)]
 pub fn read_selected_rows(r: &mut impl Read) -> Result<(Vec<i64>, i64, DType, Dims, Vec<u8>)> {
     let (rows, height, header) = read_selected_rows_header(r)?;
     let data = read_bytes(r, header.bytes, "a tensor's data")?;

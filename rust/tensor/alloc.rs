@@ -24,8 +24,8 @@ static IN_USE: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 /// Idle bytes of the shared lists; threads count their own, so that small blocks come and go without it.
 static CACHED: AtomicUsize = AtomicUsize::new(0);
-/// How many idle bytes the shared lists may keep; `OAR_CACHE_BYTES` or `set_cache_limit` changes it.
-static LIMIT: AtomicUsize = AtomicUsize::new(4 << 30);
+/// How many idle bytes the shared lists may keep.
+const LIMIT: usize = 4 << 30;
 
 /// What the allocator holds, in bytes; of the threads' own idle blocks those of the asking thread.
 #[derive(Clone, Copy, Debug)]
@@ -42,10 +42,6 @@ pub fn stats() -> Stats {
 
 pub fn reset_peak() {
     PEAK.store(IN_USE.load(Relaxed), Relaxed);
-}
-
-pub fn set_cache_limit(bytes: usize) {
-    LIMIT.store(bytes, Relaxed);
 }
 
 /// Size class and its size: eight steps to a power of two, so at most 12.5 % is lost.
@@ -225,7 +221,7 @@ pub unsafe fn free(block: NonNull<u8>, size: usize) {
         return;
     }
     let cached = CACHED.fetch_add(size, Relaxed) + size;
-    if cached <= LIMIT.load(Relaxed) {
+    if cached <= LIMIT {
         SHARED.lock().put(class, size, block);
     } else {
         CACHED.fetch_sub(size, Relaxed);
