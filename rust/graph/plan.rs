@@ -121,7 +121,8 @@ impl Builder<'_> {
         if let Some(&v) = self.numbers.get(name) {
             return v;
         }
-        let outer = self.block.find_var(name).is_none_or(|n| n.read().is_persistable());
+        let node = self.block.find_var(name);
+        let outer = node.as_ref().is_none_or(|n| n.read().is_persistable());
         let place = if outer {
             Place::Outer
         } else if self.block.idx() != 0 || self.elsewhere.contains(name) {
