@@ -70,7 +70,6 @@ def child_says(group, work):
         lambda: dist.all_reduce(paddle.ones([2]), sync_op=False),
         lambda: work.wait(),
         lambda: dist.new_group([0, 1]),
-        lambda: dist.wait(paddle.ones([1]), 0),
         lambda: paddle._core.dist.abort("a child's reason is not its parent's"),
         lambda: paddle._core.dist.leave(),
         lambda: dist.is_initialized(),
@@ -111,7 +110,9 @@ def test_a_child_is_in_no_group(three):
     for said, loaded, total in three.run(in_a_child):
         assert loaded == 56.0 and total == 9.0
         assert all("forked from" in said[i] for i in (0, 3)), said
-        assert all("init_parallel_env" in said[i] for i in (1, 2, 4, 5)) and said[6:] == ["None", "None", "False"], said
+        # Group 0 is one of the parent's, if it has been asked for there, or none.
+        assert all("forked from" in said[i] or "init_parallel_env" in said[i] for i in (1, 2, 4)), said
+        assert said[5:] == ["None", "None", "False"], said
 
 
 def joins_by_itself():
@@ -135,6 +136,7 @@ def join_children(address, rank):
     dist.init_parallel_env()
     x = paddle.to_tensor([rank + 1.0])
     dist.all_reduce(x)
+    paddle._core.dist.leave()  # os._exit calls nothing: the other rank would take this one for dead
     return int(x.numpy().item())
 
 
