@@ -136,8 +136,9 @@ def test_sigusr1_prints_who_waits_for_whom():
     assert "barrier" in err and "waiting for rank 1 on" in err, err
 
 
-def test_variables_set_by_hand():
-    """As in 2.0.2: no launcher, no PADDLE_MASTER; rank 0 listens at the first endpoint."""
+@pytest.mark.parametrize("master", [False, True])
+def test_variables_set_by_hand(master):
+    """No launcher: as in 2.0.2 rank 0 listens at the first endpoint, as in later versions at PADDLE_MASTER."""
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         port = s.getsockname()[1]
@@ -149,6 +150,7 @@ def test_variables_set_by_hand():
             "PADDLE_TRAINERS_NUM": "2",
             "PADDLE_TRAINER_ENDPOINTS": ",".join(endpoints),
             "PADDLE_CURRENT_ENDPOINT": endpoints[rank],
+            **({"PADDLE_MASTER": endpoints[1]} if master else {}),
         }
 
     processes = launch(

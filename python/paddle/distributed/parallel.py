@@ -131,8 +131,8 @@ def init_parallel_env() -> None:
     """Join the other processes of the job; a process that is alone is left as it is.
 
     Call it once at the start of a script that `paddle.distributed.launch` or `spawn` runs in several processes. Where
-    the others are found is in the environment: the launcher sets ``PADDLE_MASTER``; where only the variables of
-    `ParallelEnv` are set, by hand, rank 0 listens at the first of the ``PADDLE_TRAINER_ENDPOINTS``.
+    the others are found is in the environment: the launcher sets ``PADDLE_MASTER`` and listens there; where the
+    variables are set by hand, rank 0 listens, at ``PADDLE_MASTER`` or at the first of the ``PADDLE_TRAINER_ENDPOINTS``.
 
     Raises:
         ValueError: a variable of the environment is missing or wrong.

@@ -2,7 +2,8 @@
 //!
 //! Who this process is comes from the environment of Paddle 2.0.2 (`PADDLE_TRAINER_ID`, `PADDLE_TRAINERS_NUM`,
 //! `PADDLE_TRAINER_ENDPOINTS`). The launcher adds `PADDLE_MASTER`, the address of a store that it hosts, `OAR_JOB_TOKEN`
-//! (hexadecimal) and `OAR_JOB_NAME`; without `PADDLE_MASTER` rank 0 hosts the store at the first endpoint.
+//! (hexadecimal) and `OAR_JOB_NAME`. Without a launcher rank 0 hosts the store: at `PADDLE_MASTER` where nobody listens
+//! there, without that at the first endpoint.
 
 use std::collections::HashMap;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -170,7 +171,8 @@ pub fn join(place: &Place, mut options: Options, tick: &dyn Fn() -> bool) -> Res
         return solo();
     }
     let (at, host) = match (&place.master, &place.fallback) {
-        (Some(at), _) => (at, false),
+        // Later versions of Paddle have no launcher behind PADDLE_MASTER but rank 0. A launcher names the job.
+        (Some(at), _) => (at, place.rank == 0 && place.job.name.is_empty()),
         (None, Some(at)) => (at, place.rank == 0),
         _ => {
             return Err(Error::invalid(
@@ -193,9 +195,14 @@ pub fn join(place: &Place, mut options: Options, tick: &dyn Fn() -> bool) -> Res
             false => Ok(()),
         };
         let patience = Patience::new(options.init_timeout, &check);
-        let store = match host {
-            true => Store::host(address, &place.job)?,
-            false => Store::connect_until(address, &place.job, &patience)?,
+        let hosted = match host.then(|| Store::host(address, &place.job)).transpose() {
+            // Somebody listens there, or it is another host's address.
+            Err(Error::Io { .. }) if place.master.is_some() => None,
+            made => made?,
+        };
+        let store = match &hosted {
+            Some(store) => store.clone(),
+            None => Store::connect_until(address, &place.job, &patience)?,
         };
         *reached.lock() = Some(store.clone());
         check()?;
@@ -203,7 +210,7 @@ pub fn join(place: &Place, mut options: Options, tick: &dyn Fn() -> bool) -> Res
         options.init_timeout = patience.left();
         let context = Context::init(place.rank, place.world, store.clone(), options)?;
         let group = context.world_group()?;
-        Ok((context, group, host.then_some(store)))
+        Ok((context, group, hosted))
     })?;
     rings(|r| {
         *r = Rings { context: Some(context), hosted, groups: HashMap::from([(0, Some(group.clone()))]), next: 1 };
