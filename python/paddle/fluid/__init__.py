@@ -1,6 +1,7 @@
 """paddle.fluid: the API of Paddle 1.x, over the same engine."""
 
 from paddle import _core
+from paddle.framework.initializer import set_global_initializer  # noqa: F401 (outside __all__, as upstream)
 
 from . import (  # noqa: F401 (some are reached as attributes, outside __all__)
     backward,
@@ -64,7 +65,6 @@ from .framework import (
     set_flags,
     xpu_places,
 )
-from .initializer import set_global_initializer  # noqa: F401 (outside __all__, as upstream)
 from .input import embedding, one_hot
 from .io import load, load_program_state, save, set_program_state
 from .lod_tensor import create_lod_tensor, create_random_int_lodtensor
