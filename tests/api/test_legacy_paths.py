@@ -51,6 +51,17 @@ def test_names_start_anew_in_each_guard():
     assert names() == names() == ["mine", "linear_0.b_0"]
 
 
+def test_each_turn_to_dygraph_mode_numbers_anew():
+    import paddle
+
+    def name():
+        paddle.enable_static()
+        paddle.disable_static()
+        return paddle.nn.Linear(1, 1, weight_attr=paddle.ParamAttr(name="mine")).bias.name
+
+    assert name() == name() == "linear_0.b_0"
+
+
 def test_group_norm():
     import numpy as np
     import paddle

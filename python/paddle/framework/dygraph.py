@@ -7,13 +7,16 @@ import inspect
 
 from paddle import _core as core
 
-from . import mode
+from . import mode, unique_name
 from .mode import Tracer, _dygraph_guard, _get_paddle_place, _set_expected_place, _switch_tracer
 
 __all__: list[str] = []
 
 # the tracer of the dygraph mode that the process starts in and goes back to
 _default_tracer = Tracer()
+
+# the names of static mode, while the process is in dygraph mode: each turn to dygraph mode numbers its names anew
+_static_names: tuple = ()
 
 
 def in_dynamic_mode() -> bool:
@@ -37,6 +40,10 @@ def enable_static() -> None:
         False
         >>> paddle.disable_static()
     """
+    global _static_names
+    if mode.in_dygraph_mode():
+        unique_name.switch(*_static_names)
+        _static_names = ()
     _switch_tracer(None)
 
 
@@ -46,7 +53,9 @@ def disable_static(place=None) -> None:
     Args:
         place (Place|str, optional): where they run from now on.
     """
+    global _static_names
     if not mode.in_dygraph_mode():
+        _static_names = unique_name.switch()
         _switch_tracer(_default_tracer)
     if place is not None:
         _set_expected_place(_get_paddle_place(place))
@@ -76,7 +85,6 @@ def guard(place=None):
     Args:
         place (Place|str, optional): where operators run.
     """
-    from . import unique_name
     from .guards import program_guard
     from .program import Program
 
