@@ -140,7 +140,7 @@ def test_ctrl_c_ends_a_static_loop() -> None:
         try:
             exe.run(main, fetch_list=[i])
         except KeyboardInterrupt:
-            assert time.time() - begin < 10
+            assert time.time() - begin < 60
         else:
             raise AssertionError("the loop ended by itself")
     """)

