@@ -27,13 +27,11 @@ pub fn int(v: &Object<'_>) -> Option<i64> {
     if let Ok(n) = v.extract::<i64>() {
         return Some(n);
     }
-    // What has no `__index__`: numpy's bool and float32, an array of the shape [1], a float tensor.
-    let whole = v.hasattr("__int__").ok()? && v.extract::<f64>().ok()?.fract() == 0.0;
-    if whole {
-        v.call_method0("__int__").ok()?.extract().ok()
-    } else {
-        None
-    }
+    // What has no `__index__`: numpy's bool and float32, a float tensor, an array of the shape [1] (whose `__int__` newer
+    // versions of numpy refuse).
+    let float = float64(v).filter(|x| x.fract() == 0.0 && v.hasattr("__int__").unwrap_or(false))?;
+    let exact = v.call_method0("__int__").or_else(|_| v.call_method0("item")).ok()?;
+    exact.extract().ok().or_else(|| (float.abs() < (1u64 << 53) as f64).then_some(float as i64))
 }
 
 fn int32(v: &Object<'_>) -> Option<i32> {
@@ -47,10 +45,9 @@ fn long(v: &Object<'_>) -> Option<i64> {
 
 fn float64(v: &Object<'_>) -> Option<f64> {
     if is_text(v) {
-        None
-    } else {
-        v.extract().ok()
+        return None;
     }
+    v.extract().ok().or_else(|| v.call_method0("item").ok()?.extract().ok())
 }
 
 fn float(v: &Object<'_>) -> Option<f32> {

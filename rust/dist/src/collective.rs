@@ -79,7 +79,7 @@ fn spin(shared: &Shared, cores: usize, local: usize) -> Duration {
     let everybody = shared.peers.iter().filter(|p| p.host_key == *key).count();
     let online = std::thread::available_parallelism().map_or(1, usize::from).max(cores);
     if cores >= local && online >= everybody {
-        Duration::from_micros(50)
+        Duration::from_millis(2)
     } else {
         Duration::ZERO
     }

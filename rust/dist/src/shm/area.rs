@@ -92,7 +92,7 @@ impl Area {
         let step = self.step;
         let ready = || (flag.load(Ordering::Acquire).wrapping_sub(step) as i32) >= 0;
         // In the background the caller computes meanwhile, and needs the core.
-        let spin = if guard.tick.is_some() { self.spin } else { self.spin / 10 };
+        let spin = if guard.tick.is_some() { self.spin } else { self.spin.min(wait::ALONE / 10) };
         if wait::spin(spin, ready) {
             return Ok(());
         }
