@@ -5,7 +5,6 @@ from typing import Any
 
 from paddle.framework.layer_helper import LayerHelper
 from paddle.framework.mode import in_dygraph_mode
-from paddle.framework.regularizer import L2DecayRegularizer
 
 from .optimizer import Optimizer
 from .rules import MomentumRule
@@ -49,14 +48,9 @@ class Momentum(MomentumRule, Optimizer):
             raise ValueError("learning_rate is not set")
         if momentum is None:
             raise ValueError("momentum is not set")
-        # The operator itself decays weights by L2; other regularizers are applied before it.
-        by_operator = isinstance(weight_decay, L2DecayRegularizer)
-        super().__init__(learning_rate, parameters, None if by_operator else weight_decay, grad_clip, name)
+        super().__init__(learning_rate, parameters, self._left_to_decay(weight_decay), grad_clip, name)
         self._momentum = momentum
         self._use_nesterov = bool(use_nesterov)
-        if by_operator:
-            self._regularization_method = "l2_decay"
-            self._regularization_coeff = weight_decay._regularization_coeff
         self._multi_precision = multi_precision
         self._rescale_grad = rescale_grad
         self._master_weights = {}

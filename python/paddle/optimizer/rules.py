@@ -9,6 +9,7 @@ from paddle.framework import unique_name
 from paddle.framework.dtypes import VarType
 from paddle.framework.layer_helper import LayerHelper
 from paddle.framework.mode import in_dygraph_mode
+from paddle.framework.regularizer import L2DecayRegularizer
 from paddle.framework.variable import Variable
 
 from .base import OptimizerBase, global_var
@@ -80,6 +81,14 @@ class MomentumRule(MasterWeights):
     _regularization_method = ""
     _regularization_coeff = 0.0
     _rescale_grad = 1.0
+
+    def _left_to_decay(self, decay: Any) -> Any:
+        """The operator itself decays weights by L2; any other regularizer is given back, to be applied before it."""
+        if not isinstance(decay, L2DecayRegularizer):
+            return decay
+        self._regularization_method = "l2_decay"
+        self._regularization_coeff = decay._regularization_coeff
+        return None
 
     def _create_accumulators(self, block: Any, parameters: list[Any]) -> None:
         for param in parameters:

@@ -4,7 +4,6 @@ from __future__ import annotations
 from typing import Any
 
 from paddle.fluid.optimizer import MomentumOptimizer
-from paddle.framework.regularizer import L2DecayRegularizer
 
 __all__ = ["Momentum"]
 
@@ -41,11 +40,7 @@ class Momentum(MomentumOptimizer):
         rescale_grad: float = 1.0,
         name: str | None = None,
     ) -> None:
-        by_operator = isinstance(regularization, L2DecayRegularizer)
-        before = None if by_operator else regularization
+        before = self._left_to_decay(regularization)
         super().__init__(learning_rate, momentum, parameter_list, use_nesterov, before, grad_clip, name)
-        if by_operator:
-            self._regularization_method = "l2_decay"
-            self._regularization_coeff = regularization._regularization_coeff
         self._multi_precision = multi_precision
         self._rescale_grad = rescale_grad
