@@ -174,18 +174,23 @@ impl<'a> Spread<'a> {
         Ok(Spread { x, shape, axes, strides, reduced })
     }
 
-    /// Calls `f(part of out, where it starts, which results)` for runs of elements that share a result, or whose results
-    /// follow each other; `out` is as large as X.
-    fn runs<T: Send>(&self, out: &mut [T], f: impl Fn(&mut [T], usize, Results) + Sync) {
+    /// out = f(x, a, b), where `a` and `b` are what stands at the result that the element went into; `out` is as large
+    /// as X.
+    fn map<T: crate::base::dtype::Element>(&self, a: &[T], b: &[T], out: &mut [T], f: impl Fn(T, T, T) -> T + Sync) {
+        let x = self.x.data::<T>();
         let walk = Walk::new(&self.shape, [&self.strides]);
         let step = walk.inner()[0];
         pool::parts(out, pool::grain(out.len(), GRAIN), |start, part| {
             let end = start + part.len();
             walk.runs(start..end, |at, [k], n| {
-                let (k, out) = (k as usize, &mut part[at - start..at - start + n]);
-                match step {
-                    0 => f(out, at, Results::One(k)),
-                    _ => f(out, at, Results::Each(k..k + n)),
+                let k = k as usize;
+                let cells = part[at - start..at - start + n].iter_mut().zip(&x[at..]);
+                // A run shares one result, or its results follow each other.
+                if step == 0 {
+                    let (a, b) = (a[k], b[k]);
+                    cells.for_each(|(o, &x)| *o = f(x, a, b));
+                } else {
+                    cells.zip(a[k..k + n].iter().zip(&b[k..k + n])).for_each(|((o, &x), (&a, &b))| *o = f(x, a, b));
                 }
             });
         });
@@ -194,12 +199,6 @@ impl<'a> Spread<'a> {
     fn broadcast<T: crate::base::dtype::Element + oar_kernels::types::Plain>(&self, t: &[T], out: &mut [T]) {
         copy::strided(t, &self.shape, &self.strides, 0, out)
     }
-}
-
-/// What a run of elements was reduced to: one result, or one each.
-enum Results {
-    One(usize),
-    Each(std::ops::Range<usize>),
 }
 
 fn sum_grad(cx: &mut Run, mean: bool) -> Result<()> {
@@ -244,23 +243,9 @@ fn extreme_grad(cx: &mut Run) -> Result<()> {
     let (result, dout) = (cx.input(1)?, cx.input(2)?);
     let s = Spread::of(cx, &[result, dout])?;
     dispatch!(dtype, T in [f32, f64, i32, i64, f16, bf16], {
-        let x = s.x.data::<T>();
-        let (result, dout) = (result.data::<T>(), dout.data::<T>());
         // Not simply 0: NaN stays NaN, as in Paddle.
         let pick = |x: T, e: T, d: T| if x == e { d } else { Number::mul(d, T::default()) };
-        s.runs(cx.out_data::<T>(0)?, |out, at, results| {
-            let cells = out.iter_mut().zip(&x[at..]);
-            match results {
-                Results::One(k) => {
-                    let (e, d) = (result[k], dout[k]);
-                    cells.for_each(|(o, &x)| *o = pick(x, e, d));
-                }
-                Results::Each(r) => {
-                    let results = result[r.clone()].iter().zip(&dout[r]);
-                    cells.zip(results).for_each(|((o, &x), (&e, &d))| *o = pick(x, e, d));
-                }
-            }
-        });
+        s.map(result.data::<T>(), dout.data::<T>(), cx.out_data::<T>(0)?, pick);
         Ok(())
     }, other => cx.unsupported(other))
 }
@@ -296,19 +281,7 @@ where
         true if zeros == one => w,
         _ => zero,
     };
-    s.runs(out, |out, at, results| {
-        let cells = out.iter_mut().zip(&x[at..]);
-        match results {
-            Results::One(k) => {
-                let (zeros, w) = (zeros[k], weighted[k]);
-                cells.for_each(|(o, &x)| *o = pick(x, zeros, w));
-            }
-            Results::Each(r) => {
-                let results = zeros[r.clone()].iter().zip(&weighted[r]);
-                cells.zip(results).for_each(|((o, &x), (&zeros, &w))| *o = pick(x, zeros, w));
-            }
-        }
-    });
+    s.map(&zeros, &weighted, out, pick);
 }
 
 macro_rules! reductions {
