@@ -3,7 +3,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from paddle import _core, _ops
+from paddle.fluid.dygraph.learning_rate_scheduler import LearningRateDecay, ReduceLROnPlateau, _LearningRateEpochDecay
 from paddle.framework import guards, mode
+from paddle.framework.dtypes import VarType
 from paddle.framework.missing import getter as _getter
 from paddle.framework.regularizer import tell_own_goes_first
 from paddle.framework.variable import Variable
@@ -19,8 +24,8 @@ class Optimizer(OptimizerBase):
     """Base of all optimizers of fluid.
 
     Args:
-        learning_rate: a float or an LRScheduler; in static mode also a Variable, such as the functions of fluid.layers
-            for decay give (TypeError otherwise).
+        learning_rate: a float or an LRScheduler; in dygraph mode also a LearningRateDecay of fluid.dygraph, in static
+            mode a Variable; the functions of fluid.layers for decay give the one and the other (TypeError otherwise).
         parameter_list: the Tensors to train; needed in dygraph mode (AttributeError).
         regularization: L1Decay or L2Decay; a parameter's own goes before it.
         grad_clip: GradientClipByValue, GradientClipByNorm or GradientClipByGlobalNorm (TypeError otherwise).
@@ -36,7 +41,7 @@ class Optimizer(OptimizerBase):
         name: str | None = None,
     ) -> None:
         dygraph = mode.in_dygraph_mode()
-        allowed = (float, LRScheduler) if dygraph else (float, Variable, LRScheduler)
+        allowed = (float, LRScheduler, LearningRateDecay if dygraph else Variable)
         if not isinstance(learning_rate, allowed):
             raise TypeError(f"learning rate should be float or LRScheduler, got {type(learning_rate)} here")
         self._init_state(parameter_list, grad_clip, name)
@@ -58,10 +63,68 @@ class Optimizer(OptimizerBase):
         return "float32" if self._dtype is None else self._dtype
 
     def _dygraph_rate(self) -> Any:
+        rate = self._learning_rate
+        if isinstance(rate, LearningRateDecay):
+            # Each pass calls it, which counts a step.
+            self._rate_tensor = rate()
+            self._scaled_rates.clear()
+            return self._rate_tensor
         # Set by `set_lr` to a tensor, which is used as it is.
-        if isinstance(self._learning_rate, Variable):
-            return self._learning_rate
+        if isinstance(rate, Variable):
+            return rate
         return super()._dygraph_rate()
+
+    @mode.dygraph_only
+    def state_dict(self) -> dict[str, Any]:
+        """The accumulators by name, and of a learning rate that changes "LR_Scheduler", its state, and "global_step".
+
+        Examples:
+            >>> import paddle
+            >>> from paddle import fluid
+            >>> rate = fluid.dygraph.ExponentialDecay(0.1, decay_steps=10, decay_rate=0.5)
+            >>> sgd = fluid.optimizer.SGD(rate, parameter_list=paddle.nn.Linear(2, 2).parameters())
+            >>> sorted(sgd.state_dict())
+            ['LR_Scheduler', 'global_step']
+        """
+        state = super().state_dict()
+        rate = self._learning_rate
+        if isinstance(rate, LearningRateDecay):
+            state["LR_Scheduler"] = rate.state_dict()
+            if not isinstance(rate, _LearningRateEpochDecay):
+                step = _ops.fill_constant(shape=[1], dtype=VarType.INT32, value=float(rate.step_num))
+                step.name = "global_step"
+                state["global_step"] = step
+        return state
+
+    @mode.dygraph_only
+    def set_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Takes over what `state_dict()` returned, or what was loaded from a file; later accumulators, too.
+
+        Raises:
+            AssertionError: for an accumulator that is missing, or has another shape or type.
+            RuntimeError: for a value that is neither Tensor nor array, or a state of another learning rate.
+        """
+        rate = self._learning_rate
+        if isinstance(rate, LearningRateDecay):
+            if "LR_Scheduler" not in state_dict:
+                raise RuntimeError("the state has no LR_Scheduler: it was not made with a learning rate that changes")
+            rate.set_state_dict(state_dict["LR_Scheduler"])
+            if not isinstance(rate, _LearningRateEpochDecay):
+                rate.step_num = self._step_of(state_dict)
+        super().set_state_dict(state_dict)
+
+    set_dict = set_state_dict
+
+    @staticmethod
+    def _step_of(state_dict: dict[str, Any]) -> int:
+        assert "global_step" in state_dict, (
+            "Global step not in state dict, Dygraph use LearningRateDecay, global_step must in state_dict"
+        )
+        step = state_dict["global_step"]
+        if not isinstance(step, (_core.Tensor, np.ndarray)):
+            raise RuntimeError(f"global_step must be a Tensor or an array, but the state has a {type(step)}")
+        assert list(step.shape) == [1], f"global step shape is (1,), the shape is {step.shape}"
+        return int(np.asarray(step)[0])
 
     @mode.dygraph_only
     def set_lr(self, value: Any) -> None:
@@ -75,7 +138,7 @@ class Optimizer(OptimizerBase):
             raise TypeError(
                 f"The type of 'value' in optimizer.set_lr must be (float, Variable), but received {type(value)}."
             )
-        if isinstance(self._learning_rate, LRScheduler):
+        if isinstance(self._learning_rate, (LRScheduler, LearningRateDecay)):
             raise RuntimeError(
                 "optimizer's learning rate can't be LearningRateDecay when invoke this API, because this will lead to "
                 "conflict."
@@ -87,7 +150,7 @@ class Optimizer(OptimizerBase):
 
     @mode.dygraph_only
     def current_step_lr(self) -> float:
-        """The learning rate of this step.
+        """The learning rate of the last update, or, before the first one, of the next.
 
         Examples:
             >>> import paddle
@@ -96,7 +159,14 @@ class Optimizer(OptimizerBase):
             0.5
         """
         rate = self._learning_rate
-        return rate.numpy()[0] if isinstance(rate, Variable) else self._rate()
+        if isinstance(rate, LearningRateDecay):
+            if self._rate_tensor is not None:
+                rate = self._rate_tensor
+            else:  # looked at without counting a step
+                rate = rate() if isinstance(rate, (_LearningRateEpochDecay, ReduceLROnPlateau)) else rate.step()
+        if isinstance(rate, LRScheduler):
+            return self._rate()
+        return rate.numpy()[0] if isinstance(rate, Variable) else rate
 
     def backward(
         self,

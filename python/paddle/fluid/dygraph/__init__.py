@@ -1,5 +1,5 @@
 """fluid.dygraph: dygraph mode by its 1.x names."""
-from . import amp, base, checkpoint, container, jit, layers, nn, parallel
+from . import amp, base, checkpoint, container, jit, layers, learning_rate_scheduler, nn, parallel
 from .amp import AmpScaler, amp_guard
 from .base import (
     disable_dygraph,
@@ -15,11 +15,13 @@ from .checkpoint import load_dygraph, save_dygraph
 from .container import LayerList, ParameterList, Sequential
 from .jit import TracedLayer
 from .layers import Layer
+from .learning_rate_scheduler import *  # noqa: F403
 from .nn import *  # noqa: F403
 from .parallel import DataParallel, ParallelEnv, prepare_context
 
 __all__ = [
     *nn.__all__,
+    *learning_rate_scheduler.__all__,
     "AmpScaler", "amp_guard",
     "TracedLayer", "Layer", "LayerList", "ParameterList", "Sequential", "disable_dygraph", "enable_dygraph", "enabled",
     "DataParallel", "ParallelEnv", "prepare_context", "grad", "guard", "load_dygraph", "no_grad", "no_grad_",

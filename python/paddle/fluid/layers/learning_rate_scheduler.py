@@ -1,8 +1,12 @@
-"""Learning rates that a static Program computes from a counter of its runs."""
+"""Learning rates that a static Program computes from a counter of its runs.
+
+In dygraph mode each function gives the object of fluid.dygraph that computes the same, for a fluid optimizer.
+"""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from paddle.framework import mode
 from paddle.framework.checks import check_type
@@ -23,11 +27,16 @@ __all__ = [
 ]
 
 
-def _schedule(name: str, dygraph_class: str):
-    if mode.in_dygraph_mode():
-        raise NotImplementedError(
-            f"fluid.layers.{name} builds a static Program; in dygraph mode use paddle.optimizer.lr.{dygraph_class}"
-        )
+def _in_dygraph(name: str) -> Any:
+    """In dygraph mode the class that stands for a function; else None."""
+    if not mode.in_dygraph_mode():
+        return None
+    from paddle.fluid.dygraph import learning_rate_scheduler
+
+    return getattr(learning_rate_scheduler, name)
+
+
+def _schedule() -> Any:
     return default_main_program()._lr_schedule_guard()
 
 
@@ -49,7 +58,9 @@ def noam_decay(d_model, warmup_steps, learning_rate=1.0):
         warmup_steps (int|Variable): steps in which the rate grows.
         learning_rate (float|Variable): a factor.
     """
-    with _schedule("noam_decay", "NoamDecay"):
+    if decay := _in_dygraph("NoamDecay"):
+        return decay(d_model, warmup_steps, learning_rate=learning_rate)
+    with _schedule():
         step = _decay_step_counter(1)
         rate = nn.elementwise_min(step**-0.5, warmup_steps**-1.5 * step)
         return learning_rate * d_model**-0.5 * rate
@@ -64,19 +75,25 @@ def exponential_decay(learning_rate, decay_steps, decay_rate, staircase=False):
         decay_rate (float): a factor for each period.
         staircase (bool): whole periods only.
     """
-    with _schedule("exponential_decay", "ExponentialDecay"):
+    if decay := _in_dygraph("ExponentialDecay"):
+        return decay(learning_rate, decay_steps, decay_rate, staircase)
+    with _schedule():
         return learning_rate * decay_rate ** _periods(decay_steps, staircase)
 
 
 def natural_exp_decay(learning_rate, decay_steps, decay_rate, staircase=False):
     """learning_rate * exp(-decay_rate * step / decay_steps); arguments as of :func:`exponential_decay`."""
-    with _schedule("natural_exp_decay", "NaturalExpDecay"):
+    if decay := _in_dygraph("NaturalExpDecay"):
+        return decay(learning_rate, decay_steps, decay_rate, staircase)
+    with _schedule():
         return learning_rate * ops.exp(-1 * decay_rate * _periods(decay_steps, staircase))
 
 
 def inverse_time_decay(learning_rate, decay_steps, decay_rate, staircase=False):
     """learning_rate / (1 + decay_rate * step / decay_steps); arguments as of :func:`exponential_decay`."""
-    with _schedule("inverse_time_decay", "InverseTimeDecay"):
+    if decay := _in_dygraph("InverseTimeDecay"):
+        return decay(learning_rate, decay_steps, decay_rate, staircase)
+    with _schedule():
         return learning_rate / (1 + decay_rate * _periods(decay_steps, staircase))
 
 
@@ -90,7 +107,9 @@ def polynomial_decay(learning_rate, decay_steps, end_learning_rate=0.0001, power
         power (float): the exponent.
         cycle (bool): start again, over a multiple of `decay_steps`.
     """
-    with _schedule("polynomial_decay", "PolynomialDecay"):
+    if decay := _in_dygraph("PolynomialDecay"):
+        return decay(learning_rate, decay_steps, end_learning_rate, power, cycle)
+    with _schedule():
         step = _decay_step_counter()
         if cycle:
             # the smallest whole number that is not below step / decay_steps, and at least one
@@ -112,7 +131,9 @@ def piecewise_decay(boundaries, values):
     Raises:
         ValueError: for another number of values.
     """
-    with _schedule("piecewise_decay", "PiecewiseDecay"):
+    if decay := _in_dygraph("PiecewiseDecay"):
+        return decay(boundaries, values, 0)
+    with _schedule():
         if len(values) - len(boundaries) != 1:
             raise ValueError("len(values) - len(boundaries) should be 1")
         step = _decay_step_counter()
@@ -136,7 +157,9 @@ def cosine_decay(learning_rate, step_each_epoch, epochs):
         epochs (int): all epochs.
     """
     check_type(learning_rate, "learning_rate", (float, Variable), "cosine_decay")
-    with _schedule("cosine_decay", "CosineAnnealingDecay"):
+    if decay := _in_dygraph("CosineDecay"):
+        return decay(learning_rate, step_each_epoch, epochs)
+    with _schedule():
         epoch = ops.floor(_decay_step_counter() / step_each_epoch)
         return learning_rate * 0.5 * (ops.cos(epoch * math.pi / epochs) + 1)
 
@@ -150,7 +173,9 @@ def linear_lr_warmup(learning_rate, warmup_steps, start_lr, end_lr):
         start_lr, end_lr (float): the bounds.
     """
     dtype = learning_rate.dtype if isinstance(learning_rate, Variable) else "float32"
-    with _schedule("linear_lr_warmup", "LinearWarmup"):
+    if decay := _in_dygraph("LinearLrWarmup"):
+        return decay(learning_rate, warmup_steps, start_lr, end_lr)
+    with _schedule():
         rate = tensor.create_global_var([1], 0.0, dtype, persistable=True, name="learning_rate_warmup")
         step = _decay_step_counter()
         with control_flow.Switch() as switch:

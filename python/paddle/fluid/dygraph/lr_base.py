@@ -1,0 +1,96 @@
+"""The base of fluid.dygraph's learning rates."""
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from paddle.fluid.layers import tensor
+from paddle.framework import unique_name
+from paddle.framework.variable import Variable
+
+__all__ = ["LearningRateDecay"]
+
+
+class LearningRateDecay:
+    """Base of all: a subclass gives `step()`, which computes the rate of `self.step_num` as a float or a Tensor.
+
+    Args:
+        begin (int): the first step.
+        step (int): how much a call adds to the step.
+        dtype (str): the type of the rate: float32 or float64.
+
+    Calling the object gives the rate of the present step and goes on to the next one. An optimizer does so in
+    ``minimize``.
+
+    Examples:
+        >>> from paddle.fluid.dygraph.learning_rate_scheduler import LearningRateDecay
+        >>> class Halving(LearningRateDecay):
+        ...     def step(self):
+        ...         return 0.5**self.step_num
+        >>> rate = Halving()
+        >>> rate().numpy(), rate().numpy(), rate.step_num
+        (array([1.], dtype=float32), array([0.5], dtype=float32), 2)
+    """
+
+    def __init__(self, begin: int = 0, step: int = 1, dtype: str = "float32") -> None:
+        self.step_num = begin
+        self.step_size = step
+        self.dtype = dtype
+
+    def __call__(self) -> Any:
+        """The rate of this step; counts the step."""
+        rate = self.step()
+        if isinstance(rate, (float, int)):
+            rate = self.create_lr_var(rate)
+        self.step_num += self.step_size
+        return rate
+
+    def create_lr_var(self, lr: float) -> Any:
+        """A Tensor of the shape [1] that holds the number `lr`."""
+        return tensor.create_global_var(
+            name=unique_name.generate("learning_rate"),
+            shape=[1],
+            value=float(lr),
+            dtype=self.dtype,
+            persistable=False,
+        )
+
+    def step(self) -> Any:
+        """The rate of `self.step_num`; given by the subclass."""
+        raise NotImplementedError(f"'step' is not implemented in class {type(self).__name__}")
+
+    def _state_keys(self) -> None:
+        """Sets `self.keys`, the names of the attributes to save; a subclass with other state overrides it."""
+        self.keys = ["step_num"]
+
+    def state_dict(self) -> dict[str, Any]:
+        """The values to save, by name; Tensors as numbers."""
+        self._state_keys()
+        state = {}
+        for key in self.keys:
+            if key not in self.__dict__:
+                continue
+            value = self.__dict__[key]
+            if isinstance(value, Variable):
+                assert list(value.shape) == [1], f"shape of Variable in state_dict must be [1] {value.shape}"
+                value = value.numpy()[0]
+            state[key] = value
+        return state
+
+    def set_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Takes over what `state_dict()` returned; RuntimeError if something is missing."""
+        self._state_keys()
+        for key in self.keys:
+            if key not in state_dict:
+                raise RuntimeError(
+                    f"Please check whether state_dict is correct for optimizer. Can't find [ {key} ] in state_dict"
+                )
+            self.__dict__[key] = state_dict[key]
+        if len(state_dict) > len(self.keys):
+            warnings.warn(
+                "There are some unused values in state_dict. Maybe the optimizer have different "
+                "'LearningRateDecay' when invoking state_dict and set_dict",
+                stacklevel=2,
+            )
+
+    set_dict = set_state_dict
