@@ -252,6 +252,7 @@ fn wrap_quick(op: &'static Op, attrs: &Attrs, ins: &[&EVar], held: &[&Tensor], v
         outs,
         saved: Mutex::new(Some(saved)),
         ops: None,
+        ran: AtomicBool::new(false),
     };
     Some(EVar::from_parts(cell, Some(Arc::new(Track::of(Arc::new(node), 0))), false))
 }
@@ -479,6 +480,7 @@ fn record_call(
         }),
         saved: Mutex::new(Some(saved)),
         ops,
+        ran: AtomicBool::new(false),
     });
     for (i, v) in outs.flat.iter_mut().enumerate() {
         let Some(v) = v else { continue };

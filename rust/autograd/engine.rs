@@ -287,6 +287,9 @@ impl Engine<'_> {
         if self.useful.as_ref().is_some_and(|u| !u.contains(&node.number)) {
             return Ok(());
         }
+        if self.request.inputs.is_none() {
+            node.ran.store(true, Ordering::Relaxed);
+        }
         let context = |e: crate::base::Error| e.context(format!("in the gradient of operator {}", node.op.name));
         let produced = {
             let saved = node.saved_or_error()?;
@@ -457,11 +460,12 @@ impl Engine<'_> {
     }
 }
 
-/// The gradient of a leaf as a value, if there is one.
+/// The gradient of a variable as a value, if there is one. As in 2.0.2 that of an output which backward passed by is
+/// zeros: the gradient operator of its producer took it for them.
 pub fn grad_of(v: &EVar) -> Option<EVar> {
     let track = v.track_if_any()?;
     let mut grad = track.grad.lock();
-    if grad.is_none() && track.cleared.load(Ordering::Relaxed) {
+    if grad.is_none() && track.is_zero() {
         if let Value::Dense(t) = v.cell.get() {
             *grad = Tensor::zeros(t.dtype(), t.dims()).ok().map(|zeros| EVar::new(zeros, true));
         }

@@ -1,7 +1,7 @@
 //! The tape: a node for every recorded call, a track for every variable that takes part.
 
 use crate::base::{shape, DType, Dims, Result};
-use crate::op::{Args, Attrs, GradOp, Op};
+use crate::op::{Args, Attrs, GradOp, Op, Src};
 use crate::tensor::{Cell, Lod, Tensor, Value};
 use crate::{bail, err};
 use parking_lot::Mutex;
@@ -43,6 +43,12 @@ impl Track {
     pub fn is_leaf(&self) -> bool {
         self.node.lock().is_none()
     }
+
+    /// Whether a gradient that is not there is zeros: it was cleared, or backward ran without reaching it.
+    pub fn is_zero(&self) -> bool {
+        self.cleared.load(Ordering::Relaxed)
+            || self.producer().is_some_and(|(node, index)| node.ran.load(Ordering::Relaxed) && node.reads_grad(index))
+    }
 }
 
 /// A recorded call.
@@ -59,6 +65,8 @@ pub struct Node {
     pub saved: Mutex<Option<Saved>>,
     /// For gradients made by a function: what it made when the call was recorded.
     pub ops: Option<Vec<GradOp>>,
+    /// A backward came here. Gradients of outputs that had none were taken for zeros then, and are zeros since.
+    pub ran: AtomicBool,
 }
 
 pub struct OutInfo {
@@ -148,6 +156,23 @@ impl Node {
                     into.push(track);
                 }
             }
+        }
+    }
+
+    /// Whether the gradient operator reads the gradient of output `index`.
+    pub fn reads_grad(&self, index: u16) -> bool {
+        let read = |src: &Src| match *src {
+            Src::GradOut(slot, only) => {
+                let all = self.outs.range(slot);
+                let index = index as usize;
+                only.map_or(all.contains(&index), |i| all.start + i == index)
+            }
+            _ => false,
+        };
+        match (self.op.wired(), &self.ops) {
+            (Some(w), _) => w.ins.iter().flatten().any(read),
+            (None, Some(ops)) => ops.iter().flat_map(|g| g.ins.iter().flatten()).any(read),
+            (None, None) => false,
         }
     }
 

@@ -153,5 +153,3 @@ def test_static(static):
         make().set_batch_generator(batches)
     with pytest.raises(Exception, match="Feed list"):
         DataLoader.from_generator(capacity=4)
-    with pytest.raises(NotImplementedError, match="iterable=True"):
-        make(iterable=False)

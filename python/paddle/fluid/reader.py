@@ -1,6 +1,5 @@
 """The older import path of the loaders."""
 
-from paddle.framework.unique_name import UniqueNameGenerator
 from paddle.io.collate import default_collate_fn
 from paddle.io.dataloader import DataLoader
 from paddle.io.generator import (
@@ -12,7 +11,6 @@ from paddle.io.generator import (
     keep_data_loader_order,
     use_pinned_memory,
 )
+from paddle.static.py_reader import loader_names as data_loader_unique_name_generator
 
 __all__ = ["PyReader", "DataLoader", "default_collate_fn"]
-
-data_loader_unique_name_generator = UniqueNameGenerator()

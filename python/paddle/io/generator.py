@@ -11,11 +11,13 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from paddle.framework.dtypes import convert_dtype
+from paddle.framework.place import CPUPlace
 from paddle.io.channel import Channel
 from paddle.io.collate import _is_tensor, as_array, by_name, to_eager, to_lod_tensors
 from paddle.io.places import place_list
 from paddle.io.worker import _die_with_parent, _WorkerError
 from paddle.io.workers import _how_it_ended
+from paddle.static.py_reader import attach_source
 
 _keep_order = True
 _pinned_memory: bool | None = None
@@ -332,16 +334,20 @@ class GeneratorLoader(_ThreadedLoader):
         super().__init__(capacity)
         if not feed_list:
             raise Exception("Feed list must be given under static mode.")
-        if not iterable:
-            raise NotImplementedError(
-                "DataLoader.from_generator(iterable=False) needs the reader operators (create_py_reader, read), which "
-                "this version does not have yet: use iterable=True and feed the batches to Executor.run"
-            )
         self._feed_list = feed_list
         self._return_list = return_list
         self._drop_last = drop_last
+        self._iterable = iterable
+        # What the Program reads from, if it does so by itself.
+        self._queue = None if iterable else attach_source(feed_list, self._capacity, use_double_buffer, drop_last)
+
+    @property
+    def queue(self) -> Any:
+        """The batches that are ready, while the loader is read."""
+        return self._reader if self._queue is None else self._queue
 
     def __iter__(self) -> GeneratorLoader:
+        assert self._iterable, "DataLoader is not iterable"
         assert self._source is not None, "Data source of DataLoader has not set yet"
         self._begin(self._source)
         return self
@@ -351,14 +357,7 @@ class GeneratorLoader(_ThreadedLoader):
         group = []
         for place in self._places:
             try:
-                fields = list(self._get())
-                if len(fields) != len(self._feed_list):
-                    raise ValueError(
-                        f"the data source gives {len(fields)} fields, but feed_list has {len(self._feed_list)}"
-                    )
-                group.append(
-                    [self._field(field, var, place) for field, var in zip(fields, self._feed_list, strict=True)]
-                )
+                group.append(self._fields(self._get(), place))
             except StopIteration:
                 if not group or self._drop_last:
                     raise
@@ -367,6 +366,13 @@ class GeneratorLoader(_ThreadedLoader):
                 self._stop()
                 raise
         return group if self._return_list else [by_name(fields, self._feed_list) for fields in group]
+
+    def _fields(self, batch: Iterable[Any], place: Any) -> list[Any]:
+        """LoDTensors of the fields of a batch."""
+        fields = list(batch)
+        if len(fields) != len(self._feed_list):
+            raise ValueError(f"the data source gives {len(fields)} fields, but feed_list has {len(self._feed_list)}")
+        return [self._field(field, var, place) for field, var in zip(fields, self._feed_list, strict=True)]
 
     def _field(self, field: Any, var: Any, place: Any) -> Any:
         if not isinstance(field, list):
@@ -391,17 +397,35 @@ class GeneratorLoader(_ThreadedLoader):
         return tensor
 
     def start(self) -> None:
-        """Starts reading where the Program reads by itself (iterable=False)."""
-        assert not self._iterable, "start() cannot be called when DataLoader is iterable"
+        """Starts reading where the Program reads by itself (iterable=False): a pass over the source.
+
+        Executor.run raises EOFException at its end.
+        """
+        assert self._queue is not None, "start() cannot be called when DataLoader is iterable"
+        assert self._source is not None, "Data source of DataLoader has not set yet"
+        self._queue.start()
 
     def reset(self) -> None:
-        """Ends reading where the Program reads by itself (iterable=False)."""
-        assert not self._iterable, "reset() cannot be called when DataLoader is iterable"
+        """Ends reading where the Program reads by itself (iterable=False); start() begins the next pass."""
+        assert self._queue is not None, "reset() cannot be called when DataLoader is iterable"
+        self._queue.reset()
+
+    def _reset(self) -> None:
+        if self._queue is not None:
+            self._queue.reset()
+        self._stop()
 
     def set_batch_generator(self, reader: Callable[[], Iterable[Any]], places: Any = None) -> GeneratorLoader:
-        """Takes batches from `reader()`, each a list or tuple of fields. Returns the loader."""
-        assert places is not None, "Places cannot be None when DataLoader is iterable"
+        """Takes batches from `reader()`, each a list or tuple of fields. Returns the loader.
+
+        `places` is needed unless the Program reads by itself (iterable=False), which knows its place.
+        """
         self._source = reader
+        if self._queue is not None:
+            place = CPUPlace()
+            self._queue.provider = lambda: (self._fields(batch, place) for batch in reader())
+            return self
+        assert places is not None, "Places cannot be None when DataLoader is iterable"
         self._places = place_list(places)
         return self
 

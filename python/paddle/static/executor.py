@@ -33,12 +33,13 @@ class _Run:
         block = program.global_block()
         self.desc = program.desc
         self.slots = []
-        #: (where batches come from, the variables of a batch) for each `read` operator
+        #: (where batches come from, the variables of a batch) for each `read` operator: slots to check them by
         self.reads = []
         if any(op.type in READER_OPS for op in block.ops):
             for op in block.ops:
                 if op.type == "read":
-                    self.reads.append((source_of(program, op.input("Reader")[0]), op.output("Out")))
+                    slots = [FeedSlot(block.var(name)) for name in op.output("Out")]
+                    self.reads.append((source_of(program, op.input("Reader")[0]), slots))
             self.desc = _without_readers(program.desc)
         for name in feed:
             if not isinstance(name, str):
@@ -195,9 +196,12 @@ class Executor:
         names = prepared.feed_names
         if prepared.reads:
             names = list(names)
-            for source, variables in prepared.reads:
-                tensors.extend(source.next())
-                names.extend(variables)
+            for source, slots in prepared.reads:
+                fields = source.next()
+                if len(fields) != len(slots):
+                    raise ValueError(f"a batch of the reader has {len(fields)} fields, the Program reads {len(slots)}")
+                tensors.extend(slot.tensor(field, place) for slot, field in zip(slots, fields, strict=True))
+                names.extend(slot.name for slot in slots)
         if "lr_sheduler" in program.__dict__:
             self._set_learning_rate(program, scope)
         passes = None if compiled is None else compiled._passes()

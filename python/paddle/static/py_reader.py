@@ -1,4 +1,4 @@
-"""py_reader: a Program that fetches its batches by itself."""
+"""Programs that fetch their batches by themselves: py_reader, and DataLoader.from_generator(iterable=False)."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from paddle.framework.dtypes import VarType, convert_np_dtype_to_dtype_
 from paddle.framework.mode import _get_paddle_place
 from paddle.framework.place import CPUPlace
 from paddle.framework.program import Program
+from paddle.framework.unique_name import UniqueNameGenerator
+from paddle.framework.variable import Variable
 
 from .creation import data_variable
 from .feeder import DataFeeder
@@ -25,58 +27,83 @@ __all__ = ["py_reader", "create_py_reader_by_data", "read_file", "double_buffer"
 
 #: operators that the executor answers by feeding
 READER_OPS = ("create_py_reader", "create_double_buffer_reader", "read")
+#: names of the loaders' readers, which differ in the whole process
+loader_names = UniqueNameGenerator()
 #: reader variable -> where its batches come from
 _sources: weakref.WeakValueDictionary[str, _Source] = weakref.WeakValueDictionary()
 
 
 class _Source:
-    """A thread that puts batches into a bounded queue."""
+    """A bounded queue of batches that a thread fills from a generator, or the user by `push`."""
 
     def __init__(self, capacity: int) -> None:
         self.capacity = max(1, int(capacity))
         self.provider: Callable[[], Iterable] | None = None
+        #: the user fills the queue
+        self.by_hand = False
+        self.thread: threading.Thread | None = None
         self._change = threading.Condition()
         self._batches: deque = deque()
-        self._state = "new"  # running, ended, or an exception
-        self._thread: threading.Thread | None = None
+        self._state: Any = "new"  # running, ended, or an exception
 
     def start(self) -> None:
         """Begin to read; RuntimeError when nothing was set to read, or it was started already."""
         if self.provider is None:
-            raise RuntimeError(
-                "the reader has nothing to read: call one of its decorate_* methods first"
-            )
+            raise RuntimeError("the reader has nothing to read: set a generator (or decorate_* of a py_reader) first")
         if self._state == "running":
             raise RuntimeError("the reader was started already: call reset() before it is started again")
         self._batches.clear()
         self._state = "running"
-        self._thread = threading.Thread(target=self._run, name="paddle-py_reader", daemon=True)
-        self._thread.start()
+        self.thread = threading.Thread(target=self._run, name="paddle-py_reader", daemon=True)
+        self.thread.start()
 
     def _run(self) -> None:
         end: Any = "ended"
         try:
             assert self.provider is not None
             for batch in self.provider():
-                with self._change:
-                    self._change.wait_for(lambda: len(self._batches) < self.capacity or self._state != "running")
-                    if self._state != "running":
-                        return
-                    self._batches.append(batch)
-                    self._change.notify_all()
+                if not self._put(batch):
+                    return
         except Exception as error:
             end = error
         with self._change:
-            if self._state == "running":
+            # After a reset the queue may be another thread's.
+            if self._state == "running" and self.thread is threading.current_thread():
                 self._state = end
             self._change.notify_all()
+
+    def _put(self, batch: list) -> bool:
+        with self._change:
+            me = threading.current_thread()
+
+            def mine() -> bool:
+                return self._state == "running" and (self.by_hand or self.thread is me)
+
+            self._change.wait_for(lambda: len(self._batches) < self.capacity or not mine())
+            if not mine():
+                return False
+            self._batches.append(batch)
+            self._change.notify_all()
+            return True
+
+    def push(self, batch: Any) -> bool:
+        """Put a batch (a LoDTensorArray or a list of LoDTensors) into the queue once there is room.
+
+        Returns:
+            bool: False when the queue was closed.
+        """
+        with self._change:
+            self.by_hand = True
+            if self._state == "new":
+                self._state = "running"
+        return self._put(list(batch))
 
     def next(self) -> list:
         """The next batch; EOFException at the end; what the reader raised, if it did."""
         with self._change:
-            if self._state == "new":
+            if self._state == "new" and not self.by_hand:
                 raise RuntimeError("the reader was not started: call start() before Executor.run")
-            while not self._batches and self._state == "running":
+            while not self._batches and self._state in ("new", "running"):
                 # wakes now and then so that Ctrl-C is seen
                 self._change.wait(0.2)
             if self._batches:
@@ -87,15 +114,54 @@ class _Source:
                 raise RuntimeError(f"the decorated reader has raised an exception: {self._state!r}") from self._state
             raise core.EOFException("There is no next data.")
 
+    def close(self) -> None:
+        """No batch comes any more; those that are there can still be read."""
+        with self._change:
+            if not isinstance(self._state, Exception):
+                self._state = "ended"
+            self._change.notify_all()
+
+    def kill(self) -> None:
+        """Close the queue and drop what is in it: who reads gets an error."""
+        with self._change:
+            self._state = RuntimeError("the queue was killed")
+            self._batches.clear()
+            self._change.notify_all()
+
+    def is_closed(self) -> bool:
+        """Whether no batch can be put in."""
+        return self._state not in ("new", "running")
+
+    def size(self) -> int:
+        """Number of batches that are ready."""
+        return len(self._batches)
+
     def reset(self) -> None:
         """Stop reading and drop what was read."""
         with self._change:
             self._state = "new"
             self._batches.clear()
             self._change.notify_all()
-        if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join(timeout=10)
-        self._thread = None
+        if self.thread is not None and self.thread is not threading.current_thread():
+            self.thread.join(timeout=10)
+        self.thread = None
+
+
+class _ReaderVariable(Variable):
+    """The variable of a py_reader, with the queue behind it."""
+
+    source: _Source
+
+    @property
+    def queue(self) -> _Source:
+        """The queue, for a user who pushes batches into it instead of setting a generator."""
+        self.source.by_hand = True
+        return self.source
+
+    @property
+    def thread(self) -> threading.Thread | None:
+        """The thread that reads."""
+        return self.source.thread
 
 
 def source_of(program: Program, reader_name: str) -> _Source:
@@ -107,7 +173,9 @@ def source_of(program: Program, reader_name: str) -> _Source:
     }
     while reader_name in under:
         reader_name = under[reader_name]
-    source = _sources.get(reader_name)
+    # A name may stand in several Programs: the Program's own variable knows first.
+    var = program.global_block().vars.get(reader_name)
+    source = getattr(var, "source", None) or _sources.get(reader_name)
     if source is None:
         raise RuntimeError(f"no py_reader of this process has the name {reader_name}: a Program from a file has none")
     return source
@@ -136,18 +204,10 @@ def _set_descs(var, shapes, dtypes, levels) -> None:
     var.stop_gradient = True
 
 
-def _py_reader(capacity, shapes, dtypes, lod_levels=None, name=None, use_double_buffer=True, feed_list=None):
-    shapes, dtypes, levels, checks = _describe(shapes, dtypes, lod_levels, feed_list)
-    if name is None:
-        queue_name = unique_name.generate("lod_tensor_blocking_queue")
-        reader_name = unique_name.generate("create_py_reader")
-        buffer_name = unique_name.generate("double_buffer")
-    else:
-        queue_name, reader_name, buffer_name = f"{name}_queue", f"{name}_reader", f"{name}_double_buffer"
-
-    startup = guards.default_startup_program().current_block()
-    made = startup.create_var(name=reader_name, type=VarType.READER)
-    startup.append_op(
+def _append_reader(block, reader_name: str, queue_name: str, shapes, dtypes, levels, checks):
+    """Append the operator that makes a reader; returns its variable."""
+    made = block.create_var(name=reader_name, type=VarType.READER)
+    block.append_op(
         type="create_py_reader",
         inputs={"blocking_queue": [queue_name]},
         outputs={"Out": [made]},
@@ -160,12 +220,44 @@ def _py_reader(capacity, shapes, dtypes, lod_levels=None, name=None, use_double_
         },
     )
     _set_descs(made, shapes, dtypes, levels)
+    return made
+
+
+def _py_reader(capacity, shapes, dtypes, lod_levels=None, name=None, use_double_buffer=True, feed_list=None):
+    shapes, dtypes, levels, checks = _describe(shapes, dtypes, lod_levels, feed_list)
+    if name is None:
+        queue_name = unique_name.generate("lod_tensor_blocking_queue")
+        reader_name = unique_name.generate("create_py_reader")
+        buffer_name = unique_name.generate("double_buffer")
+    else:
+        queue_name, reader_name, buffer_name = f"{name}_queue", f"{name}_reader", f"{name}_double_buffer"
+
+    startup = guards.default_startup_program().current_block()
+    _append_reader(startup, reader_name, queue_name, shapes, dtypes, levels, checks)
     reader = guards.default_main_program().current_block().create_var(name=reader_name, type=VarType.READER)
     _set_descs(reader, shapes, dtypes, levels)
+    source = reader.source = _Source(capacity)
     if use_double_buffer:
         reader = double_buffer(reader, name=buffer_name)
-    _give_methods(reader, reader_name, _Source(capacity), shapes, dtypes, levels, feed_list)
+    _give_methods(reader, reader_name, source, shapes, dtypes, levels, feed_list)
     return reader
+
+
+def attach_source(feed_list: list, capacity: int, use_double_buffer: bool, drop_last: bool) -> _Source:
+    """Make the main program read the variables of `feed_list` by itself; returns where their batches come from."""
+    shapes, dtypes, levels, checks = _describe(None, None, None, list(feed_list))
+    queue_name = loader_names("lod_tensor_blocking_queue")
+    reader_name = loader_names("create_py_reader")
+    buffer_name = loader_names("double_buffer")
+    block = guards.default_main_program().current_block()
+    reader = _append_reader(block, reader_name, queue_name, shapes, dtypes, levels, checks)
+    source = reader.source = _sources[reader_name] = _Source(capacity)
+    if use_double_buffer:
+        reader = double_buffer(reader, name=buffer_name)
+    block.append_op(
+        type="read", inputs={"Reader": [reader]}, outputs={"Out": feed_list}, attrs={"drop_last": drop_last}
+    )
+    return source
 
 
 def _give_methods(reader, reader_name: str, source: _Source, shapes, dtypes, levels, feed_list) -> None:
@@ -194,6 +286,7 @@ def _give_methods(reader, reader_name: str, source: _Source, shapes, dtypes, lev
         source.provider = batches
 
     _sources[reader_name] = source
+    reader.__class__ = _ReaderVariable
     reader.source = source  # lives as long as the variable
     reader.start, reader.reset = source.start, source.reset
     reader.decorate_tensor_provider = reader.decorate_batch_generator = set_tensor_provider
@@ -240,6 +333,8 @@ def double_buffer(reader, place=None, name=None):
         type="create_double_buffer_reader", inputs={"UnderlyingReader": reader}, outputs={"Out": [new]}, attrs=attrs
     )
     _set_descs(new, reader.desc.shapes(), reader.desc.dtypes(), reader.desc.lod_levels())
+    if isinstance(reader, _ReaderVariable):
+        new.__class__ = _ReaderVariable
     for method in ("source", "start", "reset"):
         if method in reader.__dict__:
             setattr(new, method, reader.__dict__[method])
