@@ -85,6 +85,8 @@ def _arrays(value):
         return value[1]
     if isinstance(value, dict):
         return {k: _arrays(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(_arrays(v) for v in value)
     return value
 
 
@@ -111,13 +113,11 @@ def load(path, **configs):
     if unknown:
         raise ValueError(f"The additional config ({sorted(unknown)[0]}) of `paddle.load` is not supported.")
     if os.path.isfile(path):
-        with open(path, "rb") as f:
-            try:
-                state = join_arrays(safe_pickle.load(f))
-            except (pickle.UnpicklingError, EOFError) as e:
-                raise type(e)(f"{path} is no file that paddle.save has written, or is damaged: {e}") from e
-        state = _arrays(state)
-        if isinstance(state, dict) and not configs.get("keep_name_table"):
+        state = safe_pickle.load_file(path, join_arrays)
+        # Newer versions' files without a table hold pairs for tensors; a pair in ours is the user's.
+        if not (isinstance(state, dict) and NAME_TABLE in state):
+            state = _arrays(state)
+        elif not configs.get("keep_name_table"):
             state.pop(NAME_TABLE, None)
         return state
     if os.path.isdir(path) or os.path.exists(path + ".pdmodel") or os.path.exists(path + ".pdiparams"):

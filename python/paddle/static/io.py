@@ -109,8 +109,12 @@ def save(program, model_path, pickle_protocol=2) -> None:
 
 
 def _read(path: str):
-    with open(path, "rb") as file:
-        return _pack_loaded_dict(safe_pickle.load(file))
+    def joined(state):
+        if not isinstance(state, dict):
+            raise TypeError(f"a dict is expected, but it holds a {type(state).__name__}")
+        return _pack_loaded_dict(state)
+
+    return safe_pickle.load_file(path, joined)
 
 
 def _set(name: str, array, create: bool) -> None:
