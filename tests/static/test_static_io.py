@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import pickle
+import threading
+from collections import namedtuple
 
 import numpy as np
 import paddle
@@ -178,3 +180,45 @@ def test_pairs_of_a_name_and_an_array(tmp_path):
     tensors = paddle.load(newer)["tensors"]
     np.testing.assert_array_equal(tensors[0], pair[1])
     np.testing.assert_array_equal(tensors[1]["a"], pair[1])
+
+
+def test_save_refuses_what_load_refuses(tmp_path):
+    path = str(tmp_path / "x")
+    paddle.save({"a": 1}, path)
+    for value in (tmp_path, paddle.nn.Linear(1, 1), print):
+        with pytest.raises(TypeError, match=r"obj\['state'\]\[1\] is a"):
+            paddle.save({"state": [0, value]}, path)
+    assert paddle.load(path) == {"a": 1}
+    paddle.save({"pair": namedtuple("Pair", "a b")(1, 2)}, path)
+    assert paddle.load(path) == {"pair": (1, 2)}
+
+
+def test_save_through_links_and_into_pipes(tmp_path):
+    link, pipe = tmp_path / "link", tmp_path / "pipe"
+    link.symlink_to(tmp_path / "real")
+    paddle.save({"a": 1}, str(link))
+    assert link.is_symlink() and paddle.load(str(tmp_path / "real")) == {"a": 1}
+    os.mkfifo(pipe)
+    got = []
+    reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()))
+    reader.start()
+    paddle.save({"a": 1}, str(pipe))
+    reader.join()
+    assert safe_pickle.loads(got[0])["a"] == 1 and pipe.is_fifo()
+    assert {p.name for p in tmp_path.iterdir()} == {"link", "real", "pipe"}
+
+
+def test_save_in_threads(tmp_path):
+    path, errors = str(tmp_path / "x"), []
+
+    def work():
+        try:
+            for _ in range(20):
+                paddle.save({"a": np.ones(1000)}, path)
+        except OSError as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    assert not errors and os.listdir(tmp_path) == ["x"]
