@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 
 import numpy as np
@@ -129,6 +130,40 @@ def test_killed_with_a_grandchild_that_keeps_the_channel_open():
     with pytest.raises(RuntimeError, match="SIGKILL"):
         list(DataLoader(Behaves(act), num_workers=1))
     assert time.monotonic() - start < 15  # not for the grandchild's end
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_stop_iteration_ends_no_pass(workers):
+    def stop(batch):
+        raise StopIteration
+
+    class Stops(Dataset):
+        def __len__(self):
+            return 4
+
+        def __getitem__(self, i):
+            return i if i < 2 else next(iter(()))
+
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        list(DataLoader(Stops(), num_workers=workers))
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        list(DataLoader(Behaves(lambda i: i), collate_fn=stop, num_workers=workers))
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_threads_share_a_pass(workers):
+    pass_, got, errors = iter(DataLoader(Behaves(lambda i: i), num_workers=workers)), [], []
+
+    def work():
+        try:
+            got.extend(int(batch[0]) for batch in pass_)
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    assert not errors and sorted(got) == list(range(12))
 
 
 def test_early_end_leaves_no_process():

@@ -106,6 +106,9 @@ def test_reads_at_most_capacity_ahead_and_ends_early():
 def test_wrong_arguments():
     with pytest.raises(ValueError, match="capacity"):
         DataLoader.from_generator()
+    for capacity, error in ((-1, ValueError), ("a", TypeError)):
+        with pytest.raises(error):
+            DataLoader.from_generator(capacity=capacity)
     with pytest.raises(AssertionError, match="not set yet"):
         iter(DataLoader.from_generator(capacity=1, return_list=True))
     with pytest.raises(AssertionError):

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import pickle
+import threading
+from collections import namedtuple
 
 import numpy as np
+import paddle
 import paddle.fluid as fluid
 import pytest
 from paddle.framework import safe_pickle
@@ -110,15 +113,112 @@ def test_large_arrays_in_pieces(monkeypatch):
 
 
 class Evil:
+    def __init__(self, function, *args):
+        self.call = function, args
+
     def __reduce__(self):
-        return os.system, ("touch /tmp/evil",)
+        return self.call
 
 
-def test_loading_runs_no_code(tmp_path):
-    with pytest.raises(pickle.UnpicklingError):
-        safe_pickle.loads(pickle.dumps(Evil()))
+EVIL = {
+    "code": (os.system, "touch /tmp/evil"),
+    "an array of addresses": (np.ndarray, (1,), "O", b"A" * 8),
+    "a type with fields": (np.dtype, "V8"),
+    "a number of addresses": (np.core.multiarray.scalar, np.dtype("O"), b"A" * 8),
+    "a vast list": (list, range(10**13)),
+    "vast bytes": (bytearray, 10**13),
+}
+
+
+@pytest.mark.parametrize("name", EVIL)
+def test_loading_runs_no_code(name):
     for protocol in range(2, 6):
-        data = {"a": np.ones((2, 3)), "n": 1, "s": "x", "f": np.float32(2)}
+        with pytest.raises(pickle.UnpicklingError):
+            safe_pickle.loads(pickle.dumps(Evil(*EVIL[name]), protocol))
+
+
+def test_states_are_read_back():
+    data = {
+        "a": np.ones((2, 3)), "n": 1, "s": "x", "f": np.float32(2), "empty": np.zeros((0, 3), "float32"),
+        "nothing": b"", "bytes": b"\xff", "set": {1}, "text": np.array(["a", "bc"]),
+        "day": np.array(["2020-01-01"], "M8[D]"),
+        "objects": np.array([1, "a"], object), "columns": np.asfortranarray(np.eye(2, 3)),
+        "swapped": np.arange(3, dtype=">i4"),
+        "range": range(3), "complex": 1 + 2j,
+    }  # fmt: skip
+    for protocol in range(2, 6):
         again = safe_pickle.loads(pickle.dumps(data, protocol))
-        np.testing.assert_array_equal(again["a"], data["a"])
-        assert again["f"] == 2
+        assert again.keys() == data.keys()
+        for key, value in data.items():
+            np.testing.assert_array_equal(again[key], value)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_damaged_states(seed, tmp_path):
+    draw = np.random.RandomState(seed)
+    paddle.save({"w": paddle.ones([3, 4]), "b": {"c": 1.5}, "n": [1, "a", None]}, str(tmp_path / "good"), 2 + seed)
+    good = (tmp_path / "good").read_bytes()
+    bad = tmp_path / "bad.pdparams"
+    for _ in range(200):
+        data = bytearray(good[: draw.randint(1, len(good))] if draw.rand() < 0.3 else good)
+        for at in draw.randint(0, len(data), draw.randint(1, 4)):
+            data[at] = draw.choice([0, 255, draw.randint(256)])
+        bad.write_bytes(data)
+        try:
+            paddle.load(str(bad))
+        except (pickle.UnpicklingError, EOFError) as error:
+            assert "bad.pdparams" in str(error)
+
+
+def test_pairs_of_a_name_and_an_array(tmp_path):
+    ours, newer = str(tmp_path / "ours"), str(tmp_path / "newer")
+    pair = ("x", np.ones(2))
+    paddle.save({"pair": pair}, ours)
+    assert paddle.load(ours)["pair"][0] == "x"
+    with open(newer, "wb") as file:
+        pickle.dump({"tensors": [pair, {"a": pair}]}, file)
+    tensors = paddle.load(newer)["tensors"]
+    np.testing.assert_array_equal(tensors[0], pair[1])
+    np.testing.assert_array_equal(tensors[1]["a"], pair[1])
+
+
+def test_save_refuses_what_load_refuses(tmp_path):
+    path = str(tmp_path / "x")
+    paddle.save({"a": 1}, path)
+    for value in (tmp_path, paddle.nn.Linear(1, 1), print):
+        with pytest.raises(TypeError, match=r"obj\['state'\]\[1\] is a"):
+            paddle.save({"state": [0, value]}, path)
+    assert paddle.load(path) == {"a": 1}
+    paddle.save({"pair": namedtuple("Pair", "a b")(1, 2)}, path)
+    assert paddle.load(path) == {"pair": (1, 2)}
+
+
+def test_save_through_links_and_into_pipes(tmp_path):
+    link, pipe = tmp_path / "link", tmp_path / "pipe"
+    link.symlink_to(tmp_path / "real")
+    paddle.save({"a": 1}, str(link))
+    assert link.is_symlink() and paddle.load(str(tmp_path / "real")) == {"a": 1}
+    os.mkfifo(pipe)
+    got = []
+    reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()))
+    reader.start()
+    paddle.save({"a": 1}, str(pipe))
+    reader.join()
+    assert safe_pickle.loads(got[0])["a"] == 1 and pipe.is_fifo()
+    assert {p.name for p in tmp_path.iterdir()} == {"link", "real", "pipe"}
+
+
+def test_save_in_threads(tmp_path):
+    path, errors = str(tmp_path / "x"), []
+
+    def work():
+        try:
+            for _ in range(20):
+                paddle.save({"a": np.ones(1000)}, path)
+        except OSError as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    assert not errors and os.listdir(tmp_path) == ["x"]

@@ -1,41 +1,188 @@
-"""Reading pickles of arrays without running what a file asks for."""
+"""Reading pickles of arrays without running what a file asks for, whatever its bytes are.
+
+numpy believes what a pickle says of an array: `ndarray(shape, "O", buffer)` and dtypes with made-up sizes or fields
+read any address. So arrays and dtypes are made by functions here, which look at the arguments first. The unpickler is
+the one in Python: that in C sets states unasked, and one flipped bit makes its memo gigabytes long. The bytes of an
+array are one step of it, so a state dict loads as fast.
+"""
 
 from __future__ import annotations
 
 import io
+import os
 import pickle
+from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any, BinaryIO
 
 import numpy as np
 
 __all__: list[str] = []
 
-_ALLOWED = {
-    ("collections", "OrderedDict"),
-    ("numpy", "dtype"),
-    ("numpy", "ndarray"),
-    ("numpy.core.multiarray", "_reconstruct"),
-    ("numpy.core.multiarray", "scalar"),
-    ("numpy._core.multiarray", "_reconstruct"),
-    ("numpy._core.multiarray", "scalar"),
-    ("numpy.core.numeric", "_frombuffer"),
-    ("numpy._core.numeric", "_frombuffer"),
-    ("_codecs", "encode"),
-}
-_BUILTINS = {"set", "frozenset", "complex", "bytearray", "slice", "range", "tuple", "list", "dict"}
+#: kinds of dtypes that hold nothing but their own bytes
+_KINDS = "biufcSUMm"
 
 
-class _ArrayUnpickler(pickle.Unpickler):
+def _need(good: bool, what: str) -> None:
+    if not good:
+        raise pickle.UnpicklingError(what)
+
+
+class _NdarrayType:
+    """Stands for numpy.ndarray, which a pickle only names as the first argument of `_reconstruct`."""
+
+
+def _dtype(spec: Any = None, align: Any = False, copy: Any = True) -> np.dtype:
+    _need(isinstance(spec, str), f"a dtype of {spec!r:.80}")
+    dtype = np.dtype(spec, copy=True)
+    _need(dtype.kind in _KINDS + "O", f"a dtype of {spec!r:.80}")
+    return dtype
+
+
+def _reconstruct(kind: Any, shape: Any, code: Any) -> np.ndarray:
+    _need(kind is _NdarrayType, "an array of another class than numpy.ndarray")
+    return np.ndarray(0, "int8")
+
+
+def _scalar(dtype: Any, data: Any = b"") -> Any:
+    _need(isinstance(dtype, np.dtype) and dtype.kind in _KINDS, "a number of no numeric type")
+    raw = data.encode("latin1") if isinstance(data, str) else data
+    _need(isinstance(raw, bytes) and len(raw) == dtype.itemsize, "a number with bytes too few or too many")
+    return np.frombuffer(raw, dtype)[0] if raw else dtype.type()
+
+
+def _frombuffer(data: Any, dtype: Any, shape: Any, order: Any) -> np.ndarray:
+    _need(isinstance(dtype, np.dtype) and dtype.kind in _KINDS, "an array of no numeric type")
+    return np.frombuffer(data, dtype).reshape(shape, order=order)
+
+
+def _encode(text: Any, encoding: Any = "latin1") -> bytes:
+    _need(encoding in ("latin1", "latin-1") and isinstance(text, str), f"bytes in the encoding {encoding!r:.80}")
+    return text.encode("latin1")
+
+
+def _container(kind: type) -> Any:
+    """`kind` of another container only: of a number or a range it could be of any size."""
+
+    def make(*args: Any) -> Any:
+        _need(all(isinstance(a, (list, tuple, dict, set, bytes)) for a in args), f"a {kind.__name__} of no container")
+        return kind(*args)
+
+    return make
+
+
+def _bytearray(data: Any = b"", encoding: Any = "latin1") -> bytearray:
+    return bytearray(data if isinstance(data, bytes) else _encode(data, encoding))
+
+
+_ALLOWED: dict[tuple[str, str], Any] = {
+    ("collections", "OrderedDict"): OrderedDict,
+    ("numpy", "dtype"): _dtype,
+    ("numpy", "ndarray"): _NdarrayType,
+    ("_codecs", "encode"): _encode,
+    **{(f"numpy.{c}.multiarray", "_reconstruct"): _reconstruct for c in ("core", "_core")},
+    **{(f"numpy.{c}.multiarray", "scalar"): _scalar for c in ("core", "_core")},
+    **{(f"numpy.{c}.numeric", "_frombuffer"): _frombuffer for c in ("core", "_core")},
+    **{
+        (module, kind.__name__): maker
+        for module in ("builtins", "__builtin__")
+        for kind, maker in (
+            *((k, _container(k)) for k in (set, frozenset, tuple, list, dict, bytes)),
+            (bytearray, _bytearray), (complex, complex), (slice, slice), (range, range),
+        )
+    },
+    ("__builtin__", "xrange"): range,
+}  # fmt: skip
+_MAKERS = [maker for maker in _ALLOWED.values() if maker is not _NdarrayType]
+
+
+def _check_array_state(state: Any) -> None:
+    good = isinstance(state, tuple) and len(state) == 5
+    _need(good, "the state of an array")
+    _, shape, dtype, _, data = state
+    _need(isinstance(shape, tuple) and all(isinstance(n, int) and n >= 0 for n in shape), f"the shape {shape!r:.80}")
+    _need(isinstance(dtype, np.dtype), "an array without dtype")
+    _need(isinstance(data, list if dtype.kind == "O" else (bytes, bytearray, str)), "the data of an array")
+    if dtype.kind == "O":
+        size = 1
+        for n in shape:
+            size *= n
+        _need(size == len(data), "the shape of an array")
+
+
+def _set_dtype_state(dtype: np.dtype, state: Any) -> None:
+    """The byte order and the unit of times: the rest of a dtype is known from its name, and must not change."""
+    good = isinstance(state, tuple) and len(state) >= 7 and state[2:5] == (None, None, None)
+    _need(good and state[1] in ("<", ">", "|", "="), "the state of a dtype")
+    _need(state[5] in (-1, dtype.itemsize) and state[6] in (-1, dtype.alignment), "the size of a dtype")
+    made: tuple[Any, ...] = (3, state[1], None, None, None, state[5], state[6], dtype.flags)
+    if dtype.kind in "Mm" and len(state) == 9:
+        unit, number = state[8][1][:2]
+        made = (4, *made[1:], ({}, (unit if isinstance(unit, bytes) else unit.encode(), int(number), 1, 1)))
+    dtype.__setstate__(made)  # type: ignore[attr-defined]
+
+
+_Unpickler: Any = pickle._Unpickler  # type: ignore[attr-defined]
+
+
+class _ArrayUnpickler(_Unpickler):
     """Knows containers, numbers, strings and arrays; refuses everything else."""
 
+    dispatch = dict(_Unpickler.dispatch)
+
     def find_class(self, module: str, name: str) -> Any:
-        if (module, name) in _ALLOWED or (module in ("builtins", "__builtin__") and name in _BUILTINS):
-            if module.startswith("numpy.core") and not hasattr(np, "core"):
-                module = module.replace("numpy.core", "numpy._core")
-            return super().find_class(module, name)
-        raise pickle.UnpicklingError(
-            f"the file asks for {module}.{name}, which is no part of a model's state: loading runs no code of files"
-        )
+        try:
+            return _ALLOWED[module, name]
+        except KeyError:
+            raise pickle.UnpicklingError(
+                f"the file asks for {module}.{name}, which is no part of a model's state: loading runs no code of files"
+            ) from None
+
+    def _reduce(self) -> None:
+        args, maker = self.stack.pop(), self.stack[-1]
+        _need(any(maker is m for m in _MAKERS) and isinstance(args, tuple), "a call of no type")
+        self.stack[-1] = maker(*args)
+
+    def _build(self) -> None:
+        state, made = self.stack.pop(), self.stack[-1]
+        if type(made) is np.ndarray:
+            _check_array_state(state)
+            made.__setstate__(state)
+        elif isinstance(made, np.dtype):
+            _set_dtype_state(made, state)
+        else:
+            # What a user's own attributes of an OrderedDict are is not known here.
+            _need(type(made) is OrderedDict, f"the state of a {type(made).__name__}")
+
+    def _bytearray8(self) -> None:
+        self.append(bytearray(self.read(int.from_bytes(self.read(8), "little"))))
+
+    def _refuse(self) -> None:
+        raise pickle.UnpicklingError("an instance of a class")
+
+    dispatch[pickle.REDUCE[0]] = _reduce
+    dispatch[pickle.NEWOBJ[0]] = _reduce
+    dispatch[pickle.BUILD[0]] = _build
+    dispatch[pickle.BYTEARRAY8[0]] = _bytearray8
+    for _code in (pickle.INST, pickle.OBJ, pickle.NEWOBJ_EX, pickle.EXT1, pickle.EXT2, pickle.EXT4):
+        dispatch[_code[0]] = _refuse
+
+
+#: up to here a file is read at once, so that each of many small steps costs less
+_SMALL_BYTES = 2**26
+
+
+class _Bounded:
+    """A file that is never asked for more bytes than it has: wrong lengths must not take memory."""
+
+    def __init__(self, file: BinaryIO, size: int) -> None:
+        self._file, self._left = file, size
+        self.readline = file.readline
+
+    def read(self, size: int) -> bytes:
+        data = self._file.read(min(size, self._left))
+        self._left -= len(data)
+        return data
 
 
 def load(file: BinaryIO) -> Any:
@@ -43,10 +190,37 @@ def load(file: BinaryIO) -> Any:
 
     Raises:
         pickle.UnpicklingError: for anything else in the file.
+        EOFError: for an empty file.
     """
-    return _ArrayUnpickler(file, encoding="latin1").load()
+    start = file.tell()
+    size = file.seek(0, os.SEEK_END) - start
+    file.seek(start)
+    if not size:
+        raise EOFError("the file is empty")
+    reader: Any = io.BytesIO(file.read()) if size <= _SMALL_BYTES else _Bounded(file, size)
+    try:
+        return _ArrayUnpickler(reader, encoding="latin1").load()
+    except (pickle.UnpicklingError, MemoryError, OSError):
+        raise
+    except EOFError as error:
+        raise pickle.UnpicklingError("it ends too early") from error
+    except Exception as error:  # a damaged pickle fails in any way: pops from empty stacks, unhashable keys, ...
+        raise pickle.UnpicklingError(f"{type(error).__name__}: {error}") from error
 
 
 def loads(data: bytes) -> Any:
     """As :func:`load`, from bytes."""
     return load(io.BytesIO(data))
+
+
+def load_file(path: str, finish: Callable[[Any], Any]) -> Any:
+    """What `finish` makes of the content of the file at `path`, which errors name."""
+    with open(path, "rb") as file:
+        try:
+            state = load(file)
+            try:
+                return finish(state)
+            except (LookupError, TypeError, ValueError, AttributeError) as error:
+                raise pickle.UnpicklingError(f"{type(error).__name__}: {error}") from error
+        except (pickle.UnpicklingError, EOFError) as error:
+            raise type(error)(f"{path} is no file that paddle.save has written, or is damaged: {error}") from error

@@ -1,8 +1,10 @@
 """paddle.save and paddle.load: state dicts as pickles of numpy arrays, as real Paddle reads and writes them."""
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
+import threading
 import warnings
 
 import numpy as np
@@ -17,15 +19,43 @@ __all__: list[str] = []
 NAME_TABLE = "StructuredToParameterName@@"
 
 
-def _plain(value):
+#: what a file of `save` holds besides containers and arrays: `load` makes no instances of other classes
+_LEAVES = frozenset({type(None), bool, int, float, complex, str, bytes, bytearray, range, slice, set, frozenset})
+
+
+def _plain(value, where: str = ""):
     """A value as it goes into the file: tensors become arrays, containers are walked."""
     if isinstance(value, (_core.Tensor, _core.LoDTensor)):
         return np.array(value)
     if isinstance(value, dict):
-        return {k: _plain(v) for k, v in value.items()}
+        return {k: _plain(v, f"{where}[{k!r}]") for k, v in value.items()}
     if isinstance(value, (list, tuple)):
-        return type(value)(_plain(v) for v in value)
-    return value
+        kind = tuple if isinstance(value, tuple) else list
+        return kind(_plain(v, f"{where}[{i}]") for i, v in enumerate(value))
+    if type(value) in _LEAVES or isinstance(value, (np.ndarray, np.generic, np.dtype)):
+        return value
+    raise TypeError(
+        f"paddle.save writes tensors, arrays, numbers, texts and containers of these, but obj{where} is a "
+        f"{type(value).__module__}.{type(value).__qualname__}, which paddle.load would refuse to make"
+    )
+
+
+@contextlib.contextmanager
+def whole_file(path):
+    """A file to write, which takes the place of `path` when all of it is written; links and devices stay such."""
+    path = os.fsdecode(os.path.realpath(path))
+    if os.path.exists(path) and not os.path.isfile(path):
+        with open(path, "wb") as file:
+            yield file
+        return
+    part = f"{path}.{os.getpid()}.{threading.get_ident()}.part"
+    try:
+        with open(part, "wb") as file:
+            yield file
+        os.replace(part, path)
+    finally:
+        if os.path.exists(part):
+            os.remove(part)
 
 
 def save(obj, path, pickle_protocol=2) -> None:
@@ -38,6 +68,7 @@ def save(obj, path, pickle_protocol=2) -> None:
 
     Raises:
         NotImplementedError: for an object that is no dict.
+        TypeError: for a value in it that `load` could not read.
         ValueError: for an empty file name or another protocol.
 
     Examples:
@@ -64,19 +95,13 @@ def save(obj, path, pickle_protocol=2) -> None:
         raise ValueError(f"The 'protocol' MUST be `int`, but received {type(pickle_protocol)}")
     if not 1 < pickle_protocol < 5:
         raise ValueError(f"Expected 1<'protocol'<5, but received protocol={pickle_protocol}")
-    saved = {key: _plain(value) for key, value in obj.items()}
+    saved = _plain(obj)
     saved[NAME_TABLE] = {k: v.name for k, v in obj.items() if isinstance(v, _core.Tensor)}
     folder = os.path.dirname(path)
     if folder:
         os.makedirs(folder, exist_ok=True)
-    part = f"{path}.{os.getpid()}.part"
-    try:
-        with open(part, "wb") as f:
-            pickle.dump(split_arrays(saved, pickle_protocol), f, protocol=pickle_protocol)
-        os.replace(part, path)
-    finally:
-        if os.path.exists(part):
-            os.remove(part)
+    with whole_file(path) as file:
+        pickle.dump(split_arrays(saved, pickle_protocol), file, protocol=pickle_protocol)
 
 
 def _arrays(value):
@@ -85,6 +110,8 @@ def _arrays(value):
         return value[1]
     if isinstance(value, dict):
         return {k: _arrays(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(_arrays(v) for v in value)
     return value
 
 
@@ -111,15 +138,15 @@ def load(path, **configs):
     if unknown:
         raise ValueError(f"The additional config ({sorted(unknown)[0]}) of `paddle.load` is not supported.")
     if os.path.isfile(path):
-        with open(path, "rb") as f:
-            try:
-                state = join_arrays(safe_pickle.load(f))
-            except (pickle.UnpicklingError, EOFError) as e:
-                raise type(e)(f"{path} is no file that paddle.save has written, or is damaged: {e}") from e
-        state = _arrays(state)
-        if isinstance(state, dict) and not configs.get("keep_name_table"):
+        state = safe_pickle.load_file(path, join_arrays)
+        # Newer versions' files without a table hold pairs for tensors; a pair in ours is the user's.
+        if not (isinstance(state, dict) and NAME_TABLE in state):
+            state = _arrays(state)
+        elif not configs.get("keep_name_table"):
             state.pop(NAME_TABLE, None)
         return state
     if os.path.isdir(path) or os.path.exists(path + ".pdmodel") or os.path.exists(path + ".pdiparams"):
         return load_program_state(path)
-    raise ValueError(f"The ``path`` ({path}) to load model not exists.")
+    near = [path + suffix for suffix in (".pdparams", ".pdopt") if os.path.isfile(path + suffix)]
+    hint = f" Is {' or '.join(near)} meant?" if near else ""
+    raise ValueError(f"The ``path`` ({path}) to load model not exists.{hint}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -195,6 +196,8 @@ class _DataLoaderIterBase:
         self._dataset = loader.dataset
         self._batch_sampler = loader.batch_sampler
         self._done = False
+        # Threads may share a pass: each batch goes to one of them.
+        self._turn = threading.RLock()
         self._collate_fn: Callable[[Any], Any] | None
         if loader.auto_collate_batch:
             self._collate_fn = loader.collate_fn or default_collate_fn
@@ -219,15 +222,16 @@ class _DataLoaderIterBase:
         return len(self._batch_sampler)
 
     def __next__(self) -> Any:
-        if self._done:
-            raise StopIteration
-        try:
-            if in_dygraph_mode():
-                return to_eager(self._fetch(), self._places[0])
-            group = [to_lod_tensors(self._fetch(), place) for place in self._places]
-        except BaseException:  # the end, an error, Ctrl-C: in each case the pass is over
-            self._close()
-            raise
+        with self._turn:
+            if self._done:
+                raise StopIteration
+            try:
+                if in_dygraph_mode():
+                    return to_eager(self._fetch(), self._places[0])
+                group = [to_lod_tensors(self._fetch(), place) for place in self._places]
+            except BaseException:  # the end, an error, Ctrl-C: in each case the pass is over
+                self._close()
+                raise
         if not self._return_list:
             return [by_name(fields, self._feed_list) for fields in group]
         return group[0] if len(group) == 1 else group
@@ -242,12 +246,20 @@ class _DataLoaderIterSingleProcess(_DataLoaderIterBase):
 
     def __init__(self, loader: DataLoader) -> None:
         super().__init__(loader)
+        self._kind = loader.dataset_kind
         self._fetcher = _DatasetKind.create_fetcher(
             loader.dataset_kind, loader.dataset, loader.auto_collate_batch, self._collate_fn, loader.drop_last
         )
 
     def _fetch(self) -> Any:
-        return self._fetcher.fetch(next(self._sampler_iter))
+        indices = next(self._sampler_iter)
+        try:
+            return self._fetcher.fetch(indices)
+        except StopIteration as error:
+            if self._kind == _DatasetKind.ITER:
+                raise
+            # Passed on, it would end the user's loop as if there were no more samples.
+            raise RuntimeError(f"the dataset raised StopIteration for the samples {indices}") from error
 
 
 class _DataLoaderIterMultiProcess(_DataLoaderIterBase):

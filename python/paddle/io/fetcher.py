@@ -38,7 +38,10 @@ class _DatasetFetcher:
         raise NotImplementedError(f"'fetch' not implement for class {type(self).__name__}")
 
     def _collate(self, data: Any) -> Any:
-        return self.collate_fn(data) if self.collate_fn else data
+        try:
+            return self.collate_fn(data) if self.collate_fn else data
+        except StopIteration as error:  # it would end the pass as if there were no more samples
+            raise RuntimeError("collate_fn raised StopIteration") from error
 
 
 class _IterableDatasetFetcher(_DatasetFetcher):

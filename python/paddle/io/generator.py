@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import operator
 import sys
 import threading
 import warnings
@@ -208,6 +209,8 @@ class _ThreadedLoader(DataLoaderBase):
         super().__init__()
         if not capacity:
             raise ValueError("Please give value to capacity.")
+        if operator.index(capacity) < 1:  # no batch would ever be read
+            raise ValueError(f"capacity is the number of batches to read ahead, but received {capacity}")
         self._capacity = capacity
         self._source: Callable[[], Iterable[Any]] | None = None
         self._reader: _Reader | None = None

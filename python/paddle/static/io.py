@@ -16,6 +16,7 @@ from paddle.framework.dtypes import VarType
 from paddle.framework.mode import static_only
 from paddle.framework.place import CPUPlace
 from paddle.framework.program import Program
+from paddle.framework.saving import whole_file
 from paddle.framework.scope import global_scope, scope_guard
 from paddle.framework.variable import Variable, isinstance_of
 
@@ -96,21 +97,25 @@ def save(program, model_path, pickle_protocol=2) -> None:
     variables = list(program.list_vars())
     parameters = {v.name: _value(v.name) for v in variables if is_parameter(v)}
     state = {v.name: _value(v.name) for v in variables if is_belong_to_optimizer(v)}
-    with open(model_path + ".pdparams", "wb") as file:
+    with whole_file(model_path + ".pdparams") as file:
         pickle.dump(_unpack_saved_dict(parameters, pickle_protocol), file, protocol=pickle_protocol)
-    with open(model_path + ".pdopt", "wb") as file:
+    with whole_file(model_path + ".pdopt") as file:
         pickle.dump(state, file, protocol=pickle_protocol)
     desc = program.clone().desc
     desc.flush()
     desc._set_version()
     core.save_op_version_info(desc)
-    with open(model_path + ".pdmodel", "wb") as file:
+    with whole_file(model_path + ".pdmodel") as file:
         file.write(desc.serialize_to_string())
 
 
 def _read(path: str):
-    with open(path, "rb") as file:
-        return _pack_loaded_dict(safe_pickle.load(file))
+    def joined(state):
+        if not isinstance(state, dict):
+            raise TypeError(f"a dict is expected, but it holds a {type(state).__name__}")
+        return _pack_loaded_dict(state)
+
+    return safe_pickle.load_file(path, joined)
 
 
 def _set(name: str, array, create: bool) -> None:
