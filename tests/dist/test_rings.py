@@ -54,6 +54,7 @@ def several(endpoints: list[str]) -> list[float]:
         paddle.disable_static()
 
 
+@pytest.mark.operators("c_gen_nccl_id", "c_comm_init")
 def test_rings(three):
     found = three.run(several, [f"127.0.0.1:{p}" for p in free(3)])
     assert found == [[6.0, 30.0], [6.0, 30.0, 2.0], [6.0, 30.0, 2.0]]

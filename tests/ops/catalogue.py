@@ -1,22 +1,23 @@
-"""Which operators have cases: the tables of tests/ops, and the tests marked with `covers`."""
+"""Which operators have cases: the tables of tests/ops, and the tests of tests/ops and tests/dist marked `operators`."""
 
 from __future__ import annotations
 
 import importlib
-import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
+# tests/dist has the operators that need several processes.
+FOLDERS = (HERE, HERE.parent / "dist")
 
 
 def _marks(name: str) -> Iterator[Any]:
-    for folder in (HERE, HERE.parents[1] / "tools"):  # where the tests import from
+    for folder in (*FOLDERS, HERE.parents[1] / "tools"):  # where the tests import from
         if str(folder) not in sys.path:
             sys.path.insert(0, str(folder))
-    for file in sorted(HERE.glob("test_*.py")):
+    for file in (file for folder in FOLDERS for file in sorted(folder.glob("test_*.py"))):
         for value in list(vars(importlib.import_module(file.stem)).values()):
             yield from (mark for mark in getattr(value, "pytestmark", []) if mark.name == name)
 
@@ -32,6 +33,5 @@ def cases() -> dict[str, list[Any]]:
 
 
 def covered() -> set[str]:
-    """Operators of tests that are no rows of a table; tests/dist names those that need several processes."""
-    text = "".join(p.read_text() for p in (HERE.parent / "dist").glob("test_*.py"))
-    return {name for mark in _marks("operators") for name in mark.args} | set(re.findall(r'"(\w+)"', text))
+    """Operators of tests that are no rows of a table."""
+    return {name for mark in _marks("operators") for name in mark.args}

@@ -9,10 +9,6 @@ from test_table import PATH
 
 TABLE = {op["type"]: op for op in _core.op_table()}
 CASES, COVERED = cases(), covered()
-# Of several processes: their tests belong in tests/dist.
-COLLECTIVE = {name for name in TABLE if name.startswith("c_")} | {
-    "allreduce", "broadcast", "barrier", "send_v2", "recv_v2", "gen_nccl_id",
-}  # fmt: skip
 
 
 def gradients() -> set[str]:
@@ -21,13 +17,13 @@ def gradients() -> set[str]:
 
 
 def test_every_operator_has_a_case():
-    assert not set(TABLE) - gradients() - set(CASES) - COVERED - COLLECTIVE
+    assert not set(TABLE) - gradients() - set(CASES) - COVERED
 
 
 def test_every_gradient_is_checked():
     differentiable = {name for name, op in TABLE.items() if op["grad_form"] not in (None, "", "none")} - gradients()
     without = {name for name in differentiable if not any(c.grad for c in CASES.get(name, []))}
-    assert not without - COVERED - COLLECTIVE
+    assert not without - COVERED
 
 
 @pytest.mark.skipif(PATH is None, reason="the specification data are not there")
@@ -35,4 +31,4 @@ def test_second_gradients_are_checked():
     double = {op["type"] for op in json.loads(PATH.read_text()) if op.get("double_grad")} & set(TABLE)
     assert double
     without = {name for name in double if not any(c.second for c in CASES.get(name, []))}
-    assert not without - COVERED - COLLECTIVE
+    assert not without - COVERED

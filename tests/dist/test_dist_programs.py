@@ -4,6 +4,7 @@ from __future__ import annotations
 import numpy as np
 import paddle
 import paddle.distributed as dist
+import pytest
 from paddle import static
 from paddle.framework import unique_name
 
@@ -68,6 +69,7 @@ def gradients():
     return in_a_program(build, {"x": X})[0][0]
 
 
+@pytest.mark.operators("c_allreduce_sum")
 def test_gradient_of_a_sum_in_a_program(three):
     for found in three.run(gradients):
         np.testing.assert_array_equal(found, np.full([2, 3], 12.0, "float32"))
