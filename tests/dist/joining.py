@@ -4,6 +4,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 
 import paddle
 import paddle.distributed as dist
@@ -35,6 +36,60 @@ def wait(folder):
         while not os.path.exists(os.path.join(folder, "stop")):
             signal.sigtimedwait([], 0.05)
     dist.barrier()
+
+
+def across(count="1000"):
+    """Every collective over several hosts; what is said at the end is the same for all."""
+    dist.init_parallel_env()
+    rank, world, count = dist.get_rank(), dist.get_world_size(), int(count)
+    total, last = world * (world + 1) / 2, world - 1
+
+    def mine():
+        return paddle.full([count], rank + 1.0)
+
+    def holds(value, wanted):
+        assert (value.numpy() == wanted).all(), (rank, wanted, value.numpy())
+
+    for _ in range(3):
+        x = mine()
+        dist.all_reduce(x)
+        holds(x, total)
+        x = mine()
+        dist.reduce(x, last)
+        holds(x, total if rank == last else rank + 1)
+        x = mine()
+        dist.broadcast(x, last)
+        holds(x, world)
+        parts = []
+        dist.all_gather(parts, mine())
+        [holds(part, r + 1) for r, part in enumerate(parts)]
+        x = mine()
+        dist.reduce_scatter(x, [mine() for _ in range(world)])
+        holds(x, total)
+        x = mine()
+        dist.scatter(x, [paddle.full([count], float(r)) for r in range(world)] if rank == 1 else None, 1)
+        holds(x, rank)
+        dist.barrier()
+    hosts = []
+    name = os.uname().nodename.encode()
+    dist.all_gather(hosts, paddle.to_tensor(list(name.ljust(64, b"\0")), "int32"))
+    return f"sums of {world} ranks on {len({bytes(h.numpy().tolist()) for h in hosts})} hosts"
+
+
+def on_and_on(folder):
+    """Sums without an end, until an error ends them, which is written down."""
+    total()
+    path = os.path.join(folder, f"pids.{dist.get_rank()}")
+    with open(path + ".new", "w") as f:
+        f.write(str(os.getpid()))
+    os.rename(path + ".new", path)
+    try:
+        while True:
+            dist.all_reduce(paddle.ones([100000]))
+    except RuntimeError as e:
+        with open(os.path.join(folder, f"error.{dist.get_rank()}"), "w") as f:
+            f.write(f"{time.monotonic()} {e}")
+        raise
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ use crate::dtype::{Dtype, ReduceOp};
 use crate::error::Result;
 use crate::exec::{self, Buffers, Scratch};
 use crate::fingerprint::{Fingerprint, Kind};
+use crate::hosts::{self, Hosts};
 use crate::net::Patience;
 use crate::plan::{self, Place, Plan};
 use crate::reduce;
@@ -24,13 +25,13 @@ use crate::transport::Transport;
 pub struct Engine {
     transport: Box<dyn Transport>,
     /// The ranks of this host, where there are several.
-    area: Option<Area>,
+    pub(crate) area: Option<Area>,
     way: Way,
     scratch: Scratch,
     /// Copies of buffers that must not change, and halves in float32.
     spare: Vec<u8>,
-    place: Place,
-    small: usize,
+    pub(crate) place: Place,
+    pub(crate) small: usize,
     next: u64,
     /// Messages so far to and from every rank.
     sent: Vec<u64>,
@@ -43,34 +44,8 @@ enum Way {
     Flat,
     /// All on one host: lockstep over shared memory; the transport is for send and receive.
     Local,
-    /// First within the hosts, then among their first ranks.
+    /// Within the hosts, and among those who speak for them.
     Hosts(Hosts),
-}
-
-/// Group ranks by host, and which host and which of its ranks this is.
-struct Hosts {
-    members: Vec<Vec<usize>>,
-    host: usize,
-    local: usize,
-}
-
-fn hosts(shared: &Shared, state: &GroupState, me: usize) -> Hosts {
-    let mut keys: Vec<&str> = Vec::new();
-    let mut members: Vec<Vec<usize>> = Vec::new();
-    let (mut host, mut local) = (0, 0);
-    for (at, rank) in state.ranks.iter().enumerate() {
-        let key = shared.peers[*rank].host_key.as_str();
-        let h = keys.iter().position(|k| *k == key).unwrap_or_else(|| {
-            keys.push(key);
-            members.push(Vec::new());
-            keys.len() - 1
-        });
-        if at == me {
-            (host, local) = (h, members[h].len());
-        }
-        members[h].push(at);
-    }
-    Hosts { members, host, local }
 }
 
 /// How long to spin before sleeping: only where every rank can have a core of its own.
@@ -89,8 +64,8 @@ impl Engine {
     pub fn make(context: &Arc<Context>, state: &Arc<GroupState>, me: usize) -> Result<Engine> {
         let world = state.ranks.len();
         let shared = &context.shared;
-        let on = hosts(shared, state, me);
-        let mine = &on.members[on.host];
+        let on = Hosts::of(shared, state, me);
+        let (mine, local) = on.here();
         let mut area = None;
         let mut pairs: Option<Box<dyn Transport>> = None;
         if mine.len() > 1 {
@@ -101,16 +76,16 @@ impl Engine {
                 shared.failure().map_or(Ok(()), Err)
             };
             let patience = Patience::new(context.options.init_timeout, &stop);
-            let seg = shm::meet(&context.store, &key, on.local, mine.len(), &patience)?;
+            let seg = shm::meet(&context.store, &key, local, mine.len(), &patience)?;
             let spin = spin(shared, seg.cores, mine.len());
             if mine.len() == world {
                 let (shared, state) = (shared.clone(), state.clone());
                 pairs = Some(Box::new(PairTransport::new(seg.clone(), shared, state, me, spin)));
             }
             let ranks = mine.iter().map(|r| state.ranks[*r]).collect();
-            area = Some(Area::new(seg, on.local, ranks, spin));
+            area = Some(Area::new(seg, local, ranks, spin));
         }
-        let way = match (&area, on.members.len()) {
+        let way = match (&area, on.count()) {
             (None, h) if h == world => Way::Flat,
             _ if context.options.flat => Way::Flat,
             (_, 1) => Way::Local,
@@ -171,12 +146,12 @@ pub fn perform(engine: &mut Engine, call: &mut Call, guard: &Guard<'_>) -> Resul
             area.begin(&guard.doing);
             in_memory(area, call, guard)
         }
-        (Way::Hosts(_), Kind::AllReduce | Kind::Broadcast) if call.part() > 0 => {
+        (Way::Hosts(_), kind) if hosts::takes(kind) => {
             // The way and the spare buffer leave the engine while the engine runs.
             let way = std::mem::replace(&mut engine.way, Way::Flat);
             let mut spare = std::mem::take(&mut engine.spare);
             let result = match &way {
-                Way::Hosts(on) => between_hosts(engine, on, call, guard, &mut spare),
+                Way::Hosts(on) => hosts::perform(engine, on, call, guard, &mut spare),
                 _ => Ok(()),
             };
             engine.way = way;
@@ -196,66 +171,13 @@ fn in_memory(a: &mut Area, call: &mut Call, g: &Guard<'_>) -> Result<()> {
         Kind::AllReduce => local::all_reduce(a, g, out, &r, For::All),
         Kind::Reduce => local::all_reduce(a, g, out, &r, For::Root(root)),
         Kind::Broadcast => local::broadcast(a, g, out, root),
-        Kind::AllGather => local::gather(a, g, input, out, For::All),
-        Kind::Gather => local::gather(a, g, input, out, For::Root(root)),
+        Kind::AllGather => local::gather(a, g, input, out, For::All, |rank| rank),
+        Kind::Gather => local::gather(a, g, input, out, For::Root(root), |rank| rank),
         Kind::ReduceScatter => local::reduce_scatter(a, g, input, out, &r),
         Kind::Scatter => local::scatter(a, g, input, out, root),
         Kind::AllToAll => local::all_to_all(a, g, input, out),
         Kind::Barrier | Kind::SendRecv => a.commit(g),
     }
-}
-
-/// Combine within every host, then among the hosts' first ranks, then hand the result out within every host.
-fn between_hosts(e: &mut Engine, on: &Hosts, call: &mut Call, g: &Guard<'_>, spare: &mut Vec<u8>) -> Result<()> {
-    let (dtype, op, root) = (call.dtype, call.op, call.root);
-    if let Some(a) = &mut e.area {
-        a.begin(&g.doing);
-    }
-    let data = call.output.bytes_mut();
-    let p = Place { me: on.host, world: on.members.len(), segment: e.place.segment };
-    let leader = |mut plan: Plan| {
-        plan.steps.iter_mut().for_each(|s| s.peer = on.members[s.peer][0]);
-        plan
-    };
-    if call.kind == Kind::Broadcast {
-        let from = on.members.iter().position(|m| m.contains(&root)).unwrap_or(0);
-        if let (Some(a), true) = (&mut e.area, from == on.host) {
-            let at = on.members[from].iter().position(|r| *r == root).unwrap_or(0);
-            local::broadcast(a, g, data, at)?;
-        }
-        if on.local == 0 {
-            let plan = leader(plan::broadcast(p, data.len(), from));
-            e.run(g, Piece { plan, work: &mut *data, input: &[], dtype, op })?;
-        }
-        if let (Some(a), true) = (&mut e.area, from != on.host) {
-            local::broadcast(a, g, data, 0)?;
-        }
-        return Ok(());
-    }
-    // Halves are rounded once, at the end; the average is taken by those who finish the sums.
-    let half = dtype.is_half();
-    let acc = dtype.accumulator();
-    let work = if half { lift(spare, dtype, data) } else { &mut *data };
-    let within = if op == ReduceOp::Avg { ReduceOp::Sum } else { op };
-    if let Some(a) = &mut e.area {
-        local::all_reduce(a, g, work, &Reduction { dtype: acc, op: within, over: 1 }, For::Root(0))?;
-    }
-    if on.local == 0 {
-        let plan = if work.len() <= e.small.min(p.segment) {
-            plan::doubling_all_reduce(p, work.len())
-        } else {
-            plan::ring_all_reduce(p, work.len() / acc.size(), acc.size())
-        };
-        e.run(g, Piece { plan: leader(plan), work: &mut *work, input: &[], dtype: acc, op })?;
-    }
-    if let Some(a) = &mut e.area {
-        local::broadcast(a, g, work, 0)?;
-    }
-    if half {
-        let end = data.len() * 2;
-        reduce::narrow(dtype, &spare[..end], data);
-    }
-    Ok(())
 }
 
 /// A group of one rank: results are the inputs. The average of one is itself.
@@ -269,16 +191,16 @@ fn alone(call: &mut Call) {
 }
 
 /// A plan with its buffers.
-struct Piece<'a> {
-    plan: Plan,
-    work: &'a mut [u8],
-    input: &'a [u8],
-    dtype: Dtype,
-    op: ReduceOp,
+pub(crate) struct Piece<'a> {
+    pub plan: Plan,
+    pub work: &'a mut [u8],
+    pub input: &'a [u8],
+    pub dtype: Dtype,
+    pub op: ReduceOp,
 }
 
 impl Engine {
-    fn run(&mut self, guard: &Guard<'_>, piece: Piece<'_>) -> Result<()> {
+    pub(crate) fn run(&mut self, guard: &Guard<'_>, piece: Piece<'_>) -> Result<()> {
         let Piece { plan, work, input, dtype, op } = piece;
         let over = if op == ReduceOp::Avg { self.place.world } else { 1 };
         let mut bufs = Buffers { work, input, dtype, op, over };
@@ -302,8 +224,7 @@ fn over_transport(e: &mut Engine, call: &mut Call, guard: &Guard<'_>) -> Result<
         Kind::Broadcast => plan::broadcast(p, part, root),
         Kind::AllGather => {
             work[p.me * each..(p.me + 1) * each].copy_from_slice(input);
-            let parts: Vec<_> = (0..p.world).map(|r| (r * each, each)).collect();
-            plan::ring_all_gather(p, &parts)
+            plan::ring_all_gather(p, |r| [(r * each, each)])
         }
         Kind::Scatter => {
             if p.me == root {
@@ -343,7 +264,7 @@ fn reducing(e: &mut Engine, call: &mut Call, guard: &Guard<'_>) -> Result<()> {
 }
 
 /// Fill `spare` with the values in the type in which they are combined.
-fn lift<'a>(spare: &'a mut Vec<u8>, dtype: Dtype, from: &[u8]) -> &'a mut [u8] {
+pub(crate) fn lift<'a>(spare: &'a mut Vec<u8>, dtype: Dtype, from: &[u8]) -> &'a mut [u8] {
     let len = from.len() / dtype.size() * dtype.accumulator().size();
     spare.resize(len, 0);
     if dtype.is_half() {
@@ -355,7 +276,7 @@ fn lift<'a>(spare: &'a mut Vec<u8>, dtype: Dtype, from: &[u8]) -> &'a mut [u8] {
 }
 
 /// The way back.
-fn lower(dtype: Dtype, from: &[u8], to: &mut [u8]) {
+pub(crate) fn lower(dtype: Dtype, from: &[u8], to: &mut [u8]) {
     if dtype.is_half() {
         reduce::narrow(dtype, from, to);
     } else {
@@ -383,11 +304,11 @@ fn all_reduce(e: &mut Engine, call: &mut Call, guard: &Guard<'_>, spare: &mut Ve
     let narrow = plan::chunks(count, 2, p.world);
     let wide: Vec<_> = narrow.iter().map(|(off, len)| (2 * off, 2 * len)).collect();
     let work = lift(spare, dtype, data);
-    let plan = plan::ring_reduce_scatter(p, &wide);
+    let plan = plan::ring_reduce_scatter(p, |r| [wide[r]]);
     e.run(guard, Piece { plan, work: &mut *work, input: &[], dtype: acc, op })?;
     let ((from, len), (to, short)) = (wide[p.me], narrow[p.me]);
     lower(dtype, &work[from..from + len], &mut data[to..to + short]);
-    let plan = plan::ring_all_gather(p, &narrow);
+    let plan = plan::ring_all_gather(p, |r| [narrow[r]]);
     e.run(guard, Piece { plan, work: data, input: &[], dtype, op })
 }
 
@@ -409,8 +330,7 @@ fn reduce_scatter(e: &mut Engine, call: &mut Call, guard: &Guard<'_>, spare: &mu
     let (p, dtype, op) = (e.place, call.dtype, call.op);
     let work = lift(spare, dtype, call.input.bytes());
     let each = work.len() / p.world;
-    let parts: Vec<_> = (0..p.world).map(|r| (r * each, each)).collect();
-    let plan = plan::ring_reduce_scatter(p, &parts);
+    let plan = plan::ring_reduce_scatter(p, |r| [(r * each, each)]);
     e.run(guard, Piece { plan, work: &mut *work, input: &[], dtype: dtype.accumulator(), op })?;
     lower(dtype, &work[p.me * each..(p.me + 1) * each], call.output.bytes_mut());
     Ok(())

@@ -35,6 +35,7 @@ mod fork;
 pub mod frame;
 mod group;
 pub mod hello;
+mod hosts;
 mod monitor;
 pub mod net;
 mod plan;

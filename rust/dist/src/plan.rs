@@ -115,20 +115,24 @@ fn pieces(range: (usize, usize), segment: usize) -> Vec<(usize, usize)> {
     (0..len.div_ceil(segment)).map(|i| (off + i * segment, segment.min(len - i * segment))).collect()
 }
 
-/// Ring steps `from..to` over the chunks: in step t a rank passes on the chunk that step t - 1 brought it. `first` is
-/// the chunk sent in step 0; steps before `combine` add up, later ones replace.
-fn ring(p: Place, chunks: &[(usize, usize)], first: usize, steps: usize, combine: usize) -> Plan {
+/// Ring steps over the chunks, each of one or more ranges: in step t a rank passes on the chunk that step t - 1 brought
+/// it. `first` is the chunk sent in step 0; steps before `combine` add up, later ones replace.
+fn ring<R>(p: Place, chunk: impl Fn(usize) -> R, first: usize, steps: usize, combine: usize) -> Plan
+where
+    R: IntoIterator<Item = (usize, usize)>,
+{
     let n = p.world;
+    let cut = |c: usize| chunk(c).into_iter().flat_map(|range| pieces(range, p.segment)).collect::<Vec<_>>();
     let (next, prev) = ((p.me + 1) % n, (p.me + n - 1) % n);
     let mut plan = Plan::default();
     let mut brought: Vec<u32> = Vec::new();
     for t in 0..steps {
-        let out = pieces(chunks[(first + n * steps - t) % n], p.segment);
+        let out = cut((first + n * steps - t) % n);
         for (i, piece) in out.into_iter().enumerate() {
             let needs = [brought.get(i).copied().unwrap_or(NONE), NONE];
             plan.push(next, What::SendWork, piece, needs);
         }
-        let inn = pieces(chunks[(first + n * steps - t - 1) % n], p.segment);
+        let inn = cut((first + n * steps - t - 1) % n);
         brought = inn
             .into_iter()
             .map(|piece| {
@@ -146,17 +150,24 @@ fn ring(p: Place, chunks: &[(usize, usize)], first: usize, steps: usize, combine
 
 /// Bandwidth-optimal all_reduce: reduce-scatter and all-gather on one ring, piece by piece without a stop between.
 pub fn ring_all_reduce(p: Place, count: usize, size: usize) -> Plan {
-    ring(p, &chunks(count, size, p.world), p.me, 2 * (p.world - 1), p.world - 1)
+    let chunks = chunks(count, size, p.world);
+    ring(p, |c| [chunks[c]], p.me, 2 * (p.world - 1), p.world - 1)
 }
 
-/// `parts` are equal parts of the work buffer; rank r ends with the sum of part r.
-pub fn ring_reduce_scatter(p: Place, parts: &[(usize, usize)]) -> Plan {
-    ring(p, parts, (p.me + p.world - 1) % p.world, p.world - 1, p.world - 1)
+/// `part` says where the part of a rank lies in the work buffer; rank r ends with the sum of part r.
+pub fn ring_reduce_scatter<R>(p: Place, part: impl Fn(usize) -> R) -> Plan
+where
+    R: IntoIterator<Item = (usize, usize)>,
+{
+    ring(p, part, (p.me + p.world - 1) % p.world, p.world - 1, p.world - 1)
 }
 
 /// Rank r starts with part r of the work buffer in place.
-pub fn ring_all_gather(p: Place, parts: &[(usize, usize)]) -> Plan {
-    ring(p, parts, p.me, p.world - 1, 0)
+pub fn ring_all_gather<R>(p: Place, part: impl Fn(usize) -> R) -> Plan
+where
+    R: IntoIterator<Item = (usize, usize)>,
+{
+    ring(p, part, p.me, p.world - 1, 0)
 }
 
 /// Latency-optimal all_reduce of one piece: recursive doubling. Where the ranks are not a power of two, the first ones

@@ -187,7 +187,21 @@ fn between_hosts() {
     for world in [3, 6] {
         everything(world, three_hosts, SIZES);
     }
-    job(5, three_hosts, |_, g| assert!(g.transport().contains("tcp")));
+    job(5, three_hosts, |_, g| {
+        assert!(g.transport().contains("tcp"));
+        reductions(&g, Dtype::F32, 300_001);
+        reductions(&g, Dtype::Bf16, 300_001);
+        movements(&g, Dtype::F64, 150_001);
+    });
+    // Hosts whose ranks stand in a row, and groups that begin elsewhere.
+    let in_a_row = |rank: usize| Options { host_key: Some(["a", "a", "b", "b", "b"][rank].into()), ..shared(rank) };
+    job(5, in_a_row, |c, g| {
+        reductions(&g, Dtype::F16, 20_001);
+        movements(&g, Dtype::I32, 20_001);
+        let mixed = c.group(&[3, 1, 4, 0, 2]).unwrap();
+        reductions(&mixed, Dtype::I32, 5_001);
+        movements(&mixed, Dtype::I32, 5_001);
+    });
 }
 
 #[test]
@@ -220,8 +234,18 @@ fn the_same_bits_everywhere() {
                             }
                         })
                         .collect();
+                    let mut first = vec![0; x.len()];
+                    g.reduce_scatter(&x.repeat(g.world()), &mut first, dtype, ReduceOp::Sum).unwrap();
+                    let mut one = x.clone();
+                    g.reduce(&mut one, dtype, ReduceOp::Sum, 1).unwrap();
+                    g.broadcast(&mut one, dtype, 1).unwrap();
                     g.all_reduce(&mut x, dtype, ReduceOp::Sum).unwrap();
                     out.extend(x);
+                    out.extend(one);
+                    // Everybody's part is the same sum, in an order of its own.
+                    let mut parts = vec![0; first.len() * g.world()];
+                    g.all_gather(&first, &mut parts, dtype).unwrap();
+                    out.extend(parts);
                 }
             }
             out

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use oar_dist::{Context, Dtype, Error, Job, Options, ReduceOp, Store};
+use oar_dist::{Context, Dtype, Error, Group, Job, Options, ReduceOp, Store};
 use rustix::process::{kill_process, Pid, Signal};
 
 const LIMIT: Duration = Duration::from_secs(30);
@@ -25,7 +25,10 @@ fn rank_of_its_own() {
     let rank: usize = std::env::var("OAR_TEST_RANK").unwrap().parse().unwrap();
     let way = std::env::var("OAR_TEST_WAY").unwrap();
     let store = Store::connect(at.parse().unwrap(), &Job::default(), LIMIT).unwrap();
-    let options = Options { shared_memory: way.starts_with("shm"), timeout: LIMIT, ..Options::default() };
+    let shared_memory = !way.starts_with("tcp");
+    // Two ranks on a host, the third on another.
+    let host_key = way.starts_with("hosts").then(|| ["a", "a", "b"][rank].into());
+    let options = Options { shared_memory, host_key, timeout: LIMIT, ..Options::default() };
     let context = Context::init(rank, WORLD, store, options).unwrap();
     let group = context.world_group().unwrap();
     println!("\nready");
@@ -45,11 +48,33 @@ fn rank_of_its_own() {
             println!("\nwaiting");
             std::thread::sleep(LIMIT);
         }
-        if let Err(e) = group.all_reduce(&mut x, Dtype::F32, ReduceOp::Sum) {
+        if let Err(e) = operate(&group, operation(&way), &mut x) {
             assert!(matches!(e, Error::Died { .. } | Error::Silent { .. }), "{e}");
             println!("\nerror {e}");
             return;
         }
+    }
+}
+
+/// The operation that a way names last, else all_reduce.
+fn operation(way: &str) -> &str {
+    let last = way.rsplit(' ').next().unwrap_or("");
+    if ["reduce", "broadcast", "all_gather", "reduce_scatter", "barrier"].contains(&last) {
+        last
+    } else {
+        "all_reduce"
+    }
+}
+
+fn operate(group: &Group, name: &str, x: &mut [u8]) -> oar_dist::Result<()> {
+    let (f, sum) = (Dtype::F32, ReduceOp::Sum);
+    match name {
+        "reduce" => group.reduce(x, f, sum, 2),
+        "broadcast" => group.broadcast(x, f, 1),
+        "all_gather" => group.all_gather(x, &mut vec![0; WORLD * x.len()], f),
+        "reduce_scatter" => group.reduce_scatter(&x.repeat(WORLD), x, f, sum),
+        "barrier" => group.barrier(),
+        _ => group.all_reduce(x, f, sum),
     }
 }
 
@@ -99,7 +124,8 @@ fn fell(way: &str, signal: Signal, word: &str) {
         // The word says how it was found: by the end of its connections, or by its silence.
         println!("{way}: {word} after {took:?}");
         assert!(text.contains(&format!("rank {victim} on ")) && text.contains(word), "{way}: {text}");
-        assert!(text.contains("all_reduce(float32[262144], sum)"), "{way}: {text}");
+        let doing = if operation(way) == "barrier" { "barrier()" } else { "(float32[262144]" };
+        assert!(text.contains(&format!(" in {}", operation(way))) && text.contains(doing), "{way}: {text}");
         child.wait().unwrap();
     }
     kill_process(pid, Signal::KILL).unwrap();
@@ -111,12 +137,15 @@ fn a_killed_rank_is_noticed_at_once() {
     for way in ["tcp", "shm", "tcp first", "shm first"] {
         fell(way, Signal::KILL, "died");
     }
+    for operation in ["all_reduce", "reduce", "broadcast", "all_gather", "reduce_scatter", "barrier"] {
+        fell(&format!("hosts {operation}"), Signal::KILL, "died");
+    }
 }
 
 #[test]
 fn a_stopped_rank_is_noticed_within_the_limit() {
     std::thread::scope(|s| {
-        for way in ["tcp", "shm", "shm first"] {
+        for way in ["tcp", "shm", "shm first", "hosts reduce_scatter"] {
             s.spawn(move || fell(way, Signal::STOP, "silent"));
         }
     });

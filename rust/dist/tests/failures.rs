@@ -59,6 +59,18 @@ fn ranks_that_disagree_all_raise() {
     mismatch(3, ["float32[1000000]", "float32[1000001]"], |r, g| {
         g.all_reduce(&mut vec![0; 4_000_000 + if r == 1 { 4 } else { 0 }], F, ReduceOp::Sum)
     });
+    // Nothing moves on one way, something on the other.
+    mismatch(4, ["all_gather(float32[0])", "all_gather(float32[2])"], |r, g| {
+        let n = if r == 3 { 0 } else { 8 };
+        g.all_gather(&vec![0; n], &mut vec![0; 4 * n], F)
+    });
+    mismatch(4, ["reduce_scatter", "all_to_all"], |r, g| match r {
+        1 => g.all_to_all(&[0; 16], &mut [0; 16], F),
+        _ => g.reduce_scatter(&[0; 16], &mut [0; 4], F, ReduceOp::Sum),
+    });
+    mismatch(4, ["rank", "reduce(float32[100000]"], |r, g| {
+        g.reduce(&mut vec![0; 400_000], F, ReduceOp::Sum, r & 2 | r >> 1)
+    });
     // The same number of values in another shape.
     mismatch(2, ["[2, 3]", "[3, 2]"], |r, g| {
         let shape = [[2, 3], [3, 2]][r];

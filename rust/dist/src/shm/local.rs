@@ -141,12 +141,19 @@ pub fn broadcast(a: &mut Area, g: &Guard<'_>, data: &mut [u8], root: usize) -> R
     Ok(())
 }
 
-/// `out` is looked at where `whom` says.
-pub fn gather(a: &mut Area, g: &Guard<'_>, input: &[u8], out: &mut [u8], whom: For) -> Result<()> {
+/// `out` is looked at where `whom` says; rank r's part goes to part `place(r)` of it.
+pub fn gather(
+    a: &mut Area,
+    g: &Guard<'_>,
+    input: &[u8],
+    out: &mut [u8],
+    whom: For,
+    place: impl Fn(usize) -> usize,
+) -> Result<()> {
     let (me, each) = (a.me, input.len());
     let mine = whom.me(me);
     if mine {
-        out[me * each..(me + 1) * each].copy_from_slice(input);
+        out[place(me) * each..][..each].copy_from_slice(input);
     }
     for (off, len) in pieces(each, a.slot_bytes()) {
         if whom != For::Root(me) {
@@ -155,7 +162,7 @@ pub fn gather(a: &mut Area, g: &Guard<'_>, input: &[u8], out: &mut [u8], whom: F
         a.commit(g)?;
         if mine {
             for rank in (0..a.world).filter(|r| *r != me) {
-                a.read(rank, 0, &mut out[rank * each + off..][..len]);
+                a.read(rank, 0, &mut out[place(rank) * each + off..][..len]);
             }
         }
     }
