@@ -37,7 +37,9 @@ build: $(STAMP)
 tools:
 	@command -v cargo >/dev/null || { echo "make: cargo is missing: install Rust 1.89 or newer (rustup.rs)"; exit 1; }
 	@command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) is missing: install Python 3.11 or newer"; exit 1; }
+	@command -v cc >/dev/null || { echo "make: cc is missing, with which Rust links: install gcc or clang"; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: Python 3.11 or newer is needed, $(PYTHON) is $$($(PYTHON) -V)"; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "make: $(PYTHON) cannot make virtual environments: install its venv (python3-venv)"; exit 1; }
 	@cargo --version | awk '{split($$2, v, "."); if (v[1] < 1 || (v[1] == 1 && v[2] < 89)) {print "make: Rust 1.89 or newer is needed, this is " $$2; exit 1}}'
 
 $(VENV)/.base: | tools

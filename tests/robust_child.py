@@ -104,6 +104,32 @@ def broken(op: dict[str, Any], inputs: dict[str, Any], attrs: dict[str, Any]) ->
             yield {**inputs, a: np.ones(x, "float32"), b: np.ones(y, "float32")}, attrs
 
 
+def sparse(inputs: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """SelectedRows in place of an input, with rows that fit and rows that do not."""
+    from case import Rows
+
+    for name, x in inputs.items():
+        if not isinstance(x, np.ndarray) or x.ndim == 0:
+            continue
+        n = x.shape[0]
+        for rows in (list(range(n)), [0] * n, [-1] * n, [n] * n, [BIG] * n, [0] * (n + 1), []):
+            yield {**inputs, name: Rows(rows, n, x)}
+        for height in (0, -1, BIG, VAST):
+            yield {**inputs, name: Rows(list(range(n)), height, x)}
+
+
+def levels(inputs: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Level offsets of inputs, right and wrong ones."""
+    for name, x in inputs.items():
+        first = x[0] if isinstance(x, list) and x else x
+        if not isinstance(first, np.ndarray) or first.ndim == 0:
+            continue
+        n = first.shape[0]
+        for lod in ([[0, n]], [[0, 0, n]], [[0, n, n]], [[0, 1], [0, n]], [[0, 1, 1], [0, n]], [[0, 0]]):
+            yield {name: lod}
+            yield {k: lod for k in inputs}
+
+
 def guesses(op: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Inputs for an operator that has no case of its own."""
     for shape in ((2, 3), (4,), (2, 3, 4, 4)):
@@ -147,15 +173,16 @@ class Child:
     def say(self, **what: Any) -> None:
         self.log.write(json.dumps(what) + "\n")
 
-    def call(self, op: str, inputs: dict[str, Any], attrs: dict[str, Any]) -> None:
+    def call(self, op: str, inputs: dict[str, Any], attrs: dict[str, Any], lod: dict[str, Any] | None = None) -> None:
+        lod = lod or {}
         shown = {k: [getattr(x, "shape", "?"), str(getattr(x, "dtype", ""))] if not isinstance(x, list)
                  else [[getattr(y, "shape", "?"), str(getattr(y, "dtype", ""))] for y in x]
                  for k, x in inputs.items()}  # fmt: skip
-        what = f"{op} inputs {shown} attributes {attrs}"[:600]
+        what = f"{op} inputs {shown} attributes {attrs} LoD {lod}"[:600]
         self.say(op=op, call=what)
         signal.setitimer(signal.ITIMER_REAL, SECONDS)
         try:
-            ins = {k: self.case.to_eager(v) for k, v in inputs.items()}
+            ins = {k: self.case.to_eager(v, lod.get(k)) for k, v in inputs.items()}
             getattr(self.core.ops, op)(**ins, **attrs)
         except KINDS as e:
             if isinstance(e, RuntimeError) and "internal error" in str(e):
@@ -165,12 +192,20 @@ class Child:
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
 
+    def forms(self, op: str, inputs: dict[str, Any], attrs: dict[str, Any]) -> None:
+        """Inputs of other kinds, and with levels."""
+        for other in sparse(inputs):
+            self.call(op, other, attrs)
+        for lod in levels(inputs):
+            self.call(op, inputs, attrs, lod)
+
     def operator(self, op: str) -> None:
         row = self.table[op]
         valid = self.cases.get(op, [])
         for c in valid[:1] + valid[-1:]:
             for inputs, attrs in broken(row, c.inputs, c.attrs):
                 self.call(op, inputs, attrs)
+            self.forms(op, c.inputs, c.attrs)
         if not valid:
             bases = [(inputs, {}) for inputs in guesses(row)]
             for c in self.cases.get(self.forward.get(op, ""), [])[:1]:
@@ -180,6 +215,7 @@ class Child:
             for inputs, attrs in bases:
                 for other in broken(row, inputs, attrs):
                     self.call(op, *other)
+                self.forms(op, inputs, attrs)
         for c in valid[:1]:
             try:
                 self.case.run_eager(c, c.inputs)

@@ -109,7 +109,7 @@ macro_rules! activations {
             };
         )*
         pub static TABLE: &[&Op] = &[
-            $(&$op, &$grad,)* &ABS, &ABS_GRAD, &SQUARE, &SQUARE_GRAD, &GELU, &GELU_GRAD, &FLOOR, &FLOOR_GRAD,
+            $(&$op, &$grad,)* &EXP, &EXP_GRAD, &ABS, &ABS_GRAD, &SQUARE, &SQUARE_GRAD, &GELU, &GELU_GRAD, &FLOOR, &FLOOR_GRAD,
             &RELU_GRAD_GRAD, &LEAKY_RELU_GRAD_GRAD, &ELU_GRAD_GRAD, &ABS_GRAD_GRAD, &SQRT_GRAD_GRAD, &RSQRT_GRAD_GRAD,
             &SQUARE_GRAD_GRAD, &LOG_GRAD_GRAD,
         ];
@@ -117,7 +117,6 @@ macro_rules! activations {
 }
 
 activations! {
-    EXP EXP_GRAD "exp" "exp_grad" PlainAttrs OUT_DOUT exp exp_grad (none) Grad::None;
     LOG LOG_GRAD "log" "log_grad" PlainAttrs X_DOUT log log_grad (none) Grad::Map(&LOG_GRAD_GRAD, SECOND_X);
     SQRT SQRT_GRAD "sqrt" "sqrt_grad" PlainAttrs OUT_DOUT sqrt sqrt_grad (none) Grad::Map(&SQRT_GRAD_GRAD, SECOND_OUT);
     RSQRT RSQRT_GRAD "rsqrt" "rsqrt_grad" PlainAttrs OUT_DOUT rsqrt rsqrt_grad (none)
@@ -150,6 +149,24 @@ activations! {
 }
 
 // Those with integer kernels, two formulas, or a gradient that is no formula.
+
+/// Of integers it is the integer part.
+pub static EXP: Op = Op {
+    name: "exp",
+    cpu: Kernel::Pure(|cx| on_integers(cx, |cx| forward(cx, &rows::exp, none), |v| (v as f64).exp() as i64)),
+    grad: Grad::By(&EXP_GRAD),
+    point: Some(|p| point::by_row(p, &rows::exp, &[])),
+    ..plain()
+};
+pub static EXP_GRAD: Op = Op {
+    name: "exp_grad",
+    inputs: OUT_DOUT,
+    outputs: DX,
+    infer: like_out_grad,
+    cpu: Kernel::Pure(|cx| integer_grad(cx, &rows::exp_grad, |out, d| d.wrapping_mul(out))),
+    point: Some(|p| point::by_row(p, &rows::exp_grad, &[])),
+    ..plain()
+};
 
 pub static ABS: Op = Op {
     name: "abs",

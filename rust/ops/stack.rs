@@ -29,9 +29,10 @@ fn stack_all(cx: &mut Run, at: i32) -> Result<()> {
     }
     let mut flat = Dims::from_slice(&dims);
     flat[at] = 1;
+    let lod = parts[0].lod.clone();
     let parts: Vec<Tensor> = parts.iter().map(|t| t.reshaped(&flat)).collect();
     let out = join(&parts.iter().collect::<Vec<_>>(), &dims, at)?;
-    cx.set(0, out);
+    cx.set(0, out.with_lod(lod));
     Ok(())
 }
 
@@ -51,6 +52,7 @@ fn infer_stack_all(cx: &mut Infer, at: i32) -> Result<()> {
     let (dims, _) = stacked(cx.op.name, &cx.dims(0)?, n, at)?;
     let dtype = cx.dtype(0)?;
     cx.set(0, &dims, dtype);
+    cx.share_lod(0, 0);
     Ok(())
 }
 

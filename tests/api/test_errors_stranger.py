@@ -61,6 +61,8 @@ TABLE = {
     "sum_axis_out": (
         'paddle.sum(paddle.ones([2, 3]), axis=5)',
         ValueError, '(InvalidArgument) reduce_sum: axis must be i'),
+    "max_axis_out": ('paddle.max(paddle.ones([2]), axis=3)', ValueError, 'reduce_max: axis must be in [-1, 1)'),
+    "prod_axis_out": ('paddle.prod(paddle.ones([2]), axis=3)', ValueError, 'reduce_prod: axis must be in [-1, 1)'),
     "mean_of_list": ('paddle.mean([1.0, 2.0])', ValueError, "operator reduce_mean: input 'X'"),
     "argmax_axis_out": (
         'paddle.argmax(paddle.ones([2, 3]), axis=4)',

@@ -1,12 +1,14 @@
-"""Every kernel compiles for a GPU. NVRTC needs none: OAR_CUDA_ARCH names other architectures, separated by spaces."""
+"""Every kernel compiles for a GPU; NVRTC needs none. Each kernel for one architecture and one type, and (marked slow)
+for all types and several architectures: OAR_CUDA_ARCH names others, separated by spaces."""
 import os
+import re
 
 import pytest
 from nvrtc import compile_unit, library
 from paddle import _cuda
 from paddle._cuda import formula
 
-ARCHITECTURES = os.environ.get("OAR_CUDA_ARCH", "sm_80").split()
+ARCHITECTURES = os.environ.get("OAR_CUDA_ARCH", "sm_70 sm_80 sm_90").split()
 
 
 @pytest.fixture(scope="module")
@@ -20,6 +22,14 @@ def nvrtc():
 def test_a_row_compiles(nvrtc):
     unit = formula.unit("gelu_grad")
     assert len(compile_unit(nvrtc, unit.name, unit.text, unit.kernels, "sm_80")) == len(unit.kernels)
+
+
+@pytest.mark.parametrize("unit", _cuda.units(), ids=lambda u: u.name)
+def test_every_template_compiles(unit, nvrtc):
+    one = {k.split("<")[0]: k for k in reversed(unit.kernels)}
+    declared = set(re.findall(r"__global__\s+void\s+(\w+)", unit.text))
+    assert declared == set(one), "kernels without an instance, or instances of no kernel"
+    assert len(compile_unit(nvrtc, unit.name, unit.text, tuple(one.values()), "sm_80")) == len(one)
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import paddle
 import pytest
+from fake_cupy import Cupy
 from paddle import _core, _cuda
 
 rng = np.random.default_rng(7)
@@ -233,6 +234,27 @@ def test_memory_is_given_back(shim):
     t = on_device(np.ones(10))
     del t
     assert _core.drain_device() == 1
+
+
+def test_what_the_machine_asks_of_cupy(built, monkeypatch):
+    cupy = Cupy(built)
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    _cuda.use(_cuda.CupyMachine())
+    try:
+        with pytest.raises(RuntimeError, match="there are 1 CUDA devices"):
+            paddle.CUDAPlace(1)
+        x = on_device(np.arange(6, dtype="float32").reshape(2, 3))
+        y = paddle.nn.functional.softmax((x - 1.0) * x)
+        np.testing.assert_allclose(y.numpy().sum(-1), 1, rtol=1e-6)
+        table = on_device(np.ones((3, 2)), stop_gradient=False)
+        _core.ops.lookup_table_v2(table, on_device(np.array([2, 0, 2]))).sum().backward()
+        assert table.grad.tolist() == [[1, 1], [0, 0], [2, 2]]
+        again = paddle.nn.functional.softmax(x)
+    finally:
+        _cuda.use(None)
+    assert again.numpy().shape == (2, 3)  # memory outlives the backend's registration
+    compiled = [a for a in cupy.asked if isinstance(a, str)]
+    assert compiled.count("softmax<float>") == 1 and set(cupy.asked) - set(compiled) == {0}
 
 
 def test_without_a_gpu_it_says_what_is_missing():

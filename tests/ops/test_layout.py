@@ -93,6 +93,7 @@ test_stack = table(
         for axis in (0, 1, 2, -1, -3)
     ),
     case("stack", [[ints(2)]], {}, lambda x: np.stack(x)),
+    case("stack", [ALIKE], {"axis": 1}, lod={"X": [[0, 1, 2]]}, out_lod={"Y": [[0, 1, 2]]}),
     case("stack", [ALIKE], {"axis": 3}, raises=ValueError),
     case("stack", [[real(2), real(3)]], {}, raises=ValueError),
     *(

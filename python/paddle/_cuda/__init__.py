@@ -18,7 +18,7 @@ _FAMILIES = (formula, elementwise, matmul, softmax, layer_norm, reduction, looku
 # Operator type -> its launcher.
 TWINS: dict[str, Callable[[Call], dict]] = {op: launch for family in _FAMILIES for op, launch in family.TWINS.items()}
 
-_lock = threading.Lock()
+_lock = threading.RLock()
 _runtime: Runtime | None = None
 _reason: str | None = "nobody has asked yet"
 
@@ -40,12 +40,12 @@ def use(machine) -> None:
 def runtime() -> Runtime | None:
     """The backend in use, made at the first call; None where CUDA cannot be used."""
     global _reason
-    if _runtime is None and _reason is not None:
-        with _lock:
+    if _runtime is None:
+        with _lock:  # whoever asks meanwhile waits for the answer
             if _reason == "nobody has asked yet":
                 _reason = missing()
-        if _reason is None:
-            use(CupyMachine())
+                if _reason is None:
+                    use(CupyMachine())
     return _runtime
 
 
@@ -66,7 +66,7 @@ def require(device: int) -> None:
     if found is None:
         raise RuntimeError(f"Cannot use CUDAPlace({device}): {_reason}. Use CPUPlace.")
     count = found.machine.device_count()
-    if device >= count:
+    if not 0 <= device < count:
         raise RuntimeError(f"Cannot use CUDAPlace({device}): there are {count} CUDA devices, numbered from 0.")
 
 

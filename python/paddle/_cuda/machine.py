@@ -1,6 +1,7 @@
 """What launchers run on: arrays of CuPy, whose pool owns the memory, and kernels that NVRTC compiles for the device."""
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.util
 
@@ -31,32 +32,33 @@ class CupyMachine:
         import cupy
 
         self.xp = cupy
+        # A kernel of CuPy is compiled once for each device that it is started on.
         self.kernel = functools.cache(self._compiled)
 
     def device_count(self) -> int:
         return self.xp.cuda.runtime.getDeviceCount()
 
+    @contextlib.contextmanager
     def on(self, device: int):
-        """A context in which arrays are made and kernels run on `device`."""
-        return self.xp.cuda.Device(device)
+        """A context in which arrays are made and kernels run on `device`: always on its default stream, so that what
+        threads hand each other is in order, whatever stream the caller of CuPy has chosen."""
+        with self.xp.cuda.Device(device), self.xp.cuda.Stream.null:
+            yield
 
     def address(self, array) -> int:
         return array.data.ptr
 
     def upload(self, array, host: np.ndarray) -> None:
-        """Copy the bytes of `host` into the flat `array`."""
-        with array.device:
+        """Copy the bytes of `host` into the flat `array`; the host's may change afterwards."""
+        with self.on(array.device.id):
             array.set(host.reshape(-1).view(np.uint8))
+            # Where a device reads the host's memory itself, the copy may still be under way.
+            self.xp.cuda.Stream.null.synchronize()
 
     def download(self, array) -> np.ndarray:
-        return self.xp.asnumpy(array)
+        with self.on(array.device.id):
+            return self.xp.asnumpy(array)
 
     def _compiled(self, unit: Unit, kernel: str):
-        options = ("--std=c++14",)
-        device = self.xp.cuda.Device().id
-        return self._for(unit, kernel, options, device)
-
-    @functools.cache  # noqa: B019 (there is one machine)
-    def _for(self, unit: Unit, kernel: str, options: tuple[str, ...], device: int):
-        module = self.xp.RawModule(code=unit.text, options=options, name_expressions=[kernel])
+        module = self.xp.RawModule(code=unit.text, options=("--std=c++14",), name_expressions=[kernel])
         return module.get_function(kernel)
