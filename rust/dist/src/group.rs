@@ -69,7 +69,7 @@ impl Group {
         let shared = context.shared.clone();
         let me = ranks.iter().position(|r| *r == shared.rank).unwrap_or(0);
         let state = Arc::new(GroupState::new(id, ranks)?);
-        shared.groups.lock().insert(id, state.clone());
+        shared.enter(&state);
         let engine = match over {
             Some(transport) => Ok(Engine::over(transport, Place::new(me, state.ranks.len()), context.options.small)),
             None => Engine::make(context, &state, me),
@@ -100,7 +100,7 @@ impl Group {
         let nowhere = PeerInfo { address: ([127, 0, 0, 1], 0).into(), host: net::host_name(), host_key: String::new() };
         let shared = Arc::new(Shared::new(identity, vec![nowhere], None)?);
         let state = Arc::new(GroupState::new(0, vec![0])?);
-        shared.groups.lock().insert(0, state.clone());
+        shared.enter(&state);
         let inner = Arc::new(Inner {
             shared,
             state,

@@ -325,12 +325,7 @@ impl Monitor {
     fn apply(&self, group: Option<u64>, error: Error) {
         match group {
             None => self.shared.fail(error),
-            Some(id) => {
-                let group = self.shared.groups.lock().get(&id).cloned();
-                if let Some(g) = group {
-                    g.fail(error);
-                }
-            }
+            Some(id) => self.shared.fail_group(id, error),
         }
     }
 

@@ -84,6 +84,9 @@ impl GroupState {
     }
 }
 
+/// Failures that are kept for groups to come: those of groups that this rank has closed already lie there, too.
+const MAX_EARLY: usize = 64;
+
 /// State of one rank's context.
 pub struct Shared {
     pub rank: usize,
@@ -96,6 +99,8 @@ pub struct Shared {
     left: Vec<AtomicBool>,
     pub interrupted: AtomicBool,
     pub groups: Mutex<HashMap<u64, Arc<GroupState>>>,
+    /// Failures of groups that this rank has not made yet; taken under the lock of `groups`.
+    early: Mutex<HashMap<u64, Error>>,
     /// Data connections that came in, by group and global rank, until their group takes them.
     pub arrivals: Mutex<HashMap<(u64, usize), TcpStream>>,
     /// Control frames for the monitor to send to the hub (or, on the hub, to everybody).
@@ -119,6 +124,7 @@ impl Shared {
             failure: Mutex::new(None),
             interrupted: AtomicBool::new(false),
             groups: Mutex::default(),
+            early: Mutex::default(),
             arrivals: Mutex::default(),
             outbox: Mutex::default(),
             monitor_bell: Doorbell::new()?,
@@ -146,6 +152,31 @@ impl Shared {
             self.failed.store(true, Ordering::Release);
         }
         self.ring_groups();
+    }
+
+    /// A group has failed, of which this rank may not know yet.
+    pub fn fail_group(&self, id: u64, e: Error) {
+        let groups = self.groups.lock();
+        if let Some(g) = groups.get(&id).cloned() {
+            drop(groups);
+            return g.fail(e);
+        }
+        let mut early = self.early.lock();
+        if early.len() < MAX_EARLY {
+            early.entry(id).or_insert(e);
+        }
+    }
+
+    /// Make a group known, with what was heard of it before.
+    pub fn enter(&self, state: &Arc<GroupState>) {
+        let known = {
+            let mut groups = self.groups.lock();
+            groups.insert(state.id, state.clone());
+            self.early.lock().remove(&state.id)
+        };
+        if let Some(e) = known {
+            state.fail(e);
+        }
     }
 
     pub fn ring_groups(&self) {
