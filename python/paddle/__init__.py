@@ -49,8 +49,5 @@ device.ParallelEnv = distributed.ParallelEnv  # type: ignore[attr-defined]
 
 __version__ = full_version = "2.0.2"
 
-
-def __getattr__(name: str):
-    raise AttributeError(
-        f"module 'paddle' has no attribute '{name}'; a name of Paddle 2.0.2 that is missing here is not there yet"
-    )
+__getattr__ = framework.missing.getter(__name__)
+framework.missing.install()

@@ -7,13 +7,24 @@ from typing import Any
 from paddle import _core
 from paddle.framework import names as _names
 from paddle.framework import place as _place
+from paddle.framework.missing import OperatorMissing, absent
 from paddle.framework.names import op_proto_and_checker_maker
 from paddle.framework.op_proto import has_non_empty_grad_op_maker
 from paddle.framework.place import CPUPlace, CUDAPinnedPlace, CUDAPlace, Place, XPUPlace
 from paddle.static.predictor import NativeConfig, PaddleBuf, PaddleDType, PaddleTensor
 
-globals().update({name: getattr(_core, name) for name in dir(_core) if not name.startswith("__")})
+from .core_helpers import (
+    _create_loaded_parameter,
+    _set_eager_deletion_mode,
+    get_fetch_variable,
+    infer_no_need_buffer_slots,
+    set_feed_variable,
+)
+from .core_helpers import globals as _flag_values
 
+vars().update({name: getattr(_core, name) for name in dir(_core) if not name.startswith("__")})
+
+globals = _flag_values
 VarBase = _core.Tensor
 Tensor = _core.LoDTensor
 is_compiled_with_cuda = _place.is_compiled_with_cuda
@@ -99,6 +110,20 @@ def get_variable_tensor(scope, name: str):
     if var is None:
         raise ValueError(f"Variable {name} is not found in the scope")
     return var.get_tensor()
+
+
+# What passes over the graph of Paddle's C++ core are written with: here a plan is made from a Program and rewritten
+# natively.
+_OF_THE_GRAPH = ("Graph", "Node", "Pass", "PassBuilder", "get_pass", "has_graph", "graph_num")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _OF_THE_GRAPH:
+        raise OperatorMissing(
+            f"fluid.core.{name}: there is no graph of nodes here that Python could rewrite; the passes of a Program's "
+            "plan are chosen by BuildStrategy and OAR_PLAN_PASSES"
+        )
+    absent(__name__, name)
 
 
 __all__ = [

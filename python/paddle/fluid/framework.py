@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from paddle.framework import guards as _guards
@@ -21,6 +22,7 @@ from paddle.framework.guards import (
     switch_main_program,
     switch_startup_program,
 )
+from paddle.framework.missing import absent
 from paddle.framework.mode import (
     Tracer,
     _cpu_num,
@@ -103,7 +105,13 @@ _ELSEWHERE = {
 def __getattr__(name: str) -> Any:
     if name in _ELSEWHERE:
         return getattr(_ELSEWHERE[name], name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    absent(__name__, name)
+
+
+def _var_base_to_np(var_base: Any) -> Any:
+    """An old name of ``Tensor.numpy()``."""
+    warnings.warn("fluid.framework._var_base_to_np is old: use Tensor.numpy() instead", stacklevel=2)
+    return var_base.numpy()
 
 
 def load_op_library(lib_filename):

@@ -39,5 +39,8 @@ def install() -> None:
             kind._dtype = _dtype
         if not hasattr(kind, "_place"):
             kind._place = _place
+    variable = type(core._Scope().var("x"))
+    if not hasattr(variable, "get_fetch_list"):
+        variable.get_fetch_list = variable.get_lod_tensor_array
     if not hasattr(core._Scope, "_remove_from_pool"):
         core._Scope._remove_from_pool = _remove_from_pool

@@ -1,9 +1,47 @@
-"""Names of the API whose operators this build does not have: they raise an error that names the operator."""
+"""Names of the API that this build does not have: they raise an error that says so, and names the operator that a
+function or layer waits for, where it is one."""
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
+from importlib.abc import MetaPathFinder
+from typing import Any, NoReturn
 
-__all__ = ["OperatorMissing", "functions", "getter", "require"]
+__all__ = ["OperatorMissing", "absent", "functions", "getter", "install", "require"]
+
+NOT_YET = "a name of Paddle 2.0.2 that is missing here is not there yet"
+
+# Public modules of Paddle 2.0.2, below `paddle`, that have not all been there: folder, modules of it.
+_MODULES = """
+. callbacks distribution hapi incubate inference onnx sysconfig text vision
+dataset cifar conll05 flowers image imdb movielens voc2012 wmt14 wmt16
+distributed.fleet base metrics utils
+distributed.fleet.base role_maker
+fluid average communicator data_feed_desc dataset distribute_lookup_table evaluator generator incubate install_check
+fluid metrics trainer_desc transpiler
+fluid.contrib layers mixed_precision
+fluid.incubate data_generator fleet
+fluid.incubate.fleet base collective parameter_server utils
+fluid.incubate.fleet.base fleet_base mode role_maker
+fluid.incubate.fleet.parameter_server distribute_transpiler mode pslib
+fluid.incubate.fleet.parameter_server.distribute_transpiler distributed_strategy
+fluid.incubate.fleet.utils fleet_util hdfs utils
+fluid.transpiler collective
+incubate optimizer reader
+nn utils
+static amp
+text datasets
+utils cpp_extension download unique_name
+vision datasets models ops transforms
+"""
+
+
+def _module_names() -> frozenset[str]:
+    rows = [line.split() for line in _MODULES.split("\n") if line]
+    return frozenset(f"paddle.{folder}.{name}".replace("...", ".") for folder, *names in rows for name in names)
+
+
+MODULES = _module_names()
 
 
 class OperatorMissing(NotImplementedError, AttributeError):
@@ -13,20 +51,45 @@ class OperatorMissing(NotImplementedError, AttributeError):
     """
 
 
-def require(what: str, operator: str):
+def require(what: str, operator: str) -> NoReturn:
     """Raises OperatorMissing: `what` needs `operator`."""
     raise OperatorMissing(f"{what} needs the operator {operator!r}, which is not implemented yet")
 
 
-def getter(module: str, table: Mapping[str, str]) -> Callable[[str], object]:
-    """A module's ``__getattr__``: the names in `table` (name to operator) raise OperatorMissing."""
+def absent(module: str, name: str) -> NoReturn:
+    """Raises AttributeError: `module` has no `name`."""
+    raise AttributeError(
+        f"module {module!r} has no attribute {name!r}; {NOT_YET}", name=name, obj=sys.modules.get(module)
+    )
 
-    def __getattr__(name: str):
-        if name in table:
+
+def getter(module: str, table: Mapping[str, str] | None = None) -> Callable[[str], object]:
+    """A module's ``__getattr__``: the names in `table` (name to operator) raise OperatorMissing, others `absent`."""
+
+    def __getattr__(name: str) -> NoReturn:
+        if table and name in table:
             require(f"{module}.{name}", table[name])
-        raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        absent(module, name)
 
     return __getattr__
+
+
+class _Finder(MetaPathFinder):
+    """Asked last, for modules that nobody found: says of those that Paddle has that they are not there yet."""
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> None:
+        if fullname in MODULES:
+            raise ModuleNotFoundError(
+                f"No module named {fullname!r}; it is one of Paddle 2.0.2 that is not there yet", name=fullname
+            )
+
+
+def install() -> None:
+    """Makes every public module that is loaded, and every one that is not there, speak as `absent` does."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith("paddle.") and "._" not in name and "__getattr__" not in vars(module):
+            module.__getattr__ = getter(name)  # type: ignore[method-assign]
+    sys.meta_path.append(_Finder())
 
 
 def functions(module: str, table: Mapping[str, str]) -> dict[str, Callable]:

@@ -31,7 +31,7 @@ def to_tensor(data, dtype=None, place=None, stop_gradient=True):
         stop_gradient (bool): whether gradients do not flow to it.
 
     Returns:
-        Tensor: of the shape of `data`; a scalar gives shape [1].
+        Tensor: of the shape of `data`; a number gives shape [1], an array without dimensions [].
 
     Raises:
         TypeError: for values that are no numbers.
@@ -216,9 +216,48 @@ def __deepcopy__(self, memo):
     new.persistable = self.persistable
     new.__dict__.update(copy.deepcopy(self.__dict__, memo))
     memo[id(self)] = new
+    if self.type == VarType.SELECTED_ROWS:
+        return _copy_rows(self, new)
     if self._is_initialized():
         new._assign(self)
     return new
+
+
+def _copy_rows(tensor, like):
+    """A copy of a Tensor of SelectedRows, with the name and state of `like`."""
+    new = Tensor(tensor.dtype, list(tensor.shape), like.name, VarType.SELECTED_ROWS, like.persistable)
+    new.stop_gradient = like.stop_gradient
+    new.__dict__.update(like.__dict__)
+    rows, copied = tensor.value().get_selected_rows(), new.value().get_selected_rows()
+    copied.get_tensor().set(np.array(rows.get_tensor()), CPUPlace())
+    copied.set_height(rows.height())
+    copied.set_rows(list(rows.rows()))
+    return new
+
+
+def _to_static_var(self, to_parameter=False, **kwargs):
+    """A static Variable like this Tensor, in the default main program.
+
+    Args:
+        to_parameter (bool): a Parameter instead, as a dygraph parameter always gives.
+        **kwargs: attributes that are to differ.
+    """
+    from paddle.framework.parameter import ParamBase
+    from paddle.framework.variable import Parameter, Variable
+
+    parameter = isinstance(self, ParamBase)
+    attrs = {"trainable": not self.stop_gradient, **self.__dict__} if parameter else {}
+    attrs.update(
+        block=self.block, shape=self.shape, dtype=self.dtype, type=self.type, name=self.name,
+        stop_gradient=self.stop_gradient, persistable=self.persistable,
+    )
+    attrs.update(kwargs)
+    if not (to_parameter or parameter):
+        return Variable(**attrs)
+    del attrs["persistable"]
+    made = Parameter(**attrs)
+    made.is_distributed = attrs.get("is_distributed", False)
+    return made
 
 
 def _rebuild(array, dtype, name, stop_gradient, persistable):
@@ -251,7 +290,7 @@ def _block(self):
 
 _METHODS = (
     astype, backward, gradient, set_value, copy_, clone, cpu, cuda, pin_memory, _copy_to, __deepcopy__, __reduce__,
-    __array__, __iter__,
+    __array__, __iter__, _to_static_var,
 )
 
 

@@ -1,4 +1,6 @@
 """fluid.dygraph: dygraph mode by its 1.x names."""
+from paddle.framework.missing import getter as _getter
+
 from . import amp, base, checkpoint, container, jit, layers, learning_rate_scheduler, nn, parallel
 from .amp import AmpScaler, amp_guard
 from .base import (
@@ -28,7 +30,5 @@ __all__ = [
     "save_dygraph", "to_variable",
 ]
 
-
-def __getattr__(name: str):
-    # layers whose operators are not there yet say so
-    return nn.__getattr__(name)
+# layers whose operators are not there yet say so
+__getattr__ = _getter(__name__, nn.WAITING)

@@ -422,20 +422,18 @@ class GroupNorm(Layer):
 
 
 # layer: the operator it waits for
-__getattr__ = _getter(
-    __name__,
-    {
-        "BilinearTensorProduct": "bilinear_tensor_product",
-        "Conv2DTranspose": "conv2d_transpose",
-        "Conv3D": "conv3d",
-        "Conv3DTranspose": "conv3d_transpose",
-        "GRUUnit": "gru_unit",
-        "InstanceNorm": "instance_norm",
-        "NCE": "nce",
-        "PRelu": "prelu",
-        "RowConv": "row_conv",
-        "SequenceConv": "sequence_conv",
-        "SpectralNorm": "spectral_norm",
-        "TreeConv": "tree_conv",
-    },
-)
+WAITING = {
+    "BilinearTensorProduct": "bilinear_tensor_product",
+    "Conv2DTranspose": "conv2d_transpose",
+    "Conv3D": "conv3d",
+    "Conv3DTranspose": "conv3d_transpose",
+    "GRUUnit": "gru_unit",
+    "InstanceNorm": "instance_norm",
+    "NCE": "nce",
+    "PRelu": "prelu",
+    "RowConv": "row_conv",
+    "SequenceConv": "sequence_conv",
+    "SpectralNorm": "spectral_norm",
+    "TreeConv": "tree_conv",
+}
+__getattr__ = _getter(__name__, WAITING)

@@ -1,0 +1,133 @@
+"""Helpers of paddle.fluid.core that scripts and tests call: flags, feed and fetch variables, what passes ask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Any
+
+from paddle import _core
+from paddle.framework import flags as _flags
+from paddle.framework.dtypes import to_numpy_dtype
+from paddle.framework.place import CPUPlace
+
+__all__ = [
+    "globals", "set_feed_variable", "get_fetch_variable", "infer_no_need_buffer_slots", "_set_eager_deletion_mode",
+    "_create_loaded_parameter",
+]
+
+#: flags that can be looked at only
+_READ_ONLY: dict[str, Any] = {"FLAGS_free_idle_chunk": False, "FLAGS_free_when_no_cache_hit": False}
+
+
+class _Globals(Mapping):
+    """The FLAGS_* settings of the process as a mapping; those that a program may set can be assigned."""
+
+    def __getitem__(self, name: str) -> Any:
+        return _READ_ONLY[name] if name in _READ_ONLY else _flags._values[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        if name in _READ_ONLY:
+            raise RuntimeError(f"the flag {name} can be read only")
+        _flags.set_flags({name: value})
+
+    def __iter__(self) -> Any:
+        return iter((*_READ_ONLY, *_flags._values))
+
+    def __len__(self) -> int:
+        return len(_READ_ONLY) + len(_flags._values)
+
+    def is_public(self, name: str) -> bool:
+        """Whether a program may set the flag."""
+        return name in _flags._values
+
+
+_globals = _Globals()
+
+
+def globals() -> _Globals:  # noqa: A001 (Paddle's name)
+    """The FLAGS_* settings.
+
+    Examples:
+        >>> from paddle.fluid import core
+        >>> core.globals()["FLAGS_use_mkldnn"]
+        False
+    """
+    return _globals
+
+
+def set_feed_variable(scope: Any, tensor: Any, name: str, index: int) -> None:
+    """Put a LoDTensor at `index` of the list of fed tensors that the variable `name` of `scope` holds."""
+    if index < 0:
+        raise ValueError(f"the index of a fed tensor is not negative, but received {index}")
+    fed = scope.var(name).get_lod_tensor_array()
+    while len(fed) <= index:
+        fed.append(_core.LoDTensor())
+    fed[index] = tensor
+
+
+def get_fetch_variable(scope: Any, name: str, index: int) -> Any:
+    """The LoDTensor at `index` of the list of fetched tensors that the variable `name` of `scope` holds.
+
+    Raises:
+        ValueError: when there is no such variable, or no such tensor in it.
+    """
+    var = scope.find_var(name)
+    if var is None:
+        raise ValueError(f"Variable {name} is not found in the scope")
+    fetched = var.get_lod_tensor_array()
+    if not 0 <= index < len(fetched):
+        raise ValueError(f"Variable {name} holds {len(fetched)} tensors: there is none with the index {index}")
+    return fetched[index]
+
+
+@cache
+def _shape_only_slots() -> dict[str, frozenset[str]]:
+    return {
+        op["type"]: frozenset(slot["name"] for slot in op["inputs"] if slot["meta_only"]) for op in _core.op_table()
+    }
+
+
+def infer_no_need_buffer_slots(op_type: str, inputs: Any, outputs: Any, attrs: Any) -> set[str]:
+    """The input slots of an operator of which only shape and type are read.
+
+    Raises:
+        ValueError: for an operator that is not there.
+    """
+    table = _shape_only_slots()
+    if op_type not in table:
+        raise ValueError(f"there is no operator {op_type!r}")
+    return set(table[op_type])
+
+
+def _set_eager_deletion_mode(threshold: float, fraction: float, fast: bool) -> None:
+    """Sets the flags for when temporary values are freed. This engine frees each after its last use, whatever they say.
+
+    Args:
+        threshold (float): gigabytes that are gathered before they are freed; below 0: at the end.
+        fraction (float): the part of them that is freed.
+        fast (bool): whether memory is given back at once.
+    """
+    _flags.set_flags({
+        "FLAGS_eager_delete_tensor_gb": threshold,
+        "FLAGS_memory_fraction_of_eager_deletion": fraction,
+        "FLAGS_fast_eager_deletion_mode": fast,
+    })
+
+
+def _create_loaded_parameter(parameters: Iterable[Any], scope: Any, executor: Any = None) -> None:
+    """Makes those of `parameters` (Variables) that `scope` does not have: zeros of their shape and type.
+
+    Raises:
+        ValueError: for a variable that is not there, where `executor` is None, which Paddle needs to know the place.
+    """
+    import numpy as np
+
+    for var in parameters:
+        if scope.find_var(var.name) is not None:
+            continue
+        if executor is None:
+            raise ValueError(
+                f"the parameter {var.name} has no value in the scope: give an executor, or run the startup program"
+            )
+        scope.var(var.name).get_tensor().set(np.zeros(var.shape, to_numpy_dtype(var.dtype)), CPUPlace())

@@ -1,0 +1,56 @@
+"""Names and modules of Paddle that are not there yet say so, wherever they are asked for."""
+
+import importlib
+import json
+import pkgutil
+
+import paddle
+import pytest
+from paddle.framework import missing
+from specification import find
+
+SPEC = find("api.json")
+
+
+@pytest.mark.parametrize(
+    "name", ["", "fluid", "fluid.contrib", "fluid.dygraph", "fluid.layers", "fluid.core", "fluid.framework",
+             "fluid.optimizer", "nn", "nn.functional", "optimizer", "static", "static.nn", "io", "metric", "utils"],
+)
+def test_modules_say_so(name):
+    module = importlib.import_module(f"paddle.{name}".rstrip("."))
+    with pytest.raises(AttributeError, match=f"'{module.__name__}' has no attribute 'no_such_name'; .* not there yet"):
+        _ = module.no_such_name
+    assert not hasattr(module, "no_such_name")
+
+
+def test_import_from():
+    with pytest.raises(ImportError, match="no_such_name"):
+        from paddle.fluid.contrib import no_such_name  # noqa: F401
+    with pytest.raises(ModuleNotFoundError, match="No module named 'paddle.no_such_module'$"):
+        importlib.import_module("paddle.no_such_module")
+
+
+def test_modules_that_are_not_there():
+    here = {m.name for m in pkgutil.walk_packages(paddle.__path__, "paddle.") if "._" not in m.name}
+    gone = sorted(missing.MODULES - here)
+    for name in gone:
+        parent = name.rpartition(".")[0]
+        if parent in gone:
+            continue
+        with pytest.raises(ModuleNotFoundError, match="Paddle 2.0.2 that is not there yet") as caught:
+            importlib.import_module(name)
+        assert caught.value.name == name
+
+
+@pytest.mark.skipif(SPEC is None, reason="no specification here")
+def test_every_module_of_the_specification():
+    entries = json.loads(SPEC.read_text())
+    names = {e["name"] for e in entries if e["kind"] == "module"} | {e["section"] for e in entries}
+    names -= {"paddle", "paddle.Tensor"}
+    here = {m.name for m in pkgutil.walk_packages(paddle.__path__, "paddle.")}
+    assert not names - here - missing.MODULES
+
+
+def test_graphs_of_the_core():
+    with pytest.raises(missing.OperatorMissing, match="OAR_PLAN_PASSES"):
+        _ = paddle.fluid.core.Graph
