@@ -128,7 +128,7 @@ class _Switch:
 def _record(enabled: bool) -> bool:
     tracer = mode._dygraph_tracer()
     if tracer is not None:
-        tracer._has_grad_ = enabled
+        tracer._recording.on = enabled
     return core.set_grad_enabled(enabled)
 
 
