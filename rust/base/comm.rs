@@ -22,7 +22,7 @@ pub fn check_interrupt_now_and_then() -> Result<()> {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `now` is a timespec that this call may write.
     unsafe { libc::clock_gettime(COARSE, &mut now) };
-    let now = now.tv_sec as i64 * 1000 + now.tv_nsec as i64 / 1_000_000;
+    let now = now.tv_sec * 1000 + now.tv_nsec / 1_000_000;
     if now - ASKED.get() < 50 {
         return Ok(());
     }
