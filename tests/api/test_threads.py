@@ -52,6 +52,26 @@ def test_no_grad_is_of_its_thread():
         assert not records()
 
 
+def test_no_grad_entered_again_and_thrown_into():
+    switch = paddle.no_grad()
+    with switch:
+        with switch:
+            assert not records()
+        assert not records()
+    assert records()
+
+    @paddle.no_grad()
+    def generator():
+        try:
+            yield records()
+        except KeyError:
+            yield records()
+
+    items = generator()
+    assert [next(items), items.throw(KeyError("a"))] == [False, False] and records()
+    items.close()
+
+
 def test_dygraph_guard_keeps_other_threads_mode():
     with paddle.no_grad():
         with paddle.fluid.dygraph.guard():
