@@ -89,16 +89,19 @@ impl EVar {
     }
 }
 
-/// Whether calls are recorded; `no_grad` turns it off.
-static RECORDING: AtomicBool = AtomicBool::new(true);
+thread_local! {
+    /// Whether this thread's calls are recorded; `no_grad` turns it off. Of one flag for all threads, two that overlap
+    /// in `no_grad` would leave it off for good.
+    static RECORDING: std::cell::Cell<bool> = const { std::cell::Cell::new(true) };
+}
 
 pub fn is_recording() -> bool {
-    RECORDING.load(Relaxed)
+    RECORDING.get()
 }
 
 /// Sets it and says what it was.
 pub fn set_recording(on: bool) -> bool {
-    RECORDING.swap(on, Relaxed)
+    RECORDING.replace(on)
 }
 
 /// Where an output of an eager call goes.

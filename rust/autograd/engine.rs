@@ -4,6 +4,7 @@
 use super::eager::{call_in, EVar, Target};
 use super::reducer::{self, Pass};
 use super::tape::{Node, Saved, Track};
+use crate::base::comm::check_interrupt_now_and_then;
 use crate::base::{DType, Result};
 use crate::op::run::NoEnv;
 use crate::op::{Args, Dst, Grad, GradOp, Op, Src};
@@ -137,7 +138,12 @@ pub fn run(request: &Request) -> Result<Vec<Option<EVar>>> {
         engine.deliver(&v.track(), grad)?;
         engine.passes.iter_mut().try_for_each(|p| p.arrived(&v.track()))?;
     }
+    let mut steps = 0usize;
     while let Some(Ready(node)) = engine.heap.pop() {
+        steps += 1;
+        if steps & 3 == 0 {
+            check_interrupt_now_and_then()?;
+        }
         engine.step(&node)?;
         engine.passes.iter_mut().try_for_each(|p| p.stepped(&node))?;
     }

@@ -6,7 +6,7 @@ use super::schedule::{self, Mode};
 use super::state::State;
 use super::{fused, plan};
 use crate::bail;
-use crate::base::comm::check_interrupt;
+use crate::base::comm::{check_interrupt, check_interrupt_now_and_then};
 use crate::base::Result;
 use crate::ir::{Attr, Program};
 use crate::op::backend::{self, Backend};
@@ -164,8 +164,8 @@ impl Running<'_> {
     /// Runs a unit, and what ends with it.
     #[inline]
     fn unit_checked(&self, u: usize) -> Result<()> {
-        if u & 63 == 63 {
-            check_interrupt()?;
+        if u & 3 == 3 {
+            check_interrupt_now_and_then()?;
         }
         match self.plan.units[u] {
             Unit::Step(i) => {

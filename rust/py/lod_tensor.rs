@@ -89,8 +89,8 @@ impl PyLoDTensor {
 
     fn set_lod(&self, lod: Lod) -> PyResult<()> {
         let height = self.0.lock().as_dense().and_then(|t| t.dims().first().copied());
-        if !is_valid_lod(&lod, height.unwrap_or(-1)) && !lod.is_empty() && height.is_some_and(|h| h > 0) {
-            return Err(crate::err!(InvalidArgument, "the LoD {lod:?} does not fit a tensor of {height:?} rows").into());
+        if let Some(rows) = height.filter(|h| *h > 0 && !lod.is_empty() && !is_valid_lod(&lod, *h)) {
+            return Err(crate::err!(InvalidArgument, "the LoD {lod:?} does not fit a tensor of {rows} rows").into());
         }
         Ok(self.set_lod_of(lod)?)
     }

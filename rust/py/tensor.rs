@@ -2,7 +2,7 @@
 //! of its methods are Python functions over the operator builtins.
 
 use super::number::{binary, scale, Bin};
-use super::numpy::to_array;
+use super::numpy::{is_array, to_array};
 use super::tensor_new;
 use crate::autograd::engine::{clear_grad, grad_of};
 use crate::autograd::EVar;
@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use pyo3::exceptions::{PyAssertionError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pyclass::CompareOp;
-use pyo3::types::{PyComplex, PyDict, PyTuple};
+use pyo3::types::{PyComplex, PyDict, PyList, PyTuple};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 #[pyclass(name = "Tensor", module = "paddle", subclass, dict, weakref, frozen)]
@@ -372,7 +372,15 @@ impl PyTensor {
             CompareOp::Gt => Bin::Gt,
             CompareOp::Ge => Bin::Ge,
         };
-        binary(slf, other, kind, false)
+        let out = binary(slf, other, kind, false)?;
+        // Python's answer to "nobody knows" is a comparison of identities: a False where elements were meant.
+        let many = || other.is_instance_of::<PyList>() || other.is_instance_of::<PyTuple>() || is_array(other);
+        if matches!(kind, Bin::Eq | Bin::Ne) && out.is(slf.py().NotImplemented()) && many() {
+            let text =
+                format!("a Tensor is compared with Tensors and numbers, not with a {}", other.get_type().name()?);
+            return Err(PyTypeError::new_err(text));
+        }
+        Ok(out)
     }
 
     fn __hash__(slf: &Bound<'_, Self>) -> isize {

@@ -82,6 +82,8 @@ TABLE = {
     "add_fn_of_list": ('paddle.add([1.0], [2.0])', ValueError, 'operator elementwise_add'),
     "matmul_shapes": ('paddle.matmul(paddle.ones([2, 3]), paddle.ones([2, 3]))', ValueError, 'operator matmul_v2'),
     "compare_text": ("paddle.equal(paddle.ones([2]), 'a')", ValueError, 'equal: an attribute name without a value'),
+    "equal_array": ('paddle.ones([2]) == np.ones(2)', TypeError, "not with a ndarray"),
+    "not_equal_list": ('paddle.ones([2]) != [1.0, 1.0]', TypeError, "not with a list"),
     "exp_of_array": ('paddle.exp(np.ones(2))', ValueError, 'operator exp'),
     "backward_twice": (
         'x = paddle.ones([2]); x.stop_gradient = False; y = (x * x).sum(); y.backward(); y.backward()',
@@ -274,6 +276,10 @@ TABLE = {
     "parse_program": (
         NET + "st.Program.parse_from_string(b'garbage')",
         ValueError, '(InvalidArgument) a protobuf message has a f'),
+    "parse_none": (NET + "st.Program.parse_from_string(None)", TypeError, "a Program is read from bytes"),
+    "lod_past_the_end": (
+        "t = paddle.fluid.core.LoDTensor(); t.set(np.ones((4, 2), 'float32'), paddle.CPUPlace()); t.set_lod([[0, 9]])",
+        ValueError, "does not fit a tensor of 4 rows"),
     "cond_types": (
         STATIC + 'with st.program_guard(main, startup):\n    st.nn.cond(3, None, None)',
         TypeError, "The type of 'pred' in fluid.layers.cond must"),

@@ -176,6 +176,29 @@ def test_early_end_leaves_no_process():
     assert not multiprocessing.active_children() and time.monotonic() - start < 40
 
 
+def test_a_forked_process_that_exits_leaves_the_workers_alone():
+    code = """
+        import os, sys
+        import numpy as np
+        import paddle
+
+        class Some(paddle.io.Dataset):
+            def __len__(self):
+                return 30
+
+            def __getitem__(self, i):
+                return np.ones(2)
+
+        loader = iter(paddle.io.DataLoader(Some(), num_workers=2))
+        next(loader)
+        if os.fork() == 0:
+            sys.exit(0)
+        assert os.wait()[1] == 0
+        assert len(list(loader)) == 29
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True, timeout=60)
+
+
 def test_two_loaders_at_once():
     make = lambda: DataLoader(Behaves(lambda i: np.float32([i])), num_workers=2)  # noqa: E731
     for (a,), (b,) in zip(make(), make(), strict=True):

@@ -140,6 +140,14 @@ def test_before_init():
     with pytest.raises(ValueError, match="should be called first"):
         Early()
 
+    class Never(Layer):
+        def __init__(self):
+            pass
+
+    for use in (Never(), lambda x: Never().parameters(), lambda x: Never().state_dict()):
+        with pytest.raises(AttributeError, match=r"has not called super\(\).__init__"):
+            use(3)
+
     class EarlyBuffer(Layer):
         def __init__(self):
             self.register_buffer("b", None)

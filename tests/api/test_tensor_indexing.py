@@ -198,3 +198,9 @@ def test_second_gradient() -> None:
     (g,) = _core.partial_grad([y], [x], [tensor(np.ones(2))], [], True, True, False)
     (gg,) = _core.partial_grad([g], [x], [tensor(np.ones(3))], [], False, False, False)
     np.testing.assert_array_equal(gg.numpy(), [2.0, 0.0, 2.0])
+
+
+def test_iterates_both_ways() -> None:
+    x = tensor(np.float32([[1, 2], [3, 4]]))
+    assert [row.numpy().tolist() for row in x] == [[1, 2], [3, 4]]
+    assert [row.numpy().tolist() for row in reversed(x)] == [[3, 4], [1, 2]]

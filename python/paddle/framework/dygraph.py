@@ -103,12 +103,16 @@ class _Switch:
 
     enabled = False
 
+    def __init__(self) -> None:
+        # One object may be entered again before it is left.
+        self._formers: list[bool] = []
+
     def __enter__(self):
-        self._former = _record(self.enabled)
+        self._formers.append(_record(self.enabled))
         return self
 
     def __exit__(self, *error) -> None:
-        _record(self._former)
+        _record(self._formers.pop())
 
     def __call__(self, func):
         if inspect.isgeneratorfunction(func):
@@ -128,7 +132,7 @@ class _Switch:
 def _record(enabled: bool) -> bool:
     tracer = mode._dygraph_tracer()
     if tracer is not None:
-        tracer._has_grad_ = enabled
+        tracer._recording.on = enabled
     return core.set_grad_enabled(enabled)
 
 
@@ -136,14 +140,21 @@ def _guarded_generator(switch, func):
     @functools.wraps(func)
     def guarded(*args, **kwargs):
         generator = func(*args, **kwargs)
-        sent = None
+        step, value = generator.send, None
         while True:
             with switch():
                 try:
-                    item = generator.send(sent)
+                    item = step(value)
                 except StopIteration as stop:
                     return stop.value
-            sent = yield item
+            try:
+                step, value = generator.send, (yield item)
+            except GeneratorExit:
+                with switch():
+                    generator.close()
+                raise
+            except BaseException as error:
+                step, value = generator.throw, error
 
     return guarded
 

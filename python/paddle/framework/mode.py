@@ -7,6 +7,7 @@ import functools
 import os
 import re
 import sys
+import threading
 
 from paddle import _core as core
 
@@ -26,6 +27,12 @@ from .place import (
 __all__: list[str] = []
 
 
+class _Recording(threading.local):
+    """Whether calls are recorded: of each thread, as in the core."""
+
+    on = True
+
+
 class Tracer:
     """What dygraph mode runs operators through; switched off, operators are appended to a Program.
 
@@ -33,19 +40,19 @@ class Tracer:
     """
 
     def __init__(self) -> None:
-        self._has_grad_ = True
+        self._recording = _Recording()
         self._train_mode = True
         self._place = None
 
     @property
     def _has_grad(self) -> bool:
-        return self._has_grad_
+        return self._recording.on
 
     @_has_grad.setter
     def _has_grad(self, value: bool) -> None:
-        self._has_grad_ = bool(value)
+        self._recording.on = bool(value)
         if _dygraph_tracer_ is self:
-            core.set_grad_enabled(self._has_grad_)
+            core.set_grad_enabled(bool(value))
 
     @property
     def _expected_place(self):
@@ -97,7 +104,7 @@ def _switch_tracer(tracer: Tracer | None) -> Tracer | None:
     former, _dygraph_tracer_ = _dygraph_tracer_, tracer
     core.set_static_mode(tracer is None)
     if tracer is not None:
-        core.set_grad_enabled(tracer._has_grad_)
+        core.set_grad_enabled(tracer._recording.on)
     return former
 
 

@@ -138,8 +138,11 @@ class Program:
         """The Program that `desc.serialize_to_string()` wrote as bytes; what only Python knew is lost.
 
         Raises:
+            TypeError: for anything but bytes.
             ValueError: when the bytes are no ProgramDesc.
         """
+        if not isinstance(binary_str, bytes):
+            raise TypeError(f"a Program is read from bytes, but received {type(binary_str)}")
         return Program._construct_from_desc(core.ProgramDesc(binary_str))
 
     @staticmethod

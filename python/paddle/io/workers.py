@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 import multiprocessing
+import multiprocessing.process
 import os
 import selectors
 import signal
 import time
 import warnings
+import weakref
 from collections import deque
 from collections.abc import Iterator
 from typing import Any, NoReturn
@@ -21,6 +23,19 @@ from paddle.io.worker import _Drained, _worker_loop, _WorkerError
 _POLL = 1.0
 # How long a worker may finish the sample it is at when a pass ends early.
 _GRACE = 1.0
+
+
+_pools: weakref.WeakSet[WorkerPool] = weakref.WeakSet()
+
+
+def _disown() -> None:
+    """In a process that os.fork() has made: multiprocessing would end the parent's workers at this one's exit."""
+    children: set = getattr(multiprocessing.process, "_children", set())
+    for pool in list(_pools):
+        children.difference_update(pool._processes)
+
+
+os.register_at_fork(after_in_child=_disown)
 
 
 class WorkerPool:
@@ -43,6 +58,7 @@ class WorkerPool:
         self._next_number = 0
         self._closed = False
         self._pid = os.getpid()
+        _pools.add(self)
         try:
             self._start(loader, collate_fn)
             for _ in range(2 * max(loader.num_workers, len(loader.places))):

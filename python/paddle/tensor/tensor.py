@@ -282,6 +282,11 @@ def __iter__(self):
         yield self[i]
 
 
+def __reversed__(self):
+    for i in reversed(range(len(self))):
+        yield self[i]
+
+
 def _block(self):
     from paddle.framework.guards import default_main_program
 
@@ -290,7 +295,7 @@ def _block(self):
 
 _METHODS = (
     astype, backward, gradient, set_value, copy_, clone, cpu, cuda, pin_memory, _copy_to, __deepcopy__, __reduce__,
-    __array__, __iter__, _to_static_var,
+    __array__, __iter__, __reversed__, _to_static_var,
 )
 
 

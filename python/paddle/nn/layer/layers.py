@@ -26,6 +26,10 @@ from paddle.nn.layer.parts import (
 __all__ = ["Layer"]
 
 
+#: what a call needs first of what Layer.__init__ makes
+_MADE_BY_INIT = frozenset({"_forward_pre_hooks", "_forward_post_hooks", "_parameters", "_sub_layers", "_buffers"})
+
+
 class Layer:
     """Base of all layers. A subclass makes its parameters and sublayers in `__init__`, which are found by being
     assigned to attributes, and computes in `forward`.
@@ -262,7 +266,7 @@ class Layer:
     def _named_members(self, store: str, prefix: str, include_sublayers: bool) -> Iterator[tuple[str, Any]]:
         seen: set[int] = set()
         for layer_prefix, layer in self.named_sublayers(prefix, include_sublayers, include_self=True):
-            for key, value in layer.__dict__[store].items():
+            for key, value in getattr(layer, store).items():
                 # By identity: `==` of Tensors compares elements.
                 if value is None or id(value) in seen:
                     continue
@@ -345,6 +349,11 @@ class Layer:
             members = own.get(store)
             if members is not None and name in members:
                 return members[name]
+        if name in _MADE_BY_INIT and name not in own:
+            raise AttributeError(
+                f"'{type(self).__name__}' object has no attribute '{name}': its __init__ has not called "
+                "super().__init__()"
+            )
         # Again the ordinary way: it raises the ordinary error, or that of a property which raised AttributeError.
         return object.__getattribute__(self, name)
 

@@ -1,0 +1,95 @@
+"""Threads of one process: what one of them sets is not what another one runs with."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import paddle
+
+
+def in_threads(count, work):
+    errors = []
+
+    def guarded(i):
+        try:
+            work(i)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=guarded, args=(i,)) for i in range(count)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    assert not errors, errors
+
+
+def records():
+    x = paddle.ones([2])
+    x.stop_gradient = False
+    return not (x * 2).stop_gradient
+
+
+def test_no_grad_is_of_its_thread():
+    # The two overlap: with one flag for all, the one that ends last would leave recording off.
+    both_in, one_out = threading.Barrier(2), threading.Barrier(2)
+
+    def work(i):
+        assert records()
+        with paddle.no_grad():
+            both_in.wait()
+            assert not records()
+            if i:
+                one_out.wait()
+                assert not records()
+        if not i:
+            assert records()
+            one_out.wait()
+
+    in_threads(2, work)
+    assert records()
+    with paddle.no_grad():
+        in_threads(1, lambda i: [] if records() else 1 / 0)
+        assert not records()
+
+
+def test_no_grad_entered_again_and_thrown_into():
+    switch = paddle.no_grad()
+    with switch:
+        with switch:
+            assert not records()
+        assert not records()
+    assert records()
+
+    @paddle.no_grad()
+    def generator():
+        try:
+            yield records()
+        except KeyError:
+            yield records()
+
+    items = generator()
+    assert [next(items), items.throw(KeyError("a"))] == [False, False] and records()
+    items.close()
+
+
+def test_dygraph_guard_keeps_other_threads_mode():
+    with paddle.no_grad():
+        with paddle.fluid.dygraph.guard():
+            assert records()
+        assert not records()
+    assert records()
+
+
+def test_backward_in_threads():
+    shared = paddle.nn.Linear(8, 8)
+    x = np.ones((4, 8), "float32")
+
+    def work(i):
+        own = paddle.nn.Linear(8, 8)
+        for _ in range(20):
+            own(paddle.to_tensor(x)).sum().backward()
+            shared(paddle.to_tensor(x)).sum().backward()
+        np.testing.assert_array_equal(np.asarray(own.bias.grad), np.full(8, 80, "float32"))
+
+    in_threads(4, work)
+    np.testing.assert_array_equal(np.asarray(shared.bias.grad), np.full(8, 320, "float32"))
