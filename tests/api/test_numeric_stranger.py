@@ -1,7 +1,21 @@
 """Corner cases of numeric functions, found by differential runs against Paddle 2.6.2; numpy has the answers."""
 
+import numpy as np
 import paddle
 import paddle.nn.functional as F
+import pytest
+
+
+def fetch(*outs, **feed):
+    return paddle.static.Executor().run(feed=feed, fetch_list=list(outs))
+
+
+@pytest.fixture
+def static():
+    paddle.enable_static()
+    with paddle.static.program_guard(paddle.static.Program(), paddle.static.Program()):
+        yield
+    paddle.disable_static()
 
 
 def test_statistics_of_batch_norm_stay_outside_the_tape():
@@ -14,3 +28,26 @@ def test_statistics_of_batch_norm_stay_outside_the_tape():
     assert not y.stop_gradient and mean.stop_gradient and var.stop_gradient
     y.sum().backward()
     assert layer.weight.grad is not None
+
+
+X = np.random.RandomState(0).randn(3, 4)
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1, -1, [0, 1], (), [1]], ids=str)
+@pytest.mark.parametrize("unbiased", [True, False])
+def test_var_is_as_exact_as_its_type(axis, unbiased):
+    numpy_axis = None if axis is None or axis == () else tuple(axis) if isinstance(axis, list) else axis
+    for name in ("var", "std"):
+        got = getattr(paddle, name)(paddle.to_tensor(X), axis, unbiased).numpy()
+        np.testing.assert_allclose(got, np.reshape(getattr(X, name)(numpy_axis, ddof=int(unbiased)), got.shape), 1e-14)
+
+
+def test_var_of_one_element_is_zero():
+    assert paddle.var(paddle.ones([1])).numpy() == 0 and paddle.std(paddle.ones([2, 1]), 1).numpy().tolist() == [0, 0]
+
+
+def test_var_and_median_of_a_batch_of_unknown_size(static):
+    x = paddle.static.data("x", [None, 4], "float64")
+    got = fetch(paddle.var(x, 0), paddle.std(x), paddle.var(x, unbiased=False), paddle.median(x, 1), x=X)
+    for a, b in zip(got, (X.var(0, ddof=1), [X.std(ddof=1)], [X.var()], np.median(X, 1)), strict=True):
+        np.testing.assert_allclose(a, b, 1e-14)
