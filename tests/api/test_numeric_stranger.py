@@ -51,3 +51,11 @@ def test_var_and_median_of_a_batch_of_unknown_size(static):
     got = fetch(paddle.var(x, 0), paddle.std(x), paddle.var(x, unbiased=False), paddle.median(x, 1), x=X)
     for a, b in zip(got, (X.var(0, ddof=1), [X.std(ddof=1)], [X.var()], np.median(X, 1)), strict=True):
         np.testing.assert_allclose(a, b, 1e-14)
+
+
+@pytest.mark.parametrize("p", [-1.0, -2.0])
+def test_norms_of_negative_order(p):
+    norm = (np.abs(X) ** p).sum(1) ** (1 / p)
+    np.testing.assert_allclose(F.normalize(paddle.to_tensor(X), p, 1).numpy(), X / norm[:, None], 1e-6)
+    distance = paddle.nn.PairwiseDistance(p)(paddle.to_tensor(X), paddle.to_tensor(np.zeros_like(X)))
+    np.testing.assert_allclose(distance.numpy(), norm, 1e-6)
