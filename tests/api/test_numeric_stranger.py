@@ -59,3 +59,8 @@ def test_norms_of_negative_order(p):
     np.testing.assert_allclose(F.normalize(paddle.to_tensor(X), p, 1).numpy(), X / norm[:, None], 1e-6)
     distance = paddle.nn.PairwiseDistance(p)(paddle.to_tensor(X), paddle.to_tensor(np.zeros_like(X)))
     np.testing.assert_allclose(distance.numpy(), norm, 1e-6)
+
+
+def test_division_by_the_number_zero_in_a_program(static):
+    with pytest.raises(ZeroDivisionError):
+        paddle.static.data("x", [2], "float32") / 0
