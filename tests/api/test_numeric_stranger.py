@@ -64,3 +64,13 @@ def test_norms_of_negative_order(p):
 def test_division_by_the_number_zero_in_a_program(static):
     with pytest.raises(ZeroDivisionError):
         paddle.static.data("x", [2], "float32") / 0
+
+
+def test_group_norm_has_the_parameters_that_it_is_given(static):
+    x, attr = paddle.static.data("x", [2, 4], "float32"), paddle.ParamAttr(name="scale")
+    plain, scaled = paddle.static.nn.group_norm(x, 2), paddle.static.nn.group_norm(x, 2, param_attr=attr)
+    assert [p.name for p in paddle.static.default_main_program().all_parameters()] == ["scale"]
+    exe = paddle.static.Executor()
+    exe.run(paddle.static.default_startup_program())
+    for y in exe.run(feed={"x": np.float32([[1, 3, 5, 9], [2, 4, 4, 0]])}, fetch_list=[plain, scaled]):
+        np.testing.assert_allclose(y, [[-1, 1, -1, 1], [-1, 1, 1, -1]], 1e-4)
