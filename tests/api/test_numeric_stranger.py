@@ -74,3 +74,16 @@ def test_group_norm_has_the_parameters_that_it_is_given(static):
     exe.run(paddle.static.default_startup_program())
     for y in exe.run(feed={"x": np.float32([[1, 3, 5, 9], [2, 4, 4, 0]])}, fetch_list=[plain, scaled]):
         np.testing.assert_allclose(y, [[-1, 1, -1, 1], [-1, 1, 1, -1]], 1e-4)
+
+
+@pytest.mark.parametrize("axis", [1, -2])
+def test_cuts_along_an_axis_that_is_not_there(axis):
+    for cut in (lambda x: paddle.split(x, 2, axis), lambda x: paddle.unbind(x, axis)):
+        with pytest.raises(ValueError, match=r"axis must be in \[-1, 1\)"):
+            cut(paddle.ones([6]))
+        paddle.enable_static()
+        try:
+            with pytest.raises(ValueError, match=r"axis must be in \[-1, 1\)"):
+                cut(paddle.static.data("x", [6]))
+        finally:
+            paddle.disable_static()
