@@ -35,13 +35,17 @@ type Axes = SmallVec<[bool; 6]>;
 
 /// Which axes of a tensor of this rank are reduced.
 fn axes(op: &str, a: &ReduceAttrs, rank: usize) -> Result<Axes> {
-    if a.reduce_all {
-        return Ok(smallvec::smallvec![true; rank]);
+    if a.reduce_all && rank == 0 {
+        return Ok(Axes::new());
     }
     ensure!(!a.dim.is_empty(), InvalidArgument, "operator {op}: attribute 'dim' must name at least one dimension");
     let mut axes: Axes = smallvec::smallvec![false; rank];
     for &d in &a.dim {
         axes[crate::base::shape::axis(op, d as i64, rank)?] = true;
+    }
+    // Dimensions that are not there are refused even where all are reduced: `sum(x, 1)` of a vector is a mistake.
+    if a.reduce_all {
+        axes.fill(true);
     }
     Ok(axes)
 }

@@ -66,6 +66,14 @@ def test_division_by_the_number_zero_in_a_program(static):
         paddle.static.data("x", [2], "float32") / 0
 
 
+def test_dimensions_that_are_not_there():
+    for name in ("sum", "mean", "max", "prod"):
+        with pytest.raises(ValueError, match="axis"):
+            getattr(paddle, name)(paddle.ones([3]), axis=1)
+        with pytest.raises(ValueError, match="axis"):
+            getattr(paddle, name)(paddle.ones([2, 3]), axis=[0, 2])
+
+
 def test_group_norm_has_the_parameters_that_it_is_given(static):
     x, attr = paddle.static.data("x", [2, 4], "float32"), paddle.ParamAttr(name="scale")
     plain, scaled = paddle.static.nn.group_norm(x, 2), paddle.static.nn.group_norm(x, 2, param_attr=attr)
