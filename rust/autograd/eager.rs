@@ -340,6 +340,12 @@ fn overwrites(op: &Op, slot: usize, ins: &Ins, v: &EVar) -> bool {
     op.outputs[slot].alias.is_none() && ins.flat.iter().flatten().any(|x| Arc::ptr_eq(&x.cell, &v.cell))
 }
 
+/// Is this output a statistic that the operator keeps up to date (`MeanOut`)? It stays where it is: nothing flows into it.
+fn is_state(op: &Op, slot: usize, ins: &Ins, v: &EVar) -> bool {
+    let input = op.outputs[slot].alias.filter(|_| slot > 0).and_then(|name| op.input(name));
+    v.stop_gradient() && input.is_some_and(|i| ins.slot(i).iter().flatten().any(|x| Arc::ptr_eq(&x.cell, &v.cell)))
+}
+
 /// A leaf that needs a gradient cannot be changed in place: its gradient would have no place to go.
 fn refuse_leaves(op: &Op, ins: &Ins, targets: &Args<Target>, recording: bool) -> Result<()> {
     if matches!(op.grad, Grad::None | Grad::Program(_)) {
@@ -382,7 +388,7 @@ fn wrap(
                             v.cell.bump();
                         }
                     }
-                    if !stop {
+                    if !stop && !is_state(op, slot, ins, v) {
                         v.set_stop_gradient(Some(false));
                     }
                     Some((*v).clone())
@@ -485,13 +491,18 @@ fn record_call(
         ops,
         ran: AtomicBool::new(false),
     });
-    for (i, v) in outs.flat.iter_mut().enumerate() {
-        let Some(v) = v else { continue };
-        let track = Arc::new(Track::of(node.clone(), i as u16));
-        if let Some(Target::Into(given)) = targets.flat.get(i) {
-            given.set_track(Some(track.clone()));
+    for slot in 0..outs.slots() {
+        for i in outs.range(slot) {
+            let Some(v) = &mut outs.flat[i] else { continue };
+            if is_state(op, slot, ins, v) {
+                continue;
+            }
+            let track = Arc::new(Track::of(node.clone(), i as u16));
+            if let Some(Target::Into(given)) = targets.flat.get(i) {
+                given.set_track(Some(track.clone()));
+            }
+            v.place(track);
         }
-        v.place(track);
     }
     Ok(())
 }

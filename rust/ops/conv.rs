@@ -126,7 +126,9 @@ pub fn geometry(op: &str, a: &ConvAttrs, x: &[i64], w: &[i64], is_run: bool) -> 
         ensure!(w[i + 2] > 0, InvalidArgument, "operator {op}: a Filter of shape {w:?} is empty");
         let reach = dilations[i] * (w[i + 2] - 1) + 1;
         let room = size[i] + pads[i].0 + pads[i].1 - reach;
-        let count = if room < 0 { 0 } else { room / a.strides[i] as i64 + 1 };
+        // As in Paddle the quotient is rounded towards zero: with a stride above 1 there is one output of a filter that is
+        // too large by less than that; it meets zeros behind the input.
+        let count = room / a.strides[i] as i64 + 1;
         ensure!(
             count > 0,
             InvalidArgument,

@@ -420,7 +420,15 @@ fn div_grad_grad(cx: &mut Run) -> Result<()> {
         Unimplemented,
         "operator {name}: the gradient of a real X has lost what the second gradients by a complex Y need"
     );
-    // DX was summed to the shape of X; both occurrences are seen in the shape of Out.
+    // Paddle hands over DX, not DOut: summed to the shape of X, where that was broadcast, it has lost what is needed here.
+    ensure!(
+        dx.numel() == out.numel() || !(cx.wants(0) || cx.wants(1)),
+        Unimplemented,
+        "operator {name}: X of shape {:?} was broadcast to {:?}: its gradient is a sum, from which the second gradients \
+         cannot be told; expand X first",
+        dx.dims(),
+        out.dims()
+    );
     let wide_dx = expand_to(dx, out.dims(), axis)?;
     let inner = optional(Binary::Sub, ddx.cloned(), times(ddy, out, axis)?, axis)?;
     if cx.wants(0) {

@@ -85,7 +85,8 @@ pub fn geometry(op: &str, a: &PoolAttrs, x: &[i64], is_run: bool) -> Result<Geom
         );
         let stride = a.strides[i] as i64;
         let room = size[i] - kernel[i] + pads[i].0 + pads[i].1 + if a.ceil_mode { stride - 1 } else { 0 };
-        let count = if room < 0 { 0 } else { room / stride + 1 };
+        // As in Paddle the quotient is rounded towards zero: a window that is too large by less than a stride is there.
+        let count = room / stride + 1;
         ensure!(
             count > 0 && size[i] > 0,
             InvalidArgument,

@@ -35,16 +35,15 @@ type Axes = SmallVec<[bool; 6]>;
 
 /// Which axes of a tensor of this rank are reduced.
 fn axes(op: &str, a: &ReduceAttrs, rank: usize) -> Result<Axes> {
+    if a.reduce_all && rank == 0 {
+        return Ok(Axes::new());
+    }
+    ensure!(!a.dim.is_empty(), InvalidArgument, "operator {op}: attribute 'dim' must name at least one dimension");
     // With reduce_all, too, `dim` must name dimensions that X has; its default is 0.
     let mut axes: Axes = smallvec::smallvec![a.reduce_all; rank];
-    for &d in a.dim.iter().filter(|_| rank > 0 || !a.reduce_all) {
+    for &d in &a.dim {
         axes[crate::base::shape::axis(op, d as i64, rank)?] = true;
     }
-    ensure!(
-        a.reduce_all || !a.dim.is_empty(),
-        InvalidArgument,
-        "operator {op}: attribute 'dim' must name at least one dimension"
-    );
     Ok(axes)
 }
 

@@ -67,3 +67,11 @@ def test_the_second_gradient_by_a_divisor_alone(constant):
     (dy,) = paddle.grad([x / y], [y], create_graph=True)
     dy.backward()
     np.testing.assert_allclose(y.grad, [2 * 2 / 27], rtol=1e-6)
+
+
+def test_the_second_gradient_of_a_broadcast_dividend_is_refused():
+    """DX, which the operator reads, is a sum then: no second gradient can be told from it."""
+    x, y = paddle.to_tensor([[1.0, 2.0]], stop_gradient=False), paddle.to_tensor([[3.0], [4.0]], stop_gradient=False)
+    dx, dy = paddle.grad([x / y], [x, y], create_graph=True)
+    with pytest.raises(NotImplementedError, match="broadcast"):
+        (dx.sum() + dy.sum()).backward()

@@ -117,9 +117,6 @@ def _mul(var, value):
 
 
 def _div(var, value):
-    if value == 0:
-        # the reciprocal does not exist: the operator gives what division by zero gives
-        return _binary("__truediv__", "elementwise_div", False, None, False)(var, _constant(var, 0.0, var.dtype, False))
     return _scaled(var, 1.0 / value, 0.0)
 
 

@@ -17,3 +17,10 @@ def check_permutation(perm, rank: int) -> None:
                 f"Each element in Input(perm) should be less than Input(x)'s dimension, but {i}-th element in "
                 f"Input(perm) is {dim} which exceeds Input(x)'s dimension {rank}."
             )
+
+
+def check_axis(name: str, axis: int, rank: int) -> int:
+    """`axis`, counted from the front; ValueError, in a function's name, if a tensor of this rank has no such one."""
+    if not -rank <= axis < rank:
+        raise ValueError(f"{name}: axis must be in [{-rank}, {rank}) for a tensor of rank {rank}, got {axis}")
+    return axis % rank

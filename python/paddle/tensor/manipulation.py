@@ -9,6 +9,7 @@ from paddle.framework import mode
 from paddle.framework.arguments import bounded, number, shape_arguments, split_list
 from paddle.framework.checks import check_type, check_variable_and_dtype
 from paddle.framework.in_place import in_place_in_dygraph
+from paddle.framework.shapes import check_axis
 from paddle.framework.variable import Variable
 
 _static = _core.in_static_mode
@@ -222,7 +223,8 @@ def chunk(x, chunks, axis=0, name=None):
 
 
 def unstack(x, axis=0, num=None):
-    """The Tensors that `stack` along `axis` makes `x` of."""
+    """The Tensors that `stack` along `axis` makes `x` of; ValueError for an axis that is not there."""
+    axis = check_axis("unstack", axis, len(x.shape))
     count = x.shape[axis] if num is None else num
     parts = split(x, count, axis)
     return [squeeze(p, axis) for p in parts]

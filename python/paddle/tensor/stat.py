@@ -1,11 +1,15 @@
 """Statistics."""
 from __future__ import annotations
 
+import math
+
 from paddle import _core, _ops
 from paddle._append import named
 from paddle.framework.checks import check_type, check_variable_and_dtype
+from paddle.framework.dtypes import convert_dtype
 
 from .math import _axes, _rank
+from .math import sum as _sum
 
 _static = _core.in_static_mode
 
@@ -31,21 +35,22 @@ def mean(x, axis=None, keepdim=False, name=None):
 
 
 def var(x, axis=None, unbiased=True, keepdim=False, name=None):
-    """The variance over `axis`, or over all; divided by n - 1 where `unbiased`."""
+    """The variance over `axis`, or over all; divided by n - 1 where `unbiased` (0 for a single element)."""
     if _static():
         check_variable_and_dtype(x, "x", ["float32", "float64"], "var")
-    rank = _rank(x)
     u = mean(x, axis, True)
     d = _ops.elementwise_sub(x, u)
-    out = mean(_ops.elementwise_mul(d, d), axis, keepdim)
-    if not unbiased:
-        return out
-    dims = range(rank) if axis is None else [axis] if isinstance(axis, int) else axis
-    n = 1
-    for i in dims:
-        n *= x.shape[i]
-    factor = n / (n - 1.0) if n > 1 else float("nan")
-    return named(name, _ops.scale, out, scale=factor)
+    out = _sum(_ops.elementwise_mul(d, d), axis, keepdim=keepdim)
+    # How many elements each result has, whichever way `axis` names them.
+    if all(size >= 0 for size in x.shape):
+        n = math.prod(x.shape) // max(math.prod(out.shape), 1)
+        n = _ops.fill_constant(shape=[1], dtype=x.dtype, value=float(max(n - 1, 1) if unbiased else n))
+    else:
+        n = _ops.elementwise_div(numel(x).astype(x.dtype), numel(out).astype(x.dtype))
+        if unbiased:
+            one = _ops.fill_constant(shape=[1], dtype=x.dtype, value=1.0)
+            n = _ops.elementwise_max(_ops.elementwise_sub(n, one), one)
+    return named(name, _ops.elementwise_div, out, n)
 
 
 def std(x, axis=None, unbiased=True, keepdim=False, name=None):
@@ -79,7 +84,7 @@ def median(x, axis=None, keepdim=False, name=None):
     n = x.shape[at]
     k = n // 2 + 1
     values, _ = topk(x, k, axis=at, largest=False)
-    kind = "float64" if x._dtype_name == "float64" else "float32"
+    kind = "float64" if convert_dtype(x.dtype) == "float64" else "float32"
     middle = slice(values, [at], [k - 1], [k])
     if n % 2 == 0:
         middle = _ops.scale(_ops.elementwise_add(slice(values, [at], [k - 2], [k - 1]).astype(kind),

@@ -26,12 +26,13 @@ pub struct Pool {
     pub channels_last: bool,
 }
 
-/// The elements of a window along one axis, and how many an average that is not exclusive counts.
+/// The elements of a window along one axis, and how many an average counts. Beside the input Paddle counts a window's end
+/// less its start: zero or less, so that the average there is 0 / 0 or minus zero.
 #[derive(Clone, Copy)]
 struct Window {
     start: usize,
     end: usize,
-    counted: usize,
+    counted: isize,
 }
 
 impl Pool {
@@ -72,14 +73,13 @@ impl Pool {
         let one = |o: usize| {
             if self.adaptive {
                 let (start, end) = (o * size / out, ((o + 1) * size).div_ceil(out));
-                return Window { start, end, counted: end - start };
+                return Window { start, end, counted: (end - start) as isize };
             }
             let first = (o * self.stride[axis]) as isize - self.pad[axis] as isize;
             let last = (first + self.kernel[axis] as isize).min((size + self.pad[axis]) as isize);
-            let clip = |x: isize| x.clamp(0, size as isize) as usize;
-            let (start, end) = (clip(first), clip(last));
-            let counted = if self.exclusive { end - start } else { (last - first).max(0) as usize };
-            Window { start, end: end.max(start), counted }
+            let (start, end) = (first.max(0), last.min(size as isize));
+            let counted = if self.exclusive { end - start } else { last - first };
+            Window { start: start as usize, end: end.max(start) as usize, counted }
         };
         (0..out).map(one).collect()
     }
@@ -160,7 +160,7 @@ fn lowest<T: Real>() -> T {
 }
 
 fn counted<T: Real>(w: &[Window; 3]) -> T {
-    T::from_f64(w.iter().map(|w| w.counted).product::<usize>() as f64)
+    T::from_f64(w.iter().map(|w| w.counted).product::<isize>() as f64)
 }
 
 /// `y` = the maximum of each window.

@@ -9,7 +9,7 @@ from paddle.framework.arguments import bounded, number, shape_arguments, split_l
 from paddle.framework.arrays import is_array
 from paddle.framework.checks import check_dtype, check_type, check_variable_and_dtype
 from paddle.framework.layer_helper import LayerHelper
-from paddle.framework.shapes import check_permutation
+from paddle.framework.shapes import check_axis, check_permutation
 from paddle.framework.variable import Variable
 
 __all__ = [
@@ -146,6 +146,7 @@ def split(input, num_or_sections, dim=-1, name=None):  # noqa: A002
 
     Raises:
         AssertionError: when the size cannot be cut so.
+        ValueError: for a dimension that is not there.
     """
     check_variable_and_dtype(input, "input", [*_NUMBERS, "bool"], "split")
     check_type(num_or_sections, "num_or_sections", (list, int, tuple), "split")
@@ -157,9 +158,7 @@ def split(input, num_or_sections, dim=-1, name=None):  # noqa: A002
         dim.stop_gradient = True
         keywords["AxisTensor"] = dim
     else:
-        dim = int(number(dim))
-        dim = len(input.shape) + dim if dim < 0 else dim
-        keywords["axis"] = dim
+        keywords["axis"] = dim = check_axis("split", int(number(dim)), len(input.shape))
         size = input.shape[dim]
     if isinstance(num_or_sections, int):
         count = num_or_sections

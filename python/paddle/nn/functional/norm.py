@@ -138,8 +138,12 @@ def p_norm(x: Any, p: float, axis: int, keepdim: bool, least: float = 0.0) -> An
         count = _ops.cast(other, in_dtype=other.dtype, out_dtype=x.dtype)
         return _at_least(_ops.reduce_sum(count, dim=[axis], keep_dim=keepdim), least)
     powers = _ops.square(x) if p == 2 else _ops.pow(_ops.abs(x), factor=float(p))
-    # The limit goes before the root, whose slope at zero is infinite.
-    total = _at_least(_ops.reduce_sum(powers, dim=[axis], keep_dim=keepdim), max(least**p, 1.2e-38))
+    total = _ops.reduce_sum(powers, dim=[axis], keep_dim=keepdim)
+    # The limit goes before the root, whose slope at zero is infinite; a negative power turns it round.
+    if p > 0:
+        total = _at_least(total, max(least**p, 1.2e-38))
+    elif least:
+        total = _ops.elementwise_min(total, _const(min(least**p, 3.4e38), x.dtype))
     return _ops.sqrt(total) if p == 2 else _ops.pow(total, factor=1.0 / p)
 
 

@@ -21,13 +21,13 @@ def group_norm(
     data_layout="NCHW",
     name=None,
 ):
-    """Normalisation over groups of channels of each image, with parameters of its own.
+    """Normalisation over groups of channels of each image, with parameters of its own where they are asked for.
 
     Args:
         input (Variable): float32 or float64, of at least 2 dimensions.
         groups (int): how many groups; divides the channels.
         epsilon (float): added to the variance.
-        param_attr, bias_attr (ParamAttr, optional): of scale and shift; False leaves the step out.
+        param_attr, bias_attr (ParamAttr, optional): of scale and shift; without one the step is left out.
         act (str, optional): an activation operator.
         data_layout (str): "NCHW": channels second; "NHWC": last.
         name (str, optional): a name for the output.
@@ -44,11 +44,11 @@ def group_norm(
         )
     shape = [input.shape[1] if data_layout == "NCHW" else input.shape[-1]]
     weight = bias = None
-    if param_attr is not False:
+    if param_attr:
         weight = helper.create_parameter(
             attr=helper.param_attr, shape=shape, dtype=input.dtype, default_initializer=Constant(1.0)
         )
-    if bias_attr is not False:
+    if bias_attr:
         bias = helper.create_parameter(attr=helper.bias_attr, shape=shape, dtype=input.dtype, is_bias=True)
     out = named(
         helper.name, _ops.group_norm, input, weight, bias, epsilon=epsilon, groups=groups, data_layout=data_layout
