@@ -31,7 +31,7 @@ attrs! {
     pub struct BreluAttrs { t_min: f32 = 0.0, t_max: f32 = 24.0 }
     pub struct HardShrinkAttrs { threshold: f32 = 0.5 }
     pub struct MishAttrs { threshold: f32 = 20.0 }
-    pub struct SeluAttrs { scale: f32 = 1.0507009873554805, alpha: f32 = 1.6732632423543772 }
+    pub struct SeluAttrs { scale: f32 = 1.050701, alpha: f32 = 1.6732632 }
     pub struct SoftReluAttrs { threshold: f32 = 40.0 }
     pub struct SoftshrinkAttrs { lambda: f32 = 0.5 }
     pub struct SwishAttrs { beta: f32 = 1.0, use_mkldnn: bool = false }
