@@ -28,8 +28,15 @@ attrs! {
     pub struct SoftplusAttrs {
         beta: f32 = 1.0, threshold: f32 = 20.0, use_mkldnn: bool = false, use_cudnn: bool = false,
     }
+    pub struct BreluAttrs { t_min: f32 = 0.0, t_max: f32 = 24.0 }
+    pub struct HardShrinkAttrs { threshold: f32 = 0.5 }
+    pub struct MishAttrs { threshold: f32 = 20.0 }
+    pub struct SeluAttrs { scale: f32 = 1.050701, alpha: f32 = 1.6732632 }
+    pub struct SoftReluAttrs { threshold: f32 = 40.0 }
+    pub struct SoftshrinkAttrs { lambda: f32 = 0.5 }
     pub struct SwishAttrs { beta: f32 = 1.0, use_mkldnn: bool = false }
     pub struct HardSwishAttrs { threshold: f32 = 6.0, scale: f32 = 6.0, offset: f32 = 3.0 }
+    pub struct ThresholdedReluAttrs { threshold: f32 = 1.0 }
 }
 
 /// The parameters of a row, from the operator's attributes.
@@ -40,6 +47,7 @@ fn none(_: &Attrs) -> smallvec::SmallVec<[f64; 4]> {
 }
 
 macro_rules! params {
+    ($attrs:ident:) => { none };
     ($attrs:ident: $($field:ident),*) => {
         |attrs: &Attrs| {
             let a: &$attrs = attrs.as_any().downcast_ref().expect("attributes of another operator");
@@ -81,71 +89,103 @@ fn forward(cx: &mut Run, row: &Row, params: Params) -> Result<()> {
     by_row(cx, row, &[cx.input(0)?], &params(cx.attrs), 0)
 }
 
-/// Gradient rows name what they read (`x` or `out`, then `dout`), and so do the slots.
+/// Gradient rows name what they read (`x` or `out` if they do, then `dout`), and so do the slots.
 fn backward(cx: &mut Run, row: &Row, params: Params) -> Result<()> {
-    by_row(cx, row, &[cx.input(0)?, cx.input(1)?], &params(cx.attrs), 0)
+    let n = row.inputs.len();
+    let inputs = [cx.input(0)?, cx.input(n - 1)?];
+    by_row(cx, row, &inputs[..n], &params(cx.attrs), 0)
 }
 
 const X: &[Slot] = &[slot("X")];
 const OUT: &[Slot] = &[slot("Out")];
 const X_DOUT: &[Slot] = &[slot("X"), slot("Out@GRAD")];
+const DOUT: &[Slot] = &[slot("Out@GRAD")];
 const OUT_DOUT: &[Slot] = &[slot("Out"), slot("Out@GRAD")];
 const DX: &[Slot] = &[slot("X@GRAD")];
 
-// One row an activation: the static and its gradient's, the name, the attributes, what the gradient reads, the rows.
+macro_rules! or_none {
+    () => {
+        Grad::None
+    };
+    ($grad:expr) => {
+        $grad
+    };
+}
+
+// One row an activation: the static and its gradient's; their names, which are the formulas' too; the attributes, with
+// those that the formulas take; what the gradient reads; the gradient's own gradient, if there is one.
 macro_rules! activations {
-    ($($op:ident $grad:ident $name:literal $grad_name:literal $attrs:ident $reads:ident $row:ident $grad_row:ident
-        ($params:expr) $second:expr;)*) => {
+    ($($op:ident $grad:ident = $row:ident $grad_row:ident: $attrs:ident($($param:ident),*) $reads:ident
+        $(, $second:expr)?;)*) => {
         $(
             pub static $op: Op = Op {
-                name: $name, inputs: X, outputs: OUT, attrs: $attrs::FIELDS, infer: like_first,
-                cpu: Kernel::Pure(|cx| forward(cx, &rows::$row, $params)), grad: Grad::By(&$grad),
-                point: Some(|p| point::by_row(p, &rows::$row, &$params(p.attrs))), ..OP
+                name: stringify!($row), inputs: X, outputs: OUT, attrs: $attrs::FIELDS, infer: like_first,
+                cpu: Kernel::Pure(|cx| forward(cx, &rows::$row, params!($attrs: $($param),*))), grad: Grad::By(&$grad),
+                point: Some(|p| {
+                    let params: Params = params!($attrs: $($param),*);
+                    point::by_row(p, &rows::$row, &params(p.attrs))
+                }),
+                ..OP
             };
             pub static $grad: Op = Op {
-                name: $grad_name, inputs: $reads, outputs: DX, attrs: $attrs::FIELDS, infer: like_out_grad,
-                cpu: Kernel::Pure(|cx| backward(cx, &rows::$grad_row, $params)), grad: $second,
-                point: Some(|p| point::by_row(p, &rows::$grad_row, &$params(p.attrs))), ..OP
+                name: stringify!($grad_row), inputs: $reads, outputs: DX, attrs: $attrs::FIELDS, infer: like_out_grad,
+                cpu: Kernel::Pure(|cx| backward(cx, &rows::$grad_row, params!($attrs: $($param),*))),
+                grad: or_none!($($second)?),
+                point: Some(|p| {
+                    let params: Params = params!($attrs: $($param),*);
+                    point::by_row(p, &rows::$grad_row, &params(p.attrs))
+                }),
+                ..OP
             };
         )*
         pub static TABLE: &[&Op] = &[
-            $(&$op, &$grad,)* &EXP, &EXP_GRAD, &ABS, &ABS_GRAD, &SQUARE, &SQUARE_GRAD, &GELU, &GELU_GRAD, &FLOOR, &FLOOR_GRAD,
-            &RELU_GRAD_GRAD, &LEAKY_RELU_GRAD_GRAD, &ELU_GRAD_GRAD, &ABS_GRAD_GRAD, &SQRT_GRAD_GRAD, &RSQRT_GRAD_GRAD,
-            &SQUARE_GRAD_GRAD, &LOG_GRAD_GRAD,
+            $(&$op, &$grad,)* &EXP, &EXP_GRAD, &ABS, &ABS_GRAD, &SQUARE, &SQUARE_GRAD, &GELU, &GELU_GRAD, &FLOOR, &FLOOR_GRAD, &SIGN,
+            &RELU_GRAD_GRAD, &LEAKY_RELU_GRAD_GRAD, &ELU_GRAD_GRAD, &ABS_GRAD_GRAD,
+            &SQRT_GRAD_GRAD, &RSQRT_GRAD_GRAD, &SQUARE_GRAD_GRAD, &LOG_GRAD_GRAD,
         ];
     };
 }
 
 activations! {
-    LOG LOG_GRAD "log" "log_grad" PlainAttrs X_DOUT log log_grad (none) Grad::Map(&LOG_GRAD_GRAD, SECOND_X);
-    SQRT SQRT_GRAD "sqrt" "sqrt_grad" PlainAttrs OUT_DOUT sqrt sqrt_grad (none) Grad::Map(&SQRT_GRAD_GRAD, SECOND_OUT);
-    RSQRT RSQRT_GRAD "rsqrt" "rsqrt_grad" PlainAttrs OUT_DOUT rsqrt rsqrt_grad (none)
-        Grad::Map(&RSQRT_GRAD_GRAD, SECOND_OUT);
-    RECIPROCAL RECIPROCAL_GRAD "reciprocal" "reciprocal_grad" PlainAttrs OUT_DOUT reciprocal reciprocal_grad (none)
-        Grad::None;
-    RELU RELU_GRAD "relu" "relu_grad" PlainAttrs OUT_DOUT relu relu_grad (none) Grad::Map(&RELU_GRAD_GRAD, SECOND_X);
-    RELU6 RELU6_GRAD "relu6" "relu6_grad" Relu6Attrs OUT_DOUT relu6 relu6_grad (params!(Relu6Attrs: threshold))
-        Grad::None;
-    LEAKY_RELU LEAKY_RELU_GRAD "leaky_relu" "leaky_relu_grad" LeakyReluAttrs X_DOUT leaky_relu leaky_relu_grad
-        (params!(LeakyReluAttrs: alpha)) Grad::Map(&LEAKY_RELU_GRAD_GRAD, SECOND_X);
-    ELU ELU_GRAD "elu" "elu_grad" EluAttrs X_DOUT elu elu_grad (params!(EluAttrs: alpha))
-        Grad::Map(&ELU_GRAD_GRAD, SECOND_X);
-    HARD_SIGMOID HARD_SIGMOID_GRAD "hard_sigmoid" "hard_sigmoid_grad" HardSigmoidAttrs OUT_DOUT
-        hard_sigmoid hard_sigmoid_grad (params!(HardSigmoidAttrs: slope, offset)) Grad::None;
-    SIGMOID SIGMOID_GRAD "sigmoid" "sigmoid_grad" PlainAttrs OUT_DOUT sigmoid sigmoid_grad (none) Grad::None;
-    LOGSIGMOID LOGSIGMOID_GRAD "logsigmoid" "logsigmoid_grad" PlainAttrs X_DOUT logsigmoid logsigmoid_grad (none)
-        Grad::None;
-    TANH TANH_GRAD "tanh" "tanh_grad" PlainAttrs OUT_DOUT tanh tanh_grad (none) Grad::None;
-    STANH STANH_GRAD "stanh" "stanh_grad" StanhAttrs X_DOUT stanh stanh_grad (params!(StanhAttrs: scale_a, scale_b))
-        Grad::None;
-    SOFTPLUS SOFTPLUS_GRAD "softplus" "softplus_grad" SoftplusAttrs X_DOUT softplus softplus_grad
-        (params!(SoftplusAttrs: beta, threshold)) Grad::None;
-    SWISH SWISH_GRAD "swish" "swish_grad" SwishAttrs X_DOUT swish swish_grad (params!(SwishAttrs: beta)) Grad::None;
-    HARD_SWISH HARD_SWISH_GRAD "hard_swish" "hard_swish_grad" HardSwishAttrs X_DOUT hard_swish hard_swish_grad
-        (params!(HardSwishAttrs: threshold, scale, offset)) Grad::None;
-    ERF ERF_GRAD "erf" "erf_grad" NoAttrs X_DOUT erf erf_grad (none) Grad::None;
-    SIN SIN_GRAD "sin" "sin_grad" PlainAttrs X_DOUT sin sin_grad (none) Grad::None;
-    COS COS_GRAD "cos" "cos_grad" PlainAttrs X_DOUT cos cos_grad (none) Grad::None;
+    LOG LOG_GRAD = log log_grad: PlainAttrs() X_DOUT, Grad::Map(&LOG_GRAD_GRAD, SECOND_X);
+    LOG2 LOG2_GRAD = log2 log2_grad: PlainAttrs() X_DOUT;
+    LOG10 LOG10_GRAD = log10 log10_grad: PlainAttrs() X_DOUT;
+    LOG1P LOG1P_GRAD = log1p log1p_grad: PlainAttrs() X_DOUT;
+    SQRT SQRT_GRAD = sqrt sqrt_grad: PlainAttrs() OUT_DOUT, Grad::Map(&SQRT_GRAD_GRAD, SECOND_OUT);
+    RSQRT RSQRT_GRAD = rsqrt rsqrt_grad: PlainAttrs() OUT_DOUT, Grad::Map(&RSQRT_GRAD_GRAD, SECOND_OUT);
+    RECIPROCAL RECIPROCAL_GRAD = reciprocal reciprocal_grad: PlainAttrs() OUT_DOUT;
+    RELU RELU_GRAD = relu relu_grad: PlainAttrs() OUT_DOUT, Grad::Map(&RELU_GRAD_GRAD, SECOND_X);
+    RELU6 RELU6_GRAD = relu6 relu6_grad: Relu6Attrs(threshold) OUT_DOUT;
+    BRELU BRELU_GRAD = brelu brelu_grad: BreluAttrs(t_min, t_max) X_DOUT;
+    THRESHOLDED_RELU THRESHOLDED_RELU_GRAD = thresholded_relu thresholded_relu_grad: ThresholdedReluAttrs(threshold) X_DOUT;
+    LEAKY_RELU LEAKY_RELU_GRAD = leaky_relu leaky_relu_grad: LeakyReluAttrs(alpha) X_DOUT,
+        Grad::Map(&LEAKY_RELU_GRAD_GRAD, SECOND_X);
+    ELU ELU_GRAD = elu elu_grad: EluAttrs(alpha) X_DOUT, Grad::Map(&ELU_GRAD_GRAD, SECOND_X);
+    SELU SELU_GRAD = selu selu_grad: SeluAttrs(scale, alpha) OUT_DOUT;
+    HARD_SIGMOID HARD_SIGMOID_GRAD = hard_sigmoid hard_sigmoid_grad: HardSigmoidAttrs(slope, offset) OUT_DOUT;
+    SIGMOID SIGMOID_GRAD = sigmoid sigmoid_grad: PlainAttrs() OUT_DOUT;
+    LOGSIGMOID LOGSIGMOID_GRAD = logsigmoid logsigmoid_grad: PlainAttrs() X_DOUT;
+    TANH TANH_GRAD = tanh tanh_grad: PlainAttrs() OUT_DOUT;
+    STANH STANH_GRAD = stanh stanh_grad: StanhAttrs(scale_a, scale_b) X_DOUT;
+    TANH_SHRINK TANH_SHRINK_GRAD = tanh_shrink tanh_shrink_grad: PlainAttrs() X_DOUT;
+    HARD_SHRINK HARD_SHRINK_GRAD = hard_shrink hard_shrink_grad: HardShrinkAttrs(threshold) X_DOUT;
+    SOFTSHRINK SOFTSHRINK_GRAD = softshrink softshrink_grad: SoftshrinkAttrs(lambda) X_DOUT;
+    SOFTSIGN SOFTSIGN_GRAD = softsign softsign_grad: PlainAttrs() X_DOUT;
+    SOFT_RELU SOFT_RELU_GRAD = soft_relu soft_relu_grad: SoftReluAttrs(threshold) OUT_DOUT;
+    SOFTPLUS SOFTPLUS_GRAD = softplus softplus_grad: SoftplusAttrs(beta, threshold) X_DOUT;
+    SWISH SWISH_GRAD = swish swish_grad: SwishAttrs(beta) X_DOUT;
+    MISH MISH_GRAD = mish mish_grad: MishAttrs(threshold) X_DOUT;
+    HARD_SWISH HARD_SWISH_GRAD = hard_swish hard_swish_grad: HardSwishAttrs(threshold, scale, offset) X_DOUT;
+    ERF ERF_GRAD = erf erf_grad: NoAttrs() X_DOUT;
+    SIN SIN_GRAD = sin sin_grad: PlainAttrs() X_DOUT;
+    COS COS_GRAD = cos cos_grad: PlainAttrs() X_DOUT;
+    SINH SINH_GRAD = sinh sinh_grad: PlainAttrs() X_DOUT;
+    COSH COSH_GRAD = cosh cosh_grad: PlainAttrs() X_DOUT;
+    ASIN ASIN_GRAD = asin asin_grad: NoAttrs() X_DOUT;
+    ACOS ACOS_GRAD = acos acos_grad: NoAttrs() X_DOUT;
+    ATAN ATAN_GRAD = atan atan_grad: NoAttrs() X_DOUT;
+    CEIL CEIL_GRAD = ceil ceil_grad: PlainAttrs() DOUT;
+    ROUND ROUND_GRAD = round round_grad: PlainAttrs() DOUT;
 }
 
 // Those with integer kernels, two formulas, or a gradient that is no formula.
@@ -226,18 +266,24 @@ pub static FLOOR: Op = Op {
     point: Some(|p| point::by_row(p, &rows::floor, &[])),
     ..plain()
 };
-/// The gradient of floor is zero everywhere.
 pub static FLOOR_GRAD: Op = Op {
     name: "floor_grad",
-    inputs: &[slot("Out@GRAD")],
+    inputs: DOUT,
     outputs: DX,
     infer: like_out_grad,
-    cpu: Kernel::Pure(|cx| {
-        cx.out(0)?.bytes_mut()?.fill(0);
-        Ok(())
-    }),
+    cpu: Kernel::Pure(|cx| integer_grad(cx, &rows::floor_grad, |_, _| 0)),
+    point: Some(|p| point::by_row(p, &rows::floor_grad, &[])),
     ..plain()
 };
+pub static SIGN: Op = Op {
+    name: "sign",
+    attrs: NoAttrs::FIELDS,
+    cpu: Kernel::Pure(|cx| forward(cx, &rows::sign, none)),
+    grad: Grad::Fn(|_| Ok(vec![super::basic::scaled_grad(0.0)?])),
+    point: Some(|p| point::by_row(p, &rows::sign, &[])),
+    ..plain()
+};
+
 pub static GELU: Op = Op {
     name: "gelu",
     attrs: GeluAttrs::FIELDS,
@@ -274,7 +320,7 @@ const fn plain() -> Op {
 }
 
 fn integer_grad(cx: &mut Run, row: &Row, f: fn(i64, i64) -> i64) -> Result<()> {
-    let (x, d) = (cx.input(0)?, cx.input(1)?);
+    let (x, d) = (cx.input(0)?, cx.input(row.inputs.len() - 1)?);
     ensure!(
         x.dtype() == d.dtype(),
         InvalidArgument,

@@ -67,13 +67,17 @@ fn scale(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn scale_grad(f: &Fwd) -> Result<Vec<GradOp>> {
+/// The gradient operator that makes `by * Out@GRAD` the gradient of X.
+pub(super) fn scaled_grad(by: f32) -> Result<GradOp> {
     let mut attrs = (SCALE.attrs.new)();
     let set = crate::op::attrs::unshared(&mut attrs);
-    let given = f.attrs::<ScaleAttrs>();
-    set.set(0, crate::ir::Attr::Float(given.scale)).map_err(|_| err!(Fatal, "scale is a float"))?;
+    set.set(0, crate::ir::Attr::Float(by)).map_err(|_| err!(Fatal, "scale is a float"))?;
     set.set(2, crate::ir::Attr::Boolean(true)).map_err(|_| err!(Fatal, "bias_after_scale is a bool"))?;
-    let mut g = one(&SCALE, attrs, None);
+    Ok(one(&SCALE, attrs, None))
+}
+
+fn scale_grad(f: &Fwd) -> Result<Vec<GradOp>> {
+    let mut g = scaled_grad(f.attrs::<ScaleAttrs>().scale)?;
     if f.ins.get(1).is_some_and(|&n| n > 0) {
         g.ins.push(vec![Src::In(1, None)]);
     }

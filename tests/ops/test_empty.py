@@ -5,7 +5,8 @@ from case import case, ints, real, table
 
 E = real(0, 3)
 UNARY = """exp log sqrt rsqrt reciprocal relu relu6 leaky_relu elu hard_sigmoid sigmoid logsigmoid tanh stanh softplus
-swish hard_swish erf gelu sin cos abs square floor pow clip scale assign""".split()
+swish hard_swish erf gelu sin cos abs square floor pow clip scale assign log2 log10 log1p sinh cosh asin acos atan ceil
+round sign brelu selu thresholded_relu tanh_shrink hard_shrink softshrink softsign soft_relu mish""".split()
 BINARY = "add sub mul div max min pow".split()
 
 

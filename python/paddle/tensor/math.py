@@ -47,6 +47,9 @@ _UNARY = {
         ("abs", "The absolute value", _INTS),
         ("exp", "e to the power x", _FLOATS),
         ("log", "The natural logarithm", _FLOATS),
+        ("log2", "The logarithm to the base 2", ["float32", "float64"]),
+        ("log10", "The logarithm to the base 10", ["float32", "float64"]),
+        ("log1p", "The natural logarithm of 1 + x", ["float32", "float64"]),
         ("sqrt", "The square root", _FLOATS),
         ("rsqrt", "1 / sqrt(x)", _FLOATS),
         ("square", "x * x", _INTS),
@@ -55,7 +58,15 @@ _UNARY = {
         ("erf", "The error function", _FLOATS),
         ("sin", "The sine", _FLOATS),
         ("cos", "The cosine", _FLOATS),
+        ("sinh", "The hyperbolic sine", _FLOATS),
+        ("cosh", "The hyperbolic cosine", _FLOATS),
+        ("asin", "The arc sine", _FLOATS),
+        ("acos", "The arc cosine", _FLOATS),
+        ("atan", "The arc tangent", _FLOATS),
         ("floor", "The greatest integer not above x", _FLOATS),
+        ("ceil", "The least integer not below x", _FLOATS),
+        ("round", "The nearest integer, halves away from zero", _FLOATS),
+        ("sign", "1, 0 or -1, as x is above, at or below zero", _FLOATS),
     )
 }
 globals().update(_UNARY)

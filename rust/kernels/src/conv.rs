@@ -5,7 +5,7 @@
 //! (`conv_direct`). An input gradient is one convolution of the output's gradient for each phase of the stride.
 
 use crate::conv_direct::direct;
-use crate::conv_patch::{Patches, PixelRows, PlaneColumns, PlaneTarget};
+use crate::conv_patch::{Patches, PixelRows, PlaneColumns, PlaneTarget, Turned};
 use crate::gemm_drive::{parallel, Finish};
 use crate::gemm_pack::{transpose, RowMajor, Strided};
 use crate::gemm_simd::Real;
@@ -228,20 +228,31 @@ pub fn conv2d_input_grad<T: Real>(c: &Conv2d, dy: &[T], w: &[T], dx: &mut [T]) {
             continue;
         }
         for g in 0..c.groups {
-            let turned = if taps == 1 { Vec::new() } else { turn(w, g * og, (og, cg, taps), &which) };
-            let a = if taps == 1 && depth > 0 {
-                // One tap: the filters are a plain matrix, used transposed.
-                Strided { p: w[g * og * cg..].as_ptr(), rs: 1, cs: cg, rows: cg }
-            } else {
-                Strided { p: turned.as_ptr(), rs: depth, cs: 1, rows: cg }
-            };
             let to = PlaneTarget { p: target.p.wrapping_add(g * cg * plane), ..target };
             let patches = patches.moved(g * og * patches.plane);
+            let filters = w[g * og * cg * taps..].as_ptr();
             // SAFETY: as above.
-            unsafe { parallel(cg, patches.pixels(), depth, &a, &patches, &to, &Finish::plain()) };
+            unsafe {
+                if taps == 1 {
+                    // One tap: the filters are a plain matrix, used transposed.
+                    let a = Strided { p: filters, rs: 1, cs: cg, rows: cg };
+                    parallel(cg, patches.pixels(), depth, &a, &patches, &to, &Finish::plain());
+                } else if patches.pixels() <= FEW {
+                    let in_order = which.iter().enumerate().all(|(i, &t)| i == t);
+                    let a = Turned { w: filters, channels: cg, taps, which: &which, in_order };
+                    parallel(cg, patches.pixels(), depth, &a, &patches, &to, &Finish::plain());
+                } else {
+                    let turned = turn(w, g * og, (og, cg, taps), &which);
+                    let a = Strided { p: turned.as_ptr(), rs: depth, cs: 1, rows: cg };
+                    parallel(cg, patches.pixels(), depth, &a, &patches, &to, &Finish::plain());
+                }
+            }
         }
     }
 }
+
+/// Up to so many pixels filters are turned around panel by panel, which is done anew for every block of pixels.
+const FEW: usize = 2048;
 
 /// Row c, column (o, tap) of the chosen taps of filters [o, c, tap] from filter `first`.
 fn turn<T: Real>(w: &[T], first: usize, (og, cg, taps): (usize, usize, usize), which: &[usize]) -> Vec<T> {

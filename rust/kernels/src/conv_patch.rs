@@ -4,7 +4,7 @@
 use crate::conv_band::take_even;
 use crate::gemm_drive::{copy_short, LeftSide, RightSide, Run, Target, MAX_WIDTH};
 use crate::gemm_kernel::A_STRIDE;
-use crate::gemm_pack::{clear, transpose};
+use crate::gemm_pack::{clear, prefetch, transpose};
 use crate::gemm_simd::{Real, Vector};
 
 /// Which element of a source each (pixel of a grid, channel, tap) reads: row `i * step.0 + tap.0`, column
@@ -280,6 +280,54 @@ impl<T: Real> LeftSide<T> for PixelRows<'_, T> {
     }
 }
 
+/// Filters [o, c, tap] as A of an input gradient: row c, column (o, chosen tap).
+pub struct Turned<'a, T> {
+    pub w: *const T,
+    pub channels: usize,
+    pub taps: usize,
+    pub which: &'a [usize],
+    /// Whether `which` counts from 0.
+    pub in_order: bool,
+}
+
+// SAFETY: only read through, while the call that made it waits.
+unsafe impl<T: Sync> Sync for Turned<'_, T> {}
+
+impl<T: Real> LeftSide<T> for Turned<'_, T> {
+    unsafe fn panel(&self, i: usize, rows: usize, p: usize, kc: usize, buf: *mut T) -> Option<(*const T, usize)> {
+        let mut at = 0;
+        while at < kc {
+            let (o, t) = ((p + at) / self.which.len(), (p + at) % self.which.len());
+            let chosen = &self.which[t..self.which.len().min(t + kc - at)];
+            for r in 0..rows {
+                // SAFETY: filter o has channel i + r; the buffer holds kc elements of row r.
+                unsafe {
+                    let from = self.w.add((o * self.channels + i + r) * self.taps);
+                    let to = buf.add(r * A_STRIDE + at);
+                    if self.in_order {
+                        copy_short(from.add(t), to, chosen.len());
+                    } else {
+                        for (e, &t) in chosen.iter().enumerate() {
+                            *to.add(e) = *from.add(t);
+                        }
+                    }
+                }
+            }
+            at += chosen.len();
+        }
+        None
+    }
+    fn announce(&self, rows: std::ops::Range<usize>, p: usize, kc: usize) {
+        let chosen = self.which.len().max(1); // where the stride is longer than the filter, no tap reaches some phases
+        for o in p / chosen..(p + kc).div_ceil(chosen) {
+            let from = self.w.wrapping_add((o * self.channels + rows.start) * self.taps);
+            for e in (0..rows.len() * self.taps).step_by(64 / size_of::<T>()) {
+                prefetch(from.wrapping_add(e));
+            }
+        }
+    }
+}
+
 /// Images of planes as B with pixels summed over: channel `j` is a column.
 pub struct PlaneColumns<T> {
     pub p: *const T,
@@ -331,6 +379,10 @@ unsafe impl<T: Send> Sync for PlaneTarget<T> {}
 impl<T: Real> Target<T> for PlaneTarget<T> {
     fn row_stride(&self) -> usize {
         self.plane
+    }
+    fn together(&self, j: usize, cols: usize) -> bool {
+        let run = if self.row == self.col * self.grid.1 { self.grid.0 * self.grid.1 } else { self.grid.1 };
+        self.col == 1 && j % run + cols <= run
     }
     fn runs(&self, j: usize, cols: usize, out: &mut [Run<T>; MAX_WIDTH]) -> usize {
         // Rows that touch count as one.

@@ -10,6 +10,9 @@ pub const MAX_WIDTH: usize = 64;
 /// Bytes of the packed block of B: what fits into the second-level cache with room to spare.
 const BLOCK_BYTES: usize = 512 << 10;
 
+/// The most bytes of C that are summed up in a buffer.
+const C_BYTES: usize = 1 << 20;
+
 /// Where panels of A come from.
 pub trait LeftSide<T>: Sync {
     /// Rows `i..i + rows`, columns `p..p + kc`, either in place in the columns layout (pointer, distance) or written to
@@ -54,6 +57,10 @@ pub trait Target<T>: Sync {
     fn row_stride(&self) -> usize;
     /// Where the first row's columns from `j` lie, and how many of these runs there are.
     fn runs(&self, j: usize, cols: usize, out: &mut [Run<T>; MAX_WIDTH]) -> usize;
+    /// Whether these columns are neighbours.
+    fn together(&self, _j: usize, _cols: usize) -> bool {
+        true
+    }
 }
 
 /// What is done to a finished element: biases are null or one value a row, a column.
@@ -124,24 +131,84 @@ pub unsafe fn serial<T: Real>(
     let block = block.div_ceil(block.div_ceil(fit)) * width;
     let a_size = shape.rows * A_STRIDE;
     let tail = width * shape.rows;
-    with_scratch::<T, _>(a_size + kb * block + tail, |buf| {
+    // Where most tiles of C lie in pieces, and k has many parts, C is summed up in a buffer.
+    let gathers = |j: usize, nc: usize| k > 2 * kb && finish.beta == T::ZERO && !c.together(j, nc);
+    let c_size =
+        if gathers(n.start, n.len()) && m.len() * block * size_of::<T>() <= C_BYTES { m.len() * block } else { 0 };
+    with_scratch::<T, _>(a_size + kb * block + tail + c_size, |buf| {
         for j0 in n.clone().step_by(block) {
             let nc = block.min(n.end - j0);
+            // SAFETY: the buffer's parts are as large as the traits ask.
+            let [bbuf, tbuf, cbuf] =
+                unsafe { [buf.add(a_size), buf.add(a_size + kb * block), buf.add(a_size + kb * block + tail)] };
+            let whole = Whole { p: cbuf.wrapping_sub(m.start * block).wrapping_sub(j0), rs: block };
+            let whole = (c_size > 0 && gathers(j0, nc)).then_some(&whole);
             let mut p = 0;
             loop {
                 let kc = kb.min(k - p);
-                // SAFETY: the caller's ranges; the buffer's parts are as large as the traits ask.
+                let part = Part { rows: m.clone(), j: j0, nc, p, kc, last: p + kc == k, shape };
+                // SAFETY: the caller's ranges; the buffer holds rows `m` and columns `j0..j0 + nc` of C.
                 unsafe {
-                    let part = Part { rows: m.clone(), j: j0, nc, p, kc, last: p + kc == k, shape };
-                    one_block(&part, a, b, c, finish, [buf, buf.add(a_size), buf.add(a_size + kb * block)]);
+                    match whole {
+                        Some(whole) => one_block(&part, a, b, whole, finish, [buf, bbuf, tbuf]),
+                        None => one_block(&part, a, b, c, finish, [buf, bbuf, tbuf]),
+                    }
                 }
                 p += kc;
                 if p >= k {
                     break;
                 }
             }
+            if let Some(whole) = whole {
+                // SAFETY: as above; all of the buffer has been written.
+                unsafe { spread(&m, j0..j0 + nc, whole, c) };
+            }
         }
     });
+}
+
+/// Rows and columns of C in one piece; `p` is where row 0 and column 0 would be.
+struct Whole<T> {
+    p: *mut T,
+    rs: usize,
+}
+
+// SAFETY: used by the thread whose buffer it is.
+unsafe impl<T: Send> Sync for Whole<T> {}
+
+impl<T: Real> Target<T> for Whole<T> {
+    fn row_stride(&self) -> usize {
+        self.rs
+    }
+    fn runs(&self, j: usize, cols: usize, out: &mut [Run<T>; MAX_WIDTH]) -> usize {
+        out[0] = Run { p: self.p.wrapping_add(j), len: cols, step: 1 };
+        1
+    }
+}
+
+/// Copies rows `m`, columns `n` to where they belong.
+unsafe fn spread<T: Real>(m: &std::ops::Range<usize>, n: std::ops::Range<usize>, from: &Whole<T>, to: &impl Target<T>) {
+    let mut runs = [Run { p: std::ptr::null_mut(), len: 0, step: 1 }; MAX_WIDTH];
+    for j in n.clone().step_by(MAX_WIDTH) {
+        let count = to.runs(j, MAX_WIDTH.min(n.end - j), &mut runs);
+        for i in m.clone() {
+            let mut src = from.p.wrapping_add(i * from.rs + j) as *const T;
+            for run in &runs[..count] {
+                let dst = run.p.wrapping_add(i * to.row_stride());
+                // SAFETY: the caller's matrices hold row i and these columns.
+                unsafe {
+                    if run.step == 1 {
+                        copy_short(src, dst, run.len);
+                    } else {
+                        for s in 0..run.len {
+                            *dst.add(s * run.step) = *src.add(s);
+                        }
+                    }
+                    src = src.add(run.len);
+                }
+            }
+        }
+    }
 }
 
 struct Part {
@@ -340,7 +407,27 @@ pub fn grid<T: Real>(m: usize, n: usize, k: usize, light: bool) -> (usize, usize
             break;
         }
     }
+    if tm == m {
+        tn = even(n, tn, threads);
+    }
     (tm, tn)
+}
+
+/// Columns of a piece: `tn`, or so many that the threads end together where `tn` lets one work much longer (13 panels in
+/// pieces of 4, 4, 4 and 1 take two threads as long as 8; 7 and 6 take 7).
+fn even(n: usize, tn: usize, threads: usize) -> usize {
+    const PANEL: usize = 16;
+    let panels = n.div_ceil(PANEL);
+    let longest = |each: usize| {
+        let (full, rest) = (panels / each, panels % each);
+        (full.div_ceil(threads) * each).max(full / threads * each + rest)
+    };
+    let each = tn.div_ceil(PANEL);
+    let best = (each.div_ceil(2)..=panels.div_ceil(threads)).rev().min_by_key(|&e| longest(e));
+    match best {
+        Some(best) if longest(best) * 20 < longest(each) * 19 => best * PANEL,
+        _ => tn,
+    }
 }
 
 /// The whole product on the pool.

@@ -26,6 +26,9 @@ mod gemm_vec;
 pub mod index;
 pub mod integer;
 pub mod math;
+mod math_more;
+#[cfg(test)]
+mod math_tests;
 pub mod norm;
 mod norm_lanes;
 pub mod optimizer;

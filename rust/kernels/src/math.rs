@@ -1,8 +1,9 @@
 //! exp, log, tanh, erf and friends for f32 and f64 without branches, so that LLVM vectorises the loops that call them.
 //!
 //! Largest errors against the exact value, found by the tests below over the whole range: f32 exp and log 1 ulp, erf 1.1,
-//! tanh 1.5, sigmoid 2.3 (where the result is normal); f64, against libm, exp and log 1 ulp, tanh 3. NaN, infinities, denormals and overflow come out as in libm. sin, cos and pow, and erf in
-//! f64, go to libm element by element (a range reduction for huge arguments has no branch-free form worth having).
+//! tanh 1.5, sigmoid 2.3 (where the result is normal); f64, against libm, exp and log 1 ulp, tanh 3. NaN, infinities,
+//! denormals and overflow come out as in libm. sin, cos and pow, and erf in f64, go to libm element by element (a range
+//! reduction for huge arguments has no branch-free form worth having). `math_more.rs` has the rest.
 //!
 //! `FMA` says whether `mul_add` is one instruction at this SIMD level; without it a product and a sum stand in, whose last
 //! bit differs. The modules `f32_fma`, `f32_plain`, `f64_fma`, `f64_plain` hold the vocabulary that formulas are written in.
@@ -14,6 +15,8 @@ extern "C" {
     #[link_name = "erf"]
     fn libm_erf(x: f64) -> f64;
 }
+
+use crate::math_more::More;
 
 /// A floating-point type in which formulas are computed.
 pub trait Real: Copy + Send + Sync + PartialOrd + 'static {
@@ -38,6 +41,7 @@ macro_rules! horner {
         acc
     }};
 }
+pub(crate) use horner;
 
 impl Real for f32 {
     #[inline(always)]
@@ -74,24 +78,11 @@ impl Real for f32 {
 
     #[inline(always)]
     fn log_<const FMA: bool>(self) -> f32 {
-        let tiny = self < f32::MIN_POSITIVE;
-        let x = if tiny { self * 8388608.0 } else { self };
-        let bits = (x.to_bits() as i32).wrapping_sub(0x3f35_04f3);
-        let e = (bits >> 23) as f32 - if tiny { 23.0 } else { 0.0 };
-        let f = f32::from_bits(((bits & 0x007f_ffff) + 0x3f35_04f3) as u32) - 1.0;
+        let (e, f) = split32(self);
         let z = f * f;
-        let p = horner!(f; 7.0376836292e-2f32, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1,
-            -1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1);
-        let y = e.fma::<FMA>(-2.12194440e-4, p * f * z);
+        let y = e.fma::<FMA>(-2.12194440e-4, log_cubic32::<FMA>(f, z));
         let y = z.fma::<FMA>(-0.5, y);
-        let r = e.fma::<FMA>(0.693359375, f + y);
-        let r = if self == f32::INFINITY { f32::INFINITY } else { r };
-        let r = if self == 0.0 { f32::NEG_INFINITY } else { r };
-        if self >= 0.0 {
-            r
-        } else {
-            f32::NAN
-        }
+        log_ends32(self, e.fma::<FMA>(0.693359375, f + y))
     }
 
     #[inline(always)]
@@ -155,6 +146,72 @@ impl Real for f32 {
     }
 }
 
+/// x = 2^e * (1 + f) with 1 + f between sqrt(1/2) and sqrt(2).
+#[inline(always)]
+pub(crate) fn split32(x: f32) -> (f32, f32) {
+    let tiny = x < f32::MIN_POSITIVE;
+    let x = if tiny { x * 8388608.0 } else { x };
+    let bits = (x.to_bits() as i32).wrapping_sub(0x3f35_04f3);
+    let e = (bits >> 23) as f32 - if tiny { 23.0 } else { 0.0 };
+    (e, f32::from_bits(((bits & 0x007f_ffff) + 0x3f35_04f3) as u32) - 1.0)
+}
+
+/// log(1 + f) - f + z / 2, where z = f * f.
+#[inline(always)]
+pub(crate) fn log_cubic32<const FMA: bool>(f: f32, z: f32) -> f32 {
+    let p = horner!(f; 7.0376836292e-2f32, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1,
+        -1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1);
+    p * f * z
+}
+
+/// A logarithm of x where it is not that of a positive finite number.
+#[inline(always)]
+pub(crate) fn log_ends32(x: f32, r: f32) -> f32 {
+    let r = if x == f32::INFINITY { f32::INFINITY } else { r };
+    let r = if x == 0.0 { f32::NEG_INFINITY } else { r };
+    if x >= 0.0 {
+        r
+    } else {
+        f32::NAN
+    }
+}
+
+/// x = 2^e * (1 + f) with 1 + f between sqrt(1/2) and sqrt(2).
+#[inline(always)]
+pub(crate) fn split64(x: f64) -> (f64, f64) {
+    let tiny = x < f64::MIN_POSITIVE;
+    let x = if tiny { x * 18014398509481984.0 } else { x };
+    const ROOT: u64 = 0x3fe6_a09e_667f_3bcd; // sqrt(1/2)
+    let bits = x.to_bits().wrapping_sub(ROOT);
+    // The exponent, biased by 2048 to be positive, becomes a double by way of the bits of 2^52.
+    let biased = (bits >> 52).wrapping_add(2048) & 4095;
+    let e = f64::from_bits(0x4330_0000_0000_0000 | biased) - (4503599627370496.0 + 2048.0);
+    let e = e - if tiny { 54.0 } else { 0.0 };
+    (e, f64::from_bits((bits & 0x000f_ffff_ffff_ffff).wrapping_add(ROOT)) - 1.0)
+}
+
+/// (s, h, r) with log(1 + f) = f - (h - s * (h + r)).
+#[inline(always)]
+pub(crate) fn log_series64<const FMA: bool>(f: f64) -> (f64, f64, f64) {
+    let s = f / (2.0 + f);
+    let z = s * s;
+    let r = z * horner!(z; 1.479819860511658591e-1f64, 1.531383769920937332e-1, 1.818357216161805012e-1,
+        2.222219843214978396e-1, 2.857142874366239149e-1, 3.999999999940941908e-1, 6.666666666666735130e-1);
+    (s, 0.5 * f * f, r)
+}
+
+/// A logarithm of x where it is not that of a positive finite number.
+#[inline(always)]
+pub(crate) fn log_ends64(x: f64, r: f64) -> f64 {
+    let r = if x == f64::INFINITY { f64::INFINITY } else { r };
+    let r = if x == 0.0 { f64::NEG_INFINITY } else { r };
+    if x >= 0.0 {
+        r
+    } else {
+        f64::NAN
+    }
+}
+
 /// 1 - erf(t) = exp(-t * P(t)) on 0..=4; fitted for an even absolute error of erf, 1.6e-8.
 const ERFC: [f32; 8] = [
     3.143952314957225e-5,
@@ -170,7 +227,7 @@ const ERFC: [f32; 8] = [
 /// exp(x) = 2^k * (1 + q) for x within f32's exponent range. The exponent is read from the bits of a sum whose unit in
 /// the last place is one: a conversion instruction would cost several times the rest.
 #[inline(always)]
-fn reduce32<const FMA: bool>(x: f32) -> (f32, i32) {
+pub(crate) fn reduce32<const FMA: bool>(x: f32) -> (f32, i32) {
     const MAGIC: f32 = 12582912.0;
     let t = x.fma::<FMA>(std::f32::consts::LOG2_E, MAGIC);
     let n = t - MAGIC;
@@ -183,7 +240,7 @@ fn reduce32<const FMA: bool>(x: f32) -> (f32, i32) {
 }
 
 #[inline(always)]
-fn pow2_32(k: i32) -> f32 {
+pub(crate) fn pow2_32(k: i32) -> f32 {
     f32::from_bits((k.wrapping_add(127) as u32) << 23)
 }
 
@@ -221,29 +278,10 @@ impl Real for f64 {
 
     #[inline(always)]
     fn log_<const FMA: bool>(self) -> f64 {
-        let tiny = self < f64::MIN_POSITIVE;
-        let x = if tiny { self * 18014398509481984.0 } else { self };
-        const ROOT: u64 = 0x3fe6_a09e_667f_3bcd; // sqrt(1/2)
-        let bits = x.to_bits().wrapping_sub(ROOT);
-        // The exponent, biased by 2048 to be positive, becomes a double by way of the bits of 2^52.
-        let biased = (bits >> 52).wrapping_add(2048) & 4095;
-        let e = f64::from_bits(0x4330_0000_0000_0000 | biased) - (4503599627370496.0 + 2048.0);
-        let e = e - if tiny { 54.0 } else { 0.0 };
-        let f = f64::from_bits((bits & 0x000f_ffff_ffff_ffff).wrapping_add(ROOT)) - 1.0;
-        let s = f / (2.0 + f);
-        let z = s * s;
-        let r = z * horner!(z; 1.479819860511658591e-1f64, 1.531383769920937332e-1, 1.818357216161805012e-1,
-            2.222219843214978396e-1, 2.857142874366239149e-1, 3.999999999940941908e-1, 6.666666666666735130e-1);
-        let h = 0.5 * f * f;
+        let (e, f) = split64(self);
+        let (s, h, r) = log_series64::<FMA>(f);
         let low = s.fma::<FMA>(h + r, e * 1.90821492927058770002e-10);
-        let r = e.fma::<FMA>(6.93147180369123816490e-1, f - (h - low));
-        let r = if self == f64::INFINITY { f64::INFINITY } else { r };
-        let r = if self == 0.0 { f64::NEG_INFINITY } else { r };
-        if self >= 0.0 {
-            r
-        } else {
-            f64::NAN
-        }
+        log_ends64(self, e.fma::<FMA>(6.93147180369123816490e-1, f - (h - low)))
     }
 
     #[inline(always)]
@@ -279,7 +317,7 @@ impl Real for f64 {
 }
 
 #[inline(always)]
-fn reduce64<const FMA: bool>(x: f64) -> (f64, i64) {
+pub(crate) fn reduce64<const FMA: bool>(x: f64) -> (f64, i64) {
     const MAGIC: f64 = 6755399441055744.0;
     let t = x.fma::<FMA>(std::f64::consts::LOG2_E, MAGIC);
     let n = t - MAGIC;
@@ -292,7 +330,7 @@ fn reduce64<const FMA: bool>(x: f64) -> (f64, i64) {
 }
 
 #[inline(always)]
-fn pow2_64(k: i64) -> f64 {
+pub(crate) fn pow2_64(k: i64) -> f64 {
     f64::from_bits((k.wrapping_add(1023) as u64) << 52)
 }
 
@@ -302,7 +340,7 @@ macro_rules! vocabulary {
     ($name:ident, $t:ty, $fma:expr) => {
         #[allow(unused)]
         pub mod $name {
-            use super::Real;
+            use super::{More, Real};
             pub type T = $t;
 
             #[inline(always)]
@@ -354,6 +392,47 @@ macro_rules! vocabulary {
                 x.floor()
             }
             #[inline(always)]
+            pub fn ceil(x: T) -> T {
+                x.ceil()
+            }
+            /// Halves go away from zero.
+            #[inline(always)]
+            pub fn round(x: T) -> T {
+                x.round()
+            }
+            #[inline(always)]
+            pub fn log1p(x: T) -> T {
+                x.log1p_::<{ $fma }>()
+            }
+            #[inline(always)]
+            pub fn log2(x: T) -> T {
+                x.log2_::<{ $fma }>()
+            }
+            #[inline(always)]
+            pub fn log10(x: T) -> T {
+                x.log10_::<{ $fma }>()
+            }
+            #[inline(always)]
+            pub fn sinh(x: T) -> T {
+                x.sinh_::<{ $fma }>()
+            }
+            #[inline(always)]
+            pub fn cosh(x: T) -> T {
+                x.cosh_::<{ $fma }>()
+            }
+            #[inline(always)]
+            pub fn asin(x: T) -> T {
+                x.asin_::<{ $fma }>()
+            }
+            #[inline(always)]
+            pub fn acos(x: T) -> T {
+                x.acos_::<{ $fma }>()
+            }
+            #[inline(always)]
+            pub fn atan(x: T) -> T {
+                x.atan_::<{ $fma }>()
+            }
+            #[inline(always)]
             pub fn sin(x: T) -> T {
                 x.sin()
             }
@@ -373,104 +452,3 @@ vocabulary!(f32_fma, f32, true);
 vocabulary!(f32_plain, f32, false);
 vocabulary!(f64_fma, f64, true);
 vocabulary!(f64_plain, f64, false);
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Distance in units in the last place of the exact value `want`, rounded to f32.
-    fn ulps32(got: f32, want: f64) -> f64 {
-        let near = want as f32;
-        if near.is_nan() || near.is_infinite() || got.is_nan() || got.is_infinite() {
-            let same = (near.is_nan() && got.is_nan()) || near == got;
-            // A value that rounds to the largest finite number or to infinity may do either.
-            return if same || (near.abs() >= f32::MAX && got.abs() >= f32::MAX) { 0.0 } else { f64::INFINITY };
-        }
-        let a = near.abs();
-        let ulp = (f32::from_bits(a.to_bits() + 1) - a) as f64;
-        (got as f64 - want).abs() / if ulp.is_finite() { ulp } else { 2f64.powi(104) }
-    }
-
-    fn ulps64(got: f64, want: f64) -> f64 {
-        if want.is_nan() || want.is_infinite() || got.is_nan() {
-            return if (want.is_nan() && got.is_nan()) || want == got { 0.0 } else { f64::INFINITY };
-        }
-        (got.to_bits() as i64 - want.to_bits() as i64).abs() as f64
-    }
-
-    fn sweep32(f: impl Fn(f32) -> f32, g: impl Fn(f64) -> f64) -> f64 {
-        let mut worst = 0.0;
-        // Every 997th float of both signs, NaNs and infinities included.
-        for bits in
-            (0..=u32::MAX).step_by(9973).chain([0, 1 << 31, 0x7f80_0000, 0xff80_0000, 0x7fc0_0000, 1, 0x7f7f_ffff])
-        {
-            let x = f32::from_bits(bits);
-            let e = ulps32(f(x), g(x as f64));
-            if e > worst {
-                worst = e;
-            }
-        }
-        for i in -40000..40000 {
-            let x = i as f32 * 0.0005;
-            worst = f64::max(worst, ulps32(f(x), g(x as f64)));
-        }
-        worst
-    }
-
-    fn sweep64(f: impl Fn(f64) -> f64, g: impl Fn(f64) -> f64) -> f64 {
-        let mut worst = 0.0;
-        for i in -400_000..400_000 {
-            let x = i as f64 * 0.002;
-            worst = f64::max(worst, ulps64(f(x), g(x)));
-            let x = (i as f64 * 0.0017).exp();
-            worst = f64::max(worst, ulps64(f(x), g(x)));
-        }
-        for x in [
-            0.0,
-            -0.0,
-            f64::INFINITY,
-            f64::NEG_INFINITY,
-            f64::NAN,
-            5e-324,
-            1e-310,
-            f64::MIN_POSITIVE,
-            f64::MAX,
-            -1e-300,
-        ] {
-            worst = f64::max(worst, ulps64(f(x), g(x)));
-        }
-        worst
-    }
-
-    #[test]
-    fn errors_are_as_documented() {
-        let erf = |x: f64| x.erf_::<true>();
-        // Below -87 the result is denormal, and exp(-x) infinite: zero will do, as in Paddle.
-        let sigmoid = |x: f64| 1.0 / (1.0 + (-x.max(-87.0)).exp()) + x * 0.0;
-        let fma_sigmoid = |x: f32| f32_fma::sigmoid(if x < -87.0 { -87.0 } else { x }) + x * 0.0;
-        let plain_sigmoid = |x: f32| f32_plain::sigmoid(if x < -87.0 { -87.0 } else { x }) + x * 0.0;
-        let found = [
-            ("exp", sweep32(f32_fma::exp, f64::exp), sweep32(f32_plain::exp, f64::exp), 1.0),
-            ("log", sweep32(f32_fma::log, f64::ln), sweep32(f32_plain::log, f64::ln), 1.0),
-            ("tanh", sweep32(f32_fma::tanh, f64::tanh), sweep32(f32_plain::tanh, f64::tanh), 1.5),
-            ("erf", sweep32(f32_fma::erf, erf), sweep32(f32_plain::erf, erf), 1.1),
-            ("sigmoid", sweep32(fma_sigmoid, sigmoid), sweep32(plain_sigmoid, sigmoid), 2.3),
-            ("exp64", sweep64(f64_fma::exp, f64::exp), sweep64(f64_plain::exp, f64::exp), 1.0),
-            ("log64", sweep64(f64_fma::log, f64::ln), sweep64(f64_plain::log, f64::ln), 1.0),
-            ("tanh64", sweep64(f64_fma::tanh, f64::tanh), sweep64(f64_plain::tanh, f64::tanh), 3.0),
-        ];
-        println!("{found:?}");
-        for i in -12000..12000 {
-            let x = i as f32 * 0.001;
-            let want = (x as f64).phi_::<true>();
-            assert!(
-                (f32_fma::phi(x) as f64 - want).abs() <= 1e-7 && (f32_plain::phi(x) as f64 - want).abs() <= 1e-7,
-                "{x}"
-            );
-        }
-        assert!(f32_fma::phi(f32::NAN).is_nan() && f32_fma::phi(f32::NEG_INFINITY) == 0.0 && f32_fma::phi(1e30) == 1.0);
-        for (name, fma, plain, limit) in found {
-            assert!(fma <= limit && plain <= limit, "{name}: {fma} {plain} > {limit}");
-        }
-    }
-}

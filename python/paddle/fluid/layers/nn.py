@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import warnings
 
+import numpy as np
+
 from paddle import _ops
 from paddle._append import named
 from paddle.fluid.input import one_hot_rows
@@ -23,6 +25,7 @@ from paddle.tensor.math import stanh
 from . import manipulation, math
 from .manipulation import *  # noqa: F403
 from .math import *  # noqa: F403
+from .tensor import assign
 
 __all__ = [
     *math.__all__,
@@ -44,6 +47,11 @@ __all__ = [
     "hard_sigmoid",
     "stanh",
     "elu",
+    "brelu",
+    "soft_relu",
+    "selu",
+    "mish",
+    "sign",
     "expand",
     "group_norm",
     "topk",
@@ -250,6 +258,69 @@ def elu(x, alpha=1.0, name=None):
     """x where positive, alpha * (exp(x) - 1) elsewhere, element by element (float16, float32 or float64)."""
     check_variable_and_dtype(x, "x", _FLOATS, "elu")
     return named(name, _ops.elu, x, alpha=alpha)
+
+
+def brelu(x, t_min=0.0, t_max=24.0, name=None):
+    """x cut to t_min..t_max, element by element (float16, float32 or float64)."""
+    check_variable_and_dtype(x, "x", _FLOATS, "brelu")
+    return named(name, _ops.brelu, x, t_min=t_min, t_max=t_max)
+
+
+def soft_relu(x, threshold=40.0, name=None):
+    """log(1 + exp(x)) with x cut to -threshold..threshold, element by element (float16, float32 or float64)."""
+    check_variable_and_dtype(x, "x", _FLOATS, "soft_relu")
+    return named(name, _ops.soft_relu, x, threshold=threshold)
+
+
+def selu(x, scale=None, alpha=None, name=None):
+    """scale * x where x is positive, scale * alpha * (exp(x) - 1) elsewhere.
+
+    Args:
+        x (Variable): float32 or float64.
+        scale (float, optional): 1.0507... if it is not given.
+        alpha (float, optional): 1.6732... if it is not given.
+        name (str, optional): a name for the output.
+    """
+    check_variable_and_dtype(x, "x", ["float32", "float64"], "selu")
+    attrs = {key: value for key, value in (("scale", scale), ("alpha", alpha)) if value is not None}
+    return named(name, _ops.selu, x, **attrs)
+
+
+def mish(x, threshold=20, name=None):
+    """x * tanh(log(1 + exp(x))), element by element.
+
+    Args:
+        x (Variable): float32 or float64.
+        threshold (float|int): beyond it log(1 + exp(x)) is taken for x, below its negative for exp(x); not positive:
+            never.
+        name (str, optional): a name for the output.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.fluid.layers.mish(paddle.to_tensor([0.0, 30.0])).numpy().tolist()
+        [0.0, 30.0]
+    """
+    check_variable_and_dtype(x, "x", ["float32", "float64"], "mish")
+    check_type(threshold, "threshold", (float, int), "mish")
+    return named(name, _ops.mish, x, threshold=float(threshold or -1))
+
+
+def sign(x):
+    """1, 0 or -1, as x is above, at or below zero.
+
+    Args:
+        x (Variable|numpy.ndarray): float16, float32 or float64.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.fluid.layers.sign(paddle.to_tensor([3.0, 0.0, -2.0])).numpy().tolist()
+        [1.0, 0.0, -1.0]
+    """
+    check_type(x, "x", (Variable, np.ndarray), "sign")
+    if isinstance(x, np.ndarray):
+        x = assign(x)
+    check_dtype(x.dtype, "x", _FLOATS, "sign")
+    return _ops.sign(x)
 
 
 def expand(x, expand_times, name=None):

@@ -40,6 +40,15 @@ _ROWS = [
     ("floor", "The greatest integer not above x", _FLOATS),
     ("cos", "The cosine", _FLOATS),
     ("sin", "The sine", _FLOATS),
+    ("sinh", "The hyperbolic sine", _FLOATS),
+    ("cosh", "The hyperbolic cosine", _FLOATS),
+    ("asin", "The arc sine", _FLOATS),
+    ("acos", "The arc cosine", _FLOATS),
+    ("atan", "The arc tangent", _FLOATS),
+    ("ceil", "The least integer not below x", _FLOATS),
+    ("round", "The nearest integer, halves away from zero", _FLOATS),
+    ("softsign", "x / (1 + |x|)", _FLOATS),
+    ("tanh_shrink", "x - tanh(x)", _FLOATS),
     ("reciprocal", "1 / x", _FLOATS),
     ("square", "x * x", _INTS),
     ("sigmoid", "1 / (1 + exp(-x))", _FLOATS),
@@ -48,10 +57,9 @@ _ROWS = [
     ("erf", "The error function", _FLOATS),
 ]
 
-# an operator that this build does not have leaves its function out
-_MADE = {name: _make(name, summary, dtypes) for name, summary, dtypes in _ROWS if hasattr(_ops, name)}
+_MADE = {name: _make(name, summary, dtypes) for name, summary, dtypes in _ROWS}
 globals().update(_MADE)
-__all__ = [*_MADE, "cumsum", "gelu"]
+__all__ = [*_MADE, "cumsum", "gelu", "hard_shrink", "softshrink", "thresholded_relu"]
 
 
 def gelu(x, approximate=False):
@@ -75,3 +83,40 @@ def cumsum(x, axis=None, exclusive=None, reverse=None):
     """
     check_type(x, "x", Variable, "cumsum")
     return _ops.cumsum(x, axis=axis, exclusive=exclusive, reverse=reverse)
+
+
+def hard_shrink(x, threshold=None):
+    """x where it is outside -threshold..threshold, 0 inside.
+
+    Args:
+        x (Variable): float16, float32 or float64.
+        threshold (float, optional): 0.5 if it is not given.
+    """
+    check_variable_and_dtype(x, "x", _FLOATS, "hard_shrink")
+    return _ops.hard_shrink(x, **_given(threshold=threshold))
+
+
+def softshrink(x, alpha=None):
+    """x brought nearer to 0 by alpha, 0 where it is within -alpha..alpha.
+
+    Args:
+        x (Variable): float16, float32 or float64.
+        alpha (float, optional): 0.5 if it is not given.
+    """
+    check_variable_and_dtype(x, "x", _FLOATS, "softshrink")
+    return _ops.softshrink(x, **_given(**{"lambda": alpha}))
+
+
+def thresholded_relu(x, threshold=None):
+    """x where it is above `threshold`, 0 elsewhere.
+
+    Args:
+        x (Variable): float16, float32 or float64.
+        threshold (float, optional): 1.0 if it is not given.
+    """
+    check_variable_and_dtype(x, "x", _FLOATS, "thresholded_relu")
+    return _ops.thresholded_relu(x, **_given(threshold=threshold))
+
+
+def _given(**attrs):
+    return {name: value for name, value in attrs.items() if value is not None}

@@ -19,20 +19,27 @@ __all__ = [
     "elu",
     "elu_",
     "gelu",
+    "hardshrink",
     "hardsigmoid",
     "hardswish",
+    "hardtanh",
     "leaky_relu",
     "log_sigmoid",
     "relu",
     "relu_",
     "relu6",
+    "selu",
     "sigmoid",
     "softmax",
     "softmax_",
     "softplus",
+    "softshrink",
+    "softsign",
     "swish",
     "tanh",
     "tanh_",
+    "tanhshrink",
+    "thresholded_relu",
 ]
 
 _FLOATS = ["float16", "float32", "float64"]
@@ -204,6 +211,114 @@ def softplus(x: Any, beta: float = 1, threshold: float = 20, name: str | None = 
     if mode._dygraph_tracer_ is None:
         _static(x, "softplus")
     return named(name, _ops.softplus, x, beta=float(beta), threshold=float(threshold))
+
+
+def hardshrink(x: Any, threshold: float = 0.5, name: str | None = None) -> Any:
+    """x where it is outside -threshold..threshold, 0 inside; float16, float32 or float64.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.nn.functional.hardshrink(paddle.to_tensor([-1.0, 0.25, 2.5])).numpy().tolist()
+        [-1.0, 0.0, 2.5]
+    """
+    if mode._dygraph_tracer_ is None:
+        _static(x, "hardshrink")
+    return named(name, _ops.hard_shrink, x, threshold=threshold)
+
+
+def hardtanh(x: Any, min: float = -1.0, max: float = 1.0, name: str | None = None) -> Any:  # noqa: A002
+    """x cut to min..max; float16, float32 or float64.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.nn.functional.hardtanh(paddle.to_tensor([-1.5, 0.25, 2.5])).numpy().tolist()
+        [-1.0, 0.25, 1.0]
+    """
+    if mode._dygraph_tracer_ is None:
+        _static(x, "hardtanh")
+    return named(name, _ops.brelu, x, t_min=min, t_max=max)
+
+
+def selu(
+    x: Any,
+    scale: float = 1.0507009873554804934193349852946,
+    alpha: float = 1.6732632423543772848170429916717,
+    name: str | None = None,
+) -> Any:
+    """scale * x where x is positive, scale * alpha * (exp(x) - 1) elsewhere; float16, float32 or float64.
+
+    Raises:
+        ValueError: for a `scale` of 1 or less, or a negative `alpha`.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.nn.functional.selu(paddle.to_tensor([0.0, 2.0]), scale=1.5).numpy().tolist()
+        [0.0, 3.0]
+    """
+    if scale <= 1.0:
+        raise ValueError(f"The scale must be greater than 1.0. Received: {scale}.")
+    if alpha < 0:
+        raise ValueError(f"The alpha must be no less than zero. Received: {alpha}.")
+    if mode._dygraph_tracer_ is None:
+        _static(x, "selu")
+    return named(name, _ops.selu, x, scale=scale, alpha=alpha)
+
+
+def softshrink(x: Any, threshold: float = 0.5, name: str | None = None) -> Any:
+    """x brought nearer to 0 by `threshold`, 0 where it is within -threshold..threshold; float16, float32 or float64.
+
+    Raises:
+        ValueError: for a negative `threshold`.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.nn.functional.softshrink(paddle.to_tensor([-1.0, 0.25, 2.5])).numpy().tolist()
+        [-0.5, 0.0, 2.0]
+    """
+    if threshold < 0:
+        raise ValueError(f"The threshold must be no less than zero. Received: {threshold}.")
+    if mode._dygraph_tracer_ is None:
+        _static(x, "softshrink")
+    return named(name, _ops.softshrink, x, **{"lambda": threshold})
+
+
+def softsign(x: Any, name: str | None = None) -> Any:
+    """x / (1 + |x|), element by element; float16, float32 or float64.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.nn.functional.softsign(paddle.to_tensor([-1.0, 3.0])).numpy().tolist()
+        [-0.5, 0.75]
+    """
+    if mode._dygraph_tracer_ is None:
+        _static(x, "softsign")
+    return named(name, _ops.softsign, x)
+
+
+def tanhshrink(x: Any, name: str | None = None) -> Any:
+    """x - tanh(x), element by element; float16, float32 or float64.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.nn.functional.tanhshrink(paddle.to_tensor([0.0, 20.0])).numpy().tolist()
+        [0.0, 19.0]
+    """
+    if mode._dygraph_tracer_ is None:
+        _static(x, "tanhshrink")
+    return named(name, _ops.tanh_shrink, x)
+
+
+def thresholded_relu(x: Any, threshold: float = 1.0, name: str | None = None) -> Any:
+    """x where it is above `threshold`, 0 elsewhere; float16, float32 or float64.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.nn.functional.thresholded_relu(paddle.to_tensor([2.0, 0.5, 1.0])).numpy().tolist()
+        [2.0, 0.0, 0.0]
+    """
+    if mode._dygraph_tracer_ is None:
+        _static(x, "thresholded_relu")
+    return named(name, _ops.thresholded_relu, x, threshold=threshold)
 
 
 def softmax(x: Any, axis: int = -1, dtype: Any = None, name: str | None = None) -> Any:

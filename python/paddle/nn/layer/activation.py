@@ -9,17 +9,24 @@ from paddle.nn.layer.layers import Layer
 __all__ = [
     "ELU",
     "GELU",
+    "Hardshrink",
     "Hardsigmoid",
     "Hardswish",
+    "Hardtanh",
     "LeakyReLU",
     "LogSigmoid",
     "ReLU",
     "ReLU6",
+    "SELU",
     "Sigmoid",
     "Softmax",
     "Softplus",
+    "Softshrink",
+    "Softsign",
     "Swish",
     "Tanh",
+    "Tanhshrink",
+    "ThresholdedReLU",
 ]
 
 
@@ -105,6 +112,115 @@ class Swish(_Activation):
     def forward(self, x: Any) -> Any:
         """x * sigmoid(x)."""
         return F.swish(x, self._name)
+
+
+class Softsign(_Activation):
+    """x / (1 + |x|): `paddle.nn.functional.softsign` as a layer."""
+
+    def forward(self, x: Any) -> Any:
+        """x / (1 + |x|)."""
+        return F.softsign(x, self._name)
+
+
+class Tanhshrink(_Activation):
+    """x - tanh(x): `paddle.nn.functional.tanhshrink` as a layer."""
+
+    def forward(self, x: Any) -> Any:
+        """x - tanh(x)."""
+        return F.tanhshrink(x, self._name)
+
+
+class _Threshold(Layer):
+    """An activation with a threshold."""
+
+    def __init__(self, threshold: float, name: str | None = None) -> None:
+        super().__init__()
+        self._threshold = threshold
+        self._name = name
+
+    def extra_repr(self) -> str:
+        """The arguments."""
+        return _and_name(f"threshold={self._threshold}", self._name)
+
+
+class Hardshrink(_Threshold):
+    """x outside -threshold..threshold, 0 inside: `paddle.nn.functional.hardshrink` as a layer."""
+
+    def __init__(self, threshold: float = 0.5, name: str | None = None) -> None:
+        super().__init__(threshold, name)
+
+    def forward(self, x: Any) -> Any:
+        """hardshrink(x)."""
+        return F.hardshrink(x, self._threshold, self._name)
+
+
+class Softshrink(_Threshold):
+    """x brought nearer to 0 by `threshold`: `paddle.nn.functional.softshrink` as a layer."""
+
+    def __init__(self, threshold: float = 0.5, name: str | None = None) -> None:
+        super().__init__(threshold, name)
+
+    def forward(self, x: Any) -> Any:
+        """softshrink(x)."""
+        return F.softshrink(x, self._threshold, self._name)
+
+
+class ThresholdedReLU(_Threshold):
+    """x above `threshold`, 0 elsewhere: `paddle.nn.functional.thresholded_relu` as a layer."""
+
+    def __init__(self, threshold: float = 1.0, name: str | None = None) -> None:
+        super().__init__(threshold, name)
+
+    def forward(self, x: Any) -> Any:
+        """thresholded_relu(x)."""
+        return F.thresholded_relu(x, self._threshold, self._name)
+
+
+class Hardtanh(Layer):
+    """x cut to min..max: `paddle.nn.functional.hardtanh` as a layer.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.nn.Hardtanh()(paddle.to_tensor([-1.5, 0.25, 2.5])).numpy().tolist()
+        [-1.0, 0.25, 1.0]
+    """
+
+    def __init__(self, min: float = -1.0, max: float = 1.0, name: str | None = None) -> None:  # noqa: A002
+        super().__init__()
+        self._min = min
+        self._max = max
+        self._name = name
+
+    def forward(self, x: Any) -> Any:
+        """hardtanh(x)."""
+        return F.hardtanh(x, self._min, self._max, self._name)
+
+    def extra_repr(self) -> str:
+        """The arguments."""
+        return _and_name(f"min={self._min}, max={self._max}", self._name)
+
+
+class SELU(Layer):
+    """scale * x where x is positive, scale * alpha * (exp(x) - 1) elsewhere: `paddle.nn.functional.selu` as a layer."""
+
+    def __init__(
+        self,
+        scale: float = 1.0507009873554804934193349852946,
+        alpha: float = 1.6732632423543772848170429916717,
+        name: str | None = None,
+    ) -> None:
+        super().__init__()
+        self._scale = scale
+        self._alpha = alpha
+        self._name = name
+
+    def forward(self, x: Any) -> Any:
+        """selu(x)."""
+        return F.selu(x, self._scale, self._alpha, self._name)
+
+    def extra_repr(self) -> str:
+        """The arguments."""
+        return _and_name(f"scale={self._scale:.16f}, alpha={self._alpha:.16f}", self._name)
 
 
 class GELU(Layer):
