@@ -49,7 +49,19 @@ fn infer_stack_all(cx: &mut Infer, at: i32) -> Result<()> {
     if cx.is_run() {
         return Ok(());
     }
-    let (dims, _) = stacked(cx.op.name, &cx.dims(0)?, n, at)?;
+    let x = cx.dims(0)?;
+    for i in 1..n {
+        let Ok(other) = cx.meta(0, i) else { continue };
+        let other = other.dims;
+        let alike = other.len() == x.len() && x.iter().zip(&other).all(|(&a, &b)| a == b || a < 0 || b < 0);
+        ensure!(
+            alike,
+            InvalidArgument,
+            "operator {}: all inputs must have one shape, input 0 has {x:?}, input {i} has {other:?}",
+            cx.op.name
+        );
+    }
+    let (dims, _) = stacked(cx.op.name, &x, n, at)?;
     let dtype = cx.dtype(0)?;
     cx.set(0, &dims, dtype);
     cx.share_lod(0, 0);

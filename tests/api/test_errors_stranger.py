@@ -296,6 +296,13 @@ TABLE = {
     "executor_place": (
         "paddle.enable_static(); paddle.static.Executor('abc')",
         ValueError, "place must be 'cpu', 'gpu', 'gpu:<id>', 'gpu"),
+    "static_stack_shapes": (
+        STATIC + "with st.program_guard(main, startup):\n"
+        "    paddle.stack([st.data('x', [4, 3]), st.data('y', [4, 4])])",
+        ValueError, 'operator stack: all inputs must have one shape'),
+    "to_variable_in_static": (
+        STATIC + "paddle.fluid.dygraph.to_variable(np.ones(2))",
+        AssertionError, "'to_variable()' works in dynamic graph mode only"),
     "fluid_data_append": (
         STATIC + "with st.program_guard(main, startup):\n    st.create_parameter([2], 'int5')",
         TypeError, 'dtype must be any of [bool, float'),}

@@ -1,21 +1,12 @@
 //! Convolutions and their gradients against plain loops in f64.
+mod common;
+use common::{narrow, settings};
 use oar_kernels::conv::{conv2d, conv2d_filter_grad, conv2d_input_grad, Conv2d};
 use oar_kernels::pool;
 use oar_kernels::simd::{level, set_level, LEVELS};
-use std::sync::Mutex;
-
-static SETTINGS: Mutex<()> = Mutex::new(());
 
 fn noise(n: usize, seed: u64) -> Vec<f32> {
-    let mut x = seed.wrapping_mul(0x9e3779b97f4a7c15) | 1;
-    (0..n)
-        .map(|_| {
-            x ^= x << 13;
-            x ^= x >> 7;
-            x ^= x << 17;
-            ((x >> 40) as f64 / (1u64 << 23) as f64 - 1.0) as f32
-        })
-        .collect()
+    narrow(&common::noise(n, seed))
 }
 
 /// Calls `f(x index, w index, y index)` for every multiplication of the convolution.
@@ -146,7 +137,7 @@ fn check(c: &Conv2d) {
 
 #[test]
 fn matches_plain_loops_at_every_level() {
-    let _guard = SETTINGS.lock();
+    let _guard = settings();
     let before = level();
     for wanted in LEVELS {
         set_level(wanted);
@@ -160,7 +151,7 @@ fn matches_plain_loops_at_every_level() {
 
 #[test]
 fn threads_do_not_show() {
-    let _guard = SETTINGS.lock();
+    let _guard = settings();
     let before = pool::threads();
     for c in shapes() {
         for c in [c, Conv2d { channels_last: true, ..c }, Conv2d { images: 19, ..c }] {

@@ -1,28 +1,10 @@
 //! Products against plain loops in f64: odd sizes, layouts, epilogues, levels, threads.
+mod common;
+use common::{narrow, noise, settings};
 use half::{bf16, f16};
 use oar_kernels::gemm::{batched, gemm, matmul, strided_batch, Epilogue, View};
 use oar_kernels::pool;
 use oar_kernels::simd::{level, set_level, LEVELS};
-use std::sync::Mutex;
-
-/// Levels and thread counts are process-wide.
-static SETTINGS: Mutex<()> = Mutex::new(());
-
-fn noise(n: usize, seed: u64) -> Vec<f64> {
-    let mut x = seed.wrapping_mul(0x9e3779b97f4a7c15) | 1;
-    (0..n)
-        .map(|_| {
-            x ^= x << 13;
-            x ^= x >> 7;
-            x ^= x << 17;
-            (x >> 40) as f64 / (1u64 << 23) as f64 - 1.0
-        })
-        .collect()
-}
-
-fn narrow(x: &[f64]) -> Vec<f32> {
-    x.iter().map(|&x| x as f32).collect()
-}
 
 /// Entry (i, j) of the product of two row-major matrices, each maybe given transposed.
 fn naive((m, n, k): (usize, usize, usize), a: &[f32], ta: bool, b: &[f32], tb: bool) -> Vec<f64> {
@@ -70,7 +52,7 @@ const SIZES: [(usize, usize, usize); 17] = [
 
 #[test]
 fn matches_plain_loops_at_every_level() {
-    let _guard = SETTINGS.lock();
+    let _guard = settings();
     let before = level();
     for wanted in LEVELS {
         set_level(wanted);
@@ -93,7 +75,7 @@ fn matches_plain_loops_at_every_level() {
 
 #[test]
 fn strides_scales_and_epilogue() {
-    let _guard = SETTINGS.lock();
+    let _guard = settings();
     for (m, n, k) in SIZES {
         let (a, b) = (narrow(&noise(m * k * 3, 3)), narrow(&noise(k * n * 2, 4)));
         let old = narrow(&noise(m * (n + 3), 5));
@@ -155,7 +137,7 @@ fn batches_share_operands() {
 
 #[test]
 fn threads_do_not_show() {
-    let _guard = SETTINGS.lock();
+    let _guard = settings();
     let before = pool::threads();
     for (m, n, k) in [(200, 300, 517), (7, 900, 600), (3000, 1, 500), (1, 3000, 500), (700, 20, 300)] {
         let (a, b) = (narrow(&noise(m * k, 10)), narrow(&noise(k * n, 11)));

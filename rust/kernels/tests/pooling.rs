@@ -1,17 +1,12 @@
 //! Pooling against plain loops.
+mod common;
+use common::words;
 use oar_kernels::pooling::*;
 use oar_kernels::simd::{level, set_level, LEVELS};
 
+/// Coarse numbers, so that maxima are tied.
 fn noise(n: usize, seed: u64) -> Vec<f64> {
-    let mut x = seed.wrapping_mul(0x9e3779b97f4a7c15) | 1;
-    (0..n)
-        .map(|_| {
-            x ^= x << 13;
-            x ^= x >> 7;
-            x ^= x << 17;
-            ((x >> 59) as f64) / 8.0 - 2.0 // coarse, so that maxima are tied
-        })
-        .collect()
+    words(n, seed).map(|x| ((x >> 59) as f64) / 8.0 - 2.0).collect()
 }
 
 /// Calls `f(x indices of the window in order, y index, counted)`.

@@ -1,28 +1,11 @@
 //! Softmax, losses and normalisations against plain loops in f64 and finite differences.
+mod common;
+use common::{narrow, noise, settings};
 use oar_kernels::norm::*;
 use oar_kernels::pool;
 use oar_kernels::simd::{level, set_level, LEVELS};
 use oar_kernels::softmax::*;
 use oar_kernels::softmax_loss::*;
-use std::sync::Mutex;
-
-static SETTINGS: Mutex<()> = Mutex::new(());
-
-fn noise(n: usize, seed: u64) -> Vec<f64> {
-    let mut x = seed.wrapping_mul(0x9e3779b97f4a7c15) | 1;
-    (0..n)
-        .map(|_| {
-            x ^= x << 13;
-            x ^= x >> 7;
-            x ^= x << 17;
-            (x >> 40) as f64 / (1u64 << 23) as f64 - 1.0
-        })
-        .collect()
-}
-
-fn narrow(x: &[f64]) -> Vec<f32> {
-    x.iter().map(|&x| x as f32).collect()
-}
 
 #[track_caller]
 fn close(got: &[f64], want: &[f64], tolerance: f64) {
@@ -79,7 +62,7 @@ const DIMS: [(usize, usize, usize); 11] = [
 
 #[test]
 fn softmax_at_every_level() {
-    let _guard = SETTINGS.lock();
+    let _guard = settings();
     let before = level();
     for wanted in LEVELS {
         set_level(wanted);
@@ -316,7 +299,7 @@ fn batch_norm_and_its_gradients() {
 
 #[test]
 fn threads_do_not_show() {
-    let _guard = SETTINGS.lock();
+    let _guard = settings();
     let before = pool::threads();
     let run = |threads: usize| {
         pool::set_threads(threads);

@@ -17,11 +17,13 @@ from paddle.framework.dygraph import (
     no_grad,
     no_grad_,
 )
+from paddle.framework.mode import dygraph_only
 from paddle.framework.variable import Variable
 
 __all__ = ["no_grad", "no_grad_", "grad", "guard", "enable_dygraph", "disable_dygraph", "enabled", "to_variable"]
 
 
+@dygraph_only
 def to_variable(value, name=None, zero_copy=None, dtype=None):
     """A Tensor with the values of an array, list, number or LoDTensor; a Tensor comes back as it is.
 

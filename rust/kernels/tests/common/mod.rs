@@ -1,0 +1,30 @@
+//! What the tests of kernels share.
+#![allow(dead_code)] // each test crate uses some of it
+
+use std::sync::{Mutex, MutexGuard};
+
+/// Held by a test that sets levels or thread counts, which are process-wide.
+pub fn settings() -> MutexGuard<'static, ()> {
+    static SETTINGS: Mutex<()> = Mutex::new(());
+    SETTINGS.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+/// Words of xorshift.
+pub fn words(n: usize, seed: u64) -> impl Iterator<Item = u64> {
+    let mut x = seed.wrapping_mul(0x9e3779b97f4a7c15) | 1;
+    (0..n).map(move |_| {
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        x
+    })
+}
+
+/// Numbers between -1 and 1.
+pub fn noise(n: usize, seed: u64) -> Vec<f64> {
+    words(n, seed).map(|x| (x >> 40) as f64 / (1u64 << 23) as f64 - 1.0).collect()
+}
+
+pub fn narrow(x: &[f64]) -> Vec<f32> {
+    x.iter().map(|&x| x as f32).collect()
+}
