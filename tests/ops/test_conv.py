@@ -66,6 +66,7 @@ test_conv = table(
     case("conv2d", {"Input": real(2, 2, 3, 3), "Filter": real(3, 2, 2, 2), "Bias": real(3)}, expected=conv,
          grad="Input Filter Bias", dtypes="float32"),
     case("conv2d", [real(0, 2, 3, 3), real(3, 2, 2, 2)], expected=conv, grad="Input Filter"),
+    case("conv2d", [real(2, 2, 3, 3), real(0, 2, 2, 2)], expected=conv, grad="Input"),
     case("conv2d", [real(1, 16, 15, 17), real(24, 16, 3, 3)], {"paddings": [1, 1]}, conv, dtypes="float32", tol=1e-4),
     case("conv2d", [real(1, 2, 3, 3), real(3, 3, 2, 2)], raises=ValueError, match="channels"),
     case("conv2d", [real(1, 2, 3, 3), real(3, 2, 4, 2)], raises=ValueError, match="empty"),

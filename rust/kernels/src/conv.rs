@@ -193,6 +193,10 @@ pub fn conv2d_input_grad<T: Real>(c: &Conv2d, dy: &[T], w: &[T], dx: &mut [T]) {
     if dx.is_empty() {
         return;
     }
+    if dy.is_empty() {
+        dx.fill(T::ZERO);
+        return;
+    }
     let (cg, og, taps) = (c.group_in(), c.group_out(), c.kernel.0 * c.kernel.1);
     let out = Shared(dx.as_mut_ptr());
     let plane = c.in_size.0 * c.in_size.1;
