@@ -160,7 +160,9 @@ fn sum(cx: &mut Run) -> Result<()> {
     if let Some(Value::Array(_)) = values.first() {
         return sum_arrays(cx, &values);
     }
-    let dense: Vec<&Tensor> = values.iter().filter_map(|v| v.as_dense()).filter(|t| t.rank() > 0).collect();
+    // Beside others a tensor without dimensions is one that nobody has given a value.
+    let scalars = values.iter().all(|v| v.as_dense().is_some_and(|t| t.rank() == 0));
+    let dense: Vec<&Tensor> = values.iter().filter_map(|v| v.as_dense()).filter(|t| scalars || t.rank() > 0).collect();
     if dense.is_empty() {
         let all = concat_rows(&values)?;
         cx.set(0, all);

@@ -71,8 +71,8 @@ impl PyLoDTensor {
     #[pyo3(signature = (lengths=None))]
     fn new(lengths: Option<Vec<Vec<usize>>>) -> PyResult<PyLoDTensor> {
         let t = PyLoDTensor(Default::default());
-        if let Some(lod) = lengths {
-            t.set_lod_of(lod)?;
+        if let Some(lengths) = lengths {
+            t.set_lod_of(offsets(&lengths))?;
         }
         Ok(t)
     }

@@ -25,7 +25,7 @@ pub struct PyTensor {
     pub declared: Option<Box<(DType, Vec<i64>)>>,
 }
 
-static UNNAMED: AtomicU64 = AtomicU64::new(0);
+pub(super) static UNNAMED: AtomicU64 = AtomicU64::new(0);
 
 impl PyTensor {
     #[inline]

@@ -2,7 +2,7 @@
 
 use super::lod_tensor::tensor_of;
 use super::numpy::{dtype_from_py, from_array, is_array};
-use super::tensor::PyTensor;
+use super::tensor::{PyTensor, UNNAMED};
 use crate::autograd::EVar;
 use crate::tensor::Tensor;
 use pyo3::exceptions::PyTypeError;
@@ -18,12 +18,6 @@ pub fn value_of(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
         Some(t) => Ok(t?.share()?),
         None => from_array(obj),
     }
-}
-
-/// An array as a Tensor holds it: a 0-d array has shape [1].
-fn with_rank(array: &Bound<'_, PyAny>) -> PyResult<Tensor> {
-    let t = from_array(array)?;
-    Ok(if t.rank() == 0 { t.reshaped(&[1]) } else { t })
 }
 
 /// `(dtype, dims, name, type, persistable)` rather than `(value, ..)`.
@@ -68,7 +62,7 @@ pub fn fill(this: &PyTensor, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_
             Ok(t) => t.get().tensor()?.deep_copy()?,
             Err(_) => match tensor_of(&value) {
                 Some(t) => t?.share()?,
-                None => with_rank(&value)?,
+                None => from_array(&value)?,
             },
         };
         this.var.cell.set(t);
@@ -90,12 +84,19 @@ pub fn fill(this: &PyTensor, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_
     Ok(())
 }
 
-/// A Tensor with a copy of an array's elements; a 0-d array gives shape [1].
+/// A Tensor with a copy of an array's elements and its shape, which may be [].
 #[pyfunction]
 fn tensor_from_array<'py>(array: &Bound<'py, PyAny>, stop_gradient: bool) -> PyResult<Bound<'py, PyTensor>> {
-    PyTensor::wrap(array.py(), EVar::new(with_rank(array)?, stop_gradient))
+    PyTensor::wrap(array.py(), EVar::new(from_array(array)?, stop_gradient))
+}
+
+/// Tensors that nobody has named are numbered from here when their name is asked for; returns where they were.
+#[pyfunction]
+fn switch_tensor_names(next: u64) -> u64 {
+    UNNAMED.swap(next, std::sync::atomic::Ordering::Relaxed)
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(switch_tensor_names, m)?)?;
     m.add_function(wrap_pyfunction!(tensor_from_array, m)?)
 }

@@ -95,7 +95,12 @@ def guard(place=None):
         mode._dygraph_place_guard(where),
         _dygraph_guard(Tracer()),
     ):
-        yield
+        # Tensors without a name are numbered anew, too.
+        former = core.switch_tensor_names(0)
+        try:
+            yield
+        finally:
+            core.switch_tensor_names(former)
 
 
 class _Switch:

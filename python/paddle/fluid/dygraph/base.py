@@ -41,7 +41,7 @@ def to_variable(value, name=None, zero_copy=None, dtype=None):
         return value
     if zero_copy:
         warnings.warn("Currently, zero_copy is not supported, and it will be discarded.", stacklevel=2)
-    array = np.asarray(value)
+    array = np.asarray([value] if np.isscalar(value) else value)
     if dtype is not None and convert_dtype(dtype) != array.dtype.name:
         array = array.astype(convert_dtype(dtype))
     tensor = _core.tensor_from_array(array, True)
