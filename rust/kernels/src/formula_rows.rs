@@ -49,9 +49,8 @@ formula! {
         => select(alpha < 1.0, select(x < y, y, x), select(y < x, y, x));
     leaky_relu_grad(x, dout; alpha) => dout * (select(x < 0.0, alpha, 0.0) + select(x >= 0.0, 1.0, 0.0));
     leaky_relu_grad_grad(x, ddx; alpha) => ddx * (select(x > 0.0, 1.0, 0.0) + select(x <= 0.0, alpha, 0.0));
-    elu(x; alpha) low = alpha * (exp(x) - 1.0), => select(x > 0.0, x, 0.0) + select(low < 0.0, low, 0.0);
-    elu_grad(x, dout; alpha) e = alpha * exp(x),
-        => select(alpha > 0.0, dout * select(x > 0.0, 1.0, e), dout * select(x > 0.0, 1.0 + e, 0.0));
+    elu(x; alpha) => select(x < 0.0, alpha * (exp(x) - 1.0), x);
+    elu_grad(x, dout; alpha) => dout * select(x > 0.0, 1.0, alpha * exp(x));
     elu_grad_grad_dx(x, dout, ddx; alpha) => ddx * dout * alpha * select(x > 0.0, 0.0, exp(x));
     elu_grad_grad_ddout(x, ddx; alpha) => ddx * select(x > 0.0, 1.0, alpha * exp(x));
     selu(x; scale, alpha) => scale * select(x <= 0.0, alpha * exp(x) - alpha, x);
