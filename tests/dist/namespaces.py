@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from launching import clean_environment, command
+from launching import clean_environment, command, kill
 
 TOKEN = "00112233445566778899aabbccddeeff"
 
@@ -53,6 +53,9 @@ class Hosts:
 
     def __exit__(self, *_) -> None:
         for name in self._made:
+            left = subprocess.run(["ip", "netns", "pids", name], capture_output=True, text=True).stdout
+            for number in left.split():
+                kill(int(number))
             subprocess.run(["ip", "netns", "delete", name], capture_output=True)
         self._made.clear()
 

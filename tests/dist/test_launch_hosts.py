@@ -108,10 +108,10 @@ def test_a_cable_is_unplugged(hosts, tmp_path, who):
 
 
 def test_a_slow_network_that_loses_packets(hosts):
-    """20 Mbit/s and a queue of 5 packets: slow, but right."""
+    """20 Mbit/s and a queue of 10 packets: slow, but right."""
     for i in range(3):
-        hosts.worsen(i, "20mbit", 8000)
-    jobs = [hosts.launch(i, ["--nproc_per_node=2", *flags(hosts, i)[0]], "across", "100000") for i in range(3)]
+        hosts.worsen(i, "20mbit", 16000)
+    jobs = [hosts.launch(i, ["--nproc_per_node=2", *flags(hosts, i)[0]], "across", "20000") for i in range(3)]
     for i, (code, out, err) in enumerate(ends(jobs)):
         assert code == 0 and out.endswith("total sums of 6 ranks on 3 hosts\n"), (i, code, out, err)
     assert sum(hosts.lost(i) for i in range(3)) > 0

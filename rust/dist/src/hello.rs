@@ -230,6 +230,11 @@ impl Pending {
     }
 }
 
+fn out_of_descriptors(e: &std::io::Error) -> bool {
+    let known = [rustix::io::Errno::MFILE, rustix::io::Errno::NFILE];
+    rustix::io::Errno::from_io_error(e).is_some_and(|e| known.contains(&e))
+}
+
 /// A listener with the handshakes that are under way.
 pub struct Doorway {
     listener: TcpListener,
@@ -256,7 +261,15 @@ impl Doorway {
     pub fn turn(&mut self) -> Vec<(TcpStream, Hello)> {
         // A bounded number a turn: strangers who keep knocking do not keep the others waiting.
         for _ in 0..64 {
-            let Ok((stream, _)) = self.listener.accept() else { break };
+            let stream = match self.listener.accept() {
+                Ok((stream, _)) => stream,
+                // Descriptors that strangers hold shall not be missing.
+                Err(e) if out_of_descriptors(&e) && !self.pending.is_empty() => {
+                    self.pending.remove(0);
+                    continue;
+                }
+                Err(_) => break,
+            };
             fork::ours(&stream);
             // Many silent strangers push each other out, oldest first; an honest peer needs one round trip only.
             if self.pending.len() >= MAX_PENDING {

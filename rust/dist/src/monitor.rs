@@ -164,7 +164,10 @@ impl Monitor {
             let out = if l.out.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
             PollFd::from_borrowed_fd(l.stream.as_fd(), PollFlags::IN | out)
         }));
-        let due = self.timing.beat.saturating_sub(self.last_beat.elapsed());
+        // Until the next beat, or until a link will have been silent for too long.
+        let silent = self.links.iter().filter(|l| l.ended.is_none() && !l.left).map(|l| l.heard.elapsed()).max();
+        let beat = self.timing.beat.saturating_sub(self.last_beat.elapsed());
+        let due = silent.map_or(beat, |s| beat.min(self.patience().saturating_sub(s)));
         net::poll(&mut fds, due.max(Duration::from_millis(1)))
     }
 
@@ -341,10 +344,14 @@ impl Monitor {
         }
     }
 
+    /// How long a link may be silent: found within the limit, counted from the stop and not from the beat before it.
+    fn patience(&self) -> Duration {
+        self.timing.limit.saturating_sub(self.timing.beat).max(self.timing.beat)
+    }
+
     /// Links that ended or fell silent become verdicts.
     fn judge(&mut self) {
-        // Found within the limit, counted from the stop and not from the beat before it.
-        let limit = self.timing.limit.saturating_sub(self.timing.beat).max(self.timing.beat);
+        let limit = self.patience();
         for l in &mut self.links {
             let silent = l.heard.elapsed();
             if l.ended.is_none() && !l.left && silent > limit {
