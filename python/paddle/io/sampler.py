@@ -15,13 +15,16 @@ class Sampler:
 
     Examples:
         >>> from paddle.io import Sampler
-        >>> class Backwards(Sampler):
+        >>> class Every(Sampler):
+        ...     def __init__(self, data_source, step):
+        ...         super().__init__(data_source)
+        ...         self.indices = range(0, len(data_source), step)
         ...     def __iter__(self):
-        ...         return iter(range(len(self.data_source) - 1, -1, -1))
+        ...         yield from self.indices
         ...     def __len__(self):
-        ...         return len(self.data_source)
-        >>> list(Backwards(range(3)))
-        [2, 1, 0]
+        ...         return len(self.indices)
+        >>> list(Every("abcde", step=2))
+        [0, 2, 4]
     """
 
     def __init__(self, data_source: Any = None) -> None:

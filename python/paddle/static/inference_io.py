@@ -33,7 +33,7 @@ __all__ = [
 def _check_vars(name: str, variables) -> list:
     variables = variables if isinstance(variables, list) else [variables]
     if not variables or not all(isinstance(v, Variable) for v in variables):
-        raise ValueError(f"{name} must be a Variable or a list of Variable")
+        raise ValueError(f"{name} must be a Variable, or several in a list")
     return variables
 
 
@@ -114,7 +114,7 @@ def normalize_program(program, feed_vars, fetch_vars) -> Program:
     for name, value in (("feed_vars", feed_vars), ("fetch_vars", fetch_vars)):
         value = value if isinstance(value, list) else [value]
         if not all(isinstance(v, Variable) for v in value):
-            raise TypeError(f"{name} must be a Variable or a list of Variable")
+            raise TypeError(f"{name} must be a Variable, or several in a list")
         lists.append(value)
     return pruned_for_inference(program, [v.name for v in lists[0]], lists[1])[0]
 

@@ -192,7 +192,7 @@ def stop_profiler(sorted_key: str | None = None, profile_path: str | None = "/tm
     """Print what was timed since `start_profiler`, and write the single events to a file; nothing if nothing is timed.
 
     Args:
-        sorted_key (str, optional): the order of the rows of a thread: ``'calls'``, ``'total'``, ``'max'``, ``'min'`` or
+        sorted_key (str, optional): what orders the rows of a thread: ``'calls'``, ``'total'``, ``'max'``, ``'min'`` or
             ``'ave'``, the largest first. None: in the order in which they first ended.
         profile_path (str, optional): the file, a ``Profile`` message of Paddle's profiler.proto. None: no file.
 

@@ -37,17 +37,17 @@ class Layer:
 
     Examples:
         >>> import paddle
-        >>> class Net(paddle.nn.Layer):
-        ...     def __init__(self):
+        >>> class Halves(paddle.nn.Layer):
+        ...     def __init__(self, size):
         ...         super().__init__()
-        ...         self.fc = paddle.nn.Linear(2, 3)
-        ...     def forward(self, x):
-        ...         return self.fc(x)
-        >>> net = Net()
-        >>> net(paddle.ones([4, 2])).shape
+        ...         self.narrow = paddle.nn.Linear(size, size // 2)
+        ...     def forward(self, signal):
+        ...         return paddle.tanh(self.narrow(signal))
+        >>> halves = Halves(6)
+        >>> halves(paddle.ones([4, 6])).shape
         [4, 3]
-        >>> [name for name, _ in net.named_parameters()]
-        ['fc.weight', 'fc.bias']
+        >>> [name for name, _ in halves.named_parameters()]
+        ['narrow.weight', 'narrow.bias']
     """
 
     def __init__(self, name_scope: str | None = None, dtype: Any = "float32") -> None:
