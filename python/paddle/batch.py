@@ -25,7 +25,7 @@ def batch(reader: Callable[[], Iterator], batch_size: int, drop_last: bool = Fal
     """
     size = int(batch_size)
     if size <= 0:
-        raise ValueError(f"batch_size should be a positive integeral value, but got batch_size={size}")
+        raise ValueError(f"batch: batch_size must be a positive int, got {size}")
 
     def read() -> Iterator[list]:
         samples: list = []

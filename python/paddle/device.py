@@ -29,10 +29,7 @@ def set_device(device: str):
     kind, _, number = name.partition(":") if isinstance(name, str) else ("", "", "")
     known = name == "cpu" or kind in ("gpu", "xpu") and (number.isdecimal() or name == kind)
     if not known:
-        raise ValueError(
-            "The device must be a string which is like 'cpu', 'gpu', 'gpu:x', 'xpu' or 'xpu:x', but received "
-            f"{device!r}"
-        )
+        raise ValueError(f"set_device: device must be 'cpu', 'gpu', 'gpu:x', 'xpu' or 'xpu:x', got {device!r}")
     if kind == "xpu":
         raise ValueError(f"The device should not be {device!r}, since XPUs are not supported")
     if kind == "gpu" and not is_compiled_with_cuda():

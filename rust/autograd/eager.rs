@@ -357,8 +357,8 @@ fn refuse_leaves(op: &Op, ins: &Ins, targets: &Args<Target>, recording: bool) ->
             if recording && !v.stop_gradient() && v.is_leaf() && overwrites(op, slot, ins, v) {
                 crate::bail!(
                     InvalidArgument,
-                    "operator {}: Leaf Var that doesn't stop gradient can't use inplace strategy: it is an input and \
-                     an output of the operator",
+                    "operator {}: a leaf Tensor with stop_gradient=False can not be changed in place: it is an input \
+                     and an output of the operator",
                     op.name
                 );
             }

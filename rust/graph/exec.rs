@@ -124,8 +124,8 @@ impl Executor {
                     let name = plan.vars.get(v as usize).map_or("@EMPTY@", |v| v.name.as_str());
                     bail!(
                         NotFound,
-                        "Input variable({name}) cannot be found in scope for operator 'Fetch': no operator of the \
-                         Program has written it; is '{name}' the name of the variable that is meant?"
+                        "fetch: variable '{name}' has no value: no operator of the Program has written it; is that the \
+                         name that is meant?"
                     )
                 }
                 value => Ok(value),

@@ -202,7 +202,7 @@ fn same_types(cx: &Run, x: &Tensor, others: &[&Tensor]) -> Result<()> {
         ensure!(
             t.dtype() == x.dtype(),
             InvalidArgument,
-            "operator {}: input and filter data type should be consistent, got {} and {}",
+            "operator {}: input and filter must have one dtype, got {} and {}",
             cx.op.name,
             x.dtype(),
             t.dtype()

@@ -80,10 +80,7 @@ fn finish(op: &str, mut out: BufWriter<File>, part: &str, path: &str) -> Result<
 
 fn open(op: &str, path: &str) -> Result<BufReader<File>> {
     let f = File::open(path).map_err(|e| {
-        err!(
-            Unavailable,
-            "operator {op} fails to open file {path} ({e}): check whether the model file is complete or damaged"
-        )
+        err!(Unavailable, "operator {op}: file {path} can not be opened ({e}); is the model there and whole?")
     })?;
     ensure!(f.metadata().is_ok_and(|m| m.is_file()), Unavailable, "operator {op}: {path} is not a file");
     Ok(BufReader::with_capacity(1 << 20, f))

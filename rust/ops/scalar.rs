@@ -127,7 +127,7 @@ fn bounds(cx: &Run) -> Result<[f64; 2]> {
     ensure!(
         min <= max,
         InvalidArgument,
-        "operator {}: max should be greater than or equal to min, got min = {min}, max = {max}",
+        "operator {}: min must not be above max, got min = {min}, max = {max}",
         cx.op.name
     );
     Ok([min, max])

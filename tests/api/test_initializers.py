@@ -159,7 +159,7 @@ def test_wrong_arguments(make, error):
 def test_block_is_needed_in_static_mode():
     paddle.enable_static()
     try:
-        with pytest.raises(ValueError, match="'block' is needed"):
+        with pytest.raises(ValueError, match="block is needed"):
             init.Constant()(None)
         with pytest.raises(TypeError, match="initializer"):
             ParamAttr(initializer=3)

@@ -81,7 +81,7 @@ def test_state_errors():
     assert scheduler.state_dict() == {"last_epoch": 0, "last_lr": 0.5}
     with pytest.raises(RuntimeError, match="last_lr"):
         scheduler.set_dict({"last_epoch": 3})
-    with pytest.warns(UserWarning, match="unused values"):
+    with pytest.warns(UserWarning, match="does not use"):
         scheduler.set_state_dict({"last_epoch": 3, "last_lr": 0.1, "other": 1})
 
 

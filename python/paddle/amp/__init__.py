@@ -22,7 +22,7 @@ def _on_cuda(what: str) -> bool:
     place = mode._current_expected_place()
     if not place.is_gpu_place():
         warnings.warn(
-            f"{what} can only be enabled on CUDAPlace, current place is {place}, so it makes no effect.", stacklevel=4
+            f"{what} can only be enabled on CUDAPlace; on {place} it does nothing", stacklevel=4
         )
         return False
     raise NotImplementedError(f"{what}: mixed precision on CUDA devices is not there yet; give enable=False")

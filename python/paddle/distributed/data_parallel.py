@@ -82,9 +82,8 @@ class DataParallel(Layer):
         self._ranks = group
         if self._strategy.nranks < 2:
             warnings.warn(
-                "The program will return to single-card operation. Please check 1, whether you use spawn or "
-                "fleetrun to start the program. 2, Whether it is a multi-card program. "
-                "3, Is the current environment multi-card.",
+                "DataParallel runs on this one process: the world has a single rank. For several, start the script "
+                "with paddle.distributed.launch or spawn on a machine that has the devices",
                 stacklevel=2,
             )
             return

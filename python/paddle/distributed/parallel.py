@@ -151,8 +151,7 @@ def init_parallel_env() -> None:
     env = _global_parallel_env = ParallelEnv()
     if env.world_size < 2:
         warnings.warn(
-            "Currently not a parallel execution environment, `paddle.distributed.init_parallel_env` will not do "
-            "anything.",
+            "init_parallel_env: the world has one rank, so there is nothing to set up",
             stacklevel=2,
         )
         return
@@ -161,9 +160,7 @@ def init_parallel_env() -> None:
         needed += ["PADDLE_CURRENT_ENDPOINT", "PADDLE_TRAINER_ENDPOINTS"]
     for name in needed:
         if os.getenv(name) is None:
-            raise ValueError(
-                f"paddle.distributed initialize error, environment variable {name} is needed, but not set."
-            )
+            raise ValueError(f"init_parallel_env: environment variable {name} is not set")
     if _core.dist.joined():
         warnings.warn("The parallel environment has been initialized.", stacklevel=2)
         return

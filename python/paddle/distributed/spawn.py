@@ -318,7 +318,7 @@ def spawn(func, args=(), nprocs=-1, join=True, daemon=False, **options):
     ``paddle.distributed.init_parallel_env()`` to join the others. Guard the call by ``if __name__ == "__main__":``.
 
     Args:
-        func (Callable): the function; it must be defined at the top level of a module, since it is pickled.
+        func (Callable): the function, one that pickle finds by its name in a module.
         args (tuple, optional): its arguments. Default: none.
         nprocs (int, optional): how many processes. Default: -1, one for each GPU; on CPUs as many as the environment
             variable ``CPU_NUM`` says, else one for each core.

@@ -29,7 +29,7 @@ def get_logger(log_level=20, name="root"):
     found = logging.getLogger(name)
     found.setLevel(log_level)
     handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(levelname)s %(asctime)s %(filename)s:%(lineno)d] %(message)s"))
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(filename)s:%(lineno)d %(message)s"))
     found.addHandler(handler)
     return found
 
@@ -93,7 +93,7 @@ def get_gpus(selected_gpus):
         return ids
     seen = [x.strip() for x in visible.split(",")]
     for x in ids:
-        assert x in seen, f"Can't find your selected_gpus {x} in CUDA_VISIBLE_DEVICES[{visible}]."
+        assert x in seen, f"device {x} of selected_gpus is not among CUDA_VISIBLE_DEVICES={visible}"
     return [seen.index(x) for x in ids]
 
 

@@ -115,7 +115,7 @@ def save_inference_model(
     if isinstance(feeded_var_names, str):
         feeded_var_names = [feeded_var_names]
     elif export_for_deployment and not all(isinstance(n, str) for n in feeded_var_names):
-        raise ValueError("'feed_var_names' should be a list of str.")
+        raise ValueError("feed_var_names must be a list of str")
     if isinstance(target_vars, Variable):
         target_vars = [target_vars]
     elif export_for_deployment and not (target_vars and all(isinstance(v, Variable) for v in target_vars)):
@@ -132,7 +132,7 @@ def save_inference_model(
     save_to_file(path, saved.desc.serialize_to_string())
     if program_only:
         warnings.warn(
-            "save_inference_model specified the param `program_only` to True, It will not save params of Program.",
+            "save_inference_model: program_only=True leaves the parameters out",
             stacklevel=3,
         )
         return names
@@ -161,7 +161,7 @@ def load_inference_model(dirname, executor, model_filename=None, params_filename
     """
     if dirname is None:
         if params_filename is None:
-            raise ValueError("The path of params cannot be None when the directory path is None.")
+            raise ValueError("save_inference_model: params_filename must be given where there is no dirname")
         folder, content = None, model_filename
     else:
         folder = os.path.normpath(dirname)

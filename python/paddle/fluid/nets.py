@@ -122,28 +122,20 @@ def scaled_dot_product_attention(queries, keys, values, num_heads=1, dropout_rat
     for name, x in named.items():
         check_variable_and_dtype(x, name, ["float32", "float64"], where)
     if not queries.dtype == keys.dtype == values.dtype:
-        raise TypeError(
-            f"The dtype of keys, values and queries should be the same, not {[x.dtype for x in named.values()]}"
-        )
+        raise TypeError(f"queries, keys and values must share one dtype, got {[x.dtype for x in named.values()]}")
     if any(len(x.shape) != 3 for x in named.values()):
         raise ValueError(
-            "Inputs queries, keys and values should all be 3-D tensors, not of the shapes "
-            f"{[x.shape for x in named.values()]}"
+            f"queries, keys and values must have 3 dimensions, got shapes {[x.shape for x in named.values()]}"
         )
     if queries.shape[-1] != keys.shape[-1]:
-        raise ValueError(
-            f"The hidden size of queries ({queries.shape[-1]}) and keys ({keys.shape[-1]}) should be the same."
-        )
+        raise ValueError(f"queries and keys must have the same last size, got {queries.shape[-1]} and {keys.shape[-1]}")
     if keys.shape[-2] != values.shape[-2]:
         raise ValueError(
             f"The max sequence length of values ({values.shape[-2]}) and keys ({keys.shape[-2]}) should be the same."
         )
     for name, x in (("keys", keys), ("values", values)):
         if x.shape[-1] % num_heads != 0:
-            raise ValueError(
-                f"The hidden size of {name} ({x.shape[-1]}) must be divisible by the number of attention heads "
-                f"({num_heads})."
-            )
+            raise ValueError(f"{name}: num_heads={num_heads} does not divide the last size {x.shape[-1]}")
 
     def heads(x):
         if num_heads == 1:

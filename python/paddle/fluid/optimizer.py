@@ -43,13 +43,11 @@ class Optimizer(OptimizerBase):
         dygraph = mode.in_dygraph_mode()
         allowed = (float, LRScheduler, LearningRateDecay if dygraph else Variable)
         if not isinstance(learning_rate, allowed):
-            raise TypeError(f"learning rate should be float or LRScheduler, got {type(learning_rate)} here")
+            raise TypeError(f"learning_rate must be a float or an LRScheduler, got {type(learning_rate)}")
         self._init_state(parameter_list, grad_clip, name)
         if dygraph:
             if self._parameter_list is None:
-                raise AttributeError(
-                    "parameter_list argument given to the Optimizer should not be None in dygraph mode."
-                )
+                raise AttributeError("parameter_list must be given to an Optimizer outside a Program")
             if regularization is not None and any(
                 getattr(p, "regularizer", None) is not None for p in self._parameter_list
             ):
@@ -118,7 +116,7 @@ class Optimizer(OptimizerBase):
     @staticmethod
     def _step_of(state_dict: dict[str, Any]) -> int:
         assert "global_step" in state_dict, (
-            "Global step not in state dict, Dygraph use LearningRateDecay, global_step must in state_dict"
+            "set_dict: the state_dict lacks global_step, which a LearningRateDecay needs"
         )
         step = state_dict["global_step"]
         if not isinstance(step, (_core.Tensor, np.ndarray)):
@@ -135,16 +133,11 @@ class Optimizer(OptimizerBase):
             RuntimeError: when the rate is a scheduler's.
         """
         if not isinstance(value, (Variable, float)):
-            raise TypeError(
-                f"The type of 'value' in optimizer.set_lr must be (float, Variable), but received {type(value)}."
-            )
+            raise TypeError(f"set_lr: value must be a float or a Variable, got {type(value)}")
         if isinstance(self._learning_rate, (LRScheduler, LearningRateDecay)):
-            raise RuntimeError(
-                "optimizer's learning rate can't be LearningRateDecay when invoke this API, because this will lead to "
-                "conflict."
-            )
+            raise RuntimeError("set_lr: the learning rate is a LearningRateDecay, which sets its own values")
         if isinstance(value, Variable):
-            assert list(value.shape) == [1], "optimizer's learning rate must be 1-D Tensor with shape[1]"
+            assert list(value.shape) == [1], "set_lr: the learning rate must be a Tensor of shape [1]"
         self._learning_rate = value
         self._scaled_rates.clear()
 
@@ -320,7 +313,7 @@ class RecomputeOptimizer(Optimizer):
 
     def _set_checkpoints(self, checkpoints: list[Any]) -> None:
         """Says which Variables (or names) are kept."""
-        text = "_checkpoints should be a list of Variable or a list of String"
+        text = "_set_checkpoints: a list of Variable or of names is expected"
         assert isinstance(checkpoints, list), text
         assert all(isinstance(point, (str, Variable)) for point in checkpoints), text
         self._checkpoints = checkpoints

@@ -34,8 +34,8 @@ def convert_to_list(value, n: int, name: str, dtype=int) -> list:
             dtype(item)
         except (ValueError, TypeError):
             raise ValueError(
-                f"The {name}'s type must be a list or tuple of {n} {dtype} values. Received: {value} "
-                f"including element {item} of type {type(item)}"
+                f"{name} must be a list or tuple of {n} values of {dtype}, got {value} with the entry {item} of "
+                f"{type(item)}"
             ) from None
     return items
 

@@ -33,7 +33,7 @@ def create_array(dtype):
 
 def _index(i, where: str) -> int:
     assert isinstance(i, Variable), f"The index 'i' in {where} must be Variable in dygraph mode"
-    assert list(i.shape) == [1], "The shape of index 'i' should be [1] in dygraph mode"
+    assert list(i.shape) == [1], "array_write: i must have shape [1]"
     return int(i.numpy().item(0))
 
 
@@ -47,11 +47,11 @@ def array_write(x, i, array=None):
         TypeError: when `array` is no array, or the arguments are no Variables.
     """
     if mode.in_dygraph_mode():
-        assert isinstance(x, Variable), "The input data 'x' in array_write must be Variable in dygraph mode"
+        assert isinstance(x, Variable), "array_write: x must be a Variable"
         position = _index(i, "array_write")
         array = [] if array is None else array
-        assert isinstance(array, list), "The 'array' in array_write must be a list in dygraph mode"
-        assert position <= len(array), "The index 'i' should not be greater than the length of 'array' in dygraph mode"
+        assert isinstance(array, list), "array_write: array must be a list"
+        assert position <= len(array), "array_write: i must be at most the length of array"
         array[position : position + 1] = [x]
         return array
     check_variable_and_dtype(i, "i", ["int64"], "array_write")
@@ -72,7 +72,7 @@ def array_read(array, i):
         TypeError: when `array` is no array.
     """
     if mode.in_dygraph_mode():
-        assert isinstance(array, list), "The 'array' in array_read must be list in dygraph mode"
+        assert isinstance(array, list), "array_read: array must be a list"
         return array[_index(i, "array_read")]
     check_variable_and_dtype(i, "i", ["int64"], "array_read")
     if not is_array(array):

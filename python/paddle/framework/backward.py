@@ -200,7 +200,7 @@ def calc_gradient(targets, inputs, target_gradients=None, no_grad_set=None):
     targets, inputs = _as_list(targets), _as_list(inputs)
     given = _as_list(target_gradients) or [None] * len(targets)
     if len(targets) != len(given):
-        raise ValueError("Should have the same number of target_gradients as targets")
+        raise ValueError("gradients: target_gradients must have one entry for each of targets")
     block = targets[0].block
     program = block.program
     program._appending_grad_times += 1
@@ -222,7 +222,7 @@ def calc_gradient(targets, inputs, target_gradients=None, no_grad_set=None):
         started.add(grad.name)
     for var in inputs:
         if var.block.program is not program:
-            raise ValueError("input must be in the same program as targets")
+            raise ValueError("gradients: inputs and targets must be of one Program")
 
     stopped = {_strip_grad_suffix_(n) for n in no_grad_dict[0]}
     paths: dict = {}

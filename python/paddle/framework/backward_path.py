@@ -59,7 +59,7 @@ def _get_no_grad_set_name(no_grad_set) -> set[str]:
     if no_grad_set is None:
         return set()
     if not isinstance(no_grad_set, (set, list, tuple)):
-        raise TypeError(f"The type of no_grad_set should be set or list or tuple, but received {type(no_grad_set)}")
+        raise TypeError(f"append_backward: no_grad_set must be a set, list or tuple, got {type(no_grad_set)}")
     names = set()
     for item in no_grad_set:
         if isinstance(item, str):
@@ -67,9 +67,7 @@ def _get_no_grad_set_name(no_grad_set) -> set[str]:
         elif isinstance_of(item, Variable):
             names.add(item.name)
         else:
-            raise TypeError(
-                f"The type of no_grad_set's member must be paddle.fluid.Variable or str, but received {type(item)}."
-            )
+            raise TypeError(f"append_backward: no_grad_set must hold Variables or names, got {type(item)}")
     return names
 
 

@@ -58,7 +58,7 @@ class Block:
 
     def _to_readable_code(self, skip_op_callstack=True) -> str:
         assert isinstance(skip_op_callstack, bool), (
-            f"skip_op_callstack parameter's type is error, expect bool, received {type(skip_op_callstack)}"
+            f"to_string: skip_op_callstack must be a bool, got {type(skip_op_callstack)}"
         )
         lines = [f"{{ // block {self.idx}"]
         lines += ["    " + v._to_readable_code() for v in self.vars.values()]
@@ -223,7 +223,7 @@ class Block:
     def _copy_param_info_from(self, other: Block) -> None:
         """Make those of our variables Parameters that are so in `other`."""
         if not isinstance(other, Block):
-            raise TypeError("_copy_param_info_from should be invoked with Block")
+            raise TypeError("_copy_param_info_from: a Block is expected")
         for p in other.iter_parameters():
             v = self.vars.get(p.name)
             if v is None:

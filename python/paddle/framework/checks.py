@@ -49,7 +49,7 @@ def check_dtype(input_dtype, input_name: str, expected_dtype, op_name: str, extr
         )
     if name not in expected_dtype:
         raise TypeError(
-            f"The data type of '{input_name}' in {op_name} must be {expected_dtype}, but received {name}."
+            f"{op_name}: {input_name} must have dtype {expected_dtype}, got {name}"
             + _advice(extra_message)
         )
 

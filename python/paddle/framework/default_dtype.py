@@ -24,8 +24,7 @@ def set_default_dtype(d) -> None:
     name = d.__name__ if isinstance(d, type) and d in (np.float16, np.float32, np.float64) else str(d)
     if name not in ("float16", "float32", "float64"):
         raise TypeError(
-            "set_default_dtype only supports [float16, float32, float64] "
-            f", but received {d.__name__ if isinstance(d, type) else d}"
+            f"set_default_dtype: d must be float16, float32 or float64, got {d.__name__ if isinstance(d, type) else d}"
         )
     LayerHelperBase.set_default_dtype(name)
 

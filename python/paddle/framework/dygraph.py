@@ -238,7 +238,7 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
             if g is not None and not isinstance(g, core.Tensor):
                 raise AssertionError("grad_outputs must be None, a Tensor, or a list of these")
         if len(grad_outputs) != len(outputs):
-            raise AssertionError("The length of grad_outputs must be equal to outputs")
+            raise AssertionError("grad: grad_outputs must have one entry for each of outputs")
     if no_grad_vars is None:
         no_grad_vars = []
     elif isinstance(no_grad_vars, core.Tensor):

@@ -100,7 +100,7 @@ def get_flags(flags) -> dict[str, Any]:
     if isinstance(flags, str):
         flags = [flags]
     if not isinstance(flags, (list, tuple)):
-        raise TypeError("Flags in get_flags should be a list, tuple or string.")
+        raise TypeError("get_flags: flags must be a name, or a list or tuple of names")
     for name in flags:
         if name not in _values:
             raise ValueError(f"Flag {name} cannot get its value through this function.")

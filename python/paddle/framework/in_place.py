@@ -20,8 +20,7 @@ def in_place_in_dygraph(plain: Callable) -> Callable:
             if mode.in_dygraph_mode():
                 return func(*args, **kwargs)
             warnings.warn(
-                f"In static graph mode, {func.__name__}() is the same as {plain.__name__}() and does not perform "
-                "inplace operation.",
+                f"{func.__name__}: nothing is done in place in a Program; this is {plain.__name__}",
                 stacklevel=2,
             )
             return plain(*args, **kwargs)

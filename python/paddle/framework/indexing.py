@@ -174,9 +174,7 @@ def setitem(var, item, value):
             if start is None and end is None and step is None:
                 continue
             if step not in (None, 1):
-                raise ValueError(
-                    f"When assign a value to a paddle.Tensor, only support step is 1, but received step is {step}."
-                )
+                raise ValueError(f"slices that are assigned to only support step is 1, got {step}")
             start = 0 if start is None else start
             end = sys.maxsize if end is None else end
         else:
@@ -192,9 +190,8 @@ def setitem(var, item, value):
     if isinstance(value, np.ndarray):
         if var.dtype not in _VALUE_ATTRS:
             raise TypeError(
-                "When assign a numpy.ndarray, integer or float to a paddle.Tensor, the data type of the "
-                "paddle.Tensor must be bool, float32, float64, int32 or int64, "
-                f"but received {convert_dtype(var.dtype)}."
+                "When assign a numpy.ndarray, integer or float to a paddle.Tensor, its dtype must be bool, float32, "
+                f"float64, int32 or int64, got {convert_dtype(var.dtype)}"
             )
         name, kind = _VALUE_ATTRS[var.dtype]
         attrs[name] = [kind(v) for v in value.flat]
@@ -202,10 +199,7 @@ def setitem(var, item, value):
     elif _is_var(value):
         inputs["ValueTensor"] = value
     else:
-        raise TypeError(
-            "Only support to assign an integer, float, numpy.ndarray or paddle.Tensor to a paddle.Tensor, "
-            f"but received {type(value)}"
-        )
+        raise TypeError(f"Only support to assign an integer, float, numpy.ndarray or paddle.Tensor, got {type(value)}")
     # into the block that is being built, so that an assignment in a loop's body belongs to the body
     block = guards.default_main_program().current_block()
     block.append_op(type="set_value", inputs=inputs, outputs={"Out": var}, attrs=attrs)

@@ -56,7 +56,7 @@ class Initializer:
     def _check_block(self, block: Any) -> Any:
         if block is None:
             if not in_dygraph_mode():
-                raise ValueError("The parameter 'block' is needed in static graph mode.")
+                raise ValueError("Initializer: block is needed while a Program is built")
             block = default_main_program().global_block()
         assert isinstance(block, Block), f"block must be a Block, but got {type(block)}"
         return block
@@ -337,7 +337,10 @@ class NumpyArrayInitializer(_Filling):
         else:
             raise ValueError(f"Unsupported dtype {self._value.dtype}")
         if self._value.size > 1024 * 1024 * 1024:
-            raise ValueError("The size of input is too big. Please consider saving it to file and 'load_op' to load it")
+            raise ValueError(
+                "Initializer: an array of more than 1024 * 1024 * 1024 elements does not fit an operator; save it and "
+                "read it with load"
+            )
         attrs = {"shape": list(self._value.shape), **values}
         return self._fill(var, block, "assign_value", attrs, label="numpy_array_init")
 

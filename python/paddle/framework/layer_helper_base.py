@@ -57,13 +57,11 @@ class LayerHelperBase:
     def to_variable(self, value, name=None):
         """A tensor from an array (dygraph only); a Variable or tensor comes back as it is."""
         if isinstance(value, np.ndarray):
-            assert mode.in_dygraph_mode(), "to_variable could only be called in dygraph mode"
+            assert mode.in_dygraph_mode(), "to_variable is for use outside Programs"
             return core.Tensor(value=value, name=name or "", place=mode._current_expected_place())
         if isinstance(value, core.Tensor) or isinstance_of(value, Variable):
             return value
-        raise TypeError(
-            f"The type of input value is invalid, expected type is 'ndarray' or 'Variable', but received {type(value)}"
-        )
+        raise TypeError(f"to_variable: value must be an ndarray or a Variable, got {type(value)}")
 
     def create_parameter(
         self,
@@ -102,8 +100,7 @@ class LayerHelperBase:
         if default_initializer is None and attr.initializer is None:
             if not dtype_is_floating(dtype):
                 raise TypeError(
-                    "Can not create parameter with default initializer when dtype is not float type. "
-                    "Set default_initializer to fit the parameter dtype!"
+                    "create_parameter: the default initializer makes floats; give default_initializer for another dtype"
                 )
             if is_bias:
                 attr._set_default_bias_initializer()
@@ -120,8 +117,8 @@ class LayerHelperBase:
         if mode.in_dygraph_mode():
             if unique_name.dygraph_parameter_name_checker(attr.name):
                 raise ValueError(
-                    f"parameter name [{attr.name}] have be been used. In dygraph mode, the name of parameter can't "
-                    "be same; check the ParamAttr given to create_parameter or to the layer"
+                    f"parameter name '{attr.name}' is taken: it must be unique outside a Program; check the ParamAttr "
+                    "given to create_parameter or to the layer"
                 )
             return main.create_parameter(
                 dtype=dtype, shape=shape, type=type, stop_gradient=stop_gradient, **attr._to_kwargs(True)

@@ -265,7 +265,7 @@ def _get_paddle_place(place):
             return CUDAPinnedPlace()
         return CUDAPlace(int(matched.group(2) or 0))
     if re.fullmatch(r"xpu:\d+", text):
-        raise ValueError(f"The device should not be {place!r}, since PaddlePaddle is not compiled with XPU")
+        raise ValueError(f"device {place!r} can not be used: this build has no XPU")
     raise ValueError(f"place must be 'cpu', 'gpu', 'gpu:<id>', 'gpu_pinned' or a Place, but received {place!r}")
 
 

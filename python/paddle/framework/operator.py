@@ -48,9 +48,7 @@ def _argument_name(arg: Any, slot: str, op_type: str) -> str:
         return arg.decode()
     if isinstance_of(arg, Variable) or isinstance(arg, core.Tensor):
         return arg.name
-    raise TypeError(
-        f"The type of '{slot}' in operator {op_type} should be one of [str, bytes, Variable], but received: {arg!r}"
-    )
+    raise TypeError(f"operator {op_type}: '{slot}' must be a str, bytes or Variable, got {arg!r}")
 
 
 class Operator:
@@ -179,7 +177,7 @@ class Operator:
 
     def _to_readable_code(self, skip_op_callstack=True) -> str:
         assert isinstance(skip_op_callstack, bool), (
-            f"skip_op_callstack parameter's type is error, expect bool, received {type(skip_op_callstack)}"
+            f"to_string: skip_op_callstack must be a bool, got {type(skip_op_callstack)}"
         )
 
         def slots(names, args):

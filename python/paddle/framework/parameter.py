@@ -52,7 +52,7 @@ class ParamBase(core.Tensor):
     @trainable.setter
     def trainable(self, trainable: bool) -> None:
         if not isinstance(trainable, bool):
-            raise ValueError(f"The type of trainable MUST be bool, but the type is {type(trainable)}")
+            raise ValueError(f"ParamBase: trainable must be a bool, got {type(trainable)}")
         self.stop_gradient = not trainable
 
     def __str__(self) -> str:

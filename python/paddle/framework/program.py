@@ -114,7 +114,7 @@ class Program:
 
     def _to_readable_code(self, skip_op_callstack=True) -> str:
         assert isinstance(skip_op_callstack, bool), (
-            f"skip_op_callstack parameter's type is error, expect bool, received {type(skip_op_callstack)}"
+            f"to_string: skip_op_callstack must be a bool, got {type(skip_op_callstack)}"
         )
         return "".join(b._to_readable_code(skip_op_callstack) + "\n" for b in self.blocks)
 
@@ -207,9 +207,7 @@ class Program:
         feeds = feeded_var_names if isinstance(feeded_var_names, list) else [feeded_var_names]
         for name in feeds:
             if not isinstance(name, str):
-                raise ValueError(
-                    f"All feeded_var_names of Program._prune_with_input() can only be str, but received {type(name)}."
-                )
+                raise ValueError(f"Program._prune_with_input: feeded_var_names must hold str, got {type(name)}")
         targets = targets if isinstance(targets, list) else [targets]
         ops = [t for t in targets if isinstance(t, Operator)]
         positions = []
@@ -220,8 +218,8 @@ class Program:
             else:
                 if not isinstance(target, str) and not isinstance_of(target, Variable):
                     raise ValueError(
-                        "All targets of Program._prune_with_input() can only be Variable or Operator, "
-                        f"but received {type(target)}."
+                        "All targets of Program._prune_with_input() can only be Variable or Operator, got "
+                        f"{type(target)}"
                     )
                 name = target if isinstance(target, str) else target.name
                 if name in feeds:
@@ -234,10 +232,7 @@ class Program:
                         op = candidate
                         break
                 if op is None:
-                    raise ValueError(
-                        f"The target variable {name} used for pruning should have an associated operator that "
-                        "generates it."
-                    )
+                    raise ValueError(f"prune: no operator of the Program writes target '{name}'")
             positions.append([op.block.idx, op.idx])
         desc, origin = core.prune(self.desc, set(feeds), positions)
         return Program._construct_from_desc(desc)._take_info_from(self, origin)
@@ -352,7 +347,7 @@ class Program:
     @random_seed.setter
     def random_seed(self, seed: int) -> None:
         if not isinstance(seed, int):
-            raise ValueError(f"Program.random_seed's input seed must be an integer, but received {type(seed)}.")
+            raise ValueError(f"Program.random_seed must be an int, got {type(seed)}")
         self._seed = seed
 
     def global_seed(self, seed: int = 0) -> None:

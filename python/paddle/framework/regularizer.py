@@ -93,8 +93,8 @@ def _create_regularization_of_grad(param: Any, grad: Any, regularization: Weight
 def tell_own_goes_first(regularization: WeightDecayRegularizer) -> None:
     """Logs that parameters with regularizers of their own do not get the optimizer's."""
     logging.info(
-        "If regularizer of a Parameter has been set by 'fluid.ParamAttr' or 'fluid.WeightNormParamAttr' already. "
-        "The Regularization[%s] in Optimizer will not take effect, and it will only be applied to other Parameters!",
+        "a regularizer set in the ParamAttr of a Parameter goes before regularization=%s of the optimizer, which holds "
+        "for the other Parameters",
         regularization,
     )
 

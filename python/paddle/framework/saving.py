@@ -82,15 +82,12 @@ def save(obj, path, pickle_protocol=2) -> None:
 
     if not isinstance(obj, dict):
         raise NotImplementedError(
-            f"Now only supports save state_dict of Layer or Optimizer, expect dict, but received {type(obj)}."
+            f"save: obj must be the state_dict (a dict) of a Layer or an Optimizer, got {type(obj)}"
         )
     if not obj:
-        warnings.warn("The input state dict is empty, no need to save.")
+        warnings.warn("save: the state dict has no entry to write")
     if os.path.basename(path) == "":
-        raise ValueError(
-            "The input path MUST be format of dirname/filename [dirname\\filename in Windows system], but received "
-            "filename is empty string."
-        )
+        raise ValueError("save: path must end in a file name (dirname/filename), but the filename is empty")
     if not isinstance(pickle_protocol, int):
         raise ValueError(f"The 'protocol' MUST be `int`, but received {type(pickle_protocol)}")
     if not 1 < pickle_protocol < 5:
@@ -136,7 +133,7 @@ def load(path, **configs):
     unknown = set(configs) - {"keep_name_table", "model_filename", "params_filename", "separate_params",
                               "return_numpy", "output_spec"}
     if unknown:
-        raise ValueError(f"The additional config ({sorted(unknown)[0]}) of `paddle.load` is not supported.")
+        raise ValueError(f"load: unknown configuration {sorted(unknown)[0]}")
     if os.path.isfile(path):
         state = safe_pickle.load_file(path, join_arrays)
         # Newer versions' files without a table hold pairs for tensors; a pair in ours is the user's.

@@ -7,16 +7,10 @@ __all__: list[str] = []
 def check_permutation(perm, rank: int) -> None:
     """ValueError unless `perm` orders the `rank` dimensions of a Variable."""
     if len(perm) != rank:
-        raise ValueError(
-            "Input(perm) is the permutation of dimensions of Input(x), its length should be equal to dimensions "
-            f"of Input(x), but received dimension of Input(x) is {rank}, the length of Input(perm) is {len(perm)}."
-        )
+        raise ValueError(f"transpose: perm must have one entry for each of the {rank} dimensions of x, got {len(perm)}")
     for i, dim in enumerate(perm):
         if dim >= rank:
-            raise ValueError(
-                f"Each element in Input(perm) should be less than Input(x)'s dimension, but {i}-th element in "
-                f"Input(perm) is {dim} which exceeds Input(x)'s dimension {rank}."
-            )
+            raise ValueError(f"transpose: perm[{i}] must be below the rank of x ({rank}), got {dim}")
 
 
 def check_axis(name: str, axis: int, rank: int) -> int:

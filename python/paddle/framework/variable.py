@@ -310,9 +310,7 @@ def check_parameter_shape(shape, dtype) -> None:
     if dtype is None:
         raise ValueError("The dtype of Parameter should not be None")
     if len(shape) == 0:
-        raise ValueError("The dimensions of shape for Parameter must be greater than 0")
+        raise ValueError("Parameter: shape must have at least one dimension")
     for size in shape:
         if size < 0:
-            raise ValueError(
-                f"Each dimension of shape for Parameter must be greater than 0, but received {list(shape)}"
-            )
+            raise ValueError(f"Parameter: every size in shape must be positive, got {list(shape)}")

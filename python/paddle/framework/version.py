@@ -47,7 +47,4 @@ def require_version(min_version, max_version=None) -> None:
             "installed."
         )
     if installed < _numbers(min_version):
-        raise Exception(
-            f"VersionError: PaddlePaddle version {min_version} or higher is required, but {API_VERSION} installed, "
-            f"please upgrade your PaddlePaddle to {min_version} or other higher version."
-        )
+        raise Exception(f"this is PaddlePaddle {API_VERSION}, but {min_version} or higher is required")

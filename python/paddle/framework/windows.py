@@ -35,14 +35,14 @@ def paddings(
         if algorithm not in ("SAME", "VALID"):
             raise ValueError(f"Unknown {what}: '{padding}'. It can only be 'SAME' or 'VALID'.")
         if algorithm == "VALID" and ceil_mode:
-            raise ValueError(f'When Attr({what}) is "VALID", Attr(ceil_mode) must be False. Received ceil_mode: True.')
+            raise ValueError(f"{what}='VALID' can not go with ceil_mode=True")
         return [0] * dims, algorithm
     if not isinstance(padding, (list, tuple)):
         return convert_to_list(padding, dims, what), "EXPLICIT"
     if len(padding) == dims + 2 and isinstance(padding[0], (list, tuple)):
         outer = (padding[0], padding[-1]) if last else (padding[0], padding[1])
         if any(list(pair) != [0, 0] for pair in outer):
-            raise ValueError(f"Non-zero {what}({padding}) in the batch or channel dimensions is not supported.")
+            raise ValueError(f"{what}: only the spatial dimensions can be padded, got {padding}")
         inner = padding[1:-1] if last else padding[2:]
         padding = [n for pair in inner for n in pair]
     if len(padding) == 2 * dims:

@@ -59,7 +59,9 @@ class BatchSampler(Sampler):
     ) -> None:
         if dataset is None:
             assert sampler is not None, "either dataset or sampler should be set"
-            assert isinstance(sampler, Sampler), f"sampler should be a paddle.io.Sampler, but got {type(sampler)}"
+            assert isinstance(sampler, Sampler), (
+                f"BatchSampler: sampler must be a paddle.io.Sampler, got {type(sampler)}"
+            )
             assert not shuffle, "shuffle should be False when sampler is set"
             self.sampler = sampler
         else:
@@ -70,10 +72,10 @@ class BatchSampler(Sampler):
             self.sampler = RandomSampler(dataset) if shuffle else SequenceSampler(dataset)
 
         assert isinstance(batch_size, int) and batch_size > 0, (
-            f"batch_size should be a positive integer, but got {batch_size}"
+            f"BatchSampler: batch_size must be a positive int, got {batch_size}"
         )
         self.batch_size = batch_size
-        assert isinstance(drop_last, bool), f"drop_last should be a boolean value, but got {type(drop_last)}"
+        assert isinstance(drop_last, bool), f"BatchSampler: drop_last must be a bool, got {type(drop_last)}"
         self.drop_last = drop_last
 
     def __iter__(self) -> Iterator[list[int]]:
@@ -87,7 +89,7 @@ class _InfiniteIterableSampler:
     """Asks for `batch_size` samples again and again: an IterableDataset has no indices and no known end."""
 
     def __init__(self, dataset: IterableDataset, batch_size: int = 1) -> None:
-        assert isinstance(dataset, IterableDataset), "dataset should be an instance of paddle.io.IterableDataset"
+        assert isinstance(dataset, IterableDataset), "BatchSampler: dataset must be a paddle.io.IterableDataset"
         self.dataset = dataset
         self.batch_size = batch_size
 

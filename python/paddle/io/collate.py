@@ -98,10 +98,8 @@ def as_array(value: Any) -> np.ndarray:
         array = np.empty(1, dtype=object)
     if array.dtype == np.object_:
         raise TypeError(
-            "\n\tFaild to convert input data to a regular ndarray :\n\t* Usually this means the input data contains "
-            "nested lists with different lengths. \n\t* Check the reader function passed to "
-            "'decorate_batch_generator' to locate the data causes this issue.\n\t* Please consider using "
-            "'fluid.create_lod_tensor' to convert it to a LoD-Tensor."
+            "a batch does not make one array: it holds nested lists with different lengths. Look at what the generator "
+            "given to decorate_batch_generator yields, or build a LoDTensor with fluid.create_lod_tensor"
         )
     return array
 

@@ -84,18 +84,17 @@ class DataLoader:
         self.use_buffer_reader = use_buffer_reader
         self.worker_init_fn = worker_init_fn
 
-        assert isinstance(dataset, Dataset), "dataset should be subclass instance of paddle.io.Dataset"
+        assert isinstance(dataset, Dataset), "DataLoader: dataset must be a paddle.io.Dataset"
         self.dataset = dataset
         if not return_list and not in_dygraph_mode():
-            assert feed_list is not None, "feed_list should be set when return_list=False"
+            assert feed_list is not None, "DataLoader: return_list=False needs a feed_list"
         self.feed_list = feed_list
         self.places = place_list(places)
 
         assert num_workers >= 0, "num_workers should be a non-negative value"
         if num_workers > 0 and sys.platform in ("darwin", "win32"):
             warnings.warn(
-                "DataLoader with multi-process mode is not supported on MacOs and Windows currently. "
-                "Please use signle-process mode with num_workers = 0 instead",
+                "DataLoader: num_workers must be 0 on macOS and Windows",
                 stacklevel=2,
             )
             num_workers = 0
@@ -116,11 +115,11 @@ class DataLoader:
         self.drop_last = drop_last
         if batch_sampler is not None:
             assert batch_size == 1 and not shuffle and not drop_last, (
-                "batch_size/shuffle/drop_last should not be set when batch_sampler is given"
+                "DataLoader: batch_size, shuffle and drop_last can not be given along with batch_sampler"
             )
             self.batch_sampler = batch_sampler
         elif batch_size is not None:
-            assert batch_size > 0, "batch_size should be None or a positive value when batch_sampler is not given"
+            assert batch_size > 0, "DataLoader: batch_size must be positive or None where no batch_sampler is given"
             self.batch_size = batch_size
             if isinstance(dataset, IterableDataset):
                 self.batch_sampler = _InfiniteIterableSampler(dataset, batch_size)

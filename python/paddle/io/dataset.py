@@ -86,7 +86,7 @@ class TensorDataset(Dataset):
         if not in_dygraph_mode():
             raise RuntimeError("TensorDataset con only be used in imperative mode")
         assert all(tensor.shape[0] == tensors[0].shape[0] for tensor in tensors), (
-            "tensors not have same shape of the 1st dimension"
+            "TensorDataset: the tensors differ in their first size"
         )
         self.tensors = tensors
 
@@ -191,7 +191,7 @@ def random_split(dataset: Any, lengths: Sequence[int], generator: Any = None) ->
         True
     """
     if sum(lengths) != len(dataset):
-        raise ValueError("Sum of input lengths does not equal the length of the input dataset!")
+        raise ValueError("random_split: the lengths do not add up to the length of the dataset")
     import paddle
 
     indices = paddle.randperm(sum(lengths)).numpy().tolist()

@@ -283,17 +283,17 @@ class DygraphGeneratorLoader(_ThreadedLoader):
         self._feed_list = feed_list
         if not iterable:
             warnings.warn(
-                "Please NOTE: DygraphGeneratorLoader supports iterable mode only. Change to iterable mode.",
+                "a DygraphGeneratorLoader has the iterable mode only: iterable=False is ignored",
                 stacklevel=3,
             )
         if not return_list:
             warnings.warn(
-                "Please NOTE: DygraphGeneratorLoader supports returning as list only. Change to return as list.",
+                "a DygraphGeneratorLoader returns lists: return_list=False is ignored",
                 stacklevel=3,
             )
         if use_multiprocess and sys.platform in ("darwin", "win32"):
             warnings.warn(
-                "NOTE: DygraphGeneratorLoader with multiprocess mode is not currently supported on MacOs and Windows.",
+                "DygraphGeneratorLoader: use_multiprocess does nothing on macOS and Windows",
                 stacklevel=3,
             )
             use_multiprocess = False
@@ -391,9 +391,7 @@ class GeneratorLoader(_ThreadedLoader):
             try:
                 array = array.reshape(shape)
             except ValueError:
-                raise ValueError(
-                    f"Reshape error. What is defined in data layer is {shape}, but receive {array.shape}"
-                ) from None
+                raise ValueError(f"feed: data of shape {array.shape} does not fit the declared shape {shape}") from None
         tensor = to_lod_tensors([array], place)[0]
         if lengths:
             tensor.set_recursive_sequence_lengths(lengths)

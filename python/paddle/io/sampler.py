@@ -15,13 +15,16 @@ class Sampler:
 
     Examples:
         >>> from paddle.io import Sampler
-        >>> class Backwards(Sampler):
+        >>> class Every(Sampler):
+        ...     def __init__(self, data_source, step):
+        ...         super().__init__(data_source)
+        ...         self.indices = range(0, len(data_source), step)
         ...     def __iter__(self):
-        ...         return iter(range(len(self.data_source) - 1, -1, -1))
+        ...         yield from self.indices
         ...     def __len__(self):
-        ...         return len(self.data_source)
-        >>> list(Backwards(range(3)))
-        [2, 1, 0]
+        ...         return len(self.indices)
+        >>> list(Every("abcde", step=2))
+        [0, 2, 4]
     """
 
     def __init__(self, data_source: Any = None) -> None:
@@ -81,9 +84,9 @@ class RandomSampler(Sampler):
         if not isinstance(replacement, bool):
             raise TypeError(f"expect boolean value for replacement, but got replacement={replacement}")
         if num_samples is not None and not replacement:
-            raise ValueError("num_samples should not be specified while replacement is False")
+            raise ValueError("RandomSampler: num_samples can only be given with replacement=True")
         if not isinstance(self.num_samples, int) or self.num_samples <= 0:
-            raise ValueError(f"num_samples should be a positive integer, but got num_samples={self.num_samples}")
+            raise ValueError(f"RandomSampler: num_samples must be a positive int, got {self.num_samples}")
 
     @property
     def num_samples(self) -> int:
@@ -112,7 +115,9 @@ def _weighted_sample(weights: Any, num_samples: int, replacement: bool = True) -
         weights = np.array(weights)
     elif not isinstance(weights, np.ndarray) and callable(getattr(weights, "numpy", None)):
         weights = weights.numpy()
-    assert isinstance(weights, np.ndarray), "weights should be paddle.Tensor, numpy.ndarray, list or tuple"
+    assert isinstance(weights, np.ndarray), (
+        "WeightedRandomSampler: weights must be a Tensor, an ndarray, a list or a tuple"
+    )
     assert weights.ndim <= 2, "weights should be a 1-D or 2-D array"
     weights = weights.reshape((-1, weights.shape[-1]))
     assert np.all(weights >= 0.0), "weights should be positive value"
@@ -121,7 +126,7 @@ def _weighted_sample(weights: Any, num_samples: int, replacement: bool = True) -
     assert np.all(non_zeros > 0), "weights should have positive values"
     if not replacement:
         assert np.all(non_zeros >= num_samples), (
-            "weights positive value number should not less than num_samples when replacement=False"
+            "WeightedRandomSampler: replacement=False needs at least num_samples positive weights"
         )
     weights = weights / weights.sum(axis=1, keepdims=True)
     return np.array([np.random.choice(weights.shape[1], num_samples, replacement, row) for row in weights])

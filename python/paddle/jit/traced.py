@@ -224,7 +224,7 @@ class TracedLayer:
         Returns:
             list of numpy.ndarray.
         """
-        assert isinstance(inputs, (list, tuple)), "Inputs should be a list or tuple of variables"
+        assert isinstance(inputs, (list, tuple)), "TracedLayer: inputs must be a list or tuple of Tensors"
         assert len(inputs) == len(self._feed_names), (
             f"{len(self._feed_names)} inputs were traced, but received {len(inputs)}"
         )

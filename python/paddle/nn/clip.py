@@ -66,7 +66,7 @@ def error_clip_callback(block: Any, context: dict[str, str]) -> None:
         if error_clip is None:
             continue
         if not isinstance(error_clip, BaseErrorClipAttr):
-            raise TypeError("Variable's error_clip should be an instance of BaseErrorClipAttr or None.")
+            raise TypeError("error_clip must be None or derive from BaseErrorClipAttr")
         error_clip._append_clip_op(block, grad_name)
 
 
@@ -119,8 +119,7 @@ class ClipGradBase:
                 return self._dygraph_clip(params_grads)
         if any(getattr(p, "gradient_clip_attr", None) is not None for p, _ in params_grads):
             warnings.warn(
-                "'set_gradient_clip' will be ineffective, because you have set 'need_clip' in 'ParamAttr'. So, "
-                "'set_gradient_clip' is redundant and you can remove it.",
+                "set_gradient_clip does nothing here: a ParamAttr says need_clip, which goes before it",
                 stacklevel=2,
             )
         with name_scope("gradient_clip"):
@@ -238,7 +237,7 @@ class ClipGradByGlobalNorm(ClipGradBase):
     def _process_context(self, context: dict[str, Any], param: Any, grad: Any) -> None:
         group = context.setdefault(self.group_name, {"clip_norm": self.clip_norm, "squares": []})
         if group["clip_norm"] != self.clip_norm:
-            raise ValueError("All parameters' 'clip_norm' of a same group should be the same")
+            raise ValueError("ClipGradByGlobalNorm: one group can not have two values of clip_norm")
         group["squares"].append(_square_sum(grad))
         self._group = group
 
@@ -255,24 +254,21 @@ def set_gradient_clip(clip: ClipGradBase, param_list: Any = None, program: Any =
     An optimizer's `grad_clip` is the newer way. Raises TypeError for a clip or parameters that are none.
     """
     warnings.warn(
-        "Caution! 'set_gradient_clip' is not recommended and may be deprecated in future! We recommend a new strategy: "
-        "set 'grad_clip' when initializing the 'optimizer'. This method can reduce the mistakes, please refer to "
-        "documention of 'optimizer'.",
+        "set_gradient_clip is deprecated: give grad_clip to the optimizer instead",
         stacklevel=3,
     )
     if not isinstance(clip, ClipGradBase):
-        raise TypeError("'clip' should be an instance of ClipGradBase's derived class")
+        raise TypeError("clip must be of a class that derives from ClipGradBase")
     block = (default_main_program() if program is None else program).block(0)
     if any("optimizer" in op.attr("op_namescope") for op in block.ops if "op_namescope" in op.all_attrs()):
         warnings.warn(
-            "'minimize' has been invoked before, this will make 'set_gradient_clip' be ineffective! Please invoke "
-            "'set_gradient_clip' before 'minimize'.",
+            "set_gradient_clip does nothing after minimize; call it before",
             stacklevel=3,
         )
     params: list[Any] = block.all_parameters() if param_list is None else param_list
     params = [block.var(param) if isinstance(param, str) else param for param in params]
     if not all(isinstance(param, Parameter) for param in params):
-        raise TypeError("'param_list' should be a list of Parameter or basestring(parameter's name).")
+        raise TypeError("param_list must hold Parameters or their names")
     for param in params:
         param.gradient_clip_attr = copy.deepcopy(clip)
 

@@ -69,7 +69,7 @@ class Adam(AdamRule, Optimizer):
     def _gradients(self, parameters: Any) -> Pairs:
         pairs = super()._gradients(parameters)
         if self.regularization is not None and any(grad._is_sparse() for _, grad in pairs):
-            raise RuntimeError("Adam don't support weight_decay with sparse parameters, please set it to None.")
+            raise RuntimeError("Adam: weight_decay must be None where a parameter is sparse")
         return pairs
 
 

@@ -67,7 +67,7 @@ class OptimizerBase:
 
     def _init_state(self, parameters: Any, grad_clip: Any, name: str | None) -> None:
         if grad_clip is not None and not isinstance(grad_clip, ClipGradBase):
-            raise TypeError("'grad_clip' should be an instance of GradientClipBase's derived class")
+            raise TypeError("grad_clip must be of a class that derives from GradientClipBase")
         if isinstance(parameters, (core.Tensor, str)):
             raise TypeError(f"`parameters` should be a list of Tensors, but received {type(parameters)}")
         self._parameter_list = list(parameters) if parameters is not None else None
@@ -131,12 +131,10 @@ class OptimizerBase:
             raise RuntimeError(f"State dict type {type(value)} not supprt")
         own = var.numpy()
         assert own.shape == value.shape, (
-            f"Parameter shape not match, Dygraph Parameter [ {var.name} ] need tensor with shape {own.shape} but load "
-            f"tensor with shape {value.shape}"
+            f"set_state_dict: '{var.name}' has shape {own.shape} here, but {value.shape} in the state_dict"
         )
         assert own.dtype == value.dtype, (
-            f"Parameter dtype not match, Dygraph Parameter [ {var.name} ] need tensor with dtype {own.dtype}  but load "
-            f"tensor with dtype {value.dtype}"
+            f"set_state_dict: '{var.name}' has dtype {own.dtype} here, but {value.dtype} in the state_dict"
         )
         var.set_value(value)
 
@@ -239,10 +237,7 @@ class OptimizerBase:
             self.helper.set_variable_initializer(var, initializer=Constant(value=float(rate())))
         elif var is None:
             if not isinstance(rate, float):
-                raise TypeError(
-                    "learning rate variable is create outside optimizer,can not create new learning rate variable for "
-                    "new program"
-                )
+                raise TypeError("the learning rate is a Variable of another Program; this one can not make its own")
             name = unique_name.generate("learning_rate")
             self._learning_rate_map[program] = global_var(name, [1], rate, self._rate_dtype())
 
@@ -271,9 +266,7 @@ class OptimizerBase:
     # --------------------------------------------------------------------------------------- the passes
 
     def _append_optimize_op(self, block: Any, param_and_grad: tuple[Any, Any]) -> Any:
-        raise NotImplementedError(
-            'Class "Optimizer" connot be used directly as an optimizer, please use its subclasses such as "Adam"'
-        )
+        raise NotImplementedError("Optimizer is a base class: use one that derives from it, such as Adam")
 
     def _create_accumulators(self, block: Any, parameters: list[Any]) -> None:
         return None
@@ -324,9 +317,7 @@ class OptimizerBase:
         program = default_main_program()
         block, current = program.global_block(), program.current_block()
         if current.idx != block.idx:
-            assert current.backward_block_idx != -1, (
-                "current block is not global_block, but it doesn't have backward block."
-            )
+            assert current.backward_block_idx != -1, "the current block is a sub-block without a backward block"
             block = program.blocks[current.backward_block_idx]
         start = len(block.ops)
         self.helper = LayerHelper(type(self).__name__)
@@ -378,8 +369,7 @@ class OptimizerBase:
         else:
             assert isinstance(callbacks, list)
         assert len(loss.shape) == 1 and loss.shape[0] == 1, (
-            f"The loss.shape should be (1L,), but the current loss.shape is {loss.shape}. Maybe that you should call "
-            "paddle.mean to process the current loss."
+            f"minimize: loss must have one element (paddle.mean makes one), got shape {loss.shape}"
         )
         no_grad = self._get_no_grad_set(loss, no_grad_set)
         with program_guard(loss.block.program, startup_program):

@@ -179,9 +179,7 @@ class LinearWarmup(LRScheduler):
         verbose: bool = False,
     ) -> None:
         if not isinstance(learning_rate, (float, int, LRScheduler)):
-            raise TypeError(
-                f"the type of learning_rate should be [int, float or LRScheduler], the current type is {learning_rate}"
-            )
+            raise TypeError(f"learning_rate must be an int, a float or an LRScheduler, got {learning_rate}")
         self.learning_rate = learning_rate
         self.warmup_steps = warmup_steps
         self.start_lr = start_lr
@@ -201,8 +199,7 @@ class LinearWarmup(LRScheduler):
         if isinstance(self.learning_rate, LRScheduler):
             if "LinearWarmup_LR" not in state_dict:
                 raise RuntimeError(
-                    "Please check whether state_dict is correct for optimizer. "
-                    "Can't find [ LinearWarmup_LR ] in state_dict"
+                    "set_state_dict: the state_dict has no 'LinearWarmup_LR'; is it that of this scheduler?"
                 )
             self.learning_rate.set_state_dict(state_dict["LinearWarmup_LR"])
             state_dict = {key: value for key, value in state_dict.items() if key != "LinearWarmup_LR"}
@@ -258,9 +255,7 @@ class MultiStepDecay(LRScheduler):
         verbose: bool = False,
     ) -> None:
         if not isinstance(milestones, (tuple, list)):
-            raise TypeError(
-                f"The type of 'milestones' in 'MultiStepDecay' must be 'tuple, list', but received {type(milestones)}."
-            )
+            raise TypeError(f"MultiStepDecay: milestones must be a tuple or list, got {type(milestones)}")
         if any(a >= b for a, b in zip(milestones, milestones[1:], strict=False)):
             raise ValueError("The elements of milestones must be incremented")
         if gamma >= 1.0:
@@ -294,7 +289,7 @@ class StepDecay(LRScheduler):
         verbose: bool = False,
     ) -> None:
         if not isinstance(step_size, int):
-            raise TypeError(f"The type of 'step_size' must be 'int', but received {type(step_size)}.")
+            raise TypeError(f"StepDecay: step_size must be an int, got {type(step_size)}")
         if gamma >= 1.0:
             raise ValueError("gamma should be < 1.0.")
         self.step_size = step_size
@@ -323,9 +318,7 @@ class LambdaDecay(LRScheduler):
         verbose: bool = False,
     ) -> None:
         if not callable(lr_lambda):
-            raise TypeError(
-                f"The type of 'lr_lambda' in 'LambdaDecay' must be 'function', but received {type(lr_lambda)}."
-            )
+            raise TypeError(f"LambdaDecay: lr_lambda must be callable, got {type(lr_lambda)}")
         self.lr_lambda = lr_lambda
         super().__init__(learning_rate, last_epoch, verbose)
 
@@ -377,14 +370,12 @@ class ReduceOnPlateau(LRScheduler):
         if mode not in ("min", "max"):
             raise ValueError(f"mode: {mode} is unknown!")
         if factor >= 1.0:
-            raise ValueError("new_lr = origin_lr * gamma and gamma should be < 1.0.")
+            raise ValueError("ReduceOnPlateau: factor must be below 1.0")
         threshold_mode = threshold_mode.lower()
         if threshold_mode not in ("rel", "abs"):
             raise ValueError(f"threshold mode: {threshold_mode} is unknown!")
         if not isinstance(learning_rate, (float, int)):
-            raise TypeError(
-                f"The type of 'learning_rate' in 'ReduceOnPlateau' must be 'float', but received {type(learning_rate)}."
-            )
+            raise TypeError(f"ReduceOnPlateau: learning_rate must be a float, got {type(learning_rate)}")
         self.mode = mode
         self.factor = factor
         self.patience = patience
@@ -420,13 +411,11 @@ class ReduceOnPlateau(LRScheduler):
 
         if isinstance(metrics, np.ndarray) or _is_tensor(metrics):
             assert list(metrics.shape) == [1], (
-                f"the metrics.shape should be (1L,), but the current metrics.shape is {metrics.shape}. "
-                "Maybe that you should call paddle.mean to process it first."
+                f"ReduceOnPlateau: metrics must have one element (paddle.mean makes one), got shape {metrics.shape}"
             )
         elif not isinstance(metrics, (int, float, np.float32, np.float64)):
             raise TypeError(
-                "metrics must be 'int', 'float', 'np.float', 'numpy.ndarray' or 'paddle.Tensor', "
-                f"but receive {type(metrics)}"
+                f"ReduceOnPlateau: metrics must be an int, a float, a numpy.ndarray or a Tensor, got {type(metrics)}"
             )
 
         if self.cooldown_counter > 0:
@@ -467,11 +456,9 @@ class CosineAnnealingDecay(LRScheduler):
         self, learning_rate: float, T_max: int, eta_min: float = 0, last_epoch: int = -1, verbose: bool = False
     ) -> None:
         if not isinstance(T_max, int):
-            raise TypeError(f"The type of 'T_max' in 'CosineAnnealingDecay' must be 'int', but received {type(T_max)}.")
+            raise TypeError(f"CosineAnnealingDecay: T_max must be an int, got {type(T_max)}")
         if not isinstance(eta_min, (float, int)):
-            raise TypeError(
-                f"The type of 'eta_min' in 'CosineAnnealingDecay' must be 'float, int', but received {type(eta_min)}."
-            )
+            raise TypeError(f"CosineAnnealingDecay: eta_min must be a float or int, got {type(eta_min)}")
         self.T_max = T_max
         self.eta_min = float(eta_min)
         super().__init__(learning_rate, last_epoch, verbose)

@@ -38,7 +38,7 @@ class LRScheduler:
 
     def __init__(self, learning_rate: float = 0.1, last_epoch: int = -1, verbose: bool = False) -> None:
         if not isinstance(learning_rate, (float, int)):
-            raise TypeError(f"The type of learning rate must be float, but received {type(learning_rate)}")
+            raise TypeError(f"learning_rate must be a float, got {type(learning_rate)}")
         self.base_lr = float(learning_rate)
         self.last_lr = float(learning_rate)
         self.last_epoch = last_epoch
@@ -88,14 +88,12 @@ class LRScheduler:
         self.state_keys()
         for key in self.keys:
             if key not in state_dict:
-                raise RuntimeError(
-                    f"Please check whether state_dict is correct for optimizer. Can't find [ {key} ] in state_dict"
-                )
+                raise RuntimeError(f"set_state_dict: the state_dict has no '{key}'; is it that of this scheduler?")
             self.__dict__[key] = state_dict[key]
         if len(state_dict) > len(self.keys):
             warnings.warn(
-                "There are some unused values in state_dict. Maybe the optimizer have different "
-                "'LearningRateDecay' when invoking state_dict and set_dict",
+                "set_state_dict: the state_dict has entries this schedule does not use; was it taken from a schedule "
+                "of another class?",
                 stacklevel=2,
             )
 

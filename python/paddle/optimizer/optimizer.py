@@ -47,20 +47,17 @@ class Optimizer(OptimizerBase):
         self._init_state(parameters, grad_clip, name)
         if mode.in_dygraph_mode():
             if self._parameter_list is None:
-                raise AttributeError(
-                    "parameters argument given to the Optimizer should not be None in dygraph mode."
-                )
+                raise AttributeError("parameters must be given to an Optimizer outside a Program")
             if weight_decay is not None and any(
                 getattr(p, "regularizer", None) is not None for p in self._parameter_list
             ):
                 logging.info(
-                    "If regularizer of a Parameter has been set by 'paddle.ParamAttr' or 'static.WeightNormParamAttr' "
-                    "already. The weight_decay[%s] in Optimizer will not take effect, and it will only be applied to "
-                    "other Parameters!",
+                    "a regularizer set in the ParamAttr of a Parameter goes before weight_decay=%s of the optimizer, "
+                    "which holds for the other Parameters",
                     weight_decay,
                 )
         if not isinstance(learning_rate, (float, LRScheduler)):
-            raise TypeError(f"learning rate should be float or LRScheduler, got {type(learning_rate)} here")
+            raise TypeError(f"learning_rate must be a float or an LRScheduler, got {type(learning_rate)}")
         self.regularization = L2Decay(weight_decay) if isinstance(weight_decay, float) else weight_decay
         self._learning_rate = learning_rate
         self.clear_gradients = self.clear_grad
@@ -74,12 +71,9 @@ class Optimizer(OptimizerBase):
             RuntimeError: when the rate is a scheduler's.
         """
         if not isinstance(value, (int, float)):
-            raise TypeError(f"The type of 'value' in optimizer.set_lr must be float, but received {type(value)}.")
+            raise TypeError(f"set_lr: value must be a float, got {type(value)}")
         if isinstance(self._learning_rate, LRScheduler):
-            raise RuntimeError(
-                "optimizer's learning rate can't be LRScheduler when invoke this API, because this will lead to "
-                "conflict."
-            )
+            raise RuntimeError("set_lr: the learning rate is an LRScheduler, which sets its own values")
         self._learning_rate = float(value)
 
     def get_lr(self) -> float:

@@ -47,8 +47,8 @@ class MasterWeights(OptimizerBase):
             return self._create_master_weight(param)
         if param.dtype == VarType.FP16:
             warnings.warn(
-                "Accumulating with FP16 in optimizer can lead to poor accuracy or slow convergence."
-                f"Consider using multi_precision=True option of the {type(self).__name__} optimizer."
+                f"{type(self).__name__}: float16 accumulators lose precision; multi_precision=True keeps them in "
+                "float32"
             )
         return param
 

@@ -148,10 +148,7 @@ class CompiledProgram:
 
     def __init__(self, program_or_graph, build_strategy=None) -> None:
         if not isinstance(program_or_graph, Program):
-            raise TypeError(
-                "The type of program_to_graph parameter is wrong, expected Graph or Program, "
-                f"but received {type(program_or_graph)}"
-            )
+            raise TypeError(f"CompiledProgram: a Graph or a Program is expected, got {type(program_or_graph)}")
         self._program = program_or_graph
         self._graph = None
         self._scope = None
@@ -204,8 +201,7 @@ class CompiledProgram:
             self._places = [mode._get_paddle_place(places)]
         if any(op.type.endswith("_grad") for block in self._program.blocks for op in block.ops):
             assert self._loss_name is not None, (
-                "The loss name of CompiledProgram is None. The loss name should be set if CompiledProgram "
-                "contains backward part."
+                "CompiledProgram: loss_name must be given, as the Program has a backward part"
             )
         return self
 
@@ -236,9 +232,9 @@ class CompiledProgram:
             return self
         if self._share_vars_from is not None:
             if not self._share_vars_from._is_data_parallel:
-                raise ValueError("The shared Program is not data parallel, cannot share variables from it.")
+                raise ValueError("share_vars_from is not data parallel, so its variables can not be shared")
             if not self._share_vars_from._compiled:
-                raise ValueError("The shared Program is not compiled and executed, so there is no variables to share.")
+                raise ValueError("share_vars_from has not run yet, so it has no variables to share")
         places = self._get_places(place)
         if len(places) > 1:
             raise NotImplementedError(
@@ -253,7 +249,9 @@ class CompiledProgram:
             return [place]
         if self._places is not None:
             for p in self._places:
-                assert type(p) is type(place), "Place type not match. You may set wrong type of places."
+                assert type(p) is type(place), (
+                    "places: the places of this run are not those the CompiledProgram was made for"
+                )
             places = self._places
         else:
             places = mode.cuda_places() if isinstance(place, CUDAPlace) else mode.cpu_places()

@@ -151,10 +151,7 @@ def cond(pred, true_fn=None, false_fn=None, name=None):
         return None
     if first is None or second is None:
         which = ("None", "non-None") if first is None else ("non-None", "None")
-        raise ValueError(
-            "Incompatible return values of true_fn and false_fn in cond: "
-            f"true_fn returns {which[0]} while false_fn returns {which[1]}"
-        )
+        raise ValueError(f"Incompatible return values of true_fn and false_fn in cond: {which[0]} against {which[1]}")
     return pack_sequence_as(map_structure(lambda v: v, first), results)
 
 
@@ -194,7 +191,7 @@ def case(pred_fn_pairs, default=None, name=None):
                 f"The pred's type of 'pred_fn_pairs' in case must be boolean Variable, but received: {type(pred)}."
             )
         if not callable(function):
-            raise TypeError(f"The fn for {pred.name} of pred_fn_pairs in Op(case) must be callable.")
+            raise TypeError(f"case: the function paired with {pred.name} must be callable")
     pairs = list(pred_fn_pairs)
     if default is None:
         if not pairs:
@@ -238,7 +235,7 @@ def switch_case(branch_index, branch_fns, default=None, name=None):
         if not isinstance(key, int):
             raise TypeError(f"The key's type of 'branch_fns' in switch_case must be int, but received: {type(key)}.")
         if key in seen:
-            raise ValueError(f"The key in 'branch_fns' must be unique, but '{key}' appears more than once.")
+            raise ValueError(f"branch_fns: key '{key}' is given twice")
         seen.add(key)
         if not callable(function):
             raise TypeError(f"The type of function for key {key} must be callable, but received: {type(function)}.")

@@ -173,18 +173,16 @@ class InputSpec:
     def unbatch(self) -> InputSpec:
         """Drop the first dimension; returns itself. ValueError when there is none."""
         if len(self.shape) == 0:
-            raise ValueError("Not support to unbatch a InputSpec when len(shape) == 0.")
+            raise ValueError("InputSpec.unbatch: shape has no entry to take away")
         self.shape = self.shape[1:]
         return self
 
     @staticmethod
     def _verify(shape) -> tuple:
         if not isinstance(shape, (list, tuple)):
-            raise TypeError(
-                f"Type of `shape` in InputSpec should be one of (tuple, list), but received {type(shape).__name__}."
-            )
+            raise TypeError(f"InputSpec: shape must be a tuple or list, got {type(shape).__name__}")
         if len(shape) == 0:
-            raise ValueError(f"`shape` in InputSpec should contain at least 1 element, but received {shape}.")
+            raise ValueError(f"InputSpec: shape must have an entry, got {shape}")
         for i, size in enumerate(shape):
             if size is not None and not isinstance(size, numbers.Integral):
                 raise ValueError(f"shape[{i}] should be int or None, but received {type(size).__name__}:{size}.")

@@ -48,7 +48,7 @@ class _Run:
                 self.slots.append(FeedSlot(block.var(name)))
             else:
                 warnings.warn(
-                    f"The variable {name} is not found in program. It is not declared or is pruned.", stacklevel=5
+                    f"variable '{name}' is not in the Program: never made there, or pruned", stacklevel=5
                 )
         self.feed_names = [s.name for s in self.slots]
         self.fetch_names = [_to_name_str(v) for v in fetch_list]
@@ -157,10 +157,7 @@ class Executor:
             fetch_list = ()
         elif not isinstance(fetch_list, (list, tuple)):
             if not isinstance(fetch_list, str) and not isinstance_of(fetch_list, Variable):
-                raise AssertionError(
-                    f"Currently, the fetch_list type only should be list or tuple, but the input type is "
-                    f"{type(fetch_list)}"
-                )
+                raise AssertionError(f"run: fetch_list must be a list or tuple, got {type(fetch_list)}")
             fetch_list = [fetch_list]
         if scope is None:
             scope = scopes.g_scope
@@ -168,7 +165,7 @@ class Executor:
         if isinstance(program, CompiledProgram):
             compiled, program = program, program._compile(scope, self.place)._program
         elif type(program) is not Program and not isinstance(program, Program):
-            raise TypeError(f"Executor requires Program as its Parameter. But you passed in {type(program)}")
+            raise TypeError(f"run: program must be a Program, got {type(program)}")
         elif isinstance(program._graph, CompiledProgram):
             compiled = program._graph
             compiled._compile(scope, self.place)
@@ -179,9 +176,7 @@ class Executor:
         elif type(feed) is not dict:
             feed = self._one_feed(feed)
         if not isinstance(fetch_var_name, str):
-            raise TypeError(
-                f"The name of fetch variable requires string as its Parameter. But you passed in {type(fetch_var_name)}"
-            )
+            raise TypeError(f"fetch_var: name must be a str, got {type(fetch_var_name)}")
 
         fetch_key = tuple([v if type(v) is str else id(v) for v in fetch_list])
         key = (tuple(feed), fetch_key, len(program.blocks[0].ops), use_prune)
@@ -239,7 +234,7 @@ class Executor:
                 raise AssertionError(f"a list of feeds has one for each place, and there is one place, not {len(feed)}")
             feed = feed[0]
         if not isinstance(feed, dict):
-            raise TypeError(f"feed requires dict as its Parameter. But you passed in {type(feed)}")
+            raise TypeError(f"run: feed must be a dict, got {type(feed)}")
         return feed
 
     def _set_learning_rate(self, program: Program, scope) -> None:
@@ -255,7 +250,7 @@ class Executor:
             if default
             else "if you pass a Program, make sure that the model was created under its program_guard"
         )
-        warnings.warn(f"There are no operators in the program to be executed; {hint}.", stacklevel=3)
+        warnings.warn(f"the Program has no operators to run; {hint}", stacklevel=3)
 
     def infer_from_dataset(
         self,
@@ -298,8 +293,7 @@ def _fetch_var(name: str, scope=None, return_numpy: bool = True):
     scope = global_scope() if scope is None else scope
     var = scope.find_var(name)
     assert var is not None, (
-        f"Cannot find {name} in scope. Perhaps you need to make the variable persistable by using "
-        "var.persistable = True in your program."
+        f"fetch_var: variable '{name}' is not in the scope; one that is to stay there must be persistable"
     )
     tensor = var.get_tensor()
     return as_numpy(tensor, copy=True) if return_numpy else tensor

@@ -28,8 +28,7 @@ def as_numpy(tensor, copy: bool = False):
         raise TypeError(f"only LoDTensors can be turned into numpy arrays, but received {type(tensor)}")
     if tensor.lod():
         raise RuntimeError(
-            "Some of your fetched tensors hold LoD information. They can not be completely cast to Python ndarray. "
-            "Please set the parameter 'return_numpy' as 'False' to return LoDTensor itself directly."
+            "fetch: a fetched tensor has a LoD, which an ndarray can not hold; ask for return_numpy=False"
         )
     if not tensor._is_initialized():
         return None
@@ -92,14 +91,14 @@ def _as_lodtensor(data: Any, place, dtype=None):
     """A LoDTensor from an array, or from a number or list, which are converted to `dtype`."""
     if not isinstance(data, np.ndarray):
         if dtype is None:
-            raise AssertionError("The dtype should be given when feed data is not np.ndarray")
+            raise AssertionError("feed: dtype must be given for data other than an ndarray")
         dtype = to_numpy_dtype(dtype)
         if isinstance(data, (list, tuple)):
             data = regular_array(data)
             if data is None:
                 raise TypeError(
-                    "Failed to convert input data to a regular ndarray: usually it contains nested lists with "
-                    "different lengths. Please consider using 'fluid.create_lod_tensor' to convert it to a LoD-Tensor."
+                    "feed: the data does not make one array: it holds nested lists with different lengths; "
+                    "fluid.create_lod_tensor makes a LoDTensor of them"
                 )
             data = data.astype(dtype)
         elif np.isscalar(data):
@@ -107,7 +106,7 @@ def _as_lodtensor(data: Any, place, dtype=None):
         elif hasattr(data, "numpy") and isinstance(data, core.Tensor):
             data = data.numpy()
         else:
-            raise TypeError(f"Convert data of type {type(data)} to Tensor is not supported")
+            raise TypeError(f"feed: data of {type(data)} makes no Tensor")
     tensor = core.LoDTensor()
     tensor.set(data, place)
     return tensor
@@ -176,12 +175,12 @@ def split_fetch_list(fetch_list) -> tuple[list, list]:
         for one in items:
             if isinstance(one, Operator):
                 if not one._is_optimize_op():
-                    raise TypeError("The operator in fetch_list is not an optimize_op")
+                    raise TypeError("run: fetch_list holds an Operator that is no update of an optimizer")
                 operators.append(one)
             elif isinstance(one, str) or isinstance_of(one, Variable):
                 variables.append(one)
             else:
                 raise TypeError(
-                    f"The item in fetch_list should be str, variable or optimize_op, but received {type(one)}."
+                    f"run: fetch_list must hold names, Variables or what minimize returned, got {type(one)}"
                 )
     return variables, operators

@@ -58,7 +58,7 @@ class DataToLoDTensorConverter:
                 array = array.reshape(self.shape)
             except ValueError:
                 raise ValueError(
-                    f"Reshape error. What is defined in data layer is {self.shape}, but receive {array.shape}"
+                    f"feed: data of shape {array.shape} does not fit the declared shape {self.shape}"
                 ) from None
         tensor = core.LoDTensor()
         tensor.set(array, self.place)
@@ -156,7 +156,7 @@ class DataFeeder:
         ]
         for sample in iterable:
             assert len(sample) == len(converters), (
-                f"The number of fields in data ({len(sample)}) does not match len(feed_list) ({len(converters)})"
+                f"feed: a sample has {len(sample)} fields, but feed_list has {len(converters)}"
             )
             for converter, value in zip(converters, sample, strict=False):
                 converter.feed(value)
@@ -241,7 +241,7 @@ def create_lod_tensor(data, recursive_seq_lens, place):
         rows = np.array([row for sequence in data for row in sequence])
         data = rows.reshape((*rows.shape, 1))
     if not isinstance(data, np.ndarray):
-        raise TypeError("data should be either a LoDTensor, a Numpy array or a list")
+        raise TypeError("feed: data must be an ndarray, a list or a LoDTensor")
     tensor = core.LoDTensor()
     tensor.set(data, place)
     tensor.set_recursive_sequence_lengths(recursive_seq_lens)

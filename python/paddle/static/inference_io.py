@@ -33,7 +33,7 @@ __all__ = [
 def _check_vars(name: str, variables) -> list:
     variables = variables if isinstance(variables, list) else [variables]
     if not variables or not all(isinstance(v, Variable) for v in variables):
-        raise ValueError(f"'{name}' should be a Variable or a list of Variable.")
+        raise ValueError(f"{name} must be a Variable, or several in a list")
     return variables
 
 
@@ -50,9 +50,8 @@ def prepend_feed_ops(inference_program: Program, feed_target_names: list[str], f
     for i, name in enumerate(feed_target_names):
         if not block.has_var(name):
             raise ValueError(
-                f"The feeded_var_names[{i}]: '{name}' doesn't exist in pruned inference program. Please check whether "
-                f"'{name}' is a valid feed_var name, or remove it from feeded_var_names if '{name}' is not involved in "
-                "the target_vars calculation."
+                f"feeded_var_names[{i}]: '{name}' is not a variable of the pruned program: it is misspelt or not "
+                "involved in the target_vars calculation"
             )
         block._prepend_op(type="feed", inputs={"X": [holder]}, outputs={"Out": [block.var(name)]}, attrs={"col": i})
 
@@ -115,7 +114,7 @@ def normalize_program(program, feed_vars, fetch_vars) -> Program:
     for name, value in (("feed_vars", feed_vars), ("fetch_vars", fetch_vars)):
         value = value if isinstance(value, list) else [value]
         if not all(isinstance(v, Variable) for v in value):
-            raise TypeError(f"{name} type must be a Variable or a list of Variable.")
+            raise TypeError(f"{name} must be a Variable, or several in a list")
         lists.append(value)
     return pruned_for_inference(program, [v.name for v in lists[0]], lists[1])[0]
 
@@ -251,9 +250,9 @@ def load_inference_model(path_prefix, executor, **kwargs) -> list:
     model, params = kwargs.get("model_filename"), kwargs.get("params_filename")
     if path_prefix is None:
         if params is None:
-            raise ValueError("params_filename cannot be None when path_prefix is None.")
+            raise ValueError("save_inference_model: params_filename must be given where path_prefix is None")
         if model is None:
-            raise ValueError("model_filename cannot be None when path_prefix is None.")
+            raise ValueError("load_inference_model: model_filename must be given where path_prefix is None")
         return _load(model, params, executor)
     prefix = _normalize_path_prefix(path_prefix)
     if not kwargs:

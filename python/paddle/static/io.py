@@ -69,7 +69,7 @@ def _prefix(path: str) -> str:
 
 def _value(name: str) -> np.ndarray:
     found = global_scope().find_var(name)
-    assert found is not None, f"Variable [ {name} ] Not found, Please make sure run startup program"
+    assert found is not None, f"variable '{name}' is not in the scope: has the startup program run?"
     return np.array(found.get_tensor())
 
 
@@ -85,9 +85,7 @@ def save(program, model_path, pickle_protocol=2) -> None:
     Raises:
         AssertionError: for an empty name. ValueError: for another protocol.
     """
-    assert os.path.basename(model_path), (
-        "The input model_path MUST be format of dirname/filename, but received model_path is empty string."
-    )
+    assert os.path.basename(model_path), "save: model_path must end in a file name (dirname/filename), but it is empty"
     if not isinstance(pickle_protocol, int):
         raise ValueError(f"The 'protocol' MUST be `int`, but received {type(pickle_protocol)}")
     if not 1 < pickle_protocol < 5:
@@ -121,7 +119,7 @@ def _read(path: str):
 def _set(name: str, array, create: bool) -> None:
     scope = global_scope()
     var = scope.var(name) if create else scope.find_var(name)
-    assert var is not None, f"Variable [ {name} ] Not found, Please make sure run startup program"
+    assert var is not None, f"variable '{name}' is not in the scope: has the startup program run?"
     var.get_tensor().set(np.asarray(array), CPUPlace())
 
 
@@ -162,14 +160,14 @@ def load(program, model_path, executor=None, var_list=None) -> None:
 def _load_older(program, path: str, executor, var_list) -> None:
     if executor is None:
         raise ValueError(
-            f"there is no file {_prefix(path)}.pdparams, and an executor is required when loading model file saved "
-            "with [ save_params, save_persistables, save_vars ]"
+            f"load_program_state: {_prefix(path)}.pdparams does not exist; reading what save_params, save_persistables "
+            "or save_vars wrote needs an executor"
         )
     folder, filename = path, None
     if os.path.isfile(path):
         if var_list is None:
             raise ValueError(
-                "var_list is required when loading model file saved with [ save_params, save_persistables, save_vars ]"
+                "load_program_state: var_list must be given for what save_params, save_persistables or save_vars wrote"
             )
         known = {v.name for v in program.list_vars()}
         for var in var_list:
@@ -190,8 +188,7 @@ def _load_older(program, path: str, executor, var_list) -> None:
         raise
     except Exception as error:
         raise RuntimeError(
-            "Failed to load model file, please make sure model file is saved with the following APIs: "
-            "save_params, save_persistables, save_vars"
+            "load: can not read the model file: is it one of save_params, save_persistables or save_vars?"
         ) from error
 
 
@@ -238,7 +235,7 @@ def load_program_state(model_path, var_list=None) -> dict[str, np.ndarray]:
     if not os.path.exists(model_path):
         raise AssertionError(f"Parameter file [{parameter_file}] not exits")
     if var_list is None and os.path.isfile(model_path):
-        raise ValueError("var_list can not be None when model_path is a file type")
+        raise ValueError("load: var_list must be given where model_path is a file")
     for var in var_list or ():
         if not isinstance_of(var, Variable):
             raise TypeError("value in var_list must be variable")
@@ -276,8 +273,8 @@ def _try_load(executor, folder: str, wanted: list, filename: str | None) -> None
         load_vars(executor, folder, vars=wanted, filename=filename)
     except Exception as error:
         raise RuntimeError(
-            f"Failed to load model/variables `{filename or [v.name for v in wanted]}`, please make sure "
-            "model/variables file is saved with the following APIs: save_params, save_persistables, save_vars."
+            f"load: can not read `{filename or [v.name for v in wanted]}`: is it a file of save_params, "
+            "save_persistables or save_vars?"
         ) from error
 
 
@@ -303,15 +300,12 @@ def set_program_state(program, state_dict) -> None:
             continue
         new = np.asarray(state_dict[var.name])
         for what, a, b in (("shape", old.shape, new.shape), ("data type", old.dtype, new.dtype)):
-            assert a == b, (
-                f"Parameter's {what} does not match, the Program requires a parameter with the {what} of ({a}), "
-                f"while the loaded parameter (namely [ {var.name} ]) has a {what} of  ({b})."
-            )
+            assert a == b, f"load: {what} of '{var.name}' is {a} in the Program, but {b} in the file"
         _set(var.name, new, create=False)
         used.add(var.name)
     unused = [name for name in state_dict if name not in used]
     if unused:
         warnings.warn(
-            f"This list is not set, Because of Paramerter not found in program. There are: {' '.join(unused)}",
+            f"load: the Program has no parameter for these entries of the file: {' '.join(unused)}",
             stacklevel=2,
         )

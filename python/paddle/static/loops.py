@@ -160,7 +160,7 @@ def while_loop(cond, body, loop_vars, is_test=False, name=None):
     if not isinstance(loop_vars, (list, tuple)):
         check_type(loop_vars, "loop_vars", (list, tuple), "fluid.layers.while_loop")
     if len(loop_vars) == 0:
-        raise ValueError("loop_vars in while_loop should not be empty")
+        raise ValueError("while_loop: loop_vars has no entry")
     pre_cond = cond(*loop_vars)
     check_variable_and_dtype(pre_cond, "var of cond returned", ["bool"], "fluid.layers.while_loop")
     _check_one_element(pre_cond, "the variable returned by cond")
@@ -170,9 +170,7 @@ def while_loop(cond, body, loop_vars, is_test=False, name=None):
         while going:
             outputs = _as_sequence(body(*loop_vars))
             if len(outputs) != len(loop_vars):
-                raise ValueError(
-                    "body in while_loop should return the same arity (length and structure) and types as loop_vars"
-                )
+                raise ValueError("while_loop: body must return what loop_vars holds, in number, structure and types")
             going = bool(cond(*outputs).numpy().item())
             map_structure(assign_skip_lod_tensor_array, outputs, list(loop_vars))
         return loop_vars
@@ -184,7 +182,7 @@ def while_loop(cond, body, loop_vars, is_test=False, name=None):
             assert_same_structure(list(outputs), list(loop_vars), check_types=False)
         except ValueError as error:
             raise ValueError(
-                f"body in while_loop should return the same arity (length and structure) as loop_vars: {error}"
+                f"while_loop: body must return what loop_vars holds, in number and structure: {error}"
             ) from None
         now = cond(*outputs)
         map_structure(assign_skip_lod_tensor_array, list(outputs), list(loop_vars))

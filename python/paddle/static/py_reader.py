@@ -184,7 +184,7 @@ def source_of(program: Program, reader_name: str) -> _Source:
 def _describe(shapes, dtypes, lod_levels, feed_list) -> tuple[list, list, list, list]:
     if feed_list is not None:
         if not isinstance(feed_list, list):
-            raise TypeError(f"feed_list should be a list of Variable instead of {type(feed_list)}")
+            raise TypeError(f"feed_list must be a list of Variable, got {type(feed_list)}")
         return (
             [list(v.shape) for v in feed_list],
             [v.dtype for v in feed_list],

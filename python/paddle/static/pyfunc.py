@@ -93,13 +93,13 @@ def py_func(func, x, out, backward_func=None, skip_vars_in_backward_input=None):
     backward = -1 if backward_func is None else PyFuncRegistry(backward_func).id
     for var in outputs:
         if len(var.shape) == 0:
-            raise ValueError("Output shapes of py_func op should be provided by users manually")
+            raise ValueError("py_func: every out must have a shape")
     skipped: list[str] = []
     if backward_func is not None and skip_vars_in_backward_input is not None:
         known = {v.name for v in (*inputs, *outputs)}
         for var in _variables(skip_vars_in_backward_input, "skip_vars_in_backward_input"):
             if var.name not in known:
-                raise ValueError(f"Variable {var.name} is not found in forward inputs and outputs")
+                raise ValueError(f"py_func: {var.name} is neither an input nor an output of the forward function")
             skipped.append(var.name)
     LayerHelper("py_func").append_op(
         type="py_func",

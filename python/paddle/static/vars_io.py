@@ -54,12 +54,10 @@ def valid_program(program=None) -> Program:
     if program is None:
         program = guards.default_main_program()
     elif isinstance(program, CompiledProgram):
-        warnings.warn("The input is a CompiledProgram, this is not recommended.", stacklevel=3)
+        warnings.warn("a CompiledProgram is given where a Program is meant", stacklevel=3)
         program = program._program
     if not isinstance(program, Program):
-        raise TypeError(
-            f"The type of input main_program is invalid, expected type is fluid.Program, but received {type(program)}"
-        )
+        raise TypeError(f"main_program must be a Program, got {type(program)}")
     return program
 
 
@@ -102,7 +100,7 @@ def save_vars(executor, dirname, main_program=None, vars=None, predicate=None, f
     chosen = _chosen(program, vars, predicate)
     if not chosen:
         warnings.warn(
-            "no variable in your model, please ensure there are any variables in your model to save", stacklevel=3
+            "save: the Program has no variable to write", stacklevel=3
         )
         return None
     if dirname is None and filename is None:
@@ -165,7 +163,7 @@ def load_vars(executor, dirname, main_program=None, vars=None, predicate=None, f
         return
     if filename is None:
         if dirname is None:
-            raise ValueError("The directory path and params cannot be None at the same time.")
+            raise ValueError("load: one of dirname and filename must be given")
         loading = Program()
         block = loading.global_block()
         for var in chosen:
@@ -200,8 +198,7 @@ def _check_shapes(chosen: list) -> None:
         shape = tuple(found.get_tensor().shape())
         if shape != tuple(var.shape):
             raise RuntimeError(
-                f"Variable's shape does not match, the Program requires a parameter with the shape of ({var.shape}), "
-                f"while the loaded parameter (namely [ {var.name} ]) has a shape of  ({shape})."
+                f"load: variable '{var.name}' has shape {var.shape} in the Program, but {shape} in the file"
             )
 
 

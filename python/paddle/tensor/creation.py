@@ -150,7 +150,7 @@ def assign(x, output=None):
     check_type(x, "input", (Variable, np.ndarray, list, tuple, float, int, bool), "assign")
     if isinstance(x, Variable):
         if _static():
-            check_dtype(x.dtype, "input", _KINDS, "assign", "(When the type of input in assign is Variable.)")
+            check_dtype(x.dtype, "input", _KINDS, "assign", "(input is a Variable)")
         return _ops.assign(x) if output is None else _changed(_ops.assign(x, Out=output))
     if _static():
         from paddle.fluid.layers.tensor import assign as append

@@ -42,8 +42,7 @@ def mm(input, mat2, name=None):  # noqa: A002
         a, b = list(input.shape), list(mat2.shape)
         if len(a) > 1 and len(b) > 1 and a[-1] != b[-2] and a[-1] != -1 and b[-2] != -1:
             raise ValueError(
-                "After performing an optional transpose, Input X's width should be equal to Y's width for "
-                f"multiplication prerequisites. But received X's shape: {a}, Y's shape: {b}"
+                f"matmul: the inner sizes of x and y differ (after transpose_x and transpose_y), got shapes {a} and {b}"
             )
     return named(name, _ops.matmul_v2, input, mat2)
 
@@ -74,8 +73,7 @@ def t(input, name=None):  # noqa: A002
     """
     if len(input.shape) > 2:
         raise ValueError(
-            f"Input(input) only support N-D (N<=2) tensor, but received length of Input(input) is {len(input.shape)}. "
-            "Perhaps you can use paddle.tensor.transpose() instead."
+            f"t: input must have at most 2 dimensions, got {len(input.shape)}; paddle.transpose takes more"
         )
     if _static():
         check_variable_and_dtype(input, "input", ["float16", "float32", "float64", "int32", "int64"], "transpose")

@@ -133,10 +133,10 @@ def flatten(x, start_axis=0, stop_axis=-1, name=None):
     rank = len(x.shape)
     for axis, what in ((start_axis, "start_axis"), (stop_axis, "stop_axis")):
         if not isinstance(axis, int) or not -rank <= axis <= rank - 1:
-            raise ValueError(f"The {what} should be a int, and in range [-rank(x), rank(x))")
+            raise ValueError(f"flatten: {what} must be an int in [-rank, rank) of x")
     start, stop = start_axis % rank, stop_axis % rank
     if start > stop:
-        raise ValueError("The stop_axis should be larger than stat_axis")
+        raise ValueError("flatten: stop_axis must not be below start_axis")
     return named(name, _ops.flatten_contiguous_range, x, start_axis=start, stop_axis=stop)
 
 
@@ -161,7 +161,7 @@ def concat(x, axis=0, name=None):
         for i, v in enumerate(x):
             check_variable_and_dtype(v, f"input[{i}]", _KINDS, "concat")
             if v.dtype != x[0].dtype:
-                raise TypeError("All the Tensors in the input must have the same data type.")
+                raise TypeError("concat: the Tensors must share one dtype")
     check_type(axis, "axis", (int, Variable), "concat")
     from paddle.fluid.layers.tensor import concat as append
 
@@ -209,10 +209,7 @@ def split(x, num_or_sections, axis=0, name=None):
         return _ops.split(x, num=num_or_sections, axis=axis)
     if isinstance(num_or_sections, (list, tuple)):
         return _ops.split(x, sections=_sizes(num_or_sections), axis=axis)
-    raise TypeError(
-        f"The type of 'num_or_sections' in split must be int, list or tuple in imperative mode, but received "
-        f"{type(num_or_sections)}."
-    )
+    raise TypeError(f"split: num_or_sections must be an int, list or tuple, got {type(num_or_sections)}")
 
 
 def chunk(x, chunks, axis=0, name=None):

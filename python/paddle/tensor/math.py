@@ -141,7 +141,7 @@ def pow(x, y, name=None):  # noqa: A001
         return named(name, _ops.pow, x, factor=float(y))
     if isinstance(y, Variable):
         return named(name, _ops.elementwise_pow, x, y)
-    raise TypeError(f"y must be scalar or tensor type, but received: {type(y)}")
+    raise TypeError(f"y must be a number or a Tensor, got {type(y)}")
 
 
 @in_place_in_dygraph(globals()["tanh"])
@@ -233,10 +233,7 @@ def _axes(axis, rank: int):
 def _check_sum_dtype(have: str, wanted: str) -> None:
     check_dtype(wanted, "dtype", _NUMBERS, "sum")
     if (have == "float64" and wanted in ("float32", "int32")) or (have == "int64" and wanted == "int32"):
-        raise ValueError(
-            f"The input(x)'s dtype is {have} but the attr(dtype) of sum is {wanted}, which may cause data type "
-            "overflows. Please reset attr(dtype) of sum."
-        )
+        raise ValueError(f"sum: dtype={wanted} is narrower than the {have} of x and may overflow")
 
 
 def sum(x, axis=None, dtype=None, keepdim=False, name=None):  # noqa: A001

@@ -19,7 +19,7 @@ __all__ = ["standard_normal", "normal", "uniform", "randn", "rand", "randint", "
 def _drawn(dtype, where: str):
     """The element type of random numbers: the default one must be float32 or float64."""
     if dtype is None and get_default_dtype() not in ("float32", "float64"):
-        raise TypeError(f"{where} only supports [float32, float64], but the default dtype is {get_default_dtype()}")
+        raise TypeError(f"{where}: dtype must be float32 or float64, but the default is {get_default_dtype()}")
     return _dtype(dtype)
 
 
@@ -106,14 +106,14 @@ def randint(low=0, high=None, shape=[1], dtype=None, name=None):  # noqa: B006
     """
     if high is None:
         if low <= 0:
-            raise ValueError(f"If high is None, low must be greater than 0, but received low = {low}.")
+            raise ValueError(f"randint: low must be positive where high is None, got {low}")
         low, high = 0, low
     dtype = _dtype(dtype, "int64")
     if _static():
         check_shape(shape, "randint")
         check_dtype(convert_dtype(dtype), "dtype", ["int32", "int64"], "randint")
     if low >= high:
-        raise ValueError(f"randint's low must less then high, but received low = {low}, high = {high}")
+        raise ValueError(f"randint: low must be below high, got {low} and {high}")
     return named(name, _ops.randint, low=int(low), high=int(high), seed=0, dtype=dtype, **shape_arguments(shape))
 
 
@@ -126,7 +126,7 @@ def randperm(n, dtype="int64", name=None):
         [0, 1, 2, 3]
     """
     if n < 1:
-        raise ValueError("The input n should be greater than 0 in randperm op.")
+        raise ValueError("randperm: n must be positive")
     dtype = _dtype(dtype)
     if _static():
         check_dtype(convert_dtype(dtype), "dtype", ["int64", "int32", "float32", "float64"], "randperm")

@@ -17,7 +17,7 @@ def _arg(op_type: str, x, axis, keepdim, dtype, name):
     if dtype is None:
         raise ValueError(f"the value of 'dtype' in {op_type[:3]}{op_type[4:]} could not be None, but received None")
     if axis is not None and not isinstance(axis, int):
-        raise TypeError(f"The type of 'axis'  must be int or None in {op_type}, but received {type(axis)}.")
+        raise TypeError(f"{op_type}: axis must be an int or None, got {type(axis)}")
     if _static():
         check_variable_and_dtype(x, "x", _NUMBERS, "paddle." + op_type.replace("_", ""))
         check_dtype(dtype, "dtype", ["int32", "int64"], op_type)

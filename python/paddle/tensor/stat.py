@@ -73,13 +73,13 @@ def median(x, axis=None, keepdim=False, name=None):
     from .search import topk
 
     if axis is not None and not isinstance(axis, int):
-        raise ValueError("In median, axis should be none or an integer.")
+        raise ValueError("median: axis must be None or an int")
     rank = len(x.shape)
     if axis is None:
         x, at = flatten(x), 0
     else:
         if not -rank <= axis < rank:
-            raise ValueError("In median, axis should be none or an integer in range [-rank(x), rank(x)).")
+            raise ValueError("median: axis must be None or an int in [-rank, rank) of x")
         at = axis % rank
     n = x.shape[at]
     k = n // 2 + 1

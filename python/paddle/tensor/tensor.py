@@ -74,18 +74,14 @@ def _as_array(data, dtype) -> np.ndarray:
     if isinstance(data, (list, tuple)):
         array = regular_array(data)
         if array is None:
-            raise ValueError(
-                "\n\tFailed to convert input data to a regular ndarray :\n\t - Usually this means the input data "
-                "contains nested lists with different lengths."
-            )
+            raise ValueError("to_tensor: data does not make one array: it holds nested lists with different lengths")
     elif np.isscalar(data) and not isinstance(data, (str, bytes)):
         array = np.array([data])
     elif isinstance(data, _core.LoDTensor):
         return np.array(data)
     else:
         raise TypeError(
-            f"Can't constructs a 'paddle.Tensor' with data type {type(data)}, data type must be "
-            "scalar|list|tuple|numpy.ndarray|paddle.Tensor"
+            f"to_tensor: data must be a scalar, list, tuple, numpy.ndarray or paddle.Tensor, got {type(data)}"
         )
     if dtype is None and array.dtype.kind in _FLOATS:
         default = get_default_dtype()
@@ -97,9 +93,7 @@ def _as_array(data, dtype) -> np.ndarray:
 
 def _check_place(place) -> None:
     if not isinstance(place, (CPUPlace, CUDAPlace, CUDAPinnedPlace)):
-        raise ValueError(
-            "'place' must be any of paddle.Place, paddle.CPUPlace, paddle.CUDAPinnedPlace, paddle.CUDAPlace"
-        )
+        raise ValueError("to_tensor: place must be a paddle.CPUPlace, CUDAPlace or CUDAPinnedPlace")
 
 
 def astype(self, dtype):
@@ -140,21 +134,13 @@ def gradient(self):
 
 def set_value(self, value):
     """Replace the elements by those of `value`, an array or Tensor of the same shape and dtype."""
-    assert isinstance(value, (np.ndarray, Tensor, dict, str)), (
-        "Variable set_value function, arguments type only support Variable, numpy, VarBase"
-    )
+    assert isinstance(value, (np.ndarray, Tensor, dict, str)), "set_value: value must be a Tensor or an ndarray"
     array = value.numpy() if isinstance(value, Tensor) else np.asarray(value)
     shape = tuple(self.shape)
-    assert shape == array.shape, (
-        f"Variable Shape not match, Variable [ {self.name} ] need tensor with shape {shape} but load set tensor with "
-        f"shape {array.shape}"
-    )
+    assert shape == array.shape, f"set_value: '{self.name}' has shape {shape}, but the value has {array.shape}"
     dtype = convert_dtype(self.dtype)
     got = "bfloat16" if array.dtype == np.uint16 else array.dtype.name
-    assert dtype == got, (
-        f"Variable dtype not match, Variable [ {self.name} ] need tensor with dtype {dtype}  but load tensor with "
-        f"dtype {got}"
-    )
+    assert dtype == got, f"set_value: '{self.name}' has dtype {dtype}, but the value has {got}"
     self._assign(value if isinstance(value, Tensor) else array)
 
 
@@ -206,10 +192,7 @@ def place(self):
 
 def __deepcopy__(self, memo):
     if not self.is_leaf:
-        raise RuntimeError(
-            "Only Leaf Tensor support the deepcopy at the moment, non-Leaf Tensors contains graph information that "
-            "does't support deepcopy"
-        )
+        raise RuntimeError("deepcopy: only a leaf Tensor can be copied, as another is tied to the graph that made it")
     new = Tensor()
     new.name = self.name + unique_name.generate("_deepcopy")
     new.stop_gradient = self.stop_gradient

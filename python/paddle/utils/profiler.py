@@ -171,7 +171,7 @@ def start_profiler(state: str, tracer_option: str = "Default") -> None:
     if is_profiler_enabled():
         return
     if state not in _STATES:
-        raise ValueError(f"The state must be 'CPU' or 'GPU' or 'All', but received {state!r}.")
+        raise ValueError(f"state must be 'CPU', 'GPU' or 'All', got {state!r}")
     if tracer_option not in _TRACERS:
         raise ValueError(f"tracer option must be 'Default', 'OpDetail', 'AllOpDetail', but received {tracer_option!r}.")
     _state = state
@@ -192,7 +192,7 @@ def stop_profiler(sorted_key: str | None = None, profile_path: str | None = "/tm
     """Print what was timed since `start_profiler`, and write the single events to a file; nothing if nothing is timed.
 
     Args:
-        sorted_key (str, optional): the order of the rows of a thread: ``'calls'``, ``'total'``, ``'max'``, ``'min'`` or
+        sorted_key (str, optional): what orders the rows of a thread: ``'calls'``, ``'total'``, ``'max'``, ``'min'`` or
             ``'ave'``, the largest first. None: in the order in which they first ended.
         profile_path (str, optional): the file, a ``Profile`` message of Paddle's profiler.proto. None: no file.
 
@@ -208,9 +208,7 @@ def stop_profiler(sorted_key: str | None = None, profile_path: str | None = "/tm
         return
     order = "default" if sorted_key is None else sorted_key
     if order not in _ORDERS:
-        raise ValueError(
-            f"The sorted_key must be None or in 'calls', 'total', 'max', 'min' and 'ave', but received {sorted_key!r}."
-        )
+        raise ValueError(f"sorted_key must be None, 'calls', 'total', 'max', 'min' or 'ave', got {sorted_key!r}")
     events = _core.profiler.stop()
     print(_report(events, order, _state), flush=True)
     if profile_path is not None:

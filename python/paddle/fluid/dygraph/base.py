@@ -34,9 +34,7 @@ def to_variable(value, name=None, zero_copy=None, dtype=None):
     """
     kinds = (list, tuple, np.ndarray, _core.Tensor, Variable, _core.LoDTensor, int, float, complex, np.generic)
     if not isinstance(value, kinds):
-        raise TypeError(
-            f"The type of 'value' in fluid.dygraph.to_variable must be {kinds}, but received {type(value)}."
-        )
+        raise TypeError(f"to_variable: value must be {kinds}, got {type(value)}")
     if isinstance(value, (_core.Tensor, Variable)):
         return value
     if zero_copy:

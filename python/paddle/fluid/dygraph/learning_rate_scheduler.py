@@ -309,10 +309,7 @@ class LinearLrWarmup(LearningRateDecay):
     ) -> None:
         super().__init__(begin, step, dtype)
         if not isinstance(learning_rate, (float, int, LearningRateDecay)):
-            raise TypeError(
-                "the type of learning_rate should be [int, float or LearningRateDecay], the current type is "
-                f"{learning_rate}"
-            )
+            raise TypeError(f"learning_rate must be an int, a float or a LearningRateDecay, got {learning_rate}")
         assert end_lr > start_lr, f"end_lr {end_lr} must be greater than start_lr {start_lr}"
         self.learning_rate = learning_rate
         self.warmup_steps = warmup_steps
@@ -377,14 +374,13 @@ class ReduceLROnPlateau(LearningRateDecay):
         if self.mode not in ("min", "max"):
             raise ValueError(f"mode {self.mode} is unknown!")
         if decay_rate >= 1.0:
-            raise ValueError("new_lr = origin_lr * decay_rate and decay_rate should be < 1.0.")
+            raise ValueError("ReduceLROnPlateau: decay_rate must be below 1.0")
         self.threshold_mode = threshold_mode.lower()
         if self.threshold_mode not in ("rel", "abs"):
             raise ValueError(f"threshold mode {self.threshold_mode} is unknown!")
         if not isinstance(learning_rate, (float, int, Variable)):
             raise TypeError(
-                "The type of 'learning_rate' in 'ReduceLROnPlateau' must be 'float, int, Variable', but received "
-                f"{type(learning_rate)}."
+                f"ReduceLROnPlateau: learning_rate must be a float, int or Variable, got {type(learning_rate)}"
             )
         self.learning_rate = learning_rate
         self.decay_rate = self.create_lr_var(decay_rate)
@@ -418,8 +414,7 @@ class ReduceLROnPlateau(LearningRateDecay):
         if not isinstance(loss, Variable):
             raise TypeError(f"The type of 'loss' in 'ReduceLROnPlateau.step' must be Tensor, but is {type(loss)}.")
         assert list(loss.shape) == [1], (
-            f"the loss.shape should be (1L,), but the current loss.shape is {loss.shape}. "
-            "Maybe that you should call fluid.layers.mean to process it first."
+            f"ReduceLROnPlateau: loss must have one element (fluid.layers.mean makes one), got shape {loss.shape}"
         )
         self.epoch_num += 1
         if self.cooldown_counter > 0:

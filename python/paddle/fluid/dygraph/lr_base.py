@@ -82,14 +82,12 @@ class LearningRateDecay:
         self._state_keys()
         for key in self.keys:
             if key not in state_dict:
-                raise RuntimeError(
-                    f"Please check whether state_dict is correct for optimizer. Can't find [ {key} ] in state_dict"
-                )
+                raise RuntimeError(f"set_dict: the state_dict has no '{key}'; is it that of this optimizer?")
             self.__dict__[key] = state_dict[key]
         if len(state_dict) > len(self.keys):
             warnings.warn(
-                "There are some unused values in state_dict. Maybe the optimizer have different "
-                "'LearningRateDecay' when invoking state_dict and set_dict",
+                "set_dict: the state_dict has entries this schedule does not use; was it taken from a schedule of "
+                "another class?",
                 stacklevel=2,
             )
 

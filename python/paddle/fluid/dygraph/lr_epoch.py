@@ -21,7 +21,7 @@ class _LearningRateEpochDecay(LearningRateDecay):
 
     def __init__(self, learning_rate: float, dtype: str | None = None) -> None:
         if not isinstance(learning_rate, (float, int)):
-            raise TypeError(f"The type of 'learning_rate' must be 'float, int', but received {type(learning_rate)}.")
+            raise TypeError(f"learning_rate must be a float or int, got {type(learning_rate)}")
         if learning_rate < 0:
             raise ValueError(f"Invalid learning rate: {learning_rate}")
         self.base_lr = float(learning_rate)
@@ -70,7 +70,7 @@ class StepDecay(_LearningRateEpochDecay):
 
     def __init__(self, learning_rate: float, step_size: int, decay_rate: float = 0.1) -> None:
         if not isinstance(step_size, int):
-            raise TypeError(f"The type of 'step_size' must be 'int', but received {type(step_size)}.")
+            raise TypeError(f"StepDecay: step_size must be an int, got {type(step_size)}")
         if decay_rate >= 1.0:
             raise ValueError("decay_rate should be < 1.0.")
         self.step_size = step_size
@@ -102,9 +102,7 @@ class MultiStepDecay(_LearningRateEpochDecay):
         self, learning_rate: float, milestones: tuple[int, ...] | list[int], decay_rate: float = 0.1
     ) -> None:
         if not isinstance(milestones, (tuple, list)):
-            raise TypeError(
-                f"The type of 'milestones' in 'MultiStepDecay' must be 'tuple, list', but received {type(milestones)}."
-            )
+            raise TypeError(f"MultiStepDecay: milestones must be a tuple or list, got {type(milestones)}")
         if any(a >= b for a, b in zip(milestones, milestones[1:], strict=False)):
             raise ValueError("The elements of milestones must be incremented")
         if decay_rate >= 1.0:
@@ -135,9 +133,7 @@ class LambdaDecay(_LearningRateEpochDecay):
 
     def __init__(self, learning_rate: float, lr_lambda: Callable[[int], float]) -> None:
         if not callable(lr_lambda):
-            raise TypeError(
-                f"The type of 'lr_lambda' in 'LambdaDecay' must be 'function', but received {type(lr_lambda)}."
-            )
+            raise TypeError(f"LambdaDecay: lr_lambda must be callable, got {type(lr_lambda)}")
         self.lr_lambda = lr_lambda
         super().__init__(learning_rate)
 

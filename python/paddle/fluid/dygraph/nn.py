@@ -144,18 +144,13 @@ class Pool2D(Layer):
         data_format = data_format.upper()
         pool_type = pool_type.lower()
         if pool_type not in ("max", "avg"):
-            raise ValueError(f"Unknown pool_type: '{pool_type}'. It can only be 'max' or 'avg'.")
+            raise ValueError(f"Pool2D: pool_type must be max or avg, got '{pool_type}'")
         if global_pooling is False and pool_size == -1:
-            raise ValueError(
-                "When the global_pooling is False, pool_size must be passed and be a valid value. "
-                f"Received pool_size: {pool_size}"
-            )
+            raise ValueError(f"Pool2D: pool_size must be given unless global_pooling is True, got {pool_size}")
         if not isinstance(use_cudnn, bool):
             raise ValueError("use_cudnn should be True or False")
         if data_format not in ("NCHW", "NHWC"):
-            raise ValueError(
-                f"Attr(data_format) should be 'NCHW' or 'NHWC'. Received Attr(data_format): {data_format}."
-            )
+            raise ValueError(f"Pool2D: data_format must be 'NCHW' or 'NHWC', got {data_format}")
         super().__init__()
         self._pool_type = pool_type
         self._pool_size = convert_to_list(pool_size, 2, "pool_size")
@@ -247,7 +242,7 @@ class Dropout(Layer):
         assert 0 <= p <= 1, "p argument should between 0 and 1"
         assert seed is None or isinstance(seed, int), "seed argument should be None or a integer"
         assert dropout_implementation in ("downgrade_in_infer", "upscale_in_train"), (
-            "dropout_implementation argument should be 'downgrade_in_infer' or 'upscale_in_train'"
+            "Dropout: dropout_implementation must be 'downgrade_in_infer' or 'upscale_in_train'"
         )
         self._dropout_prob = p
         self._seed = seed
@@ -366,12 +361,12 @@ class LayerNorm(Layer):
                 attr=param_attr, shape=shape, dtype=dtype, default_initializer=Constant(1.0)
             )
         elif param_attr:
-            logging.warning("param_attr are only available with scale is True")
+            logging.warning("LayerNorm: param_attr has no meaning with scale=False")
         if shift:
             assert bias_attr is not False
             self.bias = self.create_parameter(attr=bias_attr, shape=shape, dtype=dtype, is_bias=True)
         elif bias_attr:
-            logging.warning("bias_attr are only available with shift is True")
+            logging.warning("LayerNorm: bias_attr has no meaning with shift=False")
 
     def forward(self, input: Any) -> Any:  # noqa: A002
         """The normalised input; ValueError where it does not end in the normalised shape."""

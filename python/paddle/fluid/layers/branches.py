@@ -94,7 +94,7 @@ class IfElse:
     def output(self, *outs: Variable) -> None:
         """Results of the current block."""
         if self._within is None:
-            raise ValueError("output can only be invoked in the sub-block")
+            raise ValueError("IfElse.output is for use inside a block of the IfElse")
         for out in outs:
             check_type(out, "each output", Variable, "fluid.layers.IfElse.output")
             name = unique_name.generate(self.helper.name + "_output")

@@ -31,26 +31,18 @@ _NUMBERS = ["float16", "float32", "float64", "int32", "int64"]
 
 
 def _check_new_shape(x, sizes) -> None:
-    assert len(sizes) > 0, "The size of 'shape' in reshape can't be zero, but received 0."
+    assert len(sizes) > 0, "reshape: shape must have an entry, got none"
     unknown = None
     for i, size in enumerate(sizes):
         if isinstance(size, Variable):
             continue
         if size == -1:
-            assert unknown is None, (
-                f"Only one dimension value of 'shape' in reshape can be -1. But received shape[{i}] is also -1."
-            )
+            assert unknown is None, f"reshape: only one entry of shape may be -1, and shape[{i}] is a second"
             unknown = i
         elif size == 0:
-            assert i < len(x.shape), (
-                "The index of 0 in `shape` must be less than the input tensor X's dimensions. "
-                f"But received shape[{i}] = 0, X's dimensions = {len(x.shape)}."
-            )
+            assert i < len(x.shape), f"reshape: shape[{i}] = 0 copies a dimension of x, which has only {len(x.shape)}"
         else:
-            assert size > 0, (
-                "Each dimension value of 'shape' in reshape must not be negative except one unknown dimension. "
-                f"But received shape[{i}] = {size}."
-            )
+            assert size > 0, f"reshape: shape may hold no negative size but one -1, got shape[{i}] = {size}"
 
 
 def reshape(x, shape, actual_shape=None, act=None, inplace=False, name=None):
@@ -166,23 +158,20 @@ def split(input, num_or_sections, dim=-1, name=None):  # noqa: A002
         if not mode.in_dygraph_mode():
             assert count > 1, "num_or_sections must be more than 1."
             assert size <= 0 or size % count == 0, (
-                "The input's size along the split dimension must be evenly divisible by Attr(num_or_sections). "
-                f"But {count} is not evenly divisible by {size}."
+                f"split: {count} parts do not divide the {size} entries along dim evenly"
             )
     elif isinstance(num_or_sections, (list, tuple)):
         count = len(num_or_sections)
         if not mode.in_dygraph_mode():
-            assert size <= 0 or count <= size, "len(num_or_sections) must not be more than input.shape[dim]."
+            assert size <= 0 or count <= size, "split: num_or_sections has more entries than input has along dim"
             known = [n for n in num_or_sections if not isinstance(n, Variable)]
-            assert known.count(-1) <= 1, "Only one value of 'num_or_section' in split can be -1."
+            assert known.count(-1) <= 1, "split: num_or_sections may hold one -1 only"
         sections, tensors = split_list(num_or_sections)
         keywords["sections"] = sections
         if tensors is not None:
             keywords["SectionsTensorList"] = tensors
     else:
-        raise TypeError(
-            f"The type of 'num_or_sections' in split must be int, list or tuple, but received {type(num_or_sections)}."
-        )
+        raise TypeError(f"split: num_or_sections must be an int, list or tuple, got {type(num_or_sections)}")
     return named(name, _ops.split, input, **keywords)
 
 
@@ -280,7 +269,7 @@ def flatten(x, axis=1, name=None):
         raise ValueError("The input x should be a Variable")
     rank = len(x.shape)
     if not isinstance(axis, int) or not 0 <= axis <= rank:
-        raise ValueError("The axis should be a int, and in range [0, rank(x)]")
+        raise ValueError("flatten: axis must be an int in [0, rank] of x")
     rows = 1
     for n in x.shape[:axis]:
         rows = -1 if n < 0 or rows < 0 else rows * n

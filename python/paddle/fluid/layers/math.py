@@ -155,16 +155,12 @@ def _check_product(x, y, transpose_x: bool, transpose_y: bool) -> None:
         shapes.append(shape)
     a, b = shapes
     assert a[-1] == b[-2] or a[-1] < 0 or b[-2] < 0, (
-        "After performing an optional transpose, Input X's width should be equal to Y's width for multiplication "
-        f"prerequisites. But received X's shape: {a}, Y's shape: {b}"
+        f"matmul: the inner sizes of x and y differ (after transpose_x and transpose_y), got shapes {a} and {b}"
     )
     if len(a) > 2 and len(b) > 2:
         for i, (m, n) in enumerate(zip(a[:-2], b[:-2], strict=False)):
             if m >= 0 and n >= 0 and m != n:
-                raise ValueError(
-                    "When the matrix is larger than 2 dimensions, the higher dimensional values of the two matrices "
-                    f"need to be equal. But received x_shape[{i}] != y_shape[{i}]. X's shape: {a}, Y's shape: {b}."
-                )
+                raise ValueError(f"matmul: batch dimension {i} of x and y differs, got shapes {a} and {b}")
 
 
 def matmul(x, y, transpose_x=False, transpose_y=False, alpha=1.0, name=None):

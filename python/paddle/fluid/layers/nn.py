@@ -129,14 +129,11 @@ def pool2d(
         TypeError: when use_cudnn is no bool.
     """
     if pool_type not in ("max", "avg"):
-        raise ValueError(f"Unknown Attr(pool_type): '{pool_type}'. It can only be 'max' or 'avg'.")
+        raise ValueError(f"pool2d: pool_type must be max or avg, got '{pool_type}'")
     if not global_pooling and pool_size == -1:
-        raise ValueError(
-            "When Attr(global_pooling) is False, Attr(pool_size) must be passed and be a valid value. "
-            f"Received pool_size: {pool_size}."
-        )
+        raise ValueError(f"pool2d: pool_size must be given unless global_pooling is True, got {pool_size}")
     if not isinstance(use_cudnn, bool):
-        raise TypeError(f"Attr(use_cudnn) should be True or False. Received Attr(use_cudnn): {use_cudnn}.")
+        raise TypeError(f"use_cudnn must be True or False, got {use_cudnn}")
     sizes, algorithm = paddings(pool_padding, 2, channel_last(data_format, 2), ceil_mode, "pool_padding")
     return named(
         name,

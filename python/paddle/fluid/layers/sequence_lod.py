@@ -11,7 +11,7 @@ __all__ = ["sequence_pool", "sequence_first_step", "sequence_last_step", "sequen
 
 
 def _static_only() -> None:
-    assert not mode.in_dygraph_mode(), "sequence layer is not supported in dygraph mode yet."
+    assert not mode.in_dygraph_mode(), "sequence layers are for Programs only"
 
 
 def sequence_pool(input, pool_type, is_test=False, pad_value=0.0):  # noqa: A002

@@ -89,7 +89,7 @@ def concat(input, axis=0, name=None):  # noqa: A002
     for i, x in enumerate(inputs):
         check_variable_and_dtype(x, f"input[{i}]", ["bool", "float16", *_NUMBERS], "concat")
         if x.dtype != inputs[0].dtype:
-            raise TypeError("All the Tensors in the input must have the same data type.")
+            raise TypeError("concat: the Tensors must share one dtype")
     check_type(axis, "axis", (int, Variable), "concat")
     if inputs and is_array(inputs[0]):
         assert len(inputs) == 1, f"the number of arrays in 'input' in concat must be 1, but received {len(inputs)}"
@@ -117,7 +117,7 @@ def tensor_array_to_tensor(input, axis=1, name=None, use_stack=False):  # noqa: 
         TypeError: for another input.
     """
     if mode.in_dygraph_mode():
-        assert isinstance(input, list), "The 'input' in tensor_array_to_tensor must be list"
+        assert isinstance(input, list), "tensor_array_to_tensor: input must be a list"
         joined = _ops.stack(input, axis=axis) if use_stack else _ops.concat(input, axis=axis)
         return joined, _core.tensor_from_array(np.array([x.shape[axis] for x in input]), True)
     check_type(input, "input", (list, Variable), "tensor_array_to_tensor")
@@ -173,11 +173,13 @@ def assign(input, output=None):  # noqa: A002
         dtype = convert_np_dtype_to_dtype_(input.dtype)
         if dtype not in _VALUES:
             raise TypeError(
-                "When the type of 'input' in assign is numpy.ndarray, the data type of 'input' must be bool, float32, "
-                f"int32 or int64, but received {convert_dtype(dtype)}."
+                f"assign: the dtype of the ndarray must be bool, float32, int32 or int64, got {convert_dtype(dtype)}"
             )
         if input.size > 1024 * 1024:
-            raise ValueError("The size of input is too big. Please consider saving it to file and 'load_op' to load it")
+            raise ValueError(
+                "assign: an array of more than 1024 * 1024 elements does not fit an operator of the Program; save it "
+                "and read it with load"
+            )
         attr, kind = _VALUES[dtype]
         values = {attr: [kind(v) for v in input.flat]}
         result = _ops.assign_value(dtype=dtype, shape=list(input.shape), Out=output, **values)

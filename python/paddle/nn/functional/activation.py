@@ -51,7 +51,7 @@ def _static(x: Any, op_type: str) -> None:
 
 def _not_in_place(name: str) -> None:
     warnings.warn(
-        f"In static graph mode, {name}_() is the same as {name}() and does not perform inplace operation.",
+        f"{name}_: nothing is done in place in a Program; this is {name}",
         stacklevel=3,
     )
 
@@ -347,7 +347,7 @@ def softmax(x: Any, axis: int = -1, dtype: Any = None, name: str | None = None) 
                 "dtype",
                 ["float32", "float64"],
                 "softmax",
-                "If dtype is not None, it only support float32 or float64.",
+                "softmax: dtype must be None, float32 or float64",
             )
     if dtype is not None:
         x = _ops.cast(x, in_dtype=x.dtype, out_dtype=_vartype(dtype))

@@ -79,7 +79,7 @@ def dropout(
     if p < 0 or p > 1:
         raise ValueError("p argument should between 0 and 1")
     if mode not in ("downscale_in_infer", "upscale_in_train"):
-        raise ValueError("mode argument should be 'downscale_in_infer' or 'upscale_in_train'")
+        raise ValueError("dropout: mode must be 'downscale_in_infer' or 'upscale_in_train'")
     if axis is not None:
         return _dropout_slices(x, p, axis, training, mode, name)
     check_variable_and_dtype(x, "x", _FLOATS, "dropout")
@@ -101,7 +101,7 @@ def dropout(
 
 def _dropout_slices(x: Any, p: float, axis: Any, training: bool, how: str, name: str | None) -> Any:
     if not isinstance(axis, (int, list)):
-        raise TypeError("datatype of axis argument should be int or list")
+        raise TypeError("dropout: axis must be an int or a list")
     check_variable_and_dtype(x, "x", ["float32", "float64"], "dropout")
     keep = 1 - p
     if not training:
@@ -111,15 +111,9 @@ def _dropout_slices(x: Any, p: float, axis: Any, training: bool, how: str, name:
     axes = [axis] if isinstance(axis, int) else axis
     shape = x.shape
     if min(axes) < 0 or max(axes) > len(shape) - 1:
-        raise ValueError(
-            "axis value should be greater than or equal to 0 and less than dimensions of "
-            f"x:{len(shape)}, but get axis value:{max(axes)} "
-        )
+        raise ValueError(f"dropout: axis must be in [0, {len(shape)}), got {max(axes)}")
     if len(axes) > len(shape):
-        raise ValueError(
-            f"length of axis should not be greater than dimensions of x:{len(shape)}, "
-            f"but get length of axis: {len(axes)}"
-        )
+        raise ValueError(f"dropout: axis names {len(axes)} dimensions, but x has {len(shape)}")
     if how == "upscale_in_train":
         x = _ops.scale(x, scale=1 / keep)
     mask = _keep_mask([n if i in axes else 1 for i, n in enumerate(shape)], p, x.dtype)

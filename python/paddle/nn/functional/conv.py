@@ -18,16 +18,12 @@ _FLOATS = ["float16", "float32", "float64"]
 def _check_channels(x: Any, weight: Any, channels: int, groups: int) -> None:
     filters = weight.shape[0]
     if channels < 0:
-        raise ValueError(f"The channel dimension of the input({x.shape}) should be defined. Received: {channels}.")
+        raise ValueError(f"conv: the number of channels of x must be known, got {channels} in shape {x.shape}")
     if groups < 1 or channels % groups:
-        raise ValueError(
-            f"the channel of input must be divisible by groups,received: the channel of input is {channels}, "
-            f"the shape of input is {x.shape}, the groups is {groups}"
-        )
+        raise ValueError(f"conv: groups={groups} does not divide the {channels} channels of x (shape {x.shape})")
     if filters % groups:
         raise ValueError(
-            f"the number of filters must be divisible by groups,received: the number of filters is {filters}, "
-            f"the shape of weight is {weight.shape}, the groups is {groups}"
+            f"conv: groups={groups} does not divide the {filters} filters of weight (shape {weight.shape})"
         )
 
 

@@ -29,10 +29,7 @@ _FLOATS = ["float32", "float64"]
 def check_reduction(where: str, reduction: str) -> None:
     """ValueError unless `reduction` is "sum", "mean" or "none"."""
     if reduction not in ("sum", "mean", "none"):
-        raise ValueError(
-            f"The value of 'reduction' in {where} should be 'sum', 'mean' or 'none', but received {reduction}, "
-            "which is not allowed."
-        )
+        raise ValueError(f"{where}: reduction must be 'sum', 'mean' or 'none', got {reduction}")
 
 
 def _sum(x: Any, name: str | None = None) -> Any:
@@ -135,14 +132,13 @@ def cross_entropy(
         check_reduction("softmax_cross_entropy", reduction)
     if soft_label and ignore_index > 0:
         raise ValueError(
-            "When soft_label == True, the value of 'ignore_index' in softmax_cross_entropy should be '-100', but "
-            f"received {ignore_index}, which is not allowed."
+            "softmax_with_cross_entropy: ignore_index has no meaning for soft labels and must stay -100, got "
+            f"{ignore_index}"
         )
     dims, label_dims = len(input.shape), len(label.shape)
     if label_dims not in (dims, dims - 1):
         raise ValueError(
-            "Expected nput_dims - 1 = label_dims or input_dims == label_dims "
-            f"(got nput_dims{dims}, label_dims{label_dims})"
+            f"cross_entropy: label must have as many dimensions as input or one less, got {label_dims} and {dims}"
         )
     if label_dims != dims:
         label = _ops.unsqueeze2(label, axes=[axis])
@@ -351,9 +347,7 @@ def sigmoid_focal_loss(
     if normalizer is not None:
         check_variable_and_dtype(normalizer, "normalizer", _FLOATS, "sigmoid_focal_loss")
         if len(normalizer.shape) > 1:
-            raise ValueError(
-                f"Expected one dimension of normalizer in sigmoid_focal_loss but got {len(normalizer.shape)}."
-            )
+            raise ValueError(f"sigmoid_focal_loss: normalizer must have one dimension, got {len(normalizer.shape)}")
     loss = binary_cross_entropy_with_logits(logit, label, reduction="none")
     chance = _ops.sigmoid(logit)
 

@@ -52,10 +52,7 @@ def batch_norm(
     """
     assert len(x.shape) >= 2, "input dim must be larger than 1"
     if data_format not in _FORMATS:
-        raise ValueError(
-            "data_format must be one of 'NC', 'NCL', 'NCHW', 'NCDHW', 'NLC', 'NHWC', 'NDHWC' "
-            f"but receive {data_format}"
-        )
+        raise ValueError(f"batch_norm: data_format must be NC, NCL, NCHW, NCDHW, NLC, NHWC or NDHWC, got {data_format}")
     if mode._dygraph_tracer_ is None:
         check_variable_and_dtype(x, "input", _FLOATS, "BatchNorm")
     outputs = named(
@@ -174,5 +171,5 @@ def normalize(x: Any, p: float = 2, axis: int = 1, epsilon: float = 1e-12, name:
         check_type(axis, "axis", int, "normalize")
         check_variable_and_dtype(x, "x", ["float32", "float64"], "normalize")
     if len(x.shape) == 1 and axis not in (0, -1):
-        raise ValueError(f"Axis must be 0 or -1 when x is a 1-D tensor, but received axis = {axis}")
+        raise ValueError(f"normalize: axis of a 1-D x must be 0 or -1, got {axis}")
     return named(name, _ops.elementwise_div, x, p_norm(x, p, axis, True, epsilon))

@@ -25,7 +25,7 @@ __all__ = [
 
 def _check_dims(x: Any, dims: int) -> None:
     if len(x.shape) != dims:
-        raise ValueError(f"Excepted Input X is {dims}-D tensor, but received {len(x.shape)}-D {type(x)}")
+        raise ValueError(f"x must have {dims} dimensions, got {len(x.shape)} ({type(x)})")
 
 
 def _no_mask(name: str, return_mask: bool) -> None:
@@ -190,7 +190,7 @@ def max_pool2d(
     windows = _windows(2, kernel_size, stride, padding, last, ceil_mode)
     if return_mask:
         if last:
-            raise ValueError("When setting return_mask to true, data_format must be set to NCHW in API:max_pool2d")
+            raise ValueError("max_pool2d: return_mask=True needs data_format='NCHW'")
         _no_mask("max_pool2d", return_mask)
     return named(name, _ops.pool2d, x, pooling_type="max", data_format=data_format, **windows)
 

@@ -153,7 +153,7 @@ class LayerList(Layer):
     def insert(self, index: int, sublayer: Layer) -> None:
         """Adds a layer before the one at `index`, in range(len(self)); AssertionError for another index."""
         assert isinstance(index, int) and 0 <= index < len(self._sub_layers), (
-            "index should be an integer in range [0, len(self))"
+            "index must be an int from 0 to len(self) - 1"
         )
         layers = list(self._sub_layers.values())
         layers.insert(index, sublayer)

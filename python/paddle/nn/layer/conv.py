@@ -38,12 +38,10 @@ class _ConvNd(Layer):
         super().__init__()
         assert weight_attr is not False, "weight_attr should not be False in Conv."
         if padding_mode not in _PADDING_MODES:
-            raise ValueError(f"padding_mode must be one of {_PADDING_MODES}, but got padding_mode='{padding_mode}'")
+            raise ValueError(f"padding_mode must be one of {_PADDING_MODES}, not '{padding_mode}'")
         if padding_mode != "zeros":
             if not isinstance(padding, int):
-                raise TypeError(
-                    "when padding_mode in ['reflect', 'replicate', 'circular'], type of padding must be int"
-                )
+                raise TypeError("padding must be an int where padding_mode is reflect, replicate or circular")
             require(f"padding_mode={padding_mode!r}", "pad3d")
         if groups < 1 or in_channels % groups:
             raise ValueError("in_channels must be divisible by groups.")

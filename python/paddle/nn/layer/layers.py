@@ -41,17 +41,17 @@ class Layer:
 
     Examples:
         >>> import paddle
-        >>> class Net(paddle.nn.Layer):
-        ...     def __init__(self):
+        >>> class Halves(paddle.nn.Layer):
+        ...     def __init__(self, size):
         ...         super().__init__()
-        ...         self.fc = paddle.nn.Linear(2, 3)
-        ...     def forward(self, x):
-        ...         return self.fc(x)
-        >>> net = Net()
-        >>> net(paddle.ones([4, 2])).shape
+        ...         self.narrow = paddle.nn.Linear(size, size // 2)
+        ...     def forward(self, signal):
+        ...         return paddle.tanh(self.narrow(signal))
+        >>> halves = Halves(6)
+        >>> halves(paddle.ones([4, 6])).shape
         [4, 3]
-        >>> [name for name, _ in net.named_parameters()]
-        ['fc.weight', 'fc.bias']
+        >>> [name for name, _ in halves.named_parameters()]
+        ['narrow.weight', 'narrow.bias']
     """
 
     def __init__(self, name_scope: str | None = None, dtype: Any = "float32") -> None:
@@ -191,8 +191,8 @@ class Layer:
     def create_variable(self, name: str | None = None, persistable: bool | None = None, dtype: Any = None) -> Any:
         """Deprecated since 2.0.0: the same as `create_tensor`."""
         warnings.warn(
-            'API "paddle.nn.Layer.create_variable" is deprecated since 2.0.0, and will be removed in future versions. '
-            'Please use "paddle.nn.Layer.create_tensor" instead. reason: New api in create_tensor, easier to use.',
+            "paddle.nn.Layer.create_variable is deprecated since 2.0.0, and will be removed in future versions: use "
+            "paddle.nn.Layer.create_tensor",
             DeprecationWarning,
             stacklevel=2,
         )
@@ -283,7 +283,7 @@ class Layer:
         if hasattr(self, name) and name not in self._buffers:
             raise KeyError(f"attribute '{name}' already exists.")
         if tensor is not None and type(tensor) is not core.Tensor:
-            raise TypeError(f"The registered buffer should be a core.VarBase, but received {type(tensor).__name__}.")
+            raise TypeError(f"register_buffer: buffer should be a core.VarBase, got {type(tensor).__name__}")
         self._buffers[name] = tensor
         if persistable:
             self._non_persistable_buffer_names_set.discard(name)
@@ -320,9 +320,7 @@ class Layer:
         if hasattr(self, name) and name not in self._parameters:
             raise KeyError(f"The parameter '{name}' already exists.")
         if parameter is not None and not isinstance(parameter, Parameter):
-            raise TypeError(
-                f"The parameter to be added should be a Parameter, but received {type(parameter).__name__}."
-            )
+            raise TypeError(f"add_parameter: the value should be a Parameter, got {type(parameter).__name__}")
         if parameter is not None:
             self._load_late(parameter)
         self._parameters[name] = parameter
@@ -330,9 +328,7 @@ class Layer:
 
     def _load_late(self, parameter: Any) -> None:
         if self._loaddict_holder:
-            assert parameter.name in self._loaddict_holder, (
-                f"Parameter not found, Can't not find [ {parameter.name} ] in state_dict"
-            )
+            assert parameter.name in self._loaddict_holder, f"set_state_dict: the state_dict has no '{parameter.name}'"
             parameter.set_value(self._loaddict_holder[parameter.name])
 
     # --------------------------------------------------------------------------------------------- attributes

@@ -93,7 +93,7 @@ class _BatchNormBase(Layer):
         self._check_input_dim(input)
         if self.training and not _BatchNormBase._told:
             _BatchNormBase._told = True
-            warnings.warn("When training, we now always track global mean and variance.")
+            warnings.warn("a batch norm that trains always updates its running mean and variance")
         return F.batch_norm(
             input,
             self._mean,
@@ -280,7 +280,7 @@ class BatchNorm(Layer):
         trainable_statistics: bool = False,
     ) -> None:
         super().__init__()
-        assert bias_attr is not False, "bias_attr should not be False in batch_norm."
+        assert bias_attr is not False, "batch_norm: bias_attr can not be False"
         self._param_attr = param_attr
         self._bias_attr = bias_attr
         self._act = act

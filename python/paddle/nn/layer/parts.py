@@ -45,10 +45,7 @@ def check_name(layer: Any, what: str, name: Any, store: str, missing: type[Excep
     if not isinstance(name, str):
         raise TypeError(f"The name of {what} should be a string, but received {type(name).__name__}.")
     if "." in name:
-        raise KeyError(
-            f"The name of {what} can not contain `.`, because when you access the newly added {what} in the form "
-            "of `self.**.**`, it will cause AttributeError."
-        )
+        raise KeyError(f"the name of a {what} may hold no `.`, as no attribute could be found by it")
     if name == "":
         raise KeyError(f"The name of {what} can not be empty.")
 
@@ -60,7 +57,7 @@ def _takes_stat_dict(func: Callable[..., Any]) -> Callable[..., Any]:
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         if "stat_dict" in kwargs:
             warnings.warn(
-                "The argument `stat_dict` has deprecated, please change it to `state_dict`.",
+                "`stat_dict` is the old name of the argument `state_dict`",
                 DeprecationWarning,
                 stacklevel=2,
             )

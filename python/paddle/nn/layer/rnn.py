@@ -65,12 +65,12 @@ class RNNCellBase(Layer):
     @property
     def state_shape(self) -> Any:
         """The shape of a state without the batch, or a structure of these; given by the subclass."""
-        raise NotImplementedError("Please add implementaion for `state_shape` in the used cell.")
+        raise NotImplementedError("a cell of its own kind must define `state_shape`")
 
     @property
     def state_dtype(self) -> Any:
         """The element type of a state; given by the subclass, or the default type is used."""
-        raise NotImplementedError("Please add implementaion for `state_dtype` in the used cell.")
+        raise NotImplementedError("a cell of its own kind must define `state_dtype`")
 
 
 class _Cell(RNNCellBase):
@@ -146,7 +146,7 @@ class SimpleRNNCell(_Cell):
         name: str | None = None,
     ) -> None:
         if activation not in ("tanh", "relu"):
-            raise ValueError(f"activation for SimpleRNNCell should be tanh or relu, but get {activation}")
+            raise ValueError(f"SimpleRNNCell: activation must be tanh or relu, got {activation}")
         super().__init__(input_size, hidden_size, weight_ih_attr, weight_hh_attr, bias_ih_attr, bias_hh_attr)
         self.activation = activation
 

@@ -29,7 +29,7 @@ __all__ = [
 def _attrs(attr: Any, count: int) -> list[Any]:
     """One ParamAttr (or False) for each of `count` parts; of one that has a name each part has its own."""
     if isinstance(attr, (list, tuple)):
-        assert len(attr) == count, f"length of param_attr should be {count} when it is a list/tuple"
+        assert len(attr) == count, f"a list or tuple of param_attr must have {count} entries"
         return [ParamAttr._to_attr(a) for a in attr]
     one = ParamAttr._to_attr(attr)
     if one is False:
@@ -405,7 +405,7 @@ class Transformer(Layer):
         """A list of attributes as the encoder's two parts or the decoder's three take them."""
         if not isinstance(attr, (list, tuple)):
             return attr
-        assert 1 <= len(attr) <= 3, "length of param_attr should be 1 or 2 or 3 when it is a list/tuple"
+        assert 1 <= len(attr) <= 3, "a list or tuple of param_attr must have 1, 2 or 3 entries"
         middle = attr[1] if len(attr) == 3 else attr[0]
         return [attr[0], attr[-1]] if count == 2 else [attr[0], middle, attr[-1]]
 

@@ -153,19 +153,18 @@ def conv2d(
     """
     check_variable_and_dtype(input, "input", _FLOATS, "conv2d")
     if not isinstance(use_cudnn, bool):
-        raise ValueError(f"Attr(use_cudnn) should be True or False. Received Attr(use_cudnn): {use_cudnn}.")
+        raise ValueError(f"use_cudnn must be True or False, got {use_cudnn}")
     last = channel_last(data_format, 2)
     channels = input.shape[3 if last else 1]
     if channels < 0:
-        raise ValueError(f"The channel dimension of the input({input.shape}) should be defined. Received: {channels}.")
+        raise ValueError(f"conv: the number of channels of input must be known, got {channels} in shape {input.shape}")
     assert param_attr is not False, "param_attr should not be False here."
     depthwise = channels == groups and num_filters % channels == 0 and not use_cudnn
     op_type = "depthwise_conv2d" if depthwise else "conv2d"
     helper = LayerHelper(op_type, **locals())
     if groups is not None and (groups <= 0 or channels % groups):
         raise ValueError(
-            f"the channel of input must be divisible by groups, received: the channel of input is {channels}, "
-            f"the shape of input is {input.shape}, the groups is {groups}"
+            f"conv: groups={groups} does not divide the {channels} channels of input (shape {input.shape})"
         )
     filter_size = convert_to_list(filter_size, 2, "filter_size")
     sizes, algorithm = paddings(padding, 2, last)
@@ -223,7 +222,7 @@ def batch_norm(
     Raises:
         ValueError: for another layout.
     """
-    assert bias_attr is not False, "bias_attr should not be False in batch_norm."
+    assert bias_attr is not False, "batch_norm: bias_attr can not be False"
     helper = LayerHelper("batch_norm", **locals())
     check_variable_and_dtype(input, "input", _FLOATS, "batch_norm")
     if data_layout not in ("NCHW", "NHWC"):
@@ -286,23 +285,23 @@ def layer_norm(
         scale, shift (bool): whether to multiply and to add parameters.
         act (str, optional): an activation operator.
     """
-    assert not mode.in_dygraph_mode(), "please use LayerNorm instead of layer_norm in dygraph mode!"
+    assert not mode.in_dygraph_mode(), "layer_norm is for Programs; use LayerNorm outside one"
     helper = LayerHelper("layer_norm", **locals())
     check_variable_and_dtype(input, "input", ["float32", "float64"], "layer_norm")
     shape = [math.prod(input.shape[begin_norm_axis:])]
     weight = bias = None
     if scale:
-        assert param_attr is not False, "param_attr should not be False when using scale."
+        assert param_attr is not False, "layer_norm: scale=True needs a param_attr other than False"
         weight = helper.create_parameter(
             attr=helper.param_attr, shape=shape, dtype=input.dtype, default_initializer=Constant(1.0)
         )
     elif param_attr:
-        warnings.warn("param_attr is only available with scale is True.", stacklevel=2)
+        warnings.warn("layer_norm: param_attr has no meaning with scale=False", stacklevel=2)
     if shift:
-        assert bias_attr is not False, "bias_attr should not be False when using shift."
+        assert bias_attr is not False, "layer_norm: shift=True needs a bias_attr other than False"
         bias = helper.create_parameter(attr=helper.bias_attr, shape=shape, dtype=input.dtype, is_bias=True)
     elif bias_attr:
-        warnings.warn("bias_attr is only available with shift is True.", stacklevel=2)
+        warnings.warn("layer_norm: bias_attr has no meaning with shift=False", stacklevel=2)
     out, mean, variance = named(
         helper.name,
         _ops.layer_norm,

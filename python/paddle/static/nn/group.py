@@ -38,10 +38,7 @@ def group_norm(
     helper = LayerHelper("group_norm", **locals())
     check_variable_and_dtype(input, "input", ["float32", "float64"], "group_norm")
     if data_layout not in ("NCHW", "NHWC"):
-        raise ValueError(
-            "Param(data_layout) of Op(fluid.layers.group_norm) got wrong value: received "
-            f"{data_layout} but only NCHW or NHWC supported."
-        )
+        raise ValueError(f"group_norm: data_layout must be NCHW or NHWC, got {data_layout}")
     shape = [input.shape[1] if data_layout == "NCHW" else input.shape[-1]]
     weight = bias = None
     if param_attr:
