@@ -231,7 +231,7 @@ def test_one_process_trains_as_ever():
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         model = paddle.DataParallel(Mlp())
-    assert "single-card" in str(seen[0].message)
+    assert "single rank" in str(seen[0].message)
     paddle.seed(5)
     assert fit(model, 0, 1, 3)[0][0] > 0
     with pytest.raises(RuntimeError, match="init_parallel_env"):

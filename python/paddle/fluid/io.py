@@ -119,7 +119,7 @@ def save_inference_model(
     if isinstance(target_vars, Variable):
         target_vars = [target_vars]
     elif export_for_deployment and not (target_vars and all(isinstance(v, Variable) for v in target_vars)):
-        raise ValueError("'target_vars' should be a list of Variable.")
+        raise ValueError("target_vars must be a list of Variable")
     program = valid_program(main_program)
     folder = os.path.normpath(dirname)
     os.makedirs(folder, exist_ok=True)

@@ -354,7 +354,7 @@ class RecomputeOptimizer(Optimizer):
         self, loss: Any, startup_program: Any = None, parameter_list: Any = None, no_grad_set: Any = None
     ) -> tuple[list[Any], Pairs]:
         """`backward` and `apply_optimize` in one; returns (operators, pairs of parameter and gradient)."""
-        assert isinstance(loss, Variable), "The loss should be an Variable."
+        assert isinstance(loss, Variable), "minimize: loss must be a Variable"
         assert self._checkpoints is not None, "You should call _set_checkpoints first"
         params_grads = self.backward(loss, startup_program, parameter_list, no_grad_set)
         return self.apply_optimize(loss, startup_program, params_grads), params_grads

@@ -215,7 +215,7 @@ def calc_gradient(targets, inputs, target_gradients=None, no_grad_set=None):
             _start_gradient(block, target, started)
             continue
         if target.block.idx != block.idx or target.block.program is not program:
-            raise ValueError("all targets must be in the same block")
+            raise ValueError("gradients: the targets must be of one block")
         if target.shape != grad.shape:
             raise ValueError(f"The shapes of target and grad are different: {target.name} {grad.name}")
         handed[_append_grad_suffix_(target.name)] = grad.name

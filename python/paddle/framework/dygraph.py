@@ -255,7 +255,7 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     if retain_graph is None:
         retain_graph = create_graph
     if not isinstance(retain_graph, bool):
-        raise AssertionError("retain_graph must be None, True or False")
+        raise AssertionError("retain_graph must be a bool or None")
     if not isinstance(allow_unused, bool) or not isinstance(only_inputs, bool):
         raise AssertionError("allow_unused and only_inputs must be True or False")
     if not only_inputs:

@@ -72,10 +72,10 @@ def set_flags(flags) -> None:
         >>> paddle.fluid.set_flags({"FLAGS_check_nan_inf": False})
     """
     if not isinstance(flags, dict):
-        raise TypeError("flags in set_flags should be a dict")
+        raise TypeError("set_flags: flags must be a dict")
     for name, value in flags.items():
         if name not in _values:
-            raise ValueError(f"Flag {name} cannot set its value through this function.")
+            raise ValueError(f"set_flags: flag {name} can not be set")
         default = _DEFAULTS[name]
         try:
             _values[name] = _parse(value, default) if isinstance(value, str) else type(default)(value)
@@ -103,5 +103,5 @@ def get_flags(flags) -> dict[str, Any]:
         raise TypeError("get_flags: flags must be a name, or a list or tuple of names")
     for name in flags:
         if name not in _values:
-            raise ValueError(f"Flag {name} cannot get its value through this function.")
+            raise ValueError(f"get_flags: flag {name} can not be read")
     return {name: _values[name] for name in flags}

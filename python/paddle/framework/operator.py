@@ -122,7 +122,7 @@ class Operator:
             if self._has_kernel(type):
                 attrs[OP_DEVICE] = mode._current_device
             else:
-                warnings.warn(f"The Op({type}) is not support to set device.", stacklevel=4)
+                warnings.warn(f"operator {type}: no device can be given to it", stacklevel=4)
             if attrs.get("force_cpu"):
                 warnings.warn(
                     f"The Attr(force_cpu) of Op({type}) is deprecated; 'device_guard' has priority over it.",
@@ -140,7 +140,7 @@ class Operator:
             if not isinstance(args, (list, tuple)):
                 args = [args]
             if not slot.duplicable and len(args) > 1:
-                raise ValueError(f"Input {slot.name} expects only one input, but {len(args)} are given.")
+                raise ValueError(f"input {slot.name} takes one Variable, got {len(args)}")
             self.desc.set_input(slot.name, [_argument_name(a, slot.name, proto.type) for a in args])
 
     def _set_outputs(self, proto, outputs: dict) -> None:
@@ -158,7 +158,7 @@ class Operator:
             if not isinstance(args, (list, tuple)):
                 args = [args]
             if not slot.duplicable and len(args) > 1:
-                raise ValueError(f"Output {slot.name} expects only one output, but {len(args)} are given.")
+                raise ValueError(f"output {slot.name} takes one Variable, got {len(args)}")
             names = []
             for arg in args:
                 name = _argument_name(arg, slot.name, proto.type)

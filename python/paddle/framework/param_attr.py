@@ -50,7 +50,7 @@ class ParamAttr:
         check_type(initializer, "initializer", (Initializer, type(None)), "ParamAttr")
         check_type(regularizer, "regularizer", (WeightDecayRegularizer, type(None)), "ParamAttr")
         if name == "":
-            raise ValueError("name of ParamAttr can not be empty str")
+            raise ValueError("ParamAttr: the name has no character")
 
         self.name = name
         self.initializer = initializer

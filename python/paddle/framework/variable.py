@@ -306,9 +306,9 @@ def isinstance_of(value: Any, cls: type) -> bool:
 def check_parameter_shape(shape, dtype) -> None:
     """What 2.0.2 asks of the shape and dtype of a parameter; ValueError otherwise."""
     if shape is None:
-        raise ValueError("The shape of Parameter should not be None")
+        raise ValueError("Parameter: shape must be given")
     if dtype is None:
-        raise ValueError("The dtype of Parameter should not be None")
+        raise ValueError("Parameter: dtype must be given")
     if len(shape) == 0:
         raise ValueError("Parameter: shape must have at least one dimension")
     for size in shape:

@@ -62,13 +62,13 @@ class BatchSampler(Sampler):
             assert isinstance(sampler, Sampler), (
                 f"BatchSampler: sampler must be a paddle.io.Sampler, got {type(sampler)}"
             )
-            assert not shuffle, "shuffle should be False when sampler is set"
+            assert not shuffle, "BatchSampler: shuffle=True can not go with a sampler"
             self.sampler = sampler
         else:
             assert isinstance(dataset, Dataset), "dataset should be a paddle.io.Dataset"
-            assert not isinstance(dataset, IterableDataset), "dataset should not be a paddle.io.IterableDataset"
+            assert not isinstance(dataset, IterableDataset), "BatchSampler: an IterableDataset has no indices to sample"
             assert sampler is None, "should not set both dataset and sampler"
-            assert isinstance(shuffle, bool), f"shuffle should be a boolean value, but got {type(shuffle)}"
+            assert isinstance(shuffle, bool), f"BatchSampler: shuffle must be a bool, got {type(shuffle)}"
             self.sampler = RandomSampler(dataset) if shuffle else SequenceSampler(dataset)
 
         assert isinstance(batch_size, int) and batch_size > 0, (

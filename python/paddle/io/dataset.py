@@ -84,7 +84,7 @@ class TensorDataset(Dataset):
 
     def __init__(self, tensors: Sequence[Any]) -> None:
         if not in_dygraph_mode():
-            raise RuntimeError("TensorDataset con only be used in imperative mode")
+            raise RuntimeError("TensorDataset is for use outside Programs")
         assert all(tensor.shape[0] == tensors[0].shape[0] for tensor in tensors), (
             "TensorDataset: the tensors differ in their first size"
         )
@@ -120,11 +120,11 @@ class ComposeDataset(Dataset):
 
     def __init__(self, datasets: Iterable[Dataset]) -> None:
         self.datasets = list(datasets)
-        assert len(self.datasets) > 0, "input datasets shoule not be empty"
+        assert len(self.datasets) > 0, "ComposeDataset: datasets has no entry"
         for dataset in self.datasets:
-            assert isinstance(dataset, Dataset), "each input dataset should be paddle.io.Dataset"
-            assert not isinstance(dataset, IterableDataset), "paddle.io.IterableDataset not supported"
-            assert len(dataset) == len(self.datasets[0]), "lengths of datasets should be same"
+            assert isinstance(dataset, Dataset), "ComposeDataset: every entry must be a paddle.io.Dataset"
+            assert not isinstance(dataset, IterableDataset), "ComposeDataset: an IterableDataset has no indices"
+            assert len(dataset) == len(self.datasets[0]), "ComposeDataset: the datasets differ in length"
 
     def __len__(self) -> int:
         return len(self.datasets[0])
@@ -150,9 +150,9 @@ class ChainDataset(IterableDataset):
 
     def __init__(self, datasets: Iterable[IterableDataset]) -> None:
         self.datasets = list(datasets)
-        assert len(self.datasets) > 0, "input datasets shoule not be empty"
+        assert len(self.datasets) > 0, "ChainDataset: datasets has no entry"
         for dataset in self.datasets:
-            assert isinstance(dataset, IterableDataset), "ChainDataset only support paddle.io.IterableDataset"
+            assert isinstance(dataset, IterableDataset), "ChainDataset: every entry must be a paddle.io.IterableDataset"
 
     def __iter__(self) -> Iterator[Any]:
         return itertools.chain.from_iterable(self.datasets)

@@ -336,7 +336,7 @@ class GeneratorLoader(_ThreadedLoader):
     ) -> None:
         super().__init__(capacity)
         if not feed_list:
-            raise Exception("Feed list must be given under static mode.")
+            raise Exception("feed_list must be given while a Program is built")
         self._feed_list = feed_list
         self._return_list = return_list
         self._drop_last = drop_last
@@ -402,13 +402,13 @@ class GeneratorLoader(_ThreadedLoader):
 
         Executor.run raises EOFException at its end.
         """
-        assert self._queue is not None, "start() cannot be called when DataLoader is iterable"
+        assert self._queue is not None, "start() is for iterable=False only"
         assert self._source is not None, "Data source of DataLoader has not set yet"
         self._queue.start()
 
     def reset(self) -> None:
         """Ends reading where the Program reads by itself (iterable=False); start() begins the next pass."""
-        assert self._queue is not None, "reset() cannot be called when DataLoader is iterable"
+        assert self._queue is not None, "reset() is for iterable=False only"
         self._queue.reset()
 
     def _reset(self) -> None:
@@ -426,7 +426,7 @@ class GeneratorLoader(_ThreadedLoader):
             place = CPUPlace()
             self._queue.provider = lambda: (self._fields(batch, place) for batch in reader())
             return self
-        assert places is not None, "Places cannot be None when DataLoader is iterable"
+        assert places is not None, "places must be given where iterable is True"
         self._places = place_list(places)
         return self
 

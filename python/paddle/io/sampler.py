@@ -82,7 +82,7 @@ class RandomSampler(Sampler):
         self.generator = generator
 
         if not isinstance(replacement, bool):
-            raise TypeError(f"expect boolean value for replacement, but got replacement={replacement}")
+            raise TypeError(f"RandomSampler: replacement must be a bool, got {replacement}")
         if num_samples is not None and not replacement:
             raise ValueError("RandomSampler: num_samples can only be given with replacement=True")
         if not isinstance(self.num_samples, int) or self.num_samples <= 0:
@@ -118,12 +118,12 @@ def _weighted_sample(weights: Any, num_samples: int, replacement: bool = True) -
     assert isinstance(weights, np.ndarray), (
         "WeightedRandomSampler: weights must be a Tensor, an ndarray, a list or a tuple"
     )
-    assert weights.ndim <= 2, "weights should be a 1-D or 2-D array"
+    assert weights.ndim <= 2, "WeightedRandomSampler: weights must have 1 or 2 dimensions"
     weights = weights.reshape((-1, weights.shape[-1]))
-    assert np.all(weights >= 0.0), "weights should be positive value"
-    assert not np.any(np.isinf(weights)), "weights shoule not be INF"
+    assert np.all(weights >= 0.0), "WeightedRandomSampler: no weight may be negative"
+    assert not np.any(np.isinf(weights)), "WeightedRandomSampler: no weight may be infinite"
     non_zeros = np.sum(weights > 0.0, axis=1)
-    assert np.all(non_zeros > 0), "weights should have positive values"
+    assert np.all(non_zeros > 0), "WeightedRandomSampler: a row has no positive weight"
     if not replacement:
         assert np.all(non_zeros >= num_samples), (
             "WeightedRandomSampler: replacement=False needs at least num_samples positive weights"

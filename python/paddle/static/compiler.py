@@ -165,7 +165,7 @@ class CompiledProgram:
 
     def _with_inference_optimize(self, config) -> CompiledProgram:
         """Run the saved model of a NativeConfig instead of the Program; feeds and results are PaddleTensors."""
-        assert not self._is_data_parallel, "Cannot compile with both data parallel and inference"
+        assert not self._is_data_parallel, "CompiledProgram: data parallel and inference exclude each other"
         assert not self._is_inference, "Already compiled with inference, cannot be recompiled."
         from .predictor import NativePredictor
 
@@ -188,7 +188,7 @@ class CompiledProgram:
             CompiledProgram: itself. Running over more than one place is not there yet and raises NotImplementedError.
         """
         assert not self._is_data_parallel, "Already compiled with parallel, cannot be recompiled."
-        assert not self._is_inference, "Cannot compile with both data parallel and inference."
+        assert not self._is_inference, "CompiledProgram: data parallel and inference exclude each other"
         self._is_data_parallel = True
         if build_strategy is not None:
             self._build_strategy = build_strategy

@@ -198,7 +198,7 @@ def case(pred_fn_pairs, default=None, name=None):
             raise TypeError("case needs a pair at least, or a default")
         default = pairs.pop()[1]
     elif not callable(default):
-        raise TypeError("The default in Op(case) must be callable.")
+        raise TypeError("case: default must be callable")
     chosen = default
     for pred, function in reversed(pairs):
         chosen = partial(cond, pred=pred, true_fn=function, false_fn=chosen)

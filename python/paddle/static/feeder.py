@@ -237,7 +237,7 @@ def create_lod_tensor(data, recursive_seq_lens, place):
     if isinstance(data, list):
         # rows of all sequences, one after another, each id a row
         lengths = [len(sequence) for sequence in data]
-        assert [lengths] == recursive_seq_lens, "data and recursive_seq_lens do not match"
+        assert [lengths] == recursive_seq_lens, "recursive_seq_lens do not fit the data"
         rows = np.array([row for sequence in data for row in sequence])
         data = rows.reshape((*rows.shape, 1))
     if not isinstance(data, np.ndarray):

@@ -148,7 +148,7 @@ def load(program, model_path, executor=None, var_list=None) -> None:
     groups = [([v for v in variables if is_parameter(v)], parameter_file)]
     state = [v for v in variables if is_belong_to_optimizer(v)]
     if state:
-        assert os.path.exists(prefix + ".pdopt"), f"Optimizer file [{prefix}.pdopt] not exits"
+        assert os.path.exists(prefix + ".pdopt"), f"load: there is no file {prefix}.pdopt"
         groups.append((state, prefix + ".pdopt"))
     for group, path in groups:
         arrays = _read(path)
@@ -172,7 +172,7 @@ def _load_older(program, path: str, executor, var_list) -> None:
         known = {v.name for v in program.list_vars()}
         for var in var_list:
             if var.name not in known:
-                raise LookupError(f"loaded var [{var.name}] is not in program variable list")
+                raise LookupError(f"load: variable '{var.name}' of the file is not in the Program")
         folder, filename = os.path.split(path)
         wanted = list(var_list)
     else:
@@ -233,7 +233,7 @@ def load_program_state(model_path, var_list=None) -> dict[str, np.ndarray]:
             state.update(_read(prefix + ".pdopt"))
         return state
     if not os.path.exists(model_path):
-        raise AssertionError(f"Parameter file [{parameter_file}] not exits")
+        raise AssertionError(f"load: there is no file {parameter_file}")
     if var_list is None and os.path.isfile(model_path):
         raise ValueError("load: var_list must be given where model_path is a file")
     for var in var_list or ():

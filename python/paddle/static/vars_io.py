@@ -180,7 +180,7 @@ def load_vars(executor, dirname, main_program=None, vars=None, predicate=None, f
 def _run_load(executor, chosen: list, path: str | bytes, in_memory: bool = False) -> None:
     for var in chosen:
         if var.type == VarType.SELECTED_ROWS:
-            raise ValueError("SelectedRows can not be load with load_combine")
+            raise ValueError("load_combine reads no SelectedRows")
     loading = Program()
     block = loading.global_block()
     copies = [clone_var_in_block(block, v) for v in sorted(chosen, key=lambda v: v.name)]

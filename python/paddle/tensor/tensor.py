@@ -117,7 +117,7 @@ def backward(self, retain_graph=False):
         array([4.], dtype=float32)
     """
     if not mode.in_dygraph_mode():
-        raise ValueError("Variable.backward() is only available in DyGraph mode")
+        raise ValueError("backward() is for Tensors outside Programs")
     _core.run_backward([self], [], retain_graph)
 
 

@@ -11,10 +11,12 @@ __all__ = ["save_dygraph", "load_dygraph"]
 def save_dygraph(state_dict, model_path) -> None:
     """Write a state dict to `model_path` plus ``.pdparams`` (of a Layer) or ``.pdopt`` (of an optimizer)."""
     if os.path.basename(model_path) == "":
-        raise ValueError("model_path MUST be format of dirname/filename, but received filename is empty string")
+        raise ValueError(
+            "save_dygraph: model_path must end in a file name (dirname/filename), but the filename is empty"
+        )
     from paddle.framework.parameter import ParamBase
 
-    assert len(state_dict) > 0, "state_dict is empty, no need to save"
+    assert len(state_dict) > 0, "save_dygraph: the state dict has no entry to write"
     is_layer = any(isinstance(v, ParamBase) for v in state_dict.values())
     save(state_dict, model_path + (".pdparams" if is_layer else ".pdopt"))
 

@@ -240,7 +240,7 @@ class Dropout(Layer):
         super().__init__()
         assert isinstance(p, (float, int)), "p argument should be a number"
         assert 0 <= p <= 1, "p argument should between 0 and 1"
-        assert seed is None or isinstance(seed, int), "seed argument should be None or a integer"
+        assert seed is None or isinstance(seed, int), "Dropout: seed must be None or an int"
         assert dropout_implementation in ("downgrade_in_infer", "upscale_in_train"), (
             "Dropout: dropout_implementation must be 'downgrade_in_infer' or 'upscale_in_train'"
         )

@@ -105,10 +105,10 @@ class IfElse:
     def __call__(self) -> list[Variable]:
         """The results, of both blocks where there are two."""
         if self._within is not None:
-            raise ValueError("IfElse::__call__ must be out of sub-block")
+            raise ValueError("an IfElse is called outside its blocks")
         no, yes = self._outputs
         if not no and not yes:
-            raise ValueError("Must invoke true_block/false_block before __call__")
+            raise ValueError("true_block or false_block must come before the call")
         if not no or not yes:
             return no or yes
         if len(no) != len(yes):

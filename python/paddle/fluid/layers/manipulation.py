@@ -212,7 +212,7 @@ def slice(input, axes, starts, ends):  # noqa: A001, A002
     """
     for what, value in (("starts", starts), ("ends", ends)):
         if not isinstance(value, (list, tuple, Variable)):
-            raise ValueError(f"Input {what} must be an Variable, python list or tuple.")
+            raise ValueError(f"slice: {what} must be a list, tuple or Variable")
     return bounded(_ops.slice, input, axes, starts=starts, ends=ends)
 
 

@@ -176,7 +176,7 @@ def alpha_dropout(x: Any, p: float = 0.5, training: bool = True, name: str | Non
         name: a name for the output.
     """
     if not isinstance(p, (float, int)):
-        raise TypeError("p argument should be a float or int")
+        raise TypeError("dropout: p must be a float or int")
     if p < 0 or p > 1:
         raise ValueError("p argument should between 0 and 1")
     check_variable_and_dtype(x, "x", ["float32", "float64"], "alpha_dropout")

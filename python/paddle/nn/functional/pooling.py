@@ -154,9 +154,7 @@ def avg_pool2d(
     if divisor_override is None:
         return out
     if not isinstance(divisor_override, (int, float)):
-        raise ValueError(
-            f"Excepted (int, float) type for divisor_override but received type: {type(divisor_override)}. "
-        )
+        raise ValueError(f"avg_pool2d: divisor_override must be an int or float, got {type(divisor_override)}")
     return out * math.prod(windows["ksize"]) / divisor_override
 
 

@@ -36,7 +36,7 @@ class _ConvNd(Layer):
         data_format: str,
     ) -> None:
         super().__init__()
-        assert weight_attr is not False, "weight_attr should not be False in Conv."
+        assert weight_attr is not False, "Conv: weight_attr can not be False"
         if padding_mode not in _PADDING_MODES:
             raise ValueError(f"padding_mode must be one of {_PADDING_MODES}, not '{padding_mode}'")
         if padding_mode != "zeros":

@@ -82,7 +82,7 @@ class MultiHeadAttention(Layer):
         self.dropout = dropout
         self.need_weights = need_weights
         self.head_dim = embed_dim // num_heads
-        assert self.head_dim * num_heads == embed_dim, "embed_dim must be divisible by num_heads"
+        assert self.head_dim * num_heads == embed_dim, "MultiHeadAttention: num_heads does not divide embed_dim"
         self.q_proj = Linear(embed_dim, embed_dim, weight_attr, bias_attr=bias_attr)
         self.k_proj = Linear(self.kdim, embed_dim, weight_attr, bias_attr=bias_attr)
         self.v_proj = Linear(self.vdim, embed_dim, weight_attr, bias_attr=bias_attr)
