@@ -407,5 +407,32 @@ fn disagreement(shared: &Shared, all: &HashMap<usize, Vec<Status>>) -> Option<(u
             }
         }
     }
+    at_cross_purposes(shared, all)
+}
+
+/// How long two ranks must have waited for each other: what one sent before is with the other by then.
+const CROSSED: u32 = 3000;
+
+/// A rank that sends or receives and a neighbour in a collective that wait for each other. Over sockets the fingerprint
+/// of the one reaches the other; in the memory of a host they wait at different places.
+fn at_cross_purposes(shared: &Shared, all: &HashMap<usize, Vec<Status>>) -> Option<(u64, Error)> {
+    let waits = |s: &Status, rank: usize| s.waiting as usize == rank && s.millis >= CROSSED;
+    for (&a, of_a) in all {
+        for s in of_a.iter().filter(|s| s.doing.is_point_to_point()) {
+            let b = s.waiting as usize;
+            let Some(of_b) = all.get(&b) else { continue };
+            let crossed = |t: &&Status| t.group == s.group && !t.doing.is_point_to_point() && waits(t, a);
+            let near = shared.peers[a].host_key == shared.peers[b].host_key;
+            if let (true, true, Some(t)) = (near, waits(s, b), of_b.iter().find(crossed)) {
+                let e = Error::Mismatch {
+                    a: shared.peer(a),
+                    a_call: s.doing.to_string(),
+                    b: shared.peer(b),
+                    b_call: t.doing.to_string(),
+                };
+                return Some((s.group, e));
+            }
+        }
+    }
     None
 }

@@ -103,6 +103,15 @@ fn send_and_receive_compare_too() {
     }
 }
 
+/// In shared memory they wait at different places.
+#[test]
+fn a_receive_is_no_collective() {
+    mismatch(2, ["send/recv(float32[2], 1 to 0)", "all_reduce(float32[2], sum)"], |r, g| match r {
+        0 => g.recv(&mut [0; 8], F, 1),
+        _ => g.all_reduce(&mut [0; 8], F, ReduceOp::Sum),
+    });
+}
+
 #[test]
 fn deadlines_and_reports() {
     for make in WAYS {
