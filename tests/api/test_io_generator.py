@@ -154,5 +154,5 @@ def test_static(static):
     assert [len(group) for group in two] == [2, 1]
     with pytest.raises(AssertionError):
         make().set_batch_generator(batches)
-    with pytest.raises(Exception, match="Feed list"):
+    with pytest.raises(Exception, match="feed_list"):
         DataLoader.from_generator(capacity=4)

@@ -30,7 +30,7 @@ def _on_cuda(what: str) -> bool:
 
 def _check_lists(white: Iterable[str] | None, black: Iterable[str] | None) -> None:
     if set(white or ()) & set(black or ()):
-        raise ValueError("Custom white list overlap custom black list")
+        raise ValueError("auto_cast: an operator is on both the custom white list and the custom black list")
 
 
 @contextlib.contextmanager

@@ -54,4 +54,4 @@ def download(url: str, module_name: str, md5sum: str, save_name: str | None = No
         finally:
             if os.path.exists(part):
                 os.remove(part)
-    raise RuntimeError(f"Cannot download {url} within retry limit 3: {why}")
+    raise RuntimeError(f"{url} could not be fetched in 3 attempts: {why}")

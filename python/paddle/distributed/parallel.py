@@ -160,9 +160,9 @@ def init_parallel_env() -> None:
         needed += ["PADDLE_CURRENT_ENDPOINT", "PADDLE_TRAINER_ENDPOINTS"]
     for name in needed:
         if os.getenv(name) is None:
-            raise ValueError(f"init_parallel_env: environment variable {name} is not set")
+            raise ValueError(f"init_parallel_env: environment variable {name} is needed")
     if _core.dist.joined():
-        warnings.warn("The parallel environment has been initialized.", stacklevel=2)
+        warnings.warn("init_parallel_env: this process has joined already", stacklevel=2)
         return
     _core.dist.join()
     _groups.clear()

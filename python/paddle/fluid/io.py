@@ -184,7 +184,7 @@ def get_parameter_value(para, executor):
     Raises:
         AssertionError: when it is no parameter.
     """
-    assert is_parameter(para), "The input variable is not parameter."
+    assert is_parameter(para), "get_parameter_value: a Parameter is expected"
     program = Program()
     var = clone_var_in_block(program.global_block(), para)
     return executor.run(program, feed={}, fetch_list=[var])[0]

@@ -305,7 +305,7 @@ class RecomputeOptimizer(Optimizer):
 
     def __init__(self, optimizer: Any) -> None:
         if mode.in_dygraph_mode():
-            raise Exception("In dygraph, don't support RecomputeOptimizer.")
+            raise Exception("RecomputeOptimizer is for Programs only")
         self._optimizer = optimizer
         self._checkpoints: list[Any] | None = None
         self._learning_rate = optimizer._learning_rate
@@ -335,9 +335,9 @@ class RecomputeOptimizer(Optimizer):
         callbacks: Any = None,
     ) -> Pairs:
         """Appends the gradient operators, recomputing between the checkpoints; returns (parameter, gradient) pairs."""
-        assert self._checkpoints is not None, "You should call _set_checkpoints first"
+        assert self._checkpoints is not None, "RecomputeOptimizer: call _set_checkpoints before this"
         if mode.in_dygraph_mode():
-            raise NotImplementedError("DyGraph current does not support recompute")
+            raise NotImplementedError("RecomputeOptimizer is for Programs only")
         return self._optimizer._backward(
             loss, startup_program, parameter_list, no_grad_set, callbacks, self._checkpoints
         )
@@ -355,7 +355,7 @@ class RecomputeOptimizer(Optimizer):
     ) -> tuple[list[Any], Pairs]:
         """`backward` and `apply_optimize` in one; returns (operators, pairs of parameter and gradient)."""
         assert isinstance(loss, Variable), "minimize: loss must be a Variable"
-        assert self._checkpoints is not None, "You should call _set_checkpoints first"
+        assert self._checkpoints is not None, "RecomputeOptimizer: call _set_checkpoints before this"
         params_grads = self.backward(loss, startup_program, parameter_list, no_grad_set)
         return self.apply_optimize(loss, startup_program, params_grads), params_grads
 

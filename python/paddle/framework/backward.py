@@ -150,7 +150,7 @@ def append_backward(loss, parameter_list=None, no_grad_set=None, callbacks=None,
             continue
         grad_name, block = info[name]
         if not block.has_var(grad_name):
-            raise ValueError(f"grad block[{block.idx}] did not have grad var {grad_name}")
+            raise ValueError(f"block {block.idx} has no variable {grad_name} for a gradient")
         grad = block.var(grad_name) if inside or loss.block.has_var(grad_name) else None
         params_and_grads.append((program.global_block().var(name), grad))
 
@@ -217,7 +217,7 @@ def calc_gradient(targets, inputs, target_gradients=None, no_grad_set=None):
         if target.block.idx != block.idx or target.block.program is not program:
             raise ValueError("gradients: the targets must be of one block")
         if target.shape != grad.shape:
-            raise ValueError(f"The shapes of target and grad are different: {target.name} {grad.name}")
+            raise ValueError(f"gradients: {target.name} and its gradient {grad.name} differ in shape")
         handed[_append_grad_suffix_(target.name)] = grad.name
         started.add(grad.name)
     for var in inputs:

@@ -201,7 +201,7 @@ def _append_backward_ops_(
         assert isinstance(callbacks, (list, tuple))
         for callback in callbacks:
             if not callable(callback):
-                raise ValueError("'callback' must be a callable object.")
+                raise ValueError("append_backward: callbacks must be callable")
     program = block.program
     descs: list = []
     renamed: dict[str, str] = {}

@@ -109,10 +109,10 @@ class Block:
             ValueError: when there is none.
         """
         if not isinstance(name, str):
-            raise TypeError(f"var require string as parameter, but get {type(name)} instead.")
+            raise TypeError(f"Block.var: the name must be a str, got {type(name)}")
         found = self.vars.get(name)
         if found is None:
-            raise ValueError(f"var {name} not in this block")
+            raise ValueError(f"the block has no variable '{name}'")
         return found
 
     def has_var(self, name: str) -> bool:
@@ -137,7 +137,7 @@ class Block:
     def _var_recursive(self, name: str) -> Variable:
         found = self._find_var_recursive(name)
         if found is None:
-            raise ValueError(f"Var {name} is not found recursively")
+            raise ValueError(f"neither the block nor its parents have a variable '{name}'")
         return found
 
     def all_parameters(self) -> list[Parameter]:
@@ -182,7 +182,7 @@ class Block:
     def _rename_var(self, name, new_name) -> Variable:
         name, new_name = (n.decode() if isinstance(n, bytes) else n for n in (name, new_name))
         if not self.has_var(name):
-            raise ValueError(f"var {name} is not in current block")
+            raise ValueError(f"the block has no variable '{name}'")
         old = self.var(name)
         kept = {k: getattr(old, k) for k in ("error_clip", "stop_gradient")}
         kind = old.type

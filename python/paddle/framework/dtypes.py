@@ -53,7 +53,7 @@ def convert_np_dtype_to_dtype_(np_dtype):
     try:
         return _FROM_NUMPY[dtype]
     except KeyError:
-        raise ValueError(f"Not supported numpy dtype {dtype}") from None
+        raise ValueError(f"no element type goes with numpy's {dtype}") from None
 
 
 def convert_dtype(dtype) -> str:

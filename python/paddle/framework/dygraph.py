@@ -251,7 +251,7 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
         if not isinstance(v, core.Tensor):
             raise AssertionError("no_grad_vars can only contains Tensor")
     if not isinstance(create_graph, bool):
-        raise AssertionError("create_graph must be True or False")
+        raise AssertionError("create_graph: a bool is expected")
     if retain_graph is None:
         retain_graph = create_graph
     if not isinstance(retain_graph, bool):
@@ -259,7 +259,7 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     if not isinstance(allow_unused, bool) or not isinstance(only_inputs, bool):
         raise AssertionError("allow_unused and only_inputs must be True or False")
     if not only_inputs:
-        raise AssertionError("only_inputs=False is not supported yet")
+        raise AssertionError("grad: only_inputs must be True")
     found = core.partial_grad(
         outputs, inputs, grad_outputs, no_grad_vars, retain_graph, create_graph, allow_unused
     )

@@ -53,7 +53,7 @@ def name_scope(prefix: str | None = None):
     if mode.in_dygraph_mode():
         yield
         return
-    assert prefix, "namescope prefix can not be empty."
+    assert prefix, "name_scope: prefix must have a character"
     former = _name_scope
     _name_scope = former.child(prefix)
     try:

@@ -103,7 +103,7 @@ def getitem(var, item):
             if not _is_var(step):
                 step = 1 if step is None else _int(step, "the step")
                 if step == 0:
-                    raise ValueError("slice step can not be zero")
+                    raise ValueError("the step of a slice may not be 0")
                 if start is None and end is None and step == -1:
                     flipped.append(dim)
                     continue

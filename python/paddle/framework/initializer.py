@@ -287,17 +287,17 @@ class BilinearInitializer(Initializer):
         Raises ValueError for another shape or more than 2**20 elements, TypeError for another element type.
         """
         if not isinstance(var, Variable):
-            raise ValueError("var must be framework.Variable.")
+            raise ValueError("Bilinear: a Variable of a Program is expected")
         block = self._check_block(block)
         shape = list(var.shape)
         if len(shape) != 4:
-            raise ValueError("the length of shape must be 4.")
+            raise ValueError("Bilinear: a shape of 4 sizes is expected")
         if shape[2] != shape[3]:
-            raise ValueError("shape[2] must be equal to shape[3].")
+            raise ValueError("Bilinear: the last two sizes of the shape must agree")
         if convert_dtype(var.dtype) not in _FLOATS:
             raise TypeError(f"Unsupported dtype {var.dtype}")
         if int(np.prod(shape)) > 1024 * 1024:
-            raise ValueError("The size of input is too big. ")
+            raise ValueError("Bilinear: a shape of more than 1024 * 1024 elements does not fit an operator")
         values = _bilinear(shape).tolist()
         return self._fill(
             var,

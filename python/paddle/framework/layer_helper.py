@@ -47,7 +47,7 @@ class LayerHelper(LayerHelperBase):
         """The only input; ValueError when there are several."""
         inputs = self.multiple_input(input_param_name)
         if len(inputs) != 1:
-            raise ValueError(f"{self.layer_type} layer only takes one input")
+            raise ValueError(f"a layer {self.layer_type} has one input")
         return inputs[0]
 
     @property
@@ -85,14 +85,14 @@ class LayerHelper(LayerHelperBase):
             if dtype is None:
                 dtype = x.dtype
             elif dtype != x.dtype:
-                raise ValueError(f"Data Type mismatch: {dtype} to {x.dtype}")
+                raise ValueError(f"the inputs differ in dtype: {dtype} and {x.dtype}")
         return dtype
 
     def get_parameter(self, name):
         """The parameter `name` of the main program; ValueError when it is none."""
         param = self.main_program.global_block().var(name)
         if not isinstance(param, Parameter):
-            raise ValueError(f"no Parameter name {name} found")
+            raise ValueError(f"the Program has no parameter '{name}'")
         return param
 
     def append_bias_op(self, input_var, dim_start=1, dim_end=None):
@@ -133,4 +133,4 @@ class LayerHelper(LayerHelperBase):
     def is_instance(self, param_name, cls) -> None:
         """TypeError unless the argument `param_name` is of the type `cls`."""
         if not isinstance(self.kwargs.get(param_name), cls):
-            raise TypeError(f"The input {param_name} parameter of method {self.layer_type} must be {cls.__name__}")
+            raise TypeError(f"{self.layer_type}: {param_name} must be a {cls.__name__}")

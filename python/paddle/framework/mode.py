@@ -271,7 +271,7 @@ def _get_paddle_place(place):
 
 def _get_paddle_place_list(places) -> list:
     if not isinstance(places, (list, tuple)):
-        raise TypeError("places must to be List or Tuple")
+        raise TypeError("places: a list or tuple is expected")
     return [_get_paddle_place(p) for p in places]
 
 
@@ -294,7 +294,7 @@ def device_guard(device: str | None = None):
     """
     kind, colon, index = (device or "").partition(":")
     if kind == "cpu" and colon:
-        raise ValueError("Should not set device id for cpu.")
+        raise ValueError("device_guard: 'cpu' takes no id")
     if kind not in ("cpu", "gpu", ""):
         raise ValueError(
             "The Attr(device) should be 'cpu' or 'gpu', or empty or None where no device is to be given, "

@@ -94,7 +94,7 @@ class OpProtoHolder:
         return cls._instance
 
     def __init__(self) -> None:
-        assert self.__class__._instance is None, "Please use `instance()` to get OpProtoHolder object!"
+        assert self.__class__._instance is None, "OpProtoHolder: there is one, which instance() returns"
         self.op_proto_map: dict[str, OpProto] = {}
         self.update_op_proto()
 
@@ -102,7 +102,7 @@ class OpProtoHolder:
         try:
             return self.op_proto_map[type]
         except KeyError:
-            raise ValueError(f'Operator "{type}" has not been registered.') from None
+            raise ValueError(f"there is no operator '{type}'") from None
 
     def update_op_proto(self) -> list[str]:
         """Take up operators registered since; returns their names."""

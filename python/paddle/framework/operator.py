@@ -89,7 +89,7 @@ class Operator:
         if type is None:
             raise ValueError("`type` to initialized an Operator can not be None.")
         if attrs is not None and not isinstance(attrs, dict):
-            raise TypeError("'attrs' should be a dict.")
+            raise TypeError("Operator: attrs must be a dict")
         proto = OpProtoHolder.instance().get_op_proto(type)
         desc.set_type(type)
         attrs = self._with_generated_attrs(dict(attrs or {}), type)

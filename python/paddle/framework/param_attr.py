@@ -50,7 +50,7 @@ class ParamAttr:
         check_type(initializer, "initializer", (Initializer, type(None)), "ParamAttr")
         check_type(regularizer, "regularizer", (WeightDecayRegularizer, type(None)), "ParamAttr")
         if name == "":
-            raise ValueError("ParamAttr: name must not be empty")
+            raise ValueError("ParamAttr: the name may not be empty")
 
         self.name = name
         self.initializer = initializer

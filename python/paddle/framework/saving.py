@@ -89,9 +89,9 @@ def save(obj, path, pickle_protocol=2) -> None:
     if os.path.basename(path) == "":
         raise ValueError("save: path must end in a file name (dirname/filename), but the filename is empty")
     if not isinstance(pickle_protocol, int):
-        raise ValueError(f"The 'protocol' MUST be `int`, but received {type(pickle_protocol)}")
+        raise ValueError(f"save: protocol must be an int, got {type(pickle_protocol)}")
     if not 1 < pickle_protocol < 5:
-        raise ValueError(f"Expected 1<'protocol'<5, but received protocol={pickle_protocol}")
+        raise ValueError(f"save: protocol must be 2, 3 or 4, got {pickle_protocol}")
     saved = _plain(obj)
     saved[NAME_TABLE] = {k: v.name for k, v in obj.items() if isinstance(v, _core.Tensor)}
     folder = os.path.dirname(path)

@@ -58,16 +58,16 @@ class BatchSampler(Sampler):
         drop_last: bool = False,
     ) -> None:
         if dataset is None:
-            assert sampler is not None, "either dataset or sampler should be set"
+            assert sampler is not None, "BatchSampler: one of dataset and sampler must be given"
             assert isinstance(sampler, Sampler), (
                 f"BatchSampler: sampler must be a paddle.io.Sampler, got {type(sampler)}"
             )
             assert not shuffle, "BatchSampler: shuffle=True can not go with a sampler"
             self.sampler = sampler
         else:
-            assert isinstance(dataset, Dataset), "dataset should be a paddle.io.Dataset"
+            assert isinstance(dataset, Dataset), "BatchSampler: dataset must be a paddle.io.Dataset"
             assert not isinstance(dataset, IterableDataset), "BatchSampler: an IterableDataset has no indices to sample"
-            assert sampler is None, "should not set both dataset and sampler"
+            assert sampler is None, "BatchSampler: dataset and sampler exclude each other"
             assert isinstance(shuffle, bool), f"BatchSampler: shuffle must be a bool, got {type(shuffle)}"
             self.sampler = RandomSampler(dataset) if shuffle else SequenceSampler(dataset)
 
@@ -127,17 +127,21 @@ class DistributedBatchSampler(BatchSampler):
         drop_last: bool = False,
     ) -> None:
         self.dataset = dataset
-        assert isinstance(batch_size, int) and batch_size > 0, "batch_size should be a positive integer"
+        assert isinstance(batch_size, int) and batch_size > 0, (
+            "DistributedBatchSampler: batch_size must be a positive int"
+        )
         self.batch_size = batch_size
-        assert isinstance(shuffle, bool), "shuffle should be a boolean value"
+        assert isinstance(shuffle, bool), "DistributedBatchSampler: shuffle must be a bool"
         self.shuffle = shuffle
-        assert isinstance(drop_last, bool), "drop_last should be a boolean number"
+        assert isinstance(drop_last, bool), "DistributedBatchSampler: drop_last must be a bool"
         self.drop_last = drop_last
 
         if num_replicas is not None:
-            assert isinstance(num_replicas, int) and num_replicas > 0, "num_replicas should be a positive integer"
+            assert isinstance(num_replicas, int) and num_replicas > 0, (
+                "DistributedBatchSampler: num_replicas must be a positive int"
+            )
         if rank is not None:
-            assert isinstance(rank, int) and rank >= 0, "rank should be a non-negative integer"
+            assert isinstance(rank, int) and rank >= 0, "DistributedBatchSampler: rank may not be negative"
         self.nranks = _parallel_env("nranks") if num_replicas is None else num_replicas
         self.local_rank = _parallel_env("local_rank") if rank is None else rank
 

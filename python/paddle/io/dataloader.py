@@ -100,7 +100,7 @@ class DataLoader:
             num_workers = 0
         self.num_workers = num_workers
         self.use_shared_memory = use_shared_memory and num_workers > 0
-        assert timeout >= 0, "timeout should be a non-negative value"
+        assert timeout >= 0, "DataLoader: timeout may not be negative"
         self.timeout = timeout
 
         iterable = isinstance(dataset, IterableDataset)
@@ -108,7 +108,7 @@ class DataLoader:
         if iterable and shuffle:
             raise ValueError(f"IterableDataset not support shuffle, but got shuffle={shuffle}")
         if iterable and batch_sampler is not None:
-            raise ValueError("IterableDataset expect unspecified batch_sampler")
+            raise ValueError("DataLoader: an IterableDataset can not go with a batch_sampler")
 
         self.batch_size: int | None = None
         self.batch_sampler: Any = None
@@ -131,7 +131,7 @@ class DataLoader:
 
     def __len__(self) -> int:
         if self.dataset_kind == _DatasetKind.ITER:
-            raise _NoLength("length of IterableDataset not supported")
+            raise _NoLength("the loader of an IterableDataset has no length")
         return len(self.batch_sampler) if self.auto_collate_batch else len(self.dataset)
 
     def __iter__(self) -> Iterator[Any]:
@@ -267,7 +267,7 @@ class _DataLoaderIterMultiProcess(_DataLoaderIterBase):
     def __init__(self, loader: DataLoader) -> None:
         super().__init__(loader)
         self._pool: WorkerPool | None = None
-        assert loader.num_workers > 0, f"Multi-process DataLoader invalid num_workers({loader.num_workers})"
+        assert loader.num_workers > 0, f"DataLoader: num_workers must be positive here, got {loader.num_workers}"
         self._pool = WorkerPool(loader, self._collate_fn, self._sampler_iter)
 
     def _fetch(self) -> Any:

@@ -35,7 +35,7 @@ class _DatasetFetcher:
         self.drop_last = drop_last
 
     def fetch(self, batch_indices: Any) -> Any:
-        raise NotImplementedError(f"'fetch' not implement for class {type(self).__name__}")
+        raise NotImplementedError(f"{type(self).__name__} has no fetch of its own")
 
     def _collate(self, data: Any) -> Any:
         try:

@@ -255,7 +255,7 @@ class _ThreadedLoader(DataLoaderBase):
 
         `drop_last` leaves out a last batch with fewer. Returns the loader.
         """
-        assert batch_size > 0, "batch_size must be larger than 0"
+        assert batch_size > 0, "batch_size must be positive"
         return self.set_sample_list_generator(_batched(reader, batch_size, drop_last), places)
 
     def set_sample_list_generator(self, reader: Callable[[], Iterable[Any]], places: Any = None) -> _ThreadedLoader:
@@ -318,7 +318,7 @@ class DygraphGeneratorLoader(_ThreadedLoader):
         """Takes batches from `reader()`, each a list or tuple of fields. Returns the loader."""
         self._source = reader
         self._places = place_list(places)
-        assert len(self._places) == 1, "Number of places must be 1 in imperative mode"
+        assert len(self._places) == 1, "outside a Program one place must be given"
         return self
 
 

@@ -149,9 +149,9 @@ class WeightedRandomSampler(Sampler):
 
     def __init__(self, weights: Any, num_samples: int, replacement: bool = True) -> None:
         if not isinstance(num_samples, int) or num_samples <= 0:
-            raise ValueError("num_samples should be a positive integer")
+            raise ValueError("WeightedRandomSampler: num_samples must be a positive int")
         if not isinstance(replacement, bool):
-            raise ValueError("replacement should be a boolean value")
+            raise ValueError("WeightedRandomSampler: replacement must be a bool")
         super().__init__()
         self.weights = weights
         self.num_samples = num_samples

@@ -205,7 +205,7 @@ class TracedLayer:
         Raises:
             AssertionError: for other types, or when the layer has run.
         """
-        assert not self._ran, "Cannot set strategy after run"
+        assert not self._ran, "TracedLayer.set_strategy must come before the first run"
         for value, kind in ((build_strategy, BuildStrategy), (exec_strategy, ExecutionStrategy)):
             assert value is None or isinstance(value, kind), (
                 f"The type of a strategy in TracedLayer.set_strategy must be {kind.__name__}, got {type(value)}."

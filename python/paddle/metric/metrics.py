@@ -55,22 +55,22 @@ class Metric(abc.ABC):
     @abc.abstractmethod
     def reset(self) -> None:
         """Forgets all batches."""
-        raise NotImplementedError(f"function 'reset' not implemented in {type(self).__name__}.")
+        raise NotImplementedError(f"{type(self).__name__} defines no reset")
 
     @abc.abstractmethod
     def update(self, *args: Any) -> Any:
         """Takes what `compute` returned for a batch."""
-        raise NotImplementedError(f"function 'update' not implemented in {type(self).__name__}.")
+        raise NotImplementedError(f"{type(self).__name__} defines no update")
 
     @abc.abstractmethod
     def accumulate(self) -> Any:
         """The value over all batches since `reset`."""
-        raise NotImplementedError(f"function 'accumulate' not implemented in {type(self).__name__}.")
+        raise NotImplementedError(f"{type(self).__name__} defines no accumulate")
 
     @abc.abstractmethod
     def name(self) -> Any:
         """The metric's name, or a list of names if it has several values."""
-        raise NotImplementedError(f"function 'name' not implemented in {type(self).__name__}.")
+        raise NotImplementedError(f"{type(self).__name__} defines no name")
 
     def compute(self, *args: Any) -> Any:
         """Turns outputs and labels into what `update` takes."""

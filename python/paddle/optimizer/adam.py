@@ -57,7 +57,7 @@ class Adam(AdamRule, Optimizer):
             if not isinstance(value, Variable) and not 0 <= value < 1:
                 raise ValueError(f"Invaild value of {what}, expect {what} in [0,1).")
         if not 0 <= epsilon:
-            raise ValueError("Invaild value of epsilon, expect epsilon >= 0.")
+            raise ValueError("epsilon may not be negative")
         super().__init__(learning_rate, parameters, weight_decay, grad_clip, name)
         self._beta1 = beta1
         self._beta2 = beta2
@@ -105,7 +105,7 @@ class AdamW(Adam):
         name: str | None = None,
     ) -> None:
         if not isinstance(weight_decay, (float, Variable)):
-            raise TypeError("coeff should be float or Tensor.")
+            raise TypeError("AdamW: coeff must be a float or a Tensor")
         self._params_name: set[str] = set()
         self._apply_decay_param_fun = apply_decay_param_fun
         self._coeff = weight_decay

@@ -128,7 +128,7 @@ class OptimizerBase:
         if isinstance(value, core.Tensor):
             value = value.numpy()
         if not isinstance(value, np.ndarray):
-            raise RuntimeError(f"State dict type {type(value)} not supprt")
+            raise RuntimeError(f"set_state_dict: an entry is of type {type(value)}")
         own = var.numpy()
         assert own.shape == value.shape, (
             f"set_state_dict: '{var.name}' has shape {own.shape} here, but {value.shape} in the state_dict"
@@ -159,7 +159,7 @@ class OptimizerBase:
         if param.name in by_param:
             if mode.in_dygraph_mode():
                 return by_param[param.name]
-            raise Exception(f"Accumulator {name} already exists for parameter {param.name}")
+            raise Exception(f"{param.name} has an accumulator {name} before this")
         assert isinstance(self.helper, LayerHelper)
         var_name = unique_name.generate(f"{param.name}_{name}")
         self._opti_name_list.append(var_name)
@@ -174,9 +174,7 @@ class OptimizerBase:
         with mode.device_guard(self._get_device_for_param(param.name) if device is None else device):
             self.helper.set_variable_initializer(var, initializer=Constant(value=float(fill_value)))
         if self._accumulators_holder and mode.in_dygraph_mode():
-            assert var_name in self._accumulators_holder, (
-                f"Optimizer set error, {var_name} should in state dict"
-            )
+            assert var_name in self._accumulators_holder, f"set_state_dict: the state_dict lacks {var_name}"
             self._load(var, self._accumulators_holder[var_name])
         by_param[param.name] = var
         return var
@@ -185,7 +183,7 @@ class OptimizerBase:
         if self._name is not None:
             name = f"{self._name}_{name}"
         if name not in self._accumulators or param.name not in self._accumulators[name]:
-            raise Exception(f"Accumulator {name} does not exist for parameter {param.name}")
+            raise Exception(f"{param.name} has no accumulator {name}")
         return self._accumulators[name][param.name]
 
     # ------------------------------------------------------------------------------------ learning rate

@@ -184,7 +184,7 @@ class LinearWarmup(LRScheduler):
         self.warmup_steps = warmup_steps
         self.start_lr = start_lr
         self.end_lr = end_lr
-        assert end_lr > start_lr, f"end_lr {end_lr} must be greater than start_lr {start_lr}"
+        assert end_lr > start_lr, f"LinearWarmup: end_lr must be above start_lr, got {end_lr} and {start_lr}"
         super().__init__(start_lr, last_epoch, verbose)
 
     def state_dict(self) -> dict[str, Any]:
@@ -257,7 +257,7 @@ class MultiStepDecay(LRScheduler):
         if not isinstance(milestones, (tuple, list)):
             raise TypeError(f"MultiStepDecay: milestones must be a tuple or list, got {type(milestones)}")
         if any(a >= b for a, b in zip(milestones, milestones[1:], strict=False)):
-            raise ValueError("The elements of milestones must be incremented")
+            raise ValueError("milestones must rise")
         if gamma >= 1.0:
             raise ValueError("gamma should be < 1.0.")
         self.milestones = milestones

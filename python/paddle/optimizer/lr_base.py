@@ -74,7 +74,9 @@ class LRScheduler:
                 continue
             value = self.__dict__[key]
             if _is_tensor(value):
-                assert list(value.shape) == [1], f"shape of Tensor in state_dict must be [1] {value.shape}"
+                assert list(value.shape) == [1], (
+                    f"set_state_dict: a Tensor of the state_dict must have shape [1], got {value.shape}"
+                )
                 value = value.numpy()[0]
             state[key] = value
         return state

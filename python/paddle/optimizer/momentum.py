@@ -47,7 +47,7 @@ class Momentum(MomentumRule, Optimizer):
         if learning_rate is None:
             raise ValueError("learning_rate is not set")
         if momentum is None:
-            raise ValueError("momentum is not set")
+            raise ValueError("Momentum: momentum must be given")
         super().__init__(learning_rate, parameters, self._left_to_decay(weight_decay), grad_clip, name)
         self._momentum = momentum
         self._use_nesterov = bool(use_nesterov)

@@ -90,7 +90,7 @@ def compose(*readers: Reader, **kwargs: bool) -> Reader:
         for samples in together:
             if any(s is nothing for s in samples):
                 if check_alignment:
-                    raise ComposeNotAligned("outputs of readers are not aligned.")
+                    raise ComposeNotAligned("the readers differ in the number of samples")
                 return
             yield tuple(itertools.chain(*map(_flat, samples)))
 

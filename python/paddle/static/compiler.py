@@ -166,7 +166,7 @@ class CompiledProgram:
     def _with_inference_optimize(self, config) -> CompiledProgram:
         """Run the saved model of a NativeConfig instead of the Program; feeds and results are PaddleTensors."""
         assert not self._is_data_parallel, "CompiledProgram: data parallel and inference exclude each other"
-        assert not self._is_inference, "Already compiled with inference, cannot be recompiled."
+        assert not self._is_inference, "this CompiledProgram is for inference: it can not be compiled anew"
         from .predictor import NativePredictor
 
         self._predictor = NativePredictor(config)
@@ -187,7 +187,7 @@ class CompiledProgram:
         Returns:
             CompiledProgram: itself. Running over more than one place is not there yet and raises NotImplementedError.
         """
-        assert not self._is_data_parallel, "Already compiled with parallel, cannot be recompiled."
+        assert not self._is_data_parallel, "this CompiledProgram is data parallel: it can not be compiled anew"
         assert not self._is_inference, "CompiledProgram: data parallel and inference exclude each other"
         self._is_data_parallel = True
         if build_strategy is not None:
@@ -226,9 +226,9 @@ class CompiledProgram:
     def _compile(self, scope, place) -> CompiledProgram:
         if self._compiled:
             if scope is not None and self._scope is not scope:
-                raise ValueError("Cannot compile program with different scope.")
+                raise ValueError("a CompiledProgram stays with the scope of its first run")
             if place is not None and not _same_place(self._place, place):
-                raise ValueError("Cannot compile program with different place.")
+                raise ValueError("a CompiledProgram stays with the place of its first run")
             return self
         if self._share_vars_from is not None:
             if not self._share_vars_from._is_data_parallel:
@@ -255,7 +255,7 @@ class CompiledProgram:
             places = self._places
         else:
             places = mode.cuda_places() if isinstance(place, CUDAPlace) else mode.cpu_places()
-        assert places, "No places for execution."
+        assert places, "CompiledProgram: places has no entry"
         return places
 
 

@@ -119,9 +119,9 @@ def cond(pred, true_fn=None, false_fn=None, name=None):
     _check_callable(true_fn, "true_fn")
     _check_callable(false_fn, "false_fn")
     if mode.in_dygraph_mode():
-        assert isinstance(pred, Variable), "The pred in cond must be Variable"
+        assert isinstance(pred, Variable), "cond: pred must be a Variable"
         value = pred.numpy()
-        assert value.size == 1, "condition input's numel should be 1"
+        assert value.size == 1, "a condition must have one element"
         function = true_fn if value.item() else false_fn
         return None if function is None else function()
 
@@ -285,7 +285,7 @@ class Switch:
     def default(self) -> BlockGuard:
         """The guard of a block that runs when no case held."""
         if self._none_before is None:
-            raise ValueError("there should be at least one condition")
+            raise ValueError("case: pred_fn_pairs has no entry")
         return ConditionalBlock([self._none_before], True).block()
 
     def __enter__(self) -> Switch:

@@ -147,7 +147,7 @@ class InputSpec:
     def from_tensor(cls, tensor, name=None) -> InputSpec:
         """The spec that `tensor` meets; ValueError when it is none."""
         if not isinstance(tensor, Variable):
-            raise ValueError(f"Input `tensor` should be a Tensor, but received {type(tensor).__name__}.")
+            raise ValueError(f"InputSpec.from_tensor: tensor must be a Tensor, got {type(tensor).__name__}")
         return cls(tensor.shape, tensor.dtype, name or tensor.name)
 
     @classmethod
@@ -163,10 +163,10 @@ class InputSpec:
         """
         if isinstance(batch_size, (list, tuple)):
             if len(batch_size) != 1:
-                raise ValueError(f"Length of batch_size: {len(batch_size)} shall be 1, but received {batch_size}.")
+                raise ValueError(f"InputSpec.batch: a list must hold one size, got {batch_size}")
             batch_size = batch_size[0]
         if not isinstance(batch_size, numbers.Integral):
-            raise TypeError(f"type(batch_size) shall be `int`, but received {type(batch_size).__name__}.")
+            raise TypeError(f"InputSpec.batch: batch_size must be an int, got {type(batch_size).__name__}")
         self.shape = (int(batch_size), *self.shape)
         return self
 

@@ -147,7 +147,7 @@ class Executor:
             TypeError, ValueError: for feeds, fetches or programs that are not what they should be.
         """
         if self._closed:
-            raise RuntimeError("Attempted to use a closed Executor")
+            raise RuntimeError("this Executor has been closed")
         if isinstance(program, CompiledProgram) and program._is_inference:
             return program._predictor.run(feed)
         default = program is None
@@ -216,7 +216,7 @@ class Executor:
             for name, var in block.vars.items():
                 if var.is_data and var.stop_gradient and var.desc.need_check_feed() and name not in feed:
                     if not var.persistable and var.type == VarType.LOD_TENSOR and not var.belong_to_optimizer:
-                        raise ValueError(f"Need feed data for variable {name}")
+                        raise ValueError(f"feed has no data for variable '{name}'")
         run = _Run(program, feed, variables)
         run.fetched = fetch_list
         return run

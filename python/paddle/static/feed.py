@@ -162,7 +162,7 @@ def _to_name_str(var) -> str:
         return var.name
     if isinstance(var, Operator):
         return str(id(var))
-    raise TypeError(f"{var} should be Variable, Operator or str")
+    raise TypeError(f"fetch_list holds {var}, which is no name, Variable or Operator")
 
 
 def split_fetch_list(fetch_list) -> tuple[list, list]:

@@ -131,7 +131,7 @@ class DataFeeder:
             if isinstance(var, str):
                 var = program.block(0).var(var)
             if not isinstance_of(var, Variable):
-                raise TypeError("Feed list should contain a list of variable")
+                raise TypeError("feed_list must hold Variables")
             self.feed_dtypes.append(var.dtype)
             self.feed_names.append(var.name)
             self.feed_lod_level.append(var.lod_level)
@@ -245,7 +245,7 @@ def create_lod_tensor(data, recursive_seq_lens, place):
     tensor = core.LoDTensor()
     tensor.set(data, place)
     tensor.set_recursive_sequence_lengths(recursive_seq_lens)
-    assert tensor.has_valid_recursive_sequence_lengths(), "the provided lod info is invalid"
+    assert tensor.has_valid_recursive_sequence_lengths(), "the sequence lengths do not fit the data"
     return tensor
 
 
@@ -258,6 +258,6 @@ def create_random_int_lodtensor(recursive_seq_lens, base_shape, place, low, high
         place: where it goes.
         low, high (int): the bounds.
     """
-    assert isinstance(base_shape, list), "base_shape should be a list"
+    assert isinstance(base_shape, list), "base_shape: a list is expected"
     shape = [sum(recursive_seq_lens[-1]), *base_shape]
     return create_lod_tensor(np.random.randint(low, high + 1, shape).astype("int64"), recursive_seq_lens, place)

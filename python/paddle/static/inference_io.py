@@ -109,7 +109,7 @@ def normalize_program(program, feed_vars, fetch_vars) -> Program:
         TypeError: for other types.
     """
     if not isinstance(program, Program):
-        raise TypeError(f"program type must be `fluid.Program`, but received `{type(program)}`")
+        raise TypeError(f"program must be a Program, got {type(program)}")
     lists = []
     for name, value in (("feed_vars", feed_vars), ("fetch_vars", fetch_vars)):
         value = value if isinstance(value, list) else [value]
@@ -150,7 +150,7 @@ def serialize_persistables(feed_vars, fetch_vars, executor, **kwargs) -> bytes |
 def save_to_file(path: str, content: bytes) -> None:
     """Write bytes to a file; ValueError when they are none."""
     if not isinstance(content, bytes):
-        raise ValueError("'content' type should be bytes.")
+        raise ValueError("content must be bytes")
     with open(path, "wb") as file:
         file.write(content)
 
@@ -163,9 +163,9 @@ def load_from_file(path: str) -> bytes:
 
 def _normalize_path_prefix(path_prefix) -> str:
     if not isinstance(path_prefix, str):
-        raise ValueError("'path_prefix' should be a string.")
+        raise ValueError("path_prefix must be a str")
     if path_prefix.endswith("/"):
-        raise ValueError("'path_prefix' should not be a directory")
+        raise ValueError("path_prefix is a directory")
     return os.path.abspath(os.path.normpath(path_prefix))
 
 
@@ -186,7 +186,7 @@ def save_inference_model(path_prefix, feed_vars, fetch_vars, executor, **kwargs)
     os.makedirs(os.path.dirname(prefix), exist_ok=True)
     for suffix in (".pdmodel", ".pdiparams"):
         if os.path.isdir(prefix + suffix):
-            raise ValueError(f"'{prefix + suffix}' is an existing directory.")
+            raise ValueError(f"{prefix + suffix} is a directory")
     program = _normalized(feed_vars, fetch_vars, kwargs)
     save_to_file(prefix + ".pdmodel", program.desc.serialize_to_string())
     save_to_file(prefix + ".pdiparams", save_vars(executor, None, program, None, is_persistable) or b"")
@@ -206,7 +206,7 @@ def deserialize_persistables(program, data: bytes, executor) -> None:
         TypeError: when `program` is no Program. RuntimeError: when a shape is another.
     """
     if not isinstance(program, Program):
-        raise TypeError(f"program type must be `fluid.Program`, but received `{type(program)}`")
+        raise TypeError(f"program must be a Program, got {type(program)}")
     load_vars(executor, None, program, None, is_persistable, data)
 
 

@@ -87,9 +87,9 @@ def save(program, model_path, pickle_protocol=2) -> None:
     """
     assert os.path.basename(model_path), "save: model_path must end in a file name (dirname/filename), but it is empty"
     if not isinstance(pickle_protocol, int):
-        raise ValueError(f"The 'protocol' MUST be `int`, but received {type(pickle_protocol)}")
+        raise ValueError(f"save: protocol must be an int, got {type(pickle_protocol)}")
     if not 1 < pickle_protocol < 5:
-        raise ValueError(f"Expected 1<'protocol'<5, but received protocol={pickle_protocol}")
+        raise ValueError(f"save: protocol must be 2, 3 or 4, got {pickle_protocol}")
     if os.path.dirname(model_path):
         os.makedirs(os.path.dirname(model_path), exist_ok=True)
     variables = list(program.list_vars())
@@ -153,7 +153,7 @@ def load(program, model_path, executor=None, var_list=None) -> None:
     for group, path in groups:
         arrays = _read(path)
         for var in group:
-            assert var.name in arrays, f"Can not find [{var.name}] in model file [{path}]"
+            assert var.name in arrays, f"load: file {path} has no variable '{var.name}'"
             _set(var.name, arrays[var.name], create=executor is not None)
 
 
@@ -181,7 +181,7 @@ def _load_older(program, path: str, executor, var_list) -> None:
         wanted = [v for v in program.list_vars() if v.name in files and (names is None or v.name in names)]
         unused = files - {v.name for v in wanted}
         if unused:
-            warnings.warn(f"variable file [ {' '.join(sorted(unused))} ] not used", stacklevel=4)
+            warnings.warn(f"files of no variable: {' '.join(sorted(unused))}", stacklevel=4)
     try:
         load_vars(executor, folder, vars=wanted, filename=filename)
     except RuntimeError:
@@ -238,7 +238,7 @@ def load_program_state(model_path, var_list=None) -> dict[str, np.ndarray]:
         raise ValueError("load: var_list must be given where model_path is a file")
     for var in var_list or ():
         if not isinstance_of(var, Variable):
-            raise TypeError("value in var_list must be variable")
+            raise TypeError("load: var_list must hold Variables")
     described = [(v.name, v.shape, v.dtype, v.type, v.desc.lod_level()) for v in var_list or ()]
     with _load_program_scope():
         block = Program().global_block()

@@ -21,7 +21,7 @@ class BlockGuard:
         from paddle.framework.program import Program
 
         if not isinstance(main_program, Program):
-            raise TypeError("BlockGuard takes a program")
+            raise TypeError("BlockGuard: a Program is expected")
         self.main_program = main_program
 
     def __enter__(self) -> None:

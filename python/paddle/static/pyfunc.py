@@ -25,7 +25,7 @@ class PyFuncRegistry:
 
     def __init__(self, func) -> None:
         if func is None or not callable(func):
-            raise TypeError("func must be a Python function")
+            raise TypeError("py_func: func must be callable")
         self._func = func
         try:
             parameters = inspect.signature(func).parameters.values()

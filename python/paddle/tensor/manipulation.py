@@ -127,7 +127,7 @@ def flatten(x, start_axis=0, stop_axis=-1, name=None):
         [3, 20]
     """
     if not isinstance(x, Variable):
-        raise ValueError("The input x should be a Tensor")
+        raise ValueError("flatten: x must be a Tensor")
     if _static():
         check_variable_and_dtype(x, "x", ["float32", "float64", "int8", "int32", "int64", "uint8"], "flatten")
     rank = len(x.shape)

@@ -264,7 +264,7 @@ def cuda_profiler(output_file: str, output_mode: str | None = None, config: list
     """
     del output_file, config
     if output_mode not in (None, "kvp", "csv"):
-        raise ValueError("The output mode must be 'kvp' or 'csv'.")
+        raise ValueError("output mode must be 'kvp' or 'csv'")
     from paddle import _cuda
 
     if not _cuda.device_count():
@@ -317,7 +317,7 @@ class ProfilerOptions:
         """An option; None for a path that is not set. ValueError for an unknown name."""
         value = self.options.get(name)
         if value is None:
-            raise ValueError(f"ProfilerOptions does not have an option named {name}.")
+            raise ValueError(f"ProfilerOptions: there is no option {name}")
         return None if isinstance(value, str) and value == "none" else value
 
 

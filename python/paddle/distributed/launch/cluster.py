@@ -104,7 +104,7 @@ class Cluster:
 def make(node_ips: list[str], node_ip: str, trainer_endpoints: list, devices: list) -> tuple[Cluster, Pod]:
     """The cluster, and of it this node. `devices` has an entry for each process of a node: a GPU, a list of them, or
     None."""
-    assert isinstance(trainer_endpoints, list), "trainer_endpoints must be list"
+    assert isinstance(trainer_endpoints, list), "trainer_endpoints: a list is expected"
     cluster, rank = Cluster(), 0
     for number, (ip, endpoints) in enumerate(zip(node_ips, trainer_endpoints, strict=False)):
         assert len(endpoints) >= len(devices), (

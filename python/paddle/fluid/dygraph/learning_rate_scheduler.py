@@ -310,7 +310,7 @@ class LinearLrWarmup(LearningRateDecay):
         super().__init__(begin, step, dtype)
         if not isinstance(learning_rate, (float, int, LearningRateDecay)):
             raise TypeError(f"learning_rate must be an int, a float or a LearningRateDecay, got {learning_rate}")
-        assert end_lr > start_lr, f"end_lr {end_lr} must be greater than start_lr {start_lr}"
+        assert end_lr > start_lr, f"warmup: end_lr must be above start_lr, got {end_lr} and {start_lr}"
         self.learning_rate = learning_rate
         self.warmup_steps = warmup_steps
         self.start_lr = start_lr

@@ -72,7 +72,9 @@ class LearningRateDecay:
                 continue
             value = self.__dict__[key]
             if isinstance(value, Variable):
-                assert list(value.shape) == [1], f"shape of Variable in state_dict must be [1] {value.shape}"
+                assert list(value.shape) == [1], (
+                    f"set_dict: a Variable of the state_dict must have shape [1], got {value.shape}"
+                )
                 value = value.numpy()[0]
             state[key] = value
         return state

@@ -72,7 +72,7 @@ class StepDecay(_LearningRateEpochDecay):
         if not isinstance(step_size, int):
             raise TypeError(f"StepDecay: step_size must be an int, got {type(step_size)}")
         if decay_rate >= 1.0:
-            raise ValueError("decay_rate should be < 1.0.")
+            raise ValueError("decay_rate must be below 1.0")
         self.step_size = step_size
         self.decay_rate = decay_rate
         super().__init__(learning_rate)
@@ -104,9 +104,9 @@ class MultiStepDecay(_LearningRateEpochDecay):
         if not isinstance(milestones, (tuple, list)):
             raise TypeError(f"MultiStepDecay: milestones must be a tuple or list, got {type(milestones)}")
         if any(a >= b for a, b in zip(milestones, milestones[1:], strict=False)):
-            raise ValueError("The elements of milestones must be incremented")
+            raise ValueError("milestones must rise")
         if decay_rate >= 1.0:
-            raise ValueError("decay_rate should be < 1.0.")
+            raise ValueError("decay_rate must be below 1.0")
         self.milestones = milestones
         self.decay_rate = decay_rate
         super().__init__(learning_rate)

@@ -61,12 +61,12 @@ class Conv2D(Layer):
         act: str | None = None,
         dtype: Any = "float32",
     ) -> None:
-        assert param_attr is not False, "param_attr should not be False here."
+        assert param_attr is not False, "Conv2D: param_attr can not be False"
         super().__init__()
         if not isinstance(use_cudnn, bool):
-            raise ValueError("use_cudnn should be True or False")
+            raise ValueError("use_cudnn: a bool is expected")
         if groups is not None and (groups < 1 or num_channels % groups):
-            raise ValueError("num_channels must be divisible by groups.")
+            raise ValueError("Conv2D: groups does not divide num_channels")
         self._num_channels = num_channels
         self._groups = groups
         self._stride = convert_to_list(stride, 2, "stride")
@@ -148,7 +148,7 @@ class Pool2D(Layer):
         if global_pooling is False and pool_size == -1:
             raise ValueError(f"Pool2D: pool_size must be given unless global_pooling is True, got {pool_size}")
         if not isinstance(use_cudnn, bool):
-            raise ValueError("use_cudnn should be True or False")
+            raise ValueError("use_cudnn: a bool is expected")
         if data_format not in ("NCHW", "NHWC"):
             raise ValueError(f"Pool2D: data_format must be 'NCHW' or 'NHWC', got {data_format}")
         super().__init__()
@@ -238,8 +238,8 @@ class Dropout(Layer):
         is_test: bool = False,
     ) -> None:
         super().__init__()
-        assert isinstance(p, (float, int)), "p argument should be a number"
-        assert 0 <= p <= 1, "p argument should between 0 and 1"
+        assert isinstance(p, (float, int)), "Dropout: p must be a number"
+        assert 0 <= p <= 1, "Dropout: p must be in [0, 1]"
         assert seed is None or isinstance(seed, int), "Dropout: seed must be None or an int"
         assert dropout_implementation in ("downgrade_in_infer", "upscale_in_train"), (
             "Dropout: dropout_implementation must be 'downgrade_in_infer' or 'upscale_in_train'"

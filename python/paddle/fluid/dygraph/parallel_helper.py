@@ -27,13 +27,13 @@ def _is_data_parallel_mode() -> bool:
 def _set_parallel_ctx(context: Any) -> None:
     """Keep a context, an object with a method `init`, for `_init_parallel_ctx`; once in a process."""
     global _given
-    assert _given is None, "ParallelContext can only be initialized once."
+    assert _given is None, "ParallelContext has been set up before"
     _given = context
 
 
 def _init_parallel_ctx() -> None:
     """Join the other processes by the context that was given."""
-    assert _given is not None, "ParallelContext should be initialized."
+    assert _given is not None, "ParallelContext has not been set up"
     _given.init()
 
 

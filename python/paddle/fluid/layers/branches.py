@@ -30,7 +30,7 @@ class _Branch:
         done = self.guard.__exit__(exc_type, exc_val, exc_tb)
         self.owner._within = None
         if exc_type is None and not self.owner._outputs[self.which]:
-            raise ValueError("Must set output inside block")
+            raise ValueError("IfElse: outputs are set within a block")
         return done
 
 
@@ -75,7 +75,7 @@ class IfElse:
     def input(self, x: Variable) -> Variable:
         """The rows of `x` for the current block."""
         if self._within is None:
-            raise ValueError("input must in true/false blocks")
+            raise ValueError("IfElse.input is for use inside a block of the IfElse")
         if id(x) not in self._inputs:
             parent = self._parent()
             no, yes = (
@@ -112,5 +112,5 @@ class IfElse:
         if not no or not yes:
             return no or yes
         if len(no) != len(yes):
-            raise ValueError("The output side must be same")
+            raise ValueError("IfElse: both blocks must give as many outputs")
         return [_ops.merge_lod_tensor(self.cond, self.cond, t, f, level=0) for f, t in zip(no, yes, strict=True)]

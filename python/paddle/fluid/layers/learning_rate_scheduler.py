@@ -135,7 +135,7 @@ def piecewise_decay(boundaries, values):
         return decay(boundaries, values, 0)
     with _schedule():
         if len(values) - len(boundaries) != 1:
-            raise ValueError("len(values) - len(boundaries) should be 1")
+            raise ValueError("piecewise_decay: values must have one entry more than boundaries")
         step = _decay_step_counter()
         rate = tensor.create_global_var([1], 0.0, "float32", persistable=True, name="learning_rate")
         with control_flow.Switch() as switch:

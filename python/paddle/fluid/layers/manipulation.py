@@ -156,7 +156,7 @@ def split(input, num_or_sections, dim=-1, name=None):  # noqa: A002
         count = num_or_sections
         keywords["num"] = count
         if not mode.in_dygraph_mode():
-            assert count > 1, "num_or_sections must be more than 1."
+            assert count > 1, "split: num_or_sections must be above 1"
             assert size <= 0 or size % count == 0, (
                 f"split: {count} parts do not divide the {size} entries along dim evenly"
             )
@@ -266,7 +266,7 @@ def flatten(x, axis=1, name=None):
         ValueError: for another axis, or when `x` is no Variable.
     """
     if not isinstance(x, Variable):
-        raise ValueError("The input x should be a Variable")
+        raise ValueError("flatten: x must be a Variable")
     rank = len(x.shape)
     if not isinstance(axis, int) or not 0 <= axis <= rank:
         raise ValueError("flatten: axis must be an int in [0, rank] of x")

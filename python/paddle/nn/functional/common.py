@@ -75,9 +75,9 @@ def dropout(
     if p == 0:
         return x
     if not isinstance(p, (float, int)):
-        raise TypeError("p argument should be a number")
+        raise TypeError("dropout: p must be a number")
     if p < 0 or p > 1:
-        raise ValueError("p argument should between 0 and 1")
+        raise ValueError("dropout: p must be in [0, 1]")
     if mode not in ("downscale_in_infer", "upscale_in_train"):
         raise ValueError("dropout: mode must be 'downscale_in_infer' or 'upscale_in_train'")
     if axis is not None:
@@ -161,7 +161,7 @@ def dropout3d(
 def _dropout_channels(x: Any, p: float, training: bool, data_format: str, dims: int, name: str | None) -> Any:
     rank = len(x.shape)
     if rank != dims + 2:
-        raise ValueError(f"dimensions of x should be {dims + 2}, but received {rank} != {dims + 2}")
+        raise ValueError(f"x must have {dims + 2} dimensions, got {rank}")
     axis = rank - 1 if channel_last(data_format, dims) else 1
     return dropout(x, p, [0, axis], training, "upscale_in_train", name)
 
@@ -176,9 +176,9 @@ def alpha_dropout(x: Any, p: float = 0.5, training: bool = True, name: str | Non
         name: a name for the output.
     """
     if not isinstance(p, (float, int)):
-        raise TypeError("dropout: p must be a float or int")
+        raise TypeError("alpha_dropout: p must be a float or int")
     if p < 0 or p > 1:
-        raise ValueError("p argument should between 0 and 1")
+        raise ValueError("alpha_dropout: p must be in [0, 1]")
     check_variable_and_dtype(x, "x", ["float32", "float64"], "alpha_dropout")
     if not training:
         return x

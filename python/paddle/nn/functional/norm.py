@@ -50,7 +50,7 @@ def batch_norm(
         >>> y.numpy().tolist()
         [[1.0], [1.0]]
     """
-    assert len(x.shape) >= 2, "input dim must be larger than 1"
+    assert len(x.shape) >= 2, "normalize: x must have 2 or more dimensions"
     if data_format not in _FORMATS:
         raise ValueError(f"batch_norm: data_format must be NC, NCL, NCHW, NCDHW, NLC, NHWC or NDHWC, got {data_format}")
     if mode._dygraph_tracer_ is None:

@@ -19,5 +19,5 @@ class Constant(ConstantInitializer):
 
     def __init__(self, value: float = 0.0) -> None:
         if value is None:
-            raise ValueError("value must not be none.")
+            raise ValueError("Constant: value must be given")
         super().__init__(value=value, force_cpu=False)

@@ -18,8 +18,8 @@ class Normal(NormalInitializer):
     """
 
     def __init__(self, mean: float = 0.0, std: float = 1.0, name: str | None = None) -> None:
-        assert mean is not None, "mean should not be None"
-        assert std is not None, "std should not be None"
+        assert mean is not None, "Normal: mean must be given"
+        assert std is not None, "Normal: std must be given"
         super().__init__(loc=mean, scale=std, seed=0)
 
 
@@ -34,6 +34,6 @@ class TruncatedNormal(TruncatedNormalInitializer):
     """
 
     def __init__(self, mean: float = 0.0, std: float = 1.0, name: str | None = None) -> None:
-        assert mean is not None, "mean should not be None"
-        assert std is not None, "std should not be None"
+        assert mean is not None, "TruncatedNormal: mean must be given"
+        assert std is not None, "TruncatedNormal: std must be given"
         super().__init__(loc=mean, scale=std, seed=0)

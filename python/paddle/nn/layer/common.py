@@ -99,9 +99,9 @@ class Embedding(Layer):
     ) -> None:
         super().__init__()
         if num_embeddings <= 0:
-            raise ValueError("num_embeddings must be gather than 0")
+            raise ValueError("Embedding: num_embeddings must be positive")
         if embedding_dim <= 0:
-            raise ValueError("embedding_dim must be gather than 0")
+            raise ValueError("Embedding: embedding_dim must be positive")
         if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
             raise ValueError(f"padding_idx must be within [-{num_embeddings}, {num_embeddings})")
         self._num_embeddings = num_embeddings

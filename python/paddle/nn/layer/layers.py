@@ -162,7 +162,7 @@ class Layer:
 
     def backward(self, *inputs: Any) -> Any:
         """Gradients come from the operators: raises ValueError."""
-        raise ValueError("Layer shouldn't implement backward")
+        raise ValueError("a Layer has no backward of its own: define forward")
 
     # ------------------------------------------------------------------------------------- parameters, buffers
 
@@ -318,7 +318,7 @@ class Layer:
         """
         check_name(self, "parameter", name, "_parameters", RuntimeError)
         if hasattr(self, name) and name not in self._parameters:
-            raise KeyError(f"The parameter '{name}' already exists.")
+            raise KeyError(f"add_parameter: there is an attribute '{name}'")
         if parameter is not None and not isinstance(parameter, Parameter):
             raise TypeError(f"add_parameter: the value should be a Parameter, got {type(parameter).__name__}")
         if parameter is not None:
@@ -474,7 +474,7 @@ class Layer:
             name = key if use_structured_name else param.name
             state = state_dict.get(name)
             if state is None:
-                problem = f"{name} is not found in the provided dict."
+                problem = f"'{name}' is not in the state dict"
             elif list(state.shape) != list(param.shape):
                 problem = f"{name} receives a shape {list(state.shape)}, but the expected shape is {list(param.shape)}."
             else:

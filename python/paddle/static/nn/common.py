@@ -158,7 +158,7 @@ def conv2d(
     channels = input.shape[3 if last else 1]
     if channels < 0:
         raise ValueError(f"conv: the number of channels of input must be known, got {channels} in shape {input.shape}")
-    assert param_attr is not False, "param_attr should not be False here."
+    assert param_attr is not False, "conv: param_attr can not be False"
     depthwise = channels == groups and num_filters % channels == 0 and not use_cudnn
     op_type = "depthwise_conv2d" if depthwise else "conv2d"
     helper = LayerHelper(op_type, **locals())
