@@ -265,7 +265,7 @@ TABLE = {
     "numpy_of_variable": (NET + 'loss.numpy()', AssertionError, "'numpy' should be called by imperative Varia"),
     "unknown_op": (
         NET + "main.global_block().append_op(type='no_such_op', inputs={}, outputs={})",
-        ValueError, "there is no operator 'no_such_op'"),
+        ValueError, "\"no_such_op\" has not been registered"),
     "unknown_var": (NET + "main.global_block().var('nope')", ValueError, "the block has no variable 'nope'"),
     "load_inference_missing": (
         NET + RUN + "st.load_inference_model('/nonexistent/m', exe)",

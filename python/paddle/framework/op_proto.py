@@ -102,7 +102,7 @@ class OpProtoHolder:
         try:
             return self.op_proto_map[type]
         except KeyError:
-            raise ValueError(f"there is no operator '{type}'") from None
+            raise ValueError(f'Operator "{type}" has not been registered.') from None
 
     def update_op_proto(self) -> list[str]:
         """Take up operators registered since; returns their names."""
