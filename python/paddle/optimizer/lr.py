@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from paddle.optimizer.lr_base import LRScheduler, _is_tensor
+from paddle.optimizer.lr_base import LRScheduler
+from paddle.optimizer.lr_parts import Plateau, _is_tensor
 
 __all__ = [
     "LRScheduler",
@@ -327,7 +328,7 @@ class LambdaDecay(LRScheduler):
         return self.base_lr * self.lr_lambda(self.last_epoch)
 
 
-class ReduceOnPlateau(LRScheduler):
+class ReduceOnPlateau(Plateau, LRScheduler):
     """Multiplies the rate by `factor` when the metric given to `step` has not become better for more than `patience`
     epochs.
 
@@ -366,28 +367,12 @@ class ReduceOnPlateau(LRScheduler):
         epsilon: float = 1e-8,
         verbose: bool = False,
     ) -> None:
-        mode = mode.lower()
-        if mode not in ("min", "max"):
-            raise ValueError(f"mode: {mode} is unknown!")
-        if factor >= 1.0:
-            raise ValueError("ReduceOnPlateau: factor must be below 1.0")
-        threshold_mode = threshold_mode.lower()
-        if threshold_mode not in ("rel", "abs"):
-            raise ValueError(f"threshold mode: {threshold_mode} is unknown!")
+        self._watch(mode, factor, threshold, threshold_mode, patience, cooldown, "factor")
         if not isinstance(learning_rate, (float, int)):
             raise TypeError(f"ReduceOnPlateau: learning_rate must be a float, got {type(learning_rate)}")
-        self.mode = mode
         self.factor = factor
-        self.patience = patience
-        self.threshold = threshold
-        self.threshold_mode = threshold_mode
-        self.cooldown = cooldown
         self.min_lr = min_lr
         self.epsilon = epsilon
-
-        self.cooldown_counter = 0
-        self.best: Any = None
-        self.num_bad_epochs = 0
 
         # Not the base's constructor: it makes a step, which here needs a metric.
         self.base_lr = float(learning_rate)
@@ -418,25 +403,11 @@ class ReduceOnPlateau(LRScheduler):
                 f"ReduceOnPlateau: metrics must be an int, a float, a numpy.ndarray or a Tensor, got {type(metrics)}"
             )
 
-        if self.cooldown_counter > 0:
-            self.cooldown_counter -= 1
-            return
-        if self.best is None or self._is_better(metrics, self.best):
-            self.best = metrics
-            self.num_bad_epochs = 0
-        else:
-            self.num_bad_epochs += 1
-        if self.num_bad_epochs > self.patience:
-            self.cooldown_counter = self.cooldown
-            self.num_bad_epochs = 0
+        if self._is_due(metrics):
             new_lr = max(self.last_lr * self.factor, self.min_lr)
             if self.last_lr - new_lr > self.epsilon:
                 self.last_lr = new_lr
                 self._report()
-
-    def _is_better(self, current: Any, best: Any) -> bool:
-        margin = best * self.threshold if self.threshold_mode == "rel" else self.threshold
-        return current < best - margin if self.mode == "min" else current > best + margin
 
 
 class CosineAnnealingDecay(LRScheduler):

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
-from typing import Any
-
-from paddle import _core as core
+from .lr_parts import SavedState
 
 
-def _is_tensor(value: object) -> bool:
-    return isinstance(value, core.Tensor)
-
-
-class LRScheduler:
+class LRScheduler(SavedState):
     """Base of all schedulers; a subclass gives `get_lr()`, which computes the rate of `self.last_epoch`.
 
     Args:
@@ -65,41 +58,12 @@ class LRScheduler:
         if self.verbose:
             print(f"Epoch {self.last_epoch}: {type(self).__name__} set learning rate to {self.last_lr}.")
 
-    def state_dict(self) -> dict[str, Any]:
-        """The values to save, by name: those that `state_keys` lists."""
-        self.state_keys()
-        state = {}
-        for key in self.keys:
-            if key not in self.__dict__:
-                continue
-            value = self.__dict__[key]
-            if _is_tensor(value):
-                assert list(value.shape) == [1], (
-                    f"set_state_dict: a Tensor of the state_dict must have shape [1], got {value.shape}"
-                )
-                value = value.numpy()[0]
-            state[key] = value
-        return state
-
     def state_keys(self) -> None:
         """Sets `self.keys`, the names of the attributes to save; a subclass with more state overrides it."""
         self.keys = ["last_epoch", "last_lr"]
 
-    def set_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes over what `state_dict()` returned; RuntimeError if something is missing."""
+    def _list_keys(self) -> None:
         self.state_keys()
-        for key in self.keys:
-            if key not in state_dict:
-                raise RuntimeError(f"set_state_dict: the state_dict has no '{key}'; is it that of this scheduler?")
-            self.__dict__[key] = state_dict[key]
-        if len(state_dict) > len(self.keys):
-            warnings.warn(
-                "set_state_dict: the state_dict has entries this schedule does not use; was it taken from a schedule "
-                "of another class?",
-                stacklevel=2,
-            )
-
-    set_dict = set_state_dict
 
     def get_lr(self) -> float:
         """The rate of `self.last_epoch`; given by the subclass."""

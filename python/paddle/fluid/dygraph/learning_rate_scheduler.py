@@ -10,6 +10,7 @@ from typing import Any
 from paddle.fluid.layers import nn as _nn
 from paddle.fluid.layers import ops as _ops
 from paddle.framework.variable import Variable
+from paddle.optimizer.lr_parts import Plateau
 
 from .lr_base import LearningRateDecay
 from .lr_epoch import LambdaDecay, MultiStepDecay, StepDecay, _LearningRateEpochDecay
@@ -326,7 +327,7 @@ class LinearLrWarmup(LearningRateDecay):
         return after
 
 
-class ReduceLROnPlateau(LearningRateDecay):
+class ReduceLROnPlateau(Plateau, LearningRateDecay):
     """Multiplies the rate by `decay_rate` when the loss given to `step` has not become better for more than `patience`
     epochs.
 
@@ -355,6 +356,8 @@ class ReduceLROnPlateau(LearningRateDecay):
         0.5
     """
 
+    _BEST = "best_loss"
+
     def __init__(
         self,
         learning_rate: Any,
@@ -370,14 +373,7 @@ class ReduceLROnPlateau(LearningRateDecay):
         dtype: str = "float32",
     ) -> None:
         super().__init__(dtype=dtype)
-        self.mode = mode.lower()
-        if self.mode not in ("min", "max"):
-            raise ValueError(f"mode {self.mode} is unknown!")
-        if decay_rate >= 1.0:
-            raise ValueError("ReduceLROnPlateau: decay_rate must be below 1.0")
-        self.threshold_mode = threshold_mode.lower()
-        if self.threshold_mode not in ("rel", "abs"):
-            raise ValueError(f"threshold mode {self.threshold_mode} is unknown!")
+        self._watch(mode, decay_rate, threshold, threshold_mode, patience, cooldown, "decay_rate")
         if not isinstance(learning_rate, (float, int, Variable)):
             raise TypeError(
                 f"ReduceLROnPlateau: learning_rate must be a float, int or Variable, got {type(learning_rate)}"
@@ -386,14 +382,7 @@ class ReduceLROnPlateau(LearningRateDecay):
         self.decay_rate = self.create_lr_var(decay_rate)
         self.min_lr = self.create_lr_var(min_lr)
         self.verbose = verbose
-        self.patience = patience
-        self.threshold = threshold
-        self.cooldown = cooldown
         self.eps = eps
-
-        self.cooldown_counter = 0
-        self.best_loss: Any = None
-        self.num_bad_epochs = 0
         self.epoch_num = 0
 
     def _state_keys(self) -> None:
@@ -417,18 +406,8 @@ class ReduceLROnPlateau(LearningRateDecay):
             f"ReduceLROnPlateau: loss must have one element (fluid.layers.mean makes one), got shape {loss.shape}"
         )
         self.epoch_num += 1
-        if self.cooldown_counter > 0:
-            self.cooldown_counter -= 1
+        if not self._is_due(loss):
             return
-        if self.best_loss is None or self._is_better(loss, self.best_loss):
-            self.best_loss = loss
-            self.num_bad_epochs = 0
-        else:
-            self.num_bad_epochs += 1
-        if self.num_bad_epochs <= self.patience:
-            return
-        self.cooldown_counter = self.cooldown
-        self.num_bad_epochs = 0
         rate = nn.elementwise_max(self.learning_rate * self.decay_rate, self.min_lr)
         if self.learning_rate - rate > self.eps:
             if self.verbose:
@@ -436,7 +415,3 @@ class ReduceLROnPlateau(LearningRateDecay):
                 old = old.numpy()[0] if isinstance(old, Variable) else old
                 print(f"Epoch {self.epoch_num}: reducing learning rate from {old} to {rate.numpy()[0]}.")
             self.learning_rate = rate
-
-    def _is_better(self, current: Any, best: Any) -> Any:
-        margin = best * self.threshold if self.threshold_mode == "rel" else self.threshold
-        return current < best - margin if self.mode == "min" else current > best + margin

@@ -1,17 +1,16 @@
 """The base of fluid.dygraph's learning rates."""
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from paddle.fluid.layers import tensor
 from paddle.framework import unique_name
-from paddle.framework.variable import Variable
+from paddle.optimizer.lr_parts import SavedState
 
 __all__ = ["LearningRateDecay"]
 
 
-class LearningRateDecay:
+class LearningRateDecay(SavedState):
     """Base of all: a subclass gives `step()`, which computes the rate of `self.step_num` as a float or a Tensor.
 
     Args:
@@ -63,34 +62,5 @@ class LearningRateDecay:
         """Sets `self.keys`, the names of the attributes to save; a subclass with other state overrides it."""
         self.keys = ["step_num"]
 
-    def state_dict(self) -> dict[str, Any]:
-        """The values to save, by name; Tensors as numbers."""
+    def _list_keys(self) -> None:
         self._state_keys()
-        state = {}
-        for key in self.keys:
-            if key not in self.__dict__:
-                continue
-            value = self.__dict__[key]
-            if isinstance(value, Variable):
-                assert list(value.shape) == [1], (
-                    f"set_dict: a Variable of the state_dict must have shape [1], got {value.shape}"
-                )
-                value = value.numpy()[0]
-            state[key] = value
-        return state
-
-    def set_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes over what `state_dict()` returned; RuntimeError if something is missing."""
-        self._state_keys()
-        for key in self.keys:
-            if key not in state_dict:
-                raise RuntimeError(f"set_dict: the state_dict has no '{key}'; is it that of this optimizer?")
-            self.__dict__[key] = state_dict[key]
-        if len(state_dict) > len(self.keys):
-            warnings.warn(
-                "set_dict: the state_dict has entries this schedule does not use; was it taken from a schedule of "
-                "another class?",
-                stacklevel=2,
-            )
-
-    set_dict = set_state_dict
