@@ -63,9 +63,74 @@ macro_rules! log1p {
     }};
 }
 
+/// What is written alike for both types: `m` has its series.
+macro_rules! alike {
+    ($t:ident, $m:ident, $ends:ident, $half_pi:expr, $half_pi_low:expr, sinh: $($sinh:expr),+) => {
+        #[inline(always)]
+        fn log1p_<const FMA: bool>(self) -> $t {
+            log1p!(self)
+        }
+
+        #[inline(always)]
+        fn log2_<const FMA: bool>(self) -> $t {
+            let (e, f, y) = $m::log_parts::<FMA>(self);
+            let r = f.fma::<FMA>(LOG2_E as $t, y * LOG2_E as $t);
+            $ends(self, r + y + f + e)
+        }
+
+        #[inline(always)]
+        fn log10_<const FMA: bool>(self) -> $t {
+            let (e, f, y) = $m::log_parts::<FMA>(self);
+            let r = (f + y) * LOG10_E_LOW as $t;
+            let r = e.fma::<FMA>(LOG10_2_LOW as $t, r);
+            let r = y.fma::<FMA>(LOG10_E as $t, r);
+            let r = f.fma::<FMA>(LOG10_E as $t, r);
+            $ends(self, e.fma::<FMA>(LOG10_2 as $t, r))
+        }
+
+        #[inline(always)]
+        fn sinh_<const FMA: bool>(self) -> $t {
+            let a = self.abs();
+            let h = $m::half_exp::<FMA>(a);
+            let big = (h - 0.25 / h).copysign(self);
+            let z = self * self;
+            let small = (horner!(z; $($sinh),+) * z).fma::<FMA>(self, self);
+            if a < 1.0 {
+                small
+            } else {
+                big
+            }
+        }
+
+        #[inline(always)]
+        fn cosh_<const FMA: bool>(self) -> $t {
+            let h = $m::half_exp::<FMA>(self.abs());
+            h + 0.25 / h
+        }
+
+        #[inline(always)]
+        fn asin_<const FMA: bool>(self) -> $t {
+            let a = self.abs();
+            let far = a > 0.5;
+            let z = if far { 0.5 * (1.0 - a) } else { a * a };
+            let t = if far { z.sqrt() } else { a };
+            let r = $m::asin_tail::<FMA>(z).fma::<FMA>(t, t);
+            (if far { $half_pi - (2.0 * r - $half_pi_low) } else { r }).copysign(self)
+        }
+    };
+}
+
 mod f32s {
     use super::*;
     by_halves!(f32, reduce32, pow2_32, 90.0);
+
+    /// x = 2^e * (1 + f), and log(1 + f) - f.
+    #[inline(always)]
+    pub fn log_parts<const FMA: bool>(x: f32) -> (f32, f32, f32) {
+        let (e, f) = split32(x);
+        let z = f * f;
+        (e, f, z.fma::<FMA>(-0.5, log_cubic32::<FMA>(f, z)))
+    }
 
     /// (asin(x) - x) / x at z = x * x, up to x = 0.5.
     #[inline(always)]
@@ -75,62 +140,8 @@ mod f32s {
 }
 
 impl More for f32 {
-    #[inline(always)]
-    fn log1p_<const FMA: bool>(self) -> f32 {
-        log1p!(self)
-    }
-
-    #[inline(always)]
-    fn log2_<const FMA: bool>(self) -> f32 {
-        let (e, f) = split32(self);
-        let z = f * f;
-        let y = z.fma::<FMA>(-0.5, log_cubic32::<FMA>(f, z));
-        let r = f.fma::<FMA>(LOG2_E as f32, y * LOG2_E as f32);
-        log_ends32(self, r + y + f + e)
-    }
-
-    #[inline(always)]
-    fn log10_<const FMA: bool>(self) -> f32 {
-        let (e, f) = split32(self);
-        let z = f * f;
-        let y = z.fma::<FMA>(-0.5, log_cubic32::<FMA>(f, z));
-        let r = (f + y) * LOG10_E_LOW as f32;
-        let r = e.fma::<FMA>(LOG10_2_LOW as f32, r);
-        let r = y.fma::<FMA>(LOG10_E as f32, r);
-        let r = f.fma::<FMA>(LOG10_E as f32, r);
-        log_ends32(self, e.fma::<FMA>(LOG10_2 as f32, r))
-    }
-
-    #[inline(always)]
-    fn sinh_<const FMA: bool>(self) -> f32 {
-        let a = self.abs();
-        let h = f32s::half_exp::<FMA>(a);
-        let big = (h - 0.25 / h).copysign(self);
-        let z = self * self;
-        let p = horner!(z; 1.0 / 362880.0f32, 1.0 / 5040.0, 1.0 / 120.0, 1.0 / 6.0);
-        let small = (p * z).fma::<FMA>(self, self);
-        if a < 1.0 {
-            small
-        } else {
-            big
-        }
-    }
-
-    #[inline(always)]
-    fn cosh_<const FMA: bool>(self) -> f32 {
-        let h = f32s::half_exp::<FMA>(self.abs());
-        h + 0.25 / h
-    }
-
-    #[inline(always)]
-    fn asin_<const FMA: bool>(self) -> f32 {
-        let a = self.abs();
-        let far = a > 0.5;
-        let z = if far { 0.5 * (1.0 - a) } else { a * a };
-        let t = if far { z.sqrt() } else { a };
-        let r = f32s::asin_tail::<FMA>(z).fma::<FMA>(t, t);
-        (if far { c32::FRAC_PI_2 - (2.0 * r - HALF_PI_LOW_32) } else { r }).copysign(self)
-    }
+    alike!(f32, f32s, log_ends32, c32::FRAC_PI_2, HALF_PI_LOW_32,
+        sinh: 1.0 / 362880.0f32, 1.0 / 5040.0, 1.0 / 120.0, 1.0 / 6.0);
 
     #[inline(always)]
     fn acos_<const FMA: bool>(self) -> f32 {
@@ -167,6 +178,14 @@ mod f64s {
     use super::*;
     by_halves!(f64, reduce64, pow2_64, 711.0);
 
+    /// x = 2^e * (1 + f), and log(1 + f) - f.
+    #[inline(always)]
+    pub fn log_parts<const FMA: bool>(x: f64) -> (f64, f64, f64) {
+        let (e, f) = split64(x);
+        let (s, h, r) = log_series64::<FMA>(f);
+        (e, f, s.fma::<FMA>(h + r, -h))
+    }
+
     /// (asin(x) - x) / x at z = x * x, up to x = 0.5.
     #[inline(always)]
     pub fn asin_tail<const FMA: bool>(z: f64) -> f64 {
@@ -179,63 +198,9 @@ mod f64s {
 }
 
 impl More for f64 {
-    #[inline(always)]
-    fn log1p_<const FMA: bool>(self) -> f64 {
-        log1p!(self)
-    }
-
-    #[inline(always)]
-    fn log2_<const FMA: bool>(self) -> f64 {
-        let (e, f) = split64(self);
-        let (s, h, r) = log_series64::<FMA>(f);
-        let y = s.fma::<FMA>(h + r, -h);
-        let r = f.fma::<FMA>(LOG2_E, y * LOG2_E);
-        log_ends64(self, r + y + f + e)
-    }
-
-    #[inline(always)]
-    fn log10_<const FMA: bool>(self) -> f64 {
-        let (e, f) = split64(self);
-        let (s, h, r) = log_series64::<FMA>(f);
-        let y = s.fma::<FMA>(h + r, -h);
-        let r = (f + y) * LOG10_E_LOW;
-        let r = e.fma::<FMA>(LOG10_2_LOW, r);
-        let r = y.fma::<FMA>(LOG10_E, r);
-        let r = f.fma::<FMA>(LOG10_E, r);
-        log_ends64(self, e.fma::<FMA>(LOG10_2, r))
-    }
-
-    #[inline(always)]
-    fn sinh_<const FMA: bool>(self) -> f64 {
-        let a = self.abs();
-        let h = f64s::half_exp::<FMA>(a);
-        let big = (h - 0.25 / h).copysign(self);
-        let z = self * self;
-        let p = horner!(z; 1.0 / 355687428096000.0f64, 1.0 / 1307674368000.0, 1.0 / 6227020800.0, 1.0 / 39916800.0,
-            1.0 / 362880.0, 1.0 / 5040.0, 1.0 / 120.0, 1.0 / 6.0);
-        let small = (p * z).fma::<FMA>(self, self);
-        if a < 1.0 {
-            small
-        } else {
-            big
-        }
-    }
-
-    #[inline(always)]
-    fn cosh_<const FMA: bool>(self) -> f64 {
-        let h = f64s::half_exp::<FMA>(self.abs());
-        h + 0.25 / h
-    }
-
-    #[inline(always)]
-    fn asin_<const FMA: bool>(self) -> f64 {
-        let a = self.abs();
-        let far = a > 0.5;
-        let z = if far { 0.5 * (1.0 - a) } else { a * a };
-        let t = if far { z.sqrt() } else { a };
-        let r = f64s::asin_tail::<FMA>(z).fma::<FMA>(t, t);
-        (if far { c64::FRAC_PI_2 - (2.0 * r - HALF_PI_LOW) } else { r }).copysign(self)
-    }
+    alike!(f64, f64s, log_ends64, c64::FRAC_PI_2, HALF_PI_LOW,
+        sinh: 1.0 / 355687428096000.0f64, 1.0 / 1307674368000.0, 1.0 / 6227020800.0, 1.0 / 39916800.0, 1.0 / 362880.0,
+        1.0 / 5040.0, 1.0 / 120.0, 1.0 / 6.0);
 
     #[inline(always)]
     fn acos_<const FMA: bool>(self) -> f64 {
