@@ -5,6 +5,14 @@ use crate::gemm_simd::{Real, Vector};
 
 /// Columns that one call of `combine` covers: the sums stay in the first-level cache.
 const COLUMNS: usize = 1024;
+/// The same where blocks of rows are combined: whole rows are read at the speed of memory, short pieces of them are not.
+const WIDE: usize = 4096;
+/// Rows of so many elements are read one at a time, and memory this many bytes ahead is asked for.
+const LONG: usize = 512;
+const AHEAD: usize = 16 << 10;
+/// Elements of such a block, and its fewest rows.
+const BLOCK: usize = 1 << 20;
+const LEAST_ROWS: usize = 64;
 /// Elements of the matrix that one chunk of work covers.
 const CHUNK: usize = 1 << 17;
 
@@ -98,6 +106,34 @@ unsafe fn combine_body<V: Vector>(b: *const V::T, rs: usize, k: usize, x: *const
     }
 }
 
+/// As `combine_body`, which adds in the same order, for long rows that are not in the caches.
+#[inline(always)]
+unsafe fn stream_body<V: Vector>(b: *const V::T, rs: usize, k: usize, x: *const V::T, n: usize, out: *mut V::T) {
+    // SAFETY: the caller's matrix and vectors.
+    unsafe {
+        for j in 0..n {
+            *out.add(j) = V::T::ZERO;
+        }
+        for p in 0..k {
+            let (row, times) = (b.add(p * rs), V::splat(*x.add(p)));
+            let mut j = 0;
+            while j + V::L <= n {
+                crate::gemm_pack::prefetch(row.wrapping_add(j).wrapping_byte_add(AHEAD));
+                V::load(row.add(j)).fma(times, V::load(out.add(j))).store(out.add(j));
+                j += V::L;
+            }
+            if j < n {
+                let left = n - j;
+                V::load_n(row.add(j), left).fma(times, V::load_n(out.add(j), left)).store_n(out.add(j), left);
+            }
+        }
+    }
+}
+
+crate::by_level! {
+    /// What `combine` gives, for long rows from memory.
+    unsafe fn stream<T>(b: *const T, rs: usize, k: usize, x: *const T, n: usize, out: *mut T) = stream_body
+}
 crate::by_level! {
     /// `out[j] = sum of x[p] * b[p, j]` for rows of consecutive elements.
     unsafe fn combine<T>(b: *const T, rs: usize, k: usize, x: *const T, n: usize, out: *mut T) = combine_body
@@ -127,12 +163,38 @@ pub unsafe fn matrix_vector<T: Real>(
             }
         }
     };
+    let block = (BLOCK / rows.max(1)).max(LEAST_ROWS);
     if cs == 1 {
         let grain = (CHUNK / k.max(1)).clamp(1, rows.max(1)).next_multiple_of(4);
         // SAFETY: the caller's extents; ranges are disjoint.
         each(rows, grain, &|r| unsafe {
             dots(a.get().add(r.start * rs), rs, r.len(), x.get(), k, out.get().add(r.start))
         });
+    } else if rs == 1 && rows > 0 && k >= 4 * block {
+        // Blocks of the sum, whose results are added in order.
+        let mut partial = vec![T::ZERO; k.div_ceil(block) * rows];
+        let sums = Shared(partial.as_mut_ptr());
+        let sums = &sums;
+        each(k.div_ceil(block), 1, &|r| {
+            for i in r {
+                let (first, many) = (i * block, block.min(k - i * block));
+                for j in (0..rows).step_by(WIDE) {
+                    // SAFETY: as above; block i has row i of `partial` for itself.
+                    unsafe {
+                        let (a, out) = (a.get().add(first * cs + j), sums.get().add(i * rows + j));
+                        let n = WIDE.min(rows - j);
+                        let add = if n >= LONG { stream::<T> } else { combine::<T> };
+                        add(a, cs, many, x.get().add(first), n, out);
+                    }
+                }
+            }
+        });
+        // SAFETY: as above; nobody else writes to `out`.
+        let out = unsafe { std::slice::from_raw_parts_mut(out.get(), rows) };
+        out.copy_from_slice(&partial[..rows]);
+        for sums in partial.chunks_exact(rows).skip(1) {
+            out.iter_mut().zip(sums).for_each(|(o, &s)| *o += s);
+        }
     } else if rs == 1 {
         // SAFETY: as above.
         each(rows, COLUMNS, &|r| unsafe {

@@ -393,16 +393,8 @@ mod tests {
     use super::*;
     use std::sync::atomic::AtomicU64;
 
-    /// Tests change the number of threads of the whole process, so they take turns.
-    static TURN: Mutex<()> = Mutex::new(());
-
-    fn turn() -> std::sync::MutexGuard<'static, ()> {
-        TURN.lock().unwrap_or_else(|e| e.into_inner())
-    }
-
     #[test]
     fn every_chunk_runs_once() {
-        let _turn = turn();
         for threads in [1, 2, 5, 3] {
             set_threads(threads);
             for n in [0, 1, 2, 7, 1000] {
@@ -420,7 +412,6 @@ mod tests {
 
     #[test]
     fn parts_cover_and_nested_calls_run_inline() {
-        let _turn = turn();
         set_threads(4);
         let mut out = vec![0usize; 1003];
         parts(&mut out, 10, |start, part| {
@@ -437,7 +428,6 @@ mod tests {
 
     #[test]
     fn a_panic_reaches_the_caller_and_the_pool_lives_on() {
-        let _turn = turn();
         set_threads(3);
         for _ in 0..20 {
             let caught = catch_unwind(|| {
@@ -459,7 +449,6 @@ mod tests {
 
     #[test]
     fn callers_on_many_threads_do_not_wait_for_each_other() {
-        let _turn = turn();
         set_threads(2);
         std::thread::scope(|s| {
             for _ in 0..4 {
@@ -480,7 +469,6 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn the_child_of_a_fork_is_serial_until_it_asks() {
-        let _turn = turn();
         set_threads(2);
         chunks(8, |_| ()); // the pool exists
         let work = || {

@@ -5,7 +5,7 @@
 //! and at every SIMD level, and more exact than one running sum.
 
 use crate::pool;
-use crate::simd::{self};
+use crate::simd;
 use crate::simd_fn;
 use crate::types::{Half, Number, Plain};
 use half::{bf16, f16};
@@ -15,12 +15,7 @@ const BLOCK: usize = 16 * 1024;
 /// Accumulators of a row's inner loop.
 const LANES: usize = 64;
 /// Bytes by which a row's loop asks for memory ahead of itself: the hardware stops at the end of each page.
-const AHEAD: usize = 2048;
-/// Streams of memory that a thread reads at once where the data is not in the caches: on small pages one does not fill its
-/// share of the bandwidth, and on large ones four are worse than one.
-const STREAMS: usize = 2;
-/// Bytes of data from which that pays.
-const FAR: usize = 4 << 20;
+const AHEAD: usize = 4096;
 /// Columns that a chunk accumulates at a time: their sums stay in the first-level cache.
 const COLUMNS: usize = 4096;
 
@@ -102,13 +97,7 @@ fn row_body<T: Number, F: Fold<T>>(x: &[T]) -> T {
             lanes[i] = F::fold(lanes[i], c[i]);
         }
     }
-    fold_lanes::<T, F>(&mut lanes, chunks.remainder())
-}
-
-/// What a row's lanes and its last elements come to.
-#[inline(always)]
-fn fold_lanes<T: Number, F: Fold<T>>(lanes: &mut [T; LANES], rest: &[T]) -> T {
-    for (l, &v) in lanes.iter_mut().zip(rest) {
+    for (l, &v) in lanes.iter_mut().zip(chunks.remainder()) {
         *l = F::fold(*l, v);
     }
     let mut n = LANES / 2;
@@ -119,26 +108,6 @@ fn fold_lanes<T: Number, F: Fold<T>>(lanes: &mut [T; LANES], rest: &[T]) -> T {
         n /= 2;
     }
     lanes[0]
-}
-
-/// `row_body` of several rows of one length, in turns of some lines each: the same results.
-#[inline(always)]
-fn rows_body<T: Number, F: Fold<T>>(x: [&[T]; STREAMS]) -> [T; STREAMS] {
-    let mut lanes = [[F::start(); LANES]; STREAMS];
-    let whole = x[0].len() / LANES * LANES;
-    for at in (0..whole).step_by(4 * LANES) {
-        for (x, lanes) in x.iter().zip(&mut lanes) {
-            let mut own = *lanes;
-            for c in x[at..(at + 4 * LANES).min(whole)].chunks_exact(LANES) {
-                simd::prefetch_far(c, AHEAD);
-                for i in 0..LANES {
-                    own[i] = F::fold(own[i], c[i]);
-                }
-            }
-            *lanes = own;
-        }
-    }
-    std::array::from_fn(|s| fold_lanes::<T, F>(&mut lanes[s], &x[s][whole..]))
 }
 
 /// acc[k] = fold of acc[k] with the `rows` rows of `x` (row i starts at i * stride).
@@ -169,11 +138,6 @@ simd_fn! {
     }
 }
 simd_fn! {
-    fn rows_simd[T: Number, F: Fold<T>](x: [&[T]; STREAMS]) -> [T; STREAMS] {
-        rows_body::<T, F>(x)
-    }
-}
-simd_fn! {
     fn columns_simd[T: Number, F: Fold<T>](x: &[T], stride: usize, rows: usize, acc: &mut [T]) {
         columns_body::<T, F>(x, stride, rows, acc)
     }
@@ -184,22 +148,6 @@ fn row<T: Number, F: Fold<T>>(x: &[T]) -> T {
         row_simd::<T, F>(x)
     } else {
         row_body::<T, F>(x)
-    }
-}
-
-/// out[i] = fold of `at(i)`, whose lengths may differ; `far`: they are not in the caches.
-fn rows<'a, T: Number, F: Fold<T>>(out: &mut [T], far: bool, at: impl Fn(usize) -> &'a [T]) {
-    let apart = if far && T::HOT { out.len() / STREAMS } else { 0 };
-    for i in 0..apart {
-        let x: [&[T]; STREAMS] = std::array::from_fn(|s| at(i + s * apart));
-        if x.iter().all(|r| r.len() == x[0].len()) {
-            (0..).zip(rows_simd::<T, F>(x)).for_each(|(s, v)| out[i + s * apart] = v);
-        } else {
-            (0..STREAMS).for_each(|s| out[i + s * apart] = row::<T, F>(x[s]));
-        }
-    }
-    for (i, o) in out.iter_mut().enumerate().skip(apart * STREAMS) {
-        *o = row::<T, F>(at(i));
     }
 }
 
@@ -222,24 +170,24 @@ fn pass<T: Number, F: Fold<T>>(x: &[T], outer: usize, reduced: usize, inner: usi
 
 fn rows_pass<T: Number, F: Fold<T>>(x: &[T], outer: usize, reduced: usize, out: &mut [T]) {
     let blocks = reduced.div_ceil(BLOCK).max(1);
-    let bytes = std::mem::size_of_val(x);
-    let far = bytes >= FAR && reduced >= 4 * LANES;
-    if simd::streams(bytes) {
+    if simd::streams(std::mem::size_of_val(x)) {
         pool::from_front();
     }
     if blocks == 1 {
         let grain = (pool::grain(x.len(), BLOCK) / reduced.max(1)).max(1);
         return pool::parts(out, grain, |start, part| {
-            rows::<T, F>(part, far, |i| &x[(start + i) * reduced..(start + i + 1) * reduced]);
+            for (o, i) in part.iter_mut().zip(start..) {
+                *o = row::<T, F>(&x[i * reduced..(i + 1) * reduced]);
+            }
         });
     }
     let mut partial = vec![T::zero(); outer * blocks];
     pool::parts(&mut partial, pool::grain(x.len(), BLOCK) / BLOCK, |first, part| {
-        rows::<T, F>(part, far, |i| {
-            let (o, b) = ((first + i) / blocks, (first + i) % blocks);
+        for (p, i) in part.iter_mut().zip(first..) {
+            let (o, b) = (i / blocks, i % blocks);
             let start = o * reduced + b * BLOCK;
-            &x[start..(start + BLOCK).min((o + 1) * reduced)]
-        });
+            *p = row::<T, F>(&x[start..(start + BLOCK).min((o + 1) * reduced)]);
+        }
     });
     for (o, blocks) in out.iter_mut().zip(partial.chunks_exact(blocks)) {
         *o = row::<T, F>(blocks);
@@ -468,32 +416,6 @@ mod tests {
             assert!(results.windows(2).all(|w| w[0] == w[1]));
         }
         pool::set_threads(0);
-    }
-
-    /// Large enough for several streams, with rows and blocks of unequal lengths: row by row the same as each alone.
-    #[test]
-    fn streams_do_not_change_a_row() {
-        for (height, width) in [(1100, 1001), (3, 1_600_003), (1, 5_000_011)] {
-            let x: Vec<f32> = (0..height * width).map(|i| ((i * 7919) % 1013) as f32 * 0.37 - 99.0).collect();
-            assert!(std::mem::size_of_val(&x[..]) >= FAR);
-            for op in [Reduce::Sum, Reduce::Max] {
-                let mut all = vec![0.0; height];
-                reduce(op, &x, &[height, width], &[false, true], &mut all);
-                for (row, want) in x.chunks_exact(width).zip(&all) {
-                    let mut one = [0.0];
-                    // In parts that are too small for it.
-                    let parts: Vec<f32> = row
-                        .chunks(BLOCK)
-                        .map(|p| {
-                            reduce(op, p, &[p.len()], &[true], &mut one);
-                            one[0]
-                        })
-                        .collect();
-                    reduce(op, &parts, &[parts.len()], &[true], &mut one);
-                    assert_eq!(one[0].to_bits(), want.to_bits(), "{op:?} {height} x {width}");
-                }
-            }
-        }
     }
 
     #[test]

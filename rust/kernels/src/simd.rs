@@ -14,7 +14,7 @@ pub enum Level {
     Avx512 = 3,
 }
 
-pub const LEVELS: [Level; 3] = [Level::Baseline, Level::Avx2, Level::Avx512];
+const LEVELS: [Level; 3] = [Level::Baseline, Level::Avx2, Level::Avx512];
 
 /// Whether `mul_add` is an instruction at the baseline level (it is on AArch64, it is not on x86-64).
 pub const BASELINE_FMA: bool = cfg!(target_arch = "aarch64");
@@ -63,11 +63,25 @@ fn decide() -> Level {
     set_level(wanted)
 }
 
-/// Uses `wanted`, or the best level below it that the machine has; returns which. For tests and measurements.
-pub fn set_level(wanted: Level) -> Level {
+/// Uses `wanted`, or the best level below it that the machine has; returns which.
+fn set_level(wanted: Level) -> Level {
     let level = wanted.min(best());
     LEVEL.store(level as u8, Relaxed);
     level
+}
+
+/// Runs `f` at every level that the machine has, for tests.
+///
+/// # Safety
+/// Nobody else calls a kernel meanwhile: the parts of a call size their buffers by the level and have to agree on it.
+pub unsafe fn each_level(mut f: impl FnMut(Level)) {
+    let before = level();
+    for wanted in LEVELS {
+        if set_level(wanted) == wanted {
+            f(wanted);
+        }
+    }
+    set_level(before);
 }
 
 /// Size of the last-level cache in bytes (32 MiB where the system does not say).
@@ -271,18 +285,10 @@ macro_rules! simd_fn {
     };
 }
 
-/// Runs `f` at every level that the machine has. Tests that change the level take turns.
 #[cfg(test)]
-pub fn at_every_level(f: impl Fn(Level)) {
-    static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
-    let _turn = TURN.lock().unwrap_or_else(|e| e.into_inner());
-    let before = level();
-    for wanted in LEVELS {
-        if set_level(wanted) == wanted {
-            f(wanted);
-        }
-    }
-    set_level(before);
+pub fn at_every_level(f: impl FnMut(Level)) {
+    // SAFETY: tests run one at a time (.cargo/config.toml).
+    unsafe { each_level(f) }
 }
 
 #[cfg(test)]

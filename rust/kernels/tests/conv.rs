@@ -1,9 +1,8 @@
 //! Convolutions and their gradients against plain loops in f64.
 mod common;
-use common::{narrow, settings};
+use common::{at_every_level, narrow};
 use oar_kernels::conv::{conv2d, conv2d_filter_grad, conv2d_input_grad, Conv2d};
 use oar_kernels::pool;
-use oar_kernels::simd::{level, set_level, LEVELS};
 
 fn noise(n: usize, seed: u64) -> Vec<f32> {
     narrow(&common::noise(n, seed))
@@ -137,21 +136,16 @@ fn check(c: &Conv2d) {
 
 #[test]
 fn matches_plain_loops_at_every_level() {
-    let _guard = settings();
-    let before = level();
-    for wanted in LEVELS {
-        set_level(wanted);
+    at_every_level(|_| {
         for c in shapes() {
             check(&c);
             check(&Conv2d { channels_last: true, ..c });
         }
-    }
-    set_level(before);
+    });
 }
 
 #[test]
 fn threads_do_not_show() {
-    let _guard = settings();
     let before = pool::threads();
     for c in shapes() {
         for c in [c, Conv2d { channels_last: true, ..c }, Conv2d { images: 19, ..c }] {

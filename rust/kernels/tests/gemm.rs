@@ -1,10 +1,9 @@
 //! Products against plain loops in f64: odd sizes, layouts, epilogues, levels, threads.
 mod common;
-use common::{narrow, noise, settings};
+use common::{at_every_level, narrow, noise};
 use half::{bf16, f16};
 use oar_kernels::gemm::{batched, gemm, matmul, strided_batch, Epilogue, View};
 use oar_kernels::pool;
-use oar_kernels::simd::{level, set_level, LEVELS};
 
 /// Entry (i, j) of the product of two row-major matrices, each maybe given transposed.
 fn naive((m, n, k): (usize, usize, usize), a: &[f32], ta: bool, b: &[f32], tb: bool) -> Vec<f64> {
@@ -52,10 +51,7 @@ const SIZES: [(usize, usize, usize); 17] = [
 
 #[test]
 fn matches_plain_loops_at_every_level() {
-    let _guard = settings();
-    let before = level();
-    for wanted in LEVELS {
-        set_level(wanted);
+    at_every_level(|_| {
         for (m, n, k) in SIZES {
             let (a, b) = (narrow(&noise(m * k, 1)), narrow(&noise(k * n, 2)));
             for (ta, tb) in [(false, false), (true, false), (false, true), (true, true)] {
@@ -69,13 +65,11 @@ fn matches_plain_loops_at_every_level() {
                 close(&narrow(&wide), &naive((m, n, k), &a, ta, &b, tb), 1);
             }
         }
-    }
-    set_level(before);
+    });
 }
 
 #[test]
 fn strides_scales_and_epilogue() {
-    let _guard = settings();
     for (m, n, k) in SIZES {
         let (a, b) = (narrow(&noise(m * k * 3, 3)), narrow(&noise(k * n * 2, 4)));
         let old = narrow(&noise(m * (n + 3), 5));
@@ -137,7 +131,6 @@ fn batches_share_operands() {
 
 #[test]
 fn threads_do_not_show() {
-    let _guard = settings();
     let before = pool::threads();
     for (m, n, k) in [(200, 300, 517), (7, 900, 600), (3000, 1, 500), (1, 3000, 500), (700, 20, 300)] {
         let (a, b) = (narrow(&noise(m * k, 10)), narrow(&noise(k * n, 11)));
@@ -146,6 +139,27 @@ fn threads_do_not_show() {
             pool::set_threads(threads);
             let mut c = vec![0.0; m * n];
             matmul((m, n, k), &a, false, &b, false, &mut c);
+            results.push(c.iter().map(|x| x.to_bits()).collect::<Vec<_>>());
+        }
+        assert!(results.windows(2).all(|w| w[0] == w[1]), "{m} x {n} x {k}");
+    }
+    pool::set_threads(before);
+}
+
+/// A vector times a matrix so long that blocks of its rows are summed apart: wide, narrow, and transposed.
+#[test]
+fn long_sums_are_blocks_of_rows() {
+    let before = pool::threads();
+    for (m, n, k) in [(1, 5000, 900), (1, 4100, 1100), (1, 30, 140_003), (5000, 1, 900)] {
+        let (a, b) = (narrow(&noise(m * k, 12)), narrow(&noise(k * n, 13)));
+        let ta = n == 1;
+        let want = naive((m, n, k), &a, ta, &b, false);
+        let mut results = Vec::new();
+        for threads in [1, 2, 3] {
+            pool::set_threads(threads);
+            let mut c = vec![f32::NAN; m * n];
+            matmul((m, n, k), &a, ta, &b, false, &mut c);
+            close(&c, &want, k);
             results.push(c.iter().map(|x| x.to_bits()).collect::<Vec<_>>());
         }
         assert!(results.windows(2).all(|w| w[0] == w[1]), "{m} x {n} x {k}");

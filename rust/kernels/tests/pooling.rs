@@ -1,8 +1,7 @@
 //! Pooling against plain loops.
 mod common;
-use common::words;
+use common::{at_every_level, words};
 use oar_kernels::pooling::*;
-use oar_kernels::simd::{level, set_level, LEVELS};
 
 /// Coarse numbers, so that maxima are tied.
 fn noise(n: usize, seed: u64) -> Vec<f64> {
@@ -85,9 +84,7 @@ fn shapes() -> Vec<Pool> {
 
 #[test]
 fn matches_plain_loops() {
-    let before = level();
-    for wanted in LEVELS {
-        set_level(wanted);
+    at_every_level(|_| {
         for p in shapes() {
             let (x, dy) = (noise(p.in_len(), 1), noise(p.out_len(), 2));
             let (mut top, mut avg) = (vec![0.0; p.out_len()], vec![0.0; p.out_len()]);
@@ -118,8 +115,7 @@ fn matches_plain_loops() {
             max_pool(&p, &narrow, &mut y);
             assert!(y.iter().zip(&top).all(|(&a, &b)| a as f64 == b), "{p:?}");
         }
-    }
-    set_level(before);
+    });
 }
 
 #[test]

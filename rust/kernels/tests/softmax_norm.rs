@@ -1,9 +1,8 @@
 //! Softmax, losses and normalisations against plain loops in f64 and finite differences.
 mod common;
-use common::{narrow, noise, settings};
+use common::{at_every_level, narrow, noise};
 use oar_kernels::norm::*;
 use oar_kernels::pool;
-use oar_kernels::simd::{level, set_level, LEVELS};
 use oar_kernels::softmax::*;
 use oar_kernels::softmax_loss::*;
 
@@ -62,10 +61,7 @@ const DIMS: [(usize, usize, usize); 11] = [
 
 #[test]
 fn softmax_at_every_level() {
-    let _guard = settings();
-    let before = level();
-    for wanted in LEVELS {
-        set_level(wanted);
+    at_every_level(|_| {
         for d in DIMS {
             let count = d.0 * d.1 * d.2;
             let x: Vec<f64> = noise(count, 1).iter().map(|v| v * 5.0).collect();
@@ -98,8 +94,7 @@ fn softmax_at_every_level() {
                 close(&dx, &differences(&x, &dy, |x| run(x, true)), 1e-8);
             }
         }
-    }
-    set_level(before);
+    });
 }
 
 #[test]
@@ -299,7 +294,6 @@ fn batch_norm_and_its_gradients() {
 
 #[test]
 fn threads_do_not_show() {
-    let _guard = settings();
     let before = pool::threads();
     let run = |threads: usize| {
         pool::set_threads(threads);

@@ -1,12 +1,10 @@
 //! What the tests of kernels share.
 #![allow(dead_code)] // each test crate uses some of it
 
-use std::sync::{Mutex, MutexGuard};
-
-/// Held by a test that sets levels or thread counts, which are process-wide.
-pub fn settings() -> MutexGuard<'static, ()> {
-    static SETTINGS: Mutex<()> = Mutex::new(());
-    SETTINGS.lock().unwrap_or_else(|e| e.into_inner())
+/// Runs `f` at every level of SIMD that the machine has.
+pub fn at_every_level(f: impl FnMut(oar_kernels::simd::Level)) {
+    // SAFETY: tests run one at a time (.cargo/config.toml).
+    unsafe { oar_kernels::simd::each_level(f) }
 }
 
 /// Words of xorshift.
