@@ -21,6 +21,11 @@ trait Value: Copy {
     fn max(a: Self::Acc, b: Self::Acc) -> Self::Acc;
     fn min(a: Self::Acc, b: Self::Acc) -> Self::Acc;
     fn over(a: Self::Acc, n: usize) -> Self::Acc;
+    /// By what to multiply instead of dividing by `n`, where that gives the same bits.
+    #[inline(always)]
+    fn inverse(_n: usize) -> Option<Self::Acc> {
+        None
+    }
 
     /// `acc` = the values at `row`.
     ///
@@ -89,6 +94,10 @@ macro_rules! float_ops {
         #[inline(always)]
         fn over(a: $acc, n: usize) -> $acc {
             a / n as $acc
+        }
+        #[inline(always)]
+        fn inverse(n: usize) -> Option<$acc> {
+            n.is_power_of_two().then(|| 1.0 / n as $acc)
         }
     };
 }
@@ -274,18 +283,26 @@ unsafe fn by_op<T: Value>(r: &Rows<'_>) {
     // SAFETY: the caller's promise, passed on.
     unsafe {
         match r.op {
-            ReduceOp::Sum | ReduceOp::Avg => blocks::<T>(r, T::sum),
-            ReduceOp::Prod => blocks::<T>(r, T::prod),
-            ReduceOp::Max => blocks::<T>(r, T::max),
-            ReduceOp::Min => blocks::<T>(r, T::min),
+            ReduceOp::Sum | ReduceOp::Avg => match T::inverse(r.over) {
+                _ if r.over <= 1 => blocks::<T>(r, T::sum, |a| a),
+                Some(by) => blocks::<T>(r, T::sum, |a| T::prod(a, by)),
+                None => blocks::<T>(r, T::sum, |a| T::over(a, r.over)),
+            },
+            ReduceOp::Prod => blocks::<T>(r, T::prod, |a| a),
+            ReduceOp::Max => blocks::<T>(r, T::max, |a| a),
+            ReduceOp::Min => blocks::<T>(r, T::min, |a| a),
         }
     }
 }
 
 #[inline(always)]
-unsafe fn blocks<T: Value>(r: &Rows<'_>, f: impl Fn(T::Acc, T::Acc) -> T::Acc + Copy) {
+unsafe fn blocks<T: Value>(
+    r: &Rows<'_>,
+    f: impl Fn(T::Acc, T::Acc) -> T::Acc + Copy,
+    end: impl Fn(T::Acc) -> T::Acc + Copy,
+) {
     let mut at = 0;
-    if let (&[a, b], 1) = (r.rows, r.over) {
+    if let &[a, b] = r.rows {
         // Two rows go through registers, a few at a time: `out` is one of them, which keeps a plain loop from vectorising.
         while at + FEW <= r.count {
             // SAFETY: at + FEW <= count, for which the caller vouches; reads and writes are unaligned ones.
@@ -293,7 +310,7 @@ unsafe fn blocks<T: Value>(r: &Rows<'_>, f: impl Fn(T::Acc, T::Acc) -> T::Acc + 
                 let mut x = a.cast::<T>().add(at).cast::<[T; FEW]>().read_unaligned();
                 let y = b.cast::<T>().add(at).cast::<[T; FEW]>().read_unaligned();
                 for (x, y) in x.iter_mut().zip(&y) {
-                    *x = T::narrow(f(x.widen(), y.widen()));
+                    *x = T::narrow(end(f(x.widen(), y.widen())));
                 }
                 r.out.cast::<T>().add(at).cast::<[T; FEW]>().write_unaligned(x);
             }
@@ -311,9 +328,7 @@ unsafe fn blocks<T: Value>(r: &Rows<'_>, f: impl Fn(T::Acc, T::Acc) -> T::Acc + 
             for other in rest {
                 T::fold(other.cast::<T>().add(at), acc, f);
             }
-            if r.over > 1 {
-                acc.iter_mut().for_each(|a| *a = T::over(*a, r.over));
-            }
+            acc.iter_mut().for_each(|a| *a = end(*a));
             T::store(acc, r.out.cast::<T>().add(at));
         }
         at += n;
@@ -412,6 +427,28 @@ mod tests {
             // SAFETY: every row is one element.
             unsafe { combine(dtype, ReduceOp::Sum, out.as_mut_ptr(), &rows, 1, 1) };
             assert_eq!(out, half(start + steps as f32), "{dtype:?}");
+        }
+    }
+
+    #[test]
+    fn an_average_is_the_rounded_quotient() {
+        let values: Vec<f32> = [0, 1, 3, 0x7F_FFFF, 0x80_0001, 0x3F80_0001, 0x7F7F_FFFF, 0x7F80_0000, 0x7FC0_0000]
+            .into_iter()
+            .flat_map(|bits| [f32::from_bits(bits), -f32::from_bits(bits)])
+            .cycle()
+            .take(100)
+            .collect();
+        let zeros = vec![0.0f32; values.len()];
+        for n in [2, 3, 4, 6] {
+            let rows: Vec<*const u8> =
+                (0..n).map(|i| if i == 0 { values.as_ptr() } else { zeros.as_ptr() }.cast()).collect();
+            let mut out = vec![0.0f32; values.len()];
+            // SAFETY: every row and `out` have as many values.
+            unsafe { combine(Dtype::F32, ReduceOp::Avg, out.as_mut_ptr().cast(), &rows, values.len(), n) };
+            for (o, v) in out.iter().zip(&values) {
+                let want = (v + 0.0) / n as f32;
+                assert!(o.to_bits() == want.to_bits() || o.is_nan() && want.is_nan(), "{v} / {n}: {o}");
+            }
         }
     }
 

@@ -51,7 +51,7 @@ impl Area {
     pub fn write(&mut self, off: usize, bytes: &[u8]) {
         let at = self.slot(self.me, BYTES + off, bytes.len());
         // SAFETY: my own slot, in bounds; nobody reads it before `commit`, and all have finished with its last contents.
-        unsafe { stream::copy(at, bytes.as_ptr(), bytes.len()) };
+        unsafe { stream::copy(at, bytes.as_ptr(), bytes.len(), self.seg.stream_from) };
     }
 
     /// Where the committed bytes of `rank` lie; valid until the next `commit`.

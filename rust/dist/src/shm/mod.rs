@@ -4,6 +4,7 @@ pub mod area;
 pub mod local;
 pub mod map;
 pub mod pair;
+mod probe;
 pub(crate) mod stream;
 mod wait;
 
@@ -31,6 +32,9 @@ pub const BELL: usize = 128;
 pub const BELL_SLEEPERS: usize = 192;
 const CORES: usize = 256;
 const CORE_WORDS: usize = 32;
+/// What `probe` uses.
+const PROBE: usize = 384;
+const PROBE_TIME: usize = 448;
 
 /// A cell: whether a fingerprint goes first, the fingerprint, the length, the bytes.
 const CELL_HEAD: usize = 256;
@@ -88,6 +92,8 @@ pub struct Segment {
     pub layout: Layout,
     /// Cores that the ranks may run on, all together.
     pub cores: usize,
+    /// From how many bytes on writing past the caches is quicker.
+    pub stream_from: usize,
 }
 
 /// Make or join the segment of `world` local ranks, of which this is `me`. The first makes it and tells through the
@@ -116,7 +122,8 @@ pub fn meet(store: &Store, key: &str, me: usize, world: usize, patience: &Patien
         });
         cores += all.count_ones() as usize;
     }
-    Ok(Arc::new(Segment { map, layout, cores }))
+    let stream_from = probe::stream_from(&map, &layout, me, cores);
+    Ok(Arc::new(Segment { map, layout, cores, stream_from }))
 }
 
 fn write_cores(map: &Map, layout: &Layout, me: usize) {

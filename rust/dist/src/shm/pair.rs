@@ -105,7 +105,7 @@ impl Transport for PairTransport {
             if fresh {
                 std::ptr::copy_nonoverlapping(self.doing.0.as_ptr(), print, BYTES);
             }
-            stream::copy(data, bytes.as_ptr(), bytes.len());
+            stream::copy(data, bytes.as_ptr(), bytes.len(), self.seg.stream_from);
         }
         self.word(pair + HEAD).store(head.wrapping_add(1), Ordering::Release);
         self.ring(to);
