@@ -1,10 +1,11 @@
 //! An eager call: read the cells, run the operator, wrap the outputs, record what backward will need.
 
 use super::tape::{next_number, Node, OutInfo, Saved, SavedVar, Track};
+use super::trace;
 use crate::base::{DType, Dims, Result};
 use crate::op::infer::shape_of_first;
 use crate::op::run::{call_checked, Env, NoEnv, Out};
-use crate::op::{Args, Attrs, Fwd, Grad, GradOp, Op, Src, DUPLICABLE, HIDDEN, KEEPS, SHAPE_OF_FIRST};
+use crate::op::{profile, Args, Attrs, Fwd, Grad, GradOp, Op, Src, DUPLICABLE, HIDDEN, KEEPS, SHAPE_OF_FIRST};
 use crate::tensor::{Cell, Tensor, Value};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -142,7 +143,11 @@ pub fn call(
     targets: &Args<Target>,
     free: bool,
 ) -> Result<Args<Option<EVar>>> {
-    call_in(op, attrs, ins, targets, free, &NoEnv, is_recording())
+    let outs = call_in(op, attrs, ins, targets, free, &NoEnv, is_recording())?;
+    if profile::is_traced() {
+        trace::call(op, attrs, ins, &outs);
+    }
+    Ok(outs)
 }
 
 /// Has the operator one output that is always a new variable? Most have: they take a shorter way.
@@ -168,6 +173,21 @@ pub fn call_plain(op: &'static Op, attrs: &Attrs, ins: &Ins) -> Result<Option<EV
 /// themselves, exactly as the operator would have.
 #[inline]
 pub fn wrap_plain(op: &'static Op, attrs: &Attrs, ins: &Ins, value: Value) -> Result<EVar> {
+    if profile::is_traced() {
+        return wrap_traced(op, attrs, ins, value);
+    }
+    wrap_recorded(op, attrs, ins, value)
+}
+
+#[cold]
+fn wrap_traced(op: &'static Op, attrs: &Attrs, ins: &Ins, value: Value) -> Result<EVar> {
+    let result = wrap_recorded(op, attrs, ins, value)?;
+    trace::plain_call(op, attrs, ins, &result);
+    Ok(result)
+}
+
+#[inline(always)]
+fn wrap_recorded(op: &'static Op, attrs: &Attrs, ins: &Ins, value: Value) -> Result<EVar> {
     let stop = !(is_recording() && ins.flat.iter().any(|v| v.is_some_and(|v| !v.stop_gradient())));
     let result = EVar::new(value, stop);
     if stop || matches!(op.grad, Grad::None | Grad::Program(_)) {
@@ -186,7 +206,7 @@ const QUICK_BYTES: usize = 256 << 10;
 #[inline]
 pub fn call_quick(op: &'static Op, attrs: &Attrs, ins: &[&EVar]) -> Option<EVar> {
     let quick = op.quick?;
-    if crate::op::backend::is_active() || crate::op::profile::on() {
+    if crate::op::backend::is_active() || profile::watched() {
         return None;
     }
     let fits = |v: &EVar| v.cell.dense().filter(|t| t.nbytes() <= QUICK_BYTES);

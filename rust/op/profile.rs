@@ -1,9 +1,10 @@
-//! The profiler's log: what ran when, on which thread. While it is off, an operator pays one load.
+//! Who watches operators run, and the profiler's log: what ran when, on which thread. While nobody does, an operator pays
+//! one load.
 
 use parking_lot::Mutex;
 use std::borrow::Cow;
 use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU8, Ordering};
 use std::sync::OnceLock;
 use std::time::Instant;
 
@@ -19,7 +20,12 @@ pub struct Event {
     pub depth: u32,
 }
 
-static ON: AtomicBool = AtomicBool::new(false);
+/// A bit for each of those who watch.
+static WATCHERS: AtomicU8 = AtomicU8::new(0);
+const PROFILER: u8 = 1;
+/// Some thread keeps what its eager calls read and write (`autograd::trace`).
+const TRACER: u8 = 2;
+
 static LOG: Mutex<Vec<Event>> = Mutex::new(Vec::new());
 static THREADS: AtomicU32 = AtomicU32::new(0);
 
@@ -33,16 +39,39 @@ fn now() -> u64 {
     START.get_or_init(Instant::now).elapsed().as_nanos() as u64
 }
 
+/// Does anybody watch? Short ways, which say nothing of what they do, are closed meanwhile.
+#[inline]
+pub fn watched() -> bool {
+    WATCHERS.load(Ordering::Relaxed) != 0
+}
+
 #[inline]
 pub fn on() -> bool {
-    ON.load(Ordering::Relaxed)
+    WATCHERS.load(Ordering::Relaxed) & PROFILER != 0
+}
+
+#[inline]
+pub fn is_traced() -> bool {
+    WATCHERS.load(Ordering::Relaxed) & TRACER != 0
+}
+
+fn watch(who: u8, on: bool) {
+    if on {
+        WATCHERS.fetch_or(who, Ordering::Relaxed);
+    } else {
+        WATCHERS.fetch_and(!who, Ordering::Relaxed);
+    }
+}
+
+pub fn set_traced(on: bool) {
+    watch(TRACER, on);
 }
 
 /// Begin with an empty log.
 pub fn start() {
     reset();
     now();
-    ON.store(true, Ordering::Relaxed);
+    watch(PROFILER, true);
 }
 
 /// Forget what was logged so far.
@@ -52,7 +81,7 @@ pub fn reset() {
 
 /// The log, in the order in which things ended.
 pub fn stop() -> Vec<Event> {
-    ON.store(false, Ordering::Relaxed);
+    watch(PROFILER, false);
     std::mem::take(&mut *LOG.lock())
 }
 

@@ -95,7 +95,7 @@ pub fn broadcast_to(op: &str, value: &Tensor, dims: &[i64]) -> Result<Tensor> {
     ensure!(
         fits,
         InvalidArgument,
-        "operator {op}: a value of shape {:?} cannot be broadcast to shape {dims:?}",
+        "operator {op}: Broadcast dimension mismatch. A value of shape {:?} cannot be broadcast to shape {dims:?}",
         value.dims()
     );
     let own = strides_of(from);

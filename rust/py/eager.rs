@@ -2,7 +2,7 @@
 
 use super::tensor::PyTensor;
 use crate::autograd::engine::{self, Request};
-use crate::autograd::{eager, EVar};
+use crate::autograd::{eager, trace, EVar};
 use crate::base::Result;
 use crate::op::{Args, Attrs, Op};
 use crate::tensor::{alloc, Tensor, Value};
@@ -181,6 +181,7 @@ fn partial_grad<'py>(
             allow_unused,
         })
     })?;
+    found.iter().flatten().for_each(trace::given);
     found.into_iter().map(|g| g.map(|g| PyTensor::wrap(py, g)).transpose()).collect()
 }
 

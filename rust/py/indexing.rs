@@ -7,7 +7,7 @@ use super::number::{attrs_with, call1, need};
 use super::numpy::{from_array, is_array, to_array};
 use super::tensor::PyTensor;
 use crate::autograd::eager::{is_recording, wrap_plain, Ins, Target};
-use crate::autograd::EVar;
+use crate::autograd::{trace, EVar};
 use crate::base::{DType, Dims, Result};
 use crate::ir::Attr;
 use crate::op::{backend, Args, Attrs, Op};
@@ -221,7 +221,7 @@ pub fn get<'py>(slf: &Bound<'py, PyTensor>, index: &Bound<'py, PyAny>) -> PyResu
     if p.spans.is_empty() && p.new_axes.is_empty() {
         return Ok(slf.clone());
     }
-    if var.stop_gradient() || !is_recording() {
+    if (var.stop_gradient() || !is_recording()) && !trace::is_on() {
         let mut out = p.region.read(&x, &p.dims(false))?;
         out.lod = x.lod.clone().filter(|_| p.new_axes.is_empty() && p.spans.first().is_some_and(|s| s.0 != 0));
         return PyTensor::wrap(py, EVar::new(out, true));
@@ -230,9 +230,13 @@ pub fn get<'py>(slf: &Bound<'py, PyTensor>, index: &Bound<'py, PyAny>) -> PyResu
     if p.new_axes.is_empty() {
         return PyTensor::wrap(py, sliced);
     }
-    let op = need("reshape2")?;
-    let shape = p.dims(false).iter().map(|&d| int32(d)).collect();
-    PyTensor::wrap(py, call1(py, op, &attrs_with(op, &[("shape", Attr::Ints(shape))]), &[&sliced])?)
+    // A slice of nothing but integers has the shape [1], which None turns into the same or more.
+    let (op, attr, sizes) = match p.kept().is_empty() {
+        true => ("reshape2", "shape", p.dims(false).iter().map(|&d| int32(d)).collect()),
+        false => ("unsqueeze2", "axes", p.new_axes.iter().map(|&at| at as i32).collect()),
+    };
+    let op = need(op)?;
+    PyTensor::wrap(py, call1(py, op, &attrs_with(op, &[(attr, Attr::Ints(sizes))]), &[&sliced])?)
 }
 
 /// The recorded call of the operator; a small part is read here, which gives what the operator would.
@@ -277,6 +281,7 @@ pub fn set(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_
         _ => by_numpy(slf, index, value)?,
     }
     cell.bump();
+    trace::given(&slf.get().var);
     Ok(())
 }
 

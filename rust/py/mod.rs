@@ -25,6 +25,7 @@ mod scope;
 mod selected_rows;
 mod tensor;
 mod tensor_new;
+mod trace;
 
 use pyo3::prelude::*;
 
@@ -41,6 +42,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     ops::register(m)?;
     op_table::register(m)?;
     eager::register(m)?;
+    trace::register(m)?;
     executor::register(m)?;
     py_func::register(m)?;
     random::register(m)?;

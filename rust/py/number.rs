@@ -4,7 +4,7 @@
 use super::eager::{is_large, plain_sized, run_sized};
 use super::tensor::PyTensor;
 use crate::autograd::eager::{call_quick, is_plain, Ins, Target};
-use crate::autograd::EVar;
+use crate::autograd::{trace, EVar};
 use crate::base::{DType, Result};
 use crate::err;
 use crate::ir::Attr;
@@ -268,7 +268,20 @@ fn with_scalar(
             _ => {}
         }
     }
-    let dims = if reverse { left.tensor()?.dims().to_vec() } else { vec![1] };
-    let right = EVar::new(full(&dims, dtype, value.into())?, true);
+    let right = if trace::is_on() {
+        // A Program sees an operator, and a shape that holds for inputs of all sizes.
+        let op = need("fill_constant")?;
+        let dims = vec![1; if reverse { left.tensor()?.rank() } else { 1 }];
+        let set = [
+            ("shape", Attr::Longs(dims)),
+            ("dtype", Attr::Int(dtype.proto())),
+            ("value", Attr::Float(value as f32)),
+            ("str_value", Attr::String(value.to_string())),
+        ];
+        call1(py, op, &attrs_with(op, &set), &[])?
+    } else {
+        let dims = if reverse { left.tensor()?.dims().to_vec() } else { vec![1] };
+        EVar::new(full(&dims, dtype, value.into())?, true)
+    };
     tensors(py, left, &right, kind, reverse).map(Some)
 }

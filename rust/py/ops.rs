@@ -9,7 +9,7 @@ use super::tensor::PyTensor;
 use crate::autograd::eager::{call_quick, is_plain, Ins, Target};
 use crate::autograd::EVar;
 use crate::op::attrs::unshared;
-use crate::op::{Args, Attrs, Op, DUPLICABLE, HIDDEN};
+use crate::op::{Args, Attrs, Op, DISPENSABLE, DUPLICABLE, HIDDEN};
 use crate::ops;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::ffi;
@@ -48,6 +48,13 @@ impl<'py> Call<'py> {
         while i < nargs {
             let arg = object(i);
             if arg.is_instance_of::<PyString>() {
+                // The name of an attribute, unless an input that has to be there is missing yet.
+                if let Some(slot) = op.inputs.get(i as usize).filter(|s| !s.is(DISPENSABLE)) {
+                    // SAFETY: kwnames is that of the vectorcall.
+                    if !unsafe { is_named(py, kwnames, slot.name) }? {
+                        return Err(call.bad_input(i as usize, &arg));
+                    }
+                }
                 break;
             }
             if i as usize >= op.inputs.len() {
@@ -149,7 +156,8 @@ impl<'py> Call<'py> {
             match obj.cast::<PyTensor>() {
                 Ok(t) => ins.push_one(Some(&t.get().var)),
                 Err(_) if self.op.inputs[slot].is(DUPLICABLE) => {
-                    let list: Vec<Object> = obj.try_iter()?.collect::<PyResult<_>>()?;
+                    let list: Vec<Object> =
+                        obj.try_iter().map_err(|_| self.bad_input(slot, obj))?.collect::<PyResult<_>>()?;
                     let mut vars: Vec<Option<&EVar>> = Vec::with_capacity(list.len());
                     for item in &list {
                         let t = item.cast::<PyTensor>().map_err(|_| self.bad_input(slot, item))?;
@@ -270,6 +278,19 @@ impl<'py> Call<'py> {
 
     fn bad_output(&self, slot: usize, got: &Object) -> PyErr {
         wrong_type(self.op, "output", self.op.outputs[slot].name, got)
+    }
+}
+
+/// Is there a keyword argument of this name?
+///
+/// # Safety
+/// `kwnames` is null or a tuple of str.
+#[cold]
+unsafe fn is_named(py: Python<'_>, kwnames: *mut ffi::PyObject, name: &str) -> PyResult<bool> {
+    // SAFETY: by the contract.
+    match unsafe { Bound::from_borrowed_ptr_or_opt(py, kwnames) } {
+        Some(names) => names.contains(name),
+        None => Ok(false),
     }
 }
 

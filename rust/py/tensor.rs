@@ -5,7 +5,7 @@ use super::number::{binary, scale, Bin};
 use super::numpy::{is_array, to_array};
 use super::tensor_new;
 use crate::autograd::engine::{clear_grad, grad_of};
-use crate::autograd::EVar;
+use crate::autograd::{trace, EVar};
 use crate::base::{DType, Result};
 use crate::err;
 use crate::ir::VarKind;
@@ -406,12 +406,14 @@ impl PyTensor {
     /// Sets the value: shares the memory of `src` until one of them is written.
     fn _share_value(&self, src: &Bound<'_, PyTensor>) -> PyResult<()> {
         self.var.cell.set(src.get().held().share()?);
+        trace::given(&self.var);
         Ok(())
     }
 
     /// Copies `src` (a Tensor, LoDTensor or numpy array) into this tensor.
     fn _assign(&self, src: &Bound<'_, PyAny>) -> PyResult<()> {
         self.var.cell.set(tensor_new::value_of(src)?);
+        trace::given(&self.var);
         Ok(())
     }
 
@@ -419,6 +421,7 @@ impl PyTensor {
     fn _grad_ivar<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTensor>>> {
         grad_of(&self.var)
             .map(|g| {
+                trace::given(&g);
                 let new = PyTensor::wrap(py, g)?;
                 new.get().set_name(Some(format!("{}@GRAD", self.name())));
                 Ok(new)

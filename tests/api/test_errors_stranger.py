@@ -81,7 +81,17 @@ TABLE = {
     "add_none": ('paddle.ones([2]) + None', TypeError, "unsupported operand type(s) for +: 'paddle.T"),
     "add_fn_of_list": ('paddle.add([1.0], [2.0])', ValueError, 'operator elementwise_add'),
     "matmul_shapes": ('paddle.matmul(paddle.ones([2, 3]), paddle.ones([2, 3]))', ValueError, 'operator matmul_v2'),
-    "compare_text": ("paddle.equal(paddle.ones([2]), 'a')", ValueError, 'equal: an attribute name without a value'),
+    "compare_text": (
+        "paddle.equal(paddle.ones([2]), 'a')",
+        ValueError, "operator equal: input 'Y' must be a Tensor, got str"),
+    "text_alone": ("paddle.fluid.layers.brelu('x')", ValueError, "operator brelu: input 'X' must be a Tensor, got str"),
+    "text_and_tensor": (
+        "paddle.add('x', paddle.ones([2]))",
+        ValueError, "operator elementwise_add: input 'X' must be a Tensor, got str"),
+    "text_and_named": (
+        "paddle._ops.scale('scale', 2.0)",
+        ValueError, "operator scale: input 'X' must be a Tensor, got str"),
+    "number_for_list": ('paddle._ops.sum(3)', ValueError, "operator sum: input 'X' must be a Tensor, got int"),
     "equal_array": ('paddle.ones([2]) == np.ones(2)', TypeError, "not with a ndarray"),
     "not_equal_list": ('paddle.ones([2]) != [1.0, 1.0]', TypeError, "not with a list"),
     "exp_of_array": ('paddle.exp(np.ones(2))', ValueError, 'operator exp'),

@@ -1,7 +1,6 @@
-"""paddle.batch, paddle.reader, the files of paddle.dataset, TracedLayer."""
+"""paddle.batch, paddle.reader, the files of paddle.dataset."""
 
 import gzip
-import os
 import struct
 
 import numpy as np
@@ -63,25 +62,6 @@ def test_mnist_files(tmp_path):
     assert [label for _, label in read] == list(range(7))
     np.testing.assert_allclose(np.stack([v for v, _ in read]), pixels / 127.5 - 1, atol=1e-6)
     assert read[0][0].dtype == np.float32
-
-
-def test_traced_layer(tmp_path):
-    net = paddle.nn.Sequential(paddle.nn.Linear(3, 4), paddle.nn.ReLU(), paddle.nn.Linear(4, 2))
-    x = paddle.to_tensor(np.random.RandomState(1).rand(5, 3).astype("float32"))
-    out, traced = paddle.jit.TracedLayer.trace(net, x)
-    np.testing.assert_array_equal(traced([x])[0], out.numpy())
-    net[0].weight.set_value(net[0].weight.numpy() * 2)
-    np.testing.assert_array_equal(traced([x])[0], net(x).numpy())
-    traced.save_inference_model(str(tmp_path))
-    assert os.path.exists(tmp_path / "__model__")
-
-    class Hidden(paddle.nn.Layer):
-        def forward(self, x):
-            return paddle.add(x, x + 1)
-
-    with pytest.raises(RuntimeError, match="paddle.add"):
-        paddle.jit.TracedLayer.trace(Hidden(), x)
-    assert (x + 1).shape == [5, 3] and paddle.in_dynamic_mode()
 
 
 def test_if_else():

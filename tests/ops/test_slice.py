@@ -108,7 +108,7 @@ test_set_value = table(
     case("set_value", [f32, ROW], at([1], [0], [1], dtype=F32), written((slice(None), 0), ROW)),
     case("set_value", [ints(4)], at([], [], [], dtype=I64, int64_values=[7], shape=[1]), written(slice(None), 7)),
     case("set_value", [np.ones(3, bool)], at([0], [0], [1], dtype=BOOL, bool_values=[0], shape=[1]), written(0, False)),
-    case("set_value", [f32, ROW[:3]], at([0], [0], [1], dtype=F32), raises=ValueError),
+    case("set_value", [f32, ROW[:3]], at([0], [0], [1], dtype=F32), raises=ValueError, match="Broadcast dimension"),
     case("set_value", [f32, ROW.astype("float64")], at([0], [0], [1], dtype=F32), raises=ValueError),
     case("set_value", [f32, ROW], at([0], [0], [1], dtype=F64), raises=ValueError),
     case("set_value", [f32, ROW], at([0], [3], [1], dtype=F32), raises=ValueError),

@@ -202,7 +202,7 @@ def _recorded_sum(tensor, op, group, sync_op) -> None:
     """The sum as a recorded operator (its gradient is a sum over the ranks, too), put into `tensor`."""
     if tensor.is_leaf:
         raise ValueError(
-            "all_reduce: Leaf Var that doesn't stop gradient can't use inplace strategy; use it under paddle.no_grad()"
+            "all_reduce: a leaf Tensor with stop_gradient=False can not be changed in place; use paddle.no_grad()"
         )
     if op != ReduceOp.SUM or not sync_op:
         raise ValueError("a gradient goes through all_reduce only with ReduceOp.SUM and sync_op=True")

@@ -14,6 +14,7 @@ from paddle.framework.place import CPUPlace, CUDAPinnedPlace, CUDAPlace, Place, 
 from paddle.static.predictor import NativeConfig, PaddleBuf, PaddleDType, PaddleTensor
 
 from .core_helpers import (
+    DeviceType,
     _create_loaded_parameter,
     _set_eager_deletion_mode,
     get_fetch_variable,

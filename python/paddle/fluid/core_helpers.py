@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
@@ -13,8 +14,17 @@ from paddle.framework.place import CPUPlace
 
 __all__ = [
     "globals", "set_feed_variable", "get_fetch_variable", "infer_no_need_buffer_slots", "_set_eager_deletion_mode",
-    "_create_loaded_parameter",
+    "_create_loaded_parameter", "DeviceType",
 ]
+
+
+class DeviceType(enum.IntEnum):
+    """Kinds of devices, as ExecutionStrategy knows them."""
+
+    CPU = 0
+    CUDA = 1
+    XPU = 2
+
 
 #: flags that can be looked at only
 _READ_ONLY: dict[str, Any] = {"FLAGS_free_idle_chunk": False, "FLAGS_free_when_no_cache_hit": False}

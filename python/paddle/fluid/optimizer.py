@@ -10,6 +10,7 @@ from paddle.fluid.dygraph.learning_rate_scheduler import LearningRateDecay, Redu
 from paddle.framework import guards, mode
 from paddle.framework.dtypes import VarType
 from paddle.framework.missing import getter as _getter
+from paddle.framework.regularizer import append_regularization_ops as append_regularization_ops
 from paddle.framework.regularizer import tell_own_goes_first
 from paddle.framework.variable import Variable
 from paddle.optimizer.base import OptimizerBase, Pairs

@@ -31,8 +31,8 @@ def check_type(input: Any, input_name: str, expected_type, op_name: str, extra_m
                 f"{op_name} was called in static mode, but '{input_name}' is a Tensor of dygraph mode."
             )
         raise TypeError(
-            f"The type of '{input_name}' in {op_name} must be {expected_type}, but received {type(input)}."
-            + _advice(extra_message)
+            f"The type of '{input_name}' in {op_name} must be {expected_type}, but received {type(input)}. "
+            + extra_message
         )
 
 

@@ -1,7 +1,7 @@
 """TracedLayer: the operators that one call of a layer ran, as a Program.
 
-While a layer is traced the core hands every call of an operator to :class:`_Recorder`, as it does in static mode; the
-recorder runs the operator at once and keeps what went in and came out.
+While a layer is traced the core keeps what every eager call of an operator read and wrote, whether a function made it
+or one of Python's operators; :class:`_Builder` writes that down as a Program.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from paddle import _append, _core
+from paddle import _core
 from paddle.framework import mode
 from paddle.framework.checks import check_type
 from paddle.framework.guards import program_guard
@@ -44,39 +44,13 @@ def _output_slots() -> dict[str, list[dict]]:
     return {op["type"]: op["outputs"] for op in _core.op_table()}
 
 
-def _listed(value: Any) -> list:
-    return list(value) if isinstance(value, (list, tuple)) else [value]
-
-
-class _Recorder:
-    """``with _Recorder() as r:`` operators run at once, and `r.calls` lists them."""
-
-    def __init__(self) -> None:
-        #: (type, inputs, outputs, attributes); the tensors are kept alive, so that an id names one of them
-        self.calls: list[tuple[str, dict[str, list], dict[str, list], dict]] = []
-
-    def __enter__(self) -> _Recorder:
-        _core.set_append_hook(self._call)
-        _core.set_static_mode(True)
-        return self
-
-    def __exit__(self, *exc) -> None:
-        _core.set_static_mode(not mode.in_dygraph_mode())
-        _core.set_append_hook(_append.append)
-
-    def _call(self, op_type: str, inputs: dict, attrs: dict, outputs: dict) -> dict:
-        _core.set_static_mode(False)
-        try:
-            result = getattr(_core.ops, op_type)(**inputs, **attrs, **outputs)
-        finally:
-            _core.set_static_mode(True)
-        shown = [slot["name"] for slot in _output_slots()[op_type] if not slot["hidden"]]
-        values = result if len(shown) > 1 else (result,)
-        made = {name: value for name, value in zip(shown, values, strict=False) if value is not None}
-        self.calls.append(
-            (op_type, {k: _listed(v) for k, v in inputs.items()}, {k: _listed(v) for k, v in made.items()}, attrs)
-        )
-        return made
+def _held(layer: Layer) -> list:
+    """The tensors that a layer and those in it hold: parameters, buffers, plain attributes."""
+    found = []
+    for each in [layer, *layer.sublayers()]:
+        for values in (each._parameters, each._buffers, each.__dict__):
+            found += [value for value in values.values() if isinstance(value, _core.Tensor)]
+    return found
 
 
 class _Builder:
@@ -89,6 +63,8 @@ class _Builder:
         self.vars: dict[int, Variable] = {}
         self.names = {id(t): f"fetch_{i}" for i, t in enumerate(fetches)}
         self.temporaries = 0
+        #: tensors whose values no operator computed, by their id
+        self.given: dict[int, Any] = {}
         for i, tensor in enumerate(feeds):
             self.vars[id(tensor)] = self.block.create_var(
                 name=f"feed_{i}", shape=[-1, *tensor.shape[1:]], dtype=tensor.dtype, is_data=True
@@ -99,20 +75,22 @@ class _Builder:
         return self.block.create_var(name=f"t_{self.temporaries - 1}", dtype=dtype)
 
     def read(self, op_type: str, tensor: Any) -> Variable:
+        if id(tensor) in self.given and not tensor.persistable:
+            raise RuntimeError(
+                f"TracedLayer: operator {op_type} reads the tensor {tensor.name} of shape {tensor.shape}, which got "
+                "its value from an array, by x[index] = value or from backward while the layer ran: nothing says how "
+                "it follows from the inputs. Compute it with operators, or make it before tracing."
+            )
         var = self.vars.get(id(tensor))
         if var is None:
-            if not tensor.persistable:
-                raise RuntimeError(
-                    f"TracedLayer: operator {op_type} reads the tensor {tensor.name} of shape {tensor.shape}, which is "
-                    "neither an input, nor a parameter, nor the output of an operator that tracing sees. Values made "
-                    "by Python's operators (x + y) or from arrays are such: use functions (paddle.add) instead."
-                )
+            # Nothing computed it: it was there before, and is the layer's own.
             var = self.block.create_var(name=tensor.name, shape=tensor.shape, dtype=tensor.dtype, persistable=True)
             self.vars[id(tensor)] = var
             self.parameters.append(tensor)
         return var
 
     def write(self, tensor: Any) -> Variable:
+        self.given.pop(id(tensor), None)
         var = self.vars.get(id(tensor))
         if var is None:
             name = self.names.get(id(tensor))
@@ -120,7 +98,10 @@ class _Builder:
             self.vars[id(tensor)] = var
         return var
 
-    def append(self, op_type: str, inputs: dict, outputs: dict, attrs: dict) -> None:
+    def append(self, op_type: str | None, inputs: dict, outputs: dict, attrs: dict) -> None:
+        if op_type is None:
+            self.given.update((id(t), t) for tensors in outputs.values() for t in tensors)
+            return
         ins = {slot: [self.read(op_type, t) for t in tensors] for slot, tensors in inputs.items()}
         outs = {}
         for slot in _output_slots()[op_type]:
@@ -169,7 +150,7 @@ class TracedLayer:
 
         Raises:
             AssertionError: for a `layer` that is none, or outside dygraph mode.
-            RuntimeError: when the layer reads values that tracing does not see.
+            RuntimeError: when an operator reads values that came from arrays while the layer ran.
 
         Examples:
             >>> import paddle
@@ -185,13 +166,20 @@ class TracedLayer:
         )
         given = inputs if isinstance(inputs, (list, tuple)) else [inputs]
         feeds = extract_vars(given)
-        with _Recorder() as recorder:
+        known = feeds + _held(layer)
+        fetches: list = []
+        _core.start_trace()
+        try:
             outputs = layer(*given)
-        fetches = extract_vars(outputs)
+            fetches = extract_vars(outputs)
+        finally:
+            calls, stand_ins = _core.stop_trace(known + fetches)
+        # Tensors that share a variable (detach) are one in the calls.
+        feeds, fetches = stand_ins[: len(feeds)], stand_ins[len(known) :]
         with mode._dygraph_guard(None):
             builder = _Builder(feeds, fetches)
             with program_guard(builder.program, Program()):
-                for call in recorder.calls:
+                for call in calls:
                     builder.append(*call)
             names = [builder.read("fetch", t).name for t in fetches]
         feed_names = [builder.vars[id(t)].name for t in feeds]
@@ -206,9 +194,11 @@ class TracedLayer:
             AssertionError: for other types, or when the layer has run.
         """
         assert not self._ran, "TracedLayer.set_strategy must come before the first run"
-        for value, kind in ((build_strategy, BuildStrategy), (exec_strategy, ExecutionStrategy)):
+        kinds = {"build_strategy": (build_strategy, BuildStrategy), "exec_strategy": (exec_strategy, ExecutionStrategy)}
+        for name, (value, kind) in kinds.items():
             assert value is None or isinstance(value, kind), (
-                f"The type of a strategy in TracedLayer.set_strategy must be {kind.__name__}, got {type(value)}."
+                f"The type of '{name}' in fluid.dygraph.jit.TracedLayer.set_strategy must be fluid.{kind.__name__}, "
+                f"but received {type(value)}."
             )
 
     def _share(self) -> None:
@@ -252,13 +242,14 @@ class TracedLayer:
             TypeError: for arguments of other types.
         """
         where = "fluid.dygraph.jit.TracedLayer.save_inference_model"
-        check_type(dirname, "dirname", str, where)
         chosen = []
-        for what, indices, names in (("feed", feed, self._feed_names), ("fetch", fetch, self._fetch_names)):
-            check_type(indices, what, (type(None), list), where)
-            for index in indices or ():
-                check_type(index, f"each element of {what}", int, where)
-            chosen.append(names if indices is None else [names[i] for i in indices])
+        with mode._dygraph_guard(None):  # in dygraph mode nothing is checked
+            check_type(dirname, "dirname", str, where)
+            for what, indices, names in (("feed", feed, self._feed_names), ("fetch", fetch, self._fetch_names)):
+                check_type(indices, what, (type(None), list), where)
+                for index in indices or ():
+                    check_type(index, f"each element of {what}", int, where)
+                chosen.append(names if indices is None else [names[i] for i in indices])
         from paddle.fluid.io import save_inference_model
 
         self._share()

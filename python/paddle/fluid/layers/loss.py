@@ -33,7 +33,9 @@ def cross_entropy(input, label, soft_label=False, ignore_index=kIgnoreIndex):  #
         Variable: [N1, ..., Nk, 1].
     """
     check_variable_and_dtype(input, "input", _FLOATS, "cross_entropy")
-    return _ops.cross_entropy(input, label, soft_label=soft_label, ignore_index=ignore_index)
+    if not soft_label:
+        return _ops.cross_entropy2(input, label, ignore_index=ignore_index)[0]
+    return _ops.cross_entropy(input, label, soft_label=True, ignore_index=ignore_index)
 
 
 def square_error_cost(input, label):  # noqa: A002
