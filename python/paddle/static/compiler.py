@@ -153,7 +153,7 @@ class CompiledProgram:
         self._graph = None
         self._scope = None
         self._place = None
-        self._executor = None
+        self._executor: Any = None
         self._compiled = False
         self._is_data_parallel = False
         self._is_inference = False
@@ -185,7 +185,7 @@ class CompiledProgram:
             places (list, optional): by default all CUDA devices, or as many CPU places as CPU_NUM says.
 
         Returns:
-            CompiledProgram: itself. Running over more than one place is not there yet and raises NotImplementedError.
+            CompiledProgram: itself. Running over more than one GPU is not there yet and raises NotImplementedError.
         """
         assert not self._is_data_parallel, "this CompiledProgram is data parallel: it can not be compiled anew"
         assert not self._is_inference, "CompiledProgram: data parallel and inference exclude each other"
@@ -223,6 +223,10 @@ class CompiledProgram:
             off.add("schedule")
         return ",".join(p for p in _PASSES if p not in off) if off else None
 
+    def _dry_run(self) -> bool:
+        """Whether runs are to do nothing (`ExecutionStrategy._dry_run`)."""
+        return self._exec_strategy is not None and self._exec_strategy._dry_run  # type: ignore[attr-defined]
+
     def _compile(self, scope, place) -> CompiledProgram:
         if self._compiled:
             if scope is not None and self._scope is not scope:
@@ -237,10 +241,14 @@ class CompiledProgram:
                 raise ValueError("share_vars_from has not run yet, so it has no variables to share")
         places = self._get_places(place)
         if len(places) > 1:
-            raise NotImplementedError(
-                f"data parallelism over {len(places)} places of one process is not there yet: give one place, "
-                "or start several processes with paddle.distributed.launch"
-            )
+            if isinstance(place, CUDAPlace):
+                raise NotImplementedError(
+                    f"data parallelism over {len(places)} GPUs of one process is not there yet: give one place, "
+                    "or start several processes with paddle.distributed.launch"
+                )
+            from .multi_place import MultiPlaceExecutor
+
+            self._executor = MultiPlaceExecutor(self, scope, places)
         self._places, self._scope, self._place, self._compiled = places, scope, place, True
         return self
 

@@ -16,7 +16,7 @@ from paddle.framework.variable import Variable, isinstance_of
 
 from .compiler import CompiledProgram
 from .feed import FeedSlot, _to_name_str, as_numpy, check_feed_shape_type, split_fetch_list
-from .py_reader import READER_OPS, source_of
+from .py_reader import READER_OPS, source_of, without_readers
 
 __all__ = ["Executor", "global_scope", "scope_guard"]
 
@@ -40,7 +40,7 @@ class _Run:
                 if op.type == "read":
                     slots = [FeedSlot(block.var(name)) for name in op.output("Out")]
                     self.reads.append((source_of(program, op.input("Reader")[0]), slots))
-            self.desc = _without_readers(program.desc)
+            self.desc = without_readers(program)
         for name in feed:
             if not isinstance(name, str):
                 raise TypeError(f"the names of fed variables are str, but received {name!r}")
@@ -53,16 +53,6 @@ class _Run:
         self.feed_names = [s.name for s in self.slots]
         self.fetch_names = [_to_name_str(v) for v in fetch_list]
         self.fetched = fetch_list  # kept alive: the key of the cache holds their ids
-
-
-def _without_readers(desc):
-    """A copy without the operators that the executor answers by feeding."""
-    desc = core.ProgramDesc(desc)
-    block = desc.block(0)
-    for i in range(block.op_size() - 1, -1, -1):
-        if block.op(i).type() in READER_OPS:
-            block._remove_op(i, i + 1)
-    return desc
 
 
 def _say_what_is_empty(error: Exception, program: Program, scope, fed: list) -> None:
@@ -132,11 +122,14 @@ class Executor:
 
         Args:
             program (Program|CompiledProgram, optional): the default main program when None.
-            feed (dict|list of one dict, optional): name to array, LoDTensor, number or list.
+            feed (dict|list of dict, optional): name to array, LoDTensor, number or list; over several places
+                one for each, or one whose samples are dealt out.
             fetch_list (list|tuple|Variable|str, optional): Variables or names; with the result of
                 ``optimizer.minimize`` in it, only what the fetched variables and the optimizer need is run.
             scope (Scope, optional): where the variables live; the global one when None.
             return_numpy (bool): fetch arrays, else LoDTensors.
+            return_merged (bool): over several places what they fetch is put one after the other along the first
+                axis, else a list for each fetched variable.
             use_prune (bool): run only what the fetched variables and the optimizer need.
 
         Returns:
@@ -171,6 +164,10 @@ class Executor:
             compiled._compile(scope, self.place)
         if not program.blocks[0].ops:
             self._warn_of_nothing(default)
+        if compiled is not None and compiled._dry_run():
+            return []
+        if compiled is not None and compiled._executor is not None:
+            return self._run_places(compiled, program, feed, list(fetch_list), return_numpy, return_merged, use_prune)
         if feed is None:
             feed = {}
         elif type(feed) is not dict:
@@ -206,6 +203,24 @@ class Executor:
             _say_what_is_empty(error, program, scope, names)
             raise
         return [as_numpy(t) for t in out] if return_numpy else out
+
+    def _run_places(
+        self, compiled, program: Program, feed, fetch_list: list, return_numpy, return_merged, use_prune
+    ) -> list:
+        variables, optimize_ops = split_fetch_list(fetch_list)
+        if use_prune or optimize_ops:
+            names = feed if isinstance(feed, dict) else {name: 0 for one in feed or () for name in one}
+            program = self._prune_program(program, names, variables, optimize_ops)
+        if "lr_sheduler" in program.__dict__:
+            self._set_learning_rate(program, compiled._scope)
+        feed = {} if feed is None else feed
+        how = compiled._passes(), return_numpy, return_merged
+        try:
+            return compiled._executor.run(self._default_executor, program, feed, variables, *how)
+        except core.EnforceNotMet as error:
+            fed = [name for one in (feed if isinstance(feed, (list, tuple)) else [feed]) for name in one]
+            _say_what_is_empty(error, program, compiled._scope, fed)
+            raise
 
     def _prepare(self, program: Program, feed: dict, fetch_list: list, use_prune: bool) -> _Run:
         variables, optimize_ops = split_fetch_list(fetch_list)

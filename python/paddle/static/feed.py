@@ -72,9 +72,11 @@ def _fits(fed: tuple, declared: tuple, has_lod: bool) -> bool:
 def _check(
     name: str, shape: tuple, dtype, fed_shape: tuple, fed_dtype, num_places: int = 1, has_lod: bool = False
 ) -> None:
-    if num_places > 1 and fed_shape:
-        # the batch is dealt out to the places
-        fed_shape = (fed_shape[0] // num_places, *fed_shape[1:])
+    if num_places > 1 and fed_shape and not has_lod:
+        # the batch is dealt out to the places; where the number of rows matters, the last one's counts
+        rows = -(-fed_shape[0] // num_places)
+        last = fed_shape[0] % rows if rows else 0
+        fed_shape = (last if last and shape and shape[0] == rows else rows, *fed_shape[1:])
     if not _fits(fed_shape, shape, has_lod):
         raise ValueError(
             f"The fed Variable {name!r} should have dimensions = {len(shape)}, shape = {shape!r}, "
@@ -113,17 +115,18 @@ def _as_lodtensor(data: Any, place, dtype=None):
 
 
 class FeedSlot:
-    """What is known of a fed variable: converts and checks one value a run."""
+    """What is known of a fed variable: converts and checks one value a run, which `places` will share."""
 
-    __slots__ = ("name", "shape", "dtype", "numpy_dtype", "check", "rank", "seen")
+    __slots__ = ("name", "shape", "dtype", "numpy_dtype", "check", "rank", "seen", "places")
 
-    def __init__(self, var) -> None:
+    def __init__(self, var, places: int = 1) -> None:
         self.name = var.name
         self.shape = var.shape
         self.rank = len(self.shape)
         self.dtype = var.dtype
         self.numpy_dtype = to_numpy_dtype(var.dtype)
         self.check = bool(var.desc.need_check_feed())
+        self.places = places
         #: the shape and type of an array that passed
         self.seen: tuple = (None, None)
 
@@ -133,8 +136,9 @@ class FeedSlot:
             if self.seen[0] == value.shape and self.seen[1] is value.dtype:
                 return value
             # the common case, checked without a call; uint16 stands for bfloat16, hence the slow way decides
-            if self.check and (value.dtype != self.numpy_dtype or value.ndim != self.rank):
-                _check(self.name, self.shape, self.dtype, value.shape, convert_np_dtype_to_dtype_(value.dtype))
+            if self.check and (value.dtype != self.numpy_dtype or value.ndim != self.rank or self.places > 1):
+                dtype = convert_np_dtype_to_dtype_(value.dtype)
+                _check(self.name, self.shape, self.dtype, value.shape, dtype, self.places)
             elif self.check:
                 for want, got in zip(self.shape, value.shape, strict=False):
                     if want != got and want >= 0:
@@ -144,9 +148,8 @@ class FeedSlot:
         if not isinstance(value, core.LoDTensor):
             value = _as_lodtensor(value, place, self.dtype)
         if self.check:
-            _check(
-                self.name, self.shape, self.dtype, tuple(value.shape()), value._dtype(), has_lod=bool(value.lod())
-            )
+            shape, dtype = tuple(value.shape()), value._dtype()
+            _check(self.name, self.shape, self.dtype, shape, dtype, self.places, bool(value.lod()))
         return value
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from paddle.framework import guards
-from paddle.framework.mode import cuda_places
-from paddle.framework.place import CPUPlace
+from paddle.framework.mode import cpu_places, cuda_places
 from paddle.framework.scope import global_scope
 
 from .compiler import BuildStrategy, CompiledProgram, ExecutionStrategy
@@ -14,7 +13,7 @@ __all__ = ["ParallelExecutor"]
 
 
 class ParallelExecutor:
-    """Runs a Program over all places; as yet over one.
+    """Runs a Program over all places: all GPUs, or as many CPU places as CPU_NUM says.
 
     Args:
         use_cuda (bool): CUDA devices, else CPU places.
@@ -41,7 +40,7 @@ class ParallelExecutor:
         build_strategy = BuildStrategy() if build_strategy is None else build_strategy
         build_strategy.num_trainers = num_trainers
         build_strategy.trainer_id = trainer_id
-        self._places = cuda_places() if use_cuda else [CPUPlace()]
+        self._places = cuda_places() if use_cuda else cpu_places()
         self._scope = scope if scope is not None else global_scope()
         if main_program is None:
             main_program = guards.default_main_program()
@@ -54,9 +53,11 @@ class ParallelExecutor:
             places=self._places,
         )
         self._exe = Executor(self._places[0])
+        self._dropped = True
 
     def run(self, fetch_list, feed=None, feed_dict=None, return_numpy=True):
         """Run the program; `fetch_list` and `feed` as for :meth:`Executor.run`."""
+        self._dropped = False
         return self._exe.run(
             program=self._compiled_program,
             scope=self._scope,
@@ -73,3 +74,8 @@ class ParallelExecutor:
     def drop_local_exe_scopes(self) -> None:
         """Variables of a single run are dropped after each anyway."""
         self._scope.drop_kids()
+        self._dropped = True
+
+    def _need_create_local_exe_scopes(self) -> bool:
+        """Whether there was no run, or `drop_local_exe_scopes` was called since."""
+        return self._dropped

@@ -33,6 +33,18 @@ loader_names = UniqueNameGenerator()
 _sources: weakref.WeakValueDictionary[str, _Source] = weakref.WeakValueDictionary()
 
 
+def without_readers(program: Program):
+    """The ProgramDesc, or a copy without the operators that the executor answers by feeding."""
+    if not any(op.type in READER_OPS for op in program.global_block().ops):
+        return program.desc
+    desc = core.ProgramDesc(program.desc)
+    block = desc.block(0)
+    for i in range(block.op_size() - 1, -1, -1):
+        if block.op(i).type() in READER_OPS:
+            block._remove_op(i, i + 1)
+    return desc
+
+
 class _Source:
     """A bounded queue of batches that a thread fills from a generator, or the user by `push`."""
 

@@ -1,0 +1,186 @@
+"""Running a CompiledProgram over several places of one process: dealing out feeds, merging what is fetched."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from paddle import _core as core
+from paddle.framework.names import OpRole
+from paddle.framework.program import Program
+
+from .compiler import BuildStrategy, CompiledProgram
+from .feed import FeedSlot, _to_name_str, as_numpy
+from .py_reader import source_of, without_readers
+from .replicas import Replicas, at_place, merge, split
+
+__all__: list[str] = []
+
+_Scale = BuildStrategy.GradientScaleStrategy
+
+
+#: programs (in their state of a run) of which is kept what follows from them
+_MOST_PROGRAMS = 16
+
+
+class _Known:
+    """What every run of a Program needs to know of it."""
+
+    def __init__(self, program: Program) -> None:
+        self.block = program.global_block()
+        self.trains = any(op._has_role(OpRole.Backward) for op in self.block.ops)
+        #: (where batches come from, the variables of a batch, whether an incomplete round is dropped)
+        self.reads = [
+            (source_of(program, op.input("Reader")[0]), op.output("Out"), op.attr("drop_last"))
+            for op in self.block.ops
+            if op.type == "read"
+        ]
+        self._slots: dict[tuple[str, int], FeedSlot] = {}
+
+    def slot(self, name: str, places: int) -> FeedSlot:
+        """How to take a value of the variable that `places` places share."""
+        key = (name, places)
+        slot = self._slots.get(key)
+        if slot is None:
+            slot = self._slots[key] = FeedSlot(self.block.var(name), places)
+        return slot
+
+
+class MultiPlaceExecutor:
+    """What a CompiledProgram over several places runs with (its `_executor`).
+
+    Parameters exist once, in the scope of the run; what the places change by themselves, such as running averages, is
+    there once for each, the first one's under its own name.
+    """
+
+    def __init__(self, compiled: CompiledProgram, scope, places: list) -> None:
+        strategy: Any = compiled._build_strategy or BuildStrategy()
+        if strategy.sync_batch_norm:
+            raise NotImplementedError("BuildStrategy.sync_batch_norm is not there yet over several places")
+        self._scope, self._places = scope, places
+        self._loss_name = compiled._loss_name
+        scales = {_Scale.CoeffNumDevice: 1.0 / len(places), _Scale.One: 1.0}
+        self._scale = scales.get(strategy.gradient_scale_strategy)
+        self._made: dict = {}
+        self._programs: dict[tuple, _Known] = {}
+
+    def device_count(self) -> int:
+        """How many places there are."""
+        return len(self._places)
+
+    def local_scopes(self) -> list:
+        """A scope for each place: all the one in which the parameters are."""
+        return [self._scope] * len(self._places)
+
+    def drop_local_exe_scopes(self) -> None:
+        """Variables of a single run are dropped after each anyway."""
+        self._scope.drop_kids()
+
+    def run(self, executor, program: Program, feed, fetch_list: list, passes, return_numpy, return_merged) -> list:
+        """As `Executor.run`: a result for each of `fetch_list`, of all places one after the other or in a list."""
+        known = self._known(program)
+        trains = known.trains
+        shares = self._read(known) + self._shares(known, feed)
+        count = len(self._places)
+        fed: dict[str, list] = {}
+        for share in shares:
+            for name, parts in share.items():
+                if len(parts) < count and trains:
+                    raise core.EnforceNotMet(
+                        f"(PreconditionNotMet) the batch of '{name}' makes {len(parts)} parts, but there are {count} "
+                        "CPU places, each of which needs samples: feed larger batches (DataLoader: drop_last=True), or "
+                        "set the environment variable CPU_NUM to fewer places"
+                    )
+                fed[name] = parts
+        if not trains and fed:
+            block = program.global_block()
+            # A persistable variable goes to all places, whether there are samples for them or not.
+            samples = {name: len(parts) for name, parts in fed.items() if not block.var(name).persistable}
+            count = max((samples or {name: len(parts) for name, parts in fed.items()}).values())
+            for name, parts in fed.items():
+                if len(parts) < count or (name in samples and len(parts) > count):
+                    raise ValueError(f"feed: '{name}' makes {len(parts)} parts, other variables make {count}")
+                fed[name] = parts[:count]
+        replicas = self._replicas(program, count, tuple(fed))
+        fetch_names = [_to_name_str(v) for v in fetch_list]
+        wanted = [replicas.name(name, place) for name in fetch_names for place in range(count)]
+        names = [at_place(name, place) for name in fed for place in range(count)]
+        tensors = [part for parts in fed.values() for part in parts]
+        distinct = list(dict.fromkeys(wanted))
+        out = executor.run(replicas.desc, self._scope, names, tensors, distinct, passes)
+        found = dict(zip(distinct, out, strict=True))
+        results: list = []
+        for at in range(len(fetch_names)):
+            parts = [found[name] for name in wanted[at * count : (at + 1) * count]]
+            results.append(merge(parts) if return_merged else parts)
+        return [as_numpy(r) for r in results] if return_numpy else results
+
+    def _replicas(self, program: Program, count: int, fed: tuple) -> Replicas:
+        key = (program.desc._uid, program.desc._revision, count, frozenset(fed))
+        made = self._made.get(key)
+        if made is None:
+            made = self._made[key] = Replicas(without_readers(program), count, fed, self._loss_name, self._scale)
+        for name in made.states:
+            value = self._scope.find_var(name)
+            for place in range(1, count):
+                mine = self._scope.var(at_place(name, place)).get_tensor()
+                if value is not None and not mine._is_initialized() and value.get_tensor()._is_initialized():
+                    mine.set(np.array(value.get_tensor()), self._places[place])
+        return made
+
+    def _known(self, program: Program) -> _Known:
+        key = (program.desc._uid, program.desc._revision)
+        known = self._programs.get(key)
+        if known is None:
+            if len(self._programs) >= _MOST_PROGRAMS:
+                self._programs.clear()
+                self._made.clear()
+            known = self._programs[key] = _Known(program)
+        return known
+
+    def _shares(self, known: _Known, feed) -> list[dict[str, list]]:
+        """The fed values by name, a part for each place."""
+        count = len(self._places)
+        if isinstance(feed, dict):
+            shares: dict[str, list] = {}
+            for name, value in feed.items():
+                parts = split(known.slot(name, count).tensor(value, self._places[0]), count)
+                if known.block.var(name).persistable and len(parts) == 1:
+                    parts *= count
+                shares[name] = parts
+            return [shares]
+        if not isinstance(feed, (list, tuple)):
+            raise TypeError(f"run: feed must be a dict or a list of dicts, got {type(feed)}")
+        feed = [one for one in feed if not isinstance(one, dict) or one]
+        if len(feed) > count or (known.trains and feed and len(feed) != count):
+            raise core.EnforceNotMet(
+                f"(Unimplemented) a list of feeds has one for each of the {count} places, not {len(feed)}; a "
+                "DataLoader that feeds a training Program needs drop_last=True"
+            )
+        by_name: dict[str, list] = {}
+        for one, place in zip(feed, self._places, strict=False):
+            if not isinstance(one, dict):
+                raise TypeError("run: each element of a list of feeds must be a dict")
+            for name, value in one.items():
+                by_name.setdefault(name, []).append(known.slot(name, 1).tensor(value, place))
+        return [by_name]
+
+    def _read(self, known: _Known) -> list[dict[str, list]]:
+        """What the Program's readers give: a batch for each place."""
+        shares = []
+        for source, names, drop_last in known.reads:
+            share: dict[str, list] = {name: [] for name in names}
+            for place in self._places:
+                try:
+                    fields = source.next()
+                except core.EOFException:
+                    if known.trains or drop_last or not share[names[0]]:
+                        raise
+                    break
+                if len(fields) != len(names):
+                    raise ValueError(f"a batch of the reader has {len(fields)} fields, the Program reads {len(names)}")
+                for name, field in zip(names, fields, strict=True):
+                    share[name].append(known.slot(name, 1).tensor(field, place))
+            shares.append(share)
+        return shares
