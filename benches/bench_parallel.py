@@ -67,7 +67,11 @@ def child(kind: str, seconds: float) -> None:
 def run(kind: str, world: int, seconds: float) -> float:
     """Samples per second of all processes together."""
     from paddle import _core
+    from paddle.distributed.launch.cores import divide
 
+    # A core for each process and one thread on it, as the launcher divides them; the single one has no more.
+    everything = os.sched_getaffinity(0)
+    cores = divide(max(world, len(everything)))
     token = _core.dist.fresh_token()
     store = _core.dist.Store.host("127.0.0.1:0", "bench", token)
     children = []
@@ -81,7 +85,10 @@ def run(kind: str, world: int, seconds: float) -> float:
                 "OAR_JOB_NAME": "bench",
             }
         command = [sys.executable, os.path.abspath(__file__), "--child", kind, "--seconds", str(seconds)]
+        if cores[rank]:
+            os.sched_setaffinity(0, cores[rank])  # which the child inherits
         children.append(subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True))
+        os.sched_setaffinity(0, everything)
     rate = 0.0
     for process in children:
         found = json.loads(process.communicate()[0].splitlines()[-1])
