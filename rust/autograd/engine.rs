@@ -1,9 +1,10 @@
 //! Backward: nodes in the order of their numbers, the highest first, so that every consumer of a variable has
 //! run before its producer. No recursion, no counting of dependencies.
 
-use super::eager::{call_in, EVar, Target};
+use super::eager::{call_in, Target};
 use super::reducer::{self, Pass};
 use super::tape::{Node, Saved, Track};
+use super::EVar;
 use crate::base::comm::check_interrupt_now_and_then;
 use crate::base::{DType, Result};
 use crate::op::run::NoEnv;

@@ -6,6 +6,8 @@ pub mod reducer;
 mod reducer_rows;
 pub mod tape;
 pub mod trace;
+mod var;
 
-pub use eager::{call, EVar};
+pub use eager::call;
 pub use tape::{Node, Track};
+pub use var::EVar;

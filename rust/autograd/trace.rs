@@ -1,6 +1,7 @@
 //! What the eager calls of a thread read and wrote, in their order: the Program of a TracedLayer is made of it.
 
-use super::eager::{EVar, Ins};
+use super::eager::Ins;
+use super::EVar;
 use crate::base::Result;
 use crate::op::{profile, Args, Attrs, Op};
 use crate::tensor::Cell;
