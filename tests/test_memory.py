@@ -148,11 +148,12 @@ def test_ctrl_c_ends_a_static_loop() -> None:
 
 def test_ctrl_c_ends_a_long_backward() -> None:
     run("""
-        w, x = paddle.ones([128, 128]), paddle.ones([128, 128])
+        # A third of a second of products, or more: backward asks every 50 ms whether it is to stop.
+        w, x = paddle.ones([512, 512]), paddle.full([512, 512], 1 / 512)
         w.stop_gradient = False
         y = w
-        for _ in range(5000):
-            y = paddle.matmul(y, x) * 0.01
+        for _ in range(500):
+            y = paddle.matmul(y, x)
         loss = y.sum()
         threading.Timer(0.05, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
         try:
