@@ -74,20 +74,12 @@ pub fn with_engine<R>(seed: u64, draw: impl FnOnce(&mut Mt64) -> R) -> R {
     }
 }
 
-/// Tests that use the global engine run one at a time.
-#[cfg(test)]
-pub fn test_lock() -> parking_lot::MutexGuard<'static, ()> {
-    static LOCK: Mutex<()> = Mutex::new(());
-    LOCK.lock()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn seeds_of_operators_leave_the_global_engine_alone() {
-        let _alone = crate::tensor::generator::test_lock();
         set_seed(42);
         let state = get_state();
         let own = with_engine(7, |e| e.next_u64());

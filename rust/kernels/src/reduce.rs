@@ -418,6 +418,30 @@ mod tests {
         pool::set_threads(0);
     }
 
+    /// Larger than the caches, with rows and blocks of unequal lengths: row by row the same as each alone, in parts.
+    #[test]
+    fn size_does_not_change_a_row() {
+        for (height, width) in [(1100, 1001), (3, 1_600_003), (1, 5_000_011)] {
+            let x: Vec<f32> = (0..height * width).map(|i| ((i * 7919) % 1013) as f32 * 0.37 - 99.0).collect();
+            for op in [Reduce::Sum, Reduce::Max] {
+                let mut all = vec![0.0; height];
+                reduce(op, &x, &[height, width], &[false, true], &mut all);
+                for (row, want) in x.chunks_exact(width).zip(&all) {
+                    let mut one = [0.0];
+                    let parts: Vec<f32> = row
+                        .chunks(BLOCK)
+                        .map(|p| {
+                            reduce(op, p, &[p.len()], &[true], &mut one);
+                            one[0]
+                        })
+                        .collect();
+                    reduce(op, &parts, &[parts.len()], &[true], &mut one);
+                    assert_eq!(one[0].to_bits(), want.to_bits(), "{op:?} {height} x {width}");
+                }
+            }
+        }
+    }
+
     #[test]
     fn corner_cases() {
         let mut out = [0.0f32];
