@@ -106,3 +106,8 @@ pub fn given(v: &EVar) {
         note(|| Event::Given(Seen::of(v)));
     }
 }
+
+/// [`given`] where only the cell is at hand.
+pub fn filled(cell: &Arc<Cell>) {
+    note(|| Event::Given(Seen { cell: cell.clone(), persistable: false }));
+}

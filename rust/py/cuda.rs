@@ -5,7 +5,6 @@ use super::attrs::to_py;
 use super::error::wrap;
 use super::numpy::{from_array, to_array};
 use super::tensor::PyTensor;
-use crate::autograd::{trace, EVar};
 use crate::base::{DType, Result};
 use crate::op::backend::{self, Backend, Call};
 use crate::op::{Op, DUPLICABLE};
@@ -311,9 +310,7 @@ fn copy_to_device<'py>(py: Python<'py>, tensor: &Bound<'py, PyTensor>, device: i
         let backend = backend::registered().ok_or_else(|| err!(Unavailable, "no device has been registered"))?;
         backend::to_device(&*backend, &value, device)?
     };
-    let var = EVar::new(moved, tensor.get().var.stop_gradient());
-    trace::given(&var);
-    PyTensor::wrap(py, var)
+    PyTensor::given(py, moved, tensor.get().var.stop_gradient())
 }
 
 /// Lets go of device memory that was dropped; returns how many blocks there were.

@@ -5,6 +5,7 @@
 
 use super::dist_store::seconds;
 use super::tensor::PyTensor;
+use crate::autograd::{trace, EVar};
 use crate::base::comm::{self, Signals};
 use crate::base::{DType, Result};
 use crate::tensor::{Cell, Tensor, Value};
@@ -138,7 +139,7 @@ fn parts<'py>(
     let mut made = Vec::with_capacity(n);
     let mut installs = Vec::with_capacity(n);
     for i in 0..n {
-        let var = crate::autograd::EVar::new(Tensor::zeros(whole.dtype(), dims)?, true);
+        let var = EVar::new(Tensor::zeros(whole.dtype(), dims)?, true);
         installs.push((var.cell.clone(), whole.view(i * size, dims)));
         made.push(PyTensor::wrap(py, var)?);
     }
@@ -163,6 +164,7 @@ impl PyGroup {
 
     fn finish(&self, py: Python<'_>, call: Call, installs: Installs, how: &How) -> PyResult<PyWork> {
         let group = self.member()?;
+        installs.iter().for_each(|(cell, _)| trace::filled(cell));
         let call = match how.1 {
             Some(s) => call.limit(seconds(s)?),
             None => call,
@@ -206,6 +208,7 @@ impl PyGroup {
             return self.finish(py, call, vec![(cell.clone(), copy)], how);
         }
         drop(old);
+        trace::given(&tensor.get().var);
         let taken = cell.take();
         let Value::Dense(mut t) = taken else {
             cell.set(taken);

@@ -2,7 +2,6 @@
 
 use super::lod_tensor::PyLoDTensor;
 use super::tensor::PyTensor;
-use crate::autograd::{trace, EVar};
 use crate::base::shape::checked_numel;
 use crate::base::{DType, Result};
 use crate::ops::raw::{strided, strides_of};
@@ -461,9 +460,7 @@ fn from_dlpack(dltensor: &Bound<'_, PyAny>) -> PyResult<PyLoDTensor> {
 #[pyfunction]
 #[pyo3(signature = (dlpack, copy=None))]
 fn tensor_from_dlpack<'py>(dlpack: &Bound<'py, PyAny>, copy: Option<bool>) -> PyResult<Bound<'py, PyTensor>> {
-    let var = EVar::new(borrow(dlpack, copy)?, true);
-    trace::given(&var);
-    PyTensor::wrap(dlpack.py(), var)
+    PyTensor::given(dlpack.py(), borrow(dlpack, copy)?, true)
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {

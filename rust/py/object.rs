@@ -1,7 +1,7 @@
 //! New Tensor objects of Python, made as cheaply as they can be.
 
 use super::tensor::PyTensor;
-use crate::autograd::EVar;
+use crate::autograd::{trace, EVar};
 use crate::tensor::Value;
 use pyo3::prelude::*;
 use pyo3::{ffi, PyTypeInfo};
@@ -35,6 +35,13 @@ pub fn learn_layout(py: Python<'_>) -> PyResult<()> {
 }
 
 impl PyTensor {
+    /// A new Tensor of Python whose value no operator computed.
+    pub fn given(py: Python<'_>, value: impl Into<Value>, stop_gradient: bool) -> PyResult<Bound<'_, PyTensor>> {
+        let var = EVar::new(value, stop_gradient);
+        trace::given(&var);
+        PyTensor::wrap(py, var)
+    }
+
     /// A new Tensor of Python.
     #[inline]
     pub fn wrap(py: Python<'_>, var: EVar) -> PyResult<Bound<'_, PyTensor>> {

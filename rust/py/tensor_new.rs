@@ -3,7 +3,7 @@
 use super::lod_tensor::tensor_of;
 use super::numpy::{dtype_from_py, from_array, is_array};
 use super::tensor::{PyTensor, UNNAMED};
-use crate::autograd::{trace, EVar};
+use crate::autograd::trace;
 use crate::tensor::Tensor;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -88,9 +88,7 @@ pub fn fill(this: &PyTensor, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_
 /// A Tensor with a copy of an array's elements and its shape, which may be [].
 #[pyfunction]
 fn tensor_from_array<'py>(array: &Bound<'py, PyAny>, stop_gradient: bool) -> PyResult<Bound<'py, PyTensor>> {
-    let var = EVar::new(from_array(array)?, stop_gradient);
-    trace::given(&var);
-    PyTensor::wrap(array.py(), var)
+    PyTensor::given(array.py(), from_array(array)?, stop_gradient)
 }
 
 /// Tensors that nobody has named are numbered from here when their name is asked for; returns where they were.

@@ -193,6 +193,35 @@ def test_gradients(three):
         assert gathered == [2.0 * 3 * (rank + 1)] * 3  # all three ranks ask for it
 
 
+class _Exchanges(paddle.nn.Layer):
+    def __init__(self, how: str) -> None:
+        super().__init__()
+        self.how = how
+
+    def forward(self, x):
+        y, parts = x * 2, []
+        if self.how == "all_gather":
+            dist.all_gather(parts, y)
+            return parts[0] + 1
+        if self.how == "later":
+            dist.all_reduce(y, sync_op=False).wait()
+        else:
+            dist.broadcast(y, 0) if self.how == "broadcast" else dist.all_reduce(y)
+        return y + 1
+
+
+def traced(how: str):
+    try:
+        paddle.jit.TracedLayer.trace(_Exchanges(how), [paddle.ones([2, 3])])
+    except RuntimeError as e:
+        return str(e)
+
+
+@pytest.mark.parametrize("how", ["all_reduce", "broadcast", "all_gather", "later"])
+def test_a_traced_layer_can_not_follow_other_processes(three, how):
+    assert all("from another process while the layer ran" in text for text in three.run(traced, how))
+
+
 def disagree(how: str):
     g = dist.new_group([0, 1, 2])
     me = dist.get_rank()
