@@ -44,8 +44,9 @@ def stubborn(folder):
     wait = "import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(60)"
     child = subprocess.Popen([sys.executable, "-S", "-c", wait])
     path = Path(folder) / f"pids.{rank()}"
-    path.with_suffix(".new").write_text(f"{os.getpid()} {child.pid}")
-    path.with_suffix(".new").rename(path.with_name(f"pids.{rank()}"))
+    written = path.with_name(f"{path.name}.new")
+    written.write_text(f"{os.getpid()} {child.pid}")
+    written.rename(path)
     time.sleep(60)
 
 
