@@ -8,7 +8,9 @@ use std::cell::Cell;
 /// Widest tile of C, in elements.
 pub const MAX_WIDTH: usize = 64;
 /// Bytes of the packed block of B: what fits into the second-level cache with room to spare.
-const BLOCK_BYTES: usize = 512 << 10;
+fn block_bytes() -> usize {
+    crate::simd::core_cache_size() / 2
+}
 
 /// The most bytes of C that are summed up in a buffer.
 const C_BYTES: usize = 1 << 20;
@@ -126,7 +128,7 @@ pub unsafe fn serial<T: Real>(
     }
     let shape = Shape::of::<T>(m.len(), n.len());
     let (width, kb) = (shape.width(), k_block(k));
-    let fit = (BLOCK_BYTES / size_of::<T>() / kb / width).max(1);
+    let fit = (block_bytes() / size_of::<T>() / kb / width).max(1);
     let block = n.len().div_ceil(width);
     let block = block.div_ceil(block.div_ceil(fit)) * width;
     let a_size = shape.rows * A_STRIDE;
@@ -238,7 +240,7 @@ unsafe fn one_block<T: Real>(
     // Whole panels of B that the first panel of rows packs on its way. Where many panels of rows follow, and the rows of B lie
     // far away, it is better to read them in long runs.
     let few = x.rows.len() <= 16 * x.shape.rows;
-    let near = |b: &(*const T, usize)| few || x.kc * b.1 * size_of::<T>() <= BLOCK_BYTES;
+    let near = |b: &(*const T, usize)| few || x.kc * b.1 * size_of::<T>() <= block_bytes();
     let copied = if direct.is_none() { b.rows(x.p, x.j).filter(near) } else { None };
     let can = copied.is_some() && copying::<T>(rows, x.shape.nv, false).is_some();
     let copied_to = if can { x.nc / width * width } else { 0 };
@@ -262,7 +264,7 @@ unsafe fn one_block<T: Real>(
                 let cols = width.min(end - j);
                 let (pb, rsb) = match direct {
                     Some((pb, rsb)) if j < packed_from => (pb.add(j), rsb),
-                    _ => (bbuf.add((j - packed_from) / width * width * x.kc) as *const T, width),
+                    _ => (bbuf.add((j - packed_from) * x.kc) as *const T, width),
                 };
                 let nv = cols.div_ceil(lanes);
                 // The next panel a few rows at a time: all of it at once would hold up this one.
@@ -389,8 +391,8 @@ pub fn grid<T: Real>(m: usize, n: usize, k: usize, light: bool) -> (usize, usize
     if threads < 2 || work < 4e5 {
         return (m.max(1), n.max(1));
     }
-    // Some more tiles than threads where they stay large, as threads may be late.
-    let pieces = (threads * if work > 3e7 { 2 } else { 1 }).min((work / 2e5) as usize).max(1);
+    // More tiles than threads where they stay large, as threads may be late: every one packs its rows of A again.
+    let pieces = (threads * if work > 4e9 { 2 } else { 1 }).min((work / 2e5) as usize).max(1);
     let (mut tm, mut tn) = (m, n);
     while m.div_ceil(tm) * n.div_ceil(tn) < pieces {
         // A piece of columns packs its own B once; a piece of rows packs all of B again, which costs less than A where it is
@@ -443,7 +445,7 @@ pub unsafe fn parallel<T: Real>(
     c: &impl Target<T>,
     finish: &Finish<T>,
 ) {
-    let light = n * k * size_of::<T>() <= BLOCK_BYTES && b.rows(0, 0).is_some();
+    let light = n * k * size_of::<T>() <= block_bytes() && b.rows(0, 0).is_some();
     let (tm, tn) = grid::<T>(m, n, k, light);
     let (gm, gn) = (m.div_ceil(tm), n.div_ceil(tn));
     let one = |t: usize| {

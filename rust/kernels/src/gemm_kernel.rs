@@ -2,6 +2,7 @@
 //! multiply-adds over k, whatever the tile's shape: so the way C is cut never shows in the result.
 #![allow(clippy::needless_range_loop)] // registers are counted, not iterated
 
+use crate::gemm_pack::prefetch;
 use crate::gemm_simd::{Real, Vector};
 use crate::simd::{level, Level};
 
@@ -45,6 +46,12 @@ unsafe fn body<V: Vector, const R: usize, const NV: usize, const COLUMNS: bool, 
     // SAFETY: the caller's tile is valid for the rows, columns and k that it names.
     unsafe {
         let mut acc = [[V::zero(); NV]; R];
+        // C comes from far while A and B are multiplied.
+        for i in 0..R {
+            for j in 0..NV {
+                prefetch(t.c.wrapping_add(i * t.rsc + j * V::L));
+            }
+        }
         let (mut a, mut b) = (t.a, t.b);
         let (csa, rsb) = (t.csa, t.rsb);
         let mut copy = t.copy;
@@ -54,7 +61,7 @@ unsafe fn body<V: Vector, const R: usize, const NV: usize, const COLUMNS: bool, 
                 bv[j] = V::load(b.add(j * V::L));
                 if COPY {
                     bv[j].store(copy.add(j * V::L));
-                    crate::gemm_pack::prefetch(b.wrapping_add(AHEAD * rsb + j * V::L));
+                    prefetch(b.wrapping_add(AHEAD * rsb + j * V::L));
                 }
             }
             if COPY {

@@ -5,6 +5,7 @@
 //! `#[inline(always)]` too. Its `FMA` parameter says whether `mul_add` is one instruction there.
 
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+use std::sync::OnceLock;
 
 /// An instruction-set level. `Avx2` is AVX2 with FMA and F16C; `Avx512` adds F, BW, DQ, VL and CD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -84,26 +85,29 @@ pub unsafe fn each_level(mut f: impl FnMut(Level)) {
     set_level(before);
 }
 
+/// Bytes of the processor's cache of this level, if the system says.
+fn told(level: u32) -> Option<usize> {
+    let text = std::fs::read_to_string(format!("/sys/devices/system/cpu/cpu0/cache/index{level}/size")).ok()?;
+    let text = text.trim();
+    let unit = match text.bytes().last()? {
+        b'K' => 1 << 10,
+        b'M' => 1 << 20,
+        _ => 1,
+    };
+    Some(text.trim_end_matches(['K', 'M']).parse::<usize>().ok()? * unit)
+}
+
 /// Size of the last-level cache in bytes (32 MiB where the system does not say).
 pub fn cache_size() -> usize {
-    static SIZE: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
-    *SIZE.get_or_init(|| {
-        let parse = |text: String| {
-            let text = text.trim();
-            let unit = match text.bytes().last()? {
-                b'K' => 1 << 10,
-                b'M' => 1 << 20,
-                _ => 1,
-            };
-            Some(text.trim_end_matches(['K', 'M']).parse::<usize>().ok()? * unit)
-        };
-        let read = |i: u32| {
-            let path = format!("/sys/devices/system/cpu/cpu0/cache/index{i}/size");
-            std::fs::read_to_string(path).ok().and_then(parse)
-        };
-        // A guest may be told of a cache that it shares with many others.
-        read(3).or_else(|| read(2)).unwrap_or(32 << 20).clamp(1 << 20, 64 << 20)
-    })
+    static SIZE: OnceLock<usize> = OnceLock::new();
+    // A guest may be told of a cache that it shares with many others.
+    *SIZE.get_or_init(|| told(3).or_else(|| told(2)).unwrap_or(32 << 20).clamp(1 << 20, 64 << 20))
+}
+
+/// Size of a core's second-level cache in bytes (1 MiB where the system does not say).
+pub fn core_cache_size() -> usize {
+    static SIZE: OnceLock<usize> = OnceLock::new();
+    *SIZE.get_or_init(|| told(2).unwrap_or(1 << 20).clamp(256 << 10, 4 << 20))
 }
 
 /// Whether a result of so many bytes is better written around the caches: it would not stay there anyhow, and a plain
