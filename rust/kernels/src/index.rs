@@ -43,7 +43,7 @@ pub fn gather<T: Plain, I: Index>(
     check(ids, table.len() / width, padding)?;
     let rows = (GRAIN / width).max(1);
     let bytes = width * std::mem::size_of::<T>();
-    let stream = simd::streams(std::mem::size_of_val(out)) && bytes >= 64;
+    let stream = simd::copy_streams(std::mem::size_of_val(out)) && bytes >= 64;
     pool::parts(out, rows * width, |start, part| {
         let ids = &ids[start / width..];
         for (i, row) in part.chunks_exact_mut(width).enumerate() {
