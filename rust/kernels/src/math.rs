@@ -1,7 +1,7 @@
 //! exp, log, tanh, erf and friends for f32 and f64 without branches, so that LLVM vectorises the loops that call them.
 //!
 //! Largest errors against the exact value, found by the tests below over the whole range: f32 exp and log 1 ulp, erf 1.1,
-//! tanh 1.5, sigmoid 2.3 (where the result is normal); f64, against libm, exp and log 1 ulp, tanh 3. NaN, infinities,
+//! tanh and sigmoid 2.3 (where the result is normal); f64, against libm, exp and log 1 ulp, tanh 3. NaN, infinities,
 //! denormals and overflow come out as in libm. sin, cos and pow, and erf in f64, go to libm element by element (a range
 //! reduction for huge arguments has no branch-free form worth having). `math_more.rs` has the rest.
 //!
@@ -100,17 +100,7 @@ impl Real for f32 {
         let p = horner!(r; 2.2002657e-4f32, 1.3868446e-3, 8.331604e-3, 4.1666899e-2, 0.1666667, 0.499999997);
         let q = p.fma::<FMA>(r * r, r);
         let m = s.fma::<FMA>(q, s - 1.0);
-        let big = (m / (m + 2.0)).copysign(self);
-        // Below 0.625 a polynomial, which rounds less often.
-        let z = self * self;
-        let p =
-            horner!(z; -5.70498872745e-3f32, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1);
-        let small = (p * z).fma::<FMA>(self, self);
-        if a < 0.625 {
-            small
-        } else {
-            big
-        }
+        (m / (m + 2.0)).copysign(self)
     }
 
     #[inline(always)]
