@@ -16,6 +16,7 @@ use crate::reduce;
 use crate::shm::area::Area;
 use crate::shm::local::{self, For, Reduction};
 use crate::shm::pair::PairTransport;
+use crate::shm::room::Room;
 use crate::shm::{self};
 use crate::state::{GroupState, Guard, Shared};
 use crate::tcp::TcpTransport;
@@ -60,6 +61,12 @@ fn spin(shared: &Shared, cores: usize, local: usize) -> Duration {
     }
 }
 
+/// An error if whoever makes something with the others is to stop waiting.
+fn may_wait(context: &Context) -> Result<()> {
+    context.store.check_interrupt("making a group")?;
+    context.shared.failure().map_or(Ok(()), Err)
+}
+
 impl Engine {
     pub fn make(context: &Arc<Context>, state: &Arc<GroupState>, me: usize) -> Result<Engine> {
         let world = state.ranks.len();
@@ -71,10 +78,7 @@ impl Engine {
         if mine.len() > 1 {
             let leader = state.ranks[mine[0]];
             let key = format!("oar/{}/shm/{:016x}/{leader}", context.options.name, state.id);
-            let stop = || {
-                context.store.check_interrupt("making a group")?;
-                shared.failure().map_or(Ok(()), Err)
-            };
+            let stop = || may_wait(context);
             let patience = Patience::new(context.options.init_timeout, &stop);
             let seg = shm::meet(&context.store, &key, local, mine.len(), &patience)?;
             let spin = spin(shared, seg.cores, mine.len());
@@ -94,6 +98,22 @@ impl Engine {
         let transport = pairs.unwrap_or_else(|| Box::new(TcpTransport::new(context.shared.clone(), state.clone(), me)));
         let engine = Engine::over(transport, Place::new(me, world), context.options.small);
         Ok(Engine { area, way, ..engine })
+    }
+
+    pub fn wants_rooms(&self) -> bool {
+        matches!(&self.way, Way::Local) && self.area.as_ref().is_some_and(Area::wants_rooms)
+    }
+
+    /// As `Group::room`, when all ranks want it.
+    pub fn room(&mut self, context: &Context, state: &GroupState, len: usize) -> Result<Option<Arc<Room>>> {
+        let Some(area) = &mut self.area else { return Ok(None) };
+        let stop = || may_wait(context);
+        let patience = Patience::new(context.options.init_timeout, &stop);
+        let id = area.next_room();
+        let key = format!("oar/{}/room/{:016x}/{id}", context.options.name, state.id);
+        let room = Arc::new(Room::meet(&context.store, &key, (area.me, area.world), len, id, &patience)?);
+        area.add_room(&room);
+        Ok(Some(room))
     }
 
     /// Plans over `transport`.

@@ -1,11 +1,13 @@
 //! Forked children: they must not hold the connections of their parent, whose death the others would not see then, and
-//! have none of the threads that serve its groups.
+//! have none of the threads that serve its groups; and what they write must stay with them.
 //!
 //! The fork handler closes, takes no lock and allocates nothing: another thread may have been in the middle of either.
 
 use std::os::fd::{AsFd, AsRawFd, RawFd};
-use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use std::sync::Once;
+
+use parking_lot::Mutex;
 
 /// Files with numbers from here on are not known to the handler; their loss of a process is found by its silence.
 const MOST: usize = 1 << 16;
@@ -44,9 +46,63 @@ pub(crate) fn ours(socket: &impl AsFd) {
     }
 }
 
+/// A mapping that other processes see.
+struct Seen {
+    base: AtomicPtr<libc::c_void>,
+    len: AtomicUsize,
+    fd: AtomicI32,
+}
+
+static SEEN: [Seen; 64] =
+    [const { Seen { base: AtomicPtr::new(std::ptr::null_mut()), len: AtomicUsize::new(0), fd: AtomicI32::new(-1) } };
+        64];
+/// Taken by who enters something; the handler goes by `base`.
+static ENTRY: Mutex<()> = Mutex::new(());
+
+/// Memory that a forked child keeps, but for itself: neither its parent nor the other ranks see what it writes. Beyond
+/// so many at a time a child has them in common with its parent.
+pub(crate) struct Kept(Option<&'static Seen>);
+
+impl Kept {
+    pub fn new(base: *mut u8, len: usize, fd: &impl AsFd) -> Kept {
+        handle_forks();
+        let _one = ENTRY.lock();
+        let free = SEEN.iter().find(|s| s.base.load(Ordering::Acquire).is_null());
+        if let Some(s) = free {
+            s.len.store(len, Ordering::Relaxed);
+            s.fd.store(fd.as_fd().as_raw_fd(), Ordering::Relaxed);
+            s.base.store(base.cast(), Ordering::Release);
+        }
+        Kept(free)
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        if let Some(s) = self.0 {
+            s.base.store(std::ptr::null_mut(), Ordering::Release);
+        }
+    }
+}
+
+fn keep_for_itself() {
+    for s in &SEEN {
+        let base = s.base.load(Ordering::Acquire);
+        if base.is_null() {
+            continue;
+        }
+        let (len, fd) = (s.len.load(Ordering::Relaxed), s.fd.load(Ordering::Relaxed));
+        let (rights, how) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_FIXED);
+        // SAFETY: the mapping is there, of this length, and its place is taken by one of the same bytes; this process
+        // has one thread, which is here.
+        unsafe { libc::mmap(base, len, rights, how, fd, 0) };
+    }
+}
+
 extern "C" fn forked() {
     GENERATION.fetch_add(1, Ordering::AcqRel);
     crate::rings::forget();
+    keep_for_itself();
     // The numbers stay taken, by a socket whose other end is closed: what still refers to them finds an end of file,
     // and closes no file of somebody else's.
     let mut ends = [0; 2];

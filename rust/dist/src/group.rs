@@ -20,6 +20,7 @@ use crate::frame::Type;
 use crate::hello::Identity;
 use crate::net::{self, SLICE};
 use crate::plan::Place;
+use crate::shm::room::Room;
 use crate::state::{GroupState, Guard, PeerInfo, Shared, NOBODY};
 use crate::transport::{Nobody, Transport};
 use crate::verdict;
@@ -138,6 +139,27 @@ impl Group {
     /// What the data goes through: "shared memory", "tcp", or both.
     pub fn transport(&self) -> &'static str {
         self.inner.engine.lock().describe()
+    }
+
+    /// Memory of `bytes` for every rank that all ranks see; all must make it. What `all_reduce` finds at the same place
+    /// of it on every rank it combines there, without copies to and fro. `None` where not all ranks share memory, or
+    /// where copies are the quicker way.
+    pub fn room(&self, bytes: usize) -> Result<Option<Arc<Room>>> {
+        self.inner.birth.check("a group")?;
+        let Some(context) = &self._context else { return Ok(None) };
+        // All or none, and of one size.
+        let wanted = u64::from(self.inner.engine.lock().wants_rooms());
+        let mut asked: Vec<u8> = [wanted, bytes as u64, !(bytes as u64)].iter().flat_map(|n| n.to_le_bytes()).collect();
+        self.all_reduce(&mut asked, Dtype::I64, ReduceOp::Min)?;
+        let words: Vec<u64> =
+            asked.chunks_exact(8).map(|w| w.iter().rev().fold(0, |n, b| n << 8 | u64::from(*b))).collect();
+        if words[1] != !words[2] {
+            return Err(Error::invalid(format!("room: {bytes} bytes, where other ranks ask for another size")));
+        }
+        match words[0] {
+            0 => Ok(None),
+            _ => self.inner.engine.lock().room(context, &self.inner.state, bytes),
+        }
     }
 
     /// Queue an operation for the communication thread.

@@ -55,6 +55,7 @@ pub use context::{Context, Options};
 pub use dtype::{Dtype, ReduceOp};
 pub use error::{Error, Last, Peer, Result};
 pub use group::Group;
+pub use shm::room::Room;
 pub use state::Route;
 pub use store::{Job, Store};
 pub use transport::{Transport, Want};

@@ -172,6 +172,60 @@ fn over_shared_memory() {
     });
 }
 
+/// `n` values in a room from byte `at` on; what each rank passes may lie elsewhere.
+fn in_room(g: &Group, dtype: Dtype, n: usize, mine: &mut [u8]) {
+    for op in [ReduceOp::Sum, ReduceOp::Avg, ReduceOp::Max] {
+        mine.copy_from_slice(&data(dtype, g.rank(), n));
+        g.all_reduce(mine, dtype, op).unwrap();
+        let want: Vec<u8> = (0..n).flat_map(|i| model(dtype, op, g.world(), i)).collect();
+        assert!(*mine == want, "{op:?} of {n} {dtype:?} in a room");
+    }
+}
+
+#[test]
+fn what_lies_in_a_room_is_combined_there() {
+    const LEN: usize = 1 << 20;
+    for world in [2, 3] {
+        job(world, shared, |_, g| {
+            let Some(room) = g.room(LEN).unwrap() else { return };
+            assert_eq!(room.len(), LEN);
+            // SAFETY: LEN bytes of this rank alone, as long as the room is there and no operation runs.
+            let whole = unsafe { std::slice::from_raw_parts_mut(room.ptr(), LEN) };
+            assert!(whole.iter().all(|b| *b == 0));
+            whole.fill(7);
+            for (dtype, n) in
+                [(Dtype::F32, 20_001), (Dtype::F16, 20_001), (Dtype::I64, 100_000), (Dtype::F64, 9), (Dtype::F32, 0)]
+            {
+                let len = n * dtype.size();
+                in_room(&g, dtype, n, &mut whole[192..192 + len]);
+                assert!(whole[..192].iter().chain(&whole[192 + len..]).all(|b| *b == 7));
+                whole.fill(7);
+            }
+            // At different places, and not in it on one rank.
+            let at = 64 * g.rank();
+            in_room(&g, Dtype::F32, 50_000, &mut whole[at..at + 200_000]);
+            let mut outside = vec![0; 200_000];
+            let mine = if g.rank() == 1 { &mut outside[..] } else { &mut whole[..200_000] };
+            in_room(&g, Dtype::F32, 50_000, mine);
+            // With another one, and after one rank has let it go.
+            let second = g.room(400_000).unwrap().unwrap();
+            // SAFETY: as above.
+            let other = unsafe { std::slice::from_raw_parts_mut(second.ptr(), 400_000) };
+            in_room(&g, Dtype::I32, 100_000, other);
+            if g.rank() == 0 {
+                drop(second);
+                in_room(&g, Dtype::I32, 100_000, &mut vec![0; 400_000]);
+            } else {
+                in_room(&g, Dtype::I32, 100_000, other);
+            }
+            assert!(g.room(LEN + g.rank()).is_err());
+            in_room(&g, Dtype::F32, 50_000, &mut whole[..200_000]);
+        });
+    }
+    job(2, |_| options(), |_, g| assert!(g.room(LEN).unwrap().is_none()));
+    job(3, three_hosts, |_, g| assert!(g.room(LEN).unwrap().is_none()));
+}
+
 #[test]
 fn over_pairs_in_shared_memory() {
     everything(5, |r| Options { flat: true, ..shared(r) }, SIZES);

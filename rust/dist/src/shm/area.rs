@@ -4,9 +4,10 @@
 //! reading step n - 1, so slot n + 1 is free, and one wait a step is enough.
 
 use std::sync::atomic::Ordering;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use super::room::Room;
 use super::{stream, wait, Segment, FLAG, FLAG_SLEEPERS};
 use crate::error::{Error, Result};
 use crate::fingerprint::{Fingerprint, BYTES};
@@ -23,11 +24,17 @@ pub struct Area {
     /// The first step of an operation carries its fingerprint.
     fresh: bool,
     spin: Duration,
+    /// How many rooms the group has made, and those that this rank still has.
+    made: u64,
+    rooms: Vec<Weak<Room>>,
 }
+
+/// Of a rank that has its data elsewhere.
+const NOWHERE: [u8; 16] = [0xFF; 16];
 
 impl Area {
     pub fn new(seg: Arc<Segment>, me: usize, ranks: Vec<usize>, spin: Duration) -> Area {
-        Area { seg, me, world: ranks.len(), ranks, step: 1, fresh: false, spin }
+        Area { seg, me, world: ranks.len(), ranks, step: 1, fresh: false, spin, made: 0, rooms: Vec::new() }
     }
 
     pub fn slot_bytes(&self) -> usize {
@@ -39,6 +46,45 @@ impl Area {
         // SAFETY: my own slot of the step being filled, which nobody reads before `commit`.
         unsafe { std::ptr::copy_nonoverlapping(doing.0.as_ptr(), at, BYTES) };
         self.fresh = true;
+    }
+
+    /// Whether what others read may as well be written where it is made.
+    pub fn wants_rooms(&self) -> bool {
+        !self.seg.apart
+    }
+
+    /// The number of the next room.
+    pub fn next_room(&mut self) -> u64 {
+        self.made += 1;
+        self.made
+    }
+
+    pub fn add_room(&mut self, room: &Arc<Room>) {
+        self.rooms.retain(|r| r.strong_count() > 0);
+        self.rooms.push(Arc::downgrade(room));
+    }
+
+    /// Where all ranks have these bytes, if that is one place of one room; one step, if there ever was a room.
+    pub fn common_place(&mut self, guard: &Guard<'_>, bytes: &[u8]) -> Result<Option<(Arc<Room>, usize)>> {
+        if self.made == 0 {
+            return Ok(None);
+        }
+        let found =
+            self.rooms.iter().filter_map(Weak::upgrade).find_map(|room| room.place(bytes).map(|off| (room, off)));
+        let mine = found.as_ref().map_or(NOWHERE, |(room, off)| {
+            let mut place = [0; 16];
+            place[..8].copy_from_slice(&room.id.to_le_bytes());
+            place[8..].copy_from_slice(&(*off as u64).to_le_bytes());
+            place
+        });
+        self.write(0, &mine);
+        self.commit(guard)?;
+        let agree = (0..self.world).all(|rank| {
+            let mut theirs = NOWHERE;
+            self.read(rank, 0, &mut theirs);
+            theirs == mine
+        });
+        Ok(found.filter(|_| agree))
     }
 
     fn slot(&self, rank: usize, off: usize, len: usize) -> *mut u8 {

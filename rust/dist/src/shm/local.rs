@@ -1,6 +1,7 @@
 //! Collectives among ranks that share memory: every rank shows its data in its slot and takes what it needs.
 
 use super::area::Area;
+use super::room::Room;
 use crate::dtype::{Dtype, ReduceOp};
 use crate::error::Result;
 use crate::reduce;
@@ -57,7 +58,36 @@ pub fn all_reduce(a: &mut Area, g: &Guard<'_>, data: &mut [u8], r: &Reduction, w
         }
         return Ok(());
     }
+    if whom == For::All {
+        if let Some((room, off)) = a.common_place(g, data)? {
+            return in_place(a, g, (&room, off), data, r);
+        }
+    }
     in_shares(a, g, data, r, whom)
+}
+
+/// Share `j` of `len` bytes for `world` ranks, in whole cache lines: from and to.
+fn cut(len: usize, world: usize, j: usize) -> (usize, usize) {
+    let each = len.div_ceil(world).next_multiple_of(64);
+    ((j * each).min(len), ((j + 1) * each).min(len))
+}
+
+/// `data` lies at `off` of the room, on every rank, and all have said so: everybody adds up a share where it lies, and
+/// takes the other shares. Afterwards nobody reads the others' data any more.
+fn in_place(a: &mut Area, g: &Guard<'_>, (room, off): (&Room, usize), data: &mut [u8], r: &Reduction) -> Result<()> {
+    let (me, world) = (a.me, a.world);
+    let (from, to) = cut(data.len(), world, me);
+    let rows: Vec<_> = (0..world).map(|rank| room.at(rank, off + from, to - from).cast_const()).collect();
+    // SAFETY: all ranks have filled their data; my share of it, which is one of the rows, is written by me alone.
+    unsafe { r.into(data[from..to].as_mut_ptr(), &rows, to - from) };
+    a.commit(g)?;
+    for rank in (0..world).filter(|rank| *rank != me) {
+        let (from, to) = cut(data.len(), world, rank);
+        let theirs = room.at(rank, off + from, to - from);
+        // SAFETY: that rank's finished share, which it leaves alone until the next step; mine is other memory.
+        unsafe { std::ptr::copy_nonoverlapping(theirs, data[from..to].as_mut_ptr(), to - from) };
+    }
+    a.commit(g)
 }
 
 /// Step k carries chunk k and the results of chunk k - 1: one wait a chunk.
@@ -69,11 +99,6 @@ fn in_shares(a: &mut Area, g: &Guard<'_>, data: &mut [u8], r: &Reduction, whom: 
     let chunks = data.len().div_ceil(chunk);
     let total = data.len();
     let bounds = |k: usize| (k * chunk, chunk.min(total - k * chunk));
-    // Share `j` of a chunk of `len` bytes, in whole cache lines.
-    let cut = |len: usize, j: usize| {
-        let each = len.div_ceil(world).next_multiple_of(64);
-        ((j * each).min(len), ((j + 1) * each).min(len))
-    };
     let mut rows = Vec::with_capacity(world);
     // Only the root's data may change.
     let mut spare = vec![0; if whom.me(me) { 0 } else { share }];
@@ -81,7 +106,7 @@ fn in_shares(a: &mut Area, g: &Guard<'_>, data: &mut [u8], r: &Reduction, whom: 
         let mut result = None;
         if k > 0 {
             let (base, len) = bounds(k - 1);
-            let (from, to) = cut(len, me);
+            let (from, to) = cut(len, world, me);
             let mine = data[base + from..base + to].as_mut_ptr();
             let out = if whom.me(me) { mine } else { spare.as_mut_ptr() };
             rows.clear();
@@ -96,14 +121,14 @@ fn in_shares(a: &mut Area, g: &Guard<'_>, data: &mut [u8], r: &Reduction, whom: 
         }
         if k < chunks {
             let (base, len) = bounds(k);
-            let (from, to) = cut(len, me);
+            let (from, to) = cut(len, world, me);
             a.write(0, &data[base..base + from]);
             a.write(to, &data[base + to..base + len]);
         }
         a.commit(g)?;
         if let (Some((base, len)), true) = (result, whom.me(me)) {
             for rank in (0..world).filter(|r| *r != me) {
-                let (from, to) = cut(len, rank);
+                let (from, to) = cut(len, world, rank);
                 a.read(rank, chunk, &mut data[base + from..base + to]);
             }
         }

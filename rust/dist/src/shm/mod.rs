@@ -5,9 +5,11 @@ pub mod local;
 pub mod map;
 pub mod pair;
 mod probe;
+pub mod room;
 pub(crate) mod stream;
 mod wait;
 
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use crate::error::Result;
@@ -94,27 +96,42 @@ pub struct Segment {
     pub cores: usize,
     /// From how many bytes on writing past the caches is quicker.
     pub stream_from: usize,
+    /// It is much quicker: what others read had better be copied.
+    pub apart: bool,
 }
 
-/// Make or join the segment of `world` local ranks, of which this is `me`. The first makes it and tells through the
-/// store under `key`.
-pub fn meet(store: &Store, key: &str, me: usize, world: usize, patience: &Patience<'_>) -> Result<Arc<Segment>> {
-    let layout = Layout { world };
-    let map = if me == 0 {
-        let (map, fd) = Map::create(layout.total())?;
+/// Make or join a mapping of `len` bytes of `world` local ranks, of which this is `me`. The first makes it and tells
+/// through the store under `key`. All have it and have done `first` with it when this returns.
+fn mapped(
+    store: &Store,
+    key: &str,
+    (me, world): (usize, usize),
+    len: usize,
+    patience: &Patience<'_>,
+    first: impl FnOnce(&Map),
+) -> Result<(Map, OwnedFd)> {
+    let (map, fd) = if me == 0 {
+        let (map, fd) = Map::create(len)?;
         let giver = Giver::new()?;
-        write_cores(&map, &layout, me);
+        first(&map);
         store.set(key, &giver.name, patience.left())?;
         giver.give(&fd, world - 1, patience)?;
-        map
+        (map, fd)
     } else {
         let name = store.get(key, patience.left())?;
-        let map = Map::of(&map::take(&name, patience)?, layout.total())?;
-        write_cores(&map, &layout, me);
-        map
+        let fd = map::take(&name, patience)?;
+        let map = Map::of(&fd, len)?;
+        first(&map);
+        (map, fd)
     };
-    // Everybody has mapped it and written its cores.
     store.barrier(key, world, patience.left())?;
+    Ok((map, fd))
+}
+
+/// Make or join the segment of `world` local ranks, of which this is `me`.
+pub fn meet(store: &Store, key: &str, me: usize, world: usize, patience: &Patience<'_>) -> Result<Arc<Segment>> {
+    let layout = Layout { world };
+    let (map, _) = mapped(store, key, (me, world), layout.total(), patience, |map| write_cores(map, &layout, me))?;
     let mut cores = 0;
     for w in 0..CORE_WORDS {
         let all = (0..world).fold(0, |all, r| {
@@ -122,8 +139,8 @@ pub fn meet(store: &Store, key: &str, me: usize, world: usize, patience: &Patien
         });
         cores += all.count_ones() as usize;
     }
-    let stream_from = probe::stream_from(&map, &layout, me, cores);
-    Ok(Arc::new(Segment { map, layout, cores, stream_from }))
+    let (stream_from, apart) = probe::writing(&map, &layout, me, cores);
+    Ok(Arc::new(Segment { map, layout, cores, stream_from, apart }))
 }
 
 fn write_cores(map: &Map, layout: &Layout, me: usize) {

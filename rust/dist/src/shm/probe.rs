@@ -15,17 +15,18 @@ const TURNS: u32 = 6;
 /// A rank that does not take part holds nobody up for longer.
 const PATIENCE: Duration = Duration::from_millis(20);
 
-/// From how many bytes on writes go past the caches. It takes a millisecond; no result depends on what is found, and ranks
-/// need not find the same.
-pub fn stream_from(map: &Map, layout: &Layout, me: usize, cores: usize) -> usize {
+/// From how many bytes on writes go past the caches, and whether the others take twice as long. It takes a millisecond;
+/// no result depends on what is found, and ranks need not find the same.
+pub fn writing(map: &Map, layout: &Layout, me: usize, cores: usize) -> (usize, bool) {
     // Ranks that share cores would measure each other's turns.
     if layout.world < 2 || cores < layout.world {
-        return stream::SHORT;
+        return (stream::SHORT, false);
     }
     let trial = Trial { map, layout, me, until: Instant::now() + PATIENCE };
     match trial.run() {
-        Some((plain, streamed)) if plain < streamed => usize::MAX,
-        _ => stream::SHORT,
+        Some((plain, streamed)) if plain < streamed => (usize::MAX, false),
+        Some((plain, streamed)) => (stream::SHORT, plain > 2 * streamed),
+        None => (stream::SHORT, false),
     }
 }
 
