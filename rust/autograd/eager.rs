@@ -36,6 +36,8 @@ pub enum Target<'a> {
     Skip,
     /// An existing variable.
     Into(&'a EVar),
+    /// A new variable, whose bytes may be those of this tensor if it fits.
+    Lent(Mutex<Option<Tensor>>),
 }
 
 pub type Ins<'a> = Args<Option<&'a EVar>>;
@@ -212,7 +214,11 @@ pub fn call_in(
     env: &dyn Env,
     recording: bool,
 ) -> Result<Args<Option<EVar>>> {
-    let mut outs = targets.map(|t| Out::wanted(!matches!(t, Target::Skip)));
+    let mut outs = targets.map(|t| match t {
+        Target::Skip => Out::wanted(false),
+        Target::Lent(place) => Out::lent(place.lock().take()),
+        _ => Out::wanted(true),
+    });
     let mut moved: SmallVec<[(usize, usize); 4]> = SmallVec::new();
     mark_in_place(op, ins, targets, &mut outs, &mut moved);
     refuse_leaves(op, ins, targets, recording)?;
@@ -336,7 +342,7 @@ fn wrap(
                     }
                     Some((*v).clone())
                 }
-                Some(Target::New) => (!value.is_none()).then(|| EVar::new(value, stop)),
+                Some(Target::New | Target::Lent(_)) => (!value.is_none()).then(|| EVar::new(value, stop)),
                 None if free => (!value.is_none()).then(|| EVar::new(value, stop)),
                 _ => None,
             }

@@ -11,6 +11,7 @@ use crate::op::run::NoEnv;
 use crate::op::{Args, Dst, Grad, GradOp, Op, Src};
 use crate::tensor::{Tensor, Value};
 use crate::{bail, dispatch, ensure, err};
+use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::sync::atomic::Ordering;
@@ -409,7 +410,11 @@ impl Engine<'_> {
                 return Target::Skip;
             }
         }
-        Target::New
+        if self.request.create_graph {
+            return Target::New;
+        }
+        let place = self.passes.iter().find_map(|pass| pass.lend(track));
+        place.map_or(Target::New, |place| Target::Lent(Mutex::new(Some(place))))
     }
 
     /// Pushes one slot of a gradient operator.

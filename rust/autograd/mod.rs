@@ -4,6 +4,7 @@ pub mod eager;
 pub mod engine;
 pub mod reducer;
 mod reducer_rows;
+mod reducer_shelf;
 pub mod tape;
 pub mod trace;
 mod var;

@@ -3,15 +3,19 @@
 //! Parameters are put into buckets in the reverse of their order, which is about the order in which backward finishes
 //! them. A bucket's all_reduce starts, on the group's communication thread, as soon as its gradients are complete and
 //! the buckets before it have started, so that every rank starts them in one order. The last one is complete when
-//! backward is: it runs on the caller's thread, as all do where the ranks' computing leaves no core idle. The gradients
-//! are then views of the buckets; a large one is a bucket of its own and is averaged where it lies.
+//! backward is: it runs on the caller's thread, as all do where the ranks' computing leaves no core idle.
+//!
+//! A bucket's gradients lie side by side (`Shelf`). The gradient operator that makes the only one of a parameter is lent
+//! its place there to compute into; others are copied. Where the ranks share memory the place is one that they all see.
 
 use super::engine::Request;
 use super::reducer_rows::{dense, rows_average};
+use super::reducer_shelf::{Held, Shelf, ALIGN};
 use super::tape::{Node, Track};
 use super::EVar;
 use crate::base::comm::{self, Signals};
 use crate::base::{DType, Result};
+use crate::op::backend;
 use crate::tensor::{Tensor, Value};
 use crate::{bail, ensure};
 use oar_dist::{Call, Dtype, Group, ReduceOp, Region, Work};
@@ -30,15 +34,15 @@ pub struct Param {
 
 /// Where a dense parameter's gradient lies: in elements, from the start of the bucket.
 #[derive(Clone, Copy)]
-struct Slot {
+pub struct Slot {
     param: usize,
-    from: usize,
-    len: usize,
+    pub from: usize,
+    pub len: usize,
 }
 
-struct Bucket {
-    dtype: DType,
-    slots: Vec<Slot>,
+pub struct Bucket {
+    pub dtype: DType,
+    pub slots: Vec<Slot>,
     /// Elements.
     len: usize,
 }
@@ -48,8 +52,8 @@ impl Bucket {
         Bucket { dtype, slots: Vec::new(), len: 0 }
     }
 
-    fn is_solo(&self) -> bool {
-        self.slots.len() == 1
+    pub fn bytes(&self) -> usize {
+        self.len * self.dtype.size()
     }
 }
 
@@ -62,6 +66,8 @@ pub struct Reducer {
     home: Vec<Option<(usize, usize)>>,
     sparse: Vec<usize>,
     group: Arc<Group>,
+    /// For every bucket, where the ranks share memory: bytes that they all see.
+    seen: Mutex<Vec<Arc<Shelf>>>,
     /// Parameters without a gradient in a backward count as zeros; otherwise they are an error.
     find_unused: bool,
     pub enabled: AtomicBool,
@@ -72,9 +78,7 @@ pub struct Reducer {
 static REDUCERS: Mutex<Vec<Weak<Reducer>>> = Mutex::new(Vec::new());
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 
-/// Gradients in a bucket start on lines of the cache.
-const ALIGN: usize = 64;
-/// A gradient of this many bytes is not copied into a bucket.
+/// A gradient of this many bytes is a bucket of its own: it need not wait for others.
 const LARGE: usize = 256 << 10;
 
 /// Is there a core for the communication thread, while this rank and its neighbours compute?
@@ -88,7 +92,7 @@ fn has_idle_core(group: &Group) -> bool {
 }
 
 impl Reducer {
-    /// `limits` are bytes: of the bucket that is reduced last, and of the others.
+    /// `limits` are bytes: of the bucket that is reduced last, and of the others. All ranks must make it.
     pub fn new(params: Vec<Param>, group: Arc<Group>, limits: [usize; 2], find_unused: bool) -> Result<Arc<Reducer>> {
         let tracks: Vec<_> = params.iter().map(|p| p.var.track()).collect();
         let by_track = tracks.iter().enumerate().map(|(i, t)| (Arc::as_ptr(t) as usize, i)).collect();
@@ -101,9 +105,21 @@ impl Reducer {
             }
         }
         let sparse = (0..params.len()).filter(|i| params[*i].sparse).collect();
+        let seen = Mutex::new(shelves(&group, &buckets)?);
         let (enabled, overlap) = (AtomicBool::new(true), AtomicBool::new(has_idle_core(&group)));
-        let reducer =
-            Arc::new(Reducer { params, tracks, by_track, buckets, home, sparse, group, find_unused, enabled, overlap });
+        let reducer = Arc::new(Reducer {
+            params,
+            tracks,
+            by_track,
+            buckets,
+            home,
+            sparse,
+            group,
+            seen,
+            find_unused,
+            enabled,
+            overlap,
+        });
         let mut all = REDUCERS.lock();
         all.retain(|r| r.strong_count() > 0);
         all.push(Arc::downgrade(&reducer));
@@ -140,6 +156,18 @@ impl Reducer {
         }
         left
     }
+}
+
+/// For every bucket bytes that all ranks see; none where they share no memory.
+fn shelves(group: &Group, buckets: &[Bucket]) -> Result<Vec<Arc<Shelf>>> {
+    let mut end = 0;
+    let mut at = Vec::new();
+    for b in buckets {
+        at.push(end);
+        end += b.bytes().next_multiple_of(ALIGN);
+    }
+    let room = group.room(end)?;
+    Ok(room.map_or_else(Vec::new, |room| buckets.iter().zip(at).map(|(b, at)| Shelf::seen(b, &room, at)).collect()))
 }
 
 /// Buckets of parameters of one type, filled up to the limits, in the order of the parameters. As in 2.0.2 every type
@@ -190,8 +218,9 @@ pub struct Pass {
 }
 
 struct Filling {
-    /// `None` for the bucket of a large gradient that has not come yet.
-    tensor: Option<Tensor>,
+    shelf: Arc<Shelf>,
+    /// The gradients that are there already, at their places.
+    grads: Vec<Option<Tensor>>,
     missing: usize,
     work: Option<Work>,
 }
@@ -209,10 +238,16 @@ pub fn begin(request: &Request) -> Result<Vec<Pass>> {
             continue;
         }
         let mut filling = Vec::with_capacity(reducer.buckets.len());
-        for b in &reducer.buckets {
-            let tensor = if b.is_solo() { None } else { Some(empty(b)?) };
-            filling.push(Filling { tensor, missing: b.slots.len(), work: None });
+        let seen = reducer.seen.lock();
+        for (i, b) in reducer.buckets.iter().enumerate() {
+            // Gradients of the last backward that somebody keeps stay as they are.
+            let shelf = match seen.get(i).filter(|shelf| shelf.is_free()) {
+                Some(shelf) => shelf.clone(),
+                None => Shelf::own(b)?,
+            };
+            filling.push(Filling { shelf, grads: vec![None; b.slots.len()], missing: b.slots.len(), work: None });
         }
+        drop(seen);
         let n = left.len();
         let mut pass = Pass { reducer, left, ready: vec![false; n], used: vec![false; n], filling, next: 0 };
         let unused: Vec<usize> = (0..n).filter(|i| pass.left[*i] == 0).collect();
@@ -221,17 +256,6 @@ pub fn begin(request: &Request) -> Result<Vec<Pass>> {
         passes.push(pass);
     }
     Ok(passes)
-}
-
-/// Room for the gradients. What lies between them is summed, too: let it be numbers.
-fn empty(b: &Bucket) -> Result<Tensor> {
-    let mut tensor = Tensor::empty(b.dtype, &[b.len as i64])?;
-    let size = b.dtype.size();
-    let bytes = tensor.bytes_mut()?;
-    for (slot, next) in b.slots.iter().zip(&b.slots[1..]) {
-        bytes[(slot.from + slot.len) * size..next.from * size].fill(0);
-    }
-    Ok(tensor)
 }
 
 impl Pass {
@@ -245,6 +269,19 @@ impl Pass {
             "this backward gives the parameters {names:?} no gradient; DataParallel needs find_unused_parameters=True \
              where that can happen"
         )
+    }
+
+    /// The place of this variable's gradient, if it is one of the parameters and the gradient is now to be computed that
+    /// will be all of it.
+    pub fn lend(&self, track: &Arc<Track>) -> Option<Tensor> {
+        let i = *self.reducer.by_track.get(&(Arc::as_ptr(track) as usize))?;
+        let (b, s) = self.reducer.home[i]?;
+        let free = self.left[i] == 1 && !self.ready[i] && track.grad.lock().is_none() && track.hooks.lock().is_empty();
+        if !free || backend::is_active() {
+            return None;
+        }
+        let dims = self.reducer.params[i].var.tensor().ok()?;
+        self.filling[b].shelf.tensor(&self.reducer.buckets[b], s, dims.dims()).ok()
     }
 
     /// A call's gradients have been delivered.
@@ -262,23 +299,23 @@ impl Pass {
         Ok(())
     }
 
-    /// The parameter's gradient is as it will be: into its bucket with it.
+    /// The parameter's gradient is as it will be: to its place with it.
     fn complete(&mut self, i: usize) -> Result<()> {
         self.ready[i] = true;
         let reducer = self.reducer.clone();
         let Some((b, s)) = reducer.home[i] else { return Ok(()) };
         let (bucket, slot) = (&reducer.buckets[b], reducer.buckets[b].slots[s]);
-        let grad = reducer.tracks[i].grad.lock().as_ref().map(|g| g.cell.clone());
-        // The large ones are taken, so that nothing else refers to their bytes.
-        let value = grad.map(|cell| if bucket.is_solo() { cell.take() } else { cell.get() });
-        let grad = match value {
-            None | Some(Value::None) => None,
-            Some(Value::Dense(t)) => Some(t),
-            Some(Value::Rows(r)) => Some(dense(&r)?),
-            Some(other) => bail!(InvalidArgument, "the gradient of {} is {}", reducer.params[i].name, other.what()),
+        let cell = reducer.tracks[i].grad.lock().as_ref().map(|g| g.cell.clone());
+        // Taken, so that its bytes have one reference if nobody else wants them.
+        let value = cell.as_ref().map_or(Value::None, |cell| cell.take());
+        let scattered = if let Value::Rows(r) = &value { Some(dense(r)?) } else { None };
+        let grad = match &value {
+            Value::None | Value::Rows(_) => scattered.as_ref(),
+            Value::Dense(t) => Some(t),
+            other => bail!(InvalidArgument, "the gradient of {} is {}", reducer.params[i].name, other.what()),
         };
         self.used[i] = grad.is_some();
-        if let Some(t) = &grad {
+        if let Some(t) = grad {
             ensure!(
                 t.dtype() == bucket.dtype && t.numel() == slot.len,
                 InvalidArgument,
@@ -288,22 +325,9 @@ impl Pass {
                 bucket.dtype
             );
         }
-        let filling = &mut self.filling[b];
-        filling.missing -= 1;
-        match (&mut filling.tensor, grad) {
-            (Some(whole), grad) => {
-                let size = bucket.dtype.size();
-                let into = &mut whole.bytes_mut()?[slot.from * size..(slot.from + slot.len) * size];
-                match grad {
-                    Some(t) => into.copy_from_slice(t.bytes()),
-                    None => into.fill(0),
-                }
-            }
-            (room, Some(mut t)) => {
-                t.bytes_mut()?; // bytes of its own
-                *room = Some(t);
-            }
-            (room, None) => *room = Some(Tensor::zeros(bucket.dtype, &[slot.len as i64])?),
+        self.filling[b].put(bucket, s, grad)?;
+        if let Some(cell) = cell {
+            cell.set(value);
         }
         while reducer.overlap.load(Relaxed)
             && self.next + 1 < self.filling.len()
@@ -316,10 +340,8 @@ impl Pass {
     }
 
     fn call(&self, b: usize) -> Result<Call> {
-        match &self.filling[b].tensor {
-            Some(t) => average(t),
-            None => bail!(Fatal, "a bucket of gradients without bytes"),
-        }
+        let dtype = wire(self.reducer.buckets[b].dtype)?;
+        Ok(Call::all_reduce(self.filling[b].shelf.region(), dtype, ReduceOp::Avg))
     }
 
     /// The end of backward: wait for the averages and make them the gradients.
@@ -352,10 +374,9 @@ impl Pass {
             }
         }
         for (bucket, filling) in reducer.buckets.iter().zip(&self.filling) {
-            let Some(whole) = &filling.tensor else { continue };
-            for slot in bucket.slots.iter().filter(|s| used[s.param] != 0) {
+            for (slot, grad) in bucket.slots.iter().zip(&filling.grads).filter(|(s, _)| used[s.param] != 0) {
                 let dims = reducer.params[slot.param].var.tensor()?;
-                found.push((slot.param, whole.view(slot.from, dims.dims()).into()));
+                found.extend(grad.as_ref().map(|grad| (slot.param, grad.reshaped(dims.dims()).into())));
             }
         }
         for (i, value) in found {
@@ -363,6 +384,40 @@ impl Pass {
         }
         Ok(())
     }
+}
+
+impl Filling {
+    /// Brings a gradient (zeros, where there is none) to its place.
+    fn put(&mut self, bucket: &Bucket, slot: usize, grad: Option<&Tensor>) -> Result<()> {
+        let held = grad.map_or(Held::Elsewhere, |t| self.shelf.holds(bucket, slot, t));
+        if matches!(held, Held::Shared) {
+            // Somebody wants to keep the bytes as they are: all move elsewhere.
+            let fresh = Shelf::own(bucket)?;
+            for (i, grad) in self.grads.iter_mut().enumerate() {
+                if let Some(t) = grad {
+                    *t = copied(&fresh, bucket, i, Some(t))?;
+                }
+            }
+            self.shelf = fresh;
+        }
+        self.grads[slot] = Some(match (held, grad) {
+            (Held::There, Some(t)) => t.clone(),
+            _ => copied(&self.shelf, bucket, slot, grad)?,
+        });
+        self.missing -= 1;
+        Ok(())
+    }
+}
+
+/// The values (or zeros) at a free place.
+fn copied(shelf: &Shelf, bucket: &Bucket, slot: usize, values: Option<&Tensor>) -> Result<Tensor> {
+    let dims = [bucket.slots[slot].len as i64];
+    let mut t = shelf.tensor(bucket, slot, values.map_or(&dims, Tensor::dims))?;
+    match values {
+        Some(values) => t.bytes_mut()?.copy_from_slice(values.bytes()),
+        None => t.bytes_mut()?.fill(0),
+    }
+    Ok(t)
 }
 
 pub(super) fn wire(dtype: DType) -> Result<Dtype> {

@@ -53,11 +53,34 @@ pub struct Out {
     pub wanted: bool,
     /// The variable is also the input that this output aliases: the input's value is moved here, not copied.
     pub in_place: bool,
+    /// The value is no value yet but bytes to compute into, if their type and shape are the output's.
+    lent: bool,
 }
 
 impl Out {
     pub fn wanted(wanted: bool) -> Out {
-        Out { value: Value::None, wanted, in_place: false }
+        Out { value: Value::None, wanted, in_place: false, lent: false }
+    }
+
+    /// A wanted output and, perhaps, bytes for it.
+    pub fn lent(bytes: Option<Tensor>) -> Out {
+        let lent = bytes.is_some();
+        Out { value: bytes.map_or(Value::None, Value::Dense), lent, ..Out::wanted(true) }
+    }
+}
+
+impl Out {
+    /// Of what is lent, keep what fits.
+    #[cold]
+    fn keep_lent(&mut self, meta: &Meta) {
+        self.lent = false;
+        let fits = meta.known && meta.kind == VarKind::Dense;
+        match &mut self.value {
+            Value::Dense(t) if fits && t.dtype() == meta.dtype && t.dims() == &meta.dims[..] => {
+                t.lod = meta.lod.clone()
+            }
+            other => *other = Value::None,
+        }
     }
 }
 
@@ -241,11 +264,15 @@ pub fn call_cpu(
         let Some(input) = s.alias.and_then(|name| op.input(name)) else { continue };
         for (k, at) in ins.range(input).enumerate() {
             if let Some(out) = outs.slot_mut(i).get_mut(k) {
+                out.lent = false;
                 out.value = if out.in_place { std::mem::take(&mut ins.flat[at]) } else { ins.flat[at].clone() };
             }
         }
     }
     for (out, meta) in outs.flat.iter_mut().zip(metas.flat.iter_mut()) {
+        if out.lent {
+            out.keep_lent(meta);
+        }
         if out.wanted && out.value.is_none() && meta.known && meta.kind == VarKind::Dense {
             let mut t = Tensor::empty(meta.dtype, &meta.dims)?;
             t.lod = meta.lod.take();

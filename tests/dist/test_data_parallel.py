@@ -63,7 +63,7 @@ class Rows(nn.Layer):
 
 
 class Wide(nn.Layer):
-    """A gradient that is averaged where it lies."""
+    """A gradient with a bucket of its own."""
 
     def __init__(self):
         super().__init__()
@@ -193,6 +193,34 @@ def accumulated():
 def test_no_sync_and_partial_gradients(three):
     for rank, (first, second, own) in enumerate(three.run(accumulated)):
         assert first == [rank + 1.0] * 2 and second == [4.0] * 2 and own == [rank + 1.0] * 2
+
+
+def kept():
+    """What is kept of earlier gradients: Tensors, and memory that numpy sees."""
+    n = dist.get_world_size()
+    paddle.seed(1)
+    model = paddle.DataParallel(nn.Linear(40, 300), group=group(n))
+    weight, bias = model.parameters()
+    seen = []
+    mine = dist.get_rank() + 1.0
+
+    def steps(of, clear=True):
+        for step in of:
+            (model(paddle.full([1, 40], mine)).sum() * float(step)).backward()
+            seen.append((step, weight._grad_ivar(), bias.grad))
+            if clear:
+                model.clear_gradients()
+
+    steps([1, 2, 3])
+    steps([7, 8], clear=False)
+    return [(step, np.unique(w.numpy()).tolist(), np.unique(b).tolist()) for step, w, b in seen]
+
+
+def test_gradients_that_are_kept_stay_as_they_were(three):
+    for found in three.run(kept):
+        for step, w, b in found[:-1]:
+            assert (w, b) == ([2.0 * step], [step]), step  # the ranks' inputs are 1, 2 and 3
+        assert found[-1][1:] == ([2.0 * 15], [15.0])
 
 
 def saved():

@@ -115,6 +115,31 @@ def test_a_child_is_in_no_group(three):
         assert said[5:] == ["None", "None", "False"], said
 
 
+def writes_to_gradients():
+    """A child writes to gradients, which lie in memory that the ranks have in common."""
+    model = paddle.DataParallel(paddle.nn.Linear(64, 300), group=dist.new_group([0, 1, 2]))
+    model(paddle.ones([1, 64])).sum().backward()
+    weight, bias = model.parameters()
+    child = os.fork()
+    if child == 0:
+        try:
+            same = weight.grad.tolist() == np.ones([64, 300]).tolist()
+            weight._grad_ivar()[:] = 7.0
+            bias._grad_ivar()[:] = 7.0
+            os._exit(0 if same and float(weight.grad.sum()) == 7.0 * 64 * 300 else 1)
+        finally:
+            os._exit(99)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    first = [float(p.grad.sum()) for p in (weight, bias)]
+    model.clear_gradients()
+    model(paddle.ones([1, 64])).sum().backward()
+    return code, first, [float(p.grad.sum()) for p in (weight, bias)]
+
+
+def test_what_a_child_writes_stays_with_it(three):
+    assert three.run(writes_to_gradients) == [(0, [19200.0, 300.0], [19200.0, 300.0])] * 3
+
+
 def joins_by_itself():
     """A child that joins a job of its own."""
     store = paddle._core.dist.Store.host("127.0.0.1:0", "children", b"x")
