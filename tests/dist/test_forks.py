@@ -116,7 +116,7 @@ def test_a_child_is_in_no_group(three):
 
 
 def writes_to_gradients():
-    """A child writes to gradients, which lie in memory that the ranks have in common."""
+    """A child and its own child write to gradients, which lie in memory that the ranks have in common."""
     model = paddle.DataParallel(paddle.nn.Linear(64, 300), group=dist.new_group([0, 1, 2]))
     model(paddle.ones([1, 64])).sum().backward()
     weight, bias = model.parameters()
@@ -126,7 +126,14 @@ def writes_to_gradients():
             same = weight.grad.tolist() == np.ones([64, 300]).tolist()
             weight._grad_ivar()[:] = 7.0
             bias._grad_ivar()[:] = 7.0
-            os._exit(0 if same and float(weight.grad.sum()) == 7.0 * 64 * 300 else 1)
+            grandchild = os.fork()
+            if grandchild == 0:
+                seven = float(bias.grad.sum()) == 7.0 * 300
+                bias._grad_ivar()[:] = 8.0
+                os._exit(0 if seven else 2)
+            code = os.waitstatus_to_exitcode(os.waitpid(grandchild, 0)[1])
+            seven = float(weight.grad.sum()) == 7.0 * 64 * 300 and float(bias.grad.sum()) == 7.0 * 300
+            os._exit(code if same and seven else 1)
         finally:
             os._exit(99)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])

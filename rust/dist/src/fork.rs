@@ -4,10 +4,8 @@
 //! The fork handler closes, takes no lock and allocates nothing: another thread may have been in the middle of either.
 
 use std::os::fd::{AsFd, AsRawFd, RawFd};
-use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use std::sync::Once;
-
-use parking_lot::Mutex;
 
 /// Files with numbers from here on are not known to the handler; their loss of a process is found by its silence.
 const MOST: usize = 1 << 16;
@@ -48,16 +46,21 @@ pub(crate) fn ours(socket: &impl AsFd) {
 
 /// A mapping that other processes see.
 struct Seen {
+    taken: AtomicBool,
+    /// Null while the rest is not to be looked at.
     base: AtomicPtr<libc::c_void>,
     len: AtomicUsize,
     fd: AtomicI32,
 }
 
-static SEEN: [Seen; 64] =
-    [const { Seen { base: AtomicPtr::new(std::ptr::null_mut()), len: AtomicUsize::new(0), fd: AtomicI32::new(-1) } };
-        64];
-/// Taken by who enters something; the handler goes by `base`.
-static ENTRY: Mutex<()> = Mutex::new(());
+impl Seen {
+    const fn nothing() -> Seen {
+        let (taken, base) = (AtomicBool::new(false), AtomicPtr::new(std::ptr::null_mut()));
+        Seen { taken, base, len: AtomicUsize::new(0), fd: AtomicI32::new(-1) }
+    }
+}
+
+static SEEN: [Seen; 64] = [const { Seen::nothing() }; 64];
 
 /// Memory that a forked child keeps, but for itself: neither its parent nor the other ranks see what it writes. Beyond
 /// so many at a time a child has them in common with its parent.
@@ -66,8 +69,7 @@ pub(crate) struct Kept(Option<&'static Seen>);
 impl Kept {
     pub fn new(base: *mut u8, len: usize, fd: &impl AsFd) -> Kept {
         handle_forks();
-        let _one = ENTRY.lock();
-        let free = SEEN.iter().find(|s| s.base.load(Ordering::Acquire).is_null());
+        let free = SEEN.iter().find(|s| !s.taken.swap(true, Ordering::AcqRel));
         if let Some(s) = free {
             s.len.store(len, Ordering::Relaxed);
             s.fd.store(fd.as_fd().as_raw_fd(), Ordering::Relaxed);
@@ -81,6 +83,7 @@ impl Drop for Kept {
     fn drop(&mut self) {
         if let Some(s) = self.0 {
             s.base.store(std::ptr::null_mut(), Ordering::Release);
+            s.taken.store(false, Ordering::Release);
         }
     }
 }
@@ -96,6 +99,8 @@ fn keep_for_itself() {
         // SAFETY: the mapping is there, of this length, and its place is taken by one of the same bytes; this process
         // has one thread, which is here.
         unsafe { libc::mmap(base, len, rights, how, fd, 0) };
+        // Its own children inherit it as any memory.
+        s.base.store(std::ptr::null_mut(), Ordering::Release);
     }
 }
 
