@@ -35,7 +35,7 @@ pub struct Param {
 /// Where a dense parameter's gradient lies: in elements, from the start of the bucket.
 #[derive(Clone, Copy)]
 pub struct Slot {
-    param: usize,
+    pub param: usize,
     pub from: usize,
     pub len: usize,
 }
@@ -44,7 +44,7 @@ pub struct Bucket {
     pub dtype: DType,
     pub slots: Vec<Slot>,
     /// Elements.
-    len: usize,
+    pub len: usize,
 }
 
 impl Bucket {
@@ -281,7 +281,7 @@ impl Pass {
             return None;
         }
         let dims = self.reducer.params[i].var.tensor().ok()?;
-        self.filling[b].shelf.tensor(&self.reducer.buckets[b], s, dims.dims()).ok()
+        self.filling[b].shelf.lend(&self.reducer.buckets[b], s, dims.dims())
     }
 
     /// A call's gradients have been delivered.

@@ -66,6 +66,11 @@ impl Shelf {
         free
     }
 
+    /// The place of one gradient as a tensor to write to, unless somebody has it.
+    pub fn lend(&self, bucket: &Bucket, slot: usize, dims: &[i64]) -> Option<Tensor> {
+        (Arc::strong_count(&self.keeps[slot]) == 1).then(|| self.tensor(bucket, slot, dims).ok()).flatten()
+    }
+
     /// The place of one gradient, which must be free, as a tensor to write to.
     pub fn tensor(&self, bucket: &Bucket, slot: usize, dims: &[i64]) -> Result<Tensor> {
         let size = bucket.dtype.size();
@@ -95,6 +100,7 @@ impl Shelf {
     }
 }
 
+#[derive(Debug, PartialEq)]
 pub enum Held {
     /// Its bytes are those, and nobody else's.
     There,
@@ -102,4 +108,59 @@ pub enum Held {
     Elsewhere,
     /// Somebody else refers to those.
     Shared,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::reducer::Slot;
+    use super::*;
+    use crate::base::DType;
+    use crate::ir::AttrMap;
+    use crate::op::run::{call_checked, NoEnv, Out};
+    use crate::op::Args;
+    use crate::tensor::Value;
+
+    #[test]
+    fn places_are_lent_once_and_known_again() {
+        let slots = vec![Slot { param: 0, from: 0, len: 3 }, Slot { param: 1, from: 16, len: 2 }];
+        let bucket = Bucket { dtype: DType::F32, slots, len: 18 };
+        let shelf = Shelf::own(&bucket).unwrap();
+        assert!(shelf.is_free());
+        let mut lent = shelf.lend(&bucket, 0, &[1, 3]).unwrap();
+        assert!(shelf.lend(&bucket, 0, &[3]).is_none() && !shelf.is_free());
+        lent.data_mut::<f32>().unwrap().fill(2.0);
+        assert_eq!(shelf.holds(&bucket, 0, &lent), Held::There);
+        let kept = lent.clone();
+        assert_eq!(shelf.holds(&bucket, 0, &lent), Held::Shared);
+        let other = Tensor::from_slice(&[1f32, 2.0, 3.0], &[3]).unwrap();
+        assert_eq!(shelf.holds(&bucket, 0, &other), Held::Shared);
+        assert_eq!(shelf.holds(&bucket, 1, &other), Held::Elsewhere);
+        drop(lent);
+        assert_eq!(kept.data::<f32>(), [2.0; 3]);
+        drop(kept);
+        assert_eq!(shelf.holds(&bucket, 0, &other), Held::Elsewhere);
+        let region = shelf.region();
+        assert!(!shelf.is_free() && region.len() == 72);
+        drop(region);
+        assert!(shelf.is_free());
+    }
+
+    #[test]
+    fn what_is_lent_is_used_where_it_fits() {
+        let op = crate::ops::lookup("relu").unwrap();
+        let attrs = op.attrs.parse(op.name, &AttrMap::default()).unwrap();
+        for (dtype, dims, fits) in
+            [(DType::F32, [2i64, 3], true), (DType::F32, [3, 2], false), (DType::F64, [2, 3], false)]
+        {
+            let bytes = Tensor::empty(dtype, &dims).unwrap();
+            let place = bytes.ptr();
+            let (mut ins, mut outs) = (Args::new(), Args::new());
+            ins.push_one(Value::from(Tensor::from_slice(&[-1f32, 2.0, -3.0, 4.0, -5.0, 6.0], &[2, 3]).unwrap()));
+            outs.push_one(Out::lent(Some(bytes)));
+            call_checked(op, &attrs, &mut ins, &mut outs, false, &NoEnv).unwrap();
+            let Value::Dense(out) = &outs.flat[0].value else { panic!("no output") };
+            assert_eq!(out.data::<f32>(), [0.0, 2.0, 0.0, 4.0, 0.0, 6.0]);
+            assert!(out.dims() == [2, 3] && (!fits || out.ptr() == place));
+        }
+    }
 }
