@@ -115,7 +115,10 @@ fn known_rank(op: &Op, x: &[i64], y: &[i64]) -> Result<()> {
 fn v2(op: &Op, a: &MatmulV2Attrs, x: &[i64], y: &[i64]) -> Result<Plan> {
     known_rank(op, x, y)?;
     let (sx, sy) = (matrix(x, false, a.trans_x && x.len() > 1), matrix(y, true, a.trans_y && y.len() > 1));
-    let batch = super::common::broadcast_dims(op.name, &sx.batch, &sy.batch, -1)?;
+    let batch = match (x.len(), y.len()) {
+        (..=2, ..=2) => Dims::new(),
+        _ => super::common::broadcast_dims(op.name, &sx.batch, &sy.batch, -1)?,
+    };
     let out = Shape { rows: sx.height(), cols: sy.width(), trans: false, batch: batch.clone() };
     let mut dims = batch;
     if x.len() > 1 {
@@ -303,9 +306,12 @@ fn layers(a: &Shape, b: &Shape, c: &Shape) -> (Vec<Offsets>, bool) {
 
 fn infer(cx: &mut Infer) -> Result<()> {
     let (x, y) = (cx.dims(0)?, cx.dims(1)?);
-    let plan = Plan::of(cx.op, cx.attrs, &x, &y)?;
     let dtype = cx.dtype(0)?.meet(cx.dtype(1)?)?;
-    cx.set(0, &plan.dims, dtype);
+    match (&x[..], &y[..], cx.attrs.as_any().downcast_ref::<MatmulV2Attrs>()) {
+        // The common case without a plan, which a small product would feel.
+        (&[rows, k], &[l, cols], Some(a)) if k == l && !a.trans_x && !a.trans_y => cx.set(0, &[rows, cols], dtype),
+        _ => cx.set(0, &Plan::of(cx.op, cx.attrs, &x, &y)?.dims, dtype),
+    }
     cx.share_lod(0, 0);
     Ok(())
 }

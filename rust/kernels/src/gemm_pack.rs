@@ -2,7 +2,7 @@
 
 use crate::gemm_drive::{copy_short, LeftSide, RightSide, Run, Target, MAX_WIDTH};
 use crate::gemm_kernel::A_STRIDE;
-use crate::gemm_simd::Real;
+use crate::gemm_simd::{Real, Vector};
 use crate::simd::{level, Level};
 
 /// A matrix of arbitrary row and column distance.
@@ -34,14 +34,14 @@ impl<T: Real> LeftSide<T> for Strided<T> {
                 }
                 return Some((buf, rows));
             }
+            if self.cs == 1 {
+                copy_panel::<T>(src, self.rs, rows, kc, buf);
+                return None;
+            }
             for r in 0..rows {
                 let (row, out) = (src.add(r * self.rs), buf.add(r * A_STRIDE));
-                if self.cs == 1 {
-                    std::ptr::copy_nonoverlapping(row, out, kc);
-                } else {
-                    for q in 0..kc {
-                        *out.add(q) = *row.add(q * self.cs);
-                    }
+                for q in 0..kc {
+                    *out.add(q) = *row.add(q * self.cs);
                 }
             }
         }
@@ -56,6 +56,29 @@ impl<T: Real> LeftSide<T> for Strided<T> {
             let row = self.p.wrapping_add(r * self.rs + p);
             for q in (0..kc).step_by(64 / size_of::<T>()) {
                 prefetch(row.wrapping_add(q));
+            }
+        }
+    }
+}
+
+crate::by_level! {
+    /// Rows of `kc` elements, `rs` apart, to a panel: of a small product the calls that copy a row each are a good part.
+    unsafe fn copy_panel<T>(src: *const T, rs: usize, rows: usize, kc: usize, buf: *mut T) = copied_rows
+}
+
+#[inline(always)]
+unsafe fn copied_rows<V: Vector>(src: *const V::T, rs: usize, rows: usize, kc: usize, buf: *mut V::T) {
+    for r in 0..rows {
+        // SAFETY: the caller's rows and panel.
+        unsafe {
+            let (row, out) = (src.add(r * rs), buf.add(r * A_STRIDE));
+            let mut q = 0;
+            while q + V::L <= kc {
+                V::load(row.add(q)).store(out.add(q));
+                q += V::L;
+            }
+            if q < kc {
+                V::load_n(row.add(q), kc - q).store_n(out.add(q), kc - q);
             }
         }
     }
