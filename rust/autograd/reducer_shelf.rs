@@ -83,7 +83,7 @@ impl Shelf {
         Tensor::from_buffer(buffer, bucket.dtype, dims)
     }
 
-    /// How this tensor, to which there is one reference at most besides, lies at the place of one gradient.
+    /// Where a gradient lies, seen from its place here. Nobody else refers to its bytes but who wants to keep them.
     pub fn holds(&self, bucket: &Bucket, slot: usize, t: &Tensor) -> Held {
         let there = self.base.as_ptr() as usize + bucket.slots[slot].from * bucket.dtype.size();
         match (t.ptr() as usize == there, Arc::strong_count(&self.keeps[slot])) {

@@ -306,12 +306,13 @@ fn layers(a: &Shape, b: &Shape, c: &Shape) -> (Vec<Offsets>, bool) {
 
 fn infer(cx: &mut Infer) -> Result<()> {
     let (x, y) = (cx.dims(0)?, cx.dims(1)?);
-    let dtype = cx.dtype(0)?.meet(cx.dtype(1)?)?;
-    match (&x[..], &y[..], cx.attrs.as_any().downcast_ref::<MatmulV2Attrs>()) {
+    let dims = match (&x[..], &y[..], cx.attrs.as_any().downcast_ref::<MatmulV2Attrs>()) {
         // The common case without a plan, which a small product would feel.
-        (&[rows, k], &[l, cols], Some(a)) if k == l && !a.trans_x && !a.trans_y => cx.set(0, &[rows, cols], dtype),
-        _ => cx.set(0, &Plan::of(cx.op, cx.attrs, &x, &y)?.dims, dtype),
-    }
+        (&[rows, k], &[l, cols], Some(a)) if k == l && !a.trans_x && !a.trans_y => smallvec![rows, cols],
+        _ => Plan::of(cx.op, cx.attrs, &x, &y)?.dims,
+    };
+    let dtype = cx.dtype(0)?.meet(cx.dtype(1)?)?;
+    cx.set(0, &dims, dtype);
     cx.share_lod(0, 0);
     Ok(())
 }

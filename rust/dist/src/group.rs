@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 
 use crate::call::{Call, Region};
+use crate::codec::{Put, Take};
 use crate::collective::{self, Engine};
 use crate::context::Context;
 use crate::dtype::{Dtype, ReduceOp};
@@ -149,16 +150,16 @@ impl Group {
         let Some(context) = &self._context else { return Ok(None) };
         // All or none, and of one size.
         let wanted = u64::from(self.inner.engine.lock().wants_rooms());
-        let mut asked: Vec<u8> = [wanted, bytes as u64, !(bytes as u64)].iter().flat_map(|n| n.to_le_bytes()).collect();
+        let mut asked = Put::default().u64(wanted).u64(bytes as u64).u64(!(bytes as u64)).0;
         self.all_reduce(&mut asked, Dtype::I64, ReduceOp::Min)?;
-        let words: Vec<u64> =
-            asked.chunks_exact(8).map(|w| w.iter().rev().fold(0, |n, b| n << 8 | u64::from(*b))).collect();
-        if words[1] != !words[2] {
+        let mut least = Take(&asked);
+        let (wanted, smallest, largest) = (least.u64(), least.u64(), least.u64().map(|n| !n));
+        if smallest != largest {
             return Err(Error::invalid(format!("room: {bytes} bytes, where other ranks ask for another size")));
         }
-        match words[0] {
-            0 => Ok(None),
-            _ => self.inner.engine.lock().room(context, &self.inner.state, bytes),
+        match wanted {
+            Some(1) => self.inner.engine.lock().room(context, &self.inner.state, bytes),
+            _ => Ok(None),
         }
     }
 

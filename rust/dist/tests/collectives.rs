@@ -172,7 +172,7 @@ fn over_shared_memory() {
     });
 }
 
-/// `n` values in a room from byte `at` on; what each rank passes may lie elsewhere.
+/// All-reduces `n` values at `mine`, in a room or elsewhere.
 fn in_room(g: &Group, dtype: Dtype, n: usize, mine: &mut [u8]) {
     for op in [ReduceOp::Sum, ReduceOp::Avg, ReduceOp::Max] {
         mine.copy_from_slice(&data(dtype, g.rank(), n));

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use super::room::Room;
 use super::{stream, wait, Segment, FLAG, FLAG_SLEEPERS};
+use crate::codec::Put;
 use crate::error::{Error, Result};
 use crate::fingerprint::{Fingerprint, BYTES};
 use crate::state::Guard;
@@ -28,9 +29,6 @@ pub struct Area {
     made: u64,
     rooms: Vec<Weak<Room>>,
 }
-
-/// Of a rank that has its data elsewhere.
-const NOWHERE: [u8; 16] = [0xFF; 16];
 
 impl Area {
     pub fn new(seg: Arc<Segment>, me: usize, ranks: Vec<usize>, spin: Duration) -> Area {
@@ -71,16 +69,13 @@ impl Area {
         }
         let found =
             self.rooms.iter().filter_map(Weak::upgrade).find_map(|room| room.place(bytes).map(|off| (room, off)));
-        let mine = found.as_ref().map_or(NOWHERE, |(room, off)| {
-            let mut place = [0; 16];
-            place[..8].copy_from_slice(&room.id.to_le_bytes());
-            place[8..].copy_from_slice(&(*off as u64).to_le_bytes());
-            place
-        });
+        // No room is number 0.
+        let (id, off) = found.as_ref().map_or((0, 0), |(room, off)| (room.id, *off as u64));
+        let mine = Put::default().u64(id).u64(off).0;
         self.write(0, &mine);
         self.commit(guard)?;
+        let mut theirs = vec![0; mine.len()];
         let agree = (0..self.world).all(|rank| {
-            let mut theirs = NOWHERE;
             self.read(rank, 0, &mut theirs);
             theirs == mine
         });
