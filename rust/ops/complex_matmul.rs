@@ -2,7 +2,8 @@
 
 use super::common::cast;
 use super::complex::{conj, join, split};
-use super::matmul::{checked, grad_x, grad_y, product, Plan, Shape};
+use super::matmul::{checked, grad_x, grad_y, Plan, Shape};
+use super::matmul_batches::product;
 use crate::base::{DType, Result};
 use crate::op::Run;
 use crate::tensor::Tensor;

@@ -2,8 +2,8 @@
 //! transposes in place.
 
 use super::complex_matmul;
+use super::matmul_batches::product;
 use crate::attrs;
-use crate::base::dtype::Element;
 use crate::base::shape::numel;
 use crate::base::{DType, Dims, Result};
 use crate::op::attrs::Text;
@@ -11,10 +11,8 @@ use crate::op::infer::grads_like_inputs;
 use crate::op::{slot, Grad, Infer, Kernel, Op, Run, Slot, OP};
 use crate::tensor::Tensor;
 use crate::{dispatch, ensure};
-use half::{bf16, f16};
-use oar_kernels::gemm::{self, Epilogue, Gemm, View};
-use oar_kernels::types::Number;
-use smallvec::{smallvec, SmallVec};
+use oar_kernels::gemm;
+use smallvec::smallvec;
 
 attrs! {
     pub struct MulAttrs {
@@ -35,21 +33,21 @@ attrs! {
 /// A tensor seen as matrices [batch.., rows, cols]; `trans` says that the product reads each one transposed.
 #[derive(Clone, Debug)]
 pub(super) struct Shape {
-    batch: Dims,
-    rows: i64,
-    cols: i64,
-    trans: bool,
+    pub batch: Dims,
+    pub rows: i64,
+    pub cols: i64,
+    pub trans: bool,
 }
 
 impl Shape {
-    fn height(&self) -> i64 {
+    pub fn height(&self) -> i64 {
         if self.trans {
             self.cols
         } else {
             self.rows
         }
     }
-    fn width(&self) -> i64 {
+    pub fn width(&self) -> i64 {
         if self.trans {
             self.rows
         } else {
@@ -195,121 +193,23 @@ fn mul(op: &Op, a: &MulAttrs, x: &[i64], y: &[i64]) -> Result<Plan> {
     Ok(Plan { x: sx, y: sy, out, dims, alpha: 1.0 })
 }
 
-// The product
-
-/// `c = alpha * a b + beta * c` on every batch; batches of C that A and B have but C has not are summed.
-pub(super) fn product(
-    alpha: f64,
-    a: (&Tensor, &Shape),
-    b: (&Tensor, &Shape),
-    c: (&mut Tensor, &Shape),
-    add: bool,
-) -> Result<()> {
-    let dtype = c.0.dtype();
-    dispatch!(dtype, T in [f32, f64, f16, bf16, i32, i64], {
-        product_of::<T>(alpha, (a.0.data(), a.1), (b.0.data(), b.1), (c.0.data_mut()?, c.1), add);
-        Ok(())
-    }, other => if other.is_complex() {
-        complex_matmul::complex_product(alpha, a, b, c, add)
-    } else {
-        crate::bail!(Unimplemented, "matrix products have no CPU kernel for data type {other}")
-    })
-}
-
-fn product_of<T: Gemm + Number + Element>(
-    alpha: f64,
-    (a, sa): (&[T], &Shape),
-    (b, sb): (&[T], &Shape),
-    (c, sc): (&mut [T], &Shape),
-    add: bool,
-) {
-    let (mut m, n, mut k) = (sa.height() as usize, sb.width() as usize, sa.width() as usize);
-    let alpha = T::from_f64(alpha);
-    let beta = |add: bool| if add { T::ONE } else { T::ZERO };
-    let va = View::rows(a, sa.cols as usize, sa.trans);
-    let vb = View::rows(b, sb.cols as usize, sb.trans);
-    let (na, nb, nc) = (numel(&sa.batch), numel(&sb.batch), numel(&sc.batch));
-    // Batches that lie one after the other along M, or along K, are one product.
-    let one = if na == 1 && nb == 1 && nc == 1 {
-        true
-    } else if nb == 1 && na == nc && !sa.trans {
-        m *= na;
-        true
-    } else if nc == 1 && na == nb && sa.trans && !sb.trans {
-        k *= na;
-        true
-    } else {
-        false
-    };
-    if one {
-        return gemm::gemm((m, n, k), alpha, va, vb, beta(add), c, n, Epilogue::NONE);
-    }
-    let (layers, empty) = layers(sa, sb, sc);
-    if empty && !add {
-        c.fill(T::ZERO);
-    }
-    for (i, offsets) in layers.iter().enumerate() {
-        gemm::batched((m, n, k), alpha, va, vb, beta(add || i > 0), c, n, Epilogue::NONE, offsets);
-    }
-}
-
-type Offsets = Vec<(usize, usize, usize)>;
-
-/// Where the matrices of each batch item begin, in layers: within one no two items write the same C. Says too if
-/// there is no item at all, although C may have elements.
-fn layers(a: &Shape, b: &Shape, c: &Shape) -> (Vec<Offsets>, bool) {
-    let rank = a.batch.len().max(b.batch.len()).max(c.batch.len());
-    let at = |s: &Shape, i: usize| {
-        let skip = rank - s.batch.len();
-        if i < skip {
-            1
-        } else {
-            s.batch[i - skip] as usize
-        }
-    };
-    let full: SmallVec<[usize; 6]> =
-        (0..rank).map(|i| [at(a, i), at(b, i), at(c, i)].into_iter().find(|&d| d != 1).unwrap_or(1)).collect();
-    let steps = |s: &Shape| -> SmallVec<[usize; 6]> {
-        let mut step = (s.rows * s.cols) as usize;
-        let mut steps: SmallVec<[usize; 6]> = smallvec![0; rank];
-        for i in (0..rank).rev() {
-            let d = at(s, i);
-            steps[i] = if d == 1 { 0 } else { step };
-            step *= d;
-        }
-        steps
-    };
-    let (ta, tb, tc) = (steps(a), steps(b), steps(c));
-    let total: usize = full.iter().product();
-    // Layer: the position within the axes that C lacks.
-    let mut layers: Vec<Offsets> = Vec::new();
-    for item in 0..total {
-        let (mut rest, mut o, mut layer, mut width) = (item, (0, 0, 0), 0, 1);
-        for i in (0..rank).rev() {
-            let at_i = rest % full[i];
-            rest /= full[i];
-            o = (o.0 + at_i * ta[i], o.1 + at_i * tb[i], o.2 + at_i * tc[i]);
-            if at(c, i) == 1 && full[i] != 1 {
-                layer += at_i * width;
-                width *= full[i];
-            }
-        }
-        if layers.len() <= layer {
-            layers.resize(layer + 1, Vec::new());
-        }
-        layers[layer].push(o);
-    }
-    (layers, total == 0)
-}
-
 // Operators
+
+/// Rows, columns and inner size of the common case: two matrices, neither transposed. It needs no plan, whose making a
+/// small product would feel.
+fn plain(attrs: &crate::op::Attrs, x: &[i64], y: &[i64]) -> Option<(i64, i64, i64)> {
+    let a = attrs.as_any().downcast_ref::<MatmulV2Attrs>()?;
+    match (x, y) {
+        (&[rows, k], &[l, cols]) if k == l && !a.trans_x && !a.trans_y => Some((rows, cols, k)),
+        _ => None,
+    }
+}
 
 fn infer(cx: &mut Infer) -> Result<()> {
     let (x, y) = (cx.dims(0)?, cx.dims(1)?);
-    let dims = match (&x[..], &y[..], cx.attrs.as_any().downcast_ref::<MatmulV2Attrs>()) {
-        // The common case without a plan, which a small product would feel.
-        (&[rows, k], &[l, cols], Some(a)) if k == l && !a.trans_x && !a.trans_y => smallvec![rows, cols],
-        _ => Plan::of(cx.op, cx.attrs, &x, &y)?.dims,
+    let dims = match plain(cx.attrs, &x, &y) {
+        Some((rows, cols, _)) => smallvec![rows, cols],
+        None => Plan::of(cx.op, cx.attrs, &x, &y)?.dims,
     };
     let dtype = cx.dtype(0)?.meet(cx.dtype(1)?)?;
     cx.set(0, &dims, dtype);
@@ -345,6 +245,23 @@ fn forward(cx: &mut Run) -> Result<()> {
         return complex_matmul::forward(cx, &p, dtype);
     }
     product(p.alpha, (x, &p.x), (y, &p.y), (cx.out(0)?, &p.out), false)
+}
+
+/// The short way: two matrices of one of the common types, as they lie.
+fn quick(attrs: &crate::op::Attrs, ins: &[&Tensor]) -> Option<Tensor> {
+    let &[x, y] = ins else { return None };
+    let (rows, cols, inner) = plain(attrs, x.dims(), y.dims())?;
+    // What takes longer had better give up the GIL.
+    let work = rows.checked_mul(cols)?.checked_mul(inner)?;
+    if x.dtype() != y.dtype() || work > 1 << 20 {
+        return None;
+    }
+    let mut out = Tensor::empty(x.dtype(), &[rows, cols]).ok()?;
+    dispatch!(x.dtype(), T in [f32, f64], {
+        let sizes = (rows as usize, cols as usize, inner as usize);
+        gemm::matmul::<T>(sizes, x.data(), false, y.data(), false, out.data_mut().ok()?);
+    }, _other => return None);
+    Some(out.with_lod(x.lod.clone()))
 }
 
 /// The gradient of X given that of Out: `dOut op(Y)^T`, or its transpose where X is read transposed.
@@ -460,7 +377,8 @@ macro_rules! products {
         $(
             pub static $op: Op = Op {
                 name: $name, inputs: XY, outputs: &[slot("Out")], attrs: $attrs::FIELDS, infer,
-                cpu: Kernel::Pure(forward), grad: Grad::By(&$grad), amp: crate::op::Amp::White, ..OP
+                cpu: Kernel::Pure(forward), grad: Grad::By(&$grad), amp: crate::op::Amp::White, quick: Some(quick),
+                ..OP
             };
             pub static $grad: Op = Op {
                 name: $grad_name, inputs: GRAD_INPUTS, outputs: GRAD_OUTPUTS, attrs: $attrs::FIELDS,

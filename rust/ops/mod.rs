@@ -22,6 +22,7 @@ pub mod conv;
 pub mod creation;
 pub mod cross_entropy;
 pub mod elementwise;
+mod elementwise_second;
 pub mod embedding;
 pub mod expand;
 pub mod expand_v2;
@@ -33,6 +34,7 @@ pub mod indexing;
 pub mod layer_norm;
 pub mod loss;
 pub mod matmul;
+mod matmul_batches;
 pub mod metric;
 pub mod norm;
 pub mod optimizer;
@@ -57,50 +59,51 @@ pub mod unit;
 
 /// Every operator.
 pub static TABLES: &[&[&Op]] = &[
-    basic::TABLE,         // scale, sum, cast, assign
-    elementwise::TABLE,   // binary operators with broadcasting
-    activation::TABLE,    // unary formulas
-    scalar::TABLE,        // pow, clip
-    comparison::TABLE,    // comparisons and logic
-    reduction::TABLE,     // reductions over axes, mean
-    matmul::TABLE,        // matrix products
-    complex::TABLE,       // parts and conjugates of complex numbers
-    order::TABLE,         // cumsum, argmax, sorting, top-k
-    metric::TABLE,        // accuracy
-    arrays::TABLE,        // LoDTensorArrays
-    array_tensor::TABLE,  // arrays as one tensor
-    control_flow::TABLE,  // sub-blocks
-    branch_rows::TABLE,   // split_lod_tensor, merge_lod_tensor
-    program::TABLE,       // feed, fetch, print, py_func
-    reader::TABLE,        // create_py_reader, read
-    files::TABLE,         // save, load
-    creation::TABLE,      // constants, ranges, shapes
-    random::TABLE,        // random numbers, dropout
-    reshape::TABLE,       // the same elements in another shape
-    transpose::TABLE,     // transpose
-    concat::TABLE,        // concat, split
-    stack::TABLE,         // stack, unstack
-    expand_v2::TABLE,     // expand
-    expand::TABLE,        // expand of 1.x
-    slice::TABLE,         // slice, strided_slice
-    set_value::TABLE,     // assignment to a slice
-    indexing::TABLE,      // gather, scatter, where, one-hot
-    flip::TABLE,          // reverse, flip
-    embedding::TABLE,     // rows of a table by id
-    conv::TABLE,          // conv2d, depthwise_conv2d
-    pooling::TABLE,       // pool2d
-    batch_norm::TABLE,    // batch_norm
-    layer_norm::TABLE,    // layer_norm
-    group_norm::TABLE,    // group_norm
-    unit::TABLE,          // norm: vectors of length one
-    softmax::TABLE,       // softmax
-    loss::TABLE,          // cross entropies of scores
-    cross_entropy::TABLE, // cross entropies of probabilities
-    optimizer::TABLE,     // sgd, momentum, adam
-    rows::TABLE,          // SelectedRows
-    sequence::TABLE,      // sequence_pool, sequence_expand
-    communicator::TABLE,  // rings
-    collective::TABLE,    // collectives of Programs
+    basic::TABLE,              // scale, sum, cast, assign
+    elementwise::TABLE,        // binary operators with broadcasting
+    elementwise_second::TABLE, // their second gradients
+    activation::TABLE,         // unary formulas
+    scalar::TABLE,             // pow, clip
+    comparison::TABLE,         // comparisons and logic
+    reduction::TABLE,          // reductions over axes, mean
+    matmul::TABLE,             // matrix products
+    complex::TABLE,            // parts and conjugates of complex numbers
+    order::TABLE,              // cumsum, argmax, sorting, top-k
+    metric::TABLE,             // accuracy
+    arrays::TABLE,             // LoDTensorArrays
+    array_tensor::TABLE,       // arrays as one tensor
+    control_flow::TABLE,       // sub-blocks
+    branch_rows::TABLE,        // split_lod_tensor, merge_lod_tensor
+    program::TABLE,            // feed, fetch, print, py_func
+    reader::TABLE,             // create_py_reader, read
+    files::TABLE,              // save, load
+    creation::TABLE,           // constants, ranges, shapes
+    random::TABLE,             // random numbers, dropout
+    reshape::TABLE,            // the same elements in another shape
+    transpose::TABLE,          // transpose
+    concat::TABLE,             // concat, split
+    stack::TABLE,              // stack, unstack
+    expand_v2::TABLE,          // expand
+    expand::TABLE,             // expand of 1.x
+    slice::TABLE,              // slice, strided_slice
+    set_value::TABLE,          // assignment to a slice
+    indexing::TABLE,           // gather, scatter, where, one-hot
+    flip::TABLE,               // reverse, flip
+    embedding::TABLE,          // rows of a table by id
+    conv::TABLE,               // conv2d, depthwise_conv2d
+    pooling::TABLE,            // pool2d
+    batch_norm::TABLE,         // batch_norm
+    layer_norm::TABLE,         // layer_norm
+    group_norm::TABLE,         // group_norm
+    unit::TABLE,               // norm: vectors of length one
+    softmax::TABLE,            // softmax
+    loss::TABLE,               // cross entropies of scores
+    cross_entropy::TABLE,      // cross entropies of probabilities
+    optimizer::TABLE,          // sgd, momentum, adam
+    rows::TABLE,               // SelectedRows
+    sequence::TABLE,           // sequence_pool, sequence_expand
+    communicator::TABLE,       // rings
+    collective::TABLE,         // collectives of Programs
 ];
 
 fn index() -> &'static HashMap<&'static str, &'static Op> {
