@@ -126,8 +126,8 @@ impl<T: Real> RightSide<T> for Strided<T> {
     }
     #[inline]
     fn in_place(&self, p: usize, j: usize, m: usize, lanes: usize) -> Option<(*const T, usize)> {
-        // Rows that are read once or twice, or a matrix that the first-level cache holds, are not worth a copy.
-        let small = self.rows * self.rs * size_of::<T>() <= 48 << 10;
+        // Rows that are read once or twice, or a matrix that takes a third or half of the first-level cache, are not worth a copy.
+        let small = self.rows * self.rs * size_of::<T>() <= 16 << 10;
         if m <= lanes.min(6) || small {
             self.rows(p, j)
         } else {
