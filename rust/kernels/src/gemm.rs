@@ -5,7 +5,7 @@
 //! in f32; integers wrap. Results do not depend on the number of threads.
 
 use crate::gemm_drive::{parallel, serial, Finish};
-use crate::gemm_pack::{RowMajor, Strided};
+use crate::gemm_pack::{BeforeNext, RowMajor, Soon, Strided};
 use crate::gemm_simd::Real;
 use crate::gemm_vec::matrix_vector;
 use half::{bf16, f16};
@@ -57,6 +57,8 @@ pub struct Problem<T> {
     b: (*const T, usize, usize),
     c: (*mut T, usize),
     finish: Finish<T>,
+    /// A and B of the product that this thread computes next.
+    soon: [Soon; 2],
 }
 
 /// Element types that have products.
@@ -130,22 +132,26 @@ pub fn batched<T: Gemm>(
             col_bias: epilogue.col_bias.map_or(null, |x| x.as_ptr()),
             relu: epilogue.relu,
         },
+        soon: [Soon::NOTHING; 2],
     };
     let items = Items(problem);
     // The method keeps the closures below from taking the pointers one by one, which are not Sync.
-    let item = |i: usize, on_pool: bool| items.run(offsets[i], on_pool);
-    let work = m * n * k.max(1);
-    if offsets.len() == 1 || (offsets.len() < 2 * crate::pool::threads() && work > 1 << 20) {
-        for i in 0..offsets.len() {
-            item(i, true);
+    let items = |range: std::ops::Range<usize>, on_pool: bool| {
+        for i in range.clone() {
+            items.run(offsets[i], offsets[..range.end].get(i + 1), on_pool);
         }
+    };
+    let (work, all, threads) = (m * n * k.max(1), offsets.len(), crate::pool::threads());
+    if all == 1 || (all < 2 * threads && work > 1 << 20) {
+        return items(0..all, true);
+    }
+    let least = ((1 << 18) / work).max(1);
+    if least >= all {
+        items(0..all, false);
     } else {
-        let grain = ((1 << 18) / work).max(1);
-        if grain >= offsets.len() {
-            (0..offsets.len()).for_each(|i| item(i, false));
-        } else {
-            crate::pool::ranges(offsets.len(), grain, |r| r.for_each(|i| item(i, false)));
-        }
+        // A few items in a row, where enough of them are left for every thread.
+        let grain = ((1 << 23) / work).min(all / (4 * threads)).max(least);
+        crate::pool::ranges(all, grain, |r| items(r, false));
     }
 }
 
@@ -154,16 +160,35 @@ pub fn strided_batch(n: usize, a: usize, b: usize, c: usize) -> Vec<(usize, usiz
     (0..n).map(|i| (i * a, i * b, i * c)).collect()
 }
 
+/// The largest operand that is asked for before its product begins: both have to find room in the second-level cache.
+const SOON_BYTES: usize = 128 << 10;
+
 struct Items<T>(Problem<T>);
 // SAFETY: items write disjoint parts of C and only read the rest.
 unsafe impl<T: Send + Sync> Sync for Items<T> {}
 
+type Offset = (usize, usize, usize);
+
 impl<T: Gemm> Items<T> {
-    fn run(&self, (oa, ob, oc): (usize, usize, usize), on_pool: bool) {
+    fn run(&self, (oa, ob, oc): Offset, next: Option<&Offset>, on_pool: bool) {
         let mut p = self.0;
-        p.a.0 = p.a.0.wrapping_add(oa);
-        p.b.0 = p.b.0.wrapping_add(ob);
+        let (a, b) = (p.a, p.b);
+        p.a.0 = a.0.wrapping_add(oa);
+        p.b.0 = b.0.wrapping_add(ob);
         p.c.0 = p.c.0.wrapping_add(oc);
+        if let Some(&(na, nb, _)) = next {
+            let soon = |(q, rs, cs): (*const T, usize, usize), (now, next): (usize, usize), rows, cols| {
+                let dense = (rs, cs) == (cols, 1) || (rs, cs) == (1, rows);
+                let bytes = rows * cols * size_of::<T>();
+                let asked = now != next && dense && bytes <= SOON_BYTES;
+                if asked {
+                    Soon { p: q.wrapping_add(next).cast(), bytes }
+                } else {
+                    Soon::NOTHING
+                }
+            };
+            p.soon = [soon(a, (oa, na), p.m, p.k), soon(b, (ob, nb), p.k, p.n)];
+        }
         // SAFETY: `batched` has checked the slices against the extents.
         unsafe { T::run(&p, on_pool) }
     }
@@ -176,7 +201,7 @@ unsafe fn real<T: Real>(p: &Problem<T>, on_pool: bool) {
         return unsafe { vector(p, on_pool) };
     }
     let a = Strided { p: a.0, rs: a.1, cs: a.2, rows: p.m };
-    let b = Strided { p: b.0, rs: b.1, cs: b.2, rows: p.k };
+    let b = BeforeNext { b: Strided { p: b.0, rs: b.1, cs: b.2, rows: p.k }, soon: p.soon };
     let c = RowMajor { p: p.c.0, rs: p.c.1 };
     // SAFETY: the caller's.
     unsafe {
@@ -282,7 +307,7 @@ macro_rules! gemm_half {
                     row_bias: row.as_ref().map_or(null, |x| x.as_ptr()),
                     col_bias: col.as_ref().map_or(null, |x| x.as_ptr()) };
                 let wide = Problem { m, n, k, a: (a.as_ptr(), k, 1), b: (b.as_ptr(), n, 1),
-                    c: (c.as_mut_ptr(), n), finish };
+                    c: (c.as_mut_ptr(), n), finish, soon: [Soon::NOTHING; 2] };
                 // SAFETY: the copies are as large as the extents say.
                 unsafe { real(&wide, on_pool) };
                 for (e, &c) in c.iter().enumerate() {

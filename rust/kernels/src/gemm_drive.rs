@@ -43,6 +43,8 @@ pub trait RightSide<T>: Sync {
     fn rows(&self, _p: usize, _j: usize) -> Option<(*const T, usize)> {
         None
     }
+    /// Tile `t` of `of` is about to be computed: time to ask for what comes after this product.
+    fn ahead(&self, _t: usize, _of: usize) {}
 }
 
 /// Elements of a row of C at even distance.
@@ -270,6 +272,8 @@ unsafe fn one_block<T: Real>(
                 // The next panel a few rows at a time: all of it at once would hold up this one.
                 let part = |t: usize| i + rows + next * t.min(tiles) / tiles;
                 a.announce(part(j / width)..part(j / width + 1), x.p, x.kc);
+                let row = (i - x.rows.start) / x.shape.rows;
+                b.ahead(row * tiles + j / width, x.rows.len().div_ceil(x.shape.rows) * tiles);
                 let count = c.runs(x.j + j, cols, &mut runs);
                 let rs = c.row_stride();
                 let mut tile = Tile {

@@ -84,6 +84,48 @@ unsafe fn copied_rows<V: Vector>(src: *const V::T, rs: usize, rows: usize, kc: u
     }
 }
 
+/// Bytes that will be read soon.
+#[derive(Clone, Copy)]
+pub struct Soon {
+    pub p: *const u8,
+    pub bytes: usize,
+}
+
+impl Soon {
+    pub const NOTHING: Soon = Soon { p: std::ptr::null(), bytes: 0 };
+}
+
+/// A matrix B, and what the product after this one reads: of many small products each would else wait for its operands.
+pub struct BeforeNext<T> {
+    pub b: Strided<T>,
+    pub soon: [Soon; 2],
+}
+
+// SAFETY: addresses of `soon` are asked for, never read.
+unsafe impl<T: Sync> Sync for BeforeNext<T> {}
+
+impl<T: Real> RightSide<T> for BeforeNext<T> {
+    unsafe fn pack(&self, p: usize, kc: usize, j: usize, nc: usize, width: usize, buf: *mut T) {
+        // SAFETY: the caller's.
+        unsafe { self.b.pack(p, kc, j, nc, width, buf) }
+    }
+    fn in_place(&self, p: usize, j: usize, m: usize, lanes: usize) -> Option<(*const T, usize)> {
+        self.b.in_place(p, j, m, lanes)
+    }
+    fn rows(&self, p: usize, j: usize) -> Option<(*const T, usize)> {
+        self.b.rows(p, j)
+    }
+    #[inline]
+    fn ahead(&self, t: usize, of: usize) {
+        for soon in self.soon.iter().filter(|s| s.bytes > 0) {
+            let line = |t: usize| soon.bytes.div_ceil(64) * t / of;
+            for line in line(t)..line(t + 1) {
+                prefetch(soon.p.wrapping_add(line * 64));
+            }
+        }
+    }
+}
+
 /// Asks for the cache line of `p` in the second-level cache; any address will do.
 #[inline(always)]
 pub fn prefetch<T>(p: *const T) {
