@@ -1,14 +1,16 @@
 //! The blocked product over packed panels, generic in where A and B come from and where C goes: plain matrices,
 //! patches of an image, images of a batch.
 
-use crate::gemm_kernel::{copying, kernel, Shape, Tile, A_STRIDE, KC};
+use crate::gemm_kernel::{copying, kernel, Shape, A_STRIDE, KC};
 use crate::gemm_simd::Real;
+use crate::gemm_sweep::sweep;
+use crate::gemm_tile::{one_tile, Operands, Room};
 use std::cell::Cell;
 
 /// Widest tile of C, in elements.
 pub const MAX_WIDTH: usize = 64;
 /// Bytes of the packed block of B: what fits into the second-level cache with room to spare.
-fn block_bytes() -> usize {
+pub fn block_bytes() -> usize {
     crate::simd::core_cache_size() / 2
 }
 
@@ -139,6 +141,10 @@ pub unsafe fn serial<T: Real>(
     let gathers = |j: usize, nc: usize| k > 2 * kb && finish.beta == T::ZERO && !c.together(j, nc);
     let c_size =
         if gathers(n.start, n.len()) && m.len() * block * size_of::<T>() <= C_BYTES { m.len() * block } else { 0 };
+    // SAFETY: the caller's.
+    if c_size == 0 && unsafe { sweep(&m, &n, k, shape, a, b, c, finish) } {
+        return;
+    }
     with_scratch::<T, _>(a_size + kb * block + tail + c_size, |buf| {
         for j0 in n.clone().step_by(block) {
             let nc = block.min(n.end - j0);
@@ -215,14 +221,15 @@ unsafe fn spread<T: Real>(m: &std::ops::Range<usize>, n: std::ops::Range<usize>,
     }
 }
 
-struct Part {
-    rows: std::ops::Range<usize>,
-    j: usize,
-    nc: usize,
-    p: usize,
-    kc: usize,
-    last: bool,
-    shape: Shape,
+/// Rows and columns `j..j + nc` of C, with the columns `p..p + kc` of A.
+pub struct Part {
+    pub rows: std::ops::Range<usize>,
+    pub j: usize,
+    pub nc: usize,
+    pub p: usize,
+    pub kc: usize,
+    pub last: bool,
+    pub shape: Shape,
 }
 
 #[inline]
@@ -246,14 +253,13 @@ unsafe fn one_block<T: Real>(
     let copied = if direct.is_none() { b.rows(x.p, x.j).filter(near) } else { None };
     let can = copied.is_some() && copying::<T>(rows, x.shape.nv, false).is_some();
     let copied_to = if can { x.nc / width * width } else { 0 };
-    let mut runs = [Run { p: std::ptr::null_mut(), len: 0, step: 1 }; MAX_WIDTH];
+    let mut room = Room::new(tbuf);
     // SAFETY: the caller's ranges and buffers.
     unsafe {
         let from = packed_from.max(copied_to);
         if from < x.nc {
             b.pack(x.p, x.kc, x.j + from, x.nc - from, width, bbuf.add((from - packed_from) * x.kc));
         }
-        let beta = if x.p == 0 { finish.beta } else { T::ONE };
         for i in x.rows.clone().step_by(x.shape.rows) {
             let rows = x.shape.rows.min(x.rows.end - i);
             let place = a.panel(i, rows, x.p, x.kc, abuf);
@@ -274,93 +280,17 @@ unsafe fn one_block<T: Real>(
                 a.announce(part(j / width)..part(j / width + 1), x.p, x.kc);
                 let row = (i - x.rows.start) / x.shape.rows;
                 b.ahead(row * tiles + j / width, x.rows.len().div_ceil(x.shape.rows) * tiles);
-                let count = c.runs(x.j + j, cols, &mut runs);
-                let rs = c.row_stride();
-                let mut tile = Tile {
-                    k: x.kc,
-                    a: pa,
-                    csa,
-                    b: pb,
-                    rsb,
-                    c: tbuf,
-                    rsc: width,
-                    cols,
-                    alpha: finish.alpha,
-                    beta,
-                    row_bias: std::ptr::null(),
-                    col_bias: std::ptr::null(),
-                    relu: x.last && finish.relu,
-                    copy: std::ptr::null_mut(),
-                    copy_step: 0,
-                };
+                let mut tile = Operands { a: pa, csa, b: pb, rsb, aside: std::ptr::null_mut(), aside_step: 0 };
                 let mut f = if nv == x.shape.nv { whole } else { kernel::<T>(rows, nv, place.is_some()) };
                 if let (Some((pb, rsb)), true) = (copied, i == x.rows.start && j < copied_to) {
-                    tile.copy = tile.b.cast_mut();
+                    tile.aside = tile.b.cast_mut();
                     // A copy that no other panel of rows will read may overwrite itself.
-                    tile.copy_step = if x.rows.len() > rows { width } else { 0 };
+                    tile.aside_step = if x.rows.len() > rows { width } else { 0 };
                     (tile.b, tile.rsb) = (pb.add(j), rsb);
                     f = copying::<T>(rows, nv, place.is_some()).unwrap_or(f);
                 }
-                if x.last && !finish.row_bias.is_null() {
-                    tile.row_bias = finish.row_bias.add(i);
-                }
-                if x.last && !finish.col_bias.is_null() {
-                    tile.col_bias = finish.col_bias.add(x.j + j);
-                }
-                if count == 1 && runs[0].step == 1 {
-                    tile.c = runs[0].p.add(i * rs);
-                    tile.rsc = rs;
-                    f(&tile);
-                } else {
-                    scattered(&tile, f, rows, &runs[..count], i * rs, rs, tbuf);
-                }
+                one_tile(x, &tile, f, (i, rows), (j, cols), c, finish, &mut room);
                 j += cols;
-            }
-        }
-    }
-}
-
-/// A tile whose columns are not consecutive in C: through a buffer.
-unsafe fn scattered<T: Real>(
-    tile: &Tile<T>,
-    f: unsafe fn(&Tile<T>),
-    rows: usize,
-    runs: &[Run<T>],
-    row: usize,
-    rs: usize,
-    tbuf: *mut T,
-) {
-    // SAFETY: the caller's tile; the buffer holds rows * rsc elements.
-    unsafe {
-        if tile.beta != T::ZERO {
-            for r in 0..rows {
-                let mut at = tbuf.add(r * tile.rsc);
-                for run in runs {
-                    let p = run.p.add(row + r * rs);
-                    if run.step == 1 {
-                        copy_short(p, at, run.len);
-                    } else {
-                        for s in 0..run.len {
-                            *at.add(s) = *p.add(s * run.step);
-                        }
-                    }
-                    at = at.add(run.len);
-                }
-            }
-        }
-        f(tile);
-        for r in 0..rows {
-            let mut at = tbuf.add(r * tile.rsc);
-            for run in runs {
-                let p = run.p.add(row + r * rs);
-                if run.step == 1 {
-                    copy_short(at, p, run.len);
-                } else {
-                    for s in 0..run.len {
-                        *p.add(s * run.step) = *at.add(s);
-                    }
-                }
-                at = at.add(run.len);
             }
         }
     }

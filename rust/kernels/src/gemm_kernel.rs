@@ -34,15 +34,20 @@ pub struct Tile<T> {
     /// One value a column, or null.
     pub col_bias: *const T,
     pub relu: bool,
-    /// Where a kernel of `copying` leaves row p of B: at `p * copy_step`.
-    pub copy: *mut T,
-    pub copy_step: usize,
+    /// Where a kernel of `copying` leaves row p of B: at `p * copy_step`; what one of `asking` asks for beside row p.
+    pub aside: *mut T,
+    pub aside_step: usize,
 }
+
+/// What a kernel does beside its product.
+const NOTHING: u8 = 0;
+const COPIES: u8 = 1;
+const ASKS: u8 = 2;
 
 pub type Kernel<T> = unsafe fn(&Tile<T>);
 
 #[inline(always)]
-unsafe fn body<V: Vector, const R: usize, const NV: usize, const COLUMNS: bool, const COPY: bool>(t: &Tile<V::T>) {
+unsafe fn body<V: Vector, const R: usize, const NV: usize, const COLUMNS: bool, const BESIDE: u8>(t: &Tile<V::T>) {
     // SAFETY: the caller's tile is valid for the rows, columns and k that it names.
     unsafe {
         let mut acc = [[V::zero(); NV]; R];
@@ -54,18 +59,21 @@ unsafe fn body<V: Vector, const R: usize, const NV: usize, const COLUMNS: bool, 
         }
         let (mut a, mut b) = (t.a, t.b);
         let (csa, rsb) = (t.csa, t.rsb);
-        let mut copy = t.copy;
+        let mut aside = t.aside;
         for _ in 0..t.k {
             let mut bv = [V::zero(); NV];
             for j in 0..NV {
                 bv[j] = V::load(b.add(j * V::L));
-                if COPY {
-                    bv[j].store(copy.add(j * V::L));
+                if BESIDE == COPIES {
+                    bv[j].store(aside.add(j * V::L));
                     prefetch(b.wrapping_add(AHEAD * rsb + j * V::L));
                 }
             }
-            if COPY {
-                copy = copy.add(t.copy_step);
+            if BESIDE == ASKS {
+                prefetch(aside);
+            }
+            if BESIDE != NOTHING {
+                aside = aside.wrapping_add(t.aside_step);
             }
             for i in 0..R {
                 let av = V::splat(*a.add(if COLUMNS { i } else { i * A_STRIDE }));
@@ -144,24 +152,24 @@ macro_rules! wrapper {
     ($name:ident, $vector:ident, $features:literal) => {
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = $features)]
-        unsafe fn $name<T: Real, const R: usize, const NV: usize, const COLUMNS: bool, const COPY: bool>(t: &Tile<T>) {
+        unsafe fn $name<T: Real, const R: usize, const NV: usize, const COLUMNS: bool, const BESIDE: u8>(t: &Tile<T>) {
             // SAFETY: the caller's contract.
-            unsafe { body::<T::$vector, R, NV, COLUMNS, COPY>(t) }
+            unsafe { body::<T::$vector, R, NV, COLUMNS, BESIDE>(t) }
         }
     };
 }
 wrapper!(avx2, Avx2, "avx2,fma");
 wrapper!(avx512, Avx512, "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,fma");
 
-unsafe fn base<T: Real, const R: usize, const NV: usize, const COLUMNS: bool, const COPY: bool>(t: &Tile<T>) {
+unsafe fn base<T: Real, const R: usize, const NV: usize, const COLUMNS: bool, const BESIDE: u8>(t: &Tile<T>) {
     // SAFETY: the caller's contract.
-    unsafe { body::<T::Base, R, NV, COLUMNS, false>(t) }
+    unsafe { body::<T::Base, R, NV, COLUMNS, NOTHING>(t) }
 }
 
 macro_rules! pick {
-    ($f:ident, $columns:ident, $copy:literal, $r:ident, $nv:ident, $none:expr, $($n:literal: $($i:literal)*),*) => {
+    ($f:ident, $columns:ident, $beside:ident, $r:ident, $nv:ident, $none:expr, $($n:literal: $($i:literal)*),*) => {
         match ($nv, $r) {
-            $($(($n, $i) => if $columns { $f::<T, $i, $n, true, $copy> } else { $f::<T, $i, $n, false, $copy> },)*)*
+            $($(($n, $i) => if $columns { $f::<T, $i, $n, true, $beside> } else { $f::<T, $i, $n, false, $beside> },)*)*
             _ => $none,
         }
     };
@@ -172,11 +180,11 @@ pub fn kernel<T: Real>(r: usize, nv: usize, columns: bool) -> Kernel<T> {
     let none = || -> Kernel<T> { unreachable!("no micro-kernel of {r} rows and {nv} vectors") };
     match level() {
         #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => pick!(avx512, columns, false, r, nv, none(), 1: 1 2 3 4 5 6 7 8 9 10 11 12 13 14,
+        Level::Avx512 => pick!(avx512, columns, NOTHING, r, nv, none(), 1: 1 2 3 4 5 6 7 8 9 10 11 12 13 14,
             2: 1 2 3 4 5 6 7 8 9 10 11 12 13 14, 3: 1 2 3 4 5 6, 4: 1 2 3 4 5 6),
         #[cfg(target_arch = "x86_64")]
-        Level::Avx2 => pick!(avx2, columns, false, r, nv, none(), 1: 1 2 3 4 5 6, 2: 1 2 3 4 5 6, 3: 1 2, 4: 1 2),
-        _ => pick!(base, columns, false, r, nv, none(), 1: 1 2 3 4 5 6, 2: 1 2 3 4 5 6, 3: 1 2, 4: 1 2),
+        Level::Avx2 => pick!(avx2, columns, NOTHING, r, nv, none(), 1: 1 2 3 4 5 6, 2: 1 2 3 4 5 6, 3: 1 2, 4: 1 2),
+        _ => pick!(base, columns, NOTHING, r, nv, none(), 1: 1 2 3 4 5 6, 2: 1 2 3 4 5 6, 3: 1 2, 4: 1 2),
     }
 }
 
@@ -185,9 +193,20 @@ pub fn kernel<T: Real>(r: usize, nv: usize, columns: bool) -> Kernel<T> {
 pub fn copying<T: Real>(r: usize, nv: usize, columns: bool) -> Option<Kernel<T>> {
     match level() {
         #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => Some(pick!(avx512, columns, true, r, nv, return None, 2: 7 8 9 10 11 12 13 14)),
+        Level::Avx512 => Some(pick!(avx512, columns, COPIES, r, nv, return None, 2: 7 8 9 10 11 12 13 14)),
         #[cfg(target_arch = "x86_64")]
-        Level::Avx2 => Some(pick!(avx2, columns, true, r, nv, return None, 2: 4 5 6)),
+        Level::Avx2 => Some(pick!(avx2, columns, COPIES, r, nv, return None, 2: 4 5 6)),
+        _ => None,
+    }
+}
+
+/// The kernel that asks for memory elsewhere on its way, for tiles of the heights that `copying` has.
+pub fn asking<T: Real>(r: usize, nv: usize, columns: bool) -> Option<Kernel<T>> {
+    match level() {
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512 => Some(pick!(avx512, columns, ASKS, r, nv, return None, 2: 7 8 9 10 11 12 13 14)),
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx2 => Some(pick!(avx2, columns, ASKS, r, nv, return None, 2: 4 5 6)),
         _ => None,
     }
 }

@@ -22,6 +22,8 @@ mod gemm_pack;
 pub mod gemm_simd;
 #[cfg(target_arch = "x86_64")]
 mod gemm_simd_x86;
+mod gemm_sweep;
+mod gemm_tile;
 mod gemm_vec;
 pub mod index;
 pub mod integer;

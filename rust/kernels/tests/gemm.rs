@@ -146,6 +146,30 @@ fn threads_do_not_show() {
     pool::set_threads(before);
 }
 
+/// Few rows with a large B go another way than many (`gemm_sweep`): the same bits, at every level, from any layout of A.
+#[test]
+fn few_rows_are_the_rows_of_a_larger_product() {
+    let (most, n, k) = (300, 1043, 1001);
+    let (a, b) = (narrow(&noise(most * k, 12)), narrow(&noise(k * n, 13)));
+    let (row, col, old) = (narrow(&noise(most, 14)), narrow(&noise(n, 15)), narrow(&noise(most * n, 16)));
+    let columns: Vec<f32> = (0..most * k).map(|e| a[e % most * k + e / most]).collect();
+    at_every_level(|level| {
+        let product = |m: usize, a: View<f32>| {
+            let mut c = old[..m * n].to_vec();
+            let e = Epilogue { row_bias: Some(&row[..m]), col_bias: Some(&col[..]), relu: true };
+            gemm((m, n, k), 1.5, a, View::rows(&b, n, false), 0.5, &mut c, n, e);
+            c
+        };
+        let all = product(most, View::rows(&a, k, false));
+        for m in [2, 7, 13, 15, 16, 28, 29, 43, 60, 200, 225] {
+            let lying = product(m, View::rows(&a, k, false));
+            assert!(lying[..] == all[..m * n], "{m} rows, {level:?}");
+            let standing = product(m, View::new(&columns, 1, most));
+            assert!(standing[..] == all[..m * n], "{m} rows of a transposed A, {level:?}");
+        }
+    });
+}
+
 /// A vector times a matrix so long that blocks of its rows are summed apart: wide, narrow, and transposed.
 #[test]
 fn long_sums_are_blocks_of_rows() {

@@ -1,0 +1,125 @@
+//! One tile of C: what it reads, where it goes.
+
+use crate::gemm_drive::{copy_short, Finish, Part, Run, Target, MAX_WIDTH};
+use crate::gemm_kernel::{Kernel, Tile};
+use crate::gemm_simd::Real;
+
+/// What a tile reads, and what its kernel does beside the product; see `Tile`.
+pub struct Operands<T> {
+    pub a: *const T,
+    pub csa: usize,
+    pub b: *const T,
+    pub rsb: usize,
+    pub aside: *mut T,
+    pub aside_step: usize,
+}
+
+/// Where `one_tile` works: the runs of C that it asks for, and a buffer of a tile's size.
+pub struct Room<T> {
+    runs: [Run<T>; MAX_WIDTH],
+    buf: *mut T,
+}
+
+impl<T> Room<T> {
+    pub fn new(buf: *mut T) -> Self {
+        Room { runs: [const { Run { p: std::ptr::null_mut(), len: 0, step: 1 } }; MAX_WIDTH], buf }
+    }
+}
+
+/// Rows `i..i + rows`, columns `j..j + cols` of a part.
+///
+/// # Safety
+/// They and the operands' k lie within the matrices, and nothing else touches that part of C.
+#[inline(always)]
+pub unsafe fn one_tile<T: Real>(
+    x: &Part,
+    from: &Operands<T>,
+    f: Kernel<T>,
+    (i, rows): (usize, usize),
+    (j, cols): (usize, usize),
+    c: &impl Target<T>,
+    finish: &Finish<T>,
+    room: &mut Room<T>,
+) {
+    let count = c.runs(x.j + j, cols, &mut room.runs);
+    let rs = c.row_stride();
+    let mut tile = Tile {
+        k: x.kc,
+        a: from.a,
+        csa: from.csa,
+        b: from.b,
+        rsb: from.rsb,
+        c: room.buf,
+        rsc: x.shape.width(),
+        cols,
+        alpha: finish.alpha,
+        beta: if x.p == 0 { finish.beta } else { T::ONE },
+        row_bias: std::ptr::null(),
+        col_bias: std::ptr::null(),
+        relu: x.last && finish.relu,
+        aside: from.aside,
+        aside_step: from.aside_step,
+    };
+    // SAFETY: the caller's tile.
+    unsafe {
+        if x.last && !finish.row_bias.is_null() {
+            tile.row_bias = finish.row_bias.add(i);
+        }
+        if x.last && !finish.col_bias.is_null() {
+            tile.col_bias = finish.col_bias.add(x.j + j);
+        }
+        if count == 1 && room.runs[0].step == 1 {
+            tile.c = room.runs[0].p.add(i * rs);
+            tile.rsc = rs;
+            f(&tile);
+        } else {
+            scattered(&tile, f, rows, &room.runs[..count], i * rs, rs, room.buf);
+        }
+    }
+}
+
+/// A tile whose columns are not consecutive in C: through a buffer.
+unsafe fn scattered<T: Real>(
+    tile: &Tile<T>,
+    f: Kernel<T>,
+    rows: usize,
+    runs: &[Run<T>],
+    row: usize,
+    rs: usize,
+    tbuf: *mut T,
+) {
+    // SAFETY: the caller's tile; the buffer holds rows * rsc elements.
+    unsafe {
+        if tile.beta != T::ZERO {
+            for r in 0..rows {
+                let mut at = tbuf.add(r * tile.rsc);
+                for run in runs {
+                    let p = run.p.add(row + r * rs);
+                    if run.step == 1 {
+                        copy_short(p, at, run.len);
+                    } else {
+                        for s in 0..run.len {
+                            *at.add(s) = *p.add(s * run.step);
+                        }
+                    }
+                    at = at.add(run.len);
+                }
+            }
+        }
+        f(tile);
+        for r in 0..rows {
+            let mut at = tbuf.add(r * tile.rsc);
+            for run in runs {
+                let p = run.p.add(row + r * rs);
+                if run.step == 1 {
+                    copy_short(at, p, run.len);
+                } else {
+                    for s in 0..run.len {
+                        *p.add(s * run.step) = *at.add(s);
+                    }
+                }
+                at = at.add(run.len);
+            }
+        }
+    }
+}
