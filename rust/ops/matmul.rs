@@ -30,6 +30,19 @@ attrs! {
     pub struct MatmulV2Attrs { trans_x: bool = false, trans_y: bool = false }
 }
 
+impl MatmulAttrs {
+    fn fused(&self) -> [&Vec<i32>; 6] {
+        [
+            &self.fused_reshape_X,
+            &self.fused_reshape_Y,
+            &self.fused_transpose_X,
+            &self.fused_transpose_Y,
+            &self.fused_reshape_Out,
+            &self.fused_transpose_Out,
+        ]
+    }
+}
+
 /// A tensor seen as matrices [batch.., rows, cols]; `trans` says that the product reads each one transposed.
 #[derive(Clone, Debug)]
 pub(super) struct Shape {
@@ -134,14 +147,7 @@ fn v2(op: &Op, a: &MatmulV2Attrs, x: &[i64], y: &[i64]) -> Result<Plan> {
 /// Batches are one number: that of X and Y must be equal, or one of them a single matrix.
 fn v1(op: &Op, a: &MatmulAttrs, x: &[i64], y: &[i64]) -> Result<Plan> {
     known_rank(op, x, y)?;
-    for fused in [
-        &a.fused_reshape_X,
-        &a.fused_reshape_Y,
-        &a.fused_transpose_X,
-        &a.fused_transpose_Y,
-        &a.fused_reshape_Out,
-        &a.fused_transpose_Out,
-    ] {
+    for fused in a.fused() {
         ensure!(fused.is_empty(), Unimplemented, "operator {}: fused reshapes and transposes are oneDNN's", op.name);
     }
     let (mut sx, mut sy) = (matrix(x, false, a.transpose_X), matrix(y, true, a.transpose_Y));
@@ -195,12 +201,19 @@ fn mul(op: &Op, a: &MulAttrs, x: &[i64], y: &[i64]) -> Result<Plan> {
 
 // Operators
 
-/// Rows, columns and inner size of the common case: two matrices, neither transposed. It needs no plan, whose making a
-/// small product would feel.
+/// Rows, columns and inner size of the common case: two matrices, neither transposed nor scaled. It needs no plan, whose
+/// making a small product would feel.
 fn plain(attrs: &crate::op::Attrs, x: &[i64], y: &[i64]) -> Option<(i64, i64, i64)> {
-    let a = attrs.as_any().downcast_ref::<MatmulV2Attrs>()?;
+    let any = attrs.as_any();
+    let as_they_lie = if let Some(a) = any.downcast_ref::<MatmulV2Attrs>() {
+        !a.trans_x && !a.trans_y
+    } else if let Some(a) = any.downcast_ref::<MatmulAttrs>() {
+        !a.transpose_X && !a.transpose_Y && a.alpha == 1.0 && a.fused().iter().all(|f| f.is_empty())
+    } else {
+        any.downcast_ref::<MulAttrs>().is_some_and(|a| (a.x_num_col_dims, a.y_num_col_dims) == (1, 1))
+    };
     match (x, y) {
-        (&[rows, k], &[l, cols]) if k == l && !a.trans_x && !a.trans_y => Some((rows, cols, k)),
+        (&[rows, k], &[l, cols]) if k == l && as_they_lie => Some((rows, cols, k)),
         _ => None,
     }
 }

@@ -134,11 +134,11 @@ pub fn batched<T: Gemm>(
         },
         soon: [Soon::NOTHING; 2],
     };
-    let items = Items(problem);
+    let each = Items(problem);
     // The method keeps the closures below from taking the pointers one by one, which are not Sync.
     let items = |range: std::ops::Range<usize>, on_pool: bool| {
         for i in range.clone() {
-            items.run(offsets[i], offsets[..range.end].get(i + 1), on_pool);
+            each.run(offsets[i], offsets[..range.end].get(i + 1), on_pool);
         }
     };
     let (work, all, threads) = (m * n * k.max(1), offsets.len(), crate::pool::threads());

@@ -260,11 +260,12 @@ unsafe fn one_block<T: Real>(
         if from < x.nc {
             b.pack(x.p, x.kc, x.j + from, x.nc - from, width, bbuf.add((from - packed_from) * x.kc));
         }
-        for i in x.rows.clone().step_by(x.shape.rows) {
+        let (tiles, panels) = (x.nc.div_ceil(width), x.rows.len().div_ceil(x.shape.rows));
+        for (panel, i) in x.rows.clone().step_by(x.shape.rows).enumerate() {
             let rows = x.shape.rows.min(x.rows.end - i);
             let place = a.panel(i, rows, x.p, x.kc, abuf);
             let (pa, csa) = place.unwrap_or((abuf, 0));
-            let (next, tiles) = (x.shape.rows.min(x.rows.end - i - rows), x.nc.div_ceil(width));
+            let next = x.shape.rows.min(x.rows.end - i - rows);
             let whole = kernel::<T>(rows, x.shape.nv, place.is_some());
             let mut j = 0;
             while j < x.nc {
@@ -278,8 +279,7 @@ unsafe fn one_block<T: Real>(
                 // The next panel a few rows at a time: all of it at once would hold up this one.
                 let part = |t: usize| i + rows + next * t.min(tiles) / tiles;
                 a.announce(part(j / width)..part(j / width + 1), x.p, x.kc);
-                let row = (i - x.rows.start) / x.shape.rows;
-                b.ahead(row * tiles + j / width, x.rows.len().div_ceil(x.shape.rows) * tiles);
+                b.ahead(panel * tiles + j / width, panels * tiles);
                 let mut tile = Operands { a: pa, csa, b: pb, rsb, aside: std::ptr::null_mut(), aside_step: 0 };
                 let mut f = if nv == x.shape.nv { whole } else { kernel::<T>(rows, nv, place.is_some()) };
                 if let (Some((pb, rsb)), true) = (copied, i == x.rows.start && j < copied_to) {

@@ -91,35 +91,39 @@ unsafe fn scattered<T: Real>(
     // SAFETY: the caller's tile; the buffer holds rows * rsc elements.
     unsafe {
         if tile.beta != T::ZERO {
-            for r in 0..rows {
-                let mut at = tbuf.add(r * tile.rsc);
-                for run in runs {
-                    let p = run.p.add(row + r * rs);
-                    if run.step == 1 {
-                        copy_short(p, at, run.len);
-                    } else {
-                        for s in 0..run.len {
-                            *at.add(s) = *p.add(s * run.step);
-                        }
-                    }
-                    at = at.add(run.len);
-                }
-            }
+            between::<T, false>(tbuf, tile.rsc, rows, runs, row, rs);
         }
         f(tile);
-        for r in 0..rows {
-            let mut at = tbuf.add(r * tile.rsc);
-            for run in runs {
-                let p = run.p.add(row + r * rs);
+        between::<T, true>(tbuf, tile.rsc, rows, runs, row, rs);
+    }
+}
+
+/// Copies rows between the buffer and the runs of C: to C if `OUT`, else from there.
+#[inline(always)]
+unsafe fn between<T: Real, const OUT: bool>(
+    tbuf: *mut T,
+    rsc: usize,
+    rows: usize,
+    runs: &[Run<T>],
+    row: usize,
+    rs: usize,
+) {
+    for r in 0..rows {
+        let mut at = tbuf.wrapping_add(r * rsc);
+        for run in runs {
+            let p = run.p.wrapping_add(row + r * rs);
+            let ((from, step), (to, to_step)) = if OUT { ((at, 1), (p, run.step)) } else { ((p, run.step), (at, 1)) };
+            // SAFETY: the caller's tile and buffer.
+            unsafe {
                 if run.step == 1 {
-                    copy_short(at, p, run.len);
+                    copy_short(from, to, run.len);
                 } else {
                     for s in 0..run.len {
-                        *p.add(s * run.step) = *at.add(s);
+                        *to.add(s * to_step) = *from.add(s * step);
                     }
                 }
-                at = at.add(run.len);
             }
+            at = at.wrapping_add(run.len);
         }
     }
 }
