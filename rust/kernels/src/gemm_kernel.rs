@@ -46,6 +46,47 @@ const ASKS: u8 = 2;
 
 pub type Kernel<T> = unsafe fn(&Tile<T>);
 
+/// Where in A and B a tile is, and in what its kernel copies or asks for.
+struct At<T> {
+    a: *const T,
+    b: *const T,
+    aside: *mut T,
+}
+
+/// One column of A by one row of B.
+#[inline(always)]
+unsafe fn step<V: Vector, const R: usize, const NV: usize, const COLUMNS: bool, const BESIDE: u8>(
+    t: &Tile<V::T>,
+    at: &mut At<V::T>,
+    acc: &mut [[V; NV]; R],
+) {
+    // SAFETY: as in `body`, whose k steps stay within A and B.
+    unsafe {
+        let mut bv = [V::zero(); NV];
+        for j in 0..NV {
+            bv[j] = V::load(at.b.add(j * V::L));
+            if BESIDE == COPIES {
+                bv[j].store(at.aside.add(j * V::L));
+                prefetch(at.b.wrapping_add(AHEAD * t.rsb + j * V::L));
+            }
+        }
+        if BESIDE == ASKS {
+            prefetch(at.aside);
+        }
+        if BESIDE != NOTHING {
+            at.aside = at.aside.wrapping_add(t.aside_step);
+        }
+        for i in 0..R {
+            let av = V::splat(*at.a.add(if COLUMNS { i } else { i * A_STRIDE }));
+            for j in 0..NV {
+                acc[i][j] = av.fma(bv[j], acc[i][j]);
+            }
+        }
+        at.a = at.a.add(if COLUMNS { t.csa } else { 1 });
+        at.b = at.b.add(t.rsb);
+    }
+}
+
 #[inline(always)]
 unsafe fn body<V: Vector, const R: usize, const NV: usize, const COLUMNS: bool, const BESIDE: u8>(t: &Tile<V::T>) {
     // SAFETY: the caller's tile is valid for the rows, columns and k that it names.
@@ -57,32 +98,14 @@ unsafe fn body<V: Vector, const R: usize, const NV: usize, const COLUMNS: bool, 
                 prefetch(t.c.wrapping_add(i * t.rsc + j * V::L));
             }
         }
-        let (mut a, mut b) = (t.a, t.b);
-        let (csa, rsb) = (t.csa, t.rsb);
-        let mut aside = t.aside;
-        for _ in 0..t.k {
-            let mut bv = [V::zero(); NV];
-            for j in 0..NV {
-                bv[j] = V::load(b.add(j * V::L));
-                if BESIDE == COPIES {
-                    bv[j].store(aside.add(j * V::L));
-                    prefetch(b.wrapping_add(AHEAD * rsb + j * V::L));
-                }
-            }
-            if BESIDE == ASKS {
-                prefetch(aside);
-            }
-            if BESIDE != NOTHING {
-                aside = aside.wrapping_add(t.aside_step);
-            }
-            for i in 0..R {
-                let av = V::splat(*a.add(if COLUMNS { i } else { i * A_STRIDE }));
-                for j in 0..NV {
-                    acc[i][j] = av.fma(bv[j], acc[i][j]);
-                }
-            }
-            a = a.add(if COLUMNS { csa } else { 1 });
-            b = b.add(rsb);
+        let mut at = At { a: t.a, b: t.b, aside: t.aside };
+        // Two steps a turn: what counts them takes turns from the multiplications.
+        for _ in 0..t.k / 2 {
+            step::<V, R, NV, COLUMNS, BESIDE>(t, &mut at, &mut acc);
+            step::<V, R, NV, COLUMNS, BESIDE>(t, &mut at, &mut acc);
+        }
+        if t.k % 2 == 1 {
+            step::<V, R, NV, COLUMNS, BESIDE>(t, &mut at, &mut acc);
         }
         finish::<V, R, NV>(t, acc);
     }
