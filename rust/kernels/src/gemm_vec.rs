@@ -1,17 +1,17 @@
 //! Matrix-vector products: bound by reading the matrix, so they read it once, in long runs, and copy nothing.
 #![allow(clippy::needless_range_loop)] // registers are counted, not iterated
 
+use crate::gemm_drive::with_scratch;
 use crate::gemm_simd::{Real, Vector};
 
 /// Columns that one call of `combine` covers: the sums stay in the first-level cache.
 const COLUMNS: usize = 1024;
 /// The same where blocks of rows are combined: whole rows are read at the speed of memory, short pieces of them are not.
 const WIDE: usize = 4096;
-/// Rows of so many elements are read one at a time, and memory this many bytes ahead is asked for.
+/// The next few rows of so many elements are asked for while these are added.
 const LONG: usize = 512;
-const AHEAD: usize = 16 << 10;
 /// Elements of such a block, and its fewest rows.
-const BLOCK: usize = 1 << 20;
+const BLOCK: usize = 1 << 21;
 const LEAST_ROWS: usize = 64;
 /// Elements of the matrix that one chunk of work covers.
 const CHUNK: usize = 1 << 17;
@@ -69,69 +69,82 @@ crate::by_level! {
     /// `out[i] = a[i, ..] . x` for rows of consecutive elements.
     unsafe fn dots<T>(a: *const T, rs: usize, rows: usize, x: *const T, k: usize, out: *mut T) = dots_body
 }
+/// `out += x[0] * row 0`, then row 1 and so on; ASKS for the R rows after these.
+#[inline(always)]
+unsafe fn add_rows<V: Vector, const R: usize, const ASKS: bool>(
+    b: *const V::T,
+    rs: usize,
+    x: *const V::T,
+    n: usize,
+    out: *mut V::T,
+) -> usize {
+    // SAFETY: the caller's rows and vectors.
+    unsafe {
+        let times: [V; R] = std::array::from_fn(|r| V::splat(*x.add(r)));
+        let mut j = 0;
+        while j + V::L <= n {
+            let mut s = V::load(out.add(j));
+            for r in 0..R {
+                if ASKS {
+                    crate::gemm_pack::prefetch(b.wrapping_add((R + r) * rs + j));
+                }
+                s = V::load(b.add(r * rs + j)).fma(times[r], s);
+            }
+            s.store(out.add(j));
+            j += V::L;
+        }
+        if j < n {
+            let left = n - j;
+            let mut s = V::load_n(out.add(j), left);
+            for r in 0..R {
+                s = V::load_n(b.add(r * rs + j), left).fma(times[r], s);
+            }
+            s.store_n(out.add(j), left);
+        }
+    }
+    R
+}
+
 #[inline(always)]
 unsafe fn combine_body<V: Vector>(b: *const V::T, rs: usize, k: usize, x: *const V::T, n: usize, out: *mut V::T) {
     // SAFETY: the caller's matrix and vectors.
-    unsafe {
-        for j in 0..n {
-            *out.add(j) = V::T::ZERO;
-        }
-        let mut p = 0;
-        while p < k {
-            let group = 8.min(k - p);
-            let row = |i: usize| b.add((p + i) * rs);
-            let mut j = 0;
-            while j < n {
-                let left = V::L.min(n - j);
-                let full = left == V::L;
-                let mut s = if full { V::load(out.add(j)) } else { V::load_n(out.add(j), left) };
-                if group == 8 && full {
-                    for i in 0..8 {
-                        s = V::load(row(i).add(j)).fma(V::splat(*x.add(p + i)), s);
-                    }
-                } else {
-                    for i in 0..group {
-                        s = V::load_n(row(i).add(j), left).fma(V::splat(*x.add(p + i)), s);
-                    }
-                }
-                if full {
-                    s.store(out.add(j));
-                } else {
-                    s.store_n(out.add(j), left);
-                }
-                j += left;
-            }
-            p += group;
-        }
-    }
+    unsafe { sum_rows::<V, false>(b, rs, k, x, n, out) }
 }
 
-/// As `combine_body`, which adds in the same order, for long rows that are not in the caches.
 #[inline(always)]
 unsafe fn stream_body<V: Vector>(b: *const V::T, rs: usize, k: usize, x: *const V::T, n: usize, out: *mut V::T) {
     // SAFETY: the caller's matrix and vectors.
+    unsafe { sum_rows::<V, true>(b, rs, k, x, n, out) }
+}
+
+/// Every sum is one chain over the rows, however many are added at a time.
+#[inline(always)]
+unsafe fn sum_rows<V: Vector, const ASKS: bool>(
+    b: *const V::T,
+    rs: usize,
+    k: usize,
+    x: *const V::T,
+    n: usize,
+    out: *mut V::T,
+) {
+    // SAFETY: the caller's matrix and vectors.
     unsafe {
-        for j in 0..n {
-            *out.add(j) = V::T::ZERO;
-        }
-        for p in 0..k {
-            let (row, times) = (b.add(p * rs), V::splat(*x.add(p)));
-            let mut j = 0;
-            while j + V::L <= n {
-                crate::gemm_pack::prefetch(row.wrapping_add(j).wrapping_byte_add(AHEAD));
-                V::load(row.add(j)).fma(times, V::load(out.add(j))).store(out.add(j));
-                j += V::L;
-            }
-            if j < n {
-                let left = n - j;
-                V::load_n(row.add(j), left).fma(times, V::load_n(out.add(j), left)).store_n(out.add(j), left);
-            }
+        std::slice::from_raw_parts_mut(out, n).fill(V::T::ZERO);
+        let mut p = 0;
+        while p < k {
+            let (b, x) = (b.add(p * rs), x.add(p));
+            p += match k - p {
+                8.. if !ASKS => add_rows::<V, 8, ASKS>(b, rs, x, n, out),
+                4.. => add_rows::<V, 4, ASKS>(b, rs, x, n, out),
+                2.. => add_rows::<V, 2, ASKS>(b, rs, x, n, out),
+                _ => add_rows::<V, 1, ASKS>(b, rs, x, n, out),
+            };
         }
     }
 }
 
 crate::by_level! {
-    /// What `combine` gives, for long rows from memory.
+    /// What `combine` gives, for long rows that are not in the caches: the next few are asked for.
     unsafe fn stream<T>(b: *const T, rs: usize, k: usize, x: *const T, n: usize, out: *mut T) = stream_body
 }
 crate::by_level! {
@@ -163,38 +176,16 @@ pub unsafe fn matrix_vector<T: Real>(
             }
         }
     };
-    let block = (BLOCK / rows.max(1)).max(LEAST_ROWS);
+    let block = (BLOCK / rows.max(1)).min(k / 8).max(LEAST_ROWS);
     if cs == 1 {
         let grain = (CHUNK / k.max(1)).clamp(1, rows.max(1)).next_multiple_of(4);
         // SAFETY: the caller's extents; ranges are disjoint.
         each(rows, grain, &|r| unsafe {
             dots(a.get().add(r.start * rs), rs, r.len(), x.get(), k, out.get().add(r.start))
         });
-    } else if rs == 1 && rows > 0 && k >= 4 * block {
-        // Blocks of the sum, whose results are added in order.
-        let mut partial = vec![T::ZERO; k.div_ceil(block) * rows];
-        let sums = Shared(partial.as_mut_ptr());
-        let sums = &sums;
-        each(k.div_ceil(block), 1, &|r| {
-            for i in r {
-                let (first, many) = (i * block, block.min(k - i * block));
-                for j in (0..rows).step_by(WIDE) {
-                    // SAFETY: as above; block i has row i of `partial` for itself.
-                    unsafe {
-                        let (a, out) = (a.get().add(first * cs + j), sums.get().add(i * rows + j));
-                        let n = WIDE.min(rows - j);
-                        let add = if n >= LONG { stream::<T> } else { combine::<T> };
-                        add(a, cs, many, x.get().add(first), n, out);
-                    }
-                }
-            }
-        });
-        // SAFETY: as above; nobody else writes to `out`.
-        let out = unsafe { std::slice::from_raw_parts_mut(out.get(), rows) };
-        out.copy_from_slice(&partial[..rows]);
-        for sums in partial.chunks_exact(rows).skip(1) {
-            out.iter_mut().zip(sums).for_each(|(o, &s)| *o += s);
-        }
+    } else if rs == 1 && rows * k >= 2 * BLOCK && k >= 4 * LEAST_ROWS {
+        // SAFETY: the caller's extents.
+        unsafe { in_blocks((a, cs), rows, (k, block), (x, out), &each) };
     } else if rs == 1 {
         // SAFETY: as above.
         each(rows, COLUMNS, &|r| unsafe {
@@ -214,6 +205,46 @@ pub unsafe fn matrix_vector<T: Real>(
             }
         });
     }
+}
+
+/// `out[j] = sum of x[p] * a[p, j]`, the rows `cs` apart: blocks of the sum, whose results are added in order.
+///
+/// # Safety
+/// The pointers are valid for `k` rows of `n` elements, and nothing else touches `out`.
+unsafe fn in_blocks<T: Real>(
+    (a, cs): (&Shared<T>, usize),
+    n: usize,
+    (k, block): (usize, usize),
+    (x, out): (&Shared<T>, &Shared<T>),
+    each: &impl Fn(usize, usize, &(dyn Fn(std::ops::Range<usize>) + Sync)),
+) {
+    let blocks = k.div_ceil(block);
+    with_scratch::<T, _>(blocks * n, |partial| {
+        let partial = &Shared(partial);
+        let wide = n.div_ceil(WIDE);
+        each(blocks * wide, 1, &|r| {
+            for (i, j) in r.map(|t| (t / wide, t % wide * WIDE)) {
+                let (first, many, width) = (i * block, block.min(k - i * block), WIDE.min(n - j));
+                let add = if width >= LONG { stream::<T> } else { combine::<T> };
+                // SAFETY: the caller's extents; block i has row i of `partial` for itself.
+                unsafe {
+                    let (a, sums) = (a.get().add(first * cs + j), partial.get().add(i * n + j));
+                    add(a, cs, many, x.get().add(first), width, sums);
+                }
+            }
+        });
+        each(n, COLUMNS, &|r| {
+            // SAFETY: these elements belong to this call, and every block has been summed.
+            unsafe {
+                let out = std::slice::from_raw_parts_mut(out.get().add(r.start), r.len());
+                let sums = |i: usize| std::slice::from_raw_parts(partial.get().add(i * n + r.start), r.len());
+                out.copy_from_slice(sums(0));
+                for i in 1..blocks {
+                    out.iter_mut().zip(sums(i)).for_each(|(o, &s)| *o += s);
+                }
+            }
+        });
+    });
 }
 
 /// A pointer that threads may share: they touch disjoint parts.
