@@ -2,6 +2,7 @@
 //! run before its producer. No recursion, no counting of dependencies.
 
 use super::eager::{call_in, Target};
+use super::leaf;
 use super::reducer::{self, Pass};
 use super::tape::{Node, Saved, Track};
 use super::EVar;
@@ -9,7 +10,7 @@ use crate::base::comm::check_interrupt_now_and_then;
 use crate::base::{DType, Result};
 use crate::op::run::NoEnv;
 use crate::op::{Args, Dst, Grad, GradOp, Op, Src};
-use crate::tensor::{Tensor, Value};
+use crate::tensor::Tensor;
 use crate::{bail, dispatch, ensure, err};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -212,7 +213,7 @@ impl Engine<'_> {
     }
 
     /// Brings a gradient to the place where it belongs.
-    fn deliver(&mut self, track: &Arc<Track>, mut grad: EVar) -> Result<()> {
+    fn deliver(&mut self, track: &Arc<Track>, grad: EVar) -> Result<()> {
         let producer = track.producer();
         let at = match &producer {
             Some((node, index)) => (Arc::as_ptr(node) as Key, *index),
@@ -227,15 +228,7 @@ impl Engine<'_> {
                     let old = self.found[i].take();
                     self.found[i] = Some(self.add(old, grad)?);
                 } else if self.request.inputs.is_none() {
-                    let old = track.grad.lock().take();
-                    grad = self.add(old, grad)?;
-                    let hooks: Vec<_> = track.hooks.lock().iter().map(|h| h.call.clone()).collect();
-                    for hook in hooks {
-                        if let Some(changed) = hook(&grad)? {
-                            grad = changed;
-                        }
-                    }
-                    *track.grad.lock() = Some(grad);
+                    leaf::accumulate(track, &grad, |old, new| self.add(old, new))?;
                 }
             }
             Some((node, index)) => {
@@ -469,28 +462,6 @@ impl Engine<'_> {
             }
         }
         Ok(())
-    }
-}
-
-/// The gradient of a variable as a value, if there is one. As in 2.0.2 that of an output which backward passed by is
-/// zeros: the gradient operator of its producer took it for them.
-pub fn grad_of(v: &EVar) -> Option<EVar> {
-    let track = v.track_if_any()?;
-    let mut grad = track.grad.lock();
-    if grad.is_none() && track.is_zero() {
-        if let Value::Dense(t) = v.cell.get() {
-            *grad = Tensor::zeros(t.dtype(), t.dims()).ok().map(|zeros| EVar::new(zeros, true));
-        }
-    }
-    grad.clone()
-}
-
-/// Clears the gradient of a leaf. As in 2.0.2 a dense one is zeros from then on; they are made when somebody looks.
-pub fn clear_grad(v: &EVar) {
-    let Some(track) = v.track_if_any() else { return };
-    let old = track.grad.lock().take();
-    if let Some(old) = old {
-        track.cleared.store(matches!(old.cell.get(), Value::Dense(_)), Ordering::Relaxed);
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub mod eager;
 pub mod engine;
+pub mod leaf;
 pub mod reducer;
 mod reducer_rows;
 mod reducer_shelf;

@@ -4,7 +4,7 @@
 use super::number::{binary, scale, Bin};
 use super::numpy::{is_array, to_array};
 use super::tensor_new;
-use crate::autograd::engine::{clear_grad, grad_of};
+use crate::autograd::leaf::{clear_grad, grad_of};
 use crate::autograd::{trace, EVar};
 use crate::base::{DType, Result};
 use crate::err;
