@@ -9,10 +9,7 @@ use std::sync::Arc;
 
 /// Adds a gradient to a leaf's and calls the leaf's hooks with the sum.
 pub(super) fn accumulate(track: &Track, new: &EVar, add: impl Fn(Option<EVar>, EVar) -> Result<EVar>) -> Result<()> {
-    let same = |a: &Option<EVar>, b: &Option<EVar>| match (a, b) {
-        (Some(a), Some(b)) => Arc::ptr_eq(&a.cell, &b.cell),
-        (a, b) => a.is_none() && b.is_none(),
-    };
+    let cell = |grad: &Option<EVar>| grad.as_ref().map(|g| Arc::as_ptr(&g.cell));
     loop {
         let old = track.grad.lock().clone();
         let mut sum = add(old.clone(), new.clone())?;
@@ -24,10 +21,8 @@ pub(super) fn accumulate(track: &Track, new: &EVar, add: impl Fn(Option<EVar>, E
         }
         let mut held = track.grad.lock();
         // If a backward of another thread has come first, this gradient belongs to its sum.
-        if same(&held, &old) {
-            let gone = held.replace(sum);
-            drop(held);
-            drop(gone);
+        if cell(&held) == cell(&old) {
+            *held = Some(sum);
             return Ok(());
         }
     }

@@ -4,7 +4,7 @@
 use crate::gemm_kernel::{copying, kernel, Shape, A_STRIDE, KC};
 use crate::gemm_simd::Real;
 use crate::gemm_sweep::sweep;
-use crate::gemm_tile::{one_tile, Operands, Room};
+use crate::gemm_tile::{between, one_tile, Operands, Room};
 use std::cell::Cell;
 
 /// Widest tile of C, in elements.
@@ -201,23 +201,9 @@ unsafe fn spread<T: Real>(m: &std::ops::Range<usize>, n: std::ops::Range<usize>,
     let mut runs = [Run { p: std::ptr::null_mut(), len: 0, step: 1 }; MAX_WIDTH];
     for j in n.clone().step_by(MAX_WIDTH) {
         let count = to.runs(j, MAX_WIDTH.min(n.end - j), &mut runs);
-        for i in m.clone() {
-            let mut src = from.p.wrapping_add(i * from.rs + j) as *const T;
-            for run in &runs[..count] {
-                let dst = run.p.wrapping_add(i * to.row_stride());
-                // SAFETY: the caller's matrices hold row i and these columns.
-                unsafe {
-                    if run.step == 1 {
-                        copy_short(src, dst, run.len);
-                    } else {
-                        for s in 0..run.len {
-                            *dst.add(s * run.step) = *src.add(s);
-                        }
-                    }
-                    src = src.add(run.len);
-                }
-            }
-        }
+        let (first, rs) = (from.p.wrapping_add(m.start * from.rs + j), to.row_stride());
+        // SAFETY: the caller's matrices hold these rows and columns.
+        unsafe { between::<T, true>(first, from.rs, m.len(), &runs[..count], m.start * rs, rs) };
     }
 }
 

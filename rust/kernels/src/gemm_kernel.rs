@@ -34,7 +34,7 @@ pub struct Tile<T> {
     /// One value a column, or null.
     pub col_bias: *const T,
     pub relu: bool,
-    /// Where a kernel of `copying` leaves row p of B: at `p * copy_step`; what one of `asking` asks for beside row p.
+    /// Where a kernel of `copying` leaves row p of B: at `p * aside_step`; what one of `asking` asks for beside row p.
     pub aside: *mut T,
     pub aside_step: usize,
 }

@@ -98,9 +98,12 @@ unsafe fn scattered<T: Real>(
     }
 }
 
-/// Copies rows between the buffer and the runs of C: to C if `OUT`, else from there.
+/// Copies rows between a buffer and the runs of C: to C if `OUT`, else from there.
+///
+/// # Safety
+/// The buffer holds `rows` rows, `rsc` apart; the runs of the first begin `row` elements on, those of the next `rs` later.
 #[inline(always)]
-unsafe fn between<T: Real, const OUT: bool>(
+pub unsafe fn between<T: Real, const OUT: bool>(
     tbuf: *mut T,
     rsc: usize,
     rows: usize,

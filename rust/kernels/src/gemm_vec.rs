@@ -105,18 +105,6 @@ unsafe fn add_rows<V: Vector, const R: usize, const ASKS: bool>(
     R
 }
 
-#[inline(always)]
-unsafe fn combine_body<V: Vector>(b: *const V::T, rs: usize, k: usize, x: *const V::T, n: usize, out: *mut V::T) {
-    // SAFETY: the caller's matrix and vectors.
-    unsafe { sum_rows::<V, false>(b, rs, k, x, n, out) }
-}
-
-#[inline(always)]
-unsafe fn stream_body<V: Vector>(b: *const V::T, rs: usize, k: usize, x: *const V::T, n: usize, out: *mut V::T) {
-    // SAFETY: the caller's matrix and vectors.
-    unsafe { sum_rows::<V, true>(b, rs, k, x, n, out) }
-}
-
 /// Every sum is one chain over the rows, however many are added at a time.
 #[inline(always)]
 unsafe fn sum_rows<V: Vector, const ASKS: bool>(
@@ -144,12 +132,10 @@ unsafe fn sum_rows<V: Vector, const ASKS: bool>(
 }
 
 crate::by_level! {
-    /// What `combine` gives, for long rows that are not in the caches: the next few are asked for.
-    unsafe fn stream<T>(b: *const T, rs: usize, k: usize, x: *const T, n: usize, out: *mut T) = stream_body
-}
-crate::by_level! {
-    /// `out[j] = sum of x[p] * b[p, j]` for rows of consecutive elements.
-    unsafe fn combine<T>(b: *const T, rs: usize, k: usize, x: *const T, n: usize, out: *mut T) = combine_body
+    /// `out[j] = sum of x[p] * b[p, j]` for rows of consecutive elements. ASKS: for long rows that are not in the caches.
+    unsafe fn combine<T, const ASKS: bool>(
+        b: *const T, rs: usize, k: usize, x: *const T, n: usize, out: *mut T
+    ) = sum_rows
 }
 
 /// `out[i] = a[i, ..] . x`: `rows` rows of `k` elements, `(rs, cs)` apart. `out` and `x` are consecutive.
@@ -176,7 +162,6 @@ pub unsafe fn matrix_vector<T: Real>(
             }
         }
     };
-    let block = (BLOCK / rows.max(1)).min(k / 8).max(LEAST_ROWS);
     if cs == 1 {
         let grain = (CHUNK / k.max(1)).clamp(1, rows.max(1)).next_multiple_of(4);
         // SAFETY: the caller's extents; ranges are disjoint.
@@ -185,11 +170,11 @@ pub unsafe fn matrix_vector<T: Real>(
         });
     } else if rs == 1 && rows * k >= 2 * BLOCK && k >= 4 * LEAST_ROWS {
         // SAFETY: the caller's extents.
-        unsafe { in_blocks((a, cs), rows, (k, block), (x, out), &each) };
+        unsafe { in_blocks((a, cs), rows, k, (x, out), &each) };
     } else if rs == 1 {
         // SAFETY: as above.
         each(rows, COLUMNS, &|r| unsafe {
-            combine(a.get().add(r.start), cs, k, x.get(), r.len(), out.get().add(r.start))
+            combine::<T, false>(a.get().add(r.start), cs, k, x.get(), r.len(), out.get().add(r.start))
         });
     } else {
         each(rows, 256, &|r| {
@@ -214,10 +199,11 @@ pub unsafe fn matrix_vector<T: Real>(
 unsafe fn in_blocks<T: Real>(
     (a, cs): (&Shared<T>, usize),
     n: usize,
-    (k, block): (usize, usize),
+    k: usize,
     (x, out): (&Shared<T>, &Shared<T>),
     each: &impl Fn(usize, usize, &(dyn Fn(std::ops::Range<usize>) + Sync)),
 ) {
+    let block = (BLOCK / n).min(k / 8).max(LEAST_ROWS);
     let blocks = k.div_ceil(block);
     with_scratch::<T, _>(blocks * n, |partial| {
         let partial = &Shared(partial);
@@ -225,7 +211,7 @@ unsafe fn in_blocks<T: Real>(
         each(blocks * wide, 1, &|r| {
             for (i, j) in r.map(|t| (t / wide, t % wide * WIDE)) {
                 let (first, many, width) = (i * block, block.min(k - i * block), WIDE.min(n - j));
-                let add = if width >= LONG { stream::<T> } else { combine::<T> };
+                let add = if width >= LONG { combine::<T, true> } else { combine::<T, false> };
                 // SAFETY: the caller's extents; block i has row i of `partial` for itself.
                 unsafe {
                     let (a, sums) = (a.get().add(first * cs + j), partial.get().add(i * n + j));
