@@ -8,7 +8,7 @@ import pkgutil
 
 import paddle
 import pytest
-from paddle.framework import unique_name
+from paddle._basics import unique_name
 
 # Modules whose import needs what is not installed, or that are programs.
 SKIPPED = {"paddle._cuda.__main__", "paddle.distributed.launch"}

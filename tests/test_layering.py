@@ -21,7 +21,10 @@ RUST = {
 }
 
 # later packages may import earlier ones
-PYTHON = ["framework", "tensor", "nn", "optimizer", "static", "jit", "distributed", "amp", "utils", "fluid"]
+PYTHON = [
+    "_basics", "_programs", "_dispatch", "_persistence", "tensor", "nn", "optimizer", "static", "jit", "distributed",
+    "amp", "utils", "framework", "fluid",
+]
 
 
 def rust_files(module: str):

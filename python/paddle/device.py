@@ -1,9 +1,9 @@
 """Which device work runs on."""
 from __future__ import annotations
 
-from paddle.framework import mode
-from paddle.framework.mode import is_compiled_with_xpu
-from paddle.framework.place import CUDAPlace, XPUPlace, is_compiled_with_cuda, why_no_cuda
+from paddle._basics import mode
+from paddle._basics.mode import is_compiled_with_xpu
+from paddle._basics.place import CUDAPlace, XPUPlace, is_compiled_with_cuda, why_no_cuda
 
 __all__ = ["get_cudnn_version", "set_device", "get_device", "XPUPlace", "is_compiled_with_xpu"]
 

@@ -7,9 +7,9 @@ pytest.importorskip("paddle._core")
 
 import paddle  # noqa: E402
 from paddle import _ops  # noqa: E402
-from paddle.framework.regularizer import append_regularization_ops  # noqa: E402
 from paddle.nn import clip as clips  # noqa: E402
 from paddle.nn.layer.layers import Layer  # noqa: E402
+from paddle.optimizer.regularization import append_regularization_ops  # noqa: E402
 from paddle.regularizer import L1Decay, L2Decay  # noqa: E402
 
 VALUES = [[3.0, -4.0], [0.5, 0.25], [12.0, 0.0]]

@@ -9,10 +9,10 @@ import pytest
 pytest.importorskip("paddle._core")
 
 import paddle  # noqa: E402
-from paddle.framework import initializer as base  # noqa: E402
-from paddle.framework.dtypes import VarType  # noqa: E402
-from paddle.framework.param_attr import ParamAttr, WeightNormParamAttr  # noqa: E402
+from paddle._basics.dtypes import VarType  # noqa: E402
 from paddle.nn import initializer as init  # noqa: E402
+from paddle.nn.initializer import base as base  # noqa: E402
+from paddle.nn.param_attr import ParamAttr, WeightNormParamAttr  # noqa: E402
 from paddle.regularizer import L1Decay, L2Decay  # noqa: E402
 
 

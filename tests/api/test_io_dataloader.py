@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("paddle._core")
 
 import paddle  # noqa: E402
-from paddle.framework.dtypes import VarType  # noqa: E402
+from paddle._basics.dtypes import VarType  # noqa: E402
 from paddle.io import BatchSampler, DataLoader, Dataset, IterableDataset, get_worker_info  # noqa: E402
 
 WORKERS = [(0, True), (2, True), (2, False), (3, True)]

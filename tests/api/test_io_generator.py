@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("paddle._core")
 
 import paddle  # noqa: E402
-from paddle.framework.dtypes import VarType  # noqa: E402
+from paddle._basics.dtypes import VarType  # noqa: E402
 from paddle.io import DataLoader  # noqa: E402
 
 Feed = collections.namedtuple("Feed", "name shape dtype lod_level")

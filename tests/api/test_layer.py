@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("paddle._core")
 
 import paddle  # noqa: E402
-from paddle.framework import unique_name  # noqa: E402
+from paddle._basics import unique_name  # noqa: E402
 from paddle.nn.layer.container import LayerList, ParameterList, Sequential  # noqa: E402
 from paddle.nn.layer.layers import Layer  # noqa: E402
 

@@ -14,9 +14,9 @@ PATHS = {
     "paddle.fluid.dataloader.dataloader_iter": ("paddle.io.worker", "get_worker_info WorkerInfo _worker_loop"),
     "paddle.fluid.dataloader.fetcher": ("paddle.io.fetcher", "_MapDatasetFetcher _IterableDatasetFetcher"),
     "paddle.fluid.reader": ("paddle.io.generator", "GeneratorLoader DygraphGeneratorLoader PyReader use_pinned_memory"),
-    "paddle.fluid.initializer": ("paddle.framework.initializer", "Xavier MSRA Normal Constant set_global_initializer"),
-    "paddle.fluid.regularizer": ("paddle.framework.regularizer", "L1Decay L2DecayRegularizer"),
-    "paddle.fluid.param_attr": ("paddle.framework.param_attr", "ParamAttr WeightNormParamAttr"),
+    "paddle.fluid.initializer": ("paddle.nn.initializer.base", "Xavier MSRA Normal Constant set_global_initializer"),
+    "paddle.fluid.regularizer": ("paddle.regularizer", "L1DecayRegularizer L2DecayRegularizer"),
+    "paddle.fluid.param_attr": ("paddle.nn.param_attr", "ParamAttr WeightNormParamAttr"),
     "paddle.fluid.clip": ("paddle.nn.clip", "GradientClipByGlobalNorm ErrorClipByValue set_gradient_clip"),
     "paddle.fluid.dygraph.layers": ("paddle.nn.layer.layers", "Layer"),
     "paddle.fluid.dygraph.container": ("paddle.nn.layer.container", "Sequential LayerList ParameterList"),
@@ -76,9 +76,9 @@ def test_group_norm():
 
 
 def test_shared_state():
+    from paddle._basics import unique_name as names
     from paddle.fluid import initializer, unique_name
-    from paddle.framework import initializer as home
-    from paddle.framework import unique_name as names
+    from paddle.nn.initializer import base as home
 
     assert unique_name is names  # its generator is replaced by a switch
     assert initializer is home

@@ -6,7 +6,7 @@ import pkgutil
 
 import paddle
 import pytest
-from paddle.framework import missing
+from paddle._basics import missing
 from specification import find
 
 SPEC = find("api.json")

@@ -6,7 +6,7 @@ import paddle
 import paddle.distributed as dist
 import pytest
 from paddle import static
-from paddle.framework import unique_name
+from paddle._basics import unique_name
 
 X = np.arange(6, dtype="float32").reshape(2, 3)
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import paddle
 import pytest
-from paddle.framework import guards, mode, unique_name
-from paddle.framework.program import Program
-from paddle.framework.scope import scope_guard
+from paddle._basics import mode, unique_name
+from paddle._programs import guards
+from paddle._programs.program import Program
+from paddle._programs.scope import scope_guard
 
 
 @pytest.fixture

@@ -198,8 +198,9 @@ def test_wrong_uses(static):
 
 
 def test_dygraph_runs_python(static):
-    from paddle.framework import mode
+    from paddle._basics import mode
+    from paddle._basics.tracer import Tracer
 
-    with mode._dygraph_guard(mode.Tracer()):
+    with mode._dygraph_guard(Tracer()):
         array = layers.create_array("float32")
         assert array == [] and layers.array_length(array) == 0

@@ -9,7 +9,7 @@ import paddle
 import paddle.fluid as fluid
 import pytest
 from paddle import _core
-from paddle.framework.scope import scope_guard
+from paddle._programs.scope import scope_guard
 
 layers = fluid.layers
 PASSES = ["dead", "fade", "inplace", "fuse", "schedule"]

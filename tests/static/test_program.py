@@ -5,8 +5,8 @@ from __future__ import annotations
 import paddle
 import paddle.fluid as fluid
 import pytest
-from paddle.framework.names import OpRole
-from paddle.framework.variable import Parameter
+from paddle._basics.names import OpRole
+from paddle._programs.variable import Parameter
 
 layers = fluid.layers
 

@@ -11,8 +11,8 @@ import numpy as np
 import paddle
 import paddle.fluid as fluid
 import pytest
-from paddle.framework import safe_pickle
-from paddle.framework.scope import scope_guard
+from paddle._persistence import safe_pickle
+from paddle._programs.scope import scope_guard
 
 layers = fluid.layers
 ARRAY = np.linspace(-1, 1, 6, dtype="float32").reshape(2, 3)
@@ -101,9 +101,10 @@ def test_persistables(static, net, tmp_path, filename):
 
 
 def test_large_arrays_in_pieces(monkeypatch):
+    from paddle._persistence import pieces
     from paddle.static import io
 
-    monkeypatch.setattr(io, "_PIECE_BYTES", 16)
+    monkeypatch.setattr(pieces, "_PIECE_BYTES", 16)
     whole = {"a": np.arange(10, dtype="float32").reshape(2, 5), "b": np.zeros(2, "int8")}
     cut = io._unpack_saved_dict(whole, 2)
     assert set(cut) == {"a@@.0", "a@@.1", "a@@.2", "b", "UnpackBigParamInfor@@"}

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from paddle.framework import mode
+from paddle._basics import mode
 
 __all__ = ["auto_cast", "GradScaler"]
 

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from paddle import _core, _ops
-from paddle.framework.checks import check_variable_and_dtype
-from paddle.framework.layer_helper import LayerHelper
-from paddle.framework.variable import Variable
+from paddle._programs.variable import Variable
+from paddle._programs.variable_checks import check_variable_and_dtype
+from paddle.nn.layer_helper import LayerHelper
 from paddle.tensor import concat
 from paddle.tensor import split as split_tensor
 

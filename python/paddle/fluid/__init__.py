@@ -1,7 +1,7 @@
 """paddle.fluid: the API of Paddle 1.x, over the same engine."""
 
 from paddle import _core
-from paddle.framework.initializer import set_global_initializer  # noqa: F401 (outside __all__, as upstream)
+from paddle.nn.initializer.base import set_global_initializer  # noqa: F401 (outside __all__, as upstream)
 
 from . import (  # noqa: F401 (some are reached as attributes, outside __all__)
     backward,

@@ -1,7 +1,7 @@
 """paddle.fluid.backward."""
 
-from paddle.framework.backward import append_backward, calc_gradient, gradients
-from paddle.framework.backward_ops import (  # noqa: F401 (tests and user code import them from here)
+from paddle._programs.backward import append_backward, calc_gradient, gradients
+from paddle._programs.backward_ops import (
     _addup_repetitive_outputs_,
     _append_backward_ops_,
     _append_backward_vars_,
@@ -12,7 +12,7 @@ from paddle.framework.backward_ops import (  # noqa: F401 (tests and user code i
     _rename_arg_,
     _rename_grad_,
 )
-from paddle.framework.backward_path import (  # noqa: F401
+from paddle._programs.backward_path import (
     _all_in_set_,
     _append_grad_suffix_,
     _as_list,

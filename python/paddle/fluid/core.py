@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from paddle import _core
-from paddle.framework import names as _names
-from paddle.framework import place as _place
-from paddle.framework.missing import OperatorMissing, absent
-from paddle.framework.names import op_proto_and_checker_maker
-from paddle.framework.op_proto import has_non_empty_grad_op_maker
-from paddle.framework.place import CPUPlace, CUDAPinnedPlace, CUDAPlace, Place, XPUPlace
+from paddle._basics import names as _names
+from paddle._basics import place as _place
+from paddle._basics.missing import OperatorMissing, absent
+from paddle._basics.names import op_proto_and_checker_maker
+from paddle._basics.op_proto import has_non_empty_grad_op_maker
+from paddle._basics.place import CPUPlace, CUDAPinnedPlace, CUDAPlace, Place, XPUPlace
 from paddle.static.predictor import NativeConfig, PaddleBuf, PaddleDType, PaddleTensor
 
 from .core_helpers import (

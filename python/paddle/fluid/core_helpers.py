@@ -8,9 +8,9 @@ from functools import cache
 from typing import Any
 
 from paddle import _core
-from paddle.framework import flags as _flags
-from paddle.framework.dtypes import to_numpy_dtype
-from paddle.framework.place import CPUPlace
+from paddle._basics import flags as _flags
+from paddle._basics.dtypes import to_numpy_dtype
+from paddle._basics.place import CPUPlace
 
 __all__ = [
     "globals", "set_feed_variable", "get_fetch_variable", "infer_no_need_buffer_slots", "_set_eager_deletion_mode",

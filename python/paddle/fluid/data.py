@@ -1,6 +1,6 @@
 """fluid.data."""
 
-from paddle.framework.mode import static_only
+from paddle._basics.mode import static_only
 from paddle.static.creation import data_variable
 
 __all__ = ["data"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from paddle import _ops
-from paddle.framework.mode import dygraph_only
+from paddle._basics.mode import dygraph_only
 
 __all__: list[str] = []
 

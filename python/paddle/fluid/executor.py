@@ -1,6 +1,6 @@
 """paddle.fluid.executor."""
 
-from paddle.framework.scope import _switch_scope, global_scope, scope_guard
+from paddle._programs.scope import _switch_scope, global_scope, scope_guard
 from paddle.static.executor import Executor, _fetch_var
 from paddle.static.feed import (  # noqa: F401 (tests and user code import them from here)
     _as_lodtensor,

@@ -5,26 +5,11 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from paddle.framework import guards as _guards
-from paddle.framework import mode as _mode
-from paddle.framework import program as _program
-from paddle.framework.block import Block, _varbase_creator
-from paddle.framework.dtypes import convert_np_dtype_to_dtype_, dtype_is_floating
-from paddle.framework.flags import get_flags, set_flags
-from paddle.framework.guards import (
-    NameScope,
-    _full_name_scope,
-    _get_var,
-    default_main_program,
-    default_startup_program,
-    name_scope,
-    program_guard,
-    switch_main_program,
-    switch_startup_program,
-)
-from paddle.framework.missing import absent
-from paddle.framework.mode import (
-    Tracer,
+from paddle._basics import mode as _mode
+from paddle._basics.dtypes import convert_np_dtype_to_dtype_, dtype_is_floating
+from paddle._basics.flags import get_flags, set_flags
+from paddle._basics.missing import absent
+from paddle._basics.mode import (
     _cpu_num,
     _cuda_ids,
     _current_expected_place,
@@ -49,7 +34,7 @@ from paddle.framework.mode import (
     switch_device,
     xpu_places,
 )
-from paddle.framework.names import (
+from paddle._basics.names import (
     CONTROL_DEP_VAR_PREFIX,
     EMPTY_VAR_NAME,
     GRAD_VAR_SUFFIX,
@@ -57,12 +42,25 @@ from paddle.framework.names import (
     ZERO_VAR_SUFFIX,
     grad_var_name,
 )
-from paddle.framework.op_proto import OpProtoHolder, get_all_op_protos
-from paddle.framework.operator import Operator
-from paddle.framework.parameter import ParamBase
-from paddle.framework.program import Program
-from paddle.framework.variable import Parameter, ParameterMetaClass, Variable, VariableMetaClass
-from paddle.framework.version import require_version
+from paddle._basics.op_proto import OpProtoHolder, get_all_op_protos
+from paddle._basics.tracer import Tracer
+from paddle._basics.version import require_version
+from paddle._programs import guards as _guards
+from paddle._programs import program as _program
+from paddle._programs.block import Block, _varbase_creator
+from paddle._programs.guards import (
+    _get_var,
+    default_main_program,
+    default_startup_program,
+    program_guard,
+    switch_main_program,
+    switch_startup_program,
+)
+from paddle._programs.name_scope import NameScope, _full_name_scope, name_scope
+from paddle._programs.operator import Operator
+from paddle._programs.parameter import ParamBase
+from paddle._programs.program import Program
+from paddle._programs.variable import Parameter, ParameterMetaClass, Variable, VariableMetaClass
 
 from . import core, unique_name
 

@@ -2,7 +2,7 @@
 
 import sys
 
-from paddle.framework import initializer
+from paddle.nn.initializer import base as initializer
 
 # The very module: it holds the global initializers, which callers read through either path.
 sys.modules[__name__] = initializer

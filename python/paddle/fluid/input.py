@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from paddle import _ops
-from paddle.framework import mode
-from paddle.framework.arguments import number
-from paddle.framework.checks import check_type, check_variable_and_dtype
-from paddle.framework.variable import Variable
+from paddle._basics import mode
+from paddle._basics.checks import check_type
+from paddle._dispatch.arguments import number
+from paddle._programs.variable import Variable
+from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.static.nn.common import embedding
 
 __all__ = ["one_hot", "embedding"]

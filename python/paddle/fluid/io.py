@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import warnings
 
+from paddle._basics.mode import static_only
+from paddle._programs import guards
+from paddle._programs.program import Program
+from paddle._programs.variable import Variable
 from paddle.batch import batch
-from paddle.framework import guards
-from paddle.framework.mode import static_only
-from paddle.framework.program import Program
-from paddle.framework.variable import Variable
 from paddle.io.collate import default_collate_fn
 from paddle.io.dataloader import DataLoader
 from paddle.io.generator import PyReader

@@ -1,5 +1,5 @@
 """paddle.fluid.layer_helper."""
 
-from paddle.framework.layer_helper import LayerHelper
+from paddle.nn.layer_helper import LayerHelper
 
 __all__ = ["LayerHelper"]

@@ -1,5 +1,5 @@
 """paddle.fluid.layer_helper_base."""
 
-from paddle.framework.layer_helper_base import LayerHelperBase
+from paddle.nn.layer_helper_base import LayerHelperBase
 
 __all__ = ["LayerHelperBase"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paddle.framework.checks import check_variable_and_dtype
+from paddle._programs.variable_checks import check_variable_and_dtype
 
 from . import layers
 

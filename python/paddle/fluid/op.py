@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from paddle import _core
-from paddle.framework.op_proto import OpProtoHolder
+from paddle._basics.op_proto import OpProtoHolder
 
 __all__ = ["Operator", "get_all_op_protos"]
 

@@ -6,15 +6,16 @@ from typing import Any
 import numpy as np
 
 from paddle import _core, _ops
+from paddle._basics import mode
+from paddle._basics.dtypes import VarType
+from paddle._basics.missing import getter as _getter
+from paddle._programs import guards
+from paddle._programs.variable import Variable
 from paddle.fluid.dygraph.learning_rate_scheduler import LearningRateDecay, ReduceLROnPlateau, _LearningRateEpochDecay
-from paddle.framework import guards, mode
-from paddle.framework.dtypes import VarType
-from paddle.framework.missing import getter as _getter
-from paddle.framework.regularizer import append_regularization_ops as append_regularization_ops
-from paddle.framework.regularizer import tell_own_goes_first
-from paddle.framework.variable import Variable
 from paddle.optimizer.base import OptimizerBase, Pairs
 from paddle.optimizer.lr_base import LRScheduler
+from paddle.optimizer.regularization import append_regularization_ops as append_regularization_ops
+from paddle.optimizer.regularization import tell_own_goes_first
 from paddle.optimizer.rules import AdamRule, MomentumRule, SGDRule
 
 __all__ = ["SGD", "Momentum", "Adam", "SGDOptimizer", "MomentumOptimizer", "AdamOptimizer",

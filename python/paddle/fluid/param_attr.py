@@ -1,3 +1,3 @@
 """The older import path of paddle.ParamAttr."""
 
-from paddle.framework.param_attr import ParamAttr, WeightNormParamAttr, __all__
+from paddle.nn.param_attr import ParamAttr, WeightNormParamAttr, __all__

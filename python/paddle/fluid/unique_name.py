@@ -2,6 +2,6 @@
 
 import sys
 
-from paddle.framework import unique_name
+from paddle._basics import unique_name
 
 sys.modules[__name__] = unique_name

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from paddle.framework.mode import in_dygraph_mode
+from paddle._basics.mode import in_dygraph_mode
 from paddle.io.batch_sampler import BatchSampler, _InfiniteIterableSampler
 from paddle.io.collate import by_name, default_collate_fn, to_eager, to_lod_tensors
 from paddle.io.dataset import Dataset, IterableDataset

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from paddle.framework.mode import in_dygraph_mode
+from paddle._basics.mode import in_dygraph_mode
 
 __all__ = [
     "Dataset",

@@ -11,8 +11,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from paddle.framework.dtypes import convert_dtype
-from paddle.framework.place import CPUPlace
+from paddle._basics.dtypes import convert_dtype
+from paddle._basics.place import CPUPlace
 from paddle.io.channel import Channel
 from paddle.io.collate import _is_tensor, as_array, by_name, to_eager, to_lod_tensors
 from paddle.io.places import place_list

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from paddle.framework.mode import _current_expected_place, _get_paddle_place
+from paddle._basics.mode import _current_expected_place, _get_paddle_place
 
 
 def place_list(places: Any) -> list[Any]:

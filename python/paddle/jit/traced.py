@@ -10,12 +10,12 @@ from functools import cache
 from typing import Any
 
 from paddle import _core
-from paddle.framework import mode
-from paddle.framework.checks import check_type
-from paddle.framework.guards import program_guard
-from paddle.framework.program import Program
-from paddle.framework.scope import scope_guard
-from paddle.framework.variable import Variable
+from paddle._basics import mode
+from paddle._basics.checks import check_type
+from paddle._programs.guards import program_guard
+from paddle._programs.program import Program
+from paddle._programs.scope import scope_guard
+from paddle._programs.variable import Variable
 from paddle.nn.layer.layers import Layer
 from paddle.static.compiler import BuildStrategy, ExecutionStrategy
 from paddle.static.executor import Executor

@@ -10,7 +10,7 @@ import numpy as np
 
 from paddle import _core as core
 from paddle import _ops
-from paddle.framework.checks import check_variable_and_dtype
+from paddle._programs.variable_checks import check_variable_and_dtype
 
 __all__ = ["Metric", "Accuracy", "Precision", "Recall", "Auc", "accuracy"]
 

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from paddle import _ops
-from paddle.framework.dtypes import VarType
-from paddle.framework.guards import default_main_program, name_scope
-from paddle.framework.mode import dygraph_not_support, in_dygraph_mode
-from paddle.framework.variable import Parameter
+from paddle._basics.dtypes import VarType
+from paddle._basics.mode import dygraph_not_support, in_dygraph_mode
+from paddle._programs.guards import default_main_program
+from paddle._programs.name_scope import name_scope
+from paddle._programs.variable import Parameter
 
 __all__ = ["ClipGradByGlobalNorm", "ClipGradByNorm", "ClipGradByValue"]
 

@@ -1,5 +1,5 @@
 """paddle.optimizer: optimizers and learning rate schedulers."""
-from paddle.framework.missing import getter as _getter
+from paddle._basics.missing import getter as _getter
 
 from . import lr
 from .adam import Adam, AdamW

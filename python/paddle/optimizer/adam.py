@@ -6,8 +6,8 @@ from typing import Any
 
 from paddle import _core as core
 from paddle import _ops
-from paddle.framework.guards import name_scope
-from paddle.framework.variable import Variable
+from paddle._programs.name_scope import name_scope
+from paddle._programs.variable import Variable
 
 from .base import Pairs
 from .optimizer import Optimizer

@@ -11,19 +11,20 @@ import numpy as np
 
 from paddle import _core as core
 from paddle import _ops
-from paddle.framework import mode, unique_name
-from paddle.framework.backward import append_backward
-from paddle.framework.backward_path import _get_no_grad_set_name
-from paddle.framework.default_dtype import get_default_dtype
-from paddle.framework.dtypes import convert_np_dtype_to_dtype_
-from paddle.framework.dygraph import _record as set_recording
-from paddle.framework.guards import default_main_program, default_startup_program, name_scope, program_guard
-from paddle.framework.initializer import Constant
-from paddle.framework.layer_helper import LayerHelper
-from paddle.framework.names import OP_DEVICE
-from paddle.framework.regularizer import append_regularization_ops
-from paddle.framework.variable import Variable
+from paddle._basics import mode, unique_name
+from paddle._basics.default_dtype import get_default_dtype
+from paddle._basics.dtypes import convert_np_dtype_to_dtype_
+from paddle._basics.names import OP_DEVICE
+from paddle._dispatch.dygraph import _record as set_recording
+from paddle._programs.backward import append_backward
+from paddle._programs.backward_path import _get_no_grad_set_name
+from paddle._programs.guards import default_main_program, default_startup_program, program_guard
+from paddle._programs.name_scope import name_scope
+from paddle._programs.variable import Variable
 from paddle.nn.clip import ClipGradBase, append_gradient_clip_ops, error_clip_callback
+from paddle.nn.initializer.base import Constant
+from paddle.nn.layer_helper import LayerHelper
+from paddle.optimizer.regularization import append_regularization_ops
 
 from .lr_base import LRScheduler
 

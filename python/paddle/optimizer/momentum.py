@@ -3,8 +3,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from paddle.framework.layer_helper import LayerHelper
-from paddle.framework.mode import in_dygraph_mode
+from paddle._basics.mode import in_dygraph_mode
+from paddle.nn.layer_helper import LayerHelper
 
 from .optimizer import Optimizer
 from .rules import MomentumRule

@@ -4,8 +4,8 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from paddle.framework import mode
-from paddle.framework.regularizer import L2Decay
+from paddle._basics import mode
+from paddle.regularizer import L2Decay
 
 from .base import OptimizerBase, Pairs, set_recording
 from .lr_base import LRScheduler

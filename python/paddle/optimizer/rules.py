@@ -5,12 +5,12 @@ import warnings
 from typing import Any
 
 from paddle import _ops
-from paddle.framework import unique_name
-from paddle.framework.dtypes import VarType
-from paddle.framework.layer_helper import LayerHelper
-from paddle.framework.mode import in_dygraph_mode
-from paddle.framework.regularizer import L2DecayRegularizer
-from paddle.framework.variable import Variable
+from paddle._basics import unique_name
+from paddle._basics.dtypes import VarType
+from paddle._basics.mode import in_dygraph_mode
+from paddle._programs.variable import Variable
+from paddle.nn.layer_helper import LayerHelper
+from paddle.regularizer import L2DecayRegularizer
 
 from .base import OptimizerBase, global_var
 

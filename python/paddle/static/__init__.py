@@ -1,13 +1,14 @@
 """paddle.static: building and running static Programs."""
 
 from paddle import _core
-from paddle.framework.backward import append_backward, gradients
-from paddle.framework.guards import default_main_program, default_startup_program, name_scope, program_guard
-from paddle.framework.mode import cpu_places, cuda_places, device_guard, xpu_places
-from paddle.framework.param_attr import WeightNormParamAttr
-from paddle.framework.program import Program
-from paddle.framework.scope import global_scope, scope_guard
-from paddle.framework.variable import Variable
+from paddle._basics.mode import cpu_places, cuda_places, device_guard, xpu_places
+from paddle._programs.backward import append_backward, gradients
+from paddle._programs.guards import default_main_program, default_startup_program, program_guard
+from paddle._programs.name_scope import name_scope
+from paddle._programs.program import Program
+from paddle._programs.scope import global_scope, scope_guard
+from paddle._programs.variable import Variable
+from paddle.nn.param_attr import WeightNormParamAttr
 
 from . import nn
 from .compiler import BuildStrategy, CompiledProgram, ExecutionStrategy

@@ -5,9 +5,9 @@ from __future__ import annotations
 import enum
 from typing import Any
 
-from paddle.framework import mode
-from paddle.framework.place import CUDAPlace
-from paddle.framework.program import Program
+from paddle._basics import mode
+from paddle._basics.place import CUDAPlace
+from paddle._programs.program import Program
 
 __all__ = ["CompiledProgram", "ExecutionStrategy", "BuildStrategy"]
 

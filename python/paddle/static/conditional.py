@@ -6,14 +6,15 @@ from functools import partial
 
 from paddle import _core as core
 from paddle import _ops
-from paddle.framework import mode
-from paddle.framework.backward_ops import _infer_var_data_type_shape_
-from paddle.framework.checks import check_type, check_variable_and_dtype
-from paddle.framework.dtypes import VarType
-from paddle.framework.layer_helper import LayerHelper
-from paddle.framework.names import EMPTY_VAR_NAME, GRAD_VAR_SUFFIX, OP_ROLE, OpRole
-from paddle.framework.structure import assert_same_structure, flatten, map_structure, pack_sequence_as
-from paddle.framework.variable import Variable
+from paddle._basics import mode
+from paddle._basics.checks import check_type
+from paddle._basics.dtypes import VarType
+from paddle._basics.names import EMPTY_VAR_NAME, GRAD_VAR_SUFFIX, OP_ROLE, OpRole
+from paddle._basics.structure import assert_same_structure, flatten, map_structure, pack_sequence_as
+from paddle._programs.backward_ops import _infer_var_data_type_shape_
+from paddle._programs.variable import Variable
+from paddle._programs.variable_checks import check_variable_and_dtype
+from paddle.nn.layer_helper import LayerHelper
 
 from .loops import BlockGuard, get_inputs_outputs_in_block
 

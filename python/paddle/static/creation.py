@@ -6,14 +6,14 @@ import numbers
 
 import numpy as np
 
-from paddle.framework.checks import check_dtype, check_type
-from paddle.framework.dtypes import VarType, convert_dtype, convert_np_dtype_to_dtype_
-from paddle.framework.initializer import Constant, Initializer
-from paddle.framework.layer_helper import LayerHelper
-from paddle.framework.layer_helper_base import LayerHelperBase
-from paddle.framework.mode import static_only
-from paddle.framework.param_attr import ParamAttr
-from paddle.framework.variable import Variable
+from paddle._basics.checks import check_dtype, check_type
+from paddle._basics.dtypes import VarType, convert_dtype, convert_np_dtype_to_dtype_
+from paddle._basics.mode import static_only
+from paddle._programs.variable import Variable
+from paddle.nn.initializer.base import Constant, Initializer
+from paddle.nn.layer_helper import LayerHelper
+from paddle.nn.layer_helper_base import LayerHelperBase
+from paddle.nn.param_attr import ParamAttr
 
 __all__ = ["create_parameter", "create_global_var", "data", "InputSpec"]
 

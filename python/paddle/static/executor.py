@@ -7,12 +7,13 @@ import warnings
 import numpy as np
 
 from paddle import _core as core
-from paddle.framework import guards, mode, unique_name
-from paddle.framework import scope as scopes
-from paddle.framework.dtypes import VarType, to_numpy_dtype
-from paddle.framework.program import Program
-from paddle.framework.scope import _switch_scope, global_scope, scope_guard
-from paddle.framework.variable import Variable, isinstance_of
+from paddle._basics import mode, unique_name
+from paddle._basics.dtypes import VarType, to_numpy_dtype
+from paddle._programs import guards
+from paddle._programs import scope as scopes
+from paddle._programs.program import Program
+from paddle._programs.scope import _switch_scope, global_scope, scope_guard
+from paddle._programs.variable import Variable, isinstance_of
 
 from .compiler import CompiledProgram
 from .feed import FeedSlot, _to_name_str, as_numpy, check_feed_shape_type, split_fetch_list

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from paddle import _core as core
-from paddle.framework.dtypes import convert_dtype, convert_np_dtype_to_dtype_, regular_array, to_numpy_dtype
-from paddle.framework.operator import Operator
-from paddle.framework.variable import Variable, isinstance_of
+from paddle._basics.dtypes import convert_dtype, convert_np_dtype_to_dtype_, regular_array, to_numpy_dtype
+from paddle._programs.operator import Operator
+from paddle._programs.variable import Variable, isinstance_of
 
 __all__: list[str] = []
 

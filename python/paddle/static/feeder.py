@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from paddle import _core as core
-from paddle.framework import guards
-from paddle.framework.dtypes import to_numpy_dtype
-from paddle.framework.mode import _cpu_num, _cuda_ids
-from paddle.framework.place import CPUPlace, CUDAPlace
-from paddle.framework.variable import Variable, isinstance_of
+from paddle._basics.dtypes import to_numpy_dtype
+from paddle._basics.mode import _cpu_num, _cuda_ids
+from paddle._basics.place import CPUPlace, CUDAPlace
+from paddle._programs import guards
+from paddle._programs.variable import Variable, isinstance_of
 
 __all__ = ["DataFeeder"]
 

@@ -7,13 +7,13 @@ import warnings
 
 from paddle import _core as core
 from paddle import _ops
-from paddle._append import layer_name
-from paddle.framework.dtypes import VarType
-from paddle.framework.guards import program_guard
-from paddle.framework.mode import static_only
-from paddle.framework.names import OP_DEVICE
-from paddle.framework.program import Program
-from paddle.framework.variable import Variable
+from paddle._basics.dtypes import VarType
+from paddle._basics.mode import static_only
+from paddle._basics.names import OP_DEVICE
+from paddle._dispatch.append import layer_name
+from paddle._programs.guards import program_guard
+from paddle._programs.program import Program
+from paddle._programs.variable import Variable
 
 from .vars_io import is_persistable, load_vars, save_vars, valid_program
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import pickle
 import warnings
@@ -11,14 +10,18 @@ import warnings
 import numpy as np
 
 from paddle import _core as core
-from paddle.framework import guards, mode, safe_pickle, unique_name
-from paddle.framework.dtypes import VarType
-from paddle.framework.mode import static_only
-from paddle.framework.place import CPUPlace
-from paddle.framework.program import Program
-from paddle.framework.saving import whole_file
-from paddle.framework.scope import global_scope, scope_guard
-from paddle.framework.variable import Variable, isinstance_of
+from paddle._basics import mode, unique_name
+from paddle._basics.dtypes import VarType
+from paddle._basics.mode import static_only
+from paddle._basics.place import CPUPlace
+from paddle._persistence import safe_pickle
+from paddle._persistence.pieces import join_arrays as _pack_loaded_dict
+from paddle._persistence.pieces import split_arrays as _unpack_saved_dict
+from paddle._persistence.saving import whole_file
+from paddle._programs import guards
+from paddle._programs.program import Program
+from paddle._programs.scope import global_scope, scope_guard
+from paddle._programs.variable import Variable, isinstance_of
 
 from .executor import Executor
 from .vars_io import is_belong_to_optimizer, is_parameter, is_persistable, load_vars, save_vars
@@ -26,38 +29,6 @@ from .vars_io import is_belong_to_optimizer, is_parameter, is_persistable, load_
 __all__ = ["save", "load", "load_program_state", "set_program_state", "save_vars", "load_vars"]
 
 _SUFFIXES = (".pdparams", ".pdopt", ".pdmodel")
-#: what a pickle of protocol 2 or 3 can hold in one piece
-_PIECE_BYTES = 2**30 - 1
-_PIECES = "UnpackBigParamInfor@@"
-
-
-def _unpack_saved_dict(saved_obj, protocol: int):
-    """Large arrays cut into pieces, as old pickle protocols need."""
-    if not 1 < protocol < 4 or not isinstance(saved_obj, dict):
-        return saved_obj
-    out, cut = {}, {}
-    for key, value in saved_obj.items():
-        limit = _PIECE_BYTES // value.dtype.itemsize if isinstance(value, np.ndarray) else 0
-        if not limit or value.size <= limit:
-            out[key] = value
-            continue
-        flat = value.flatten()
-        names = [f"{key}@@.{i}" for i in range(math.ceil(value.size / limit))]
-        for i, name in enumerate(names):
-            out[name] = flat[i * limit : (i + 1) * limit]
-        cut[key] = {"OriginShape": value.shape, "slices": names}
-    if cut:
-        out[_PIECES] = cut
-    return out
-
-
-def _pack_loaded_dict(load_obj):
-    """Put the pieces of large arrays together again."""
-    if isinstance(load_obj, dict) and _PIECES in load_obj:
-        for key, info in load_obj.pop(_PIECES).items():
-            pieces = [load_obj.pop(name) for name in info["slices"]]
-            load_obj[key] = np.concatenate(pieces).reshape(info["OriginShape"])
-    return load_obj
 
 
 def _prefix(path: str) -> str:

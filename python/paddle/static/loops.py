@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 
 from paddle import _ops
-from paddle.framework import mode
-from paddle.framework.checks import check_type, check_variable_and_dtype
-from paddle.framework.dtypes import VarType
-from paddle.framework.layer_helper import LayerHelper
-from paddle.framework.structure import assert_same_structure, copy_mutable_vars, hold_mutable_vars, map_structure
+from paddle._basics import mode
+from paddle._basics.checks import check_type
+from paddle._basics.dtypes import VarType
+from paddle._basics.structure import assert_same_structure, copy_mutable_vars, hold_mutable_vars, map_structure
+from paddle._programs.program import Program
+from paddle._programs.variable_checks import check_variable_and_dtype
+from paddle.nn.layer_helper import LayerHelper
 
 __all__ = ["While", "while_loop"]
 
@@ -18,8 +20,6 @@ class BlockGuard:
     """``with BlockGuard(program):`` operators go to a new block inside the current one."""
 
     def __init__(self, main_program) -> None:
-        from paddle.framework.program import Program
-
         if not isinstance(main_program, Program):
             raise TypeError("BlockGuard: a Program is expected")
         self.main_program = main_program

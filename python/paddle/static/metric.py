@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from paddle import _ops
-from paddle.framework.checks import check_variable_and_dtype
+from paddle._programs.variable_checks import check_variable_and_dtype
 
 __all__ = ["accuracy"]
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from paddle import _core as core
-from paddle.framework.names import OpRole
-from paddle.framework.program import Program
+from paddle._basics.names import OpRole
+from paddle._programs.program import Program
 
 from .compiler import BuildStrategy, CompiledProgram
 from .feed import FeedSlot, _to_name_str, as_numpy

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from paddle.framework import guards
-from paddle.framework.mode import cpu_places, cuda_places
-from paddle.framework.scope import global_scope
+from paddle._basics.mode import cpu_places, cuda_places
+from paddle._programs import guards
+from paddle._programs.scope import global_scope
 
 from .compiler import BuildStrategy, CompiledProgram, ExecutionStrategy
 from .executor import Executor

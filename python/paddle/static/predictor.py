@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from paddle import _core
-from paddle.framework.mode import _dygraph_guard
-from paddle.framework.place import CPUPlace, CUDAPlace
-from paddle.framework.program import Program
-from paddle.framework.scope import scope_guard
+from paddle._basics.mode import _dygraph_guard
+from paddle._basics.place import CPUPlace, CUDAPlace
+from paddle._programs.program import Program
+from paddle._programs.scope import scope_guard
 
 from .inference_io import interface_of, load_from_file
 from .vars_io import load_persistables

@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 
 from paddle import _core as core
-from paddle.framework import guards, unique_name
-from paddle.framework.dtypes import VarType, convert_np_dtype_to_dtype_
-from paddle.framework.mode import _get_paddle_place
-from paddle.framework.place import CPUPlace
-from paddle.framework.program import Program
-from paddle.framework.unique_name import UniqueNameGenerator
-from paddle.framework.variable import Variable
+from paddle._basics import unique_name
+from paddle._basics.dtypes import VarType, convert_np_dtype_to_dtype_
+from paddle._basics.mode import _get_paddle_place
+from paddle._basics.place import CPUPlace
+from paddle._basics.unique_name import UniqueNameGenerator
+from paddle._programs import guards
+from paddle._programs.program import Program
+from paddle._programs.variable import Variable
 
 from .creation import data_variable
 from .feeder import DataFeeder

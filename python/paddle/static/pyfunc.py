@@ -8,12 +8,13 @@ import numpy as np
 
 from paddle import _core as core
 from paddle import _ops
-from paddle._append import named
-from paddle.framework.checks import check_type, check_variable_and_dtype
-from paddle.framework.layer_helper import LayerHelper
-from paddle.framework.mode import static_only
-from paddle.framework.place import CPUPlace
-from paddle.framework.variable import Variable
+from paddle._basics.checks import check_type
+from paddle._basics.mode import static_only
+from paddle._basics.place import CPUPlace
+from paddle._dispatch.append import named
+from paddle._programs.variable import Variable
+from paddle._programs.variable_checks import check_variable_and_dtype
+from paddle.nn.layer_helper import LayerHelper
 
 __all__ = ["py_func", "Print"]
 

@@ -14,16 +14,9 @@ from typing import Any
 import numpy as np
 
 from paddle import _core as core
-from paddle.framework.dtypes import VarType
-from paddle.framework.names import (
-    EMPTY_VAR_NAME,
-    GRAD_VAR_SUFFIX,
-    OP_ROLE,
-    OP_ROLE_VAR,
-    OpRole,
-    strip_grad_suffix,
-)
-from paddle.framework.place import CPUPlace
+from paddle._basics.dtypes import VarType
+from paddle._basics.names import EMPTY_VAR_NAME, GRAD_VAR_SUFFIX, OP_ROLE, OP_ROLE_VAR, OpRole, strip_grad_suffix
+from paddle._basics.place import CPUPlace
 
 __all__: list[str] = []
 

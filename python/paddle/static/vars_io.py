@@ -8,12 +8,13 @@ import tempfile
 import warnings
 from collections.abc import Iterable
 
-from paddle.framework import guards, unique_name
-from paddle.framework.dtypes import VarType
-from paddle.framework.mode import dygraph_not_support
-from paddle.framework.program import Program
-from paddle.framework.scope import global_scope
-from paddle.framework.variable import Parameter, Variable, isinstance_of
+from paddle._basics import unique_name
+from paddle._basics.dtypes import VarType
+from paddle._basics.mode import dygraph_not_support
+from paddle._programs import guards
+from paddle._programs.program import Program
+from paddle._programs.scope import global_scope
+from paddle._programs.variable import Parameter, Variable, isinstance_of
 
 from .compiler import CompiledProgram
 

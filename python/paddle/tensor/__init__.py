@@ -1,7 +1,7 @@
 """paddle.tensor: functions on Tensors; most of them are methods too."""
 from paddle import _core
-from paddle.framework.arrays import array_length, array_read, array_write, create_array  # noqa: F401
-from paddle.framework.math_op_patch import patch_tensor_methods
+from paddle._dispatch.math_op_patch import patch_tensor_methods
+from paddle.tensor.array import array_length, array_read, array_write, create_array  # noqa: F401
 
 from . import attribute, creation, linalg, logic, manipulation, math, random, search, stat, tensor
 from .attribute import *  # noqa: F403

@@ -4,12 +4,13 @@ from __future__ import annotations
 import numpy as np
 
 from paddle import _core, _ops
-from paddle._append import named
-from paddle.framework.arguments import shape_arguments
-from paddle.framework.checks import check_dtype, check_shape, check_type, check_variable_and_dtype
-from paddle.framework.default_dtype import get_default_dtype
-from paddle.framework.dtypes import VarType, convert_dtype, convert_np_dtype_to_dtype_
-from paddle.framework.variable import Variable
+from paddle._basics.checks import check_dtype, check_type
+from paddle._basics.default_dtype import get_default_dtype
+from paddle._basics.dtypes import VarType, convert_dtype, convert_np_dtype_to_dtype_
+from paddle._dispatch.append import named
+from paddle._dispatch.arguments import shape_arguments
+from paddle._programs.variable import Variable
+from paddle._programs.variable_checks import check_shape, check_variable_and_dtype
 
 _static = _core.in_static_mode
 _KINDS = ["bool", "float16", "float32", "float64", "int32", "int64"]

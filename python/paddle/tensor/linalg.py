@@ -2,8 +2,10 @@
 from __future__ import annotations
 
 from paddle import _core, _ops
-from paddle._append import named
-from paddle.framework.checks import check_type, check_variable_and_dtype
+from paddle._basics.checks import check_type
+from paddle._basics.shapes import check_permutation
+from paddle._dispatch.append import named
+from paddle._programs.variable_checks import check_variable_and_dtype
 
 _static = _core.in_static_mode
 
@@ -57,8 +59,6 @@ def transpose(x, perm, name=None):
     """
     if not _static():
         return _ops.transpose2(x, axis=perm)
-    from paddle.framework.shapes import check_permutation
-
     check_variable_and_dtype(x, "x", ["float16", "float32", "float64", "int32", "int64", "bool"], "transpose")
     check_type(perm, "perm", (list, tuple), "transpose")
     check_permutation(perm, len(x.shape))

@@ -2,9 +2,10 @@
 from __future__ import annotations
 
 from paddle import _core, _ops
-from paddle._append import named
-from paddle.framework.checks import check_type, check_variable_and_dtype
-from paddle.framework.variable import Variable
+from paddle._basics.checks import check_type
+from paddle._dispatch.append import named
+from paddle._programs.variable import Variable
+from paddle._programs.variable_checks import check_variable_and_dtype
 
 _static = _core.in_static_mode
 _KINDS = ["bool", "float16", "float32", "float64", "int32", "int64"]

@@ -4,13 +4,14 @@ from __future__ import annotations
 import numpy as np
 
 from paddle import _core, _ops
-from paddle._append import named
-from paddle.framework import mode
-from paddle.framework.arguments import bounded, number, shape_arguments, split_list
-from paddle.framework.checks import check_type, check_variable_and_dtype
-from paddle.framework.in_place import in_place_in_dygraph
-from paddle.framework.shapes import check_axis
-from paddle.framework.variable import Variable
+from paddle._basics import mode
+from paddle._basics.checks import check_type
+from paddle._basics.shapes import check_axis
+from paddle._dispatch.append import named
+from paddle._dispatch.arguments import bounded, number, shape_arguments, split_list
+from paddle._dispatch.in_place import in_place_in_dygraph
+from paddle._programs.variable import Variable
+from paddle._programs.variable_checks import check_variable_and_dtype
 
 _static = _core.in_static_mode
 _KINDS = ["bool", "float16", "float32", "float64", "int32", "int64"]

@@ -2,11 +2,12 @@
 from __future__ import annotations
 
 from paddle import _core, _ops
-from paddle._append import named
-from paddle.framework.checks import check_dtype, check_type, check_variable_and_dtype
-from paddle.framework.dtypes import VarType, convert_dtype, convert_np_dtype_to_dtype_
-from paddle.framework.in_place import in_place_in_dygraph
-from paddle.framework.variable import Variable
+from paddle._basics.checks import check_dtype, check_type
+from paddle._basics.dtypes import VarType, convert_dtype, convert_np_dtype_to_dtype_
+from paddle._dispatch.append import activated, named
+from paddle._dispatch.in_place import in_place_in_dygraph
+from paddle._programs.variable import Variable
+from paddle._programs.variable_checks import check_variable_and_dtype
 
 _static = _core.in_static_mode
 _FLOATS = ["float16", "float32", "float64"]
@@ -188,11 +189,7 @@ def scale(x, scale=1.0, bias=0.0, bias_after_scale=True, act=None, name=None):
     tensor = scale if isinstance(scale, Variable) else None
     number = 1.0 if tensor is not None else float(scale)
     out = named(name, _ops.scale, x, tensor, scale=number, bias=float(bias), bias_after_scale=bias_after_scale)
-    if act is None:
-        return out
-    from paddle.framework.layer_helper import LayerHelper
-
-    return LayerHelper("scale", act=act, name=name).append_activation(out)
+    return activated(out, act, name, "scale")
 
 
 def add_n(inputs, name=None):

@@ -2,12 +2,13 @@
 from __future__ import annotations
 
 from paddle import _core, _ops
-from paddle._append import named
-from paddle.framework.arguments import shape_arguments
-from paddle.framework.checks import check_dtype, check_shape, check_type
-from paddle.framework.default_dtype import get_default_dtype
-from paddle.framework.dtypes import convert_dtype
-from paddle.framework.variable import Variable
+from paddle._basics.checks import check_dtype, check_type
+from paddle._basics.default_dtype import get_default_dtype
+from paddle._basics.dtypes import convert_dtype
+from paddle._dispatch.append import named
+from paddle._dispatch.arguments import shape_arguments
+from paddle._programs.variable import Variable
+from paddle._programs.variable_checks import check_shape
 
 from .creation import _dtype
 

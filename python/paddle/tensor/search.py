@@ -2,10 +2,11 @@
 from __future__ import annotations
 
 from paddle import _core, _ops
-from paddle._append import named
-from paddle.framework.checks import check_dtype, check_type, check_variable_and_dtype
-from paddle.framework.dtypes import convert_np_dtype_to_dtype_
-from paddle.framework.variable import Variable
+from paddle._basics.checks import check_dtype, check_type
+from paddle._basics.dtypes import convert_np_dtype_to_dtype_
+from paddle._dispatch.append import named
+from paddle._programs.variable import Variable
+from paddle._programs.variable_checks import check_variable_and_dtype
 
 _static = _core.in_static_mode
 _NUMBERS = ["float32", "float64", "int16", "int32", "int64", "uint8"]

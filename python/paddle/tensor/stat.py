@@ -4,9 +4,10 @@ from __future__ import annotations
 import math
 
 from paddle import _core, _ops
-from paddle._append import named
-from paddle.framework.checks import check_type, check_variable_and_dtype
-from paddle.framework.dtypes import convert_dtype
+from paddle._basics.checks import check_type
+from paddle._basics.dtypes import convert_dtype
+from paddle._dispatch.append import named
+from paddle._programs.variable_checks import check_variable_and_dtype
 
 from .math import _axes, _rank
 from .math import sum as _sum

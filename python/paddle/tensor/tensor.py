@@ -7,12 +7,15 @@ from typing import Any
 import numpy as np
 
 from paddle import _core
-from paddle.framework import mode, unique_name
-from paddle.framework.default_dtype import get_default_dtype
-from paddle.framework.dtypes import VarType, convert_dtype, convert_np_dtype_to_dtype_, regular_array
-from paddle.framework.mode import _get_paddle_place
-from paddle.framework.place import CPUPlace, CUDAPinnedPlace, CUDAPlace, device_number
-from paddle.framework.to_string import to_string
+from paddle._basics import mode, unique_name
+from paddle._basics.default_dtype import get_default_dtype
+from paddle._basics.dtypes import VarType, convert_dtype, convert_np_dtype_to_dtype_, regular_array
+from paddle._basics.mode import _get_paddle_place
+from paddle._basics.place import CPUPlace, CUDAPinnedPlace, CUDAPlace, device_number
+from paddle._basics.to_string import to_string
+from paddle._programs.guards import default_main_program
+from paddle._programs.parameter import ParamBase
+from paddle._programs.variable import Parameter, Variable
 
 Tensor = _core.Tensor
 
@@ -225,9 +228,6 @@ def _to_static_var(self, to_parameter=False, **kwargs):
         to_parameter (bool): a Parameter instead, as a dygraph parameter always gives.
         **kwargs: attributes that are to differ.
     """
-    from paddle.framework.parameter import ParamBase
-    from paddle.framework.variable import Parameter, Variable
-
     parameter = isinstance(self, ParamBase)
     attrs = {"trainable": not self.stop_gradient, **self.__dict__} if parameter else {}
     attrs.update(
@@ -271,8 +271,6 @@ def __reversed__(self):
 
 
 def _block(self):
-    from paddle.framework.guards import default_main_program
-
     return default_main_program().global_block()
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from paddle import _core
-from paddle.framework import mode
-from paddle.framework.mode import _get_paddle_place
+from paddle._basics import mode
+from paddle._basics.mode import _get_paddle_place
 
 __all__ = ["to_dlpack", "from_dlpack"]
 

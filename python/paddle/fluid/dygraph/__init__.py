@@ -1,5 +1,5 @@
 """fluid.dygraph: dygraph mode by its 1.x names."""
-from paddle.framework.missing import getter as _getter
+from paddle._basics.missing import getter as _getter
 
 from . import amp, base, checkpoint, container, jit, layers, learning_rate_scheduler, nn, parallel
 from .amp import AmpScaler, amp_guard

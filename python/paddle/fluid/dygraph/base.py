@@ -6,8 +6,9 @@ import warnings
 import numpy as np
 
 from paddle import _core
-from paddle.framework.dtypes import convert_dtype
-from paddle.framework.dygraph import (
+from paddle._basics.dtypes import convert_dtype
+from paddle._basics.mode import dygraph_only
+from paddle._dispatch.dygraph import (
     _default_tracer,
     disable_dygraph,
     enable_dygraph,
@@ -17,8 +18,7 @@ from paddle.framework.dygraph import (
     no_grad,
     no_grad_,
 )
-from paddle.framework.mode import dygraph_only
-from paddle.framework.variable import Variable
+from paddle._programs.variable import Variable
 
 __all__ = ["no_grad", "no_grad_", "grad", "guard", "enable_dygraph", "disable_dygraph", "enabled", "to_variable"]
 

@@ -3,7 +3,8 @@ from __future__ import annotations
 
 import os
 
-from paddle.framework.saving import load, save
+from paddle._programs.parameter import ParamBase
+from paddle.framework.io import load, save
 
 __all__ = ["save_dygraph", "load_dygraph"]
 
@@ -14,8 +15,6 @@ def save_dygraph(state_dict, model_path) -> None:
         raise ValueError(
             "save_dygraph: model_path must end in a file name (dirname/filename), but the filename is empty"
         )
-    from paddle.framework.parameter import ParamBase
-
     assert len(state_dict) > 0, "save_dygraph: the state dict has no entry to write"
     is_layer = any(isinstance(v, ParamBase) for v in state_dict.values())
     save(state_dict, model_path + (".pdparams" if is_layer else ".pdopt"))

@@ -1,4 +1,4 @@
 """paddle.fluid.dygraph.layer_object_helper."""
-from paddle.framework.layer_object_helper import LayerObjectHelper
+from paddle.nn.layer_object_helper import LayerObjectHelper
 
 __all__ = ["LayerObjectHelper"]

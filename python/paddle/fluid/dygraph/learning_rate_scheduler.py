@@ -7,9 +7,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from paddle._programs.variable import Variable
 from paddle.fluid.layers import nn as _nn
 from paddle.fluid.layers import ops as _ops
-from paddle.framework.variable import Variable
 from paddle.optimizer.lr_parts import Plateau
 
 from .lr_base import LearningRateDecay

@@ -3,8 +3,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from paddle._basics import unique_name
 from paddle.fluid.layers import tensor
-from paddle.framework import unique_name
 from paddle.optimizer.lr_parts import SavedState
 
 __all__ = ["LearningRateDecay"]

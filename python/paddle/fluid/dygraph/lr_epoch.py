@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from paddle.framework.variable import Variable
+from paddle._programs.variable import Variable
 
 from .lr_base import LearningRateDecay
 

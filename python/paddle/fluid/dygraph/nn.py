@@ -7,13 +7,14 @@ import numbers
 from typing import Any
 
 from paddle import _ops
-from paddle.framework import guards, mode
-from paddle.framework.arguments import convert_to_list
-from paddle.framework.checks import check_variable_and_dtype
-from paddle.framework.initializer import Constant, Normal
-from paddle.framework.missing import getter as _getter
+from paddle._basics import mode
+from paddle._basics.missing import getter as _getter
+from paddle._dispatch.arguments import convert_to_list
+from paddle._programs import guards
+from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.nn import functional as F
 from paddle.nn.functional.conv import run_conv2d
+from paddle.nn.initializer.base import Constant, Normal
 from paddle.nn.layer.common import Flatten
 from paddle.nn.layer.layers import Layer
 from paddle.nn.layer.norm import BatchNorm

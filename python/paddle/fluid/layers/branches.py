@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from paddle import _ops
-from paddle.framework import unique_name
-from paddle.framework.checks import check_type
-from paddle.framework.layer_helper import LayerHelper
-from paddle.framework.variable import Variable
+from paddle._basics import unique_name
+from paddle._basics.checks import check_type
+from paddle._programs.variable import Variable
+from paddle.nn.layer_helper import LayerHelper
 from paddle.static.conditional import ConditionalBlock
 from paddle.static.loops import BlockGuard
 

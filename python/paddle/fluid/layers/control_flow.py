@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from paddle import _ops
-from paddle._append import named
-from paddle.framework.arrays import array_length, array_read, array_write, create_array
-from paddle.framework.checks import check_type, check_variable_and_dtype
-from paddle.framework.missing import functions
-from paddle.framework.variable import Variable
+from paddle._basics.checks import check_type
+from paddle._basics.missing import functions
+from paddle._dispatch.append import named
+from paddle._programs.variable import Variable
+from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.static.conditional import ConditionalBlock, Switch, case, cond, switch_case  # noqa: F401
 from paddle.static.loops import (  # noqa: F401 (tests and user code import them from here)
     BlockGuard,
@@ -17,6 +17,7 @@ from paddle.static.loops import (  # noqa: F401 (tests and user code import them
     while_loop,
 )
 from paddle.static.pyfunc import Print
+from paddle.tensor.array import array_length, array_read, array_write, create_array
 
 __all__ = [
     "While",

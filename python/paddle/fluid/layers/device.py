@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paddle.framework.layer_helper import LayerHelper
+from paddle.nn.layer_helper import LayerHelper
 
 __all__: list[str] = []
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from paddle.framework.dtypes import VarType
-from paddle.framework.layer_helper import LayerHelper
-from paddle.framework.mode import static_only
+from paddle._basics.dtypes import VarType
+from paddle._basics.mode import static_only
+from paddle.nn.layer_helper import LayerHelper
 from paddle.static.creation import data_variable
 from paddle.static.py_reader import create_py_reader_by_data, double_buffer, py_reader, read_file
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from paddle.framework import mode
-from paddle.framework.checks import check_type
-from paddle.framework.guards import default_main_program
-from paddle.framework.variable import Variable
+from paddle._basics import mode
+from paddle._basics.checks import check_type
+from paddle._programs.guards import default_main_program
+from paddle._programs.variable import Variable
 
 from . import control_flow, nn, ops, tensor
 

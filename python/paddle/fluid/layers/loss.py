@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from paddle import _ops
-from paddle._append import named
-from paddle.framework.checks import check_variable_and_dtype
+from paddle._dispatch.append import named
+from paddle._programs.variable_checks import check_variable_and_dtype
 
 from . import nn
 

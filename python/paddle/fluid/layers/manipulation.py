@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from paddle import _ops
-from paddle._append import named
-from paddle.framework import mode
-from paddle.framework.arguments import bounded, number, shape_arguments, split_list
-from paddle.framework.arrays import is_array
-from paddle.framework.checks import check_dtype, check_type, check_variable_and_dtype
-from paddle.framework.layer_helper import LayerHelper
-from paddle.framework.shapes import check_axis, check_permutation
-from paddle.framework.variable import Variable
+from paddle._basics import mode
+from paddle._basics.checks import check_dtype, check_type
+from paddle._basics.shapes import check_axis, check_permutation
+from paddle._dispatch.append import activated, named
+from paddle._dispatch.arguments import bounded, number, shape_arguments, split_list
+from paddle._programs.variable import Variable
+from paddle._programs.variable_checks import check_variable_and_dtype
+from paddle.tensor.array import is_array
 
 __all__ = [
     "reshape",
@@ -72,7 +72,7 @@ def reshape(x, shape, actual_shape=None, act=None, inplace=False, name=None):
         keywords["Out"] = x
     out = named(name, _ops.reshape2, x, **keywords)
     out = out[0] if isinstance(out, tuple) else out
-    return LayerHelper("reshape2", act=act, name=name).append_activation(out) if act is not None else out
+    return activated(out, act, name, "reshape2")
 
 
 def _first(result):

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from paddle import _ops
-from paddle._append import named
-from paddle.framework import mode
-from paddle.framework.arguments import number
-from paddle.framework.checks import check_type, check_variable_and_dtype
-from paddle.framework.dtypes import convert_dtype
-from paddle.framework.layer_helper import LayerHelper
-from paddle.framework.variable import Variable
+from paddle._basics import mode
+from paddle._basics.checks import check_type
+from paddle._basics.dtypes import convert_dtype
+from paddle._dispatch.append import activated, named
+from paddle._dispatch.arguments import number
+from paddle._programs.variable import Variable
+from paddle._programs.variable_checks import check_variable_and_dtype
+from paddle.tensor.math import add_n
 
 _FLOATS = ["float16", "float32", "float64"]
 _NUMBERS = ["float32", "float64", "int32", "int64"]
-
-
-def activated(out, act, name=None):
-    """The activation operator `act` of `out`; `out` itself when None."""
-    return LayerHelper("activation", act=act, name=name).append_activation(out) if act is not None else out
 
 
 def _elementwise(op_type: str, what: str):
@@ -204,8 +200,6 @@ def sum(x):  # noqa: A001
     Args:
         x (Variable|list of Variable): of one shape and type.
     """
-    from paddle.tensor.math import add_n
-
     return add_n(x)
 
 

@@ -7,16 +7,18 @@ import warnings
 import numpy as np
 
 from paddle import _ops
-from paddle._append import named
+from paddle._basics import mode
+from paddle._basics.checks import check_dtype, check_type
+from paddle._basics.dtypes import convert_np_dtype_to_dtype_
+from paddle._dispatch.append import named
+from paddle._dispatch.arguments import convert_to_list, number, shape_arguments
+from paddle._dispatch.windows import channel_last, paddings
+from paddle._programs import guards
+from paddle._programs.variable import Variable
+from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.fluid.input import one_hot_rows
-from paddle.framework import guards, mode
-from paddle.framework.arguments import convert_to_list, number, shape_arguments
-from paddle.framework.checks import check_dtype, check_type, check_variable_and_dtype
-from paddle.framework.dtypes import convert_np_dtype_to_dtype_
-from paddle.framework.initializer import Constant
-from paddle.framework.layer_helper import LayerHelper
-from paddle.framework.variable import Variable
-from paddle.framework.windows import channel_last, paddings
+from paddle.nn.initializer.base import Constant
+from paddle.nn.layer_helper import LayerHelper
 from paddle.static.nn.common import batch_norm, conv2d, fc_layer, layer_norm, lookup_layer
 from paddle.static.nn.group import group_norm
 from paddle.static.pyfunc import PyFuncRegistry, py_func

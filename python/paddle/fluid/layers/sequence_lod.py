@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from paddle import _ops
-from paddle._append import named
-from paddle.framework import mode
-from paddle.framework.checks import check_variable_and_dtype
+from paddle._basics import mode
+from paddle._dispatch.append import named
+from paddle._programs.variable_checks import check_variable_and_dtype
 
 __all__ = ["sequence_pool", "sequence_first_step", "sequence_last_step", "sequence_expand"]
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from paddle import _core, _ops
-from paddle._append import named
-from paddle.framework import mode
-from paddle.framework.arguments import number, shape_arguments
-from paddle.framework.arrays import is_array
-from paddle.framework.checks import check_dtype, check_shape, check_type, check_variable_and_dtype
-from paddle.framework.dtypes import VarType, convert_dtype, convert_np_dtype_to_dtype_
-from paddle.framework.layer_helper import LayerHelper
-from paddle.framework.variable import Variable
+from paddle._basics import mode
+from paddle._basics.checks import check_dtype, check_type
+from paddle._basics.dtypes import VarType, convert_dtype, convert_np_dtype_to_dtype_
+from paddle._dispatch.append import named
+from paddle._dispatch.arguments import number, shape_arguments
+from paddle._programs.variable import Variable
+from paddle._programs.variable_checks import check_shape, check_variable_and_dtype
+from paddle.nn.layer_helper import LayerHelper
 from paddle.static.creation import create_global_var, create_parameter
+from paddle.tensor.array import is_array
 
 __all__ = [
     "create_tensor",

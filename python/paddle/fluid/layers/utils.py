@@ -1,9 +1,6 @@
 """Helpers that user code and tests of fluid.layers import."""
 
-from paddle.framework.arguments import contains_variable as _contain_var
-from paddle.framework.arguments import convert_to_list, filled, split_list  # noqa: F401
-from paddle.framework.checks import check_shape
-from paddle.framework.structure import (
+from paddle._basics.structure import (
     assert_same_structure,
     copy_mutable_vars,
     flatten,
@@ -12,6 +9,9 @@ from paddle.framework.structure import (
     map_structure,
     pack_sequence_as,
 )
+from paddle._dispatch.arguments import contains_variable as _contain_var
+from paddle._dispatch.arguments import convert_to_list, filled, split_list  # noqa: F401
+from paddle._programs.variable_checks import check_shape
 
 __all__ = [
     "_contain_var",

@@ -1,5 +1,5 @@
 """paddle.nn.functional: the layers' computations as functions."""
-from paddle.framework.missing import getter as _getter
+from paddle._basics.missing import getter as _getter
 from paddle.nn.missing import MISSING as _MISSING
 
 from . import activation, common, conv, input, loss, norm, pooling  # noqa: A004

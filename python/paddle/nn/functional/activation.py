@@ -9,10 +9,11 @@ import warnings
 from typing import Any
 
 from paddle import _ops
-from paddle._append import named
-from paddle.framework import mode
-from paddle.framework.checks import check_dtype, check_variable_and_dtype
-from paddle.framework.dtypes import VarType, convert_np_dtype_to_dtype_
+from paddle._basics import mode
+from paddle._basics.checks import check_dtype
+from paddle._basics.dtypes import VarType, convert_np_dtype_to_dtype_
+from paddle._dispatch.append import named
+from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.tensor.math import tanh, tanh_  # type: ignore[attr-defined]
 
 __all__ = [

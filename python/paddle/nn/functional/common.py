@@ -4,11 +4,12 @@ from __future__ import annotations
 from typing import Any
 
 from paddle import _ops
-from paddle._append import named
-from paddle.framework import guards, mode, unique_name
-from paddle.framework.checks import check_variable_and_dtype
-from paddle.framework.dtypes import VarType
-from paddle.framework.windows import channel_last
+from paddle._basics import mode, unique_name
+from paddle._basics.dtypes import VarType
+from paddle._dispatch.append import named
+from paddle._dispatch.windows import channel_last
+from paddle._programs import guards
+from paddle._programs.variable_checks import check_variable_and_dtype
 
 __all__ = ["dropout", "dropout2d", "dropout3d", "alpha_dropout", "linear", "cosine_similarity"]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 from typing import Any
 
 from paddle import _ops
-from paddle._append import named
-from paddle.framework import mode, unique_name
-from paddle.framework.arguments import convert_to_list
-from paddle.framework.checks import check_variable_and_dtype
-from paddle.framework.windows import channel_last, paddings
+from paddle._basics import mode, unique_name
+from paddle._dispatch.append import named
+from paddle._dispatch.arguments import convert_to_list
+from paddle._dispatch.windows import channel_last, paddings
+from paddle._programs.variable_checks import check_variable_and_dtype
 
 __all__ = ["conv1d", "conv2d"]
 

@@ -5,10 +5,10 @@ import warnings
 from typing import Any
 
 from paddle import _ops
-from paddle._append import named
-from paddle.framework import mode
-from paddle.framework.checks import check_variable_and_dtype
-from paddle.framework.dtypes import convert_dtype
+from paddle._basics import mode
+from paddle._basics.dtypes import convert_dtype
+from paddle._dispatch.append import named
+from paddle._programs.variable_checks import check_variable_and_dtype
 
 __all__ = [
     "binary_cross_entropy_with_logits",

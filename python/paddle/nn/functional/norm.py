@@ -4,9 +4,10 @@ from __future__ import annotations
 from typing import Any
 
 from paddle import _ops
-from paddle._append import named
-from paddle.framework import mode
-from paddle.framework.checks import check_type, check_variable_and_dtype
+from paddle._basics import mode
+from paddle._basics.checks import check_type
+from paddle._dispatch.append import named
+from paddle._programs.variable_checks import check_variable_and_dtype
 
 __all__ = ["batch_norm", "layer_norm", "normalize"]
 

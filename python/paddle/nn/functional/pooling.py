@@ -5,11 +5,12 @@ import math
 from typing import Any
 
 from paddle import _ops
-from paddle._append import named
-from paddle.framework.arguments import convert_to_list
-from paddle.framework.checks import check_type, check_variable_and_dtype
-from paddle.framework.missing import require
-from paddle.framework.windows import channel_last, paddings
+from paddle._basics.checks import check_type
+from paddle._basics.missing import require
+from paddle._dispatch.append import named
+from paddle._dispatch.arguments import convert_to_list
+from paddle._dispatch.windows import channel_last, paddings
+from paddle._programs.variable_checks import check_variable_and_dtype
 
 __all__ = [
     "avg_pool1d",

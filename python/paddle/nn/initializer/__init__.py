@@ -1,9 +1,9 @@
 """Initializers of parameters, for `ParamAttr(initializer=...)`."""
 
-from paddle.framework import initializer as _base
-from paddle.framework.initializer import BilinearInitializer as Bilinear
-from paddle.framework.initializer import set_global_initializer
+from paddle.nn.initializer import base as _base
 from paddle.nn.initializer.assign import Assign
+from paddle.nn.initializer.base import BilinearInitializer as Bilinear
+from paddle.nn.initializer.base import set_global_initializer
 from paddle.nn.initializer.constant import Constant
 from paddle.nn.initializer.kaiming import KaimingNormal, KaimingUniform
 from paddle.nn.initializer.normal import Normal, TruncatedNormal

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from paddle.framework.initializer import NumpyArrayInitializer
-from paddle.framework.variable import Variable
+from paddle._programs.variable import Variable
+from paddle.nn.initializer.base import NumpyArrayInitializer
 
 __all__ = ["Assign"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paddle.framework.initializer import ConstantInitializer
+from paddle.nn.initializer.base import ConstantInitializer
 
 __all__ = ["Constant"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paddle.framework.initializer import MSRAInitializer
+from paddle.nn.initializer.base import MSRAInitializer
 
 __all__ = ["KaimingUniform", "KaimingNormal"]
 

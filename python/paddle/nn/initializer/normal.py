@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paddle.framework.initializer import NormalInitializer, TruncatedNormalInitializer
+from paddle.nn.initializer.base import NormalInitializer, TruncatedNormalInitializer
 
 __all__ = ["Normal", "TruncatedNormal"]
 

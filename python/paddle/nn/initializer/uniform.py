@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paddle.framework.initializer import UniformInitializer
+from paddle.nn.initializer.base import UniformInitializer
 
 __all__ = ["Uniform"]
 

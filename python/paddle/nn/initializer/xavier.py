@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paddle.framework.initializer import XavierInitializer
+from paddle.nn.initializer.base import XavierInitializer
 
 __all__ = ["XavierNormal", "XavierUniform"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from paddle import _ops
-from paddle.framework.mode import in_dygraph_mode
+from paddle._basics.mode import in_dygraph_mode
 from paddle.nn import functional as F
 from paddle.nn.layer.layers import Layer
 

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from paddle.framework.variable import Parameter
+from paddle._programs.variable import Parameter
 from paddle.nn.layer.layers import Layer
 
 __all__ = ["Sequential", "ParameterList", "LayerList"]

@@ -4,12 +4,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from paddle.framework.arguments import convert_to_list
-from paddle.framework.initializer import Normal
-from paddle.framework.missing import require
-from paddle.framework.windows import channel_last, paddings
+from paddle._basics.missing import require
+from paddle._dispatch.arguments import convert_to_list
+from paddle._dispatch.windows import channel_last, paddings
 from paddle.nn import functional as F
 from paddle.nn.functional.conv import conv_op, run_conv2d
+from paddle.nn.initializer.base import Normal
 from paddle.nn.layer.layers import Layer
 
 __all__ = ["Conv1D", "Conv2D"]

@@ -4,7 +4,8 @@ from __future__ import annotations
 from typing import Any
 
 from paddle import _ops
-from paddle.framework.checks import check_type, check_variable_and_dtype
+from paddle._basics.checks import check_type
+from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.nn.functional.norm import p_norm
 from paddle.nn.layer.layers import Layer
 

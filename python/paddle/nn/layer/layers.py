@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from paddle import _core as core
-from paddle.framework import mode, unique_name
-from paddle.framework.layer_object_helper import LayerObjectHelper
-from paddle.framework.variable import Parameter, Variable
+from paddle._basics import mode, unique_name
+from paddle._programs.scope import global_scope
+from paddle._programs.variable import Parameter, Variable
 from paddle.nn.layer.parts import (
     NOT_INITIALISED,
     HookRemoveHelper,
@@ -22,6 +22,7 @@ from paddle.nn.layer.parts import (
     _takes_stat_dict,
     check_name,
 )
+from paddle.nn.layer_object_helper import LayerObjectHelper
 
 __all__ = ["Layer"]
 
@@ -485,8 +486,6 @@ class Layer:
             for param, state in matched:
                 param.set_value(state)
             return
-        from paddle.framework.scope import global_scope
-
         for param, state in matched:
             value = state.numpy() if isinstance(state, core.Tensor) else np.asarray(state)
             global_scope().var(param.name).get_tensor().set(value, mode._current_expected_place())

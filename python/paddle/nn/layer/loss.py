@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from paddle import _ops
-from paddle.framework.checks import check_variable_and_dtype
+from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.nn import functional as F
 from paddle.nn.functional.loss import check_reduction
 from paddle.nn.layer.layers import Layer

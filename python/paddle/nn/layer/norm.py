@@ -7,12 +7,12 @@ import warnings
 from typing import Any
 
 from paddle import _ops
-from paddle.framework.checks import check_variable_and_dtype
-from paddle.framework.initializer import Constant
-from paddle.framework.mode import in_dygraph_mode
-from paddle.framework.param_attr import ParamAttr
+from paddle._basics.mode import in_dygraph_mode
+from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.nn import functional as F
+from paddle.nn.initializer.base import Constant
 from paddle.nn.layer.layers import Layer
+from paddle.nn.param_attr import ParamAttr
 
 __all__ = ["BatchNorm", "BatchNorm1D", "BatchNorm2D", "BatchNorm3D", "GroupNorm", "LayerNorm"]
 

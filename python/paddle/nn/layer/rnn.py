@@ -5,8 +5,8 @@ import math
 from typing import Any
 
 from paddle import _ops
-from paddle.framework.default_dtype import get_default_dtype
-from paddle.framework.dtypes import convert_np_dtype_to_dtype_
+from paddle._basics.default_dtype import get_default_dtype
+from paddle._basics.dtypes import convert_np_dtype_to_dtype_
 from paddle.nn.initializer import Uniform
 from paddle.nn.layer.layers import Layer
 

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from paddle import _ops
-from paddle.framework.default_dtype import get_default_dtype
-from paddle.framework.param_attr import ParamAttr
+from paddle._basics.default_dtype import get_default_dtype
 from paddle.nn import functional as F
 from paddle.nn.layer.common import Dropout, Linear
 from paddle.nn.layer.container import LayerList
 from paddle.nn.layer.layers import Layer
 from paddle.nn.layer.norm import LayerNorm
+from paddle.nn.param_attr import ParamAttr
 
 __all__ = [
     "MultiHeadAttention",

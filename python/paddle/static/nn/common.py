@@ -6,17 +6,18 @@ import math
 import warnings
 
 from paddle import _ops
-from paddle._append import named
-from paddle.framework import mode
-from paddle.framework.arguments import convert_to_list
-from paddle.framework.checks import check_dtype, check_type, check_variable_and_dtype
-from paddle.framework.dtypes import VarType
-from paddle.framework.initializer import Constant, Normal
-from paddle.framework.layer_helper import LayerHelper
-from paddle.framework.mode import static_only
-from paddle.framework.param_attr import ParamAttr
-from paddle.framework.variable import Variable
-from paddle.framework.windows import channel_last, paddings
+from paddle._basics import mode
+from paddle._basics.checks import check_dtype, check_type
+from paddle._basics.dtypes import VarType
+from paddle._basics.mode import static_only
+from paddle._dispatch.append import named
+from paddle._dispatch.arguments import convert_to_list
+from paddle._dispatch.windows import channel_last, paddings
+from paddle._programs.variable import Variable
+from paddle._programs.variable_checks import check_variable_and_dtype
+from paddle.nn.initializer.base import Constant, Normal
+from paddle.nn.layer_helper import LayerHelper
+from paddle.nn.param_attr import ParamAttr
 
 __all__ = ["fc", "embedding", "conv2d", "batch_norm", "layer_norm"]
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from paddle import _ops
-from paddle._append import named
-from paddle.framework.checks import check_variable_and_dtype
-from paddle.framework.initializer import Constant
-from paddle.framework.layer_helper import LayerHelper
+from paddle._dispatch.append import named
+from paddle._programs.variable_checks import check_variable_and_dtype
+from paddle.nn.initializer.base import Constant
+from paddle.nn.layer_helper import LayerHelper
 
 __all__ = ["group_norm"]
 

@@ -1,0 +1,51 @@
+"""Checks of arguments that static mode makes while a Program is built, with 2.0.2's kinds of errors."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from paddle import _core as core
+
+from . import mode
+from .dtypes import convert_dtype
+
+__all__: list[str] = []
+
+
+def _advice(extra_message: str) -> str:
+    return f" {extra_message}" if extra_message else ""
+
+
+def check_type(input: Any, input_name: str, expected_type, op_name: str, extra_message: str = "") -> None:  # noqa: A002
+    """TypeError unless `input` is of `expected_type` (a type or a tuple); nothing is checked in dygraph mode."""
+    if mode.in_dygraph_mode():
+        return
+    if not isinstance(input, expected_type):
+        if isinstance(input, core.Tensor):
+            raise TypeError(
+                "Please use `with fluid.dygraph.guard()` around this call, or paddle.disable_static() before it: "
+                f"{op_name} was called in static mode, but '{input_name}' is a Tensor of dygraph mode."
+            )
+        raise TypeError(
+            f"The type of '{input_name}' in {op_name} must be {expected_type}, but received {type(input)}. "
+            + extra_message
+        )
+
+
+def check_dtype(input_dtype, input_name: str, expected_dtype, op_name: str, extra_message: str = "") -> None:
+    """TypeError unless the element type is among `expected_dtype` (names); nothing is checked in dygraph mode."""
+    if mode.in_dygraph_mode():
+        return
+    name = convert_dtype(input_dtype)
+    if name == "float16":
+        warnings.warn(
+            f"The data type of '{input_name}' in {op_name} is float16, which runs on GPU at full speed only."
+            + _advice(extra_message),
+            stacklevel=3,
+        )
+    if name not in expected_dtype:
+        raise TypeError(
+            f"{op_name}: {input_name} must have dtype {expected_dtype}, got {name}"
+            + _advice(extra_message)
+        )

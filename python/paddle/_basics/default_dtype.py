@@ -1,0 +1,35 @@
+"""The element type that Python floats and parameters get."""
+from __future__ import annotations
+
+import numpy as np
+
+__all__: list[str] = []
+
+_name = "float32"
+
+
+def set_default_dtype(d) -> None:
+    """Set the element type of what is made of Python floats: float16, float32 (at first) or float64.
+
+    Raises:
+        TypeError: for another type.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.set_default_dtype("float64")
+        >>> paddle.get_default_dtype()
+        'float64'
+        >>> paddle.set_default_dtype("float32")
+    """
+    name = d.__name__ if isinstance(d, type) and d in (np.float16, np.float32, np.float64) else str(d)
+    if name not in ("float16", "float32", "float64"):
+        raise TypeError(
+            f"set_default_dtype: d must be float16, float32 or float64, got {d.__name__ if isinstance(d, type) else d}"
+        )
+    global _name
+    _name = name
+
+
+def get_default_dtype() -> str:
+    """The name of the element type set by `set_default_dtype`."""
+    return _name

@@ -1,0 +1,40 @@
+"""An operator by its name, run at once."""
+
+from __future__ import annotations
+
+from paddle import _core, _ops
+
+from .op_proto import OpProtoHolder
+
+__all__: list[str] = []
+
+
+def run_eager(op_type: str, inputs: dict, outputs: dict, attrs: dict, stop_gradient: bool = False) -> None:
+    """Run `op_type` at once on tensors, writing into those in `outputs` (what `Block.append_op` does in dygraph)."""
+    proto = OpProtoHolder.instance().get_op_proto(op_type)
+    known = {a.name for a in proto.attrs if not a.generated}
+    args = []
+    for slot in proto.inputs:
+        value = inputs.get(slot.name)
+        if isinstance(value, (list, tuple)) and not slot.duplicable:
+            value = value[0] if value else None
+        elif slot.duplicable and value is not None and not isinstance(value, (list, tuple)):
+            value = [value]
+        args.append(value)
+    keywords = {k: v for k, v in attrs.items() if k in known and v is not None}
+    for slot in proto.outputs:
+        value = outputs.get(slot.name)
+        if value is None:
+            continue
+        if isinstance(value, (list, tuple)) and not slot.duplicable:
+            value = value[0]
+        elif slot.duplicable and not isinstance(value, (list, tuple)):
+            value = [value]
+        keywords[slot.name] = value
+    # Not recorded: the outputs keep what their owner said about gradients.
+    former = _core.set_grad_enabled(False) if stop_gradient else None
+    try:
+        getattr(_ops, op_type)(*args, **keywords)
+    finally:
+        if former:
+            _core.set_grad_enabled(True)

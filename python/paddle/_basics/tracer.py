@@ -1,0 +1,61 @@
+"""The tracer: the object that dygraph mode is, for those who ask for it."""
+
+from __future__ import annotations
+
+import threading
+
+from paddle import _core as core
+
+from . import mode, unique_name
+from .eager import run_eager
+
+__all__: list[str] = []
+
+
+class _Recording(threading.local):
+    """Whether calls are recorded: of each thread, as in the core."""
+
+    on = True
+
+
+class Tracer:
+    """What dygraph mode runs operators through; switched off, operators are appended to a Program.
+
+    The flags that eager calls look at live in the core: this object is their Python face.
+    """
+
+    def __init__(self) -> None:
+        self._recording = _Recording()
+        self._train_mode = True
+        self._place = None
+
+    @property
+    def _has_grad(self) -> bool:
+        return self._recording.on
+
+    @_has_grad.setter
+    def _has_grad(self, value: bool) -> None:
+        self._recording.on = bool(value)
+        if mode._dygraph_tracer_ is self:
+            core.set_grad_enabled(bool(value))
+
+    @property
+    def _expected_place(self):
+        return self._place if self._place is not None else mode._current_expected_place()
+
+    @_expected_place.setter
+    def _expected_place(self, place) -> None:
+        self._place = place
+
+    def train_mode(self) -> None:
+        self._train_mode = True
+
+    def eval_mode(self) -> None:
+        self._train_mode = False
+
+    def _generate_unique_name(self, key: str = "eager_tmp") -> str:
+        return unique_name.generate(key)
+
+    def trace_op(self, type: str, inputs, outputs, attrs, stop_gradient: bool = False) -> None:
+        """Run the operator `type` at once, writing into the tensors given in `outputs`."""
+        run_eager(type, inputs, outputs, attrs, stop_gradient)

@@ -1,0 +1,122 @@
+"""What an operator builtin does in static mode: make the output variables and append the operator.
+
+``paddle._ops.<op>(...)`` calls :func:`append` when the mode is static, and gives its caller the outputs as an eager
+call would: one Variable, or a tuple in slot order, a list for a duplicable slot, None for a slot that is not there.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from paddle import _core, _ops
+from paddle._basics import unique_name
+from paddle._basics.dtypes import VarType, convert_np_dtype_to_dtype_
+from paddle._basics.op_proto import OpProtoHolder
+from paddle._programs import guards
+
+__all__: list[str] = []
+
+#: the name that an API function was given, for the operators it appends
+_layer_name: str | None = None
+
+
+class layer_name:  # noqa: N801 (reads as a guard)
+    """``with layer_name(name):`` the outputs appended inside are called ``<name>.tmp_<n>``; None changes nothing."""
+
+    def __init__(self, name: str | None) -> None:
+        self.name = name
+
+    def __enter__(self) -> None:
+        global _layer_name
+        self.former = _layer_name
+        if self.name:
+            _layer_name = self.name
+
+    def __exit__(self, *exc) -> None:
+        global _layer_name
+        _layer_name = self.former
+
+
+def named(name: str | None, builtin, *args, **kwargs):
+    """`builtin(*args, **kwargs)`, with `name` before the names of its outputs in static mode."""
+    if name is None:
+        return builtin(*args, **kwargs)
+    with layer_name(name):
+        return builtin(*args, **kwargs)
+
+
+def activated(out, act: str | None, name: str | None = None, layer: str = "activation"):
+    """The activation operator `act` of `out`, appended in the name of a `layer` that got no `name`; `out` for None."""
+    if act is None:
+        return out
+    if not isinstance(act, str):
+        raise TypeError(f"{act} should be a str")
+    if _core.in_static_mode():
+        OpProtoHolder.instance().get_op_proto(act)  # an unknown one is a ValueError there
+    return named(name or unique_name.generate(layer), getattr(_ops, act), out)
+
+
+def _count(op_type: str, slot: str, inputs: dict, attrs: dict) -> int:
+    """How many variables the duplicable output `slot` has when the caller does not say."""
+    if op_type == "split":
+        return len(attrs.get("sections") or ()) or int(attrs.get("num", 0))
+    if op_type in ("unstack", "unbind"):
+        x = inputs["X"]
+        return int(attrs.get("num") or x.shape[attrs.get("axis", 0)])
+    for value in inputs.values():
+        if isinstance(value, (list, tuple)):
+            return len(value)
+    return 1
+
+
+def _guess_dtype(inputs: dict, attrs: dict):
+    """The element type that outputs start with; the operator's own inference has the last word."""
+    for key in ("out_dtype", "dtype"):
+        value = attrs.get(key)
+        if isinstance(value, VarType):
+            return value
+        if isinstance(value, int) and value >= 0:
+            return VarType(value)
+        if isinstance(value, str):
+            return convert_np_dtype_to_dtype_(value)
+    for value in inputs.values():
+        for item in value if isinstance(value, (list, tuple)) else (value,):
+            if getattr(item, "dtype", None) is not None:
+                return item.dtype
+    return VarType.FP32
+
+
+def append(op_type: str, inputs: dict[str, Any], attrs: dict[str, Any], outputs: dict[str, Any]):
+    """Append `op_type` to the current block of the main program.
+
+    Args:
+        op_type (str): the operator.
+        inputs (dict): slot to Variable, or list of these; an absent slot is left out or None.
+        attrs (dict): those that differ from the defaults.
+        outputs (dict): slot to an existing Variable (or list), or to the number of variables of a duplicable slot.
+
+    Returns:
+        dict: slot to its Variable or list; dispensable slots that the caller did not name are missing.
+    """
+    block = guards.default_main_program().current_block()
+    proto = OpProtoHolder.instance().get_op_proto(op_type)
+    key = (_layer_name or unique_name.generate(op_type)) + ".tmp"
+    dtype = None
+    slots: dict[str, Any] = {}
+    for slot in proto.outputs:
+        given = outputs.get(slot.name)
+        if given is None and slot.dispensable:
+            continue
+        if given is None or (isinstance(given, int) and not isinstance(given, bool)):
+            dtype = dtype or _guess_dtype(inputs, attrs)
+            if slot.duplicable:
+                count = _count(op_type, slot.name, inputs, attrs) if given is None else given
+                given = [block.create_var(name=unique_name.generate(key), dtype=dtype) for _ in range(count)]
+            else:
+                given = block.create_var(name=unique_name.generate(key), dtype=dtype)
+        slots[slot.name] = given
+    block.append_op(type=op_type, inputs=inputs, outputs=slots, attrs=attrs)
+    return slots
+
+
+_core.set_append_hook(append)

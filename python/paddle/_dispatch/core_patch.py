@@ -1,0 +1,45 @@
+"""Methods of native classes that speak of Python's enumerations."""
+
+from __future__ import annotations
+
+import weakref
+
+from paddle import _core as core
+from paddle._basics.dtypes import VarType
+from paddle._basics.place import CPUPlace
+
+__all__: list[str] = []
+
+
+def _dtype(tensor):
+    """The element type of a LoDTensor as a VarType."""
+    return VarType(tensor._dtype_number())
+
+
+def _place(tensor):
+    """Where a LoDTensor is."""
+    return CPUPlace()
+
+
+_dropped_scopes: weakref.WeakSet = weakref.WeakSet()
+
+
+def _remove_from_pool(scope) -> None:
+    """Scopes are freed when nobody holds them: this only says so a second time, as Paddle does."""
+    if scope in _dropped_scopes:
+        raise RuntimeError("Deleting a nonexistent scope is not allowed: it was removed from the pool before")
+    _dropped_scopes.add(scope)
+
+
+def install() -> None:
+    """Add them, where the native class has none of its own."""
+    for kind in (core.LoDTensor,):
+        if not hasattr(kind, "_dtype"):
+            kind._dtype = _dtype
+        if not hasattr(kind, "_place"):
+            kind._place = _place
+    variable = type(core._Scope().var("x"))
+    if not hasattr(variable, "get_fetch_list"):
+        variable.get_fetch_list = variable.get_lod_tensor_array
+    if not hasattr(core._Scope, "_remove_from_pool"):
+        core._Scope._remove_from_pool = _remove_from_pool

@@ -1,0 +1,1 @@
+"""State in files: pickles that are read safely, files that are written whole."""

@@ -1,0 +1,355 @@
+"""Making, adding up and pruning the gradient operators of a path."""
+
+from __future__ import annotations
+
+import collections
+import copy
+
+from paddle import _core as core
+from paddle._basics import unique_name
+from paddle._basics.dtypes import VarType
+from paddle._basics.names import EMPTY_VAR_NAME, GRAD_VAR_SUFFIX, OP_DEVICE, OP_ROLE, OpRole
+
+from .backward_path import _all_in_set_, _is_grad_var_, _some_in_set_, _strip_grad_suffix_
+
+__all__: list[str] = []
+
+_BACKWARD = int(OpRole.Backward)
+
+
+def _create_op_desc_(op_type, inputs, outputs, attrs):
+    """An OpDesc of its own, with the role of a backward operator unless told otherwise."""
+    desc = core.OpDesc()
+    desc.set_type(op_type)
+    for slot, names in inputs.items():
+        desc.set_input(slot, list(names))
+    for slot, names in outputs.items():
+        desc.set_output(slot, list(names))
+    for name, value in {OP_ROLE: _BACKWARD, OP_DEVICE: "", **attrs}.items():
+        desc._set_attr(name, value)
+    return desc
+
+
+def _rename_arg_(op_descs, old_name, new_name, begin_idx=None, end_idx=None) -> None:
+    """Rename an argument in all slots of a part of a list of OpDescs."""
+    for desc in op_descs[begin_idx or 0 : end_idx]:
+        desc._rename_input(old_name, new_name)
+        desc._rename_output(old_name, new_name)
+
+
+def _addup_repetitive_outputs_(op_descs: list, block_idx: int) -> list:
+    """Where several operators give the same gradient, rename each one's and add a `sum` before the first reader."""
+    names: dict[str, list[str]] = collections.defaultdict(list)  # gradient -> what it is called so far
+    first: dict[str, int] = {}  # gradient -> position of the operator that gave it first
+    count: dict[str, int] = collections.defaultdict(int)
+    sums: dict[int, list] = collections.defaultdict(list)  # position -> sums to put before it
+
+    def fresh(name: str) -> str:
+        count[name] += 1
+        return f"{name}@RENAME@block{block_idx}@{count[name] - 1}"
+
+    def add_up(name: str, position: int, device: str = "") -> None:
+        attrs = {"use_mkldnn": False, OP_DEVICE: device}
+        sums[position].append(_create_op_desc_("sum", {"X": names[name]}, {"Out": [name]}, attrs))
+        names[name] = [name]
+
+    for i, desc in enumerate(op_descs):
+        device = desc.attr(OP_DEVICE) if desc.has_attr(OP_DEVICE) else ""
+        inputs = desc.input_arg_names()
+        for name in inputs:
+            if _is_grad_var_(name) and len(names[name]) > 1:
+                add_up(name, i, device)
+        slots = desc.output_names()
+        for k, slot in enumerate(slots):
+            args = desc.output(slot)
+            for j, name in enumerate(args):
+                if not _is_grad_var_(name) or name == EMPTY_VAR_NAME or name in inputs:
+                    continue  # one that is read as well is changed in place, not given a second time
+                if not names[name]:
+                    names[name] = [name]
+                    first[name] = i
+                    continue
+                if len(names[name]) == 1:
+                    new = fresh(name)
+                    names[name][0] = new
+                    _rename_arg_(op_descs, name, new, first[name], i)
+                    for row in sums.values():
+                        _rename_arg_(row, name, new)
+                    for other in slots[:k]:
+                        earlier = desc.output(other)
+                        if name in earlier:
+                            desc.set_output(other, [new if a == name else a for a in earlier])
+                    args = [new if a == name else a for a in args[:j]] + args[j:]
+                new = fresh(name)
+                args[j] = new
+                desc.set_output(slot, args)
+                names[name].append(new)
+    for name in list(names):
+        if len(names[name]) > 1:
+            add_up(name, len(op_descs))
+
+    out: list = []
+    for i, desc in enumerate(op_descs):
+        out.extend(sums.get(i, ()))
+        out.append(desc)
+    out.extend(sums.get(len(op_descs), ()))
+    return out
+
+
+def _remove_no_grad_branch_(op_descs: list, no_grad_set: set[str]) -> list:
+    """Drop operators whose outputs, or whose gradient inputs, are all unwanted; fill the other gaps with zeros."""
+    kept = []
+    for desc in op_descs:
+        outputs = desc.output_arg_names()
+        if not outputs or _all_in_set_(outputs, no_grad_set):
+            continue
+        if _all_in_set_([n for n in desc.input_arg_names() if _is_grad_var_(n)], no_grad_set):
+            no_grad_set.update(outputs)
+            continue
+        kept.append(desc)
+    out = []
+    for desc in kept:
+        for name in desc.input_arg_names():
+            if _is_grad_var_(name) and name in no_grad_set:
+                out.append(_create_op_desc_("fill_zeros_like", {"X": [_strip_grad_suffix_(name)]}, {"Out": [name]}, {}))
+        out.append(desc)
+    return out
+
+
+def _find_not_need_ops(grad_op_descs: list, forward_ops, input_grad_names_set) -> set[int]:
+    """Positions of operators that start from gradients which nobody gives, and of those that hang on them alone."""
+    known = set(input_grad_names_set or ())
+    for op in forward_ops:
+        known.update(op.desc.input_arg_names())
+        known.update(op.desc.output_arg_names())
+
+    # every write makes a new version of a name; an operator reads the latest
+    latest: dict[str, int] = {}
+    readers: list[list[int]] = []
+    reads: list[list[int]] = []
+    writes: list[list[int]] = []
+
+    def version(name: str) -> int:
+        readers.append([])
+        latest[name] = len(readers) - 1
+        return latest[name]
+
+    given: set[str] = set()
+    rootless = []
+    for i, desc in enumerate(grad_op_descs):
+        inputs = desc.input_arg_names()
+        if not set(inputs) & (known | given):
+            rootless.append(i)
+        given.update(desc.output_arg_names())
+        reads.append([latest[n] if n in latest else version(n) for n in inputs])
+        for v in reads[-1]:
+            readers[v].append(i)
+        writes.append([version(n) for n in desc.output_arg_names()])
+
+    useless: set[int] = set()
+    for root in rootless:
+        chain, waiting, ready = {root}, [root], set(reads[root])
+        while waiting:
+            i = waiting.pop(0)
+            if not _all_in_set_(reads[i], ready):
+                break
+            ready.update(writes[i])
+            after = [r for v in writes[i] for r in readers[v] if r not in chain]
+            chain.update(after)
+            waiting.extend(after)
+        else:
+            useless |= chain
+    return set() if len(useless) == len(grad_op_descs) else useless
+
+
+def _rename_grad_name_(name: str, grad_order: int) -> str:
+    return "grad/" * grad_order + name
+
+
+def _rename_higher_order(program, block, op, descs, to_var: dict, renamed: dict[str, str]) -> None:
+    """A later pass of append_backward: gradients that exist already get names of their own."""
+    # the operator's own variables may be gradients of an earlier pass: these keep their names
+    own = {*op.desc.input_arg_names(), *op.desc.output_arg_names()}
+    for desc in descs:
+        for name in desc.input_arg_names():
+            if name in renamed and name not in own:
+                desc._rename_input(name, renamed[name])
+        for name in desc.output_arg_names():
+            if not _is_grad_var_(name) or block.desc.find_var(name) is None:
+                continue
+            new = _rename_grad_name_(name, program._appending_grad_times)
+            desc._rename_output(name, new)
+            renamed[name] = new
+            if name in to_var:
+                to_var[new] = to_var.pop(name)
+
+
+def _append_backward_ops_(
+    block,
+    ops,
+    target_block,
+    no_grad_dict,
+    grad_to_var,
+    callbacks=None,
+    input_grad_names_set=None,
+    op_path_dict=None,
+) -> None:
+    """Append the gradients of `ops` (of `block`, in reverse) to `target_block`; sub-blocks get blocks of their own.
+
+    `grad_to_var` takes gradient name to forward name; each of `callbacks` is called after each operator.
+    """
+    if callbacks is not None:
+        assert isinstance(callbacks, (list, tuple))
+        for callback in callbacks:
+            if not callable(callback):
+                raise ValueError("append_backward: callbacks must be callable")
+    program = block.program
+    descs: list = []
+    renamed: dict[str, str] = {}
+    for op in reversed(ops):
+        sub_blocks = []
+        if op.has_attr("sub_block"):
+            number = op._block_attr_id("sub_block")
+            grad_block = program._create_block()
+            grad_block._set_forward_block_idx(number)
+            path = op_path_dict[number]
+            _append_backward_ops_(
+                program.block(number), path, grad_block, no_grad_dict, grad_to_var, callbacks, None, op_path_dict
+            )
+            program._rollback()
+            sub_blocks.append(grad_block.desc)
+
+        new, to_var = core.get_grad_op_desc(op.desc, no_grad_dict[block.idx], sub_blocks)
+        to_var = dict(to_var)
+        if op.desc.has_attr(OP_DEVICE):
+            for desc in new:
+                desc._set_attr(OP_DEVICE, op.desc.attr(OP_DEVICE))
+        if program._appending_grad_times > 1:
+            _rename_higher_order(program, block, op, new, to_var, renamed)
+
+        if input_grad_names_set is None:
+            descs.extend(new)
+            grad_to_var.update(to_var)
+            continue
+        # a later pass: only what hangs on the gradients that this pass starts from
+        useful = False
+        for desc in new:
+            grads = [n for n in desc.input_arg_names() if _is_grad_var_(n)]
+            if not grads:
+                useful = True
+                break
+            if _some_in_set_(grads, input_grad_names_set):
+                descs.append(desc)
+                useful = True
+                input_grad_names_set.update(desc.output_arg_names())
+        if useful:
+            grad_to_var.update(to_var)
+
+    _place_gradients(descs, ops, block, target_block, no_grad_dict, grad_to_var, callbacks, input_grad_names_set)
+
+
+def _place_gradients(
+    descs, ops, block, target_block, no_grad_dict, grad_to_var, callbacks, input_grad_names_set
+) -> None:
+    """Append the OpDescs of the gradients of `ops`, with sums where one is given twice, without what nobody needs."""
+    descs = _addup_repetitive_outputs_(descs, block.idx)
+    descs = _remove_no_grad_branch_(descs, no_grad_dict[block.idx])
+    useless = _find_not_need_ops(descs, ops, input_grad_names_set)
+    for i, desc in enumerate(descs):
+        if i in useless:
+            continue
+        appended = target_block.desc.append_op()
+        appended.copy_from(desc)
+        appended._set_attr(OP_ROLE, _BACKWARD)
+        grad_to_var["__current_op_desc__"] = appended
+        for callback in callbacks or ():
+            callback(block=target_block, context=grad_to_var)
+
+
+def _infer_var_data_type_shape_(name: str, block) -> None:
+    """A gradient has its variable's type and shape."""
+    grad = block.desc.find_var(name)
+    forward = _strip_grad_suffix_(name)
+    var = block.desc.find_var_recursive(forward) if block.desc.has_var_recursive(forward) else None
+    if var is None:
+        grad.set_dtype(VarType.FP32)
+    else:
+        grad.set_dtype(var.dtype())
+        grad.set_shape(var.shape())
+
+
+def _find_parent_op_(sub_block):
+    """The OpDesc that owns `sub_block`; None for the global block."""
+    if sub_block.idx == 0:
+        return None
+    for block in sub_block.program.blocks:
+        for i in range(block.desc.op_size()):
+            op = block.desc.op(i)
+            if op.has_attr("sub_block") and op._block_attr_id("sub_block") == sub_block.idx:
+                return op
+    return None
+
+
+def _apart(op) -> set[str]:
+    """Gradients that the block of a conditional_block_grad writes for itself, as the operator hands them out under
+    another name: an earlier pass has taken the name."""
+    if op.type() != "conditional_block_grad":
+        return set()
+    return {n + GRAD_VAR_SUFFIX for n in op.input("Input")} - set(op.output("Input@GRAD"))
+
+
+def _append_backward_vars_(block, start_op_idx: int, grad_to_var, grad_info_map, local=frozenset()) -> None:
+    """Make the variables of the gradient operators from `start_op_idx` on, and infer their types and shapes.
+
+    Operators none of whose gradient inputs exist are removed. `grad_info_map` takes forward name to
+    (gradient name, its block). What is in `local` gets a variable of this block even if one around it has the name.
+    """
+    parent = _find_parent_op_(block)
+    # state that a loop's gradient hands from one iteration to the next exists before the body runs
+    carried = set()
+    if parent is not None:
+        carried = set(parent.input_arg_names()) & set(parent.output_arg_names())
+    unneeded = []
+    for i in range(start_op_idx, block.desc.op_size()):
+        op = block.desc.op(i)
+        if op.has_attr("sub_block"):
+            inner = block.program.block(op._block_attr_id("sub_block"))
+            _append_backward_vars_(inner, 0, grad_to_var, grad_info_map, _apart(op))
+        grads = [n for n in op.input_arg_names() if _is_grad_var_(n)]
+        outputs = [n for n in op.output_arg_names() if n != EMPTY_VAR_NAME]
+        exists = any(block.desc.has_var_recursive(n) or n in carried for n in grads)
+        if not outputs or (grads and not exists and op.type() != "rnn_memory_helper_grad"):
+            unneeded.append(i)
+            continue
+        new = []
+        for name in outputs:
+            if block.desc.has_var(name) if name in local else block.desc.has_var_recursive(name):
+                continue
+            block.desc.var(name)
+            new.append(name)
+            if name in grad_to_var:
+                grad_info_map[grad_to_var[name]] = (name, block)
+        op.infer_var_type(block.desc)
+        op.infer_shape(block.desc)
+        for name in new:
+            _infer_var_data_type_shape_(name, block)
+    for i in reversed(unneeded):
+        block.desc._remove_op(i, i + 1)
+
+
+def _rename_grad_(block, start_op_idx: int, grad_to_var, target_grad_map) -> None:
+    """Gradients that were there before get new names from `start_op_idx` on; targets' read the given gradients."""
+    renamed = copy.copy(target_grad_map)
+    for i in range(start_op_idx, block.desc.op_size()):
+        op = block.desc.op(i)
+        for name in op.input_arg_names():
+            if name in renamed:
+                op._rename_input(name, renamed[name])
+        for name in op.output_arg_names():
+            if _is_grad_var_(name) and block.desc.find_var(name) is not None:
+                new = unique_name.generate(name)
+                op._rename_output(name, new)
+                renamed[name] = new
+    for name, new in renamed.items():
+        if name in grad_to_var:
+            grad_to_var[new] = grad_to_var.pop(name)

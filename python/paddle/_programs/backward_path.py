@@ -1,0 +1,186 @@
+"""Which operators a gradient goes through, and which variables stop it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from paddle._basics.names import GRAD_VAR_SUFFIX, strip_grad_suffix
+from paddle._basics.op_proto import has_non_empty_grad_op_maker
+
+from .variable import Variable, isinstance_of
+
+__all__: list[str] = []
+
+#: operators whose sub-block is walked backwards from what it gives to the outside
+_WALKED = ("conditional_block", "while")
+
+
+def _text(name) -> str:
+    return name.decode() if isinstance(name, bytes) else name
+
+
+def _strip_grad_suffix_(name) -> str:
+    return strip_grad_suffix(_text(name))
+
+
+def _append_grad_suffix_(name) -> str:
+    return _text(name) + GRAD_VAR_SUFFIX
+
+
+def _is_grad_var_(name: str) -> bool:
+    return GRAD_VAR_SUFFIX in name
+
+
+def _all_in_set_(cands, s) -> bool:
+    """Whether all of `cands`, and at least one, are in `s`."""
+    return len(cands) > 0 and all(c in s for c in cands)
+
+
+def _some_in_set_(cands, s) -> bool:
+    """Whether any of `cands` is in `s`."""
+    return any(_text(c) in s for c in cands)
+
+
+def _as_list(x) -> list:
+    if x is None:
+        return []
+    return list(x) if isinstance(x, (list, tuple)) else [x]
+
+
+def _get_stop_gradients_(program) -> dict[int, set[str]]:
+    """For each block the names of the gradients that its variables with stop_gradient refuse."""
+    return {
+        block.idx: {_append_grad_suffix_(v.name) for v in block.vars.values() if v.stop_gradient}
+        for block in program.blocks
+    }
+
+
+def _get_no_grad_set_name(no_grad_set) -> set[str]:
+    """The names in a no_grad_set of Variables and names; TypeError for anything else."""
+    if no_grad_set is None:
+        return set()
+    if not isinstance(no_grad_set, (set, list, tuple)):
+        raise TypeError(f"append_backward: no_grad_set must be a set, list or tuple, got {type(no_grad_set)}")
+    names = set()
+    for item in no_grad_set:
+        if isinstance(item, str):
+            names.add(item)
+        elif isinstance_of(item, Variable):
+            names.add(item.name)
+        else:
+            raise TypeError(f"append_backward: no_grad_set must hold Variables or names, got {type(item)}")
+    return names
+
+
+def _is_ancestor_block(ancestor, block) -> bool:
+    parent = block.parent_idx
+    while parent != -1:
+        if parent == ancestor.idx:
+            return True
+        parent = block.program.block(parent).parent_idx
+    return False
+
+
+def _get_output_names(cur_block, targets) -> set[str]:
+    """The variables of `cur_block` that `targets` (perhaps of a block inside it) depend on directly."""
+    block = targets[0].block if targets else cur_block
+    names = {t.name for t in targets}
+    if block.idx == cur_block.idx or _is_ancestor_block(block, cur_block):
+        return names
+    program = cur_block.program
+    while block.idx != cur_block.idx:
+        assert block.parent_idx != -1
+        parent = program.block(block.parent_idx)
+        outside = set()
+        for op in reversed(block.ops):
+            if not _some_in_set_(op.desc.output_arg_names(), names):
+                continue
+            for name in op.desc.input_arg_names():
+                names.add(name)
+                if block.desc.find_var(name) is None and parent.desc.find_var(name) is not None:
+                    outside.add(name)
+        block, names = parent, outside
+    return names
+
+
+def _find_no_grad_vars(block, op_path, targets, no_grad_set) -> set[str]:
+    """Outputs on the path that nothing after them reads: no gradient comes to them."""
+    wanted = _get_output_names(block, targets)
+    dead = set()
+    for op in reversed(op_path):
+        inputs = op.desc.input_arg_names()
+        if not op.has_attr("sub_block"):
+            for name in op.desc.output_arg_names():
+                if name in wanted or name in inputs:
+                    continue
+                var = block._find_var_recursive(name)
+                if var is None or not var.stop_gradient:
+                    dead.add(name)
+        wanted.update(n for n in inputs if n not in no_grad_set)
+    return dead
+
+
+def _get_sub_block_path(sub_block, op, no_grad_set, op_path_dict, sub_block_target_names=None) -> list:
+    """The operators of the sub-block of `op` that the gradient goes through."""
+    assert op.has_attr("sub_block") and sub_block.idx == op._block_attr_id("sub_block")
+    assert sub_block_target_names is None or isinstance(sub_block_target_names, set)
+    if op.type not in _WALKED:
+        return sub_block.ops
+    names = op.output_arg_names if sub_block_target_names is None else sub_block_target_names
+    targets = [sub_block._var_recursive(n) for n in names]
+    for name in names:
+        for inner in sub_block.ops:
+            if name in inner.output_arg_names:
+                targets.extend(sub_block._var_recursive(n) for n in inner.input_arg_names)
+    return _find_op_path_(sub_block, targets, [], no_grad_set, op_path_dict, op.type == "while")
+
+
+def _find_op_path_(
+    block, targets, inputs: Iterable, no_grad_set: set[str], op_path_dict: dict | None = None, is_while: bool = False
+) -> list:
+    """The operators of `block` between `inputs` (none: all) and `targets`, in order.
+
+    `op_path_dict` takes the paths inside sub-blocks; `no_grad_set` what stops the gradient besides.
+    """
+    ops = block.ops
+    reached = {v.name for v in inputs}
+    needed = _get_output_names(block, targets)
+    if op_path_dict is None:
+        op_path_dict = {}
+    relevant = [True] * len(ops)
+    differentiable = has_non_empty_grad_op_maker
+
+    if inputs:
+        for i, op in enumerate(ops):
+            if _some_in_set_(op.desc.input_arg_names(), reached) and differentiable(op.type):
+                reached.update(n for n in op.desc.output_arg_names() if n not in no_grad_set)
+            else:
+                relevant[i] = False
+
+    for i in range(len(ops) - 1, -1, -1):
+        op = ops[i]
+        if op.has_attr("sub_block"):
+            number = op._block_attr_id("sub_block")
+            inside = block.program.block(number)
+            names = needed & set(op.output_arg_names)
+            op_path_dict[number] = _get_sub_block_path(inside, op, set(), op_path_dict, names)
+        if _some_in_set_(op.desc.output_arg_names(), needed) and differentiable(op.type):
+            needed.update(n for n in op.desc.input_arg_names() if n not in no_grad_set)
+        else:
+            relevant[i] = False
+
+    if is_while:
+        # what one iteration reads may be written later in the body, by the iteration before
+        for i in range(len(ops) - 1, -1, -1):
+            if not relevant[i] and _some_in_set_(ops[i].desc.output_arg_names(), needed):
+                relevant[i] = True
+
+    path = [op for op, keep in zip(ops, relevant, strict=False) if keep]
+    if inputs:
+        for op in path:
+            for name in op.desc.input_arg_names():
+                if name not in reached:
+                    var = block._find_var_recursive(name)
+                    if var is not None and var.stop_gradient:
+                        no_grad_set.add(name)
+    return path

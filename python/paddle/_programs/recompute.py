@@ -1,0 +1,111 @@
+"""append_backward with checkpoints: what lies between them is computed a second time instead of being kept."""
+
+from __future__ import annotations
+
+import bisect
+from typing import Any
+
+from paddle import _core as core
+from paddle._basics.names import EMPTY_VAR_NAME, OP_DEVICE, OP_ROLE, OpRole
+
+from .backward_ops import _create_op_desc_, _place_gradients
+
+__all__: list[str] = []
+
+#: operators that give something else the second time, or act on the world: their outputs are kept
+_ONCE = frozenset(
+    "dropout uniform_random gaussian_random truncated_gaussian_random randint randperm bernoulli multinomial "
+    "sampling_id seed random_crop shuffle_batch nce sample_logits uniform_random_batch_size_like "
+    "gaussian_random_batch_size_like py_func print read feed fetch save load".split()
+)
+
+
+class _Path:
+    """Which variables of a path of operators are kept, and which are made again."""
+
+    def __init__(self, block: Any, ops: list, names: set[str]) -> None:
+        self.ops = ops
+        writers: dict[str, list[int]] = {}
+        for i, op in enumerate(ops):
+            if op.has_attr("sub_block"):
+                raise NotImplementedError(
+                    f"checkpoints: operator {op.type} has a sub-block, and control flow cannot be recomputed"
+                )
+            for name in op.desc.output_arg_names():
+                writers.setdefault(name, []).append(i)
+        #: where segments end; what comes behind the last is kept
+        self.ends = sorted({writers[name][-1] + 1 for name in names if name in writers})
+        self.held = set(names)
+        for name, places in writers.items():
+            var = block.desc.find_var_recursive(name) if block.desc.has_var_recursive(name) else None
+            if len(places) > 1 or (var is not None and var.persistable()):
+                self.held.add(name)  # one that is written in place has lost its former value
+        made = {name: self.segment(places[0]) for name, places in writers.items()}
+        for i, op in enumerate(ops):
+            here = self.segment(i)
+            for name in op.desc.input_arg_names():
+                if made.get(name) != here:
+                    self.held.add(name)  # from outside, or from another segment
+            if op.type in _ONCE or set(op.desc.input_arg_names()) & set(op.desc.output_arg_names()):
+                self.held.update(op.desc.output_arg_names())
+        #: variables that the second forward pass gives
+        self.again = set(made) - self.held - {EMPTY_VAR_NAME}
+
+    def segment(self, i: int) -> int:
+        return bisect.bisect_right(self.ends, i)
+
+    def forward(self, start: int, end: int, wanted: set[str], suffix: str) -> list:
+        """The operators of a segment that give `wanted`, with outputs of other names."""
+        out = []
+        for op in reversed(self.ops[start:end]):
+            if op.type in _ONCE or not wanted & set(op.desc.output_arg_names()):
+                continue
+            desc = _create_op_desc_(op.type, {}, {}, {})
+            desc.copy_from(op.desc)
+            desc._set_attr(OP_ROLE, int(OpRole.Backward))
+            for name in set(op.desc.output_arg_names()) - {EMPTY_VAR_NAME}:
+                desc._rename_output(name, name + suffix)  # running means, too: they must not move a second time
+            for name in set(op.desc.input_arg_names()) & self.again:
+                desc._rename_input(name, name + suffix)
+                wanted.add(name)
+            out.append(desc)
+        return out[::-1]
+
+
+def _append_backward_ops_with_checkpoints_(
+    block: Any, ops: list, no_grad_dict: dict, grad_to_var: dict, checkpoints: list, callbacks: Any = None
+) -> None:
+    """As `_append_backward_ops_` for the global block, recomputing the segments that end in `checkpoints`.
+
+    Raises:
+        NotImplementedError: for operators with sub-blocks, and in a second pass over one program.
+    """
+    if block.program._appending_grad_times > 1:
+        raise NotImplementedError("checkpoints: a program that has gradients already cannot be recomputed")
+    path = _Path(block, ops, {c if isinstance(c, str) else c.name for c in checkpoints})
+
+    def gradients(start: int, end: int) -> list:
+        out = []
+        for op in reversed(ops[start:end]):
+            new, to_var = core.get_grad_op_desc(op.desc, no_grad_dict[block.idx], [])
+            for desc in new:
+                if op.desc.has_attr(OP_DEVICE):
+                    desc._set_attr(OP_DEVICE, op.desc.attr(OP_DEVICE))
+            out.extend(new)
+            grad_to_var.update(to_var)
+        return out
+
+    last = path.ends[-1] if path.ends else 0
+    descs = gradients(last, len(ops))
+    for k in reversed(range(len(path.ends))):
+        start, end = path.ends[k - 1] if k else 0, path.ends[k]
+        suffix = f".subprog_{k}"
+        grads = gradients(start, end)
+        wanted: set[str] = set()
+        for desc in grads:
+            for name in set(desc.input_arg_names()) & path.again:
+                desc._rename_input(name, name + suffix)
+                wanted.add(name)
+        descs.extend(path.forward(start, end, wanted, suffix))
+        descs.extend(grads)
+    _place_gradients(descs, ops, block, block, no_grad_dict, grad_to_var, callbacks, None)

@@ -1,0 +1,70 @@
+"""Weight decay added to gradients: what optimizers do with regularizers."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+from paddle import _ops
+from paddle._basics.dtypes import VarType
+from paddle._basics.mode import in_dygraph_mode
+from paddle._programs.guards import default_main_program
+from paddle._programs.name_scope import name_scope
+from paddle.regularizer import WeightDecayRegularizer
+
+__all__ = ["append_regularization_ops"]
+
+
+def _create_regularization_of_grad(param: Any, grad: Any, regularization: WeightDecayRegularizer | None = None) -> Any:
+    """`grad` with the decay of the parameter's own regularizer, or else of `regularization`, added."""
+    # The parameter's own regularizer goes before the optimizer's.
+    own = getattr(param, "regularizer", None)
+    regularizer = own if own is not None else regularization
+    if grad is None or regularizer is None:
+        return grad
+    if in_dygraph_mode():
+        return _ops.sum([grad, regularizer(param, grad, default_main_program().global_block())])
+    term = regularizer(param, grad, grad.block)
+    out = grad
+    if grad.type == VarType.SELECTED_ROWS:
+        # Rows plus a dense term are dense, which the gradient's variable cannot hold.
+        out = grad.block.create_var(
+            name=grad.name + "@NEWGRAD@", dtype=param.dtype, shape=param.shape, lod_level=param.lod_level
+        )
+    grad.block.append_op(type="sum", inputs={"X": [grad, term]}, outputs={"Out": [out]})
+    return out
+
+
+def tell_own_goes_first(regularization: WeightDecayRegularizer) -> None:
+    """Logs that parameters with regularizers of their own do not get the optimizer's."""
+    logging.info(
+        "a regularizer set in the ParamAttr of a Parameter goes before regularization=%s of the optimizer, which holds "
+        "for the other Parameters",
+        regularization,
+    )
+
+
+def append_regularization_ops(
+    parameters_and_grads: Iterable[tuple[Any, Any]], regularization: WeightDecayRegularizer | None = None
+) -> list[tuple[Any, Any]]:
+    """The pairs of parameters and gradients with the weight decay added to the gradients.
+
+    A parameter's own regularizer is used, or else `regularization`. In static mode the operators are appended to
+    the Programs, in dygraph mode they run.
+    """
+    if in_dygraph_mode():
+        return [
+            (param, _create_regularization_of_grad(param, grad, regularization)) for param, grad in parameters_and_grads
+        ]
+    pairs = []
+    told = False
+    with name_scope("regularization"):
+        for param, grad in parameters_and_grads:
+            if not told and param.regularizer is not None and regularization is not None:
+                told = True
+                tell_own_goes_first(regularization)
+            with param.block.program._optimized_guard([param, grad]):
+                pairs.append((param, _create_regularization_of_grad(param, grad, regularization)))
+    return pairs
+
