@@ -1,11 +1,9 @@
-//! Oar: the tensor engine behind the `paddle` package. See ARCHITECTURE.md.
+//! Oar: the tensor engine behind the `paddle` package, as the extension module `paddle._core`. See ARCHITECTURE.md.
+//! The engine's crates know no operator by name; here the table of operators is handed to them.
 
-pub mod autograd;
-pub mod base;
-pub mod graph;
-pub mod ir;
-pub mod op;
-pub mod ops;
 #[cfg(feature = "python")]
-pub mod py;
-pub mod tensor;
+#[pyo3::pymodule]
+fn _core(m: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
+    oar_ops::install();
+    oar_py::register(m)
+}

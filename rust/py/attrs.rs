@@ -1,8 +1,8 @@
 //! Attributes between Python and the engine: one converter for eager calls and for OpDescs.
 
 use super::desc::PyBlockDesc;
-use crate::ir::attr::Scalar;
-use crate::ir::{Attr, AttrType};
+use oar_core::ir::attr::Scalar;
+use oar_core::ir::{Attr, AttrType};
 use pyo3::exceptions::PyNotImplementedError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyComplex, PyFloat, PyInt, PyList, PyString};

@@ -1,9 +1,9 @@
 //! The buffer protocol (PEP 3118): LoDTensors seen by `memoryview` and numpy without a copy, as in Paddle. A Tensor has
 //! none: numpy asks for it before `__array__`, and `np.asarray(tensor)` is a copy in Paddle.
 
-use crate::base::DType;
-use crate::ops::raw::strides_of;
-use crate::tensor::{Cell, Export};
+use oar_core::base::DType;
+use oar_core::op::parts::elements::strides_of;
+use oar_core::tensor::{Cell, Export};
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;

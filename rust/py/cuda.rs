@@ -5,12 +5,13 @@ use super::attrs::to_py;
 use super::error::wrap;
 use super::numpy::{from_array, to_array};
 use super::tensor::PyTensor;
-use crate::base::{DType, Result};
-use crate::op::backend::{self, Backend, Call};
-use crate::op::{Op, DUPLICABLE};
-use crate::tensor::device::Memory;
-use crate::tensor::{Buffer, SelectedRows, Tensor, Value};
-use crate::{bail, err};
+use crate::error::OrRaise;
+use oar_core::base::{DType, Result};
+use oar_core::op::backend::{self, Backend, Call};
+use oar_core::op::{Op, DUPLICABLE};
+use oar_core::tensor::device::Memory;
+use oar_core::tensor::{Buffer, SelectedRows, Tensor, Value};
+use oar_core::{bail, err};
 use oar_kernels::formula::CUDA_PRELUDE;
 use oar_kernels::formula_rows::TABLE;
 use parking_lot::Mutex;
@@ -125,10 +126,10 @@ impl PyBackend {
             return Ok(Value::None);
         }
         if let Ok((rows, height, value)) = made.extract::<(Vec<i64>, i64, Made)>() {
-            let value = self.tensor(value, device)?;
+            let value = self.tensor(value, device).or_raise()?;
             return Ok(SelectedRows { rows: Arc::new(rows), height, value }.into());
         }
-        Ok(Value::Dense(self.tensor(made.extract()?, device)?))
+        Ok(Value::Dense(self.tensor(made.extract()?, device).or_raise()?))
     }
 
     fn run_all(&self, py: Python<'_>, runtime: &Bound<'_, PyAny>, segment: &mut [Call]) -> PyResult<()> {
@@ -224,7 +225,7 @@ fn describe<'py>(py: Python<'py>, call: &Call) -> PyResult<Option<Bound<'py, PyA
 
 impl Backend for PyBackend {
     fn alloc(&self, device: i32, dtype: DType, dims: &[i64]) -> Result<Tensor> {
-        let bytes = crate::base::shape::checked_numel(dims)? * dtype.size();
+        let bytes = oar_core::base::shape::checked_numel(dims)? * dtype.size();
         let (handle, address) =
             self.attached(|_, runtime| runtime.call_method1("alloc", (device, bytes))?.extract())?;
         self.tensor((handle, address, bytes, dtype.name().into(), dims.to_vec()), device)
@@ -305,10 +306,11 @@ fn device_address(tensor: &Bound<'_, PyTensor>) -> usize {
 fn copy_to_device<'py>(py: Python<'py>, tensor: &Bound<'py, PyTensor>, device: i32) -> PyResult<Bound<'py, PyTensor>> {
     let value = tensor.get().held();
     let moved = if device < 0 {
-        backend::to_host(&value)?
+        backend::to_host(&value).or_raise()?
     } else {
-        let backend = backend::registered().ok_or_else(|| err!(Unavailable, "no device has been registered"))?;
-        backend::to_device(&*backend, &value, device)?
+        let backend =
+            backend::registered().ok_or_else(|| err!(Unavailable, "no device has been registered")).or_raise()?;
+        backend::to_device(&*backend, &value, device).or_raise()?
     };
     PyTensor::given(py, moved, tensor.get().var.stop_gradient())
 }

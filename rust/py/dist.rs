@@ -5,12 +5,14 @@
 
 use super::dist_store::seconds;
 use super::tensor::PyTensor;
-use crate::autograd::{trace, EVar};
-use crate::base::comm::{self, Signals};
-use crate::base::{DType, Result};
-use crate::tensor::{Cell, Tensor, Value};
-use crate::{bail, ensure};
+use crate::error::{raise, OrRaise};
+use oar_comm as comm;
+use oar_comm::Signals;
+use oar_core::base::{DType, Result};
+use oar_core::tensor::{Cell, Tensor, Value};
+use oar_core::{bail, ensure};
 use oar_dist::{rings, Call, Dtype, Group, ReduceOp, Region, Work};
+use oar_engine::autograd::{trace, EVar};
 use parking_lot::Mutex;
 use pyo3::prelude::*;
 use std::sync::Arc;
@@ -62,7 +64,7 @@ impl PyWork {
     fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
         let limit = timeout.map(seconds).transpose()?;
         let Some(pending) = &self.0 else { return Ok(()) };
-        Ok(py.detach(|| pending.wait(limit))?)
+        py.detach(|| pending.wait(limit)).or_raise()
     }
 }
 
@@ -139,7 +141,7 @@ fn parts<'py>(
     let mut made = Vec::with_capacity(n);
     let mut installs = Vec::with_capacity(n);
     for i in 0..n {
-        let var = EVar::new(Tensor::zeros(whole.dtype(), dims)?, true);
+        let var = EVar::new(Tensor::zeros(whole.dtype(), dims).or_raise()?, true);
         installs.push((var.cell.clone(), whole.view(i * size, dims)));
         made.push(PyTensor::wrap(py, var)?);
     }
@@ -163,7 +165,7 @@ impl PyGroup {
     }
 
     fn finish(&self, py: Python<'_>, call: Call, installs: Installs, how: &How) -> PyResult<PyWork> {
-        let group = self.member()?;
+        let group = self.member().or_raise()?;
         installs.iter().for_each(|(cell, _)| trace::filled(cell));
         let call = match how.1 {
             Some(s) => call.limit(seconds(s)?),
@@ -178,10 +180,10 @@ impl PyGroup {
                 });
                 Ok(())
             });
-            done?;
+            done.or_raise()?;
             return Ok(PyWork(None));
         }
-        let work = group.start(call).map_err(crate::base::Error::from)?;
+        let work = group.start(call).map_err(oar_comm::error).or_raise()?;
         let pending = Arc::new(Pending { work, installs: Mutex::new(installs) });
         let mut all = self.pending.lock();
         all.retain(|p| !p.installs.lock().is_empty() || !p.work.is_done());
@@ -197,13 +199,13 @@ impl PyGroup {
         how: &How,
         make: impl FnOnce(Region, Dtype) -> Call,
     ) -> PyResult<PyWork> {
-        self.member()?;
+        self.member().or_raise()?;
         let cell = &tensor.get().var.cell;
-        let old = tensor.get().tensor()?;
-        let dtype = wire(old.dtype())?;
+        let old = tensor.get().tensor().or_raise()?;
+        let dtype = wire(old.dtype()).or_raise()?;
         let dims = shape(old.dims());
         if !how.0 {
-            let copy = old.deep_copy()?;
+            let copy = old.deep_copy().or_raise()?;
             let call = make(region(copy.clone()), dtype).shape(&dims);
             return self.finish(py, call, vec![(cell.clone(), copy)], how);
         }
@@ -212,7 +214,7 @@ impl PyGroup {
         let taken = cell.take();
         let Value::Dense(mut t) = taken else {
             cell.set(taken);
-            return Err(crate::err!(PreconditionNotMet, "the Tensor is being written by another thread").into());
+            return Err(raise(oar_core::err!(PreconditionNotMet, "the Tensor is being written by another thread")));
         };
         // A fresh handle to the taken bytes would make them look shared, so the region points at them as they are.
         let result = match t.bytes_mut() {
@@ -221,7 +223,7 @@ impl PyGroup {
                 let region = unsafe { Region::raw(bytes.as_mut_ptr(), bytes.len(), None) };
                 self.finish(py, make(region, dtype).shape(&dims), Vec::new(), how)
             }
-            Err(e) => Err(e.into()),
+            Err(e) => Err(raise(e)),
         };
         cell.set(t);
         cell.bump();
@@ -267,30 +269,30 @@ impl PyGroup {
     }
 
     fn all_reduce(&self, py: Python<'_>, tensor: &Bound<'_, PyTensor>, op: u8, how: How) -> PyResult<PyWork> {
-        let op = ReduceOp::from_number(op).map_err(crate::base::Error::from)?;
+        let op = ReduceOp::from_number(op).map_err(oar_comm::error).or_raise()?;
         self.in_place(py, tensor, &how, |data, dtype| Call::all_reduce(data, dtype, op))
     }
 
     fn reduce(&self, py: Python<'_>, tensor: &Bound<'_, PyTensor>, dst: i64, op: u8, how: How) -> PyResult<PyWork> {
-        let op = ReduceOp::from_number(op).map_err(crate::base::Error::from)?;
-        let root = self.place(dst)?;
+        let op = ReduceOp::from_number(op).map_err(oar_comm::error).or_raise()?;
+        let root = self.place(dst).or_raise()?;
         self.in_place(py, tensor, &how, |data, dtype| Call::reduce(data, dtype, op, root))
     }
 
     fn broadcast(&self, py: Python<'_>, tensor: &Bound<'_, PyTensor>, src: i64, how: How) -> PyResult<PyWork> {
-        let root = self.place(src)?;
+        let root = self.place(src).or_raise()?;
         self.in_place(py, tensor, &how, |data, dtype| Call::broadcast(data, dtype, root))
     }
 
     fn recv(&self, py: Python<'_>, tensor: &Bound<'_, PyTensor>, src: i64, how: How) -> PyResult<PyWork> {
-        let from = self.place(src)?;
+        let from = self.place(src).or_raise()?;
         self.in_place(py, tensor, &how, |data, dtype| Call::recv(data, dtype, from))
     }
 
     fn send(&self, py: Python<'_>, tensor: &Bound<'_, PyTensor>, dst: i64, how: How) -> PyResult<PyWork> {
-        let to = self.place(dst)?;
-        let t = tensor.get().tensor()?;
-        let call = Call::send(input(&t)?, wire(t.dtype())?, to).shape(&shape(t.dims()));
+        let to = self.place(dst).or_raise()?;
+        let t = tensor.get().tensor().or_raise()?;
+        let call = Call::send(input(&t).or_raise()?, wire(t.dtype()).or_raise()?, to).shape(&shape(t.dims()));
         self.finish(py, call, Vec::new(), &how)
     }
 
@@ -301,11 +303,11 @@ impl PyGroup {
         tensor: &Bound<'py, PyTensor>,
         how: How,
     ) -> PyResult<(Vec<Bound<'py, PyTensor>>, PyWork)> {
-        let (t, n) = (tensor.get().tensor()?, self.ranks.len());
-        let dtype = wire(t.dtype())?;
-        let whole = Tensor::empty(t.dtype(), &[(t.numel() * n) as i64])?;
+        let (t, n) = (tensor.get().tensor().or_raise()?, self.ranks.len());
+        let dtype = wire(t.dtype()).or_raise()?;
+        let whole = Tensor::empty(t.dtype(), &[(t.numel() * n) as i64]).or_raise()?;
         let (made, installs) = parts(py, &whole, t.dims(), n)?;
-        let call = Call::all_gather(input(&t)?, region(whole.clone()), dtype).shape(&shape(t.dims()));
+        let call = Call::all_gather(input(&t).or_raise()?, region(whole.clone()), dtype).shape(&shape(t.dims()));
         Ok((made, self.finish(py, call, installs, &how)?))
     }
 
@@ -318,9 +320,9 @@ impl PyGroup {
         src: i64,
         how: How,
     ) -> PyResult<PyWork> {
-        let root = self.place(src)?;
+        let root = self.place(src).or_raise()?;
         let whole = match self.rank() == root as i64 {
-            true => region(joined(&list, self.ranks.len(), Some(&tensor.get().tensor()?))?.0),
+            true => region(joined(&list, self.ranks.len(), Some(&tensor.get().tensor().or_raise()?)).or_raise()?.0),
             false => Region::Absent,
         };
         self.in_place(py, tensor, &how, |data, dtype| Call::scatter(whole, data, dtype, root))
@@ -334,8 +336,8 @@ impl PyGroup {
         op: u8,
         how: How,
     ) -> PyResult<PyWork> {
-        let op = ReduceOp::from_number(op).map_err(crate::base::Error::from)?;
-        let (whole, _) = joined(&list, self.ranks.len(), Some(&tensor.get().tensor()?))?;
+        let op = ReduceOp::from_number(op).map_err(oar_comm::error).or_raise()?;
+        let (whole, _) = joined(&list, self.ranks.len(), Some(&tensor.get().tensor().or_raise()?)).or_raise()?;
         self.in_place(py, tensor, &how, |data, dtype| Call::reduce_scatter(region(whole), data, dtype, op))
     }
 
@@ -347,9 +349,9 @@ impl PyGroup {
         how: How,
     ) -> PyResult<(Vec<Bound<'py, PyTensor>>, PyWork)> {
         let n = self.ranks.len();
-        let (whole, one) = joined(&list, n, None)?;
-        let dtype = wire(one.dtype())?;
-        let out = Tensor::empty(one.dtype(), &[whole.numel() as i64])?;
+        let (whole, one) = joined(&list, n, None).or_raise()?;
+        let dtype = wire(one.dtype()).or_raise()?;
+        let out = Tensor::empty(one.dtype(), &[whole.numel() as i64]).or_raise()?;
         let (made, installs) = parts(py, &out, one.dims(), n)?;
         let mut dims = vec![n as u64];
         dims.extend(shape(one.dims()));
@@ -367,13 +369,13 @@ impl PyGroup {
         let limit = timeout.map(seconds).transpose()?;
         let all = std::mem::take(&mut *self.pending.lock());
         let done: Result<()> = py.detach(|| all.iter().try_for_each(|p| p.wait(limit)));
-        Ok(done?)
+        done.or_raise()
     }
 }
 
 /// The group of a ring number.
 pub fn group_of(ring: i32) -> PyResult<PyGroup> {
-    let group = rings::get(ring).map_err(crate::base::Error::from)?;
+    let group = rings::get(ring).map_err(oar_comm::error).or_raise()?;
     Ok(PyGroup { id: ring, ranks: group.ranks().to_vec(), group: Some(group), pending: Mutex::default() })
 }
 
@@ -391,7 +393,7 @@ fn new_group(py: Python<'_>, ranks: Vec<usize>, ring: Option<i32>) -> PyResult<P
         let made = rings::make(ring, &ranks, &|| signals.stop());
         signals.explain(made)
     });
-    let (id, group) = made?;
+    let (id, group) = made.or_raise()?;
     Ok(PyGroup { id, ranks, group, pending: Mutex::default() })
 }
 

@@ -2,7 +2,8 @@
 
 use super::dist::PyGroup;
 use super::tensor::PyTensor;
-use crate::autograd::reducer::{Param, Reducer};
+use crate::error::OrRaise;
+use oar_engine::autograd::reducer::{Param, Reducer};
 use pyo3::prelude::*;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
@@ -26,7 +27,9 @@ impl PyReducer {
     ) -> PyResult<PyReducer> {
         let params = params.iter().zip(names).zip(sparse);
         let params = params.map(|((p, name), sparse)| Param { var: p.get().var.clone(), name, sparse });
-        Ok(PyReducer(Reducer::new(params.collect(), group.get().member()?.clone(), limits, find_unused)?))
+        Ok(PyReducer(
+            Reducer::new(params.collect(), group.get().member().or_raise()?.clone(), limits, find_unused).or_raise()?,
+        ))
     }
 
     /// Whether gradients are averaged now (`no_sync` turns it off).

@@ -1,8 +1,9 @@
 //! `_core.dist`: the rendezvous store, joining and leaving a job.
 
 use super::dist::{group_of, PyGroup};
-use crate::base::comm::Signals;
-use crate::base::Result;
+use crate::error::OrRaise;
+use oar_comm::Signals;
+use oar_core::base::Result;
 use oar_dist::rings::{self, Place};
 use oar_dist::{Job, Store};
 use pyo3::exceptions::PyValueError;
@@ -48,7 +49,7 @@ impl PyStore {
         let limit = seconds(timeout)?;
         let result = watched(py, || self.0.interrupt(true), || f(&self.0, limit));
         self.0.interrupt(false);
-        Ok(result?)
+        result.or_raise()
     }
 }
 
@@ -59,8 +60,8 @@ impl PyStore {
     #[pyo3(signature = (address="127.0.0.1:0", name="", token=vec![]))]
     fn host(py: Python<'_>, address: &str, name: &str, token: Vec<u8>) -> PyResult<PyStore> {
         let at = socket(address)?;
-        let made: Result<Store> = py.detach(|| Ok(Store::host(at, &Job::new(name, &token))?));
-        Ok(PyStore(made?))
+        let made: Result<Store> = py.detach(|| Store::host(at, &Job::new(name, &token)).map_err(oar_comm::error));
+        Ok(PyStore(made.or_raise()?))
     }
 
     /// Connects to a store that somebody hosts, or will host within `timeout` seconds.
@@ -81,7 +82,7 @@ impl PyStore {
                 Store::connect_until(at, &job, &oar_dist::net::Patience::new(limit, &check))
             },
         );
-        Ok(PyStore(made?))
+        Ok(PyStore(made.or_raise()?))
     }
 
     #[getter]
@@ -148,20 +149,21 @@ impl PyStore {
 /// A token of 32 random bytes, the secret that the processes of a job share.
 #[pyfunction]
 fn fresh_token(py: Python<'_>) -> PyResult<Bound<'_, PyBytes>> {
-    let token: Result<Vec<u8>> = Job::fresh_token().map_err(Into::into);
-    Ok(PyBytes::new(py, &token?))
+    let token: Result<Vec<u8>> = Job::fresh_token().map_err(oar_comm::error);
+    Ok(PyBytes::new(py, &token.or_raise()?))
 }
 
 /// Joins the job that the environment names (see rust/dist/src/rings.rs) and gives the group of all its ranks.
 #[pyfunction]
 fn join(py: Python<'_>) -> PyResult<PyGroup> {
     let joined: Result<()> = py.detach(|| {
-        let (place, options) = (Place::from_env()?, rings::options_from_env()?);
+        let (place, options) =
+            (Place::from_env().map_err(oar_comm::error)?, rings::options_from_env().map_err(oar_comm::error)?);
         let signals = Signals::watch();
         let result = rings::join(&place, options, &|| signals.stop());
         signals.explain(result).map(drop)
     });
-    joined?;
+    joined.or_raise()?;
     group_of(0)
 }
 

@@ -2,10 +2,11 @@
 
 use super::lod_tensor::PyLoDTensor;
 use super::tensor::PyTensor;
-use crate::base::shape::checked_numel;
-use crate::base::{DType, Result};
-use crate::ops::raw::{strided, strides_of};
-use crate::tensor::{Buffer, Cell, Export, Owner, Tensor};
+use crate::error::OrRaise;
+use oar_core::base::shape::checked_numel;
+use oar_core::base::{DType, Result};
+use oar_core::op::parts::elements::{strided, strides_of};
+use oar_core::tensor::{Buffer, Cell, Export, Owner, Tensor};
 use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -175,7 +176,7 @@ unsafe extern "C" fn forgotten<K: Kind>(capsule: *mut ffi::PyObject) {
     }
 }
 
-fn capsule<K: Kind>(py: Python<'_>, out: crate::tensor::Exported, flags: u64) -> PyResult<Py<PyAny>> {
+fn capsule<K: Kind>(py: Python<'_>, out: oar_core::tensor::Exported, flags: u64) -> PyResult<Py<PyAny>> {
     let dtype = TYPES.iter().find(|(d, _)| *d == out.dtype).map(dl_type);
     let dtype = dtype.ok_or_else(|| PyBufferError::new_err(format!("DLPack has no {}", out.dtype)))?;
     let strides = strides_of(&out.dims).iter().map(|&s| s as i64).collect();
@@ -215,11 +216,11 @@ fn lend(py: Python<'_>, cell: &Cell, versioned: bool, copy: Option<bool>) -> PyR
         ));
     }
     let (out, mut flags) = if must || copy == Some(true) {
-        t.fetch()?;
-        (Cell::new(t.deep_copy()?).export(true)?, IS_COPIED)
+        t.fetch().or_raise()?;
+        (Cell::new(t.deep_copy().or_raise()?).export(true).or_raise()?, IS_COPIED)
     } else {
         drop(t); // the cell's own reference must be the only one
-        (cell.export(false)?, 0)
+        (cell.export(false).or_raise()?, 0)
     };
     if out.export.buffer().is_read_only() {
         flags |= READ_ONLY;
@@ -424,7 +425,7 @@ fn consume<K: Kind>(capsule: &Bound<'_, PyAny>, copy: Option<bool>) -> PyResult<
         if ffi::PyCapsule_SetName(capsule.as_ptr(), K::USED.as_ptr()) != 0 {
             return Err(PyErr::fetch(capsule.py()));
         }
-        let t = tensor(&l, Borrowed(managed), flags, must || copy == Some(true))?;
+        let t = tensor(&l, Borrowed(managed), flags, must || copy == Some(true)).or_raise()?;
         Ok(Some(if t.rank() == 0 { t.reshaped(&[1]) } else { t }))
     }
 }

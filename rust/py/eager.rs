@@ -1,11 +1,12 @@
 //! Eager mode's switches: backward, recording, static mode, the allocator's figures.
 
 use super::tensor::PyTensor;
-use crate::autograd::engine::{self, Request};
-use crate::autograd::{eager, trace, EVar};
-use crate::base::Result;
-use crate::op::{Args, Attrs, Op};
-use crate::tensor::{alloc, Tensor, Value};
+use crate::error::OrRaise;
+use oar_core::base::Result;
+use oar_core::op::{Args, Attrs, Op};
+use oar_core::tensor::{alloc, Tensor, Value};
+use oar_engine::autograd::engine::{self, Request};
+use oar_engine::autograd::{eager, trace, EVar};
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::Mutex;
@@ -152,7 +153,8 @@ fn run_backward(
             stop_at: &[],
             allow_unused: true,
         })
-    })?;
+    })
+    .or_raise()?;
     Ok(())
 }
 
@@ -170,17 +172,19 @@ fn partial_grad<'py>(
 ) -> PyResult<Vec<Option<Bound<'py, PyTensor>>>> {
     let (outputs, inputs, stop_at) = (vars(&outputs), vars(&inputs), vars(&no_grad_vars));
     let grads = grads(grad_outputs, outputs.len());
-    let found = py.detach(|| {
-        engine::run(&Request {
-            outputs: &outputs,
-            grads: &grads,
-            retain_graph,
-            create_graph,
-            inputs: Some(&inputs),
-            stop_at: &stop_at,
-            allow_unused,
+    let found = py
+        .detach(|| {
+            engine::run(&Request {
+                outputs: &outputs,
+                grads: &grads,
+                retain_graph,
+                create_graph,
+                inputs: Some(&inputs),
+                stop_at: &stop_at,
+                allow_unused,
+            })
         })
-    })?;
+        .or_raise()?;
     found.iter().flatten().for_each(trace::given);
     found.into_iter().map(|g| g.map(|g| PyTensor::wrap(py, g)).transpose()).collect()
 }

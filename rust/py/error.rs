@@ -1,6 +1,6 @@
 //! Engine errors as the Python exceptions that Paddle raises (paddle/fluid/pybind/exception.cc has the same map).
 
-use crate::base::{Error, Kind};
+use oar_core::base::{Error, Kind};
 use pyo3::create_exception;
 use pyo3::exceptions::*;
 use pyo3::prelude::*;
@@ -8,31 +8,41 @@ use pyo3::prelude::*;
 create_exception!(paddle, EnforceNotMet, PyRuntimeError, "An error of the engine without a closer Python type.");
 create_exception!(paddle, EOFException, PyException, "A reader has no more data.");
 
-impl From<Error> for PyErr {
-    fn from(mut e: Error) -> PyErr {
-        // An exception raised by Python code that the engine called comes back as it was.
-        if let Some(cause) = e.take_cause() {
-            if let Ok(err) = cause.downcast::<PyErr>() {
-                return *err;
-            }
+/// The engine's error as a Python exception.
+pub fn raise(mut e: Error) -> PyErr {
+    // An exception raised by Python code that the engine called comes back as it was.
+    if let Some(cause) = e.take_cause() {
+        if let Ok(err) = cause.downcast::<PyErr>() {
+            return *err;
         }
-        let text = e.to_string();
-        match e.kind() {
-            Kind::InvalidArgument => PyValueError::new_err(text),
-            Kind::OutOfRange => PyIndexError::new_err(text),
-            Kind::ResourceExhausted => PyMemoryError::new_err(text),
-            Kind::Unimplemented => PyNotImplementedError::new_err(text),
-            Kind::Fatal => PySystemError::new_err(text),
-            Kind::External => PyOSError::new_err(text),
-            Kind::Type => PyTypeError::new_err(text),
-            Kind::Interrupted => PyKeyboardInterrupt::new_err(text),
-            Kind::NotFound
-            | Kind::AlreadyExists
-            | Kind::PreconditionNotMet
-            | Kind::PermissionDenied
-            | Kind::Timeout
-            | Kind::Unavailable => EnforceNotMet::new_err(text),
-        }
+    }
+    let text = e.to_string();
+    match e.kind() {
+        Kind::InvalidArgument => PyValueError::new_err(text),
+        Kind::OutOfRange => PyIndexError::new_err(text),
+        Kind::ResourceExhausted => PyMemoryError::new_err(text),
+        Kind::Unimplemented => PyNotImplementedError::new_err(text),
+        Kind::Fatal => PySystemError::new_err(text),
+        Kind::External => PyOSError::new_err(text),
+        Kind::Type => PyTypeError::new_err(text),
+        Kind::Interrupted => PyKeyboardInterrupt::new_err(text),
+        Kind::NotFound
+        | Kind::AlreadyExists
+        | Kind::PreconditionNotMet
+        | Kind::PermissionDenied
+        | Kind::Timeout
+        | Kind::Unavailable => EnforceNotMet::new_err(text),
+    }
+}
+/// `result.or_raise()?` in functions that Python calls.
+pub trait OrRaise<T> {
+    fn or_raise(self) -> PyResult<T>;
+}
+
+impl<T> OrRaise<T> for oar_core::base::Result<T> {
+    #[inline]
+    fn or_raise(self) -> PyResult<T> {
+        self.map_err(raise)
     }
 }
 

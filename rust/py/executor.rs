@@ -6,15 +6,16 @@ use super::numpy::from_array;
 use super::scope::{PyScope, PyTensorArray};
 use super::selected_rows::PySelectedRows;
 use super::tensor::PyTensor;
-use crate::base::comm::{interrupted, INTERRUPT};
-use crate::ensure;
-use crate::graph::passes::{self, Passes};
-use crate::graph::plan::Unit;
-use crate::graph::{bind, grad_desc, Executor};
-use crate::ir::OpNode;
-use crate::op::run::call_checked;
-use crate::op::{backend, run, Args};
-use crate::tensor::{Cell, Value};
+use crate::error::OrRaise;
+use oar_core::base::interrupt::{interrupted, INTERRUPT};
+use oar_core::ensure;
+use oar_core::ir::OpNode;
+use oar_core::op::run::call_checked;
+use oar_core::op::{backend, run, Args};
+use oar_core::tensor::{Cell, Value};
+use oar_engine::graph::passes::{self, Passes};
+use oar_engine::graph::plan::Unit;
+use oar_engine::graph::{bind, grad_desc, Executor};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::collections::{BTreeMap, HashSet};
@@ -87,16 +88,17 @@ impl PyExecutor {
         fetch_names: Vec<String>,
         passes: Option<&str>,
     ) -> PyResult<Vec<Py<PyAny>>> {
-        let allowed = passes.map_or(Ok(Passes::ALL), Passes::parse)?;
+        let allowed = passes.map_or(Ok(Passes::ALL), Passes::parse).or_raise()?;
         if feed_names.len() != feed_tensors.len() {
             return Err(pyo3::exceptions::PyValueError::new_err("as many feed tensors as feed names are needed"));
         }
-        let values = feed_tensors.iter().map(|f| Ok(value_of(f)?.share()?)).collect::<PyResult<Vec<_>>>()?;
+        let values = feed_tensors.iter().map(|f| value_of(f)?.share().or_raise()).collect::<PyResult<Vec<_>>>()?;
         let program = program.get().program().clone();
         let scope = scope.get().0.clone();
         let run = || self.inner.run(&program, &scope, &feed_names, values, &fetch_names, allowed);
-        let fetched = py.detach(|| if backend::is_active() { backend::on(self.device, run) } else { run() })?;
-        fetched.into_iter().map(|v| handle(py, v.share()?)).collect()
+        let fetched =
+            py.detach(|| if backend::is_active() { backend::on(self.device, run) } else { run() }).or_raise()?;
+        fetched.into_iter().map(|v| handle(py, v.share().or_raise()?)).collect()
     }
 
     /// What the passes made of block 0: `units` (the operators that run as one), `dropped` (those left out), `over` (the
@@ -110,8 +112,8 @@ impl PyExecutor {
         fetch_names: Vec<String>,
         passes: Option<&str>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let passes = passes.map_or_else(passes::current, Passes::parse)?;
-        let plan = self.inner.plan(program.get().program(), 0, &feed_names, &fetch_names, passes)?;
+        let passes = passes.map_or_else(passes::current, Passes::parse).or_raise()?;
+        let plan = self.inner.plan(program.get().program(), 0, &feed_names, &fetch_names, passes).or_raise()?;
         let names = |range: std::ops::Range<usize>| plan.steps[range].iter().map(|s| s.op.name).collect::<Vec<_>>();
         let units = plan.units.iter().map(|unit| match *unit {
             Unit::Step(i) => names(i..i + 1),
@@ -136,9 +138,9 @@ impl PyExecutor {
 #[pyo3(signature = (names=None))]
 fn plan_passes(names: Option<&str>) -> PyResult<Vec<&'static str>> {
     if let Some(names) = names {
-        passes::set_current(Passes::parse(names)?);
+        passes::set_current(Passes::parse(names).or_raise()?);
     }
-    Ok(passes::current()?.names())
+    Ok(passes::current().or_raise()?.names())
 }
 
 /// The gradient operators of an OpDesc and the owner of every gradient variable they write.
@@ -151,7 +153,7 @@ fn get_grad_op_desc(
 ) -> PyResult<(Vec<PyOpDesc>, BTreeMap<String, String>)> {
     let desc = op_desc.get().node().read().clone();
     let blocks: Vec<_> = grad_sub_blocks.iter().map(|b| b.get().node().clone()).collect();
-    let (descs, owners) = grad_desc::grad_descs(&desc, &no_grad_set, &blocks)?;
+    let (descs, owners) = grad_desc::grad_descs(&desc, &no_grad_set, &blocks).or_raise()?;
     let descs = descs
         .into_iter()
         .map(|d| {
@@ -164,7 +166,7 @@ fn get_grad_op_desc(
 }
 
 /// Writes an output; a dense one becomes the value of a variable that was made SelectedRows, as in Paddle.
-fn store(cell: &Cell, value: Value) -> crate::base::Result<()> {
+fn store(cell: &Cell, value: Value) -> oar_core::base::Result<()> {
     match (&mut *cell.lock(), value) {
         (_, Value::None) => {}
         (Value::Rows(r), Value::Dense(t)) => {
@@ -181,7 +183,7 @@ fn store(cell: &Cell, value: Value) -> crate::base::Result<()> {
 fn run_op(py: Python<'_>, op_desc: &Bound<'_, PyOpDesc>, scope: &Bound<'_, PyScope>) -> PyResult<()> {
     let desc = op_desc.get().node().read().clone();
     let scope = scope.get().0.clone();
-    py.detach(|| -> crate::base::Result<()> {
+    py.detach(|| -> oar_core::base::Result<()> {
         let op = bind::find_op(&desc.op_type)?;
         let attrs = op.attrs.parse(op.name, &desc.attrs)?;
         let find = |n: &String| scope.find(n).unwrap_or_else(|| scope.var(n));
@@ -201,19 +203,20 @@ fn run_op(py: Python<'_>, op_desc: &Bound<'_, PyOpDesc>, scope: &Bound<'_, PySco
             store(cell, out.value)?;
         }
         Ok(())
-    })?;
+    })
+    .or_raise()?;
     Ok(())
 }
 
 /// Ctrl-C: asks Python whether a signal wants this run to stop.
-fn check_signals() -> crate::base::Result<()> {
+fn check_signals() -> oar_core::base::Result<()> {
     Python::attach(|py| py.check_signals().map_err(|e| interrupted().with_cause(Box::new(e))))
 }
 
 /// Does the operator have a gradient?
 #[pyfunction]
 fn has_non_empty_grad_op_maker(op_type: &str) -> bool {
-    crate::ops::lookup(op_type).is_some_and(|op| !matches!(op.grad, crate::op::Grad::None))
+    oar_core::op::table::lookup(op_type).is_some_and(|op| !matches!(op.grad, oar_core::op::Grad::None))
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -6,22 +6,22 @@ use super::eager::{is_large, run};
 use super::number::{attrs_with, call1, need};
 use super::numpy::{from_array, is_array, to_array};
 use super::tensor::PyTensor;
-use crate::autograd::eager::{is_recording, wrap_plain, Ins, Target};
-use crate::autograd::{trace, EVar};
-use crate::base::{DType, Dims, Result};
-use crate::ir::Attr;
-use crate::op::{backend, Args, Attrs, Op};
-use crate::ops::creation::{full, Scalar};
-use crate::ops::region::{broadcast_to, Region};
-use crate::ops::slice::{SliceAttrs, StridedSliceAttrs, SLICE, STRIDED_SLICE};
-use crate::tensor::{Tensor, Value};
-use crate::{ensure, err};
+use crate::error::{raise, OrRaise};
+use oar_core::base::{DType, Dims, Result};
+use oar_core::ir::Attr;
+use oar_core::op::parts::fill::{full, Scalar};
+use oar_core::op::parts::region::{broadcast_to, Region, SliceAttrs, StridedSliceAttrs};
+use oar_core::op::{backend, table, Args, Attrs, Op};
+use oar_core::tensor::{Tensor, Value};
+use oar_core::{ensure, err};
+use oar_engine::autograd::eager::{is_recording, wrap_plain, Ins, Target};
+use oar_engine::autograd::{trace, EVar};
 use pyo3::exceptions::{PyIndexError, PyOverflowError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyEllipsis, PyFloat, PyInt, PySlice, PyTuple};
 use smallvec::SmallVec;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// An index of integers, slices, Ellipsis and None over a shape.
 struct Parsed {
@@ -60,9 +60,9 @@ fn integer(item: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
         return Ok(None);
     }
     if let Ok(t) = item.cast::<PyTensor>() {
-        let t = t.get().tensor()?;
+        let t = t.get().tensor().or_raise()?;
         let one = t.numel() == 1 && matches!(t.dtype(), DType::I32 | DType::I64 | DType::I16);
-        return Ok(if one { t.to_i64s()?.first().copied() } else { None });
+        return Ok(if one { t.to_i64s().or_raise()?.first().copied() } else { None });
     }
     // SAFETY: a check of a live object.
     if unsafe { ffi::PyIndex_Check(item.as_ptr()) } == 0 || item.get_type().name()?.to_string().starts_with("bool") {
@@ -199,30 +199,34 @@ fn int32(n: i64) -> i32 {
 }
 
 /// The operator that reads this index, with its attributes.
-fn operator(p: &Parsed) -> (&'static Op, Attrs) {
+fn operator(p: &Parsed) -> Result<(&'static Op, Attrs)> {
+    static OPS: [OnceLock<Option<&'static Op>>; 2] = [const { OnceLock::new() }; 2];
+    let name = if p.strided { "strided_slice" } else { "slice" };
+    let op = OPS[p.strided as usize].get_or_init(|| table::lookup(name));
+    let op = op.ok_or_else(|| err!(NotFound, "operator {name} is not there"))?;
     let axes = p.spans.iter().map(|s| s.0).collect();
     let starts = p.spans.iter().map(|s| int32(s.1)).collect();
     let ends = p.spans.iter().map(|s| int32(s.2)).collect();
     let infer_flags = vec![]; // all 1
     let decrease_axis = (0i32..).zip(&p.dropped).filter(|(_, &drop)| drop).map(|(i, _)| i).collect();
     if !p.strided {
-        return (&SLICE, Arc::new(SliceAttrs { axes, starts, ends, infer_flags, decrease_axis }));
+        return Ok((op, Arc::new(SliceAttrs { axes, starts, ends, infer_flags, decrease_axis })));
     }
     let strides = p.spans.iter().map(|s| int32(s.3)).collect();
-    (&STRIDED_SLICE, Arc::new(StridedSliceAttrs { axes, starts, ends, strides, infer_flags, decrease_axis }))
+    Ok((op, Arc::new(StridedSliceAttrs { axes, starts, ends, strides, infer_flags, decrease_axis })))
 }
 
 /// `x[index]`: a new Tensor, or `x` itself where the index takes everything.
 pub fn get<'py>(slf: &Bound<'py, PyTensor>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTensor>> {
     let py = slf.py();
     let var = &slf.get().var;
-    let x = slf.get().tensor()?;
+    let x = slf.get().tensor().or_raise()?;
     let Some(p) = parse(index, x.dims(), false)? else { return Err(not_an_index(index)) };
     if p.spans.is_empty() && p.new_axes.is_empty() {
         return Ok(slf.clone());
     }
     if (var.stop_gradient() || !is_recording()) && !trace::is_on() {
-        let mut out = p.region.read(&x, &p.dims(false))?;
+        let mut out = p.region.read(&x, &p.dims(false)).or_raise()?;
         out.lod = x.lod.clone().filter(|_| p.new_axes.is_empty() && p.spans.first().is_some_and(|s| s.0 != 0));
         return PyTensor::wrap(py, EVar::new(out, true));
     }
@@ -235,13 +239,13 @@ pub fn get<'py>(slf: &Bound<'py, PyTensor>, index: &Bound<'py, PyAny>) -> PyResu
         true => ("reshape2", "shape", p.dims(false).iter().map(|&d| int32(d)).collect()),
         false => ("unsqueeze2", "axes", p.new_axes.iter().map(|&at| at as i32).collect()),
     };
-    let op = need(op)?;
+    let op = need(op).or_raise()?;
     PyTensor::wrap(py, call1(py, op, &attrs_with(op, &[(attr, Attr::Ints(sizes))]), &[&sliced])?)
 }
 
 /// The recorded call of the operator; a small part is read here, which gives what the operator would.
 fn call(py: Python<'_>, p: &Parsed, var: &EVar, x: Tensor) -> PyResult<EVar> {
-    let (op, attrs) = operator(p);
+    let (op, attrs) = operator(p).or_raise()?;
     let mut ins: Ins = Args::new();
     ins.push_one(Some(var));
     for _ in 1..op.inputs.len() {
@@ -252,30 +256,30 @@ fn call(py: Python<'_>, p: &Parsed, var: &EVar, x: Tensor) -> PyResult<EVar> {
         if dims.is_empty() {
             dims.push(1);
         }
-        let mut out = p.region.read(&x, &dims)?;
+        let mut out = p.region.read(&x, &dims).or_raise()?;
         out.lod = x.lod.clone().filter(|_| p.strided || p.spans.first().is_some_and(|s| s.0 != 0));
-        return Ok(wrap_plain(op, &attrs, &ins, Value::Dense(out))?);
+        return wrap_plain(op, &attrs, &ins, Value::Dense(out)).or_raise();
     }
     drop(x);
     let mut targets = Args::new();
     targets.push_one(Target::New);
-    let outs = run(py, op, &attrs, &ins, &targets, false)?;
-    outs.flat.into_iter().flatten().next().ok_or_else(|| err!(Fatal, "operator {} gave nothing", op.name).into())
+    let outs = run(py, op, &attrs, &ins, &targets, false).or_raise()?;
+    outs.flat.into_iter().flatten().next().ok_or_else(|| raise(err!(Fatal, "operator {} gave nothing", op.name)))
 }
 
 /// `x[index] = value`, in place.
 pub fn set(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
     let (dims, dtype) = {
-        let x = slf.get().tensor()?;
+        let x = slf.get().tensor().or_raise()?;
         (Dims::from_slice(x.dims()), x.dtype())
     };
     let cell = &slf.get().var.cell;
     match (parse(index, &dims, true)?, tensor_of(value, dtype)?) {
         (Some(p), Some(v)) => {
-            let v = broadcast_to("set_value", &v, &p.dims(true))?;
+            let v = broadcast_to("set_value", &v, &p.dims(true)).or_raise()?;
             match &mut *cell.lock() {
-                Value::Dense(t) => write(t, &dims, &p.region, &v)?,
-                _ => return Err(err!(PreconditionNotMet, "the Tensor lost its memory").into()),
+                Value::Dense(t) => write(t, &dims, &p.region, &v).or_raise()?,
+                _ => return Err(raise(err!(PreconditionNotMet, "the Tensor lost its memory"))),
             }
         }
         _ => by_numpy(slf, index, value)?,
@@ -293,7 +297,7 @@ fn write(t: &mut Tensor, dims: &[i64], region: &Region, value: &Tensor) -> Resul
 /// A value of the tensor's own type, or None where numpy must convert it.
 fn tensor_of(value: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Option<Tensor>> {
     if let Ok(t) = value.cast::<PyTensor>() {
-        let t = t.get().tensor()?;
+        let t = t.get().tensor().or_raise()?;
         return Ok((t.dtype() == dtype).then_some(t));
     }
     if is_array(value) {
@@ -320,7 +324,7 @@ fn tensor_of(value: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Option<Tensor>>
     } else {
         return Ok(None);
     };
-    Ok(Some(full(dtype, &[1], scalar)?))
+    Ok(Some(full(dtype, &[1], scalar).or_raise()?))
 }
 
 /// Everything else: through a numpy copy of the whole tensor.
@@ -328,13 +332,13 @@ fn by_numpy(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'
     let py = slf.py();
     let plain = |obj: &Bound<'_, PyAny>| -> PyResult<Py<PyAny>> {
         match obj.cast::<PyTensor>() {
-            Ok(t) => Ok(to_array(py, &t.get().tensor()?)?.unbind()),
+            Ok(t) => Ok(to_array(py, &t.get().tensor().or_raise()?)?.unbind()),
             Err(_) => Ok(obj.clone().unbind()),
         }
     };
-    let x = slf.get().tensor()?;
+    let x = slf.get().tensor().or_raise()?;
     if x.dtype() == DType::BF16 {
-        return Err(err!(Unimplemented, "assigning converted values to a bfloat16 Tensor is not supported").into());
+        return Err(raise(err!(Unimplemented, "assigning converted values to a bfloat16 Tensor is not supported")));
     }
     let array = to_array(py, &x)?;
     drop(x);
@@ -350,9 +354,9 @@ fn by_numpy(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'
     let mut guard = slf.get().var.cell.lock();
     match &mut *guard {
         Value::Dense(t) if t.dims() == new.dims() && t.dtype() == new.dtype() => {
-            t.bytes_mut()?.copy_from_slice(new.bytes());
+            t.bytes_mut().or_raise()?.copy_from_slice(new.bytes());
             Ok(())
         }
-        _ => Err(err!(PreconditionNotMet, "the Tensor was changed while it was assigned to").into()),
+        _ => Err(raise(err!(PreconditionNotMet, "the Tensor was changed while it was assigned to"))),
     }
 }

@@ -1,9 +1,10 @@
 //! `LoDTensor`: a handle on a cell, as `fluid.core` has it.
 
 use super::numpy::{dtype_from_py, to_array, to_array_of};
-use crate::bail;
-use crate::base::{DType, Result};
-use crate::tensor::{Cell, Lod, Tensor, Value};
+use crate::error::{raise, OrRaise};
+use oar_core::bail;
+use oar_core::base::{DType, Result};
+use oar_core::tensor::{Cell, Lod, Tensor, Value};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ fn is_valid_lod(lod: &Lod, height: i64) -> bool {
 
 /// The tensor with other sizes: the same elements where their number is the same, else zeros.
 pub fn resized(t: &Tensor, dims: &[i64]) -> Result<Tensor> {
-    if dims.iter().all(|&d| d >= 0) && crate::base::shape::numel(dims) == t.numel() {
+    if dims.iter().all(|&d| d >= 0) && oar_core::base::shape::numel(dims) == t.numel() {
         return Ok(t.reshaped(dims));
     }
     Tensor::zeros(t.dtype(), dims)
@@ -72,7 +73,7 @@ impl PyLoDTensor {
     fn new(lengths: Option<Vec<Vec<usize>>>) -> PyResult<PyLoDTensor> {
         let t = PyLoDTensor(Default::default());
         if let Some(lengths) = lengths {
-            t.set_lod_of(offsets(&lengths))?;
+            t.set_lod_of(offsets(&lengths)).or_raise()?;
         }
         Ok(t)
     }
@@ -90,9 +91,9 @@ impl PyLoDTensor {
     fn set_lod(&self, lod: Lod) -> PyResult<()> {
         let height = self.0.lock().as_dense().and_then(|t| t.dims().first().copied());
         if let Some(rows) = height.filter(|h| *h > 0 && !lod.is_empty() && !is_valid_lod(&lod, *h)) {
-            return Err(crate::err!(InvalidArgument, "the LoD {lod:?} does not fit a tensor of {rows} rows").into());
+            return Err(raise(oar_core::err!(InvalidArgument, "the LoD {lod:?} does not fit a tensor of {rows} rows")));
         }
-        Ok(self.set_lod_of(lod)?)
+        self.set_lod_of(lod).or_raise()
     }
 
     fn lod(&self) -> Lod {
@@ -134,7 +135,7 @@ impl PyLoDTensor {
     }
 
     fn _ptr(&self) -> PyResult<usize> {
-        Ok(self.tensor()?.ptr() as usize)
+        Ok(self.tensor().or_raise()?.ptr() as usize)
     }
 
     fn _clear(&self) {
@@ -142,37 +143,37 @@ impl PyLoDTensor {
     }
 
     fn _share_data_with(&self, other: &Bound<'_, PyLoDTensor>) -> PyResult<()> {
-        self.0.set(other.get().0.get().share()?);
+        self.0.set(other.get().0.get().share().or_raise()?);
         Ok(())
     }
 
     fn _share_buffer_to(&self, other: &Bound<'_, PyLoDTensor>) -> PyResult<()> {
-        other.get().0.set(self.0.get().share()?);
+        other.get().0.set(self.0.get().share().or_raise()?);
         Ok(())
     }
 
     #[pyo3(signature = (_place=None))]
     fn _copy(&self, _place: Option<&Bound<'_, PyAny>>) -> PyResult<PyLoDTensor> {
-        Ok(PyLoDTensor(Arc::new(Cell::new(self.tensor()?.deep_copy()?))))
+        Ok(PyLoDTensor(Arc::new(Cell::new(self.tensor().or_raise()?.deep_copy().or_raise()?))))
     }
 
     /// Gives the tensor these sizes and (with `_mutable`) memory of that dtype.
     fn _set_dims(&self, dims: Vec<i64>) -> PyResult<()> {
         let t = match self.0.get() {
-            Value::Dense(t) => resized(&t, &dims)?,
-            _ => Tensor::zeros(DType::F32, &dims)?,
+            Value::Dense(t) => resized(&t, &dims).or_raise()?,
+            _ => Tensor::zeros(DType::F32, &dims).or_raise()?,
         };
         self.0.set(t);
         Ok(())
     }
 
     fn _alloc(&self, dtype: &Bound<'_, PyAny>, dims: Vec<i64>) -> PyResult<()> {
-        self.0.set(Tensor::zeros(dtype_from_py(dtype)?, &dims)?);
+        self.0.set(Tensor::zeros(dtype_from_py(dtype)?, &dims).or_raise()?);
         Ok(())
     }
 
     fn _get_float_element(&self, i: usize) -> PyResult<f64> {
-        element(&self.tensor()?, i)
+        element(&self.tensor().or_raise()?, i)
     }
 
     fn _set_float_element(&self, i: usize, value: f32) -> PyResult<()> {
@@ -201,7 +202,7 @@ impl PyLoDTensor {
         copy: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let _ = copy;
-        to_array_of(py, &self.tensor()?, dtype)
+        to_array_of(py, &self.tensor().or_raise()?, dtype)
     }
 
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut pyo3::ffi::Py_buffer, flags: i32) -> PyResult<()> {
@@ -230,7 +231,7 @@ impl PyLoDTensor {
     fn set_element(&self, i: usize, write: impl FnOnce(&mut Tensor) -> Result<()>) -> PyResult<()> {
         let mut guard = self.0.lock();
         match &mut *guard {
-            Value::Dense(t) if i < t.numel() => Ok(write(t)?),
+            Value::Dense(t) if i < t.numel() => Ok(write(t).or_raise()?),
             _ => Err(PyIndexError::new_err(format!("no element {i}"))),
         }
     }

@@ -3,15 +3,17 @@
 
 use super::eager::{is_large, plain_sized, run_sized};
 use super::tensor::PyTensor;
-use crate::autograd::eager::{call_quick, is_plain, Ins, Target};
-use crate::autograd::{trace, EVar};
-use crate::base::{DType, Result};
-use crate::err;
-use crate::ir::Attr;
-use crate::op::attrs::unshared;
-use crate::op::{Args, Attrs, Op};
-use crate::tensor::Tensor;
+use crate::error::{raise, OrRaise};
 use num_complex::Complex;
+use oar_core::base::{DType, Result};
+use oar_core::err;
+use oar_core::ir::Attr;
+use oar_core::op::attrs::unshared;
+use oar_core::op::table;
+use oar_core::op::{Args, Attrs, Op};
+use oar_core::tensor::Tensor;
+use oar_engine::autograd::eager::{call_quick, is_plain, Ins, Target};
+use oar_engine::autograd::{trace, EVar};
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyComplexMethods, PyFloat, PyInt};
@@ -65,13 +67,13 @@ fn op_of(kind: Bin) -> Result<&'static Op> {
     static OPS: [OnceLock<Option<&'static Op>>; 14] = [const { OnceLock::new() }; 14];
     let name = NAMES[kind as usize];
     OPS[kind as usize]
-        .get_or_init(|| crate::ops::lookup(name))
+        .get_or_init(|| table::lookup(name))
         .ok_or_else(|| err!(Unimplemented, "operator {name} is not there yet"))
 }
 
 /// An operator by name, or an error that says it is not there.
 pub fn need(name: &str) -> Result<&'static Op> {
-    crate::ops::lookup(name).ok_or_else(|| err!(Unimplemented, "operator {name} is not there yet"))
+    table::lookup(name).ok_or_else(|| err!(Unimplemented, "operator {name} is not there yet"))
 }
 
 /// Attributes with some set by name.
@@ -97,26 +99,26 @@ fn call_sized(py: Python<'_>, op: &'static Op, attrs: &Attrs, ins: &[&EVar], lar
     let mut args: Ins = Args::new();
     ins.iter().for_each(|v| args.push_one(Some(*v)));
     if is_plain(op) {
-        let out = plain_sized(py, op, attrs, &args, large)?;
-        return out.ok_or_else(|| err!(Fatal, "operator {} gave nothing", op.name).into());
+        let out = plain_sized(py, op, attrs, &args, large).or_raise()?;
+        return out.ok_or_else(|| raise(err!(Fatal, "operator {} gave nothing", op.name)));
     }
     let mut targets = Args::new();
     op.outputs.iter().for_each(|_| targets.push_one(Target::New));
-    let mut outs = run_sized(py, op, attrs, &args, &targets, false, large)?;
-    outs.flat.iter_mut().find_map(Option::take).ok_or_else(|| err!(Fatal, "operator {} gave nothing", op.name).into())
+    let mut outs = run_sized(py, op, attrs, &args, &targets, false, large).or_raise()?;
+    outs.flat.iter_mut().find_map(Option::take).ok_or_else(|| raise(err!(Fatal, "operator {} gave nothing", op.name)))
 }
 
 pub fn scale(py: Python<'_>, x: &EVar, scale: f64, bias: f64) -> PyResult<EVar> {
     static SCALE: OnceLock<Option<&'static Op>> = OnceLock::new();
-    let op = SCALE.get_or_init(|| crate::ops::lookup("scale"));
-    let op = op.ok_or_else(|| err!(Unimplemented, "operator scale is not there yet"))?;
+    let op = SCALE.get_or_init(|| table::lookup("scale"));
+    let op = op.ok_or_else(|| err!(Unimplemented, "operator scale is not there yet")).or_raise()?;
     let attrs = attrs_with(op, &[("scale", Attr::Float(scale as f32)), ("bias", Attr::Float(bias as f32))]);
     call1(py, op, &attrs, &[x])
 }
 
 pub fn cast(py: Python<'_>, x: &EVar, to: DType) -> PyResult<EVar> {
-    let from = x.tensor()?.dtype();
-    let op = need("cast")?;
+    let from = x.tensor().or_raise()?.dtype();
+    let op = need("cast").or_raise()?;
     let attrs = attrs_with(op, &[("in_dtype", Attr::Int(from.proto())), ("out_dtype", Attr::Int(to.proto()))]);
     call1(py, op, &attrs, &[x])
 }
@@ -190,24 +192,24 @@ fn dtype_of(v: &EVar) -> Result<DType> {
 /// The data type of a tensor, and whether it is large: one look into its cell.
 fn look(v: &EVar) -> Result<(DType, bool)> {
     match &*v.cell.lock() {
-        crate::tensor::Value::Dense(t) => Ok((t.dtype(), is_large(t))),
+        oar_core::tensor::Value::Dense(t) => Ok((t.dtype(), is_large(t))),
         other => Err(err!(InvalidArgument, "expected a dense Tensor, got {}", other.what())),
     }
 }
 
 fn tensors(py: Python<'_>, left: &EVar, right: &EVar, kind: Bin, reverse: bool) -> PyResult<EVar> {
-    let op = op_of(kind)?;
+    let op = op_of(kind).or_raise()?;
     let attrs = (op.attrs.shared)();
     let ins = if reverse { [right, left] } else { [left, right] };
     if let Some(out) = call_quick(op, attrs, &ins) {
         return Ok(out);
     }
-    let ((l, large_l), (r, large_r)) = (look(left)?, look(right)?);
+    let ((l, large_l), (r, large_r)) = (look(left).or_raise()?, look(right).or_raise()?);
     if l == r {
         return call_sized(py, op, attrs, &ins, large_l || large_r);
     }
     if kind.promotes() && (l.is_complex() || r.is_complex()) {
-        let to = l.meet(r)?;
+        let to = l.meet(r).or_raise()?;
         let meet = |v: &EVar, from: DType| if from == to { Ok(v.clone()) } else { cast(py, v, to) };
         let (left, right) = (meet(left, l)?, meet(right, r)?);
         let ins = if reverse { [&right, &left] } else { [&left, &right] };
@@ -231,11 +233,11 @@ fn with_scalar(
     kind: Bin,
     reverse: bool,
 ) -> PyResult<Option<EVar>> {
-    let mut dtype = dtype_of(left)?;
+    let mut dtype = dtype_of(left).or_raise()?;
     let known = scalar(other);
     if let Some(value) = known.is_none().then(|| complex_scalar(other)).flatten() {
         // Beyond 2.0.2, which takes no complex numbers here: the scalar is as precise as the tensor.
-        let right = full(&[1], if dtype.real() == DType::F64 { DType::C128 } else { DType::C64 }, value)?;
+        let right = full(&[1], if dtype.real() == DType::F64 { DType::C128 } else { DType::C64 }, value).or_raise()?;
         return tensors(py, left, &EVar::new(right, true), kind, reverse).map(Some);
     }
     let value = match known {
@@ -270,8 +272,8 @@ fn with_scalar(
     }
     let right = if trace::is_on() {
         // A Program sees an operator, and a shape that holds for inputs of all sizes.
-        let op = need("fill_constant")?;
-        let dims = vec![1; if reverse { left.tensor()?.rank() } else { 1 }];
+        let op = need("fill_constant").or_raise()?;
+        let dims = vec![1; if reverse { left.tensor().or_raise()?.rank() } else { 1 }];
         let set = [
             ("shape", Attr::Longs(dims)),
             ("dtype", Attr::Int(dtype.proto())),
@@ -280,8 +282,8 @@ fn with_scalar(
         ];
         call1(py, op, &attrs_with(op, &set), &[])?
     } else {
-        let dims = if reverse { left.tensor()?.dims().to_vec() } else { vec![1] };
-        EVar::new(full(&dims, dtype, value.into())?, true)
+        let dims = if reverse { left.tensor().or_raise()?.dims().to_vec() } else { vec![1] };
+        EVar::new(full(&dims, dtype, value.into()).or_raise()?, true)
     };
     tensors(py, left, &right, kind, reverse).map(Some)
 }

@@ -1,9 +1,10 @@
 //! Between tensors and numpy arrays, through numpy's C interface.
 
-use crate::base::{DType, Result};
-use crate::tensor::Tensor;
-use crate::{bail, ensure, err};
+use crate::error::{raise, OrRaise};
 use ::numpy::npyffi::{self, NPY_TYPES, PY_ARRAY_API};
+use oar_core::base::{DType, Result};
+use oar_core::tensor::Tensor;
+use oar_core::{bail, ensure, err};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use smallvec::SmallVec;
@@ -49,7 +50,7 @@ fn dtype_of(num: i32) -> Option<DType> {
 
 /// A new array with a copy of the tensor's elements.
 pub fn to_array<'py>(py: Python<'py>, t: &Tensor) -> PyResult<Bound<'py, PyAny>> {
-    t.fetch()?;
+    t.fetch().or_raise()?;
     let array = new_array(py, t.dtype(), t.dims())?;
     // SAFETY: a new C-contiguous array of the same shape and element size.
     unsafe {
@@ -114,9 +115,9 @@ pub fn from_array(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     if flags & PLAIN != PLAIN {
         // ascontiguousarray makes 0-d arrays 1-d; those are contiguous and do not come here.
         let copy = to_c_order(&obj.call_method0("copy")?)?;
-        return Ok(copy_of(&copy)?);
+        return copy_of(&copy).or_raise();
     }
-    Ok(copy_of(obj)?)
+    copy_of(obj).or_raise()
 }
 
 fn copy_of(obj: &Bound<'_, PyAny>) -> Result<Tensor> {
@@ -160,7 +161,7 @@ unsafe fn descr_type_num(obj: &Bound<'_, PyAny>) -> i32 {
 /// The dtype that a numpy dtype, type object or name stands for.
 pub fn dtype_from_py(obj: &Bound<'_, PyAny>) -> PyResult<DType> {
     if let Some(n) = super::attrs::int(obj) {
-        return DType::from_proto(n as i32).ok_or_else(|| err!(Type, "no data type has the number {n}").into());
+        return DType::from_proto(n as i32).ok_or_else(|| raise(err!(Type, "no data type has the number {n}")));
     }
     let name: String = match obj.extract::<String>() {
         Ok(name) => name,
@@ -170,5 +171,5 @@ pub fn dtype_from_py(obj: &Bound<'_, PyAny>) -> PyResult<DType> {
     DType::ALL
         .into_iter()
         .find(|d| d.name() == name)
-        .ok_or_else(|| err!(Type, "'{name}' is not a data type of tensors").into())
+        .ok_or_else(|| raise(err!(Type, "'{name}' is not a data type of tensors")))
 }

@@ -1,8 +1,8 @@
 //! New Tensor objects of Python, made as cheaply as they can be.
 
 use super::tensor::PyTensor;
-use crate::autograd::{trace, EVar};
-use crate::tensor::Value;
+use oar_core::tensor::Value;
+use oar_engine::autograd::{trace, EVar};
 use pyo3::prelude::*;
 use pyo3::{ffi, PyTypeInfo};
 use std::mem::size_of;

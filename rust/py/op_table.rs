@@ -1,8 +1,8 @@
 //! The operator table as Python data: what tests, OpProto and the status command read.
 
 use super::attrs::to_py;
-use crate::op::{self, Grad, Kernel, Op, Slot};
-use crate::ops;
+use oar_core::op::table;
+use oar_core::op::{self, Grad, Kernel, Op, Slot};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -71,7 +71,7 @@ fn describe<'py>(py: Python<'py>, op: &'static Op) -> PyResult<Bound<'py, PyDict
 #[pyfunction]
 fn op_table(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     let list = PyList::empty(py);
-    for op in ops::all() {
+    for op in table::all() {
         list.append(describe(py, op)?)?;
     }
     Ok(list)
@@ -79,7 +79,7 @@ fn op_table(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
 
 #[pyfunction]
 fn has_op(name: &str) -> bool {
-    ops::lookup(name).is_some()
+    table::lookup(name).is_some()
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -6,11 +6,12 @@
 
 use super::eager::{any_large, append_hook, is_static, plain_sized, run};
 use super::tensor::PyTensor;
-use crate::autograd::eager::{call_quick, is_plain, Ins, Target};
-use crate::autograd::EVar;
-use crate::op::attrs::unshared;
-use crate::op::{Args, Attrs, Op, DISPENSABLE, DUPLICABLE, HIDDEN};
-use crate::ops;
+use crate::error::{raise, OrRaise};
+use oar_core::op::attrs::unshared;
+use oar_core::op::table;
+use oar_core::op::{Args, Attrs, Op, DISPENSABLE, DUPLICABLE, HIDDEN};
+use oar_engine::autograd::eager::{call_quick, is_plain, Ins, Target};
+use oar_engine::autograd::EVar;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -103,7 +104,7 @@ impl<'py> Call<'py> {
         for (name, value) in &self.named {
             let name = name.cast::<PyString>()?.to_str()?;
             let Some(i) = schema.field(name) else {
-                if crate::op::attrs::COMMON.contains(&name) || name == "axis" {
+                if oar_core::op::attrs::COMMON.contains(&name) || name == "axis" {
                     continue; // carried by every operator, read by no kernel
                 }
                 return Err(PyTypeError::new_err(format!("operator {} has no attribute '{name}'", self.op.name)));
@@ -174,12 +175,12 @@ impl<'py> Call<'py> {
             }
         }
         if self.outs.is_empty() && is_plain(self.op) && !self.op.outputs[0].is(HIDDEN) {
-            return match plain_sized(py, self.op, &attrs, &ins, any_large(&ins))? {
+            return match plain_sized(py, self.op, &attrs, &ins, any_large(&ins)).or_raise()? {
                 Some(v) => Ok(PyTensor::wrap(py, v)?.into_any()),
                 None => Ok(py.None().into_bound(py)),
             };
         }
-        let (mut targets, mut free) = crate::autograd::eager::default_targets(self.op, &ins);
+        let (mut targets, mut free) = oar_engine::autograd::eager::default_targets(self.op, &ins);
         for (slot, obj) in &self.outs {
             if self.op.outputs[*slot].is(DUPLICABLE) {
                 free = false;
@@ -189,7 +190,7 @@ impl<'py> Call<'py> {
             let t = obj.cast::<PyTensor>().map_err(|_| self.bad_output(*slot, obj))?;
             targets.slot_mut(*slot)[0] = Target::Into(&t.get().var);
         }
-        let outs = run(py, self.op, &attrs, &ins, &targets, free)?;
+        let outs = run(py, self.op, &attrs, &ins, &targets, free).or_raise()?;
         self.wrap(py, outs)
     }
 
@@ -300,7 +301,7 @@ fn wrong_type(op: &Op, what: &str, name: &str, got: &Object) -> PyErr {
 }
 
 #[cold]
-fn bad_attr(op: &Op, field: &crate::op::attrs::Field, got: &Object) -> PyErr {
+fn bad_attr(op: &Op, field: &oar_core::op::attrs::Field, got: &Object) -> PyErr {
     let text = got.repr().map(|r| r.to_string()).unwrap_or_default();
     let (op, attr, kind) = (op.name, field.name, field.kind);
     PyValueError::new_err(format!("operator {op}: attribute '{attr}' must be of type {kind:?}, got {text}"))
@@ -387,8 +388,8 @@ unsafe extern "C" fn trampoline(
             std::ptr::null_mut()
         }
         Err(panic) => {
-            let text = crate::op::run::panic_text(&*panic).to_string();
-            PyErr::from(crate::err!(Fatal, "internal error in operator {}: {text}", op.name)).restore(py);
+            let text = oar_core::op::run::panic_text(&*panic).to_string();
+            raise(oar_core::err!(Fatal, "internal error in operator {}: {text}", op.name)).restore(py);
             std::ptr::null_mut()
         }
     }
@@ -397,7 +398,7 @@ unsafe extern "C" fn trampoline(
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = m.py();
     let ops_module = PyModule::new(py, "ops")?;
-    for op in ops::all() {
+    for op in table::all() {
         let doc = CString::new(format!("Operator {} (see op_table()).", op.name))?;
         let name = CString::new(op.name)?;
         // One definition per operator, for the life of the process.

@@ -1,6 +1,6 @@
 //! `_core.profiler`: the log of what ran.
 
-use crate::op::profile::{self, Event};
+use oar_core::op::profile::{self, Event};
 use pyo3::prelude::*;
 
 /// Begins to log operators.

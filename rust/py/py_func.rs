@@ -2,10 +2,10 @@
 
 use super::error::wrap;
 use super::executor::{handle, value_of};
-use crate::base::Result;
-use crate::err;
-use crate::ops::program::CALL_PYTHON;
-use crate::tensor::Value;
+use oar_core::base::Result;
+use oar_core::err;
+use oar_core::op::callbacks::CALL_PYTHON;
+use oar_core::tensor::Value;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::sync::Mutex;

@@ -1,6 +1,7 @@
 //! The global random generator as Python sees it.
 
-use crate::tensor::generator::{self, State};
+use crate::error::OrRaise;
+use oar_core::tensor::generator::{self, State};
 use pyo3::prelude::*;
 
 /// Seeds the global generator (`paddle.seed`).
@@ -26,7 +27,7 @@ fn get_rng_state() -> (u64, Vec<u64>, usize) {
 #[pyfunction]
 fn set_rng_state(state: (u64, Vec<u64>, usize)) -> PyResult<()> {
     let (seed, words, index) = state;
-    Ok(generator::set_state(&State { seed, words, index })?)
+    generator::set_state(&State { seed, words, index }).or_raise()
 }
 
 /// The next 64-bit number of the global generator.

@@ -3,9 +3,10 @@
 use super::lod_tensor::PyLoDTensor;
 use super::numpy::from_array;
 use super::selected_rows::PySelectedRows;
-use crate::bail;
-use crate::base::{DType, Result};
-use crate::tensor::{Cell, Scope, Tensor, Value};
+use crate::error::OrRaise;
+use oar_core::bail;
+use oar_core::base::{DType, Result};
+use oar_core::tensor::{Cell, Scope, Tensor, Value};
 use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;
 use std::sync::Arc;
@@ -23,7 +24,7 @@ impl PyTensorArray {
     }
 
     fn index(&self, i: isize) -> PyResult<(Arc<Vec<Value>>, usize)> {
-        let items = self.items()?;
+        let items = self.items().or_raise()?;
         let n = items.len() as isize;
         let k = if i < 0 { i + n } else { i };
         if k < 0 || k >= n {
@@ -41,7 +42,7 @@ impl PyTensorArray {
     }
 
     fn __len__(&self) -> PyResult<usize> {
-        Ok(self.items()?.len())
+        Ok(self.items().or_raise()?.len())
     }
 
     fn __getitem__(&self, i: isize) -> PyResult<PyLoDTensor> {
@@ -58,17 +59,17 @@ impl PyTensorArray {
 
     fn append(&self, t: &Bound<'_, PyAny>) -> PyResult<()> {
         let value = match t.cast::<PyLoDTensor>() {
-            Ok(t) => t.get().0.get().share()?,
+            Ok(t) => t.get().0.get().share().or_raise()?,
             Err(_) => Value::Dense(from_array(t)?),
         };
-        let mut items = self.items()?;
+        let mut items = self.items().or_raise()?;
         Arc::make_mut(&mut items).push(value);
         self.0.set(Value::Array(items));
         Ok(())
     }
 
     fn _move_to_list(&self) -> PyResult<Vec<PyLoDTensor>> {
-        let items = self.items()?;
+        let items = self.items().or_raise()?;
         self.0.set(Value::Array(Arc::default()));
         Ok(items.iter().map(|v| PyLoDTensor(Arc::new(Cell::new(v.clone())))).collect())
     }
@@ -91,7 +92,7 @@ impl PyVariable {
 
     fn get_selected_rows(&self) -> PyResult<PySelectedRows> {
         let rows = PySelectedRows(self.0.clone());
-        rows.read(|_| ())?;
+        rows.read(|_| ()).or_raise()?;
         Ok(rows)
     }
 
@@ -104,13 +105,13 @@ impl PyVariable {
     }
 
     fn set_int(&self, n: i32) -> PyResult<()> {
-        self.0.set(Tensor::scalar(n)?);
+        self.0.set(Tensor::scalar(n).or_raise()?);
         Ok(())
     }
 
     fn get_int(&self) -> PyResult<i64> {
         match self.0.get() {
-            Value::Dense(t) if t.numel() == 1 => Ok(t.to_i64s()?[0]),
+            Value::Dense(t) if t.numel() == 1 => Ok(t.to_i64s().or_raise()?[0]),
             _ => Err(PyTypeError::new_err("the variable holds no int")),
         }
     }
@@ -120,7 +121,7 @@ impl PyVariable {
     }
 
     fn set_float(&self, x: f32) -> PyResult<()> {
-        self.0.set(Tensor::scalar(x)?);
+        self.0.set(Tensor::scalar(x).or_raise()?);
         Ok(())
     }
 

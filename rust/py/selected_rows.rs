@@ -2,9 +2,10 @@
 
 use super::lod_tensor::{element, resized};
 use super::numpy::{from_array, to_array_of};
-use crate::base::{DType, Result};
-use crate::tensor::{Cell, SelectedRows, Tensor, Value};
-use crate::{bail, ensure};
+use crate::error::OrRaise;
+use oar_core::base::{DType, Result};
+use oar_core::tensor::{Cell, SelectedRows, Tensor, Value};
+use oar_core::{bail, ensure};
 use pyo3::prelude::*;
 use std::sync::Arc;
 
@@ -29,7 +30,7 @@ impl PySelectedRows {
             out = Some(f(r));
             Ok(())
         })?;
-        out.ok_or_else(|| crate::err!(Fatal, "no SelectedRows"))
+        out.ok_or_else(|| oar_core::err!(Fatal, "no SelectedRows"))
     }
 }
 
@@ -43,40 +44,43 @@ impl PySelectedRows {
             r.rows = Arc::new(rows.unwrap_or_default());
             r.height = height.unwrap_or(0);
             Ok(())
-        })?;
+        })
+        .or_raise()?;
         Ok(s)
     }
 
     fn rows(&self) -> PyResult<Vec<i64>> {
-        Ok(self.read(|r| r.rows.to_vec())?)
+        self.read(|r| r.rows.to_vec()).or_raise()
     }
 
     fn set_rows(&self, rows: Vec<i64>) -> PyResult<()> {
-        Ok(self.update(|r| {
+        self.update(|r| {
             r.rows = Arc::new(rows);
             Ok(())
-        })?)
+        })
+        .or_raise()
     }
 
     fn height(&self) -> PyResult<i64> {
-        Ok(self.read(|r| r.height)?)
+        self.read(|r| r.height).or_raise()
     }
 
     fn set_height(&self, height: i64) -> PyResult<()> {
-        Ok(self.update(|r| {
+        self.update(|r| {
             r.height = height;
             Ok(())
-        })?)
+        })
+        .or_raise()
     }
 
     /// The values, one row for each of `rows()`; setting its array changes the SelectedRows.
     fn get_tensor(slf: &Bound<'_, PySelectedRows>) -> PyResult<PyRowsValue> {
-        slf.get().read(|_| ())?;
+        slf.get().read(|_| ()).or_raise()?;
         Ok(PyRowsValue(slf.get().0.clone()))
     }
 
     fn numel(&self) -> PyResult<usize> {
-        Ok(self.read(|r| r.value.numel())?)
+        self.read(|r| r.value.numel()).or_raise()
     }
 
     /// Paddle keeps an index of the rows beside them; here it is made where it is needed.
@@ -93,15 +97,17 @@ impl PyRowsValue {
     fn set(&self, array: &Bound<'_, PyAny>, place: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         let _ = place;
         let t = from_array(array)?;
-        Ok(PySelectedRows(self.0.clone()).update(|r| {
-            ensure!(t.rank() > 0, InvalidArgument, "the value of SelectedRows needs at least one dimension");
-            r.value = t;
-            Ok(())
-        })?)
+        PySelectedRows(self.0.clone())
+            .update(|r| {
+                ensure!(t.rank() > 0, InvalidArgument, "the value of SelectedRows needs at least one dimension");
+                r.value = t;
+                Ok(())
+            })
+            .or_raise()
     }
 
     fn shape(&self) -> PyResult<Vec<i64>> {
-        Ok(PySelectedRows(self.0.clone()).read(|r| r.value.dims().to_vec())?)
+        PySelectedRows(self.0.clone()).read(|r| r.value.dims().to_vec()).or_raise()
     }
 
     fn _get_dims(&self) -> PyResult<Vec<i64>> {
@@ -110,15 +116,17 @@ impl PyRowsValue {
 
     /// Gives the values these sizes.
     fn _set_dims(&self, dims: Vec<i64>) -> PyResult<()> {
-        Ok(PySelectedRows(self.0.clone()).update(|r| {
-            ensure!(!dims.is_empty(), InvalidArgument, "the value of SelectedRows needs at least one dimension");
-            r.value = resized(&r.value, &dims)?;
-            Ok(())
-        })?)
+        PySelectedRows(self.0.clone())
+            .update(|r| {
+                ensure!(!dims.is_empty(), InvalidArgument, "the value of SelectedRows needs at least one dimension");
+                r.value = resized(&r.value, &dims)?;
+                Ok(())
+            })
+            .or_raise()
     }
 
     fn _numel(&self) -> PyResult<usize> {
-        Ok(PySelectedRows(self.0.clone()).read(|r| r.value.numel())?)
+        PySelectedRows(self.0.clone()).read(|r| r.value.numel()).or_raise()
     }
 
     fn _is_initialized(&self) -> bool {
@@ -126,11 +134,11 @@ impl PyRowsValue {
     }
 
     fn _get_float_element(&self, i: usize) -> PyResult<f64> {
-        element(&PySelectedRows(self.0.clone()).read(|r| r.value.clone())?, i)
+        element(&PySelectedRows(self.0.clone()).read(|r| r.value.clone()).or_raise()?, i)
     }
 
     fn _dtype(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let dtype = PySelectedRows(self.0.clone()).read(|r| r.value.dtype())?;
+        let dtype = PySelectedRows(self.0.clone()).read(|r| r.value.dtype()).or_raise()?;
         super::desc::var_type(py, dtype.into())
     }
 
@@ -142,7 +150,7 @@ impl PyRowsValue {
         copy: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let _ = copy;
-        to_array_of(py, &PySelectedRows(self.0.clone()).read(|r| r.value.clone())?, dtype)
+        to_array_of(py, &PySelectedRows(self.0.clone()).read(|r| r.value.clone()).or_raise()?, dtype)
     }
 }
 

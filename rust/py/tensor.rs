@@ -4,12 +4,13 @@
 use super::number::{binary, scale, Bin};
 use super::numpy::{is_array, to_array};
 use super::tensor_new;
-use crate::autograd::leaf::{clear_grad, grad_of};
-use crate::autograd::{trace, EVar};
-use crate::base::{DType, Result};
-use crate::err;
-use crate::ir::VarKind;
-use crate::tensor::{Tensor, Value};
+use crate::error::OrRaise;
+use oar_core::base::{DType, Result};
+use oar_core::err;
+use oar_core::ir::VarKind;
+use oar_core::tensor::{Tensor, Value};
+use oar_engine::autograd::leaf::{clear_grad, grad_of};
+use oar_engine::autograd::{trace, EVar};
 use parking_lot::Mutex;
 use pyo3::exceptions::{PyAssertionError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -48,7 +49,7 @@ impl PyTensor {
 
     /// The tensor, of one element: what Python's numbers are made of.
     fn only(&self, kind: &str) -> PyResult<Tensor> {
-        let t = self.tensor()?;
+        let t = self.tensor().or_raise()?;
         if t.numel() != 1 {
             let text = format!("only one element variable can be converted to {kind}, got shape {:?}", t.dims());
             return Err(PyAssertionError::new_err(text));
@@ -212,7 +213,7 @@ impl PyTensor {
 
     /// The only element as a Python number.
     fn item(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let t = self.tensor()?;
+        let t = self.tensor().or_raise()?;
         if t.numel() != 1 {
             return Err(PyValueError::new_err(format!(
                 "only one-element tensors can be converted to Python scalars, got shape {:?}",
@@ -227,7 +228,7 @@ impl PyTensor {
                 PyComplex::from_doubles(py, v.re, v.im).into_any().unbind()
             }
             DType::U8 | DType::I8 => (t.to_f64s()[0] as i64).into_pyobject(py)?.into_any().unbind(),
-            _ => t.to_i64s()?[0].into_pyobject(py)?.into_any().unbind(),
+            _ => t.to_i64s().or_raise()?[0].into_pyobject(py)?.into_any().unbind(),
         })
     }
 
@@ -270,7 +271,7 @@ impl PyTensor {
     }
 
     fn __bool__(&self) -> PyResult<bool> {
-        let t = self.tensor()?;
+        let t = self.tensor().or_raise()?;
         if t.numel() != 1 {
             return Err(PyAssertionError::new_err(format!(
                 "When Variable is used as the condition of if/while, Variable can only contain one element, got shape {:?}",
@@ -395,7 +396,7 @@ impl PyTensor {
 
     /// A tensor that shares the memory and stands outside the tape.
     fn detach<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTensor>> {
-        self.tensor()?;
+        self.tensor().or_raise()?;
         let var = EVar::from_parts(self.var.cell.clone(), None, true);
         var.persistable.store(self.persistable(), Relaxed);
         let new = PyTensor::wrap(py, var)?;
@@ -405,7 +406,7 @@ impl PyTensor {
 
     /// Sets the value: shares the memory of `src` until one of them is written.
     fn _share_value(&self, src: &Bound<'_, PyTensor>) -> PyResult<()> {
-        self.var.cell.set(src.get().held().share()?);
+        self.var.cell.set(src.get().held().share().or_raise()?);
         trace::given(&self.var);
         Ok(())
     }
@@ -450,7 +451,7 @@ impl PyTensor {
     }
 
     fn data_ptr(&self) -> PyResult<usize> {
-        Ok(self.tensor()?.ptr() as usize)
+        Ok(self.tensor().or_raise()?.ptr() as usize)
     }
 }
 

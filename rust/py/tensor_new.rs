@@ -3,8 +3,9 @@
 use super::lod_tensor::tensor_of;
 use super::numpy::{dtype_from_py, from_array, is_array};
 use super::tensor::{PyTensor, UNNAMED};
-use crate::autograd::trace;
-use crate::tensor::Tensor;
+use crate::error::OrRaise;
+use oar_core::tensor::Tensor;
+use oar_engine::autograd::trace;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -12,10 +13,10 @@ use pyo3::types::{PyDict, PyTuple};
 /// The value of a Tensor, a LoDTensor or an array.
 pub fn value_of(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     if let Ok(t) = obj.cast::<PyTensor>() {
-        return Ok(t.get().tensor()?.share()?);
+        return t.get().tensor().or_raise()?.share().or_raise();
     }
     match tensor_of(obj) {
-        Some(t) => Ok(t?.share()?),
+        Some(t) => Ok(t.or_raise()?.share().or_raise()?),
         None => from_array(obj),
     }
 }
@@ -59,9 +60,9 @@ pub fn fill(this: &PyTensor, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_
     let name = at(4, "name")?;
     if let Some(value) = at(0, "value")?.or(at(0, "tensor")?) {
         let t = match value.cast::<PyTensor>() {
-            Ok(t) => t.get().tensor()?.deep_copy()?,
+            Ok(t) => t.get().tensor().or_raise()?.deep_copy().or_raise()?,
             Err(_) => match tensor_of(&value) {
-                Some(t) => t?.share()?,
+                Some(t) => t.or_raise()?.share().or_raise()?,
                 None => from_array(&value)?,
             },
         };

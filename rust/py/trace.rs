@@ -2,10 +2,11 @@
 
 use super::attrs::to_py;
 use super::tensor::PyTensor;
-use crate::autograd::trace::{self, Event, Seen};
-use crate::autograd::EVar;
-use crate::op::{Args, Attrs, Slot};
-use crate::tensor::Cell;
+use crate::error::OrRaise;
+use oar_core::op::{Args, Attrs, Slot};
+use oar_core::tensor::Cell;
+use oar_engine::autograd::trace::{self, Event, Seen};
+use oar_engine::autograd::EVar;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use std::collections::HashMap;
@@ -60,7 +61,7 @@ type Log<'py> = (Bound<'py, PyList>, Vec<Bound<'py, PyTensor>>);
 /// Begins to keep what this thread's eager calls read and write.
 #[pyfunction]
 fn start_trace() -> PyResult<()> {
-    Ok(trace::start()?)
+    trace::start().or_raise()
 }
 
 /// Ends it: a list of (operator, {slot: inputs}, {slot: outputs}, attributes) in order, and for each Tensor in `known` the

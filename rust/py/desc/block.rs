@@ -1,8 +1,9 @@
 //! `core.BlockDesc`.
 
 use super::{Name, PyOpDesc, PyVarDesc};
-use crate::err;
-use crate::ir::{BlockNode, Message, OpDesc, OpNode, Program, VarNode};
+use crate::error::{raise, OrRaise};
+use oar_core::err;
+use oar_core::ir::{BlockNode, Message, OpDesc, OpNode, Program, VarNode};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::sync::Arc;
@@ -50,7 +51,7 @@ impl PyBlockDesc {
     }
 
     fn _set_forward_block_idx(&self, forward_block_idx: i32) -> PyResult<()> {
-        Ok(self.node.set_forward_block_idx(forward_block_idx)?)
+        self.node.set_forward_block_idx(forward_block_idx).or_raise()
     }
 
     fn append_op(&self) -> PyOpDesc {
@@ -62,7 +63,7 @@ impl PyBlockDesc {
     }
 
     fn _insert_op(&self, index: usize) -> PyResult<PyOpDesc> {
-        Ok(self.wrap_op(self.node.insert_op(index, OpDesc::default())?))
+        Ok(self.wrap_op(self.node.insert_op(index, OpDesc::default()).or_raise()?))
     }
 
     fn _remove_op(&self, start: usize, end: usize) {
@@ -71,8 +72,7 @@ impl PyBlockDesc {
 
     fn op(&self, index: usize) -> PyResult<PyOpDesc> {
         let n = self.node.op_count();
-        let missing =
-            || PyErr::from(err!(OutOfRange, "block {} has {n} operators, got the index {index}", self.node.idx()));
+        let missing = || raise(err!(OutOfRange, "block {} has {n} operators, got the index {index}", self.node.idx()));
         Ok(self.wrap_op(self.node.op(index).ok_or_else(missing)?))
     }
 

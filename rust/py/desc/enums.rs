@@ -1,7 +1,7 @@
 //! `VarDesc.VarType` and `AttrType`: classes that behave as pybind's enumerations do.
 
 use super::PyVarDesc;
-use crate::ir::{AttrType, VarKind};
+use oar_core::ir::{AttrType, VarKind};
 use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;

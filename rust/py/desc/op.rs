@@ -2,9 +2,10 @@
 
 use super::enums::PyAttrType;
 use super::{names, Name, PyBlockDesc};
-use crate::err;
-use crate::ir::{hooks, Attr, BlockNode, Message, OpNode, Program};
-use crate::py::attrs;
+use crate::attrs;
+use crate::error::{raise, OrRaise};
+use oar_core::err;
+use oar_core::ir::{hooks, Attr, BlockNode, Message, OpNode, Program};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -30,14 +31,14 @@ impl PyOpDesc {
     fn get_attr(&self, name: &str) -> PyResult<Attr> {
         self.node
             .attr(name)
-            .ok_or_else(|| PyErr::from(err!(NotFound, "operator `{}` has no attribute `{name}`", self.node.op_type())))
+            .ok_or_else(|| raise(err!(NotFound, "operator `{}` has no attribute `{name}`", self.node.op_type())))
     }
 
     fn find_block(&self, py: Python<'_>, idx: i32) -> PyResult<Py<PyBlockDesc>> {
         let block: Option<Arc<BlockNode>> = self.node.block().and_then(|b| b.program()).and_then(|p| p.block(idx));
         match block {
             Some(block) => Py::new(py, PyBlockDesc::new(block)),
-            None => Err(PyErr::from(err!(NotFound, "operator `{}` names the block {idx}", self.node.op_type()))),
+            None => Err(raise(err!(NotFound, "operator `{}` names the block {idx}", self.node.op_type()))),
         }
     }
 }
@@ -72,13 +73,13 @@ impl PyOpDesc {
 
     fn input(&self, name: Name) -> PyResult<Vec<String>> {
         let d = self.node.read();
-        let missing = || PyErr::from(err!(NotFound, "Input {} cannot be found in operator {}", name.0, d.op_type));
+        let missing = || raise(err!(NotFound, "Input {} cannot be found in operator {}", name.0, d.op_type));
         Ok(d.input(&name.0).ok_or_else(missing)?.to_vec())
     }
 
     fn output(&self, name: Name) -> PyResult<Vec<String>> {
         let d = self.node.read();
-        let missing = || PyErr::from(err!(NotFound, "Output {} cannot be found in operator {}", name.0, d.op_type));
+        let missing = || raise(err!(NotFound, "Output {} cannot be found in operator {}", name.0, d.op_type));
         Ok(d.output(&name.0).ok_or_else(missing)?.to_vec())
     }
 
@@ -192,7 +193,7 @@ impl PyOpDesc {
     fn _block_attr_id(&self, name: Name) -> PyResult<i32> {
         match self.get_attr(&name.0)? {
             Attr::Block(idx) => Ok(idx),
-            other => Err(PyErr::from(err!(
+            other => Err(raise(err!(
                 InvalidArgument,
                 "attribute `{}` of operator `{}` is {}, not a block",
                 name.0,
@@ -205,7 +206,7 @@ impl PyOpDesc {
     fn _blocks_attr_ids(&self, name: Name) -> PyResult<Vec<i32>> {
         match self.get_attr(&name.0)? {
             Attr::Blocks(list) => Ok(list),
-            other => Err(PyErr::from(err!(
+            other => Err(raise(err!(
                 InvalidArgument,
                 "attribute `{}` of operator `{}` is {}, not a list of blocks",
                 name.0,
@@ -217,20 +218,17 @@ impl PyOpDesc {
 
     fn check_attrs(&self) -> PyResult<()> {
         if self.node.read().op_type.is_empty() {
-            return Err(PyErr::from(err!(
-                PreconditionNotMet,
-                "check_attrs() needs the type of the operator to be set"
-            )));
+            return Err(raise(err!(PreconditionNotMet, "check_attrs() needs the type of the operator to be set")));
         }
-        Ok(hooks::check_attrs(&self.node)?)
+        hooks::check_attrs(&self.node).or_raise()
     }
 
     fn infer_shape(&self, block: &PyBlockDesc) -> PyResult<()> {
-        Ok(hooks::infer_shape(&self.node, block.node())?)
+        hooks::infer_shape(&self.node, block.node()).or_raise()
     }
 
     fn infer_var_type(&self, block: &PyBlockDesc) -> PyResult<()> {
-        Ok(hooks::infer_var_type(&self.node, block.node())?)
+        hooks::infer_var_type(&self.node, block.node()).or_raise()
     }
 
     fn is_target(&self) -> bool {

@@ -1,10 +1,11 @@
 //! `core.ProgramDesc`.
 
 use super::{Name, PyBlockDesc};
-use crate::err;
-use crate::ir::desc::CURRENT_PROGRAM_VERSION;
-use crate::ir::prune::BlockMap;
-use crate::ir::{self, Message, Program, ProgramDesc};
+use crate::error::{raise, OrRaise};
+use oar_core::err;
+use oar_core::ir::desc::CURRENT_PROGRAM_VERSION;
+use oar_core::ir::prune::BlockMap;
+use oar_core::ir::{self, Message, Program, ProgramDesc};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -37,7 +38,7 @@ impl PyProgramDesc {
             return Ok(PyProgramDesc::new(other.get().program.copy()));
         }
         match other.cast::<PyBytes>() {
-            Ok(bytes) => Ok(PyProgramDesc::new(Program::parse(bytes.as_bytes())?)),
+            Ok(bytes) => Ok(PyProgramDesc::new(Program::parse(bytes.as_bytes()).or_raise()?)),
             Err(_) => Err(PyTypeError::new_err(format!(
                 "ProgramDesc() takes a ProgramDesc or the bytes of one, got {}",
                 other.get_type().name()?
@@ -46,12 +47,12 @@ impl PyProgramDesc {
     }
 
     fn append_block(&self, parent: &PyBlockDesc) -> PyResult<PyBlockDesc> {
-        Ok(PyBlockDesc::new(self.program.append_block(parent.node().idx())?))
+        Ok(PyBlockDesc::new(self.program.append_block(parent.node().idx()).or_raise()?))
     }
 
     fn block(&self, index: i32) -> PyResult<PyBlockDesc> {
         let n = self.program.block_count();
-        let missing = || PyErr::from(err!(OutOfRange, "the Program has {n} blocks, got the index {index}"));
+        let missing = || raise(err!(OutOfRange, "the Program has {n} blocks, got the index {index}"));
         Ok(PyBlockDesc::new(self.program.block(index).ok_or_else(missing)?))
     }
 
@@ -63,11 +64,11 @@ impl PyProgramDesc {
     fn flush(&self) {}
 
     fn get_feed_target_names(&self) -> PyResult<Vec<String>> {
-        Ok(self.program.feed_targets()?)
+        self.program.feed_targets().or_raise()
     }
 
     fn get_fetch_target_names(&self) -> PyResult<Vec<String>> {
-        Ok(self.program.fetch_targets()?)
+        self.program.fetch_targets().or_raise()
     }
 
     fn serialize_to_string<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
@@ -76,7 +77,7 @@ impl PyProgramDesc {
 
     /// Replaces the contents by those of the bytes; handles to the old ones no longer belong to this Program.
     fn parse_from_string(&self, data: &[u8]) -> PyResult<()> {
-        Ok(self.program.replace(ProgramDesc::decode(data)?)?)
+        self.program.replace(ProgramDesc::decode(data).or_raise()?).or_raise()
     }
 
     #[pyo3(signature = (version=CURRENT_PROGRAM_VERSION))]
@@ -121,7 +122,7 @@ impl PyProgramDesc {
 /// Writes the versions of this engine's operators into a Program that is to be saved.
 #[pyfunction]
 pub(super) fn save_op_version_info(desc: &PyProgramDesc) {
-    crate::ir::op_version::save_op_versions(desc.program());
+    oar_core::ir::op_version::save_op_versions(desc.program());
 }
 
 /// The part of a Program that is needed to run the operators `targets` (block and position of each) when the variables
@@ -134,13 +135,13 @@ pub(super) fn prune(
 ) -> PyResult<(PyProgramDesc, BlockMap)> {
     let feeds = feeded_var_names.into_iter().map(|name| name.0).collect();
     let targets: Vec<_> = targets.into_iter().map(|[block, op]| (block, op)).collect();
-    let (part, map) = ir::prune::prune(&origin.program.to_desc(), &feeds, &targets)?;
-    Ok((PyProgramDesc::new(Program::from_desc(part)?), map))
+    let (part, map) = ir::prune::prune(&origin.program.to_desc(), &feeds, &targets).or_raise()?;
+    Ok((PyProgramDesc::new(Program::from_desc(part).or_raise()?), map))
 }
 
 /// A Program without its backward part, and which block came from which.
 #[pyfunction]
 pub(super) fn prune_backward(program: &PyProgramDesc) -> PyResult<(PyProgramDesc, BlockMap)> {
-    let (part, map) = ir::prune::prune_backward(&program.program.to_desc())?;
-    Ok((PyProgramDesc::new(Program::from_desc(part)?), map))
+    let (part, map) = ir::prune::prune_backward(&program.program.to_desc()).or_raise()?;
+    Ok((PyProgramDesc::new(Program::from_desc(part).or_raise()?), map))
 }

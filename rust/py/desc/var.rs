@@ -2,9 +2,10 @@
 
 use super::enums::{var_type, PyVarType};
 use super::Name;
-use crate::base::Result;
-use crate::ir::desc::LodTensorDesc;
-use crate::ir::{Message, Program, VarDesc, VarKind, VarNode};
+use crate::error::OrRaise;
+use oar_core::base::Result;
+use oar_core::ir::desc::LodTensorDesc;
+use oar_core::ir::{Message, Program, VarDesc, VarKind, VarNode};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::sync::Arc;
@@ -26,12 +27,12 @@ impl PyVarDesc {
     }
 
     fn update(&self, change: impl FnOnce(&mut VarDesc) -> Result<bool>) -> PyResult<()> {
-        Ok(self.node.update(change)?)
+        self.node.update(change).or_raise()
     }
 
     /// One value an output of a READER.
     fn each<T>(&self, get: impl Fn(&LodTensorDesc) -> T) -> PyResult<Vec<T>> {
-        Ok(self.node.read().reader()?.iter().map(get).collect())
+        Ok(self.node.read().reader().or_raise()?.iter().map(get).collect())
     }
 
     fn set_each<T>(&self, values: Vec<T>, set: impl Fn(&mut LodTensorDesc, T)) -> PyResult<()> {
@@ -62,7 +63,7 @@ impl PyVarDesc {
     }
 
     fn shape(&self) -> PyResult<Vec<i64>> {
-        Ok(self.node.read().shape()?.to_vec())
+        Ok(self.node.read().shape().or_raise()?.to_vec())
     }
 
     fn get_shape(&self) -> PyResult<Vec<i64>> {
@@ -70,7 +71,7 @@ impl PyVarDesc {
     }
 
     fn set_shape(&self, shape: Vec<i64>) -> PyResult<()> {
-        Ok(self.node.set_shape(&shape)?)
+        self.node.set_shape(&shape).or_raise()
     }
 
     fn shapes(&self) -> PyResult<Vec<Vec<i64>>> {
@@ -82,7 +83,7 @@ impl PyVarDesc {
     }
 
     fn dtype(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let kind = self.node.read().data_type()?;
+        let kind = self.node.read().data_type().or_raise()?;
         var_type(py, kind)
     }
 
@@ -91,7 +92,7 @@ impl PyVarDesc {
     }
 
     fn set_dtype(&self, dtype: &PyVarType) -> PyResult<()> {
-        Ok(self.node.set_data_type(dtype.kind())?)
+        self.node.set_data_type(dtype.kind()).or_raise()
     }
 
     fn dtypes(&self, py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
@@ -104,11 +105,11 @@ impl PyVarDesc {
     }
 
     fn lod_level(&self) -> PyResult<i32> {
-        Ok(self.node.read().lod_level()?)
+        self.node.read().lod_level().or_raise()
     }
 
     fn set_lod_level(&self, lod_level: i32) -> PyResult<()> {
-        Ok(self.node.set_lod_level(lod_level)?)
+        self.node.set_lod_level(lod_level).or_raise()
     }
 
     fn lod_levels(&self) -> PyResult<Vec<i32>> {
@@ -125,7 +126,7 @@ impl PyVarDesc {
     }
 
     fn set_type(&self, r#type: &PyVarType) -> PyResult<()> {
-        Ok(self.node.set_kind(r#type.kind())?)
+        self.node.set_kind(r#type.kind()).or_raise()
     }
 
     fn persistable(&self) -> bool {

@@ -1,0 +1,38 @@
+//! Has the user asked to stop? What takes long asks now and then.
+
+use super::{Error, Kind, Result};
+use std::sync::OnceLock;
+
+/// Asks the embedding (Python) whether the user wants to stop; set once.
+pub static INTERRUPT: OnceLock<fn() -> Result<()>> = OnceLock::new();
+
+pub fn check_interrupt() -> Result<()> {
+    INTERRUPT.get().map_or(Ok(()), |f| f())
+}
+
+/// [`check_interrupt`], at most every 50 ms: for loops whose steps may be as short as a microsecond or as long as a
+/// kernel is. It costs a look at the clock that the system keeps by its ticks.
+pub fn check_interrupt_now_and_then() -> Result<()> {
+    thread_local! {
+        static ASKED: std::cell::Cell<i64> = const { std::cell::Cell::new(0) };
+    }
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `now` is a timespec that this call may write.
+    unsafe { libc::clock_gettime(COARSE, &mut now) };
+    let now = now.tv_sec * 1000 + now.tv_nsec / 1_000_000;
+    if now - ASKED.get() < 50 {
+        return Ok(());
+    }
+    ASKED.set(now);
+    check_interrupt()
+}
+
+#[cfg(target_os = "linux")]
+const COARSE: libc::clockid_t = libc::CLOCK_MONOTONIC_COARSE;
+#[cfg(not(target_os = "linux"))]
+const COARSE: libc::clockid_t = libc::CLOCK_MONOTONIC;
+
+/// An error that stands for "asked to stop".
+pub fn interrupted() -> Error {
+    Error::new(Kind::Interrupted, "interrupted")
+}

@@ -1,0 +1,10 @@
+//! What every other module stands on: errors, data types, shapes, and whether the user wants to stop.
+
+pub mod dtype;
+pub mod error;
+pub mod interrupt;
+pub mod shape;
+
+pub use dtype::DType;
+pub use error::{Error, Kind, Result};
+pub use shape::Dims;

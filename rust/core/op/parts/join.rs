@@ -1,0 +1,47 @@
+//! Tensors joined along an axis, and cut along one.
+
+use super::elements::{part, strided, strides_of, words, words_mut};
+use crate::base::shape::numel;
+use crate::base::{Dims, Result};
+use crate::tensor::Tensor;
+use crate::{by_size, ensure};
+
+/// Joins tensors of one dtype along an axis, all dimensions of which have been checked.
+pub fn join(parts: &[&Tensor], dims: &[i64], at: usize) -> Result<Tensor> {
+    let mut out = Tensor::empty(parts[0].dtype(), dims)?;
+    if out.numel() == 0 {
+        return Ok(out);
+    }
+    let (outer, inner) = (numel(&dims[..at]), numel(&dims[at + 1..]));
+    let lens: Vec<usize> = parts.iter().map(|t| t.dims()[at] as usize).collect();
+    by_size!(out.dtype(), T, {
+        let data: Vec<&[T]> = parts.iter().map(|t| words::<T>(t)).collect();
+        oar_kernels::copy::concat(&data, &lens, outer, inner, words_mut::<T>(&mut out)?);
+    });
+    Ok(out)
+}
+
+pub fn same_dtype(op: &str, parts: &[&Tensor]) -> Result<()> {
+    for (i, t) in parts.iter().enumerate() {
+        ensure!(
+            t.dtype() == parts[0].dtype(),
+            InvalidArgument,
+            "operator {op}: all inputs must have one data type, input 0 is {}, input {i} is {}",
+            parts[0].dtype(),
+            t.dtype()
+        );
+    }
+    Ok(())
+}
+
+/// `len` indices of an axis from `from` on.
+pub fn cut(x: &Tensor, at: usize, from: i64, len: i64) -> Result<Tensor> {
+    let mut dims = Dims::from_slice(x.dims());
+    dims[at] = len;
+    let strides = strides_of(x.dims());
+    let offset = from as usize * strides[at] as usize;
+    if x.dims()[..at].iter().all(|&d| d == 1) {
+        return part(x, if numel(&dims) == 0 { 0 } else { offset }, &dims);
+    }
+    strided(x, &dims, &strides, offset)
+}

@@ -1,0 +1,17 @@
+//! What families of operators share. Families take nothing from each other.
+
+pub mod axis;
+pub mod broadcast;
+pub mod complex;
+pub mod elements;
+pub mod fill;
+pub mod given;
+pub mod half;
+pub mod index;
+pub mod join;
+pub mod norm;
+pub mod region;
+pub mod row;
+pub mod rows;
+pub mod sum;
+pub mod window;

@@ -1,0 +1,37 @@
+//! The operators by name. The families are crates above this one, so the table is handed in once, by `oar_ops::install`.
+
+use super::Op;
+use crate::base::Result;
+use crate::err;
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+type Tables = &'static [&'static [&'static Op]];
+
+static TABLE: OnceLock<(Tables, HashMap<&'static str, &'static Op>)> = OnceLock::new();
+
+/// Takes the table, the first time.
+pub fn install(tables: Tables) {
+    TABLE.get_or_init(|| {
+        let mut map = HashMap::new();
+        for op in tables.iter().flat_map(|t| t.iter()) {
+            assert!(map.insert(op.name, *op).is_none(), "operator {} stands in the table twice", op.name);
+        }
+        (tables, map)
+    });
+}
+
+/// The operator of that name.
+pub fn lookup(name: &str) -> Option<&'static Op> {
+    TABLE.get()?.1.get(name).copied()
+}
+
+/// An operator that the engine itself needs.
+pub fn need(name: &str) -> Result<&'static Op> {
+    lookup(name).ok_or_else(|| err!(NotFound, "operator {name} has not been registered: it is not there yet"))
+}
+
+/// All operators in the order of the table.
+pub fn all() -> impl Iterator<Item = &'static Op> {
+    TABLE.get().into_iter().flat_map(|(tables, _)| tables.iter().flat_map(|t| t.iter().copied()))
+}

@@ -1,0 +1,457 @@
+//! An eager call: read the cells, run the operator, wrap the outputs, record what backward will need.
+
+use super::tape::{next_number, Node, OutInfo, Saved, SavedVar, Track};
+use super::trace;
+use super::var::EVar;
+use oar_core::base::{DType, Dims, Result};
+use oar_core::op::infer::shape_of_first;
+use oar_core::op::run::{call_checked, Env, NoEnv, Out};
+use oar_core::op::{profile, Args, Attrs, Fwd, Grad, GradOp, Op, Src, DUPLICABLE, HIDDEN, KEEPS, SHAPE_OF_FIRST};
+use oar_core::tensor::{Cell, Tensor, Value};
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
+
+thread_local! {
+    /// Whether this thread's calls are recorded; `no_grad` turns it off. Of one flag for all threads, two that overlap
+    /// in `no_grad` would leave it off for good.
+    static RECORDING: std::cell::Cell<bool> = const { std::cell::Cell::new(true) };
+}
+
+pub fn is_recording() -> bool {
+    RECORDING.get()
+}
+
+/// Sets it and says what it was.
+pub fn set_recording(on: bool) -> bool {
+    RECORDING.replace(on)
+}
+
+/// Where an output of an eager call goes.
+pub enum Target<'a> {
+    /// A new variable.
+    New,
+    /// Nobody wants it.
+    Skip,
+    /// An existing variable.
+    Into(&'a EVar),
+    /// A new variable, whose bytes may be those of this tensor if it fits.
+    Lent(Mutex<Option<Tensor>>),
+}
+
+pub type Ins<'a> = Args<Option<&'a EVar>>;
+
+/// The outputs every slot has when the caller names none: one variable, or as many as the shape rule says. Hidden ones
+/// are for the gradient: nobody wants them where nothing is recorded.
+pub fn default_targets<'a>(op: &Op, ins: &Ins) -> (Args<Target<'a>>, bool) {
+    let recorded = is_recording() && ins.flat.iter().flatten().any(|v| !v.stop_gradient());
+    let mut targets = Args::new();
+    let mut free = false;
+    for s in op.outputs {
+        if s.is(DUPLICABLE) {
+            targets.push_slot([]);
+            free = true;
+        } else {
+            targets.push_one(if recorded || !s.is(HIDDEN) { Target::New } else { Target::Skip });
+        }
+    }
+    (targets, free)
+}
+
+/// Runs an operator on eager variables and records it if a gradient is needed.
+#[inline]
+pub fn call(
+    op: &'static Op,
+    attrs: &Attrs,
+    ins: &Ins,
+    targets: &Args<Target>,
+    free: bool,
+) -> Result<Args<Option<EVar>>> {
+    let outs = call_in(op, attrs, ins, targets, free, &NoEnv, is_recording())?;
+    if profile::is_traced() {
+        trace::call(op, attrs, ins, &outs);
+    }
+    Ok(outs)
+}
+
+/// Has the operator one output that is always a new variable? Most have: they take a shorter way.
+#[inline]
+pub fn is_plain(op: &Op) -> bool {
+    matches!(op.outputs, [out] if out.alias.is_none() && !out.is(DUPLICABLE) && !out.is(KEEPS))
+}
+
+/// [`call`] for a plain operator (see [`is_plain`]).
+#[inline]
+pub fn call_plain(op: &'static Op, attrs: &Attrs, ins: &Ins) -> Result<Option<EVar>> {
+    let mut values = ins.map(|v| v.map_or(Value::None, |v| v.cell.get()));
+    let mut outs = Args::new();
+    outs.push_one(Out::wanted(true));
+    call_checked(op, attrs, &mut values, &mut outs, false, &NoEnv)?;
+    match std::mem::take(&mut outs.flat[0].value) {
+        Value::None => Ok(None),
+        value => wrap_plain(op, attrs, ins, value).map(Some),
+    }
+}
+
+/// The variable of an operator's only output, recorded if a gradient is needed. For callers that computed the value
+/// themselves, exactly as the operator would have.
+#[inline]
+pub fn wrap_plain(op: &'static Op, attrs: &Attrs, ins: &Ins, value: Value) -> Result<EVar> {
+    if profile::is_traced() {
+        return wrap_traced(op, attrs, ins, value);
+    }
+    wrap_recorded(op, attrs, ins, value)
+}
+
+#[cold]
+fn wrap_traced(op: &'static Op, attrs: &Attrs, ins: &Ins, value: Value) -> Result<EVar> {
+    let result = wrap_recorded(op, attrs, ins, value)?;
+    trace::plain_call(op, attrs, ins, &result);
+    Ok(result)
+}
+
+#[inline(always)]
+fn wrap_recorded(op: &'static Op, attrs: &Attrs, ins: &Ins, value: Value) -> Result<EVar> {
+    let stop = !(is_recording() && ins.flat.iter().any(|v| v.is_some_and(|v| !v.stop_gradient())));
+    let result = EVar::new(value, stop);
+    if stop || matches!(op.grad, Grad::None | Grad::Program(_)) {
+        return Ok(result);
+    }
+    let mut outs = Args::new();
+    outs.push_one(Some(result));
+    record_call(op, attrs, ins, &Args::new(), &mut outs)?;
+    outs.flat.pop().flatten().ok_or_else(|| oar_core::err!(Fatal, "the output of operator {} is lost", op.name))
+}
+
+/// Operands of more bytes go the general way, where the GIL may be given up.
+const QUICK_BYTES: usize = 256 << 10;
+
+/// The short way of a call (see `Op::quick`), with an operand for each of the first slots. `None`: not a case for it.
+#[inline]
+pub fn call_quick(op: &'static Op, attrs: &Attrs, ins: &[&EVar]) -> Option<EVar> {
+    let quick = op.quick?;
+    if oar_core::op::backend::is_active() || profile::watched() {
+        return None;
+    }
+    let fits = |v: &EVar| v.cell.dense().filter(|t| t.nbytes() <= QUICK_BYTES);
+    match *ins {
+        [x] => {
+            let held = [&fits(x)?];
+            let value = quick(attrs, &held)?;
+            wrap_quick(op, attrs, ins, &held, value)
+        }
+        [x, y] => {
+            let held = [&fits(x)?, &fits(y)?];
+            let value = quick(attrs, &held)?;
+            wrap_quick(op, attrs, ins, &held, value)
+        }
+        _ => None,
+    }
+}
+
+#[inline]
+fn wrap_quick(op: &'static Op, attrs: &Attrs, ins: &[&EVar], held: &[&Tensor], value: Tensor) -> Option<EVar> {
+    let stop = !(is_recording() && ins.iter().any(|v| !v.stop_gradient()));
+    if stop || matches!(op.grad, Grad::None) {
+        return Some(EVar::new(value, stop));
+    }
+    let wiring = op.wired()?;
+    let (info, lod) = (OutInfo::of(&value), value.lod.clone());
+    let cell = Arc::new(Cell::new(value));
+    let mut saved = Saved::default();
+    if wiring.reads_in != 0 {
+        for (i, (v, t)) in ins.iter().zip(held).enumerate() {
+            saved.ins.push(if wiring.reads_in >> i & 1 == 0 {
+                SavedVar::Absent
+            } else if wiring.needs_in >> i & 1 == 0 {
+                SavedVar::Shape(OutInfo::of(t), t.lod.clone())
+            } else {
+                SavedVar::Cell { cell: v.cell.clone(), version: v.cell.version() }
+            });
+        }
+    }
+    if wiring.reads_out & 1 == 1 {
+        saved.outs.push(match wiring.needs_out & 1 {
+            0 => SavedVar::Shape(info.clone(), lod),
+            _ => SavedVar::Cell { cell: cell.clone(), version: cell.version() },
+        });
+    }
+    let mut outs = Args::new();
+    outs.push_one(info);
+    if let Some(hidden) = op.outputs.get(1).filter(|s| s.is(SHAPE_OF_FIRST)) {
+        debug_assert!(hidden.is(HIDDEN));
+        let info = OutInfo { dims: shape_of_first(held[0].dims()), dtype: held[0].dtype() };
+        outs.push_one(info.clone());
+        if wiring.reads_out >> 1 & 1 == 1 {
+            saved.outs.resize(1, SavedVar::Absent);
+            saved.outs.push(SavedVar::Shape(info, held[0].lod.clone()));
+        }
+    }
+    let mut edges = Args::new();
+    for v in ins {
+        edges.push_one((!v.stop_gradient()).then(|| v.track()));
+    }
+    let node = Node {
+        op,
+        attrs: attrs.clone(),
+        number: next_number(),
+        edges,
+        outs,
+        saved: Mutex::new(Some(saved)),
+        ops: None,
+        ran: AtomicBool::new(false),
+    };
+    Some(EVar::from_parts(cell, Some(Arc::new(Track::of(Arc::new(node), 0))), false))
+}
+
+pub fn call_in(
+    op: &'static Op,
+    attrs: &Attrs,
+    ins: &Ins,
+    targets: &Args<Target>,
+    free: bool,
+    env: &dyn Env,
+    recording: bool,
+) -> Result<Args<Option<EVar>>> {
+    let mut outs = targets.map(|t| match t {
+        Target::Skip => Out::wanted(false),
+        Target::Lent(place) => Out::lent(place.lock().take()),
+        _ => Out::wanted(true),
+    });
+    let mut moved: SmallVec<[(usize, usize); 4]> = SmallVec::new();
+    mark_in_place(op, ins, targets, &mut outs, &mut moved);
+    refuse_leaves(op, ins, targets, recording)?;
+    let mut k = 0;
+    let mut values = ins.map(|v| {
+        let i = k;
+        k += 1;
+        match v {
+            None => Value::None,
+            Some(v) if moved.iter().any(|m| m.0 == i) => v.cell.take(),
+            Some(v) => v.cell.get(),
+        }
+    });
+    for (o, _) in op.outputs.iter().enumerate().filter(|(_, s)| s.is(KEEPS)) {
+        for t in targets.range(o) {
+            if let Target::Into(v) = targets.flat[t] {
+                outs.flat[t].value = v.cell.get();
+            }
+        }
+    }
+    if let Err(e) = call_checked(op, attrs, &mut values, &mut outs, free, env) {
+        // What was moved out of a variable goes back to it.
+        for (i, o) in moved {
+            let value = match std::mem::take(&mut values.flat[i]) {
+                Value::None => std::mem::take(&mut outs.flat[o].value),
+                value => value,
+            };
+            if let Some(v) = ins.flat[i] {
+                v.cell.set(value);
+            }
+        }
+        return Err(e);
+    }
+    drop(values);
+    let needs = ins.flat.iter().any(|v| v.is_some_and(|v| !v.stop_gradient()));
+    let stop = !(needs && recording);
+    let record = !stop && !matches!(op.grad, Grad::None | Grad::Program(_));
+    let mut result = wrap(op, ins, targets, &mut outs, stop, free);
+    if record {
+        record_call(op, attrs, ins, targets, &mut result)?;
+    }
+    Ok(result)
+}
+
+/// Finds the outputs that are computed in the variable of the input they alias.
+fn mark_in_place(
+    op: &'static Op,
+    ins: &Ins,
+    targets: &Args<Target>,
+    outs: &mut Args<Out>,
+    moved: &mut SmallVec<[(usize, usize); 4]>,
+) {
+    for (o, s) in op.outputs.iter().enumerate() {
+        let Some(input) = s.alias.and_then(|name| op.input(name)) else { continue };
+        for (i, t) in ins.range(input).zip(targets.range(o)) {
+            if let (Some(v), Target::Into(target)) = (ins.flat[i], &targets.flat[t]) {
+                if Arc::ptr_eq(&v.cell, &target.cell) {
+                    outs.flat[t].in_place = true;
+                    moved.push((i, t));
+                }
+            }
+        }
+    }
+}
+
+/// Is this output written over one of the inputs, other than by the operator's own design (`ParamOut`)?
+fn overwrites(op: &Op, slot: usize, ins: &Ins, v: &EVar) -> bool {
+    op.outputs[slot].alias.is_none() && ins.flat.iter().flatten().any(|x| Arc::ptr_eq(&x.cell, &v.cell))
+}
+
+/// Is this output a statistic that the operator keeps up to date (`MeanOut`)? It stays where it is: nothing flows into it.
+fn is_state(op: &Op, slot: usize, ins: &Ins, v: &EVar) -> bool {
+    let input = op.outputs[slot].alias.filter(|_| slot > 0).and_then(|name| op.input(name));
+    v.stop_gradient() && input.is_some_and(|i| ins.slot(i).iter().flatten().any(|x| Arc::ptr_eq(&x.cell, &v.cell)))
+}
+
+/// A leaf that needs a gradient cannot be changed in place: its gradient would have no place to go.
+fn refuse_leaves(op: &Op, ins: &Ins, targets: &Args<Target>, recording: bool) -> Result<()> {
+    if matches!(op.grad, Grad::None | Grad::Program(_)) {
+        return Ok(()); // never recorded: there is no gradient to lose
+    }
+    for slot in 0..targets.slots() {
+        for t in targets.slot(slot) {
+            let Target::Into(v) = t else { continue };
+            if recording && !v.stop_gradient() && v.is_leaf() && overwrites(op, slot, ins, v) {
+                oar_core::bail!(
+                    InvalidArgument,
+                    "operator {}: a leaf Tensor with stop_gradient=False can not be changed in place: it is an input \
+                     and an output of the operator",
+                    op.name
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+fn wrap(
+    op: &'static Op,
+    ins: &Ins,
+    targets: &Args<Target>,
+    outs: &mut Args<Out>,
+    stop: bool,
+    free: bool,
+) -> Args<Option<EVar>> {
+    let mut result = Args::new();
+    for slot in 0..outs.slots() {
+        let slot_targets = targets.slot(slot);
+        result.push_slot(outs.slot_mut(slot).iter_mut().enumerate().map(|(i, out)| {
+            let value = std::mem::take(&mut out.value);
+            match slot_targets.get(i) {
+                Some(Target::Into(v)) => {
+                    if !value.is_none() {
+                        v.cell.set(value);
+                        if overwrites(op, slot, ins, v) {
+                            v.cell.bump();
+                        }
+                    }
+                    if !stop && !is_state(op, slot, ins, v) {
+                        v.set_stop_gradient(Some(false));
+                    }
+                    Some((*v).clone())
+                }
+                Some(Target::New | Target::Lent(_)) => (!value.is_none()).then(|| EVar::new(value, stop)),
+                None if free => (!value.is_none()).then(|| EVar::new(value, stop)),
+                _ => None,
+            }
+        }));
+    }
+    result
+}
+
+fn save(v: Option<&EVar>, elements: bool) -> SavedVar {
+    let Some(v) = v else { return SavedVar::Absent };
+    if !elements {
+        if let Some(t) = v.cell.lock().as_dense() {
+            return SavedVar::Shape(OutInfo::of(t), t.lod.clone());
+        }
+    }
+    SavedVar::Cell { cell: v.cell.clone(), version: v.cell.version() }
+}
+
+/// What the gradient reads of the inputs and outputs (bit i: slot i), what it needs the elements of, and its operators
+/// where a function makes them.
+type Reads = ([u64; 4], Option<Vec<GradOp>>);
+
+#[cold]
+fn made_by_function(op: &'static Op, attrs: &Attrs, ins: &Ins, outs: &Args<Option<EVar>>) -> Result<Reads> {
+    let n_ins: Vec<usize> = (0..op.inputs.len()).map(|i| ins.slot(i).iter().flatten().count()).collect();
+    let n_outs: Vec<usize> = (0..op.outputs.len()).map(|i| outs.slot(i).len()).collect();
+    let needs = |slot: usize, i: usize| ins.slot(slot).get(i).is_some_and(|v| v.is_some_and(|v| !v.stop_gradient()));
+    let ops = op.grad_ops(&Fwd { op, attrs, ins: &n_ins, outs: &n_outs, needs: &needs })?;
+    let mut bits = [0u64; 4];
+    for g in &ops {
+        for (slot, srcs) in g.ins.iter().enumerate() {
+            let elements = !g.op.inputs[slot].is(oar_core::op::META_ONLY) as u64;
+            for src in srcs {
+                match *src {
+                    Src::In(i, _) => {
+                        bits[0] |= 1 << i;
+                        bits[2] |= elements << i;
+                    }
+                    Src::Out(i, _) => {
+                        bits[1] |= 1 << i;
+                        bits[3] |= elements << i;
+                    }
+                    Src::GradOut(..) => {}
+                }
+            }
+        }
+    }
+    Ok((bits, Some(ops)))
+}
+
+fn record_call(
+    op: &'static Op,
+    attrs: &Attrs,
+    ins: &Ins,
+    targets: &Args<Target>,
+    outs: &mut Args<Option<EVar>>,
+) -> Result<()> {
+    let ([reads_in, reads_out, needs_in, needs_out], ops) = match op.wired() {
+        Some(w) => ([w.reads_in, w.reads_out, w.needs_in, w.needs_out], None),
+        None => made_by_function(op, attrs, ins, outs)?,
+    };
+    if ops.as_ref().is_some_and(Vec::is_empty) {
+        return Ok(());
+    }
+    let mut saved = Saved::default();
+    if reads_in != 0 {
+        for slot in 0..ins.slots() {
+            let (read, elements) = (reads_in >> slot & 1 == 1, needs_in >> slot & 1 == 1);
+            for v in ins.slot(slot) {
+                saved.ins.push(if read { save(*v, elements) } else { SavedVar::Absent });
+            }
+        }
+    }
+    if reads_out != 0 {
+        for slot in 0..outs.slots() {
+            let (read, elements) = (reads_out >> slot & 1 == 1, needs_out >> slot & 1 == 1);
+            for v in outs.slot(slot) {
+                saved.outs.push(if read { save(v.as_ref(), elements) } else { SavedVar::Absent });
+            }
+        }
+    }
+    let node = Arc::new(Node {
+        op,
+        attrs: attrs.clone(),
+        number: next_number(),
+        edges: ins.map(|v| v.filter(|v| !v.stop_gradient()).map(EVar::track)),
+        outs: outs.map(|v| {
+            let value = v.as_ref().map(|v| v.cell.lock());
+            match value.as_deref() {
+                Some(Value::Dense(t)) => OutInfo::of(t),
+                _ => OutInfo { dims: Dims::new(), dtype: DType::F32 },
+            }
+        }),
+        saved: Mutex::new(Some(saved)),
+        ops,
+        ran: AtomicBool::new(false),
+    });
+    for slot in 0..outs.slots() {
+        for i in outs.range(slot) {
+            let Some(v) = &mut outs.flat[i] else { continue };
+            if is_state(op, slot, ins, v) {
+                continue;
+            }
+            let track = Arc::new(Track::of(node.clone(), i as u16));
+            if let Some(Target::Into(given)) = targets.flat.get(i) {
+                given.set_track(Some(track.clone()));
+            }
+            v.place(track);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,479 @@
+//! Backward: nodes in the order of their numbers, the highest first, so that every consumer of a variable has
+//! run before its producer. No recursion, no counting of dependencies.
+
+use super::eager::{call_in, Target};
+use super::leaf;
+use super::reducer::{self, Pass};
+use super::tape::{Node, Saved, Track};
+use super::EVar;
+use oar_core::base::interrupt::check_interrupt_now_and_then;
+use oar_core::base::{DType, Result};
+use oar_core::op::run::NoEnv;
+use oar_core::op::{Args, Dst, Grad, GradOp, Op, Src};
+use oar_core::tensor::Tensor;
+use oar_core::{bail, dispatch, ensure, err};
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
+
+/// What a backward is asked for.
+pub struct Request<'a> {
+    pub outputs: &'a [EVar],
+    /// The gradient of each output; ones where absent.
+    pub grads: &'a [Option<EVar>],
+    pub retain_graph: bool,
+    pub create_graph: bool,
+    /// `paddle.grad`: the gradients of these variables alone, instead of those of every leaf.
+    pub inputs: Option<&'a [EVar]>,
+    /// Gradients do not flow through these.
+    pub stop_at: &'a [EVar],
+    pub allow_unused: bool,
+}
+
+struct Ready(Arc<Node>);
+
+impl PartialEq for Ready {
+    fn eq(&self, other: &Ready) -> bool {
+        self.0.number == other.0.number
+    }
+}
+impl Eq for Ready {}
+impl PartialOrd for Ready {
+    fn partial_cmp(&self, other: &Ready) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Ready {
+    fn cmp(&self, other: &Ready) -> std::cmp::Ordering {
+        self.0.number.cmp(&other.0.number)
+    }
+}
+
+type Grads = SmallVec<[Option<EVar>; 2]>;
+/// For outputs of a node the track, and how many gradients came by it.
+type Arrived = SmallVec<[(u16, Arc<Track>, usize); 1]>;
+type Key = usize;
+
+fn key(track: &Arc<Track>) -> Key {
+    Arc::as_ptr(track) as Key
+}
+
+/// A gradient's place: an output of a node, or a leaf.
+fn place(track: &Arc<Track>) -> (Key, u16) {
+    match track.producer() {
+        Some((node, index)) => (Arc::as_ptr(&node) as Key, index),
+        None => (key(track), u16::MAX),
+    }
+}
+
+struct Engine<'a> {
+    request: &'a Request<'a>,
+    heap: BinaryHeap<Ready>,
+    pending: HashMap<u64, (Grads, Arrived), BuildFast>,
+    /// Places whose gradients are asked for, with the index of the asker.
+    wanted: HashMap<(Key, u16), usize>,
+    found: Vec<Option<EVar>>,
+    stopped: HashSet<(Key, u16)>,
+    /// `paddle.grad`: numbers of the nodes on a way to a wanted place.
+    useful: Option<HashSet<u64>>,
+    /// Data parallelism that waits for gradients of this backward.
+    passes: Vec<Pass>,
+}
+
+/// Node numbers are spread enough as they are.
+#[derive(Default, Clone, Copy)]
+struct Fast(u64);
+impl std::hash::Hasher for Fast {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("only u64 keys")
+    }
+    fn write_u64(&mut self, n: u64) {
+        self.0 = n.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+}
+type BuildFast = std::hash::BuildHasherDefault<Fast>;
+
+/// Runs backward; the result has a gradient (or nothing) for each of `request.inputs`.
+pub fn run(request: &Request) -> Result<Vec<Option<EVar>>> {
+    let inputs = request.inputs.unwrap_or(&[]);
+    let mut engine = Engine {
+        request,
+        heap: BinaryHeap::new(),
+        pending: HashMap::default(),
+        wanted: HashMap::new(),
+        found: vec![None; inputs.len()],
+        stopped: request.stop_at.iter().filter_map(|v| v.track_if_any()).map(|t| place(&t)).collect(),
+        useful: None,
+        passes: reducer::begin(request)?,
+    };
+    for (i, v) in inputs.iter().enumerate() {
+        ensure!(
+            !v.stop_gradient(),
+            InvalidArgument,
+            "input {i} of paddle.grad has stop_gradient=True: it has no gradient"
+        );
+        engine.wanted.insert(place(&v.track()), i);
+    }
+    if request.inputs.is_some() {
+        engine.useful = Some(engine.mark_useful());
+    }
+    for (v, grad) in request.outputs.iter().zip(request.grads) {
+        ensure!(!v.cell.lock().is_none(), PreconditionNotMet, "backward from a variable that holds no value");
+        let grad = match grad {
+            Some(g) => {
+                let (want, got) = (v.tensor()?, g.tensor()?);
+                ensure!(
+                    want.dims() == got.dims(),
+                    InvalidArgument,
+                    "the gradient given for a tensor of shape {:?} has shape {:?}",
+                    want.dims(),
+                    got.dims()
+                );
+                g.clone()
+            }
+            None => EVar::new(ones_like(&v.tensor()?)?, true),
+        };
+        engine.deliver(&v.track(), grad)?;
+        engine.passes.iter_mut().try_for_each(|p| p.arrived(&v.track()))?;
+    }
+    let mut steps = 0usize;
+    while let Some(Ready(node)) = engine.heap.pop() {
+        steps += 1;
+        if steps & 3 == 0 {
+            check_interrupt_now_and_then()?;
+        }
+        engine.step(&node)?;
+        engine.passes.iter_mut().try_for_each(|p| p.stepped(&node))?;
+    }
+    std::mem::take(&mut engine.passes).into_iter().try_for_each(Pass::finish)?;
+    for (i, v) in inputs.iter().enumerate() {
+        if engine.found[i].is_none() && !request.allow_unused {
+            let dims = v.tensor().map(|t| t.dims().to_vec()).unwrap_or_default();
+            bail!(
+                InvalidArgument,
+                "input {i} of paddle.grad (shape {dims:?}) is not reachable from the outputs; \
+                 set allow_unused=True to get None for it"
+            );
+        }
+    }
+    Ok(engine.found)
+}
+
+fn ones_like(t: &Tensor) -> Result<Tensor> {
+    let mut ones = Tensor::empty(t.dtype(), t.dims())?;
+    fill_one(&mut ones)?;
+    Ok(ones)
+}
+
+fn fill_one(t: &mut Tensor) -> Result<()> {
+    use half::{bf16, f16};
+    use num_complex::Complex;
+    dispatch!(t.dtype(), T in [f32, f64, i32, i64, i16, i8, u8], {
+        t.data_mut::<T>()?.fill(1 as T);
+    }, other => match other {
+        DType::F16 => t.data_mut::<f16>()?.fill(f16::ONE),
+        DType::BF16 => t.data_mut::<bf16>()?.fill(bf16::ONE),
+        DType::C64 => t.data_mut()?.fill(Complex::new(1f32, 0.0)),
+        DType::C128 => t.data_mut()?.fill(Complex::new(1f64, 0.0)),
+        other => bail!(InvalidArgument, "backward starts at a tensor of numbers, got {other}"),
+    });
+    Ok(())
+}
+
+impl Engine<'_> {
+    /// Numbers of the nodes from which a wanted place can be reached.
+    fn mark_useful(&self) -> HashSet<u64> {
+        let mut useful = HashSet::new();
+        let mut seen = HashSet::new();
+        // Depth first with an explicit stack: (node, children visited?).
+        let mut stack: Vec<(Arc<Node>, bool)> = Vec::new();
+        for v in self.request.outputs {
+            stack.extend(v.track_if_any().and_then(|t| t.producer()).map(|(n, _)| (n, false)));
+        }
+        while let Some((node, visited)) = stack.pop() {
+            if visited {
+                let leads = node.edges.flat.iter().flatten().any(|t| {
+                    self.wanted.contains_key(&place(t)) || t.producer().is_some_and(|(n, _)| useful.contains(&n.number))
+                });
+                if leads {
+                    useful.insert(node.number);
+                }
+            } else if seen.insert(node.number) {
+                let producers: Vec<_> = node.edges.flat.iter().flatten().filter_map(|t| t.producer()).collect();
+                stack.push((node, true));
+                stack.extend(producers.into_iter().filter(|(n, _)| !seen.contains(&n.number)).map(|(n, _)| (n, false)));
+            }
+        }
+        useful
+    }
+
+    /// Brings a gradient to the place where it belongs.
+    fn deliver(&mut self, track: &Arc<Track>, grad: EVar) -> Result<()> {
+        let producer = track.producer();
+        let at = match &producer {
+            Some((node, index)) => (Arc::as_ptr(node) as Key, *index),
+            None => (key(track), u16::MAX),
+        };
+        if self.stopped.contains(&at) {
+            return Ok(());
+        }
+        match producer {
+            None => {
+                if let Some(&i) = self.wanted.get(&at) {
+                    let old = self.found[i].take();
+                    self.found[i] = Some(self.add(old, grad)?);
+                } else if self.request.inputs.is_none() {
+                    leaf::accumulate(track, &grad, |old, new| self.add(old, new))?;
+                }
+            }
+            Some((node, index)) => {
+                if self.useful.as_ref().is_some_and(|u| !u.contains(&node.number)) && !self.wanted.contains_key(&at) {
+                    return Ok(());
+                }
+                let n = node.outs.flat.len();
+                let fresh = !self.pending.contains_key(&node.number);
+                let (grads, arrived) =
+                    self.pending.entry(node.number).or_insert_with(|| ((0..n).map(|_| None).collect(), Arrived::new()));
+                let old = grads[index as usize].take();
+                if self.request.inputs.is_none() {
+                    match arrived.iter_mut().find(|a| a.0 == index) {
+                        Some(a) => a.2 += 1,
+                        None => arrived.push((index, track.clone(), 1)),
+                    }
+                }
+                let sum = self.add(old, grad)?;
+                if let Some((grads, _)) = self.pending.get_mut(&node.number) {
+                    grads[index as usize] = Some(sum);
+                }
+                if fresh {
+                    self.heap.push(Ready(node));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The sum of two gradients, recorded if the graph of gradients is asked for.
+    fn add(&self, old: Option<EVar>, new: EVar) -> Result<EVar> {
+        static SUM: OnceLock<Option<&'static Op>> = OnceLock::new();
+        let Some(old) = old else { return Ok(new) };
+        let sum =
+            SUM.get_or_init(|| oar_core::op::table::lookup("sum")).ok_or_else(|| err!(Fatal, "no operator sum"))?;
+        let mut ins = Args::new();
+        ins.push_slot([Some(&old), Some(&new)]);
+        let mut targets = Args::new();
+        targets.push_one(Target::New);
+        let out = call_in(sum, (sum.attrs.shared)(), &ins, &targets, false, &NoEnv, self.request.create_graph)?;
+        out.flat.into_iter().flatten().next().ok_or_else(|| err!(Fatal, "sum gave nothing"))
+    }
+
+    fn step(&mut self, node: &Arc<Node>) -> Result<()> {
+        let (mut grads, arrived) = self.pending.remove(&node.number).unwrap_or_default();
+        for (index, track, count) in arrived {
+            // Held by more than the calls that brought gradients: a variable somebody may still ask. As in 2.0.2 it
+            // keeps this pass's gradient.
+            if Arc::strong_count(&track) > count + 1 {
+                *track.grad.lock() = grads[index as usize].clone();
+            }
+        }
+        for (i, slot) in grads.iter_mut().enumerate() {
+            if let Some(&asker) = self.wanted.get(&(Arc::as_ptr(node) as Key, i as u16)) {
+                self.found[asker] = slot.clone();
+            }
+        }
+        if self.useful.as_ref().is_some_and(|u| !u.contains(&node.number)) {
+            return Ok(());
+        }
+        if self.request.inputs.is_none() {
+            node.ran.store(true, Ordering::Relaxed);
+        }
+        let context = |e: oar_core::base::Error| e.context(format!("in the gradient of operator {}", node.op.name));
+        let produced = {
+            let saved = node.saved_or_error()?;
+            match (node.op.wired(), &node.ops) {
+                (Some(w), _) => self.run_wired(node, w, &saved, &grads).map_err(context)?,
+                (None, Some(ops)) => self.run_ops(node, ops, &saved, &grads).map_err(context)?,
+                _ => Vec::new(),
+            }
+        };
+        if !(self.request.retain_graph || self.request.create_graph) {
+            let freed = node.saved.lock().take();
+            drop(freed);
+        }
+        for (track, grad) in produced {
+            self.deliver(&track, grad)?;
+        }
+        Ok(())
+    }
+
+    fn run_wired(
+        &self,
+        node: &Arc<Node>,
+        w: &'static oar_core::op::grad::Wiring,
+        saved: &Saved,
+        grads: &Grads,
+    ) -> Result<Vec<(Arc<Track>, EVar)>> {
+        let attrs = w.op.attrs.convert(w.op.name, &node.attrs)?;
+        let mut owned: Args<Option<EVar>> = Args::new();
+        for (slot, src) in w.ins.iter().enumerate() {
+            match src {
+                None => owned.push_slot([]),
+                Some(src) => self.load(node, src, w.op, slot, saved, grads, &mut owned)?,
+            }
+        }
+        let mut targets = Args::new();
+        // What the gradient's own gradient will read is needed even where nobody asks for it.
+        let kept = if self.request.create_graph { w.op.wired().map_or(0, |second| second.reads_out) } else { 0 };
+        for (slot, dst) in w.outs.iter().enumerate() {
+            match dst {
+                None => targets.push_slot([]),
+                Some(i) if kept >> slot & 1 == 1 => targets.push_slot(node.edges.slot(*i).iter().map(|_| Target::New)),
+                Some(i) => targets.push_slot(node.edges.slot(*i).iter().map(|e| self.target(e))),
+            }
+        }
+        let ins = owned.map(Option::as_ref);
+        if self.request.create_graph {
+            check_second(w.op, &ins)?;
+        }
+        let outs = call_in(w.op, &attrs, &ins, &targets, false, &NoEnv, self.request.create_graph)?;
+        let mut produced = Vec::with_capacity(2);
+        for (slot, dst) in w.outs.iter().enumerate() {
+            let Some(i) = dst else { continue };
+            for (edge, grad) in node.edges.slot(*i).iter().zip(outs.slot(slot)) {
+                if let (Some(track), Some(grad)) = (edge, grad) {
+                    produced.push((track.clone(), grad.clone()));
+                }
+            }
+        }
+        Ok(produced)
+    }
+
+    fn run_ops(
+        &self,
+        node: &Arc<Node>,
+        ops: &[GradOp],
+        saved: &Saved,
+        grads: &Grads,
+    ) -> Result<Vec<(Arc<Track>, EVar)>> {
+        let mut produced = Vec::new();
+        for g in ops {
+            let mut owned: Args<Option<EVar>> = Args::new();
+            for (slot, srcs) in g.ins.iter().enumerate() {
+                let mut one: Args<Option<EVar>> = Args::new();
+                for src in srcs {
+                    self.load(node, src, g.op, slot, saved, grads, &mut one)?;
+                }
+                owned.push_slot(one.flat);
+            }
+            let mut targets = Args::new();
+            let mut tracks: Vec<Option<Arc<Track>>> = Vec::new();
+            for dsts in &g.outs {
+                let mut edges: Vec<Option<Arc<Track>>> = Vec::new();
+                for Dst(slot, i) in dsts {
+                    let all = node.edges.slot(*slot);
+                    edges.extend_from_slice(i.map_or(all, |i| all.get(i..i + 1).unwrap_or(&[])));
+                }
+                targets.push_slot(edges.iter().map(|e| self.target(e)));
+                tracks.extend(edges);
+            }
+            if tracks.iter().all(Option::is_none) {
+                continue;
+            }
+            let ins = owned.map(Option::as_ref);
+            if self.request.create_graph {
+                check_second(g.op, &ins)?;
+            }
+            let outs = call_in(g.op, &g.attrs, &ins, &targets, false, &NoEnv, self.request.create_graph)?;
+            produced.extend(tracks.into_iter().zip(outs.flat).filter_map(|(t, g)| Some((t?, g?))));
+        }
+        Ok(produced)
+    }
+
+    /// A gradient is computed only where somebody needs it.
+    fn target(&self, edge: &Option<Arc<Track>>) -> Target<'static> {
+        let Some(track) = edge else { return Target::Skip };
+        if let Some(useful) = &self.useful {
+            let needed = self.wanted.contains_key(&place(track))
+                || track.producer().is_some_and(|(n, _)| useful.contains(&n.number));
+            if !needed {
+                return Target::Skip;
+            }
+        }
+        if self.request.create_graph {
+            return Target::New;
+        }
+        let place = self.passes.iter().find_map(|pass| pass.lend(track));
+        place.map_or(Target::New, |place| Target::Lent(Mutex::new(Some(place))))
+    }
+
+    /// Pushes one slot of a gradient operator.
+    fn load(
+        &self,
+        node: &Arc<Node>,
+        src: &Src,
+        op: &Op,
+        slot: usize,
+        saved: &Saved,
+        grads: &Grads,
+        into: &mut Args<Option<EVar>>,
+    ) -> Result<()> {
+        let only = |range: std::ops::Range<usize>, i: Option<usize>| match i {
+            Some(i) => range.start + i..range.start + i + 1,
+            None => range,
+        };
+        let mut vars: SmallVec<[Option<EVar>; 2]> = SmallVec::new();
+        match *src {
+            Src::In(slot, i) => {
+                for k in only(node.edges.range(slot), i) {
+                    let edge = node.edges.flat[k].clone();
+                    let stop = edge.is_none();
+                    vars.push(saved.ins.get(k).map(|v| v.load(node.op, edge, stop)).transpose()?.flatten());
+                }
+                into.push_slot(vars);
+            }
+            Src::Out(out, i) => {
+                for k in only(node.outs.range(out), i) {
+                    vars.push(saved.outs.get(k).map(|v| v.load(node.op, None, false)).transpose()?.flatten());
+                }
+                if self.request.create_graph {
+                    // Saved without track, as it would be a cycle: the output's place is this node.
+                    let start = node.outs.range(out).start + i.unwrap_or(0);
+                    for (k, v) in vars.iter_mut().enumerate() {
+                        if let Some(v) = v.as_mut().filter(|v| !v.stop_gradient()) {
+                            v.set_track(Some(Arc::new(Track::of(node.clone(), (start + k) as u16))));
+                        }
+                    }
+                }
+                into.push_slot(vars);
+            }
+            Src::GradOut(out, i) => {
+                let optional = op.inputs[slot].is(oar_core::op::DISPENSABLE);
+                for k in only(node.outs.range(out), i) {
+                    vars.push(match grads.get(k).cloned().flatten() {
+                        None if !optional => Some(EVar::new(node.outs.flat[k].zeros()?, true)),
+                        grad => grad,
+                    });
+                }
+                into.push_slot(vars);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// With `create_graph`, an operator whose own gradient is wanted but not there is an error, not zeros.
+fn check_second(op: &'static Op, ins: &Args<Option<&EVar>>) -> Result<()> {
+    if matches!(op.grad, Grad::None) && ins.flat.iter().flatten().any(|v| !v.stop_gradient()) {
+        bail!(
+            NotFound,
+            "operator {} has no gradient operator: with create_graph=True its result could not be differentiated again",
+            op.name
+        );
+    }
+    Ok(())
+}

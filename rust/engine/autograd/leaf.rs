@@ -1,0 +1,51 @@
+//! The gradient that a variable holds.
+
+use super::tape::Track;
+use super::EVar;
+use oar_core::base::Result;
+use oar_core::tensor::{Tensor, Value};
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+
+/// Adds a gradient to a leaf's and calls the leaf's hooks with the sum.
+pub(super) fn accumulate(track: &Track, new: &EVar, add: impl Fn(Option<EVar>, EVar) -> Result<EVar>) -> Result<()> {
+    let cell = |grad: &Option<EVar>| grad.as_ref().map(|g| Arc::as_ptr(&g.cell));
+    loop {
+        let old = track.grad.lock().clone();
+        let mut sum = add(old.clone(), new.clone())?;
+        let hooks: Vec<_> = track.hooks.lock().iter().map(|h| h.call.clone()).collect();
+        for hook in hooks {
+            if let Some(changed) = hook(&sum)? {
+                sum = changed;
+            }
+        }
+        let mut held = track.grad.lock();
+        // If a backward of another thread has come first, this gradient belongs to its sum.
+        if cell(&held) == cell(&old) {
+            *held = Some(sum);
+            return Ok(());
+        }
+    }
+}
+
+/// The gradient of a variable as a value, if there is one. As in 2.0.2 that of an output which backward passed by is
+/// zeros: the gradient operator of its producer took it for them.
+pub fn grad_of(v: &EVar) -> Option<EVar> {
+    let track = v.track_if_any()?;
+    let mut grad = track.grad.lock();
+    if grad.is_none() && track.is_zero() {
+        if let Value::Dense(t) = v.cell.get() {
+            *grad = Tensor::zeros(t.dtype(), t.dims()).ok().map(|zeros| EVar::new(zeros, true));
+        }
+    }
+    grad.clone()
+}
+
+/// Clears the gradient of a leaf. As in 2.0.2 a dense one is zeros from then on; they are made when somebody looks.
+pub fn clear_grad(v: &EVar) {
+    let Some(track) = v.track_if_any() else { return };
+    let old = track.grad.lock().take();
+    if let Some(old) = old {
+        track.cleared.store(matches!(old.cell.get(), Value::Dense(_)), Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,435 @@
+//! Data parallelism: the ranks' gradients are averaged while backward is still running.
+//!
+//! Parameters are put into buckets in the reverse of their order, which is about the order in which backward finishes
+//! them. A bucket's all_reduce starts, on the group's communication thread, as soon as its gradients are complete and
+//! the buckets before it have started, so that every rank starts them in one order. The last one is complete when
+//! backward is: it runs on the caller's thread, as all do where the ranks' computing leaves no core idle.
+//!
+//! A bucket's gradients lie side by side (`Shelf`). The gradient operator that makes the only one of a parameter is lent
+//! its place there to compute into; others are copied. Where the ranks share memory the place is one that they all see.
+
+use super::engine::Request;
+use super::reducer_rows::{dense, rows_average};
+use super::reducer_shelf::{Held, Shelf, ALIGN};
+use super::tape::{Node, Track};
+use super::EVar;
+use oar_comm as comm;
+use oar_comm::Signals;
+use oar_core::base::{DType, Result};
+use oar_core::op::backend;
+use oar_core::tensor::{Tensor, Value};
+use oar_core::{bail, ensure};
+use oar_dist::{Call, Dtype, Group, ReduceOp, Region, Work};
+use parking_lot::Mutex;
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Weak};
+
+/// A parameter whose gradients are averaged.
+pub struct Param {
+    pub var: EVar,
+    pub name: String,
+    /// Its gradient is expected to be SelectedRows.
+    pub sparse: bool,
+}
+
+/// Where a dense parameter's gradient lies: in elements, from the start of the bucket.
+#[derive(Clone, Copy)]
+pub struct Slot {
+    pub param: usize,
+    pub from: usize,
+    pub len: usize,
+}
+
+pub struct Bucket {
+    pub dtype: DType,
+    pub slots: Vec<Slot>,
+    /// Elements.
+    pub len: usize,
+}
+
+impl Bucket {
+    fn new(dtype: DType) -> Bucket {
+        Bucket { dtype, slots: Vec::new(), len: 0 }
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.len * self.dtype.size()
+    }
+}
+
+pub struct Reducer {
+    params: Vec<Param>,
+    tracks: Vec<Arc<Track>>,
+    by_track: HashMap<usize, usize>,
+    buckets: Vec<Bucket>,
+    /// Bucket and place in it of a dense parameter.
+    home: Vec<Option<(usize, usize)>>,
+    sparse: Vec<usize>,
+    group: Arc<Group>,
+    /// For every bucket, where the ranks share memory: bytes that they all see.
+    seen: Mutex<Vec<Arc<Shelf>>>,
+    /// Parameters without a gradient in a backward count as zeros; otherwise they are an error.
+    find_unused: bool,
+    pub enabled: AtomicBool,
+    /// Reduce while backward computes.
+    pub overlap: AtomicBool,
+}
+
+static REDUCERS: Mutex<Vec<Weak<Reducer>>> = Mutex::new(Vec::new());
+static LIVE: AtomicUsize = AtomicUsize::new(0);
+
+/// A gradient of this many bytes is a bucket of its own: it need not wait for others.
+const LARGE: usize = 256 << 10;
+
+/// Is there a core for the communication thread, while this rank and its neighbours compute?
+fn has_idle_core(group: &Group) -> bool {
+    let mine = std::thread::available_parallelism().map_or(1, usize::from);
+    // SAFETY: it only asks for a number.
+    let online = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }.max(1) as usize;
+    // With fewer cores than there are, these are this rank's own.
+    let ranks = if mine < online { 1 } else { group.neighbours() };
+    mine > ranks * oar_kernels::pool::threads()
+}
+
+impl Reducer {
+    /// `limits` are bytes: of the bucket that is reduced last, and of the others. All ranks must make it.
+    pub fn new(params: Vec<Param>, group: Arc<Group>, limits: [usize; 2], find_unused: bool) -> Result<Arc<Reducer>> {
+        let tracks: Vec<_> = params.iter().map(|p| p.var.track()).collect();
+        let by_track = tracks.iter().enumerate().map(|(i, t)| (Arc::as_ptr(t) as usize, i)).collect();
+        let mut buckets = assign(&params, limits)?;
+        buckets.reverse();
+        let mut home = vec![None; params.len()];
+        for (b, bucket) in buckets.iter().enumerate() {
+            for (s, slot) in bucket.slots.iter().enumerate() {
+                home[slot.param] = Some((b, s));
+            }
+        }
+        let sparse = (0..params.len()).filter(|i| params[*i].sparse).collect();
+        let seen = Mutex::new(shelves(&group, &buckets)?);
+        let (enabled, overlap) = (AtomicBool::new(true), AtomicBool::new(has_idle_core(&group)));
+        let reducer = Arc::new(Reducer {
+            params,
+            tracks,
+            by_track,
+            buckets,
+            home,
+            sparse,
+            group,
+            seen,
+            find_unused,
+            enabled,
+            overlap,
+        });
+        let mut all = REDUCERS.lock();
+        all.retain(|r| r.strong_count() > 0);
+        all.push(Arc::downgrade(&reducer));
+        LIVE.store(all.len(), Relaxed);
+        Ok(reducer)
+    }
+
+    /// The parameters of each bucket, in the order in which the buckets are reduced.
+    pub fn layout(&self) -> Vec<Vec<usize>> {
+        self.buckets.iter().map(|b| b.slots.iter().map(|s| s.param).collect()).collect()
+    }
+
+    /// The parameters that the graph behind `outputs` uses, with the number of gradients that will come to each.
+    fn count(&self, outputs: &[EVar]) -> Vec<u32> {
+        let mut left = vec![0; self.params.len()];
+        let mut seen: HashSet<u64> = HashSet::new();
+        let mut stack: Vec<Arc<Node>> = Vec::new();
+        let mut visit = |track: &Arc<Track>, stack: &mut Vec<Arc<Node>>| match track.producer() {
+            Some((node, _)) if seen.insert(node.number) => stack.push(node),
+            Some(_) => {}
+            None => {
+                if let Some(i) = self.by_track.get(&(Arc::as_ptr(track) as usize)) {
+                    left[*i] += 1;
+                }
+            }
+        };
+        for v in outputs {
+            if let Some(track) = v.track_if_any() {
+                visit(&track, &mut stack);
+            }
+        }
+        while let Some(node) = stack.pop() {
+            node.edges.flat.iter().flatten().for_each(|track| visit(track, &mut stack));
+        }
+        left
+    }
+}
+
+/// For every bucket bytes that all ranks see; none where they share no memory.
+fn shelves(group: &Group, buckets: &[Bucket]) -> Result<Vec<Arc<Shelf>>> {
+    let mut end = 0;
+    let mut at = Vec::new();
+    for b in buckets {
+        at.push(end);
+        end += b.bytes().next_multiple_of(ALIGN);
+    }
+    let room = group.room(end).map_err(comm::error)?;
+    Ok(room.map_or_else(Vec::new, |room| buckets.iter().zip(at).map(|(b, at)| Shelf::seen(b, &room, at)).collect()))
+}
+
+/// Buckets of parameters of one type, filled up to the limits, in the order of the parameters. As in 2.0.2 every type
+/// has a bucket under way of its own.
+fn assign(params: &[Param], limits: [usize; 2]) -> Result<Vec<Bucket>> {
+    let mut done: Vec<Bucket> = Vec::new();
+    let mut open: Vec<(Bucket, usize, usize)> = Vec::new();
+    for (i, p) in params.iter().enumerate().filter(|(_, p)| !p.sparse) {
+        let t = p.var.tensor()?;
+        if t.nbytes() >= LARGE {
+            let slots = vec![Slot { param: i, from: 0, len: t.numel() }];
+            done.push(Bucket { dtype: t.dtype(), slots, len: t.numel() });
+            continue;
+        }
+        let at = match open.iter().position(|(b, ..)| b.dtype == t.dtype()) {
+            Some(at) => at,
+            None => {
+                open.push((Bucket::new(t.dtype()), 0, 0));
+                open.len() - 1
+            }
+        };
+        let (bucket, bytes, made) = &mut open[at];
+        let from = bucket.len.next_multiple_of(ALIGN / t.dtype().size());
+        bucket.slots.push(Slot { param: i, from, len: t.numel() });
+        bucket.len = from + t.numel();
+        *bytes += t.nbytes();
+        if *bytes >= limits[(*made).min(1)] {
+            *bytes = 0;
+            *made += 1;
+            done.push(std::mem::replace(bucket, Bucket::new(t.dtype())));
+        }
+    }
+    done.extend(open.into_iter().map(|(b, ..)| b).filter(|b| !b.slots.is_empty()));
+    done.sort_by_key(|b| b.slots[0].param);
+    Ok(done)
+}
+
+/// What one backward does for one reducer.
+pub struct Pass {
+    reducer: Arc<Reducer>,
+    /// Gradients still to come to each parameter.
+    left: Vec<u32>,
+    ready: Vec<bool>,
+    used: Vec<bool>,
+    filling: Vec<Filling>,
+    /// The bucket that starts next.
+    next: usize,
+}
+
+struct Filling {
+    shelf: Arc<Shelf>,
+    /// The gradients that are there already, at their places.
+    grads: Vec<Option<Tensor>>,
+    missing: usize,
+    work: Option<Work>,
+}
+
+/// The reducers whose parameters this backward reaches.
+pub fn begin(request: &Request) -> Result<Vec<Pass>> {
+    if LIVE.load(Relaxed) == 0 || request.inputs.is_some() {
+        return Ok(Vec::new());
+    }
+    let reducers: Vec<_> = REDUCERS.lock().iter().filter_map(Weak::upgrade).collect();
+    let mut passes = Vec::new();
+    for reducer in reducers.into_iter().filter(|r| r.enabled.load(Relaxed)) {
+        let left = reducer.count(request.outputs);
+        if left.iter().all(|n| *n == 0) {
+            continue;
+        }
+        let mut filling = Vec::with_capacity(reducer.buckets.len());
+        let seen = reducer.seen.lock();
+        for (i, b) in reducer.buckets.iter().enumerate() {
+            // Gradients of the last backward that somebody keeps stay as they are.
+            let shelf = match seen.get(i).filter(|shelf| shelf.is_free()) {
+                Some(shelf) => shelf.clone(),
+                None => Shelf::own(b)?,
+            };
+            filling.push(Filling { shelf, grads: vec![None; b.slots.len()], missing: b.slots.len(), work: None });
+        }
+        drop(seen);
+        let n = left.len();
+        let mut pass = Pass { reducer, left, ready: vec![false; n], used: vec![false; n], filling, next: 0 };
+        let unused: Vec<usize> = (0..n).filter(|i| pass.left[*i] == 0).collect();
+        pass.refuse(&unused)?;
+        unused.into_iter().try_for_each(|i| pass.complete(i))?;
+        passes.push(pass);
+    }
+    Ok(passes)
+}
+
+impl Pass {
+    fn refuse(&self, unused: &[usize]) -> Result<()> {
+        if self.reducer.find_unused || unused.is_empty() {
+            return Ok(());
+        }
+        let names: Vec<&str> = unused.iter().map(|i| self.reducer.params[*i].name.as_str()).collect();
+        bail!(
+            PreconditionNotMet,
+            "this backward gives the parameters {names:?} no gradient; DataParallel needs find_unused_parameters=True \
+             where that can happen"
+        )
+    }
+
+    /// The place of this variable's gradient, if it is one of the parameters and the gradient is now to be computed that
+    /// will be all of it.
+    pub fn lend(&self, track: &Arc<Track>) -> Option<Tensor> {
+        let i = *self.reducer.by_track.get(&(Arc::as_ptr(track) as usize))?;
+        let (b, s) = self.reducer.home[i]?;
+        let free = self.left[i] == 1 && !self.ready[i] && track.grad.lock().is_none() && track.hooks.lock().is_empty();
+        if !free || backend::is_active() {
+            return None;
+        }
+        let dims = self.reducer.params[i].var.tensor().ok()?;
+        self.filling[b].shelf.lend(&self.reducer.buckets[b], s, dims.dims())
+    }
+
+    /// A call's gradients have been delivered.
+    pub fn stepped(&mut self, node: &Node) -> Result<()> {
+        node.edges.flat.iter().flatten().try_for_each(|track| self.arrived(track))
+    }
+
+    /// One of the expected gradients has come to this variable, if it is one of the parameters.
+    pub fn arrived(&mut self, track: &Arc<Track>) -> Result<()> {
+        let Some(&i) = self.reducer.by_track.get(&(Arc::as_ptr(track) as usize)) else { return Ok(()) };
+        self.left[i] = self.left[i].saturating_sub(1);
+        if self.left[i] == 0 && !self.ready[i] {
+            self.complete(i)?;
+        }
+        Ok(())
+    }
+
+    /// The parameter's gradient is as it will be: to its place with it.
+    fn complete(&mut self, i: usize) -> Result<()> {
+        self.ready[i] = true;
+        let reducer = self.reducer.clone();
+        let Some((b, s)) = reducer.home[i] else { return Ok(()) };
+        let (bucket, slot) = (&reducer.buckets[b], reducer.buckets[b].slots[s]);
+        let cell = reducer.tracks[i].grad.lock().as_ref().map(|g| g.cell.clone());
+        // Taken, so that its bytes have one reference if nobody else wants them.
+        let value = cell.as_ref().map_or(Value::None, |cell| cell.take());
+        let scattered = if let Value::Rows(r) = &value { Some(dense(r)?) } else { None };
+        let grad = match &value {
+            Value::None | Value::Rows(_) => scattered.as_ref(),
+            Value::Dense(t) => Some(t),
+            other => bail!(InvalidArgument, "the gradient of {} is {}", reducer.params[i].name, other.what()),
+        };
+        self.used[i] = grad.is_some();
+        if let Some(t) = grad {
+            ensure!(
+                t.dtype() == bucket.dtype && t.numel() == slot.len,
+                InvalidArgument,
+                "the gradient of parameter {} is {t:?}, the parameter has {} elements of {}",
+                reducer.params[i].name,
+                slot.len,
+                bucket.dtype
+            );
+        }
+        self.filling[b].put(bucket, s, grad)?;
+        if let Some(cell) = cell {
+            cell.set(value);
+        }
+        while reducer.overlap.load(Relaxed)
+            && self.next + 1 < self.filling.len()
+            && self.filling[self.next].missing == 0
+        {
+            self.filling[self.next].work = Some(reducer.group.start(self.call(self.next)?).map_err(comm::error)?);
+            self.next += 1;
+        }
+        Ok(())
+    }
+
+    fn call(&self, b: usize) -> Result<Call> {
+        let dtype = wire(self.reducer.buckets[b].dtype)?;
+        Ok(Call::all_reduce(self.filling[b].shelf.region(), dtype, ReduceOp::Avg))
+    }
+
+    /// The end of backward: wait for the averages and make them the gradients.
+    pub fn finish(mut self) -> Result<()> {
+        let reducer = self.reducer.clone();
+        let late: Vec<usize> = (0..self.ready.len()).filter(|i| !self.ready[*i]).collect();
+        let unused: Vec<usize> = late.iter().copied().filter(|i| reducer.tracks[*i].grad.lock().is_none()).collect();
+        self.refuse(&unused)?;
+        late.into_iter().try_for_each(|i| self.complete(i))?;
+        for b in self.next..self.filling.len() {
+            comm::run(&reducer.group, self.call(b)?)?;
+        }
+        for filling in &self.filling {
+            let Some(work) = &filling.work else { continue };
+            let signals = Signals::watch();
+            let result = work.wait_with(None, &|| signals.stop());
+            signals.explain(result)?;
+        }
+        // A parameter that no rank has used keeps having no gradient.
+        let mut used: Vec<u8> = self.used.iter().map(|u| u8::from(*u)).collect();
+        if reducer.find_unused {
+            let call = Call::all_reduce(used, Dtype::U8, ReduceOp::Max);
+            used = comm::run(&reducer.group, call)?.into_vec().unwrap_or_default();
+        }
+        let mut found: Vec<(usize, Value)> = Vec::new();
+        for &i in &reducer.sparse {
+            let mine = reducer.tracks[i].grad.lock().as_ref().map(|g| g.cell.get());
+            if let Some(value) = rows_average(&reducer.group, &reducer.params[i], mine)? {
+                found.push((i, value));
+            }
+        }
+        for (bucket, filling) in reducer.buckets.iter().zip(&self.filling) {
+            for (slot, grad) in bucket.slots.iter().zip(&filling.grads).filter(|(s, _)| used[s.param] != 0) {
+                let dims = reducer.params[slot.param].var.tensor()?;
+                found.extend(grad.as_ref().map(|grad| (slot.param, grad.reshaped(dims.dims()).into())));
+            }
+        }
+        for (i, value) in found {
+            *reducer.tracks[i].grad.lock() = Some(EVar::new(value, true));
+        }
+        Ok(())
+    }
+}
+
+impl Filling {
+    /// Brings a gradient (zeros, where there is none) to its place.
+    fn put(&mut self, bucket: &Bucket, slot: usize, grad: Option<&Tensor>) -> Result<()> {
+        let held = grad.map_or(Held::Elsewhere, |t| self.shelf.holds(bucket, slot, t));
+        if matches!(held, Held::Shared) {
+            // Somebody wants to keep the bytes as they are: all move elsewhere.
+            let fresh = Shelf::own(bucket)?;
+            for (i, grad) in self.grads.iter_mut().enumerate() {
+                if let Some(t) = grad {
+                    *t = copied(&fresh, bucket, i, Some(t))?;
+                }
+            }
+            self.shelf = fresh;
+        }
+        self.grads[slot] = Some(match (held, grad) {
+            (Held::There, Some(t)) => t.clone(),
+            _ => copied(&self.shelf, bucket, slot, grad)?,
+        });
+        self.missing -= 1;
+        Ok(())
+    }
+}
+
+/// The values (or zeros) at a free place.
+fn copied(shelf: &Shelf, bucket: &Bucket, slot: usize, values: Option<&Tensor>) -> Result<Tensor> {
+    let dims = [bucket.slots[slot].len as i64];
+    let mut t = shelf.tensor(bucket, slot, values.map_or(&dims, Tensor::dims))?;
+    match values {
+        Some(values) => t.bytes_mut()?.copy_from_slice(values.bytes()),
+        None => t.bytes_mut()?.fill(0),
+    }
+    Ok(t)
+}
+
+pub(super) fn wire(dtype: DType) -> Result<Dtype> {
+    Dtype::from_number(dtype.proto() as u8).map_err(comm::error)
+}
+
+pub(super) fn raw(t: &Tensor) -> Region {
+    // SAFETY: the tensor goes with the region and keeps the bytes; only the operation uses them until it has ended.
+    unsafe { Region::raw(t.ptr(), t.nbytes(), Some(Box::new(t.clone()))) }
+}
+
+pub(super) fn average(t: &Tensor) -> Result<Call> {
+    Ok(Call::all_reduce(raw(t), wire(t.dtype())?, ReduceOp::Avg))
+}

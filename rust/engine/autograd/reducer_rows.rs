@@ -1,0 +1,133 @@
+//! Gradients that are SelectedRows, averaged over the ranks.
+
+use super::reducer::{average, raw, wire, Param};
+use oar_comm as comm;
+use oar_core::base::{DType, Result};
+use oar_core::tensor::{SelectedRows, Tensor, Value};
+use oar_core::{bail, ensure, err};
+use oar_dist::{Call, Group};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+trait Number: oar_core::base::dtype::Element + Copy + Default + std::ops::AddAssign + std::ops::Div<Output = Self> {
+    fn of(n: usize) -> Self;
+}
+impl Number for f32 {
+    fn of(n: usize) -> f32 {
+        n as f32
+    }
+}
+impl Number for f64 {
+    fn of(n: usize) -> f64 {
+        n as f64
+    }
+}
+
+pub fn dense(r: &SelectedRows) -> Result<Tensor> {
+    match r.value.dtype() {
+        DType::F32 => dense_of::<f32>(r),
+        DType::F64 => dense_of::<f64>(r),
+        other => bail!(Unimplemented, "SelectedRows of {other} as a gradient between processes"),
+    }
+}
+
+/// The whole matrix, with zeros in the rows that are not there.
+fn dense_of<T: Number>(r: &SelectedRows) -> Result<Tensor> {
+    let mut dims = r.value.dims().to_vec();
+    dims[0] = r.height;
+    let mut whole = Tensor::zeros(r.value.dtype(), &dims)?;
+    let width = r.value.numel() / r.rows.len().max(1);
+    let (out, values) = (whole.data_mut::<T>()?, r.value.data::<T>());
+    for (k, &row) in r.rows.iter().enumerate() {
+        ensure!((0..r.height).contains(&row), InvalidArgument, "row {row} of SelectedRows with {} rows", r.height);
+        let at = row as usize * width;
+        out[at..at + width].iter_mut().zip(&values[k * width..(k + 1) * width]).for_each(|(o, v)| *o += *v);
+    }
+    Ok(whole)
+}
+
+fn gather(group: &Group, mine: Tensor) -> Result<Tensor> {
+    let all = Tensor::empty(mine.dtype(), &[(mine.numel() * group.world()) as i64])?;
+    comm::run(group, Call::all_gather(raw(&mine), raw(&all), wire(mine.dtype())?))?;
+    Ok(all)
+}
+
+/// The average of gradients that are SelectedRows; rows rise, so that every rank has the same bits. If one of the ranks
+/// has a dense gradient, all get one. `None` where no rank has any.
+pub fn rows_average(group: &Group, param: &Param, mine: Option<Value>) -> Result<Option<Value>> {
+    const ABSENT: i64 = -1;
+    const DENSE: i64 = -2;
+    let like = param.var.tensor()?;
+    let mine = mine.unwrap_or_default();
+    let state = match &mine {
+        Value::None => ABSENT,
+        Value::Rows(r) => r.rows.len() as i64,
+        _ => DENSE,
+    };
+    let states = gather(group, Tensor::scalar(state)?)?.to_i64s()?;
+    if states.iter().all(|s| *s == ABSENT) {
+        return Ok(None);
+    }
+    if states.contains(&DENSE) {
+        let sum = match mine {
+            Value::None => Tensor::zeros(like.dtype(), like.dims())?,
+            Value::Rows(r) => dense(&r)?,
+            other => other.dense()?.deep_copy()?,
+        };
+        comm::run(group, average(&sum)?)?;
+        return Ok(Some(sum.into()));
+    }
+    let width: usize = like.dims()[1..].iter().map(|d| *d as usize).product();
+    let most = states.iter().max().map_or(0, |n| (*n).max(0) as usize);
+    let mut rows = Tensor::zeros(DType::I64, &[most as i64])?;
+    let mut values = Tensor::zeros(like.dtype(), &[(most * width) as i64])?;
+    if let Value::Rows(r) = &mine {
+        let n = r.rows.len();
+        ensure!(
+            r.value.dtype() == like.dtype() && r.value.numel() == n * width,
+            InvalidArgument,
+            "the gradient of parameter {} has rows {:?}, the parameter is {like:?}",
+            param.name,
+            r.value
+        );
+        rows.data_mut::<i64>()?[..n].copy_from_slice(&r.rows);
+        values.bytes_mut()?[..r.value.nbytes()].copy_from_slice(r.value.bytes());
+    }
+    let (rows, values) = (gather(group, rows)?, gather(group, values)?);
+    // For every row the places it is found at, by rank and then as the rank had them.
+    let mut places: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
+    for (rank, n) in states.iter().enumerate() {
+        for k in 0..(*n).max(0) as usize {
+            let at = rank * most + k;
+            places.entry(rows.data::<i64>()[at]).or_default().push(at);
+        }
+    }
+    let mut dims = like.dims().to_vec();
+    dims[0] = places.len() as i64;
+    let value = match like.dtype() {
+        DType::F32 => merged::<f32>(&places, &values, width, &dims, group.world())?,
+        DType::F64 => merged::<f64>(&places, &values, width, &dims, group.world())?,
+        other => return Err(err!(Unimplemented, "SelectedRows of {other} as a gradient between processes")),
+    };
+    let rows = Arc::new(places.into_keys().collect());
+    Ok(Some(SelectedRows { rows, height: like.dims()[0], value }.into()))
+}
+
+fn merged<T: Number>(
+    places: &BTreeMap<i64, Vec<usize>>,
+    values: &Tensor,
+    width: usize,
+    dims: &[i64],
+    world: usize,
+) -> Result<Tensor> {
+    let mut out = Tensor::zeros(T::DTYPE, dims)?;
+    let (into, from) = (out.data_mut::<T>()?, values.data::<T>());
+    for (k, at) in places.values().enumerate() {
+        let row = &mut into[k * width..(k + 1) * width];
+        for p in at {
+            row.iter_mut().zip(&from[p * width..(p + 1) * width]).for_each(|(o, v)| *o += *v);
+        }
+        row.iter_mut().for_each(|o| *o = *o / T::of(world));
+    }
+    Ok(out)
+}

@@ -1,0 +1,167 @@
+//! Where gradients that are averaged together lie: side by side, and computed there already where that can be.
+
+use super::reducer::Bucket;
+use oar_core::base::Result;
+use oar_core::tensor::{Buffer, Owner, Tensor};
+use oar_dist::{Region, Room};
+use std::any::Any;
+use std::ptr::NonNull;
+use std::sync::atomic::{fence, Ordering};
+use std::sync::Arc;
+
+/// Gradients start on lines of the cache.
+pub(super) const ALIGN: usize = 64;
+
+/// What keeps the bytes: a buffer, or a room that the other ranks see. Every gradient holds a counted reference of its own
+/// to one, which tells whether it still exists.
+trait Keep: Any + Send + Sync {}
+impl Keep for Buffer {}
+impl Keep for Arc<Room> {}
+
+/// The bytes of one bucket.
+pub struct Shelf {
+    base: NonNull<u8>,
+    bytes: usize,
+    keeps: Vec<Arc<dyn Keep>>,
+}
+
+// SAFETY: a pointer into what `keeps` holds; who may write there is decided by the tensors over it.
+unsafe impl Send for Shelf {}
+// SAFETY: as above.
+unsafe impl Sync for Shelf {}
+
+impl Shelf {
+    fn new(bucket: &Bucket, base: NonNull<u8>, keep: impl Keep + Clone) -> Arc<Shelf> {
+        let keeps = bucket.slots.iter().map(|_| Arc::new(keep.clone()) as Arc<dyn Keep>).collect();
+        Arc::new(Shelf { base, bytes: bucket.bytes(), keeps })
+    }
+
+    /// Memory of this process. What lies between the gradients is summed, too: let it be numbers.
+    pub fn own(bucket: &Bucket) -> Result<Arc<Shelf>> {
+        let buffer = Buffer::new(bucket.bytes())?;
+        let size = bucket.dtype.size();
+        for (slot, next) in bucket.slots.iter().zip(&bucket.slots[1..]) {
+            let (from, to) = ((slot.from + slot.len) * size, next.from * size);
+            // SAFETY: within the new bytes, which nobody else has.
+            unsafe { std::ptr::write_bytes(buffer.ptr().add(from), 0, to - from) };
+        }
+        // SAFETY: a buffer's bytes are somewhere.
+        let base = unsafe { NonNull::new_unchecked(buffer.ptr()) };
+        Ok(Shelf::new(bucket, base, buffer))
+    }
+
+    /// Bytes from `at` on of a room, which are zeros at first.
+    pub fn seen(bucket: &Bucket, room: &Arc<Room>, at: usize) -> Arc<Shelf> {
+        assert!(at + bucket.bytes() <= room.len() && at.is_multiple_of(ALIGN), "a bucket outside of its room");
+        // SAFETY: inside the room.
+        let base = unsafe { NonNull::new_unchecked(room.ptr().add(at)) };
+        Shelf::new(bucket, base, room.clone())
+    }
+
+    /// No other backward fills it, and nobody has a gradient that lies here.
+    pub fn is_free(self: &Arc<Shelf>) -> bool {
+        let free = Arc::strong_count(self) == 1 && self.keeps.iter().all(|k| Arc::strong_count(k) == 1);
+        // What they did before they let go is over.
+        fence(Ordering::Acquire);
+        free
+    }
+
+    /// The place of one gradient as a tensor to write to, unless somebody has it.
+    pub fn lend(&self, bucket: &Bucket, slot: usize, dims: &[i64]) -> Option<Tensor> {
+        (Arc::strong_count(&self.keeps[slot]) == 1).then(|| self.tensor(bucket, slot, dims).ok()).flatten()
+    }
+
+    /// The place of one gradient, which must be free, as a tensor to write to.
+    pub fn tensor(&self, bucket: &Bucket, slot: usize, dims: &[i64]) -> Result<Tensor> {
+        let size = bucket.dtype.size();
+        let (from, len) = (bucket.slots[slot].from * size, bucket.slots[slot].len * size);
+        // SAFETY: inside the shelf, aligned; numbers or zeros; they live as long as the keep.
+        let buffer = unsafe {
+            let keep = Box::new(self.keeps[slot].clone());
+            Buffer::foreign(self.base.add(from), len, keep, Owner::Us)
+        };
+        Tensor::from_buffer(buffer, bucket.dtype, dims)
+    }
+
+    /// Where a gradient lies, seen from its place here. Nobody else refers to its bytes but who wants to keep them.
+    pub fn holds(&self, bucket: &Bucket, slot: usize, t: &Tensor) -> Held {
+        let there = self.base.as_ptr() as usize + bucket.slots[slot].from * bucket.dtype.size();
+        match (t.ptr() as usize == there, Arc::strong_count(&self.keeps[slot])) {
+            (true, _) if t.buffer().is_unique() => Held::There,
+            (false, 1) => Held::Elsewhere,
+            _ => Held::Shared,
+        }
+    }
+
+    /// All of it, for an operation.
+    pub fn region(&self) -> Region {
+        // SAFETY: the keeps go with the region, and only the operation uses the bytes until it has ended.
+        unsafe { Region::raw(self.base.as_ptr(), self.bytes, Some(Box::new(self.keeps.clone()))) }
+    }
+}
+
+#[derive(Debug, PartialEq)]
+pub enum Held {
+    /// Its bytes are those, and nobody else's.
+    There,
+    /// Its bytes are others, and those are free.
+    Elsewhere,
+    /// Somebody else refers to those.
+    Shared,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::reducer::Slot;
+    use super::*;
+    use oar_core::base::DType;
+    use oar_core::ir::AttrMap;
+    use oar_core::op::run::{call_checked, NoEnv, Out};
+    use oar_core::op::Args;
+    use oar_core::tensor::Value;
+
+    #[test]
+    fn places_are_lent_once_and_known_again() {
+        let slots = vec![Slot { param: 0, from: 0, len: 3 }, Slot { param: 1, from: 16, len: 2 }];
+        let bucket = Bucket { dtype: DType::F32, slots, len: 18 };
+        let shelf = Shelf::own(&bucket).unwrap();
+        assert!(shelf.is_free());
+        let mut lent = shelf.lend(&bucket, 0, &[1, 3]).unwrap();
+        assert!(shelf.lend(&bucket, 0, &[3]).is_none() && !shelf.is_free());
+        lent.data_mut::<f32>().unwrap().fill(2.0);
+        assert_eq!(shelf.holds(&bucket, 0, &lent), Held::There);
+        let kept = lent.clone();
+        assert_eq!(shelf.holds(&bucket, 0, &lent), Held::Shared);
+        let other = Tensor::from_slice(&[1f32, 2.0, 3.0], &[3]).unwrap();
+        assert_eq!(shelf.holds(&bucket, 0, &other), Held::Shared);
+        assert_eq!(shelf.holds(&bucket, 1, &other), Held::Elsewhere);
+        drop(lent);
+        assert_eq!(kept.data::<f32>(), [2.0; 3]);
+        drop(kept);
+        assert_eq!(shelf.holds(&bucket, 0, &other), Held::Elsewhere);
+        let region = shelf.region();
+        assert!(!shelf.is_free() && region.len() == 72);
+        drop(region);
+        assert!(shelf.is_free());
+    }
+
+    #[test]
+    fn what_is_lent_is_used_where_it_fits() {
+        oar_ops::install();
+        let op = oar_core::op::table::lookup("relu").unwrap();
+        let attrs = op.attrs.parse(op.name, &AttrMap::default()).unwrap();
+        for (dtype, dims, fits) in
+            [(DType::F32, [2i64, 3], true), (DType::F32, [3, 2], false), (DType::F64, [2, 3], false)]
+        {
+            let bytes = Tensor::empty(dtype, &dims).unwrap();
+            let place = bytes.ptr();
+            let (mut ins, mut outs) = (Args::new(), Args::new());
+            ins.push_one(Value::from(Tensor::from_slice(&[-1f32, 2.0, -3.0, 4.0, -5.0, 6.0], &[2, 3]).unwrap()));
+            outs.push_one(Out::lent(Some(bytes)));
+            call_checked(op, &attrs, &mut ins, &mut outs, false, &NoEnv).unwrap();
+            let Value::Dense(out) = &outs.flat[0].value else { panic!("no output") };
+            assert_eq!(out.data::<f32>(), [0.0, 2.0, 0.0, 4.0, 0.0, 6.0]);
+            assert!(out.dims() == [2, 3] && (!fits || out.ptr() == place));
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! Running plans. An `Executor` keeps the plans it has compiled, by Program and its version, feeds, fetches and passes.
+
+use super::passes::{self, Passes};
+use super::plan::{at_line, compile, Place, Plan, Step, Unit, ABSENT};
+use super::schedule::{self, Mode};
+use super::state::State;
+use super::{fused, plan};
+use oar_core::bail;
+use oar_core::base::interrupt::{check_interrupt, check_interrupt_now_and_then};
+use oar_core::base::Result;
+use oar_core::ir::{Attr, Program};
+use oar_core::op::backend::{self, Backend};
+use oar_core::op::profile;
+use oar_core::op::run::{call_checked, Env, Frame, Out};
+use oar_core::tensor::{Scope, Tensor, Value};
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// How many plans an executor keeps.
+const KEPT: usize = 256;
+
+type Key = (u64, u64, i32, Passes, Vec<String>, Vec<String>);
+
+#[derive(Default)]
+pub struct Executor {
+    plans: Mutex<HashMap<Key, Arc<Plan>>>,
+}
+
+impl Executor {
+    pub fn new() -> Executor {
+        Executor::default()
+    }
+
+    pub fn plan(
+        &self,
+        program: &Program,
+        block: i32,
+        feeds: &[String],
+        fetches: &[String],
+        passes: Passes,
+    ) -> Result<Arc<Plan>> {
+        let key = (program.uid(), program.revision(), block, passes, feeds.to_vec(), fetches.to_vec());
+        if let Some(plan) = self.plans.lock().get(&key) {
+            return Ok(plan.clone());
+        }
+        let plan = Arc::new(compile(program, block, feeds, fetches, passes)?);
+        let mut plans = self.plans.lock();
+        if plans.len() >= KEPT {
+            plans.clear();
+        }
+        plans.insert(key, plan.clone());
+        Ok(plan)
+    }
+
+    /// Runs block 0: feeds, steps, fetches. Variables that are not persistable live in a scope of the run. Of the
+    /// process's passes over plans only those of `allowed` are used.
+    pub fn run(
+        &self,
+        program: &Arc<Program>,
+        scope: &Arc<Scope>,
+        feeds: &[String],
+        values: Vec<Value>,
+        fetches: &[String],
+        allowed: Passes,
+    ) -> Result<Vec<Value>> {
+        // On a device operators run one by one: their operands are there, and the passes know the host.
+        let passes = if backend::is_active() { Passes::NONE } else { passes::current()?.within(allowed) };
+        let mut plan = self.plan(program, 0, feeds, fetches, passes)?;
+        let run = |plan: &Plan, values| {
+            let local = if plan.vars.iter().any(|v| v.place == Place::Local) { Some(scope.child()) } else { None };
+            let result = self.run_plan(program, plan, scope, local.as_ref(), values, passes);
+            if let Some(local) = local {
+                local.drop_kids();
+                scope.drop_kid(&local);
+            }
+            result
+        };
+        if !plan.needs.is_empty() && !as_declared(&plan, scope, &values) {
+            plan = self.plan(program, 0, feeds, fetches, passes.without(Passes::DEAD))?;
+        }
+        run(&plan, values)
+    }
+
+    /// Runs a sub-block once in `scope` (a step scope, whose parents hold what the block does not declare).
+    pub fn run_block(&self, program: &Arc<Program>, block: i32, scope: &Arc<Scope>, passes: Passes) -> Result<()> {
+        let plan = self.plan(program, block, &[], &[], passes)?;
+        self.run_plan(program, &plan, scope, Some(scope), Vec::new(), passes).map(drop)
+    }
+
+    fn run_plan(
+        &self,
+        program: &Arc<Program>,
+        plan: &Plan,
+        scope: &Arc<Scope>,
+        local: Option<&Arc<Scope>>,
+        values: Vec<Value>,
+        passes: Passes,
+    ) -> Result<Vec<Value>> {
+        let fed = || values.iter().filter_map(Value::elements).map(Tensor::nbytes).sum();
+        let mode = plan.schedule.mode(fed);
+        let state = State::new(plan, scope, local);
+        for (var, value) in plan.feeds.iter().zip(values) {
+            if let Some(var) = var {
+                state.set(*var, value);
+            }
+        }
+        let scope = local.unwrap_or(scope);
+        let run = Running { executor: self, program, plan, scope, state, passes };
+        let device = if backend::is_active() { backend::registered() } else { None };
+        match (device, mode) {
+            (Some(device), _) => run_segments(&*device, plan, &mut |i| run.unit_checked(i))?,
+            (None, Mode::Plain) => (0..plan.units.len()).try_for_each(|u| run.unit_checked(u))?,
+            (None, Mode::Timed) => {
+                (0..plan.units.len()).try_for_each(|u| plan.schedule.timed(u, || run.unit_checked(u)))?
+            }
+            (None, Mode::Windows(windows)) => run.windows(windows)?,
+        }
+        plan.fetches
+            .iter()
+            .map(|&v| match run.state.get(v) {
+                // What the Program declares and nobody has written is fetched as it is.
+                Value::None if !plan.vars.get(v as usize).is_some_and(|v| v.declared) => {
+                    let name = plan.vars.get(v as usize).map_or("@EMPTY@", |v| v.name.as_str());
+                    bail!(
+                        NotFound,
+                        "fetch: variable '{name}' has no value: no operator of the Program has written it; is that the \
+                         name that is meant?"
+                    )
+                }
+                value => Ok(value),
+            })
+            .collect()
+    }
+}
+
+/// Are the variables from outside that operators left out would read as the Program declares them?
+fn as_declared(plan: &Plan, scope: &Arc<Scope>, values: &[Value]) -> bool {
+    plan.needs.iter().all(|need| {
+        let fed = plan.feeds.iter().rposition(|f| *f == Some(need.var)).and_then(|i| values.get(i));
+        let held = match fed {
+            Some(value) => value.clone(),
+            None => scope.find(&plan.vars[need.var as usize].name).map_or(Value::None, |cell| cell.get()),
+        };
+        held.as_dense().is_some_and(|t| {
+            t.dtype() == need.dtype
+                && t.rank() == need.dims.len()
+                && t.dims().iter().zip(&need.dims).all(|(&d, &want)| d > 0 && (want < 0 || d == want))
+        })
+    })
+}
+
+/// One run of a plan.
+struct Running<'a> {
+    executor: &'a Executor,
+    program: &'a Arc<Program>,
+    plan: &'a Plan,
+    scope: &'a Arc<Scope>,
+    state: State,
+    passes: Passes,
+}
+
+impl Running<'_> {
+    /// Runs a unit, and what ends with it.
+    #[inline]
+    fn unit_checked(&self, u: usize) -> Result<()> {
+        if u & 3 == 3 {
+            check_interrupt_now_and_then()?;
+        }
+        match self.plan.units[u] {
+            Unit::Step(i) => {
+                self.step(i)?;
+                let step = &self.plan.steps[i];
+                self.state.end(&step.dead, &step.fade);
+            }
+            Unit::Group(g) => {
+                self.group(&self.plan.groups[g], true)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn step(&self, i: usize) -> Result<()> {
+        let step = &self.plan.steps[i];
+        let env =
+            PlanEnv { executor: self.executor, program: self.program, scope: self.scope, step, passes: self.passes };
+        run_step(step, &self.state, &env).map_err(|e| at_line(e, &step.desc))
+    }
+
+    fn group(&self, group: &plan::Group, ends: bool) -> Result<()> {
+        let span = profile::span(|| {
+            let names: Vec<_> = group.steps.clone().map(|i| self.plan.steps[i].op.name).collect();
+            names.join("+").into()
+        });
+        if fused::run(group, self.plan, &self.state, self.passes.has(Passes::ALWAYS)) {
+            drop(span);
+            if ends {
+                self.state.end(&group.dead, &group.fade);
+            }
+            return Ok(());
+        }
+        if let Some(span) = span {
+            span.cancel();
+        }
+        for i in group.steps.clone() {
+            self.step(i)?;
+            if ends {
+                self.state.end(&self.plan.steps[i].dead, &self.plan.steps[i].fade);
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs everything in order but for the windows. What ends in a window ends with it: another unit may still be
+    /// reading.
+    fn windows(&self, windows: &[schedule::Window]) -> Result<()> {
+        let mut at = 0;
+        for window in windows {
+            (at..window.units.start).try_for_each(|u| self.unit_checked(u))?;
+            schedule::run(window, &|u| match self.plan.units[u] {
+                Unit::Step(i) => self.step(i),
+                Unit::Group(g) => self.group(&self.plan.groups[g], false),
+            })?;
+            for u in window.units.clone() {
+                match self.plan.units[u] {
+                    Unit::Step(i) => self.state.end(&self.plan.steps[i].dead, &self.plan.steps[i].fade),
+                    Unit::Group(g) => self.state.end(&self.plan.groups[g].dead, &self.plan.groups[g].fade),
+                }
+            }
+            check_interrupt()?;
+            at = window.units.end;
+        }
+        (at..self.plan.units.len()).try_for_each(|u| self.unit_checked(u))
+    }
+}
+
+/// Runs the steps; those in a row that a device has twins of are entered together (for Python: one time the GIL).
+fn run_segments(device: &dyn Backend, plan: &Plan, run: &mut dyn FnMut(usize) -> Result<()>) -> Result<()> {
+    let (mut i, n) = (0, plan.steps.len());
+    while i < n {
+        let twins = plan.steps[i..].iter().take_while(|s| device.has(s.op.name)).count();
+        if twins > 1 {
+            device.enter(&mut || (i..i + twins).try_for_each(&mut *run))?;
+        } else {
+            run(i)?;
+        }
+        i += twins.max(1);
+    }
+    Ok(())
+}
+
+fn run_step(step: &Step, state: &State, env: &PlanEnv) -> Result<()> {
+    let mut at = 0u16;
+    let mut ins = step.ins.map(|&v| {
+        let i = at;
+        at += 1;
+        if step.in_place.iter().any(|p| p.0 == i) {
+            state.take(v)
+        } else {
+            state.get(v)
+        }
+    });
+    let mut outs = step.outs.map(|&v| Out::wanted(v != ABSENT));
+    for &(_, o) in &step.in_place {
+        outs.flat[o as usize].in_place = true;
+    }
+    for &o in &step.keeps {
+        outs.flat[o as usize].value = state.take(step.outs.flat[o as usize]);
+    }
+    let result = call_checked(step.op, &step.attrs, &mut ins, &mut outs, false, env);
+    if result.is_err() {
+        for &o in &step.keeps {
+            state.set(step.outs.flat[o as usize], std::mem::take(&mut outs.flat[o as usize].value));
+        }
+        // What was moved out of a variable goes back to it.
+        for &(i, o) in &step.in_place {
+            let value = match std::mem::take(&mut ins.flat[i as usize]) {
+                Value::None => std::mem::take(&mut outs.flat[o as usize].value),
+                value => value,
+            };
+            state.set(step.ins.flat[i as usize], value);
+        }
+        return result;
+    }
+    drop(ins);
+    for (&v, out) in step.outs.flat.iter().zip(outs.flat.iter_mut()) {
+        if v != ABSENT && !out.value.is_none() {
+            state.set(v, std::mem::take(&mut out.value));
+        }
+    }
+    Ok(())
+}
+
+/// What Host and Control operators of a plan can reach.
+pub struct PlanEnv<'a> {
+    pub executor: &'a Executor,
+    pub program: &'a Arc<Program>,
+    /// The scope of this run or step: what the block declares is here, the rest in its parents.
+    pub scope: &'a Arc<Scope>,
+    pub step: &'a Step,
+    pub passes: Passes,
+}
+
+impl Env for PlanEnv<'_> {
+    fn frame(&self) -> Option<Frame> {
+        Some(Frame { program: self.program.clone(), scope: self.scope.clone() })
+    }
+
+    fn run_block(&self, block: i32, scope: &Arc<Scope>) -> Result<()> {
+        self.executor.run_block(self.program, block, scope, self.passes)
+    }
+
+    fn desc_attr(&self, name: &str) -> Option<Attr> {
+        self.step.desc.attrs.get(name).cloned()
+    }
+
+    fn names(&self, slot: &str) -> Vec<String> {
+        let desc = &self.step.desc;
+        desc.input(slot).or_else(|| desc.output(slot)).map(<[String]>::to_vec).unwrap_or_default()
+    }
+
+    fn check_interrupt(&self) -> Result<()> {
+        check_interrupt()
+    }
+}

@@ -1,0 +1,30 @@
+//! Gives back the bytes of temporaries whose shape alone is still to be read (Paddle: no-need-buffer inputs of
+//! gradients). Tensors without bytes are what the tape keeps for the same kernels.
+
+use crate::graph::plan::{Place, Plan, Step, Var, ABSENT};
+use oar_core::op::META_ONLY;
+use std::collections::HashSet;
+
+/// The inputs of a step with whether their elements are read.
+pub fn reads(step: &Step) -> impl Iterator<Item = (Var, bool)> + '_ {
+    step.op.inputs.iter().enumerate().flat_map(|(slot, s)| {
+        let elements = !s.is(META_ONLY);
+        step.ins.slot(slot).iter().filter(|&&v| v != ABSENT).map(move |&v| (v, elements))
+    })
+}
+
+pub fn run(plan: &mut Plan) {
+    let mut read: HashSet<Var> = plan.fetches.iter().copied().collect();
+    let mut shape_read: HashSet<Var> = HashSet::new();
+    for step in plan.steps.iter_mut().rev() {
+        let elements = reads(step).filter(|r| r.1).map(|r| r.0).chain(step.outs.flat.iter().copied());
+        let elements: Vec<Var> = elements.filter(|&v| v != ABSENT).collect();
+        for v in elements {
+            let temporary = plan.vars[v as usize].place == Place::Temporary;
+            if read.insert(v) && temporary && shape_read.contains(&v) {
+                step.fade.push(v);
+            }
+        }
+        shape_read.extend(reads(step).filter(|r| !r.1).map(|r| r.0));
+    }
+}

@@ -1,0 +1,273 @@
+//! Joins neighbouring elementwise operators (`Op::point`) that read each other's results, or the same operand, into
+//! groups of one pass over memory, and finds operands that the result may be written over. A single operator is a group
+//! if it has such an operand. Shapes are known when the group runs (`graph/fused.rs`); what is declared only tells
+//! groups apart that could not.
+
+use super::fade::reads;
+use super::Passes;
+use crate::graph::bind::meta_of;
+use crate::graph::plan::{Place, Plan, Step, Var, ABSENT};
+use oar_core::ir::BlockNode;
+use oar_core::op::point::{Lane, Operand, Points};
+use oar_core::op::Args;
+use oar_kernels::fused::Chain;
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+
+/// Lanes, and operands, of a group at most: their tiles should stay in the first-level cache.
+const MOST: usize = 24;
+const _: () = assert!(MOST <= oar_kernels::fused::MOST);
+
+/// Steps in a row that run as one.
+pub struct Group {
+    pub steps: Range<usize>,
+    pub chain: Chain,
+    /// The operands in memory.
+    pub externals: Vec<External>,
+    /// One of them that is as large as the results, as far as is known.
+    pub probe: usize,
+    pub parts: Vec<Part>,
+    /// What of the results is kept.
+    pub stores: Vec<Store>,
+    /// Temporaries that nobody reads behind the group, and those of which the shape alone is read.
+    pub dead: Vec<Var>,
+    pub fade: Vec<Var>,
+}
+
+pub struct External {
+    pub var: Var,
+    /// Paddle's `axis` where it may be repeated along the result; `None`: it has the result's shape.
+    pub axis: Option<i32>,
+    /// A result may be written over it.
+    pub take: bool,
+}
+
+/// Where a step of the group finds an input.
+#[derive(Clone, Copy, Debug)]
+pub enum Source {
+    Absent,
+    State(Var),
+    /// A value made in the group.
+    Made(u16),
+}
+
+/// A step as the shape rules see it.
+pub struct Part {
+    pub ins: Args<Source>,
+    pub made: Vec<PartMade>,
+}
+
+pub struct PartMade {
+    /// The output, by flat position.
+    pub out: usize,
+    pub like: Option<Source>,
+    /// Where its elements are.
+    pub from: Operand,
+}
+
+pub struct Store {
+    pub var: Var,
+    /// The number of the value.
+    pub made: usize,
+    /// Nobody reads its elements.
+    pub shape_only: bool,
+}
+
+#[derive(Default)]
+struct Open {
+    start: usize,
+    lanes: Vec<Lane>,
+    externals: Vec<External>,
+    parts: Vec<Part>,
+    froms: Vec<Operand>,
+    /// The last value of each variable that the group writes.
+    values: HashMap<Var, u16>,
+    shape: Option<Vec<i64>>,
+}
+
+pub fn groups(plan: &Plan, block: &BlockNode, passes: Passes) -> Vec<Group> {
+    let last = LastReads::of(plan);
+    let (mut groups, mut open) = (Vec::new(), Open::default());
+    for (i, step) in plan.steps.iter().enumerate() {
+        let points = step.points().filter(|p| fits(p, step, plan, block));
+        let shape = points.as_ref().and_then(|_| declared(step, plan, block));
+        let goes_on = passes.has(Passes::FUSE) && points.as_ref().is_some_and(|p| open.takes(p, step, &shape));
+        if !goes_on {
+            groups.extend(std::mem::take(&mut open).close(plan, block, passes, &last));
+        }
+        if let Some(points) = points {
+            if open.parts.is_empty() {
+                open.start = i;
+            }
+            open.add(&points, step, shape);
+        }
+    }
+    groups.extend(open.close(plan, block, passes, &last));
+    groups
+}
+
+/// The last step that reads a variable, and its elements.
+struct LastReads {
+    any: HashMap<Var, usize>,
+    elements: HashMap<Var, usize>,
+}
+
+impl LastReads {
+    fn of(plan: &Plan) -> LastReads {
+        let mut last = LastReads { any: HashMap::new(), elements: HashMap::new() };
+        for (i, step) in plan.steps.iter().enumerate() {
+            let kept = step.keeps.iter().map(|&o| (step.outs.flat[o as usize], true));
+            for (v, elements) in reads(step).chain(kept) {
+                last.any.insert(v, i);
+                if elements {
+                    last.elements.insert(v, i);
+                }
+            }
+        }
+        for &v in &plan.fetches {
+            last.any.insert(v, usize::MAX);
+            last.elements.insert(v, usize::MAX);
+        }
+        last
+    }
+}
+
+fn dims_of(v: Var, plan: &Plan, block: &BlockNode) -> Option<Vec<i64>> {
+    let dims = meta_of(block, &plan.vars[v as usize].name)?.dims;
+    (!dims.is_empty()).then(|| dims.to_vec())
+}
+
+/// The declared shape of what the step computes.
+fn declared(step: &Step, plan: &Plan, block: &BlockNode) -> Option<Vec<i64>> {
+    let first = step.outs.flat.iter().find(|&&v| v != ABSENT)?;
+    dims_of(*first, plan, block)
+}
+
+/// Can the operands of this call, going by their declared shapes, be what the rule takes?
+fn fits(p: &Points, step: &Step, plan: &Plan, block: &BlockNode) -> bool {
+    let wanted = (0..step.outs.flat.len()).filter(|&o| step.outs.flat[o] != ABSENT);
+    let all = wanted.clone().all(|o| p.made.iter().filter(|m| m.out as usize == o).count() == 1);
+    let mut seen = HashSet::new();
+    let distinct = wanted.clone().all(|o| seen.insert(step.outs.flat[o]));
+    let many = p.lanes.len() > MOST || p.ins.flat.len() > MOST;
+    if many || !all || !distinct || p.made.is_empty() || !step.in_place.is_empty() || !step.keeps.is_empty() {
+        return false;
+    }
+    let Some(shape) = declared(step, plan, block) else { return true };
+    let same = |flat: u16| dims_of(step.ins.flat[flat as usize], plan, block).is_none_or(|d| d == shape);
+    let full = |arg: &Operand| !matches!(arg, Operand::Input(i) if !same(*i));
+    let rows = p.lanes.iter().zip(&p.axes).all(|(lane, axis)| axis.is_some() || lane.args.iter().all(full));
+    rows && p.made.iter().all(|m| m.like.is_none_or(same) && full(&m.from))
+}
+
+impl Open {
+    /// Does the group go on with this step?
+    fn takes(&self, p: &Points, step: &Step, shape: &Option<Vec<i64>>) -> bool {
+        if self.parts.is_empty() {
+            return true;
+        }
+        let room = self.lanes.len() + p.lanes.len() <= MOST && self.externals.len() + p.ins.flat.len() <= MOST;
+        if !room || matches!((&self.shape, shape), (Some(a), Some(b)) if a != b) {
+            return false;
+        }
+        let args = p.lanes.iter().flat_map(|l| &l.args).chain(p.made.iter().map(|m| &m.from));
+        let mut vars = args.filter_map(|a| match a {
+            Operand::Input(i) => Some(step.ins.flat[*i as usize]),
+            _ => None,
+        });
+        // An operand that is repeated (a bias) joins nothing: what reads it may have another shape.
+        vars.any(|v| self.values.contains_key(&v) || self.externals.iter().any(|e| e.var == v && e.axis.is_none()))
+    }
+
+    fn external(&mut self, var: Var, axis: Option<i32>) -> Operand {
+        // One use that wants the result's shape settles it for all.
+        let same = |e: &External| e.var == var && (e.axis == axis || e.axis.is_none() || axis.is_none());
+        let at = self.externals.iter().position(same).unwrap_or_else(|| {
+            self.externals.push(External { var, axis, take: false });
+            self.externals.len() - 1
+        });
+        if axis.is_none() {
+            self.externals[at].axis = None;
+        }
+        Operand::Input(at as u16)
+    }
+
+    fn add(&mut self, p: &Points, step: &Step, shape: Option<Vec<i64>>) {
+        let base = self.lanes.len() as u16;
+        // What the step reads is what stood there before it.
+        let before = self.values.clone();
+        let source = |v: Var| match before.get(&v) {
+            _ if v == ABSENT => Source::Absent,
+            Some(&made) => Source::Made(made),
+            None => Source::State(v),
+        };
+        let operand = |open: &mut Open, arg: &Operand, axis: Option<i32>| match *arg {
+            Operand::Lane(l) => Operand::Lane(base + l),
+            Operand::Zero => Operand::Zero,
+            Operand::Input(i) => match source(step.ins.flat[i as usize]) {
+                Source::Made(m) => open.froms[m as usize],
+                _ => open.external(step.ins.flat[i as usize], axis),
+            },
+        };
+        for (lane, &axis) in p.lanes.iter().zip(&p.axes) {
+            let args = lane.args.iter().map(|a| operand(self, a, axis)).collect();
+            self.lanes.push(Lane { code: lane.code, args, params: lane.params.clone() });
+        }
+        let mut made = Vec::new();
+        for m in &p.made {
+            let from = operand(self, &m.from, None);
+            self.values.insert(step.outs.flat[m.out as usize], self.froms.len() as u16);
+            self.froms.push(from);
+            let like = m.like.map(|i| source(step.ins.flat[i as usize]));
+            made.push(PartMade { out: m.out as usize, like, from });
+        }
+        self.parts.push(Part { ins: step.ins.map(|&v| source(v)), made });
+        self.shape = self.shape.take().or(shape);
+    }
+
+    fn close(mut self, plan: &Plan, block: &BlockNode, passes: Passes, last: &LastReads) -> Option<Group> {
+        let steps = self.start..self.start + self.parts.len();
+        if self.lanes.is_empty() || self.externals.is_empty() {
+            return None;
+        }
+        let large = |e: &External| e.axis.is_none() || dims_of(e.var, plan, block) == self.shape;
+        let probe = self.externals.iter().position(large).unwrap_or(0);
+        let members = &plan.steps[steps.clone()];
+        let dead: Vec<Var> = members.iter().flat_map(|s| s.dead.iter().copied()).collect();
+        let fade: Vec<Var> = members.iter().flat_map(|s| s.fade.iter().copied()).collect();
+        let later = |reads: &HashMap<Var, usize>, v: Var| reads.get(&v).is_some_and(|&at| at >= steps.end);
+        let mut stores: Vec<Store> = self
+            .values
+            .iter()
+            .filter(|(&v, _)| plan.vars[v as usize].place != Place::Temporary || later(&last.any, v))
+            .map(|(&var, &made)| {
+                let temporary = plan.vars[var as usize].place == Place::Temporary;
+                let shape_only = temporary && passes.has(Passes::FADE) && !later(&last.elements, var);
+                Store { var, made: made as usize, shape_only }
+            })
+            .collect();
+        stores.sort_by_key(|s| s.made);
+        let shared = |e: usize| stores.iter().any(|s| !s.shape_only && self.froms[s.made] == Operand::Input(e as u16));
+        let taken: Vec<bool> = (0..self.externals.len())
+            .map(|e| {
+                let v = self.externals[e].var;
+                let over = dead.contains(&v) || fade.contains(&v) || self.values.contains_key(&v);
+                let fetched_or_kept = plan.vars[v as usize].place != Place::Temporary;
+                let twice = self.externals.iter().filter(|e| e.var == v).count() > 1;
+                passes.has(Passes::INPLACE) && over && !fetched_or_kept && !twice && !shared(e)
+            })
+            .collect();
+        self.externals.iter_mut().zip(&taken).for_each(|(e, &take)| e.take = take);
+        let pays = self.lanes.len() > 1 && self.parts.len() > 1 || taken.contains(&true);
+        pays.then(|| Group {
+            steps,
+            chain: Chain::new(self.lanes),
+            externals: self.externals,
+            probe,
+            parts: self.parts,
+            stores,
+            dead,
+            fade,
+        })
+    }
+}

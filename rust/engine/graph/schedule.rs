@@ -1,0 +1,290 @@
+//! The dependency scheduler: units of a plan that do not depend on each other run at the same time.
+//!
+//! A unit waits for those before it in the program that wrote what it touches (read after write, write after write) or
+//! read what it writes (write after read). Variables are compared by number, that is by name; an operator that moves a
+//! value out of a variable, or computes in it, writes it. Random draws keep program order. What touches the world
+//! (files, Python, communication, sub-blocks) is a barrier: everything before it has run, nothing behind it has begun.
+//!
+//! Whether it pays is measured: the second and third run of a plan are timed unit by unit. Units whose kernels used
+//! the pool already stay alone. Of the rest, stretches in which the threads would save enough become windows, whose
+//! units are handed out as they become ready. A plan that is a chain, or is small, keeps the plain path; so do
+//! sub-blocks, and runs that are fed much more or less than those timed. Results cannot depend on any of this, since
+//! each unit computes the same from the same operands; of several errors the first one of the program is raised.
+
+use super::plan::{Plan, Unit, ABSENT};
+use oar_core::base::Result;
+use oar_core::err;
+use oar_core::op::run::panic_text;
+use oar_core::op::{Effect, Kernel};
+use oar_kernels::pool;
+use parking_lot::Mutex;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::ops::Range;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
+use std::sync::OnceLock;
+use std::time::Instant;
+
+/// Runs that are timed; the one before them fills caches.
+const TIMED: u32 = 2;
+/// Nanoseconds that a window must save, and what it costs for each of its units.
+const WORTH: u64 = 20_000;
+const PRICE: u64 = 300;
+
+/// The dependencies of a plan and what was learnt of its units. `Default` is the plain path.
+#[derive(Default)]
+pub struct Schedule {
+    /// For each unit those before it that it waits for, barriers left out; none of it where no two are independent.
+    pub after: Vec<Vec<u32>>,
+    pub barrier: Vec<bool>,
+    always: bool,
+    runs: AtomicU32,
+    /// Bytes that were fed to the timed runs: with much more or less of it the times would be others.
+    fed: AtomicU64,
+    times: Vec<AtomicU64>,
+    wide: Vec<AtomicBool>,
+    decided: OnceLock<Vec<Window>>,
+}
+
+/// Units in a row whose order is free but for what each waits for.
+pub struct Window {
+    pub units: Range<usize>,
+    /// For each unit, counted from the first: how many it waits for, and who waits for it.
+    waits: Vec<u32>,
+    next: Vec<Vec<u32>>,
+}
+
+impl Window {
+    pub fn of(after: &[Vec<u32>], units: Range<usize>) -> Window {
+        let mut next = vec![Vec::new(); units.len()];
+        let mut waits = vec![0; units.len()];
+        for u in units.clone() {
+            for &w in after[u].iter().filter(|&&w| units.contains(&(w as usize))) {
+                next[w as usize - units.start].push((u - units.start) as u32);
+                waits[u - units.start] += 1;
+            }
+        }
+        Window { units, waits, next }
+    }
+}
+
+/// How a run goes.
+pub enum Mode<'a> {
+    Plain,
+    Timed,
+    Windows(&'a [Window]),
+}
+
+/// What one unit does to variables.
+struct Uses {
+    reads: Vec<u32>,
+    writes: Vec<u32>,
+}
+
+fn uses(plan: &Plan, unit: Unit) -> Uses {
+    let (range, taken) = match unit {
+        Unit::Step(i) => (i..i + 1, Vec::new()),
+        Unit::Group(g) => {
+            let group = &plan.groups[g];
+            (group.steps.clone(), group.externals.iter().filter(|e| e.take).map(|e| e.var).collect())
+        }
+    };
+    let mut uses = Uses { reads: Vec::new(), writes: taken };
+    for step in &plan.steps[range] {
+        uses.reads.extend(step.ins.flat.iter().filter(|&&v| v != ABSENT));
+        uses.writes.extend(step.outs.flat.iter().filter(|&&v| v != ABSENT));
+        uses.writes.extend(step.in_place.iter().map(|&(i, _)| step.ins.flat[i as usize]));
+    }
+    uses
+}
+
+impl Schedule {
+    pub fn new(plan: &Plan, always: bool) -> Schedule {
+        let n = plan.units.len();
+        let (mut after, mut barrier) = (Vec::with_capacity(n), vec![false; n]);
+        let mut writer: HashMap<u32, u32> = HashMap::new();
+        let mut readers: HashMap<u32, Vec<u32>> = HashMap::new();
+        let mut drawn: Option<u32> = None;
+        // The length of the longest chain that ends with each unit.
+        let mut depth: Vec<u32> = Vec::with_capacity(n);
+        for (u, &unit) in plan.units.iter().enumerate() {
+            let mut waits: Vec<u32> = Vec::new();
+            if let Unit::Step(i) = unit {
+                let op = plan.steps[i].op;
+                let random = op.effect == Effect::Random;
+                barrier[u] = !random && (op.effect == Effect::World || !matches!(op.cpu, Kernel::Pure(_)));
+                if random {
+                    waits.extend(drawn.replace(u as u32));
+                }
+            }
+            let Uses { reads, writes } = uses(plan, unit);
+            for v in &reads {
+                waits.extend(writer.get(v));
+            }
+            for v in &writes {
+                waits.extend(writer.get(v));
+                waits.extend(readers.get(v).into_iter().flatten());
+            }
+            for v in reads {
+                readers.entry(v).or_default().push(u as u32);
+            }
+            for v in writes {
+                writer.insert(v, u as u32);
+                readers.remove(&v);
+            }
+            waits.retain(|&w| w != u as u32);
+            waits.sort_unstable();
+            waits.dedup();
+            depth.push(1 + waits.iter().map(|&w| depth[w as usize]).max().unwrap_or(0));
+            after.push(waits);
+        }
+        if depth.iter().max().is_none_or(|&longest| longest as usize == n) {
+            return Schedule::default();
+        }
+        Schedule {
+            after,
+            barrier,
+            always,
+            runs: AtomicU32::new(0),
+            fed: AtomicU64::new(0),
+            times: (0..n).map(|_| AtomicU64::new(u64::MAX)).collect(),
+            wide: (0..n).map(|_| AtomicBool::new(false)).collect(),
+            decided: OnceLock::new(),
+        }
+    }
+
+    /// How the run that begins now goes; `fed` tells how many bytes are fed to it.
+    #[inline]
+    pub fn mode(&self, fed: impl FnOnce() -> usize) -> Mode<'_> {
+        if self.after.is_empty() {
+            return Mode::Plain;
+        }
+        self.choose(fed() as u64)
+    }
+
+    fn choose(&self, fed: u64) -> Mode<'_> {
+        let threads = pool::threads();
+        let run = self.runs.load(Relaxed);
+        if !self.always {
+            let known = self.fed.load(Relaxed);
+            if threads == 1 || (run > 1 && (fed > 2 * known || 2 * fed < known)) {
+                return Mode::Plain;
+            }
+            if run <= TIMED {
+                self.runs.fetch_add(1, Relaxed);
+                self.fed.store(fed, Relaxed);
+                return if run == 0 { Mode::Plain } else { Mode::Timed };
+            }
+        }
+        match self.decided.get_or_init(|| self.decide(threads)) {
+            windows if windows.is_empty() => Mode::Plain,
+            windows => Mode::Windows(windows),
+        }
+    }
+
+    /// Runs a unit and notes how long it took, and whether its kernel used the pool.
+    pub fn timed(&self, unit: usize, run: impl FnOnce() -> Result<()>) -> Result<()> {
+        let (calls, start) = (pool::calls(), Instant::now());
+        run()?;
+        self.times[unit].fetch_min(start.elapsed().as_nanos() as u64, Relaxed);
+        if pool::calls() != calls {
+            self.wide[unit].store(true, Relaxed);
+        }
+        Ok(())
+    }
+
+    fn decide(&self, threads: usize) -> Vec<Window> {
+        let n = self.after.len();
+        let alone = |u: usize| self.barrier[u] || (!self.always && self.wide[u].load(Relaxed));
+        let (mut windows, mut start) = (Vec::new(), 0);
+        for u in 0..=n {
+            if u < n && !alone(u) {
+                continue;
+            }
+            if u - start > 1 {
+                let window = Window::of(&self.after, start..u);
+                if self.always || self.pays(&window, threads) {
+                    windows.push(window);
+                }
+            }
+            start = u + 1;
+        }
+        windows
+    }
+
+    /// Would so many threads save enough? Plays the window with the times measured.
+    fn pays(&self, window: &Window, threads: usize) -> bool {
+        let time = |u: usize| match self.times[window.units.start + u].load(Relaxed) {
+            u64::MAX => 0,
+            t => t + PRICE,
+        };
+        let serial: u64 = (0..window.waits.len()).map(|u| time(u) - time(u).min(PRICE)).sum();
+        let mut waits = window.waits.clone();
+        let mut ready: BinaryHeap<Reverse<usize>> = (0..waits.len()).filter(|&u| waits[u] == 0).map(Reverse).collect();
+        let mut running: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
+        let mut now = 0;
+        loop {
+            while running.len() < threads {
+                let Some(Reverse(u)) = ready.pop() else { break };
+                running.push(Reverse((now + time(u), u)));
+            }
+            let Some(Reverse((end, u))) = running.pop() else { break };
+            now = end;
+            for &v in &window.next[u] {
+                waits[v as usize] -= 1;
+                if waits[v as usize] == 0 {
+                    ready.push(Reverse(v as usize));
+                }
+            }
+        }
+        now + WORTH <= serial && now * 10 <= serial * 9
+    }
+}
+
+/// Runs the units of a window on the pool.
+pub fn run(window: &Window, unit: &(dyn Fn(usize) -> Result<()> + Sync)) -> Result<()> {
+    let n = window.waits.len();
+    let waits: Vec<AtomicU32> = window.waits.iter().map(|&w| AtomicU32::new(w)).collect();
+    let first: BinaryHeap<Reverse<u32>> =
+        (0..n as u32).filter(|&u| window.waits[u as usize] == 0).map(Reverse).collect();
+    let ready = Mutex::new(first);
+    let left = AtomicUsize::new(n);
+    // The first unit that failed; none behind it is begun any more.
+    let stop = AtomicU32::new(u32::MAX);
+    let failed = Mutex::new(None);
+    let work = |_worker: usize| {
+        let mut idle = 0u32;
+        while left.load(Acquire) > 0 {
+            let Some(Reverse(u)) = ready.lock().pop() else {
+                idle += 1;
+                if idle > 200 {
+                    std::thread::yield_now();
+                } else {
+                    std::hint::spin_loop();
+                }
+                continue;
+            };
+            idle = 0;
+            if u < stop.load(Acquire) {
+                // A panic must not leave the others waiting for this unit.
+                let done = catch_unwind(AssertUnwindSafe(|| unit(window.units.start + u as usize)))
+                    .unwrap_or_else(|panic| Err(err!(Fatal, "internal error: {}", panic_text(&*panic))));
+                if let Err(e) = done {
+                    let mut failed = failed.lock();
+                    if stop.fetch_min(u, AcqRel) > u {
+                        *failed = Some(e);
+                    }
+                }
+            }
+            for &v in &window.next[u as usize] {
+                if waits[v as usize].fetch_sub(1, AcqRel) == 1 {
+                    ready.lock().push(Reverse(v));
+                }
+            }
+            left.fetch_sub(1, AcqRel);
+        }
+    };
+    pool::chunks(pool::threads().min(n), work);
+    failed.into_inner().map_or(Ok(()), Err)
+}

@@ -1,0 +1,75 @@
+//! The state of a run: temporaries by number, and the cells of variables that live in scopes. Units of a plan that run
+//! at the same time share it.
+
+use super::plan::{Place, Plan, Var, ABSENT};
+use oar_core::tensor::{Cell, Scope, Tensor, Value};
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+pub struct State {
+    temporaries: Vec<Mutex<Value>>,
+    cells: Vec<Option<Arc<Cell>>>,
+}
+
+impl State {
+    pub fn new(plan: &Plan, scope: &Arc<Scope>, local: Option<&Arc<Scope>>) -> State {
+        State {
+            temporaries: plan.vars.iter().map(|_| Mutex::new(Value::None)).collect(),
+            cells: plan
+                .vars
+                .iter()
+                .map(|v| match v.place {
+                    Place::Temporary => None,
+                    Place::Outer => Some(scope.find(&v.name).unwrap_or_else(|| scope.var(&v.name))),
+                    Place::Local => Some(local.unwrap_or(scope).var(&v.name)),
+                })
+                .collect(),
+        }
+    }
+
+    #[inline]
+    pub fn get(&self, v: Var) -> Value {
+        if v == ABSENT {
+            return Value::None;
+        }
+        match &self.cells[v as usize] {
+            Some(cell) => cell.get(),
+            None => self.temporaries[v as usize].lock().clone(),
+        }
+    }
+
+    #[inline]
+    pub fn take(&self, v: Var) -> Value {
+        match &self.cells[v as usize] {
+            Some(cell) => cell.take(),
+            None => std::mem::take(&mut *self.temporaries[v as usize].lock()),
+        }
+    }
+
+    #[inline]
+    pub fn set(&self, v: Var, value: Value) {
+        if v == ABSENT {
+            return;
+        }
+        match &self.cells[v as usize] {
+            Some(cell) => cell.set(value),
+            None => *self.temporaries[v as usize].lock() = value,
+        }
+    }
+
+    /// Gives back what nobody reads any more, and the bytes of what is only asked for its shape.
+    #[inline]
+    pub fn end(&self, dead: &[Var], fade: &[Var]) {
+        for &v in dead {
+            *self.temporaries[v as usize].lock() = Value::None;
+        }
+        for &v in fade {
+            let mut held = self.temporaries[v as usize].lock();
+            if let Value::Dense(t) = &mut *held {
+                if let Ok(shape) = Tensor::shape_only(t.dtype(), t.dims()) {
+                    *t = shape.with_lod(t.lod.take());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,385 @@
+//! The collective operators of Programs: glue around the groups of `oar_dist`, found by `ring_id`.
+//!
+//! Every operator ends when its data has arrived, whatever `use_calc_stream` says: on the CPU there is one stream.
+
+use oar_comm::{group, run};
+use oar_core::base::{DType, Result};
+use oar_core::op::grad::{Dst, Fwd, Grad, GradOp, Src};
+use oar_core::op::{infer, slot, Effect, Infer, Kernel, NoAttrs, Op, Run, OP};
+use oar_core::tensor::Tensor;
+use oar_core::{attrs, ensure, err};
+use oar_dist::{Call, Dtype, Group, ReduceOp, Region};
+use std::sync::Arc;
+
+attrs! {
+    pub struct RingAttrs { ring_id: i32 = 0, use_calc_stream: bool = false }
+    pub struct ReduceAttrs { ring_id: i32 = 0, root_id: i32 = 0, use_calc_stream: bool = false }
+    pub struct BroadcastAttrs { ring_id: i32 = 0, root: i32 = 0, use_calc_stream: bool = false }
+    pub struct AllGatherAttrs { ring_id: i32 = 0, use_calc_stream: bool = false, nranks: i32 }
+    pub struct ReduceScatterAttrs { ring_id: i32 = 0, nranks: i32 = 1, use_calc_stream: bool = false }
+    pub struct ScatterAttrs { ring_id: i32 = 0, root: i32 = 0, nranks: i32 = 0, use_calc_stream: bool = false }
+    pub struct SendAttrs { ring_id: i32 = 0, peer: i32 = 0, use_calc_stream: bool = false }
+    pub struct RecvAttrs {
+        ring_id: i32 = 0, peer: i32 = 0, dtype: i32 = 5, out_shape: Vec<i32> = vec![], use_calc_stream: bool = false,
+    }
+    pub struct OldAllReduceAttrs { reduce_type: i32 = 0, sync_mode: bool = false }
+    pub struct OldBroadcastAttrs { sync_mode: bool = false, root: i32 = 0 }
+    pub struct BarrierAttrs { ring_id: i32 = 0 }
+}
+
+fn dtype(cx: &Run, t: DType) -> Result<Dtype> {
+    u8::try_from(t.proto()).ok().and_then(|n| Dtype::from_number(n).ok()).map_or_else(|| cx.unsupported(t), Ok)
+}
+
+fn shape(t: &[i64]) -> Vec<u64> {
+    t.iter().map(|&n| n as u64).collect()
+}
+
+/// The bytes of a tensor that is only read.
+fn read(t: &Tensor) -> Region {
+    let bytes = t.bytes();
+    // SAFETY: an input is only read, and `run` returns when the operation has ended, before the borrow does.
+    unsafe { Region::raw(bytes.as_ptr().cast_mut(), bytes.len(), None) }
+}
+
+/// The bytes of a tensor that is written; a shared buffer is copied first.
+fn write(t: &mut Tensor) -> Result<Region> {
+    let bytes = t.bytes_mut()?;
+    // SAFETY: `run` returns when the operation has ended, before the exclusive borrow does.
+    Ok(unsafe { Region::raw(bytes.as_mut_ptr(), bytes.len(), None) })
+}
+
+/// A rank of the group, from an attribute.
+fn member(cx: &Run, group: &Group, what: &str, rank: i32) -> Result<usize> {
+    let world = group.world();
+    let found = usize::try_from(rank).ok().filter(|r| *r < world);
+    found.ok_or_else(|| {
+        err!(InvalidArgument, "operator {}: {what} must be a rank in [0, {world}), got {rank}", cx.op.name)
+    })
+}
+
+/// `Out` starts as `X` (see `aliases`) and is combined where it lies.
+fn all_reduce(cx: &mut Run, ring: i32, op: ReduceOp) -> Result<()> {
+    let group = group(cx.op.name, ring)?;
+    let mut out = cx.take_out(0)?;
+    let call = Call::all_reduce(write(&mut out)?, dtype(cx, out.dtype())?, op).shape(&shape(out.dims()));
+    run(&group, call)?;
+    cx.set(0, out);
+    Ok(())
+}
+
+fn reduce(cx: &mut Run, op: ReduceOp) -> Result<()> {
+    let a = cx.attrs::<ReduceAttrs>();
+    let group = group(cx.op.name, a.ring_id)?;
+    let root = member(cx, &group, "root_id", a.root_id)?;
+    let mut out = cx.take_out(0)?;
+    let call = Call::reduce(write(&mut out)?, dtype(cx, out.dtype())?, op, root).shape(&shape(out.dims()));
+    run(&group, call)?;
+    cx.set(0, out);
+    Ok(())
+}
+
+fn broadcast(cx: &mut Run, ring: i32, root: i32) -> Result<()> {
+    let group = group(cx.op.name, ring)?;
+    let root = member(cx, &group, "root", root)?;
+    let mut out = cx.take_out(0)?;
+    let call = Call::broadcast(write(&mut out)?, dtype(cx, out.dtype())?, root).shape(&shape(out.dims()));
+    run(&group, call)?;
+    cx.set(0, out);
+    Ok(())
+}
+
+/// The attribute `nranks` shapes the output, so it must be the size of the ring.
+fn sized(cx: &Run, ring: i32, nranks: i32) -> Result<Arc<Group>> {
+    let group = group(cx.op.name, ring)?;
+    ensure!(
+        group.world() as i64 == nranks as i64,
+        InvalidArgument,
+        "operator {}: nranks is {nranks}, but ring {ring} has {} ranks",
+        cx.op.name,
+        group.world()
+    );
+    Ok(group)
+}
+
+fn all_gather(cx: &mut Run) -> Result<()> {
+    let a = cx.attrs::<AllGatherAttrs>();
+    let group = sized(cx, a.ring_id, a.nranks)?;
+    let (x, mut out) = (cx.input(0)?, cx.take_out(0)?);
+    let call = Call::all_gather(read(x), write(&mut out)?, dtype(cx, x.dtype())?).shape(&shape(x.dims()));
+    run(&group, call)?;
+    cx.set(0, out);
+    Ok(())
+}
+
+fn reduce_scatter(cx: &mut Run) -> Result<()> {
+    let a = cx.attrs::<ReduceScatterAttrs>();
+    let group = sized(cx, a.ring_id, a.nranks)?;
+    let (x, mut out) = (cx.input(0)?, cx.take_out(0)?);
+    let call = Call::reduce_scatter(read(x), write(&mut out)?, dtype(cx, x.dtype())?, ReduceOp::Sum);
+    run(&group, call.shape(&shape(out.dims())))?;
+    cx.set(0, out);
+    Ok(())
+}
+
+fn scatter(cx: &mut Run) -> Result<()> {
+    let a = cx.attrs::<ScatterAttrs>();
+    let group = sized(cx, a.ring_id, a.nranks)?;
+    let root = member(cx, &group, "root", a.root)?;
+    let (x, mut out) = (cx.input(0)?, cx.take_out(0)?);
+    let call = Call::scatter(read(x), write(&mut out)?, dtype(cx, x.dtype())?, root).shape(&shape(out.dims()));
+    run(&group, call)?;
+    cx.set(0, out);
+    Ok(())
+}
+
+/// The number of elements goes before the data: the receiver takes its first size from it.
+fn send(cx: &mut Run) -> Result<()> {
+    let a = cx.attrs::<SendAttrs>();
+    let group = group(cx.op.name, a.ring_id)?;
+    let peer = member(cx, &group, "peer", a.peer)?;
+    let x = cx.input(0)?;
+    let kind = dtype(cx, x.dtype())?;
+    run(&group, Call::send((x.numel() as i64).to_ne_bytes().to_vec(), Dtype::I64, peer))?;
+    run(&group, Call::send(read(x), kind, peer)).map(drop)
+}
+
+fn recv(cx: &mut Run) -> Result<()> {
+    let a = cx.attrs::<RecvAttrs>();
+    let group = group(cx.op.name, a.ring_id)?;
+    let peer = member(cx, &group, "peer", a.peer)?;
+    let mut out = cx.take_out(0)?;
+    let (kind, mut count) = (dtype(cx, out.dtype())?, [0u8; 8]);
+    // SAFETY: `count` outlives the call, which `run` waits for, and nobody else looks at it meanwhile.
+    let region = unsafe { Region::raw(count.as_mut_ptr(), count.len(), None) };
+    run(&group, Call::recv(region, Dtype::I64, peer))?;
+    let count = i64::from_ne_bytes(count);
+    let mut dims = out.dims().to_vec();
+    let rest: i64 = dims[1..].iter().product();
+    ensure!(
+        count >= 0 && (rest > 0 && count % rest == 0 || count == 0),
+        InvalidArgument,
+        "operator recv_v2: rank {peer} sends {count} elements, which do not fill rows of shape {:?}",
+        &dims[1..]
+    );
+    if count != out.numel() as i64 {
+        dims[0] = if rest == 0 { dims[0] } else { count / rest };
+        out = Tensor::empty(out.dtype(), &dims)?;
+    }
+    let call = Call::recv(write(&mut out)?, kind, peer);
+    run(&group, call)?;
+    cx.set(0, out);
+    Ok(())
+}
+
+fn old_all_reduce(cx: &mut Run) -> Result<()> {
+    // The numbers of this operator: 0 sum, 1 product, 2 maximum, 3 minimum.
+    let kind = cx.attrs::<OldAllReduceAttrs>().reduce_type;
+    let op = match kind {
+        0 => ReduceOp::Sum,
+        1 => ReduceOp::Prod,
+        2 => ReduceOp::Max,
+        3 => ReduceOp::Min,
+        _ => return Err(err!(InvalidArgument, "operator allreduce: reduce_type must be 0 to 3, got {kind}")),
+    };
+    all_reduce(cx, 0, op)
+}
+
+/// All inputs pass through: the data of a CPU operator has arrived when it ends.
+fn pass(_: &mut Run) -> Result<()> {
+    Ok(())
+}
+
+fn infer_each(cx: &mut Infer) -> Result<()> {
+    cx.set_outs(0, cx.count(0))?;
+    for i in 0..cx.outs(0).min(cx.count(0)) {
+        let meta = cx.meta(0, i)?;
+        cx.set_meta(0, i, meta);
+    }
+    Ok(())
+}
+
+fn first_size(cx: &mut Infer, what: impl Fn(i64) -> Result<i64>) -> Result<()> {
+    let mut dims = cx.dims(0)?;
+    ensure!(!dims.is_empty(), InvalidArgument, "operator {}: 'X' must have at least one dimension", cx.op.name);
+    dims[0] = if dims[0] < 0 { -1 } else { what(dims[0])? };
+    let dtype = cx.dtype(0)?;
+    cx.set(0, &dims, dtype);
+    Ok(())
+}
+
+fn infer_all_gather(cx: &mut Infer) -> Result<()> {
+    let n = cx.attrs::<AllGatherAttrs>().nranks as i64;
+    ensure!(n >= 2, InvalidArgument, "operator c_allgather: nranks must be at least 2, got {n}");
+    first_size(cx, |d| Ok(d.saturating_mul(n)))
+}
+
+fn infer_reduce_scatter(cx: &mut Infer) -> Result<()> {
+    let n = cx.attrs::<ReduceScatterAttrs>().nranks as i64;
+    ensure!(n >= 1, InvalidArgument, "operator c_reducescatter: nranks must be at least 1, got {n}");
+    first_size(cx, |d| {
+        let whole = d % n == 0;
+        ensure!(whole, InvalidArgument, "operator c_reducescatter: dim[0] ({d}) is not divisible by nranks ({n})");
+        Ok(d / n)
+    })
+}
+
+fn infer_scatter(cx: &mut Infer) -> Result<()> {
+    let (n, root) = (cx.attrs::<ScatterAttrs>().nranks as i64, cx.attrs::<ScatterAttrs>().root);
+    ensure!(n >= 2, InvalidArgument, "operator c_scatter: nranks must be at least 2, got {n}");
+    ensure!(root >= 0, InvalidArgument, "operator c_scatter: root must not be negative, got {root}");
+    first_size(cx, |d| {
+        let whole = d % n == 0;
+        ensure!(whole, InvalidArgument, "operator c_scatter: dim[0] ({d}) is not divisible by nranks ({n})");
+        Ok(d / n)
+    })
+}
+
+fn infer_send(cx: &mut Infer) -> Result<()> {
+    let peer = cx.attrs::<SendAttrs>().peer;
+    ensure!(peer >= 0, InvalidArgument, "operator send_v2: peer must not be negative, got {peer}");
+    Ok(())
+}
+
+fn infer_recv(cx: &mut Infer) -> Result<()> {
+    let a = cx.attrs::<RecvAttrs>();
+    ensure!(a.peer >= 0, InvalidArgument, "operator recv_v2: peer must not be negative, got {}", a.peer);
+    ensure!(!a.out_shape.is_empty(), InvalidArgument, "operator recv_v2: out_shape must have at least one size");
+    let dtype = DType::from_proto(a.dtype)
+        .ok_or_else(|| err!(InvalidArgument, "operator recv_v2: no data type has the number {}", a.dtype))?;
+    let mut dims: Vec<i64> = a.out_shape.iter().map(|&n| n as i64).collect();
+    if cx.is_run() && dims[0] < 0 {
+        dims[0] = 0; // the sender says how many
+    }
+    cx.set(0, &dims, dtype);
+    Ok(())
+}
+
+/// The gradient of an operator whose rank attribute the other one shares: `X@GRAD` from `Out@GRAD` by that operator.
+fn all_gather_grad(f: &Fwd) -> Result<Vec<GradOp>> {
+    let a = f.attrs::<AllGatherAttrs>();
+    let attrs = ReduceScatterAttrs { ring_id: a.ring_id, nranks: a.nranks, use_calc_stream: a.use_calc_stream };
+    let (ins, outs) = (vec![vec![Src::GradOut(0, None)]], vec![vec![Dst(0, None)]]);
+    Ok(vec![GradOp { op: &C_REDUCESCATTER, attrs: Arc::new(attrs), ins, outs }])
+}
+
+const SELF_GRAD: &[(&str, &str)] = &[("X", "Out@GRAD"), ("Out", "X@GRAD")];
+
+/// A row: static, name, attributes, gradient, shape rule, kernel. `Out` is computed where `X` lies.
+macro_rules! in_place {
+    ($($op:ident $name:literal $attrs:ident $grad:expr, $kernel:expr;)*) => {$(
+        pub static $op: Op = Op {
+            name: $name, inputs: &[slot("X")], outputs: &[slot("Out").aliases("X")], attrs: $attrs::FIELDS,
+            infer: infer::like_first, cpu: Kernel::Host($kernel), grad: $grad, effect: Effect::World, ..OP
+        };
+    )*};
+}
+
+fn ring(cx: &Run) -> i32 {
+    cx.attrs::<RingAttrs>().ring_id
+}
+
+in_place! {
+    C_ALLREDUCE_SUM "c_allreduce_sum" RingAttrs Grad::Map(&C_ALLREDUCE_SUM, SELF_GRAD),
+        |cx| all_reduce(cx, ring(cx), ReduceOp::Sum);
+    C_ALLREDUCE_MAX "c_allreduce_max" RingAttrs Grad::None, |cx| all_reduce(cx, ring(cx), ReduceOp::Max);
+    C_ALLREDUCE_MIN "c_allreduce_min" RingAttrs Grad::None, |cx| all_reduce(cx, ring(cx), ReduceOp::Min);
+    C_ALLREDUCE_PROD "c_allreduce_prod" RingAttrs Grad::None, |cx| all_reduce(cx, ring(cx), ReduceOp::Prod);
+    C_REDUCE_SUM "c_reduce_sum" ReduceAttrs Grad::None, |cx| reduce(cx, ReduceOp::Sum);
+    C_REDUCE_MAX "c_reduce_max" ReduceAttrs Grad::None, |cx| reduce(cx, ReduceOp::Max);
+    C_REDUCE_MIN "c_reduce_min" ReduceAttrs Grad::None, |cx| reduce(cx, ReduceOp::Min);
+    C_REDUCE_PROD "c_reduce_prod" ReduceAttrs Grad::None, |cx| reduce(cx, ReduceOp::Prod);
+    C_BROADCAST "c_broadcast" BroadcastAttrs Grad::None, |cx| {
+        let a = cx.attrs::<BroadcastAttrs>();
+        broadcast(cx, a.ring_id, a.root)
+    };
+    ALLREDUCE "allreduce" OldAllReduceAttrs Grad::None, old_all_reduce;
+    BROADCAST "broadcast" OldBroadcastAttrs Grad::None, |cx| broadcast(cx, 0, cx.attrs::<OldBroadcastAttrs>().root);
+    BARRIER "barrier" BarrierAttrs Grad::None, |cx| {
+        let group = group(cx.op.name, cx.attrs::<BarrierAttrs>().ring_id)?;
+        run(&group, Call::barrier()).map(drop)
+    };
+    C_SYNC_CALC_STREAM "c_sync_calc_stream" NoAttrs Grad::None, pass;
+}
+
+pub static C_SYNC_COMM_STREAM: Op = Op {
+    name: "c_sync_comm_stream",
+    inputs: &[slot("X").many()],
+    outputs: &[slot("Out").many().aliases("X")],
+    attrs: BarrierAttrs::FIELDS,
+    infer: infer_each,
+    cpu: Kernel::Host(pass),
+    effect: Effect::World,
+    ..OP
+};
+pub static C_ALLGATHER: Op = Op {
+    name: "c_allgather",
+    inputs: &[slot("X")],
+    outputs: &[slot("Out")],
+    attrs: AllGatherAttrs::FIELDS,
+    infer: infer_all_gather,
+    cpu: Kernel::Host(all_gather),
+    grad: Grad::Fn(all_gather_grad),
+    effect: Effect::World,
+    ..OP
+};
+pub static C_REDUCESCATTER: Op = Op {
+    name: "c_reducescatter",
+    inputs: &[slot("X")],
+    outputs: &[slot("Out")],
+    attrs: ReduceScatterAttrs::FIELDS,
+    infer: infer_reduce_scatter,
+    cpu: Kernel::Host(reduce_scatter),
+    effect: Effect::World,
+    ..OP
+};
+pub static C_SCATTER: Op = Op {
+    name: "c_scatter",
+    inputs: &[slot("X")],
+    outputs: &[slot("Out")],
+    attrs: ScatterAttrs::FIELDS,
+    infer: infer_scatter,
+    cpu: Kernel::Host(scatter),
+    effect: Effect::World,
+    ..OP
+};
+pub static SEND_V2: Op = Op {
+    name: "send_v2",
+    inputs: &[slot("X")],
+    attrs: SendAttrs::FIELDS,
+    infer: infer_send,
+    cpu: Kernel::Host(send),
+    effect: Effect::World,
+    ..OP
+};
+pub static RECV_V2: Op = Op {
+    name: "recv_v2",
+    outputs: &[slot("Out")],
+    attrs: RecvAttrs::FIELDS,
+    infer: infer_recv,
+    cpu: Kernel::Host(recv),
+    effect: Effect::World,
+    ..OP
+};
+
+pub static TABLE: &[&Op] = &[
+    &C_ALLREDUCE_SUM,
+    &C_ALLREDUCE_MAX,
+    &C_ALLREDUCE_MIN,
+    &C_ALLREDUCE_PROD,
+    &C_REDUCE_SUM,
+    &C_REDUCE_MAX,
+    &C_REDUCE_MIN,
+    &C_REDUCE_PROD,
+    &C_BROADCAST,
+    &ALLREDUCE,
+    &BROADCAST,
+    &BARRIER,
+    &C_SYNC_CALC_STREAM,
+    &C_SYNC_COMM_STREAM,
+    &C_ALLGATHER,
+    &C_REDUCESCATTER,
+    &C_SCATTER,
+    &SEND_V2,
+    &RECV_V2,
+];

@@ -1,0 +1,188 @@
+//! Rings: how a Program makes the groups that its collective operators name by `ring_id`.
+//!
+//! `c_gen_nccl_id` on the first rank opens a rendezvous store and hands its address to every other endpoint, where the
+//! other ranks listen; `c_comm_init` lets all join there. What the variable between them holds are a few bytes.
+
+use oar_comm::{error, Signals};
+use oar_core::base::{Error, Kind, Result};
+use oar_core::op::{slot, Effect, Kernel, Op, Run, OP};
+use oar_core::tensor::Value;
+use oar_core::{attrs, bail, ensure, err};
+use oar_dist::doorstep::{bring, Doorstep};
+use oar_dist::net::Patience;
+use oar_dist::{rings, Context, Job, Options, Store};
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+
+attrs! {
+    pub struct GenIdAttrs { endpoint: String, other_endpoints: Vec<String> = vec![], rank: i32 = 0 }
+    pub struct CommInitAttrs { nranks: i32, rank: i32, device_id: i32 = -1, ring_id: i32 = 0 }
+    pub struct CommInitAllAttrs { devices: Vec<i32> = vec![], ring_id: i32 = 0 }
+}
+
+/// The stores of the rings that this process is the first rank of, and its doorsteps. They stay while the process runs.
+#[derive(Default)]
+struct Hosted {
+    stores: HashMap<SocketAddr, Store>,
+    doorsteps: HashMap<SocketAddr, Doorstep>,
+}
+
+static HOSTED: Mutex<Option<Hosted>> = Mutex::new(None);
+
+fn hosted<T>(f: impl FnOnce(&mut Hosted) -> T) -> T {
+    f(HOSTED.lock().get_or_insert_default())
+}
+
+/// The job that launch or spawn started this process in (no name and no token where nobody did), and how long ranks
+/// wait for each other.
+fn surroundings() -> Result<(Job, Options)> {
+    Ok((rings::Place::from_env().map_err(error)?.job, rings::options_from_env().map_err(error)?))
+}
+
+fn address(op: &str, endpoint: &str) -> Result<SocketAddr> {
+    rings::resolve(endpoint).map_err(|e| err!(InvalidArgument, "operator {op}: an endpoint is ip:port: {e}"))
+}
+
+/// An error from below, with the operator's name before it; a signal stays what it is.
+fn named(op: &str, e: Error) -> Error {
+    match e.kind() {
+        Kind::Interrupted => e,
+        kind => Error::new(kind, format!("operator {op}: {}", e.message())),
+    }
+}
+
+/// Runs a wait for other processes that the user's signals end.
+fn patiently<T: Send>(
+    op: &str,
+    options: &Options,
+    body: impl FnOnce(&Patience<'_>) -> oar_dist::Result<T> + Send,
+) -> Result<T> {
+    let (signals, stopped) = (Signals::watch(), AtomicBool::new(false));
+    let result = rings::watched(
+        &|| signals.stop(),
+        || stopped.store(true, Ordering::Release),
+        || {
+            let check = || match stopped.load(Ordering::Acquire) {
+                true => Err(oar_dist::Error::Interrupted { during: "the making of a ring".into() }),
+                false => Ok(()),
+            };
+            body(&Patience::new(options.init_timeout, &check))
+        },
+    );
+    signals.explain(result).map_err(|e| named(op, e))
+}
+
+fn host(bind: SocketAddr, job: &Job) -> Result<Store> {
+    let store = Store::host(bind, job).map_err(error)?;
+    hosted(|h| h.stores.insert(store.address(), store.clone()));
+    Ok(store)
+}
+
+fn doorstep(at: SocketAddr, job: &Job) -> Result<Doorstep> {
+    hosted(|h| {
+        if let Some(known) = h.doorsteps.get(&at) {
+            return Ok(known.clone());
+        }
+        let made = Doorstep::open(at, job).map_err(error)?;
+        h.doorsteps.insert(at, made.clone());
+        Ok(made)
+    })
+}
+
+fn gen_id(cx: &mut Run) -> Result<()> {
+    let a = cx.attrs::<GenIdAttrs>();
+    let op = cx.op.name;
+    let mine = address(op, &a.endpoint)?;
+    let others = a.other_endpoints.iter().map(|e| address(op, e)).collect::<Result<Vec<_>>>()?;
+    let (job, options) = surroundings()?;
+    let id = if a.rank != 0 {
+        let doorstep = doorstep(mine, &job)?;
+        patiently(op, &options, |patience| doorstep.take(patience))?
+    } else {
+        let id = host(SocketAddr::new(mine.ip(), 0), &job)?.address().to_string().into_bytes();
+        patiently(op, &options, |patience| others.iter().try_for_each(|to| bring(*to, &job, &id, patience)))?;
+        id
+    };
+    cx.set(0, Value::Bytes(Arc::new(id)));
+    Ok(())
+}
+
+/// Join the ring whose store is at `at`.
+fn join(op: &str, at: SocketAddr, rank: usize, world: usize, ring: i32) -> Result<()> {
+    ensure!(ring >= 0, InvalidArgument, "operator {op}: ring_id must not be negative, got {ring}");
+    let (job, mut options) = surroundings()?;
+    let here = hosted(|h| h.stores.get(&at).cloned());
+    // A connection of the join's own, which is what a signal interrupts.
+    let store = patiently(op, &options, |patience| match here {
+        Some(store) => store.again(patience.left()),
+        None => Store::connect_until(at, &job, patience),
+    })?;
+    options.bind = store.local_ip().map_err(error)?;
+    let signals = Signals::watch();
+    let made = rings::watched(
+        &|| signals.stop(),
+        || store.interrupt(true),
+        || Context::init(rank, world, store.clone(), options).and_then(|c| c.world_group()),
+    );
+    rings::set(ring, signals.explain(made).map_err(|e| named(op, e))?);
+    Ok(())
+}
+
+fn comm_init(cx: &mut Run) -> Result<()> {
+    let a = cx.attrs::<CommInitAttrs>();
+    let (op, world) = (cx.op.name, a.nranks);
+    ensure!(
+        world > 0 && (0..world).contains(&a.rank),
+        InvalidArgument,
+        "operator {op}: rank must be in [0, nranks), got rank {} of {world}",
+        a.rank
+    );
+    let Value::Bytes(id) = cx.value(0)? else {
+        bail!(InvalidArgument, "operator {op}: 'X' must hold what c_gen_nccl_id wrote, got {}", cx.value(0)?.what())
+    };
+    let at = std::str::from_utf8(id).ok().and_then(|s| s.parse::<SocketAddr>().ok());
+    let at = at.ok_or_else(|| err!(InvalidArgument, "operator {op}: 'X' does not hold what c_gen_nccl_id wrote"))?;
+    join(op, at, a.rank as usize, world as usize, a.ring_id)
+}
+
+/// All devices of one process: on the CPU that is a ring of one.
+fn comm_init_all(cx: &mut Run) -> Result<()> {
+    let a = cx.attrs::<CommInitAllAttrs>();
+    ensure!(
+        a.devices.len() < 2,
+        Unimplemented,
+        "operator c_comm_init_all: one process drives one device here, got devices {:?}",
+        a.devices
+    );
+    let store = host(([127, 0, 0, 1], 0).into(), &surroundings()?.0)?;
+    join(cx.op.name, store.address(), 0, 1, a.ring_id)
+}
+
+pub static C_GEN_NCCL_ID: Op = Op {
+    name: "c_gen_nccl_id",
+    outputs: &[slot("Out")],
+    attrs: GenIdAttrs::FIELDS,
+    cpu: Kernel::Host(gen_id),
+    effect: Effect::World,
+    ..OP
+};
+pub static C_COMM_INIT: Op = Op {
+    name: "c_comm_init",
+    inputs: &[slot("X")],
+    attrs: CommInitAttrs::FIELDS,
+    cpu: Kernel::Host(comm_init),
+    effect: Effect::World,
+    ..OP
+};
+pub static C_COMM_INIT_ALL: Op = Op {
+    name: "c_comm_init_all",
+    attrs: CommInitAllAttrs::FIELDS,
+    cpu: Kernel::Host(comm_init_all),
+    effect: Effect::World,
+    ..OP
+};
+
+pub static TABLE: &[&Op] = &[&C_GEN_NCCL_ID, &C_COMM_INIT, &C_COMM_INIT_ALL];

@@ -1,0 +1,4 @@
+//! Operators: rings and collectives.
+
+pub mod collective;
+pub mod communicator;

@@ -1,0 +1,130 @@
+//! tensor_array_to_tensor: the tensors of a LoDTensorArray joined along an axis, or along a new one.
+
+use oar_core::attrs;
+use oar_core::base::{DType, Result};
+use oar_core::ir::{Attr, AttrMap};
+use oar_core::op::infer::{Meta, VarKind};
+use oar_core::op::run::call_simple;
+use oar_core::op::table;
+use oar_core::op::{slot, Grad, Infer, Kernel, Op, Run, OP};
+use oar_core::tensor::{Tensor, Value};
+use oar_core::{bail, ensure};
+use std::sync::Arc;
+
+attrs! {
+    pub struct ArrayToTensorAttrs { axis: i32 = 0, use_stack: bool = false }
+}
+
+/// The axis as an index of `rank` dimensions, one more where it is new.
+fn place(cx: &Infer, rank: usize) -> Result<usize> {
+    let a = cx.attrs::<ArrayToTensorAttrs>();
+    oar_core::base::shape::axis(cx.op.name, a.axis as i64, rank + a.use_stack as usize)
+}
+
+fn infer(cx: &mut Infer) -> Result<()> {
+    if cx.is_run() {
+        return Ok(());
+    }
+    let m = cx.meta(0, 0)?;
+    let dtype = m.dtype;
+    if !m.dims.is_empty() {
+        // An array has the shape of its tensors while a Program is built; how many there are is not known.
+        let (at, mut dims) = (place(cx, m.dims.len())?, m.dims);
+        match cx.attrs::<ArrayToTensorAttrs>().use_stack {
+            true => dims.insert(at, -1),
+            false => dims[at] = -1,
+        }
+        cx.set(0, &dims, dtype);
+    }
+    cx.set(1, &[-1], DType::I32);
+    Ok(())
+}
+
+fn items<'a>(cx: &Run<'a>) -> Result<&'a [Value]> {
+    match cx.value(0)? {
+        Value::Array(items) if !items.is_empty() => Ok(items),
+        Value::Array(_) => bail!(InvalidArgument, "operator {}: the array is empty", cx.op.name),
+        other => bail!(InvalidArgument, "operator {}: X must be a LoDTensorArray, got {}", cx.op.name, other.what()),
+    }
+}
+
+/// The sizes of the tensors at the axis.
+fn sizes(cx: &Run, items: &[Value]) -> Result<Vec<i32>> {
+    let a = cx.attrs::<ArrayToTensorAttrs>();
+    items
+        .iter()
+        .map(|v| {
+            let t = v.dense()?;
+            if a.use_stack {
+                // Paddle's index has the size at the axis here, too; the last axis may be new
+                return Ok(t.dims().get(a.axis.max(0) as usize).copied().unwrap_or(1) as i32);
+            }
+            Ok(t.dims()[oar_core::base::shape::axis(cx.op.name, a.axis as i64, t.rank())?] as i32)
+        })
+        .collect()
+}
+
+fn join(cx: &mut Run) -> Result<()> {
+    let a = cx.attrs::<ArrayToTensorAttrs>();
+    let items = items(cx)?;
+    let sizes = sizes(cx, items)?;
+    let attrs: AttrMap = [("axis".into(), Attr::Int(a.axis))].into_iter().collect();
+    let op = table::need(if a.use_stack { "stack" } else { "concat" })?;
+    let mut outs = call_simple(op, &attrs, vec![items.to_vec()])?;
+    cx.set(0, outs.swap_remove(0).swap_remove(0));
+    let mut index = Tensor::empty(DType::I32, &[sizes.len() as i64])?;
+    index.data_mut::<i32>()?.copy_from_slice(&sizes);
+    cx.set(1, index);
+    Ok(())
+}
+
+fn cut(cx: &mut Run) -> Result<()> {
+    let a = cx.attrs::<ArrayToTensorAttrs>();
+    let items = items(cx)?;
+    let d = Value::Dense(cx.input(1)?.clone());
+    let mut attrs: AttrMap = [("axis".into(), Attr::Int(a.axis))].into_iter().collect();
+    let op = if a.use_stack {
+        attrs.insert("num", Attr::Int(items.len() as i32));
+        table::need("unstack")?
+    } else {
+        attrs.insert("sections", Attr::Ints(sizes(cx, items)?));
+        table::need("split")?
+    };
+    let parts = call_simple(op, &attrs, vec![vec![d]])?.swap_remove(0);
+    ensure!(parts.len() == items.len(), InvalidArgument, "operator {}: the gradient does not fit", cx.op.name);
+    let like = |(part, item): (Value, &Value)| match (part, item) {
+        (Value::Dense(t), Value::Dense(x)) => Value::Dense(t.with_lod(x.lod.clone())),
+        (part, _) => part,
+    };
+    cx.set(0, Value::Array(Arc::new(parts.into_iter().zip(items).map(like).collect())));
+    Ok(())
+}
+
+pub static TENSOR_ARRAY_TO_TENSOR: Op = Op {
+    name: "tensor_array_to_tensor",
+    inputs: &[slot("X")],
+    outputs: &[slot("Out"), slot("OutIndex")],
+    attrs: ArrayToTensorAttrs::FIELDS,
+    infer,
+    cpu: Kernel::Pure(join),
+    grad: Grad::By(&TENSOR_ARRAY_TO_TENSOR_GRAD),
+    ..OP
+};
+
+pub static TENSOR_ARRAY_TO_TENSOR_GRAD: Op = Op {
+    name: "tensor_array_to_tensor_grad",
+    inputs: &[slot("X"), slot("Out@GRAD")],
+    outputs: &[slot("X@GRAD")],
+    attrs: ArrayToTensorAttrs::FIELDS,
+    infer: |cx| {
+        if !cx.is_run() {
+            let m = cx.meta(0, 0)?;
+            cx.set_meta(0, 0, Meta { kind: VarKind::Array, ..m });
+        }
+        Ok(())
+    },
+    cpu: Kernel::Pure(cut),
+    ..OP
+};
+
+pub static TABLE: &[&Op] = &[&TENSOR_ARRAY_TO_TENSOR, &TENSOR_ARRAY_TO_TENSOR_GRAD];

@@ -1,0 +1,193 @@
+//! The rows of a tensor by a mask, and back: what `IfElse` runs its two branches on.
+
+use oar_core::attrs;
+use oar_core::base::{DType, Dims, Result};
+use oar_core::ensure;
+use oar_core::op::parts::elements::part;
+use oar_core::op::{slot, Grad, Infer, Kernel, Op, Run, OP};
+use oar_core::tensor::{Lod, Tensor};
+use std::ops::Range;
+use std::sync::Arc;
+
+attrs! {
+    pub struct LevelAttrs { level: i32 = 0 }
+}
+
+fn mask<'a>(cx: &Run<'a>, slot: usize) -> Result<&'a [bool]> {
+    let t = cx.input(slot)?;
+    ensure!(
+        t.dtype() == DType::Bool && t.numel() as i64 == t.dims().first().copied().unwrap_or(1),
+        InvalidArgument,
+        "operator {}: Mask must be a column of bool, got {t:?}",
+        cx.op.name
+    );
+    Ok(t.data::<bool>())
+}
+
+/// The rows of sequence `i` of a level (row `i` itself where there is no LoD), and the lengths below that level.
+fn sequence(t: &Tensor, level: usize, i: usize) -> Option<(Range<usize>, Vec<Vec<usize>>)> {
+    let mut rows = i..i + 1;
+    let mut lengths = Vec::new();
+    for offsets in t.lod.as_deref().into_iter().flatten().skip(level) {
+        let of = offsets.get(rows.start..=rows.end)?;
+        lengths.push(of.windows(2).map(|w| w[1].saturating_sub(w[0])).collect());
+        rows = of[0]..of[of.len() - 1];
+    }
+    (rows.start <= rows.end && rows.end <= *t.dims().first()? as usize).then_some((rows, lengths))
+}
+
+/// Sequences of tensors, one behind the other.
+struct Joined {
+    parts: Vec<(Tensor, Range<usize>)>,
+    lod: Lod,
+}
+
+impl Joined {
+    fn new() -> Joined {
+        Joined { parts: Vec::new(), lod: Vec::new() }
+    }
+
+    fn push(&mut self, cx: &Run, t: &Tensor, level: usize, i: usize) -> Result<()> {
+        let found = sequence(t, level, i);
+        ensure!(
+            found.is_some(),
+            OutOfRange,
+            "operator {}: Mask asks for row or sequence {i}, which {t:?} has not",
+            cx.op.name
+        );
+        let Some((rows, lengths)) = found else { return Ok(()) };
+        for (k, list) in lengths.into_iter().enumerate() {
+            if self.lod.len() == k {
+                self.lod.push(vec![0]);
+            }
+            for n in list {
+                let end = self.lod[k].last().copied().unwrap_or(0) + n;
+                self.lod[k].push(end);
+            }
+        }
+        self.parts.push((t.clone(), rows));
+        Ok(())
+    }
+
+    /// `like` has the type, and the sizes behind the first.
+    fn finish(self, like: &Tensor) -> Result<Tensor> {
+        let rows: usize = self.parts.iter().map(|(_, r)| r.len()).sum();
+        let mut dims = Dims::from_slice(like.dims());
+        dims[0] = rows as i64;
+        let mut out = Tensor::empty(like.dtype(), &dims)?;
+        let row = dims[1..].iter().product::<i64>() as usize;
+        let mut at = 0;
+        let bytes = out.bytes_mut()?;
+        for (t, rows) in self.parts {
+            dims[0] = rows.len() as i64;
+            let piece = part(&t, rows.start * row, &dims)?;
+            bytes[at..at + piece.bytes().len()].copy_from_slice(piece.bytes());
+            at += piece.bytes().len();
+        }
+        let lod = (!self.lod.is_empty()).then(|| Arc::new(self.lod));
+        Ok(out.with_lod(lod))
+    }
+}
+
+fn level(cx: &Run) -> Result<usize> {
+    let level = cx.attrs::<LevelAttrs>().level;
+    ensure!(level >= 0, InvalidArgument, "operator {}: attribute 'level' must not be negative", cx.op.name);
+    Ok(level as usize)
+}
+
+fn split(cx: &mut Run) -> Result<()> {
+    let (x, mask, level) = (cx.input(0)?, mask(cx, 1)?, level(cx)?);
+    ensure!(x.rank() > 0, InvalidArgument, "operator {}: X must have at least one dimension", cx.op.name);
+    let mut outs = [Joined::new(), Joined::new()];
+    for (i, &m) in mask.iter().enumerate() {
+        outs[!m as usize].push(cx, x, level, i)?;
+    }
+    for (slot, out) in outs.into_iter().enumerate() {
+        if cx.wants(slot) {
+            cx.set(slot, out.finish(x)?);
+        }
+    }
+    Ok(())
+}
+
+fn merge(cx: &mut Run) -> Result<()> {
+    let (mask, level) = (mask(cx, 1)?, level(cx)?);
+    // A branch without rows has not run.
+    let (yes, no) = match (cx.opt(2), cx.opt(3)) {
+        (Some(yes), no) => (yes, no.unwrap_or(yes)),
+        (None, Some(no)) => (no, no),
+        (None, None) => (cx.input(2)?, cx.input(3)?),
+    };
+    ensure!(
+        yes.rank() > 0 && yes.rank() == no.rank() && yes.dims()[1..] == no.dims()[1..] && yes.dtype() == no.dtype(),
+        InvalidArgument,
+        "operator {}: the rows of InTrue {yes:?} and InFalse {no:?} must be alike",
+        cx.op.name
+    );
+    let mut out = Joined::new();
+    let mut next = [0, 0];
+    for &m in mask {
+        let from = if m { yes } else { no };
+        out.push(cx, from, level, next[m as usize])?;
+        next[m as usize] += 1;
+    }
+    let out = out.finish(yes)?;
+    cx.set(0, out);
+    Ok(())
+}
+
+fn infer_split(cx: &mut Infer) -> Result<()> {
+    let m = cx.dims(1)?;
+    ensure!(
+        m.len() == 2 && (m[1] == 1 || m[1] < 0),
+        InvalidArgument,
+        "operator {}: Mask (the condition of IfElse) must have shape [N, 1], got {m:?}",
+        cx.op.name
+    );
+    if !cx.is_run() {
+        let (mut dims, dtype) = (cx.dims(0)?, cx.dtype(0)?);
+        if let Some(first) = dims.first_mut() {
+            *first = -1;
+        }
+        cx.set(0, &dims, dtype);
+        cx.set(1, &dims, dtype);
+        cx.share_lod(0, 0);
+        cx.share_lod(1, 0);
+    }
+    Ok(())
+}
+
+fn infer_merge(cx: &mut Infer) -> Result<()> {
+    if !cx.is_run() {
+        let (mut dims, dtype) = (cx.dims(2)?, cx.dtype(2)?);
+        if let Some(first) = dims.first_mut() {
+            *first = -1;
+        }
+        cx.set(0, &dims, dtype);
+        cx.share_lod(0, 2);
+    }
+    Ok(())
+}
+
+pub static SPLIT_LOD_TENSOR: Op = Op {
+    name: "split_lod_tensor",
+    inputs: &[slot("X"), slot("Mask")],
+    outputs: &[slot("OutTrue"), slot("OutFalse")],
+    attrs: LevelAttrs::FIELDS,
+    infer: infer_split,
+    cpu: Kernel::Pure(split),
+    grad: Grad::Map(&MERGE_LOD_TENSOR, &[("InTrue", "OutTrue@GRAD"), ("InFalse", "OutFalse@GRAD"), ("Out", "X@GRAD")]),
+    ..OP
+};
+pub static MERGE_LOD_TENSOR: Op = Op {
+    name: "merge_lod_tensor",
+    inputs: &[slot("X"), slot("Mask"), slot("InTrue"), slot("InFalse")],
+    outputs: &[slot("Out")],
+    attrs: LevelAttrs::FIELDS,
+    infer: infer_merge,
+    cpu: Kernel::Pure(merge),
+    grad: Grad::Map(&SPLIT_LOD_TENSOR, &[("X", "Out@GRAD"), ("OutTrue", "InTrue@GRAD"), ("OutFalse", "InFalse@GRAD")]),
+    ..OP
+};
+
+pub static TABLE: &[&Op] = &[&SPLIT_LOD_TENSOR, &MERGE_LOD_TENSOR];

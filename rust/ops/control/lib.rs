@@ -1,0 +1,7 @@
+//! Operators: sub-blocks, tensor arrays, feeding and fetching.
+
+pub mod array_tensor;
+pub mod arrays;
+pub mod branch_rows;
+pub mod control_flow;
+pub mod program;

@@ -1,0 +1,217 @@
+//! save, load, save_combine, load_combine: Paddle's tensor files.
+
+use oar_core::attrs;
+use oar_core::base::{DType, Result};
+use oar_core::ir::desc::VarKind;
+use oar_core::ir::tensor_file as file;
+use oar_core::op::attrs::Blob;
+use oar_core::op::{slot, Effect, Kernel, Op, Run, OP};
+use oar_core::tensor::{Lod, SelectedRows, Tensor, Value};
+use oar_core::{bail, ensure, err};
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Read, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+attrs! {
+    pub struct SaveAttrs { overwrite: bool = true, save_as_fp16: bool = false, file_path: String }
+    pub struct LoadAttrs { load_as_fp16: bool = false, file_path: String, seek: i64 = -1, shape: Vec<i64> = vec![] }
+    pub struct SaveCombineAttrs {
+        overwrite: bool = true, save_as_fp16: bool = false, file_path: String, save_to_memory: bool = false,
+    }
+    pub struct LoadCombineAttrs { load_as_fp16: bool = false, file_path: Blob, model_from_memory: bool = false }
+}
+
+fn as_half(t: &Tensor, half: bool) -> Result<Tensor> {
+    if half && t.dtype() != DType::F16 {
+        return oar_core::op::parts::broadcast::cast(t, DType::F16);
+    }
+    Ok(t.clone())
+}
+
+fn write_tensor(t: &Tensor, half: bool, out: &mut impl Write) -> Result<()> {
+    let t = as_half(t, half)?;
+    let lod: Vec<Vec<u64>> =
+        t.lod.iter().flat_map(|l| l.iter()).map(|l| l.iter().map(|&n| n as u64).collect()).collect();
+    file::write_lod_tensor(t.dtype(), t.dims(), &lod, t.bytes(), out)
+}
+
+fn read_tensor(r: &mut impl Read, half: bool) -> Result<Tensor> {
+    let (header, lod) = file::read_lod_tensor_header(r)?;
+    let t = read_data(r, &header)?;
+    let lod: Lod = lod.into_iter().map(|l| l.into_iter().map(|n| n as usize).collect()).collect();
+    as_half(&t.with_lod((!lod.is_empty()).then(|| Arc::new(lod))), half)
+}
+
+fn read_data(r: &mut impl Read, header: &file::TensorHeader) -> Result<Tensor> {
+    // Read in pieces first: a damaged length must not make us allocate what the file cannot hold.
+    let mut bytes = Vec::new();
+    let n = r.take(header.bytes as u64).read_to_end(&mut bytes)?;
+    ensure!(n == header.bytes, InvalidArgument, "the tensor file ends within the data of a tensor");
+    let mut t = Tensor::empty(header.dtype, &header.dims)?;
+    t.bytes_mut()?.copy_from_slice(&bytes);
+    Ok(t)
+}
+
+/// Opens a file to write; what is there is replaced only when the new one is whole.
+fn create(op: &str, path: &str, overwrite: bool) -> Result<(BufWriter<File>, String)> {
+    ensure!(
+        overwrite || !Path::new(path).exists(),
+        PreconditionNotMet,
+        "operator {op}: {path} exists, and overwrite is set to false"
+    );
+    if let Some(dir) = Path::new(path).parent() {
+        std::fs::create_dir_all(dir)
+            .map_err(|e| err!(Unavailable, "operator {op}: cannot make folder {dir:?}: {e}"))?;
+    }
+    let part = format!("{path}.{}.part", std::process::id());
+    let f = File::create(&part)
+        .map_err(|e| err!(Unavailable, "operator {op}: cannot open {path} to save variables: {e}"))?;
+    Ok((BufWriter::with_capacity(1 << 20, f), part))
+}
+
+fn finish(op: &str, mut out: BufWriter<File>, part: &str, path: &str) -> Result<()> {
+    let moved = out.flush().and_then(|()| std::fs::rename(part, path));
+    moved.map_err(|e| {
+        let _ = std::fs::remove_file(part);
+        err!(Unavailable, "operator {op}: cannot write {path}: {e}")
+    })
+}
+
+fn open(op: &str, path: &str) -> Result<BufReader<File>> {
+    let f = File::open(path).map_err(|e| {
+        err!(Unavailable, "operator {op}: file {path} can not be opened ({e}); is the model there and whole?")
+    })?;
+    ensure!(f.metadata().is_ok_and(|m| m.is_file()), Unavailable, "operator {op}: {path} is not a file");
+    Ok(BufReader::with_capacity(1 << 20, f))
+}
+
+fn save(cx: &mut Run) -> Result<()> {
+    let a = cx.attrs::<SaveAttrs>();
+    let value = cx.value(0)?;
+    let (mut out, part) = create(cx.op.name, &a.file_path, a.overwrite)?;
+    match value {
+        Value::Dense(t) => write_tensor(t, a.save_as_fp16, &mut out)?,
+        Value::Rows(r) => {
+            file::write_selected_rows(&r.rows, r.height, r.value.dtype(), r.value.dims(), r.value.bytes(), &mut out)?
+        }
+        other => bail!(InvalidArgument, "operator save: {} cannot be saved", other.what()),
+    }
+    finish(cx.op.name, out, &part, &a.file_path)
+}
+
+/// The declared kind of an output variable.
+fn is_rows(cx: &Run, name: Option<&String>) -> bool {
+    let Some((frame, name)) = cx.env.frame().zip(name) else { return false };
+    let var = frame.program.blocks().iter().find_map(|b| b.find_var(name));
+    var.is_some_and(|v| v.kind() == VarKind::SELECTED_ROWS)
+}
+
+fn load(cx: &mut Run) -> Result<()> {
+    let a = cx.attrs::<LoadAttrs>();
+    let mut r = open(cx.op.name, &a.file_path)?;
+    if is_rows(cx, cx.env.names("Out").first()) {
+        let (rows, height, header) = file::read_selected_rows_header(&mut r)?;
+        let value = read_data(&mut r, &header)?;
+        cx.set(0, SelectedRows { rows: Arc::new(rows), height, value });
+        return Ok(());
+    }
+    let t = read_tensor(&mut r, a.load_as_fp16)?;
+    if a.seek == -1 {
+        cx.set(0, t);
+        return Ok(());
+    }
+    // A part of the tensor, from element `seek` on, of the given shape.
+    let n = oar_core::base::shape::checked_numel(&a.shape)?;
+    ensure!(
+        a.seek >= 0 && (a.seek as usize).checked_add(n).is_some_and(|end| end <= t.numel()),
+        InvalidArgument,
+        "operator load: a part of shape {:?} from element {} on is outside the tensor of {} elements",
+        a.shape,
+        a.seek,
+        t.numel()
+    );
+    cx.set(0, t.view(a.seek as usize, &a.shape));
+    Ok(())
+}
+
+fn save_combine(cx: &mut Run) -> Result<()> {
+    let a = cx.attrs::<SaveCombineAttrs>();
+    let tensors = cx.inputs(0)?;
+    ensure!(!tensors.is_empty(), InvalidArgument, "operator save_combine: there are no variables to be saved");
+    if a.save_to_memory {
+        let mut bytes = Vec::new();
+        tensors.iter().try_for_each(|t| write_tensor(t, a.save_as_fp16, &mut bytes))?;
+        cx.set(0, Value::Bytes(Arc::new(bytes)));
+        return Ok(());
+    }
+    let (mut out, part) = create(cx.op.name, &a.file_path, a.overwrite)?;
+    tensors.iter().try_for_each(|t| write_tensor(t, a.save_as_fp16, &mut out))?;
+    finish(cx.op.name, out, &part, &a.file_path)
+}
+
+fn load_combine(cx: &mut Run) -> Result<()> {
+    let a = cx.attrs::<LoadCombineAttrs>();
+    ensure!(cx.n_outs(0) > 0, InvalidArgument, "operator load_combine: there are no variables to be loaded");
+    if a.model_from_memory {
+        // Then the path is what the file would hold.
+        ensure!(!a.file_path.0.is_empty(), Unavailable, "operator load_combine: the model in memory is empty");
+        return load_all(cx, &mut &a.file_path.0[..], "the model in memory");
+    }
+    let path = std::str::from_utf8(&a.file_path.0)
+        .map_err(|_| err!(InvalidArgument, "operator load_combine: file_path is not UTF-8"))?;
+    load_all(cx, &mut open(cx.op.name, path)?, path)
+}
+
+fn load_all(cx: &mut Run, r: &mut impl Read, what: &str) -> Result<()> {
+    let half = cx.attrs::<LoadCombineAttrs>().load_as_fp16;
+    let n = cx.n_outs(0);
+    for i in 0..n {
+        let t = read_tensor(r, half).map_err(|e| e.context(format!("variable {i} of {n} in {what}")))?;
+        cx.set_nth(0, i, t);
+    }
+    let rest = r.read(&mut [0])?;
+    ensure!(
+        rest == 0,
+        Unavailable,
+        "operator load_combine: {what} holds more than the {n} variables asked for: not allowed to load a part of it"
+    );
+    Ok(())
+}
+
+pub static SAVE: Op = Op {
+    name: "save",
+    inputs: &[slot("X")],
+    outputs: &[slot("kLookupTablePath").opt()],
+    attrs: SaveAttrs::FIELDS,
+    cpu: Kernel::Host(save),
+    effect: Effect::World,
+    ..OP
+};
+pub static LOAD: Op = Op {
+    name: "load",
+    outputs: &[slot("Out")],
+    attrs: LoadAttrs::FIELDS,
+    cpu: Kernel::Host(load),
+    effect: Effect::World,
+    ..OP
+};
+pub static SAVE_COMBINE: Op = Op {
+    name: "save_combine",
+    inputs: &[slot("X").many()],
+    outputs: &[slot("Y").opt()],
+    attrs: SaveCombineAttrs::FIELDS,
+    cpu: Kernel::Host(save_combine),
+    effect: Effect::World,
+    ..OP
+};
+pub static LOAD_COMBINE: Op = Op {
+    name: "load_combine",
+    outputs: &[slot("Out").many()],
+    attrs: LoadCombineAttrs::FIELDS,
+    cpu: Kernel::Host(load_combine),
+    effect: Effect::World,
+    ..OP
+};
+
+pub static TABLE: &[&Op] = &[&SAVE, &LOAD, &SAVE_COMBINE, &LOAD_COMBINE];

@@ -1,0 +1,4 @@
+//! Operators: readers and files.
+
+pub mod files;
+pub mod reader;

@@ -1,0 +1,53 @@
+//! create_py_reader, create_double_buffer_reader, read: what a Program is written with that fetches its own batches.
+//! `Executor.run` takes the next batch and feeds it in place of `read`'s outputs, so that nothing of these runs here.
+
+use oar_core::attrs;
+use oar_core::bail;
+use oar_core::base::Result;
+use oar_core::op::attrs::Text;
+use oar_core::op::{slot, Effect, Kernel, Op, Run, OP};
+
+attrs! {
+    pub struct PyReaderAttrs {
+        shape_concat: Vec<i32>, ranks: Vec<i32>, lod_levels: Vec<i32>, dtypes: Vec<i32>, need_check_feed: Vec<i32>,
+        use_data_config: bool = true, device_index: i32 = 0, device_count: i32 = 1,
+    }
+    pub struct DoubleBufferAttrs { place: Text = "AUTO".into() }
+    pub struct ReadAttrs { throw_eof_exp: bool = true, infer_out: bool = true, drop_last: bool = true }
+}
+
+fn fed_instead(cx: &mut Run) -> Result<()> {
+    bail!(Unimplemented, "operator {} runs in block 0 of a Program that Executor.run runs, nowhere else", cx.op.name)
+}
+
+pub static CREATE_PY_READER: Op = Op {
+    name: "create_py_reader",
+    inputs: &[slot("blocking_queue")],
+    outputs: &[slot("Out").many()],
+    attrs: PyReaderAttrs::FIELDS,
+    cpu: Kernel::Host(fed_instead),
+    effect: Effect::World,
+    ..OP
+};
+
+pub static CREATE_DOUBLE_BUFFER_READER: Op = Op {
+    name: "create_double_buffer_reader",
+    inputs: &[slot("UnderlyingReader")],
+    outputs: &[slot("Out")],
+    attrs: DoubleBufferAttrs::FIELDS,
+    cpu: Kernel::Host(fed_instead),
+    effect: Effect::World,
+    ..OP
+};
+
+pub static READ: Op = Op {
+    name: "read",
+    inputs: &[slot("Reader")],
+    outputs: &[slot("Out").many()],
+    attrs: ReadAttrs::FIELDS,
+    cpu: Kernel::Host(fed_instead),
+    effect: Effect::World,
+    ..OP
+};
+
+pub static TABLE: &[&Op] = &[&CREATE_PY_READER, &CREATE_DOUBLE_BUFFER_READER, &READ];

@@ -1,0 +1,67 @@
+//! The table of operators, a line a family. This is the table of contents.
+
+use oar_core::op::{table, Op};
+use oar_ops_comm as comm;
+use oar_ops_control as control;
+use oar_ops_io as io;
+use oar_ops_loss as loss;
+use oar_ops_math as math;
+use oar_ops_nn as nn;
+use oar_ops_optim as optim;
+use oar_ops_random as random;
+use oar_ops_sequence as sequence;
+use oar_ops_shape as shape;
+
+/// Every operator.
+pub static TABLES: &[&[&Op]] = &[
+    math::basic::TABLE,               // scale, sum, cast, assign
+    math::elementwise::TABLE,         // binary operators with broadcasting
+    math::elementwise::second::TABLE, // their second gradients
+    math::activation::TABLE,          // unary formulas
+    math::scalar::TABLE,              // pow, clip
+    math::comparison::TABLE,          // comparisons and logic
+    math::reduction::TABLE,           // reductions over axes, mean
+    math::matmul::TABLE,              // matrix products
+    math::complex::TABLE,             // parts and conjugates of complex numbers
+    math::order::TABLE,               // cumsum, argmax, sorting, top-k
+    loss::metric::TABLE,              // accuracy
+    control::arrays::TABLE,           // LoDTensorArrays
+    control::array_tensor::TABLE,     // arrays as one tensor
+    control::control_flow::TABLE,     // sub-blocks
+    control::branch_rows::TABLE,      // split_lod_tensor, merge_lod_tensor
+    control::program::TABLE,          // feed, fetch, print, py_func
+    io::reader::TABLE,                // create_py_reader, read
+    io::files::TABLE,                 // save, load
+    shape::creation::TABLE,           // constants, ranges, shapes
+    random::random::TABLE,            // random numbers, dropout
+    shape::reshape::TABLE,            // the same elements in another shape
+    shape::transpose::TABLE,          // transpose
+    shape::concat::TABLE,             // concat, split
+    shape::stack::TABLE,              // stack, unstack
+    shape::expand_v2::TABLE,          // expand
+    shape::expand::TABLE,             // expand of 1.x
+    shape::slice::TABLE,              // slice, strided_slice
+    shape::set_value::TABLE,          // assignment to a slice
+    shape::indexing::TABLE,           // gather, scatter, where, one-hot
+    shape::flip::TABLE,               // reverse, flip
+    nn::embedding::TABLE,             // rows of a table by id
+    nn::conv::TABLE,                  // conv2d, depthwise_conv2d
+    nn::pooling::TABLE,               // pool2d
+    nn::batch_norm::TABLE,            // batch_norm
+    nn::layer_norm::TABLE,            // layer_norm
+    nn::group_norm::TABLE,            // group_norm
+    nn::unit::TABLE,                  // norm: vectors of length one
+    nn::softmax::TABLE,               // softmax
+    loss::loss::TABLE,                // cross entropies of scores
+    loss::cross_entropy::TABLE,       // cross entropies of probabilities
+    optim::optimizer::TABLE,          // sgd, momentum, adam
+    optim::rows::TABLE,               // SelectedRows
+    sequence::sequence::TABLE,        // sequence_pool, sequence_expand
+    comm::communicator::TABLE,        // rings
+    comm::collective::TABLE,          // collectives of Programs
+];
+
+/// Makes the table known to the engine ([`table::lookup`]). Whoever uses operators calls it first; once is enough.
+pub fn install() {
+    table::install(TABLES);
+}

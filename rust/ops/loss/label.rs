@@ -1,0 +1,21 @@
+//! Class labels.
+
+use oar_core::err;
+use oar_kernels::softmax_loss::BadLabel;
+
+pub fn bad(op: &str, e: BadLabel) -> oar_core::base::Error {
+    err!(OutOfRange, "operator {op}: {e}")
+}
+
+/// Dispatches on the type of class labels.
+macro_rules! by_label {
+    ($cx:ident, $label:expr, |$l:ident| $body:expr) => {
+        dispatch!($label.dtype(), L in [i64, i32, i16, u8, i8], {
+            let $l = $label.data::<L>();
+            $body
+        }, other => bail!(
+            InvalidArgument, "operator {}: Label must hold integers when soft_label is false, got {other}", $cx.op.name
+        ))
+    };
+}
+pub(crate) use by_label;

@@ -1,0 +1,10 @@
+//! Operators: convolution, pooling, normalisation, softmax, embedding.
+
+pub mod batch_norm;
+pub mod conv;
+pub mod embedding;
+pub mod group_norm;
+pub mod layer_norm;
+pub mod pooling;
+pub mod softmax;
+pub mod unit;

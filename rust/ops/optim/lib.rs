@@ -1,0 +1,4 @@
+//! Operators: optimizers and SelectedRows.
+
+pub mod optimizer;
+pub mod rows;

@@ -1,0 +1,3 @@
+//! Operators: random numbers and dropout.
+
+pub mod random;

@@ -1,0 +1,439 @@
+//! Operators that draw random numbers, number for number those of Paddle on CPU.
+
+use half::{bf16, f16};
+use oar_core::attrs;
+use oar_core::base::dtype::Element;
+use oar_core::base::{DType, Dims, Result};
+use oar_core::op::attrs::Text;
+use oar_core::op::infer::like_out_grad;
+use oar_core::op::parts::fill::batch_size_like;
+use oar_core::op::parts::given::{data_type, infer_shape, shape};
+use oar_core::op::{slot, Effect, Grad, Infer, Kernel, Op, Run, Slot, OP};
+use oar_core::tensor::generator::with_engine;
+use oar_core::tensor::Tensor;
+use oar_core::{dispatch, ensure};
+use oar_kernels::elementwise::{map, zip};
+use oar_kernels::random as draw;
+use oar_kernels::random::Mt64;
+use oar_kernels::types::{Half, Number};
+
+attrs! {
+    pub struct UniformAttrs {
+        shape: Vec<i64> = vec![], min: f32 = -1.0, max: f32 = 1.0, seed: i32 = 0, diag_num: i32 = 0,
+        diag_step: i32 = 0, diag_val: f32 = 1.0, dtype: i32 = 5,
+    }
+    pub struct UniformLikeAttrs {
+        shape: Vec<i32>, input_dim_idx: i32 = 0, output_dim_idx: i32 = 0, min: f32 = -1.0, max: f32 = 1.0,
+        seed: i32 = 0, diag_num: i32 = 0, diag_step: i32 = 0, diag_val: f32 = 1.0, dtype: i32 = 5,
+    }
+    pub struct GaussianAttrs {
+        shape: Vec<i64> = vec![], mean: f32 = 0.0, std: f32 = 1.0, seed: i32 = 0, dtype: i32 = 5,
+        use_mkldnn: bool = false,
+    }
+    pub struct TruncatedAttrs { shape: Vec<i32>, mean: f32 = 0.0, std: f32 = 1.0, seed: i32 = 0, dtype: i32 = 5 }
+    pub struct RandintAttrs { shape: Vec<i64> = vec![], low: i32, high: i32, dtype: i32 = 3, seed: i32 = 0 }
+    pub struct RandpermAttrs { n: i32, dtype: i32 = 3, seed: i32 = 0 }
+    pub struct DropoutAttrs {
+        dropout_prob: f32 = 0.5, is_test: bool = false, fix_seed: bool = false, seed: i32 = 0,
+        dropout_implementation: Text = "downgrade_in_infer".into(),
+    }
+}
+
+const SHAPES: &[Slot] = &[slot("ShapeTensor").opt(), slot("ShapeTensorList").many().opt()];
+
+/// A distribution with two parameters: fills a slice.
+type Draw<T> = fn(&mut Mt64, T, T, &mut [T]);
+
+/// A float tensor drawn with the parameters `a` and `b`: in its own precision where Paddle has such a kernel, halves
+/// through f32.
+fn floats(
+    cx: &Run,
+    dtype: i32,
+    dims: &[i64],
+    seed: i32,
+    (a, b): (f32, f32),
+    (f32s, f64s): (Draw<f32>, Draw<f64>),
+) -> Result<Tensor> {
+    let dtype = data_type(cx.op.name, dtype)?;
+    let mut t = Tensor::empty(dtype, dims)?;
+    let seed = seed as u32 as u64; // Paddle reads the attribute as unsigned int
+    match dtype {
+        DType::F32 => {
+            let out = t.data_mut()?;
+            with_engine(seed, |e| f32s(e, a, b, out));
+        }
+        DType::F64 => {
+            let out = t.data_mut()?;
+            with_engine(seed, |e| f64s(e, a as f64, b as f64, out));
+        }
+        DType::F16 | DType::BF16 => {
+            let mut wide = Tensor::empty(DType::F32, dims)?;
+            let out = wide.data_mut()?;
+            with_engine(seed, |e| f32s(e, a, b, out));
+            match dtype {
+                DType::F16 => <f16 as Half>::narrow(wide.data(), t.data_mut()?),
+                _ => <bf16 as Half>::narrow(wide.data(), t.data_mut()?),
+            }
+        }
+        other => return cx.unsupported(other),
+    }
+    Ok(t)
+}
+
+/// What is drawn by both operators of uniform numbers.
+struct Uniform {
+    min: f32,
+    max: f32,
+    seed: i32,
+    dtype: i32,
+    diag_num: i32,
+    diag_step: i32,
+    diag_val: f32,
+}
+
+impl Uniform {
+    fn check(&self, op: &str) -> Result<()> {
+        ensure!(
+            self.min < self.max,
+            InvalidArgument,
+            "operator {op}: min must be less than max, got {} and {}",
+            self.min,
+            self.max
+        );
+        ensure!(
+            self.diag_num >= 0 && self.diag_step >= 0,
+            InvalidArgument,
+            "operator {op}: diag_num and diag_step must not be negative, got {} and {}",
+            self.diag_num,
+            self.diag_step
+        );
+        Ok(())
+    }
+
+    fn draw(&self, cx: &mut Run, dims: &[i64]) -> Result<()> {
+        let range = (self.min, self.max);
+        let mut t = floats(cx, self.dtype, dims, self.seed, range, (draw::uniform, draw::uniform))?;
+        if self.diag_num > 0 {
+            let step = self.diag_step as usize + 1;
+            let last = (self.diag_num as usize - 1).saturating_mul(step);
+            ensure!(
+                t.numel() > last,
+                InvalidArgument,
+                "operator {}: {} diagonal elements with diag_step {} do not fit {} elements",
+                cx.op.name,
+                self.diag_num,
+                self.diag_step,
+                t.numel()
+            );
+            dispatch!(t.dtype(), T in [f32, f64, f16, bf16], {
+                let v = <T as Number>::from_f64(self.diag_val as f64);
+                t.data_mut::<T>()?.iter_mut().step_by(step).take(self.diag_num as usize).for_each(|o| *o = v);
+            }, other => return cx.unsupported(other));
+        }
+        cx.set(0, t);
+        Ok(())
+    }
+}
+
+macro_rules! uniform_of {
+    ($a:expr) => {{
+        let a = $a;
+        Uniform {
+            min: a.min,
+            max: a.max,
+            seed: a.seed,
+            dtype: a.dtype,
+            diag_num: a.diag_num,
+            diag_step: a.diag_step,
+            diag_val: a.diag_val,
+        }
+    }};
+}
+
+/// The size in one dimension is another tensor's.
+pub static UNIFORM_RANDOM_BATCH_SIZE_LIKE: Op = Op {
+    name: "uniform_random_batch_size_like",
+    inputs: &[slot("Input").meta_only()],
+    outputs: &[slot("Out")],
+    attrs: UniformLikeAttrs::FIELDS,
+    infer: |cx| {
+        let a = cx.attrs::<UniformLikeAttrs>();
+        uniform_of!(a).check(cx.op.name)?;
+        let dims = batch_size_like(cx, &a.shape, a.input_dim_idx, a.output_dim_idx)?;
+        let dtype = data_type(cx.op.name, a.dtype)?;
+        cx.set(0, &dims, dtype);
+        Ok(())
+    },
+    cpu: Kernel::Host(|cx| {
+        let dims = Dims::from_slice(cx.take_out(0)?.dims());
+        uniform_of!(cx.attrs::<UniformLikeAttrs>()).draw(cx, &dims)
+    }),
+    effect: Effect::Random,
+    ..OP
+};
+
+pub static UNIFORM_RANDOM: Op = Op {
+    name: "uniform_random",
+    inputs: SHAPES,
+    outputs: &[slot("Out")],
+    attrs: UniformAttrs::FIELDS,
+    infer: |cx| {
+        let a = cx.attrs::<UniformAttrs>();
+        uniform_of!(a).check(cx.op.name)?;
+        infer_drawn(cx, &a.shape, a.dtype)
+    },
+    cpu: Kernel::Host(|cx| {
+        let a = cx.attrs::<UniformAttrs>();
+        let dims = shape(cx, 0, 1, &a.shape)?;
+        uniform_of!(a).draw(cx, &dims)
+    }),
+    effect: Effect::Random,
+    ..OP
+};
+
+/// The shape is an attribute or comes in one of [`SHAPES`].
+fn infer_drawn(cx: &mut Infer, shape: &[i64], dtype: i32) -> Result<()> {
+    ensure!(
+        !shape.is_empty() || cx.has(0) || cx.has(1),
+        InvalidArgument,
+        "operator {}: a shape is required, as attribute 'shape' or as ShapeTensor",
+        cx.op.name
+    );
+    infer_shape(cx, 0, 1, shape, dtype)
+}
+
+pub static GAUSSIAN_RANDOM: Op = Op {
+    name: "gaussian_random",
+    inputs: SHAPES,
+    outputs: &[slot("Out")],
+    attrs: GaussianAttrs::FIELDS,
+    infer: |cx| {
+        let a = cx.attrs::<GaussianAttrs>();
+        infer_drawn(cx, &a.shape, a.dtype)
+    },
+    cpu: Kernel::Host(|cx| {
+        let a = cx.attrs::<GaussianAttrs>();
+        let dims = shape(cx, 0, 1, &a.shape)?;
+        let t = floats(cx, a.dtype, &dims, a.seed, (a.mean, a.std), (draw::normal, draw::normal))?;
+        cx.set(0, t);
+        Ok(())
+    }),
+    effect: Effect::Random,
+    ..OP
+};
+
+pub static TRUNCATED_GAUSSIAN_RANDOM: Op = Op {
+    name: "truncated_gaussian_random",
+    outputs: &[slot("Out")],
+    attrs: TruncatedAttrs::FIELDS,
+    infer: |cx| {
+        let a = cx.attrs::<TruncatedAttrs>();
+        ensure!(!a.shape.is_empty(), InvalidArgument, "operator {}: attribute 'shape' must not be empty", cx.op.name);
+        let dims: Dims = a.shape.iter().map(|&d| d as i64).collect();
+        let dtype = data_type(cx.op.name, a.dtype)?;
+        if !cx.is_run() {
+            cx.set(0, &dims, dtype);
+        }
+        Ok(())
+    },
+    cpu: Kernel::Host(|cx| {
+        let a = cx.attrs::<TruncatedAttrs>();
+        let dims: Dims = a.shape.iter().map(|&d| d as i64).collect();
+        let draws: (Draw<f32>, Draw<f64>) = (draw::truncated_normal, draw::truncated_normal);
+        let t = floats(cx, a.dtype, &dims, a.seed, (a.mean, a.std), draws)?;
+        cx.set(0, t);
+        Ok(())
+    }),
+    effect: Effect::Random,
+    ..OP
+};
+
+pub static RANDINT: Op = Op {
+    name: "randint",
+    inputs: SHAPES,
+    outputs: &[slot("Out")],
+    attrs: RandintAttrs::FIELDS,
+    infer: |cx| {
+        let a = cx.attrs::<RandintAttrs>();
+        ensure!(
+            a.low < a.high,
+            InvalidArgument,
+            "operator randint: low must be less than high, got {} and {}",
+            a.low,
+            a.high
+        );
+        infer_drawn(cx, &a.shape, a.dtype)
+    },
+    cpu: Kernel::Host(|cx| {
+        let a = cx.attrs::<RandintAttrs>();
+        let dims = shape(cx, 0, 1, &a.shape)?;
+        let mut t = Tensor::empty(data_type(cx.op.name, a.dtype)?, &dims)?;
+        let (low, high) = (a.low as i64, a.high as i64 - 1);
+        dispatch!(t.dtype(), T in [i64, i32], {
+            let out = t.data_mut::<T>()?;
+            with_engine(a.seed as u32 as u64, |e| {
+                out.iter_mut().for_each(|o| *o = draw::uniform_int(e, low, high) as T)
+            });
+        }, other => return cx.unsupported(other));
+        cx.set(0, t);
+        Ok(())
+    }),
+    effect: Effect::Random,
+    ..OP
+};
+
+fn permutation<T: Element + Number>(n: i32, seed: i32) -> Result<Tensor> {
+    let mut t = Tensor::empty(T::DTYPE, &[n as i64])?;
+    let out = t.data_mut::<T>()?;
+    out.iter_mut().enumerate().for_each(|(i, o)| *o = T::from_f64(i as f64));
+    with_engine(seed as u32 as u64, |e| draw::shuffle(e, out));
+    Ok(t)
+}
+
+pub static RANDPERM: Op = Op {
+    name: "randperm",
+    outputs: &[slot("Out")],
+    attrs: RandpermAttrs::FIELDS,
+    infer: |cx| {
+        let a = cx.attrs::<RandpermAttrs>();
+        ensure!(a.n > 0, InvalidArgument, "operator randperm: n must be greater than 0, got {}", a.n);
+        let dtype = data_type(cx.op.name, a.dtype)?;
+        if !cx.is_run() {
+            cx.set(0, &[a.n as i64], dtype);
+        }
+        Ok(())
+    },
+    cpu: Kernel::Host(|cx| {
+        let a = cx.attrs::<RandpermAttrs>();
+        let t = dispatch!(data_type(cx.op.name, a.dtype)?, T in [i64, i32, f32, f64], permutation::<T>(a.n, a.seed)?,
+            other => return cx.unsupported(other));
+        cx.set(0, t);
+        Ok(())
+    }),
+    effect: Effect::Random,
+    ..OP
+};
+
+// dropout
+
+fn check_dropout(a: &DropoutAttrs) -> Result<bool> {
+    ensure!(
+        (0.0..=1.0).contains(&a.dropout_prob),
+        InvalidArgument,
+        "operator dropout: dropout_prob must be between 0 and 1, got {}",
+        a.dropout_prob
+    );
+    match a.dropout_implementation.as_str() {
+        "upscale_in_train" => Ok(true),
+        "downgrade_in_infer" => Ok(false),
+        other => oar_core::bail!(
+            InvalidArgument,
+            "operator dropout: dropout_implementation must be downgrade_in_infer or upscale_in_train, got '{other}'"
+        ),
+    }
+}
+
+/// out = x * factor.
+fn times(cx: &mut Run, slot: usize, x: &Tensor, factor: f32) -> Result<()> {
+    dispatch!(x.dtype(), T in [f32, f64, f16, bf16], {
+        let f = <T as Number>::from_f64(factor as f64);
+        map(x.data::<T>(), cx.out_data::<T>(slot)?, |v| v.mul(f));
+    }, other => return cx.unsupported(other));
+    Ok(())
+}
+
+fn dropout(cx: &mut Run) -> Result<()> {
+    let a = cx.attrs::<DropoutAttrs>();
+    let upscale = check_dropout(a)?;
+    let x = cx.input(0)?;
+    if a.is_test {
+        if upscale {
+            cx.out(0)?.bytes_mut()?.copy_from_slice(x.bytes());
+            return Ok(());
+        }
+        return times(cx, 0, x, 1.0 - a.dropout_prob);
+    }
+    let seed = match cx.opt(1) {
+        Some(t) => {
+            ensure!(t.numel() == 1, InvalidArgument, "operator dropout: Seed must hold one integer, got {t:?}");
+            oar_core::op::parts::given::ints(cx.op.name, t)?[0]
+        }
+        None if a.fix_seed => a.seed as i64,
+        None => 0,
+    };
+    let mut mask = Tensor::empty(DType::U8, x.dims())?;
+    let mut out = cx.take_out(0)?;
+    dispatch!(x.dtype(), T in [f32, f64, f16, bf16], {
+        let (o, m) = (out.data_mut::<T>()?, mask.data_mut::<u8>()?);
+        with_engine(seed as u64, |e| draw::dropout(e, a.dropout_prob, upscale, x.data::<T>(), o, m));
+    }, other => return cx.unsupported(other));
+    cx.set(0, out);
+    cx.set(1, mask);
+    Ok(())
+}
+
+pub static DROPOUT: Op = Op {
+    name: "dropout",
+    inputs: &[slot("X"), slot("Seed").opt()],
+    outputs: &[slot("Out"), slot("Mask").mid()],
+    attrs: DropoutAttrs::FIELDS,
+    infer: |cx| {
+        let a = cx.attrs::<DropoutAttrs>();
+        check_dropout(a)?;
+        cx.like(0, 0)?;
+        cx.share_lod(0, 0);
+        if !a.is_test && !cx.is_run() {
+            let dims = cx.dims(0)?;
+            cx.set(1, &dims, DType::U8);
+        }
+        Ok(())
+    },
+    cpu: Kernel::Host(dropout),
+    grad: Grad::By(&DROPOUT_GRAD),
+    effect: Effect::Random,
+    ..OP
+};
+
+/// Also of a test run, where the output is a multiple of the input (Paddle from 2.1 on).
+pub static DROPOUT_GRAD: Op = Op {
+    name: "dropout_grad",
+    inputs: &[slot("Out@GRAD"), slot("Mask").opt()],
+    outputs: &[slot("X@GRAD")],
+    attrs: DropoutAttrs::FIELDS,
+    infer: like_out_grad,
+    cpu: Kernel::Pure(|cx| {
+        let a = cx.attrs::<DropoutAttrs>();
+        let upscale = check_dropout(a)?;
+        let d = cx.input(0)?;
+        if a.is_test {
+            return times(cx, 0, d, if upscale { 1.0 } else { 1.0 - a.dropout_prob });
+        }
+        let mask = cx.input(1)?;
+        ensure!(
+            mask.dtype() == DType::U8 && mask.numel() == d.numel(),
+            InvalidArgument,
+            "operator dropout_grad: Mask must be uint8 of the gradient's shape, got {mask:?} and {d:?}"
+        );
+        let keep = if upscale && a.dropout_prob < 1.0 { 1.0 - a.dropout_prob } else { 1.0 };
+        dispatch!(d.dtype(), T in [f32, f64, f16, bf16], {
+            let keep = <T as Number>::from_f64(keep as f64);
+            let (one, zero) = (T::one(), <T as Number>::zero());
+            zip(d.data::<T>(), mask.data::<u8>(), cx.out_data::<T>(0)?, |d, m| {
+                d.mul(if m != 0 { one } else { zero }).div(keep)
+            });
+        }, other => return cx.unsupported(other));
+        Ok(())
+    }),
+    ..OP
+};
+
+pub static TABLE: &[&Op] = &[
+    &UNIFORM_RANDOM,
+    &UNIFORM_RANDOM_BATCH_SIZE_LIKE,
+    &GAUSSIAN_RANDOM,
+    &TRUNCATED_GAUSSIAN_RANDOM,
+    &RANDINT,
+    &RANDPERM,
+    &DROPOUT,
+    &DROPOUT_GRAD,
+];

@@ -1,0 +1,3 @@
+//! Operators: sequences of different lengths (LoD).
+
+pub mod sequence;

@@ -1,0 +1,377 @@
+//! Operators that give the same elements another shape: reshape, squeeze, unsqueeze, flatten. All share the bytes.
+
+use oar_core::attrs;
+use oar_core::base::shape::{axis, numel};
+use oar_core::base::{Dims, Result};
+use oar_core::op::attrs::Text;
+use oar_core::op::infer::shape_of_first;
+use oar_core::op::parts::elements::reshaped;
+use oar_core::op::parts::given::given;
+use oar_core::op::{slot, Attrs, Grad, Infer, Kernel, Op, Run, OP};
+use oar_core::tensor::Tensor;
+use oar_core::{bail, ensure, err};
+
+attrs! {
+    pub struct ReshapeAttrs { shape: Vec<i32> = vec![] }
+    pub struct Reshape2Attrs {
+        shape: Vec<i32> = vec![], use_quantizer: bool = false, mkldnn_data_type: Text = "float32".into(),
+    }
+    pub struct AxesAttrs { axes: Vec<i32> = vec![] }
+    pub struct FlattenRangeAttrs { start_axis: i32 = 1, stop_axis: i32 = 1 }
+    pub struct FlattenAttrs { axis: i32 = 1 }
+}
+
+/// The output shape; `x` may have unknown sizes (-1) while a Program is built.
+type Rule = fn(&str, &[i64], &Wanted) -> Result<Dims>;
+
+/// What the attributes (or the tensors that stand for them) say.
+struct Wanted<'a> {
+    attrs: &'a dyn std::any::Any,
+    /// Integers that came as tensors.
+    given: Option<Vec<i64>>,
+}
+
+impl Wanted<'_> {
+    fn attrs<A: 'static>(&self) -> &A {
+        self.attrs.downcast_ref().expect("attributes of another operator")
+    }
+}
+
+// Rules
+
+/// 0 copies the size of x at that place, one -1 stands for what is left.
+fn reshape_rule(op: &str, x: &[i64], w: &Wanted) -> Result<Dims> {
+    let attr = match w.attrs.downcast_ref::<Reshape2Attrs>() {
+        Some(a) => &a.shape,
+        None => &w.attrs::<ReshapeAttrs>().shape,
+    };
+    let mut out: Dims = match &w.given {
+        Some(given) => Dims::from_slice(given),
+        None => attr.iter().map(|&d| d as i64).collect(),
+    };
+    ensure!(!out.is_empty(), InvalidArgument, "operator {op}: attribute 'shape' must not be empty");
+    let wanted = oar_core::base::shape::copied(&out);
+    let mut unknown = None;
+    for (i, d) in out.iter_mut().enumerate() {
+        match *d {
+            -1 => {
+                ensure!(
+                    unknown.is_none(),
+                    InvalidArgument,
+                    "operator {op}: only one size of 'shape' can be -1, got {wanted:?}"
+                );
+                unknown = Some(i);
+            }
+            0 => {
+                ensure!(
+                    i < x.len(),
+                    InvalidArgument,
+                    "operator {op}: 0 at place {i} of 'shape' {wanted:?} copies a size that X, of shape {x:?}, has not"
+                );
+                *d = x[i];
+            }
+            1.. => {}
+            _ => bail!(InvalidArgument, "operator {op}: sizes of 'shape' must not be less than -1, got {wanted:?}"),
+        }
+    }
+    if x.iter().any(|&d| d < 0) {
+        return Ok(out); // sizes unknown while a Program is built: nothing to check yet
+    }
+    let size = numel(x) as i128;
+    let known: i128 =
+        out.iter().enumerate().filter(|(i, _)| Some(*i) != unknown).fold(1, |n, (_, &d)| n.saturating_mul(d as i128));
+    match unknown {
+        Some(i) if known > 0 && size % known == 0 => out[i] = (size / known) as i64,
+        Some(i) if known == 0 && size == 0 => out[i] = 0,
+        None if known == size => {}
+        _ => bail!(
+            InvalidArgument,
+            "operator {op}: a tensor of shape {x:?} with {size} elements cannot be reshaped to {wanted:?}"
+        ),
+    }
+    Ok(out)
+}
+
+/// Drops the sizes of 1 at the axes, or all of them.
+fn squeeze_rule(op: &str, x: &[i64], w: &Wanted) -> Result<Dims> {
+    let axes = &w.attrs::<AxesAttrs>().axes;
+    let mut drop: smallvec::SmallVec<[bool; 8]> = x.iter().map(|&d| axes.is_empty() && d == 1).collect();
+    for &a in axes {
+        let a = axis(op, a as i64, x.len())?;
+        drop[a] = x[a] == 1 || x[a] == -1;
+    }
+    Ok(x.iter().zip(&drop).filter(|(_, &drop)| !drop).map(|(&d, _)| d).collect())
+}
+
+/// Puts a size of 1 at each axis, one after the other.
+fn unsqueeze_rule(op: &str, x: &[i64], w: &Wanted) -> Result<Dims> {
+    let attr = &w.attrs::<AxesAttrs>().axes;
+    let axes: Dims = match &w.given {
+        Some(given) if attr.is_empty() => Dims::from_slice(given),
+        _ => attr.iter().map(|&a| a as i64).collect(),
+    };
+    ensure!(
+        x.len() + axes.len() <= 6,
+        InvalidArgument,
+        "operator {op}: the output must not have more than 6 dimensions, X has shape {x:?} and axes are {axes:?}"
+    );
+    let mut out = Dims::from_slice(x);
+    for &a in &axes {
+        let rank = out.len() as i64;
+        let at = if a < 0 { a + rank + 1 } else { a };
+        ensure!(
+            (0..=rank).contains(&at),
+            InvalidArgument,
+            "operator {op}: axis must be in [{}, {rank}], got {a}",
+            -rank - 1
+        );
+        out.insert(at as usize, 1);
+    }
+    Ok(out)
+}
+
+/// Size of a run of dimensions, -1 if one of them is unknown.
+fn product(dims: &[i64]) -> i64 {
+    if dims.iter().any(|&d| d < 0) {
+        return -1;
+    }
+    dims.iter().product()
+}
+
+/// Makes one dimension of `start_axis..=stop_axis`.
+fn flatten_range_rule(op: &str, x: &[i64], w: &Wanted) -> Result<Dims> {
+    let a = w.attrs::<FlattenRangeAttrs>();
+    let (from, to) = (axis(op, a.start_axis as i64, x.len())?, axis(op, a.stop_axis as i64, x.len())?);
+    ensure!(
+        from <= to,
+        InvalidArgument,
+        "operator {op}: stop_axis must not be less than start_axis, got {} and {}",
+        a.stop_axis,
+        a.start_axis
+    );
+    let mut out = Dims::from_slice(&x[..from]);
+    out.push(product(&x[from..=to]));
+    out.extend_from_slice(&x[to + 1..]);
+    Ok(out)
+}
+
+/// Makes a matrix: dimensions before and from `axis` on.
+fn flatten_rule(op: &str, x: &[i64], w: &Wanted) -> Result<Dims> {
+    let at = w.attrs::<FlattenAttrs>().axis;
+    ensure!(
+        0 <= at && at as usize <= x.len(),
+        InvalidArgument,
+        "operator {op}: axis must be in [0, {}], got {at}",
+        x.len()
+    );
+    let (rows, cols) = x.split_at(at as usize);
+    Ok(Dims::from_slice(&[product(rows), product(cols)]))
+}
+
+// One infer and one kernel for all.
+
+/// Slots of attributes that come as a tensor and as a list of tensors.
+fn tensor_slots(op: &Op) -> Option<(usize, usize)> {
+    op.input("Shape").zip(op.input("ShapeTensor")).or_else(|| op.input("AxesTensor").zip(op.input("AxesTensorList")))
+}
+
+fn infer(cx: &mut Infer, rule: Rule) -> Result<()> {
+    let x = cx.dims(0)?;
+    let dtype = cx.dtype(0)?;
+    if cx.is_run() {
+        return Ok(()); // the kernel shares the bytes
+    }
+    let attrs = cx.attrs.as_any();
+    let name = cx.op.name;
+    let out = match tensor_slots(cx.op).filter(|&(one, list)| cx.has(one) || cx.has(list)) {
+        None => rule(name, &x, &Wanted { attrs, given: None })?,
+        Some((one, list)) => unknown_shape(cx, &x, one, list)?,
+    };
+    cx.set(0, &out, dtype);
+    if x.first() == out.first() {
+        cx.share_lod(0, 0);
+    }
+    cx.set(1, &shape_of_first(&x), dtype);
+    cx.share_lod(1, 0);
+    Ok(())
+}
+
+/// What can be said of the output before there are values: its rank, and the sizes that the attribute still names.
+fn unknown_shape(cx: &Infer, x: &[i64], one: usize, list: usize) -> Result<Dims> {
+    let n = if cx.has(list) { cx.count(list) } else { numel(&cx.dims(one)?).min(64) };
+    if let Some(a) = cx.attrs.as_any().downcast_ref::<AxesAttrs>() {
+        let n = if a.axes.is_empty() { n } else { a.axes.len() };
+        return Ok(Dims::from_elem(-1, x.len() + n));
+    }
+    let shape = match cx.attrs.as_any().downcast_ref::<Reshape2Attrs>() {
+        Some(a) => &a.shape,
+        None => &cx.attrs::<ReshapeAttrs>().shape,
+    };
+    if shape.is_empty() {
+        return Ok(Dims::from_elem(-1, n));
+    }
+    Ok(shape.iter().enumerate().map(|(i, &d)| if d == 0 { x.get(i).map_or(-1, |&d| d) } else { d as i64 }).collect())
+}
+
+/// The result: it keeps the LoD where the first size stays.
+fn shaped(x: &Tensor, dims: &[i64]) -> Result<Tensor> {
+    let mut out = reshaped(x, dims)?;
+    if x.lod.is_some() && x.dims().first() == dims.first() {
+        out.lod = x.lod.clone();
+    }
+    Ok(out)
+}
+
+/// The short way: no tensors that stand for attributes.
+fn quick(name: &str, attrs: &Attrs, ins: &[&Tensor], rule: Rule) -> Option<Tensor> {
+    let &[x] = ins else { return None };
+    let dims = rule(name, x.dims(), &Wanted { attrs: attrs.as_any(), given: None }).ok()?;
+    shaped(x, &dims).ok()
+}
+
+fn run(cx: &mut Run, rule: Rule) -> Result<()> {
+    let x = cx.input(0)?;
+    let given = match tensor_slots(cx.op) {
+        // Of reshape's two the list goes first, as for unsqueeze.
+        Some((one, list)) => match oar_core::op::parts::given::given(cx, usize::MAX, list)? {
+            Some(v) => Some(v),
+            None => given(cx, one, usize::MAX)?,
+        },
+        None => None,
+    };
+    let dims = rule(cx.op.name, x.dims(), &Wanted { attrs: cx.attrs.as_any(), given })?;
+    cx.set(0, shaped(x, &dims)?);
+    if cx.op.outputs.len() > 1 && cx.wants(1) {
+        cx.set(1, Tensor::empty(x.dtype(), &shape_of_first(x.dims()))?.with_lod(x.lod.clone()));
+    }
+    Ok(())
+}
+
+/// `X@GRAD` has the shape that XShape (behind its 0) or X tells.
+fn grad_dims(op: &Op, dims: &[i64]) -> Result<Dims> {
+    if op.inputs[0].name != "XShape" {
+        return Ok(Dims::from_slice(dims));
+    }
+    match dims {
+        [_, x @ ..] => Ok(Dims::from_slice(x)),
+        [] => Err(err!(InvalidArgument, "operator {}: XShape must have a first dimension", op.name)),
+    }
+}
+
+fn dout_slot(op: &Op) -> usize {
+    op.input("Out@GRAD").unwrap_or(op.inputs.len() - 1)
+}
+
+fn infer_grad(cx: &mut Infer) -> Result<()> {
+    if cx.is_run() {
+        return Ok(());
+    }
+    let dims = grad_dims(cx.op, &cx.dims(0)?)?;
+    let dtype = cx.dtype(dout_slot(cx.op))?;
+    cx.set(0, &dims, dtype);
+    cx.share_lod(0, 0);
+    Ok(())
+}
+
+fn run_grad(cx: &mut Run) -> Result<()> {
+    let (x, dout) = (cx.input(0)?, cx.input(dout_slot(cx.op))?);
+    let dims = grad_dims(cx.op, x.dims())?;
+    let dx = reshaped(dout, &dims)?.with_lod(x.lod.clone());
+    cx.set(0, dx);
+    Ok(())
+}
+
+const X: oar_core::op::Slot = slot("X");
+const OUT: &[oar_core::op::Slot] = &[slot("Out")];
+const OUT_XSHAPE: &[oar_core::op::Slot] = &[slot("Out"), slot("XShape").shape_of_first()];
+const X_SHAPES: &[oar_core::op::Slot] = &[X, slot("Shape").opt(), slot("ShapeTensor").many().opt()];
+const X_AXES: &[oar_core::op::Slot] = &[X, slot("AxesTensor").opt(), slot("AxesTensorList").many().opt()];
+
+// One row an operator: static and gradient, names, inputs, attributes, the rule, gradient of the gradient. Those with
+// XShape keep only the shape of X; the older ones name X itself.
+macro_rules! shared_bytes {
+    ($($op:ident $grad:ident $name:literal $grad_name:literal $inputs:expr, $outputs:ident, $grad_in:expr, $attrs:ident
+        $rule:ident $second:expr;)*) => {$(
+        pub static $op: Op = Op {
+            name: $name, inputs: $inputs, outputs: $outputs, attrs: $attrs::FIELDS, infer: |cx| infer(cx, $rule),
+            cpu: Kernel::Pure(|cx| run(cx, $rule)), grad: Grad::By(&$grad),
+            quick: Some(|attrs, ins| quick($name, attrs, ins, $rule)), ..OP
+        };
+        pub static $grad: Op = Op {
+            name: $grad_name, inputs: $grad_in, outputs: &[slot("X@GRAD")], attrs: $attrs::FIELDS, infer: infer_grad,
+            cpu: Kernel::Pure(run_grad), grad: $second, ..OP
+        };
+    )*
+        pub static TABLE: &[&Op] = &[$(&$op, &$grad,)* &RESHAPE2_GRAD_GRAD, &RESHAPE_GRAD, &RESHAPE];
+    };
+}
+
+const XSHAPE_DOUT: &[oar_core::op::Slot] = &[slot("XShape"), slot("Out@GRAD")];
+const X_DOUT: &[oar_core::op::Slot] = &[slot("X").meta_only(), slot("Out@GRAD")];
+/// The gradient of a linear operator's gradient is the operator itself.
+const AGAIN: &[(&str, &str)] = &[("X", "X@GRAD@GRAD"), ("Out", "Out@GRAD@GRAD")];
+
+shared_bytes! {
+    RESHAPE2 RESHAPE2_GRAD "reshape2" "reshape2_grad" X_SHAPES, OUT_XSHAPE, XSHAPE_DOUT, Reshape2Attrs reshape_rule
+        Grad::Map(&RESHAPE2_GRAD_GRAD,
+            &[("DOut", "Out@GRAD"), ("DDX", "X@GRAD@GRAD"), ("DDOut", "Out@GRAD@GRAD")]);
+    SQUEEZE2 SQUEEZE2_GRAD "squeeze2" "squeeze2_grad" &[X], OUT_XSHAPE, XSHAPE_DOUT, AxesAttrs squeeze_rule
+        Grad::Map(&SQUEEZE2, AGAIN);
+    UNSQUEEZE2 UNSQUEEZE2_GRAD "unsqueeze2" "unsqueeze2_grad" X_AXES, OUT_XSHAPE, XSHAPE_DOUT, AxesAttrs unsqueeze_rule
+        Grad::Map(&UNSQUEEZE2, AGAIN);
+    FLATTEN2 FLATTEN2_GRAD "flatten2" "flatten2_grad" &[X], OUT_XSHAPE, XSHAPE_DOUT, FlattenAttrs flatten_rule
+        Grad::None;
+    FLATTEN_RANGE FLATTEN_RANGE_GRAD "flatten_contiguous_range" "flatten_contiguous_range_grad" &[X], OUT_XSHAPE,
+        XSHAPE_DOUT, FlattenRangeAttrs flatten_range_rule Grad::None;
+    SQUEEZE SQUEEZE_GRAD "squeeze" "squeeze_grad" &[X], OUT, X_DOUT, AxesAttrs squeeze_rule
+        Grad::Map(&SQUEEZE, AGAIN);
+    UNSQUEEZE UNSQUEEZE_GRAD "unsqueeze" "unsqueeze_grad" X_AXES, OUT, X_DOUT, AxesAttrs unsqueeze_rule
+        Grad::Map(&UNSQUEEZE, AGAIN);
+    FLATTEN FLATTEN_GRAD "flatten" "flatten_grad" &[X], OUT, X_DOUT, FlattenAttrs flatten_rule Grad::None;
+}
+
+pub static RESHAPE: Op = Op {
+    name: "reshape",
+    inputs: X_SHAPES,
+    outputs: OUT,
+    attrs: ReshapeAttrs::FIELDS,
+    infer: |cx| infer(cx, reshape_rule),
+    cpu: Kernel::Pure(|cx| run(cx, reshape_rule)),
+    grad: Grad::By(&RESHAPE_GRAD),
+    ..OP
+};
+/// Made by Paddle's default maker, hence its many slots.
+pub static RESHAPE_GRAD: Op = Op {
+    name: "reshape_grad",
+    inputs: &[
+        slot("X").meta_only(),
+        slot("Shape").opt().meta_only(),
+        slot("ShapeTensor").many().opt().meta_only(),
+        slot("Out").opt().meta_only(),
+        slot("Out@GRAD"),
+    ],
+    outputs: &[slot("X@GRAD"), slot("Shape@GRAD").opt(), slot("ShapeTensor@GRAD").many().opt()],
+    attrs: ReshapeAttrs::FIELDS,
+    infer: infer_grad,
+    cpu: Kernel::Pure(run_grad),
+    ..OP
+};
+pub static RESHAPE2_GRAD_GRAD: Op = Op {
+    name: "reshape2_grad_grad",
+    inputs: &[slot("DOut").meta_only(), slot("DDX")],
+    outputs: &[slot("DDOut")],
+    attrs: Reshape2Attrs::FIELDS,
+    infer: |cx| {
+        if cx.is_run() {
+            return Ok(());
+        }
+        cx.like(0, 0)
+    },
+    cpu: Kernel::Pure(|cx| {
+        let (dout, ddx) = (cx.input(0)?, cx.input(1)?);
+        let ddout = reshaped(ddx, dout.dims())?;
+        cx.set(0, ddout);
+        Ok(())
+    }),
+    ..OP
+};
