@@ -1,9 +1,13 @@
 """Who may import whom: the rules of ARCHITECTURE.md, read from the sources."""
 from __future__ import annotations
 
+import ast
 import re
 import tomllib
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -22,11 +26,42 @@ CRATES = {
 CORE = {"base": set(), "tensor": {"base"}, "ir": {"base", "tensor"}, "op": {"base", "tensor", "ir"}}
 GROUPS = sorted(p.parent.name for p in (ROOT / "rust" / "ops").glob("*/Cargo.toml"))
 
-# later packages may import earlier ones
-PYTHON = [
-    "_basics", "_programs", "_dispatch", "_persistence", "tensor", "nn", "optimizer", "static", "jit", "distributed",
-    "amp", "utils", "framework", "fluid",
-]
+PACKAGE = ROOT / "python" / "paddle"
+
+# The rooms of the Python package, from the ground up: a room may import the ones before it.
+PYTHON = """
+    _ops _cuda _basics _programs _dispatch _persistence compat batch reader dataset device amp utils tensor regularizer
+    nn metric optimizer static jit io distributed framework fluid
+""".split()
+
+# Rooms within a package, in the same order; what is not named stands above them.
+WITHIN = {
+    "nn": ["initializer", "functional", "layer"],
+    "fluid": ["rates", "layers", "dygraph"],
+    "distributed": ["launch"],
+}
+
+QUICK = "`import paddle` does without it"
+
+# Imports inside functions (importer, what it imports), and why they stand there. A circle is no reason.
+INSIDE = {
+    ("_basics.place", "paddle._cuda"): "is made at the first question about CUDA: " + QUICK,
+    ("utils.profiler", "paddle._cuda"): "only for a profile of CUDA: " + QUICK,
+    ("utils.profiler", "cupy"): "an optional package",
+    ("_cuda.machine", "cupy"): "an optional package",
+    ("dataset.common", "urllib.request"): "only to download: " + QUICK,
+    ("dataset.imikolov", "tarfile"): "only to unpack: " + QUICK,
+    ("distributed.launch", "paddle.distributed.launch.main"): "the launcher: " + QUICK,
+    ("distributed.launch.collective", "paddle._cuda"): "the launcher counts GPUs only where there is a driver",
+    ("distributed.spawn", "argparse"): "only to start processes: " + QUICK,
+    ("distributed.spawn", "multiprocessing.connection"): "only to start processes: " + QUICK,
+    ("distributed.spawn", "paddle.distributed.launch.cause"): "the launcher: " + QUICK,
+    ("distributed.spawn", "paddle.distributed.launch.collective"): "the launcher: " + QUICK,
+    ("distributed.spawn", "paddle.distributed.launch.environment"): "the launcher: " + QUICK,
+    ("distributed.spawn", "paddle.distributed.launch.guard"): "the launcher: " + QUICK,
+    ("distributed.spawn", "paddle.distributed.launch.store"): "the launcher: " + QUICK,
+    ("jit.traced", "paddle.fluid.io"): "TO GO",
+}
 
 
 def rust_files(folder: str):
@@ -88,25 +123,124 @@ def test_operators_have_no_rust_tests():
         assert "#[cfg(test)]" not in path.read_text(), path
 
 
-def test_nobody_imports_fluid():
-    wrong = []
-    for path in (ROOT / "python" / "paddle").rglob("*.py"):
-        relative = path.relative_to(ROOT / "python" / "paddle")
-        if relative.parts[0] in ("fluid", "__init__.py"):
+class Import(NamedTuple):
+    importer: str
+    target: str  # a module of the package by its file where it is one
+    line: int
+    inside: bool  # a function
+
+
+@cache
+def modules() -> dict[str, Path]:
+    """The modules of the package by name."""
+    found = {}
+    for path in PACKAGE.rglob("*.py"):
+        parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def statements(node: ast.AST, inside: bool = False) -> Iterator[tuple[ast.stmt, bool]]:
+    """The imports below `node`, but those for type checkers only, and whether they stand inside a function."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import | ast.ImportFrom):
+            yield child, inside
+        elif isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
             continue
-        for number, line in enumerate(path.read_text().splitlines(), 1):
-            if re.match(r"(from|import) paddle\.fluid\b|from \.+fluid\b", line):
-                wrong.append(f"{relative}:{number}")
-    assert not wrong, wrong
+        else:
+            yield from statements(child, inside or isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef))
 
 
-def test_python_packages_import_only_lower_ones():
+@cache
+def imports() -> tuple[Import, ...]:
+    """Every import of every module; native modules count as none."""
+    found = []
+    for name, path in modules().items():
+        package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+        for node, inside in statements(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                targets = [a.name for a in node.names]
+            else:
+                base = node.module or ""
+                if node.level:
+                    base = ".".join(filter(None, [*package.split(".")[: package.count(".") + 2 - node.level], base]))
+                whole = [f"{base}.{a.name}" for a in node.names]
+                targets = [w if w in modules() or w == "paddle._core" else base for w in whole]
+            found += [Import(name, t, node.lineno, inside) for t in targets if t != "paddle._core" and t != name]
+    return tuple(found)
+
+
+def at(i: Import) -> str:
+    return f"{modules()[i.importer].relative_to(ROOT)}:{i.line} imports {i.target}"
+
+
+def room(module: str) -> tuple[str, ...]:
+    return tuple(module.split(".")[1:])
+
+
+def test_rooms_import_only_lower_ones():
     wrong = []
-    for rank, package in enumerate(PYTHON):
-        for path in (ROOT / "python" / "paddle" / package).rglob("*.py"):
-            for number, line in enumerate(path.read_text().splitlines(), 1):
-                found = re.match(r"from paddle\.(\w+)|import paddle\.(\w+)", line)
-                name = found and (found.group(1) or found.group(2))
-                if name in PYTHON and PYTHON.index(name) > rank:
-                    wrong.append(f"{path.relative_to(ROOT)}:{number} {line.strip()}")
+    for i in imports():
+        of, to = room(i.importer), room(i.target)
+        if not of or not i.target.startswith("paddle"):
+            continue  # the package itself is above all
+        rank = PYTHON.index(of[0])
+        if not to or PYTHON.index(to[0]) > rank:
+            wrong.append(at(i))
+        elif of[0] == to[0] and of[0] in WITHIN:
+            within = WITHIN[of[0]]
+            order = [within.index(p[1]) if len(p) > 1 and p[1] in within else len(within) for p in (of, to)]
+            # A package's __init__ and the files beside its rooms are used by the rooms, too, and never use them back.
+            if order[0] < order[1] < len(within):
+                wrong.append(at(i))
     assert not wrong, wrong
+
+
+def test_every_room_is_named():
+    assert {room(name)[0] for name in modules() if room(name)} == set(PYTHON)
+
+
+def test_imports_inside_functions_have_a_reason():
+    found = {(i.importer.removeprefix("paddle."), i.target): i for i in imports() if i.inside}
+    assert not [at(i) for key, i in found.items() if key not in INSIDE]
+    assert not set(INSIDE) - set(found), "not there any more"
+
+
+def circles(arrows: dict[str, set[str]]) -> list[list[str]]:
+    """The strongly connected components of more than one file (Tarjan's algorithm)."""
+    number: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found = []
+
+    def visit(v: str) -> None:
+        number[v] = low[v] = len(number)
+        stack.append(v)
+        for w in arrows[v]:
+            if w not in number:
+                visit(w)
+                low[v] = min(low[v], low[w])
+            elif w in stack:
+                low[v] = min(low[v], number[w])
+        if low[v] == number[v]:
+            component = stack[stack.index(v):]
+            del stack[stack.index(v):]
+            if len(component) > 1:
+                found.append(sorted(component))
+
+    for v in arrows:
+        if v not in number:
+            visit(v)
+    return found
+
+
+def test_circles_are_found():
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}) == [["b", "c"]]
+
+
+def test_no_circle_of_files():
+    arrows: dict[str, set[str]] = {name: set() for name in modules()}
+    for i in imports():
+        if i.target in arrows:
+            arrows[i.importer].add(i.target)
+    assert not circles(arrows)

@@ -4,6 +4,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
+from .launch import launch as start
 from .launch.args import count, port
 
 __all__ = ["launch"]
@@ -45,8 +46,6 @@ def launch(argv: Sequence[str] | None = None) -> None:
         >>> from paddle.distributed.launch_ps import launch
         >>> launch(["--server_num=1", "--worker_num=2", "train.py"])  # doctest: +SKIP
     """
-    from .launch import launch as start
-
     start(_flags(argv))
 
 

@@ -3,8 +3,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import paddle
 from paddle import _core, _ops, nn
+from paddle._programs.guards import default_main_program, default_startup_program
+from paddle._programs.variable import Variable
+from paddle.tensor.manipulation import concat
+from paddle.tensor.math import cast
 
 from .collective import _group, all_gather, new_group
 from .parallel import get_rank, get_world_size
@@ -53,7 +56,7 @@ def _joined(x, group, place: int):
     else:
         all_gather(parts, x.detach(), group)
         parts[place] = x
-    return paddle.concat(parts, axis=len(x.shape) - 1)
+    return concat(parts, axis=len(x.shape) - 1)
 
 
 def _shared(x, group):
@@ -67,7 +70,7 @@ def _shared(x, group):
 def _distributed(weight) -> None:
     weight.is_distributed = True
     if _static():
-        for program in (paddle.static.default_startup_program(), paddle.static.default_main_program()):
+        for program in (default_startup_program(), default_main_program()):
             variable: Any = program.global_block().vars[weight.name]
             variable.is_distributed = True
 
@@ -99,7 +102,7 @@ def _embedding(x, rows, size, weight_attr, group, place, partitions, name):
     # Numbers of this part count from its first row; those of other parts become its last row, the zeros.
     part = (size[0] + partitions - 1) // partitions
     here = x - place * part
-    mine = paddle.cast(here >= 0, x.dtype) * paddle.cast(here < part, x.dtype)
+    mine = cast(here >= 0, x.dtype) * cast(here < part, x.dtype)
     return _sum(layer(here * mine + (rows - 1) * (1 - mine)), group)
 
 
@@ -152,7 +155,7 @@ def split(
         raise ValueError(f"The operation must be 'linear' or 'embedding', but received {operation!r}.")
     if axis not in ((0,) if operation == "embedding" else (0, 1)):
         raise ValueError(f"The axis must be 0, or 1 for a linear layer, but received {axis!r}.")
-    if not isinstance(x, paddle.static.Variable if _static() else _core.Tensor):
+    if not isinstance(x, Variable if _static() else _core.Tensor):
         raise TypeError(f"The type of 'x' in split must be Tensor, but received {type(x)}.")
     group, place = _partners(num_partitions)
     if operation == "embedding":

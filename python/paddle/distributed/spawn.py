@@ -15,6 +15,8 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from paddle.device import get_device
+
 # The launcher's modules are imported where they are used: `import paddle` does without them.
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -99,8 +101,6 @@ def _option(options: Mapping[str, Any], *names: str) -> Any:
 
 def _gpus(nprocs: int, listed: str | None) -> list[list[str]]:
     """The GPU of each process; empty lists where work runs on the CPU."""
-    from paddle.device import get_device
-
     from .launch import collective
 
     if listed is None and get_device() == "cpu":
@@ -301,8 +301,6 @@ def _nprocs(nprocs: int) -> int:
         raise ValueError(f"nprocs is a number of processes, or -1 for all devices, not {nprocs!r}")
     if nprocs > 0:
         return nprocs
-    from paddle.device import get_device
-
     from .launch import collective, environment
 
     if get_device() != "cpu":

@@ -1,5 +1,6 @@
 """paddle.fluid.compiler."""
 
-from paddle.static.compiler import BuildStrategy, CompiledProgram, ExecutionStrategy
+from paddle.static.compiler import CompiledProgram
+from paddle.static.strategies import BuildStrategy, ExecutionStrategy
 
 __all__ = ["CompiledProgram", "ExecutionStrategy", "BuildStrategy"]

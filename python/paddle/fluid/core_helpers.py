@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 from paddle import _core
 from paddle._basics import flags as _flags
 from paddle._basics.dtypes import to_numpy_dtype
@@ -131,8 +133,6 @@ def _create_loaded_parameter(parameters: Iterable[Any], scope: Any, executor: An
     Raises:
         ValueError: for a variable that is not there, where `executor` is None, which Paddle needs to know the place.
     """
-    import numpy as np
-
     for var in parameters:
         if scope.find_var(var.name) is not None:
             continue

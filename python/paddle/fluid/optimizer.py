@@ -11,7 +11,9 @@ from paddle._basics.dtypes import VarType
 from paddle._basics.missing import getter as _getter
 from paddle._programs import guards
 from paddle._programs.variable import Variable
-from paddle.fluid.dygraph.learning_rate_scheduler import LearningRateDecay, ReduceLROnPlateau, _LearningRateEpochDecay
+from paddle.fluid.rates.base import LearningRateDecay
+from paddle.fluid.rates.decays import ReduceLROnPlateau
+from paddle.fluid.rates.epochs import _LearningRateEpochDecay
 from paddle.optimizer.base import OptimizerBase, Pairs
 from paddle.optimizer.lr_base import LRScheduler
 from paddle.optimizer.regularization import append_regularization_ops as append_regularization_ops

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from paddle import _core as core
+from paddle.tensor.manipulation import stack
+from paddle.tensor.tensor import to_tensor
 
 __all__ = ["default_collate_fn"]
 
@@ -18,9 +20,7 @@ def _stack(items: Sequence[Any]) -> Any:
     if isinstance(first, (np.ndarray, np.generic, bool, numbers.Number)):
         return np.stack(items, axis=0)
     if _is_tensor(first):
-        import paddle
-
-        return paddle.stack(list(items), axis=0)
+        return stack(list(items), axis=0)
     if isinstance(first, (str, bytes)):
         return list(items)
     if isinstance(first, Mapping):
@@ -106,10 +106,8 @@ def as_array(value: Any) -> np.ndarray:
 
 def to_eager(batch: Any, place: Any) -> Any:
     """What dygraph's user gets: the batch with Tensors for arrays, in a list even for one field."""
-    import paddle
-
     def leaf(value: Any) -> Any:
-        return value if _is_tensor(value) else paddle.to_tensor(as_array(value), place=place)
+        return value if _is_tensor(value) else to_tensor(as_array(value), place=place)
 
     out = map_arrays(batch, leaf)
     return out if isinstance(out, (list, dict, tuple)) else [out]

@@ -13,7 +13,7 @@ from paddle.io.batch_sampler import BatchSampler, _InfiniteIterableSampler
 from paddle.io.collate import by_name, default_collate_fn, to_eager, to_lod_tensors
 from paddle.io.dataset import Dataset, IterableDataset
 from paddle.io.fetcher import _DatasetKind
-from paddle.io.generator import DatasetLoader, DygraphGeneratorLoader, GeneratorLoader
+from paddle.io.generator import DatasetLoader, DygraphGeneratorLoader, GeneratorLoader, loader_of_mode
 from paddle.io.places import place_list
 from paddle.io.workers import WorkerPool
 
@@ -173,11 +173,9 @@ class DataLoader:
             ...     print(x.shape, y.shape)
             [4, 2] [4, 1]
         """
-        if in_dygraph_mode():
-            return DygraphGeneratorLoader(
-                feed_list, capacity, use_double_buffer, iterable, return_list, use_multiprocess
-            )
-        return GeneratorLoader(feed_list, capacity, use_double_buffer, iterable, return_list, drop_last)
+        return loader_of_mode(
+            feed_list, capacity, use_double_buffer, iterable, return_list, use_multiprocess, drop_last
+        )
 
     @staticmethod
     def from_dataset(dataset: Any, places: Any, drop_last: bool = True) -> DatasetLoader:

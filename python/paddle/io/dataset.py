@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from paddle._basics.mode import in_dygraph_mode
+from paddle.tensor.random import randperm
 
 __all__ = [
     "Dataset",
@@ -192,8 +193,6 @@ def random_split(dataset: Any, lengths: Sequence[int], generator: Any = None) ->
     """
     if sum(lengths) != len(dataset):
         raise ValueError("random_split: the lengths do not add up to the length of the dataset")
-    import paddle
-
-    indices = paddle.randperm(sum(lengths)).numpy().tolist()
+    indices = randperm(sum(lengths)).numpy().tolist()
     ends = itertools.accumulate(lengths)
     return [Subset(dataset, indices[end - length : end]) for end, length in zip(ends, lengths, strict=True)]

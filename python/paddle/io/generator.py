@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import operator
+import signal
 import sys
 import threading
 import warnings
@@ -12,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from paddle._basics.dtypes import convert_dtype
+from paddle._basics.mode import in_dygraph_mode
 from paddle._basics.place import CPUPlace
 from paddle.io.channel import Channel
 from paddle.io.collate import _is_tensor, as_array, by_name, to_eager, to_lod_tensors
@@ -103,8 +105,6 @@ class _Reader:
 
 
 def _process_main(there: Channel, source: Callable[[], Iterable[Any]]) -> None:
-    import signal
-
     signal.signal(signal.SIGINT, lambda signum, frame: None)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     _die_with_parent()
@@ -431,6 +431,21 @@ class GeneratorLoader(_ThreadedLoader):
         return self
 
 
+def loader_of_mode(
+    feed_list: Any,
+    capacity: int | None,
+    use_double_buffer: bool,
+    iterable: bool,
+    return_list: bool,
+    use_multiprocess: bool = False,
+    drop_last: bool = True,
+) -> DygraphGeneratorLoader | GeneratorLoader:
+    """The loader of the mode that the process is in; the arguments are those of `DataLoader.from_generator`."""
+    if in_dygraph_mode():
+        return DygraphGeneratorLoader(feed_list, capacity, use_double_buffer, iterable, return_list, use_multiprocess)
+    return GeneratorLoader(feed_list, capacity, use_double_buffer, iterable, return_list, drop_last)
+
+
 class PyReader(DataLoaderBase):
     """The older face of `DataLoader.from_generator`, with decorate_* methods for the sources."""
 
@@ -443,9 +458,7 @@ class PyReader(DataLoaderBase):
         return_list: bool = False,
     ) -> None:
         super().__init__()
-        from paddle.io.dataloader import DataLoader
-
-        self._loader: Any = DataLoader.from_generator(feed_list, capacity, use_double_buffer, iterable, return_list)
+        self._loader: Any = loader_of_mode(feed_list, capacity, use_double_buffer, iterable, return_list)
 
     @property
     def queue(self) -> Any:

@@ -17,8 +17,8 @@ from paddle._programs.program import Program
 from paddle._programs.scope import scope_guard
 from paddle._programs.variable import Variable
 from paddle.nn.layer.layers import Layer
-from paddle.static.compiler import BuildStrategy, ExecutionStrategy
 from paddle.static.executor import Executor
+from paddle.static.strategies import BuildStrategy, ExecutionStrategy
 
 __all__ = ["TracedLayer"]
 

@@ -11,6 +11,9 @@ import numpy as np
 from paddle import _core as core
 from paddle import _ops
 from paddle._programs.variable_checks import check_variable_and_dtype
+from paddle.tensor.manipulation import reshape, slice
+from paddle.tensor.math import cast
+from paddle.tensor.search import argmax, argsort
 
 __all__ = ["Metric", "Accuracy", "Precision", "Recall", "Auc", "accuracy"]
 
@@ -111,16 +114,14 @@ class Accuracy(Metric):
         Returns:
             float32 Tensor [..., maxk], 1 where the score's class is the label.
         """
-        import paddle
-
-        pred = paddle.argsort(pred, descending=True)
-        pred = paddle.slice(pred, axes=[len(pred.shape) - 1], starts=[0], ends=[self.maxk])
+        pred = argsort(pred, descending=True)
+        pred = slice(pred, axes=[len(pred.shape) - 1], starts=[0], ends=[self.maxk])
         if len(label.shape) == 1 or (len(label.shape) == 2 and label.shape[-1] == 1):
             # In static mode the batch size may be unknown.
-            label = paddle.reshape(label, (-1, 1))
+            label = reshape(label, (-1, 1))
         elif label.shape[-1] != 1:
-            label = paddle.argmax(label, axis=-1, keepdim=True)
-        return paddle.cast(pred == label, dtype="float32")
+            label = argmax(label, axis=-1, keepdim=True)
+        return cast(pred == label, dtype="float32")
 
     def update(self, correct: Any, *args: Any) -> float | list[float]:
         """Takes what `compute` returned; gives the accuracy of this batch, or a list of them, one for each k."""

@@ -10,6 +10,7 @@ from typing import Any
 from paddle import _ops
 from paddle._basics.dtypes import VarType
 from paddle._basics.mode import dygraph_not_support, in_dygraph_mode
+from paddle._dispatch.dygraph import no_grad_
 from paddle._programs.guards import default_main_program
 from paddle._programs.name_scope import name_scope
 from paddle._programs.variable import Parameter
@@ -114,9 +115,7 @@ class ClipGradBase:
         """Clips the gradients; in static mode by operators appended to the Programs."""
         params_grads = list(params_grads)
         if in_dygraph_mode():
-            import paddle
-
-            with paddle.no_grad():
+            with no_grad_():
                 return self._dygraph_clip(params_grads)
         if any(getattr(p, "gradient_clip_attr", None) is not None for p, _ in params_grads):
             warnings.warn(

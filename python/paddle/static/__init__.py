@@ -11,7 +11,7 @@ from paddle._programs.variable import Variable
 from paddle.nn.param_attr import WeightNormParamAttr
 
 from . import nn
-from .compiler import BuildStrategy, CompiledProgram, ExecutionStrategy
+from .compiler import CompiledProgram
 from .creation import InputSpec, create_global_var, create_parameter, data
 from .executor import Executor
 from .inference_io import (
@@ -29,6 +29,7 @@ from .io import load, load_program_state, load_vars, save, save_vars, set_progra
 from .metric import accuracy
 from .parallel_executor import ParallelExecutor
 from .pyfunc import Print, py_func
+from .strategies import BuildStrategy, ExecutionStrategy
 
 Scope = _core._Scope
 

@@ -10,10 +10,10 @@ from paddle import _core as core
 from paddle._basics.names import OpRole
 from paddle._programs.program import Program
 
-from .compiler import BuildStrategy, CompiledProgram
 from .feed import FeedSlot, _to_name_str, as_numpy
 from .py_reader import source_of, without_readers
 from .replicas import Replicas, at_place, merge, split
+from .strategies import BuildStrategy
 
 __all__: list[str] = []
 
@@ -54,12 +54,12 @@ class MultiPlaceExecutor:
     there once for each, the first one's under its own name.
     """
 
-    def __init__(self, compiled: CompiledProgram, scope, places: list) -> None:
-        strategy: Any = compiled._build_strategy or BuildStrategy()
+    def __init__(self, strategy: Any, loss_name: str | None, scope, places: list) -> None:
+        strategy = strategy or BuildStrategy()
         if strategy.sync_batch_norm:
             raise NotImplementedError("BuildStrategy.sync_batch_norm is not there yet over several places")
         self._scope, self._places = scope, places
-        self._loss_name = compiled._loss_name
+        self._loss_name = loss_name
         scales = {_Scale.CoeffNumDevice: 1.0 / len(places), _Scale.One: 1.0}
         self._scale = scales.get(strategy.gradient_scale_strategy)
         self._made: dict = {}

@@ -6,8 +6,9 @@ from paddle._basics.mode import cpu_places, cuda_places
 from paddle._programs import guards
 from paddle._programs.scope import global_scope
 
-from .compiler import BuildStrategy, CompiledProgram, ExecutionStrategy
+from .compiler import CompiledProgram
 from .executor import Executor
+from .strategies import BuildStrategy, ExecutionStrategy
 
 __all__ = ["ParallelExecutor"]
 

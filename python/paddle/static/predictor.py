@@ -14,6 +14,7 @@ from paddle._basics.place import CPUPlace, CUDAPlace
 from paddle._programs.program import Program
 from paddle._programs.scope import scope_guard
 
+from .executor import Executor
 from .inference_io import interface_of, load_from_file
 from .vars_io import load_persistables
 
@@ -105,6 +106,9 @@ class NativeConfig:
         self.fraction_of_gpu_memory = 0.0
         self.specify_input_name = False
 
+    def _predictor(self) -> NativePredictor:
+        return NativePredictor(self)
+
 
 class NativePredictor:
     """Runs the saved model of a NativeConfig.
@@ -114,8 +118,6 @@ class NativePredictor:
     """
 
     def __init__(self, config: NativeConfig) -> None:
-        from .executor import Executor
-
         if config.use_xpu:
             raise ValueError("XPUs are not supported")
         self._executor = Executor(CUDAPlace(config.device) if config.use_gpu else CPUPlace())

@@ -136,6 +136,31 @@ def _changed(output):
     return output
 
 
+#: element type -> (attribute that holds the values, how to convert one)
+_VALUES = {
+    VarType.BOOL: ("bool_values", bool),
+    VarType.FP32: ("fp32_values", float),
+    VarType.INT32: ("int32_values", int),
+    VarType.INT64: ("int64_values", int),
+}
+
+
+def assign_array(array: np.ndarray, output=None):
+    """An array as an operator's constant, the only form in a Program; 1.x's assign takes it in both modes."""
+    dtype = convert_np_dtype_to_dtype_(array.dtype)
+    if dtype not in _VALUES:
+        raise TypeError(f"assign: the dtype of the ndarray must be bool, float32, int32 or int64, got {array.dtype}")
+    if array.size > 1024 * 1024:
+        raise ValueError(
+            "assign: an array of more than 1024 * 1024 elements does not fit an operator of the Program; save it "
+            "and read it with load"
+        )
+    attr, kind = _VALUES[dtype]
+    values = {attr: [kind(v) for v in array.flat]}
+    out = _ops.assign_value(dtype=dtype, shape=list(array.shape), Out=output, **values)
+    return out if output is None else _changed(out)
+
+
 def assign(x, output=None):
     """A copy of `x`.
 
@@ -154,9 +179,7 @@ def assign(x, output=None):
             check_dtype(x.dtype, "input", _KINDS, "assign", "(input is a Variable)")
         return _ops.assign(x) if output is None else _changed(_ops.assign(x, Out=output))
     if _static():
-        from paddle.fluid.layers.tensor import assign as append
-
-        return append(np.array(x), output)
+        return assign_array(np.array(x), output)
     array = np.array(x)
     if array.dtype == np.float64:
         array = array.astype("float32")

@@ -5,13 +5,15 @@ import numpy as np
 
 from paddle import _core, _ops
 from paddle._basics import mode
-from paddle._basics.checks import check_type
+from paddle._basics.checks import check_dtype, check_type
 from paddle._basics.shapes import check_axis
 from paddle._dispatch.append import named
 from paddle._dispatch.arguments import bounded, number, shape_arguments, split_list
 from paddle._dispatch.in_place import in_place_in_dygraph
 from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_variable_and_dtype
+
+from .array import is_array
 
 _static = _core.in_static_mode
 _KINDS = ["bool", "float16", "float32", "float64", "int32", "int64"]
@@ -52,9 +54,34 @@ def reshape(x, shape, name=None):
     """
     if mode._dygraph_tracer_ is not None:
         return _ops.reshape2(x, shape=shape)  # Tensors in the list count as their numbers
-    from paddle.fluid.layers.manipulation import reshape as append
+    return append_reshape(x, shape, name)
 
-    return append(x, shape, name=name)
+
+def _check_new_shape(x, sizes) -> None:
+    assert len(sizes) > 0, "reshape: shape must have an entry, got none"
+    unknown = None
+    for i, size in enumerate(sizes):
+        if isinstance(size, Variable):
+            continue
+        if size == -1:
+            assert unknown is None, f"reshape: only one entry of shape may be -1, and shape[{i}] is a second"
+            unknown = i
+        elif size == 0:
+            assert i < len(x.shape), f"reshape: shape[{i}] = 0 copies a dimension of x, which has only {len(x.shape)}"
+        else:
+            assert size > 0, f"reshape: shape may hold no negative size but one -1, got shape[{i}] = {size}"
+
+
+def append_reshape(x, shape, name=None, **slots):
+    """`reshape` in static mode; 1.x's has slots of its own: `Shape` for the shape at run time, `Out`."""
+    check_variable_and_dtype(x, "x", _KINDS, "reshape")
+    check_type(shape, "shape", (list, tuple, Variable), "reshape")
+    if isinstance(shape, (list, tuple)):
+        _check_new_shape(x, shape)
+    keywords = shape_arguments(shape, "Shape", "ShapeTensor")
+    if "ShapeTensor" in keywords:
+        slots.pop("Shape", None)
+    return named(name, _ops.reshape2, x, **{**keywords, **slots})
 
 
 @in_place_in_dygraph(reshape)
@@ -157,33 +184,48 @@ def concat(x, axis=0, name=None):
         if not isinstance(x, (list, tuple)):
             raise ValueError(f"concat: argument 'x' must be a list or tuple of Tensors, got {type(x).__name__}")
         return _ops.concat(list(x), axis=int(number(axis)))
-    check_type(x, "input", (list, tuple, Variable), "concat")
-    if not isinstance(x, Variable):
-        for i, v in enumerate(x):
-            check_variable_and_dtype(v, f"input[{i}]", _KINDS, "concat")
-            if v.dtype != x[0].dtype:
-                raise TypeError("concat: the Tensors must share one dtype")
+    check_type(x, "x", (list, tuple, Variable), "concat")
+    inputs = [x] if isinstance(x, Variable) else list(x)
+    for i, v in enumerate(inputs):
+        check_variable_and_dtype(v, f"x[{i}]", _KINDS, "concat")
+        if v.dtype != inputs[0].dtype:
+            raise TypeError("concat: the Tensors must share one dtype")
     check_type(axis, "axis", (int, Variable), "concat")
-    from paddle.fluid.layers.tensor import concat as append
-
-    return append(x, axis, name)
+    if inputs and is_array(inputs[0]):
+        assert len(inputs) == 1, f"the number of arrays in 'x' in concat must be 1, but received {len(inputs)}"
+        return named(name, _ops.tensor_array_to_tensor, inputs[0], axis=axis, use_stack=False)[0]
+    if isinstance(axis, Variable):
+        check_dtype(axis.dtype, "axis", ["int32", "int64"], "concat")
+        axis.stop_gradient = True
+        return named(name, _ops.concat, inputs, axis)
+    return named(name, _ops.concat, inputs, axis=axis)
 
 
 def stack(x, axis=0, name=None):
     """Tensors of one shape joined along a new dimension `axis`.
+
+    Args:
+        x (list|tuple of Tensor): of one shape and type; a LoDTensorArray goes in static mode.
+        axis (int): where the new dimension comes.
+
+    Raises:
+        TypeError: for a lone Tensor.
 
     Examples:
         >>> import paddle
         >>> paddle.stack([paddle.ones([2]), paddle.zeros([2])], axis=1).shape
         [2, 2]
     """
-    if _static():
-        from paddle.fluid.layers.manipulation import stack as append
-
-        return append(x, axis, name)
+    axis = 0 if axis is None else axis
+    if is_array(x):
+        x = [x]
     if not isinstance(x, (list, tuple)):
         raise TypeError(f"The type of 'x' in stack must be list[Tensor] or tuple[Tensor], but received {type(x)}")
-    return _ops.stack(list(x), axis=axis)
+    if x and is_array(x[0]):
+        assert len(x) == 1, f"the number of arrays in 'x' in stack must be 1, but received {len(x)}"
+        check_variable_and_dtype(x[0], "x", _KINDS[1:], "stack")
+        return named(name, _ops.tensor_array_to_tensor, x[0], axis=axis, use_stack=True)[0]
+    return named(name, _ops.stack, list(x), axis=axis)
 
 
 def split(x, num_or_sections, axis=0, name=None):
@@ -202,15 +244,41 @@ def split(x, num_or_sections, axis=0, name=None):
         [[3, 2], [3, 3], [3, 4]]
     """
     if _static():
-        from paddle.fluid.layers.manipulation import split as append
-
-        return append(x, num_or_sections, axis, name)
+        return _append_split(x, num_or_sections, axis, name)
     axis = int(number(axis))
     if isinstance(num_or_sections, int):
         return _ops.split(x, num=num_or_sections, axis=axis)
     if isinstance(num_or_sections, (list, tuple)):
         return _ops.split(x, sections=_sizes(num_or_sections), axis=axis)
     raise TypeError(f"split: num_or_sections must be an int, list or tuple, got {type(num_or_sections)}")
+
+
+def _append_split(x, num_or_sections, axis, name):
+    check_variable_and_dtype(x, "x", _KINDS, "split")
+    check_type(num_or_sections, "num_or_sections", (list, int, tuple), "split")
+    check_type(axis, "axis", (int, Variable), "split")
+    keywords: dict = {}
+    size = -1
+    if isinstance(axis, Variable):
+        check_dtype(axis.dtype, "axis", ["int32", "int64"], "split")
+        axis.stop_gradient = True
+        keywords["AxisTensor"] = axis
+    else:
+        keywords["axis"] = axis = check_axis("split", axis, len(x.shape))
+        size = x.shape[axis]
+    if isinstance(num_or_sections, int):
+        count = keywords["num"] = num_or_sections
+        assert count > 0, f"split: num_or_sections must be above 0, got {count}"
+        assert size <= 0 or size % count == 0, f"split: {count} parts do not divide the {size} entries along axis"
+    else:
+        count = len(num_or_sections)
+        assert size <= 0 or count <= size, "split: num_or_sections has more entries than x has along axis"
+        known = [n for n in num_or_sections if not isinstance(n, Variable)]
+        assert known.count(-1) <= 1, "split: num_or_sections may hold one -1 only"
+        keywords["sections"], tensors = split_list(num_or_sections)
+        if tensors is not None:
+            keywords["SectionsTensorList"] = tensors
+    return named(name, _ops.split, x, **keywords)
 
 
 def chunk(x, chunks, axis=0, name=None):

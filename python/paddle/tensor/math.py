@@ -1,6 +1,8 @@
 """Arithmetic and reductions."""
 from __future__ import annotations
 
+import numpy as np
+
 from paddle import _core, _ops
 from paddle._basics.checks import check_dtype, check_type
 from paddle._basics.dtypes import VarType, convert_dtype, convert_np_dtype_to_dtype_
@@ -434,8 +436,6 @@ def broadcast_shape(x_shape, y_shape):
         >>> paddle.broadcast_shape([2, 1, 3], [1, 3, 1])
         [2, 3, 3]
     """
-    import numpy as np
-
     return list(np.broadcast_shapes(tuple(x_shape), tuple(y_shape)))
 
 

@@ -9,8 +9,11 @@ from paddle._basics.dtypes import convert_dtype
 from paddle._dispatch.append import named
 from paddle._programs.variable_checks import check_variable_and_dtype
 
+from .manipulation import flatten, slice
 from .math import _axes, _rank
 from .math import sum as _sum
+from .search import topk
+from .tensor import to_tensor
 
 _static = _core.in_static_mode
 
@@ -61,18 +64,13 @@ def std(x, axis=None, unbiased=True, keepdim=False, name=None):
 
 def numel(x, name=None):
     """The number of elements as an int64 Tensor of shape [1]."""
-    import paddle
-
     if _static():
         return _ops.reduce_prod(_ops.cast(_ops.shape(x), in_dtype=2, out_dtype=3), reduce_all=True)
-    return paddle.to_tensor([x.size], dtype="int64")
+    return to_tensor([x.size], dtype="int64")
 
 
 def median(x, axis=None, keepdim=False, name=None):
     """The middle element along `axis` (the mean of the two middle ones), as float32 or float64."""
-    from .manipulation import flatten, slice
-    from .search import topk
-
     if axis is not None and not isinstance(axis, int):
         raise ValueError("median: axis must be None or an int")
     rank = len(x.shape)

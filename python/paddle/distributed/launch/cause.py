@@ -4,6 +4,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from paddle import _core
+
 KEY = "launch/cause"
 _PATIENCE = 1.0
 
@@ -17,8 +19,6 @@ def tell(error: BaseException | str) -> None:
     # Unavailable is what operations raise when another rank is lost.
     if not master or not rank or str(error).startswith("(Unavailable)"):
         return
-    from paddle import _core
-
     try:
         token = bytes.fromhex(os.environ.get("OAR_JOB_TOKEN", ""))
         store = _core.dist.Store.connect(master, os.environ.get("OAR_JOB_NAME", ""), token, _PATIENCE)

@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from paddle import _core
+
 from .job import Job
 
 VERDICT = "launchers/verdict"
@@ -78,8 +80,6 @@ class Nodes:
     def _turn(self) -> bool:
         """One look at the store; True when nobody needs this launcher any more."""
         if self._store is None:
-            from paddle import _core
-
             token = bytes.fromhex(self._job.token)
             self._store = _core.dist.Store.connect(self._address, self._job.name, token, 0.5)
         self._known, self._lost = True, 0

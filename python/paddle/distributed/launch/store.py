@@ -8,6 +8,8 @@ import time
 from contextlib import closing
 from typing import Any
 
+from paddle import _core
+
 from . import ports
 from .args import LaunchError
 from .environment import number
@@ -44,8 +46,6 @@ def host(job: Job) -> tuple[Any, str]:
     ip = _address(name, 0 if job.hosts_master else limit())
     if not job.hosts_master:
         return None, ports.join(ip, port or 0)
-    from paddle import _core
-
     # An address that others know this machine by need not be one of its own (a cluster's service, NAT).
     bind = ip if ports.local(ip) else "0.0.0.0"
     try:
@@ -71,8 +71,6 @@ def settle(job: Job, held: Any, address: str) -> None:
     """
     if not job.unsettled:
         return
-    from paddle import _core
-
     until = time.monotonic() + limit()
     try:
         store = held or _core.dist.Store.connect(address, job.name, bytes.fromhex(job.token), limit())

@@ -5,15 +5,18 @@ In dygraph mode each function gives the object of fluid.dygraph that computes th
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+from paddle import _ops
 from paddle._basics import mode
 from paddle._basics.checks import check_type
 from paddle._programs.guards import default_main_program
 from paddle._programs.variable import Variable
 
-from . import control_flow, nn, ops, tensor
+from ..rates import decays, formulas
+from . import control_flow, nn, tensor
 
 __all__ = [
     "exponential_decay",
@@ -27,17 +30,12 @@ __all__ = [
 ]
 
 
-def _in_dygraph(name: str) -> Any:
-    """In dygraph mode the class that stands for a function; else None."""
-    if not mode.in_dygraph_mode():
-        return None
-    from paddle.fluid.dygraph import learning_rate_scheduler
-
-    return getattr(learning_rate_scheduler, name)
-
-
-def _schedule() -> Any:
-    return default_main_program()._lr_schedule_guard()
+def _by_mode(decay: Callable[..., Any], append: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
+    """The object `decay` in dygraph mode; in static mode the rate that `append` puts into the main program."""
+    if mode.in_dygraph_mode():
+        return decay(*arguments, **keywords)
+    with default_main_program()._lr_schedule_guard():
+        return append(*arguments, **keywords)
 
 
 def _decay_step_counter(begin: int = 0):
@@ -45,9 +43,19 @@ def _decay_step_counter(begin: int = 0):
     return tensor.cast(counter, "float32")
 
 
-def _periods(decay_steps, staircase: bool):
-    periods = _decay_step_counter() / decay_steps
-    return ops.floor(periods) if staircase else periods  # type: ignore[attr-defined]  # made from the table
+def _periodic(formula: Callable[..., Any]) -> Callable[..., Any]:
+    def append(learning_rate, decay_steps, decay_rate, staircase):
+        periods = _decay_step_counter() / decay_steps
+        if staircase:
+            periods = _ops.floor(periods)
+        return formula(learning_rate, decay_rate, periods)
+
+    return append
+
+
+def _noam(d_model, warmup_steps, learning_rate):
+    step = _decay_step_counter(1)
+    return formulas.noam(learning_rate, d_model, step**-0.5, warmup_steps**-1.5 * step)
 
 
 def noam_decay(d_model, warmup_steps, learning_rate=1.0):
@@ -58,12 +66,7 @@ def noam_decay(d_model, warmup_steps, learning_rate=1.0):
         warmup_steps (int|Variable): steps in which the rate grows.
         learning_rate (float|Variable): a factor.
     """
-    if decay := _in_dygraph("NoamDecay"):
-        return decay(d_model, warmup_steps, learning_rate=learning_rate)
-    with _schedule():
-        step = _decay_step_counter(1)
-        rate = nn.elementwise_min(step**-0.5, warmup_steps**-1.5 * step)
-        return learning_rate * d_model**-0.5 * rate
+    return _by_mode(decays.NoamDecay, _noam, d_model, warmup_steps, learning_rate=learning_rate)
 
 
 def exponential_decay(learning_rate, decay_steps, decay_rate, staircase=False):
@@ -75,26 +78,32 @@ def exponential_decay(learning_rate, decay_steps, decay_rate, staircase=False):
         decay_rate (float): a factor for each period.
         staircase (bool): whole periods only.
     """
-    if decay := _in_dygraph("ExponentialDecay"):
-        return decay(learning_rate, decay_steps, decay_rate, staircase)
-    with _schedule():
-        return learning_rate * decay_rate ** _periods(decay_steps, staircase)
+    append = _periodic(formulas.exponential)
+    return _by_mode(decays.ExponentialDecay, append, learning_rate, decay_steps, decay_rate, staircase)
 
 
 def natural_exp_decay(learning_rate, decay_steps, decay_rate, staircase=False):
     """learning_rate * exp(-decay_rate * step / decay_steps); arguments as of :func:`exponential_decay`."""
-    if decay := _in_dygraph("NaturalExpDecay"):
-        return decay(learning_rate, decay_steps, decay_rate, staircase)
-    with _schedule():
-        return learning_rate * ops.exp(-1 * decay_rate * _periods(decay_steps, staircase))
+    append = _periodic(formulas.natural_exp)
+    return _by_mode(decays.NaturalExpDecay, append, learning_rate, decay_steps, decay_rate, staircase)
 
 
 def inverse_time_decay(learning_rate, decay_steps, decay_rate, staircase=False):
     """learning_rate / (1 + decay_rate * step / decay_steps); arguments as of :func:`exponential_decay`."""
-    if decay := _in_dygraph("InverseTimeDecay"):
-        return decay(learning_rate, decay_steps, decay_rate, staircase)
-    with _schedule():
-        return learning_rate / (1 + decay_rate * _periods(decay_steps, staircase))
+    append = _periodic(formulas.inverse_time)
+    return _by_mode(decays.InverseTimeDecay, append, learning_rate, decay_steps, decay_rate, staircase)
+
+
+def _polynomial(learning_rate, decay_steps, end_learning_rate, power, cycle):
+    step = _decay_step_counter()
+    if cycle:
+        # the smallest whole number that is not below step / decay_steps, and at least one
+        periods = _ops.floor(step / float(-decay_steps)) * -1.0
+        one = tensor.fill_constant([1], "float32", 1.0)
+        decay_steps = decay_steps * _ops.elementwise_max(periods, one)
+    else:
+        step = _ops.elementwise_min(step, tensor.fill_constant([1], "float32", float(decay_steps)))
+    return formulas.polynomial(learning_rate, step, decay_steps, end_learning_rate, power)
 
 
 def polynomial_decay(learning_rate, decay_steps, end_learning_rate=0.0001, power=1.0, cycle=False):
@@ -107,18 +116,22 @@ def polynomial_decay(learning_rate, decay_steps, end_learning_rate=0.0001, power
         power (float): the exponent.
         cycle (bool): start again, over a multiple of `decay_steps`.
     """
-    if decay := _in_dygraph("PolynomialDecay"):
-        return decay(learning_rate, decay_steps, end_learning_rate, power, cycle)
-    with _schedule():
-        step = _decay_step_counter()
-        if cycle:
-            # the smallest whole number that is not below step / decay_steps, and at least one
-            periods = ops.floor(step / float(-decay_steps)) * -1.0
-            one = tensor.fill_constant([1], "float32", 1.0)
-            decay_steps = decay_steps * nn.elementwise_max(periods, one)
-        else:
-            step = nn.elementwise_min(step, tensor.fill_constant([1], "float32", float(decay_steps)))
-        return (learning_rate - end_learning_rate) * (1 - step / decay_steps) ** power + end_learning_rate
+    return _by_mode(decays.PolynomialDecay, _polynomial, learning_rate, decay_steps, end_learning_rate, power, cycle)
+
+
+def _piecewise(boundaries, values):
+    if len(values) - len(boundaries) != 1:
+        raise ValueError("piecewise_decay: values must have one entry more than boundaries")
+    step = _decay_step_counter()
+    rate = tensor.create_global_var([1], 0.0, "float32", persistable=True, name="learning_rate")
+    with control_flow.Switch() as switch:
+        for boundary, value in zip(boundaries, values, strict=False):
+            limit = tensor.fill_constant([1], "float32", float(boundary), force_cpu=True)
+            with switch.case(step < limit):
+                tensor.fill_constant([1], "float32", float(value), out=rate)
+        with switch.default():
+            tensor.fill_constant([1], "float32", float(values[-1]), out=rate)
+    return rate
 
 
 def piecewise_decay(boundaries, values):
@@ -131,21 +144,12 @@ def piecewise_decay(boundaries, values):
     Raises:
         ValueError: for another number of values.
     """
-    if decay := _in_dygraph("PiecewiseDecay"):
-        return decay(boundaries, values, 0)
-    with _schedule():
-        if len(values) - len(boundaries) != 1:
-            raise ValueError("piecewise_decay: values must have one entry more than boundaries")
-        step = _decay_step_counter()
-        rate = tensor.create_global_var([1], 0.0, "float32", persistable=True, name="learning_rate")
-        with control_flow.Switch() as switch:
-            for boundary, value in zip(boundaries, values, strict=False):
-                limit = tensor.fill_constant([1], "float32", float(boundary), force_cpu=True)
-                with switch.case(step < limit):
-                    tensor.fill_constant([1], "float32", float(value), out=rate)
-            with switch.default():
-                tensor.fill_constant([1], "float32", float(values[-1]), out=rate)
-        return rate
+    return _by_mode(partial(decays.PiecewiseDecay, begin=0), _piecewise, boundaries, values)
+
+
+def _cosine(learning_rate, step_each_epoch, epochs):
+    epoch = _ops.floor(_decay_step_counter() / step_each_epoch)
+    return formulas.cosine(learning_rate, epoch, epochs)
 
 
 def cosine_decay(learning_rate, step_each_epoch, epochs):
@@ -157,11 +161,22 @@ def cosine_decay(learning_rate, step_each_epoch, epochs):
         epochs (int): all epochs.
     """
     check_type(learning_rate, "learning_rate", (float, Variable), "cosine_decay")
-    if decay := _in_dygraph("CosineDecay"):
-        return decay(learning_rate, step_each_epoch, epochs)
-    with _schedule():
-        epoch = ops.floor(_decay_step_counter() / step_each_epoch)
-        return learning_rate * 0.5 * (ops.cos(epoch * math.pi / epochs) + 1)
+    return _by_mode(decays.CosineDecay, _cosine, learning_rate, step_each_epoch, epochs)
+
+
+def _warmup(learning_rate, warmup_steps, start_lr, end_lr):
+    dtype = learning_rate.dtype if isinstance(learning_rate, Variable) else "float32"
+    rate = tensor.create_global_var([1], 0.0, dtype, persistable=True, name="learning_rate_warmup")
+    step = _decay_step_counter()
+    with control_flow.Switch() as switch:
+        with switch.case(step < warmup_steps):
+            growth = (float(end_lr) - float(start_lr)) * (step / float(warmup_steps))
+            tensor.assign(start_lr + growth, rate)
+        with switch.default():
+            if not isinstance(learning_rate, Variable):
+                learning_rate = tensor.fill_constant([1], dtype, float(learning_rate))
+            tensor.assign(learning_rate, rate)
+    return rate
 
 
 def linear_lr_warmup(learning_rate, warmup_steps, start_lr, end_lr):
@@ -172,18 +187,4 @@ def linear_lr_warmup(learning_rate, warmup_steps, start_lr, end_lr):
         warmup_steps (int): steps in which it grows.
         start_lr, end_lr (float): the bounds.
     """
-    dtype = learning_rate.dtype if isinstance(learning_rate, Variable) else "float32"
-    if decay := _in_dygraph("LinearLrWarmup"):
-        return decay(learning_rate, warmup_steps, start_lr, end_lr)
-    with _schedule():
-        rate = tensor.create_global_var([1], 0.0, dtype, persistable=True, name="learning_rate_warmup")
-        step = _decay_step_counter()
-        with control_flow.Switch() as switch:
-            with switch.case(step < warmup_steps):
-                growth = (float(end_lr) - float(start_lr)) * (step / float(warmup_steps))
-                tensor.assign(start_lr + growth, rate)
-            with switch.default():
-                if not isinstance(learning_rate, Variable):
-                    learning_rate = tensor.fill_constant([1], dtype, float(learning_rate))
-                tensor.assign(learning_rate, rate)
-        return rate
+    return _by_mode(decays.LinearLrWarmup, _warmup, learning_rate, warmup_steps, start_lr, end_lr)

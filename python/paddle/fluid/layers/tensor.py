@@ -7,14 +7,14 @@ import numpy as np
 from paddle import _core, _ops
 from paddle._basics import mode
 from paddle._basics.checks import check_dtype, check_type
-from paddle._basics.dtypes import VarType, convert_dtype, convert_np_dtype_to_dtype_
+from paddle._basics.dtypes import convert_dtype, convert_np_dtype_to_dtype_
 from paddle._dispatch.append import named
 from paddle._dispatch.arguments import number, shape_arguments
 from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_shape, check_variable_and_dtype
 from paddle.nn.layer_helper import LayerHelper
 from paddle.static.creation import create_global_var, create_parameter
-from paddle.tensor.array import is_array
+from paddle.tensor import creation, manipulation
 
 __all__ = [
     "create_tensor",
@@ -85,21 +85,9 @@ def concat(input, axis=0, name=None):  # noqa: A002
     Raises:
         TypeError: for other types, or different ones.
     """
-    check_type(input, "input", (list, tuple, Variable), "concat")
-    inputs = [input] if isinstance(input, Variable) else list(input)
-    for i, x in enumerate(inputs):
-        check_variable_and_dtype(x, f"input[{i}]", ["bool", "float16", *_NUMBERS], "concat")
-        if x.dtype != inputs[0].dtype:
-            raise TypeError("concat: the Tensors must share one dtype")
-    check_type(axis, "axis", (int, Variable), "concat")
-    if inputs and is_array(inputs[0]):
-        assert len(inputs) == 1, f"the number of arrays in 'input' in concat must be 1, but received {len(inputs)}"
-        return named(name, _ops.tensor_array_to_tensor, inputs[0], axis=axis, use_stack=False)[0]
-    if isinstance(axis, Variable) and not mode.in_dygraph_mode():
-        check_dtype(axis.dtype, "axis", ["int32", "int64"], "concat")
-        axis.stop_gradient = True
-        return named(name, _ops.concat, inputs, axis)
-    return named(name, _ops.concat, inputs, axis=int(number(axis)))
+    if mode.in_dygraph_mode() and isinstance(input, Variable):
+        input = [input]  # noqa: A001
+    return manipulation.concat(input, axis, name)
 
 
 def tensor_array_to_tensor(input, axis=1, name=None, use_stack=False):  # noqa: A002
@@ -146,15 +134,6 @@ def sums(input, out=None):  # noqa: A002
     return _ops.sum(inputs, Out=out)
 
 
-#: element type -> (attribute that holds the values, how to convert one)
-_VALUES = {
-    VarType.BOOL: ("bool_values", bool),
-    VarType.FP32: ("fp32_values", float),
-    VarType.INT32: ("int32_values", int),
-    VarType.INT64: ("int64_values", int),
-}
-
-
 def assign(input, output=None):  # noqa: A002
     """A copy of a tensor, or an array as a tensor; into `output` when given.
 
@@ -166,29 +145,11 @@ def assign(input, output=None):  # noqa: A002
     Raises:
         TypeError: for other types. ValueError: for a larger array.
     """
-    check_type(input, "input", (Variable, np.ndarray), "assign")
-    if isinstance(input, Variable):
-        check_dtype(input.dtype, "input", ["float16", *_NUMBERS, "bool"], "assign")
-        result = _ops.assign(input, Out=output)
-    elif isinstance(input, np.ndarray):
-        dtype = convert_np_dtype_to_dtype_(input.dtype)
-        if dtype not in _VALUES:
-            raise TypeError(
-                f"assign: the dtype of the ndarray must be bool, float32, int32 or int64, got {convert_dtype(dtype)}"
-            )
-        if input.size > 1024 * 1024:
-            raise ValueError(
-                "assign: an array of more than 1024 * 1024 elements does not fit an operator of the Program; save it "
-                "and read it with load"
-            )
-        attr, kind = _VALUES[dtype]
-        values = {attr: [kind(v) for v in input.flat]}
-        result = _ops.assign_value(dtype=dtype, shape=list(input.shape), Out=output, **values)
-    else:
+    if isinstance(input, np.ndarray):
+        return creation.assign_array(input, output)
+    if not isinstance(input, Variable):
         raise TypeError(f"The type of 'input' in assign must be Variable or numpy.ndarray, but received {type(input)}")
-    if output is not None and mode.in_dygraph_mode() and hasattr(output, "_bump_inplace_version"):
-        output._bump_inplace_version()
-    return result
+    return creation.assign(input, output)
 
 
 def _as_text(value, dtype: str) -> str:

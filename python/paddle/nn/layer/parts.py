@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from paddle import _core as core
+from paddle.tensor.creation import assign
 
 NOT_INITIALISED = "super(YourLayer, self).__init__() should be called first"
 
@@ -69,9 +70,7 @@ def _takes_stat_dict(func: Callable[..., Any]) -> Callable[..., Any]:
 
 def _assign(value: Any, buffer: Any) -> Any:
     """The Variable that stands for a buffer in a Program, with `value` written to it."""
-    import paddle
-
     if buffer is None or type(buffer) is core.Tensor:
-        return paddle.assign(value)
-    paddle.assign(value, buffer)
+        return assign(value)
+    assign(value, buffer)
     return buffer

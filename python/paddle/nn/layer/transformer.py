@@ -15,6 +15,7 @@ from paddle.nn.layer.container import LayerList
 from paddle.nn.layer.layers import Layer
 from paddle.nn.layer.norm import LayerNorm
 from paddle.nn.param_attr import ParamAttr
+from paddle.tensor.tensor import to_tensor
 
 __all__ = [
     "MultiHeadAttention",
@@ -418,6 +419,4 @@ class Transformer(Layer):
 
     def generate_square_subsequent_mask(self, length: int) -> Any:
         """A mask [length, length] that hides later positions: -inf above the diagonal, zeros elsewhere."""
-        from paddle.tensor import to_tensor
-
         return to_tensor(np.triu(np.full((length, length), -np.inf), 1).astype(get_default_dtype()))

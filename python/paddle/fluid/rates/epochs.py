@@ -6,7 +6,7 @@ from typing import Any
 
 from paddle._programs.variable import Variable
 
-from .lr_base import LearningRateDecay
+from .base import LearningRateDecay
 
 __all__ = ["StepDecay", "MultiStepDecay", "LambdaDecay"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 from typing import Any
 
 from paddle._basics import unique_name
-from paddle.fluid.layers import tensor
 from paddle.optimizer.lr_parts import SavedState
+from paddle.static.creation import create_global_var
 
 __all__ = ["LearningRateDecay"]
 
@@ -46,7 +46,7 @@ class LearningRateDecay(SavedState):
 
     def create_lr_var(self, lr: float) -> Any:
         """A Tensor of the shape [1] that holds the number `lr`."""
-        return tensor.create_global_var(
+        return create_global_var(
             name=unique_name.generate("learning_rate"),
             shape=[1],
             value=float(lr),
