@@ -58,11 +58,13 @@ fn describe<'py>(py: Python<'py>, op: &'static Op) -> PyResult<Bound<'py, PyDict
         "kernel",
         match op.cpu {
             Kernel::Pure(_) => "kernel",
+            Kernel::Random(_) => "random",
             Kernel::Host(_) => "host",
             Kernel::Control(_) => "control",
         },
     )?;
     d.set_item("elementwise", op.point.is_some())?;
+    d.set_item("dtypes", op.takes.iter().map(|t| t.name()).collect::<Vec<_>>())?;
     d.set_item("amp", format!("{:?}", op.amp).to_lowercase())?;
     Ok(d)
 }

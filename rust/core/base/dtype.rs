@@ -127,6 +127,47 @@ impl DType {
     }
 }
 
+/// A set of data types.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DTypes(u32);
+
+impl DTypes {
+    pub const ALL: DTypes = DTypes(u32::MAX);
+    /// float32 and float64.
+    pub const FLOATS: DTypes = DTypes::of(&[DType::F32, DType::F64]);
+    /// float16, bfloat16.
+    pub const HALVES: DTypes = DTypes::of(&[DType::F16, DType::BF16]);
+    /// int32 and int64.
+    pub const INDICES: DTypes = DTypes::of(&[DType::I32, DType::I64]);
+    /// Every integer type; bool is none.
+    pub const INTEGERS: DTypes = DTypes::of(&[DType::I8, DType::U8, DType::I16, DType::I32, DType::I64]);
+    pub const COMPLEX: DTypes = DTypes::of(&[DType::C64, DType::C128]);
+    pub const BOOL: DTypes = DTypes::of(&[DType::Bool]);
+
+    pub const fn of(types: &[DType]) -> DTypes {
+        let (mut bits, mut i) = (0, 0);
+        while i < types.len() {
+            bits |= 1 << types[i] as u32;
+            i += 1;
+        }
+        DTypes(bits)
+    }
+
+    /// The types of both sets.
+    pub const fn and(self, other: DTypes) -> DTypes {
+        DTypes(self.0 | other.0)
+    }
+
+    #[inline]
+    pub const fn has(self, d: DType) -> bool {
+        self.0 >> d as u32 & 1 == 1
+    }
+
+    pub fn iter(self) -> impl Iterator<Item = DType> {
+        DType::ALL.into_iter().filter(move |&d| self.has(d))
+    }
+}
+
 impl std::fmt::Display for DType {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.name())

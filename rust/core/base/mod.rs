@@ -5,6 +5,6 @@ pub mod error;
 pub mod interrupt;
 pub mod shape;
 
-pub use dtype::DType;
+pub use dtype::{DType, DTypes};
 pub use error::{Error, Kind, Result};
 pub use shape::Dims;

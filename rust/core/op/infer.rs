@@ -1,6 +1,6 @@
 //! Shape rules. One rule serves the building of a Program (sizes may be -1, no values) and every run.
 
-use super::{Args, Attrs, Op};
+use super::{Args, Attrs, InSlot, Op, OutSlot};
 use crate::base::{DType, Dims, Result};
 use crate::tensor::{Lod, Tensor, Value};
 use crate::{bail, ensure};
@@ -80,7 +80,8 @@ impl<'a> Infer<'a> {
         matches!(self.ins, Ins::Run(_))
     }
 
-    pub fn has(&self, slot: usize) -> bool {
+    pub fn has(&self, slot: impl Into<InSlot>) -> bool {
+        let slot = slot.into().0;
         match self.ins {
             Ins::Run(a) => a.get(slot).is_some(),
             Ins::Build(a) => a.slot(slot).first().is_some_and(Option::is_some),
@@ -88,14 +89,16 @@ impl<'a> Infer<'a> {
     }
 
     /// Number of variables in an input slot.
-    pub fn count(&self, slot: usize) -> usize {
+    pub fn count(&self, slot: impl Into<InSlot>) -> usize {
+        let slot = slot.into().0;
         match self.ins {
             Ins::Run(a) => a.slot(slot).len(),
             Ins::Build(a) => a.slot(slot).len(),
         }
     }
 
-    pub fn meta(&self, slot: usize, i: usize) -> Result<Meta> {
+    pub fn meta(&self, slot: impl Into<InSlot>, i: usize) -> Result<Meta> {
+        let slot = slot.into().0;
         let meta = match self.ins {
             Ins::Run(a) => a.slot(slot).get(i).and_then(Meta::of),
             Ins::Build(a) => a.slot(slot).get(i).cloned().flatten(),
@@ -113,7 +116,8 @@ impl<'a> Infer<'a> {
 
     /// Sizes of an input; SelectedRows count as the matrix that they are rows of.
     #[inline]
-    pub fn dims(&self, slot: usize) -> Result<Dims> {
+    pub fn dims(&self, slot: impl Into<InSlot>) -> Result<Dims> {
+        let slot = slot.into().0;
         if let Ins::Run(a) = self.ins {
             if let Some(t) = a.tensor(slot) {
                 return Ok(Dims::from_slice(t.dims()));
@@ -123,7 +127,8 @@ impl<'a> Infer<'a> {
     }
 
     #[inline]
-    pub fn dtype(&self, slot: usize) -> Result<DType> {
+    pub fn dtype(&self, slot: impl Into<InSlot>) -> Result<DType> {
+        let slot = slot.into().0;
         if let Ins::Run(a) = self.ins {
             if let Some(t) = a.tensor(slot) {
                 return Ok(t.dtype());
@@ -133,14 +138,16 @@ impl<'a> Infer<'a> {
     }
 
     /// The input's tensor, when there are values (never while a Program is built).
-    pub fn tensor(&self, slot: usize) -> Option<&'a Tensor> {
+    pub fn tensor(&self, slot: impl Into<InSlot>) -> Option<&'a Tensor> {
+        let slot = slot.into().0;
         match self.ins {
             Ins::Run(a) => a.tensor(slot),
             Ins::Build(_) => None,
         }
     }
 
-    pub fn tensors(&self, slot: usize) -> Option<Vec<&'a Tensor>> {
+    pub fn tensors(&self, slot: impl Into<InSlot>) -> Option<Vec<&'a Tensor>> {
+        let slot = slot.into().0;
         match self.ins {
             Ins::Run(a) => a.slot(slot).iter().map(Value::as_dense).collect(),
             Ins::Build(_) => None,
@@ -148,12 +155,14 @@ impl<'a> Infer<'a> {
     }
 
     /// Number of variables in an output slot.
-    pub fn outs(&self, slot: usize) -> usize {
+    pub fn outs(&self, slot: impl Into<OutSlot>) -> usize {
+        let slot = slot.into().0;
         self.outs.slot(slot).len()
     }
 
     /// Says how many variables a duplicable output has; where the caller has named them the number must agree.
-    pub fn set_outs(&mut self, slot: usize, n: usize) -> Result<()> {
+    pub fn set_outs(&mut self, slot: impl Into<OutSlot>, n: usize) -> Result<()> {
+        let slot = slot.into().0;
         if self.free_outs {
             self.outs.resize_slot(slot, n, Meta::default);
         }
@@ -169,18 +178,21 @@ impl<'a> Infer<'a> {
     }
 
     #[inline]
-    pub fn set(&mut self, slot: usize, dims: &[i64], dtype: DType) {
+    pub fn set(&mut self, slot: impl Into<OutSlot>, dims: &[i64], dtype: DType) {
+        let slot = slot.into().0;
         self.set_nth(slot, 0, dims, dtype);
     }
 
     #[inline]
-    pub fn set_nth(&mut self, slot: usize, i: usize, dims: &[i64], dtype: DType) {
+    pub fn set_nth(&mut self, slot: impl Into<OutSlot>, i: usize, dims: &[i64], dtype: DType) {
+        let slot = slot.into().0;
         if let Some(m) = self.outs.slot_mut(slot).get_mut(i) {
             (m.dims, m.dtype, m.known) = (Dims::from_slice(dims), dtype, true);
         }
     }
 
-    pub fn set_meta(&mut self, slot: usize, i: usize, meta: Meta) {
+    pub fn set_meta(&mut self, slot: impl Into<OutSlot>, i: usize, meta: Meta) {
+        let slot = slot.into().0;
         if let Some(m) = self.outs.slot_mut(slot).get_mut(i) {
             *m = meta;
             m.known = true;
@@ -189,7 +201,8 @@ impl<'a> Infer<'a> {
 
     /// The output has the shape and dtype of an input.
     #[inline]
-    pub fn like(&mut self, slot: usize, input: usize) -> Result<()> {
+    pub fn like(&mut self, slot: impl Into<OutSlot>, input: impl Into<InSlot>) -> Result<()> {
+        let (slot, input) = (slot.into(), input.into());
         let (dims, dtype) = (self.dims(input)?, self.dtype(input)?);
         self.set(slot, &dims, dtype);
         Ok(())
@@ -197,7 +210,8 @@ impl<'a> Infer<'a> {
 
     /// The output has the LoD of an input (Paddle: ShareLoD).
     #[inline]
-    pub fn share_lod(&mut self, slot: usize, input: usize) {
+    pub fn share_lod(&mut self, slot: impl Into<OutSlot>, input: impl Into<InSlot>) {
+        let (slot, input) = (slot.into().0, input.into().0);
         let (lod, level) = match self.ins {
             Ins::Run(a) => match a.tensor(input).and_then(|t| t.lod.clone()) {
                 Some(lod) => (Some(lod), 0),
@@ -211,7 +225,8 @@ impl<'a> Infer<'a> {
     }
 
     /// An error about an input, naming it.
-    pub fn wrong<T>(&self, slot: usize, expected: &str) -> Result<T> {
+    pub fn wrong<T>(&self, slot: impl Into<InSlot>, expected: &str) -> Result<T> {
+        let slot = slot.into().0;
         let got = match self.meta(slot, 0) {
             Ok(m) => format!("{} of shape {:?}", m.dtype, &m.dims[..]),
             Err(_) => "nothing".to_string(),

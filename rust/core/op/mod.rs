@@ -10,6 +10,7 @@ pub mod parts;
 pub mod point;
 pub mod profile;
 pub mod run;
+pub mod slots;
 pub mod table;
 
 pub use args::Args;
@@ -17,8 +18,9 @@ pub use attrs::{Attrs, NoAttrs, Schema};
 pub use grad::{Dst, Fwd, Grad, GradOp, Src};
 pub use infer::{Infer, Meta};
 pub use run::{Env, Run};
+pub use slots::*;
 
-use crate::base::Result;
+use crate::base::{DTypes, Result};
 use crate::tensor::Tensor;
 use std::sync::atomic::AtomicPtr;
 
@@ -33,8 +35,13 @@ pub struct Op {
     pub cpu: Kernel,
     pub grad: Grad,
     pub amp: Amp,
-    /// Why an output must not be left out of a plan although nobody reads it.
-    pub effect: Effect,
+    /// For inputs that hold SelectedRows.
+    pub rows: RowsKernel,
+    /// The data types that the first input given may have.
+    pub takes: DTypes,
+    /// On floating-point operands that its shape rule takes the kernel never fails, whatever the values: plans may leave
+    /// the operator out where nobody sees its results. Elementwise operators (`point`) need not say so.
+    pub cannot_fail: bool,
     /// The short way of an eager call on small operands.
     pub quick: Option<Quick>,
     /// What it computes element by element, if that is all it does.
@@ -54,7 +61,9 @@ pub const OP: Op = Op {
     cpu: Kernel::Pure(run::not_there),
     grad: Grad::None,
     amp: Amp::Gray,
-    effect: Effect::None,
+    rows: RowsKernel::None,
+    takes: DTypes::ALL,
+    cannot_fail: false,
     quick: None,
     point: None,
     wiring: AtomicPtr::new(std::ptr::null_mut()),
@@ -65,15 +74,39 @@ pub const OP: Op = Op {
 /// Operators that have it have one output, or besides it one with `shape_of_first`.
 pub type Quick = fn(&Attrs, &[&Tensor]) -> Option<Tensor>;
 
-/// How an operator runs.
+/// A kernel: reads inputs, writes outputs.
+pub type KernelFn = fn(&mut Run) -> Result<()>;
+
+/// How an operator runs, and so what plans may do with it.
 #[derive(Clone, Copy)]
 pub enum Kernel {
     /// Pure computation on its slots: may be reordered, fused, dropped, run on any thread.
-    Pure(fn(&mut Run) -> Result<()>),
-    /// Touches the world (files, Python, printing, the random generator): keeps program order.
-    Host(fn(&mut Run) -> Result<()>),
-    /// Runs a sub-block's plan through `Env`.
-    Control(fn(&mut Run) -> Result<()>),
+    Pure(KernelFn),
+    /// Draws from the random generator: draws keep their order.
+    Random(KernelFn),
+    /// Touches the world (files, Python, printing, other processes): keeps program order, and is never left out.
+    Host(KernelFn),
+    /// Runs a sub-block's plan through `Env`; order as for `Host`.
+    Control(KernelFn),
+}
+
+impl Kernel {
+    #[inline]
+    pub fn function(self) -> KernelFn {
+        let (Kernel::Pure(f) | Kernel::Random(f) | Kernel::Host(f) | Kernel::Control(f)) = self;
+        f
+    }
+}
+
+/// What an operator does where an input holds SelectedRows.
+#[derive(Clone, Copy)]
+pub enum RowsKernel {
+    /// Refuses them.
+    None,
+    /// Its kernel looks at no elements, or takes values of every kind (assign, while, save).
+    Same,
+    /// Another kernel.
+    Own(KernelFn),
 }
 
 /// Mixed precision: runs in half precision, must not, or follows its inputs.
@@ -82,90 +115,6 @@ pub enum Amp {
     White,
     Black,
     Gray,
-}
-
-/// What else an operator does besides computing its outputs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Effect {
-    None,
-    /// Draws from the random generator.
-    Random,
-    /// Prints, writes files, calls Python, communicates.
-    World,
-}
-
-/// A named input or output.
-#[derive(Clone, Copy)]
-pub struct Slot {
-    pub name: &'static str,
-    pub flags: u8,
-    /// The input that this output may be computed in.
-    pub alias: Option<&'static str>,
-}
-
-pub const DUPLICABLE: u8 = 1;
-pub const DISPENSABLE: u8 = 2;
-pub const INTERMEDIATE: u8 = 4;
-pub const META_ONLY: u8 = 8;
-pub const EXTRA: u8 = 16;
-pub const HIDDEN: u8 = 32;
-pub const KEEPS: u8 = 64;
-pub const SHAPE_OF_FIRST: u8 = 128;
-
-pub const fn slot(name: &'static str) -> Slot {
-    Slot { name, flags: 0, alias: None }
-}
-
-impl Slot {
-    /// Takes any number of variables.
-    pub const fn many(mut self) -> Slot {
-        self.flags |= DUPLICABLE;
-        self
-    }
-    /// May be absent.
-    pub const fn opt(mut self) -> Slot {
-        self.flags |= DISPENSABLE;
-        self
-    }
-    /// An output kept for the gradient, not a result of the user's.
-    pub const fn mid(mut self) -> Slot {
-        self.flags |= INTERMEDIATE;
-        self
-    }
-    /// Not returned by the builtin (`XShape`).
-    pub const fn hidden(mut self) -> Slot {
-        self.flags |= HIDDEN;
-        self
-    }
-    /// `XShape`: a 0, then the sizes of the first input; no elements, the LoD of the input.
-    pub const fn shape_of_first(mut self) -> Slot {
-        self.flags |= SHAPE_OF_FIRST | INTERMEDIATE | HIDDEN;
-        self
-    }
-    /// The kernel starts from what the output variable holds (`write_to_array`).
-    pub const fn keeps(mut self) -> Slot {
-        self.flags |= KEEPS;
-        self
-    }
-    /// Only its shape and dtype are read, so nobody need keep its bytes (Paddle: no-need-buffer).
-    pub const fn meta_only(mut self) -> Slot {
-        self.flags |= META_ONLY;
-        self
-    }
-    /// Not part of Paddle's declaration, but written by its kernel.
-    pub const fn extra(mut self) -> Slot {
-        self.flags |= EXTRA;
-        self
-    }
-    /// May be written over the input of that name (`ParamOut` over `Param`).
-    pub const fn aliases(mut self, input: &'static str) -> Slot {
-        self.alias = Some(input);
-        self
-    }
-    #[inline]
-    pub const fn is(&self, flag: u8) -> bool {
-        self.flags & flag != 0
-    }
 }
 
 impl Op {
@@ -177,9 +126,15 @@ impl Op {
         self.outputs.iter().position(|s| s.name == name)
     }
 
+    /// True if nothing but its outputs tells whether it ran.
     #[inline]
     pub fn is_pure(&self) -> bool {
         matches!(self.cpu, Kernel::Pure(_))
+    }
+
+    #[inline]
+    pub fn draws(&self) -> bool {
+        matches!(self.cpu, Kernel::Random(_))
     }
 }
 

@@ -1,11 +1,11 @@
 //! A run of a kernel: inputs by slot, outputs made beforehand from the shape rule, typed attributes.
 
-use super::{backend, profile, Args, Attrs, Infer, Meta, Op};
+use super::{backend, profile, Args, Attrs, InSlot, Infer, Meta, Op, OutSlot};
 use crate::base::dtype::Element;
-use crate::base::{Kind, Result};
+use crate::base::{DTypes, Kind, Result};
 use crate::ir::{Attr, AttrMap, Program};
 use crate::op::infer::{Ins, VarKind};
-use crate::op::{Kernel, DUPLICABLE};
+use crate::op::{KernelFn, RowsKernel, DUPLICABLE, MADE};
 use crate::tensor::{Scope, SelectedRows, Tensor, Value};
 use crate::{bail, ensure, err};
 use std::any::Any;
@@ -111,13 +111,15 @@ impl<'a> Run<'a> {
     }
 
     #[inline]
-    pub fn has(&self, slot: usize) -> bool {
+    pub fn has(&self, slot: impl Into<InSlot>) -> bool {
+        let slot = slot.into().0;
         self.ins.get(slot).is_some()
     }
 
     /// A required dense input.
     #[inline]
-    pub fn input(&self, slot: usize) -> Result<&'a Tensor> {
+    pub fn input(&self, slot: impl Into<InSlot>) -> Result<&'a Tensor> {
+        let slot = slot.into().0;
         match self.ins.slot(slot).first() {
             Some(Value::Dense(t)) => Ok(t),
             other => Err(self.bad_input(slot, other.unwrap_or(&Value::None))),
@@ -139,48 +141,63 @@ impl<'a> Run<'a> {
 
     /// An optional dense input.
     #[inline]
-    pub fn opt(&self, slot: usize) -> Option<&'a Tensor> {
+    pub fn opt(&self, slot: impl Into<InSlot>) -> Option<&'a Tensor> {
+        let slot = slot.into().0;
         self.ins.tensor(slot)
     }
 
     /// All dense inputs of a duplicable slot.
-    pub fn inputs(&self, slot: usize) -> Result<Vec<&'a Tensor>> {
+    pub fn inputs(&self, slot: impl Into<InSlot>) -> Result<Vec<&'a Tensor>> {
+        let slot = slot.into().0;
         self.ins.slot(slot).iter().map(|v| v.as_dense().ok_or_else(|| self.bad_input(slot, v))).collect()
     }
 
     /// A required input of any kind.
-    pub fn value(&self, slot: usize) -> Result<&'a Value> {
+    pub fn value(&self, slot: impl Into<InSlot>) -> Result<&'a Value> {
+        let slot = slot.into().0;
         self.ins.get(slot).ok_or_else(|| self.bad_input(slot, &Value::None))
     }
 
-    pub fn rows(&self, slot: usize) -> Option<&'a SelectedRows> {
+    pub fn rows(&self, slot: impl Into<InSlot>) -> Option<&'a SelectedRows> {
+        let slot = slot.into().0;
         match self.ins.get(slot) {
             Some(Value::Rows(r)) => Some(r),
             _ => None,
         }
     }
 
+    /// The values of a slot, whatever they are.
+    #[inline]
+    pub fn values(&self, slot: impl Into<InSlot>) -> &'a [Value] {
+        self.ins.slot(slot.into().0)
+    }
+
     /// True if somebody wants this output.
     #[inline]
-    pub fn wants(&self, slot: usize) -> bool {
+    pub fn wants(&self, slot: impl Into<OutSlot>) -> bool {
+        let slot = slot.into().0;
         self.outs.slot(slot).iter().any(|o| o.wanted)
     }
 
-    pub fn wants_nth(&self, slot: usize, i: usize) -> bool {
+    pub fn wants_nth(&self, slot: impl Into<OutSlot>, i: usize) -> bool {
+        let slot = slot.into().0;
         self.outs.slot(slot).get(i).is_some_and(|o| o.wanted)
     }
 
-    pub fn n_outs(&self, slot: usize) -> usize {
+    pub fn n_outs(&self, slot: impl Into<OutSlot>) -> usize {
+        let slot = slot.into().0;
         self.outs.slot(slot).len()
     }
 
     /// A dense output, allocated as the shape rule said (an aliased one holds its input's value).
     #[inline]
-    pub fn out(&mut self, slot: usize) -> Result<&mut Tensor> {
+    pub fn out(&mut self, slot: impl Into<OutSlot>) -> Result<&mut Tensor> {
+        let slot = slot.into().0;
         self.out_nth(slot, 0)
     }
 
-    pub fn out_nth(&mut self, slot: usize, i: usize) -> Result<&mut Tensor> {
+    pub fn out_nth(&mut self, slot: impl Into<OutSlot>, i: usize) -> Result<&mut Tensor> {
+        let slot = slot.into().0;
         let op = self.op;
         match self.outs.slot_mut(slot).get_mut(i).map(|o| &mut o.value) {
             Some(Value::Dense(t)) => Ok(t),
@@ -190,12 +207,14 @@ impl<'a> Run<'a> {
 
     /// The elements of an output, to write.
     #[inline]
-    pub fn out_data<T: Element>(&mut self, slot: usize) -> Result<&mut [T]> {
+    pub fn out_data<T: Element>(&mut self, slot: impl Into<OutSlot>) -> Result<&mut [T]> {
+        let slot = slot.into().0;
         self.out(slot)?.data_mut::<T>()
     }
 
     /// Takes an output out, to work on several at once; put it back with [`Run::set`].
-    pub fn take_out(&mut self, slot: usize) -> Result<Tensor> {
+    pub fn take_out(&mut self, slot: impl Into<OutSlot>) -> Result<Tensor> {
+        let slot = slot.into().0;
         let op = self.op;
         match self.outs.slot_mut(slot).first_mut().map(|o| std::mem::take(&mut o.value)) {
             Some(Value::Dense(t)) => Ok(t),
@@ -205,11 +224,13 @@ impl<'a> Run<'a> {
 
     /// Replaces an output (another shape than the rule could know, another kind, a shared buffer).
     #[inline]
-    pub fn set(&mut self, slot: usize, value: impl Into<Value>) {
+    pub fn set(&mut self, slot: impl Into<OutSlot>, value: impl Into<Value>) {
+        let slot = slot.into().0;
         self.set_nth(slot, 0, value);
     }
 
-    pub fn set_nth(&mut self, slot: usize, i: usize, value: impl Into<Value>) {
+    pub fn set_nth(&mut self, slot: impl Into<OutSlot>, i: usize, value: impl Into<Value>) {
+        let slot = slot.into().0;
         if let Some(o) = self.outs.slot_mut(slot).get_mut(i) {
             o.value = value.into();
         }
@@ -269,18 +290,36 @@ pub fn call_cpu(
             }
         }
     }
-    for (out, meta) in outs.flat.iter_mut().zip(metas.flat.iter_mut()) {
-        if out.lent {
-            out.keep_lent(meta);
-        }
-        if out.wanted && out.value.is_none() && meta.known && meta.kind == VarKind::Dense {
-            let mut t = Tensor::empty(meta.dtype, &meta.dims)?;
-            t.lod = meta.lod.take();
-            out.value = Value::Dense(t);
+    for (slot, s) in op.outputs.iter().enumerate() {
+        let made = s.is(MADE);
+        for at in outs.range(slot) {
+            let (out, meta) = (&mut outs.flat[at], &mut metas.flat[at]);
+            if out.lent {
+                out.keep_lent(meta);
+            }
+            if !made && out.wanted && out.value.is_none() && meta.known && meta.kind == VarKind::Dense {
+                let mut t = Tensor::empty(meta.dtype, &meta.dims)?;
+                t.lod = meta.lod.take();
+                out.value = Value::Dense(t);
+            }
         }
     }
-    let (Kernel::Pure(run) | Kernel::Host(run) | Kernel::Control(run)) = op.cpu;
-    run(&mut Run { op, attrs, ins, outs, env })
+    kernel(op, ins)?(&mut Run { op, attrs, ins, outs, env })
+}
+
+/// The kernel for these values; an error where the operator has none for their kind or data type.
+#[inline]
+fn kernel(op: &'static Op, ins: &Args) -> Result<KernelFn> {
+    let rows = |v: &Value| matches!(v, Value::Rows(_));
+    if op.takes != DTypes::ALL {
+        if let Some(t) = ins.flat.iter().find_map(Value::elements).filter(|t| !op.takes.has(t.dtype())) {
+            bail!(Unimplemented, "operator {} has no CPU kernel for data type {}", op.name, t.dtype());
+        }
+    }
+    match op.rows {
+        RowsKernel::Own(kernel) if ins.flat.iter().any(rows) => Ok(kernel),
+        _ => Ok(op.cpu.function()),
+    }
 }
 
 /// [`call`] with a Rust panic turned into an error, the operator named in any error, and its time logged where asked.

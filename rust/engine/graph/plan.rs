@@ -13,7 +13,7 @@ use oar_core::ir::desc::OpDesc;
 use oar_core::ir::names::EMPTY;
 use oar_core::ir::{Attr, BlockNode, Program};
 use oar_core::op::point::Points;
-use oar_core::op::{Args, Attrs, Effect, Op, KEEPS};
+use oar_core::op::{Args, Attrs, Op, KEEPS};
 use std::collections::{HashMap, HashSet};
 
 pub type Var = u32;
@@ -86,7 +86,7 @@ pub struct Need {
 impl Step {
     /// What it computes element by element, if that is all it does.
     pub fn points(&self) -> Option<Points<'_>> {
-        let rule = self.op.point.filter(|_| self.op.is_pure() && self.op.effect == Effect::None)?;
+        let rule = self.op.point.filter(|_| self.op.is_pure())?;
         let (ins, outs) = (self.ins.map(|&v| v != ABSENT), self.outs.map(|&v| v != ABSENT));
         let mut points = Points::new(self.op, &self.attrs, ins, outs);
         rule(&mut points)?;

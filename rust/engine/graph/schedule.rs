@@ -15,7 +15,6 @@ use super::plan::{Plan, Unit, ABSENT};
 use oar_core::base::Result;
 use oar_core::err;
 use oar_core::op::run::panic_text;
-use oar_core::op::{Effect, Kernel};
 use oar_kernels::pool;
 use parking_lot::Mutex;
 use std::cmp::Reverse;
@@ -112,8 +111,8 @@ impl Schedule {
             let mut waits: Vec<u32> = Vec::new();
             if let Unit::Step(i) = unit {
                 let op = plan.steps[i].op;
-                let random = op.effect == Effect::Random;
-                barrier[u] = !random && (op.effect == Effect::World || !matches!(op.cpu, Kernel::Pure(_)));
+                let random = op.draws();
+                barrier[u] = !random && !op.is_pure();
                 if random {
                     waits.extend(drawn.replace(u as u32));
                 }

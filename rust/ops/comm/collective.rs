@@ -5,7 +5,7 @@
 use oar_comm::{group, run};
 use oar_core::base::{DType, Result};
 use oar_core::op::grad::{Dst, Fwd, Grad, GradOp, Src};
-use oar_core::op::{infer, slot, Effect, Infer, Kernel, NoAttrs, Op, Run, OP};
+use oar_core::op::{infer, slot, Infer, Kernel, NoAttrs, Op, Run, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{attrs, ensure, err};
 use oar_dist::{Call, Dtype, Group, ReduceOp, Region};
@@ -270,7 +270,7 @@ macro_rules! in_place {
     ($($op:ident $name:literal $attrs:ident $grad:expr, $kernel:expr;)*) => {$(
         pub static $op: Op = Op {
             name: $name, inputs: &[slot("X")], outputs: &[slot("Out").aliases("X")], attrs: $attrs::FIELDS,
-            infer: infer::like_first, cpu: Kernel::Host($kernel), grad: $grad, effect: Effect::World, ..OP
+            infer: infer::like_first, cpu: Kernel::Host($kernel), grad: $grad, ..OP
         };
     )*};
 }
@@ -309,7 +309,6 @@ pub static C_SYNC_COMM_STREAM: Op = Op {
     attrs: BarrierAttrs::FIELDS,
     infer: infer_each,
     cpu: Kernel::Host(pass),
-    effect: Effect::World,
     ..OP
 };
 pub static C_ALLGATHER: Op = Op {
@@ -320,7 +319,6 @@ pub static C_ALLGATHER: Op = Op {
     infer: infer_all_gather,
     cpu: Kernel::Host(all_gather),
     grad: Grad::Fn(all_gather_grad),
-    effect: Effect::World,
     ..OP
 };
 pub static C_REDUCESCATTER: Op = Op {
@@ -330,7 +328,6 @@ pub static C_REDUCESCATTER: Op = Op {
     attrs: ReduceScatterAttrs::FIELDS,
     infer: infer_reduce_scatter,
     cpu: Kernel::Host(reduce_scatter),
-    effect: Effect::World,
     ..OP
 };
 pub static C_SCATTER: Op = Op {
@@ -340,7 +337,6 @@ pub static C_SCATTER: Op = Op {
     attrs: ScatterAttrs::FIELDS,
     infer: infer_scatter,
     cpu: Kernel::Host(scatter),
-    effect: Effect::World,
     ..OP
 };
 pub static SEND_V2: Op = Op {
@@ -349,7 +345,6 @@ pub static SEND_V2: Op = Op {
     attrs: SendAttrs::FIELDS,
     infer: infer_send,
     cpu: Kernel::Host(send),
-    effect: Effect::World,
     ..OP
 };
 pub static RECV_V2: Op = Op {
@@ -358,7 +353,6 @@ pub static RECV_V2: Op = Op {
     attrs: RecvAttrs::FIELDS,
     infer: infer_recv,
     cpu: Kernel::Host(recv),
-    effect: Effect::World,
     ..OP
 };
 

@@ -5,7 +5,7 @@
 
 use oar_comm::{error, Signals};
 use oar_core::base::{Error, Kind, Result};
-use oar_core::op::{slot, Effect, Kernel, Op, Run, OP};
+use oar_core::op::{slot, Kernel, Op, Run, OP};
 use oar_core::tensor::Value;
 use oar_core::{attrs, bail, ensure, err};
 use oar_dist::doorstep::{bring, Doorstep};
@@ -161,28 +161,11 @@ fn comm_init_all(cx: &mut Run) -> Result<()> {
     join(cx.op.name, store.address(), 0, 1, a.ring_id)
 }
 
-pub static C_GEN_NCCL_ID: Op = Op {
-    name: "c_gen_nccl_id",
-    outputs: &[slot("Out")],
-    attrs: GenIdAttrs::FIELDS,
-    cpu: Kernel::Host(gen_id),
-    effect: Effect::World,
-    ..OP
-};
-pub static C_COMM_INIT: Op = Op {
-    name: "c_comm_init",
-    inputs: &[slot("X")],
-    attrs: CommInitAttrs::FIELDS,
-    cpu: Kernel::Host(comm_init),
-    effect: Effect::World,
-    ..OP
-};
-pub static C_COMM_INIT_ALL: Op = Op {
-    name: "c_comm_init_all",
-    attrs: CommInitAllAttrs::FIELDS,
-    cpu: Kernel::Host(comm_init_all),
-    effect: Effect::World,
-    ..OP
-};
+pub static C_GEN_NCCL_ID: Op =
+    Op { name: "c_gen_nccl_id", outputs: &[slot("Out")], attrs: GenIdAttrs::FIELDS, cpu: Kernel::Host(gen_id), ..OP };
+pub static C_COMM_INIT: Op =
+    Op { name: "c_comm_init", inputs: &[slot("X")], attrs: CommInitAttrs::FIELDS, cpu: Kernel::Host(comm_init), ..OP };
+pub static C_COMM_INIT_ALL: Op =
+    Op { name: "c_comm_init_all", attrs: CommInitAllAttrs::FIELDS, cpu: Kernel::Host(comm_init_all), ..OP };
 
 pub static TABLE: &[&Op] = &[&C_GEN_NCCL_ID, &C_COMM_INIT, &C_COMM_INIT_ALL];

@@ -13,7 +13,7 @@ use oar_core::op::attrs::BlockRef;
 use oar_core::op::infer::{Meta, VarKind};
 use oar_core::op::parts::sum::add_values;
 use oar_core::op::run::Frame;
-use oar_core::op::{slot, Effect, Grad, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{slot, Grad, Infer, Kernel, Op, Run, OP};
 use oar_core::tensor::{Cell, Scope, Tensor, Value};
 use oar_core::{bail, ensure, err};
 use parking_lot::Mutex;
@@ -122,7 +122,6 @@ pub static WHILE: Op = Op {
     attrs: WhileAttrs::FIELDS,
     cpu: Kernel::Control(run_while),
     grad: Grad::Program(while_grad_desc),
-    effect: Effect::World,
     ..OP
 };
 
@@ -259,7 +258,6 @@ pub static WHILE_GRAD: Op = Op {
     attrs: WhileGradAttrs::FIELDS,
     infer: |cx| infer_grads(cx, 0),
     cpu: Kernel::Control(run_while_grad),
-    effect: Effect::World,
     ..OP
 };
 
@@ -295,7 +293,6 @@ pub static CONDITIONAL_BLOCK: Op = Op {
     attrs: ConditionalAttrs::FIELDS,
     cpu: Kernel::Control(run_conditional),
     grad: Grad::Program(conditional_grad_desc),
-    effect: Effect::World,
     ..OP
 };
 
@@ -306,7 +303,6 @@ pub static CONDITIONAL_BLOCK_INFER: Op = Op {
     outputs: &[slot("Out").many(), slot("Scope")],
     attrs: ConditionalAttrs::FIELDS,
     cpu: Kernel::Control(run_conditional),
-    effect: Effect::World,
     ..OP
 };
 
@@ -372,7 +368,6 @@ pub static CONDITIONAL_BLOCK_GRAD: Op = Op {
     attrs: ConditionalAttrs::FIELDS,
     infer: |cx| infer_grads(cx, 1),
     cpu: Kernel::Control(run_conditional_grad),
-    effect: Effect::World,
     ..OP
 };
 

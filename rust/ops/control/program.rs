@@ -7,7 +7,7 @@ use oar_core::ir::names::grad_name;
 use oar_core::ir::{Attr, BlockNode};
 use oar_core::op::attrs::Text;
 use oar_core::op::callbacks::CALL_PYTHON;
-use oar_core::op::{slot, Effect, Grad, Kernel, Op, Run, Slot, OP};
+use oar_core::op::{slot, Grad, Kernel, Op, Run, Slot, OP};
 use oar_core::tensor::{Tensor, Value};
 use oar_core::{ensure, err};
 use parking_lot::Mutex;
@@ -52,7 +52,6 @@ pub static FEED: Op = Op {
         cx.set(0, item);
         Ok(())
     }),
-    effect: Effect::World,
     ..OP
 };
 
@@ -76,7 +75,6 @@ pub static FETCH: Op = Op {
         cx.set(0, Value::Array(list));
         Ok(())
     }),
-    effect: Effect::World,
     ..OP
 };
 
@@ -202,7 +200,6 @@ pub static PRINT: Op = Op {
     },
     cpu: Kernel::Host(print),
     grad: Grad::Program(print_grad),
-    effect: Effect::World,
     ..OP
 };
 
@@ -262,7 +259,6 @@ pub static PY_FUNC: Op = Op {
     // Shapes are what the user declared; gradients get theirs when they are computed.
     cpu: Kernel::Host(py_func),
     grad: Grad::Program(py_func_grad),
-    effect: Effect::World,
     ..OP
 };
 

@@ -5,7 +5,7 @@ use oar_core::base::{DType, Result};
 use oar_core::ir::desc::VarKind;
 use oar_core::ir::tensor_file as file;
 use oar_core::op::attrs::Blob;
-use oar_core::op::{slot, Effect, Kernel, Op, Run, OP};
+use oar_core::op::{slot, Kernel, Op, Run, OP};
 use oar_core::tensor::{Lod, SelectedRows, Tensor, Value};
 use oar_core::{bail, ensure, err};
 use std::fs::File;
@@ -185,24 +185,16 @@ pub static SAVE: Op = Op {
     outputs: &[slot("kLookupTablePath").opt()],
     attrs: SaveAttrs::FIELDS,
     cpu: Kernel::Host(save),
-    effect: Effect::World,
     ..OP
 };
-pub static LOAD: Op = Op {
-    name: "load",
-    outputs: &[slot("Out")],
-    attrs: LoadAttrs::FIELDS,
-    cpu: Kernel::Host(load),
-    effect: Effect::World,
-    ..OP
-};
+pub static LOAD: Op =
+    Op { name: "load", outputs: &[slot("Out")], attrs: LoadAttrs::FIELDS, cpu: Kernel::Host(load), ..OP };
 pub static SAVE_COMBINE: Op = Op {
     name: "save_combine",
     inputs: &[slot("X").many()],
     outputs: &[slot("Y").opt()],
     attrs: SaveCombineAttrs::FIELDS,
     cpu: Kernel::Host(save_combine),
-    effect: Effect::World,
     ..OP
 };
 pub static LOAD_COMBINE: Op = Op {
@@ -210,7 +202,6 @@ pub static LOAD_COMBINE: Op = Op {
     outputs: &[slot("Out").many()],
     attrs: LoadCombineAttrs::FIELDS,
     cpu: Kernel::Host(load_combine),
-    effect: Effect::World,
     ..OP
 };
 

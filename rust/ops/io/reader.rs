@@ -5,7 +5,7 @@ use oar_core::attrs;
 use oar_core::bail;
 use oar_core::base::Result;
 use oar_core::op::attrs::Text;
-use oar_core::op::{slot, Effect, Kernel, Op, Run, OP};
+use oar_core::op::{slot, Kernel, Op, Run, OP};
 
 attrs! {
     pub struct PyReaderAttrs {
@@ -26,7 +26,6 @@ pub static CREATE_PY_READER: Op = Op {
     outputs: &[slot("Out").many()],
     attrs: PyReaderAttrs::FIELDS,
     cpu: Kernel::Host(fed_instead),
-    effect: Effect::World,
     ..OP
 };
 
@@ -36,7 +35,6 @@ pub static CREATE_DOUBLE_BUFFER_READER: Op = Op {
     outputs: &[slot("Out")],
     attrs: DoubleBufferAttrs::FIELDS,
     cpu: Kernel::Host(fed_instead),
-    effect: Effect::World,
     ..OP
 };
 
@@ -46,7 +44,6 @@ pub static READ: Op = Op {
     outputs: &[slot("Out").many()],
     attrs: ReadAttrs::FIELDS,
     cpu: Kernel::Host(fed_instead),
-    effect: Effect::World,
     ..OP
 };
 

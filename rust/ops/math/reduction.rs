@@ -288,7 +288,7 @@ where
 macro_rules! reductions {
     ($($op:ident $name:literal $grad:expr, $kernel:expr;)*) => {$(
         pub static $op: Op = Op {
-            name: $name, inputs: X, outputs: OUT, attrs: ReduceAttrs::FIELDS, infer: |cx| infer(cx, None),
+            name: $name, inputs: X, outputs: OUT, attrs: ReduceAttrs::FIELDS, infer: |cx| infer(cx, None), cannot_fail: true,
             cpu: Kernel::Pure($kernel), grad: $grad, ..OP
         };
     )*};
@@ -356,6 +356,7 @@ fn mean_grad(cx: &mut Run) -> Result<()> {
 
 pub static MEAN: Op = Op {
     name: "mean",
+    cannot_fail: true,
     inputs: X,
     outputs: OUT,
     attrs: NoAttrs::FIELDS,

@@ -1,12 +1,13 @@
 //! softmax.
 
 use oar_core::attrs;
-use oar_core::dispatch;
+use oar_core::base::DTypes;
 use oar_core::op::attrs::Text;
 use oar_core::op::infer::{like_first, like_out_grad};
 use oar_core::op::parts::axis::{like, split};
 use oar_core::op::parts::half::in_f32;
-use oar_core::op::{slot, Grad, Kernel, Op, OP};
+use oar_core::op::{Grad, Kernel, Op, OP};
+use oar_core::{dispatch, slots};
 use oar_kernels::softmax as kernel;
 
 attrs! {
@@ -16,21 +17,27 @@ attrs! {
     }
 }
 
+slots! {
+    mod softmax { X "X" => OUT "Out" }
+    mod softmax_grad { OUT "Out", DOUT "Out@GRAD" => DX "X@GRAD" }
+}
+
 pub static SOFTMAX: Op = Op {
     name: "softmax",
-    inputs: &[slot("X")],
-    outputs: &[slot("Out")],
+    inputs: softmax::INS,
+    outputs: softmax::OUTS,
     attrs: SoftmaxAttrs::FIELDS,
+    takes: DTypes::FLOATS.and(DTypes::HALVES),
     infer: |cx| {
-        oar_core::base::shape::axis(cx.op.name, cx.attrs::<SoftmaxAttrs>().axis as i64, cx.dims(0)?.len())?;
+        oar_core::base::shape::axis(cx.op.name, cx.attrs::<SoftmaxAttrs>().axis as i64, cx.dims(softmax::X)?.len())?;
         like_first(cx)
     },
     cpu: Kernel::Pure(|cx| {
-        in_f32(cx, 0, |cx| {
-            let x = cx.input(0)?;
+        in_f32(cx, softmax::X, |cx| {
+            let x = cx.input(softmax::X)?;
             let dims = split(cx.op.name, x.dims(), cx.attrs::<SoftmaxAttrs>().axis)?;
             dispatch!(x.dtype(), T in [f32, f64], {
-                kernel::softmax(dims, x.data::<T>(), cx.out_data::<T>(0)?);
+                kernel::softmax(dims, x.data::<T>(), cx.out_data::<T>(softmax::OUT)?);
             }, other => return cx.unsupported(other));
             Ok(())
         })
@@ -47,22 +54,24 @@ pub static SOFTMAX: Op = Op {
         Some(out.with_lod(x.lod.clone()))
     }),
     amp: oar_core::op::Amp::Black,
+    cannot_fail: true,
     ..OP
 };
 
 pub static SOFTMAX_GRAD: Op = Op {
     name: "softmax_grad",
-    inputs: &[slot("Out"), slot("Out@GRAD")],
-    outputs: &[slot("X@GRAD")],
+    inputs: softmax_grad::INS,
+    outputs: softmax_grad::OUTS,
     attrs: SoftmaxAttrs::FIELDS,
+    takes: DTypes::FLOATS.and(DTypes::HALVES),
     infer: like_out_grad,
     cpu: Kernel::Pure(|cx| {
-        in_f32(cx, 0, |cx| {
-            let (y, dy) = (cx.input(0)?, cx.input(1)?);
+        in_f32(cx, softmax_grad::OUT, |cx| {
+            let (y, dy) = (cx.input(softmax_grad::OUT)?, cx.input(softmax_grad::DOUT)?);
             like(cx, dy, y.dims(), y.dtype(), "the gradient of Out")?;
             let dims = split(cx.op.name, y.dims(), cx.attrs::<SoftmaxAttrs>().axis)?;
             dispatch!(y.dtype(), T in [f32, f64], {
-                kernel::softmax_grad(dims, y.data::<T>(), dy.data::<T>(), cx.out_data::<T>(0)?);
+                kernel::softmax_grad(dims, y.data::<T>(), dy.data::<T>(), cx.out_data::<T>(softmax_grad::DX)?);
             }, other => return cx.unsupported(other));
             Ok(())
         })

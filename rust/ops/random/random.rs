@@ -7,11 +7,11 @@ use oar_core::base::{DType, Dims, Result};
 use oar_core::op::attrs::Text;
 use oar_core::op::infer::like_out_grad;
 use oar_core::op::parts::fill::batch_size_like;
-use oar_core::op::parts::given::{data_type, infer_shape, shape};
-use oar_core::op::{slot, Effect, Grad, Infer, Kernel, Op, Run, Slot, OP};
+use oar_core::op::parts::given::{data_type, shape, Way};
+use oar_core::op::{slot, Grad, Infer, Kernel, Op, Run, OP};
 use oar_core::tensor::generator::with_engine;
 use oar_core::tensor::Tensor;
-use oar_core::{dispatch, ensure};
+use oar_core::{dispatch, ensure, slots};
 use oar_kernels::elementwise::{map, zip};
 use oar_kernels::random as draw;
 use oar_kernels::random::Mt64;
@@ -39,7 +39,11 @@ attrs! {
     }
 }
 
-const SHAPES: &[Slot] = &[slot("ShapeTensor").opt(), slot("ShapeTensorList").many().opt()];
+slots! {
+    mod drawn { SHAPE "ShapeTensor".opt(), SHAPE_LIST "ShapeTensorList".many().opt() => OUT "Out".made() }
+}
+
+const WAYS: [Way; 2] = [Way::One(drawn::SHAPE), Way::List(drawn::SHAPE_LIST)];
 
 /// A distribution with two parameters: fills a slice.
 type Draw<T> = fn(&mut Mt64, T, T, &mut [T]);
@@ -164,61 +168,61 @@ pub static UNIFORM_RANDOM_BATCH_SIZE_LIKE: Op = Op {
         cx.set(0, &dims, dtype);
         Ok(())
     },
-    cpu: Kernel::Host(|cx| {
+    cpu: Kernel::Random(|cx| {
         let dims = Dims::from_slice(cx.take_out(0)?.dims());
         uniform_of!(cx.attrs::<UniformLikeAttrs>()).draw(cx, &dims)
     }),
-    effect: Effect::Random,
     ..OP
 };
 
 pub static UNIFORM_RANDOM: Op = Op {
     name: "uniform_random",
-    inputs: SHAPES,
-    outputs: &[slot("Out")],
+    inputs: drawn::INS,
+    outputs: drawn::OUTS,
     attrs: UniformAttrs::FIELDS,
     infer: |cx| {
         let a = cx.attrs::<UniformAttrs>();
         uniform_of!(a).check(cx.op.name)?;
         infer_drawn(cx, &a.shape, a.dtype)
     },
-    cpu: Kernel::Host(|cx| {
+    cpu: Kernel::Random(|cx| {
         let a = cx.attrs::<UniformAttrs>();
-        let dims = shape(cx, 0, 1, &a.shape)?;
+        let dims = shape(cx, &WAYS, &a.shape)?;
         uniform_of!(a).draw(cx, &dims)
     }),
-    effect: Effect::Random,
     ..OP
 };
 
-/// The shape is an attribute or comes in one of [`SHAPES`].
-fn infer_drawn(cx: &mut Infer, shape: &[i64], dtype: i32) -> Result<()> {
+/// The shape is an attribute or comes as tensors.
+fn infer_drawn(cx: &mut Infer, attr: &[i64], dtype: i32) -> Result<()> {
     ensure!(
-        !shape.is_empty() || cx.has(0) || cx.has(1),
+        !attr.is_empty() || cx.has(drawn::SHAPE) || cx.has(drawn::SHAPE_LIST),
         InvalidArgument,
         "operator {}: a shape is required, as attribute 'shape' or as ShapeTensor",
         cx.op.name
     );
-    infer_shape(cx, 0, 1, shape, dtype)
+    let dtype = data_type(cx.op.name, dtype)?;
+    let dims = shape(cx, &WAYS, attr)?;
+    cx.set(drawn::OUT, &dims, dtype);
+    Ok(())
 }
 
 pub static GAUSSIAN_RANDOM: Op = Op {
     name: "gaussian_random",
-    inputs: SHAPES,
-    outputs: &[slot("Out")],
+    inputs: drawn::INS,
+    outputs: drawn::OUTS,
     attrs: GaussianAttrs::FIELDS,
     infer: |cx| {
         let a = cx.attrs::<GaussianAttrs>();
         infer_drawn(cx, &a.shape, a.dtype)
     },
-    cpu: Kernel::Host(|cx| {
+    cpu: Kernel::Random(|cx| {
         let a = cx.attrs::<GaussianAttrs>();
-        let dims = shape(cx, 0, 1, &a.shape)?;
+        let dims = shape(cx, &WAYS, &a.shape)?;
         let t = floats(cx, a.dtype, &dims, a.seed, (a.mean, a.std), (draw::normal, draw::normal))?;
         cx.set(0, t);
         Ok(())
     }),
-    effect: Effect::Random,
     ..OP
 };
 
@@ -236,7 +240,7 @@ pub static TRUNCATED_GAUSSIAN_RANDOM: Op = Op {
         }
         Ok(())
     },
-    cpu: Kernel::Host(|cx| {
+    cpu: Kernel::Random(|cx| {
         let a = cx.attrs::<TruncatedAttrs>();
         let dims: Dims = a.shape.iter().map(|&d| d as i64).collect();
         let draws: (Draw<f32>, Draw<f64>) = (draw::truncated_normal, draw::truncated_normal);
@@ -244,14 +248,13 @@ pub static TRUNCATED_GAUSSIAN_RANDOM: Op = Op {
         cx.set(0, t);
         Ok(())
     }),
-    effect: Effect::Random,
     ..OP
 };
 
 pub static RANDINT: Op = Op {
     name: "randint",
-    inputs: SHAPES,
-    outputs: &[slot("Out")],
+    inputs: drawn::INS,
+    outputs: drawn::OUTS,
     attrs: RandintAttrs::FIELDS,
     infer: |cx| {
         let a = cx.attrs::<RandintAttrs>();
@@ -264,9 +267,9 @@ pub static RANDINT: Op = Op {
         );
         infer_drawn(cx, &a.shape, a.dtype)
     },
-    cpu: Kernel::Host(|cx| {
+    cpu: Kernel::Random(|cx| {
         let a = cx.attrs::<RandintAttrs>();
-        let dims = shape(cx, 0, 1, &a.shape)?;
+        let dims = shape(cx, &WAYS, &a.shape)?;
         let mut t = Tensor::empty(data_type(cx.op.name, a.dtype)?, &dims)?;
         let (low, high) = (a.low as i64, a.high as i64 - 1);
         dispatch!(t.dtype(), T in [i64, i32], {
@@ -278,7 +281,6 @@ pub static RANDINT: Op = Op {
         cx.set(0, t);
         Ok(())
     }),
-    effect: Effect::Random,
     ..OP
 };
 
@@ -303,14 +305,13 @@ pub static RANDPERM: Op = Op {
         }
         Ok(())
     },
-    cpu: Kernel::Host(|cx| {
+    cpu: Kernel::Random(|cx| {
         let a = cx.attrs::<RandpermAttrs>();
         let t = dispatch!(data_type(cx.op.name, a.dtype)?, T in [i64, i32, f32, f64], permutation::<T>(a.n, a.seed)?,
             other => return cx.unsupported(other));
         cx.set(0, t);
         Ok(())
     }),
-    effect: Effect::Random,
     ..OP
 };
 
@@ -388,9 +389,8 @@ pub static DROPOUT: Op = Op {
         }
         Ok(())
     },
-    cpu: Kernel::Host(dropout),
+    cpu: Kernel::Random(dropout),
     grad: Grad::By(&DROPOUT_GRAD),
-    effect: Effect::Random,
     ..OP
 };
 

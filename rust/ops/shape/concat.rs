@@ -6,8 +6,9 @@ use oar_core::base::{Dims, Result};
 use oar_core::op::attrs::Text;
 use oar_core::op::infer::grads_like_inputs;
 use oar_core::op::parts::elements::share;
-use oar_core::op::parts::given::{axis_given, given};
+use oar_core::op::parts::given::{axis_given, given, Way};
 use oar_core::op::parts::join::{cut, join, same_dtype};
+use oar_core::op::InSlot;
 use oar_core::op::{slot, Dst, Fwd, Grad, GradOp, Infer, Kernel, Op, Run, Src, OP};
 use oar_core::tensor::{Lod, Tensor};
 use oar_core::{bail, ensure};
@@ -227,7 +228,7 @@ fn split(cx: &mut Run) -> Result<()> {
     let a = cx.attrs::<SplitAttrs>();
     let x = cx.input(0)?;
     let at = axis(cx.op.name, axis_given(cx, 1, a.axis as i64)?, x.rank())?;
-    let sections = match given(cx, usize::MAX, 2)? {
+    let sections = match given(cx, &[Way::List(InSlot(2))])?.values() {
         Some(s) => s,
         None => sections_attr(a),
     };

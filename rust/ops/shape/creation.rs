@@ -7,10 +7,10 @@ use oar_core::base::{DType, Dims, Result};
 use oar_core::ir::desc::OpDesc;
 use oar_core::ir::{Attr, BlockNode};
 use oar_core::op::parts::fill::{batch_size_like, full, Scalar};
-use oar_core::op::parts::given::{data_type, infer_shape, shape};
+use oar_core::op::parts::given::{data_type, shape, Way};
 use oar_core::op::{slot, Grad, Kernel, NoAttrs, Op, Run, OP};
 use oar_core::tensor::{Tensor, Value};
-use oar_core::{bail, dispatch, ensure, err};
+use oar_core::{bail, dispatch, ensure, err, slots};
 use oar_kernels::types::Number;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -32,11 +32,20 @@ attrs! {
     pub struct IncrementAttrs { step: f32 = 1.0 }
 }
 
+slots! {
+    mod fill_constant {
+        VALUE "ValueTensor".opt(), SHAPE "ShapeTensor".opt(), SHAPE_LIST "ShapeTensorList".many().opt()
+        => OUT "Out".made()
+    }
+}
+
+const WAYS: [Way; 2] = [Way::One(fill_constant::SHAPE), Way::List(fill_constant::SHAPE_LIST)];
+
 fn fill_constant(cx: &mut Run) -> Result<()> {
     let a = cx.attrs::<FillConstantAttrs>();
     let dtype = data_type(cx.op.name, a.dtype)?;
     let mut value = Scalar::of(cx.op.name, a.value, &a.str_value)?;
-    if let Some(t) = cx.opt(0) {
+    if let Some(t) = cx.opt(fill_constant::VALUE) {
         ensure!(
             t.numel() == 1 && t.dtype() == dtype,
             InvalidArgument,
@@ -47,22 +56,25 @@ fn fill_constant(cx: &mut Run) -> Result<()> {
             _ => Scalar::from(t.to_f64s()[0]),
         };
     }
-    let dims = shape(cx, 1, 2, &a.shape)?;
-    cx.set(0, full(dtype, &dims, value)?);
+    let dims = shape(cx, &WAYS, &a.shape)?;
+    cx.set(fill_constant::OUT, full(dtype, &dims, value)?);
     Ok(())
 }
 
 pub static FILL_CONSTANT: Op = Op {
     name: "fill_constant",
-    inputs: &[slot("ValueTensor").opt(), slot("ShapeTensor").opt(), slot("ShapeTensorList").many().opt()],
-    outputs: &[slot("Out")],
+    inputs: fill_constant::INS,
+    outputs: fill_constant::OUTS,
     attrs: FillConstantAttrs::FIELDS,
     infer: |cx| {
         let a = cx.attrs::<FillConstantAttrs>();
-        if !cx.has(1) && !cx.has(2) {
+        if !cx.has(fill_constant::SHAPE) && !cx.has(fill_constant::SHAPE_LIST) {
             no_negative(cx.op.name, &a.shape)?;
         }
-        infer_shape(cx, 1, 2, &a.shape, a.dtype)
+        let dtype = data_type(cx.op.name, a.dtype)?;
+        let dims = shape(cx, &WAYS, &a.shape)?;
+        cx.set(fill_constant::OUT, &dims, dtype);
+        Ok(())
     },
     cpu: Kernel::Pure(fill_constant),
     ..OP

@@ -6,7 +6,7 @@ use oar_core::ensure;
 use oar_core::op::infer::grads_like_inputs;
 use oar_core::op::parts::broadcast::reduce_to;
 use oar_core::op::parts::elements::{share, strided, strides_of};
-use oar_core::op::parts::given::given;
+use oar_core::op::parts::given::{given, Way};
 use oar_core::op::{slot, Grad, Infer, Kernel, Op, Run, OP};
 
 attrs! {
@@ -48,7 +48,7 @@ fn infer(cx: &mut Infer) -> Result<()> {
 
 /// The numbers of repetitions: the tensors', or the attribute's.
 fn times(cx: &Run, one: usize, list: usize, x: &[i64]) -> Result<Vec<i64>> {
-    let times = match given(cx, one, list)? {
+    let times = match given(cx, &[Way::One(one.into()), Way::List(list.into())])?.values() {
         Some(t) => t,
         None => cx.attrs::<ExpandAttrs>().expand_times.iter().map(|&t| t as i64).collect(),
     };

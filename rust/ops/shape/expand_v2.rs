@@ -6,7 +6,8 @@ use oar_core::base::{Dims, Result};
 use oar_core::op::infer::grads_like_inputs;
 use oar_core::op::parts::broadcast::reduce_to;
 use oar_core::op::parts::elements::{share, strided, strides_of};
-use oar_core::op::parts::given::given;
+use oar_core::op::parts::given::{given, Way};
+use oar_core::op::InSlot;
 use oar_core::op::{slot, Grad, Infer, Kernel, Op, Run, Slot, OP};
 use oar_core::{bail, ensure};
 
@@ -60,7 +61,7 @@ fn infer_expand(cx: &mut Infer) -> Result<()> {
 
 fn expand(cx: &mut Run) -> Result<()> {
     let x = cx.input(0)?;
-    let shape = match given(cx, 1, 2)? {
+    let shape = match given(cx, &[Way::One(InSlot(1)), Way::List(InSlot(2))])?.values() {
         Some(s) => s,
         None => shape_attr(cx.attrs::<ExpandV2Attrs>()),
     };

@@ -6,10 +6,10 @@ use oar_core::base::{Dims, Result};
 use oar_core::op::attrs::Text;
 use oar_core::op::infer::shape_of_first;
 use oar_core::op::parts::elements::reshaped;
-use oar_core::op::parts::given::given;
-use oar_core::op::{slot, Attrs, Grad, Infer, Kernel, Op, Run, OP};
+use oar_core::op::parts::given::{given, Given, Way};
+use oar_core::op::{Attrs, Grad, InSlot, Infer, Kernel, Op, Run, OP};
 use oar_core::tensor::Tensor;
-use oar_core::{bail, ensure, err};
+use oar_core::{bail, ensure, err, slots};
 
 attrs! {
     pub struct ReshapeAttrs { shape: Vec<i32> = vec![] }
@@ -170,35 +170,35 @@ fn flatten_rule(op: &str, x: &[i64], w: &Wanted) -> Result<Dims> {
 
 // One infer and one kernel for all.
 
-/// Slots of attributes that come as a tensor and as a list of tensors.
-fn tensor_slots(op: &Op) -> Option<(usize, usize)> {
-    op.input("Shape").zip(op.input("ShapeTensor")).or_else(|| op.input("AxesTensor").zip(op.input("AxesTensorList")))
+/// How the attribute may come as tensors; the list goes first.
+fn ways(op: &Op) -> &'static [Way] {
+    if op.inputs.len() == by_shape::INS.len() {
+        &[Way::List(by_shape::SHAPE_LIST), Way::One(by_shape::SHAPE)]
+    } else {
+        &[]
+    }
 }
 
 fn infer(cx: &mut Infer, rule: Rule) -> Result<()> {
-    let x = cx.dims(0)?;
-    let dtype = cx.dtype(0)?;
-    if cx.is_run() {
-        return Ok(()); // the kernel shares the bytes
-    }
-    let attrs = cx.attrs.as_any();
-    let name = cx.op.name;
-    let out = match tensor_slots(cx.op).filter(|&(one, list)| cx.has(one) || cx.has(list)) {
-        None => rule(name, &x, &Wanted { attrs, given: None })?,
-        Some((one, list)) => unknown_shape(cx, &x, one, list)?,
+    let (x, dtype) = (cx.dims(by_shape::X)?, cx.dtype(by_shape::X)?);
+    let (attrs, name) = (cx.attrs.as_any(), cx.op.name);
+    let given = given(cx, ways(cx.op))?;
+    let out = match given {
+        Given::No => rule(name, &x, &Wanted { attrs, given: None })?,
+        Given::Values(v) => rule(name, &x, &Wanted { attrs, given: Some(v) })?,
+        Given::Count(n) => unknown_shape(cx, &x, n)?,
     };
-    cx.set(0, &out, dtype);
+    cx.set(by_shape::OUT, &out, dtype);
     if x.first() == out.first() {
-        cx.share_lod(0, 0);
+        cx.share_lod(by_shape::OUT, by_shape::X);
     }
-    cx.set(1, &shape_of_first(&x), dtype);
-    cx.share_lod(1, 0);
+    cx.set(by_shape::XSHAPE, &shape_of_first(&x), dtype);
+    cx.share_lod(by_shape::XSHAPE, by_shape::X);
     Ok(())
 }
 
 /// What can be said of the output before there are values: its rank, and the sizes that the attribute still names.
-fn unknown_shape(cx: &Infer, x: &[i64], one: usize, list: usize) -> Result<Dims> {
-    let n = if cx.has(list) { cx.count(list) } else { numel(&cx.dims(one)?).min(64) };
+fn unknown_shape(cx: &Infer, x: &[i64], n: usize) -> Result<Dims> {
     if let Some(a) = cx.attrs.as_any().downcast_ref::<AxesAttrs>() {
         let n = if a.axes.is_empty() { n } else { a.axes.len() };
         return Ok(Dims::from_elem(-1, x.len() + n));
@@ -230,20 +230,10 @@ fn quick(name: &str, attrs: &Attrs, ins: &[&Tensor], rule: Rule) -> Option<Tenso
 }
 
 fn run(cx: &mut Run, rule: Rule) -> Result<()> {
-    let x = cx.input(0)?;
-    let given = match tensor_slots(cx.op) {
-        // Of reshape's two the list goes first, as for unsqueeze.
-        Some((one, list)) => match oar_core::op::parts::given::given(cx, usize::MAX, list)? {
-            Some(v) => Some(v),
-            None => given(cx, one, usize::MAX)?,
-        },
-        None => None,
-    };
+    let x = cx.input(by_shape::X)?;
+    let given = given(cx, ways(cx.op))?.values();
     let dims = rule(cx.op.name, x.dims(), &Wanted { attrs: cx.attrs.as_any(), given })?;
-    cx.set(0, shaped(x, &dims)?);
-    if cx.op.outputs.len() > 1 && cx.wants(1) {
-        cx.set(1, Tensor::empty(x.dtype(), &shape_of_first(x.dims()))?.with_lod(x.lod.clone()));
-    }
+    cx.set(by_shape::OUT, shaped(x, &dims)?);
     Ok(())
 }
 
@@ -258,47 +248,64 @@ fn grad_dims(op: &Op, dims: &[i64]) -> Result<Dims> {
     }
 }
 
-fn dout_slot(op: &Op) -> usize {
-    op.input("Out@GRAD").unwrap_or(op.inputs.len() - 1)
+fn dout_slot(op: &Op) -> InSlot {
+    if op.inputs.len() == reshape_grad::INS.len() {
+        reshape_grad::DOUT
+    } else {
+        of_xshape::DOUT
+    }
 }
 
 fn infer_grad(cx: &mut Infer) -> Result<()> {
-    if cx.is_run() {
-        return Ok(());
-    }
-    let dims = grad_dims(cx.op, &cx.dims(0)?)?;
+    let dims = grad_dims(cx.op, &cx.dims(of_xshape::XSHAPE)?)?;
     let dtype = cx.dtype(dout_slot(cx.op))?;
-    cx.set(0, &dims, dtype);
-    cx.share_lod(0, 0);
+    cx.set(of_xshape::DX, &dims, dtype);
+    cx.share_lod(of_xshape::DX, of_xshape::XSHAPE);
     Ok(())
 }
 
 fn run_grad(cx: &mut Run) -> Result<()> {
-    let (x, dout) = (cx.input(0)?, cx.input(dout_slot(cx.op))?);
+    let (x, dout) = (cx.input(of_xshape::XSHAPE)?, cx.input(dout_slot(cx.op))?);
     let dims = grad_dims(cx.op, x.dims())?;
     let dx = reshaped(dout, &dims)?.with_lod(x.lod.clone());
-    cx.set(0, dx);
+    cx.set(of_xshape::DX, dx);
     Ok(())
 }
 
-const X: oar_core::op::Slot = slot("X");
-const OUT: &[oar_core::op::Slot] = &[slot("Out")];
-const OUT_XSHAPE: &[oar_core::op::Slot] = &[slot("Out"), slot("XShape").shape_of_first()];
-const X_SHAPES: &[oar_core::op::Slot] = &[X, slot("Shape").opt(), slot("ShapeTensor").many().opt()];
-const X_AXES: &[oar_core::op::Slot] = &[X, slot("AxesTensor").opt(), slot("AxesTensorList").many().opt()];
+slots! {
+    mod of_x { X "X" => OUT "Out".made() }
+    mod of_x_keeping { X "X" => OUT "Out".made(), XSHAPE "XShape".shape_of_first() }
+    mod by_shape {
+        X "X", SHAPE "Shape".opt(), SHAPE_LIST "ShapeTensor".many().opt()
+        => OUT "Out".made(), XSHAPE "XShape".shape_of_first()
+    }
+    mod by_axes { X "X", AXES "AxesTensor".opt(), AXES_LIST "AxesTensorList".many().opt() => OUT "Out".made() }
+    // Those with XShape keep only the shape of X; the older ones name X itself.
+    mod of_xshape { XSHAPE "XShape", DOUT "Out@GRAD" => DX "X@GRAD".made() }
+    mod of_x_shape { X "X".meta_only(), DOUT "Out@GRAD" => DX "X@GRAD".made() }
+    /// Made by Paddle's default maker, hence its many slots.
+    mod reshape_grad {
+        X "X".meta_only(), SHAPE "Shape".opt().meta_only(), SHAPE_LIST "ShapeTensor".many().opt().meta_only(),
+        OUT "Out".opt().meta_only(), DOUT "Out@GRAD"
+        => DX "X@GRAD".made(), DSHAPE "Shape@GRAD".opt(), DSHAPE_LIST "ShapeTensor@GRAD".many().opt()
+    }
+    mod reshape2_grad_grad { DOUT "DOut".meta_only(), DDX "DDX" => DDOUT "DDOut".made() }
+}
 
-// One row an operator: static and gradient, names, inputs, attributes, the rule, gradient of the gradient. Those with
-// XShape keep only the shape of X; the older ones name X itself.
+/// The gradient of a linear operator's gradient is the operator itself.
+const AGAIN: &[(&str, &str)] = &[("X", "X@GRAD@GRAD"), ("Out", "Out@GRAD@GRAD")];
+
+// One row an operator: static and gradient, names, slots, attributes, the rule, gradient of the gradient.
 macro_rules! shared_bytes {
-    ($($op:ident $grad:ident $name:literal $grad_name:literal $inputs:expr, $outputs:ident, $grad_in:expr, $attrs:ident
+    ($($op:ident $grad:ident $name:literal $grad_name:literal $inputs:ident, $outputs:ident, $grad_in:ident, $attrs:ident
         $rule:ident $second:expr;)*) => {$(
         pub static $op: Op = Op {
-            name: $name, inputs: $inputs, outputs: $outputs, attrs: $attrs::FIELDS, infer: |cx| infer(cx, $rule),
+            name: $name, inputs: $inputs::INS, outputs: $outputs::OUTS, attrs: $attrs::FIELDS, infer: |cx| infer(cx, $rule),
             cpu: Kernel::Pure(|cx| run(cx, $rule)), grad: Grad::By(&$grad),
             quick: Some(|attrs, ins| quick($name, attrs, ins, $rule)), ..OP
         };
         pub static $grad: Op = Op {
-            name: $grad_name, inputs: $grad_in, outputs: &[slot("X@GRAD")], attrs: $attrs::FIELDS, infer: infer_grad,
+            name: $grad_name, inputs: $grad_in::INS, outputs: $grad_in::OUTS, attrs: $attrs::FIELDS, infer: infer_grad,
             cpu: Kernel::Pure(run_grad), grad: $second, ..OP
         };
     )*
@@ -306,51 +313,39 @@ macro_rules! shared_bytes {
     };
 }
 
-const XSHAPE_DOUT: &[oar_core::op::Slot] = &[slot("XShape"), slot("Out@GRAD")];
-const X_DOUT: &[oar_core::op::Slot] = &[slot("X").meta_only(), slot("Out@GRAD")];
-/// The gradient of a linear operator's gradient is the operator itself.
-const AGAIN: &[(&str, &str)] = &[("X", "X@GRAD@GRAD"), ("Out", "Out@GRAD@GRAD")];
-
 shared_bytes! {
-    RESHAPE2 RESHAPE2_GRAD "reshape2" "reshape2_grad" X_SHAPES, OUT_XSHAPE, XSHAPE_DOUT, Reshape2Attrs reshape_rule
+    RESHAPE2 RESHAPE2_GRAD "reshape2" "reshape2_grad" by_shape, by_shape, of_xshape, Reshape2Attrs reshape_rule
         Grad::Map(&RESHAPE2_GRAD_GRAD,
             &[("DOut", "Out@GRAD"), ("DDX", "X@GRAD@GRAD"), ("DDOut", "Out@GRAD@GRAD")]);
-    SQUEEZE2 SQUEEZE2_GRAD "squeeze2" "squeeze2_grad" &[X], OUT_XSHAPE, XSHAPE_DOUT, AxesAttrs squeeze_rule
+    SQUEEZE2 SQUEEZE2_GRAD "squeeze2" "squeeze2_grad" of_x, of_x_keeping, of_xshape, AxesAttrs squeeze_rule
         Grad::Map(&SQUEEZE2, AGAIN);
-    UNSQUEEZE2 UNSQUEEZE2_GRAD "unsqueeze2" "unsqueeze2_grad" X_AXES, OUT_XSHAPE, XSHAPE_DOUT, AxesAttrs unsqueeze_rule
+    UNSQUEEZE2 UNSQUEEZE2_GRAD "unsqueeze2" "unsqueeze2_grad" by_axes, by_shape, of_xshape, AxesAttrs unsqueeze_rule
         Grad::Map(&UNSQUEEZE2, AGAIN);
-    FLATTEN2 FLATTEN2_GRAD "flatten2" "flatten2_grad" &[X], OUT_XSHAPE, XSHAPE_DOUT, FlattenAttrs flatten_rule
+    FLATTEN2 FLATTEN2_GRAD "flatten2" "flatten2_grad" of_x, of_x_keeping, of_xshape, FlattenAttrs flatten_rule
         Grad::None;
-    FLATTEN_RANGE FLATTEN_RANGE_GRAD "flatten_contiguous_range" "flatten_contiguous_range_grad" &[X], OUT_XSHAPE,
-        XSHAPE_DOUT, FlattenRangeAttrs flatten_range_rule Grad::None;
-    SQUEEZE SQUEEZE_GRAD "squeeze" "squeeze_grad" &[X], OUT, X_DOUT, AxesAttrs squeeze_rule
+    FLATTEN_RANGE FLATTEN_RANGE_GRAD "flatten_contiguous_range" "flatten_contiguous_range_grad" of_x,
+        of_x_keeping, of_xshape, FlattenRangeAttrs flatten_range_rule Grad::None;
+    SQUEEZE SQUEEZE_GRAD "squeeze" "squeeze_grad" of_x, of_x, of_x_shape, AxesAttrs squeeze_rule
         Grad::Map(&SQUEEZE, AGAIN);
-    UNSQUEEZE UNSQUEEZE_GRAD "unsqueeze" "unsqueeze_grad" X_AXES, OUT, X_DOUT, AxesAttrs unsqueeze_rule
+    UNSQUEEZE UNSQUEEZE_GRAD "unsqueeze" "unsqueeze_grad" by_axes, by_axes, of_x_shape, AxesAttrs unsqueeze_rule
         Grad::Map(&UNSQUEEZE, AGAIN);
-    FLATTEN FLATTEN_GRAD "flatten" "flatten_grad" &[X], OUT, X_DOUT, FlattenAttrs flatten_rule Grad::None;
+    FLATTEN FLATTEN_GRAD "flatten" "flatten_grad" of_x, of_x, of_x_shape, FlattenAttrs flatten_rule Grad::None;
 }
 
 pub static RESHAPE: Op = Op {
     name: "reshape",
-    inputs: X_SHAPES,
-    outputs: OUT,
+    inputs: by_shape::INS,
+    outputs: of_x::OUTS,
     attrs: ReshapeAttrs::FIELDS,
     infer: |cx| infer(cx, reshape_rule),
     cpu: Kernel::Pure(|cx| run(cx, reshape_rule)),
     grad: Grad::By(&RESHAPE_GRAD),
     ..OP
 };
-/// Made by Paddle's default maker, hence its many slots.
 pub static RESHAPE_GRAD: Op = Op {
     name: "reshape_grad",
-    inputs: &[
-        slot("X").meta_only(),
-        slot("Shape").opt().meta_only(),
-        slot("ShapeTensor").many().opt().meta_only(),
-        slot("Out").opt().meta_only(),
-        slot("Out@GRAD"),
-    ],
-    outputs: &[slot("X@GRAD"), slot("Shape@GRAD").opt(), slot("ShapeTensor@GRAD").many().opt()],
+    inputs: reshape_grad::INS,
+    outputs: reshape_grad::OUTS,
     attrs: ReshapeAttrs::FIELDS,
     infer: infer_grad,
     cpu: Kernel::Pure(run_grad),
@@ -358,19 +353,14 @@ pub static RESHAPE_GRAD: Op = Op {
 };
 pub static RESHAPE2_GRAD_GRAD: Op = Op {
     name: "reshape2_grad_grad",
-    inputs: &[slot("DOut").meta_only(), slot("DDX")],
-    outputs: &[slot("DDOut")],
+    inputs: reshape2_grad_grad::INS,
+    outputs: reshape2_grad_grad::OUTS,
     attrs: Reshape2Attrs::FIELDS,
-    infer: |cx| {
-        if cx.is_run() {
-            return Ok(());
-        }
-        cx.like(0, 0)
-    },
+    infer: |cx| cx.like(reshape2_grad_grad::DDOUT, reshape2_grad_grad::DOUT),
     cpu: Kernel::Pure(|cx| {
-        let (dout, ddx) = (cx.input(0)?, cx.input(1)?);
+        let (dout, ddx) = (cx.input(reshape2_grad_grad::DOUT)?, cx.input(reshape2_grad_grad::DDX)?);
         let ddout = reshaped(ddx, dout.dims())?;
-        cx.set(0, ddout);
+        cx.set(reshape2_grad_grad::DDOUT, ddout);
         Ok(())
     }),
     ..OP

@@ -3,7 +3,7 @@
 use oar_core::base::shape::axis;
 use oar_core::base::{Dims, Result};
 use oar_core::op::infer::VarKind;
-use oar_core::op::parts::given::given;
+use oar_core::op::parts::given::{given, Way};
 use oar_core::op::parts::region::{span, Region, SliceAttrs, StridedSliceAttrs};
 use oar_core::op::{slot, Grad, Infer, Kernel, Meta, Op, Run, Slot, OP};
 use oar_core::tensor::{Tensor, Value};
@@ -165,7 +165,7 @@ fn ask<'a>(cx: &Run<'a>) -> Result<Ask<'a>> {
     let mut ask = from_attrs(cx.op, cx.attrs.as_any());
     for (i, slots) in bound_slots(cx.op).into_iter().enumerate() {
         let Some((one, list)) = slots else { continue };
-        if let Some(v) = given(cx, one, list)? {
+        if let Some(v) = given(cx, &[Way::One(one.into()), Way::List(list.into())])?.values() {
             *[&mut ask.starts, &mut ask.ends, &mut ask.strides][i] = SmallVec::from_vec(v);
         }
     }

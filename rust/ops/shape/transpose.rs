@@ -106,6 +106,7 @@ const AGAIN: &[(&str, &str)] = &[("X", "X@GRAD@GRAD"), ("Out", "Out@GRAD@GRAD")]
 
 pub static TRANSPOSE2: Op = Op {
     name: "transpose2",
+    cannot_fail: true,
     inputs: &[slot("X")],
     outputs: &[slot("Out"), slot("XShape").shape_of_first()],
     attrs: TransposeAttrs::FIELDS,

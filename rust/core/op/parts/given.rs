@@ -2,7 +2,7 @@
 
 use crate::base::shape::numel;
 use crate::base::{DType, Dims, Result};
-use crate::op::{Infer, Op, Run};
+use crate::op::{InSlot, Infer, Op, Run};
 use crate::tensor::{Tensor, Value};
 use crate::{bail, dispatch, ensure, err};
 use half::{bf16, f16};
@@ -33,44 +33,104 @@ pub fn int_list(op: &str, list: &[&Tensor]) -> Result<Vec<i64>> {
         .collect()
 }
 
-fn list_of(values: &[Value]) -> Option<Vec<&Tensor>> {
-    let list: Vec<&Tensor> = values.iter().filter_map(Value::as_dense).collect();
-    (!list.is_empty()).then_some(list)
+/// How an attribute may come instead: as one tensor of integers, or as a list of tensors of one integer each.
+#[derive(Clone, Copy)]
+pub enum Way {
+    One(InSlot),
+    List(InSlot),
 }
 
-/// An attribute that may come as a tensor (slot `one`) or as a list of tensors (slot `list`); None if it does not.
-pub fn given(cx: &Run, one: usize, list: usize) -> Result<Option<Vec<i64>>> {
-    if let Some(t) = cx.opt(one) {
-        return ints(cx.op.name, t).map(Some);
+/// What came.
+pub enum Given {
+    /// Nothing: the attribute counts.
+    No,
+    Values(Vec<i64>),
+    /// So many integers, which there are only in a run.
+    Count(usize),
+}
+
+impl Given {
+    /// The values; none while a Program is built.
+    pub fn values(self) -> Option<Vec<i64>> {
+        match self {
+            Given::Values(v) => Some(v),
+            _ => None,
+        }
     }
-    list_of(cx.ins.slot(list)).map(|l| int_list(cx.op.name, &l)).transpose()
 }
 
-/// A shape from the slots ShapeTensor and ShapeTensorList, or from the attribute.
-pub fn shape(cx: &Run, one: usize, list: usize, attr: &[i64]) -> Result<Dims> {
-    Ok(match given(cx, one, list)? {
-        Some(dims) => Dims::from_vec(dims),
-        None => Dims::from_slice(attr),
+/// What a shape rule and a kernel both know of their inputs.
+pub trait Inputs {
+    fn op(&self) -> &'static Op;
+    /// Number of variables in a slot that is given, else 0.
+    fn count(&self, slot: InSlot) -> usize;
+    /// Number of elements of the first one, where it is known.
+    fn elements(&self, slot: InSlot) -> Result<usize>;
+    /// The tensors of a slot, in a run.
+    fn tensors(&self, slot: InSlot) -> Option<Vec<&Tensor>>;
+}
+
+impl Inputs for Run<'_> {
+    fn op(&self) -> &'static Op {
+        self.op
+    }
+    fn count(&self, slot: InSlot) -> usize {
+        self.values(slot).iter().filter(|v| !v.is_none()).count()
+    }
+    fn elements(&self, slot: InSlot) -> Result<usize> {
+        Ok(self.input(slot)?.numel())
+    }
+    fn tensors(&self, slot: InSlot) -> Option<Vec<&Tensor>> {
+        Some(self.values(slot).iter().filter_map(Value::as_dense).collect())
+    }
+}
+
+impl Inputs for Infer<'_> {
+    fn op(&self) -> &'static Op {
+        self.op
+    }
+    fn count(&self, slot: InSlot) -> usize {
+        if self.has(slot) {
+            Infer::count(self, slot)
+        } else {
+            0
+        }
+    }
+    fn elements(&self, slot: InSlot) -> Result<usize> {
+        Ok(numel(&self.dims(slot)?))
+    }
+    fn tensors(&self, slot: InSlot) -> Option<Vec<&Tensor>> {
+        Infer::tensors(self, slot)
+    }
+}
+
+/// An attribute that may come as tensors, in the first of these ways in which it was given. No shape has more than 64
+/// dimensions, so a list whose length is not known yet does not count as a longer one.
+pub fn given(cx: &impl Inputs, ways: &[Way]) -> Result<Given> {
+    let op = cx.op().name;
+    for &way in ways {
+        let (Way::One(slot) | Way::List(slot)) = way;
+        let n = cx.count(slot);
+        if n == 0 {
+            continue;
+        }
+        return Ok(match (way, cx.tensors(slot)) {
+            (Way::One(_), Some(t)) if !t.is_empty() => Given::Values(ints(op, t[0])?),
+            (Way::List(_), Some(list)) => Given::Values(int_list(op, &list)?),
+            (Way::One(slot), _) => Given::Count(cx.elements(slot)?.min(64)),
+            (Way::List(_), None) => Given::Count(n),
+        });
+    }
+    Ok(Given::No)
+}
+
+/// A shape that may come as tensors: unknown sizes (-1) for those as long as there are no values.
+pub fn shape(cx: &impl Inputs, ways: &[Way], attr: &[i64]) -> Result<Dims> {
+    Ok(match given(cx, ways)? {
+        Given::Values(dims) => Dims::from_vec(dims),
+        Given::Count(n) if attr.is_empty() => Dims::from_elem(-1, n),
+        _ => Dims::from_slice(attr),
     })
-}
-
-/// The shape rule of operators whose shape may come as tensors: while a Program is built, unknown sizes for those.
-/// In a run the kernel makes the output.
-pub fn infer_shape(cx: &mut Infer, one: usize, list: usize, attr: &[i64], dtype: i32) -> Result<()> {
-    let dtype = data_type(cx.op.name, dtype)?;
-    if cx.is_run() {
-        return Ok(());
-    }
-    let dims = if attr.is_empty() && cx.has(one) {
-        let n = numel(&cx.dims(one)?).min(64);
-        Dims::from_elem(-1, n)
-    } else if attr.is_empty() && cx.has(list) {
-        Dims::from_elem(-1, cx.count(list))
-    } else {
-        Dims::from_slice(attr)
-    };
-    cx.set(0, &dims, dtype);
-    Ok(())
 }
 
 /// The data type that a `dtype` attribute names.
@@ -79,7 +139,7 @@ pub fn data_type(op: &str, n: i32) -> Result<DType> {
 }
 
 /// An axis attribute that may come as a tensor of one integer.
-pub fn axis_given(cx: &Run, slot: usize, attr: i64) -> Result<i64> {
+pub fn axis_given(cx: &Run, slot: impl Into<InSlot>, attr: i64) -> Result<i64> {
     match cx.opt(slot) {
         None => Ok(attr),
         Some(t) => match ints(cx.op.name, t)?[..] {
@@ -90,13 +150,14 @@ pub fn axis_given(cx: &Run, slot: usize, attr: i64) -> Result<i64> {
 }
 
 /// The only element of an input, such as a learning rate.
-pub fn scalar(cx: &Run, slot: usize) -> Result<f64> {
+pub fn scalar(cx: &Run, slot: impl Into<InSlot>) -> Result<f64> {
+    let slot = slot.into();
     scalar_of(cx.op, slot, cx.input(slot)?)
 }
 
 /// As [`scalar`], of a tensor that is at hand.
-pub fn scalar_of(op: &'static Op, slot: usize, t: &Tensor) -> Result<f64> {
-    let name = op.inputs[slot].name;
+pub fn scalar_of(op: &'static Op, slot: impl Into<InSlot>, t: &Tensor) -> Result<f64> {
+    let name = op.inputs[slot.into().0].name;
     ensure!(
         t.numel() == 1,
         InvalidArgument,

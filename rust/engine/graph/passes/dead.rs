@@ -7,16 +7,11 @@
 
 use crate::graph::bind::meta_of;
 use crate::graph::plan::{Need, Place, Plan, Step, Var, ABSENT};
-use oar_core::ir::{Attr, BlockNode};
-use oar_core::op::infer::{Meta, VarKind};
-use oar_core::op::Effect;
-use std::collections::HashSet;
+use oar_core::ir::BlockNode;
+use oar_core::op::infer::{Ins, Meta, VarKind};
+use oar_core::op::Infer;
 
-/// Operators besides the elementwise ones that take all values of one floating-point operand.
-const UNARY: &[&str] =
-    &["softmax", "log_softmax", "mean", "reduce_sum", "reduce_mean", "reduce_max", "reduce_min", "transpose2"];
-/// The same of two.
-const PRODUCTS: &[&str] = &["mul", "matmul", "matmul_v2"];
+use std::collections::HashSet;
 
 pub fn run(plan: &mut Plan, block: &BlockNode) {
     let mut seen: HashSet<Var> = plan.fetches.iter().copied().collect();
@@ -51,7 +46,7 @@ pub fn run(plan: &mut Plan, block: &BlockNode) {
 
 fn cannot_fail(step: &Step, plan: &Plan, block: &BlockNode) -> bool {
     let op = step.op;
-    if !op.is_pure() || op.effect != Effect::None || !step.in_place.is_empty() || !step.keeps.is_empty() {
+    if !op.is_pure() || !step.in_place.is_empty() || !step.keeps.is_empty() {
         return false;
     }
     let given = step.ins.flat.iter().filter(|&&v| v != ABSENT);
@@ -62,25 +57,26 @@ fn cannot_fail(step: &Step, plan: &Plan, block: &BlockNode) -> bool {
     if metas.is_empty() || !metas.iter().all(|m| plain(m) && m.dtype == metas[0].dtype) {
         return false;
     }
-    let elementwise = op.point.is_some_and(|_| step.points().is_some());
-    match &metas[..] {
-        [_] => elementwise || UNARY.contains(&op.name),
-        _ if !elementwise && !PRODUCTS.contains(&op.name) => false,
-        metas if metas.iter().all(|m| m.dims.iter().all(|&d| d > 0)) => true,
-        // A batch of any size, and an operand that its dimension does not meet.
-        [x, y] => {
-            let batch = x.dims[0] < 0 && x.dims[1..].iter().chain(&y.dims).all(|&d| d > 0);
-            let option = |name| step.desc.attrs.get(name);
-            let apart = match op.name {
-                "mul" => true,
-                "matmul" | "matmul_v2" => {
-                    let straight = |name| !matches!(option(name), Some(Attr::Boolean(true)));
-                    y.dims.len() == 2 && straight("transpose_X") && straight("trans_x")
-                }
-                _ => y.dims.len() < x.dims.len() && !matches!(option("axis"), Some(Attr::Int(0))),
-            };
-            batch && apart && x.dims.len() > 1
-        }
-        _ => false,
+    if !op.cannot_fail && op.point.is_none_or(|_| step.points().is_none()) {
+        return false;
     }
+    // Where the first operand's batch is not known yet, the shape rule must take every one: asked of some that have
+    // nothing in common with other sizes.
+    metas.len() == 1 || [1, 7_919, 104_729].iter().all(|&batch| rule_takes(step, &metas, batch))
+}
+
+/// Does the shape rule take these operands, with this size for the first one's unknown batch?
+fn rule_takes(step: &Step, metas: &[Meta], batch: i64) -> bool {
+    let mut metas = metas.to_vec();
+    if metas[0].dims[0] < 0 {
+        metas[0].dims[0] = batch;
+    }
+    if metas.iter().any(|m| m.dims.iter().any(|&d| d <= 0)) {
+        return false;
+    }
+    let mut metas = metas.into_iter();
+    let ins = step.ins.map(|&v| if v == ABSENT { None } else { metas.next() });
+    let mut outs = step.outs.map(|_| Meta::default());
+    let mut cx = Infer { op: step.op, ins: Ins::Build(&ins), attrs: &step.attrs, outs: &mut outs, free_outs: false };
+    (step.op.infer)(&mut cx).is_ok()
 }

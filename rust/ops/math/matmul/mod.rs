@@ -390,7 +390,7 @@ macro_rules! products {
     ($($op:ident $grad:ident $second:ident $name:literal $grad_name:literal $second_name:literal $attrs:ident;)*) => {
         $(
             pub static $op: Op = Op {
-                name: $name, inputs: XY, outputs: &[slot("Out")], attrs: $attrs::FIELDS, infer,
+                name: $name, inputs: XY, outputs: &[slot("Out")], attrs: $attrs::FIELDS, infer, cannot_fail: true,
                 cpu: Kernel::Pure(forward), grad: Grad::By(&$grad), amp: oar_core::op::Amp::White, quick: Some(quick),
                 ..OP
             };
