@@ -50,6 +50,14 @@ def _static(x: Any, op_type: str) -> None:
     check_variable_and_dtype(x, "x", _FLOATS, op_type)
 
 
+def _run(what: str, builtin: Any, x: Any, name: str | None, **attrs: Any) -> Any:
+    """`builtin` of `x`; in static mode after a look at its type, in the name of the function `what`."""
+    if mode._dygraph_tracer_ is not None:
+        return builtin(x, **attrs)
+    _static(x, what)
+    return named(name, builtin, x, **attrs)
+
+
 def _not_in_place(name: str) -> None:
     warnings.warn(
         f"{name}_: nothing is done in place in a Program; this is {name}",
@@ -108,9 +116,7 @@ def leaky_relu(x: Any, negative_slope: float = 0.01, name: str | None = None) ->
         >>> paddle.nn.functional.leaky_relu(paddle.to_tensor([-2.0, 1.0]), 0.5).numpy().tolist()
         [-1.0, 1.0]
     """
-    if mode._dygraph_tracer_ is None:
-        _static(x, "leaky_relu")
-    return named(name, _ops.leaky_relu, x, alpha=negative_slope)
+    return _run("leaky_relu", _ops.leaky_relu, x, name, alpha=negative_slope)
 
 
 def sigmoid(x: Any, name: str | None = None) -> Any:
@@ -129,9 +135,7 @@ def sigmoid(x: Any, name: str | None = None) -> Any:
 
 def log_sigmoid(x: Any, name: str | None = None) -> Any:
     """log(sigmoid(x)), element by element; float16, float32 or float64."""
-    if mode._dygraph_tracer_ is None:
-        _static(x, "log_sigmoid")
-    return named(name, _ops.logsigmoid, x)
+    return _run("log_sigmoid", _ops.logsigmoid, x, name)
 
 
 def gelu(x: Any, approximate: bool = False, name: str | None = None) -> Any:
@@ -161,9 +165,7 @@ def elu(x: Any, alpha: float = 1.0, name: str | None = None) -> Any:
         >>> paddle.nn.functional.elu(paddle.to_tensor([0.0, 2.0])).numpy().tolist()
         [0.0, 2.0]
     """
-    if mode._dygraph_tracer_ is None:
-        _static(x, "elu")
-    return named(name, _ops.elu, x, alpha=alpha)
+    return _run("elu", _ops.elu, x, name, alpha=alpha)
 
 
 def elu_(x: Any, alpha: float = 1.0, name: str | None = None) -> Any:
@@ -182,9 +184,7 @@ def hardsigmoid(x: Any, slope: float = 0.1666667, offset: float = 0.5, name: str
         >>> paddle.nn.functional.hardsigmoid(paddle.to_tensor([-4.0, 0.0, 4.0])).numpy().tolist()
         [0.0, 0.5, 1.0]
     """
-    if mode._dygraph_tracer_ is None:
-        _static(x, "hardsigmoid")
-    return named(name, _ops.hard_sigmoid, x, slope=slope, offset=offset)
+    return _run("hardsigmoid", _ops.hard_sigmoid, x, name, slope=slope, offset=offset)
 
 
 def hardswish(x: Any, name: str | None = None) -> Any:
@@ -195,23 +195,17 @@ def hardswish(x: Any, name: str | None = None) -> Any:
         >>> paddle.nn.functional.hardswish(paddle.to_tensor([-4.0, 5.0])).numpy().tolist()
         [-0.0, 5.0]
     """
-    if mode._dygraph_tracer_ is None:
-        _static(x, "hardswish")
-    return named(name, _ops.hard_swish, x)
+    return _run("hardswish", _ops.hard_swish, x, name)
 
 
 def swish(x: Any, name: str | None = None) -> Any:
     """x * sigmoid(x), element by element; float16, float32 or float64."""
-    if mode._dygraph_tracer_ is None:
-        _static(x, "swish")
-    return named(name, _ops.swish, x, beta=1.0)
+    return _run("swish", _ops.swish, x, name, beta=1.0)
 
 
 def softplus(x: Any, beta: float = 1, threshold: float = 20, name: str | None = None) -> Any:
     """log(1 + exp(beta * x)) / beta, and x itself where beta * x is above `threshold`; float16, float32 or float64."""
-    if mode._dygraph_tracer_ is None:
-        _static(x, "softplus")
-    return named(name, _ops.softplus, x, beta=float(beta), threshold=float(threshold))
+    return _run("softplus", _ops.softplus, x, name, beta=float(beta), threshold=float(threshold))
 
 
 def hardshrink(x: Any, threshold: float = 0.5, name: str | None = None) -> Any:
@@ -222,9 +216,7 @@ def hardshrink(x: Any, threshold: float = 0.5, name: str | None = None) -> Any:
         >>> paddle.nn.functional.hardshrink(paddle.to_tensor([-1.0, 0.25, 2.5])).numpy().tolist()
         [-1.0, 0.0, 2.5]
     """
-    if mode._dygraph_tracer_ is None:
-        _static(x, "hardshrink")
-    return named(name, _ops.hard_shrink, x, threshold=threshold)
+    return _run("hardshrink", _ops.hard_shrink, x, name, threshold=threshold)
 
 
 def hardtanh(x: Any, min: float = -1.0, max: float = 1.0, name: str | None = None) -> Any:  # noqa: A002
@@ -235,9 +227,7 @@ def hardtanh(x: Any, min: float = -1.0, max: float = 1.0, name: str | None = Non
         >>> paddle.nn.functional.hardtanh(paddle.to_tensor([-1.5, 0.25, 2.5])).numpy().tolist()
         [-1.0, 0.25, 1.0]
     """
-    if mode._dygraph_tracer_ is None:
-        _static(x, "hardtanh")
-    return named(name, _ops.brelu, x, t_min=min, t_max=max)
+    return _run("hardtanh", _ops.brelu, x, name, t_min=min, t_max=max)
 
 
 def selu(
@@ -260,9 +250,7 @@ def selu(
         raise ValueError(f"The scale must be greater than 1.0. Received: {scale}.")
     if alpha < 0:
         raise ValueError(f"The alpha must be no less than zero. Received: {alpha}.")
-    if mode._dygraph_tracer_ is None:
-        _static(x, "selu")
-    return named(name, _ops.selu, x, scale=scale, alpha=alpha)
+    return _run("selu", _ops.selu, x, name, scale=scale, alpha=alpha)
 
 
 def softshrink(x: Any, threshold: float = 0.5, name: str | None = None) -> Any:
@@ -278,9 +266,7 @@ def softshrink(x: Any, threshold: float = 0.5, name: str | None = None) -> Any:
     """
     if threshold < 0:
         raise ValueError(f"The threshold must be no less than zero. Received: {threshold}.")
-    if mode._dygraph_tracer_ is None:
-        _static(x, "softshrink")
-    return named(name, _ops.softshrink, x, **{"lambda": threshold})
+    return _run("softshrink", _ops.softshrink, x, name, **{"lambda": threshold})
 
 
 def softsign(x: Any, name: str | None = None) -> Any:
@@ -291,9 +277,7 @@ def softsign(x: Any, name: str | None = None) -> Any:
         >>> paddle.nn.functional.softsign(paddle.to_tensor([-1.0, 3.0])).numpy().tolist()
         [-0.5, 0.75]
     """
-    if mode._dygraph_tracer_ is None:
-        _static(x, "softsign")
-    return named(name, _ops.softsign, x)
+    return _run("softsign", _ops.softsign, x, name)
 
 
 def tanhshrink(x: Any, name: str | None = None) -> Any:
@@ -304,9 +288,7 @@ def tanhshrink(x: Any, name: str | None = None) -> Any:
         >>> paddle.nn.functional.tanhshrink(paddle.to_tensor([0.0, 20.0])).numpy().tolist()
         [0.0, 19.0]
     """
-    if mode._dygraph_tracer_ is None:
-        _static(x, "tanhshrink")
-    return named(name, _ops.tanh_shrink, x)
+    return _run("tanhshrink", _ops.tanh_shrink, x, name)
 
 
 def thresholded_relu(x: Any, threshold: float = 1.0, name: str | None = None) -> Any:
@@ -317,9 +299,7 @@ def thresholded_relu(x: Any, threshold: float = 1.0, name: str | None = None) ->
         >>> paddle.nn.functional.thresholded_relu(paddle.to_tensor([2.0, 0.5, 1.0])).numpy().tolist()
         [2.0, 0.0, 0.0]
     """
-    if mode._dygraph_tracer_ is None:
-        _static(x, "thresholded_relu")
-    return named(name, _ops.thresholded_relu, x, threshold=threshold)
+    return _run("thresholded_relu", _ops.thresholded_relu, x, name, threshold=threshold)
 
 
 def softmax(x: Any, axis: int = -1, dtype: Any = None, name: str | None = None) -> Any:

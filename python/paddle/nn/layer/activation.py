@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from paddle.nn import functional as F
-from paddle.nn.layer.layers import Layer
+from paddle.nn.layer.function_layer import UnaryFunctionLayer
 
 __all__ = [
     "ELU",
@@ -30,22 +30,17 @@ __all__ = [
 ]
 
 
-class _Activation(Layer):
+class _Activation(UnaryFunctionLayer):
     """An activation without arguments."""
 
     _name: str | None
 
     def __init__(self, name: str | None = None) -> None:
-        super().__init__()
-        self._name = name
+        super().__init__(name=name)
 
-    def extra_repr(self) -> str:
-        """The name, if there is one."""
-        return f"name={self._name}" if self._name else ""
-
-
-def _and_name(text: str, name: str | None) -> str:
-    return f"{text}, name={name}" if name else text
+    def forward(self, x: Any) -> Any:
+        """The activation of `x`."""
+        return self._function(x, name=self._name)
 
 
 class ReLU(_Activation):
@@ -57,126 +52,89 @@ class ReLU(_Activation):
         [0.0, 1.0]
     """
 
-    def forward(self, x: Any) -> Any:
-        """max(x, 0)."""
-        return F.relu(x, self._name)
+    _function = staticmethod(F.relu)
 
 
 class ReLU6(_Activation):
     """min(max(x, 0), 6): `paddle.nn.functional.relu6` as a layer."""
 
-    def forward(self, x: Any) -> Any:
-        """min(max(x, 0), 6)."""
-        return F.relu6(x, self._name)
+    _function = staticmethod(F.relu6)
 
 
 class Sigmoid(_Activation):
     """1 / (1 + exp(-x)): `paddle.nn.functional.sigmoid` as a layer."""
 
+    _function = staticmethod(F.sigmoid)
+
     def __init__(self, name: str | None = None) -> None:
         super().__init__(name)
         self.name = name
-
-    def forward(self, x: Any) -> Any:
-        """1 / (1 + exp(-x))."""
-        return F.sigmoid(x, self.name)
 
 
 class LogSigmoid(_Activation):
     """log(sigmoid(x)): `paddle.nn.functional.log_sigmoid` as a layer."""
 
-    def forward(self, x: Any) -> Any:
-        """log(sigmoid(x))."""
-        return F.log_sigmoid(x, self._name)
+    _function = staticmethod(F.log_sigmoid)
 
 
 class Tanh(_Activation):
     """The hyperbolic tangent: `paddle.nn.functional.tanh` as a layer."""
 
-    def forward(self, x: Any) -> Any:
-        """tanh(x)."""
-        return F.tanh(x, self._name)
+    _function = staticmethod(F.tanh)
 
 
 class Hardswish(_Activation):
     """x * min(max(x + 3, 0), 6) / 6: `paddle.nn.functional.hardswish` as a layer."""
 
-    def forward(self, x: Any) -> Any:
-        """x * min(max(x + 3, 0), 6) / 6."""
-        return F.hardswish(x, self._name)
+    _function = staticmethod(F.hardswish)
 
 
 class Swish(_Activation):
     """x * sigmoid(x): `paddle.nn.functional.swish` as a layer."""
 
-    def forward(self, x: Any) -> Any:
-        """x * sigmoid(x)."""
-        return F.swish(x, self._name)
+    _function = staticmethod(F.swish)
 
 
 class Softsign(_Activation):
     """x / (1 + |x|): `paddle.nn.functional.softsign` as a layer."""
 
-    def forward(self, x: Any) -> Any:
-        """x / (1 + |x|)."""
-        return F.softsign(x, self._name)
+    _function = staticmethod(F.softsign)
 
 
 class Tanhshrink(_Activation):
     """x - tanh(x): `paddle.nn.functional.tanhshrink` as a layer."""
 
-    def forward(self, x: Any) -> Any:
-        """x - tanh(x)."""
-        return F.tanhshrink(x, self._name)
+    _function = staticmethod(F.tanhshrink)
 
 
-class _Threshold(Layer):
-    """An activation with a threshold."""
-
-    def __init__(self, threshold: float, name: str | None = None) -> None:
-        super().__init__()
-        self._threshold = threshold
-        self._name = name
-
-    def extra_repr(self) -> str:
-        """The arguments."""
-        return _and_name(f"threshold={self._threshold}", self._name)
-
-
-class Hardshrink(_Threshold):
+class Hardshrink(UnaryFunctionLayer):
     """x outside -threshold..threshold, 0 inside: `paddle.nn.functional.hardshrink` as a layer."""
 
+    _function = staticmethod(F.hardshrink)
+
     def __init__(self, threshold: float = 0.5, name: str | None = None) -> None:
-        super().__init__(threshold, name)
-
-    def forward(self, x: Any) -> Any:
-        """hardshrink(x)."""
-        return F.hardshrink(x, self._threshold, self._name)
+        super().__init__(threshold=threshold, name=name)
 
 
-class Softshrink(_Threshold):
+class Softshrink(UnaryFunctionLayer):
     """x brought nearer to 0 by `threshold`: `paddle.nn.functional.softshrink` as a layer."""
 
+    _function = staticmethod(F.softshrink)
+
     def __init__(self, threshold: float = 0.5, name: str | None = None) -> None:
-        super().__init__(threshold, name)
-
-    def forward(self, x: Any) -> Any:
-        """softshrink(x)."""
-        return F.softshrink(x, self._threshold, self._name)
+        super().__init__(threshold=threshold, name=name)
 
 
-class ThresholdedReLU(_Threshold):
+class ThresholdedReLU(UnaryFunctionLayer):
     """x above `threshold`, 0 elsewhere: `paddle.nn.functional.thresholded_relu` as a layer."""
 
+    _function = staticmethod(F.thresholded_relu)
+
     def __init__(self, threshold: float = 1.0, name: str | None = None) -> None:
-        super().__init__(threshold, name)
-
-    def forward(self, x: Any) -> Any:
-        """thresholded_relu(x)."""
-        return F.thresholded_relu(x, self._threshold, self._name)
+        super().__init__(threshold=threshold, name=name)
 
 
-class Hardtanh(Layer):
+class Hardtanh(UnaryFunctionLayer):
     """x cut to min..max: `paddle.nn.functional.hardtanh` as a layer.
 
     Examples:
@@ -185,23 +143,16 @@ class Hardtanh(Layer):
         [-1.0, 0.25, 1.0]
     """
 
+    _function = staticmethod(F.hardtanh)
+
     def __init__(self, min: float = -1.0, max: float = 1.0, name: str | None = None) -> None:  # noqa: A002
-        super().__init__()
-        self._min = min
-        self._max = max
-        self._name = name
-
-    def forward(self, x: Any) -> Any:
-        """hardtanh(x)."""
-        return F.hardtanh(x, self._min, self._max, self._name)
-
-    def extra_repr(self) -> str:
-        """The arguments."""
-        return _and_name(f"min={self._min}, max={self._max}", self._name)
+        super().__init__(min=min, max=max, name=name)
 
 
-class SELU(Layer):
+class SELU(UnaryFunctionLayer):
     """scale * x where x is positive, scale * alpha * (exp(x) - 1) elsewhere: `paddle.nn.functional.selu` as a layer."""
+
+    _function = staticmethod(F.selu)
 
     def __init__(
         self,
@@ -209,21 +160,15 @@ class SELU(Layer):
         alpha: float = 1.6732632423543772848170429916717,
         name: str | None = None,
     ) -> None:
-        super().__init__()
-        self._scale = scale
-        self._alpha = alpha
-        self._name = name
-
-    def forward(self, x: Any) -> Any:
-        """selu(x)."""
-        return F.selu(x, self._scale, self._alpha, self._name)
+        super().__init__(scale=scale, alpha=alpha, name=name)
 
     def extra_repr(self) -> str:
-        """The arguments."""
-        return _and_name(f"scale={self._scale:.16f}, alpha={self._alpha:.16f}", self._name)
+        """The arguments, with all digits."""
+        text = f"scale={self._scale:.16f}, alpha={self._alpha:.16f}"
+        return f"{text}, name={self._name}" if self._name else text
 
 
-class GELU(Layer):
+class GELU(UnaryFunctionLayer):
     """x times the normal distribution's cumulative function: `paddle.nn.functional.gelu` as a layer.
 
     Args:
@@ -231,63 +176,37 @@ class GELU(Layer):
         name: a name for the output.
     """
 
+    _function = staticmethod(F.gelu)
+
     def __init__(self, approximate: bool = False, name: str | None = None) -> None:
-        super().__init__()
-        self._approximate = approximate
-        self._name = name
-
-    def forward(self, x: Any) -> Any:
-        """gelu(x)."""
-        return F.gelu(x, self._approximate, self._name)
-
-    def extra_repr(self) -> str:
-        """The arguments."""
-        return _and_name(f"approximate={self._approximate}", self._name)
+        super().__init__(approximate=approximate, name=name)
 
 
-class ELU(Layer):
+class ELU(UnaryFunctionLayer):
     """x where positive, alpha * (exp(x) - 1) elsewhere: `paddle.nn.functional.elu` as a layer."""
 
+    _function = staticmethod(F.elu)
+
     def __init__(self, alpha: float = 1.0, name: str | None = None) -> None:
-        super().__init__()
-        self._alpha = alpha
-        self._name = name
-
-    def forward(self, x: Any) -> Any:
-        """elu(x)."""
-        return F.elu(x, self._alpha, self._name)
-
-    def extra_repr(self) -> str:
-        """The arguments."""
-        return _and_name(f"alpha={self._alpha}", self._name)
+        super().__init__(alpha=alpha, name=name)
 
 
 class Hardsigmoid(_Activation):
     """x / 6 + 0.5, cut to 0..1: `paddle.nn.functional.hardsigmoid` as a layer."""
 
-    def forward(self, x: Any) -> Any:
-        """hardsigmoid(x)."""
-        return F.hardsigmoid(x, name=self._name)
+    _function = staticmethod(F.hardsigmoid)
 
 
-class LeakyReLU(Layer):
+class LeakyReLU(UnaryFunctionLayer):
     """x where positive, negative_slope * x elsewhere: `paddle.nn.functional.leaky_relu` as a layer."""
 
+    _function = staticmethod(F.leaky_relu)
+
     def __init__(self, negative_slope: float = 0.01, name: str | None = None) -> None:
-        super().__init__()
-        self._negative_slope = negative_slope
-        self._name = name
-
-    def forward(self, x: Any) -> Any:
-        """leaky_relu(x)."""
-        return F.leaky_relu(x, self._negative_slope, self._name)
-
-    def extra_repr(self) -> str:
-        """The arguments."""
-        return _and_name(f"negative_slope={self._negative_slope}", self._name)
+        super().__init__(negative_slope=negative_slope, name=name)
 
 
-class Softmax(Layer):
+class Softmax(UnaryFunctionLayer):
     """exp(x) over its sum along `axis`: `paddle.nn.functional.softmax` as a layer.
 
     Examples:
@@ -296,22 +215,13 @@ class Softmax(Layer):
         [[0.5, 0.5]]
     """
 
+    _function = staticmethod(F.softmax)
+
     def __init__(self, axis: int = -1, name: str | None = None) -> None:
-        super().__init__()
-        self._axis = axis
-        self._dtype = None
-        self._name = name
-
-    def forward(self, x: Any) -> Any:
-        """softmax(x)."""
-        return F.softmax(x, self._axis, self._dtype, self._name)
-
-    def extra_repr(self) -> str:
-        """The arguments."""
-        return _and_name(f"axis={self._axis}", self._name)
+        super().__init__(axis=axis, name=name)
 
 
-class Softplus(Layer):
+class Softplus(UnaryFunctionLayer):
     """log(1 + exp(beta * x)) / beta: `paddle.nn.functional.softplus` as a layer.
 
     Args:
@@ -320,16 +230,7 @@ class Softplus(Layer):
         name: a name for the output.
     """
 
+    _function = staticmethod(F.softplus)
+
     def __init__(self, beta: float = 1, threshold: float = 20, name: str | None = None) -> None:
-        super().__init__()
-        self._beta = beta
-        self._threshold = threshold
-        self._name = name
-
-    def forward(self, x: Any) -> Any:
-        """softplus(x)."""
-        return F.softplus(x, self._beta, self._threshold, self._name)
-
-    def extra_repr(self) -> str:
-        """The arguments."""
-        return _and_name(f"beta={self._beta}, threshold={self._threshold}", self._name)
+        super().__init__(beta=beta, threshold=threshold, name=name)

@@ -6,6 +6,7 @@ from typing import Any
 from paddle import _ops
 from paddle._basics.mode import in_dygraph_mode
 from paddle.nn import functional as F
+from paddle.nn.layer.function_layer import FunctionLayer
 from paddle.nn.layer.layers import Layer
 
 __all__ = [
@@ -155,92 +156,60 @@ class Flatten(Layer):
         return _ops.flatten_contiguous_range(input, start_axis=self.start_axis, stop_axis=self.stop_axis)
 
 
-class Dropout(Layer):
+class _Dropout(FunctionLayer):
+    _prefix = ""
+
+    def forward(self, input: Any) -> Any:  # noqa: A002
+        """`input` with elements dropped, if training."""
+        return self._function(input, training=self.training, **self._arguments)
+
+
+class Dropout(_Dropout):
     """Sets elements to zero with the probability `p` while training; the arguments of `functional.dropout`."""
+
+    _function = staticmethod(F.dropout)
 
     def __init__(
         self, p: float = 0.5, axis: Any = None, mode: str = "upscale_in_train", name: str | None = None
     ) -> None:
-        super().__init__()
-        self.p = p
-        self.axis = axis
-        self.mode = mode
-        self.name = name
-
-    def forward(self, input: Any) -> Any:  # noqa: A002
-        """`input` with elements dropped, if training."""
-        return F.dropout(input, self.p, self.axis, self.training, self.mode, self.name)
-
-    def extra_repr(self) -> str:
-        """The arguments."""
-        return _and_name(f"p={self.p}, axis={self.axis}, mode={self.mode}", self.name)
+        super().__init__(p=p, axis=axis, mode=mode, name=name)
 
 
-class Dropout2D(Layer):
+class Dropout2D(_Dropout):
     """Sets whole channels of [N, C, H, W] to zero with the probability `p` while training."""
 
+    _function = staticmethod(F.dropout2d)
+
     def __init__(self, p: float = 0.5, data_format: str = "NCHW", name: str | None = None) -> None:
-        super().__init__()
-        self.p = p
-        self.data_format = data_format
-        self.name = name
-
-    def forward(self, input: Any) -> Any:  # noqa: A002
-        """`input` with channels dropped, if training."""
-        return F.dropout2d(input, self.p, self.training, self.data_format, self.name)
-
-    def extra_repr(self) -> str:
-        """The arguments."""
-        return _and_name(f"p={self.p}, data_format={self.data_format}", self.name)
+        super().__init__(p=p, data_format=data_format, name=name)
 
 
-class Dropout3D(Layer):
+class Dropout3D(_Dropout):
     """Sets whole channels of [N, C, D, H, W] to zero with the probability `p` while training."""
 
+    _function = staticmethod(F.dropout3d)
+
     def __init__(self, p: float = 0.5, data_format: str = "NCDHW", name: str | None = None) -> None:
-        super().__init__()
-        self.p = p
-        self.data_format = data_format
-        self.name = name
-
-    def forward(self, input: Any) -> Any:  # noqa: A002
-        """`input` with channels dropped, if training."""
-        return F.dropout3d(input, self.p, self.training, self.data_format, self.name)
-
-    def extra_repr(self) -> str:
-        """The arguments."""
-        return _and_name(f"p={self.p}, data_format={self.data_format}", self.name)
+        super().__init__(p=p, data_format=data_format, name=name)
 
 
-class AlphaDropout(Layer):
+class AlphaDropout(_Dropout):
     """Dropout that keeps mean and variance, for networks with SELU: `functional.alpha_dropout` as a layer."""
 
+    _function = staticmethod(F.alpha_dropout)
+
     def __init__(self, p: float = 0.5, name: str | None = None) -> None:
-        super().__init__()
-        self.p = p
-        self.name = name
-
-    def forward(self, input: Any) -> Any:  # noqa: A002
-        """`input` with elements dropped, if training."""
-        return F.alpha_dropout(input, self.p, self.training, self.name)
-
-    def extra_repr(self) -> str:
-        """The arguments."""
-        return _and_name(f"p={self.p}", self.name)
+        super().__init__(p=p, name=name)
 
 
-class CosineSimilarity(Layer):
+class CosineSimilarity(FunctionLayer):
     """The cosine of the angle between vectors along `axis`: `functional.cosine_similarity` as a layer."""
 
+    _function = staticmethod(F.cosine_similarity)
+
     def __init__(self, axis: int = 1, eps: float = 1e-8) -> None:
-        super().__init__()
-        self._axis = axis
-        self._eps = eps
+        super().__init__(axis=axis, eps=eps)
 
     def forward(self, x1: Any, x2: Any) -> Any:
         """The cosines."""
-        return F.cosine_similarity(x1, x2, self._axis, self._eps)
-
-    def extra_repr(self) -> str:
-        """The arguments."""
-        return f"axis={self._axis}, eps={self._eps}"
+        return self._function(x1, x2, **self._arguments)

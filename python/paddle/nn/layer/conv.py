@@ -22,15 +22,15 @@ class _ConvNd(Layer):
 
     def __init__(
         self,
+        dims: int,
         in_channels: int,
         out_channels: int,
         kernel_size: Any,
-        dims: int,
         stride: Any,
         padding: Any,
-        padding_mode: str,
         dilation: Any,
         groups: int,
+        padding_mode: str,
         weight_attr: Any,
         bias_attr: Any,
         data_format: str,
@@ -114,18 +114,8 @@ class Conv1D(_ConvNd):
         data_format: str = "NCL",
     ) -> None:
         super().__init__(
-            in_channels,
-            out_channels,
-            kernel_size,
-            1,
-            stride,
-            padding,
-            padding_mode,
-            dilation,
-            groups,
-            weight_attr,
-            bias_attr,
-            data_format,
+            1, in_channels, out_channels, kernel_size, stride, padding, dilation, groups, padding_mode, weight_attr,
+            bias_attr, data_format
         )
 
     def forward(self, x: Any) -> Any:
@@ -167,18 +157,8 @@ class Conv2D(_ConvNd):
         data_format: str = "NCHW",
     ) -> None:
         super().__init__(
-            in_channels,
-            out_channels,
-            kernel_size,
-            2,
-            stride,
-            padding,
-            padding_mode,
-            dilation,
-            groups,
-            weight_attr,
-            bias_attr,
-            data_format,
+            2, in_channels, out_channels, kernel_size, stride, padding, dilation, groups, padding_mode, weight_attr,
+            bias_attr, data_format
         )
 
     def forward(self, x: Any) -> Any:

@@ -7,12 +7,18 @@ from paddle import _ops
 from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.nn import functional as F
 from paddle.nn.functional.loss import check_reduction
+from paddle.nn.layer.function_layer import FunctionLayer
 from paddle.nn.layer.layers import Layer
 
 __all__ = ["BCEWithLogitsLoss", "CrossEntropyLoss", "L1Loss", "MSELoss", "MarginRankingLoss"]
 
 
-class BCEWithLogitsLoss(Layer):
+class _Loss(FunctionLayer):
+    _prefix = ""
+    _shown = ()  # as upstream, which shows none
+
+
+class BCEWithLogitsLoss(_Loss):
     """The cross entropy of sigmoid(logit): `functional.binary_cross_entropy_with_logits` as a layer.
 
     Args:
@@ -21,24 +27,20 @@ class BCEWithLogitsLoss(Layer):
         name: a name for the output.
     """
 
+    _function = staticmethod(F.binary_cross_entropy_with_logits)
+
     def __init__(
         self, weight: Any = None, reduction: str = "mean", pos_weight: Any = None, name: str | None = None
     ) -> None:
         check_reduction("BCEWithLogitsLoss", reduction)
-        super().__init__()
-        self.weight = weight
-        self.reduction = reduction
-        self.pos_weight = pos_weight
-        self.name = name
+        super().__init__(weight=weight, reduction=reduction, pos_weight=pos_weight, name=name)
 
     def forward(self, logit: Any, label: Any) -> Any:
         """The loss."""
-        return F.binary_cross_entropy_with_logits(
-            logit, label, self.weight, self.reduction, self.pos_weight, self.name
-        )
+        return self._function(logit, label, **self._arguments)
 
 
-class CrossEntropyLoss(Layer):
+class CrossEntropyLoss(_Loss):
     """The cross entropy of classes: `functional.cross_entropy` as a layer.
 
     Args:
@@ -57,6 +59,8 @@ class CrossEntropyLoss(Layer):
         0.6931
     """
 
+    _function = staticmethod(F.cross_entropy)
+
     def __init__(
         self,
         weight: Any = None,
@@ -67,28 +71,19 @@ class CrossEntropyLoss(Layer):
         use_softmax: bool = True,
         name: str | None = None,
     ) -> None:
-        super().__init__()
-        self.weight = weight
-        self.reduction = reduction
-        self.ignore_index = ignore_index
-        self.soft_label = soft_label
-        self.axis = axis
-        self.use_softmax = use_softmax
-        self.name = name
+        super().__init__(
+            weight=weight,
+            ignore_index=ignore_index,
+            reduction=reduction,
+            soft_label=soft_label,
+            axis=axis,
+            use_softmax=use_softmax,
+            name=name,
+        )
 
     def forward(self, input: Any, label: Any) -> Any:  # noqa: A002
         """The loss."""
-        return F.cross_entropy(
-            input,
-            label,
-            self.weight,
-            self.ignore_index,
-            self.reduction,
-            self.soft_label,
-            self.axis,
-            self.use_softmax,
-            self.name,
-        )
+        return self._function(input, label, **self._arguments)
 
 
 class MSELoss(Layer):
@@ -115,30 +110,29 @@ class MSELoss(Layer):
         return (_ops.reduce_sum if self.reduction == "sum" else _ops.reduce_mean)(out, reduce_all=True)
 
 
-class L1Loss(Layer):
+class L1Loss(_Loss):
     """The mean (or sum) of |input - label|: `functional.l1_loss` as a layer."""
+
+    _function = staticmethod(F.l1_loss)
 
     def __init__(self, reduction: str = "mean", name: str | None = None) -> None:
         check_reduction("L1Loss", reduction)
-        super().__init__()
-        self.reduction = reduction
-        self.name = name
+        super().__init__(reduction=reduction, name=name)
 
     def forward(self, input: Any, label: Any) -> Any:  # noqa: A002
         """The loss."""
-        return F.l1_loss(input, label, self.reduction, self.name)
+        return self._function(input, label, **self._arguments)
 
 
-class MarginRankingLoss(Layer):
+class MarginRankingLoss(_Loss):
     """max(0, label * (other - input) + margin): `functional.margin_ranking_loss` as a layer."""
+
+    _function = staticmethod(F.margin_ranking_loss)
 
     def __init__(self, margin: float = 0.0, reduction: str = "mean", name: str | None = None) -> None:
         check_reduction("MarginRankingLoss", reduction)
-        super().__init__()
-        self.margin = margin
-        self.reduction = reduction
-        self.name = name
+        super().__init__(margin=margin, reduction=reduction, name=name)
 
     def forward(self, input: Any, other: Any, label: Any) -> Any:  # noqa: A002
         """The loss."""
-        return F.margin_ranking_loss(input, other, label, self.margin, self.reduction, self.name)
+        return self._function(input, other, label, **self._arguments)

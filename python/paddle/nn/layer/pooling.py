@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from paddle.nn import functional as F
-from paddle.nn.layer.layers import Layer
+from paddle.nn.layer.function_layer import UnaryFunctionLayer
 
 __all__ = [
     "AdaptiveAvgPool1D",
@@ -18,24 +18,21 @@ __all__ = [
 ]
 
 
-class _Pool(Layer):
+class _Pool(UnaryFunctionLayer):
     """Pools with a kernel size."""
 
-    def __init__(self, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, name: str | None) -> None:
-        super().__init__()
-        self.ksize = self.kernel_size = kernel_size
-        self.stride = stride
-        self.padding = padding
-        self.ceil_mode = ceil_mode
-        self.name = name
+    _prefix = ""
+    _shown = ("kernel_size", "stride", "padding")
 
-    def extra_repr(self) -> str:
-        """The sizes."""
-        return f"kernel_size={self.ksize}, stride={self.stride}, padding={self.padding}"
+    def __init__(self, kernel_size: Any, **arguments: Any) -> None:
+        super().__init__(kernel_size=kernel_size, **arguments)
+        self.ksize = kernel_size
 
 
 class AvgPool1D(_Pool):
     """Averages of windows of [N, C, L]; the arguments of `functional.avg_pool1d`."""
+
+    _function = staticmethod(F.avg_pool1d)
 
     def __init__(
         self,
@@ -46,12 +43,9 @@ class AvgPool1D(_Pool):
         ceil_mode: bool = False,
         name: str | None = None,
     ) -> None:
-        super().__init__(kernel_size, stride, padding, ceil_mode, name)
-        self.exclusive = exclusive
-
-    def forward(self, x: Any) -> Any:
-        """The averages."""
-        return F.avg_pool1d(x, self.ksize, self.stride, self.padding, self.exclusive, self.ceil_mode, self.name)
+        super().__init__(
+            kernel_size, stride=stride, padding=padding, exclusive=exclusive, ceil_mode=ceil_mode, name=name
+        )
 
 
 class AvgPool2D(_Pool):
@@ -62,6 +56,8 @@ class AvgPool2D(_Pool):
         >>> paddle.nn.AvgPool2D(2)(paddle.ones([1, 2, 4, 4])).shape
         [1, 2, 2, 2]
     """
+
+    _function = staticmethod(F.avg_pool2d)
 
     def __init__(
         self,
@@ -74,28 +70,17 @@ class AvgPool2D(_Pool):
         data_format: str = "NCHW",
         name: str | None = None,
     ) -> None:
-        super().__init__(kernel_size, stride, padding, ceil_mode, name)
-        self.exclusive = exclusive
-        self.divisor = divisor_override
-        self.data_format = data_format
-
-    def forward(self, x: Any) -> Any:
-        """The averages."""
-        return F.avg_pool2d(
-            x,
-            self.ksize,
-            self.stride,
-            self.padding,
-            self.ceil_mode,
-            self.exclusive,
-            self.divisor,
-            self.data_format,
-            self.name,
+        super().__init__(
+            kernel_size, stride=stride, padding=padding, ceil_mode=ceil_mode, exclusive=exclusive,
+            divisor_override=divisor_override, data_format=data_format, name=name
         )
+        self.divisor = divisor_override
 
 
 class MaxPool1D(_Pool):
     """Maxima of windows of [N, C, L]; the arguments of `functional.max_pool1d`."""
+
+    _function = staticmethod(F.max_pool1d)
 
     def __init__(
         self,
@@ -106,14 +91,13 @@ class MaxPool1D(_Pool):
         ceil_mode: bool = False,
         name: str | None = None,
     ) -> None:
-        super().__init__(kernel_size, stride, padding, ceil_mode, name)
-        self.return_mask = return_mask
-
-    def forward(self, input: Any) -> Any:  # noqa: A002
-        """The maxima."""
-        return F.max_pool1d(
-            input, self.ksize, self.stride, self.padding, self.return_mask, self.ceil_mode, self.name
+        super().__init__(
+            kernel_size, stride=stride, padding=padding, return_mask=return_mask, ceil_mode=ceil_mode, name=name
         )
+
+    def forward(self, input: Any) -> Any:  # type: ignore[override]  # noqa: A002
+        """The pool of `input`."""
+        return self._function(input, **self._arguments)
 
 
 class MaxPool2D(_Pool):
@@ -125,6 +109,8 @@ class MaxPool2D(_Pool):
         [1, 2, 3, 3]
     """
 
+    _function = staticmethod(F.max_pool2d)
+
     def __init__(
         self,
         kernel_size: Any,
@@ -135,90 +121,57 @@ class MaxPool2D(_Pool):
         data_format: str = "NCHW",
         name: str | None = None,
     ) -> None:
-        super().__init__(kernel_size, stride, padding, ceil_mode, name)
-        self.return_mask = return_mask
-        self.data_format = data_format
-
-    def forward(self, x: Any) -> Any:
-        """The maxima."""
-        return F.max_pool2d(
-            x,
-            self.ksize,
-            self.stride,
-            self.padding,
-            self.return_mask,
-            self.ceil_mode,
-            self.data_format,
-            self.name,
+        super().__init__(
+            kernel_size, stride=stride, padding=padding, return_mask=return_mask, ceil_mode=ceil_mode,
+            data_format=data_format, name=name
         )
 
 
-class AdaptiveAvgPool1D(Layer):
+class AdaptiveAvgPool1D(UnaryFunctionLayer):
     """Averages of `output_size` windows of [N, C, L]: `functional.adaptive_avg_pool1d` as a layer."""
 
+    _function = staticmethod(F.adaptive_avg_pool1d)
+    _prefix = ""
+    _shown = ("output_size", "return_mask")
+
     def __init__(self, output_size: int, name: str | None = None) -> None:
-        super().__init__()
-        self.output_size = output_size
-        self.name = name
+        super().__init__(output_size=output_size, name=name)
 
-    def forward(self, input: Any) -> Any:  # noqa: A002
-        """The averages."""
-        return F.adaptive_avg_pool1d(input, self.output_size, self.name)
-
-    def extra_repr(self) -> str:
-        """The size."""
-        return f"output_size={self.output_size}"
+    def forward(self, input: Any) -> Any:  # type: ignore[override]  # noqa: A002
+        """The pool of `input`."""
+        return self._function(input, **self._arguments)
 
 
-class AdaptiveAvgPool2D(Layer):
+class AdaptiveAvgPool2D(UnaryFunctionLayer):
     """Averages that make an image of `output_size`: `functional.adaptive_avg_pool2d` as a layer."""
 
+    _function = staticmethod(F.adaptive_avg_pool2d)
+    _shown = ("output_size", "return_mask")
+
     def __init__(self, output_size: Any, data_format: str = "NCHW", name: str | None = None) -> None:
-        super().__init__()
-        self._output_size = output_size
-        self._data_format = data_format
-        self._name = name
-
-    def forward(self, x: Any) -> Any:
-        """The averages."""
-        return F.adaptive_avg_pool2d(x, self._output_size, self._data_format, self._name)
-
-    def extra_repr(self) -> str:
-        """The size."""
-        return f"output_size={self._output_size}"
+        super().__init__(output_size=output_size, data_format=data_format, name=name)
 
 
-class AdaptiveMaxPool1D(Layer):
+class AdaptiveMaxPool1D(UnaryFunctionLayer):
     """Maxima of `output_size` windows of [N, C, L]: `functional.adaptive_max_pool1d` as a layer."""
 
+    _function = staticmethod(F.adaptive_max_pool1d)
+    _prefix = ""
+    _shown = ("output_size", "return_mask")
+
     def __init__(self, output_size: int, return_mask: bool = False, name: str | None = None) -> None:
-        super().__init__()
-        self.output_size = output_size
-        self.return_mask = return_mask
-        self.name = name
+        super().__init__(output_size=output_size, return_mask=return_mask, name=name)
 
-    def forward(self, input: Any) -> Any:  # noqa: A002
-        """The maxima."""
-        return F.adaptive_max_pool1d(input, self.output_size, self.return_mask, self.name)
-
-    def extra_repr(self) -> str:
-        """The arguments."""
-        return f"output_size={self.output_size}, return_mask={self.return_mask}"
+    def forward(self, input: Any) -> Any:  # type: ignore[override]  # noqa: A002
+        """The pool of `input`."""
+        return self._function(input, **self._arguments)
 
 
-class AdaptiveMaxPool2D(Layer):
+class AdaptiveMaxPool2D(UnaryFunctionLayer):
     """Maxima that make an image of `output_size`: `functional.adaptive_max_pool2d` as a layer."""
 
+    _function = staticmethod(F.adaptive_max_pool2d)
+    _shown = ("output_size", "return_mask")
+
     def __init__(self, output_size: Any, return_mask: bool = False, name: str | None = None) -> None:
-        super().__init__()
-        self._output_size = output_size
-        self._return_mask = return_mask
-        self._name = name
-
-    def forward(self, x: Any) -> Any:
-        """The maxima."""
-        return F.adaptive_max_pool2d(x, self._output_size, self._return_mask, self._name)
-
-    def extra_repr(self) -> str:
-        """The arguments."""
-        return f"output_size={self._output_size}, return_mask={self._return_mask}"
+        super().__init__(output_size=output_size, return_mask=return_mask, name=name)
