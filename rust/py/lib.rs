@@ -24,6 +24,7 @@ mod random;
 mod scope;
 mod selected_rows;
 mod tensor;
+mod tensor_file;
 mod tensor_new;
 mod trace;
 
@@ -35,6 +36,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     desc::register(m)?;
     tensor::register(m)?;
     tensor_new::register(m)?;
+    tensor_file::register(m)?;
     lod_tensor::register(m)?;
     selected_rows::register(m)?;
     scope::register(m)?;

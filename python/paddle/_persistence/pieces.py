@@ -38,5 +38,7 @@ def join_arrays(load_obj):
     if isinstance(load_obj, dict) and _PIECES in load_obj:
         for key, info in load_obj.pop(_PIECES).items():
             pieces = [load_obj.pop(name) for name in info["slices"]]
+            if not all(isinstance(piece, np.ndarray) for piece in pieces):
+                raise TypeError(f"the pieces of '{key}' are not arrays")
             load_obj[key] = np.concatenate(pieces).reshape(info["OriginShape"])
     return load_obj

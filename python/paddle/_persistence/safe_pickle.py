@@ -12,7 +12,7 @@ import io
 import os
 import pickle
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -61,11 +61,30 @@ def _encode(text: Any, encoding: Any = "latin1") -> bytes:
     return text.encode("latin1")
 
 
+#: parts that a key may have: tuples that hold one tuple twice, which holds one twice, ... take forever to hash
+_KEY_PARTS = 10_000
+
+
+def _check_keys(keys: Iterable[Any]) -> None:
+    """UnpicklingError for keys (or elements of sets) that cannot be hashed in good time."""
+    left = _KEY_PARTS
+    waiting = [k for k in keys if type(k) is tuple]
+    while waiting:
+        parts = waiting.pop()
+        left -= len(parts)
+        _need(left > 0, "a key of too many parts")
+        waiting.extend(p for p in parts if type(p) is tuple)
+
+
 def _container(kind: type) -> Any:
     """`kind` of another container only: of a number or a range it could be of any size."""
 
     def make(*args: Any) -> Any:
         _need(all(isinstance(a, (list, tuple, dict, set, bytes)) for a in args), f"a {kind.__name__} of no container")
+        for items in args if kind in (set, frozenset) else ():
+            _check_keys(items)
+        for items in args if kind is dict and type(args[0]) in (list, tuple) else ():
+            _check_keys(pair[0] for pair in items if isinstance(pair, (list, tuple)) and pair)
         return kind(*args)
 
     return make
@@ -157,6 +176,34 @@ class _ArrayUnpickler(_Unpickler):
     def _bytearray8(self) -> None:
         self.append(bytearray(self.read(int.from_bytes(self.read(8), "little"))))
 
+    def _fill(self, items: list[Any]) -> None:
+        _need(isinstance(self.stack[-1], dict), f"entries of a {type(self.stack[-1]).__name__}")
+        _check_keys(items[::2])
+        self.stack[-1].update(zip(items[::2], items[1::2], strict=True))
+
+    def _setitem(self) -> None:
+        value, key = self.stack.pop(), self.stack.pop()
+        self._fill([key, value])
+
+    def _setitems(self) -> None:
+        self._fill(self.pop_mark())
+
+    def _dict(self) -> None:
+        items = self.pop_mark()
+        self.append({})
+        self._fill(items)
+
+    def _additems(self) -> None:
+        items = self.pop_mark()
+        _need(type(self.stack[-1]) is set, f"elements of a {type(self.stack[-1]).__name__}")
+        _check_keys(items)
+        self.stack[-1].update(items)
+
+    def _frozenset(self) -> None:
+        items = self.pop_mark()
+        _check_keys(items)
+        self.append(frozenset(items))
+
     def _refuse(self) -> None:
         raise pickle.UnpicklingError("an instance of a class")
 
@@ -164,6 +211,11 @@ class _ArrayUnpickler(_Unpickler):
     dispatch[pickle.NEWOBJ[0]] = _reduce
     dispatch[pickle.BUILD[0]] = _build
     dispatch[pickle.BYTEARRAY8[0]] = _bytearray8
+    dispatch[pickle.SETITEM[0]] = _setitem
+    dispatch[pickle.SETITEMS[0]] = _setitems
+    dispatch[pickle.DICT[0]] = _dict
+    dispatch[pickle.ADDITEMS[0]] = _additems
+    dispatch[pickle.FROZENSET[0]] = _frozenset
     for _code in (pickle.INST, pickle.OBJ, pickle.NEWOBJ_EX, pickle.EXT1, pickle.EXT2, pickle.EXT4):
         dispatch[_code[0]] = _refuse
 
@@ -220,7 +272,7 @@ def load_file(path: str, finish: Callable[[Any], Any]) -> Any:
             state = load(file)
             try:
                 return finish(state)
-            except (LookupError, TypeError, ValueError, AttributeError) as error:
+            except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
                 raise pickle.UnpicklingError(f"{type(error).__name__}: {error}") from error
         except (pickle.UnpicklingError, EOFError) as error:
             raise type(error)(f"{path} is no file that paddle.save has written, or is damaged: {error}") from error

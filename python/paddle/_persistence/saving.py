@@ -1,18 +1,17 @@
 """paddle.save, and what paddle.load reads of it: state dicts as pickles of numpy arrays, in real Paddle's form."""
 from __future__ import annotations
 
-import contextlib
 import os
 import pickle
-import threading
 import warnings
 
 import numpy as np
 
 from paddle import _core
 
-from . import safe_pickle
+from . import safe_pickle, whole_files
 from .pieces import join_arrays, split_arrays
+from .whole_files import whole_file
 
 __all__: list[str] = []
 
@@ -24,39 +23,30 @@ NAME_TABLE = "StructuredToParameterName@@"
 _LEAVES = frozenset({type(None), bool, int, float, complex, str, bytes, bytearray, range, slice, set, frozenset})
 
 
-def _plain(value, where: str = ""):
-    """A value as it goes into the file: tensors become arrays, containers are walked."""
+def _plain(value, seen: dict, where: str = ""):
+    """A value as it goes into the file: tensors become arrays, containers are walked, each once."""
     if isinstance(value, (_core.Tensor, _core.LoDTensor)):
         return np.array(value)
-    if isinstance(value, dict):
-        return {k: _plain(v, f"{where}[{k!r}]") for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        kind = tuple if isinstance(value, tuple) else list
-        return kind(_plain(v, f"{where}[{i}]") for i, v in enumerate(value))
+    if isinstance(value, (dict, list, tuple)):
+        if id(value) in seen:
+            return seen[id(value)]
+        if isinstance(value, tuple):
+            made = seen[id(value)] = tuple([_plain(v, seen, f"{where}[{i}]") for i, v in enumerate(value)])
+            return made
+        if isinstance(value, dict):
+            entries = seen[id(value)] = {}
+            for k, v in value.items():
+                entries[k] = _plain(v, seen, f"{where}[{k!r}]")
+            return entries
+        items = seen[id(value)] = []
+        items.extend(_plain(v, seen, f"{where}[{i}]") for i, v in enumerate(value))
+        return items
     if type(value) in _LEAVES or isinstance(value, (np.ndarray, np.generic, np.dtype)):
         return value
     raise TypeError(
         f"paddle.save writes tensors, arrays, numbers, texts and containers of these, but obj{where} is a "
         f"{type(value).__module__}.{type(value).__qualname__}, which paddle.load would refuse to make"
     )
-
-
-@contextlib.contextmanager
-def whole_file(path):
-    """A file to write, which takes the place of `path` when all of it is written; links and devices stay such."""
-    path = os.fsdecode(os.path.realpath(path))
-    if os.path.exists(path) and not os.path.isfile(path):
-        with open(path, "wb") as file:
-            yield file
-        return
-    part = f"{path}.{os.getpid()}.{threading.get_ident()}.part"
-    try:
-        with open(part, "wb") as file:
-            yield file
-        os.replace(part, path)
-    finally:
-        if os.path.exists(part):
-            os.remove(part)
 
 
 def save(obj, path, pickle_protocol=2) -> None:
@@ -91,32 +81,40 @@ def save(obj, path, pickle_protocol=2) -> None:
         raise ValueError(f"save: protocol must be an int, got {type(pickle_protocol)}")
     if not 1 < pickle_protocol < 5:
         raise ValueError(f"save: protocol must be 2, 3 or 4, got {pickle_protocol}")
-    saved = _plain(obj)
+    saved = _plain(obj, {})
     saved[NAME_TABLE] = {k: v.name for k, v in obj.items() if isinstance(v, _core.Tensor)}
-    folder = os.path.dirname(path)
-    if folder:
-        os.makedirs(folder, exist_ok=True)
     with whole_file(path) as file:
         pickle.dump(split_arrays(saved, pickle_protocol), file, protocol=pickle_protocol)
 
 
-def _arrays(value):
-    """Newer files hold (name, array) where a tensor was."""
+def _arrays(value, seen: dict):
+    """Newer files hold (name, array) where a tensor was. Lists and dicts are changed in place, each once."""
+    if not isinstance(value, (dict, list, tuple)):
+        return value
     if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str) and isinstance(value[1], np.ndarray):
         return value[1]
-    if isinstance(value, dict):
-        return {k: _arrays(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return type(value)(_arrays(v) for v in value)
+    # What was walked is kept with its result, as a number of an object that is gone may come again.
+    if id(value) in seen:
+        return seen[id(value)][1]
+    if isinstance(value, tuple):
+        seen[id(value)] = value, type(value)([_arrays(v, seen) for v in value])
+        return seen[id(value)][1]
+    seen[id(value)] = value, value
+    for key, item in list(value.items() if isinstance(value, dict) else enumerate(value)):
+        value[key] = _arrays(item, seen)
     return value
 
 
 def load_state(path, keep_name_table: bool = False):
     """What :func:`save` wrote to the file `path`."""
-    state = safe_pickle.load_file(path, join_arrays)
-    # Newer versions' files without a table hold pairs for tensors; a pair in ours is the user's.
-    if not (isinstance(state, dict) and NAME_TABLE in state):
-        return _arrays(state)
-    if not keep_name_table:
-        state.pop(NAME_TABLE, None)
-    return state
+
+    def finished(state):
+        # Newer versions' files without a table hold pairs for tensors; a pair in ours is the user's.
+        state = join_arrays(state)
+        if not (isinstance(state, dict) and NAME_TABLE in state):
+            return _arrays(state, {})
+        if not keep_name_table:
+            state.pop(NAME_TABLE, None)
+        return state
+
+    return whole_files.read_together([path], lambda: safe_pickle.load_file(whole_files.where(path), finished))

@@ -6,6 +6,7 @@ import os
 import warnings
 
 from paddle._basics.mode import static_only
+from paddle._persistence.whole_files import saving
 from paddle._programs import guards
 from paddle._programs.program import Program
 from paddle._programs.variable import Variable
@@ -18,10 +19,10 @@ from paddle.reader.decorator import __all__ as _readers
 from paddle.static.inference_io import (
     append_fetch_ops,
     interface_of,
-    load_from_file,
+    load_folder,
     prepend_feed_ops,
     pruned_for_inference,
-    save_to_file,
+    write_persistables,
 )
 from paddle.static.io import (  # noqa: F401 (tests and user code import them from here)
     _load_program_scope,
@@ -121,24 +122,19 @@ def save_inference_model(
     elif export_for_deployment and not (target_vars and all(isinstance(v, Variable) for v in target_vars)):
         raise ValueError("target_vars must be a list of Variable")
     program = valid_program(main_program)
-    folder = os.path.normpath(dirname)
-    os.makedirs(folder, exist_ok=True)
-    path = os.path.join(folder, os.path.basename(model_filename) if model_filename is not None else "__model__")
+    name = os.path.basename(model_filename) if model_filename is not None else "__model__"
     if export_for_deployment:
         saved, names = pruned_for_inference(program, list(feeded_var_names), list(target_vars))
         saved._copy_dist_param_info_from(program)
     else:
-        saved, names, path = program, [v.name for v in target_vars], path + ".main_program"
-    save_to_file(path, saved.desc.serialize_to_string())
-    if program_only:
-        warnings.warn(
-            "save_inference_model: program_only=True leaves the parameters out",
-            stacklevel=3,
-        )
-        return names
-    save_persistables(
-        executor, folder, saved, os.path.basename(params_filename) if params_filename is not None else None
-    )
+        saved, names, name = program, [v.name for v in target_vars], name + ".main_program"
+    with saving(os.path.normpath(dirname)) as files:
+        if program_only:
+            warnings.warn("save_inference_model: program_only=True leaves the parameters out", stacklevel=3)
+        else:
+            params = os.path.basename(params_filename) if params_filename is not None else None
+            write_persistables(executor, saved, files, params)
+        files.write(name, saved.desc.serialize_to_string())
     return names
 
 
@@ -157,25 +153,26 @@ def load_inference_model(dirname, executor, model_filename=None, params_filename
         list: the Program, the names of what is fed, the Variables to fetch.
 
     Raises:
-        ValueError: when there is no such folder.
+        ValueError: when there is no such folder. RuntimeError: when the parameters are not those of the model.
     """
     if dirname is None:
         if params_filename is None:
             raise ValueError("save_inference_model: params_filename must be given where there is no dirname")
-        folder, content = None, model_filename
+        program = Program.parse_from_string(model_filename)
+        load_persistables(executor, None, program, params_filename)
+        found = interface_of(program)
     else:
         folder = os.path.normpath(dirname)
         if not os.path.isdir(folder):
             raise ValueError(f"There is no directory named '{dirname}'")
-        content = load_from_file(os.path.join(folder, os.path.basename(model_filename or "__model__")))
         params_filename = os.path.basename(params_filename) if params_filename is not None else None
-    program = Program.parse_from_string(content)
-    load_persistables(executor, folder, program, params_filename)
+        path = os.path.join(folder, os.path.basename(model_filename or "__model__"))
+        found = load_folder(folder, path, executor, params_filename)
     if pserver_endpoints:
-        for op in program.global_block().ops:
+        for op in found[0].global_block().ops:
             if op.has_attr("epmap"):
                 op._set_attr("epmap", pserver_endpoints)
-    return interface_of(program)
+    return found
 
 
 def get_parameter_value(para, executor):

@@ -4,6 +4,7 @@ from __future__ import annotations
 import os
 
 from paddle._persistence.saving import load_state, save
+from paddle._persistence.whole_files import where
 from paddle.static.io import load_program_state
 
 __all__ = ["save", "load"]
@@ -28,9 +29,9 @@ def load(path, **configs):
                               "return_numpy", "output_spec"}
     if unknown:
         raise ValueError(f"load: unknown configuration {sorted(unknown)[0]}")
-    if os.path.isfile(path):
+    if os.path.isfile(where(path)):
         return load_state(path, bool(configs.get("keep_name_table")))
-    if os.path.isdir(path) or os.path.exists(path + ".pdmodel") or os.path.exists(path + ".pdiparams"):
+    if os.path.isdir(path) or any(os.path.exists(where(path + suffix)) for suffix in (".pdmodel", ".pdiparams")):
         return load_program_state(path)
     near = [path + suffix for suffix in (".pdparams", ".pdopt") if os.path.isfile(path + suffix)]
     hint = f" Is {' or '.join(near)} meant?" if near else ""

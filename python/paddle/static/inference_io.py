@@ -11,11 +11,12 @@ from paddle._basics.dtypes import VarType
 from paddle._basics.mode import static_only
 from paddle._basics.names import OP_DEVICE
 from paddle._dispatch.append import layer_name
+from paddle._persistence.whole_files import Saving, read_together, saving, where, whole_file
 from paddle._programs.guards import program_guard
 from paddle._programs.program import Program
 from paddle._programs.variable import Variable
 
-from .vars_io import is_persistable, load_vars, save_vars, valid_program
+from .vars_io import chosen_vars, is_persistable, load_vars, save_vars, valid_program, write_vars
 
 __all__ = [
     "save_inference_model",
@@ -151,14 +152,24 @@ def save_to_file(path: str, content: bytes) -> None:
     """Write bytes to a file; ValueError when they are none."""
     if not isinstance(content, bytes):
         raise ValueError("content must be bytes")
-    with open(path, "wb") as file:
+    with whole_file(path) as file:
         file.write(content)
 
 
 def load_from_file(path: str) -> bytes:
     """The bytes of a file."""
-    with open(path, "rb") as file:
+    with open(where(path), "rb") as file:
         return file.read()
+
+
+def write_persistables(executor, program: Program, files: Saving, filename: str | None) -> None:
+    """Save what `program` keeps between runs, as parts of a save: a file each, or all in `filename` (which is made)."""
+    chosen = chosen_vars(program, None, is_persistable)
+    if chosen:
+        write_vars(executor, chosen, files, filename)
+    elif filename is not None:
+        warnings.warn("save: the Program has no variable to write", stacklevel=3)
+        files.write(filename, b"")
 
 
 def _normalize_path_prefix(path_prefix) -> str:
@@ -183,13 +194,14 @@ def save_inference_model(path_prefix, feed_vars, fetch_vars, executor, **kwargs)
         ValueError: for a path that is a folder, or variables that are none.
     """
     prefix = _normalize_path_prefix(path_prefix)
-    os.makedirs(os.path.dirname(prefix), exist_ok=True)
     for suffix in (".pdmodel", ".pdiparams"):
         if os.path.isdir(prefix + suffix):
             raise ValueError(f"{prefix + suffix} is a directory")
     program = _normalized(feed_vars, fetch_vars, kwargs)
-    save_to_file(prefix + ".pdmodel", program.desc.serialize_to_string())
-    save_to_file(prefix + ".pdiparams", save_vars(executor, None, program, None, is_persistable) or b"")
+    folder, name = os.path.split(prefix)
+    with saving(folder) as files:
+        write_persistables(executor, program, files, name + ".pdiparams")
+        files.write(name + ".pdmodel", program.desc.serialize_to_string())
 
 
 @static_only
@@ -240,6 +252,7 @@ def load_inference_model(path_prefix, executor, **kwargs) -> list:
     Raises:
         ValueError: for other keywords, or a prefix that is a folder.
         FileNotFoundError: when a file is missing.
+        RuntimeError: when the parameters are not those of the model: other shapes, types, or more or fewer of them.
     """
     for name in kwargs:
         if name not in ("model_filename", "params_filename"):
@@ -256,21 +269,36 @@ def load_inference_model(path_prefix, executor, **kwargs) -> list:
         return _load(model, params, executor)
     prefix = _normalize_path_prefix(path_prefix)
     if not kwargs:
-        params_path = prefix + ".pdiparams"
-        content = load_from_file(prefix + ".pdmodel")
-        # A model without parameters has no such file.
-        needed = any(is_persistable(v) for v in deserialize_program(content).list_vars())
-        params = load_from_file(params_path) if needed or os.path.exists(params_path) else b""
-        return _load(content, params, executor)
+        paths = [prefix + ".pdmodel", prefix + ".pdiparams"]
+
+        def read_pair():
+            content = load_from_file(paths[0])
+            # A model without parameters has no such file.
+            needed = any(is_persistable(v) for v in deserialize_program(content).list_vars())
+            return content, load_from_file(paths[1]) if needed or os.path.exists(where(paths[1])) else b""
+
+        content, values = read_together(paths, read_pair)
+        return _load(content, values, executor)
     warnings.warn("loading an inference model from named files is the older way", stacklevel=3)
     model_path = _either(prefix, model or "__model__", ".pdmodel")
     if params is None:
+        return load_folder(prefix, model_path, executor)
+    paths = [model_path, _either(prefix, params, ".pdiparams")]
+    content, values = read_together(paths, lambda: [load_from_file(path) for path in paths])
+    return _load(content, values, executor)
+
+
+def load_folder(folder: str, model_path: str, executor, params_filename: str | None = None) -> list:
+    """Load the program at `model_path`, and its parameters from `folder`: all in one file, or each in its own."""
+
+    def read():
         program = deserialize_program(load_from_file(model_path))
-        load_vars(executor, prefix, program, None, is_persistable)
-        return interface_of(program)
-    return _load(load_from_file(model_path), load_from_file(_either(prefix, params, ".pdiparams")), executor)
+        load_vars(executor, folder, program, None, is_persistable, params_filename)
+        return program
+
+    return interface_of(read_together([model_path], read))
 
 
 def _either(folder: str, name: str, suffix: str) -> str:
     path = os.path.join(folder, name)
-    return path + suffix if os.path.exists(path + suffix) else path
+    return path + suffix if os.path.exists(where(path + suffix)) else path

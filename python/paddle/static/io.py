@@ -17,14 +17,14 @@ from paddle._basics.place import CPUPlace
 from paddle._persistence import safe_pickle
 from paddle._persistence.pieces import join_arrays as _pack_loaded_dict
 from paddle._persistence.pieces import split_arrays as _unpack_saved_dict
-from paddle._persistence.saving import whole_file
+from paddle._persistence.whole_files import names_under, read_together, saving, where
 from paddle._programs import guards
 from paddle._programs.program import Program
 from paddle._programs.scope import global_scope, scope_guard
 from paddle._programs.variable import Variable, isinstance_of
 
 from .executor import Executor
-from .vars_io import is_belong_to_optimizer, is_parameter, is_persistable, load_vars, save_vars
+from .vars_io import check_fit, is_belong_to_optimizer, is_parameter, is_persistable, load_vars, save_vars
 
 __all__ = ["save", "load", "load_program_state", "set_program_state", "save_vars", "load_vars"]
 
@@ -61,21 +61,20 @@ def save(program, model_path, pickle_protocol=2) -> None:
         raise ValueError(f"save: protocol must be an int, got {type(pickle_protocol)}")
     if not 1 < pickle_protocol < 5:
         raise ValueError(f"save: protocol must be 2, 3 or 4, got {pickle_protocol}")
-    if os.path.dirname(model_path):
-        os.makedirs(os.path.dirname(model_path), exist_ok=True)
     variables = list(program.list_vars())
     parameters = {v.name: _value(v.name) for v in variables if is_parameter(v)}
     state = {v.name: _value(v.name) for v in variables if is_belong_to_optimizer(v)}
-    with whole_file(model_path + ".pdparams") as file:
-        pickle.dump(_unpack_saved_dict(parameters, pickle_protocol), file, protocol=pickle_protocol)
-    with whole_file(model_path + ".pdopt") as file:
-        pickle.dump(state, file, protocol=pickle_protocol)
     desc = program.clone().desc
     desc.flush()
     desc._set_version()
     core.save_op_version_info(desc)
-    with whole_file(model_path + ".pdmodel") as file:
-        file.write(desc.serialize_to_string())
+    folder, name = os.path.split(model_path)
+    with saving(folder) as files:
+        with open(files.path(name + ".pdparams"), "wb") as file:
+            pickle.dump(_unpack_saved_dict(parameters, pickle_protocol), file, protocol=pickle_protocol)
+        with open(files.path(name + ".pdopt"), "wb") as file:
+            pickle.dump(state, file, protocol=pickle_protocol)
+        files.write(name + ".pdmodel", desc.serialize_to_string())
 
 
 def _read(path: str):
@@ -84,7 +83,7 @@ def _read(path: str):
             raise TypeError(f"a dict is expected, but it holds a {type(state).__name__}")
         return _pack_loaded_dict(state)
 
-    return safe_pickle.load_file(path, joined)
+    return safe_pickle.load_file(where(path), joined)
 
 
 def _set(name: str, array, create: bool) -> None:
@@ -105,12 +104,13 @@ def load(program, model_path, executor=None, var_list=None) -> None:
         var_list (list of Variable, optional): which; needed for an older single file.
 
     Raises:
-        AssertionError: when a variable is not in the file. RuntimeError: when older files cannot be loaded.
+        AssertionError: when a variable is not in the file. RuntimeError: when an array does not fit its variable, or
+            older files cannot be loaded.
     """
     assert executor is None or isinstance(executor, Executor)
     prefix = _prefix(model_path)
     parameter_file = prefix + ".pdparams"
-    if not os.path.exists(parameter_file) and (
+    if not os.path.exists(where(parameter_file)) and (
         executor is None or os.path.isdir(model_path) or os.path.isfile(model_path)
     ):
         _load_older(program, model_path, executor, var_list)
@@ -119,12 +119,19 @@ def load(program, model_path, executor=None, var_list=None) -> None:
     groups = [([v for v in variables if is_parameter(v)], parameter_file)]
     state = [v for v in variables if is_belong_to_optimizer(v)]
     if state:
-        assert os.path.exists(prefix + ".pdopt"), f"load: there is no file {prefix}.pdopt"
+        assert os.path.exists(where(prefix + ".pdopt")), f"load: there is no file {prefix}.pdopt"
         groups.append((state, prefix + ".pdopt"))
-    for group, path in groups:
-        arrays = _read(path)
+    paths = [path for _, path in groups]
+    read = read_together(paths, lambda: [_read(path) for path in paths])
+    # Nothing is set before everything is known to fit.
+    for (group, path), arrays in zip(groups, read, strict=True):
         for var in group:
             assert var.name in arrays, f"load: file {path} has no variable '{var.name}'"
+            if not isinstance(arrays[var.name], (np.ndarray, np.generic)):
+                raise RuntimeError(f"load: '{var.name}' of file {path} is no array")
+            check_fit(var, arrays[var.name].shape, None, path)
+    for (group, _), arrays in zip(groups, read, strict=True):
+        for var in group:
             _set(var.name, arrays[var.name], create=executor is not None)
 
 
@@ -148,7 +155,7 @@ def _load_older(program, path: str, executor, var_list) -> None:
         wanted = list(var_list)
     else:
         names = None if var_list is None else {v.name for v in var_list}
-        files = _files_under(path)
+        files = names_under(path)
         wanted = [v for v in program.list_vars() if v.name in files and (names is None or v.name in names)]
         unused = files - {v.name for v in wanted}
         if unused:
@@ -161,14 +168,6 @@ def _load_older(program, path: str, executor, var_list) -> None:
         raise RuntimeError(
             "load: can not read the model file: is it one of save_params, save_persistables or save_vars?"
         ) from error
-
-
-def _files_under(folder: str) -> set[str]:
-    return {
-        os.path.relpath(os.path.join(root, name), folder).replace(os.sep, "/")
-        for root, _, names in os.walk(folder)
-        for name in names
-    }
 
 
 @contextlib.contextmanager
@@ -198,12 +197,16 @@ def load_program_state(model_path, var_list=None) -> dict[str, np.ndarray]:
     """
     prefix = _prefix(model_path)
     parameter_file = prefix + ".pdparams"
-    if os.path.exists(parameter_file):
-        state = _read(parameter_file)
-        if os.path.exists(prefix + ".pdopt"):
-            state.update(_read(prefix + ".pdopt"))
-        return state
-    if not os.path.exists(model_path):
+    if os.path.exists(where(parameter_file)):
+
+        def read():
+            state = _read(parameter_file)
+            if os.path.exists(where(prefix + ".pdopt")):
+                state.update(_read(prefix + ".pdopt"))
+            return state
+
+        return read_together([parameter_file, prefix + ".pdopt"], read)
+    if not os.path.exists(where(model_path)):
         raise AssertionError(f"load: there is no file {parameter_file}")
     if var_list is None and os.path.isfile(model_path):
         raise ValueError("load: var_list must be given where model_path is a file")
@@ -229,7 +232,7 @@ def load_program_state(model_path, var_list=None) -> dict[str, np.ndarray]:
             _try_load(executor, model_path, wanted, None)
             loaded = wanted
         else:
-            for name in sorted(_files_under(model_path)):
+            for name in sorted(names_under(model_path)):
                 var = block.create_var(name=name, persistable=True)
                 try:
                     _try_load(executor, model_path, [var], None)

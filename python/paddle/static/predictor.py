@@ -11,12 +11,10 @@ import numpy as np
 from paddle import _core
 from paddle._basics.mode import _dygraph_guard
 from paddle._basics.place import CPUPlace, CUDAPlace
-from paddle._programs.program import Program
 from paddle._programs.scope import scope_guard
 
 from .executor import Executor
-from .inference_io import interface_of, load_from_file
-from .vars_io import load_persistables
+from .inference_io import load_folder
 
 __all__ = ["NativeConfig", "NativePredictor", "PaddleBuf", "PaddleDType", "PaddleTensor"]
 
@@ -124,10 +122,9 @@ class NativePredictor:
         self._scope = _core._Scope()
         with scope_guard(self._scope), _dygraph_guard(None):
             path = config.prog_file or os.path.join(config.model_dir, "__model__")
-            program = Program.parse_from_string(load_from_file(path))
             folder, params = config.model_dir or os.path.dirname(path), config.param_file or None
-            load_persistables(self._executor, folder, program, params and os.path.basename(params))
-            self._program, self._feeds, self._fetches = interface_of(program)
+            found = load_folder(folder, path, self._executor, params and os.path.basename(params))
+            self._program, self._feeds, self._fetches = found
 
     def run(self, inputs: list[PaddleTensor]) -> list[PaddleTensor]:
         """The model's outputs.

@@ -7,13 +7,15 @@ import os
 import tempfile
 import warnings
 from collections.abc import Iterable
+from typing import Any
 
+from paddle import _core as core
 from paddle._basics import unique_name
-from paddle._basics.dtypes import VarType
+from paddle._basics.dtypes import VarType, convert_dtype
 from paddle._basics.mode import dygraph_not_support
+from paddle._persistence.whole_files import Saving, inside, read_together, saving, where
 from paddle._programs import guards
 from paddle._programs.program import Program
-from paddle._programs.scope import global_scope
 from paddle._programs.variable import Parameter, Variable, isinstance_of
 
 from .compiler import CompiledProgram
@@ -68,7 +70,8 @@ def clone_var_in_block(block, var) -> Variable:
     return block.create_var(name=var.name, shape=var.shape, dtype=var.dtype, type=var.type, persistable=True, **kwargs)
 
 
-def _chosen(program: Program, vars: Iterable | None, predicate) -> list:  # noqa: A002
+def chosen_vars(program: Program, vars: Iterable | None, predicate) -> list:  # noqa: A002
+    """The variables meant: `vars`, or those of `program` that `predicate` holds for."""
     chosen = list(program.list_vars() if vars is None else vars)
     if vars is None and predicate is not None:
         chosen = [v for v in chosen if predicate(v)]
@@ -95,10 +98,10 @@ def save_vars(executor, dirname, main_program=None, vars=None, predicate=None, f
         bytes when neither `dirname` nor `filename` is given, else None.
 
     Raises:
-        TypeError: when there is no Program.
+        TypeError: when there is no Program. ValueError: when a name leads out of the folder.
     """
     program = valid_program(main_program)
-    chosen = _chosen(program, vars, predicate)
+    chosen = chosen_vars(program, vars, predicate)
     if not chosen:
         warnings.warn(
             "save: the Program has no variable to write", stacklevel=3
@@ -111,25 +114,33 @@ def save_vars(executor, dirname, main_program=None, vars=None, predicate=None, f
                 return file.read()
     folder = os.path.normpath(dirname or ".")
     if filename is not None:
-        _run_save(executor, chosen, os.path.join(folder, filename))
-        return None
-    saving = Program()
-    block = saving.global_block()
-    for var in chosen:
-        attrs = {"file_path": os.path.join(folder, var.name)}
-        block.append_op(type="save", inputs={"X": [clone_var_in_block(block, var)]}, outputs={}, attrs=attrs)
-    executor.run(saving)
+        folder, filename = os.path.split(os.path.join(folder, filename))
+    with saving(folder) as files:
+        write_vars(executor, chosen, files, filename)
     return None
 
 
+def write_vars(executor, chosen: list, files: Saving, filename: str | None) -> None:
+    """Save the variables `chosen` as parts of a save: one file each, or all in `filename`."""
+    if filename is not None:
+        _run_save(executor, chosen, files.path(filename))
+        return
+    program = Program()
+    block = program.global_block()
+    for var in chosen:
+        attrs = {"file_path": files.path(var.name)}
+        block.append_op(type="save", inputs={"X": [clone_var_in_block(block, var)]}, outputs={}, attrs=attrs)
+    executor.run(program)
+
+
 def _run_save(executor, chosen: list, path: str) -> None:
-    saving = Program()
-    block = saving.global_block()
+    program = Program()
+    block = program.global_block()
     copies = [clone_var_in_block(block, v) for v in sorted(chosen, key=lambda v: v.name)]
     holder = block.create_var(type=VarType.RAW, name=unique_name.generate("saved_params"))
     holder.desc.set_persistable(True)
     block.append_op(type="save_combine", inputs={"X": copies}, outputs={"Y": holder}, attrs={"file_path": path})
-    executor.run(saving)
+    executor.run(program)
 
 
 @contextlib.contextmanager
@@ -155,52 +166,77 @@ def load_vars(executor, dirname, main_program=None, vars=None, predicate=None, f
         filename (str|bytes, optional): the one file in which they are, in the order of their names.
 
     Raises:
-        RuntimeError: when a file's shape is not the parameter's.
-        ValueError: when there is neither folder nor file.
+        RuntimeError: when the files are not those of these variables: other shapes, types, or more or fewer of them.
+        ValueError: when there is neither folder nor file, or a name leads out of the folder.
     """
     program = valid_program(main_program)
-    chosen = _chosen(program, vars, predicate)
+    chosen = chosen_vars(program, vars, predicate)
     if not chosen:
         return
-    if filename is None:
-        if dirname is None:
-            raise ValueError("load: one of dirname and filename must be given")
-        loading = Program()
-        block = loading.global_block()
-        for var in chosen:
-            attrs = {"file_path": os.path.join(os.path.normpath(dirname), var.name)}
-            block.append_op(type="load", inputs={}, outputs={"Out": [clone_var_in_block(block, var)]}, attrs=attrs)
-        executor.run(loading)
-    elif isinstance(filename, bytes):
+    if isinstance(filename, bytes):
         _run_load(executor, chosen, filename, True)
+    elif filename is not None:
+        path = os.path.join(os.path.normpath(dirname), filename) if dirname else filename
+        read_together([path], lambda: _run_load(executor, chosen, where(path)))
+    elif dirname is not None:
+        folder = os.path.normpath(dirname)
+        paths = [inside(folder, var.name) for var in chosen]
+        read_together(paths, lambda: _run_loads(executor, chosen, [where(p, folder) for p in paths]), folder)
     else:
-        _run_load(executor, chosen, os.path.join(os.path.normpath(dirname), filename) if dirname else filename)
-    _check_shapes(chosen)
+        raise ValueError("load: one of dirname and filename must be given")
+
+
+def _run_loads(executor, chosen: list, paths: list[str]) -> None:
+    program = Program()
+    block = program.global_block()
+    for var, path in zip(chosen, paths, strict=True):
+        if var.type != VarType.SELECTED_ROWS:
+            _check_entries(path, [var], path)
+        block.append_op(
+            type="load", inputs={}, outputs={"Out": [clone_var_in_block(block, var)]}, attrs={"file_path": path}
+        )
+    executor.run(program)
 
 
 def _run_load(executor, chosen: list, path: str | bytes, in_memory: bool = False) -> None:
     for var in chosen:
         if var.type == VarType.SELECTED_ROWS:
             raise ValueError("load_combine reads no SelectedRows")
-    loading = Program()
-    block = loading.global_block()
-    copies = [clone_var_in_block(block, v) for v in sorted(chosen, key=lambda v: v.name)]
+    chosen = sorted(chosen, key=lambda v: v.name)
+    _check_entries(path, chosen, path if isinstance(path, str) else "the model in memory")
+    program = Program()
+    block = program.global_block()
+    copies = [clone_var_in_block(block, v) for v in chosen]
     attrs = {"file_path": path, "model_from_memory": in_memory}
     block.append_op(type="load_combine", inputs={}, outputs={"Out": copies}, attrs=attrs)
-    executor.run(loading)
+    executor.run(program)
 
 
-def _check_shapes(chosen: list) -> None:
-    for var in chosen:
-        if not is_parameter(var):
-            continue
-        found = global_scope().find_var(var.name)
-        assert found is not None, f"can't find var: {var.name}"
-        shape = tuple(found.get_tensor().shape())
-        if shape != tuple(var.shape):
-            raise RuntimeError(
-                f"load: variable '{var.name}' has shape {var.shape} in the Program, but {shape} in the file"
-            )
+def _check_entries(source: str | bytes, chosen: list, what: str) -> None:
+    """RuntimeError unless a file (or its bytes) has the tensors of the variables `chosen`, before any is changed."""
+    entries = core.tensor_file_entries(source)
+    if len(entries) != len(chosen):
+        raise RuntimeError(
+            f"load: {what} holds {len(entries)} tensors, the Program has {len(chosen)} variables to load from it: "
+            "they do not belong together"
+        )
+    for var, (dtype, shape) in zip(chosen, entries, strict=True):
+        check_fit(var, shape, dtype, what)
+
+
+def check_fit(var, shape: Iterable[int], dtype: Any, what: str) -> None:
+    """RuntimeError unless a tensor of `shape` and `dtype` (None for any) can be the value of `var`."""
+    shape, expected = tuple(shape), tuple(var.shape)
+    # A variable made by its name alone says nothing of its value.
+    if not expected:
+        return
+    if len(shape) != len(expected) or any(e not in (-1, n) for e, n in zip(expected, shape, strict=True)):
+        raise RuntimeError(f"load: variable '{var.name}' has shape {expected} in the Program, but {shape} in {what}")
+    if dtype is not None and dtype != var.dtype:
+        raise RuntimeError(
+            f"load: variable '{var.name}' is {convert_dtype(var.dtype)} in the Program, but {convert_dtype(dtype)} in "
+            f"{what}"
+        )
 
 
 @dygraph_not_support

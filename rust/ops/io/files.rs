@@ -3,14 +3,15 @@
 use oar_core::attrs;
 use oar_core::base::{DType, Result};
 use oar_core::ir::desc::VarKind;
-use oar_core::ir::tensor_file as file;
+use oar_core::ir::tensor_file;
 use oar_core::op::attrs::Blob;
 use oar_core::op::{slot, Kernel, Op, Run, OP};
 use oar_core::tensor::{Lod, SelectedRows, Tensor, Value};
 use oar_core::{bail, ensure, err};
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Read, Write};
-use std::path::Path;
+use std::io::{BufReader, BufWriter, ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 
 attrs! {
@@ -33,17 +34,17 @@ fn write_tensor(t: &Tensor, half: bool, out: &mut impl Write) -> Result<()> {
     let t = as_half(t, half)?;
     let lod: Vec<Vec<u64>> =
         t.lod.iter().flat_map(|l| l.iter()).map(|l| l.iter().map(|&n| n as u64).collect()).collect();
-    file::write_lod_tensor(t.dtype(), t.dims(), &lod, t.bytes(), out)
+    tensor_file::write_lod_tensor(t.dtype(), t.dims(), &lod, t.bytes(), out)
 }
 
 fn read_tensor(r: &mut impl Read, half: bool) -> Result<Tensor> {
-    let (header, lod) = file::read_lod_tensor_header(r)?;
+    let (header, lod) = tensor_file::read_lod_tensor_header(r)?;
     let t = read_data(r, &header)?;
     let lod: Lod = lod.into_iter().map(|l| l.into_iter().map(|n| n as usize).collect()).collect();
     as_half(&t.with_lod((!lod.is_empty()).then(|| Arc::new(lod))), half)
 }
 
-fn read_data(r: &mut impl Read, header: &file::TensorHeader) -> Result<Tensor> {
+fn read_data(r: &mut impl Read, header: &tensor_file::TensorHeader) -> Result<Tensor> {
     // Read in pieces first: a damaged length must not make us allocate what the file cannot hold.
     let mut bytes = Vec::new();
     let n = r.take(header.bytes as u64).read_to_end(&mut bytes)?;
@@ -53,29 +54,99 @@ fn read_data(r: &mut impl Read, header: &file::TensorHeader) -> Result<Tensor> {
     Ok(t)
 }
 
-/// Opens a file to write; what is there is replaced only when the new one is whole.
-fn create(op: &str, path: &str, overwrite: bool) -> Result<(BufWriter<File>, String)> {
-    ensure!(
-        overwrite || !Path::new(path).exists(),
-        PreconditionNotMet,
-        "operator {op}: {path} exists, and overwrite is set to false"
-    );
-    if let Some(dir) = Path::new(path).parent() {
-        std::fs::create_dir_all(dir)
-            .map_err(|e| err!(Unavailable, "operator {op}: cannot make folder {dir:?}: {e}"))?;
-    }
-    let part = format!("{path}.{}.part", std::process::id());
-    let f = File::create(&part)
-        .map_err(|e| err!(Unavailable, "operator {op}: cannot open {path} to save variables: {e}"))?;
-    Ok((BufWriter::with_capacity(1 << 20, f), part))
+/// A file on its way to the place of the one that it replaces once it is whole. It is locked until then, so that a
+/// later save can tell what a killed process has left.
+struct Part {
+    op: &'static str,
+    out: BufWriter<File>,
+    /// None where bytes go straight to `path`, as into a pipe.
+    part: Option<PathBuf>,
+    path: PathBuf,
 }
 
-fn finish(op: &str, mut out: BufWriter<File>, part: &str, path: &str) -> Result<()> {
-    let moved = out.flush().and_then(|()| std::fs::rename(part, path));
-    moved.map_err(|e| {
-        let _ = std::fs::remove_file(part);
-        err!(Unavailable, "operator {op}: cannot write {path}: {e}")
-    })
+impl Part {
+    fn create(op: &'static str, path: &str, overwrite: bool) -> Result<Part> {
+        // Links stay links: what they point to is replaced.
+        let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.into());
+        let old = std::fs::metadata(&path).ok();
+        ensure!(
+            overwrite || old.is_none(),
+            PreconditionNotMet,
+            "operator {op}: {} exists, and overwrite is set to false",
+            path.display()
+        );
+        if let Some(dir) = path.parent() {
+            std::fs::create_dir_all(dir)
+                .map_err(|e| err!(Unavailable, "operator {op}: cannot make folder {dir:?}: {e}"))?;
+        }
+        let special = old.as_ref().is_some_and(|old| !old.is_file());
+        let opened = if special {
+            File::options().write(true).open(&path).map(|file| (file, None))
+        } else {
+            remove_stale_parts(&path);
+            create_locked(&path).map(|(file, part)| (file, Some(part)))
+        };
+        let (file, part) = opened
+            .map_err(|e| err!(Unavailable, "operator {op}: cannot open {} to save variables: {e}", path.display()))?;
+        if let (Some(old), Some(_)) = (old, &part) {
+            // Not every filesystem has modes.
+            let _ = file.set_permissions(old.permissions());
+        }
+        Ok(Part { op, out: BufWriter::with_capacity(1 << 20, file), part, path })
+    }
+
+    fn finish(mut self) -> Result<()> {
+        let mut moved = self.out.flush();
+        if let Some(part) = &self.part {
+            moved = moved.and_then(|()| self.out.get_ref().sync_all()).and_then(|()| std::fs::rename(part, &self.path));
+        }
+        moved.map_err(|e| err!(Unavailable, "operator {}: cannot write {}: {e}", self.op, self.path.display()))?;
+        self.part = None;
+        Ok(())
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        if let Some(part) = &self.part {
+            let _ = std::fs::remove_file(part);
+        }
+    }
+}
+
+/// A new file `<path>.<process>.<number>.part`, locked.
+fn create_locked(path: &Path) -> std::io::Result<(File, PathBuf)> {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    loop {
+        let mut part = path.as_os_str().to_owned();
+        part.push(format!(".{}.{}.part", std::process::id(), NUMBER.fetch_add(1, Relaxed)));
+        let file = match File::options().write(true).create_new(true).open(&part) {
+            Err(e) if e.kind() == ErrorKind::AlreadyExists => continue,
+            opened => opened?,
+        };
+        // Where the filesystem has no locks nobody takes it for left behind either.
+        let _ = file.try_lock();
+        // Between its making and its lock another process may have removed it.
+        if Path::new(&part).exists() {
+            return Ok((file, part.into()));
+        }
+    }
+}
+
+/// Removes what killed processes have left of earlier tries to write `path`: parts that nobody has locked.
+fn remove_stale_parts(path: &Path) {
+    let (Some(dir), Some(name)) = (path.parent(), path.file_name().and_then(|n| n.to_str())) else { return };
+    let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        let found = entry.file_name();
+        let rest = found.to_str().and_then(|f| f.strip_prefix(name)?.strip_prefix('.')?.strip_suffix(".part"));
+        if !rest.is_some_and(|numbers| numbers.bytes().all(|b| b == b'.' || b.is_ascii_digit())) {
+            continue;
+        }
+        if File::options().write(true).open(entry.path()).is_ok_and(|file| file.try_lock().is_ok()) {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
 }
 
 fn open(op: &str, path: &str) -> Result<BufReader<File>> {
@@ -89,15 +160,16 @@ fn open(op: &str, path: &str) -> Result<BufReader<File>> {
 fn save(cx: &mut Run) -> Result<()> {
     let a = cx.attrs::<SaveAttrs>();
     let value = cx.value(0)?;
-    let (mut out, part) = create(cx.op.name, &a.file_path, a.overwrite)?;
+    let mut file = Part::create(cx.op.name, &a.file_path, a.overwrite)?;
     match value {
-        Value::Dense(t) => write_tensor(t, a.save_as_fp16, &mut out)?,
+        Value::Dense(t) => write_tensor(t, a.save_as_fp16, &mut file.out)?,
         Value::Rows(r) => {
-            file::write_selected_rows(&r.rows, r.height, r.value.dtype(), r.value.dims(), r.value.bytes(), &mut out)?
+            let v = &r.value;
+            tensor_file::write_selected_rows(&r.rows, r.height, v.dtype(), v.dims(), v.bytes(), &mut file.out)?
         }
         other => bail!(InvalidArgument, "operator save: {} cannot be saved", other.what()),
     }
-    finish(cx.op.name, out, &part, &a.file_path)
+    file.finish()
 }
 
 /// The declared kind of an output variable.
@@ -111,7 +183,7 @@ fn load(cx: &mut Run) -> Result<()> {
     let a = cx.attrs::<LoadAttrs>();
     let mut r = open(cx.op.name, &a.file_path)?;
     if is_rows(cx, cx.env.names("Out").first()) {
-        let (rows, height, header) = file::read_selected_rows_header(&mut r)?;
+        let (rows, height, header) = tensor_file::read_selected_rows_header(&mut r)?;
         let value = read_data(&mut r, &header)?;
         cx.set(0, SelectedRows { rows: Arc::new(rows), height, value });
         return Ok(());
@@ -145,9 +217,9 @@ fn save_combine(cx: &mut Run) -> Result<()> {
         cx.set(0, Value::Bytes(Arc::new(bytes)));
         return Ok(());
     }
-    let (mut out, part) = create(cx.op.name, &a.file_path, a.overwrite)?;
-    tensors.iter().try_for_each(|t| write_tensor(t, a.save_as_fp16, &mut out))?;
-    finish(cx.op.name, out, &part, &a.file_path)
+    let mut file = Part::create(cx.op.name, &a.file_path, a.overwrite)?;
+    tensors.iter().try_for_each(|t| write_tensor(t, a.save_as_fp16, &mut file.out))?;
+    file.finish()
 }
 
 fn load_combine(cx: &mut Run) -> Result<()> {

@@ -1,0 +1,265 @@
+"""Writing files so that a kill or a full disk leaves the old ones or the new ones, also where several belong together.
+
+The files of a save are written into a folder `.oar-<something>.part` beside those that they replace. When all are
+whole, one rename makes that folder `.oar-saved`: from then on the new files count. They are moved out one by one; a
+reader takes what is still in there before what stands outside, and the next save finishes what a killed one has not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import re
+import shutil
+import stat
+import tempfile
+from collections.abc import Callable, Iterator
+from typing import BinaryIO, TypeVar
+
+__all__: list[str] = []
+
+_SAVED = ".oar-saved"
+_PART_FOLDER = re.compile(r"\.oar-.*\.part")
+#: what killed operators leave behind: the name, numbers of process and thread
+_PART_FILE = re.compile(r"(.+?)(\.\d+){1,2}\.part")
+_TRIES = 20
+
+T = TypeVar("T")
+
+
+def inside(folder: str, name: str) -> str:
+    """The path of `name` in `folder`; ValueError for a name that leads out of it."""
+    plain = os.path.normpath(name)
+    if not name or os.path.isabs(name) or plain.split(os.sep)[0] in (os.pardir, os.curdir, _SAVED) or "\0" in name:
+        raise ValueError(f"a variable named {name!r} has no place in the folder {folder!r}")
+    return os.path.join(folder, plain)
+
+
+def _pending(folder: str) -> str | None:
+    """The folder of a save whose files have not all been moved to their places."""
+    saved = os.path.join(folder, _SAVED)
+    try:
+        found = os.lstat(saved)
+        # In a folder like /tmp anybody could make one.
+        trusted = found.st_uid in (os.geteuid(), os.stat(folder).st_uid)
+    except OSError:
+        return None
+    return saved if trusted and stat.S_ISDIR(found.st_mode) else None
+
+
+def where(path: str, folder: str | None = None) -> str:
+    """Where to read `path`, which was saved as one of the files of `folder`, by default that in which it is."""
+    folder = os.path.dirname(path) if folder is None else folder
+    saved = _pending(folder or ".")
+    if saved is not None:
+        new = os.path.join(saved, os.path.relpath(path, folder or "."))
+        if os.path.exists(new):
+            return new
+    return path
+
+
+def names_under(folder: str) -> set[str]:
+    """The files in `folder` and in folders below it, by their names there, of whole saves only."""
+    found = set()
+    for top in (folder, _pending(folder)):
+        for root, folders, names in os.walk(top) if top else ():
+            folders[:] = [f for f in folders if f != _SAVED and not _PART_FOLDER.fullmatch(f)]
+            found |= {os.path.relpath(os.path.join(root, n), top).replace(os.sep, "/") for n in names}
+    return {name for name in found if not _PART_FILE.fullmatch(name)}
+
+
+def read_together(paths: list[str], read: Callable[[], T], folder: str | None = None) -> T:
+    """What `read` gives, which reads `paths` (see :func:`where`); again if one of them has been replaced meanwhile."""
+    for _ in range(_TRIES):
+        before = [_identity(p, folder) for p in paths]
+        try:
+            result = read()
+        except Exception:
+            if before == [_identity(p, folder) for p in paths]:
+                raise
+            continue
+        if before == [_identity(p, folder) for p in paths]:
+            return result
+    raise RuntimeError(f"load: {', '.join(paths)} are being written again and again: they cannot be read together")
+
+
+def _identity(path: str, folder: str | None) -> tuple | None:
+    try:
+        found = os.stat(where(path, folder))
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
+
+
+class Saving:
+    """The files of one save, which take their places together."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._names: list[str] = []
+
+    def path(self, name: str) -> str:
+        """Where to write the file that is to be `name` in the folder; they are moved there in the order of calls."""
+        path, name = inside(self._folder, name), os.path.normpath(name)
+        if name in self._names:
+            raise ValueError(f"save: two parts of what is saved would be the file {name!r}")
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        self._names.append(name)
+        return path
+
+    def write(self, name: str, content: bytes) -> None:
+        """Make `content` the file `name`."""
+        with open(self.path(name), "wb") as file:
+            file.write(content)
+
+
+@contextlib.contextmanager
+def saving(folder: str) -> Iterator[Saving]:
+    """Files of `folder`, which is made when missing, that replace the old ones together at the end of the block."""
+    folder = os.path.realpath(folder or ".")
+    os.makedirs(folder, exist_ok=True)
+    with _locked(folder):
+        _finish(folder)
+        _remove_stale(folder)
+        made = tempfile.mkdtemp(prefix=".oar-", suffix=".part", dir=folder)
+        lock = _lock(made)
+    try:
+        files = Saving(made)
+        yield files
+        _make_like_old(folder, made)
+        with _locked(folder):
+            _finish(folder)
+            _remove_stale(folder, files._names)
+            if len(files._names) == 1:
+                _place(made, folder, files._names[0])
+            elif files._names:
+                os.rename(made, os.path.join(folder, _SAVED))
+                _finish(folder, files._names)
+            _sync(folder)
+    finally:
+        try:
+            shutil.rmtree(made, ignore_errors=True)
+        finally:
+            os.close(lock)
+
+
+@contextlib.contextmanager
+def whole_file(path) -> Iterator[BinaryIO]:
+    """A file to write, which takes the place of `path` when all of it is written; links and devices stay such."""
+    path = os.path.realpath(os.fsdecode(path))
+    if os.path.exists(path) and not os.path.isfile(path):
+        with open(path, "wb") as file:
+            yield file
+        return
+    with saving(os.path.dirname(path)) as files, open(files.path(os.path.basename(path)), "wb") as file:
+        yield file
+
+
+# ---------------------------------------------------------------------- steps of a save
+
+
+def _make_like_old(folder: str, made: str) -> None:
+    """Bring all to the disk, with the modes (and owners) of the files that will be replaced."""
+    for root, folders, names in os.walk(made):
+        for name in names + folders:
+            new = os.path.join(root, name)
+            with contextlib.suppress(FileNotFoundError):
+                old = os.stat(os.path.join(folder, os.path.relpath(new, made)))
+                if stat.S_ISREG(old.st_mode):
+                    with contextlib.suppress(PermissionError):
+                        os.chown(new, old.st_uid, old.st_gid)
+                    os.chmod(new, stat.S_IMODE(old.st_mode))
+            _sync(new)
+    # Who may read the folder may read what waits to be moved into it.
+    os.chmod(made, stat.S_IMODE(os.stat(folder).st_mode))
+    _sync(made)
+
+
+def _finish(folder: str, names: list[str] | None = None) -> None:
+    """Move what stands in `.saved` to its places, and remove that."""
+    saved = _pending(folder)
+    if saved is None:
+        return
+    for name in names if names is not None else sorted(names_under(saved)):
+        _place(saved, folder, name)
+    shutil.rmtree(saved)
+
+
+def _place(source: str, folder: str, name: str) -> None:
+    new, path = os.path.join(source, name), os.path.realpath(os.path.join(folder, name))
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    if os.path.exists(path) and not os.path.isfile(path):
+        with open(new, "rb") as from_, open(path, "wb") as to:
+            shutil.copyfileobj(from_, to)
+        return
+    try:
+        os.replace(new, path)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        # a link to another filesystem
+        with saving(os.path.dirname(path)) as files:
+            shutil.copyfile(new, files.path(os.path.basename(path)))
+        os.remove(new)
+
+
+def _remove_stale(folder: str, names: list[str] | None = None) -> None:
+    """Remove what killed processes have left (nobody has locked it): folders of saves, or parts of files `names`."""
+
+    def left(entry: os.DirEntry) -> bool:
+        if names is None:
+            return bool(_PART_FOLDER.fullmatch(entry.name)) and entry.is_dir(follow_symlinks=False)
+        part = _PART_FILE.fullmatch(entry.name)
+        return part is not None and part[1] in names and entry.is_file(follow_symlinks=False)
+
+    with os.scandir(folder) as entries:
+        found = [e for e in entries if left(e)]
+    for entry in found:
+        try:
+            handle = os.open(entry.path, os.O_RDONLY)
+        except OSError:
+            continue
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if names is None:
+                shutil.rmtree(entry.path, ignore_errors=True)
+            else:
+                os.remove(entry.path)
+        except OSError:  # somebody is writing it, or the filesystem has no locks
+            continue
+        finally:
+            os.close(handle)
+
+
+def _sync(path: str) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # folders of some filesystems
+            raise
+    finally:
+        os.close(handle)
+
+
+def _lock(path: str) -> int:
+    """A descriptor that holds a lock on `path`, where the filesystem has locks."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+    except OSError as error:
+        if error.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.EINVAL, errno.ENOSYS):
+            os.close(handle)
+            raise
+    return handle
+
+
+@contextlib.contextmanager
+def _locked(folder: str) -> Iterator[None]:
+    handle = _lock(folder)
+    try:
+        yield
+    finally:
+        os.close(handle)
