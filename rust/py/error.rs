@@ -5,7 +5,12 @@ use pyo3::create_exception;
 use pyo3::exceptions::*;
 use pyo3::prelude::*;
 
-create_exception!(paddle, EnforceNotMet, PyRuntimeError, "An error of the engine without a closer Python type.");
+create_exception!(
+    paddle,
+    EnforceNotMet,
+    PyRuntimeError,
+    "An error of the engine without a closer Python type; `kind` says which."
+);
 create_exception!(paddle, EOFException, PyException, "A reader has no more data.");
 
 /// The engine's error as a Python exception.
@@ -26,14 +31,15 @@ pub fn raise(mut e: Error) -> PyErr {
         Kind::External => PyOSError::new_err(text),
         Kind::Type => PyTypeError::new_err(text),
         Kind::Interrupted => PyKeyboardInterrupt::new_err(text),
-        Kind::NotFound
-        | Kind::AlreadyExists
-        | Kind::PreconditionNotMet
-        | Kind::PermissionDenied
-        | Kind::Timeout
-        | Kind::Unavailable => EnforceNotMet::new_err(text),
+        kind => Python::attach(|py| {
+            let made = EnforceNotMet::new_err(text);
+            // Callers need not read the text. Should it fail, the class says that there is no kind.
+            let _ = made.value(py).setattr("kind", format!("{kind:?}"));
+            made
+        }),
     }
 }
+
 /// `result.or_raise()?` in functions that Python calls.
 pub trait OrRaise<T> {
     fn or_raise(self) -> PyResult<T>;
@@ -52,6 +58,8 @@ pub fn wrap(e: PyErr) -> Error {
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add("EnforceNotMet", m.py().get_type::<EnforceNotMet>())?;
+    let enforce_not_met = m.py().get_type::<EnforceNotMet>();
+    enforce_not_met.setattr("kind", "")?;
+    m.add("EnforceNotMet", enforce_not_met)?;
     m.add("EOFException", m.py().get_type::<EOFException>())
 }

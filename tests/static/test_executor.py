@@ -149,3 +149,44 @@ def test_py_reader(static, exe):
                 got.append(exe.run(fetch_list=[out])[0].item())
         assert got == [0.0, 1.0, 2.0]
         reader.reset()
+
+
+@pytest.mark.parametrize("use_prune", [False, True])
+def test_attributes_changed_after_a_run(static, exe, use_prune):
+    y = layers.scale(static.data("x", [None, 3]), 2.0)
+    op = y.op
+    for scale in (2.0, 3.0, 2.0):
+        op._set_attr("scale", scale)
+        (out,) = exe.run(feed={"x": ONES}, fetch_list=[y], use_prune=use_prune)
+        np.testing.assert_array_equal(out, scale * ONES)
+
+
+def test_runs_are_prepared_once(static, exe, monkeypatch):
+    y = layers.scale(static.data("x", [None, 3]), 2.0)
+    prepared = []
+    real = type(exe)._prepare
+    monkeypatch.setattr(type(exe), "_prepare", lambda *args: prepared.append(0) or real(*args))
+    for use_prune in (False, True):
+        for _ in range(3):
+            exe.run(feed={"x": ONES}, fetch_list=[y], use_prune=use_prune)
+    assert len(prepared) == 2
+
+
+def test_what_is_empty_is_known_by_the_kind_of_error(static, exe):
+    """Not by words: an error that only speaks of values that are not there is left as it is."""
+    y = layers.scale(static.data("x", [None, 3]), 2.0)
+    with pytest.raises(fluid.core.EnforceNotMet, match="no data was fed for x") as caught:
+        exe.run(fetch_list=[y])
+    assert caught.value.kind == "NoValue"
+    with pytest.raises(fluid.core.EnforceNotMet) as caught:
+        exe.run(feed={"x": ONES}, fetch_list=["never made"])
+    assert caught.value.kind == "NotFound"
+
+    class Other:
+        def run(self, *_):
+            raise fluid.core.EnforceNotMet("the cupboard holds no value")
+
+    exe._default_executor = Other()
+    with pytest.raises(fluid.core.EnforceNotMet) as caught:
+        exe.run(feed={}, fetch_list=[y])
+    assert str(caught.value) == "the cupboard holds no value" and caught.value.kind == ""

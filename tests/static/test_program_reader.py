@@ -191,3 +191,17 @@ def test_same_names(static, exe):
     for factor, (main, _, fetch) in zip((1, 2), made, strict=True):
         assert read_all(exe, main, fetch) == [(8.0 * i * factor,) for i in range(3)]
     assert paddle.io.DataLoader is fluid.io.DataLoader
+
+
+def test_attributes_changed_between_batches(static, exe):
+    """The clone without readers follows the Program."""
+    main = fluid.Program()
+    with fluid.program_guard(main, fluid.Program()):
+        x = fluid.data("x", [-1, 2], "float32")
+        loader = fluid.io.DataLoader.from_generator([x], capacity=2, iterable=False)
+        y = layers.scale(x, 2.0)
+    loader.set_batch_generator(lambda: iter([[np.ones([4, 2], "float32")]] * 3))
+    loader.start()
+    for scale in (2.0, 3.0, 2.0):
+        y.op._set_attr("scale", scale)
+        assert (exe.run(main, fetch_list=[y])[0] == scale).all()

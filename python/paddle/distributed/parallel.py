@@ -198,7 +198,7 @@ def abort(reason: BaseException | str) -> None:
     if isinstance(reason, BaseException):
         text = str(reason).strip().split("\n")[0]
         if _core.dist.joined():
-            cause.tell(text)
+            cause.tell(reason)
         reason = f"{type(reason).__name__}: {text}" if text else type(reason).__name__
     _core.dist.abort(reason)
 

@@ -28,7 +28,7 @@ _MAX_RUNS = 256
 class _Run:
     """What one (program, feed names, fetch list) needs at every run; made once and kept by the program."""
 
-    __slots__ = ("desc", "slots", "feed_names", "fetch_names", "reads", "fetched")
+    __slots__ = ("desc", "slots", "feed_names", "fetch_names", "reads", "fetched", "made_of")
 
     def __init__(self, program: Program, feed: dict, fetch_list: list) -> None:
         block = program.global_block()
@@ -54,11 +54,13 @@ class _Run:
         self.feed_names = [s.name for s in self.slots]
         self.fetch_names = [_to_name_str(v) for v in fetch_list]
         self.fetched = fetch_list  # kept alive: the key of the cache holds their ids
+        #: the ProgramDesc (not a clone without readers or what is pruned) and its revision
+        self.made_of: tuple = ()
 
 
 def _say_what_is_empty(error: Exception, program: Program, scope, fed: list) -> None:
     """Adds to an error about a variable without a value which ones were not fed, or not made by the startup program."""
-    if "holds no value" not in str(error):
+    if error.kind != "NoValue":  # type: ignore[attr-defined]
         return
     found = {name: scope.find_var(name) for name in program.global_block().vars}
     empty = {name for name, var in found.items() if var is None or var._kind() == "an uninitialised variable"}
@@ -71,7 +73,6 @@ def _say_what_is_empty(error: Exception, program: Program, scope, fed: list) -> 
     if unmade:
         text += f"\n  the startup program has not been run in this scope for {', '.join(unmade[:5])}"
     error.args = (text,)
-
 
 
 class Executor:
@@ -177,13 +178,16 @@ class Executor:
             raise TypeError(f"fetch_var: name must be a str, got {type(fetch_var_name)}")
 
         fetch_key = tuple([v if type(v) is str else id(v) for v in fetch_list])
-        key = (tuple(feed), fetch_key, len(program.blocks[0].ops), use_prune)
-        runs = program._runs
-        prepared = runs.get(key)
-        if prepared is None:
-            if len(runs) >= _MAX_RUNS:
-                runs.clear()
-            prepared = runs[key] = self._prepare(program, feed, list(fetch_list), use_prune)
+        key = (tuple(feed), fetch_key, use_prune)
+        prepared = program._runs.get(key)
+        desc = program.desc
+        if prepared is None or prepared.made_of != (desc, desc._revision):
+            prepared = self._prepare(program, feed, list(fetch_list), use_prune)
+            # Preparing may change the Program itself: it fills in what operators leave open.
+            prepared.made_of = (desc, desc._revision)
+            if len(program._runs) >= _MAX_RUNS:
+                program._runs.clear()
+            program._runs[key] = prepared
         place = self.place
         tensors = [slot.tensor(feed[slot.name], place) for slot in prepared.slots]
         names = prepared.feed_names

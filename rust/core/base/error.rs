@@ -7,6 +7,8 @@ use std::fmt;
 pub enum Kind {
     InvalidArgument,
     NotFound,
+    /// A variable that an operator reads holds no value: a NotFound that callers tell apart.
+    NoValue,
     OutOfRange,
     AlreadyExists,
     ResourceExhausted,
@@ -27,7 +29,7 @@ impl Kind {
     pub fn name(self) -> &'static str {
         match self {
             Kind::InvalidArgument => "InvalidArgumentError",
-            Kind::NotFound => "NotFoundError",
+            Kind::NotFound | Kind::NoValue => "NotFoundError",
             Kind::OutOfRange => "OutOfRangeError",
             Kind::AlreadyExists => "AlreadyExistsError",
             Kind::ResourceExhausted => "ResourceExhaustedError",

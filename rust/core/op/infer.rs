@@ -111,7 +111,7 @@ impl<'a> Infer<'a> {
 
     fn missing(&self, slot: usize) -> crate::base::Error {
         let name = self.op.inputs.get(slot).map_or("?", |s| s.name);
-        crate::err!(NotFound, "operator {}: input '{name}' is required but holds no value", self.op.name)
+        crate::err!(NoValue, "operator {}: input '{name}' is required but holds no value", self.op.name)
     }
 
     /// Sizes of an input; SelectedRows count as the matrix that they are rows of.

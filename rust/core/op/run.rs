@@ -131,7 +131,7 @@ impl<'a> Run<'a> {
         let name = self.op.inputs.get(slot).map_or("?", |s| s.name);
         match got {
             Value::None => {
-                err!(NotFound, "operator {}: input '{name}' is required but holds no value", self.op.name)
+                err!(NoValue, "operator {}: input '{name}' is required but holds no value", self.op.name)
             }
             other => {
                 err!(InvalidArgument, "operator {}: input '{name}' cannot be {}", self.op.name, other.what())

@@ -10,14 +10,14 @@ KEY = "launch/cause"
 _PATIENCE = 1.0
 
 
-def tell(error: BaseException | str) -> None:
+def tell(error: BaseException) -> None:
     """In a rank that cannot go on: say so in the rendezvous store, unless another rank has, or was the reason.
 
     To be called before the others are told. Never raises: the error that is on its way must not be lost.
     """
     master, rank = os.environ.get("PADDLE_MASTER"), os.environ.get("PADDLE_TRAINER_ID", "")
     # Unavailable is what operations raise when another rank is lost.
-    if not master or not rank or str(error).startswith("(Unavailable)"):
+    if not master or not rank or getattr(error, "kind", "") == "Unavailable":
         return
     try:
         token = bytes.fromhex(os.environ.get("OAR_JOB_TOKEN", ""))
