@@ -5,12 +5,18 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+import numpy as np
+
 from paddle import _core as core
 
 from . import mode
 from .dtypes import convert_dtype
 
 __all__: list[str] = []
+
+#: what counts as an integer, and as a number, among arguments
+INTS = (int, np.integer)
+NUMBERS = (int, float, np.integer, np.floating)
 
 
 def _advice(extra_message: str) -> str:
@@ -21,7 +27,11 @@ def check_type(input: Any, input_name: str, expected_type, op_name: str, extra_m
     """TypeError unless `input` is of `expected_type` (a type or a tuple); nothing is checked in dygraph mode."""
     if mode.in_dygraph_mode():
         return
-    if not isinstance(input, expected_type):
+    kinds = expected_type if isinstance(expected_type, tuple) else (expected_type,)
+    if isinstance(input, kinds):
+        return
+    # numpy's numbers count, too; errors speak of Python's
+    if not (isinstance(input, np.integer) and int in kinds or isinstance(input, np.floating) and float in kinds):
         if isinstance(input, core.Tensor):
             raise TypeError(
                 "Please use `with fluid.dygraph.guard()` around this call, or paddle.disable_static() before it: "

@@ -10,6 +10,7 @@ from typing import Any
 
 from paddle import _core, _ops
 from paddle._basics import unique_name
+from paddle._basics.checks import INTS
 from paddle._basics.dtypes import VarType, convert_np_dtype_to_dtype_
 from paddle._basics.op_proto import OpProtoHolder
 from paddle._programs import guards
@@ -75,7 +76,7 @@ def _guess_dtype(inputs: dict, attrs: dict):
         value = attrs.get(key)
         if isinstance(value, VarType):
             return value
-        if isinstance(value, int) and value >= 0:
+        if isinstance(value, INTS) and value >= 0:
             return VarType(value)
         if isinstance(value, str):
             return convert_np_dtype_to_dtype_(value)
@@ -107,7 +108,7 @@ def append(op_type: str, inputs: dict[str, Any], attrs: dict[str, Any], outputs:
         given = outputs.get(slot.name)
         if given is None and slot.dispensable:
             continue
-        if given is None or (isinstance(given, int) and not isinstance(given, bool)):
+        if given is None or (isinstance(given, INTS) and not isinstance(given, bool)):
             dtype = dtype or _guess_dtype(inputs, attrs)
             if slot.duplicable:
                 count = _count(op_type, slot.name, inputs, attrs) if given is None else given

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import numbers
-
-import numpy as np
-
 from paddle import _ops
 from paddle._basics import mode
+from paddle._basics.checks import INTS
 from paddle._basics.dtypes import VarType
 from paddle._programs.variable import Variable
 
@@ -20,7 +17,7 @@ def convert_to_list(value, n: int, name: str, dtype=int) -> list:
     Raises:
         ValueError: for another length, or items of another type.
     """
-    if isinstance(value, dtype):
+    if isinstance(value, INTS if dtype is int else dtype):
         return [value] * n
     try:
         items = list(value)
@@ -81,7 +78,7 @@ def shape_arguments(shape, tensor_slot: str = "ShapeTensor", list_slot: str = "S
             return {"shape": [int(n) for n in shape.numpy().reshape(-1)]}
         shape.stop_gradient = True
         return {"shape": [], tensor_slot: shape}
-    if isinstance(shape, (numbers.Integral, np.integer)):
+    if isinstance(shape, INTS):
         shape = [shape]
     sizes, tensors = split_list(shape)
     return {"shape": sizes} if tensors is None else {"shape": sizes, list_slot: tensors}

@@ -7,6 +7,7 @@ import sys
 import numpy as np
 
 from paddle._basics import unique_name
+from paddle._basics.checks import NUMBERS
 from paddle._basics.dtypes import VarType, convert_dtype, to_numpy_dtype
 from paddle._programs import guards
 from paddle._programs.variable import Variable, isinstance_of
@@ -186,7 +187,7 @@ def setitem(var, item, value):
         ends.append(_int(end, "the end"))
     inputs = {"Input": var}
     attrs: dict = {"axes": axes, "starts": starts, "ends": ends, "dtype": var.dtype}
-    if isinstance(value, (bool, int, float)):
+    if isinstance(value, (bool, np.bool_, *NUMBERS)):
         value = np.array([value]).astype(to_numpy_dtype(var.dtype))
     if isinstance(value, np.ndarray):
         if var.dtype not in _VALUE_ATTRS:

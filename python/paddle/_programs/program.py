@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from paddle import _core as core
 from paddle._basics import unique_name
+from paddle._basics.checks import INTS
 from paddle._basics.dtypes import VarType
 from paddle._basics.names import OpRole
 
@@ -346,7 +347,7 @@ class Program:
 
     @random_seed.setter
     def random_seed(self, seed: int) -> None:
-        if not isinstance(seed, int):
+        if not isinstance(seed, INTS):
             raise ValueError(f"Program.random_seed must be an int, got {type(seed)}")
         self._seed = seed
 

@@ -1,11 +1,9 @@
 """Shapes, slices, joins."""
 from __future__ import annotations
 
-import numpy as np
-
 from paddle import _core, _ops
 from paddle._basics import mode
-from paddle._basics.checks import check_dtype, check_type
+from paddle._basics.checks import INTS, check_dtype, check_type
 from paddle._basics.shapes import check_axis
 from paddle._dispatch.append import named
 from paddle._dispatch.arguments import bounded, number, shape_arguments, split_list
@@ -95,7 +93,7 @@ def _axes(axis) -> list[int]:
         return []
     if isinstance(axis, Variable):
         return [int(n) for n in axis.numpy().reshape(-1)]
-    return [int(axis)] if isinstance(axis, (int, np.integer)) else list(axis)
+    return [int(axis)] if isinstance(axis, INTS) else list(axis)
 
 
 def squeeze(x, axis=None, name=None):
@@ -160,7 +158,7 @@ def flatten(x, start_axis=0, stop_axis=-1, name=None):
         check_variable_and_dtype(x, "x", ["float32", "float64", "int8", "int32", "int64", "uint8"], "flatten")
     rank = len(x.shape)
     for axis, what in ((start_axis, "start_axis"), (stop_axis, "stop_axis")):
-        if not isinstance(axis, int) or not -rank <= axis <= rank - 1:
+        if not isinstance(axis, INTS) or not -rank <= axis <= rank - 1:
             raise ValueError(f"flatten: {what} must be an int in [-rank, rank) of x")
     start, stop = start_axis % rank, stop_axis % rank
     if start > stop:
@@ -246,7 +244,7 @@ def split(x, num_or_sections, axis=0, name=None):
     if _static():
         return _append_split(x, num_or_sections, axis, name)
     axis = int(number(axis))
-    if isinstance(num_or_sections, int):
+    if isinstance(num_or_sections, INTS):
         return _ops.split(x, num=num_or_sections, axis=axis)
     if isinstance(num_or_sections, (list, tuple)):
         return _ops.split(x, sections=_sizes(num_or_sections), axis=axis)
@@ -266,7 +264,7 @@ def _append_split(x, num_or_sections, axis, name):
     else:
         keywords["axis"] = axis = check_axis("split", axis, len(x.shape))
         size = x.shape[axis]
-    if isinstance(num_or_sections, int):
+    if isinstance(num_or_sections, INTS):
         count = keywords["num"] = num_or_sections
         assert count > 0, f"split: num_or_sections must be above 0, got {count}"
         assert size <= 0 or size % count == 0, f"split: {count} parts do not divide the {size} entries along axis"
@@ -347,7 +345,7 @@ def gather(x, index, axis=None, name=None):
             check_variable_and_dtype(axis, "axis", ["int32", "int64"], "gather")
         else:
             check_type(axis, "axis", int, "gather")
-    if isinstance(axis, int):
+    if isinstance(axis, INTS):
         if axis == 0:
             return named(name, _ops.gather, x, index, overwrite=False)
         axis = _ops.fill_constant(shape=[1], dtype=2, value=float(axis))
@@ -419,7 +417,7 @@ def flip(x, axis, name=None):
         check_type(x, "X", Variable, "flip")
         check_type(axis, "axis", (list, tuple), "flip")
         check_variable_and_dtype(x, "X", ["float16", "float32", "float64", "int32", "int64", "bool"], "flip")
-    return named(name, _ops.flip, x, axis=[axis] if isinstance(axis, int) else list(axis))
+    return named(name, _ops.flip, x, axis=[axis] if isinstance(axis, INTS) else list(axis))
 
 
 def reverse(x, axis, name=None):

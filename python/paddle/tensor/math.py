@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from paddle import _core, _ops
-from paddle._basics.checks import check_dtype, check_type
+from paddle._basics.checks import INTS, NUMBERS, check_dtype, check_type
 from paddle._basics.dtypes import VarType, convert_dtype, convert_np_dtype_to_dtype_
 from paddle._dispatch.append import activated, named
 from paddle._dispatch.in_place import in_place_in_dygraph
@@ -140,7 +140,7 @@ def pow(x, y, name=None):  # noqa: A001
     """
     if _static():
         check_variable_and_dtype(x, "x", _INTS, "pow")
-    if isinstance(y, (int, float)):
+    if isinstance(y, NUMBERS):
         return named(name, _ops.pow, x, factor=float(y))
     if isinstance(y, Variable):
         return named(name, _ops.elementwise_pow, x, y)
@@ -221,7 +221,7 @@ def _axes(axis, rank: int):
     """(dim, reduce_all) of a reduction's attributes."""
     if axis is None:
         return [0], True
-    if isinstance(axis, int):
+    if isinstance(axis, INTS):
         return [axis], rank == 1
     axis = list(axis)
     if not axis or len(axis) == rank:

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from paddle import _core, _ops
-from paddle._basics.checks import check_dtype, check_type
+from paddle._basics.checks import INTS, check_dtype, check_type
 from paddle._basics.dtypes import convert_np_dtype_to_dtype_
 from paddle._dispatch.append import named
 from paddle._programs.variable import Variable
@@ -17,7 +17,7 @@ __all__ = ["argmax", "argmin", "argsort", "sort", "topk", "where", "nonzero"]
 def _arg(op_type: str, x, axis, keepdim, dtype, name):
     if dtype is None:
         raise ValueError(f"the value of 'dtype' in {op_type[:3]}{op_type[4:]} could not be None, but received None")
-    if axis is not None and not isinstance(axis, int):
+    if axis is not None and not isinstance(axis, INTS):
         raise TypeError(f"{op_type}: axis must be an int or None, got {type(axis)}")
     if _static():
         check_variable_and_dtype(x, "x", _NUMBERS, "paddle." + op_type.replace("_", ""))

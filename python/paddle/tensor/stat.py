@@ -4,7 +4,7 @@ from __future__ import annotations
 import math
 
 from paddle import _core, _ops
-from paddle._basics.checks import check_type
+from paddle._basics.checks import INTS, check_type
 from paddle._basics.dtypes import convert_dtype
 from paddle._dispatch.append import named
 from paddle._programs.variable_checks import check_variable_and_dtype
@@ -71,7 +71,7 @@ def numel(x, name=None):
 
 def median(x, axis=None, keepdim=False, name=None):
     """The middle element along `axis` (the mean of the two middle ones), as float32 or float64."""
-    if axis is not None and not isinstance(axis, int):
+    if axis is not None and not isinstance(axis, INTS):
         raise ValueError("median: axis must be None or an int")
     rank = len(x.shape)
     if axis is None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from paddle import _ops
 from paddle._basics import mode
+from paddle._basics.checks import INTS, NUMBERS
 from paddle._basics.missing import getter as _getter
 from paddle._dispatch.arguments import convert_to_list
 from paddle._programs import guards
@@ -239,9 +240,9 @@ class Dropout(Layer):
         is_test: bool = False,
     ) -> None:
         super().__init__()
-        assert isinstance(p, (float, int)), "Dropout: p must be a number"
+        assert isinstance(p, NUMBERS), "Dropout: p must be a number"
         assert 0 <= p <= 1, "Dropout: p must be in [0, 1]"
-        assert seed is None or isinstance(seed, int), "Dropout: seed must be None or an int"
+        assert seed is None or isinstance(seed, INTS), "Dropout: seed must be None or an int"
         assert dropout_implementation in ("downgrade_in_infer", "upscale_in_train"), (
             "Dropout: dropout_implementation must be 'downgrade_in_infer' or 'upscale_in_train'"
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from paddle import _ops
 from paddle._basics import mode
-from paddle._basics.checks import check_type
+from paddle._basics.checks import INTS, check_type
 from paddle._basics.shapes import check_permutation
 from paddle._dispatch.append import activated, named
 from paddle._programs.variable import Variable
@@ -162,7 +162,7 @@ def flatten(x, axis=1, name=None):
     if not isinstance(x, Variable):
         raise ValueError("flatten: x must be a Variable")
     rank = len(x.shape)
-    if not isinstance(axis, int) or not 0 <= axis <= rank:
+    if not isinstance(axis, INTS) or not 0 <= axis <= rank:
         raise ValueError("flatten: axis must be an int in [0, rank] of x")
     rows = 1
     for n in x.shape[:axis]:

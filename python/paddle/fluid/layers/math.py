@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from paddle import _ops
 from paddle._basics import mode
-from paddle._basics.checks import check_type
+from paddle._basics.checks import INTS, check_type
 from paddle._basics.dtypes import convert_dtype
 from paddle._dispatch.append import activated, named
 from paddle._dispatch.arguments import number
@@ -58,9 +58,9 @@ _ELEMENTWISE = {
 def _reduction(op_type: str, what: str, kinds: list[str]):
     def function(input, dim=None, keep_dim=False, name=None):  # noqa: A002
         check_variable_and_dtype(input, "input", kinds, op_type)
-        if dim is not None and not isinstance(dim, (int, list, tuple)):
+        if dim is not None and not isinstance(dim, (*INTS, list, tuple)):
             raise TypeError(f"The type of dim must be int, list or tuple, but received {type(dim)}")
-        dims = [dim] if isinstance(dim, int) else list(dim or [])
+        dims = [dim] if isinstance(dim, INTS) else list(dim or [])
         reduce_all = not dims or len(dims) == len(input.shape)
         return named(name, getattr(_ops, op_type), input, dim=dims or [0], keep_dim=keep_dim, reduce_all=reduce_all)
 

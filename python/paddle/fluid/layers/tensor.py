@@ -6,7 +6,7 @@ import numpy as np
 
 from paddle import _core, _ops
 from paddle._basics import mode
-from paddle._basics.checks import check_dtype, check_type
+from paddle._basics.checks import INTS, check_dtype, check_type
 from paddle._basics.dtypes import convert_dtype, convert_np_dtype_to_dtype_
 from paddle._dispatch.append import named
 from paddle._dispatch.arguments import number, shape_arguments
@@ -298,4 +298,4 @@ def reverse(x, axis):
     """
     check_variable_and_dtype(x, "x", [*_NUMBERS, "uint8"], "reverse")
     check_type(axis, "axis", (int, tuple, list), "reverse")
-    return _ops.reverse(x, axis=[axis] if isinstance(axis, int) else list(axis))
+    return _ops.reverse(x, axis=[axis] if isinstance(axis, INTS) else list(axis))

@@ -5,6 +5,7 @@ from typing import Any
 
 from paddle import _ops
 from paddle._basics import mode, unique_name
+from paddle._basics.checks import INTS, NUMBERS
 from paddle._basics.dtypes import VarType
 from paddle._dispatch.append import named
 from paddle._dispatch.windows import channel_last
@@ -75,7 +76,7 @@ def dropout(
     """
     if p == 0:
         return x
-    if not isinstance(p, (float, int)):
+    if not isinstance(p, NUMBERS):
         raise TypeError("dropout: p must be a number")
     if p < 0 or p > 1:
         raise ValueError("dropout: p must be in [0, 1]")
@@ -101,7 +102,7 @@ def dropout(
 
 
 def _dropout_slices(x: Any, p: float, axis: Any, training: bool, how: str, name: str | None) -> Any:
-    if not isinstance(axis, (int, list)):
+    if not isinstance(axis, (*INTS, list)):
         raise TypeError("dropout: axis must be an int or a list")
     check_variable_and_dtype(x, "x", ["float32", "float64"], "dropout")
     keep = 1 - p
@@ -109,7 +110,7 @@ def _dropout_slices(x: Any, p: float, axis: Any, training: bool, how: str, name:
         return _ops.scale(x, scale=keep) if how == "downscale_in_infer" else x
     if p == 1.0:
         return _ops.scale(x, scale=0.0)
-    axes = [axis] if isinstance(axis, int) else axis
+    axes = [axis] if isinstance(axis, INTS) else axis
     shape = x.shape
     if min(axes) < 0 or max(axes) > len(shape) - 1:
         raise ValueError(f"dropout: axis must be in [0, {len(shape)}), got {max(axes)}")
@@ -176,7 +177,7 @@ def alpha_dropout(x: Any, p: float = 0.5, training: bool = True, name: str | Non
         training: False: nothing is dropped.
         name: a name for the output.
     """
-    if not isinstance(p, (float, int)):
+    if not isinstance(p, NUMBERS):
         raise TypeError("alpha_dropout: p must be a float or int")
     if p < 0 or p > 1:
         raise ValueError("alpha_dropout: p must be in [0, 1]")

@@ -5,7 +5,7 @@ from typing import Any
 
 from paddle import _ops
 from paddle._basics import mode
-from paddle._basics.checks import check_type
+from paddle._basics.checks import INTS, check_type
 from paddle._dispatch.append import named
 from paddle._programs.variable_checks import check_variable_and_dtype
 
@@ -104,7 +104,7 @@ def layer_norm(
         [[-1.0, 1.0]]
     """
     shape = list(x.shape)
-    wanted = [normalized_shape] if isinstance(normalized_shape, int) else list(normalized_shape)
+    wanted = [normalized_shape] if isinstance(normalized_shape, INTS) else list(normalized_shape)
     begin = len(shape) - len(wanted)
     if begin < 0 or shape[begin:] != wanted:
         raise ValueError(

@@ -5,7 +5,7 @@ import math
 from typing import Any
 
 from paddle import _ops
-from paddle._basics.checks import check_type
+from paddle._basics.checks import INTS, NUMBERS, check_type
 from paddle._basics.missing import require
 from paddle._dispatch.append import named
 from paddle._dispatch.arguments import convert_to_list
@@ -154,7 +154,7 @@ def avg_pool2d(
     out = named(name, _ops.pool2d, x, pooling_type="avg", exclusive=exclusive, data_format=data_format, **windows)
     if divisor_override is None:
         return out
-    if not isinstance(divisor_override, (int, float)):
+    if not isinstance(divisor_override, NUMBERS):
         raise ValueError(f"avg_pool2d: divisor_override must be an int or float, got {type(divisor_override)}")
     return out * math.prod(windows["ksize"]) / divisor_override
 
@@ -205,7 +205,7 @@ def _adaptive1d(kind: str, x: Any, output_size: Any, name: str | None) -> Any:
 def _adaptive2d(kind: str, x: Any, output_size: Any, data_format: str, name: str | None) -> Any:
     check_variable_and_dtype(x, "x", ["float16", "float32", "float64"], f"adaptive_{kind}_pool2d")
     last = channel_last(data_format, 2)
-    if isinstance(output_size, int):
+    if isinstance(output_size, INTS):
         size = [output_size] * 2
     else:
         own = x.shape[1:3] if last else x.shape[2:4]

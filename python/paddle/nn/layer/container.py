@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from paddle._basics.checks import INTS
 from paddle._programs.variable import Parameter
 from paddle.nn.layer.layers import Layer
 
@@ -152,7 +153,7 @@ class LayerList(Layer):
 
     def insert(self, index: int, sublayer: Layer) -> None:
         """Adds a layer before the one at `index`, in range(len(self)); AssertionError for another index."""
-        assert isinstance(index, int) and 0 <= index < len(self._sub_layers), (
+        assert isinstance(index, INTS) and 0 <= index < len(self._sub_layers), (
             "index must be an int from 0 to len(self) - 1"
         )
         layers = list(self._sub_layers.values())

@@ -4,6 +4,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from paddle._basics.checks import INTS
 from paddle._basics.missing import require
 from paddle._dispatch.arguments import convert_to_list
 from paddle._dispatch.windows import channel_last, paddings
@@ -40,7 +41,7 @@ class _ConvNd(Layer):
         if padding_mode not in _PADDING_MODES:
             raise ValueError(f"padding_mode must be one of {_PADDING_MODES}, not '{padding_mode}'")
         if padding_mode != "zeros":
-            if not isinstance(padding, int):
+            if not isinstance(padding, INTS):
                 raise TypeError("padding must be an int where padding_mode is reflect, replicate or circular")
             require(f"padding_mode={padding_mode!r}", "pad3d")
         if groups < 1 or in_channels % groups:

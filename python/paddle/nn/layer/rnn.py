@@ -5,6 +5,7 @@ import math
 from typing import Any
 
 from paddle import _ops
+from paddle._basics.checks import INTS
 from paddle._basics.default_dtype import get_default_dtype
 from paddle._basics.dtypes import convert_np_dtype_to_dtype_
 from paddle.nn.initializer import Uniform
@@ -14,7 +15,7 @@ __all__ = ["RNNCellBase", "SimpleRNNCell", "LSTMCell", "GRUCell"]
 
 
 def _is_shape(value: Any) -> bool:
-    return isinstance(value, (list, tuple)) and all(isinstance(n, int) for n in value)
+    return isinstance(value, (list, tuple)) and all(isinstance(n, INTS) for n in value)
 
 
 class RNNCellBase(Layer):
