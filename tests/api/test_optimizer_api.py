@@ -153,6 +153,7 @@ def test_set_lr_and_errors():
 
 @pytest.mark.parametrize("lazy", [False, True])
 def test_sparse_adam(lazy):
+    paddle.seed(0)  # a weight next to 0 would lose its digits
     table = nn.Embedding(6, 3, sparse=True)
     adam = paddle.optimizer.Adam(0.1, parameters=table.parameters(), lazy_mode=lazy)
     w = table.weight.numpy().astype("float64")
