@@ -14,8 +14,10 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def find(name: str) -> Path | None:
     """The file `name` of the specification data, None where it is not there."""
-    folders = [Path(os.environ["OAR_SPEC"])] if "OAR_SPEC" in os.environ else []
-    folders += [p / "shared" / "spec" for p in ROOT.parents]
+    if "OAR_SPEC" in os.environ:
+        path = Path(os.environ["OAR_SPEC"], name)
+        return path if path.is_file() else None
+    folders = [p / "shared" / "spec" for p in ROOT.parents]
     mark = ROOT / ".git"
     if mark.is_file():  # a worktree: "gitdir: CHECKOUT/.git/worktrees/NAME"
         folders += [p / "shared" / "spec" for p in Path(mark.read_text().split(": ", 1)[1].strip()).parents]

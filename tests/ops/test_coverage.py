@@ -26,7 +26,7 @@ def test_every_gradient_is_checked():
     assert not without - COVERED
 
 
-@pytest.mark.skipif(PATH is None, reason="the specification data are not there")
+@pytest.mark.specification("ops.json")
 def test_second_gradients_are_checked():
     double = {op["type"] for op in json.loads(PATH.read_text()) if op.get("double_grad")} & set(TABLE)
     assert double

@@ -11,14 +11,14 @@ TYPES = "INT FLOAT STRING INTS FLOATS STRINGS BOOLEAN BOOLEANS BLOCK LONG BLOCKS
 OPS = {op["type"]: op for op in _core.op_table()}
 PATH = find("ops.json")
 RECORDED = {op["type"]: op for op in json.loads(PATH.read_text()) if op["source"] == "2.0.2"} if PATH else {}
-FORWARD = sorted(set(OPS) & set(RECORDED))
+FORWARD = sorted(set(OPS) & set(RECORDED)) or ["none"]  # an empty list would skip the test
 
 
 def visible(slots: list[dict]) -> list[dict]:
     return [s for s in slots if not s["extra"]]
 
 
-@pytest.mark.skipif(not RECORDED, reason="the specification data are not there")
+@pytest.mark.specification("ops.json")
 @pytest.mark.parametrize("name", FORWARD)
 def test_definition(name: str) -> None:
     ours, theirs = OPS[name], RECORDED[name]
@@ -50,7 +50,7 @@ def same(a: object, b: object) -> bool:
     return a == b and isinstance(a, bool) == isinstance(b, bool)
 
 
-@pytest.mark.skipif(not RECORDED, reason="the specification data are not there")
+@pytest.mark.specification("ops.json")
 @pytest.mark.parametrize("name", FORWARD)
 def test_gradient(name: str) -> None:
     ours, theirs = OPS[name], RECORDED[name]
