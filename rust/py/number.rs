@@ -2,6 +2,7 @@
 //! `scale` where it can, an int tensor meets a float as float32, and the right side takes the left side's type.
 
 use super::eager::{is_large, plain_sized, run_sized};
+use super::numpy::{from_array, is_array};
 use super::tensor::PyTensor;
 use crate::error::{raise, OrRaise};
 use num_complex::Complex;
@@ -225,7 +226,7 @@ fn tensors(py: Python<'_>, left: &EVar, right: &EVar, kind: Bin, reverse: bool) 
     call1(py, op, attrs, &ins)
 }
 
-/// `None` when `other` is no number.
+/// `None` when `other` is no number and no array, which counts as a Tensor with its elements.
 fn with_scalar(
     py: Python<'_>,
     left: &EVar,
@@ -239,6 +240,11 @@ fn with_scalar(
         // Beyond 2.0.2, which takes no complex numbers here: the scalar is as precise as the tensor.
         let right = full(&[1], if dtype.real() == DType::F64 { DType::C128 } else { DType::C64 }, value).or_raise()?;
         return tensors(py, left, &EVar::new(right, true), kind, reverse).map(Some);
+    }
+    if known.is_none() && is_array(other) && other.getattr("ndim")?.extract::<usize>()? > 0 {
+        let right = EVar::new(from_array(other)?, true);
+        trace::given(&right);
+        return tensors(py, left, &right, kind, reverse).map(Some);
     }
     let value = match known {
         Some((value, _)) => value,

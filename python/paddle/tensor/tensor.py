@@ -260,6 +260,24 @@ def __array__(self, dtype=None, copy=None):
     return array if dtype is None else array.astype(dtype)
 
 
+def _with_arrays(value):
+    if isinstance(value, Tensor):
+        return value.numpy()
+    if isinstance(value, (list, tuple)):
+        return type(value)([_with_arrays(v) for v in value])
+    return value
+
+
+def __array_function__(self, func, types, args, kwargs):
+    """numpy's functions take Tensors as arrays; those that write into an argument would write into a copy."""
+    if func in _WRITERS or isinstance(kwargs.get("out"), Tensor):
+        return NotImplemented
+    return func(*_with_arrays(args), **{k: _with_arrays(v) for k, v in kwargs.items()})
+
+
+_WRITERS = (np.copyto, np.put, np.place, np.putmask, np.fill_diagonal, np.put_along_axis)
+
+
 def __iter__(self):
     for i in range(len(self)):
         yield self[i]
@@ -276,7 +294,7 @@ def _block(self):
 
 _METHODS = (
     astype, backward, gradient, set_value, copy_, clone, cpu, cuda, pin_memory, _copy_to, __deepcopy__, __reduce__,
-    __array__, __iter__, __reversed__, _to_static_var,
+    __array__, __array_function__, __iter__, __reversed__, _to_static_var,
 )
 
 
