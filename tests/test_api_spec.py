@@ -1,7 +1,8 @@
 """Every implemented name of Paddle 2.0.2 takes the arguments of the specification, in order, with its defaults.
 
 The specification lies outside of the repository: OAR_SPEC names its folder (default ../shared/spec beside the
-checkout); without it the test is skipped, in CI it fails. `extensions.json` lists by name what differs on purpose, and why.
+checkout); without it the test is skipped, in CI it fails. `extensions.json` lists by name what differs on purpose, and
+why.
 """
 
 from __future__ import annotations

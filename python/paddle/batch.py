@@ -25,7 +25,7 @@ def batch(reader: Callable[[], Iterator], batch_size: int, drop_last: bool = Fal
     """
     size = int(batch_size)
     if size <= 0:
-        raise ValueError(f"batch: batch_size must be a positive int, got {size}")
+        raise ValueError(f"batch: batch_size must be a positive int, got {size!s:.200}")
 
     def read() -> Iterator[list]:
         samples: list = []

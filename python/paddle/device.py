@@ -29,11 +29,11 @@ def set_device(device: str):
     kind, _, number = name.partition(":") if isinstance(name, str) else ("", "", "")
     known = name == "cpu" or kind in ("gpu", "xpu") and (number.isdecimal() or name == kind)
     if not known:
-        raise ValueError(f"set_device: device must be 'cpu', 'gpu', 'gpu:x', 'xpu' or 'xpu:x', got {device!r}")
+        raise ValueError(f"set_device: device must be 'cpu', 'gpu', 'gpu:x', 'xpu' or 'xpu:x', got {device!r:.200}")
     if kind == "xpu":
-        raise ValueError(f"The device should not be {device!r}, since XPUs are not supported")
+        raise ValueError(f"The device should not be {device!r:.200}, since XPUs are not supported")
     if kind == "gpu" and not is_compiled_with_cuda():
-        raise ValueError(f"The device should not be {device!r}, since no CUDA device can be used: {why_no_cuda()}")
+        raise ValueError(f"The device should not be {device!r:.200}, since no CUDA device can be used: {why_no_cuda()}")
     place = mode._get_paddle_place("cpu") if name == "cpu" else CUDAPlace(int(number or 0))
     mode._set_expected_place(place)
     return place

@@ -4,7 +4,7 @@ use super::lod_tensor::PyLoDTensor;
 use super::tensor::PyTensor;
 use crate::error::OrRaise;
 use oar_core::base::shape::checked_numel;
-use oar_core::base::{DType, Result};
+use oar_core::base::{shortened, DType, Result};
 use oar_core::op::parts::elements::{strided, strides_of};
 use oar_core::tensor::{Buffer, Cell, Export, Owner, Tensor};
 use pyo3::exceptions::{PyBufferError, PyTypeError};
@@ -447,7 +447,7 @@ fn borrow(capsule: &Bound<'_, PyAny>, copy: Option<bool>) -> PyResult<Tensor> {
     Err(PyTypeError::new_err(format!(
         "The type of 'dlpack' in from_dlpack must be PyCapsule object (a capsule named 'dltensor' or \
          'dltensor_versioned'), but received {}.",
-        capsule.repr()?
+        shortened(capsule.repr()?.to_string(), 400)
     )))
 }
 

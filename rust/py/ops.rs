@@ -7,6 +7,7 @@
 use super::eager::{any_large, append_hook, is_static, plain_sized, run};
 use super::tensor::PyTensor;
 use crate::error::{raise, OrRaise};
+use oar_core::base::shortened;
 use oar_core::op::attrs::unshared;
 use oar_core::op::table;
 use oar_core::op::{Args, Attrs, Op, DISPENSABLE, DUPLICABLE, HIDDEN};
@@ -302,7 +303,7 @@ fn wrong_type(op: &Op, what: &str, name: &str, got: &Object) -> PyErr {
 
 #[cold]
 fn bad_attr(op: &Op, field: &oar_core::op::attrs::Field, got: &Object) -> PyErr {
-    let text = got.repr().map(|r| r.to_string()).unwrap_or_default();
+    let text = shortened(got.repr().map(|r| r.to_string()).unwrap_or_default(), 400);
     let (op, attr, kind) = (op.name, field.name, field.kind);
     PyValueError::new_err(format!("operator {op}: attribute '{attr}' must be of type {kind:?}, got {text}"))
 }

@@ -24,7 +24,8 @@ def set_default_dtype(d) -> None:
     name = d.__name__ if isinstance(d, type) and d in (np.float16, np.float32, np.float64) else str(d)
     if name not in ("float16", "float32", "float64"):
         raise TypeError(
-            f"set_default_dtype: d must be float16, float32 or float64, got {d.__name__ if isinstance(d, type) else d}"
+            "set_default_dtype: d must be float16, float32 or float64, got "
+            f"{d.__name__ if isinstance(d, type) else d!s:.200}"
         )
     global _name
     _name = name

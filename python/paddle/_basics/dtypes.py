@@ -83,7 +83,7 @@ def convert_dtype(dtype) -> str:
             return dtype.name
     raise TypeError(
         "dtype must be any of [bool, float16, uint16, float32, float64, int8, int16, int32, int64, uint8, "
-        f"bfloat16, complex64, complex128], but received {dtype}"
+        f"bfloat16, complex64, complex128], but received {dtype!s:.200}"
     )
 
 

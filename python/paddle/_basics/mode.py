@@ -200,7 +200,7 @@ def _get_paddle_place(place):
     if place is None or isinstance(place, _Place):
         return place
     if not isinstance(place, str):
-        raise ValueError(f"a place is a string or a Place, but received {place!r}")
+        raise ValueError(f"a place is a string or a Place, but received {place!r:.200}")
     text = place.lower()
     if text == "cpu":
         return CPUPlace()
@@ -215,7 +215,7 @@ def _get_paddle_place(place):
         return CUDAPlace(int(matched.group(2) or 0))
     if re.fullmatch(r"xpu:\d+", text):
         raise ValueError(f"device {place!r} can not be used: this build has no XPU")
-    raise ValueError(f"place must be 'cpu', 'gpu', 'gpu:<id>', 'gpu_pinned' or a Place, but received {place!r}")
+    raise ValueError(f"place must be 'cpu', 'gpu', 'gpu:<id>', 'gpu_pinned' or a Place, but received {place!r:.200}")
 
 
 def _get_paddle_place_list(places) -> list:
@@ -247,7 +247,7 @@ def device_guard(device: str | None = None):
     if kind not in ("cpu", "gpu", ""):
         raise ValueError(
             "The Attr(device) should be 'cpu' or 'gpu', or empty or None where no device is to be given, "
-            f"but received {device!r}"
+            f"but received {device!r:.200}"
         )
     former = switch_device(f"{kind}:{index}" if index else (kind if device is not None else None))
     try:

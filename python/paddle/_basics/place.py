@@ -62,9 +62,9 @@ class CUDAPlace(_Place):
 
     def __init__(self, dev_id: int) -> None:
         if not isinstance(dev_id, int):
-            raise TypeError(f"CUDAPlace takes the number of a device, but received {dev_id!r}")
+            raise TypeError(f"CUDAPlace takes the number of a device, but received {dev_id!r:.200}")
         if dev_id < 0:
-            raise ValueError(f"Invalid CUDAPlace({dev_id}), device id must be 0 or greater")
+            raise ValueError(f"Invalid CUDAPlace({dev_id!s:.200}), device id must be 0 or greater")
         _cuda().require(dev_id)
         self._id = dev_id
 
@@ -99,7 +99,7 @@ class XPUPlace(_Place):
     kind = "xpu"
 
     def __init__(self, dev_id: int) -> None:
-        raise RuntimeError(f"Cannot use XPUPlace({dev_id}): XPUs are not supported. Use CPUPlace.")
+        raise RuntimeError(f"Cannot use XPUPlace({dev_id!s:.200}): XPUs are not supported. Use CPUPlace.")
 
 
 class Place(_Place):

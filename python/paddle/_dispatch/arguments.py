@@ -22,16 +22,16 @@ def convert_to_list(value, n: int, name: str, dtype=int) -> list:
     try:
         items = list(value)
     except TypeError:
-        raise ValueError(f"The {name}'s type must be list or tuple. Received: {value}") from None
+        raise ValueError(f"The {name}'s type must be list or tuple. Received: {value!s:.200}") from None
     if len(items) != n:
-        raise ValueError(f"The {name}'s length must be {n}. Received: {value}")
+        raise ValueError(f"The {name}'s length must be {n}. Received: {value!s:.200}")
     for item in items:
         try:
             dtype(item)
         except (ValueError, TypeError):
             raise ValueError(
-                f"{name} must be a list or tuple of {n} values of {dtype}, got {value} with the entry {item} of "
-                f"{type(item)}"
+                f"{name} must be a list or tuple of {n} values of {dtype}, got {value!s:.200} with the entry "
+                f"{item!s:.200} of {type(item)}"
             ) from None
     return items
 

@@ -15,7 +15,7 @@ def channel_last(data_format: str, dims: int) -> bool:
     first, last = _FORMATS[dims]
     if data_format not in (first, last):
         raise ValueError(
-            f"Attr(data_format) should be '{first}' or '{last}'. Received Attr(data_format): {data_format}."
+            f"Attr(data_format) should be '{first}' or '{last}'. Received Attr(data_format): {data_format!s:.200}."
         )
     return data_format == last
 
@@ -33,7 +33,7 @@ def paddings(
     if isinstance(padding, str):
         algorithm = padding.upper()
         if algorithm not in ("SAME", "VALID"):
-            raise ValueError(f"Unknown {what}: '{padding}'. It can only be 'SAME' or 'VALID'.")
+            raise ValueError(f"Unknown {what}: '{padding!s:.200}'. It can only be 'SAME' or 'VALID'.")
         if algorithm == "VALID" and ceil_mode:
             raise ValueError(f"{what}='VALID' can not go with ceil_mode=True")
         return [0] * dims, algorithm
@@ -42,7 +42,7 @@ def paddings(
     if len(padding) == dims + 2 and isinstance(padding[0], (list, tuple)):
         outer = (padding[0], padding[-1]) if last else (padding[0], padding[1])
         if any(list(pair) != [0, 0] for pair in outer):
-            raise ValueError(f"{what}: only the spatial dimensions can be padded, got {padding}")
+            raise ValueError(f"{what}: only the spatial dimensions can be padded, got {padding!s:.200}")
         inner = padding[1:-1] if last else padding[2:]
         padding = [n for pair in inner for n in pair]
     if len(padding) == 2 * dims:
@@ -51,4 +51,4 @@ def paddings(
         return pairs[::2] if pairs[::2] == pairs[1::2] else pairs, "EXPLICIT"
     if len(padding) == dims:
         return convert_to_list(padding, dims, what), "EXPLICIT"
-    raise ValueError(f"Invalid {what}: {padding}")
+    raise ValueError(f"Invalid {what}: {padding!s:.200}")

@@ -51,7 +51,7 @@ def _argument_name(arg: Any, slot: str, op_type: str) -> str:
         return arg.decode()
     if isinstance_of(arg, Variable) or isinstance(arg, core.Tensor):
         return arg.name
-    raise TypeError(f"operator {op_type}: '{slot}' must be a str, bytes or Variable, got {arg!r}")
+    raise TypeError(f"operator {op_type}: '{slot}' must be a str, bytes or Variable, got {arg!r:.200}")
 
 
 def _is_block(value: Any) -> bool:

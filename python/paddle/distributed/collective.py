@@ -151,7 +151,9 @@ def _check_rank(rank, argument: str, name: str) -> int:
 
 def _check_op(op, *, average: bool = False) -> int:
     if isinstance(op, bool) or not isinstance(op, int) or op not in _NAMES and not (average and op == ReduceOp.AVG):
-        raise ValueError(f"The op must be one of ReduceOp.SUM, MAX, MIN, PROD (and AVG in dygraph mode), not {op!r}.")
+        raise ValueError(
+            f"The op must be one of ReduceOp.SUM, MAX, MIN, PROD (and AVG in dygraph mode), not {op!r:.200}."
+        )
     return op
 
 

@@ -150,7 +150,9 @@ def split(
         [2, 3, 4]
     """
     if not isinstance(size, (list, tuple)) or len(size) != 2:
-        raise ValueError(f"The size of paddle.distributed.split must be a list or tuple of two, but received {size!r}.")
+        raise ValueError(
+            f"The size of paddle.distributed.split must be a list or tuple of two, but received {size!r:.200}."
+        )
     if operation not in ("linear", "embedding"):
         raise ValueError(f"The operation must be 'linear' or 'embedding', but received {operation!r}.")
     if axis not in ((0,) if operation == "embedding" else (0, 1)):

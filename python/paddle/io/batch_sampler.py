@@ -72,7 +72,7 @@ class BatchSampler(Sampler):
             self.sampler = RandomSampler(dataset) if shuffle else SequenceSampler(dataset)
 
         assert isinstance(batch_size, int) and batch_size > 0, (
-            f"BatchSampler: batch_size must be a positive int, got {batch_size}"
+            f"BatchSampler: batch_size must be a positive int, got {batch_size!s:.200}"
         )
         self.batch_size = batch_size
         assert isinstance(drop_last, bool), f"BatchSampler: drop_last must be a bool, got {type(drop_last)}"

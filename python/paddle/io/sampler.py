@@ -82,11 +82,11 @@ class RandomSampler(Sampler):
         self.generator = generator
 
         if not isinstance(replacement, bool):
-            raise TypeError(f"RandomSampler: replacement must be a bool, got {replacement}")
+            raise TypeError(f"RandomSampler: replacement must be a bool, got {replacement!s:.200}")
         if num_samples is not None and not replacement:
             raise ValueError("RandomSampler: num_samples can only be given with replacement=True")
         if not isinstance(self.num_samples, int) or self.num_samples <= 0:
-            raise ValueError(f"RandomSampler: num_samples must be a positive int, got {self.num_samples}")
+            raise ValueError(f"RandomSampler: num_samples must be a positive int, got {self.num_samples!s:.200}")
 
     @property
     def num_samples(self) -> int:

@@ -180,7 +180,7 @@ class LinearWarmup(LRScheduler):
         verbose: bool = False,
     ) -> None:
         if not isinstance(learning_rate, (float, int, LRScheduler)):
-            raise TypeError(f"learning_rate must be an int, a float or an LRScheduler, got {learning_rate}")
+            raise TypeError(f"learning_rate must be an int, a float or an LRScheduler, got {learning_rate!s:.200}")
         self.learning_rate = learning_rate
         self.warmup_steps = warmup_steps
         self.start_lr = start_lr

@@ -163,7 +163,7 @@ class InputSpec:
         """
         if isinstance(batch_size, (list, tuple)):
             if len(batch_size) != 1:
-                raise ValueError(f"InputSpec.batch: a list must hold one size, got {batch_size}")
+                raise ValueError(f"InputSpec.batch: a list must hold one size, got {batch_size!s:.200}")
             batch_size = batch_size[0]
         if not isinstance(batch_size, numbers.Integral):
             raise TypeError(f"InputSpec.batch: batch_size must be an int, got {type(batch_size).__name__}")
@@ -182,10 +182,10 @@ class InputSpec:
         if not isinstance(shape, (list, tuple)):
             raise TypeError(f"InputSpec: shape must be a tuple or list, got {type(shape).__name__}")
         if len(shape) == 0:
-            raise ValueError(f"InputSpec: shape must have an entry, got {shape}")
+            raise ValueError(f"InputSpec: shape must have an entry, got {shape!s:.200}")
         for i, size in enumerate(shape):
             if size is not None and not isinstance(size, numbers.Integral):
-                raise ValueError(f"shape[{i}] should be int or None, but received {type(size).__name__}:{size}.")
+                raise ValueError(f"shape[{i}] should be int or None, but received {type(size).__name__}:{size!s:.200}.")
         return tuple(-1 if n is None else int(n) for n in shape)
 
     def __repr__(self) -> str:

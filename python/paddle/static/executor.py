@@ -44,7 +44,7 @@ class _Run:
             self.desc = without_readers(program)
         for name in feed:
             if not isinstance(name, str):
-                raise TypeError(f"the names of fed variables are str, but received {name!r}")
+                raise TypeError(f"the names of fed variables are str, but received {name!r:.200}")
             if block.has_var(name):
                 self.slots.append(FeedSlot(block.var(name)))
             else:

@@ -107,14 +107,14 @@ def randint(low=0, high=None, shape=[1], dtype=None, name=None):  # noqa: B006
     """
     if high is None:
         if low <= 0:
-            raise ValueError(f"randint: low must be positive where high is None, got {low}")
+            raise ValueError(f"randint: low must be positive where high is None, got {low!s:.200}")
         low, high = 0, low
     dtype = _dtype(dtype, "int64")
     if _static():
         check_shape(shape, "randint")
         check_dtype(convert_dtype(dtype), "dtype", ["int32", "int64"], "randint")
     if low >= high:
-        raise ValueError(f"randint: low must be below high, got {low} and {high}")
+        raise ValueError(f"randint: low must be below high, got {low!s:.200} and {high!s:.200}")
     return named(name, _ops.randint, low=int(low), high=int(high), seed=0, dtype=dtype, **shape_arguments(shape))
 
 

@@ -59,9 +59,23 @@ struct Inner {
 
 pub type Result<T> = std::result::Result<T, Error>;
 
+/// Longer messages quote arguments of thousands of elements: their middle is left out.
+const MAX_MESSAGE: usize = 2000;
+
+/// The beginning and the end of a text that is longer than `most` bytes.
+pub fn shortened(text: String, most: usize) -> String {
+    if text.len() <= most {
+        return text;
+    }
+    let boundary = |from: usize| (from..text.len()).find(|&at| text.is_char_boundary(at)).unwrap_or(text.len());
+    let (head, tail) = (boundary(most / 4 * 3), boundary(text.len() - most / 4));
+    format!("{} [{} bytes left out] {}", &text[..head], tail - head, &text[tail..])
+}
+
 impl Error {
     pub fn new(kind: Kind, message: impl Into<String>) -> Error {
-        Error(Box::new(Inner { kind, message: message.into(), context: Vec::new(), cause: None }))
+        let message = shortened(message.into(), MAX_MESSAGE);
+        Error(Box::new(Inner { kind, message, context: Vec::new(), cause: None }))
     }
 
     pub fn kind(&self) -> Kind {

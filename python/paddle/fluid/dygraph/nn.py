@@ -146,13 +146,13 @@ class Pool2D(Layer):
         data_format = data_format.upper()
         pool_type = pool_type.lower()
         if pool_type not in ("max", "avg"):
-            raise ValueError(f"Pool2D: pool_type must be max or avg, got '{pool_type}'")
+            raise ValueError(f"Pool2D: pool_type must be max or avg, got '{pool_type!s:.200}'")
         if global_pooling is False and pool_size == -1:
-            raise ValueError(f"Pool2D: pool_size must be given unless global_pooling is True, got {pool_size}")
+            raise ValueError(f"Pool2D: pool_size must be given unless global_pooling is True, got {pool_size!s:.200}")
         if not isinstance(use_cudnn, bool):
             raise ValueError("use_cudnn: a bool is expected")
         if data_format not in ("NCHW", "NHWC"):
-            raise ValueError(f"Pool2D: data_format must be 'NCHW' or 'NHWC', got {data_format}")
+            raise ValueError(f"Pool2D: data_format must be 'NCHW' or 'NHWC', got {data_format!s:.200}")
         super().__init__()
         self._pool_type = pool_type
         self._pool_size = convert_to_list(pool_size, 2, "pool_size")

@@ -131,11 +131,11 @@ def pool2d(
         TypeError: when use_cudnn is no bool.
     """
     if pool_type not in ("max", "avg"):
-        raise ValueError(f"pool2d: pool_type must be max or avg, got '{pool_type}'")
+        raise ValueError(f"pool2d: pool_type must be max or avg, got '{pool_type!s:.200}'")
     if not global_pooling and pool_size == -1:
-        raise ValueError(f"pool2d: pool_size must be given unless global_pooling is True, got {pool_size}")
+        raise ValueError(f"pool2d: pool_size must be given unless global_pooling is True, got {pool_size!s:.200}")
     if not isinstance(use_cudnn, bool):
-        raise TypeError(f"use_cudnn must be True or False, got {use_cudnn}")
+        raise TypeError(f"use_cudnn must be True or False, got {use_cudnn!s:.200}")
     sizes, algorithm = paddings(pool_padding, 2, channel_last(data_format, 2), ceil_mode, "pool_padding")
     return named(
         name,

@@ -29,7 +29,7 @@ _FLOATS = ["float32", "float64"]
 def check_reduction(where: str, reduction: str) -> None:
     """ValueError unless `reduction` is "sum", "mean" or "none"."""
     if reduction not in ("sum", "mean", "none"):
-        raise ValueError(f"{where}: reduction must be 'sum', 'mean' or 'none', got {reduction}")
+        raise ValueError(f"{where}: reduction must be 'sum', 'mean' or 'none', got {reduction!s:.200}")
 
 
 def _sum(x: Any, name: str | None = None) -> Any:

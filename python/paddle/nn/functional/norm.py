@@ -53,7 +53,9 @@ def batch_norm(
     """
     assert len(x.shape) >= 2, "normalize: x must have 2 or more dimensions"
     if data_format not in _FORMATS:
-        raise ValueError(f"batch_norm: data_format must be NC, NCL, NCHW, NCDHW, NLC, NHWC or NDHWC, got {data_format}")
+        raise ValueError(
+            f"batch_norm: data_format must be NC, NCL, NCHW, NCDHW, NLC, NHWC or NDHWC, got {data_format!s:.200}"
+        )
     if mode._dygraph_tracer_ is None:
         check_variable_and_dtype(x, "input", _FLOATS, "BatchNorm")
     outputs = named(
@@ -108,7 +110,7 @@ def layer_norm(
     begin = len(shape) - len(wanted)
     if begin < 0 or shape[begin:] != wanted:
         raise ValueError(
-            f"Given normalized_shape is {wanted}, expected input with shape [*, {str(wanted)[1:]}, "
+            f"Given normalized_shape is {wanted!s:.200}, expected input with shape [*, {str(wanted)[1:]:.200}, "
             f"but got input shape {shape}"
         )
     if mode._dygraph_tracer_ is not None:

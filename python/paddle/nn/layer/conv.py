@@ -39,7 +39,7 @@ class _ConvNd(Layer):
         super().__init__()
         assert weight_attr is not False, "Conv: weight_attr can not be False"
         if padding_mode not in _PADDING_MODES:
-            raise ValueError(f"padding_mode must be one of {_PADDING_MODES}, not '{padding_mode}'")
+            raise ValueError(f"padding_mode must be one of {_PADDING_MODES}, not '{padding_mode!s:.200}'")
         if padding_mode != "zeros":
             if not isinstance(padding, INTS):
                 raise TypeError("padding must be an int where padding_mode is reflect, replicate or circular")

@@ -84,7 +84,7 @@ class _BatchNormBase(Layer):
 
     def _check_data_format(self, data_format: str) -> None:
         if data_format not in self._formats:
-            raise ValueError(f"expected {', '.join(self._formats)} for data_format input, but got {data_format}")
+            raise ValueError(f"expected {', '.join(self._formats)} for data_format input, but got {data_format!s:.200}")
         self._data_format = self._formats[data_format]
 
     def forward(self, input: Any) -> Any:  # noqa: A002

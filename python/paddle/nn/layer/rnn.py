@@ -147,7 +147,7 @@ class SimpleRNNCell(_Cell):
         name: str | None = None,
     ) -> None:
         if activation not in ("tanh", "relu"):
-            raise ValueError(f"SimpleRNNCell: activation must be tanh or relu, got {activation}")
+            raise ValueError(f"SimpleRNNCell: activation must be tanh or relu, got {activation!s:.200}")
         super().__init__(input_size, hidden_size, weight_ih_attr, weight_hh_attr, bias_ih_attr, bias_hh_attr)
         self.activation = activation
 

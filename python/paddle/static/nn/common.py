@@ -227,7 +227,7 @@ def batch_norm(
     helper = LayerHelper("batch_norm", **locals())
     check_variable_and_dtype(input, "input", _FLOATS, "batch_norm")
     if data_layout not in ("NCHW", "NHWC"):
-        raise ValueError(f"unsupported data layout: {data_layout}")
+        raise ValueError(f"unsupported data layout: {data_layout!s:.200}")
     dtype = VarType.FP32 if input.dtype == VarType.FP16 else input.dtype
     shape = [input.shape[1 if data_layout == "NCHW" else -1]]
     scale = helper.create_parameter(attr=helper.param_attr, shape=shape, dtype=dtype, default_initializer=Constant(1.0))
