@@ -22,6 +22,8 @@ use smallvec::SmallVec;
 use std::ffi::{c_char, CString};
 
 type Object<'py> = Bound<'py, PyAny>;
+/// The Tensors of the lists that stand in duplicable slots.
+type Listed<'py> = SmallVec<[(usize, Vec<Bound<'py, PyTensor>>); 1]>;
 
 /// The parsed call: which objects stand in which slot, and the attributes.
 struct Call<'py> {
@@ -149,30 +151,16 @@ impl<'py> Call<'py> {
         if let Some(v) = self.quick(&attrs) {
             return Ok(PyTensor::wrap(py, v)?.into_any());
         }
+        let listed = self.listed()?;
         let mut ins: Ins = Args::new();
         for (slot, obj) in self.ins.iter().enumerate() {
-            let Some(obj) = obj else {
-                ins.push_slot([]);
-                continue;
-            };
-            match obj.cast::<PyTensor>() {
-                Ok(t) => ins.push_one(Some(&t.get().var)),
-                Err(_) if self.op.inputs[slot].is(DUPLICABLE) => {
-                    let list: Vec<Object> =
-                        obj.try_iter().map_err(|_| self.bad_input(slot, obj))?.collect::<PyResult<_>>()?;
-                    let mut vars: Vec<Option<&EVar>> = Vec::with_capacity(list.len());
-                    for item in &list {
-                        let t = item.cast::<PyTensor>().map_err(|_| self.bad_input(slot, item))?;
-                        // SAFETY: the caller's list (`obj`, alive for this call) owns the item.
-                        vars.push(Some(unsafe { &*(&t.get().var as *const EVar) }));
-                    }
-                    // A generator would not keep its items alive: only lists and tuples may hold them.
-                    if !obj.is_instance_of::<PyList>() && !obj.is_instance_of::<PyTuple>() {
-                        return Err(self.bad_input(slot, obj));
-                    }
-                    ins.push_slot(vars);
+            match obj.as_ref().map(|obj| obj.cast::<PyTensor>()) {
+                None => ins.push_slot([]),
+                Some(Ok(t)) => ins.push_one(Some(&t.get().var)),
+                Some(Err(_)) => {
+                    let items = listed.iter().filter(|(at, _)| *at == slot).flat_map(|(_, items)| items);
+                    ins.push_slot(items.map(|t| Some(&t.get().var)));
                 }
-                Err(_) => return Err(self.bad_input(slot, obj)),
             }
         }
         if self.outs.is_empty() && is_plain(self.op) && !self.op.outputs[0].is(HIDDEN) {
@@ -181,11 +169,12 @@ impl<'py> Call<'py> {
                 None => Ok(py.None().into_bound(py)),
             };
         }
+        let into = self.listed_outputs()?;
         let (mut targets, mut free) = oar_engine::autograd::eager::default_targets(self.op, &ins);
         for (slot, obj) in &self.outs {
             if self.op.outputs[*slot].is(DUPLICABLE) {
                 free = false;
-                targets = self.duplicable_targets()?;
+                targets = self.duplicable_targets(&into)?;
                 break;
             }
             let t = obj.cast::<PyTensor>().map_err(|_| self.bad_output(*slot, obj))?;
@@ -195,21 +184,42 @@ impl<'py> Call<'py> {
         self.wrap(py, outs)
     }
 
+    /// The Tensors of the lists among the inputs, by slot. The call owns them: the iterator of a subclass may make them
+    /// as it goes, and another thread may change a list while the operator runs.
+    fn listed(&self) -> PyResult<Listed<'py>> {
+        let mut listed = Listed::new();
+        for (slot, obj) in self.ins.iter().enumerate() {
+            let Some(obj) = obj.as_ref().filter(|obj| !obj.is_instance_of::<PyTensor>()) else { continue };
+            let list = obj.is_instance_of::<PyList>() || obj.is_instance_of::<PyTuple>();
+            if !list || !self.op.inputs[slot].is(DUPLICABLE) {
+                return Err(self.bad_input(slot, obj));
+            }
+            let item = |item: Object<'py>| item.cast_into().map_err(|e| self.bad_input(slot, &e.into_inner()));
+            listed.push((slot, obj.try_iter()?.map(|i| i.and_then(item)).collect::<PyResult<_>>()?));
+        }
+        Ok(listed)
+    }
+
+    /// As `listed`, of the outputs.
+    fn listed_outputs(&self) -> PyResult<Listed<'py>> {
+        let mut listed = Listed::new();
+        for (slot, obj) in self.outs.iter().filter(|(slot, _)| self.op.outputs[*slot].is(DUPLICABLE)) {
+            let list = obj.cast::<PyList>().map_err(|_| self.bad_output(*slot, obj))?;
+            let item = |item: Object<'py>| item.cast_into().map_err(|e| self.bad_output(*slot, &e.into_inner()));
+            listed.push((*slot, list.iter().map(item).collect::<PyResult<_>>()?));
+        }
+        Ok(listed)
+    }
+
     /// Targets where an output list is given: lists say how many variables there are.
-    fn duplicable_targets(&self) -> PyResult<Args<Target<'_>>> {
+    fn duplicable_targets<'a>(&'a self, listed: &'a Listed<'py>) -> PyResult<Args<Target<'a>>> {
         let mut targets = Args::new();
-        for (slot, s) in self.op.outputs.iter().enumerate() {
-            match self.outs.iter().find(|(i, _)| *i == slot) {
-                Some((_, obj)) if s.is(DUPLICABLE) => {
-                    let list = obj.cast::<PyList>().map_err(|_| self.bad_output(slot, obj))?;
-                    let mut into = Vec::new();
-                    for item in list.iter() {
-                        let t = item.cast::<PyTensor>().map_err(|_| self.bad_output(slot, &item))?;
-                        // SAFETY: the list, alive for this call, owns the item.
-                        into.push(Target::Into(unsafe { &*(&t.get().var as *const EVar) }));
-                    }
-                    targets.push_slot(into);
-                }
+        for slot in 0..self.op.outputs.len() {
+            if let Some((_, items)) = listed.iter().find(|(at, _)| *at == slot) {
+                targets.push_slot(items.iter().map(|t| Target::Into(&t.get().var)));
+                continue;
+            }
+            match self.outs.iter().find(|(at, _)| *at == slot) {
                 Some((_, obj)) => {
                     let t = obj.cast::<PyTensor>().map_err(|_| self.bad_output(slot, obj))?;
                     targets.push_one(Target::Into(&t.get().var));
