@@ -1,7 +1,8 @@
 //! `_core.dist`: groups of processes and their collectives on Tensors.
 //!
-//! A blocking operation works in the tensor's own bytes, taken out of the variable meanwhile; one in the background
-//! works in a copy, which `Work.wait` puts into the variable. So nobody sees bytes that are still being written.
+//! A blocking operation works in the tensor's own bytes, as an operator in place does; one in the background works in a
+//! copy, which `Work.wait` puts into the variable. One that fails leaves a tensor of the same shape whose elements may
+//! be combined with those of some ranks.
 
 use super::dist_store::seconds;
 use super::tensor::PyTensor;
@@ -205,27 +206,24 @@ impl PyGroup {
         let dtype = wire(old.dtype()).or_raise()?;
         let dims = shape(old.dims());
         if !how.0 {
-            let copy = old.deep_copy().or_raise()?;
+            let copy = py.detach(|| old.deep_copy()).or_raise()?;
             let call = make(region(copy.clone()), dtype).shape(&dims);
             return self.finish(py, call, vec![(cell.clone(), copy)], how);
         }
         drop(old);
         trace::given(&tensor.get().var);
-        let taken = cell.take();
-        let Value::Dense(mut t) = taken else {
-            cell.set(taken);
-            return Err(raise(oar_core::err!(PreconditionNotMet, "the Tensor is being written by another thread")));
+        let mut value = py.detach(|| cell.write()).or_raise()?;
+        let Value::Dense(t) = &mut value else {
+            let text = "another thread has given the Tensor a value of another kind";
+            return Err(raise(oar_core::err!(PreconditionNotMet, "{text}")));
         };
-        // A fresh handle to the taken bytes would make them look shared, so the region points at them as they are.
-        let result = match t.bytes_mut() {
-            Ok(bytes) => {
-                // SAFETY: `t`, the only tensor that writes these bytes, stays here until the blocking call has ended.
-                let region = unsafe { Region::raw(bytes.as_mut_ptr(), bytes.len(), None) };
-                self.finish(py, make(region, dtype).shape(&dims), Vec::new(), how)
-            }
-            Err(e) => Err(raise(e)),
-        };
-        cell.set(t);
+        let bytes = t.bytes_mut().or_raise()?;
+        // SAFETY: `value`, which keeps the bytes, stays here until the blocking call has ended.
+        let region = unsafe { Region::raw(bytes.as_mut_ptr(), bytes.len(), None) };
+        let result = self.finish(py, make(region, dtype).shape(&dims), Vec::new(), how);
+        if result.is_ok() {
+            cell.finish(value);
+        }
         cell.bump();
         result
     }

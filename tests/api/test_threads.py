@@ -100,3 +100,32 @@ def test_backward_in_threads():
     finally:
         sys.setswitchinterval(before)
     np.testing.assert_array_equal(np.asarray(shared.bias.grad), np.full(8, 6400, "float32"))
+
+
+def test_a_model_and_its_optimizer_in_threads():
+    """Each thread's step changes the parameters in place while others read them; none is ever without a value."""
+    paddle.seed(1)
+    model = paddle.nn.Sequential(paddle.nn.Linear(64, 64), paddle.nn.BatchNorm1D(64), paddle.nn.Linear(64, 1))
+    optimizer = paddle.optimizer.Adam(1e-3, parameters=model.parameters())
+    # Large enough for calls that let other threads run.
+    x = np.random.RandomState(0).rand(2048, 64).astype("float32")
+    batch, target = paddle.to_tensor(x), paddle.to_tensor(x.sum(1, keepdims=True))
+
+    def loss():
+        return paddle.nn.functional.mse_loss(model(batch), target)
+
+    def work(i):
+        for _ in range(30):
+            loss().backward()
+            optimizer.step()
+            optimizer.clear_grad()
+
+    first = float(loss())
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        in_threads(4, work)
+    finally:
+        sys.setswitchinterval(before)
+    assert float(loss()) < first
+    assert all(np.isfinite(p.numpy()).all() for p in model.parameters())

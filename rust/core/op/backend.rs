@@ -145,7 +145,10 @@ pub fn call(
         backend.lacks(op)?;
     }
     for v in ins.flat.iter_mut().chain(outs.flat.iter_mut().map(|o| &mut o.value)) {
-        *v = to_host(v)?;
+        // What is there already stays the very reference that it is: it may be a place to write.
+        if v.elements().is_some_and(|t| t.on_device().is_some()) {
+            *v = to_host(v)?;
+        }
     }
     run::call_cpu(op, attrs, ins, outs, free, env)?;
     for out in outs.flat.iter_mut() {
@@ -171,7 +174,9 @@ fn run_twin(
         }
     }
     for v in ins.flat.iter_mut() {
-        *v = to_device(backend, v, device)?;
+        if v.elements().is_some_and(|t| t.on_device().is_none_or(|(memory, _)| memory.device() != device)) {
+            *v = to_device(backend, v, device)?;
+        }
     }
     let mut segment = [Call { op, attrs, device, ins, outs, ran: false }];
     backend.run(&mut segment)?;

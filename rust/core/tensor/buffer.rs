@@ -2,15 +2,38 @@
 
 use super::alloc;
 use super::device::{Device, Memory};
+use crate::bail;
 use crate::base::Result;
 use std::any::Any;
 use std::ptr::NonNull;
 use std::sync::atomic::{fence, AtomicU64, Ordering};
 
-/// One export: a reference, and one more in the upper bits.
-const EXPORT: u64 = (1 << REFS) + 1;
-/// Bits of the count that hold all references.
-const REFS: u32 = 40;
+/// The count has three fields: all references, how many of them are places, how many of them are exports.
+const REFS: u32 = 28;
+const PLACES: u32 = 18;
+/// What one place, one export adds to the count, its reference included.
+const PLACE: u64 = (1 << REFS) + 1;
+const EXPORT: u64 = (1 << (REFS + PLACES)) + 1;
+/// More places or exports than this are refused, so that no field runs over.
+const MOST: u64 = 1 << (PLACES - 1);
+
+#[inline]
+fn refs(count: u64) -> u64 {
+    count & ((1 << REFS) - 1)
+}
+
+#[inline]
+fn places(count: u64) -> u64 {
+    count >> REFS & ((1 << PLACES) - 1)
+}
+
+#[inline]
+fn exports(count: u64) -> u64 {
+    count >> (REFS + PLACES)
+}
+
+/// The bit of a pointer that says that the reference is a place; headers are aligned to more.
+const IS_PLACE: usize = 1;
 
 /// Who else sees the bytes.
 #[derive(Clone, Copy, PartialEq)]
@@ -25,7 +48,7 @@ pub enum Owner {
 
 /// Lies at the start of a block; the data follows at the next multiple of [`alloc::ALIGN`].
 struct Header {
-    /// References, exports among them; above [`REFS`] bits how many of them are exports.
+    /// References of all kinds (see [`REFS`]).
     count: AtomicU64,
     /// Bytes of data.
     len: usize,
@@ -43,7 +66,9 @@ const DATA: usize = alloc::ALIGN;
 struct Aligned;
 const _: () = assert!(std::mem::size_of::<Header>() <= DATA);
 
-/// A counted reference to bytes.
+/// A counted reference to bytes, of one of two kinds. A *value* keeps the bytes as they are: whoever would write them
+/// copies them first. A *place* is what a cell and the operators at work on it hold: they see what is written there.
+/// The bytes of a place are written without a copy as long as no value refers to them, whatever number of places does.
 pub struct Buffer(NonNull<Header>);
 
 // SAFETY: the count is atomic; who may write the bytes is decided by `Tensor` (`is_writable`).
@@ -105,9 +130,53 @@ impl Buffer {
     }
 
     #[inline]
+    fn at(&self) -> NonNull<Header> {
+        let at = self.0.as_ptr().map_addr(|a| a & !IS_PLACE);
+        // SAFETY: without the mark it is the address of a header.
+        unsafe { NonNull::new_unchecked(at) }
+    }
+
+    #[inline]
     fn header(&self) -> &Header {
         // SAFETY: the header lives as long as any Buffer that points to it.
-        unsafe { self.0.as_ref() }
+        unsafe { self.at().as_ref() }
+    }
+
+    #[inline]
+    pub fn is_place(&self) -> bool {
+        self.0.addr().get() & IS_PLACE != 0
+    }
+
+    /// One more place to this one, which a cell holds. It becomes a place itself if nothing but exports refers to the
+    /// bytes; while another value does, the result is a value.
+    #[inline]
+    pub(super) fn place(&mut self) -> Buffer {
+        if self.is_place() && places(self.header().count.fetch_add(PLACE, Ordering::Relaxed)) < MOST {
+            return Buffer(self.0);
+        }
+        self.first_place()
+    }
+
+    #[inline(never)]
+    fn first_place(&mut self) -> Buffer {
+        let count = &self.header().count;
+        if self.is_place() {
+            // One too many (see `place`): it is a value.
+            count.fetch_sub(PLACE - 1, Ordering::Relaxed);
+            return Buffer(self.at());
+        }
+        let now = count.load(Ordering::Acquire);
+        if refs(now) != 1 + exports(now) {
+            return self.clone();
+        }
+        count.fetch_add(2 * PLACE - 1, Ordering::Relaxed);
+        self.0 = self.0.map_addr(|a| a | IS_PLACE);
+        Buffer(self.0)
+    }
+
+    /// How many places there are.
+    pub(super) fn places(&self) -> u64 {
+        places(self.header().count.load(Ordering::Acquire))
     }
 
     #[inline]
@@ -127,14 +196,16 @@ impl Buffer {
     /// True if nobody else refers to these bytes.
     #[inline]
     pub fn is_unique(&self) -> bool {
-        self.header().count.load(Ordering::Acquire) == 1
+        let count = self.header().count.load(Ordering::Acquire);
+        refs(count) == 1 && exports(count) == 0
     }
 
-    /// True if these bytes may be written through this reference without a copy: all others are exports.
+    /// True if these bytes may be written through this reference without a copy: no value but this one refers to them.
     #[inline]
     pub fn is_writable(&self) -> bool {
         let count = self.header().count.load(Ordering::Acquire);
-        (count == 1 || count & ((1 << REFS) - 1) == 1 + (count >> REFS)) && !self.is_read_only()
+        let mine = if self.is_place() { places(count) } else { 1 };
+        (count == 1 || refs(count) == mine + exports(count)) && !self.is_read_only()
     }
 
     #[inline]
@@ -145,16 +216,19 @@ impl Buffer {
     /// True if somebody outside reads or writes these bytes: they are written in place and never shared between values.
     #[inline]
     pub fn is_pinned(&self) -> bool {
-        self.header().bytes_of != Owner::Us || self.header().count.load(Ordering::Relaxed) >> REFS != 0
+        self.header().bytes_of != Owner::Us || exports(self.header().count.load(Ordering::Relaxed)) != 0
     }
 
     /// A reference for somebody outside (buffer protocol, DLPack); the bytes are pinned until it is dropped.
-    pub fn export(&self) -> Export {
-        self.header().count.fetch_add(EXPORT, Ordering::Relaxed);
-        Export(std::mem::ManuallyDrop::new(Buffer(self.0)))
+    pub fn export(&self) -> Result<Export> {
+        if exports(self.header().count.fetch_add(EXPORT, Ordering::Relaxed)) >= MOST {
+            self.header().count.fetch_sub(EXPORT, Ordering::Relaxed);
+            bail!(ResourceExhausted, "the bytes of a Tensor are exported {MOST} times already");
+        }
+        Ok(Export(std::mem::ManuallyDrop::new(Buffer(self.at()))))
     }
 
-    /// Gives up `references` (1, or an [`EXPORT`]).
+    /// Gives up `references` (1, a [`PLACE`], or an [`EXPORT`]).
     #[inline]
     fn release(&self, references: u64) {
         if self.header().count.fetch_sub(references, Ordering::Release) != references {
@@ -165,30 +239,32 @@ impl Buffer {
         // SAFETY: this was the last reference; the header is a Box (foreign) or starts the block.
         unsafe {
             if block == 0 {
-                drop(Box::from_raw(self.0.as_ptr()));
+                drop(Box::from_raw(self.at().as_ptr()));
             } else {
-                alloc::free(self.0.cast(), block);
+                alloc::free(self.at().cast(), block);
             }
         }
     }
 
     pub fn same(&self, other: &Buffer) -> bool {
-        self.0 == other.0
+        self.at() == other.at()
     }
 }
 
 impl Clone for Buffer {
+    /// A value, whatever this is.
     #[inline]
     fn clone(&self) -> Buffer {
         self.header().count.fetch_add(1, Ordering::Relaxed);
-        Buffer(self.0)
+        Buffer(self.at())
     }
 }
 
 impl Drop for Buffer {
     #[inline]
     fn drop(&mut self) {
-        self.release(1);
+        let mark = (self.0.addr().get() & IS_PLACE) as u64;
+        self.release((mark << REFS) + 1);
     }
 }
 
@@ -216,7 +292,7 @@ mod tests {
     fn exports_pin_and_let_go() {
         let b = Buffer::new(16).unwrap();
         assert!(b.is_writable() && !b.is_pinned());
-        let (first, second) = (b.export(), b.export());
+        let (first, second) = (b.export().unwrap(), b.export().unwrap());
         assert!(b.is_writable() && b.is_pinned() && !b.is_unique());
         let other = b.clone();
         assert!(!b.is_writable());
@@ -224,9 +300,35 @@ mod tests {
         assert!(b.is_writable() && b.is_pinned());
         drop(second);
         assert!(b.is_unique() && !b.is_pinned());
-        let last = b.export();
+        let last = b.export().unwrap();
         drop(b);
         assert_eq!(last.buffer().len(), 16);
+    }
+
+    #[test]
+    fn places_are_written_unless_a_value_keeps_the_bytes() {
+        let mut held = Buffer::new(16).unwrap();
+        let (reader, writer) = (held.place(), held.place());
+        assert!(held.is_place() && reader.is_place() && writer.is_writable() && held.places() == 3);
+        let kept = reader.clone();
+        assert!(!kept.is_place() && !kept.is_writable() && !writer.is_writable() && !held.is_writable());
+        drop(kept);
+        let export = writer.export().unwrap();
+        assert!(writer.is_writable() && writer.is_pinned());
+        drop((export, held));
+        // The cell holds something else now. Who still reads keeps values from writing.
+        let kept = reader.clone();
+        drop(writer);
+        assert!(!kept.is_writable());
+        drop(reader);
+        assert!(kept.is_writable() && kept.is_unique());
+        let (mut first, second) = (kept.clone(), kept);
+        assert!(!first.place().is_place() && !first.is_place());
+        drop(second);
+        let value = first.place().clone();
+        assert!(!value.is_place() && first.is_place() && !first.is_writable());
+        drop(first);
+        assert!(value.is_unique());
     }
 
     #[test]
@@ -238,7 +340,7 @@ mod tests {
             // SAFETY: the bytes are leaked.
             let b = unsafe { Buffer::foreign(NonNull::from(&mut bytes[0]), 8, Box::new(owner.clone()), of) };
             assert!(b.is_pinned() && b.is_writable() != read_only && b.is_read_only() == read_only);
-            let export = b.export();
+            let export = b.export().unwrap();
             drop(b);
             assert_eq!(Arc::strong_count(&owner), 2);
             drop(export);

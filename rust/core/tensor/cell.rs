@@ -1,6 +1,11 @@
 //! A cell is what a variable is: an identity, a value, and how often the value was changed in place.
+//!
+//! From its first value on a cell always holds one, whoever works on it. An operator that writes its input in place
+//! gets a place (see [`super::Buffer`]) of the bytes that the cell goes on holding; so do operators that read it, which
+//! does not keep others from writing. Threads that share a cell may see each other's elements half written, but never
+//! a shape that is not the bytes', nor bytes that were given back. What leaves (`get`) is a value and stays as it is.
 
-use super::{Export, Tensor, Value};
+use super::{Export, SelectedRows, Tensor, Value};
 use crate::bail;
 use crate::base::{DType, Result};
 use parking_lot::{Mutex, MutexGuard};
@@ -32,15 +37,52 @@ impl Cell {
     /// A clone of the value; the bytes are shared.
     #[inline]
     pub fn get(&self) -> Value {
-        self.value.lock().clone()
+        let held = self.value.lock();
+        match &*held {
+            Value::Dense(t) if t.is_restless() => settled(t),
+            held => held.clone(),
+        }
     }
 
     /// The value if it is a dense tensor; the bytes are shared.
     #[inline]
     pub fn dense(&self) -> Option<Tensor> {
         match &*self.value.lock() {
+            Value::Dense(t) if t.is_restless() => settled(t).as_dense().cloned(),
             Value::Dense(t) => Some(t.clone()),
             _ => None,
+        }
+    }
+
+    /// The value for an operator that reads it now: it does not keep others from writing the bytes in place.
+    #[inline]
+    pub fn read(&self) -> Value {
+        match &mut *self.value.lock() {
+            Value::Dense(t) if !t.is_exact() => Value::Dense(t.place()),
+            held => read_others(held),
+        }
+    }
+
+    /// The value for an operator that writes it in place. The cell keeps it; what the operator makes of it goes to
+    /// [`Cell::finish`].
+    pub fn write(&self) -> Result<Value> {
+        let mut held = self.value.lock();
+        Ok(match &mut *held {
+            Value::Dense(t) => Value::Dense(t.place_to_write()?),
+            Value::Rows(r) => {
+                let value = r.value.place_to_write()?;
+                rows_at(r, value)
+            }
+            held => held.clone(),
+        })
+    }
+
+    /// The end of a [`Cell::write`] that went well: what was computed elsewhere becomes the value. Bytes that were
+    /// written in place are there already, unless somebody has given the variable another value meanwhile.
+    #[inline]
+    pub fn finish(&self, value: Value) {
+        if !value.elements().is_some_and(|t| t.buffer().is_place()) {
+            self.set(value);
         }
     }
 
@@ -52,7 +94,10 @@ impl Cell {
     /// Sets the value. Bytes that somebody outside sees (pinned ones) are written in place where the new value fits.
     #[inline]
     pub fn set(&self, value: impl Into<Value>) {
-        let value = value.into();
+        let mut value = value.into();
+        if let Value::Dense(t) = &mut value {
+            t.settle();
+        }
         let mut held = self.value.lock();
         if let (Value::Dense(old), Value::Dense(new)) = (&mut *held, &value) {
             if old.buffer().is_pinned() && old.receive(new) {
@@ -78,14 +123,17 @@ impl Cell {
         }
     }
 
-    /// The value, leaving nothing: for an operator that writes its input in place.
-    #[inline]
-    pub fn take(&self) -> Value {
-        std::mem::take(&mut *self.value.lock())
+    /// Empties the cell.
+    pub fn clear(&self) {
+        let old = std::mem::take(&mut *self.value.lock());
+        drop(old);
     }
 
     pub fn tensor(&self) -> Result<Tensor> {
-        self.value.lock().dense().cloned()
+        match &*self.value.lock() {
+            Value::Dense(t) if t.is_restless() => t.deep_copy(),
+            held => held.dense().cloned(),
+        }
     }
 
     #[inline]
@@ -96,5 +144,110 @@ impl Cell {
     #[inline]
     pub fn bump(&self) {
         self.version.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// A copy of elements that are being written.
+#[cold]
+fn settled(t: &Tensor) -> Value {
+    Value::Dense(t.deep_copy().unwrap_or_else(|_| t.clone()))
+}
+
+/// What [`Cell::read`] gives of integers and of what is not dense.
+fn read_others(held: &mut Value) -> Value {
+    match held {
+        Value::Dense(t) if t.is_restless() => settled(t),
+        Value::Rows(r) => {
+            let value = r.value.place();
+            rows_at(r, value)
+        }
+        held => held.clone(),
+    }
+}
+
+fn rows_at(r: &SelectedRows, value: Tensor) -> Value {
+    Value::from(SelectedRows { rows: r.rows.clone(), height: r.height, value })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dense(value: Value) -> Tensor {
+        value.dense().unwrap().clone()
+    }
+
+    /// What an operator in place does with the value that it is given.
+    fn add_one(cell: &Cell) {
+        let mut value = cell.write().unwrap();
+        let Value::Dense(t) = &mut value else { panic!("dense") };
+        t.data_mut::<f32>().unwrap().iter_mut().for_each(|v| *v += 1.0);
+        cell.finish(value);
+    }
+
+    #[test]
+    fn a_cell_is_written_in_place_while_others_read() {
+        let cell = Cell::new(Tensor::from_slice(&[1f32, 2.0], &[2]).unwrap());
+        let at = dense(cell.get()).ptr();
+        let (reader, writer) = (cell.read(), cell.write().unwrap());
+        assert!(!cell.lock().is_none());
+        add_one(&cell);
+        assert_eq!((dense(cell.get()).ptr(), dense(reader).data::<f32>()), (at, &[2f32, 3.0][..]));
+        drop(writer); // one that failed: nothing is lost
+        assert_eq!(cell.tensor().unwrap().data::<f32>(), [2.0, 3.0]);
+    }
+
+    #[test]
+    fn what_left_the_cell_stays_as_it_is() {
+        let cell = Cell::new(Tensor::from_slice(&[1f32, 2.0], &[2]).unwrap());
+        add_one(&cell);
+        let (kept, other) = (cell.get(), Cell::new(cell.get()));
+        add_one(&cell);
+        add_one(&other);
+        add_one(&cell);
+        assert_eq!(dense(kept).data::<f32>(), [2.0, 3.0]);
+        assert_eq!(cell.tensor().unwrap().data::<f32>(), [4.0, 5.0]);
+        assert_eq!(other.tensor().unwrap().data::<f32>(), [3.0, 4.0]);
+        // A place that is given to another cell is a value there.
+        let third = Cell::new(Value::None);
+        third.set(cell.read());
+        add_one(&cell);
+        assert_eq!(third.tensor().unwrap().data::<f32>(), [4.0, 5.0]);
+    }
+
+    #[test]
+    fn a_value_set_meanwhile_wins_over_what_was_written_in_place() {
+        let cell = Cell::new(Tensor::from_slice(&[1f32], &[1]).unwrap());
+        let writer = cell.write().unwrap();
+        cell.set(Tensor::from_slice(&[7f32, 8.0], &[2]).unwrap());
+        cell.finish(writer);
+        assert_eq!(cell.tensor().unwrap().dims(), [2]);
+    }
+
+    #[test]
+    fn integers_do_not_change_under_who_reads_them() {
+        let cell = Cell::new(Tensor::from_slice(&[1i64, 2], &[2]).unwrap());
+        let before = cell.read();
+        let mut value = cell.write().unwrap();
+        let Value::Dense(t) = &mut value else { panic!("dense") };
+        t.data_mut::<i64>().unwrap()[0] = 5;
+        let (during, seen) = (cell.read(), dense(cell.get()));
+        t.data_mut::<i64>().unwrap()[1] = 6;
+        cell.finish(value);
+        assert_eq!((dense(before).data::<i64>(), seen.data::<i64>()), (&[1i64, 2][..], dense(during).data::<i64>()));
+        assert_eq!(cell.tensor().unwrap().data::<i64>(), [5, 6]);
+    }
+
+    #[test]
+    fn pinned_bytes_are_written_where_they_are() {
+        let cell = Cell::new(Tensor::from_slice(&[1f32, 2.0], &[2]).unwrap());
+        let seen = cell.export(true).unwrap();
+        add_one(&cell);
+        let kept = cell.get();
+        add_one(&cell);
+        // SAFETY: the export keeps two elements.
+        let outside = unsafe { std::slice::from_raw_parts(seen.ptr.cast::<f32>(), 2) };
+        assert_eq!((outside, cell.tensor().unwrap().data::<f32>()), (&[3f32, 4.0][..], &[3f32, 4.0][..]));
+        drop(kept);
     }
 }

@@ -211,7 +211,50 @@ impl Tensor {
         if !self.on_host_here() || !(self.buffer.is_writable() || self.buffer.is_read_only() && !writable) {
             self.own()?;
         }
-        Ok(self.buffer.export())
+        self.buffer.export()
+    }
+
+    /// One more place of these bytes, which a cell holds (see [`Buffer::place`]).
+    #[inline]
+    pub(super) fn place(&mut self) -> Tensor {
+        Tensor {
+            buffer: self.buffer.place(),
+            offset: self.offset,
+            dims: copied(&self.dims),
+            dtype: self.dtype,
+            lod: self.lod.clone(),
+        }
+    }
+
+    /// As [`Tensor::place`], to be written: if somebody keeps the bytes as they are, this one, which the cell holds,
+    /// moves to others first. Pinned bytes stay, as does memory of a device.
+    pub(super) fn place_to_write(&mut self) -> Result<Tensor> {
+        if !self.buffer.is_writable() && self.on_host_here() && !self.buffer.is_pinned() {
+            self.own()?;
+        }
+        Ok(self.place())
+    }
+
+    /// Makes a value of what may be a place.
+    #[inline]
+    pub(super) fn settle(&mut self) {
+        if self.buffer.is_place() {
+            self.buffer = self.buffer.clone();
+        }
+    }
+
+    /// Whether elements that were looked at may be others by the time they are used: an operator is at work on them.
+    /// Of floating-point numbers nobody cares, but integers are indices. They are never read at a place, so a second
+    /// place is that of a writer.
+    #[inline]
+    pub(super) fn is_restless(&self) -> bool {
+        self.buffer.is_place() && self.is_exact() && self.buffer.places() > 1
+    }
+
+    /// Neither floating-point nor complex numbers.
+    #[inline]
+    pub(super) fn is_exact(&self) -> bool {
+        !(self.dtype.is_float() || self.dtype.is_complex())
     }
 
     /// Writes the elements of `new` into the bytes of this tensor if those are pinned and it has as many of the same

@@ -64,9 +64,9 @@ impl Tensor {
         self.buffer.device().map(|d| (d.memory(), self.offset))
     }
 
-    /// True if a device kernel may write these bytes: nobody else refers to them, and the host has no copy.
+    /// True if a device kernel may write these bytes: no other value refers to them, and the host has no copy.
     pub fn device_may_write(&self) -> bool {
-        self.buffer.is_unique() && self.buffer.device().is_some_and(|d| d.mirror.get().is_none())
+        self.buffer.is_writable() && self.buffer.device().is_some_and(|d| d.mirror.get().is_none())
     }
 
     /// The same elements on the host.

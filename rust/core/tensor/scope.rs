@@ -68,7 +68,7 @@ impl Scope {
     /// Empties every variable of this scope.
     pub fn clear(&self) {
         let cells: Vec<_> = self.vars.lock().values().cloned().collect();
-        cells.iter().for_each(|c| drop(c.take()));
+        cells.iter().for_each(|c| c.clear());
     }
 
     pub fn names(&self) -> Vec<String> {

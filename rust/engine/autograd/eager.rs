@@ -84,7 +84,7 @@ pub fn is_plain(op: &Op) -> bool {
 /// [`call`] for a plain operator (see [`is_plain`]).
 #[inline]
 pub fn call_plain(op: &'static Op, attrs: &Attrs, ins: &Ins) -> Result<Option<EVar>> {
-    let mut values = ins.map(|v| v.map_or(Value::None, |v| v.cell.get()));
+    let mut values = ins.map(|v| v.map_or(Value::None, |v| v.cell.read()));
     let mut outs = Args::new();
     outs.push_one(Out::wanted(true));
     call_checked(op, attrs, &mut values, &mut outs, false, &NoEnv)?;
@@ -219,19 +219,25 @@ pub fn call_in(
         Target::Lent(place) => Out::lent(place.lock().take()),
         _ => Out::wanted(true),
     });
-    let mut moved: SmallVec<[(usize, usize); 4]> = SmallVec::new();
-    mark_in_place(op, ins, targets, &mut outs, &mut moved);
+    let mut in_place: SmallVec<[(usize, usize); 4]> = SmallVec::new();
+    mark_in_place(op, ins, targets, &mut outs, &mut in_place);
     refuse_leaves(op, ins, targets, recording)?;
+    let written = |i: usize, v: &EVar| ins.flat[i].is_some_and(|w| Arc::ptr_eq(&w.cell, &v.cell));
     let mut k = 0;
     let mut values = ins.map(|v| {
         let i = k;
         k += 1;
         match v {
             None => Value::None,
-            Some(v) if moved.iter().any(|m| m.0 == i) => v.cell.take(),
-            Some(v) => v.cell.get(),
+            Some(_) if in_place.iter().any(|p| p.0 == i) => Value::None,
+            // What is read besides being written is read as it was.
+            Some(v) if in_place.iter().any(|p| written(p.0, v)) => v.cell.get(),
+            Some(v) => v.cell.read(),
         }
     });
+    for &(i, _) in &in_place {
+        values.flat[i] = ins.flat[i].map_or(Ok(Value::None), |v| v.cell.write())?;
+    }
     for (o, _) in op.outputs.iter().enumerate().filter(|(_, s)| s.is(KEEPS)) {
         for t in targets.range(o) {
             if let Target::Into(v) = targets.flat[t] {
@@ -239,19 +245,7 @@ pub fn call_in(
             }
         }
     }
-    if let Err(e) = call_checked(op, attrs, &mut values, &mut outs, free, env) {
-        // What was moved out of a variable goes back to it.
-        for (i, o) in moved {
-            let value = match std::mem::take(&mut values.flat[i]) {
-                Value::None => std::mem::take(&mut outs.flat[o].value),
-                value => value,
-            };
-            if let Some(v) = ins.flat[i] {
-                v.cell.set(value);
-            }
-        }
-        return Err(e);
-    }
+    call_checked(op, attrs, &mut values, &mut outs, free, env)?;
     drop(values);
     let needs = ins.flat.iter().any(|v| v.is_some_and(|v| !v.stop_gradient()));
     let stop = !(needs && recording);
@@ -269,7 +263,7 @@ fn mark_in_place(
     ins: &Ins,
     targets: &Args<Target>,
     outs: &mut Args<Out>,
-    moved: &mut SmallVec<[(usize, usize); 4]>,
+    in_place: &mut SmallVec<[(usize, usize); 4]>,
 ) {
     for (o, s) in op.outputs.iter().enumerate() {
         let Some(input) = s.alias.and_then(|name| op.input(name)) else { continue };
@@ -277,7 +271,7 @@ fn mark_in_place(
             if let (Some(v), Target::Into(target)) = (ins.flat[i], &targets.flat[t]) {
                 if Arc::ptr_eq(&v.cell, &target.cell) {
                     outs.flat[t].in_place = true;
-                    moved.push((i, t));
+                    in_place.push((i, t));
                 }
             }
         }
@@ -328,11 +322,15 @@ fn wrap(
     for slot in 0..outs.slots() {
         let slot_targets = targets.slot(slot);
         result.push_slot(outs.slot_mut(slot).iter_mut().enumerate().map(|(i, out)| {
-            let value = std::mem::take(&mut out.value);
+            let (value, in_place) = (std::mem::take(&mut out.value), out.in_place);
             match slot_targets.get(i) {
                 Some(Target::Into(v)) => {
                     if !value.is_none() {
-                        v.cell.set(value);
+                        if in_place {
+                            v.cell.finish(value);
+                        } else {
+                            v.cell.set(value);
+                        }
                         if overwrites(op, slot, ins, v) {
                             v.cell.bump();
                         }

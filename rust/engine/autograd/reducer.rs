@@ -307,10 +307,10 @@ impl Pass {
         let Some((b, s)) = reducer.home[i] else { return Ok(()) };
         let (bucket, slot) = (&reducer.buckets[b], reducer.buckets[b].slots[s]);
         let cell = reducer.tracks[i].grad.lock().as_ref().map(|g| g.cell.clone());
-        // Taken, so that its bytes have one reference if nobody else wants them.
-        let value = cell.as_ref().map_or(Value::None, |cell| cell.take());
-        let scattered = if let Value::Rows(r) = &value { Some(dense(r)?) } else { None };
-        let grad = match &value {
+        // Looked at where it is, so that its bytes have one reference if nobody else wants them.
+        let value = cell.as_ref().map(|cell| cell.lock());
+        let scattered = if let Some(Value::Rows(r)) = value.as_deref() { Some(dense(r)?) } else { None };
+        let grad = match value.as_deref().unwrap_or(&Value::None) {
             Value::None | Value::Rows(_) => scattered.as_ref(),
             Value::Dense(t) => Some(t),
             other => bail!(InvalidArgument, "the gradient of {} is {}", reducer.params[i].name, other.what()),
@@ -327,9 +327,7 @@ impl Pass {
             );
         }
         self.filling[b].put(bucket, s, grad)?;
-        if let Some(cell) = cell {
-            cell.set(value);
-        }
+        drop(value);
         while reducer.overlap.load(Relaxed)
             && self.next + 1 < self.filling.len()
             && self.filling[self.next].missing == 0

@@ -1,7 +1,7 @@
 //! Running plans. An `Executor` keeps the plans it has compiled, by Program and its version, feeds, fetches and passes.
 
 use super::passes::{self, Passes};
-use super::plan::{at_line, compile, Place, Plan, Step, Unit, ABSENT};
+use super::plan::{at_line, compile, Place, Plan, Read, Step, Unit, ABSENT};
 use super::schedule::{self, Mode};
 use super::state::State;
 use super::{fused, plan};
@@ -12,8 +12,10 @@ use oar_core::ir::{Attr, Program};
 use oar_core::op::backend::{self, Backend};
 use oar_core::op::profile;
 use oar_core::op::run::{call_checked, Env, Frame, Out};
+use oar_core::op::Args;
 use oar_core::tensor::{Scope, Tensor, Value};
 use parking_lot::Mutex;
+use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -138,15 +140,17 @@ impl Executor {
 fn as_declared(plan: &Plan, scope: &Arc<Scope>, values: &[Value]) -> bool {
     plan.needs.iter().all(|need| {
         let fed = plan.feeds.iter().rposition(|f| *f == Some(need.var)).and_then(|i| values.get(i));
-        let held = match fed {
-            Some(value) => value.clone(),
-            None => scope.find(&plan.vars[need.var as usize].name).map_or(Value::None, |cell| cell.get()),
+        let fits = |held: &Value| {
+            held.as_dense().is_some_and(|t| {
+                t.dtype() == need.dtype
+                    && t.rank() == need.dims.len()
+                    && t.dims().iter().zip(&need.dims).all(|(&d, &want)| d > 0 && (want < 0 || d == want))
+            })
         };
-        held.as_dense().is_some_and(|t| {
-            t.dtype() == need.dtype
-                && t.rank() == need.dims.len()
-                && t.dims().iter().zip(&need.dims).all(|(&d, &want)| d > 0 && (want < 0 || d == want))
-        })
+        match fed {
+            Some(value) => fits(value),
+            None => scope.find(&plan.vars[need.var as usize].name).is_some_and(|cell| fits(&cell.lock())),
+        }
     })
 }
 
@@ -250,41 +254,64 @@ fn run_segments(device: &dyn Backend, plan: &Plan, run: &mut dyn FnMut(usize) ->
 }
 
 fn run_step(step: &Step, state: &State, env: &PlanEnv) -> Result<()> {
-    let mut at = 0u16;
-    let mut ins = step.ins.map(|&v| {
-        let i = at;
-        at += 1;
-        if step.in_place.iter().any(|p| p.0 == i) {
-            state.take(v)
-        } else {
-            state.get(v)
-        }
-    });
+    if !step.in_place.is_empty() || !step.keeps.is_empty() {
+        return run_changing(step, state, env);
+    }
+    let mut ins = step.ins.map(|&v| state.read(v));
     let mut outs = step.outs.map(|&v| Out::wanted(v != ABSENT));
-    for &(_, o) in &step.in_place {
-        outs.flat[o as usize].in_place = true;
-    }
-    for &o in &step.keeps {
-        outs.flat[o as usize].value = state.take(step.outs.flat[o as usize]);
-    }
-    let result = call_checked(step.op, &step.attrs, &mut ins, &mut outs, false, env);
-    if result.is_err() {
-        for &o in &step.keeps {
-            state.set(step.outs.flat[o as usize], std::mem::take(&mut outs.flat[o as usize].value));
-        }
-        // What was moved out of a variable goes back to it.
-        for &(i, o) in &step.in_place {
-            let value = match std::mem::take(&mut ins.flat[i as usize]) {
-                Value::None => std::mem::take(&mut outs.flat[o as usize].value),
-                value => value,
-            };
-            state.set(step.ins.flat[i as usize], value);
-        }
-        return result;
-    }
+    call_checked(step.op, &step.attrs, &mut ins, &mut outs, false, env)?;
     drop(ins);
     for (&v, out) in step.outs.flat.iter().zip(outs.flat.iter_mut()) {
         if v != ABSENT && !out.value.is_none() {
+            state.set(v, std::mem::take(&mut out.value));
+        }
+    }
+    Ok(())
+}
+
+/// A step that changes variables in place. If it fails, they hold what they held, or what it had written by then.
+fn run_changing(step: &Step, state: &State, env: &PlanEnv) -> Result<()> {
+    let mut reads = step.reads.iter();
+    let mut ins = step.ins.map(|&v| match reads.next() {
+        Some(Read::No) => Value::None,
+        Some(Read::Value) => state.get(v),
+        Some(Read::Place) | None => state.read(v),
+    });
+    let mut outs = step.outs.map(|&v| Out::wanted(v != ABSENT));
+    for &(i, o) in &step.in_place {
+        ins.flat[i as usize] = state.write(step.ins.flat[i as usize])?;
+        outs.flat[o as usize].in_place = true;
+    }
+    if !step.keeps.is_empty() {
+        return run_keeping(step, state, env, ins, outs);
+    }
+    call_checked(step.op, &step.attrs, &mut ins, &mut outs, false, env)?;
+    drop(ins);
+    for (&v, out) in step.outs.flat.iter().zip(outs.flat.iter_mut()) {
+        match std::mem::take(&mut out.value) {
+            Value::None => {}
+            value if out.in_place => state.finish(v, value),
+            value => state.set(v, value),
+        }
+    }
+    Ok(())
+}
+
+/// A step with outputs that start from what their variables hold. It grows a list, which therefore moves into the step
+/// and back; who looks at the variable meanwhile waits.
+fn run_keeping(step: &Step, state: &State, env: &PlanEnv, mut ins: Args, mut outs: Args<Out>) -> Result<()> {
+    let mut held: SmallVec<[_; 1]> = step.keeps.iter().map(|&o| state.lock(step.outs.flat[o as usize])).collect();
+    for (&o, held) in step.keeps.iter().zip(&mut held) {
+        outs.flat[o as usize].value = std::mem::take(&mut **held);
+    }
+    let result = call_checked(step.op, &step.attrs, &mut ins, &mut outs, false, env);
+    for (&o, held) in step.keeps.iter().zip(&mut held) {
+        **held = std::mem::take(&mut outs.flat[o as usize].value);
+    }
+    drop(held);
+    result?;
+    for (&v, out) in step.outs.flat.iter().zip(outs.flat.iter_mut()) {
+        if !out.value.is_none() {
             state.set(v, std::mem::take(&mut out.value));
         }
     }

@@ -26,7 +26,7 @@ type List<T> = SmallVec<[T; 4]>;
 
 /// Runs the group, or returns false with everything as it was.
 pub fn run(group: &Group, plan: &Plan, state: &State, always: bool) -> bool {
-    let Value::Dense(probe) = state.get(group.externals[group.probe].var) else { return false };
+    let Value::Dense(probe) = state.read(group.externals[group.probe].var) else { return false };
     let (dtype, bytes) = (probe.dtype(), probe.nbytes());
     let small = match (group.parts.len(), group.chain.lanes().len()) {
         (1, _) => bytes < ALONE,
@@ -38,7 +38,7 @@ pub fn run(group: &Group, plan: &Plan, state: &State, always: bool) -> bool {
     drop(probe);
     let mut externals: List<Value> = List::new();
     for e in &group.externals {
-        match state.get(e.var) {
+        match state.read(e.var) {
             value @ Value::Dense(_) => externals.push(value),
             _ => return false,
         }
@@ -57,7 +57,7 @@ fn shapes(group: &Group, plan: &Plan, state: &State, dtype: DType) -> Option<(Di
     for (Part { ins, made: outs }, step) in group.parts.iter().zip(&plan.steps[group.steps.clone()]) {
         let value = |s: &Source| match *s {
             Source::Absent => Value::None,
-            Source::State(v) => state.get(v),
+            Source::State(v) => state.read(v),
             Source::Made(m) => made[m as usize].clone(),
         };
         let ins = ins.map(value);
@@ -72,7 +72,7 @@ fn shapes(group: &Group, plan: &Plan, state: &State, dtype: DType) -> Option<(Di
                 Some(Source::Made(m)) if *m as usize >= before => return None,
                 Some(source) => Some(match *source {
                     Source::Absent => Value::None,
-                    Source::State(v) => state.get(v),
+                    Source::State(v) => state.read(v),
                     Source::Made(m) => made[m as usize].clone(),
                 }),
                 None => None,

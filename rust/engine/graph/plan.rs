@@ -43,6 +43,8 @@ pub struct Step {
     pub outs: Args<Var>,
     /// Pairs (input, output) in flat positions: computed in the variable of the input.
     pub in_place: Vec<(u16, u16)>,
+    /// For steps with `in_place`: how each input (flat position) is read.
+    pub reads: Vec<Read>,
     /// Outputs (flat positions) that start from what their variable holds.
     pub keeps: Vec<u16>,
     /// Temporaries that nobody reads after this step.
@@ -67,6 +69,17 @@ pub struct Plan {
     /// Operators that were left out, and what must hold for that.
     pub dropped: Vec<&'static str>,
     pub needs: Vec<Need>,
+}
+
+/// How a step that writes in place reads an input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Read {
+    /// As others may be changing it.
+    Place,
+    /// As it is now: the step itself changes it.
+    Value,
+    /// It is written.
+    No,
 }
 
 /// What runs as one.
@@ -174,10 +187,16 @@ pub fn compile(program: &Program, block: i32, feeds: &[String], fetches: &[Strin
                 }
             }
         }
+        let read = |(i, &v): (usize, &Var)| match () {
+            () if in_place.iter().any(|p| p.0 as usize == i) => Read::No,
+            () if in_place.iter().any(|p| ins.flat[p.0 as usize] == v) => Read::Value,
+            () => Read::Place,
+        };
+        let reads = if in_place.is_empty() { Vec::new() } else { ins.flat.iter().enumerate().map(read).collect() };
         let keeping = op.outputs.iter().enumerate().filter(|(_, s)| s.is(KEEPS));
         let keeps = keeping.flat_map(|(o, _)| outs.range(o)).filter(|&o| outs.flat[o] != ABSENT);
         let keeps = keeps.map(|o| o as u16).collect();
-        steps.push(Step { op, attrs, ins, outs, in_place, keeps, dead: Vec::new(), fade: Vec::new(), desc });
+        steps.push(Step { op, attrs, ins, outs, in_place, reads, keeps, dead: Vec::new(), fade: Vec::new(), desc });
     }
     let known = |b: &Builder, n: &String| b.numbers.contains_key(n) || node.find_var_recursive(n).is_some();
     let feeds = feeds.iter().map(|n| known(&b, n).then(|| b.var(n))).collect();

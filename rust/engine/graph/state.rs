@@ -2,8 +2,9 @@
 //! at the same time share it.
 
 use super::plan::{Place, Plan, Var, ABSENT};
+use oar_core::base::Result;
 use oar_core::tensor::{Cell, Scope, Tensor, Value};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
 
 pub struct State {
@@ -27,6 +28,7 @@ impl State {
         }
     }
 
+    /// A value that stays as it is, to be fetched.
     #[inline]
     pub fn get(&self, v: Var) -> Value {
         if v == ABSENT {
@@ -38,12 +40,48 @@ impl State {
         }
     }
 
+    /// A value for an operator that reads it now.
+    #[inline]
+    pub fn read(&self, v: Var) -> Value {
+        if v == ABSENT {
+            return Value::None;
+        }
+        match &self.cells[v as usize] {
+            Some(cell) => cell.read(),
+            None => self.temporaries[v as usize].lock().clone(),
+        }
+    }
+
+    /// A value for an operator that writes it in place: that of a cell stays there meanwhile.
+    #[inline]
+    pub fn write(&self, v: Var) -> Result<Value> {
+        match &self.cells[v as usize] {
+            Some(cell) => cell.write(),
+            None => Ok(self.take(v)),
+        }
+    }
+
+    /// The end of a `write`.
+    #[inline]
+    pub fn finish(&self, v: Var, value: Value) {
+        match &self.cells[v as usize] {
+            Some(cell) => cell.finish(value),
+            None => *self.temporaries[v as usize].lock() = value,
+        }
+    }
+
+    /// The value itself.
+    pub fn lock(&self, v: Var) -> MutexGuard<'_, Value> {
+        match &self.cells[v as usize] {
+            Some(cell) => cell.lock(),
+            None => self.temporaries[v as usize].lock(),
+        }
+    }
+
+    /// The value of a temporary, leaving nothing.
     #[inline]
     pub fn take(&self, v: Var) -> Value {
-        match &self.cells[v as usize] {
-            Some(cell) => cell.take(),
-            None => std::mem::take(&mut *self.temporaries[v as usize].lock()),
-        }
+        std::mem::take(&mut *self.temporaries[v as usize].lock())
     }
 
     #[inline]

@@ -37,19 +37,21 @@ fn infer_write(cx: &mut Infer) -> Result<()> {
 
 fn write(cx: &mut Run) -> Result<()> {
     let i = index(cx, 1)?;
-    let mut array = match std::mem::take(&mut cx.outs.slot_mut(0)[0].value) {
-        Value::Array(a) => a,
-        Value::None => Arc::default(),
-        other => bail!(InvalidArgument, "operator write_to_array: output 'Out' holds {}", other.what()),
+    let item = cx.opt(0).map(Tensor::share).transpose()?;
+    let held = &mut cx.outs.slot_mut(0)[0].value;
+    if held.is_none() {
+        *held = Value::Array(Arc::default());
+    }
+    let Value::Array(array) = held else {
+        bail!(InvalidArgument, "operator write_to_array: output 'Out' holds {}", held.what())
     };
-    let items = Arc::make_mut(&mut array);
+    let items = Arc::make_mut(array);
     if items.len() <= i {
         items.resize(i + 1, Value::None);
     }
-    if let Some(x) = cx.opt(0) {
-        items[i] = Value::Dense(x.share()?);
+    if let Some(item) = item {
+        items[i] = Value::Dense(item);
     }
-    cx.set(0, Value::Array(array));
     Ok(())
 }
 

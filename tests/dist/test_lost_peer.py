@@ -1,0 +1,86 @@
+"""A collective in place whose peer dies: the variable it was to change still holds a value, and training goes on."""
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import numpy as np
+import paddle
+import paddle.distributed as dist
+import pytest
+from paddle import _core, static
+from pool import Pool
+
+CALLS = {
+    "c_allreduce_sum": {"use_calc_stream": True},
+    "c_reduce_sum": {"root_id": 1, "use_calc_stream": True},
+    "c_broadcast": {"root": 1, "use_calc_stream": True},
+}
+
+
+def fails(run) -> None:
+    with pytest.raises(Exception, match="rank 1"):
+        run()
+
+
+def eagerly(op: str, parameter) -> None:
+    before = parameter.numpy()
+    fails(lambda: getattr(_core.ops, op)(parameter, Out=parameter, **CALLS[op]))
+    np.testing.assert_array_equal(parameter.numpy(), before)
+    with paddle.no_grad():
+        fails(lambda: dist.all_reduce(parameter))
+        fails(lambda: dist.broadcast(parameter, 1))
+    np.testing.assert_array_equal(parameter.numpy(), before)
+
+
+def in_a_program(op: str) -> None:
+    paddle.enable_static()
+    try:
+        main, startup, scope = static.Program(), static.Program(), static.Scope()
+        with static.program_guard(main, startup), static.scope_guard(scope):
+            x = static.data("x", [2, 3], "float32")
+            loss = paddle.mean(static.nn.fc(x, 4, weight_attr="w"))
+            paddle.optimizer.SGD(0.5).minimize(loss)
+            exe = static.Executor(paddle.CPUPlace())
+            exe.run(startup)
+            synced = main.clone()
+            w = synced.global_block().var("w")
+            synced.global_block().append_op(op, {"X": w}, {"Out": w}, dict(CALLS[op]))
+            feed = {"x": np.ones((2, 3), "float32")}
+            fails(lambda: exe.run(synced, feed=feed))
+            read = lambda: np.array(scope.find_var("w").get_tensor())  # noqa: E731
+            after = read()
+            assert after.shape == (3, 4) and np.isfinite(after).all()
+            exe.run(main, feed=feed)
+            np.testing.assert_allclose(read(), after - 0.5 * 2 / 8, rtol=1e-5)
+    finally:
+        paddle.disable_static()
+
+
+def outlive(op: str) -> str:
+    layer = paddle.nn.Linear(3, 4)
+    optimizer = paddle.optimizer.SGD(0.5, parameters=layer.parameters())
+    dist.barrier()
+    if dist.get_rank() == 1:
+        time.sleep(60)
+    eagerly(op, layer.weight)
+    before = layer.weight.numpy()
+    layer(paddle.ones([2, 3])).mean().backward()
+    optimizer.step()
+    np.testing.assert_allclose(layer.weight.numpy(), before - 0.5 * 2 / 8, rtol=1e-5)
+    in_a_program(op)
+    return "outlived"
+
+
+@pytest.mark.parametrize("op", list(CALLS))
+def test_the_variable_outlives_the_peer(op):
+    pool = Pool(2)
+    try:
+        pool.run(dist.get_rank)  # all have joined
+        pool.start(outlive, op)
+        time.sleep(0.7)
+        os.kill(pool.processes[1].pid, signal.SIGKILL)
+        assert pool.answers([0], 30) == [("ok", "outlived")]
+    finally:
+        pool.close()
