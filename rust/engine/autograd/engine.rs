@@ -292,19 +292,19 @@ impl Engine<'_> {
         if self.request.inputs.is_none() {
             node.ran.store(true, Ordering::Relaxed);
         }
-        let context = |e: oar_core::base::Error| e.context(format!("in the gradient of operator {}", node.op.name));
-        let produced = {
-            let saved = node.saved_or_error()?;
-            match (node.op.wired(), &node.ops) {
-                (Some(w), _) => self.run_wired(node, w, &saved, &grads).map_err(context)?,
-                (None, Some(ops)) => self.run_ops(node, ops, &saved, &grads).map_err(context)?,
-                _ => Vec::new(),
-            }
+        let leave = self.request.retain_graph || self.request.create_graph;
+        let saved = node.saved_or_error(leave)?;
+        let produced = match (node.op.wired(), &node.ops) {
+            (Some(w), _) => self.run_wired(node, w, &saved, &grads),
+            (None, Some(ops)) => self.run_ops(node, ops, &saved, &grads),
+            _ => Ok(Vec::new()),
         };
-        if !(self.request.retain_graph || self.request.create_graph) {
-            let freed = node.saved.lock().take();
-            drop(freed);
+        if produced.is_err() && !leave {
+            *node.saved.lock() = Some(saved);
+        } else {
+            drop(saved);
         }
+        let produced = produced.map_err(|e| e.context(format!("in the gradient of operator {}", node.op.name)))?;
         for (track, grad) in produced {
             self.deliver(&track, grad)?;
         }
@@ -476,4 +476,74 @@ fn check_second(op: &'static Op, ins: &Args<Option<&EVar>>) -> Result<()> {
         );
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::eager::call;
+    use super::*;
+    use oar_core::op::{infer, slot, Kernel, Run, OP};
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
+    static FORWARD: Op = Op {
+        name: "comes_back",
+        inputs: &[slot("X")],
+        outputs: &[slot("Out")],
+        infer: infer::like_first,
+        cpu: Kernel::Pure(|cx: &mut Run| {
+            let x = cx.input(0)?.clone();
+            cx.set(0, x);
+            Ok(())
+        }),
+        grad: Grad::By(&BACKWARD),
+        ..OP
+    };
+    /// As a layer in Python could: its first gradient asks for the gradient once more.
+    static BACKWARD: Op = Op {
+        name: "comes_back_grad",
+        inputs: &[slot("X"), slot("Out@GRAD")],
+        outputs: &[slot("X@GRAD")],
+        infer: infer::like_first,
+        cpu: Kernel::Host(|cx: &mut Run| {
+            let again = AGAIN.lock().take();
+            if let Some((out, x)) = again {
+                backward(&out, Some(&[x]))?;
+            }
+            let x = cx.input(1)?.clone();
+            cx.set(0, x);
+            Ok(())
+        }),
+        ..OP
+    };
+    static AGAIN: Mutex<Option<(EVar, EVar)>> = Mutex::new(None);
+
+    fn backward(out: &EVar, inputs: Option<&[EVar]>) -> Result<Vec<Option<EVar>>> {
+        run(&Request {
+            outputs: std::slice::from_ref(out),
+            grads: &[None],
+            retain_graph: true,
+            create_graph: false,
+            inputs,
+            stop_at: &[],
+            allow_unused: true,
+        })
+    }
+
+    #[test]
+    fn a_gradient_may_come_back_to_its_node() {
+        let (done, ended) = channel();
+        std::thread::spawn(move || {
+            let x = EVar::new(Tensor::from_slice(&[1f32, 2.0], &[2]).unwrap(), false);
+            let (mut ins, mut targets) = (Args::new(), Args::new());
+            ins.push_one(Some(&x));
+            targets.push_one(Target::New);
+            let outs = call(&FORWARD, (FORWARD.attrs.shared)(), &ins, &targets, false).unwrap();
+            let out = outs.flat[0].clone().unwrap();
+            *AGAIN.lock() = Some((out.clone(), x.clone()));
+            done.send(backward(&out, None).map(|_| AGAIN.lock().is_none())).unwrap();
+        });
+        let result = ended.recv_timeout(Duration::from_secs(20)).expect("backward waits for itself");
+        assert!(result.unwrap());
+    }
 }

@@ -93,7 +93,7 @@ impl OutInfo {
 }
 
 /// What the gradient reads of the inputs and outputs, in the order of the node's `edges` and `outs`; empty if nothing.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Saved {
     pub ins: SmallVec<[SavedVar; 2]>,
     pub outs: SmallVec<[SavedVar; 2]>,
@@ -176,8 +176,12 @@ impl Node {
         }
     }
 
-    pub fn saved_or_error(&self) -> Result<parking_lot::MappedMutexGuard<'_, Saved>> {
-        parking_lot::MutexGuard::try_map(self.saved.lock(), Option::as_mut).map_err(|_| {
+    /// What the gradient reads, for a backward that leaves it here or not. Nothing is locked while the gradient runs:
+    /// it may be Python, which may come back to this node.
+    pub fn saved_or_error(&self, leave: bool) -> Result<Saved> {
+        let mut held = self.saved.lock();
+        let saved = if leave { held.clone() } else { held.take() };
+        saved.ok_or_else(|| {
             err!(
                 PermissionDenied,
                 "trying to run backward through operator {} a second time, but its saved tensors have been freed; \
