@@ -8,6 +8,7 @@ use super::tensor::PyTensor;
 use crate::error::OrRaise;
 use oar_core::base::{DType, Result};
 use oar_core::op::backend::{self, Backend, Call};
+use oar_core::op::infer::VarKind;
 use oar_core::op::{Op, DUPLICABLE};
 use oar_core::tensor::device::Memory;
 use oar_core::tensor::{Buffer, SelectedRows, Tensor, Value};
@@ -125,9 +126,10 @@ impl PyBackend {
         if made.is_none() {
             return Ok(Value::None);
         }
-        if let Ok((rows, height, value)) = made.extract::<(Vec<i64>, i64, Made)>() {
-            let value = self.tensor(value, device).or_raise()?;
-            return Ok(SelectedRows { rows: Arc::new(rows), height, value }.into());
+        if let Ok((rows, height, value)) = made.extract::<(Bound<'_, PyAny>, i64, Made)>() {
+            let (rows, value) = (from_array(&rows)?, self.tensor(value, device).or_raise()?);
+            let rows = Arc::new(rows.to_i64s().or_raise()?);
+            return Ok(SelectedRows { rows, height, value }.into());
         }
         Ok(Value::Dense(self.tensor(made.extract()?, device).or_raise()?))
     }
@@ -182,14 +184,18 @@ fn argument<'py>(py: Python<'py>, value: &Value) -> PyResult<Option<Bound<'py, P
         Value::None => Some(py.None().into_bound(py)),
         Value::Dense(t) => dense(py, t)?.map(Bound::into_any),
         Value::Rows(r) => match dense(py, &r.value)? {
-            Some(value) => Some((r.rows.to_vec(), r.height, value).into_pyobject(py)?.into_any()),
+            Some(value) => {
+                let rows = Tensor::from_slice(&r.rows[..], &[r.rows.len() as i64]).or_raise()?;
+                Some((to_array(py, &rows)?, r.height, value).into_pyobject(py)?.into_any())
+            }
             None => None,
         },
         _ => None,
     })
 }
 
-/// `(op, device, {slot: argument}, {attribute: value}, [wanted], {output slot: may be written})`.
+/// `(op, device, {slot: argument}, {attribute: value}, {output slot: wanted}, {output slot: may be written},
+/// {output slot: (shape, data type)})`.
 fn describe<'py>(py: Python<'py>, call: &Call) -> PyResult<Option<Bound<'py, PyAny>>> {
     let op = call.op;
     let ins = PyDict::new(py);
@@ -211,16 +217,19 @@ fn describe<'py>(py: Python<'py>, call: &Call) -> PyResult<Option<Bound<'py, PyA
     for (i, f) in op.attrs.fields.iter().enumerate() {
         attrs.set_item(f.name, to_py(py, &call.attrs.get(i))?)?;
     }
-    let (wanted, writable) = (PyDict::new(py), PyDict::new(py));
+    let (wanted, writable, rule) = (PyDict::new(py), PyDict::new(py), PyDict::new(py));
     for (slot, s) in op.outputs.iter().enumerate() {
         wanted.set_item(s.name, call.outs.slot(slot).iter().any(|o| o.wanted))?;
+        if let Some(m) = call.metas.slot(slot).first().filter(|m| m.known && m.kind == VarKind::Dense) {
+            rule.set_item(s.name, (PyTuple::new(py, m.dims.iter())?, m.dtype.name()))?;
+        }
         let Some(input) = s.alias.and_then(|name| op.input(name)) else { continue };
         let (from, out) = (call.ins.slot(input).first(), call.outs.slot(slot).first());
         if let (Some(Value::Dense(t)), Some(out)) = (from, out) {
             writable.set_item(s.name, (s.alias, out.in_place && t.device_may_write()))?;
         }
     }
-    Ok(Some((op.name, call.device, ins, attrs, wanted, writable).into_pyobject(py)?.into_any()))
+    Ok(Some((op.name, call.device, ins, attrs, wanted, writable, rule).into_pyobject(py)?.into_any()))
 }
 
 impl Backend for PyBackend {

@@ -14,10 +14,12 @@ FOLDERS = (HERE, HERE.parent / "dist")
 
 
 def _marks(name: str) -> Iterator[Any]:
-    for folder in (*FOLDERS, HERE.parents[1] / "tools"):  # where the tests import from
+    files = [file for folder in FOLDERS for file in sorted(folder.rglob("test_*.py"))]
+    # Where the tests import from.
+    for folder in {*FOLDERS, HERE.parents[1] / "tools", *(file.parent for file in files)}:
         if str(folder) not in sys.path:
             sys.path.insert(0, str(folder))
-    for file in (file for folder in FOLDERS for file in sorted(folder.glob("test_*.py"))):
+    for file in files:
         for value in list(vars(importlib.import_module(file.stem)).values()):
             yield from (mark for mark in getattr(value, "pytestmark", []) if mark.name == name)
 

@@ -7,13 +7,16 @@ from collections.abc import Callable
 
 from paddle import _core
 
-from . import elementwise, formula, layer_norm, lookup_table, matmul, optimizer, reduction, softmax
+from . import formula
 from .call import Call
 from .machine import CupyMachine, missing
+from .math import elementwise, matmul, reduction
+from .nn import embedding, layer_norm, softmax
+from .optim import optimizer
 from .runtime import Runtime
 from .units import Unit
 
-_FAMILIES = (formula, elementwise, matmul, softmax, layer_norm, reduction, lookup_table, optimizer)
+_FAMILIES = (formula, elementwise, matmul, reduction, softmax, layer_norm, embedding, optimizer)
 
 # Operator type -> its launcher.
 TWINS: dict[str, Callable[[Call], dict]] = {op: launch for family in _FAMILIES for op, launch in family.TWINS.items()}
@@ -25,7 +28,7 @@ _reason: str | None = "nobody has asked yet"
 
 def units() -> list[Unit]:
     """Every unit of source that a launcher may compile."""
-    return [formula.all_rows(), *(f.UNIT for f in _FAMILIES if hasattr(f, "UNIT"))]
+    return [formula.all_rows(), *{f.UNIT.name: f.UNIT for f in _FAMILIES if hasattr(f, "UNIT")}.values()]
 
 
 def use(machine) -> None:

@@ -8,6 +8,9 @@ import numpy as np
 
 from .units import TYPES, Unit
 
+# Data types that numpy has under another name.
+NUMPY_NAMES = {"bfloat16": "uint16"}
+
 
 class Declined(Exception):
     """A launcher does not take these arguments (a data type, an option): the operator runs on the CPU."""
@@ -17,7 +20,7 @@ class Declined(Exception):
 class Rows:
     """SelectedRows: row `rows[i]` of `height` is `value[i]`; the numbers are on the host."""
 
-    rows: list[int]
+    rows: np.ndarray
     height: int
     value: Any
 
@@ -37,12 +40,13 @@ class Shape:
 class Call:
     """Inputs by slot (arrays, `Rows`, `Shape`, None, or lists of them), attributes, and which outputs are wanted.
 
+    `out(slot)` is new memory of the shape and data type that the operator's shape rule gives the output;
     `old(slot)` is the array that the output of that slot starts with, to be changed in place (``ParamOut``).
     """
 
-    def __init__(self, machine, op: str, ins: dict, attrs: dict, wanted: dict, old: dict) -> None:
+    def __init__(self, machine, op: str, ins: dict, attrs: dict, wanted: dict, old: dict, rule: dict) -> None:
         self.machine, self.op, self.ins, self.attrs, self.wanted = machine, op, ins, attrs, wanted
-        self._old = old
+        self._old, self._rule = old, rule
         self.xp = machine.xp
 
     def old(self, slot: str):
@@ -54,6 +58,10 @@ class Call:
         if value is None or isinstance(value, (Rows, Shape, list)):
             raise Declined
         return value
+
+    def out(self, slot: str):
+        shape, dtype = self._rule[slot]
+        return self.xp.empty(shape, NUMPY_NAMES.get(dtype, dtype))
 
     def empty(self, shape, dtype):
         return self.xp.empty(shape, dtype)

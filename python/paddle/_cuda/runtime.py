@@ -5,10 +5,9 @@ import warnings
 
 import numpy as np
 
-from .call import Call, Declined, Rows, Shape
+from .call import NUMPY_NAMES, Call, Declined, Rows, Shape
 
 # numpy has no bfloat16; its bits travel as uint16, and launchers do not take them.
-_NUMPY = {"bfloat16": "uint16"}
 _PADDLE = {"uint16": "bfloat16"}
 
 
@@ -46,22 +45,22 @@ class Runtime:
     def run(self, segment: list) -> list:
         """Results of the calls, each a list over the output slots; None for the first one that is declined."""
         results: list = []
-        for op, device, ins, attrs, wanted, writable in segment:
+        for op, device, ins, attrs, wanted, writable, rule in segment:
             with self.machine.on(device):
-                result = self._run(op, ins, attrs, wanted, writable)
+                result = self._run(op, ins, attrs, wanted, writable, rule)
             results.append(result)
             if result is None:
                 break
         return results
 
-    def _run(self, op: str, ins: dict, attrs: dict, wanted: dict, writable: dict):
+    def _run(self, op: str, ins: dict, attrs: dict, wanted: dict, writable: dict, rule: dict):
         arrays = {slot: self._argument(value) for slot, value in ins.items()}
         old = {}
         for slot, (source, may_write) in writable.items():
             value = arrays[source]
             old[slot] = value if may_write else value.copy()
         try:
-            made = self._twins[op](Call(self.machine, op, arrays, attrs, wanted, old))
+            made = self._twins[op](Call(self.machine, op, arrays, attrs, wanted, old, rule))
         except Declined:
             return None
         kept = self._kept(ins, {source for source, may_write in writable.values() if may_write})
@@ -87,7 +86,7 @@ class Runtime:
             rows, height, of = value
             return Rows(rows, height, self._argument(of))
         handle, offset, dtype, shape = value
-        dtype = np.dtype(_NUMPY.get(dtype, dtype))
+        dtype = np.dtype(NUMPY_NAMES.get(dtype, dtype))
         if handle is None:
             return Shape(tuple(shape), dtype)
         nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize

@@ -37,6 +37,8 @@ pub struct Call<'a> {
     pub device: i32,
     pub ins: &'a Args,
     pub outs: &'a mut Args<Out>,
+    /// What the shape rule says of the outputs.
+    pub metas: &'a Args<Meta>,
     pub ran: bool,
 }
 
@@ -178,7 +180,7 @@ fn run_twin(
             *v = to_device(backend, v, device)?;
         }
     }
-    let mut segment = [Call { op, attrs, device, ins, outs, ran: false }];
+    let mut segment = [Call { op, attrs, device, ins, outs, metas: &metas, ran: false }];
     backend.run(&mut segment)?;
     if !segment[0].ran {
         return Ok(false);

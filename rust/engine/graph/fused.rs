@@ -12,7 +12,7 @@ use oar_core::op::infer::{Infer, Ins, Meta, VarKind};
 use oar_core::op::point::Operand;
 use oar_core::tensor::{Tensor, Value};
 use oar_kernels::fused::{self, Input, Output};
-use oar_kernels::shape::broadcast_strides;
+use oar_kernels::strides::broadcast_strides;
 use smallvec::SmallVec;
 
 /// Below so many bytes a single operator does not write over its operand: what it saves in memory is little, and in the

@@ -10,7 +10,7 @@ use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure};
 use oar_kernels::elementwise::{map, zip};
 use oar_kernels::reduce::{self, Reduce, Reducible};
-use oar_kernels::shape::{strides_of, Walk};
+use oar_kernels::strides::{strides_of, Walk};
 use oar_kernels::types::Number;
 use oar_kernels::{copy, pool};
 use smallvec::SmallVec;

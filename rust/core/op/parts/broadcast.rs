@@ -8,7 +8,7 @@ use crate::{bail, dispatch, ensure};
 use half::{bf16, f16};
 use oar_kernels::elementwise::{self as ew, Binary};
 use oar_kernels::reduce::{self, Reduce};
-use oar_kernels::shape::broadcast_strides;
+use oar_kernels::strides::broadcast_strides;
 
 /// The shape of `x (op) y`. With `axis` -1 the shapes align at the right; otherwise the smaller one's first
 /// dimension stands at `axis` of the larger. While a Program is built sizes may be -1 (unknown).

@@ -3,8 +3,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .call import Call, Declined, ctype, same_dtype
-from .units import REALS, Unit, block_of, grid_of, instances
+from ..call import Call, Declined, ctype, same_dtype
+from ..units import REALS, Unit, block_of, grid_of, instances
 
 SOURCE = r"""
 template <typename T> __global__ void layer_norm(const T* x, const T* scale, const T* bias, T* y, T* mean, T* variance,
@@ -89,7 +89,7 @@ def _layer_norm(call: Call) -> dict:
     x = call.array("X")
     t = ctype(x, REALS)
     rows, n, epsilon = _sizes(call, x)
-    y, mean, variance = call.empty(x.shape, x.dtype), call.empty((rows,), x.dtype), call.empty((rows,), x.dtype)
+    y, mean, variance = call.out("Y"), call.out("Mean"), call.out("Variance")
     call.launch(UNIT, f"layer_norm<{t}>", min(rows, 65535), block_of(n), x, _parameter(call, "Scale", x),
                 _parameter(call, "Bias", x), y, mean, variance, np.int64(rows), np.int64(n), epsilon)  # fmt: skip
     return {"Y": y, "Mean": mean, "Variance": variance}
@@ -104,7 +104,7 @@ def _layer_norm_grad(call: Call) -> dict:
         raise Declined
     scale, out = _parameter(call, "Scale", x), {}
     if call.wanted["X@GRAD"]:
-        out["X@GRAD"] = call.empty(x.shape, x.dtype)
+        out["X@GRAD"] = call.out("X@GRAD")
         call.launch(UNIT, f"layer_norm_dx<{t}>", min(rows, 65535), block_of(n), x, dy, scale, mean, variance,
                     out["X@GRAD"], np.int64(rows), np.int64(n), epsilon)  # fmt: skip
     if call.wanted["Scale@GRAD"] or call.wanted["Bias@GRAD"]:

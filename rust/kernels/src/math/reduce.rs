@@ -305,7 +305,7 @@ reducible_halves!(f16, bf16);
 
 fn check(len: usize, shape: &[usize], axes: &[bool], out: usize) -> usize {
     assert_eq!(shape.len(), axes.len());
-    assert_eq!(len, crate::shape::numel(shape));
+    assert_eq!(len, crate::strides::numel(shape));
     let (mut kept, mut reduced) = (1, 1);
     shape.iter().zip(axes).for_each(|(&d, &r)| if r { reduced *= d } else { kept *= d });
     assert_eq!(out, kept, "the output has as many elements as the kept axes");

@@ -3,8 +3,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .call import Call, Declined, ctype, same_dtype
-from .units import FLOATS, Unit, block_of, instances
+from ..call import Call, Declined, ctype, same_dtype
+from ..units import FLOATS, Unit, block_of, instances
 
 SOURCE = r"""
 // As on the CPU, what lies more than 64 below the maximum counts as 64 below it.

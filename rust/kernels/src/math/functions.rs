@@ -3,7 +3,7 @@
 //! Largest errors against the exact value, found by the tests below over the whole range: f32 exp and log 1 ulp, erf 1.1,
 //! tanh and sigmoid 2.3 (where the result is normal); f64, against libm, exp and log 1 ulp, tanh 3. NaN, infinities,
 //! denormals and overflow come out as in libm. sin, cos and pow, and erf in f64, go to libm element by element (a range
-//! reduction for huge arguments has no branch-free form worth having). `math_more.rs` has the rest.
+//! reduction for huge arguments has no branch-free form worth having). `functions_more.rs` has the rest.
 //!
 //! `FMA` says whether `mul_add` is one instruction at this SIMD level; without it a product and a sum stand in, whose last
 //! bit differs. The modules `f32_fma`, `f32_plain`, `f64_fma`, `f64_plain` hold the vocabulary that formulas are written in.
@@ -16,7 +16,7 @@ extern "C" {
     fn libm_erf(x: f64) -> f64;
 }
 
-use crate::math_more::More;
+use crate::functions_more::More;
 
 /// A floating-point type in which formulas are computed.
 pub trait Real: Copy + Send + Sync + PartialOrd + 'static {

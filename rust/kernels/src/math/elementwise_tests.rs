@@ -1,8 +1,8 @@
 //! Tests of elementwise.rs against plain loops, at every SIMD level.
 
 use crate::elementwise::*;
-use crate::shape::{broadcast_strides, numel, strides_of};
 use crate::simd::at_every_level;
+use crate::strides::{broadcast_strides, numel, strides_of};
 use half::f16;
 
 fn index_of(mut flat: usize, shape: &[usize]) -> Vec<usize> {

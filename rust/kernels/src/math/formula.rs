@@ -60,7 +60,7 @@ macro_rules! formula {
     (@eval $module:ident ($($x:ident),+) ($($p:ident),*) ($($v:ident = $e:expr),*) $r:expr) => {
         mod $module {
             #[allow(unused_imports)]
-            use $crate::math::$module::*;
+            use $crate::functions::$module::*;
             #[inline(always)]
             #[allow(unused_variables)] // a gradient need not read every parameter of its operator
             pub fn eval($($x: T,)+ $($p: T,)*) -> T {

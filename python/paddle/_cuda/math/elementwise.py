@@ -2,7 +2,7 @@
 tensors that backward accumulates gradients with."""
 from __future__ import annotations
 
-from .call import Call, Declined, Rows, Shape, same_dtype
+from ..call import Call, Declined, Rows, Shape, same_dtype
 
 
 def _seen(shape: tuple[int, ...], rank: int, axis: int) -> tuple[int, ...]:

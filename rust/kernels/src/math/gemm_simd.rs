@@ -7,7 +7,7 @@ use std::ops::{Add, Div, Mul, Sub};
 
 /// An element type with vector kernels: f32 and f64.
 pub trait Real:
-    crate::math::Real
+    crate::functions::Real
     + Default
     + Add<Output = Self>
     + Sub<Output = Self>

@@ -3,8 +3,8 @@
 //! Large copies go around the caches (`simd::stream`).
 
 use crate::pool;
-use crate::shape::{in_bounds, numel, Walk};
 use crate::simd;
+use crate::strides::{in_bounds, numel, Walk};
 use crate::types::{Number, Plain};
 
 /// Elements per chunk of a parallel run, and the most that run inline.
@@ -125,7 +125,7 @@ fn transpose_walk<T: Plain>(x: &[T], walk: &Walk<1>, offset: isize, out: &mut [T
     let fast = walk.strides.iter().position(|s| s[0] == 1).expect("an axis with stride one");
     let (rows, cols) = (walk.shape[fast], walk.shape[axes - 1]);
     let x_step = walk.inner()[0];
-    let out_strides = crate::shape::strides_of(&walk.shape);
+    let out_strides = crate::strides::strides_of(&walk.shape);
     // The other axes, flattened.
     let others: Vec<usize> = (0..axes - 1).filter(|&a| a != fast).collect();
     let slabs: usize = others.iter().map(|&a| walk.shape[a]).product();
@@ -257,7 +257,7 @@ pub(crate) unsafe fn transpose8(from: *const f32, from_step: isize, to: *mut f32
 
 /// out = x with its axes permuted: out's axis i is x's axis `perm[i]`.
 pub fn transpose<T: Plain>(x: &[T], shape: &[usize], perm: &[usize], out: &mut [T]) {
-    let own = crate::shape::strides_of(shape);
+    let own = crate::strides::strides_of(shape);
     let to: Vec<usize> = perm.iter().map(|&p| shape[p]).collect();
     let strides: Vec<isize> = perm.iter().map(|&p| own[p]).collect();
     strided(x, &to, &strides, 0, out);
@@ -335,7 +335,7 @@ pub fn concat<T: Plain>(parts: &[&[T]], lens: &[usize], outer: usize, inner: usi
 /// out = x repeated `times[i]` times along each axis.
 pub fn tile<T: Plain>(x: &[T], shape: &[usize], times: &[usize], out: &mut [T]) {
     assert_eq!(shape.len(), times.len());
-    let own = crate::shape::strides_of(shape);
+    let own = crate::strides::strides_of(shape);
     let dims: Vec<usize> = times.iter().zip(shape).flat_map(|(&t, &d)| [t, d]).collect();
     let strides: Vec<isize> = own.iter().flat_map(|&s| [0, s]).collect();
     strided(x, &dims, &strides, 0, out);

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .call import Call, Declined, ctype
-from .units import TYPES, Unit, block_of, grid_of, instances
+from ..call import Call, Declined, ctype
+from ..units import TYPES, Unit, block_of, grid_of, instances
 
 # Elements that one block reduces: a long run is reduced in chunks of a fixed size, then the chunks are.
 CHUNK = 16384

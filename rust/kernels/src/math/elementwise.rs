@@ -7,8 +7,8 @@
 use crate::elementwise_loops::{simple, And, Eq, Ge, Gt, Le, Lt, Ne, Or, Xor, TILE};
 pub use crate::elementwise_loops::{Arithmetic, Equal, Loops};
 use crate::pool;
-use crate::shape::{contiguous, in_bounds, numel, Walk};
 use crate::simd;
+use crate::strides::{contiguous, in_bounds, numel, Walk};
 use crate::types::{Number, Plain};
 
 /// Elements per chunk of a parallel run, and the most that run inline.
@@ -296,7 +296,7 @@ fn run_inplace<T: Plain>(loops: &Loops<T, T>, shape: &[usize], a: Source<T>, b: 
     if n == 0 {
         return;
     }
-    let own = crate::shape::strides_of(shape);
+    let own = crate::strides::strides_of(shape);
     let walk = Walk::new(shape, [&own, strides]);
     let step = walk.inner()[1];
     pool::parts(out, pool::grain(out.len(), GRAIN), |start, part| {

@@ -2,8 +2,8 @@
 
 use crate::cast::cast;
 use crate::copy::*;
-use crate::shape::{numel, strides_of};
 use crate::simd::at_every_level;
+use crate::strides::{numel, strides_of};
 use half::f16;
 
 fn naive(x: &[f32], shape: &[usize], strides: &[isize], offset: isize) -> Vec<f32> {

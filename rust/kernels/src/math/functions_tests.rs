@@ -1,4 +1,4 @@
-use crate::math::*;
+use crate::functions::*;
 
 /// Distance in units in the last place of the exact value `want`, rounded to f32.
 fn ulps32(got: f32, want: f64) -> f64 {

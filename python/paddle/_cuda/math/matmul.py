@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import math
 
-from .call import Call, Declined, same_dtype
+from ..call import Call, Declined, same_dtype
 
 
 def _turned(x, trans: bool):

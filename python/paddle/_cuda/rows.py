@@ -1,12 +1,12 @@
-"""Embedding lookup and its gradient. Rows that occur more than once add up in the order of their occurrence, so that a
-result is the same in every run."""
+"""Rows of a table by their index, read and added to. Rows that occur more than once add up in the order of their
+occurrence, so that a result is the same in every run."""
 from __future__ import annotations
 
 import math
 
 import numpy as np
 
-from .call import Call, Declined, Rows, ctype, same_dtype
+from .call import Call, Rows, ctype, same_dtype
 from .units import FLOATS, INTEGERS, Unit, block_of, instances
 
 SOURCE = r"""
@@ -52,36 +52,16 @@ template <typename T> __global__ void add_rows(const i64* ids, const i64* order,
     }
 }
 """
-UNIT = Unit("lookup_table", SOURCE, instances("gather", FLOATS, INTEGERS) + instances("add_rows", FLOATS))
+UNIT = Unit("rows", SOURCE, instances("gather", FLOATS, INTEGERS) + instances("add_rows", FLOATS))
 
 
-def _check(call: Call, bad, height: int) -> None:
+def check(call: Call, bad, height: int) -> None:
     # Waits for the kernel: an id out of range must not go unnoticed.
     found, index = call.machine.download(bad).tolist()
     if found:
         raise IndexError(
             f"(OutOfRange) operator {call.op}: an id is out of range: expected 0 <= id < {height}, got {index}"
         )
-
-
-def _padding(call: Call) -> np.int64:
-    return np.int64(call.attrs["padding_idx"])
-
-
-def _lookup(call: Call) -> dict:
-    table, ids = call.array("W"), call.array("Ids")
-    if table.ndim != 2 or ids.dtype.name not in INTEGERS:
-        raise Declined
-    shape = ids.shape[:-1] if call.op == "lookup_table" else ids.shape
-    height, width = table.shape
-    out = call.empty((*shape, width), table.dtype)
-    if out.size:
-        bad = call.xp.zeros(2, "int64")
-        call.launch(UNIT, f"gather<{ctype(table, FLOATS)}, {INTEGERS[ids.dtype.name]}>", min(ids.size, 65535),
-                    block_of(width), table, ids, out, bad, np.int64(ids.size), np.int64(height), np.int64(width),
-                    _padding(call))  # fmt: skip
-        _check(call, bad, height)
-    return {"Out": out}
 
 
 def add_rows(call: Call, table, ids, rows, padding: np.int64, factor=None) -> None:
@@ -94,39 +74,18 @@ def add_rows(call: Call, table, ids, rows, padding: np.int64, factor=None) -> No
     call.launch(UNIT, f"add_rows<{ctype(table, FLOATS)}>", min(ids.size, 65535), block_of(width), ids[order], order,
                 rows, table, bad, np.int64(ids.size), np.int64(height), np.int64(width), padding,
                 np.uint64(0) if factor is None else factor)  # fmt: skip
-    _check(call, bad, height)
-
-
-def _lookup_grad(call: Call) -> dict:
-    table, ids, dout = call.ins["W"], call.array("Ids"), call.array("Out@GRAD")
-    if isinstance(table, Rows) or table is None or len(table.shape) != 2 or ids.dtype.name not in INTEGERS:
-        raise Declined
-    height, width = table.shape
-    if dout.size != ids.size * width:
-        raise Declined
-    flat = ids.reshape(-1).astype("int64")
-    if call.attrs["is_sparse"]:
-        rows = call.machine.download(flat)
-        return {"W@GRAD": Rows(rows.tolist(), height, dout.reshape(ids.size, width))}
-    grad = call.xp.zeros((height, width), dout.dtype)
-    ctype(grad, FLOATS)
-    add_rows(call, grad, flat, dout, _padding(call))
-    return {"W@GRAD": grad}
+    check(call, bad, height)
 
 
 def dense(call: Call, rows: Rows):
     """SelectedRows as the matrix that they are rows of."""
     out = call.xp.zeros((rows.height, *rows.value.shape[1:]), rows.value.dtype)
-    add_rows(call, out, call.xp.asarray(np.array(rows.rows, "int64")), rows.value, np.int64(-1))
+    add_rows(call, out, call.xp.asarray(np.asarray(rows.rows, "int64")), rows.value, np.int64(-1))
     return out
 
 
 def subtract(call: Call, table, rows: Rows, rate) -> None:
     """table -= rate * rows, in place (the step of sgd)."""
     same_dtype(table, rows.value)
-    ids = call.xp.asarray(np.array(rows.rows, "int64"))
+    ids = call.xp.asarray(np.asarray(rows.rows, "int64"))
     add_rows(call, table, ids, rows.value, np.int64(-1), -rate)
-
-
-TWINS = dict.fromkeys(("lookup_table", "lookup_table_v2"), _lookup)
-TWINS.update(dict.fromkeys(("lookup_table_grad", "lookup_table_v2_grad"), _lookup_grad))

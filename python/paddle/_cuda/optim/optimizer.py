@@ -3,9 +3,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from .call import Call, Declined, Rows, ctype, same_dtype
-from .lookup_table import dense, subtract
-from .units import REALS, Unit, grid_of, instances
+from ..call import Call, Declined, Rows, ctype, same_dtype
+from ..rows import dense, subtract
+from ..units import REALS, Unit, grid_of, instances
 
 SOURCE = r"""
 template <typename T> __global__ void sgd(T* param, const T* grad, const T* rate, i64 n) {
@@ -66,7 +66,7 @@ def _adam(call: Call) -> dict:
     same_dtype(param, first, second, power1, power2)
     t, rate = ctype(param, REALS), _one(call, "LearningRate", param)
     if isinstance(grad, Rows):
-        if not grad.rows:
+        if not grad.rows.size:
             return outs
         # Lazy updates leave the other rows alone; those run on the CPU.
         if a["lazy_mode"] or grad.height != param.shape[0] or grad.value.shape[1:] != param.shape[1:]:

@@ -1,0 +1,3 @@
+//! Cross entropies.
+
+pub mod softmax_loss;

@@ -1,0 +1,30 @@
+//! Elementwise loops and formulas, reductions, products, order.
+
+pub mod cast;
+pub mod complex;
+pub mod elementwise;
+pub(crate) mod elementwise_loops;
+#[cfg(test)]
+mod elementwise_tests;
+pub(crate) mod erfinv;
+pub mod formula;
+pub mod formula_rows;
+pub mod functions;
+pub(crate) mod functions_more;
+#[cfg(test)]
+mod functions_tests;
+pub mod fused;
+pub mod gemm;
+pub(crate) mod gemm_drive;
+pub(crate) mod gemm_kernel;
+pub(crate) mod gemm_pack;
+pub mod gemm_simd;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod gemm_simd_x86;
+pub(crate) mod gemm_sweep;
+pub(crate) mod gemm_tile;
+pub(crate) mod gemm_vec;
+pub mod integer;
+pub mod order;
+pub mod reduce;
+pub mod scan;

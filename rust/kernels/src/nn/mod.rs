@@ -1,0 +1,13 @@
+//! Convolution, pooling, normalisation, softmax.
+
+pub mod conv;
+pub(crate) mod conv_band;
+pub(crate) mod conv_depthwise;
+pub(crate) mod conv_direct;
+pub(crate) mod conv_dots;
+pub(crate) mod conv_patch;
+pub mod norm;
+pub(crate) mod norm_lanes;
+pub mod pooling;
+pub mod softmax;
+pub mod unit;

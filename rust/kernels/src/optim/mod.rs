@@ -1,0 +1,3 @@
+//! Parameter updates.
+
+pub mod optimizer;
