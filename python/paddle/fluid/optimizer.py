@@ -17,7 +17,6 @@ from paddle.fluid.rates.epochs import _LearningRateEpochDecay
 from paddle.optimizer.base import OptimizerBase, Pairs
 from paddle.optimizer.lr_base import LRScheduler
 from paddle.optimizer.regularization import append_regularization_ops as append_regularization_ops
-from paddle.optimizer.regularization import tell_own_goes_first
 from paddle.optimizer.rules import AdamRule, MomentumRule, SGDRule
 
 __all__ = ["SGD", "Momentum", "Adam", "SGDOptimizer", "MomentumOptimizer", "AdamOptimizer",
@@ -44,18 +43,11 @@ class Optimizer(OptimizerBase):
         grad_clip: Any = None,
         name: str | None = None,
     ) -> None:
-        dygraph = mode.in_dygraph_mode()
-        allowed = (float, LRScheduler, LearningRateDecay if dygraph else Variable)
+        allowed = (float, LRScheduler, LearningRateDecay if mode.in_dygraph_mode() else Variable)
         if not isinstance(learning_rate, allowed):
             raise TypeError(f"learning_rate must be a float or an LRScheduler, got {type(learning_rate)}")
         self._init_state(parameter_list, grad_clip, name)
-        if dygraph:
-            if self._parameter_list is None:
-                raise AttributeError("parameter_list must be given to an Optimizer outside a Program")
-            if regularization is not None and any(
-                getattr(p, "regularizer", None) is not None for p in self._parameter_list
-            ):
-                tell_own_goes_first(regularization)
+        self._init_eager(regularization, "parameter_list", "regularization")
         self.regularization = regularization
         self._learning_rate = learning_rate
         if isinstance(learning_rate, Variable):
@@ -246,9 +238,7 @@ class MomentumOptimizer(MomentumRule, Optimizer):
         assert learning_rate is not None
         assert momentum is not None
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
-        self._momentum = momentum
-        self._use_nesterov = bool(use_nesterov)
-        self._master_weights = {}
+        self._init_rule(momentum, use_nesterov)
 
 
 class AdamOptimizer(AdamRule, Optimizer):
@@ -278,11 +268,7 @@ class AdamOptimizer(AdamRule, Optimizer):
         assert beta2 is not None
         assert epsilon is not None
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
-        self._beta1 = beta1
-        self._beta2 = beta2
-        self._epsilon = epsilon
-        self._lazy_mode = lazy_mode
-        self._master_weights = {}
+        self._init_rule(beta1, beta2, epsilon, lazy_mode)
 
 
 class RecomputeOptimizer(Optimizer):

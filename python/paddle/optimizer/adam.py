@@ -59,12 +59,7 @@ class Adam(AdamRule, Optimizer):
         if not 0 <= epsilon:
             raise ValueError("epsilon may not be negative")
         super().__init__(learning_rate, parameters, weight_decay, grad_clip, name)
-        self._beta1 = beta1
-        self._beta2 = beta2
-        self._epsilon = epsilon
-        self._lazy_mode = lazy_mode
-        self._multi_precision = multi_precision
-        self._master_weights = {}
+        self._init_rule(beta1, beta2, epsilon, lazy_mode, multi_precision)
 
     def _gradients(self, parameters: Any) -> Pairs:
         pairs = super()._gradients(parameters)

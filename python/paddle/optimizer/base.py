@@ -24,7 +24,7 @@ from paddle._programs.variable import Variable
 from paddle.nn.clip import ClipGradBase, append_gradient_clip_ops, error_clip_callback
 from paddle.nn.initializer.base import Constant
 from paddle.nn.layer_helper import LayerHelper
-from paddle.optimizer.regularization import append_regularization_ops
+from paddle.optimizer.regularization import append_regularization_ops, tell_own_goes_first
 
 from .lr_base import LRScheduler
 
@@ -65,6 +65,15 @@ class OptimizerBase:
     _learning_rate: Any
     regularization: Any
     _grad_clip: ClipGradBase | None
+
+    def _init_eager(self, decay: Any, parameters_argument: str, decay_argument: str) -> None:
+        """Looks at what dygraph mode needs; messages name the arguments as the user knows them."""
+        if not mode.in_dygraph_mode():
+            return
+        if self._parameter_list is None:
+            raise AttributeError(f"{parameters_argument} must be given to an Optimizer outside a Program")
+        if decay is not None and any(getattr(p, "regularizer", None) is not None for p in self._parameter_list):
+            tell_own_goes_first(decay, decay_argument)
 
     def _init_state(self, parameters: Any, grad_clip: Any, name: str | None) -> None:
         if grad_clip is not None and not isinstance(grad_clip, ClipGradBase):

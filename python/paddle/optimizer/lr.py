@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from paddle.optimizer.lr_base import LRScheduler
-from paddle.optimizer.lr_parts import Plateau, _is_tensor
+from paddle.optimizer.lr_parts import Plateau, _is_tensor, check_factor, check_milestones, check_step_size
 
 __all__ = [
     "LRScheduler",
@@ -82,7 +82,15 @@ class PiecewiseDecay(LRScheduler):
         return self.values[len(self.values) - 1]
 
 
-class NaturalExpDecay(LRScheduler):
+class _GammaDecay(LRScheduler):
+    """A decay by `gamma`."""
+
+    def __init__(self, learning_rate: float, gamma: float, last_epoch: int = -1, verbose: bool = False) -> None:
+        self.gamma = gamma
+        super().__init__(learning_rate, last_epoch, verbose)
+
+
+class NaturalExpDecay(_GammaDecay):
     """learning_rate * exp(-gamma * epoch).
 
     Examples:
@@ -91,16 +99,12 @@ class NaturalExpDecay(LRScheduler):
         0.5
     """
 
-    def __init__(self, learning_rate: float, gamma: float, last_epoch: int = -1, verbose: bool = False) -> None:
-        self.gamma = gamma
-        super().__init__(learning_rate, last_epoch, verbose)
-
     def get_lr(self) -> float:
         """The rate of `self.last_epoch`."""
         return self.base_lr * math.exp(-1 * self.gamma * self.last_epoch)
 
 
-class InverseTimeDecay(LRScheduler):
+class InverseTimeDecay(_GammaDecay):
     """learning_rate / (1 + gamma * epoch).
 
     Examples:
@@ -108,10 +112,6 @@ class InverseTimeDecay(LRScheduler):
         >>> InverseTimeDecay(0.5, gamma=1.0, last_epoch=0)()
         0.25
     """
-
-    def __init__(self, learning_rate: float, gamma: float, last_epoch: int = -1, verbose: bool = False) -> None:
-        self.gamma = gamma
-        super().__init__(learning_rate, last_epoch, verbose)
 
     def get_lr(self) -> float:
         """The rate of `self.last_epoch`."""
@@ -218,7 +218,7 @@ class LinearWarmup(LRScheduler):
         return self.learning_rate
 
 
-class ExponentialDecay(LRScheduler):
+class ExponentialDecay(_GammaDecay):
     """learning_rate * gamma**epoch.
 
     Examples:
@@ -226,10 +226,6 @@ class ExponentialDecay(LRScheduler):
         >>> ExponentialDecay(1.0, gamma=0.5, last_epoch=1)()
         0.25
     """
-
-    def __init__(self, learning_rate: float, gamma: float, last_epoch: int = -1, verbose: bool = False) -> None:
-        self.gamma = gamma
-        super().__init__(learning_rate, last_epoch, verbose)
 
     def get_lr(self) -> float:
         """The rate of `self.last_epoch`."""
@@ -255,12 +251,8 @@ class MultiStepDecay(LRScheduler):
         last_epoch: int = -1,
         verbose: bool = False,
     ) -> None:
-        if not isinstance(milestones, (tuple, list)):
-            raise TypeError(f"MultiStepDecay: milestones must be a tuple or list, got {type(milestones)}")
-        if any(a >= b for a, b in zip(milestones, milestones[1:], strict=False)):
-            raise ValueError("milestones must rise")
-        if gamma >= 1.0:
-            raise ValueError("gamma should be < 1.0.")
+        check_milestones(milestones)
+        check_factor("gamma", gamma)
         self.milestones = milestones
         self.gamma = gamma
         super().__init__(learning_rate, last_epoch, verbose)
@@ -289,10 +281,8 @@ class StepDecay(LRScheduler):
         last_epoch: int = -1,
         verbose: bool = False,
     ) -> None:
-        if not isinstance(step_size, int):
-            raise TypeError(f"StepDecay: step_size must be an int, got {type(step_size)}")
-        if gamma >= 1.0:
-            raise ValueError("gamma should be < 1.0.")
+        check_step_size(step_size)
+        check_factor("gamma", gamma)
         self.step_size = step_size
         self.gamma = gamma
         super().__init__(learning_rate, last_epoch, verbose)

@@ -12,6 +12,26 @@ def _is_tensor(value: object) -> bool:
     return isinstance(value, core.Tensor)
 
 
+def check_milestones(milestones: Any) -> None:
+    """TypeError unless it is a tuple or list, ValueError unless its epochs rise."""
+    if not isinstance(milestones, (tuple, list)):
+        raise TypeError(f"MultiStepDecay: milestones must be a tuple or list, got {type(milestones)}")
+    if any(a >= b for a, b in zip(milestones, milestones[1:], strict=False)):
+        raise ValueError("milestones must rise")
+
+
+def check_step_size(step_size: Any) -> None:
+    """TypeError unless it is an int."""
+    if not isinstance(step_size, int):
+        raise TypeError(f"StepDecay: step_size must be an int, got {type(step_size)}")
+
+
+def check_factor(name: str, value: float) -> None:
+    """ValueError unless the factor of a decay is below one."""
+    if value >= 1.0:
+        raise ValueError(f"{name} must be below 1.0, got {value}")
+
+
 class SavedState:
     """A schedule whose attributes named by `self.keys` are saved and taken over again."""
 

@@ -49,11 +49,7 @@ class Momentum(MomentumRule, Optimizer):
         if momentum is None:
             raise ValueError("Momentum: momentum must be given")
         super().__init__(learning_rate, parameters, self._left_to_decay(weight_decay), grad_clip, name)
-        self._momentum = momentum
-        self._use_nesterov = bool(use_nesterov)
-        self._multi_precision = multi_precision
-        self._rescale_grad = rescale_grad
-        self._master_weights = {}
+        self._init_rule(momentum, use_nesterov, multi_precision, rescale_grad)
         if in_dygraph_mode():
             assert self._parameter_list is not None
             self.helper = LayerHelper(type(self).__name__)

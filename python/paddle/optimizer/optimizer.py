@@ -1,7 +1,6 @@
 """Optimizer: the base of paddle.optimizer."""
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 from paddle._basics import mode
@@ -45,17 +44,7 @@ class Optimizer(OptimizerBase):
         name: str | None = None,
     ) -> None:
         self._init_state(parameters, grad_clip, name)
-        if mode.in_dygraph_mode():
-            if self._parameter_list is None:
-                raise AttributeError("parameters must be given to an Optimizer outside a Program")
-            if weight_decay is not None and any(
-                getattr(p, "regularizer", None) is not None for p in self._parameter_list
-            ):
-                logging.info(
-                    "a regularizer set in the ParamAttr of a Parameter goes before weight_decay=%s of the optimizer, "
-                    "which holds for the other Parameters",
-                    weight_decay,
-                )
+        self._init_eager(weight_decay, "parameters", "weight_decay")
         if not isinstance(learning_rate, (float, LRScheduler)):
             raise TypeError(f"learning_rate must be a float or an LRScheduler, got {type(learning_rate)}")
         self.regularization = L2Decay(weight_decay) if isinstance(weight_decay, float) else weight_decay

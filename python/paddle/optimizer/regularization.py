@@ -36,11 +36,12 @@ def _create_regularization_of_grad(param: Any, grad: Any, regularization: Weight
     return out
 
 
-def tell_own_goes_first(regularization: WeightDecayRegularizer) -> None:
-    """Logs that parameters with regularizers of their own do not get the optimizer's."""
+def tell_own_goes_first(regularization: Any, argument: str = "regularization") -> None:
+    """Logs that parameters with regularizers of their own do not get the optimizer's, which is the `argument`."""
     logging.info(
-        "a regularizer set in the ParamAttr of a Parameter goes before regularization=%s of the optimizer, which holds "
-        "for the other Parameters",
+        "a regularizer set in the ParamAttr of a Parameter goes before %s=%s of the optimizer, which holds for the "
+        "other Parameters",
+        argument,
         regularization,
     )
 

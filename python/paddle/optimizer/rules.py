@@ -142,6 +142,15 @@ class MomentumRule(MasterWeights):
     _regularization_coeff = 0.0
     _rescale_grad = 1.0
 
+    def _init_rule(
+        self, momentum: Any, use_nesterov: bool, multi_precision: bool = False, rescale_grad: float = 1.0
+    ) -> None:
+        self._momentum = momentum
+        self._use_nesterov = bool(use_nesterov)
+        self._multi_precision = multi_precision
+        self._rescale_grad = rescale_grad
+        self._master_weights = {}
+
     def _left_to_decay(self, decay: Any) -> Any:
         """The operator itself decays weights by L2; any other regularizer is given back, to be applied before it."""
         if not isinstance(decay, L2DecayRegularizer):
@@ -187,6 +196,14 @@ class AdamRule(MasterWeights):
     _beta2: Any
     _epsilon: float
     _lazy_mode: bool
+
+    def _init_rule(
+        self, beta1: Any, beta2: Any, epsilon: float, lazy_mode: bool, multi_precision: bool = False
+    ) -> None:
+        self._beta1, self._beta2, self._epsilon = beta1, beta2, epsilon
+        self._lazy_mode = lazy_mode
+        self._multi_precision = multi_precision
+        self._master_weights = {}
 
     def _create_accumulators(self, block: Any, parameters: list[Any]) -> None:
         for param in parameters:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from paddle import _ops
 from paddle._dispatch.append import named
 from paddle._programs.variable_checks import check_variable_and_dtype
+from paddle.nn.functional.loss import softmax_loss
 
 from . import nn
 
@@ -69,15 +70,7 @@ def softmax_with_cross_entropy(
     Returns:
         Variable: the loss, size 1 along `axis`; with `return_softmax` a pair.
     """
-    softmax, loss = _ops.softmax_with_cross_entropy(
-        logits,
-        label,
-        soft_label=soft_label,
-        ignore_index=ignore_index,
-        numeric_stable_mode=numeric_stable_mode,
-        axis=axis,
-    )
-    return (loss, softmax) if return_softmax else loss
+    return softmax_loss(logits, label, soft_label, ignore_index, numeric_stable_mode, return_softmax, axis)
 
 
 def sigmoid_cross_entropy_with_logits(x, label, ignore_index=kIgnoreIndex, name=None, normalize=False):

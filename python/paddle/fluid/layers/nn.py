@@ -17,6 +17,7 @@ from paddle._programs import guards
 from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.fluid.input import one_hot_rows
+from paddle.nn.functional.activation import relu, run_activation
 from paddle.nn.initializer.base import Constant
 from paddle.nn.layer_helper import LayerHelper
 from paddle.static.nn.common import batch_norm, conv2d, fc_layer, layer_norm, lookup_layer
@@ -218,16 +219,9 @@ def l2_normalize(x, axis, epsilon=1e-12, name=None):
     return named(name, _ops.norm, x, axis=axis, epsilon=epsilon)[1]
 
 
-def relu(x, name=None):
-    """max(x, 0), element by element (float16, float32 or float64)."""
-    check_variable_and_dtype(x, "x", _FLOATS, "relu")
-    return named(name, _ops.relu, x)
-
-
 def relu6(x, threshold=6.0, name=None):
     """min(max(x, 0), threshold), element by element (float16, float32 or float64)."""
-    check_variable_and_dtype(x, "x", _FLOATS, "relu6")
-    return named(name, _ops.relu6, x, threshold=threshold)
+    return run_activation("relu6", _ops.relu6, x, name, threshold=threshold)
 
 
 def leaky_relu(x, alpha=0.02, name=None):
@@ -237,38 +231,32 @@ def leaky_relu(x, alpha=0.02, name=None):
 
 def swish(x, beta=1.0, name=None):
     """x * sigmoid(beta * x), element by element (float16, float32 or float64)."""
-    check_variable_and_dtype(x, "x", _FLOATS, "swish")
-    return named(name, _ops.swish, x, beta=float(beta))
+    return run_activation("swish", _ops.swish, x, name, beta=float(beta))
 
 
 def hard_swish(x, threshold=6.0, scale=6.0, offset=3.0, name=None):
     """x * min(max(x + offset, 0), threshold) / scale, element by element (float16, float32 or float64)."""
-    check_variable_and_dtype(x, "x", _FLOATS, "hard_swish")
-    return named(name, _ops.hard_swish, x, threshold=threshold, scale=scale, offset=offset)
+    return run_activation("hard_swish", _ops.hard_swish, x, name, threshold=threshold, scale=scale, offset=offset)
 
 
 def hard_sigmoid(x, slope=0.2, offset=0.5, name=None):
     """slope * x + offset, cut to 0..1, element by element (float16, float32 or float64)."""
-    check_variable_and_dtype(x, "x", _FLOATS, "hard_sigmoid")
-    return named(name, _ops.hard_sigmoid, x, slope=slope, offset=offset)
+    return run_activation("hard_sigmoid", _ops.hard_sigmoid, x, name, slope=slope, offset=offset)
 
 
 def elu(x, alpha=1.0, name=None):
     """x where positive, alpha * (exp(x) - 1) elsewhere, element by element (float16, float32 or float64)."""
-    check_variable_and_dtype(x, "x", _FLOATS, "elu")
-    return named(name, _ops.elu, x, alpha=alpha)
+    return run_activation("elu", _ops.elu, x, name, alpha=alpha)
 
 
 def brelu(x, t_min=0.0, t_max=24.0, name=None):
     """x cut to t_min..t_max, element by element (float16, float32 or float64)."""
-    check_variable_and_dtype(x, "x", _FLOATS, "brelu")
-    return named(name, _ops.brelu, x, t_min=t_min, t_max=t_max)
+    return run_activation("brelu", _ops.brelu, x, name, t_min=t_min, t_max=t_max)
 
 
 def soft_relu(x, threshold=40.0, name=None):
     """log(1 + exp(x)) with x cut to -threshold..threshold, element by element (float16, float32 or float64)."""
-    check_variable_and_dtype(x, "x", _FLOATS, "soft_relu")
-    return named(name, _ops.soft_relu, x, threshold=threshold)
+    return run_activation("soft_relu", _ops.soft_relu, x, name, threshold=threshold)
 
 
 def selu(x, scale=None, alpha=None, name=None):

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from paddle._programs.variable import Variable
+from paddle.optimizer.lr_parts import check_factor, check_milestones, check_step_size
 
 from .base import LearningRateDecay
 
@@ -69,10 +70,8 @@ class StepDecay(_LearningRateEpochDecay):
     """
 
     def __init__(self, learning_rate: float, step_size: int, decay_rate: float = 0.1) -> None:
-        if not isinstance(step_size, int):
-            raise TypeError(f"StepDecay: step_size must be an int, got {type(step_size)}")
-        if decay_rate >= 1.0:
-            raise ValueError("decay_rate must be below 1.0")
+        check_step_size(step_size)
+        check_factor("decay_rate", decay_rate)
         self.step_size = step_size
         self.decay_rate = decay_rate
         super().__init__(learning_rate)
@@ -101,12 +100,8 @@ class MultiStepDecay(_LearningRateEpochDecay):
     def __init__(
         self, learning_rate: float, milestones: tuple[int, ...] | list[int], decay_rate: float = 0.1
     ) -> None:
-        if not isinstance(milestones, (tuple, list)):
-            raise TypeError(f"MultiStepDecay: milestones must be a tuple or list, got {type(milestones)}")
-        if any(a >= b for a, b in zip(milestones, milestones[1:], strict=False)):
-            raise ValueError("milestones must rise")
-        if decay_rate >= 1.0:
-            raise ValueError("decay_rate must be below 1.0")
+        check_milestones(milestones)
+        check_factor("decay_rate", decay_rate)
         self.milestones = milestones
         self.decay_rate = decay_rate
         super().__init__(learning_rate)

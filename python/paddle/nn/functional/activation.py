@@ -50,7 +50,7 @@ def _static(x: Any, op_type: str) -> None:
     check_variable_and_dtype(x, "x", _FLOATS, op_type)
 
 
-def _run(what: str, builtin: Any, x: Any, name: str | None, **attrs: Any) -> Any:
+def run_activation(what: str, builtin: Any, x: Any, name: str | None, **attrs: Any) -> Any:
     """`builtin` of `x`; in static mode after a look at its type, in the name of the function `what`."""
     if mode._dygraph_tracer_ is not None:
         return builtin(x, **attrs)
@@ -116,7 +116,7 @@ def leaky_relu(x: Any, negative_slope: float = 0.01, name: str | None = None) ->
         >>> paddle.nn.functional.leaky_relu(paddle.to_tensor([-2.0, 1.0]), 0.5).numpy().tolist()
         [-1.0, 1.0]
     """
-    return _run("leaky_relu", _ops.leaky_relu, x, name, alpha=negative_slope)
+    return run_activation("leaky_relu", _ops.leaky_relu, x, name, alpha=negative_slope)
 
 
 def sigmoid(x: Any, name: str | None = None) -> Any:
@@ -135,7 +135,7 @@ def sigmoid(x: Any, name: str | None = None) -> Any:
 
 def log_sigmoid(x: Any, name: str | None = None) -> Any:
     """log(sigmoid(x)), element by element; float16, float32 or float64."""
-    return _run("log_sigmoid", _ops.logsigmoid, x, name)
+    return run_activation("log_sigmoid", _ops.logsigmoid, x, name)
 
 
 def gelu(x: Any, approximate: bool = False, name: str | None = None) -> Any:
@@ -165,7 +165,7 @@ def elu(x: Any, alpha: float = 1.0, name: str | None = None) -> Any:
         >>> paddle.nn.functional.elu(paddle.to_tensor([0.0, 2.0])).numpy().tolist()
         [0.0, 2.0]
     """
-    return _run("elu", _ops.elu, x, name, alpha=alpha)
+    return run_activation("elu", _ops.elu, x, name, alpha=alpha)
 
 
 def elu_(x: Any, alpha: float = 1.0, name: str | None = None) -> Any:
@@ -184,7 +184,7 @@ def hardsigmoid(x: Any, slope: float = 0.1666667, offset: float = 0.5, name: str
         >>> paddle.nn.functional.hardsigmoid(paddle.to_tensor([-4.0, 0.0, 4.0])).numpy().tolist()
         [0.0, 0.5, 1.0]
     """
-    return _run("hardsigmoid", _ops.hard_sigmoid, x, name, slope=slope, offset=offset)
+    return run_activation("hardsigmoid", _ops.hard_sigmoid, x, name, slope=slope, offset=offset)
 
 
 def hardswish(x: Any, name: str | None = None) -> Any:
@@ -195,17 +195,17 @@ def hardswish(x: Any, name: str | None = None) -> Any:
         >>> paddle.nn.functional.hardswish(paddle.to_tensor([-4.0, 5.0])).numpy().tolist()
         [-0.0, 5.0]
     """
-    return _run("hardswish", _ops.hard_swish, x, name)
+    return run_activation("hardswish", _ops.hard_swish, x, name)
 
 
 def swish(x: Any, name: str | None = None) -> Any:
     """x * sigmoid(x), element by element; float16, float32 or float64."""
-    return _run("swish", _ops.swish, x, name, beta=1.0)
+    return run_activation("swish", _ops.swish, x, name, beta=1.0)
 
 
 def softplus(x: Any, beta: float = 1, threshold: float = 20, name: str | None = None) -> Any:
     """log(1 + exp(beta * x)) / beta, and x itself where beta * x is above `threshold`; float16, float32 or float64."""
-    return _run("softplus", _ops.softplus, x, name, beta=float(beta), threshold=float(threshold))
+    return run_activation("softplus", _ops.softplus, x, name, beta=float(beta), threshold=float(threshold))
 
 
 def hardshrink(x: Any, threshold: float = 0.5, name: str | None = None) -> Any:
@@ -216,7 +216,7 @@ def hardshrink(x: Any, threshold: float = 0.5, name: str | None = None) -> Any:
         >>> paddle.nn.functional.hardshrink(paddle.to_tensor([-1.0, 0.25, 2.5])).numpy().tolist()
         [-1.0, 0.0, 2.5]
     """
-    return _run("hardshrink", _ops.hard_shrink, x, name, threshold=threshold)
+    return run_activation("hardshrink", _ops.hard_shrink, x, name, threshold=threshold)
 
 
 def hardtanh(x: Any, min: float = -1.0, max: float = 1.0, name: str | None = None) -> Any:  # noqa: A002
@@ -227,7 +227,7 @@ def hardtanh(x: Any, min: float = -1.0, max: float = 1.0, name: str | None = Non
         >>> paddle.nn.functional.hardtanh(paddle.to_tensor([-1.5, 0.25, 2.5])).numpy().tolist()
         [-1.0, 0.25, 1.0]
     """
-    return _run("hardtanh", _ops.brelu, x, name, t_min=min, t_max=max)
+    return run_activation("hardtanh", _ops.brelu, x, name, t_min=min, t_max=max)
 
 
 def selu(
@@ -250,7 +250,7 @@ def selu(
         raise ValueError(f"The scale must be greater than 1.0. Received: {scale}.")
     if alpha < 0:
         raise ValueError(f"The alpha must be no less than zero. Received: {alpha}.")
-    return _run("selu", _ops.selu, x, name, scale=scale, alpha=alpha)
+    return run_activation("selu", _ops.selu, x, name, scale=scale, alpha=alpha)
 
 
 def softshrink(x: Any, threshold: float = 0.5, name: str | None = None) -> Any:
@@ -266,7 +266,7 @@ def softshrink(x: Any, threshold: float = 0.5, name: str | None = None) -> Any:
     """
     if threshold < 0:
         raise ValueError(f"The threshold must be no less than zero. Received: {threshold}.")
-    return _run("softshrink", _ops.softshrink, x, name, **{"lambda": threshold})
+    return run_activation("softshrink", _ops.softshrink, x, name, **{"lambda": threshold})
 
 
 def softsign(x: Any, name: str | None = None) -> Any:
@@ -277,7 +277,7 @@ def softsign(x: Any, name: str | None = None) -> Any:
         >>> paddle.nn.functional.softsign(paddle.to_tensor([-1.0, 3.0])).numpy().tolist()
         [-0.5, 0.75]
     """
-    return _run("softsign", _ops.softsign, x, name)
+    return run_activation("softsign", _ops.softsign, x, name)
 
 
 def tanhshrink(x: Any, name: str | None = None) -> Any:
@@ -288,7 +288,7 @@ def tanhshrink(x: Any, name: str | None = None) -> Any:
         >>> paddle.nn.functional.tanhshrink(paddle.to_tensor([0.0, 20.0])).numpy().tolist()
         [0.0, 19.0]
     """
-    return _run("tanhshrink", _ops.tanh_shrink, x, name)
+    return run_activation("tanhshrink", _ops.tanh_shrink, x, name)
 
 
 def thresholded_relu(x: Any, threshold: float = 1.0, name: str | None = None) -> Any:
@@ -299,7 +299,7 @@ def thresholded_relu(x: Any, threshold: float = 1.0, name: str | None = None) ->
         >>> paddle.nn.functional.thresholded_relu(paddle.to_tensor([2.0, 0.5, 1.0])).numpy().tolist()
         [2.0, 0.0, 0.0]
     """
-    return _run("thresholded_relu", _ops.thresholded_relu, x, name, threshold=threshold)
+    return run_activation("thresholded_relu", _ops.thresholded_relu, x, name, threshold=threshold)
 
 
 def softmax(x: Any, axis: int = -1, dtype: Any = None, name: str | None = None) -> Any:

@@ -195,6 +195,16 @@ def _reshape_as(x: Any, like: Any) -> Any:
     return _ops.reshape2(x, _ops.shape(like), shape=sizes)
 
 
+def softmax_loss(
+    logits: Any, label: Any, soft_label: bool, ignore_index: int, stable: bool, return_softmax: bool, axis: int
+) -> Any:
+    """The loss of `softmax_with_cross_entropy`, and with `return_softmax` the probabilities."""
+    softmax, loss = _ops.softmax_with_cross_entropy(
+        logits, label, soft_label=soft_label, ignore_index=ignore_index, numeric_stable_mode=stable, axis=axis
+    )
+    return (loss, softmax) if return_softmax else loss
+
+
 def softmax_with_cross_entropy(
     logits: Any,
     label: Any,
@@ -216,15 +226,7 @@ def softmax_with_cross_entropy(
         Tensor of the size 1 along `axis`; with `return_softmax` a pair (loss, softmax).
     """
     _told_once("softmax_with_cross_entropy", "cross_entropy")
-    softmax, loss = _ops.softmax_with_cross_entropy(
-        logits,
-        label,
-        soft_label=soft_label,
-        ignore_index=ignore_index,
-        numeric_stable_mode=numeric_stable_mode,
-        axis=axis,
-    )
-    return (loss, softmax) if return_softmax else loss
+    return softmax_loss(logits, label, soft_label, ignore_index, numeric_stable_mode, return_softmax, axis)
 
 
 _told: set[str] = set()

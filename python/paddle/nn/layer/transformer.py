@@ -156,31 +156,44 @@ class MultiHeadAttention(Layer):
 class _Block(Layer):
     """Attention and feed-forward parts, each added to its input and normalised before or after."""
 
-    def _make(self, config: dict[str, Any], attentions: tuple[str, ...]) -> None:
+    _attentions: tuple[str, ...]
+
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int,
+        dropout: float = 0.1,
+        activation: str = "relu",
+        attn_dropout: float | None = None,
+        act_dropout: float | None = None,
+        normalize_before: bool = False,
+        weight_attr: Any = None,
+        bias_attr: Any = None,
+    ) -> None:
+        config = _config(locals())
+        super().__init__()
         self._config = config
-        dropout, d_model = config["dropout"], config["d_model"]
-        act_dropout, attn_dropout = config["act_dropout"], config["attn_dropout"]
-        self.normalize_before = config["normalize_before"]
-        count = len(attentions) + 1
-        weights, biases = _attrs(config["weight_attr"], count), _attrs(config["bias_attr"], count)
-        for i, name in enumerate(attentions):
+        self.normalize_before = normalize_before
+        count = len(self._attentions) + 1
+        weights, biases = _attrs(weight_attr, count), _attrs(bias_attr, count)
+        for i, name in enumerate(self._attentions):
             attention = MultiHeadAttention(
                 d_model,
-                config["nhead"],
+                nhead,
                 dropout=dropout if attn_dropout is None else attn_dropout,
                 weight_attr=weights[i],
                 bias_attr=biases[i],
             )
             setattr(self, name, attention)
-        wide = config["dim_feedforward"]
-        self.linear1 = Linear(d_model, wide, weights[-1], bias_attr=biases[-1])
+        self.linear1 = Linear(d_model, dim_feedforward, weights[-1], bias_attr=biases[-1])
         self.dropout = Dropout(dropout if act_dropout is None else act_dropout, mode="upscale_in_train")
-        self.linear2 = Linear(wide, d_model, weights[-1], bias_attr=biases[-1])
+        self.linear2 = Linear(dim_feedforward, d_model, weights[-1], bias_attr=biases[-1])
         for i in range(count):
             setattr(self, f"norm{i + 1}", LayerNorm(d_model))
         for i in range(count):
             setattr(self, f"dropout{i + 1}", Dropout(dropout, mode="upscale_in_train"))
-        self.activation = getattr(F, config["activation"])
+        self.activation = getattr(F, activation)
 
     def _part(self, x: Any, norm: Layer, dropout: Layer, compute: Any) -> tuple[Any, Any]:
         """(x + dropout(compute(x)), normalised first or last; what `compute` gave besides)"""
@@ -216,22 +229,7 @@ class TransformerEncoderLayer(_Block):
         [2, 4, 8]
     """
 
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int,
-        dropout: float = 0.1,
-        activation: str = "relu",
-        attn_dropout: float | None = None,
-        act_dropout: float | None = None,
-        normalize_before: bool = False,
-        weight_attr: Any = None,
-        bias_attr: Any = None,
-    ) -> None:
-        config = _config(locals())
-        super().__init__()
-        self._make(config, ("self_attn",))
+    _attentions = ("self_attn",)
 
     def forward(self, src: Any, src_mask: Any = None, cache: Any = None) -> Any:
         """`src` [batch, length, d_model] to the same shape; with a cache a pair with the new one."""
@@ -258,22 +256,7 @@ class TransformerDecoderLayer(_Block):
         [2, 4, 8]
     """
 
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int,
-        dropout: float = 0.1,
-        activation: str = "relu",
-        attn_dropout: float | None = None,
-        act_dropout: float | None = None,
-        normalize_before: bool = False,
-        weight_attr: Any = None,
-        bias_attr: Any = None,
-    ) -> None:
-        config = _config(locals())
-        super().__init__()
-        self._make(config, ("self_attn", "cross_attn"))
+    _attentions = ("self_attn", "cross_attn")
 
     def forward(self, tgt: Any, memory: Any, tgt_mask: Any = None, memory_mask: Any = None, cache: Any = None) -> Any:
         """`tgt` [batch, length, d_model] and the encoder's output to the shape of `tgt`; with a cache a pair."""
