@@ -42,15 +42,25 @@ def full(shape, fill_value, dtype=None, name=None):
         check_shape(shape, "fill_constant")
         check_dtype(convert_dtype(dtype), "dtype", _KINDS, "fill_constant")
         check_type(shape, "shape", (Variable, list, tuple), "fill_constant")
-    keywords = shape_arguments(shape)
-    if isinstance(fill_value, Variable):
+    return fill(shape, fill_value, dtype, name)
+
+
+def as_text(value, dtype) -> str:
+    """A number as the operators of constants take it, which a float32 cannot hold."""
+    return str(int(value)) if convert_dtype(dtype) in ("int64", "int32") else str(float(value))
+
+
+def fill(shape, value, dtype, name=None, **keywords):
+    """`full` of what was looked at; 1.x's has keywords of the operator besides."""
+    keywords.update(shape_arguments(shape))
+    if isinstance(value, Variable):
         if _static():
-            keywords["ValueTensor"] = fill_value if fill_value.dtype == dtype else fill_value.astype(dtype)
-            fill_value = 0.0
+            keywords["ValueTensor"] = value if value.dtype == dtype else value.astype(dtype)
+            value = 0.0
         else:
-            fill_value = fill_value.item()
-    text = str(int(fill_value)) if convert_dtype(dtype) in ("int64", "int32") else str(float(fill_value))
-    out = named(name, _ops.fill_constant, dtype=dtype, value=float(fill_value), str_value=text, **keywords)
+            value = value.item()
+    text = as_text(value, dtype)
+    out = named(name, _ops.fill_constant, dtype=dtype, value=float(value), str_value=text, **keywords)
     out.stop_gradient = True
     return out
 

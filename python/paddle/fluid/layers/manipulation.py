@@ -5,11 +5,12 @@ from __future__ import annotations
 from paddle import _ops
 from paddle._basics import mode
 from paddle._basics.checks import INTS, check_type
-from paddle._basics.shapes import check_permutation
 from paddle._dispatch.append import activated, named
 from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.tensor import manipulation as api
+from paddle.tensor.attribute import shape
+from paddle.tensor.linalg import transpose
 from paddle.tensor.manipulation import slice, stack
 
 __all__ = [
@@ -63,9 +64,8 @@ def squeeze(input, axes, name=None):  # noqa: A002
         input (Variable): numbers or bools.
         axes (list of int): which.
     """
-    check_variable_and_dtype(input, "input", [*_NUMBERS, "bool", "int8"], "squeeze")
     check_type(axes, "axis/axes", (list, tuple), "squeeze")
-    return named(name, _ops.squeeze2, input, axes=list(axes))
+    return api.squeeze(input, list(axes), name)
 
 
 def unsqueeze(input, axes, name=None):  # noqa: A002
@@ -76,23 +76,6 @@ def unsqueeze(input, axes, name=None):  # noqa: A002
         axes (int|list|tuple|Variable): positions in the result; tensors go.
     """
     return api.unsqueeze(input, axes, name)
-
-
-def transpose(x, perm, name=None):
-    """`x` with its dimensions in the order `perm`.
-
-    Args:
-        x (Variable): numbers.
-        perm (list|tuple of int): dimension `i` of the result is dimension perm[i] of `x`.
-
-    Raises:
-        ValueError: when `perm` is no permutation.
-    """
-    check_variable_and_dtype(x, "x", _NUMBERS, "transpose")
-    check_type(perm, "perm", (list, tuple), "transpose")
-    if not mode.in_dygraph_mode():
-        check_permutation(perm, len(x.shape))
-    return named(name, _ops.transpose2, x, axis=list(perm))
 
 
 def split(input, num_or_sections, dim=-1, name=None):  # noqa: A002
@@ -173,10 +156,3 @@ def flatten(x, axis=1, name=None):
     if rows < 0 and columns < 0:
         raise ValueError(f"flatten of the shape {x.shape} at {axis} leaves two sizes unknown")
     return named(name, _ops.reshape2, x, shape=[rows, columns])
-
-
-def shape(input):  # noqa: A002
-    """The sizes of `input` as an int32 tensor."""
-    out = _ops.shape(input)
-    out.stop_gradient = True
-    return out

@@ -9,7 +9,6 @@ from paddle._basics import mode
 from paddle._basics.checks import INTS, check_dtype, check_type
 from paddle._basics.dtypes import convert_dtype, convert_np_dtype_to_dtype_
 from paddle._dispatch.append import named
-from paddle._dispatch.arguments import number, shape_arguments
 from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_shape, check_variable_and_dtype
 from paddle.nn.layer_helper import LayerHelper
@@ -152,10 +151,6 @@ def assign(input, output=None):  # noqa: A002
     return creation.assign(input, output)
 
 
-def _as_text(value, dtype: str) -> str:
-    return str(int(value)) if dtype in ("int64", "int32") else str(float(value))
-
-
 def fill_constant(shape, dtype, value, force_cpu=False, out=None, name=None):
     """A tensor of `shape` full of `value`; into `out` when given.
 
@@ -182,18 +177,8 @@ def fill_constant(shape, dtype, value, force_cpu=False, out=None, name=None):
     check_dtype(dtype, "dtype", ["bool", "float16", *_NUMBERS], "fill_constant")
     if out is not None:
         check_variable_and_dtype(out, "out", [dtype], "fill_constant")
-    if not mode.in_dygraph_mode() and isinstance(shape, (list, tuple)):
-        assert len(shape) > 0, "fill_constant: a Program's constant needs a shape of at least one size"
-    keywords = shape_arguments(shape)
-    if isinstance(value, Variable) and not mode.in_dygraph_mode():
-        keywords["ValueTensor"] = value if convert_dtype(value.dtype) == dtype else cast(value, dtype)
-    else:
-        value = number(value)
-        keywords.update(value=float(value), str_value=_as_text(value, dtype))
     vartype = convert_np_dtype_to_dtype_(dtype)
-    result = named(name, _ops.fill_constant, dtype=vartype, force_cpu=force_cpu, Out=out, **keywords)
-    result.stop_gradient = True
-    return result
+    return creation.fill(shape, value, vartype, name, force_cpu=force_cpu, Out=out)
 
 
 def fill_constant_batch_size_like(
@@ -211,7 +196,7 @@ def fill_constant_batch_size_like(
         shape=list(shape),
         dtype=convert_np_dtype_to_dtype_(dtype),
         value=float(value),
-        str_value=_as_text(value, convert_dtype(dtype)),
+        str_value=creation.as_text(value, dtype),
         input_dim_idx=input_dim_idx,
         output_dim_idx=output_dim_idx,
         force_cpu=force_cpu,
