@@ -60,7 +60,6 @@ INSIDE = {
     ("distributed.spawn", "paddle.distributed.launch.environment"): "the launcher: " + QUICK,
     ("distributed.spawn", "paddle.distributed.launch.guard"): "the launcher: " + QUICK,
     ("distributed.spawn", "paddle.distributed.launch.store"): "the launcher: " + QUICK,
-    ("jit.traced", "paddle.fluid.io"): "until 1.x's way of saving a model has its home below",
 }
 
 
@@ -184,8 +183,6 @@ def test_rooms_import_only_lower_ones():
         of, to = room(i.importer), room(i.target)
         if not of or not i.target.startswith("paddle"):
             continue  # the package itself is above all
-        if (i.importer, i.target) == ("paddle.jit.traced", "paddle.fluid.io"):
-            continue  # until 1.x's way of saving a model has its home below
         rank = PYTHON.index(of[0])
         if not to or PYTHON.index(to[0]) > rank:
             wrong.append(at(i))

@@ -18,6 +18,7 @@ from paddle._programs.scope import scope_guard
 from paddle._programs.variable import Variable
 from paddle.nn.layer.layers import Layer
 from paddle.static.executor import Executor
+from paddle.static.inference_folder import save_inference_model
 from paddle.static.strategies import BuildStrategy, ExecutionStrategy
 
 __all__ = ["TracedLayer"]
@@ -250,8 +251,6 @@ class TracedLayer:
                 for index in indices or ():
                     check_type(index, f"each element of {what}", int, where)
                 chosen.append(names if indices is None else [names[i] for i in indices])
-        from paddle.fluid.io import save_inference_model
-
         self._share()
         with scope_guard(self._scope), mode._dygraph_guard(None):
             block = self._program.global_block()
