@@ -195,6 +195,14 @@ def test_rooms_import_only_lower_ones():
     assert not wrong, wrong
 
 
+def test_nobody_asks_the_package_for_the_native_module():
+    """`import paddle._core as _core`: `from paddle import _core` asks the package, which stands above all."""
+    for path in modules().values():
+        for node, _ in statements(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module == "paddle" and path != PACKAGE / "__init__.py":
+                assert "_core" not in [a.name for a in node.names], f"{path.relative_to(ROOT)}:{node.lineno}"
+
+
 def test_every_room_is_named():
     assert {room(name)[0] for name in modules() if room(name)} == set(PYTHON)
 

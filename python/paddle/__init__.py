@@ -1,5 +1,5 @@
 """PaddlePaddle 2.0's API over a Rust core."""
-from paddle import _core
+import paddle._core as _core
 from paddle import _dispatch
 from paddle._basics import missing as _missing
 from paddle._basics.default_dtype import get_default_dtype, set_default_dtype

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from paddle import _core as core
+import paddle._core as core
 
 from . import mode
 from .dtypes import convert_dtype

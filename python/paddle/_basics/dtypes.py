@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from paddle import _core as core
+import paddle._core as core
 
 __all__: list[str] = []
 

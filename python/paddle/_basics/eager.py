@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from paddle import _core, _ops
+import paddle._core as _core
+from paddle import _ops
 
 from .op_proto import OpProtoHolder
 

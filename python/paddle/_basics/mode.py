@@ -9,7 +9,7 @@ import re
 import sys
 from typing import Any
 
-from paddle import _core as core
+import paddle._core as core
 
 from .place import (
     CPUPlace,

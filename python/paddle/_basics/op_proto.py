@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from paddle import _core as core
+import paddle._core as core
 
 from .names import GENERATED_ATTRS
 

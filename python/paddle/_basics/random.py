@@ -1,7 +1,7 @@
 """The seed of the random generator."""
 from __future__ import annotations
 
-from paddle import _core
+import paddle._core as _core
 
 __all__: list[str] = []
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from paddle import _core as core
+import paddle._core as core
 
 from . import mode, unique_name
 from .eager import run_eager

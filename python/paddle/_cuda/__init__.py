@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from paddle import _core
+import paddle._core as _core
 
 from . import formula
 from .call import Call

@@ -1,7 +1,8 @@
 """Which operators have a CUDA twin: ``python -m paddle._cuda``."""
 import textwrap
 
-from paddle import _core, _cuda
+import paddle._core as _core
+from paddle import _cuda
 
 
 def main() -> None:

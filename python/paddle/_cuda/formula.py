@@ -5,7 +5,7 @@ import functools
 
 import numpy as np
 
-from paddle import _core
+import paddle._core as _core
 
 from .call import Call, Declined, ctype
 from .units import FLOATS, Unit, grid_of, instances

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from paddle import _core, _ops
+import paddle._core as _core
+from paddle import _ops
 from paddle._basics import unique_name
 from paddle._basics.checks import INTS
 from paddle._basics.dtypes import VarType, convert_np_dtype_to_dtype_

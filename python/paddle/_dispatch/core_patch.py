@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 
-from paddle import _core as core
+import paddle._core as core
 from paddle._basics.dtypes import VarType
 from paddle._basics.place import CPUPlace
 

@@ -5,7 +5,7 @@ import contextlib
 import functools
 import inspect
 
-from paddle import _core as core
+import paddle._core as core
 from paddle._basics import mode, unique_name
 from paddle._basics.mode import _dygraph_guard, _get_paddle_place, _set_expected_place, _switch_tracer
 from paddle._basics.tracer import Tracer

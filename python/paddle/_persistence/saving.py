@@ -7,7 +7,7 @@ import warnings
 
 import numpy as np
 
-from paddle import _core
+import paddle._core as _core
 
 from . import safe_pickle, whole_files
 from .pieces import join_arrays, split_arrays

@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import copy
 
-from paddle import _core as core
+import paddle._core as core
 from paddle._basics import unique_name
 from paddle._basics.dtypes import VarType
 from paddle._basics.names import EMPTY_VAR_NAME, GRAD_VAR_SUFFIX, OP_DEVICE, OP_ROLE, OpRole

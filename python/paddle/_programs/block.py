@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 from collections.abc import Iterator
 
-from paddle import _core as core
+import paddle._core as core
 from paddle._basics import mode
 from paddle._basics.dtypes import VarType, convert_np_dtype_to_dtype_
 

@@ -9,7 +9,7 @@ import warnings
 from types import FrameType
 from typing import Any
 
-from paddle import _core as core
+import paddle._core as core
 from paddle._basics import mode
 from paddle._basics.dtypes import VarType
 from paddle._basics.names import OP_CALLSTACK, OP_DEVICE, OP_NAMESCOPE, OP_ROLE, OP_ROLE_VAR, OpRole

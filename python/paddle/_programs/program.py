@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from paddle import _core as core
+import paddle._core as core
 from paddle._basics import unique_name
 from paddle._basics.checks import INTS
 from paddle._basics.dtypes import VarType

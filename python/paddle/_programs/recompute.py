@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 from typing import Any
 
-from paddle import _core as core
+import paddle._core as core
 from paddle._basics.names import EMPTY_VAR_NAME, OP_DEVICE, OP_ROLE, OpRole
 
 from .backward_ops import _create_op_desc_, _place_gradients

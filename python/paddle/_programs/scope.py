@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 
-from paddle import _core as core
+import paddle._core as core
 
 __all__: list[str] = []
 

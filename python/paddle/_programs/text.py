@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paddle import _core as core
+import paddle._core as core
 
 __all__: list[str] = []
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from paddle import _core as core
+import paddle._core as core
 from paddle._basics import mode, unique_name
 from paddle._basics.dtypes import VarType, convert_np_dtype_to_dtype_
 from paddle._basics.mode import fake_interface_only

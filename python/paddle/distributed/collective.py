@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from paddle import _core, _ops
+import paddle._core as _core
+from paddle import _ops
 from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.nn.layer_helper import LayerHelper

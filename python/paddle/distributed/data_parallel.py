@@ -5,7 +5,7 @@ import contextlib
 import warnings
 from collections.abc import Iterator
 
-from paddle import _core
+import paddle._core as _core
 from paddle.nn.layer.layers import Layer
 from paddle.nn.layer.parts import _takes_stat_dict
 

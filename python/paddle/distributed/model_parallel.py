@@ -3,7 +3,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from paddle import _core, _ops, nn
+import paddle._core as _core
+from paddle import _ops, nn
 from paddle._programs.guards import default_main_program, default_startup_program
 from paddle._programs.variable import Variable
 from paddle.tensor.manipulation import concat

@@ -11,7 +11,7 @@ import types
 import warnings
 from typing import Any
 
-from paddle import _core
+import paddle._core as _core
 
 from .launch import cause
 

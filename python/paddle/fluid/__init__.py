@@ -1,6 +1,6 @@
 """paddle.fluid: the API of Paddle 1.x, over the same engine."""
 
-from paddle import _core
+import paddle._core as _core
 from paddle.nn.initializer.base import set_global_initializer  # noqa: F401 (outside __all__, as upstream)
 
 from . import (  # noqa: F401 (some are reached as attributes, outside __all__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from paddle import _core
+import paddle._core as _core
 from paddle._basics import names as _names
 from paddle._basics import place as _place
 from paddle._basics.missing import OperatorMissing, absent

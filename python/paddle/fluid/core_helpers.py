@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from paddle import _core
+import paddle._core as _core
 from paddle._basics import flags as _flags
 from paddle._basics.dtypes import to_numpy_dtype
 from paddle._basics.place import CPUPlace

@@ -1,7 +1,7 @@
 """fluid.op: one operator, run on the variables of a scope."""
 from __future__ import annotations
 
-from paddle import _core
+import paddle._core as _core
 from paddle._basics.op_proto import OpProtoHolder
 
 __all__ = ["Operator", "get_all_op_protos"]

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from paddle import _core, _ops
+import paddle._core as _core
+from paddle import _ops
 from paddle._basics import mode
 from paddle._basics.dtypes import VarType
 from paddle._basics.missing import getter as _getter

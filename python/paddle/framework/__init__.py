@@ -1,6 +1,6 @@
 """paddle.framework: places, parameters, recording of gradients, the seed, state in files."""
 
-from paddle import _core as core
+import paddle._core as core
 from paddle._basics.place import CPUPlace, CUDAPinnedPlace, CUDAPlace
 from paddle._dispatch.dygraph import grad
 from paddle._dispatch.dygraph import no_grad_ as no_grad

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from paddle import _core as core
+import paddle._core as core
 from paddle.tensor.manipulation import stack
 from paddle.tensor.tensor import to_tensor
 

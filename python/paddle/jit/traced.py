@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from paddle import _core
+import paddle._core as _core
 from paddle._basics import mode
 from paddle._basics.checks import check_type
 from paddle._programs.guards import program_guard

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from paddle import _core as core
+import paddle._core as core
 from paddle import _ops
 from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.tensor.manipulation import reshape, slice

@@ -6,7 +6,7 @@ import copy
 
 import numpy as np
 
-from paddle import _core as core
+import paddle._core as core
 from paddle._basics import mode, unique_name
 from paddle._basics.default_dtype import get_default_dtype, set_default_dtype
 from paddle._basics.dtypes import VarType, dtype_is_floating

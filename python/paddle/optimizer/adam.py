@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from paddle import _core as core
+import paddle._core as core
 from paddle import _ops
 from paddle._programs.name_scope import name_scope
 from paddle._programs.variable import Variable

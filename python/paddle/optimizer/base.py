@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from paddle import _core as core
+import paddle._core as core
 from paddle import _ops
 from paddle._basics import mode, unique_name
 from paddle._basics.default_dtype import get_default_dtype

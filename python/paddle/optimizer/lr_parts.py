@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from paddle import _core as core
+import paddle._core as core
 
 
 def _is_tensor(value: object) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from paddle import _core as core
+import paddle._core as core
 from paddle import _ops
 from paddle._basics import mode
 from paddle._basics.checks import check_type

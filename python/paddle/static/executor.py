@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 
-from paddle import _core as core
+import paddle._core as core
 from paddle._basics import mode, unique_name
 from paddle._basics.dtypes import VarType, to_numpy_dtype
 from paddle._programs import guards

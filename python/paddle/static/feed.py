@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from paddle import _core as core
+import paddle._core as core
 from paddle._basics.dtypes import convert_dtype, convert_np_dtype_to_dtype_, regular_array, to_numpy_dtype
 from paddle._programs.operator import Operator
 from paddle._programs.variable import Variable, isinstance_of

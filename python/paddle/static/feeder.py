@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from paddle import _core as core
+import paddle._core as core
 from paddle._basics.dtypes import to_numpy_dtype
 from paddle._basics.mode import _cpu_num, _cuda_ids
 from paddle._basics.place import CPUPlace, CUDAPlace

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 
-from paddle import _core as core
+import paddle._core as core
 from paddle import _ops
 from paddle._basics.dtypes import VarType
 from paddle._basics.mode import static_only

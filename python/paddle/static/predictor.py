@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from paddle import _core
+import paddle._core as _core
 from paddle._basics.mode import _dygraph_guard
 from paddle._basics.place import CPUPlace, CUDAPlace
 from paddle._programs.scope import scope_guard

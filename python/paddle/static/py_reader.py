@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from paddle import _core as core
+import paddle._core as core
 from paddle._basics import unique_name
 from paddle._basics.dtypes import VarType, convert_np_dtype_to_dtype_
 from paddle._basics.mode import _get_paddle_place

@@ -6,7 +6,7 @@ import inspect
 
 import numpy as np
 
-from paddle import _core as core
+import paddle._core as core
 from paddle import _ops
 from paddle._basics.checks import check_type
 from paddle._basics.mode import static_only

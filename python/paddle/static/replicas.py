@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from paddle import _core as core
+import paddle._core as core
 from paddle._basics.dtypes import VarType
 from paddle._basics.names import EMPTY_VAR_NAME, GRAD_VAR_SUFFIX, OP_ROLE, OP_ROLE_VAR, OpRole, strip_grad_suffix
 from paddle._basics.place import CPUPlace

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterable
 from typing import Any
 
-from paddle import _core as core
+import paddle._core as core
 from paddle._basics import unique_name
 from paddle._basics.dtypes import VarType, convert_dtype
 from paddle._basics.mode import dygraph_not_support

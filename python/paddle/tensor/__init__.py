@@ -1,5 +1,5 @@
 """paddle.tensor: functions on Tensors; most of them are methods too."""
-from paddle import _core
+import paddle._core as _core
 from paddle._dispatch.math_op_patch import patch_tensor_methods
 from paddle.tensor.array import array_length, array_read, array_write, create_array  # noqa: F401
 

@@ -1,7 +1,8 @@
 """Products and transposes."""
 from __future__ import annotations
 
-from paddle import _core, _ops
+import paddle._core as _core
+from paddle import _ops
 from paddle._basics.checks import check_type
 from paddle._basics.shapes import check_permutation
 from paddle._dispatch.append import named

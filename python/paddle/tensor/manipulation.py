@@ -1,7 +1,8 @@
 """Shapes, slices, joins."""
 from __future__ import annotations
 
-from paddle import _core, _ops
+import paddle._core as _core
+from paddle import _ops
 from paddle._basics import mode
 from paddle._basics.checks import INTS, check_dtype, check_type
 from paddle._basics.shapes import check_axis

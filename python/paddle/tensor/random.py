@@ -1,7 +1,8 @@
 """Random Tensors: the numbers of Paddle's CPU generator."""
 from __future__ import annotations
 
-from paddle import _core, _ops
+import paddle._core as _core
+from paddle import _ops
 from paddle._basics.checks import check_dtype, check_type
 from paddle._basics.default_dtype import get_default_dtype
 from paddle._basics.dtypes import convert_dtype

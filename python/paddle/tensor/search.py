@@ -1,7 +1,8 @@
 """Sorting and searching."""
 from __future__ import annotations
 
-from paddle import _core, _ops
+import paddle._core as _core
+from paddle import _ops
 from paddle._basics.checks import INTS, check_dtype, check_type
 from paddle._basics.dtypes import convert_np_dtype_to_dtype_
 from paddle._dispatch.append import named

@@ -3,7 +3,8 @@ from __future__ import annotations
 
 import math
 
-from paddle import _core, _ops
+import paddle._core as _core
+from paddle import _ops
 from paddle._basics.checks import INTS, check_type
 from paddle._basics.dtypes import convert_dtype
 from paddle._dispatch.append import named

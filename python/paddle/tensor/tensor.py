@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from paddle import _core
+import paddle._core as _core
 from paddle._basics import mode, unique_name
 from paddle._basics.default_dtype import get_default_dtype
 from paddle._basics.dtypes import VarType, convert_dtype, convert_np_dtype_to_dtype_, regular_array

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from paddle import _core
+import paddle._core as _core
 from paddle._basics import mode
 from paddle._basics.mode import _get_paddle_place
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from paddle import _core
+import paddle._core as _core
 
 __all__ = ["ProfilerOptions", "Profiler", "get_profiler"]
 

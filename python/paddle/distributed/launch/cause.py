@@ -4,7 +4,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from paddle import _core
+import paddle._core as _core
 
 KEY = "launch/cause"
 _PATIENCE = 1.0

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from paddle import _core
+import paddle._core as _core
 
 from .job import Job
 

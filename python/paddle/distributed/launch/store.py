@@ -8,7 +8,7 @@ import time
 from contextlib import closing
 from typing import Any
 
-from paddle import _core
+import paddle._core as _core
 
 from . import ports
 from .args import LaunchError

@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 
-from paddle import _core
+import paddle._core as _core
 from paddle._basics.dtypes import convert_dtype
 from paddle._basics.mode import dygraph_only
 from paddle._dispatch.dygraph import (

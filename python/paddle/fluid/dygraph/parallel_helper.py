@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
-from paddle import _core
+import paddle._core as _core
 from paddle.distributed import broadcast
 
 __all__: list[str] = []

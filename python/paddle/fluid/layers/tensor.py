@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from paddle import _core, _ops
+import paddle._core as _core
+from paddle import _ops
 from paddle._basics import mode
 from paddle._basics.checks import INTS, check_dtype, check_type
 from paddle._basics.dtypes import convert_dtype, convert_np_dtype_to_dtype_

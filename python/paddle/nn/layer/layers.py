@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from paddle import _core as core
+import paddle._core as core
 from paddle._basics import mode, unique_name
 from paddle._programs.scope import global_scope
 from paddle._programs.variable import Parameter, Variable

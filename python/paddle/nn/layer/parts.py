@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from paddle import _core as core
+import paddle._core as core
 from paddle.tensor.creation import assign
 
 NOT_INITIALISED = "super(YourLayer, self).__init__() should be called first"
