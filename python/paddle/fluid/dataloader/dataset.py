@@ -1,13 +1,4 @@
 """The older import path of paddle.io's datasets."""
 
-from paddle.io.dataset import (
-    ChainDataset,
-    ComposeDataset,
-    Dataset,
-    IterableDataset,
-    Subset,
-    TensorDataset,
-    __all__,
-    random_split,
-    to_list,
-)
+from paddle.io.dataset import *  # noqa: F403
+from paddle.io.dataset import __all__, to_list

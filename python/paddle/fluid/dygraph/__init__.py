@@ -3,16 +3,7 @@ from paddle._basics.missing import getter as _getter
 
 from . import amp, base, checkpoint, container, jit, layers, learning_rate_scheduler, nn, parallel
 from .amp import AmpScaler, amp_guard
-from .base import (
-    disable_dygraph,
-    enable_dygraph,
-    enabled,
-    grad,
-    guard,
-    no_grad,
-    no_grad_,
-    to_variable,
-)
+from .base import *  # noqa: F403
 from .checkpoint import load_dygraph, save_dygraph
 from .container import LayerList, ParameterList, Sequential
 from .jit import TracedLayer
@@ -22,12 +13,12 @@ from .nn import *  # noqa: F403
 from .parallel import DataParallel, ParallelEnv, prepare_context
 
 __all__ = [
+    *base.__all__,
     *nn.__all__,
     *learning_rate_scheduler.__all__,
     "AmpScaler", "amp_guard",
-    "TracedLayer", "Layer", "LayerList", "ParameterList", "Sequential", "disable_dygraph", "enable_dygraph", "enabled",
-    "DataParallel", "ParallelEnv", "prepare_context", "grad", "guard", "load_dygraph", "no_grad", "no_grad_",
-    "save_dygraph", "to_variable",
+    "TracedLayer", "Layer", "LayerList", "ParameterList", "Sequential",
+    "DataParallel", "ParallelEnv", "prepare_context", "load_dygraph", "save_dygraph",
 ]
 
 # layers whose operators are not there yet say so

@@ -1,30 +1,9 @@
 """fluid.dygraph's learning rates: objects that an optimizer of fluid calls once for each step that it makes."""
 
+from paddle.fluid.rates import decays, epochs
 from paddle.fluid.rates.base import LearningRateDecay
-from paddle.fluid.rates.decays import (
-    CosineDecay,
-    ExponentialDecay,
-    InverseTimeDecay,
-    LinearLrWarmup,
-    NaturalExpDecay,
-    NoamDecay,
-    PiecewiseDecay,
-    PolynomialDecay,
-    ReduceLROnPlateau,
-)
-from paddle.fluid.rates.epochs import LambdaDecay, MultiStepDecay, StepDecay, _LearningRateEpochDecay
+from paddle.fluid.rates.decays import *  # noqa: F403
+from paddle.fluid.rates.epochs import *  # noqa: F403
+from paddle.fluid.rates.epochs import _LearningRateEpochDecay
 
-__all__ = [
-    "NoamDecay",
-    "PiecewiseDecay",
-    "NaturalExpDecay",
-    "ExponentialDecay",
-    "InverseTimeDecay",
-    "PolynomialDecay",
-    "CosineDecay",
-    "LinearLrWarmup",
-    "ReduceLROnPlateau",
-    "StepDecay",
-    "MultiStepDecay",
-    "LambdaDecay",
-]
+__all__ = [*decays.__all__, *epochs.__all__]
