@@ -54,3 +54,18 @@ def test_every_module_of_the_specification():
 def test_graphs_of_the_core():
     with pytest.raises(missing.OperatorMissing, match="OAR_PLAN_PASSES"):
         _ = paddle.fluid.core.Graph
+
+
+@pytest.mark.parametrize(("statement", "says"), [
+    ("from paddle.nn import LSTM", "'LSTM' from 'paddle.nn'; it needs the operator 'rnn', which is not"),
+    ("from paddle.nn import Linear, LSTM as L", "it needs the operator 'rnn'"),
+    ("from paddle import no_such_name", "'no_such_name' from 'paddle'; a name of Paddle 2.0.2 that is missing here is"),
+    ("from paddle.fluid.layers import no_such_name", "'no_such_name' from 'paddle.fluid.layers'; a name of Paddle"),
+    ("from paddle.nn.layer.common import no_such_name", "is not there yet"),
+])  # fmt: skip
+def test_import_of_a_name_says_what_is_missing(statement, says):
+    with pytest.raises(ImportError) as caught:
+        exec(statement, {})
+    assert says in str(caught.value) and type(caught.value) is ImportError
+    module, name = statement.split()[1], statement.split()[-1]
+    assert not hasattr(importlib.import_module(module), name)

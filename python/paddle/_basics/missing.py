@@ -2,13 +2,16 @@
 function or layer waits for, where it is one."""
 from __future__ import annotations
 
+import dis
 import sys
+import types
 from collections.abc import Callable, Mapping
 from importlib.abc import MetaPathFinder
 from typing import Any, NoReturn
 
 __all__ = ["OperatorMissing", "absent", "functions", "getter", "install", "require"]
 
+_IMPORT_FROM = dis.opmap.get("IMPORT_FROM")
 NOT_YET = "a name of Paddle 2.0.2 that is missing here is not there yet"
 
 # Public modules of Paddle 2.0.2, below `paddle`, that have not all been there: folder, modules of it.
@@ -63,10 +66,20 @@ def absent(module: str, name: str) -> NoReturn:
     )
 
 
+def _is_import(frame: types.FrameType) -> bool:
+    """Whether `frame` stands at ``from module import name``, which swallows what an AttributeError says."""
+    return frame.f_lasti >= 0 and frame.f_code.co_code[frame.f_lasti] == _IMPORT_FROM
+
+
 def getter(module: str, table: Mapping[str, str] | None = None) -> Callable[[str], object]:
     """A module's ``__getattr__``: the names in `table` (name to operator) raise OperatorMissing, others `absent`."""
 
     def __getattr__(name: str) -> NoReturn:
+        why = NOT_YET
+        if table and name in table:
+            why = f"it needs the operator {table[name]!r}, which is not implemented yet"
+        if _is_import(sys._getframe(1)):
+            raise ImportError(f"cannot import name {name!r} from {module!r}; {why}", name=module)
         if table and name in table:
             require(f"{module}.{name}", table[name])
         absent(module, name)
