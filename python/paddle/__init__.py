@@ -1,47 +1,67 @@
-"""PaddlePaddle 2.0's API over a Rust core."""
+"""PaddlePaddle 2.0's API over a Rust core. A name imported `as` itself is the package's own to type checkers."""
 import paddle._core as _core
 from paddle import _dispatch
 from paddle._basics import missing as _missing
-from paddle._basics.default_dtype import get_default_dtype, set_default_dtype
-from paddle._basics.mode import is_compiled_with_xpu
-from paddle._basics.place import CPUPlace, CUDAPinnedPlace, CUDAPlace, is_compiled_with_cuda
-from paddle._basics.random import get_cuda_rng_state, seed, set_cuda_rng_state
-from paddle._basics.to_string import set_printoptions
-from paddle._dispatch.dygraph import disable_static, enable_static, grad, in_dynamic_mode
-from paddle._dispatch.dygraph import no_grad_ as no_grad
-from paddle._programs.parameter import ParamBase
+from paddle._basics.default_dtype import get_default_dtype as get_default_dtype
+from paddle._basics.default_dtype import set_default_dtype as set_default_dtype
+from paddle._basics.mode import is_compiled_with_xpu as is_compiled_with_xpu
+from paddle._basics.place import CPUPlace as CPUPlace
+from paddle._basics.place import CUDAPinnedPlace as CUDAPinnedPlace
+from paddle._basics.place import CUDAPlace as CUDAPlace
+from paddle._basics.place import is_compiled_with_cuda as is_compiled_with_cuda
+from paddle._basics.random import get_cuda_rng_state as get_cuda_rng_state
+from paddle._basics.random import seed as seed
+from paddle._basics.random import set_cuda_rng_state as set_cuda_rng_state
+from paddle._basics.to_string import set_printoptions as set_printoptions
+from paddle._dispatch.dygraph import disable_static as disable_static
+from paddle._dispatch.dygraph import enable_static as enable_static
+from paddle._dispatch.dygraph import grad as grad
+from paddle._dispatch.dygraph import in_dynamic_mode as in_dynamic_mode
+from paddle._dispatch.dygraph import no_grad_ as _no_grad
+from paddle._programs.parameter import ParamBase as ParamBase
 
-Tensor = VarBase = _core.Tensor
+Tensor = _core.Tensor
+VarBase = _core.Tensor
+no_grad = _no_grad
 
-from . import tensor
+from . import tensor as tensor
 from .tensor import *  # noqa: F403
-from .tensor import cast, to_tensor
-from . import amp
-from . import device
-from .device import get_cudnn_version, get_device, set_device
-from . import nn
-from .nn.param_attr import ParamAttr
-from . import static
-from .static.creation import create_parameter
-from . import distributed
-from .distributed.data_parallel import DataParallel
+# again one by one: a type checker does not follow the list of what tensor exports, which is put together
+from .tensor.creation import *  # noqa: F403
+from .tensor.linalg import *  # noqa: F403
+from .tensor.logic import *  # noqa: F403
+from .tensor.manipulation import *  # noqa: F403
+from .tensor.math import *  # noqa: F403
+from .tensor.random import *  # noqa: F403
+from .tensor.search import *  # noqa: F403
+from .tensor.stat import *  # noqa: F403
+from .tensor import cast as cast, imag as imag, rank as rank, real as real, shape as shape, to_tensor as to_tensor
+from . import amp as amp
+from . import device as device
+from .device import get_cudnn_version as get_cudnn_version, get_device as get_device, set_device as set_device
+from . import nn as nn
+from .nn.param_attr import ParamAttr as ParamAttr
+from . import static as static
+from .static.creation import create_parameter as create_parameter
+from . import distributed as distributed
+from .distributed.data_parallel import DataParallel as DataParallel
 
 device.ParallelEnv = distributed.ParallelEnv  # type: ignore[attr-defined]
 
-from . import framework
-from .framework import load, save
-from . import io
-from . import metric
-from . import optimizer
-from . import regularizer
-from . import compat
-from . import dataset
-from . import jit
-from . import reader
-from . import utils
-from . import fluid
-from .utils.dlpack import from_dlpack
-from .batch import batch
+from . import framework as framework
+from .framework import load as load, save as save
+from . import io as io
+from . import metric as metric
+from . import optimizer as optimizer
+from . import regularizer as regularizer
+from . import compat as compat
+from . import dataset as dataset
+from . import jit as jit
+from . import reader as reader
+from . import utils as utils
+from . import fluid as fluid
+from .utils.dlpack import from_dlpack as from_dlpack
+from .batch import batch as batch
 
 __version__ = full_version = "2.0.2"
 

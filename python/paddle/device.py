@@ -1,6 +1,8 @@
 """Which device work runs on."""
 from __future__ import annotations
 
+from typing import Any
+
 from paddle._basics import mode
 from paddle._basics.mode import is_compiled_with_xpu
 from paddle._basics.place import CUDAPlace, XPUPlace, is_compiled_with_cuda, why_no_cuda
@@ -8,7 +10,7 @@ from paddle._basics.place import CUDAPlace, XPUPlace, is_compiled_with_cuda, why
 __all__ = ["get_cudnn_version", "set_device", "get_device", "XPUPlace", "is_compiled_with_xpu"]
 
 
-def set_device(device: str):
+def set_device(device: str) -> Any:
     """Let operators run, and new Tensors be made, on `device`.
 
     Args:

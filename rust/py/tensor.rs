@@ -18,6 +18,10 @@ use pyo3::pyclass::CompareOp;
 use pyo3::types::{PyComplex, PyDict, PyList, PyTuple};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+/// An array with gradients: what `paddle.to_tensor` and every operator of dygraph mode gives.
+///
+/// Operators of Python (`+`, `*`, `@`, `[]`, comparisons) work element by element and with numbers and numpy arrays.
+/// Operators on Tensors whose `stop_gradient` is False are recorded; `backward` computes the gradients.
 #[pyclass(name = "Tensor", module = "paddle", subclass, dict, weakref, frozen)]
 pub struct PyTensor {
     pub var: EVar,
@@ -75,6 +79,7 @@ impl PyTensor {
         tensor_new::fill(self, args, kwargs)
     }
 
+    /// The sizes, as a list.
     #[getter]
     fn shape(&self) -> PyResult<Vec<i64>> {
         Ok(match self.held() {
@@ -116,24 +121,30 @@ impl PyTensor {
         DType::from_proto(self._dtype()).map_or("float32", DType::name)
     }
 
+    /// The number of dimensions.
     #[getter]
     fn ndim(&self) -> PyResult<usize> {
         Ok(self.shape()?.len())
     }
 
+    /// The number of elements.
     #[getter]
     fn size(&self) -> PyResult<i64> {
         Ok(self.shape()?.iter().product())
     }
 
+    /// The number of dimensions.
     fn dim(&self) -> PyResult<usize> {
         self.ndim()
     }
 
+    /// The number of dimensions.
     fn ndimension(&self) -> PyResult<usize> {
         self.ndim()
     }
 
+    /// Whether backward stops here: True for data, False for parameters. What is computed from Tensors that are all
+    /// True is True.
     #[getter]
     fn stop_gradient(&self) -> bool {
         self.var.stop_gradient()
@@ -144,6 +155,7 @@ impl PyTensor {
         self.var.set_stop_gradient(Some(stop));
     }
 
+    /// Whether the Tensor is kept between runs of a Program and saved with it.
     #[getter]
     fn persistable(&self) -> bool {
         self.var.persistable.load(Relaxed)
@@ -154,6 +166,7 @@ impl PyTensor {
         self.var.persistable.store(persistable, Relaxed);
     }
 
+    /// The name; one is made up for a Tensor that got none.
     #[getter]
     fn name(&self) -> String {
         let mut name = self.name.lock();
@@ -165,11 +178,13 @@ impl PyTensor {
         *self.name.lock() = name.map(Into::into);
     }
 
+    /// Whether no recorded operator made it, or nothing flows back through it: leaves keep their gradients.
     #[getter]
     fn is_leaf(&self) -> bool {
         self.var.stop_gradient() || self.var.is_leaf()
     }
 
+    /// How often it was changed in place: backward refuses a Tensor that was changed after an operator had read it.
     #[getter]
     fn inplace_version(&self) -> u32 {
         self.var.cell.version()
@@ -437,10 +452,12 @@ impl PyTensor {
         track.cleared.store(false, Relaxed);
     }
 
+    /// Forget the gradient.
     fn clear_gradient(&self) {
         clear_grad(&self.var)
     }
 
+    /// Forget the gradient.
     fn clear_grad(&self) {
         clear_grad(&self.var)
     }
@@ -450,6 +467,7 @@ impl PyTensor {
         super::scope::variable(slf.py(), slf.get().var.cell.clone())
     }
 
+    /// The address of the first element.
     fn data_ptr(&self) -> PyResult<usize> {
         Ok(self.tensor().or_raise()?.ptr() as usize)
     }

@@ -1,12 +1,14 @@
 """The seed of the random generator."""
 from __future__ import annotations
 
+from typing import Any
+
 import paddle._core as _core
 
 __all__: list[str] = []
 
 
-def seed(seed: int):
+def seed(seed: int) -> Any:
     """Set the seed of the global generator; the same seed gives the numbers that Paddle gives on CPU.
 
     Args:

@@ -4,6 +4,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+from typing import Any
 
 import paddle._core as core
 from paddle._basics import mode, unique_name
@@ -79,7 +80,7 @@ def enabled() -> bool:
 
 
 @contextlib.contextmanager
-def guard(place=None):
+def guard(place=None) -> Any:
     """Dygraph mode inside the ``with`` block, with Programs of its own for what is appended meanwhile.
 
     Names start anew: the parameters of a model that is made again get the names that a saved optimizer state has.
@@ -183,7 +184,7 @@ class no_grad_(_Switch):
     enabled = False
 
 
-def no_grad(func=None):
+def no_grad(func=None) -> Any:
     """`fluid.dygraph.no_grad`: a decorator as it stands, a context manager when called without a function."""
     return no_grad_() if func is None else no_grad_()(func)
 
@@ -197,7 +198,7 @@ def _listed(value, name: str, kind=core.Tensor) -> list:
 
 
 def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, only_inputs=True,
-         allow_unused=False, no_grad_vars=None):
+         allow_unused=False, no_grad_vars=None) -> Any:
     """The gradients of `outputs` with respect to `inputs`, summed over the outputs.
 
     Args:

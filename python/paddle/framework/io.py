@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from paddle._persistence.saving import load_state, save
 from paddle._persistence.whole_files import where
@@ -10,7 +11,7 @@ from paddle.static.io import load_program_state
 __all__ = ["save", "load"]
 
 
-def load(path, **configs):
+def load(path, **configs) -> Any:
     """Read what `save` wrote; also parameters saved with an inference model or by `fluid.io.save_params`.
 
     Args:

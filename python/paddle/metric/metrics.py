@@ -10,6 +10,7 @@ import numpy as np
 
 import paddle._core as core
 from paddle import _ops
+from paddle._core import Tensor
 from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.tensor.manipulation import reshape, slice
 from paddle.tensor.math import cast
@@ -295,7 +296,7 @@ class Auc(Metric):
 
 def accuracy(
     input: Any, label: Any, k: int = 1, correct: Any = None, total: Any = None, name: str | None = None
-) -> Any:
+) -> Tensor:
     """The share of samples whose label is among the `k` highest scores, as an operator.
 
     Args:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from paddle import _ops
 from paddle._basics import mode, unique_name
 from paddle._basics.checks import check_type
@@ -24,7 +26,7 @@ def _new_array(key: str, dtype):
     return block.create_var(name=f"{unique_name.generate(key)}.out", type=VarType.LOD_TENSOR_ARRAY, dtype=dtype)
 
 
-def create_array(dtype):
+def create_array(dtype) -> Any:
     """An empty array of tensors of type `dtype`; a Python list in dygraph mode.
 
     Examples:
@@ -43,7 +45,7 @@ def _index(i, where: str) -> int:
     return int(i.numpy().item(0))
 
 
-def array_write(x, i, array=None):
+def array_write(x, i, array=None) -> Any:
     """Write `x` at position `i` (int64, shape [1]) of `array`, which is made when None.
 
     Returns:
@@ -71,7 +73,7 @@ def array_write(x, i, array=None):
     return array
 
 
-def array_read(array, i):
+def array_read(array, i) -> Any:
     """The tensor at position `i` (int64, shape [1]) of `array`.
 
     Raises:
@@ -86,7 +88,7 @@ def array_read(array, i):
     return named(unique_name.generate("array_read"), _ops.read_from_array, array, i)
 
 
-def array_length(array):
+def array_length(array) -> Any:
     """The number of tensors in `array`: int64 of shape [1]; an int in dygraph mode.
 
     Raises:

@@ -4,6 +4,7 @@ from __future__ import annotations
 import paddle._core as _core
 from paddle import _ops
 from paddle._basics.checks import check_type
+from paddle._core import Tensor
 from paddle._dispatch.append import named
 from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_variable_and_dtype
@@ -11,7 +12,7 @@ from paddle._programs.variable_checks import check_variable_and_dtype
 __all__ = ["shape", "rank", "real", "imag"]
 
 
-def shape(input):  # noqa: A002
+def shape(input) -> Tensor:  # noqa: A002
     """The sizes of `input` as an int32 Tensor.
 
     Examples:
@@ -28,7 +29,7 @@ def shape(input):  # noqa: A002
     return out
 
 
-def rank(input):  # noqa: A002
+def rank(input) -> Tensor:  # noqa: A002
     """The number of dimensions as an int32 Tensor of shape [1]."""
     check_type(input, "input", Variable, "input")
     return _ops.fill_constant(shape=[1], dtype=2, value=float(len(input.shape)))
@@ -40,7 +41,7 @@ def _part(op_type: str, x, name):
     return named(name, getattr(_ops, op_type), x)
 
 
-def real(x, name=None):
+def real(x, name=None) -> Tensor:
     """The real parts of complex numbers.
 
     Args:
@@ -62,7 +63,7 @@ def real(x, name=None):
     return _part("real", x, name)
 
 
-def imag(x, name=None):
+def imag(x, name=None) -> Tensor:
     """The imaginary parts of complex numbers.
 
     Args:

@@ -8,6 +8,7 @@ from paddle import _ops
 from paddle._basics.checks import check_dtype, check_type
 from paddle._basics.default_dtype import get_default_dtype
 from paddle._basics.dtypes import VarType, convert_dtype, convert_np_dtype_to_dtype_
+from paddle._core import Tensor
 from paddle._dispatch.append import named
 from paddle._dispatch.arguments import shape_arguments
 from paddle._programs.variable import Variable
@@ -25,7 +26,7 @@ def _dtype(dtype, default=None):
     return dtype if isinstance(dtype, VarType) else convert_np_dtype_to_dtype_(dtype)
 
 
-def full(shape, fill_value, dtype=None, name=None):
+def full(shape, fill_value, dtype=None, name=None) -> Tensor:
     """A Tensor of the given shape filled with `fill_value`.
 
     Args:
@@ -66,7 +67,7 @@ def fill(shape, value, dtype, name=None, **keywords):
     return out
 
 
-def zeros(shape, dtype=None, name=None):
+def zeros(shape, dtype=None, name=None) -> Tensor:
     """A Tensor of zeros; see `full`.
 
     Examples:
@@ -77,12 +78,12 @@ def zeros(shape, dtype=None, name=None):
     return full(shape, 0.0, dtype, name)
 
 
-def ones(shape, dtype=None, name=None):
+def ones(shape, dtype=None, name=None) -> Tensor:
     """A Tensor of ones; see `full`."""
     return full(shape, 1.0, dtype, name)
 
 
-def full_like(x, fill_value, dtype=None, name=None):
+def full_like(x, fill_value, dtype=None, name=None) -> Tensor:
     """A Tensor of the shape (and type) of `x` filled with `fill_value`.
 
     Examples:
@@ -99,17 +100,17 @@ def full_like(x, fill_value, dtype=None, name=None):
     return out
 
 
-def zeros_like(x, dtype=None, name=None):
+def zeros_like(x, dtype=None, name=None) -> Tensor:
     """Zeros of the shape of `x`."""
     return full_like(x, 0.0, dtype, name)
 
 
-def ones_like(x, dtype=None, name=None):
+def ones_like(x, dtype=None, name=None) -> Tensor:
     """Ones of the shape of `x`."""
     return full_like(x, 1.0, dtype, name)
 
 
-def arange(start=0, end=None, step=1, dtype=None, name=None):
+def arange(start=0, end=None, step=1, dtype=None, name=None) -> Tensor:
     """Numbers from `start` to before `end`, `step` apart.
 
     Args:
@@ -172,7 +173,7 @@ def assign_array(array: np.ndarray, output=None):
     return out if output is None else _changed(out)
 
 
-def assign(x, output=None):
+def assign(x, output=None) -> Tensor:
     """A copy of `x`.
 
     Args:

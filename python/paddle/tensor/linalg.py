@@ -5,6 +5,7 @@ import paddle._core as _core
 from paddle import _ops
 from paddle._basics.checks import check_type
 from paddle._basics.shapes import check_permutation
+from paddle._core import Tensor
 from paddle._dispatch.append import named
 from paddle._programs.variable_checks import check_variable_and_dtype
 
@@ -13,7 +14,7 @@ _static = _core.in_static_mode
 __all__ = ["matmul", "mm", "t", "transpose"]
 
 
-def matmul(x, y, transpose_x=False, transpose_y=False, name=None):
+def matmul(x, y, transpose_x=False, transpose_y=False, name=None) -> Tensor:
     """The matrix product; leading dimensions are broadcast, a vector counts as a row (left) or column (right).
 
     Args:
@@ -37,7 +38,7 @@ def matmul(x, y, transpose_x=False, transpose_y=False, name=None):
     return _ops.matmul_v2(x, y)
 
 
-def mm(input, mat2, name=None):  # noqa: A002
+def mm(input, mat2, name=None) -> Tensor:  # noqa: A002
     """The matrix product without options; see `matmul`."""
     if _static():
         for v, what in ((input, "input"), (mat2, "mat2")):
@@ -50,7 +51,7 @@ def mm(input, mat2, name=None):  # noqa: A002
     return named(name, _ops.matmul_v2, input, mat2)
 
 
-def transpose(x, perm, name=None):
+def transpose(x, perm, name=None) -> Tensor:
     """`x` with its dimensions in the order `perm`.
 
     Examples:
@@ -66,7 +67,7 @@ def transpose(x, perm, name=None):
     return named(name, _ops.transpose2, x, axis=list(perm))
 
 
-def t(input, name=None):  # noqa: A002
+def t(input, name=None) -> Tensor:  # noqa: A002
     """The transpose of a matrix; a vector or number comes back as it is.
 
     Raises:

@@ -6,6 +6,7 @@ from paddle import _ops
 from paddle._basics import mode
 from paddle._basics.checks import INTS, check_dtype, check_type
 from paddle._basics.shapes import check_axis
+from paddle._core import Tensor
 from paddle._dispatch.append import named
 from paddle._dispatch.arguments import bounded, number, shape_arguments, split_list
 from paddle._dispatch.in_place import in_place_in_dygraph
@@ -36,7 +37,7 @@ def _sizes(shape) -> list[int]:
     return [int(number(n)) for n in shape]
 
 
-def reshape(x, shape, name=None):
+def reshape(x, shape, name=None) -> Tensor:
     """`x` with another shape, sharing its memory until one of them is written.
 
     Args:
@@ -84,7 +85,7 @@ def append_reshape(x, shape, name=None, **slots):
 
 
 @in_place_in_dygraph(reshape)
-def reshape_(x, shape, name=None):
+def reshape_(x, shape, name=None) -> Tensor:
     """`reshape`, in place."""
     return _ops.reshape2(x, shape=_sizes(shape), Out=x)
 
@@ -97,7 +98,7 @@ def _axes(axis) -> list[int]:
     return [int(axis)] if isinstance(axis, INTS) else list(axis)
 
 
-def squeeze(x, axis=None, name=None):
+def squeeze(x, axis=None, name=None) -> Tensor:
     """`x` without the dimensions `axis`, where their size is 1 (all of size 1 by default).
 
     Examples:
@@ -112,12 +113,12 @@ def squeeze(x, axis=None, name=None):
 
 
 @in_place_in_dygraph(squeeze)
-def squeeze_(x, axis=None, name=None):
+def squeeze_(x, axis=None, name=None) -> Tensor:
     """`squeeze`, in place."""
     return _ops.squeeze2(x, axes=_axes(axis), Out=x)
 
 
-def unsqueeze(x, axis, name=None):
+def unsqueeze(x, axis, name=None) -> Tensor:
     """`x` with new dimensions of size 1 at `axis`.
 
     Examples:
@@ -137,12 +138,12 @@ def unsqueeze(x, axis, name=None):
 
 
 @in_place_in_dygraph(unsqueeze)
-def unsqueeze_(x, axis, name=None):
+def unsqueeze_(x, axis, name=None) -> Tensor:
     """`unsqueeze`, in place."""
     return _ops.unsqueeze2(x, axes=[int(number(a)) for a in _axes(axis)], Out=x)
 
 
-def flatten(x, start_axis=0, stop_axis=-1, name=None):
+def flatten(x, start_axis=0, stop_axis=-1, name=None) -> Tensor:
     """`x` with the dimensions `start_axis` to `stop_axis` made one.
 
     Raises:
@@ -167,7 +168,7 @@ def flatten(x, start_axis=0, stop_axis=-1, name=None):
     return named(name, _ops.flatten_contiguous_range, x, start_axis=start, stop_axis=stop)
 
 
-def concat(x, axis=0, name=None):
+def concat(x, axis=0, name=None) -> Tensor:
     """Tensors joined along `axis`.
 
     Args:
@@ -200,7 +201,7 @@ def concat(x, axis=0, name=None):
     return named(name, _ops.concat, inputs, axis=axis)
 
 
-def stack(x, axis=0, name=None):
+def stack(x, axis=0, name=None) -> Tensor:
     """Tensors of one shape joined along a new dimension `axis`.
 
     Args:
@@ -227,7 +228,7 @@ def stack(x, axis=0, name=None):
     return named(name, _ops.stack, list(x), axis=axis)
 
 
-def split(x, num_or_sections, axis=0, name=None):
+def split(x, num_or_sections, axis=0, name=None) -> list[Tensor]:
     """`x` cut along `axis`.
 
     Args:
@@ -280,14 +281,14 @@ def _append_split(x, num_or_sections, axis, name):
     return named(name, _ops.split, x, **keywords)
 
 
-def chunk(x, chunks, axis=0, name=None):
+def chunk(x, chunks, axis=0, name=None) -> list[Tensor]:
     """`x` cut into `chunks` equal parts along `axis`; see `split`."""
     if _static():
         check_type(chunks, "chunks", (int,), "chunk")
     return split(x, num_or_sections=chunks, axis=axis, name=name)
 
 
-def unstack(x, axis=0, num=None):
+def unstack(x, axis=0, num=None) -> list[Tensor]:
     """The Tensors that `stack` along `axis` makes `x` of; ValueError for an axis that is not there."""
     axis = check_axis("unstack", axis, len(x.shape))
     count = x.shape[axis] if num is None else num
@@ -295,12 +296,12 @@ def unstack(x, axis=0, num=None):
     return [squeeze(p, axis) for p in parts]
 
 
-def unbind(input, axis=0):  # noqa: A002
+def unbind(input, axis=0) -> list[Tensor]:  # noqa: A002
     """The slices of `input` along `axis`, as a list."""
     return unstack(input, axis)
 
 
-def slice(input, axes, starts, ends):  # noqa: A001, A002
+def slice(input, axes, starts, ends) -> Tensor:  # noqa: A001, A002
     """input[start:end] along each of `axes`.
 
     Examples:
@@ -315,7 +316,7 @@ def slice(input, axes, starts, ends):  # noqa: A001, A002
     return bounded(_ops.slice, input, axes, starts=starts, ends=ends)
 
 
-def strided_slice(x, axes, starts, ends, strides, name=None):
+def strided_slice(x, axes, starts, ends, strides, name=None) -> Tensor:
     """input[start:end:stride] along each of `axes`."""
     if _static():
         check_variable_and_dtype(x, "x", ["bool", "float32", "float64", "int32", "int64"], "strided_slice")
@@ -324,7 +325,7 @@ def strided_slice(x, axes, starts, ends, strides, name=None):
     return bounded(_ops.strided_slice, x, axes, starts=starts, ends=ends, strides=strides)
 
 
-def gather(x, index, axis=None, name=None):
+def gather(x, index, axis=None, name=None) -> Tensor:
     """The slices of `x` along `axis` that `index` names.
 
     Args:
@@ -353,7 +354,7 @@ def gather(x, index, axis=None, name=None):
     return named(name, _ops.gather, x, index, axis, overwrite=False)
 
 
-def scatter(x, index, updates, overwrite=True, name=None):
+def scatter(x, index, updates, overwrite=True, name=None) -> Tensor:
     """`x` with the rows that `index` names replaced by (or, without `overwrite`, the sums of) the rows of `updates`.
 
     Examples:
@@ -369,12 +370,12 @@ def scatter(x, index, updates, overwrite=True, name=None):
 
 
 @in_place_in_dygraph(scatter)
-def scatter_(x, index, updates, overwrite=True, name=None):
+def scatter_(x, index, updates, overwrite=True, name=None) -> Tensor:
     """`scatter`, in place."""
     return _ops.scatter(x, index, updates, overwrite=overwrite, Out=x)
 
 
-def expand(x, shape, name=None):
+def expand(x, shape, name=None) -> Tensor:
     """`x` repeated along dimensions of size 1 so that it has the given shape; -1 keeps a size.
 
     Examples:
@@ -392,17 +393,17 @@ def expand(x, shape, name=None):
     return named(name, _ops.expand_v2, x, None, tensors, shape=sizes)
 
 
-def broadcast_to(x, shape, name=None):
+def broadcast_to(x, shape, name=None) -> Tensor:
     """`x` broadcast to the given shape; see `expand`."""
     return expand(x, shape, name)
 
 
-def expand_as(x, y, name=None):
+def expand_as(x, y, name=None) -> Tensor:
     """`x` broadcast to the shape of `y`."""
     return expand(x, y.shape, name)
 
 
-def flip(x, axis, name=None):
+def flip(x, axis, name=None) -> Tensor:
     """`x` with the order of its elements along `axis` turned round.
 
     Args:
@@ -421,6 +422,6 @@ def flip(x, axis, name=None):
     return named(name, _ops.flip, x, axis=[axis] if isinstance(axis, INTS) else list(axis))
 
 
-def reverse(x, axis, name=None):
+def reverse(x, axis, name=None) -> Tensor:
     """The same as `flip`."""
     return flip(x, axis, name)

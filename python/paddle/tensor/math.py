@@ -7,6 +7,7 @@ import paddle._core as _core
 from paddle import _ops
 from paddle._basics.checks import INTS, NUMBERS, check_dtype, check_type
 from paddle._basics.dtypes import VarType, convert_dtype, convert_np_dtype_to_dtype_
+from paddle._core import Tensor
 from paddle._dispatch.append import activated, named
 from paddle._dispatch.in_place import in_place_in_dygraph
 from paddle._programs.variable import Variable
@@ -124,7 +125,7 @@ globals().update(_BINARY)
 mod = floor_mod = _BINARY["remainder"]
 
 
-def pow(x, y, name=None):  # noqa: A001
+def pow(x, y, name=None) -> Tensor:  # noqa: A001
     """`x` to the power `y`.
 
     Args:
@@ -149,12 +150,12 @@ def pow(x, y, name=None):  # noqa: A001
 
 
 @in_place_in_dygraph(globals()["tanh"])
-def tanh_(x, name=None):
+def tanh_(x, name=None) -> Tensor:
     """`tanh`, in place."""
     return _ops.tanh(x, Out=x)
 
 
-def stanh(x, scale_a=0.67, scale_b=1.7159, name=None):
+def stanh(x, scale_a=0.67, scale_b=1.7159, name=None) -> Tensor:
     """scale_b * tanh(scale_a * x), element by element.
 
     Args:
@@ -173,7 +174,7 @@ def stanh(x, scale_a=0.67, scale_b=1.7159, name=None):
     return named(name, _ops.stanh, x, scale_a=scale_a, scale_b=scale_b)
 
 
-def scale(x, scale=1.0, bias=0.0, bias_after_scale=True, act=None, name=None):
+def scale(x, scale=1.0, bias=0.0, bias_after_scale=True, act=None, name=None) -> Tensor:
     """scale * x + bias, or scale * (x + bias).
 
     Args:
@@ -195,7 +196,7 @@ def scale(x, scale=1.0, bias=0.0, bias_after_scale=True, act=None, name=None):
     return activated(out, act, name, "scale")
 
 
-def add_n(inputs, name=None):
+def add_n(inputs, name=None) -> Tensor:
     """The sum of a list of Tensors of one shape.
 
     Examples:
@@ -236,7 +237,7 @@ def _check_sum_dtype(have: str, wanted: str) -> None:
         raise ValueError(f"sum: dtype={wanted} is narrower than the {have} of x and may overflow")
 
 
-def sum(x, axis=None, dtype=None, keepdim=False, name=None):  # noqa: A001
+def sum(x, axis=None, dtype=None, keepdim=False, name=None) -> Tensor:  # noqa: A001
     """The sum over `axis`, or over all.
 
     Args:
@@ -309,7 +310,7 @@ _REDUCTIONS = {
 globals().update(_REDUCTIONS)
 
 
-def prod(x, axis=None, keepdim=False, dtype=None, name=None):
+def prod(x, axis=None, keepdim=False, dtype=None, name=None) -> Tensor:
     """The product over `axis`, or over all; see `sum`."""
     if dtype is not None:
         if _static():
@@ -322,7 +323,7 @@ def prod(x, axis=None, keepdim=False, dtype=None, name=None):
     return named(name, _ops.reduce_prod, x, dim=dim, keep_dim=keepdim, reduce_all=reduce_all)
 
 
-def cast(x, dtype):
+def cast(x, dtype) -> Tensor:
     """`x` with its elements converted to `dtype`.
 
     Examples:
@@ -338,7 +339,7 @@ def cast(x, dtype):
     return _ops.cast(x, in_dtype=x.dtype, out_dtype=dtype)
 
 
-def cumsum(x, axis=None, dtype=None, name=None):
+def cumsum(x, axis=None, dtype=None, name=None) -> Tensor:
     """Running sums along `axis`; of the flat Tensor when None.
 
     Args:
@@ -360,7 +361,7 @@ def cumsum(x, axis=None, dtype=None, name=None):
     return named(name, _ops.cumsum, x, axis=axis)
 
 
-def clip(x, min=None, max=None, name=None):  # noqa: A002
+def clip(x, min=None, max=None, name=None) -> Tensor:  # noqa: A002
     """`x` with elements below `min` and above `max` replaced by these.
 
     Args:
@@ -388,7 +389,7 @@ def clip(x, min=None, max=None, name=None):  # noqa: A002
     return named(name, _ops.clip, x, min=low, max=high, **keywords)
 
 
-def increment(x, value=1.0, name=None):
+def increment(x, value=1.0, name=None) -> Tensor:
     """`x` plus `value`, in place.
 
     Args:
@@ -404,7 +405,7 @@ def increment(x, value=1.0, name=None):
     return _ops.increment(x, step=float(value), Out=x)
 
 
-def conj(x, name=None):
+def conj(x, name=None) -> Tensor:
     """The conjugates of complex numbers; real numbers are their own.
 
     Args:
@@ -429,7 +430,7 @@ def conj(x, name=None):
     return named(name, _ops.conj, x)
 
 
-def broadcast_shape(x_shape, y_shape):
+def broadcast_shape(x_shape, y_shape) -> list[int]:
     """The shape that two shapes broadcast to.
 
     Examples:

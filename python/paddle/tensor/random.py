@@ -6,6 +6,7 @@ from paddle import _ops
 from paddle._basics.checks import check_dtype, check_type
 from paddle._basics.default_dtype import get_default_dtype
 from paddle._basics.dtypes import convert_dtype
+from paddle._core import Tensor
 from paddle._dispatch.append import named
 from paddle._dispatch.arguments import shape_arguments
 from paddle._programs.variable import Variable
@@ -25,7 +26,7 @@ def _drawn(dtype, where: str):
     return _dtype(dtype)
 
 
-def uniform(shape, dtype=None, min=-1.0, max=1.0, seed=0, name=None):  # noqa: A002
+def uniform(shape, dtype=None, min=-1.0, max=1.0, seed=0, name=None) -> Tensor:  # noqa: A002
     """Numbers drawn evenly from [min, max).
 
     Args:
@@ -46,12 +47,12 @@ def uniform(shape, dtype=None, min=-1.0, max=1.0, seed=0, name=None):  # noqa: A
                  **shape_arguments(shape))
 
 
-def rand(shape, dtype=None, name=None):
+def rand(shape, dtype=None, name=None) -> Tensor:
     """Numbers drawn evenly from [0, 1)."""
     return uniform(shape, dtype, 0.0, 1.0, name=name)
 
 
-def gaussian(shape, mean=0.0, std=1.0, dtype=None, name=None):
+def gaussian(shape, mean=0.0, std=1.0, dtype=None, name=None) -> Tensor:
     """Numbers drawn from the normal distribution."""
     dtype = _drawn(dtype, "gaussian/standard_normal/randn/normal")
     if _static():
@@ -61,17 +62,17 @@ def gaussian(shape, mean=0.0, std=1.0, dtype=None, name=None):
                  **shape_arguments(shape))
 
 
-def standard_normal(shape, dtype=None, name=None):
+def standard_normal(shape, dtype=None, name=None) -> Tensor:
     """Numbers drawn from the normal distribution of mean 0 and deviation 1."""
     return gaussian(shape, 0.0, 1.0, dtype, name)
 
 
-def randn(shape, dtype=None, name=None):
+def randn(shape, dtype=None, name=None) -> Tensor:
     """The same as `standard_normal`."""
     return standard_normal(shape, dtype, name)
 
 
-def normal(mean=0.0, std=1.0, shape=None, name=None):
+def normal(mean=0.0, std=1.0, shape=None, name=None) -> Tensor:
     """Numbers drawn from normal distributions.
 
     Args:
@@ -87,7 +88,7 @@ def normal(mean=0.0, std=1.0, shape=None, name=None):
     if like is None:
         return gaussian(shape, mean, std, name=name)
     if isinstance(mean, Variable) and isinstance(std, Variable) and mean.dtype != std.dtype:
-        std = std.astype(mean.dtype)
+        std = std.astype(mean.dtype)  # type: ignore[attr-defined]  # monkey_patch_variable gives it
     drawn = standard_normal(_ops.shape(like) if _static() else like.shape, like.dtype)
     out = _ops.elementwise_mul(drawn, std) if isinstance(std, Variable) else _ops.scale(drawn, scale=float(std))
     if isinstance(mean, Variable):
@@ -98,7 +99,7 @@ def normal(mean=0.0, std=1.0, shape=None, name=None):
     return out
 
 
-def randint(low=0, high=None, shape=[1], dtype=None, name=None):  # noqa: B006
+def randint(low=0, high=None, shape=[1], dtype=None, name=None) -> Tensor:  # noqa: B006
     """Ints drawn evenly from [low, high), or from [0, low) without `high`.
 
     Examples:
@@ -119,7 +120,7 @@ def randint(low=0, high=None, shape=[1], dtype=None, name=None):  # noqa: B006
     return named(name, _ops.randint, low=int(low), high=int(high), seed=0, dtype=dtype, **shape_arguments(shape))
 
 
-def randperm(n, dtype="int64", name=None):
+def randperm(n, dtype="int64", name=None) -> Tensor:
     """The numbers 0 to n - 1 in random order.
 
     Examples:

@@ -1,11 +1,15 @@
 """Sorting and searching."""
 from __future__ import annotations
 
+from typing import Any
+
 import paddle._core as _core
 from paddle import _ops
 from paddle._basics.checks import INTS, check_dtype, check_type
 from paddle._basics.dtypes import convert_np_dtype_to_dtype_
+from paddle._core import Tensor
 from paddle._dispatch.append import named
+from paddle._dispatch.arguments import number
 from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_variable_and_dtype
 
@@ -28,7 +32,7 @@ def _arg(op_type: str, x, axis, keepdim, dtype, name):
                  dtype=convert_np_dtype_to_dtype_(dtype))
 
 
-def argmax(x, axis=None, keepdim=False, dtype="int64", name=None):
+def argmax(x, axis=None, keepdim=False, dtype="int64", name=None) -> Tensor:
     """The index of the first maximum along `axis`, or in the flat Tensor.
 
     Examples:
@@ -39,12 +43,12 @@ def argmax(x, axis=None, keepdim=False, dtype="int64", name=None):
     return _arg("arg_max", x, axis, keepdim, dtype, name)
 
 
-def argmin(x, axis=None, keepdim=False, dtype="int64", name=None):
+def argmin(x, axis=None, keepdim=False, dtype="int64", name=None) -> Tensor:
     """The index of the first minimum along `axis`, or in the flat Tensor."""
     return _arg("arg_min", x, axis, keepdim, dtype, name)
 
 
-def argsort(x, axis=-1, descending=False, name=None):
+def argsort(x, axis=-1, descending=False, name=None) -> Tensor:
     """The indices that sort along `axis`; equal elements keep their order.
 
     Examples:
@@ -57,14 +61,14 @@ def argsort(x, axis=-1, descending=False, name=None):
     return named(name, _ops.argsort, x, axis=axis, descending=descending)[1]
 
 
-def sort(x, axis=-1, descending=False, name=None):
+def sort(x, axis=-1, descending=False, name=None) -> Tensor:
     """The elements sorted along `axis`."""
     if _static():
         check_variable_and_dtype(x, "x", _NUMBERS, "sort")
     return named(name, _ops.argsort, x, axis=axis, descending=descending)[0]
 
 
-def topk(x, k, axis=None, largest=True, sorted=True, name=None):  # noqa: A002
+def topk(x, k, axis=None, largest=True, sorted=True, name=None) -> tuple[Tensor, Tensor]:  # noqa: A002
     """The `k` largest (or smallest) elements along `axis`, and their indices.
 
     Args:
@@ -86,7 +90,7 @@ def topk(x, k, axis=None, largest=True, sorted=True, name=None):  # noqa: A002
         if _static():
             keywords["K"] = k
         else:
-            keywords["k"] = int(k)
+            keywords["k"] = int(number(k))
     else:
         keywords["k"] = k
     values, indices = named(name, _ops.top_k_v2, x, **keywords)
@@ -95,7 +99,7 @@ def topk(x, k, axis=None, largest=True, sorted=True, name=None):  # noqa: A002
     return values, indices
 
 
-def where(condition, x, y, name=None):
+def where(condition, x, y, name=None) -> Tensor:
     """Elements of `x` where `condition` holds, of `y` elsewhere.
 
     Args:
@@ -123,7 +127,7 @@ def where(condition, x, y, name=None):
     return named(name, _ops.where, full, _ops.elementwise_add(wide, x), _ops.elementwise_add(wide, y))
 
 
-def nonzero(x, as_tuple=False):
+def nonzero(x, as_tuple=False) -> Any:
     """The indices of the elements that are not zero: int64 of shape [n, rank], or a tuple of columns [n, 1]."""
     if _static():
         check_type(x, "x", Variable, "nonzero")

@@ -7,6 +7,7 @@ import paddle._core as _core
 from paddle import _ops
 from paddle._basics.checks import INTS, check_type
 from paddle._basics.dtypes import convert_dtype
+from paddle._core import Tensor
 from paddle._dispatch.append import named
 from paddle._programs.variable_checks import check_variable_and_dtype
 
@@ -21,7 +22,7 @@ _static = _core.in_static_mode
 __all__ = ["mean", "var", "std", "numel", "median"]
 
 
-def mean(x, axis=None, keepdim=False, name=None):
+def mean(x, axis=None, keepdim=False, name=None) -> Tensor:
     """The mean over `axis`, or over all.
 
     Args:
@@ -39,7 +40,7 @@ def mean(x, axis=None, keepdim=False, name=None):
     return named(name, _ops.reduce_mean, x, dim=dim, keep_dim=keepdim, reduce_all=reduce_all)
 
 
-def var(x, axis=None, unbiased=True, keepdim=False, name=None):
+def var(x, axis=None, unbiased=True, keepdim=False, name=None) -> Tensor:
     """The variance over `axis`, or over all; divided by n - 1 where `unbiased` (0 for a single element)."""
     if _static():
         check_variable_and_dtype(x, "x", ["float32", "float64"], "var")
@@ -58,19 +59,19 @@ def var(x, axis=None, unbiased=True, keepdim=False, name=None):
     return named(name, _ops.elementwise_div, out, n)
 
 
-def std(x, axis=None, unbiased=True, keepdim=False, name=None):
+def std(x, axis=None, unbiased=True, keepdim=False, name=None) -> Tensor:
     """The standard deviation over `axis`, or over all; see `var`."""
     return named(name, _ops.sqrt, var(x, axis, unbiased, keepdim))
 
 
-def numel(x, name=None):
+def numel(x, name=None) -> Tensor:
     """The number of elements as an int64 Tensor of shape [1]."""
     if _static():
         return _ops.reduce_prod(_ops.cast(_ops.shape(x), in_dtype=2, out_dtype=3), reduce_all=True)
     return to_tensor([x.size], dtype="int64")
 
 
-def median(x, axis=None, keepdim=False, name=None):
+def median(x, axis=None, keepdim=False, name=None) -> Tensor:
     """The middle element along `axis` (the mean of the two middle ones), as float32 or float64."""
     if axis is not None and not isinstance(axis, INTS):
         raise ValueError("median: axis must be None or an int")
@@ -80,7 +81,7 @@ def median(x, axis=None, keepdim=False, name=None):
     else:
         if not -rank <= axis < rank:
             raise ValueError("median: axis must be None or an int in [-rank, rank) of x")
-        at = axis % rank
+        at = int(axis) % rank
     n = x.shape[at]
     k = n // 2 + 1
     values, _ = topk(x, k, axis=at, largest=False)

@@ -24,7 +24,7 @@ __all__: list[str] = []
 _FLOATS = frozenset(("f", "c"))
 
 
-def to_tensor(data, dtype=None, place=None, stop_gradient=True):
+def to_tensor(data, dtype=None, place=None, stop_gradient=True) -> Tensor:
     """A Tensor with the values of `data`.
 
     Args:
@@ -99,14 +99,14 @@ def _check_place(place) -> None:
         raise ValueError("to_tensor: place must be a paddle.CPUPlace, CUDAPlace or CUDAPinnedPlace")
 
 
-def astype(self, dtype):
+def astype(self, dtype) -> Tensor:
     """A Tensor with the elements converted to `dtype` (str, numpy dtype or VarType)."""
     if not isinstance(dtype, VarType):
         dtype = convert_np_dtype_to_dtype_(dtype)
     return _core.ops.cast(self, in_dtype=self.dtype, out_dtype=dtype)
 
 
-def backward(self, retain_graph=False):
+def backward(self, retain_graph=False) -> None:
     """Compute gradients from this Tensor; they are added to those that the leaves have.
 
     Args:
@@ -124,7 +124,7 @@ def backward(self, retain_graph=False):
     _core.run_backward([self], [], retain_graph)
 
 
-def gradient(self):
+def gradient(self) -> Any:
     """The gradient as a numpy array (SelectedRows: the values and the rows), or None."""
     var = self._grad_ivar()
     if var is None:
@@ -135,7 +135,7 @@ def gradient(self):
     return var.numpy()
 
 
-def set_value(self, value):
+def set_value(self, value) -> None:
     """Replace the elements by those of `value`, an array or Tensor of the same shape and dtype."""
     assert isinstance(value, (np.ndarray, Tensor, dict, str)), "set_value: value must be a Tensor or an ndarray"
     array = value.numpy() if isinstance(value, Tensor) else np.asarray(value)
@@ -147,22 +147,22 @@ def set_value(self, value):
     self._assign(value if isinstance(value, Tensor) else array)
 
 
-def copy_(self, src, blocking=True):
+def copy_(self, src, blocking=True) -> None:
     """Replace the value by a copy of `src`'s."""
     self._assign(src)
 
 
-def clone(self):
+def clone(self) -> Tensor:
     """A copy that gradients flow through."""
     return _core.ops.assign(self)
 
 
-def cpu(self):
+def cpu(self) -> Tensor:
     """This Tensor in the memory of the CPU: itself a new Tensor outside the tape."""
     return _copy_to(self, CPUPlace(), True)
 
 
-def cuda(self, device_id=-1, blocking=True):
+def cuda(self, device_id=-1, blocking=True) -> Tensor:
     """This Tensor in the memory of a GPU, by default that of the current place or the first: itself if it is there.
 
     Raises:
@@ -173,7 +173,7 @@ def cuda(self, device_id=-1, blocking=True):
     return self if _core.device_of(self) == place.get_device_id() else _copy_to(self, place, blocking)
 
 
-def pin_memory(self):
+def pin_memory(self) -> Tensor:
     """A copy in the CPU memory that copies to a GPU start from; RuntimeError where there is no GPU."""
     return _copy_to(self, CUDAPinnedPlace(), True)
 
@@ -187,7 +187,7 @@ def _copy_to(self, place, blocking):
     return new
 
 
-def place(self):
+def place(self) -> Any:
     """Where the elements are."""
     device = _core.device_of(self)
     return CPUPlace() if device < 0 else CUDAPlace(device)
@@ -306,7 +306,7 @@ def patch() -> None:
     cls.grad = property(gradient, doc="The gradient of a leaf as a numpy array, or None.")
     cls.place = property(place, doc="Where the elements are.")
     cls._place_str = property(lambda self: str(self.place))
-    cls.block = property(_block)
+    cls.block = property(_block, doc="The first block of the default main Program, as Variables have one.")
     cls.__str__ = cls.__repr__ = to_string
     cls.__nonzero__ = cls.__bool__
     cls.__long__ = cls.__int__

@@ -12,6 +12,7 @@ from paddle import _ops
 from paddle._basics import mode
 from paddle._basics.checks import check_dtype
 from paddle._basics.dtypes import VarType, convert_np_dtype_to_dtype_
+from paddle._core import Tensor
 from paddle._dispatch.append import named
 from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.tensor.math import tanh, tanh_  # type: ignore[attr-defined]
@@ -65,7 +66,7 @@ def _not_in_place(name: str) -> None:
     )
 
 
-def relu(x: Any, name: str | None = None) -> Any:
+def relu(x: Any, name: str | None = None) -> Tensor:
     """max(x, 0), element by element.
 
     Args:
@@ -86,7 +87,7 @@ def relu(x: Any, name: str | None = None) -> Any:
     return _ops.relu(x)
 
 
-def relu_(x: Any, name: str | None = None) -> Any:
+def relu_(x: Any, name: str | None = None) -> Tensor:
     """`relu` in place (dygraph mode): writes into `x` and returns it."""
     if mode._dygraph_tracer_ is None:
         _not_in_place("relu")
@@ -94,7 +95,7 @@ def relu_(x: Any, name: str | None = None) -> Any:
     return _ops.relu(x, Out=x)
 
 
-def relu6(x: Any, name: str | None = None) -> Any:
+def relu6(x: Any, name: str | None = None) -> Tensor:
     """min(max(x, 0), 6), element by element; float16, float32 or float64.
 
     Examples:
@@ -108,7 +109,7 @@ def relu6(x: Any, name: str | None = None) -> Any:
     return _ops.relu6(x)
 
 
-def leaky_relu(x: Any, negative_slope: float = 0.01, name: str | None = None) -> Any:
+def leaky_relu(x: Any, negative_slope: float = 0.01, name: str | None = None) -> Tensor:
     """x where positive, negative_slope * x elsewhere; float16, float32 or float64.
 
     Examples:
@@ -119,7 +120,7 @@ def leaky_relu(x: Any, negative_slope: float = 0.01, name: str | None = None) ->
     return run_activation("leaky_relu", _ops.leaky_relu, x, name, alpha=negative_slope)
 
 
-def sigmoid(x: Any, name: str | None = None) -> Any:
+def sigmoid(x: Any, name: str | None = None) -> Tensor:
     """1 / (1 + exp(-x)), element by element; float16, float32 or float64.
 
     Examples:
@@ -133,12 +134,12 @@ def sigmoid(x: Any, name: str | None = None) -> Any:
     return _ops.sigmoid(x)
 
 
-def log_sigmoid(x: Any, name: str | None = None) -> Any:
+def log_sigmoid(x: Any, name: str | None = None) -> Tensor:
     """log(sigmoid(x)), element by element; float16, float32 or float64."""
     return run_activation("log_sigmoid", _ops.logsigmoid, x, name)
 
 
-def gelu(x: Any, approximate: bool = False, name: str | None = None) -> Any:
+def gelu(x: Any, approximate: bool = False, name: str | None = None) -> Tensor:
     """x times the normal distribution's cumulative function, or with `approximate` the tanh form of it.
 
     Args:
@@ -157,7 +158,7 @@ def gelu(x: Any, approximate: bool = False, name: str | None = None) -> Any:
     return _ops.gelu(x, approximate=approximate) if approximate else _ops.gelu(x)
 
 
-def elu(x: Any, alpha: float = 1.0, name: str | None = None) -> Any:
+def elu(x: Any, alpha: float = 1.0, name: str | None = None) -> Tensor:
     """x where positive, alpha * (exp(x) - 1) elsewhere; float16, float32 or float64.
 
     Examples:
@@ -168,7 +169,7 @@ def elu(x: Any, alpha: float = 1.0, name: str | None = None) -> Any:
     return run_activation("elu", _ops.elu, x, name, alpha=alpha)
 
 
-def elu_(x: Any, alpha: float = 1.0, name: str | None = None) -> Any:
+def elu_(x: Any, alpha: float = 1.0, name: str | None = None) -> Tensor:
     """`elu` in place (dygraph mode): writes into `x` and returns it."""
     if mode._dygraph_tracer_ is None:
         _not_in_place("elu")
@@ -176,7 +177,7 @@ def elu_(x: Any, alpha: float = 1.0, name: str | None = None) -> Any:
     return _ops.elu(x, alpha=alpha, Out=x)
 
 
-def hardsigmoid(x: Any, slope: float = 0.1666667, offset: float = 0.5, name: str | None = None) -> Any:
+def hardsigmoid(x: Any, slope: float = 0.1666667, offset: float = 0.5, name: str | None = None) -> Tensor:
     """slope * x + offset, cut to 0..1; float16, float32 or float64.
 
     Examples:
@@ -187,7 +188,7 @@ def hardsigmoid(x: Any, slope: float = 0.1666667, offset: float = 0.5, name: str
     return run_activation("hardsigmoid", _ops.hard_sigmoid, x, name, slope=slope, offset=offset)
 
 
-def hardswish(x: Any, name: str | None = None) -> Any:
+def hardswish(x: Any, name: str | None = None) -> Tensor:
     """x * min(max(x + 3, 0), 6) / 6, element by element; float16, float32 or float64.
 
     Examples:
@@ -198,17 +199,17 @@ def hardswish(x: Any, name: str | None = None) -> Any:
     return run_activation("hardswish", _ops.hard_swish, x, name)
 
 
-def swish(x: Any, name: str | None = None) -> Any:
+def swish(x: Any, name: str | None = None) -> Tensor:
     """x * sigmoid(x), element by element; float16, float32 or float64."""
     return run_activation("swish", _ops.swish, x, name, beta=1.0)
 
 
-def softplus(x: Any, beta: float = 1, threshold: float = 20, name: str | None = None) -> Any:
+def softplus(x: Any, beta: float = 1, threshold: float = 20, name: str | None = None) -> Tensor:
     """log(1 + exp(beta * x)) / beta, and x itself where beta * x is above `threshold`; float16, float32 or float64."""
     return run_activation("softplus", _ops.softplus, x, name, beta=float(beta), threshold=float(threshold))
 
 
-def hardshrink(x: Any, threshold: float = 0.5, name: str | None = None) -> Any:
+def hardshrink(x: Any, threshold: float = 0.5, name: str | None = None) -> Tensor:
     """x where it is outside -threshold..threshold, 0 inside; float16, float32 or float64.
 
     Examples:
@@ -219,7 +220,7 @@ def hardshrink(x: Any, threshold: float = 0.5, name: str | None = None) -> Any:
     return run_activation("hardshrink", _ops.hard_shrink, x, name, threshold=threshold)
 
 
-def hardtanh(x: Any, min: float = -1.0, max: float = 1.0, name: str | None = None) -> Any:  # noqa: A002
+def hardtanh(x: Any, min: float = -1.0, max: float = 1.0, name: str | None = None) -> Tensor:  # noqa: A002
     """x cut to min..max; float16, float32 or float64.
 
     Examples:
@@ -235,7 +236,7 @@ def selu(
     scale: float = 1.0507009873554804934193349852946,
     alpha: float = 1.6732632423543772848170429916717,
     name: str | None = None,
-) -> Any:
+) -> Tensor:
     """scale * x where x is positive, scale * alpha * (exp(x) - 1) elsewhere; float16, float32 or float64.
 
     Raises:
@@ -253,7 +254,7 @@ def selu(
     return run_activation("selu", _ops.selu, x, name, scale=scale, alpha=alpha)
 
 
-def softshrink(x: Any, threshold: float = 0.5, name: str | None = None) -> Any:
+def softshrink(x: Any, threshold: float = 0.5, name: str | None = None) -> Tensor:
     """x brought nearer to 0 by `threshold`, 0 where it is within -threshold..threshold; float16, float32 or float64.
 
     Raises:
@@ -269,7 +270,7 @@ def softshrink(x: Any, threshold: float = 0.5, name: str | None = None) -> Any:
     return run_activation("softshrink", _ops.softshrink, x, name, **{"lambda": threshold})
 
 
-def softsign(x: Any, name: str | None = None) -> Any:
+def softsign(x: Any, name: str | None = None) -> Tensor:
     """x / (1 + |x|), element by element; float16, float32 or float64.
 
     Examples:
@@ -280,7 +281,7 @@ def softsign(x: Any, name: str | None = None) -> Any:
     return run_activation("softsign", _ops.softsign, x, name)
 
 
-def tanhshrink(x: Any, name: str | None = None) -> Any:
+def tanhshrink(x: Any, name: str | None = None) -> Tensor:
     """x - tanh(x), element by element; float16, float32 or float64.
 
     Examples:
@@ -291,7 +292,7 @@ def tanhshrink(x: Any, name: str | None = None) -> Any:
     return run_activation("tanhshrink", _ops.tanh_shrink, x, name)
 
 
-def thresholded_relu(x: Any, threshold: float = 1.0, name: str | None = None) -> Any:
+def thresholded_relu(x: Any, threshold: float = 1.0, name: str | None = None) -> Tensor:
     """x where it is above `threshold`, 0 elsewhere; float16, float32 or float64.
 
     Examples:
@@ -302,7 +303,7 @@ def thresholded_relu(x: Any, threshold: float = 1.0, name: str | None = None) ->
     return run_activation("thresholded_relu", _ops.thresholded_relu, x, name, threshold=threshold)
 
 
-def softmax(x: Any, axis: int = -1, dtype: Any = None, name: str | None = None) -> Any:
+def softmax(x: Any, axis: int = -1, dtype: Any = None, name: str | None = None) -> Tensor:
     """exp(x) over its sum along `axis`.
 
     Args:
@@ -337,7 +338,7 @@ def softmax(x: Any, axis: int = -1, dtype: Any = None, name: str | None = None) 
     return named(name, _ops.softmax, x, axis=axis)
 
 
-def softmax_(x: Any, axis: int = -1, dtype: Any = None, name: str | None = None) -> Any:
+def softmax_(x: Any, axis: int = -1, dtype: Any = None, name: str | None = None) -> Tensor:
     """`softmax` in place (dygraph mode): writes into `x` and returns it; `dtype` is not looked at there."""
     if mode._dygraph_tracer_ is None:
         _not_in_place("softmax")

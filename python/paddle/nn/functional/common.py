@@ -7,6 +7,7 @@ from paddle import _ops
 from paddle._basics import mode, unique_name
 from paddle._basics.checks import INTS, NUMBERS
 from paddle._basics.dtypes import VarType
+from paddle._core import Tensor
 from paddle._dispatch.append import named
 from paddle._dispatch.windows import channel_last
 from paddle._programs import guards
@@ -17,7 +18,7 @@ __all__ = ["dropout", "dropout2d", "dropout3d", "alpha_dropout", "linear", "cosi
 _FLOATS = ["float16", "float32", "float64"]
 
 
-def linear(x: Any, weight: Any, bias: Any = None, name: str | None = None) -> Any:
+def linear(x: Any, weight: Any, bias: Any = None, name: str | None = None) -> Tensor:
     """x @ weight + bias.
 
     Args:
@@ -53,7 +54,7 @@ def dropout(
     training: bool = True,
     mode: str = "upscale_in_train",
     name: str | None = None,
-) -> Any:
+) -> Tensor:
     """`x` with each element set to zero with the probability `p`.
 
     Args:
@@ -130,7 +131,9 @@ def _keep_mask(shape: Any, p: float, dtype: Any) -> Any:
     return _ops.cast(mask, in_dtype=mask.dtype, out_dtype=dtype)
 
 
-def dropout2d(x: Any, p: float = 0.5, training: bool = True, data_format: str = "NCHW", name: str | None = None) -> Any:
+def dropout2d(
+    x: Any, p: float = 0.5, training: bool = True, data_format: str = "NCHW", name: str | None = None
+) -> Tensor:
     """`x` with whole channels set to zero with the probability `p`, the others divided by 1 - p.
 
     Args:
@@ -146,7 +149,7 @@ def dropout2d(x: Any, p: float = 0.5, training: bool = True, data_format: str = 
 
 def dropout3d(
     x: Any, p: float = 0.5, training: bool = True, data_format: str = "NCDHW", name: str | None = None
-) -> Any:
+) -> Tensor:
     """`x` with whole channels set to zero with the probability `p`, the others divided by 1 - p.
 
     Args:
@@ -168,7 +171,7 @@ def _dropout_channels(x: Any, p: float, training: bool, data_format: str, dims: 
     return dropout(x, p, [0, axis], training, "upscale_in_train", name)
 
 
-def alpha_dropout(x: Any, p: float = 0.5, training: bool = True, name: str | None = None) -> Any:
+def alpha_dropout(x: Any, p: float = 0.5, training: bool = True, name: str | None = None) -> Tensor:
     """Dropout that keeps mean and variance of inputs of zero mean and unit variance (for networks with SELU).
 
     Args:
@@ -196,7 +199,7 @@ def alpha_dropout(x: Any, p: float = 0.5, training: bool = True, name: str | Non
     return named(name, _ops.scale, y, scale=a, bias=b)
 
 
-def cosine_similarity(x1: Any, x2: Any, axis: int = 1, eps: float = 1e-8) -> Any:
+def cosine_similarity(x1: Any, x2: Any, axis: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle between the vectors along `axis`.
 
     Args:

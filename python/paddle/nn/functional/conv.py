@@ -5,6 +5,7 @@ from typing import Any
 
 from paddle import _ops
 from paddle._basics import mode, unique_name
+from paddle._core import Tensor
 from paddle._dispatch.append import named
 from paddle._dispatch.arguments import convert_to_list
 from paddle._dispatch.windows import channel_last, paddings
@@ -89,7 +90,7 @@ def conv2d(
     groups: int = 1,
     data_format: str = "NCHW",
     name: str | None = None,
-) -> Any:
+) -> Tensor:
     """The 2-D convolution (cross-correlation) of `x` with filters.
 
     Args:
@@ -129,7 +130,7 @@ def conv1d(
     groups: int = 1,
     data_format: str = "NCL",
     name: str | None = None,
-) -> Any:
+) -> Tensor:
     """The 1-D convolution (cross-correlation) of `x` with filters.
 
     Args:

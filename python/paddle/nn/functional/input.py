@@ -5,6 +5,7 @@ from typing import Any
 
 from paddle import _ops
 from paddle._basics import mode, unique_name
+from paddle._core import Tensor
 from paddle._dispatch.append import named
 from paddle._dispatch.arguments import number
 from paddle._programs.variable import Variable
@@ -13,7 +14,7 @@ from paddle._programs.variable_checks import check_variable_and_dtype
 __all__ = ["one_hot", "embedding"]
 
 
-def one_hot(x: Any, num_classes: Any, name: str | None = None) -> Any:
+def one_hot(x: Any, num_classes: Any, name: str | None = None) -> Tensor:
     """A float32 row of zeros for each id, with a one at its position.
 
     Args:
@@ -43,7 +44,7 @@ def one_hot(x: Any, num_classes: Any, name: str | None = None) -> Any:
 
 def embedding(
     x: Any, weight: Any, padding_idx: int | None = None, sparse: bool = False, name: str | None = None
-) -> Any:
+) -> Tensor:
     """Rows of the table `weight` for the ids `x`.
 
     Args:

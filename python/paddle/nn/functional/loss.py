@@ -7,6 +7,7 @@ from typing import Any
 from paddle import _ops
 from paddle._basics import mode
 from paddle._basics.dtypes import convert_dtype
+from paddle._core import Tensor
 from paddle._dispatch.append import named
 from paddle._programs.variable_checks import check_variable_and_dtype
 
@@ -53,7 +54,7 @@ def binary_cross_entropy_with_logits(
     reduction: str = "mean",
     pos_weight: Any = None,
     name: str | None = None,
-) -> Any:
+) -> Tensor:
     """The cross entropy of sigmoid(logit) with labels, element by element.
 
     Args:
@@ -101,7 +102,7 @@ def cross_entropy(
     axis: int = -1,
     use_softmax: bool = True,
     name: str | None = None,
-) -> Any:
+) -> Tensor:
     """The cross entropy of classes, by default of softmax(input).
 
     Args:
@@ -244,7 +245,7 @@ def _told_once(old: str, new: str) -> None:
     )
 
 
-def square_error_cost(input: Any, label: Any) -> Any:  # noqa: A002
+def square_error_cost(input: Any, label: Any) -> Tensor:  # noqa: A002
     """(input - label) squared, element by element.
 
     Args:
@@ -255,7 +256,7 @@ def square_error_cost(input: Any, label: Any) -> Any:  # noqa: A002
     return _ops.square(_ops.elementwise_sub(input, label))
 
 
-def mse_loss(input: Any, label: Any, reduction: str = "mean", name: str | None = None) -> Any:  # noqa: A002
+def mse_loss(input: Any, label: Any, reduction: str = "mean", name: str | None = None) -> Tensor:  # noqa: A002
     """The mean (or sum) of (input - label) squared.
 
     Args:
@@ -279,7 +280,7 @@ def mse_loss(input: Any, label: Any, reduction: str = "mean", name: str | None =
     return _reduced(out, reduction, name)
 
 
-def l1_loss(input: Any, label: Any, reduction: str = "mean", name: str | None = None) -> Any:  # noqa: A002
+def l1_loss(input: Any, label: Any, reduction: str = "mean", name: str | None = None) -> Tensor:  # noqa: A002
     """The mean (or sum) of |input - label|.
 
     Args:
@@ -307,7 +308,7 @@ def margin_ranking_loss(
     margin: float = 0.0,
     reduction: str = "mean",
     name: str | None = None,
-) -> Any:
+) -> Tensor:
     """max(0, label * (other - input) + margin): small where `input` ranks before `other` for the label 1.
 
     Args:
@@ -333,7 +334,7 @@ def sigmoid_focal_loss(
     gamma: float = 2.0,
     reduction: str = "sum",
     name: str | None = None,
-) -> Any:
+) -> Tensor:
     """The cross entropy of sigmoid(logit), weighted so that elements that are right already count less.
 
     Args:
@@ -368,7 +369,7 @@ def sigmoid_focal_loss(
     return _reduced(loss, reduction, name)
 
 
-def dice_loss(input: Any, label: Any, epsilon: float = 1e-05, name: str | None = None) -> Any:  # noqa: A002
+def dice_loss(input: Any, label: Any, epsilon: float = 1e-05, name: str | None = None) -> Tensor:  # noqa: A002
     """1 - 2 |A and B| / (|A| + |B|) of predicted and true classes, the mean over the batch.
 
     Args:
@@ -394,7 +395,7 @@ def dice_loss(input: Any, label: Any, epsilon: float = 1e-05, name: str | None =
     return _ops.reduce_mean(_ops.scale(score, scale=-1.0, bias=1.0), reduce_all=True)
 
 
-def npair_loss(anchor: Any, positive: Any, labels: Any, l2_reg: float = 0.002) -> Any:
+def npair_loss(anchor: Any, positive: Any, labels: Any, l2_reg: float = 0.002) -> Tensor:
     """The n-pair loss of embeddings: each anchor shall be nearest to the positives of its own label.
 
     Args:

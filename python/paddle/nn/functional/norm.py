@@ -6,6 +6,7 @@ from typing import Any
 from paddle import _ops
 from paddle._basics import mode
 from paddle._basics.checks import INTS, check_type
+from paddle._core import Tensor
 from paddle._dispatch.append import named
 from paddle._programs.variable_checks import check_variable_and_dtype
 
@@ -27,7 +28,7 @@ def batch_norm(
     data_format: str = "NCHW",
     use_global_stats: bool | None = None,
     name: str | None = None,
-) -> Any:
+) -> Tensor:
     """Normalises each channel over batch and space, then multiplies by `weight` and adds `bias`.
 
     Args:
@@ -87,7 +88,7 @@ def layer_norm(
     bias: Any = None,
     epsilon: float = 1e-05,
     name: str | None = None,
-) -> Any:
+) -> Tensor:
     """Normalises over the last dimensions, then multiplies by `weight` and adds `bias`.
 
     Args:
@@ -127,7 +128,7 @@ def _const(value: float, dtype: Any) -> Any:
     return _ops.fill_constant(shape=[1], dtype=dtype, value=value)
 
 
-def p_norm(x: Any, p: float, axis: int, keepdim: bool, least: float = 0.0) -> Any:
+def p_norm(x: Any, p: float, axis: int, keepdim: bool, least: float = 0.0) -> Tensor:
     """The p-norm of the vectors along `axis`; `least` where it is smaller. Its gradient at zero vectors is zero."""
     if p in (float("inf"), float("-inf")):
         size = _ops.abs(x) if p > 0 else _ops.scale(_ops.abs(x), scale=-1.0)
@@ -151,7 +152,7 @@ def _at_least(x: Any, least: float) -> Any:
     return _ops.elementwise_max(x, _const(least, x.dtype)) if least else x
 
 
-def normalize(x: Any, p: float = 2, axis: int = 1, epsilon: float = 1e-12, name: str | None = None) -> Any:
+def normalize(x: Any, p: float = 2, axis: int = 1, epsilon: float = 1e-12, name: str | None = None) -> Tensor:
     """`x` divided by the p-norm of its vectors along `axis`, where that is above `epsilon`, else by `epsilon`.
 
     Args:

@@ -7,6 +7,7 @@ from typing import Any
 from paddle import _ops
 from paddle._basics.checks import INTS, NUMBERS, check_type
 from paddle._basics.missing import require
+from paddle._core import Tensor
 from paddle._dispatch.append import named
 from paddle._dispatch.arguments import convert_to_list
 from paddle._dispatch.windows import channel_last, paddings
@@ -74,7 +75,7 @@ def avg_pool1d(
     exclusive: bool = True,
     ceil_mode: bool = False,
     name: str | None = None,
-) -> Any:
+) -> Tensor:
     """The averages of windows along the last dimension.
 
     Args:
@@ -130,7 +131,7 @@ def avg_pool2d(
     divisor_override: float | None = None,
     data_format: str = "NCHW",
     name: str | None = None,
-) -> Any:
+) -> Tensor:
     """The averages of windows.
 
     Args:
@@ -215,7 +216,7 @@ def _adaptive2d(kind: str, x: Any, output_size: Any, data_format: str, name: str
     )
 
 
-def adaptive_avg_pool1d(x: Any, output_size: int, name: str | None = None) -> Any:
+def adaptive_avg_pool1d(x: Any, output_size: int, name: str | None = None) -> Tensor:
     """The averages of `output_size` windows that cover the last dimension.
 
     Args:
@@ -228,7 +229,7 @@ def adaptive_avg_pool1d(x: Any, output_size: int, name: str | None = None) -> An
     return _adaptive1d("avg", x, output_size, name)
 
 
-def adaptive_avg_pool2d(x: Any, output_size: Any, data_format: str = "NCHW", name: str | None = None) -> Any:
+def adaptive_avg_pool2d(x: Any, output_size: Any, data_format: str = "NCHW", name: str | None = None) -> Tensor:
     """The averages of windows that cover the image, as many as the output has elements.
 
     Args:
@@ -246,7 +247,7 @@ def adaptive_avg_pool2d(x: Any, output_size: Any, data_format: str = "NCHW", nam
     return _adaptive2d("avg", x, output_size, data_format, name)
 
 
-def adaptive_max_pool1d(x: Any, output_size: int, return_mask: bool = False, name: str | None = None) -> Any:
+def adaptive_max_pool1d(x: Any, output_size: int, return_mask: bool = False, name: str | None = None) -> Tensor:
     """The maxima of `output_size` windows that cover the last dimension.
 
     Args:
@@ -258,7 +259,7 @@ def adaptive_max_pool1d(x: Any, output_size: int, return_mask: bool = False, nam
     return _adaptive1d("max", x, output_size, name)
 
 
-def adaptive_max_pool2d(x: Any, output_size: Any, return_mask: bool = False, name: str | None = None) -> Any:
+def adaptive_max_pool2d(x: Any, output_size: Any, return_mask: bool = False, name: str | None = None) -> Tensor:
     """The maxima of windows that cover the image, as many as the output has elements.
 
     Args:

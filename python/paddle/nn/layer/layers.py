@@ -140,7 +140,7 @@ class Layer:
         """For subclasses that make their parameters when they see the first input."""
         return None
 
-    def __call__(self, *inputs: Any, **kwargs: Any) -> Any:
+    def __call__(self, *inputs: Any, **kwargs: Any) -> core.Tensor:
         if self._forward_pre_hooks:
             for hook in list(self._forward_pre_hooks.values()):
                 changed = hook(self, inputs)

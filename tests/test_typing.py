@@ -1,0 +1,102 @@
+"""What type checkers and `help` see of the package."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import paddle
+import pytest
+
+PYTHON = Path(paddle.__file__).resolve().parent.parent
+SCRIPT = '''
+import numpy as np
+import paddle
+import paddle.nn.functional as F
+from paddle import nn
+
+
+class Net(nn.Layer):
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.first = nn.Linear(4, width)
+        self.second = nn.Linear(width, 1)
+
+    def forward(self, x: paddle.Tensor) -> paddle.Tensor:
+        return self.second(F.relu(self.first(x)))
+
+
+def train(steps: int) -> float:
+    net = Net(8)
+    rate = paddle.optimizer.lr.StepDecay(0.01, step_size=10)
+    adam = paddle.optimizer.Adam(learning_rate=rate, parameters=net.parameters(), weight_decay=0.01)
+    sgd = paddle.optimizer.SGD(0.1, parameters=net.parameters())
+    x = paddle.to_tensor(np.ones((16, 4), "float32"))
+    y: paddle.Tensor = x.sum(axis=1, keepdim=True) * 2.0 + np.ones((16, 1), "float32")
+    loss = paddle.zeros([1])
+    for step in range(steps):
+        loss = F.mse_loss(net(x), y).mean() + paddle.sum(x[0] @ x.t()) * 0
+        loss.backward()
+        (adam if step % 2 else sgd).step()
+        adam.clear_grad()
+        rate.step()
+    with paddle.no_grad():
+        best = paddle.argmax(net(x), axis=0)
+    paddle.save(net.state_dict(), "net.pdparams")
+    net.set_state_dict(paddle.load("net.pdparams"))
+    sizes: list[int] = best.shape
+    return float(loss.item()) + len(sizes)
+
+
+print(train(3))
+'''
+
+
+def check(tmp_path: Path, text: str) -> subprocess.CompletedProcess[str]:
+    pytest.importorskip("mypy")
+    script = tmp_path / "script.py"
+    script.write_text(text)
+    # as for an installed package: its own errors are not reported
+    args = ["--strict", "--follow-imports=silent", "--cache-dir", str(tmp_path), str(script)]
+    env = {**os.environ, "MYPYPATH": str(PYTHON)}
+    return subprocess.run([sys.executable, "-m", "mypy", *args], env=env, capture_output=True, text=True)
+
+
+def test_a_script_passes_the_strict_checks(tmp_path):
+    done = check(tmp_path, SCRIPT)
+    assert done.returncode == 0, done.stdout + done.stderr
+    subprocess.run([sys.executable, "script.py"], cwd=tmp_path, check=True)
+
+
+def test_a_wrong_script_does_not(tmp_path):
+    wrong = SCRIPT + '\nt: str = paddle.ones([2]).shape\npaddle.ones([2]).reshape(1.5)\n'
+    done = check(tmp_path, wrong)
+    assert done.returncode == 1 and done.stdout.count("error:") == 2, done.stdout + done.stderr
+
+
+def test_the_package_is_typed():
+    assert (PYTHON / "paddle" / "py.typed").is_file()
+
+
+def test_the_stub_names_what_tensors_have():
+    tree = ast.parse((PYTHON / "paddle" / "_core.pyi").read_text())
+    (stub,) = [n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "Tensor"]
+    named = {n.name for n in stub.body if isinstance(n, ast.FunctionDef)}
+    named |= {n.target.id for n in stub.body if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)}
+    have = {n for n in dir(paddle.Tensor) if not n.startswith("_")}
+    assert have - named == set() and {n for n in named if not n.startswith("_")} - have == set()
+    for node in stub.body:
+        method = getattr(paddle.Tensor, node.name, None) if isinstance(node, ast.FunctionDef) else None
+        if inspect.isfunction(method) and not node.name.startswith("_"):
+            assert [a.arg for a in node.args.args][1:] == list(inspect.signature(method).parameters)[1:], node.name
+
+
+def test_help_has_no_gaps():
+    """Every public method and property of Tensor says what it does, and so does the class."""
+    gaps = [n for n in dir(paddle.Tensor) if not n.startswith("_")
+            and not (inspect.getattr_static(paddle.Tensor, n).__doc__ or "").strip()]  # fmt: skip
+    assert gaps == [] and len(paddle.Tensor.__doc__) > 100
