@@ -5,13 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from case_values import Rows, dense, is_inexact, lod_tensor
+from case_values import Rows, dense, fill_rows, is_inexact, lod_tensor
 from paddle import _core
 
 if TYPE_CHECKING:
     from case import Case
 
 TABLE = {op["type"]: op for op in _core.op_table()}
+# numpy's names of data types as VarType has them.
+DTYPES = {
+    "bool": "BOOL", "int8": "INT8", "uint8": "UINT8", "int16": "INT16", "int32": "INT32", "int64": "INT64",
+    "float16": "FP16", "uint16": "BF16", "float32": "FP32", "float64": "FP64", "complex64": "COMPLEX64",
+    "complex128": "COMPLEX128",
+}  # fmt: skip
 
 
 def shown(op: str) -> list[str]:
@@ -39,6 +45,8 @@ class Built:
         import paddle
 
         self.paddle, self.feed = paddle, {}
+        # SelectedRows cannot be fed: they are variables of the scope.
+        self.held: dict[str, Rows] = {}
         self.program = paddle.static.Program()
         paddle.enable_static()
         try:
@@ -58,6 +66,8 @@ class Built:
         if isinstance(value, list):
             return [self.data(c, slot, v, i) for i, v in enumerate(value)]
         name = f"{slot}_{i}".replace("@", "_")
+        if isinstance(value, Rows):
+            return self.rows(name, value)
         lod = c.lod.get(slot)
         level = {"lod_level": len(lod)} if lod else {}
         var = self.paddle.static.data(name, list(value.shape), str(value.dtype), **level)
@@ -65,8 +75,22 @@ class Built:
         self.feed[name] = lod_tensor(value, lod) if lod else value
         return var
 
+    def rows(self, name: str, value: Rows) -> Any:
+        self.held[name] = value
+        kind = _core.VarDesc.VarType.SELECTED_ROWS
+        shape, dtype = [value.height, *value.values.shape[1:]], str(value.values.dtype)
+        block = self.program.global_block()
+        return block.create_var(name=name, type=kind, shape=shape, dtype=dtype, persistable=True)
+
     def run(self, fetch: list[Any]) -> list[Any]:
         """What is fetched: bit for bit the same without passes over the plan and with all of them."""
+        scope = self.paddle.static.Scope()
+        for name, value in self.held.items():
+            fill_rows(scope.var(name).get_selected_rows(), value)
+        with self.paddle.static.scope_guard(scope):
+            return self.run_here(fetch)
+
+    def run_here(self, fetch: list[Any]) -> list[Any]:
         exe = self.paddle.static.Executor(self.paddle.CPUPlace())
         before, state, found = ",".join(_core.plan_passes()), _core.get_rng_state(), []
         self.paddle.enable_static()
@@ -99,10 +123,6 @@ def bits(t: Any) -> Any:
     return None
 
 
-def feedable(inputs: dict[str, Any]) -> bool:
-    return not any(isinstance(v, Rows) for v in inputs.values())
-
-
 def from_fetched(t: Any) -> tuple[Any, list[list[int]]]:
     """The value of a fetched variable and its LoD."""
     if isinstance(t, _core.LoDTensor):
@@ -114,8 +134,6 @@ def from_fetched(t: Any) -> tuple[Any, list[list[int]]]:
 
 def run_static(c: Case, inputs: dict[str, Any], slots: list[str]) -> dict[str, Any]:
     """The outputs of the operator in a Program."""
-    if not feedable(inputs):
-        return {}
     built = Built(c, inputs)
     keys, fetch = [], []
     for slot in slots:
@@ -124,7 +142,10 @@ def run_static(c: Case, inputs: dict[str, Any], slots: list[str]) -> dict[str, A
             keys.append((slot, i, isinstance(out, list)))
             fetch.append(v)
     result: dict[str, Any] = {}
-    for (slot, _, many), value in zip(keys, map(from_fetched, built.run(fetch)), strict=True):
+    fetched = built.run(fetch)
+    for (slot, i, _), variable, value in zip(keys, fetch, fetched, strict=True):
+        same_as_built(f"{slot}[{i}]", variable, value)
+    for (slot, _, many), value in zip(keys, map(from_fetched, fetched), strict=True):
         assert many or slot not in c.out_lod or value[1] == c.out_lod[slot], f"static {slot}: LoD {value[1]}"
         value = value[0]
         if many:
@@ -132,6 +153,26 @@ def run_static(c: Case, inputs: dict[str, Any], slots: list[str]) -> dict[str, A
         else:
             result[slot] = value
     return result
+
+
+def same_as_built(what: str, variable: Any, value: Any) -> None:
+    """The kind, shape, data type and LoD level that the Program was built with are those of the run."""
+    value, lod = from_fetched(value)
+    kind = str(variable.type).rsplit(".", 1)[-1]
+    if isinstance(value, Rows):
+        assert kind == "SELECTED_ROWS", f"static {what}: built as {kind}, in the run SelectedRows"
+        shape, dtype = (value.height, *value.values.shape[1:]), value.values.dtype
+    elif isinstance(value, np.ndarray):
+        assert kind == "LOD_TENSOR", f"static {what}: built as {kind}, in the run a tensor"
+        shape, dtype = value.shape, value.dtype
+        assert variable.lod_level == len(lod), f"static {what}: built with {variable.lod_level} LoD levels, run: {lod}"
+    else:
+        return
+    built = tuple(variable.shape)
+    fits = len(built) == len(shape) and all(b in (-1, s) for b, s in zip(built, shape, strict=True))
+    assert fits, f"static {what}: built with shape {built}, in the run {shape}"
+    name = str(variable.dtype).rsplit(".", 1)[-1]
+    assert name == DTYPES[dtype.name], f"static {what}: built as {name}, in the run {dtype}"
 
 
 def static_gradients(c: Case, inputs: dict[str, Any], w: dict) -> list[np.ndarray]:

@@ -73,14 +73,17 @@ def to_eager(value: Any, lod: list[list[int]] | None = None, stop: bool = True) 
         return [to_eager(v, lod, stop) for v in value]
     if isinstance(value, Rows):
         t = _core.Tensor()
-        rows = t.value().get_selected_rows()
-        rows.set_rows(value.rows)
-        rows.set_height(value.height)
-        rows.get_tensor().set(value.values, None)
+        fill_rows(t.value().get_selected_rows(), value)
     else:
         t = _core.Tensor(lod_tensor(value, lod) if lod else value)
     t.stop_gradient = stop
     return t
+
+
+def fill_rows(held: Any, value: Rows) -> None:
+    held.set_rows(value.rows)
+    held.set_height(value.height)
+    held.get_tensor().set(value.values, None)
 
 
 def from_eager(t: Any) -> Any:
