@@ -3,7 +3,7 @@
 use oar_core::base::interrupt::check_interrupt;
 use oar_core::base::{Error, Kind, Result};
 use oar_core::err;
-use oar_dist::{rings, Call, Group, Region};
+use oar_dist::{rings, CollectiveCall, Group, Region};
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -61,7 +61,7 @@ impl Signals {
 }
 
 /// Runs a collective to its end, obeying signals.
-pub fn run(group: &Group, call: Call) -> Result<Region> {
+pub fn run(group: &Group, call: CollectiveCall) -> Result<Region> {
     let signals = Signals::watch();
     let result = group.run_with(call, &|| signals.stop());
     signals.explain(result)

@@ -7,7 +7,7 @@ use super::numpy::{from_array, to_array};
 use super::tensor::PyTensor;
 use crate::error::OrRaise;
 use oar_core::base::{DType, Result};
-use oar_core::op::backend::{self, Backend, Call};
+use oar_core::op::backend::{self, Backend, DeviceCall};
 use oar_core::op::infer::VarKind;
 use oar_core::op::{Op, DUPLICABLE};
 use oar_core::tensor::device::Memory;
@@ -134,7 +134,7 @@ impl PyBackend {
         Ok(Value::Dense(self.tensor(made.extract()?, device).or_raise()?))
     }
 
-    fn run_all(&self, py: Python<'_>, runtime: &Bound<'_, PyAny>, segment: &mut [Call]) -> PyResult<()> {
+    fn run_all(&self, py: Python<'_>, runtime: &Bound<'_, PyAny>, segment: &mut [DeviceCall]) -> PyResult<()> {
         let calls = PyList::empty(py);
         for call in segment.iter() {
             match describe(py, call)? {
@@ -196,7 +196,7 @@ fn argument<'py>(py: Python<'py>, value: &Value) -> PyResult<Option<Bound<'py, P
 
 /// `(op, device, {slot: argument}, {attribute: value}, {output slot: wanted}, {output slot: may be written},
 /// {output slot: (shape, data type)})`.
-fn describe<'py>(py: Python<'py>, call: &Call) -> PyResult<Option<Bound<'py, PyAny>>> {
+fn describe<'py>(py: Python<'py>, call: &DeviceCall) -> PyResult<Option<Bound<'py, PyAny>>> {
     let op = call.op;
     let ins = PyDict::new(py);
     for (slot, s) in op.inputs.iter().enumerate() {
@@ -255,7 +255,7 @@ impl Backend for PyBackend {
         self.twins.contains(op)
     }
 
-    fn run(&self, segment: &mut [Call]) -> Result<()> {
+    fn run(&self, segment: &mut [DeviceCall]) -> Result<()> {
         self.attached(|py, runtime| self.run_all(py, runtime, segment))
     }
 

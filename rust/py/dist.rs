@@ -12,7 +12,7 @@ use oar_comm::Signals;
 use oar_core::base::{DType, Result};
 use oar_core::tensor::{Cell, Tensor, Value};
 use oar_core::{bail, ensure};
-use oar_dist::{rings, Call, Dtype, Group, ReduceOp, Region, Work};
+use oar_dist::{rings, CollectiveCall, Dtype, Group, ReduceOp, Region, Work};
 use oar_engine::autograd::{trace, EVar};
 use parking_lot::Mutex;
 use pyo3::prelude::*;
@@ -165,7 +165,7 @@ impl PyGroup {
         }
     }
 
-    fn finish(&self, py: Python<'_>, call: Call, installs: Installs, how: &How) -> PyResult<PyWork> {
+    fn finish(&self, py: Python<'_>, call: CollectiveCall, installs: Installs, how: &How) -> PyResult<PyWork> {
         let group = self.member().or_raise()?;
         installs.iter().for_each(|(cell, _)| trace::filled(cell));
         let call = match how.1 {
@@ -198,7 +198,7 @@ impl PyGroup {
         py: Python<'_>,
         tensor: &Bound<'_, PyTensor>,
         how: &How,
-        make: impl FnOnce(Region, Dtype) -> Call,
+        make: impl FnOnce(Region, Dtype) -> CollectiveCall,
     ) -> PyResult<PyWork> {
         self.member().or_raise()?;
         let cell = &tensor.get().var.cell;
@@ -268,29 +268,29 @@ impl PyGroup {
 
     fn all_reduce(&self, py: Python<'_>, tensor: &Bound<'_, PyTensor>, op: u8, how: How) -> PyResult<PyWork> {
         let op = ReduceOp::from_number(op).map_err(oar_comm::error).or_raise()?;
-        self.in_place(py, tensor, &how, |data, dtype| Call::all_reduce(data, dtype, op))
+        self.in_place(py, tensor, &how, |data, dtype| CollectiveCall::all_reduce(data, dtype, op))
     }
 
     fn reduce(&self, py: Python<'_>, tensor: &Bound<'_, PyTensor>, dst: i64, op: u8, how: How) -> PyResult<PyWork> {
         let op = ReduceOp::from_number(op).map_err(oar_comm::error).or_raise()?;
         let root = self.place(dst).or_raise()?;
-        self.in_place(py, tensor, &how, |data, dtype| Call::reduce(data, dtype, op, root))
+        self.in_place(py, tensor, &how, |data, dtype| CollectiveCall::reduce(data, dtype, op, root))
     }
 
     fn broadcast(&self, py: Python<'_>, tensor: &Bound<'_, PyTensor>, src: i64, how: How) -> PyResult<PyWork> {
         let root = self.place(src).or_raise()?;
-        self.in_place(py, tensor, &how, |data, dtype| Call::broadcast(data, dtype, root))
+        self.in_place(py, tensor, &how, |data, dtype| CollectiveCall::broadcast(data, dtype, root))
     }
 
     fn recv(&self, py: Python<'_>, tensor: &Bound<'_, PyTensor>, src: i64, how: How) -> PyResult<PyWork> {
         let from = self.place(src).or_raise()?;
-        self.in_place(py, tensor, &how, |data, dtype| Call::recv(data, dtype, from))
+        self.in_place(py, tensor, &how, |data, dtype| CollectiveCall::recv(data, dtype, from))
     }
 
     fn send(&self, py: Python<'_>, tensor: &Bound<'_, PyTensor>, dst: i64, how: How) -> PyResult<PyWork> {
         let to = self.place(dst).or_raise()?;
         let t = tensor.get().tensor().or_raise()?;
-        let call = Call::send(input(&t).or_raise()?, wire(t.dtype()).or_raise()?, to).shape(&shape(t.dims()));
+        let call = CollectiveCall::send(input(&t).or_raise()?, wire(t.dtype()).or_raise()?, to).shape(&shape(t.dims()));
         self.finish(py, call, Vec::new(), &how)
     }
 
@@ -305,7 +305,8 @@ impl PyGroup {
         let dtype = wire(t.dtype()).or_raise()?;
         let whole = Tensor::empty(t.dtype(), &[(t.numel() * n) as i64]).or_raise()?;
         let (made, installs) = parts(py, &whole, t.dims(), n)?;
-        let call = Call::all_gather(input(&t).or_raise()?, region(whole.clone()), dtype).shape(&shape(t.dims()));
+        let call =
+            CollectiveCall::all_gather(input(&t).or_raise()?, region(whole.clone()), dtype).shape(&shape(t.dims()));
         Ok((made, self.finish(py, call, installs, &how)?))
     }
 
@@ -323,7 +324,7 @@ impl PyGroup {
             true => region(joined(&list, self.ranks.len(), Some(&tensor.get().tensor().or_raise()?)).or_raise()?.0),
             false => Region::Absent,
         };
-        self.in_place(py, tensor, &how, |data, dtype| Call::scatter(whole, data, dtype, root))
+        self.in_place(py, tensor, &how, |data, dtype| CollectiveCall::scatter(whole, data, dtype, root))
     }
 
     fn reduce_scatter(
@@ -336,7 +337,7 @@ impl PyGroup {
     ) -> PyResult<PyWork> {
         let op = ReduceOp::from_number(op).map_err(oar_comm::error).or_raise()?;
         let (whole, _) = joined(&list, self.ranks.len(), Some(&tensor.get().tensor().or_raise()?)).or_raise()?;
-        self.in_place(py, tensor, &how, |data, dtype| Call::reduce_scatter(region(whole), data, dtype, op))
+        self.in_place(py, tensor, &how, |data, dtype| CollectiveCall::reduce_scatter(region(whole), data, dtype, op))
     }
 
     /// Tensor s of this rank's result is tensor r (this rank) of rank s's list.
@@ -353,12 +354,12 @@ impl PyGroup {
         let (made, installs) = parts(py, &out, one.dims(), n)?;
         let mut dims = vec![n as u64];
         dims.extend(shape(one.dims()));
-        let call = Call::all_to_all(region(whole), region(out.clone()), dtype).shape(&dims);
+        let call = CollectiveCall::all_to_all(region(whole), region(out.clone()), dtype).shape(&dims);
         Ok((made, self.finish(py, call, installs, &how)?))
     }
 
     fn barrier(&self, py: Python<'_>, how: How) -> PyResult<PyWork> {
-        self.finish(py, Call::barrier(), Vec::new(), &how)
+        self.finish(py, CollectiveCall::barrier(), Vec::new(), &how)
     }
 
     /// Waits for everything that was started in the background.

@@ -4,7 +4,7 @@ use super::dist::{group_of, PyGroup};
 use crate::error::OrRaise;
 use oar_comm::Signals;
 use oar_core::base::Result;
-use oar_dist::rings::{self, Place};
+use oar_dist::rings::{self, JobEnvironment};
 use oar_dist::{Job, Store};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -79,7 +79,7 @@ impl PyStore {
                     true => Err(oar_dist::Error::Interrupted { during: "connecting to the store".into() }),
                     false => Ok(()),
                 };
-                Store::connect_until(at, &job, &oar_dist::net::Patience::new(limit, &check))
+                Store::connect_until(at, &job, &oar_dist::net::Deadline::new(limit, &check))
             },
         );
         Ok(PyStore(made.or_raise()?))
@@ -158,7 +158,7 @@ fn fresh_token(py: Python<'_>) -> PyResult<Bound<'_, PyBytes>> {
 fn join(py: Python<'_>) -> PyResult<PyGroup> {
     let joined: Result<()> = py.detach(|| {
         let (place, options) =
-            (Place::from_env().map_err(oar_comm::error)?, rings::options_from_env().map_err(oar_comm::error)?);
+            (JobEnvironment::from_env().map_err(oar_comm::error)?, rings::options_from_env().map_err(oar_comm::error)?);
         let signals = Signals::watch();
         let result = rings::join(&place, options, &|| signals.stop());
         signals.explain(result).map(drop)

@@ -26,7 +26,7 @@ pub fn run(
     op: &'static Op,
     attrs: &Attrs,
     ins: &eager::Ins,
-    targets: &Args<eager::Target>,
+    targets: &Args<eager::Destination>,
     free: bool,
 ) -> Result<Args<Option<EVar>>> {
     run_sized(py, op, attrs, ins, targets, free, any_large(ins))
@@ -39,7 +39,7 @@ pub fn run_sized(
     op: &'static Op,
     attrs: &Attrs,
     ins: &eager::Ins,
-    targets: &Args<eager::Target>,
+    targets: &Args<eager::Destination>,
     free: bool,
     large: bool,
 ) -> Result<Args<Option<EVar>>> {

@@ -14,7 +14,7 @@ use oar_core::op::run::call_checked;
 use oar_core::op::{backend, run, Args};
 use oar_core::tensor::{Cell, Value};
 use oar_engine::graph::passes::{self, Passes};
-use oar_engine::graph::plan::Unit;
+use oar_engine::graph::plan::Task;
 use oar_engine::graph::{bind, grad_desc, Executor};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -115,13 +115,13 @@ impl PyExecutor {
         let passes = passes.map_or_else(passes::current, Passes::parse).or_raise()?;
         let plan = self.inner.plan(program.get().program(), 0, &feed_names, &fetch_names, passes).or_raise()?;
         let names = |range: std::ops::Range<usize>| plan.steps[range].iter().map(|s| s.op.name).collect::<Vec<_>>();
-        let units = plan.units.iter().map(|unit| match *unit {
-            Unit::Step(i) => names(i..i + 1),
-            Unit::Group(g) => names(plan.groups[g].steps.clone()),
+        let tasks = plan.tasks.iter().map(|task| match *task {
+            Task::Step(i) => names(i..i + 1),
+            Task::Group(g) => names(plan.groups[g].steps.clone()),
         });
         let taken = plan.groups.iter().flat_map(|g| g.externals.iter().filter(|e| e.take));
         let d = PyDict::new(py);
-        d.set_item("units", units.collect::<Vec<_>>())?;
+        d.set_item("tasks", tasks.collect::<Vec<_>>())?;
         d.set_item("dropped", plan.dropped.clone())?;
         d.set_item("over", taken.map(|e| plan.vars[e.var as usize].name.as_str()).collect::<Vec<_>>())?;
         d.set_item("after", plan.schedule.after.clone())?;

@@ -14,7 +14,7 @@ use oar_core::op::parts::region::{broadcast_to, Region, SliceAttrs, StridedSlice
 use oar_core::op::{backend, table, Args, Attrs, Op};
 use oar_core::tensor::{Tensor, Value};
 use oar_core::{ensure, err};
-use oar_engine::autograd::eager::{is_recording, wrap_plain, Ins, Target};
+use oar_engine::autograd::eager::{is_recording, wrap_plain, Destination, Ins};
 use oar_engine::autograd::{trace, EVar};
 use pyo3::exceptions::{PyIndexError, PyOverflowError, PyValueError};
 use pyo3::ffi;
@@ -101,7 +101,7 @@ fn parse(index: &Bound<'_, PyAny>, dims: &[i64], write: bool) -> PyResult<Option
         new_axes: SmallVec::new(),
         strided: false,
     };
-    let mut at = Place { axis: 0, out: 0 };
+    let mut at = Cursor { axis: 0, out: 0 };
     let Ok(tuple) = index.cast::<PyTuple>() else {
         return Ok(p.item(index, &mut at, dims, 1, write)?.then_some(p));
     };
@@ -127,7 +127,7 @@ fn parse(index: &Bound<'_, PyAny>, dims: &[i64], write: bool) -> PyResult<Option
 }
 
 /// How far the index has been read: axes of the tensor, and of the result.
-struct Place {
+struct Cursor {
     axis: usize,
     out: usize,
 }
@@ -137,7 +137,7 @@ impl Parsed {
     fn item(
         &mut self,
         item: &Bound<'_, PyAny>,
-        at: &mut Place,
+        at: &mut Cursor,
         dims: &[i64],
         used: usize,
         write: bool,
@@ -262,7 +262,7 @@ fn call(py: Python<'_>, p: &Parsed, var: &EVar, x: Tensor) -> PyResult<EVar> {
     }
     drop(x);
     let mut targets = Args::new();
-    targets.push_one(Target::New);
+    targets.push_one(Destination::New);
     let outs = run(py, op, &attrs, &ins, &targets, false).or_raise()?;
     outs.flat.into_iter().flatten().next().ok_or_else(|| raise(err!(Fatal, "operator {} gave nothing", op.name)))
 }

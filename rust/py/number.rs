@@ -13,7 +13,7 @@ use oar_core::op::attrs::unshared;
 use oar_core::op::table;
 use oar_core::op::{Args, Attrs, Op};
 use oar_core::tensor::Tensor;
-use oar_engine::autograd::eager::{call_quick, is_plain, Ins, Target};
+use oar_engine::autograd::eager::{call_quick, is_plain, Destination, Ins};
 use oar_engine::autograd::{trace, EVar};
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
@@ -104,7 +104,7 @@ fn call_sized(py: Python<'_>, op: &'static Op, attrs: &Attrs, ins: &[&EVar], lar
         return out.ok_or_else(|| raise(err!(Fatal, "operator {} gave nothing", op.name)));
     }
     let mut targets = Args::new();
-    op.outputs.iter().for_each(|_| targets.push_one(Target::New));
+    op.outputs.iter().for_each(|_| targets.push_one(Destination::New));
     let mut outs = run_sized(py, op, attrs, &args, &targets, false, large).or_raise()?;
     outs.flat.iter_mut().find_map(Option::take).ok_or_else(|| raise(err!(Fatal, "operator {} gave nothing", op.name)))
 }

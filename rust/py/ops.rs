@@ -11,7 +11,7 @@ use oar_core::base::shortened;
 use oar_core::op::attrs::unshared;
 use oar_core::op::table;
 use oar_core::op::{Args, Attrs, Op, DISPENSABLE, DUPLICABLE, HIDDEN};
-use oar_engine::autograd::eager::{call_quick, is_plain, Ins, Target};
+use oar_engine::autograd::eager::{call_quick, is_plain, Destination, Ins};
 use oar_engine::autograd::EVar;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::ffi;
@@ -26,7 +26,7 @@ type Object<'py> = Bound<'py, PyAny>;
 type Listed<'py> = SmallVec<[(usize, Vec<Bound<'py, PyTensor>>); 1]>;
 
 /// The parsed call: which objects stand in which slot, and the attributes.
-struct Call<'py> {
+struct BuiltinCall<'py> {
     op: &'static Op,
     /// Input slot -> object.
     ins: SmallVec<[Option<Object<'py>>; 8]>,
@@ -34,7 +34,7 @@ struct Call<'py> {
     named: SmallVec<[(Object<'py>, Object<'py>); 6]>,
 }
 
-impl<'py> Call<'py> {
+impl<'py> BuiltinCall<'py> {
     /// # Safety
     /// `args` and `kwnames` are those of a vectorcall: `nargs` positional objects, then one per keyword.
     unsafe fn parse(
@@ -43,10 +43,10 @@ impl<'py> Call<'py> {
         args: *const *mut ffi::PyObject,
         nargs: isize,
         kwnames: *mut ffi::PyObject,
-    ) -> PyResult<Call<'py>> {
+    ) -> PyResult<BuiltinCall<'py>> {
         // SAFETY: by the contract, every index below is within the array.
         let object = |i: isize| unsafe { Bound::from_borrowed_ptr(py, *args.offset(i)) };
-        let mut call = Call { op, ins: SmallVec::new(), outs: SmallVec::new(), named: SmallVec::new() };
+        let mut call = BuiltinCall { op, ins: SmallVec::new(), outs: SmallVec::new(), named: SmallVec::new() };
         call.ins.resize(op.inputs.len(), None);
         let mut i = 0;
         while i < nargs {
@@ -178,7 +178,7 @@ impl<'py> Call<'py> {
                 break;
             }
             let t = obj.cast::<PyTensor>().map_err(|_| self.bad_output(*slot, obj))?;
-            targets.slot_mut(*slot)[0] = Target::Into(&t.get().var);
+            targets.slot_mut(*slot)[0] = Destination::Into(&t.get().var);
         }
         let outs = run(py, self.op, &attrs, &ins, &targets, free).or_raise()?;
         self.wrap(py, outs)
@@ -212,19 +212,19 @@ impl<'py> Call<'py> {
     }
 
     /// Targets where an output list is given: lists say how many variables there are.
-    fn duplicable_targets<'a>(&'a self, listed: &'a Listed<'py>) -> PyResult<Args<Target<'a>>> {
+    fn duplicable_targets<'a>(&'a self, listed: &'a Listed<'py>) -> PyResult<Args<Destination<'a>>> {
         let mut targets = Args::new();
         for slot in 0..self.op.outputs.len() {
             if let Some((_, items)) = listed.iter().find(|(at, _)| *at == slot) {
-                targets.push_slot(items.iter().map(|t| Target::Into(&t.get().var)));
+                targets.push_slot(items.iter().map(|t| Destination::Into(&t.get().var)));
                 continue;
             }
             match self.outs.iter().find(|(at, _)| *at == slot) {
                 Some((_, obj)) => {
                     let t = obj.cast::<PyTensor>().map_err(|_| self.bad_output(slot, obj))?;
-                    targets.push_one(Target::Into(&t.get().var));
+                    targets.push_one(Destination::Into(&t.get().var));
                 }
-                None => targets.push_one(Target::New),
+                None => targets.push_one(Destination::New),
             }
         }
         Ok(targets)
@@ -385,7 +385,7 @@ unsafe extern "C" fn trampoline(
             }
         }
         // SAFETY: as above.
-        let call = unsafe { Call::parse(py, op, args, nargs, kwnames) }?;
+        let call = unsafe { BuiltinCall::parse(py, op, args, nargs, kwnames) }?;
         if is_static() {
             call.append(py)
         } else {

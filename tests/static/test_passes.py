@@ -12,8 +12,8 @@ from paddle import _core
 from paddle._programs.scope import scope_guard
 
 layers = fluid.layers
-PASSES = ["dead", "fade", "inplace", "fuse", "schedule"]
-VARIANTS = [*PASSES, *(f"{p},always" for p in PASSES), "fade,inplace,fuse,always", "all", "all,always"]
+PASSES = ["dead", "release", "inplace", "fuse", "schedule"]
+VARIANTS = [*PASSES, *(f"{p},always" for p in PASSES), "release,inplace,fuse,always", "all", "all,always"]
 
 
 @pytest.fixture(autouse=True)
@@ -350,7 +350,7 @@ def test_shapes_alone_are_kept_for_gradients(static):
     y = layers.elementwise_add(layers.elementwise_add(x, b), b)
     (grad,) = static.gradients(layers.mean(layers.tanh(layers.softmax(y))), b)
     feed = batches(1, x=(256, 1024), b=(1024,))[0]
-    assert peak(static, "fade", [grad], feed) < peak(static, "none", [grad], feed)
+    assert peak(static, "release", [grad], feed) < peak(static, "none", [grad], feed)
 
 
 def test_edges(static):
@@ -391,13 +391,13 @@ def test_switches(static, monkeypatch):
     build, run = static.BuildStrategy(), static.ExecutionStrategy()
     assert static.CompiledProgram(main, build)._passes() is None
     build.enable_inplace = False
-    assert static.CompiledProgram(main, build)._passes() == "dead,fade,fuse,schedule"
+    assert static.CompiledProgram(main, build)._passes() == "dead,release,fuse,schedule"
     build.memory_optimize = build.fuse_elewise_add_act_ops = False
     build.enable_sequential_execution = True
     assert static.CompiledProgram(main, build)._passes() == "dead"
     run.num_threads = 1
     compiled = static.CompiledProgram(main).with_data_parallel(exec_strategy=run, places=paddle.CPUPlace())
-    assert compiled._passes() == "dead,fade,fuse,inplace"
+    assert compiled._passes() == "dead,release,fuse,inplace"
     _core.plan_passes("all")
     feed = batches(1, x=(3, 4))[0]
     exe = static.Executor()

@@ -14,7 +14,7 @@ from .strategies import ExecutionStrategy
 __all__ = ["CompiledProgram"]
 
 #: what the engine does to a plan (rust/graph/passes)
-_PASSES = ("dead", "fade", "fuse", "inplace", "schedule")
+_PASSES = ("dead", "release", "fuse", "inplace", "schedule")
 
 
 class CompiledProgram:
@@ -98,7 +98,7 @@ class CompiledProgram:
             if build._refuses("enable_inplace"):
                 off.add("inplace")
             if build._refuses("memory_optimize"):
-                off |= {"inplace", "fade"}
+                off |= {"inplace", "release"}
             if build._refuses("fuse_elewise_add_act_ops"):
                 off.add("fuse")
             if build.enable_sequential_execution:

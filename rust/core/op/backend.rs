@@ -21,7 +21,7 @@ pub trait Backend: Send + Sync {
     fn has(&self, op: &str) -> bool;
     /// Runs a segment: calls of operators that have twins, in order. A call that its twin does not take (a data type,
     /// an option) stays with `ran` false, and so do those behind it.
-    fn run(&self, segment: &mut [Call]) -> Result<()>;
+    fn run(&self, segment: &mut [DeviceCall]) -> Result<()>;
     /// Runs several segments at the price of one entry.
     fn enter(&self, f: &mut dyn FnMut() -> Result<()>) -> Result<()>;
     /// Gives back what was dropped since the last call; returns how many blocks.
@@ -31,7 +31,7 @@ pub trait Backend: Send + Sync {
 }
 
 /// One call for a backend. Dense inputs are on the device, or have a shape only.
-pub struct Call<'a> {
+pub struct DeviceCall<'a> {
     pub op: &'static Op,
     pub attrs: &'a Attrs,
     pub device: i32,
@@ -180,7 +180,7 @@ fn run_twin(
             *v = to_device(backend, v, device)?;
         }
     }
-    let mut segment = [Call { op, attrs, device, ins, outs, metas: &metas, ran: false }];
+    let mut segment = [DeviceCall { op, attrs, device, ins, outs, metas: &metas, ran: false }];
     backend.run(&mut segment)?;
     if !segment[0].ran {
         return Ok(false);

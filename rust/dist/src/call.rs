@@ -84,7 +84,7 @@ impl From<Vec<u8>> for Region {
 }
 
 /// One operation. Made by a function named after the operation, refined by `shape` and `limit`.
-pub struct Call {
+pub struct CollectiveCall {
     pub(crate) kind: Kind,
     pub(crate) dtype: Dtype,
     pub(crate) op: ReduceOp,
@@ -97,85 +97,90 @@ pub struct Call {
     pub(crate) limit: Option<Duration>,
 }
 
-impl Call {
-    fn new(kind: Kind, dtype: Dtype, input: Region, output: Region) -> Call {
+impl CollectiveCall {
+    fn new(kind: Kind, dtype: Dtype, input: Region, output: Region) -> CollectiveCall {
         let op = ReduceOp::Sum;
-        Call { kind, dtype, op, root: 0, sends: false, input, output, shape: None, limit: None }
+        CollectiveCall { kind, dtype, op, root: 0, sends: false, input, output, shape: None, limit: None }
     }
 
-    fn with_op(mut self, op: ReduceOp) -> Call {
+    fn with_op(mut self, op: ReduceOp) -> CollectiveCall {
         self.op = op;
         self
     }
 
-    fn with_root(mut self, root: usize) -> Call {
+    fn with_root(mut self, root: usize) -> CollectiveCall {
         self.root = root;
         self
     }
 
-    pub fn barrier() -> Call {
-        Call::new(Kind::Barrier, Dtype::U8, Region::Absent, Region::Absent)
+    pub fn barrier() -> CollectiveCall {
+        CollectiveCall::new(Kind::Barrier, Dtype::U8, Region::Absent, Region::Absent)
     }
 
     /// Every rank's `data` becomes the combination of all.
-    pub fn all_reduce(data: impl Into<Region>, dtype: Dtype, op: ReduceOp) -> Call {
-        Call::new(Kind::AllReduce, dtype, Region::Absent, data.into()).with_op(op)
+    pub fn all_reduce(data: impl Into<Region>, dtype: Dtype, op: ReduceOp) -> CollectiveCall {
+        CollectiveCall::new(Kind::AllReduce, dtype, Region::Absent, data.into()).with_op(op)
     }
 
     /// The root's `data` becomes the combination of all; the others' stays.
-    pub fn reduce(data: impl Into<Region>, dtype: Dtype, op: ReduceOp, root: usize) -> Call {
-        Call::new(Kind::Reduce, dtype, Region::Absent, data.into()).with_op(op).with_root(root)
+    pub fn reduce(data: impl Into<Region>, dtype: Dtype, op: ReduceOp, root: usize) -> CollectiveCall {
+        CollectiveCall::new(Kind::Reduce, dtype, Region::Absent, data.into()).with_op(op).with_root(root)
     }
 
     /// Every rank's `data` becomes the root's.
-    pub fn broadcast(data: impl Into<Region>, dtype: Dtype, root: usize) -> Call {
-        Call::new(Kind::Broadcast, dtype, Region::Absent, data.into()).with_root(root)
+    pub fn broadcast(data: impl Into<Region>, dtype: Dtype, root: usize) -> CollectiveCall {
+        CollectiveCall::new(Kind::Broadcast, dtype, Region::Absent, data.into()).with_root(root)
     }
 
     /// `output` holds as many parts as there are ranks; part r becomes rank r's `input`.
-    pub fn all_gather(input: impl Into<Region>, output: impl Into<Region>, dtype: Dtype) -> Call {
-        Call::new(Kind::AllGather, dtype, input.into(), output.into())
+    pub fn all_gather(input: impl Into<Region>, output: impl Into<Region>, dtype: Dtype) -> CollectiveCall {
+        CollectiveCall::new(Kind::AllGather, dtype, input.into(), output.into())
     }
 
     /// `input` holds as many parts as there are ranks; rank r's `output` becomes the combination of all parts r.
-    pub fn reduce_scatter(input: impl Into<Region>, output: impl Into<Region>, dtype: Dtype, op: ReduceOp) -> Call {
-        Call::new(Kind::ReduceScatter, dtype, input.into(), output.into()).with_op(op)
+    pub fn reduce_scatter(
+        input: impl Into<Region>,
+        output: impl Into<Region>,
+        dtype: Dtype,
+        op: ReduceOp,
+    ) -> CollectiveCall {
+        CollectiveCall::new(Kind::ReduceScatter, dtype, input.into(), output.into()).with_op(op)
     }
 
     /// Rank r's `output` becomes part r of the root's `input`; the others' input is not looked at.
-    pub fn scatter(input: impl Into<Region>, output: impl Into<Region>, dtype: Dtype, root: usize) -> Call {
-        Call::new(Kind::Scatter, dtype, input.into(), output.into()).with_root(root)
+    pub fn scatter(input: impl Into<Region>, output: impl Into<Region>, dtype: Dtype, root: usize) -> CollectiveCall {
+        CollectiveCall::new(Kind::Scatter, dtype, input.into(), output.into()).with_root(root)
     }
 
     /// Part r of the root's `output` becomes rank r's `input`; the others' output is not looked at.
-    pub fn gather(input: impl Into<Region>, output: impl Into<Region>, dtype: Dtype, root: usize) -> Call {
-        Call::new(Kind::Gather, dtype, input.into(), output.into()).with_root(root)
+    pub fn gather(input: impl Into<Region>, output: impl Into<Region>, dtype: Dtype, root: usize) -> CollectiveCall {
+        CollectiveCall::new(Kind::Gather, dtype, input.into(), output.into()).with_root(root)
     }
 
     /// Part s of rank r's `output` becomes part r of rank s's `input`.
-    pub fn all_to_all(input: impl Into<Region>, output: impl Into<Region>, dtype: Dtype) -> Call {
-        Call::new(Kind::AllToAll, dtype, input.into(), output.into())
+    pub fn all_to_all(input: impl Into<Region>, output: impl Into<Region>, dtype: Dtype) -> CollectiveCall {
+        CollectiveCall::new(Kind::AllToAll, dtype, input.into(), output.into())
     }
 
-    pub fn send(data: impl Into<Region>, dtype: Dtype, to: usize) -> Call {
-        let mut call = Call::new(Kind::SendRecv, dtype, data.into(), Region::Absent).with_root(to);
+    pub fn send(data: impl Into<Region>, dtype: Dtype, to: usize) -> CollectiveCall {
+        let mut call = CollectiveCall::new(Kind::SendRecv, dtype, data.into(), Region::Absent).with_root(to);
         call.sends = true;
         call
     }
 
-    pub fn recv(data: impl Into<Region>, dtype: Dtype, from: usize) -> Call {
-        Call::new(Kind::SendRecv, dtype, Region::Absent, data.into()).with_root(from)
+    pub fn recv(data: impl Into<Region>, dtype: Dtype, from: usize) -> CollectiveCall {
+        CollectiveCall::new(Kind::SendRecv, dtype, Region::Absent, data.into()).with_root(from)
     }
 
     /// The tensor's shape, which the ranks compare (else the number of elements is compared). For operations with
     /// parts it is the shape of one part, for `all_to_all` that of the whole.
-    pub fn shape(mut self, shape: &[u64]) -> Call {
+    pub fn shape(mut self, shape: &[u64]) -> CollectiveCall {
         self.shape = Some(shape.to_vec());
         self
     }
 
     /// How long the operation may take from its start (else the context's `timeout`).
-    pub fn limit(mut self, limit: Duration) -> Call {
+    pub fn limit(mut self, limit: Duration) -> CollectiveCall {
         self.limit = Some(limit);
         self
     }

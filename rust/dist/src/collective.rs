@@ -3,20 +3,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::call::Call;
+use crate::call::CollectiveCall;
 use crate::context::Context;
 use crate::dtype::{Dtype, ReduceOp};
 use crate::error::Result;
 use crate::exec::{self, Buffers, Scratch};
 use crate::fingerprint::{Fingerprint, Kind};
 use crate::hosts::{self, Hosts};
-use crate::net::Patience;
-use crate::plan::{self, Place, Plan};
+use crate::net::Deadline;
+use crate::plan::{self, RankInfo, Schedule};
 use crate::reduce;
 use crate::shm::area::Area;
 use crate::shm::local::{self, For, Reduction};
 use crate::shm::pair::PairTransport;
-use crate::shm::room::Room;
+use crate::shm::symmetric::SymmetricBuffer;
 use crate::shm::{self};
 use crate::state::{GroupState, Guard, Shared};
 use crate::tcp::TcpTransport;
@@ -31,7 +31,7 @@ pub struct Engine {
     scratch: Scratch,
     /// Copies of buffers that must not change, and halves in float32.
     spare: Vec<u8>,
-    pub(crate) place: Place,
+    pub(crate) place: RankInfo,
     pub(crate) small: usize,
     next: u64,
     /// Messages so far to and from every rank.
@@ -79,8 +79,8 @@ impl Engine {
             let leader = state.ranks[mine[0]];
             let key = format!("oar/{}/shm/{:016x}/{leader}", context.options.name, state.id);
             let stop = || may_wait(context);
-            let patience = Patience::new(context.options.init_timeout, &stop);
-            let seg = shm::meet(&context.store, &key, local, mine.len(), &patience)?;
+            let deadline = Deadline::new(context.options.init_timeout, &stop);
+            let seg = shm::meet(&context.store, &key, local, mine.len(), &deadline)?;
             let spin = spin(shared, seg.cores, mine.len());
             if mine.len() == world {
                 let (shared, state) = (shared.clone(), state.clone());
@@ -96,7 +96,7 @@ impl Engine {
             _ => Way::Hosts(on),
         };
         let transport = pairs.unwrap_or_else(|| Box::new(TcpTransport::new(context.shared.clone(), state.clone(), me)));
-        let engine = Engine::over(transport, Place::new(me, world), context.options.small);
+        let engine = Engine::over(transport, RankInfo::new(me, world), context.options.small);
         Ok(Engine { area, way, ..engine })
     }
 
@@ -104,20 +104,25 @@ impl Engine {
         matches!(&self.way, Way::Local) && self.area.as_ref().is_some_and(Area::wants_rooms)
     }
 
-    /// As `Group::room`, when all ranks want it.
-    pub fn room(&mut self, context: &Context, state: &GroupState, len: usize) -> Result<Option<Arc<Room>>> {
+    /// As `Group::symmetric buffer`, when all ranks want it.
+    pub fn symmetric_buffer(
+        &mut self,
+        context: &Context,
+        state: &GroupState,
+        len: usize,
+    ) -> Result<Option<Arc<SymmetricBuffer>>> {
         let Some(area) = &mut self.area else { return Ok(None) };
         let stop = || may_wait(context);
-        let patience = Patience::new(context.options.init_timeout, &stop);
+        let deadline = Deadline::new(context.options.init_timeout, &stop);
         let id = area.next_room();
-        let key = format!("oar/{}/room/{:016x}/{id}", context.options.name, state.id);
-        let room = Arc::new(Room::meet(&context.store, &key, (area.me, area.world), len, id, &patience)?);
-        area.add_room(&room);
-        Ok(Some(room))
+        let key = format!("oar/{}/symmetric/{:016x}/{id}", context.options.name, state.id);
+        let buffer = Arc::new(SymmetricBuffer::meet(&context.store, &key, (area.me, area.world), len, id, &deadline)?);
+        area.add_symmetric(&buffer);
+        Ok(Some(buffer))
     }
 
     /// Plans over `transport`.
-    pub fn over(transport: Box<dyn Transport>, place: Place, small: usize) -> Engine {
+    pub fn over(transport: Box<dyn Transport>, place: RankInfo, small: usize) -> Engine {
         let (world, segment) = (place.world, transport.segment().max(1));
         Engine {
             transport,
@@ -125,7 +130,7 @@ impl Engine {
             way: Way::Flat,
             scratch: Scratch::new(),
             spare: Vec::new(),
-            place: Place { segment, ..place },
+            place: RankInfo { segment, ..place },
             small,
             next: 0,
             sent: vec![0; world],
@@ -141,7 +146,7 @@ impl Engine {
     }
 
     /// Number the operation. Send and receive are numbered per pair, since only two ranks take part.
-    pub fn next_fingerprint(&mut self, call: &Call, me: usize, group: u64) -> Fingerprint {
+    pub fn next_fingerprint(&mut self, call: &CollectiveCall, me: usize, group: u64) -> Fingerprint {
         let (root, counter) = match (call.kind, call.sends) {
             (Kind::SendRecv, true) => ((me as u64) << 32 | call.root as u64, &mut self.sent[call.root]),
             (Kind::SendRecv, false) => ((call.root as u64) << 32 | me as u64, &mut self.received[call.root]),
@@ -153,7 +158,7 @@ impl Engine {
     }
 }
 
-pub fn perform(engine: &mut Engine, call: &mut Call, guard: &Guard<'_>) -> Result<()> {
+pub fn perform(engine: &mut Engine, call: &mut CollectiveCall, guard: &Guard<'_>) -> Result<()> {
     if engine.place.world == 1 {
         alone(call);
         return Ok(());
@@ -183,7 +188,7 @@ pub fn perform(engine: &mut Engine, call: &mut Call, guard: &Guard<'_>) -> Resul
 }
 
 /// All ranks share memory.
-fn in_memory(a: &mut Area, call: &mut Call, g: &Guard<'_>) -> Result<()> {
+fn in_memory(a: &mut Area, call: &mut CollectiveCall, g: &Guard<'_>) -> Result<()> {
     let over = if call.op == ReduceOp::Avg { a.world } else { 1 };
     let r = Reduction { dtype: call.dtype, op: call.op, over };
     let (input, out, root) = (call.input.bytes(), call.output.bytes_mut(), call.root);
@@ -201,7 +206,7 @@ fn in_memory(a: &mut Area, call: &mut Call, g: &Guard<'_>) -> Result<()> {
 }
 
 /// A group of one rank: results are the inputs. The average of one is itself.
-fn alone(call: &mut Call) {
+fn alone(call: &mut CollectiveCall) {
     if !matches!(call.kind, Kind::AllReduce | Kind::Reduce | Kind::Broadcast | Kind::Barrier | Kind::SendRecv) {
         call.output.bytes_mut().copy_from_slice(call.input.bytes());
     }
@@ -212,7 +217,7 @@ fn alone(call: &mut Call) {
 
 /// A plan with its buffers.
 pub(crate) struct Piece<'a> {
-    pub plan: Plan,
+    pub plan: Schedule,
     pub work: &'a mut [u8],
     pub input: &'a [u8],
     pub dtype: Dtype,
@@ -228,7 +233,7 @@ impl Engine {
     }
 }
 
-fn over_transport(e: &mut Engine, call: &mut Call, guard: &Guard<'_>) -> Result<()> {
+fn over_transport(e: &mut Engine, call: &mut CollectiveCall, guard: &Guard<'_>) -> Result<()> {
     let (p, dtype, op, root) = (e.place, call.dtype, call.op, call.root);
     let part = call.part();
     let (input, work) = (call.input.bytes(), call.output.bytes_mut());
@@ -271,7 +276,7 @@ fn over_transport(e: &mut Engine, call: &mut Call, guard: &Guard<'_>) -> Result<
     e.run(guard, Piece { plan, work, input, dtype, op })
 }
 
-fn reducing(e: &mut Engine, call: &mut Call, guard: &Guard<'_>) -> Result<()> {
+fn reducing(e: &mut Engine, call: &mut CollectiveCall, guard: &Guard<'_>) -> Result<()> {
     // The spare buffer leaves the engine while the engine runs.
     let mut spare = std::mem::take(&mut e.spare);
     let result = match call.kind {
@@ -304,7 +309,7 @@ pub(crate) fn lower(dtype: Dtype, from: &[u8], to: &mut [u8]) {
     }
 }
 
-fn all_reduce(e: &mut Engine, call: &mut Call, guard: &Guard<'_>, spare: &mut Vec<u8>) -> Result<()> {
+fn all_reduce(e: &mut Engine, call: &mut CollectiveCall, guard: &Guard<'_>, spare: &mut Vec<u8>) -> Result<()> {
     let (p, dtype, op) = (e.place, call.dtype, call.op);
     let acc = dtype.accumulator();
     let data = call.output.bytes_mut();
@@ -332,7 +337,7 @@ fn all_reduce(e: &mut Engine, call: &mut Call, guard: &Guard<'_>, spare: &mut Ve
     e.run(guard, Piece { plan, work: data, input: &[], dtype, op })
 }
 
-fn reduce_to(e: &mut Engine, call: &mut Call, guard: &Guard<'_>, spare: &mut Vec<u8>) -> Result<()> {
+fn reduce_to(e: &mut Engine, call: &mut CollectiveCall, guard: &Guard<'_>, spare: &mut Vec<u8>) -> Result<()> {
     let (p, dtype, op, root) = (e.place, call.dtype, call.op, call.root);
     let acc = dtype.accumulator();
     let data = call.output.bytes_mut();
@@ -346,7 +351,7 @@ fn reduce_to(e: &mut Engine, call: &mut Call, guard: &Guard<'_>, spare: &mut Vec
     Ok(())
 }
 
-fn reduce_scatter(e: &mut Engine, call: &mut Call, guard: &Guard<'_>, spare: &mut Vec<u8>) -> Result<()> {
+fn reduce_scatter(e: &mut Engine, call: &mut CollectiveCall, guard: &Guard<'_>, spare: &mut Vec<u8>) -> Result<()> {
     let (p, dtype, op) = (e.place, call.dtype, call.op);
     let work = lift(spare, dtype, call.input.bytes());
     let each = work.len() / p.world;

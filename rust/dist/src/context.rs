@@ -11,12 +11,12 @@ use sha2::{Digest, Sha256};
 
 use crate::codec::{Put, Take};
 use crate::error::{Error, Result};
-use crate::fork::Birth;
+use crate::fork::ForkGeneration;
 use crate::frame::Type;
 use crate::group::Group;
-use crate::hello::{self, Doorway, Identity, Purpose};
+use crate::hello::{self, Acceptor, Identity, Purpose};
 use crate::monitor::{Monitor, Reports, Timing};
-use crate::net::{self, Patience};
+use crate::net::{self, Deadline};
 use crate::state::{PeerInfo, Route, Shared};
 use crate::store::Store;
 use crate::transport::Transport;
@@ -81,7 +81,7 @@ pub struct Context {
     thread: Mutex<Option<std::thread::JoinHandle<()>>>,
     /// Groups made so far, by their ranks: the same ranks may make several.
     made: Mutex<HashMap<Vec<usize>, u64>>,
-    birth: Birth,
+    generation: ForkGeneration,
 }
 
 impl Context {
@@ -108,12 +108,12 @@ impl Context {
         let hub = if rank == 0 {
             None
         } else {
-            let patience = Patience::new(options.init_timeout, &stop);
-            Some(hello::connect(shared.address(0), &id, Purpose::Control, 0, &patience)?)
+            let deadline = Deadline::new(options.init_timeout, &stop);
+            Some(hello::connect(shared.address(0), &id, Purpose::Control, 0, &deadline)?)
         };
         let (reports, stop) = (Arc::new(Reports::default()), Arc::new(AtomicBool::new(false)));
         let timing = Timing { beat: options.beat, limit: options.heartbeat_limit };
-        let door = Doorway::new(listener, id);
+        let door = Acceptor::new(listener, id);
         let monitor = Monitor::new(shared.clone(), door, hub, timing, reports.clone(), stop.clone(), options.linger);
         let thread = std::thread::Builder::new()
             .name("oar-monitor".into())
@@ -127,7 +127,7 @@ impl Context {
             stop,
             thread: Mutex::new(Some(thread)),
             made: Mutex::default(),
-            birth: Birth::now(),
+            generation: ForkGeneration::now(),
         });
         context.all_up()?;
         Ok(context)
@@ -273,7 +273,7 @@ impl Context {
 
     /// Leave in order: the others are told, and rank 0 stays up to `linger` for those who still work.
     pub fn shutdown(&self) {
-        if self.birth.elsewhere() {
+        if self.generation.elsewhere() {
             return;
         }
         self.stop.store(true, Ordering::Release);
@@ -293,7 +293,7 @@ impl Drop for Context {
 
 /// Everybody tells the store where it is; rank 0 makes one table of it, so that n ranks read n entries and not n².
 fn meet(rank: usize, world: usize, store: &Store, options: &Options, at: SocketAddr) -> Result<Vec<PeerInfo>> {
-    let patience = Patience::only(options.init_timeout);
+    let deadline = Deadline::only(options.init_timeout);
     let key = match &options.host_key {
         // A host of its own for a rank that shares nothing.
         _ if !options.shared_memory => format!("rank {rank}"),
@@ -303,14 +303,14 @@ fn meet(rank: usize, world: usize, store: &Store, options: &Options, at: SocketA
     let mine = Put::default().bytes(at.to_string().as_bytes()).bytes(net::host_name().as_bytes()).bytes(key.as_bytes());
     let name = |r: usize| format!("oar/{}/rank/{r}", options.name);
     let table_key = format!("oar/{}/table", options.name);
-    let stored = store.compare_and_set(&name(rank), None, &mine.0, patience.left())?;
+    let stored = store.compare_and_set(&name(rank), None, &mine.0, deadline.left())?;
     if stored.as_deref() != Some(mine.0.as_slice()) {
         return Err(Error::invalid(format!("another process has already joined this job as rank {rank}")));
     }
     let table = if rank == 0 {
         let mut table = Put::default();
         for r in 0..world {
-            let entry = store.get(&name(r), patience.left()).map_err(|e| match e {
+            let entry = store.get(&name(r), deadline.left()).map_err(|e| match e {
                 Error::Timeout { waited, .. } => Error::Timeout {
                     waited,
                     during: "joining the job".into(),
@@ -320,10 +320,10 @@ fn meet(rank: usize, world: usize, store: &Store, options: &Options, at: SocketA
             })?;
             table = table.bytes(&entry);
         }
-        store.set(&table_key, &table.0, patience.left())?;
+        store.set(&table_key, &table.0, deadline.left())?;
         table.0
     } else {
-        store.get(&table_key, patience.left())?
+        store.get(&table_key, deadline.left())?
     };
     let mut t = Take(&table);
     let mut peers = Vec::new();

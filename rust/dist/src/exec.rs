@@ -3,7 +3,7 @@
 use crate::dtype::{Dtype, ReduceOp};
 use crate::error::Result;
 use crate::frame::crc32c;
-use crate::plan::{Plan, Step, What, NONE};
+use crate::plan::{Schedule, Step, What, NONE};
 use crate::reduce;
 use crate::state::Guard;
 use crate::transport::{Transport, Want};
@@ -26,7 +26,7 @@ struct Lane {
     next: usize,
 }
 
-fn lanes(plan: &Plan) -> Vec<Lane> {
+fn lanes(plan: &Schedule) -> Vec<Lane> {
     let mut lanes: Vec<Lane> = Vec::new();
     for (i, s) in plan.steps.iter().enumerate() {
         let send = s.what.is_send();
@@ -48,7 +48,7 @@ struct Sums {
 }
 
 impl Sums {
-    fn new(plan: &Plan, size: usize) -> Sums {
+    fn new(plan: &Schedule, size: usize) -> Sums {
         let mut sums = Sums { size, at: vec![NONE; plan.steps.len()], all: Vec::new() };
         if size == 0 {
             return sums;
@@ -80,7 +80,7 @@ impl Sums {
 pub type Scratch = Vec<Vec<u8>>;
 
 pub fn run(
-    plan: &Plan,
+    plan: &Schedule,
     t: &mut dyn Transport,
     guard: &Guard<'_>,
     bufs: &mut Buffers<'_>,

@@ -137,12 +137,12 @@ extern "C" fn forked() {
 
 /// Remembers in which process something was made.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Birth(u64);
+pub(crate) struct ForkGeneration(u64);
 
-impl Birth {
-    pub fn now() -> Birth {
+impl ForkGeneration {
+    pub fn now() -> ForkGeneration {
         handle_forks();
-        Birth(GENERATION.load(Ordering::Acquire))
+        ForkGeneration(GENERATION.load(Ordering::Acquire))
     }
 
     /// Whether it was made before this process was forked: its threads are not here, and its locks may be held for ever.

@@ -9,26 +9,26 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
-use crate::call::{Call, Region};
+use crate::call::{CollectiveCall, Region};
 use crate::codec::{Put, Take};
 use crate::collective::{self, Engine};
 use crate::context::Context;
 use crate::dtype::{Dtype, ReduceOp};
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
-use crate::fork::Birth;
+use crate::fork::ForkGeneration;
 use crate::frame::Type;
 use crate::hello::Identity;
 use crate::net::{self, SLICE};
-use crate::plan::Place;
-use crate::shm::room::Room;
+use crate::plan::RankInfo;
+use crate::shm::symmetric::SymmetricBuffer;
 use crate::state::{GroupState, Guard, PeerInfo, Shared, NOBODY};
 use crate::transport::{Nobody, Transport};
 use crate::verdict;
 use crate::work::{Outcome, Work};
 
 struct Job {
-    call: Call,
+    call: CollectiveCall,
     outcome: Arc<Outcome>,
 }
 
@@ -49,7 +49,7 @@ struct Inner {
     engine: Mutex<Engine>,
     queue: Mutex<Queue>,
     changed: Condvar,
-    birth: Birth,
+    generation: ForkGeneration,
 }
 
 /// Ranks that operate together. All members must call the same operations in the same order.
@@ -73,7 +73,7 @@ impl Group {
         let state = Arc::new(GroupState::new(id, ranks)?);
         shared.enter(&state);
         let engine = match over {
-            Some(transport) => Ok(Engine::over(transport, Place::new(me, state.ranks.len()), context.options.small)),
+            Some(transport) => Ok(Engine::over(transport, RankInfo::new(me, state.ranks.len()), context.options.small)),
             None => Engine::make(context, &state, me),
         };
         let engine = match engine {
@@ -91,7 +91,7 @@ impl Group {
             engine: Mutex::new(engine),
             queue: Mutex::default(),
             changed: Condvar::new(),
-            birth: Birth::now(),
+            generation: ForkGeneration::now(),
         });
         Ok(Arc::new(Group { inner, _context: Some(context.clone()) }))
     }
@@ -108,10 +108,10 @@ impl Group {
             state,
             me: 0,
             timeout: Duration::MAX,
-            engine: Mutex::new(Engine::over(Box::new(Nobody), Place::new(0, 1), 0)),
+            engine: Mutex::new(Engine::over(Box::new(Nobody), RankInfo::new(0, 1), 0)),
             queue: Mutex::default(),
             changed: Condvar::new(),
-            birth: Birth::now(),
+            generation: ForkGeneration::now(),
         });
         Ok(Arc::new(Group { inner, _context: None }))
     }
@@ -145,8 +145,8 @@ impl Group {
     /// Memory of `bytes` for every rank that all ranks see; all must make it. What `all_reduce` finds at the same place
     /// of it on every rank it combines there, without copies to and fro. `None` where not all ranks share memory, or
     /// where copies are the quicker way.
-    pub fn room(&self, bytes: usize) -> Result<Option<Arc<Room>>> {
-        self.inner.birth.check("a group")?;
+    pub fn symmetric_buffer(&self, bytes: usize) -> Result<Option<Arc<SymmetricBuffer>>> {
+        self.inner.generation.check("a group")?;
         let Some(context) = &self._context else { return Ok(None) };
         // All or none, and of one size.
         let wanted = u64::from(self.inner.engine.lock().wants_rooms());
@@ -155,17 +155,19 @@ impl Group {
         let mut least = Take(&asked);
         let (wanted, smallest, largest) = (least.u64(), least.u64(), least.u64().map(|n| !n));
         if smallest != largest {
-            return Err(Error::invalid(format!("room: {bytes} bytes, where other ranks ask for another size")));
+            return Err(Error::invalid(format!(
+                "symmetric buffer: {bytes} bytes, where other ranks ask for another size"
+            )));
         }
         match wanted {
-            Some(1) => self.inner.engine.lock().room(context, &self.inner.state, bytes),
+            Some(1) => self.inner.engine.lock().symmetric_buffer(context, &self.inner.state, bytes),
             _ => Ok(None),
         }
     }
 
     /// Queue an operation for the communication thread.
-    pub fn start(&self, call: Call) -> Result<Work> {
-        self.inner.birth.check("a group")?;
+    pub fn start(&self, call: CollectiveCall) -> Result<Work> {
+        self.inner.generation.check("a group")?;
         call.check(self.rank(), self.world())?;
         let name = call.kind.name();
         let outcome = Arc::new(Outcome::default());
@@ -180,17 +182,17 @@ impl Group {
         }
         q.jobs.push_back(Job { call, outcome: outcome.clone() });
         self.inner.changed.notify_all();
-        Ok(Work { outcome, name, birth: self.inner.birth })
+        Ok(Work { outcome, name, generation: self.inner.generation })
     }
 
     /// Run an operation to its end and give its output region back.
-    pub fn run(&self, call: Call) -> Result<Region> {
+    pub fn run(&self, call: CollectiveCall) -> Result<Region> {
         self.run_with(call, &|| false)
     }
 
     /// As `run`; `tick` is called at least every 50 ms while waiting, and `true` from it interrupts the operation.
-    pub fn run_with(&self, mut call: Call, tick: Tick<'_>) -> Result<Region> {
-        self.inner.birth.check("a group")?;
+    pub fn run_with(&self, mut call: CollectiveCall, tick: Tick<'_>) -> Result<Region> {
+        self.inner.generation.check("a group")?;
         call.check(self.rank(), self.world())?;
         {
             let mut q = self.inner.queue.lock();
@@ -205,7 +207,7 @@ impl Group {
         result.map(|()| call.output)
     }
 
-    fn behind_others(&self, call: Call, tick: Tick<'_>) -> Result<Region> {
+    fn behind_others(&self, call: CollectiveCall, tick: Tick<'_>) -> Result<Region> {
         let work = self.start(call)?;
         loop {
             // The buffers belong to the caller: not before the operation has ended may this return.
@@ -218,55 +220,55 @@ impl Group {
         }
     }
 
-    fn borrowed(&self, make: impl FnOnce() -> Call) -> Result<()> {
+    fn borrowed(&self, make: impl FnOnce() -> CollectiveCall) -> Result<()> {
         self.run(make()).map(drop)
     }
 
     pub fn barrier(&self) -> Result<()> {
-        self.borrowed(Call::barrier)
+        self.borrowed(CollectiveCall::barrier)
     }
 
     /// `data` becomes the combination of all ranks' data, the same bits everywhere.
     pub fn all_reduce(&self, data: &mut [u8], dtype: Dtype, op: ReduceOp) -> Result<()> {
-        self.borrowed(|| Call::all_reduce(output(data), dtype, op))
+        self.borrowed(|| CollectiveCall::all_reduce(output(data), dtype, op))
     }
 
     pub fn reduce(&self, data: &mut [u8], dtype: Dtype, op: ReduceOp, root: usize) -> Result<()> {
-        self.borrowed(|| Call::reduce(output(data), dtype, op, root))
+        self.borrowed(|| CollectiveCall::reduce(output(data), dtype, op, root))
     }
 
     pub fn broadcast(&self, data: &mut [u8], dtype: Dtype, root: usize) -> Result<()> {
-        self.borrowed(|| Call::broadcast(output(data), dtype, root))
+        self.borrowed(|| CollectiveCall::broadcast(output(data), dtype, root))
     }
 
     pub fn all_gather(&self, data: &[u8], all: &mut [u8], dtype: Dtype) -> Result<()> {
-        self.borrowed(|| Call::all_gather(input(data), output(all), dtype))
+        self.borrowed(|| CollectiveCall::all_gather(input(data), output(all), dtype))
     }
 
     pub fn reduce_scatter(&self, all: &[u8], data: &mut [u8], dtype: Dtype, op: ReduceOp) -> Result<()> {
-        self.borrowed(|| Call::reduce_scatter(input(all), output(data), dtype, op))
+        self.borrowed(|| CollectiveCall::reduce_scatter(input(all), output(data), dtype, op))
     }
 
     /// `all` is looked at on the root only.
     pub fn scatter(&self, all: &[u8], data: &mut [u8], dtype: Dtype, root: usize) -> Result<()> {
-        self.borrowed(|| Call::scatter(input(all), output(data), dtype, root))
+        self.borrowed(|| CollectiveCall::scatter(input(all), output(data), dtype, root))
     }
 
     /// `all` is written on the root only.
     pub fn gather(&self, data: &[u8], all: &mut [u8], dtype: Dtype, root: usize) -> Result<()> {
-        self.borrowed(|| Call::gather(input(data), output(all), dtype, root))
+        self.borrowed(|| CollectiveCall::gather(input(data), output(all), dtype, root))
     }
 
     pub fn all_to_all(&self, data: &[u8], all: &mut [u8], dtype: Dtype) -> Result<()> {
-        self.borrowed(|| Call::all_to_all(input(data), output(all), dtype))
+        self.borrowed(|| CollectiveCall::all_to_all(input(data), output(all), dtype))
     }
 
     pub fn send(&self, data: &[u8], dtype: Dtype, to: usize) -> Result<()> {
-        self.borrowed(|| Call::send(input(data), dtype, to))
+        self.borrowed(|| CollectiveCall::send(input(data), dtype, to))
     }
 
     pub fn recv(&self, data: &mut [u8], dtype: Dtype, from: usize) -> Result<()> {
-        self.borrowed(|| Call::recv(output(data), dtype, from))
+        self.borrowed(|| CollectiveCall::recv(output(data), dtype, from))
     }
 }
 
@@ -282,7 +284,7 @@ fn output(data: &mut [u8]) -> Region {
 
 impl Inner {
     /// One operation, on whichever thread has made the queue busy.
-    fn perform(&self, call: &mut Call, tick: Option<Tick<'_>>) -> Result<()> {
+    fn perform(&self, call: &mut CollectiveCall, tick: Option<Tick<'_>>) -> Result<()> {
         let mut engine = self.engine.lock();
         let doing = engine.next_fingerprint(call, self.me, self.state.id);
         let started = Instant::now();
@@ -353,7 +355,7 @@ impl Inner {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        if self.inner.birth.elsewhere() {
+        if self.inner.generation.elsewhere() {
             // Nothing of it may be touched, the shared memory least of all.
             std::mem::forget((self.inner.clone(), self._context.clone()));
             return;

@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
 use crate::fork;
-use crate::net::{self, moved, Moved, Patience};
+use crate::net::{self, moved, Deadline, Moved};
 
 pub const VERSION: u16 = 1;
 /// Features that this side knows; both use the intersection. None is defined yet.
@@ -127,14 +127,14 @@ pub fn connect(
     id: &Identity,
     purpose: Purpose,
     group: u64,
-    patience: &Patience<'_>,
+    deadline: &Deadline<'_>,
 ) -> Result<TcpStream> {
     let mut backoff = net::Backoff::default();
     loop {
-        let stream = net::connect(to, patience)?;
-        match introduce(&stream, to, id, purpose, group, patience)? {
+        let stream = net::connect(to, deadline)?;
+        match introduce(&stream, to, id, purpose, group, deadline)? {
             Ok(()) => return Ok(stream),
-            Err(why) => net::pause(backoff.pause(), patience, "connecting", &format!("{to} (last attempt: {why})"))?,
+            Err(why) => net::pause(backoff.pause(), deadline, "connecting", &format!("{to} (last attempt: {why})"))?,
         }
     }
 }
@@ -145,12 +145,12 @@ fn introduce(
     id: &Identity,
     purpose: Purpose,
     group: u64,
-    patience: &Patience<'_>,
+    deadline: &Deadline<'_>,
 ) -> Result<std::result::Result<(), String>> {
     let during = format!("the handshake with {to}");
     let refused = |reason: &str| Error::Refused { address: to.to_string(), reason: reason.to_string() };
     let mut challenge = [0; CHALLENGE];
-    if let Err(why) = net::read_exact(s, &mut challenge, patience, &during)? {
+    if let Err(why) = net::read_exact(s, &mut challenge, deadline, &during)? {
         return Ok(Err(why));
     }
     if challenge[0..4] != MAGIC {
@@ -161,10 +161,10 @@ fn introduce(
     }
     let hello = encode(id, purpose, group, &challenge)?;
     let mut answer = [0; ANSWER];
-    if let Err(why) = net::write_all(s, &hello, patience, &during)? {
+    if let Err(why) = net::write_all(s, &hello, deadline, &during)? {
         return Ok(Err(why));
     }
-    if let Err(why) = net::read_exact(s, &mut answer, patience, &during)? {
+    if let Err(why) = net::read_exact(s, &mut answer, deadline, &during)? {
         return Ok(Err(why));
     }
     let code = answer[4];
@@ -236,15 +236,15 @@ fn out_of_descriptors(e: &std::io::Error) -> bool {
 }
 
 /// A listener with the handshakes that are under way.
-pub struct Doorway {
+pub struct Acceptor {
     listener: TcpListener,
     id: Arc<Identity>,
     pending: Vec<Pending>,
 }
 
-impl Doorway {
-    pub fn new(listener: TcpListener, id: Arc<Identity>) -> Doorway {
-        Doorway { listener, id, pending: Vec::new() }
+impl Acceptor {
+    pub fn new(listener: TcpListener, id: Arc<Identity>) -> Acceptor {
+        Acceptor { listener, id, pending: Vec::new() }
     }
 
     /// What to poll for reading before `turn`.

@@ -3,12 +3,12 @@
 //!
 //! Operations that do not shrink by this (scatter, gather, all_to_all, send, receive) are plans over all ranks.
 
-use crate::call::Call;
+use crate::call::CollectiveCall;
 use crate::collective::{lift, lower, Engine, Piece};
 use crate::dtype::{Dtype, ReduceOp};
 use crate::error::Result;
 use crate::fingerprint::Kind;
-use crate::plan::{self, Place, Plan};
+use crate::plan::{self, RankInfo, Schedule};
 use crate::shm::local::{self, For, Reduction};
 use crate::state::{GroupState, Guard, Shared};
 
@@ -75,7 +75,13 @@ pub fn takes(kind: Kind) -> bool {
     )
 }
 
-pub fn perform(e: &mut Engine, on: &Hosts, call: &mut Call, g: &Guard<'_>, spare: &mut Vec<u8>) -> Result<()> {
+pub fn perform(
+    e: &mut Engine,
+    on: &Hosts,
+    call: &mut CollectiveCall,
+    g: &Guard<'_>,
+    spare: &mut Vec<u8>,
+) -> Result<()> {
     if let Some(a) = &mut e.area {
         a.begin(&g.doing);
     }
@@ -109,8 +115,8 @@ struct Team<'a> {
 }
 
 impl Team<'_> {
-    fn place(&self) -> Place {
-        Place { me: self.on.host, world: self.on.count(), segment: self.e.place.segment }
+    fn place(&self) -> RankInfo {
+        RankInfo { me: self.on.host, world: self.on.count(), segment: self.e.place.segment }
     }
 
     fn head(&self) -> usize {
@@ -122,7 +128,7 @@ impl Team<'_> {
     }
 
     /// Run a plan in which hosts stand for ranks, where this rank speaks for its host.
-    fn among(&mut self, mut plan: Plan, work: &mut [u8], dtype: Dtype, op: ReduceOp) -> Result<()> {
+    fn among(&mut self, mut plan: Schedule, work: &mut [u8], dtype: Dtype, op: ReduceOp) -> Result<()> {
         plan.steps.iter_mut().for_each(|s| s.peer = self.on.members[s.peer][self.heads[s.peer]]);
         self.e.run(self.g, Piece { plan, work, input: &[], dtype, op })
     }
@@ -152,7 +158,7 @@ impl Team<'_> {
     }
 
     /// Combine within every host, then among their heads, then hand the result out within every host.
-    fn all_reduce(&mut self, call: &mut Call, spare: &mut Vec<u8>) -> Result<()> {
+    fn all_reduce(&mut self, call: &mut CollectiveCall, spare: &mut Vec<u8>) -> Result<()> {
         let (dtype, op, acc) = (call.dtype, call.op, call.dtype.accumulator());
         let data = call.output.bytes_mut();
         // Halves are rounded once, at the end.
@@ -176,7 +182,7 @@ impl Team<'_> {
     }
 
     /// Combine within every host, then among the heads, of which the root is one.
-    fn reduce(&mut self, call: &mut Call, spare: &mut Vec<u8>) -> Result<()> {
+    fn reduce(&mut self, call: &mut CollectiveCall, spare: &mut Vec<u8>) -> Result<()> {
         let (dtype, op, acc) = (call.dtype, call.op, call.dtype.accumulator());
         let to = self.on.find(call.root);
         let root = to == (self.on.host, self.on.local);
@@ -196,7 +202,7 @@ impl Team<'_> {
     }
 
     /// From the root to the other hosts' heads, then within every host.
-    fn broadcast(&mut self, call: &mut Call) -> Result<()> {
+    fn broadcast(&mut self, call: &mut CollectiveCall) -> Result<()> {
         let from = self.on.find(call.root).0;
         let data = call.output.bytes_mut();
         // The root's neighbours need not wait for the network.
@@ -215,7 +221,7 @@ impl Team<'_> {
 
     /// Within every host everybody takes its neighbours' parts; then the heads pass on whole hosts' parts, and hand out
     /// those that came.
-    fn all_gather(&mut self, call: &mut Call) -> Result<()> {
+    fn all_gather(&mut self, call: &mut CollectiveCall) -> Result<()> {
         let on = self.on;
         let (input, out) = (call.input.bytes(), call.output.bytes_mut());
         let each = input.len();
@@ -240,7 +246,7 @@ impl Team<'_> {
 
     /// Combine all parts within every host, then among the heads, each of which ends with its host's parts and hands
     /// them out.
-    fn reduce_scatter(&mut self, call: &mut Call, spare: &mut Vec<u8>) -> Result<()> {
+    fn reduce_scatter(&mut self, call: &mut CollectiveCall, spare: &mut Vec<u8>) -> Result<()> {
         let (dtype, op, acc, on) = (call.dtype, call.op, call.dtype.accumulator(), self.on);
         let work = lift(spare, dtype, call.input.bytes());
         let (each, out) = (work.len() / self.e.place.world, call.output.bytes_mut());

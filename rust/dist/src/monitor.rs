@@ -19,7 +19,7 @@ use rustix::event::{PollFd, PollFlags};
 use crate::codec::{Put, Take};
 use crate::error::{Error, Last};
 use crate::frame::{Frame, Parser, Type, Writer, MAX_CONTROL};
-use crate::hello::{Doorway, Purpose};
+use crate::hello::{Acceptor, Purpose};
 use crate::net::{self, moved, Moved};
 use crate::report;
 use crate::state::{Shared, Status};
@@ -90,7 +90,7 @@ pub struct Timing {
 
 pub struct Monitor {
     shared: Arc<Shared>,
-    door: Doorway,
+    door: Acceptor,
     links: Vec<Link>,
     statuses: HashMap<usize, Vec<Status>>,
     timing: Timing,
@@ -105,7 +105,7 @@ impl Monitor {
     /// `hub` is the control connection to rank 0, on every other rank.
     pub fn new(
         shared: Arc<Shared>,
-        door: Doorway,
+        door: Acceptor,
         hub: Option<TcpStream>,
         timing: Timing,
         reports: Arc<Reports>,
@@ -167,7 +167,7 @@ impl Monitor {
         // Until the next beat, or until a link will have been silent for too long.
         let silent = self.links.iter().filter(|l| l.ended.is_none() && !l.left).map(|l| l.heard.elapsed()).max();
         let beat = self.timing.beat.saturating_sub(self.last_beat.elapsed());
-        let due = silent.map_or(beat, |s| beat.min(self.patience().saturating_sub(s)));
+        let due = silent.map_or(beat, |s| beat.min(self.deadline().saturating_sub(s)));
         net::poll(&mut fds, due.max(Duration::from_millis(1)))
     }
 
@@ -345,13 +345,13 @@ impl Monitor {
     }
 
     /// How long a link may be silent: found within the limit, counted from the stop and not from the beat before it.
-    fn patience(&self) -> Duration {
+    fn deadline(&self) -> Duration {
         self.timing.limit.saturating_sub(self.timing.beat).max(self.timing.beat)
     }
 
     /// Links that ended or fell silent become verdicts.
     fn judge(&mut self) {
-        let limit = self.patience();
+        let limit = self.deadline();
         for l in &mut self.links {
             let silent = l.heard.elapsed();
             if l.ended.is_none() && !l.left && silent > limit {

@@ -1,4 +1,4 @@
-//! Sockets with patience: every wait is cut into slices in which deadline and interruption are looked at.
+//! Sockets with deadline: every wait is cut into slices in which deadline and interruption are looked at.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -15,7 +15,7 @@ use crate::fork;
 pub const SLICE: Duration = Duration::from_millis(50);
 
 /// Until when to wait, and what may end the wait before.
-pub struct Patience<'a> {
+pub struct Deadline<'a> {
     started: Instant,
     until: Instant,
     stop: &'a dyn Fn() -> Result<()>,
@@ -30,14 +30,14 @@ fn never() -> Result<()> {
     Ok(())
 }
 
-impl<'a> Patience<'a> {
-    pub fn new(limit: Duration, stop: &'a dyn Fn() -> Result<()>) -> Patience<'a> {
+impl<'a> Deadline<'a> {
+    pub fn new(limit: Duration, stop: &'a dyn Fn() -> Result<()>) -> Deadline<'a> {
         let started = Instant::now();
-        Patience { started, until: after(started, limit), stop }
+        Deadline { started, until: after(started, limit), stop }
     }
 
-    pub fn only(limit: Duration) -> Patience<'static> {
-        Patience::new(limit, &never)
+    pub fn only(limit: Duration) -> Deadline<'static> {
+        Deadline::new(limit, &never)
     }
 
     pub fn left(&self) -> Duration {
@@ -163,7 +163,7 @@ pub fn unpace(stream: &TcpStream) {
     }
 }
 
-fn connect_once(to: SocketAddr, patience: &Patience<'_>) -> Result<std::io::Result<TcpStream>> {
+fn connect_once(to: SocketAddr, deadline: &Deadline<'_>) -> Result<std::io::Result<TcpStream>> {
     let begin = || -> std::io::Result<Socket> {
         let s = Socket::new(Domain::for_address(to), Type::STREAM, Some(Protocol::TCP))?;
         fork::ours(&s);
@@ -180,7 +180,7 @@ fn connect_once(to: SocketAddr, patience: &Patience<'_>) -> Result<std::io::Resu
     // An attempt that hears nothing for this long is made anew.
     let attempt = Instant::now() + Duration::from_secs(3);
     loop {
-        let slice = patience.slice("connecting", &to.to_string())?;
+        let slice = deadline.slice("connecting", &to.to_string())?;
         poll_one(s.as_fd(), PollFlags::OUT, slice)?;
         match s.take_error() {
             Ok(Some(e)) | Err(e) => return Ok(Err(e)),
@@ -196,24 +196,24 @@ fn connect_once(to: SocketAddr, patience: &Patience<'_>) -> Result<std::io::Resu
     }
 }
 
-/// Connect, trying again with pauses until the patience ends.
-pub fn connect(to: SocketAddr, patience: &Patience<'_>) -> Result<TcpStream> {
+/// Connect, trying again with pauses until the deadline ends.
+pub fn connect(to: SocketAddr, deadline: &Deadline<'_>) -> Result<TcpStream> {
     let mut backoff = Backoff::default();
     loop {
-        let cause = match connect_once(to, patience)? {
+        let cause = match connect_once(to, deadline)? {
             // A port of the ephemeral range can connect to itself while nobody listens there.
             Ok(s) if s.local_addr().ok() == s.peer_addr().ok() => ErrorKind::ConnectionRefused.into(),
             Ok(s) => return Ok(s),
             Err(e) => e,
         };
-        pause(backoff.pause(), patience, "connecting", &format!("{to} (last attempt: {cause})"))?;
+        pause(backoff.pause(), deadline, "connecting", &format!("{to} (last attempt: {cause})"))?;
     }
 }
 
-pub fn pause(long: Duration, patience: &Patience<'_>, during: &str, waiting_for: &str) -> Result<()> {
+pub fn pause(long: Duration, deadline: &Deadline<'_>, during: &str, waiting_for: &str) -> Result<()> {
     let end = Instant::now() + long;
     loop {
-        let slice = patience.slice(during, waiting_for)?;
+        let slice = deadline.slice(during, waiting_for)?;
         let left = end.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Ok(());
@@ -238,11 +238,11 @@ pub fn moved(result: std::io::Result<usize>) -> Moved {
     }
 }
 
-/// Read exactly `buf`; the inner error is the connection's, the outer one the caller's patience.
+/// Read exactly `buf`; the inner error is the connection's, the outer one the caller's deadline.
 pub fn read_exact(
     s: &TcpStream,
     buf: &mut [u8],
-    patience: &Patience<'_>,
+    deadline: &Deadline<'_>,
     during: &str,
 ) -> Result<std::result::Result<(), String>> {
     let mut done = 0;
@@ -250,7 +250,7 @@ pub fn read_exact(
         match moved((&mut &*s).read(&mut buf[done..])) {
             Moved::Some(n) => done += n,
             Moved::Ended(why) => return Ok(Err(why)),
-            Moved::Blocked => poll_one(s.as_fd(), PollFlags::IN, patience.slice(during, "an answer")?)?,
+            Moved::Blocked => poll_one(s.as_fd(), PollFlags::IN, deadline.slice(during, "an answer")?)?,
         }
     }
     Ok(Ok(()))
@@ -259,7 +259,7 @@ pub fn read_exact(
 pub fn write_all(
     s: &TcpStream,
     buf: &[u8],
-    patience: &Patience<'_>,
+    deadline: &Deadline<'_>,
     during: &str,
 ) -> Result<std::result::Result<(), String>> {
     let mut done = 0;
@@ -267,7 +267,7 @@ pub fn write_all(
         match moved((&mut &*s).write(&buf[done..])) {
             Moved::Some(n) => done += n,
             Moved::Ended(why) => return Ok(Err(why)),
-            Moved::Blocked => poll_one(s.as_fd(), PollFlags::OUT, patience.slice(during, "room to send")?)?,
+            Moved::Blocked => poll_one(s.as_fd(), PollFlags::OUT, deadline.slice(during, "room to send")?)?,
         }
     }
     Ok(Ok(()))

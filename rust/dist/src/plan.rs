@@ -36,25 +36,25 @@ pub struct Step {
 }
 
 #[derive(Debug, Default)]
-pub struct Plan {
+pub struct Schedule {
     pub steps: Vec<Step>,
 }
 
 /// Group rank, group size, and the longest message.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
+pub struct RankInfo {
     pub me: usize,
     pub world: usize,
     pub segment: usize,
 }
 
-impl Place {
-    pub fn new(me: usize, world: usize) -> Place {
-        Place { me, world, segment: 1 }
+impl RankInfo {
+    pub fn new(me: usize, world: usize) -> RankInfo {
+        RankInfo { me, world, segment: 1 }
     }
 }
 
-impl Plan {
+impl Schedule {
     fn push(&mut self, peer: usize, what: What, (off, len): (usize, usize), needs: [u32; 2]) -> u32 {
         self.steps.push(Step { peer, what, off, len, needs });
         (self.steps.len() - 1) as u32
@@ -62,7 +62,7 @@ impl Plan {
 
     /// A pair whose data goes one way only would leave the sender ignorant of what the receiver does: an empty message
     /// goes the other way first, and the sender's data waits for it.
-    pub fn with_tokens(mut self, world: usize) -> Plan {
+    pub fn with_tokens(mut self, world: usize) -> Schedule {
         let mut ways = vec![[false; 2]; world];
         for s in &self.steps {
             ways[s.peer][usize::from(s.what.is_send())] = true;
@@ -93,7 +93,7 @@ impl Plan {
             }
         }
         head.append(&mut self.steps);
-        Plan { steps: head }
+        Schedule { steps: head }
     }
 }
 
@@ -117,14 +117,14 @@ fn pieces(range: (usize, usize), segment: usize) -> Vec<(usize, usize)> {
 
 /// Ring steps over the chunks, each of one or more ranges: in step t a rank passes on the chunk that step t - 1 brought
 /// it. `first` is the chunk sent in step 0; steps before `combine` add up, later ones replace.
-fn ring<R>(p: Place, chunk: impl Fn(usize) -> R, first: usize, steps: usize, combine: usize) -> Plan
+fn ring<R>(p: RankInfo, chunk: impl Fn(usize) -> R, first: usize, steps: usize, combine: usize) -> Schedule
 where
     R: IntoIterator<Item = (usize, usize)>,
 {
     let n = p.world;
     let cut = |c: usize| chunk(c).into_iter().flat_map(|range| pieces(range, p.segment)).collect::<Vec<_>>();
     let (next, prev) = ((p.me + 1) % n, (p.me + n - 1) % n);
-    let mut plan = Plan::default();
+    let mut plan = Schedule::default();
     let mut brought: Vec<u32> = Vec::new();
     for t in 0..steps {
         let out = cut((first + n * steps - t) % n);
@@ -149,13 +149,13 @@ where
 }
 
 /// Bandwidth-optimal all_reduce: reduce-scatter and all-gather on one ring, piece by piece without a stop between.
-pub fn ring_all_reduce(p: Place, count: usize, size: usize) -> Plan {
+pub fn ring_all_reduce(p: RankInfo, count: usize, size: usize) -> Schedule {
     let chunks = chunks(count, size, p.world);
     ring(p, |c| [chunks[c]], p.me, 2 * (p.world - 1), p.world - 1)
 }
 
 /// `part` says where the part of a rank lies in the work buffer; rank r ends with the sum of part r.
-pub fn ring_reduce_scatter<R>(p: Place, part: impl Fn(usize) -> R) -> Plan
+pub fn ring_reduce_scatter<R>(p: RankInfo, part: impl Fn(usize) -> R) -> Schedule
 where
     R: IntoIterator<Item = (usize, usize)>,
 {
@@ -163,7 +163,7 @@ where
 }
 
 /// Rank r starts with part r of the work buffer in place.
-pub fn ring_all_gather<R>(p: Place, part: impl Fn(usize) -> R) -> Plan
+pub fn ring_all_gather<R>(p: RankInfo, part: impl Fn(usize) -> R) -> Schedule
 where
     R: IntoIterator<Item = (usize, usize)>,
 {
@@ -172,8 +172,8 @@ where
 
 /// Latency-optimal all_reduce of one piece: recursive doubling. Where the ranks are not a power of two, the first ones
 /// fold into their neighbours before and get the result after.
-pub fn doubling_all_reduce(p: Place, len: usize) -> Plan {
-    let mut plan = Plan::default();
+pub fn doubling_all_reduce(p: RankInfo, len: usize) -> Schedule {
+    let mut plan = Schedule::default();
     let all = (0, len);
     let power = 1 << p.world.ilog2();
     let extra = p.world - power;
@@ -203,12 +203,12 @@ pub fn doubling_all_reduce(p: Place, len: usize) -> Plan {
     plan
 }
 
-fn real(p: Place, root: usize, virt: usize) -> usize {
+fn real(p: RankInfo, root: usize, virt: usize) -> usize {
     (virt + root) % p.world
 }
 
 /// Parent and children in a binomial tree around `root`, children in ascending order.
-fn tree(p: Place, root: usize) -> (Option<usize>, Vec<usize>) {
+fn tree(p: RankInfo, root: usize) -> (Option<usize>, Vec<usize>) {
     let me = (p.me + p.world - root) % p.world;
     let mut children = Vec::new();
     let mut bit = 1;
@@ -225,7 +225,7 @@ fn tree(p: Place, root: usize) -> (Option<usize>, Vec<usize>) {
 }
 
 /// Neighbours in a chain that starts at `root`.
-fn chain(p: Place, root: usize) -> (Option<usize>, Option<usize>) {
+fn chain(p: RankInfo, root: usize) -> (Option<usize>, Option<usize>) {
     let me = (p.me + p.world - root) % p.world;
     let before = (me > 0).then(|| real(p, root, me - 1));
     let after = (me + 1 < p.world).then(|| real(p, root, me + 1));
@@ -233,7 +233,7 @@ fn chain(p: Place, root: usize) -> (Option<usize>, Option<usize>) {
 }
 
 /// One piece goes down a tree; more go down a chain, where every rank passes a piece on while the next one comes in.
-pub fn broadcast(p: Place, len: usize, root: usize) -> Plan {
+pub fn broadcast(p: RankInfo, len: usize, root: usize) -> Schedule {
     let (parent, children) = if len <= p.segment {
         let (parent, children) = tree(p, root);
         (parent, children.into_iter().rev().collect())
@@ -241,7 +241,7 @@ pub fn broadcast(p: Place, len: usize, root: usize) -> Plan {
         let (before, after) = chain(p, root);
         (before, after.into_iter().collect::<Vec<_>>())
     };
-    let mut plan = Plan::default();
+    let mut plan = Schedule::default();
     for piece in pieces((0, len), p.segment) {
         let got = parent.map_or(NONE, |from| plan.push(from, What::Recv, piece, [NONE; 2]));
         for to in &children {
@@ -252,14 +252,14 @@ pub fn broadcast(p: Place, len: usize, root: usize) -> Plan {
 }
 
 /// The broadcast backwards; the sum ends in the root's work buffer, the others' are left with partial sums.
-pub fn reduce(p: Place, len: usize, root: usize) -> Plan {
+pub fn reduce(p: RankInfo, len: usize, root: usize) -> Schedule {
     let (parent, children) = if len <= p.segment {
         tree(p, root)
     } else {
         let (before, after) = chain(p, root);
         (before, after.into_iter().collect())
     };
-    let mut plan = Plan::default();
+    let mut plan = Schedule::default();
     for piece in pieces((0, len), p.segment) {
         let mut ready = NONE;
         for (i, from) in children.iter().enumerate() {
@@ -274,8 +274,8 @@ pub fn reduce(p: Place, len: usize, root: usize) -> Plan {
 }
 
 /// The root receives part r of the work buffer from rank r; the others send their input.
-pub fn gather(p: Place, len: usize, root: usize) -> Plan {
-    let mut plan = Plan::default();
+pub fn gather(p: RankInfo, len: usize, root: usize) -> Schedule {
+    let mut plan = Schedule::default();
     if p.me != root {
         pieces((0, len), p.segment).into_iter().for_each(|x| {
             plan.push(root, What::SendInput, x, [NONE; 2]);
@@ -291,8 +291,8 @@ pub fn gather(p: Place, len: usize, root: usize) -> Plan {
 }
 
 /// The root sends part r of its input to rank r, which receives it in its work buffer.
-pub fn scatter(p: Place, len: usize, root: usize) -> Plan {
-    let mut plan = Plan::default();
+pub fn scatter(p: RankInfo, len: usize, root: usize) -> Schedule {
+    let mut plan = Schedule::default();
     if p.me != root {
         pieces((0, len), p.segment).into_iter().for_each(|x| {
             plan.push(root, What::Recv, x, [NONE; 2]);
@@ -308,8 +308,8 @@ pub fn scatter(p: Place, len: usize, root: usize) -> Plan {
 }
 
 /// Part r of the input goes to rank r, whose part `me` of the work buffer it becomes.
-pub fn all_to_all(p: Place, len: usize) -> Plan {
-    let mut plan = Plan::default();
+pub fn all_to_all(p: RankInfo, len: usize) -> Schedule {
+    let mut plan = Schedule::default();
     // Everybody starts with another partner, so that nobody is flooded.
     for k in 1..p.world {
         let (to, from) = ((p.me + k) % p.world, (p.me + p.world - k) % p.world);
@@ -322,8 +322,8 @@ pub fn all_to_all(p: Place, len: usize) -> Plan {
 }
 
 /// Everybody has heard, directly or through others, that everybody is there.
-pub fn barrier(p: Place) -> Plan {
-    let mut plan = Plan::default();
+pub fn barrier(p: RankInfo) -> Schedule {
+    let mut plan = Schedule::default();
     let mut heard = NONE;
     let mut far = 1;
     while far < p.world {
@@ -338,8 +338,8 @@ pub fn barrier(p: Place) -> Plan {
 /// Messages up to this length leave without waiting for the receiver.
 pub const EAGER: usize = 64 << 10;
 
-pub fn send(p: Place, len: usize, to: usize) -> Plan {
-    let mut plan = Plan::default();
+pub fn send(p: RankInfo, len: usize, to: usize) -> Schedule {
+    let mut plan = Schedule::default();
     if len == 0 {
         plan.push(to, What::SendInput, (0, 0), [NONE; 2]);
     }
@@ -353,8 +353,8 @@ pub fn send(p: Place, len: usize, to: usize) -> Plan {
     }
 }
 
-pub fn recv(p: Place, len: usize, from: usize) -> Plan {
-    let mut plan = Plan::default();
+pub fn recv(p: RankInfo, len: usize, from: usize) -> Schedule {
+    let mut plan = Schedule::default();
     if len == 0 {
         plan.push(from, What::Recv, (0, 0), [NONE; 2]);
     }

@@ -17,7 +17,7 @@ use crate::context::{Context, Options};
 use crate::error::{Error, Result};
 use crate::fork::PerProcess;
 use crate::group::Group;
-use crate::net::{Patience, SLICE};
+use crate::net::{Deadline, SLICE};
 use crate::store::{Job, Store};
 
 #[derive(Default)]
@@ -51,7 +51,7 @@ fn rings<T>(f: impl FnOnce(&mut Rings) -> T) -> T {
 
 /// Which rank of which job, and where the others are found.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct JobEnvironment {
     pub rank: usize,
     pub world: usize,
     /// Where somebody hosts the store.
@@ -89,12 +89,12 @@ pub fn from_hex(text: &str) -> Result<Vec<u8>> {
     bytes.ok_or_else(|| Error::invalid("a job token is an even number of hexadecimal digits"))
 }
 
-impl Place {
+impl JobEnvironment {
     /// As the environment says; a process without any of the variables is alone.
-    pub fn from_env() -> Result<Place> {
+    pub fn from_env() -> Result<JobEnvironment> {
         let token = var("OAR_JOB_TOKEN").map(|t| from_hex(&t)).transpose()?.unwrap_or_default();
         let endpoints = var("PADDLE_TRAINER_ENDPOINTS").unwrap_or_default();
-        Ok(Place {
+        Ok(JobEnvironment {
             rank: number("PADDLE_TRAINER_ID", 0)?,
             world: number("PADDLE_TRAINERS_NUM", 1)?,
             master: var("PADDLE_MASTER"),
@@ -150,7 +150,7 @@ pub fn watched<T: Send>(
 }
 
 /// Join the job; ring 0 is then the group of all ranks. Joining the same job again gives the group there is.
-pub fn join(place: &Place, mut options: Options, tick: &dyn Fn() -> bool) -> Result<Arc<Group>> {
+pub fn join(place: &JobEnvironment, mut options: Options, tick: &dyn Fn() -> bool) -> Result<Arc<Group>> {
     let _making = MEMBER.get().making.lock();
     if let Some(context) = context() {
         if (context.rank(), context.world()) != (place.rank, place.world) {
@@ -194,7 +194,7 @@ pub fn join(place: &Place, mut options: Options, tick: &dyn Fn() -> bool) -> Res
             true => Err(Error::Interrupted { during: "joining the job".into() }),
             false => Ok(()),
         };
-        let patience = Patience::new(options.init_timeout, &check);
+        let deadline = Deadline::new(options.init_timeout, &check);
         let hosted = match host.then(|| Store::host(address, &place.job)).transpose() {
             // Somebody listens there, or it is another host's address.
             Err(Error::Io { .. }) if place.master.is_some() => None,
@@ -202,12 +202,12 @@ pub fn join(place: &Place, mut options: Options, tick: &dyn Fn() -> bool) -> Res
         };
         let store = match &hosted {
             Some(store) => store.clone(),
-            None => Store::connect_until(address, &place.job, &patience)?,
+            None => Store::connect_until(address, &place.job, &deadline)?,
         };
         *reached.lock() = Some(store.clone());
         check()?;
         options.bind = store.local_ip()?;
-        options.init_timeout = patience.left();
+        options.init_timeout = deadline.left();
         let context = Context::init(place.rank, place.world, store.clone(), options)?;
         let group = context.world_group()?;
         Ok((context, group, hosted))
@@ -245,7 +245,7 @@ pub fn get(ring: i32) -> Result<Arc<Group>> {
         }
         None => {}
     }
-    let place = Place::from_env()?;
+    let place = JobEnvironment::from_env()?;
     if context().is_none() && place.world > 1 {
         return Err(Error::invalid(format!(
             "this process is to be rank {} of {} but has not joined them: call paddle.distributed.init_parallel_env() first",
@@ -344,7 +344,7 @@ mod tests {
         group.all_reduce(&mut data, crate::Dtype::F32, crate::ReduceOp::Sum).unwrap();
         group.barrier().unwrap();
         assert_eq!((f32::from_ne_bytes(data), group.world()), (2.0, 1));
-        let work = group.start(crate::Call::all_gather(vec![7], vec![0], crate::Dtype::U8)).unwrap();
+        let work = group.start(crate::CollectiveCall::all_gather(vec![7], vec![0], crate::Dtype::U8)).unwrap();
         work.wait(None).unwrap();
         assert_eq!(work.take().into_vec(), Some(vec![7]));
     }

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::fingerprint::{Fingerprint, BYTES};
 use crate::frame::{crc32c, Bad, Header, Type, HEADER, MAX_DATA};
 use crate::hello::{self, Purpose};
-use crate::net::{self, moved, Moved, Patience};
+use crate::net::{self, moved, Deadline, Moved};
 use crate::shm::stream;
 use crate::state::{GroupState, Shared};
 use crate::transport::{Transport, Want};
@@ -291,9 +291,9 @@ impl TcpTransport {
                     }
                     None => Ok(()),
                 };
-                let patience = Patience::new(self.until.saturating_duration_since(Instant::now()), &stop);
+                let deadline = Deadline::new(self.until.saturating_duration_since(Instant::now()), &stop);
                 let to = self.shared.address(rank);
-                let made = hello::connect(to, &self.shared.identity, Purpose::Data, self.group.id, &patience);
+                let made = hello::connect(to, &self.shared.identity, Purpose::Data, self.group.id, &deadline);
                 let s = made.map_err(|e| match e {
                     Error::Timeout { waited, waiting_for, .. } => Error::Timeout {
                         waited,

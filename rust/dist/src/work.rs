@@ -7,7 +7,7 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::call::Region;
 use crate::error::{Error, Result};
-use crate::fork::Birth;
+use crate::fork::ForkGeneration;
 use crate::net::SLICE;
 
 #[derive(Default)]
@@ -30,12 +30,12 @@ impl Outcome {
 pub struct Work {
     pub(crate) outcome: Arc<Outcome>,
     pub(crate) name: &'static str,
-    pub(crate) birth: Birth,
+    pub(crate) generation: ForkGeneration,
 }
 
 impl Work {
     pub fn is_done(&self) -> bool {
-        !self.birth.elsewhere() && self.outcome.result.lock().is_some()
+        !self.generation.elsewhere() && self.outcome.result.lock().is_some()
     }
 
     /// Wait for the end, at most `limit`. After `Error::Timeout` from here the operation goes on and can be waited for
@@ -46,7 +46,7 @@ impl Work {
 
     /// As `wait`; `tick` is called at least every 50 ms, and `true` from it ends the wait (not the operation).
     pub fn wait_with(&self, limit: Option<Duration>, tick: &dyn Fn() -> bool) -> Result<()> {
-        self.birth.check("an operation")?;
+        self.generation.check("an operation")?;
         let start = Instant::now();
         let mut result = self.outcome.result.lock();
         loop {

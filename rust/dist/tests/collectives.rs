@@ -10,7 +10,7 @@ use common::{job, options};
 use half::{bf16, f16};
 use oar_dist::fingerprint::Fingerprint;
 use oar_dist::frame::crc32c;
-use oar_dist::{Call, Dtype, Group, Options, ReduceOp, Result, Transport, Want};
+use oar_dist::{CollectiveCall, Dtype, Group, Options, ReduceOp, Result, Transport, Want};
 
 /// Small numbers that every type holds exactly, also as sums and products of a few ranks.
 fn value(rank: usize, i: usize) -> i64 {
@@ -172,13 +172,13 @@ fn over_shared_memory() {
     });
 }
 
-/// All-reduces `n` values at `mine`, in a room or elsewhere.
+/// All-reduces `n` values at `mine`, in a symmetric buffer or elsewhere.
 fn in_room(g: &Group, dtype: Dtype, n: usize, mine: &mut [u8]) {
     for op in [ReduceOp::Sum, ReduceOp::Avg, ReduceOp::Max] {
         mine.copy_from_slice(&data(dtype, g.rank(), n));
         g.all_reduce(mine, dtype, op).unwrap();
         let want: Vec<u8> = (0..n).flat_map(|i| model(dtype, op, g.world(), i)).collect();
-        assert!(*mine == want, "{op:?} of {n} {dtype:?} in a room");
+        assert!(*mine == want, "{op:?} of {n} {dtype:?} in a symmetric buffer");
     }
 }
 
@@ -187,10 +187,10 @@ fn what_lies_in_a_room_is_combined_there() {
     const LEN: usize = 1 << 20;
     for world in [2, 3] {
         job(world, shared, |_, g| {
-            let Some(room) = g.room(LEN).unwrap() else { return };
-            assert_eq!(room.len(), LEN);
-            // SAFETY: LEN bytes of this rank alone, as long as the room is there and no operation runs.
-            let whole = unsafe { std::slice::from_raw_parts_mut(room.ptr(), LEN) };
+            let Some(buffer) = g.symmetric_buffer(LEN).unwrap() else { return };
+            assert_eq!(buffer.len(), LEN);
+            // SAFETY: LEN bytes of this rank alone, as long as the symmetric buffer is there and no operation runs.
+            let whole = unsafe { std::slice::from_raw_parts_mut(buffer.ptr(), LEN) };
             assert!(whole.iter().all(|b| *b == 0));
             whole.fill(7);
             for (dtype, n) in
@@ -208,7 +208,7 @@ fn what_lies_in_a_room_is_combined_there() {
             let mine = if g.rank() == 1 { &mut outside[..] } else { &mut whole[..200_000] };
             in_room(&g, Dtype::F32, 50_000, mine);
             // With another one, and after one rank has let it go.
-            let second = g.room(400_000).unwrap().unwrap();
+            let second = g.symmetric_buffer(400_000).unwrap().unwrap();
             // SAFETY: as above.
             let other = unsafe { std::slice::from_raw_parts_mut(second.ptr(), 400_000) };
             in_room(&g, Dtype::I32, 100_000, other);
@@ -218,12 +218,12 @@ fn what_lies_in_a_room_is_combined_there() {
             } else {
                 in_room(&g, Dtype::I32, 100_000, other);
             }
-            assert!(g.room(LEN + g.rank()).is_err());
+            assert!(g.symmetric_buffer(LEN + g.rank()).is_err());
             in_room(&g, Dtype::F32, 50_000, &mut whole[..200_000]);
         });
     }
-    job(2, |_| options(), |_, g| assert!(g.room(LEN).unwrap().is_none()));
-    job(3, three_hosts, |_, g| assert!(g.room(LEN).unwrap().is_none()));
+    job(2, |_| options(), |_, g| assert!(g.symmetric_buffer(LEN).unwrap().is_none()));
+    job(3, three_hosts, |_, g| assert!(g.symmetric_buffer(LEN).unwrap().is_none()));
 }
 
 #[test]
@@ -322,7 +322,7 @@ fn background_operations_keep_their_order() {
             let works: Vec<_> = (0..50u32)
                 .map(|i| {
                     let x: Vec<u8> = std::iter::repeat_n(i, 1 + 40 * i as usize).flat_map(u32::to_ne_bytes).collect();
-                    g.start(Call::all_reduce(x, Dtype::I32, ReduceOp::Sum)).unwrap()
+                    g.start(CollectiveCall::all_reduce(x, Dtype::I32, ReduceOp::Sum)).unwrap()
                 })
                 .collect();
             // Another group meanwhile, and a blocking operation behind the queued ones.
@@ -455,7 +455,7 @@ fn wrong_arguments_are_told() {
             assert!(text(g.all_gather(&[0; 4], &mut [0; 4], f)).contains("8 bytes"));
             assert!(text(g.all_to_all(&[0; 4], &mut [0; 4], f)).contains("2 parts"));
             assert!(text(g.send(&[0; 4], f, g.rank())).contains("itself"));
-            assert!(g.run(Call::all_reduce(vec![0; 4], f, ReduceOp::Sum).shape(&[2])).is_err());
+            assert!(g.run(CollectiveCall::all_reduce(vec![0; 4], f, ReduceOp::Sum).shape(&[2])).is_err());
             assert!(c.group(&[0, 0]).is_err());
             assert!(c.group(&[1 - c.rank()]).is_err());
             assert!(c.group(&[0, 1, 2]).is_err());

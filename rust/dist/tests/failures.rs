@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use common::{job, options};
-use oar_dist::{Call, Dtype, Error, Options, ReduceOp};
+use oar_dist::{CollectiveCall, Dtype, Error, Options, ReduceOp};
 
 const F: Dtype = Dtype::F32;
 
@@ -74,7 +74,7 @@ fn ranks_that_disagree_all_raise() {
     // The same number of values in another shape.
     mismatch(2, ["[2, 3]", "[3, 2]"], |r, g| {
         let shape = [[2, 3], [3, 2]][r];
-        g.run(Call::all_reduce(vec![0; 24], F, ReduceOp::Sum).shape(&shape)).map(drop)
+        g.run(CollectiveCall::all_reduce(vec![0; 24], F, ReduceOp::Sum).shape(&shape)).map(drop)
     });
 }
 
@@ -129,7 +129,7 @@ fn deadlines_and_reports() {
             }
             assert!(c.local_report().contains("in no operation"));
             let start = Instant::now();
-            let e = g.run(Call::all_reduce(vec![0; 4], F, ReduceOp::Sum).limit(Duration::from_millis(1500)));
+            let e = g.run(CollectiveCall::all_reduce(vec![0; 4], F, ReduceOp::Sum).limit(Duration::from_millis(1500)));
             let text = e.err().unwrap().to_string();
             assert!(text.contains("all_reduce(float32[1], sum)") && text.contains("did not finish"), "{text}");
             let took = start.elapsed();
@@ -157,7 +157,7 @@ fn interrupts() {
             }
             let start = Instant::now();
             let tick = || start.elapsed() > Duration::from_millis(100);
-            let e = g.run_with(Call::barrier(), &tick).err().unwrap();
+            let e = g.run_with(CollectiveCall::barrier(), &tick).err().unwrap();
             assert!(matches!(e, Error::Interrupted { .. }), "{e}");
             let other = c.group(&[0]).unwrap();
             other.barrier().unwrap();
@@ -175,7 +175,7 @@ fn a_background_wait_may_end_early() {
         if g.rank() == 1 {
             std::thread::sleep(Duration::from_millis(300));
         }
-        let w = g.start(Call::all_reduce(1.0f32.to_ne_bytes().to_vec(), F, ReduceOp::Sum)).unwrap();
+        let w = g.start(CollectiveCall::all_reduce(1.0f32.to_ne_bytes().to_vec(), F, ReduceOp::Sum)).unwrap();
         if g.rank() == 0 {
             assert!(matches!(w.wait(Some(Duration::from_millis(50))), Err(Error::Timeout { .. })));
             assert!(matches!(w.wait_with(None, &|| true), Err(Error::Interrupted { .. })));

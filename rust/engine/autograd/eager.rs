@@ -29,7 +29,7 @@ pub fn set_recording(on: bool) -> bool {
 }
 
 /// Where an output of an eager call goes.
-pub enum Target<'a> {
+pub enum Destination<'a> {
     /// A new variable.
     New,
     /// Nobody wants it.
@@ -44,7 +44,7 @@ pub type Ins<'a> = Args<Option<&'a EVar>>;
 
 /// The outputs every slot has when the caller names none: one variable, or as many as the shape rule says. Hidden ones
 /// are for the gradient: nobody wants them where nothing is recorded.
-pub fn default_targets<'a>(op: &Op, ins: &Ins) -> (Args<Target<'a>>, bool) {
+pub fn default_targets<'a>(op: &Op, ins: &Ins) -> (Args<Destination<'a>>, bool) {
     let recorded = is_recording() && ins.flat.iter().flatten().any(|v| !v.stop_gradient());
     let mut targets = Args::new();
     let mut free = false;
@@ -53,7 +53,7 @@ pub fn default_targets<'a>(op: &Op, ins: &Ins) -> (Args<Target<'a>>, bool) {
             targets.push_slot([]);
             free = true;
         } else {
-            targets.push_one(if recorded || !s.is(HIDDEN) { Target::New } else { Target::Skip });
+            targets.push_one(if recorded || !s.is(HIDDEN) { Destination::New } else { Destination::Skip });
         }
     }
     (targets, free)
@@ -65,7 +65,7 @@ pub fn call(
     op: &'static Op,
     attrs: &Attrs,
     ins: &Ins,
-    targets: &Args<Target>,
+    targets: &Args<Destination>,
     free: bool,
 ) -> Result<Args<Option<EVar>>> {
     let outs = call_in(op, attrs, ins, targets, free, &NoEnv, is_recording())?;
@@ -209,14 +209,14 @@ pub fn call_in(
     op: &'static Op,
     attrs: &Attrs,
     ins: &Ins,
-    targets: &Args<Target>,
+    targets: &Args<Destination>,
     free: bool,
     env: &dyn Env,
     recording: bool,
 ) -> Result<Args<Option<EVar>>> {
     let mut outs = targets.map(|t| match t {
-        Target::Skip => Out::wanted(false),
-        Target::Lent(place) => Out::lent(place.lock().take()),
+        Destination::Skip => Out::wanted(false),
+        Destination::Lent(place) => Out::lent(place.lock().take()),
         _ => Out::wanted(true),
     });
     let mut in_place: SmallVec<[(usize, usize); 4]> = SmallVec::new();
@@ -240,7 +240,7 @@ pub fn call_in(
     }
     for (o, _) in op.outputs.iter().enumerate().filter(|(_, s)| s.is(KEEPS)) {
         for t in targets.range(o) {
-            if let Target::Into(v) = targets.flat[t] {
+            if let Destination::Into(v) = targets.flat[t] {
                 outs.flat[t].value = v.cell.get();
             }
         }
@@ -261,14 +261,14 @@ pub fn call_in(
 fn mark_in_place(
     op: &'static Op,
     ins: &Ins,
-    targets: &Args<Target>,
+    targets: &Args<Destination>,
     outs: &mut Args<Out>,
     in_place: &mut SmallVec<[(usize, usize); 4]>,
 ) {
     for (o, s) in op.outputs.iter().enumerate() {
         let Some(input) = s.alias.and_then(|name| op.input(name)) else { continue };
         for (i, t) in ins.range(input).zip(targets.range(o)) {
-            if let (Some(v), Target::Into(target)) = (ins.flat[i], &targets.flat[t]) {
+            if let (Some(v), Destination::Into(target)) = (ins.flat[i], &targets.flat[t]) {
                 if Arc::ptr_eq(&v.cell, &target.cell) {
                     outs.flat[t].in_place = true;
                     in_place.push((i, t));
@@ -290,13 +290,13 @@ fn is_state(op: &Op, slot: usize, ins: &Ins, v: &EVar) -> bool {
 }
 
 /// A leaf that needs a gradient cannot be changed in place: its gradient would have no place to go.
-fn refuse_leaves(op: &Op, ins: &Ins, targets: &Args<Target>, recording: bool) -> Result<()> {
+fn refuse_leaves(op: &Op, ins: &Ins, targets: &Args<Destination>, recording: bool) -> Result<()> {
     if matches!(op.grad, Grad::None | Grad::Program(_)) {
         return Ok(()); // never recorded: there is no gradient to lose
     }
     for slot in 0..targets.slots() {
         for t in targets.slot(slot) {
-            let Target::Into(v) = t else { continue };
+            let Destination::Into(v) = t else { continue };
             if recording && !v.stop_gradient() && v.is_leaf() && overwrites(op, slot, ins, v) {
                 oar_core::bail!(
                     InvalidArgument,
@@ -313,7 +313,7 @@ fn refuse_leaves(op: &Op, ins: &Ins, targets: &Args<Target>, recording: bool) ->
 fn wrap(
     op: &'static Op,
     ins: &Ins,
-    targets: &Args<Target>,
+    targets: &Args<Destination>,
     outs: &mut Args<Out>,
     stop: bool,
     free: bool,
@@ -324,7 +324,7 @@ fn wrap(
         result.push_slot(outs.slot_mut(slot).iter_mut().enumerate().map(|(i, out)| {
             let (value, in_place) = (std::mem::take(&mut out.value), out.in_place);
             match slot_targets.get(i) {
-                Some(Target::Into(v)) => {
+                Some(Destination::Into(v)) => {
                     if !value.is_none() {
                         if in_place {
                             v.cell.finish(value);
@@ -340,7 +340,7 @@ fn wrap(
                     }
                     Some((*v).clone())
                 }
-                Some(Target::New | Target::Lent(_)) => (!value.is_none()).then(|| EVar::new(value, stop)),
+                Some(Destination::New | Destination::Lent(_)) => (!value.is_none()).then(|| EVar::new(value, stop)),
                 None if free => (!value.is_none()).then(|| EVar::new(value, stop)),
                 _ => None,
             }
@@ -395,7 +395,7 @@ fn record_call(
     op: &'static Op,
     attrs: &Attrs,
     ins: &Ins,
-    targets: &Args<Target>,
+    targets: &Args<Destination>,
     outs: &mut Args<Option<EVar>>,
 ) -> Result<()> {
     let ([reads_in, reads_out, needs_in, needs_out], ops) = match op.wired() {
@@ -445,7 +445,7 @@ fn record_call(
                 continue;
             }
             let track = Arc::new(Track::of(node.clone(), i as u16));
-            if let Some(Target::Into(given)) = targets.flat.get(i) {
+            if let Some(Destination::Into(given)) = targets.flat.get(i) {
                 given.set_track(Some(track.clone()));
             }
             v.place(track);

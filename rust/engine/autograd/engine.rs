@@ -1,7 +1,7 @@
 //! Backward: nodes in the order of their numbers, the highest first, so that every consumer of a variable has
 //! run before its producer. No recursion, no counting of dependencies.
 
-use super::eager::{call_in, Target};
+use super::eager::{call_in, Destination};
 use super::leaf;
 use super::reducer::{self, Pass};
 use super::tape::{Node, Saved, Track};
@@ -267,7 +267,7 @@ impl Engine<'_> {
         let mut ins = Args::new();
         ins.push_slot([Some(&old), Some(&new)]);
         let mut targets = Args::new();
-        targets.push_one(Target::New);
+        targets.push_one(Destination::New);
         let out = call_in(sum, (sum.attrs.shared)(), &ins, &targets, false, &NoEnv, self.request.create_graph)?;
         out.flat.into_iter().flatten().next().ok_or_else(|| err!(Fatal, "sum gave nothing"))
     }
@@ -332,7 +332,9 @@ impl Engine<'_> {
         for (slot, dst) in w.outs.iter().enumerate() {
             match dst {
                 None => targets.push_slot([]),
-                Some(i) if kept >> slot & 1 == 1 => targets.push_slot(node.edges.slot(*i).iter().map(|_| Target::New)),
+                Some(i) if kept >> slot & 1 == 1 => {
+                    targets.push_slot(node.edges.slot(*i).iter().map(|_| Destination::New))
+                }
                 Some(i) => targets.push_slot(node.edges.slot(*i).iter().map(|e| self.target(e))),
             }
         }
@@ -395,20 +397,20 @@ impl Engine<'_> {
     }
 
     /// A gradient is computed only where somebody needs it.
-    fn target(&self, edge: &Option<Arc<Track>>) -> Target<'static> {
-        let Some(track) = edge else { return Target::Skip };
+    fn target(&self, edge: &Option<Arc<Track>>) -> Destination<'static> {
+        let Some(track) = edge else { return Destination::Skip };
         if let Some(useful) = &self.useful {
             let needed = self.wanted.contains_key(&place(track))
                 || track.producer().is_some_and(|(n, _)| useful.contains(&n.number));
             if !needed {
-                return Target::Skip;
+                return Destination::Skip;
             }
         }
         if self.request.create_graph {
-            return Target::New;
+            return Destination::New;
         }
         let place = self.passes.iter().find_map(|pass| pass.lend(track));
-        place.map_or(Target::New, |place| Target::Lent(Mutex::new(Some(place))))
+        place.map_or(Destination::New, |place| Destination::Lent(Mutex::new(Some(place))))
     }
 
     /// Pushes one slot of a gradient operator.
@@ -537,7 +539,7 @@ mod tests {
             let x = EVar::new(Tensor::from_slice(&[1f32, 2.0], &[2]).unwrap(), false);
             let (mut ins, mut targets) = (Args::new(), Args::new());
             ins.push_one(Some(&x));
-            targets.push_one(Target::New);
+            targets.push_one(Destination::New);
             let outs = call(&FORWARD, (FORWARD.attrs.shared)(), &ins, &targets, false).unwrap();
             let out = outs.flat[0].clone().unwrap();
             *AGAIN.lock() = Some((out.clone(), x.clone()));

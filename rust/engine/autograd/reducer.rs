@@ -5,12 +5,12 @@
 //! the buckets before it have started, so that every rank starts them in one order. The last one is complete when
 //! backward is: it runs on the caller's thread, as all do where the ranks' computing leaves no core idle.
 //!
-//! A bucket's gradients lie side by side (`Shelf`). The gradient operator that makes the only one of a parameter is lent
+//! A bucket's gradients lie side by side (`BucketMemory`). The gradient operator that makes the only one of a parameter is lent
 //! its place there to compute into; others are copied. Where the ranks share memory the place is one that they all see.
 
 use super::engine::Request;
+use super::reducer_memory::{BucketMemory, Held, ALIGN};
 use super::reducer_rows::{dense, rows_average};
-use super::reducer_shelf::{Held, Shelf, ALIGN};
 use super::tape::{Node, Track};
 use super::EVar;
 use oar_comm as comm;
@@ -19,7 +19,7 @@ use oar_core::base::{DType, Result};
 use oar_core::op::backend;
 use oar_core::tensor::{Tensor, Value};
 use oar_core::{bail, ensure};
-use oar_dist::{Call, Dtype, Group, ReduceOp, Region, Work};
+use oar_dist::{CollectiveCall, Dtype, Group, ReduceOp, Region, Work};
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -68,7 +68,7 @@ pub struct Reducer {
     sparse: Vec<usize>,
     group: Arc<Group>,
     /// For every bucket, where the ranks share memory: bytes that they all see.
-    seen: Mutex<Vec<Arc<Shelf>>>,
+    seen: Mutex<Vec<Arc<BucketMemory>>>,
     /// Parameters without a gradient in a backward count as zeros; otherwise they are an error.
     find_unused: bool,
     pub enabled: AtomicBool,
@@ -106,7 +106,7 @@ impl Reducer {
             }
         }
         let sparse = (0..params.len()).filter(|i| params[*i].sparse).collect();
-        let seen = Mutex::new(shelves(&group, &buckets)?);
+        let seen = Mutex::new(bucket_memories(&group, &buckets)?);
         let (enabled, overlap) = (AtomicBool::new(true), AtomicBool::new(has_idle_core(&group)));
         let reducer = Arc::new(Reducer {
             params,
@@ -160,15 +160,17 @@ impl Reducer {
 }
 
 /// For every bucket bytes that all ranks see; none where they share no memory.
-fn shelves(group: &Group, buckets: &[Bucket]) -> Result<Vec<Arc<Shelf>>> {
+fn bucket_memories(group: &Group, buckets: &[Bucket]) -> Result<Vec<Arc<BucketMemory>>> {
     let mut end = 0;
     let mut at = Vec::new();
     for b in buckets {
         at.push(end);
         end += b.bytes().next_multiple_of(ALIGN);
     }
-    let room = group.room(end).map_err(comm::error)?;
-    Ok(room.map_or_else(Vec::new, |room| buckets.iter().zip(at).map(|(b, at)| Shelf::seen(b, &room, at)).collect()))
+    let buffer = group.symmetric_buffer(end).map_err(comm::error)?;
+    Ok(buffer.map_or_else(Vec::new, |buffer| {
+        buckets.iter().zip(at).map(|(b, at)| BucketMemory::seen(b, &buffer, at)).collect()
+    }))
 }
 
 /// Buckets of parameters of one type, filled up to the limits, in the order of the parameters. As in 2.0.2 every type
@@ -219,7 +221,7 @@ pub struct Pass {
 }
 
 struct Filling {
-    shelf: Arc<Shelf>,
+    memory: Arc<BucketMemory>,
     /// The gradients that are there already, at their places.
     grads: Vec<Option<Tensor>>,
     missing: usize,
@@ -242,11 +244,11 @@ pub fn begin(request: &Request) -> Result<Vec<Pass>> {
         let seen = reducer.seen.lock();
         for (i, b) in reducer.buckets.iter().enumerate() {
             // Gradients of the last backward that somebody keeps stay as they are.
-            let shelf = match seen.get(i).filter(|shelf| shelf.is_free()) {
-                Some(shelf) => shelf.clone(),
-                None => Shelf::own(b)?,
+            let memory = match seen.get(i).filter(|memory| memory.is_free()) {
+                Some(memory) => memory.clone(),
+                None => BucketMemory::own(b)?,
             };
-            filling.push(Filling { shelf, grads: vec![None; b.slots.len()], missing: b.slots.len(), work: None });
+            filling.push(Filling { memory, grads: vec![None; b.slots.len()], missing: b.slots.len(), work: None });
         }
         drop(seen);
         let n = left.len();
@@ -282,7 +284,7 @@ impl Pass {
             return None;
         }
         let dims = self.reducer.params[i].var.tensor().ok()?;
-        self.filling[b].shelf.lend(&self.reducer.buckets[b], s, dims.dims())
+        self.filling[b].memory.lend(&self.reducer.buckets[b], s, dims.dims())
     }
 
     /// A call's gradients have been delivered.
@@ -338,9 +340,9 @@ impl Pass {
         Ok(())
     }
 
-    fn call(&self, b: usize) -> Result<Call> {
+    fn call(&self, b: usize) -> Result<CollectiveCall> {
         let dtype = wire(self.reducer.buckets[b].dtype)?;
-        Ok(Call::all_reduce(self.filling[b].shelf.region(), dtype, ReduceOp::Avg))
+        Ok(CollectiveCall::all_reduce(self.filling[b].memory.region(), dtype, ReduceOp::Avg))
     }
 
     /// The end of backward: wait for the averages and make them the gradients.
@@ -362,7 +364,7 @@ impl Pass {
         // A parameter that no rank has used keeps having no gradient.
         let mut used: Vec<u8> = self.used.iter().map(|u| u8::from(*u)).collect();
         if reducer.find_unused {
-            let call = Call::all_reduce(used, Dtype::U8, ReduceOp::Max);
+            let call = CollectiveCall::all_reduce(used, Dtype::U8, ReduceOp::Max);
             used = comm::run(&reducer.group, call)?.into_vec().unwrap_or_default();
         }
         let mut found: Vec<(usize, Value)> = Vec::new();
@@ -388,20 +390,20 @@ impl Pass {
 impl Filling {
     /// Brings a gradient (zeros, where there is none) to its place.
     fn put(&mut self, bucket: &Bucket, slot: usize, grad: Option<&Tensor>) -> Result<()> {
-        let held = grad.map_or(Held::Elsewhere, |t| self.shelf.holds(bucket, slot, t));
+        let held = grad.map_or(Held::Elsewhere, |t| self.memory.holds(bucket, slot, t));
         if matches!(held, Held::Shared) {
             // Somebody wants to keep the bytes as they are: all move elsewhere.
-            let fresh = Shelf::own(bucket)?;
+            let fresh = BucketMemory::own(bucket)?;
             for (i, grad) in self.grads.iter_mut().enumerate() {
                 if let Some(t) = grad {
                     *t = copied(&fresh, bucket, i, Some(t))?;
                 }
             }
-            self.shelf = fresh;
+            self.memory = fresh;
         }
         self.grads[slot] = Some(match (held, grad) {
             (Held::There, Some(t)) => t.clone(),
-            _ => copied(&self.shelf, bucket, slot, grad)?,
+            _ => copied(&self.memory, bucket, slot, grad)?,
         });
         self.missing -= 1;
         Ok(())
@@ -409,9 +411,9 @@ impl Filling {
 }
 
 /// The values (or zeros) at a free place.
-fn copied(shelf: &Shelf, bucket: &Bucket, slot: usize, values: Option<&Tensor>) -> Result<Tensor> {
+fn copied(memory: &BucketMemory, bucket: &Bucket, slot: usize, values: Option<&Tensor>) -> Result<Tensor> {
     let dims = [bucket.slots[slot].len as i64];
-    let mut t = shelf.tensor(bucket, slot, values.map_or(&dims, Tensor::dims))?;
+    let mut t = memory.tensor(bucket, slot, values.map_or(&dims, Tensor::dims))?;
     match values {
         Some(values) => t.bytes_mut()?.copy_from_slice(values.bytes()),
         None => t.bytes_mut()?.fill(0),
@@ -428,6 +430,6 @@ pub(super) fn raw(t: &Tensor) -> Region {
     unsafe { Region::raw(t.ptr(), t.nbytes(), Some(Box::new(t.clone()))) }
 }
 
-pub(super) fn average(t: &Tensor) -> Result<Call> {
-    Ok(Call::all_reduce(raw(t), wire(t.dtype())?, ReduceOp::Avg))
+pub(super) fn average(t: &Tensor) -> Result<CollectiveCall> {
+    Ok(CollectiveCall::all_reduce(raw(t), wire(t.dtype())?, ReduceOp::Avg))
 }

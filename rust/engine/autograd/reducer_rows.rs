@@ -5,7 +5,7 @@ use oar_comm as comm;
 use oar_core::base::{DType, Result};
 use oar_core::tensor::{SelectedRows, Tensor, Value};
 use oar_core::{bail, ensure, err};
-use oar_dist::{Call, Group};
+use oar_dist::{CollectiveCall, Group};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ fn dense_of<T: Number>(r: &SelectedRows) -> Result<Tensor> {
 
 fn gather(group: &Group, mine: Tensor) -> Result<Tensor> {
     let all = Tensor::empty(mine.dtype(), &[(mine.numel() * group.world()) as i64])?;
-    comm::run(group, Call::all_gather(raw(&mine), raw(&all), wire(mine.dtype())?))?;
+    comm::run(group, CollectiveCall::all_gather(raw(&mine), raw(&all), wire(mine.dtype())?))?;
     Ok(all)
 }
 

@@ -1,7 +1,7 @@
 //! Running plans. An `Executor` keeps the plans it has compiled, by Program and its version, feeds, fetches and passes.
 
 use super::passes::{self, Passes};
-use super::plan::{at_line, compile, Place, Plan, Read, Step, Unit, ABSENT};
+use super::plan::{at_line, compile, Plan, Read, Step, Storage, Task, ABSENT};
 use super::schedule::{self, Mode};
 use super::state::State;
 use super::{fused, plan};
@@ -70,7 +70,7 @@ impl Executor {
         let passes = if backend::is_active() { Passes::NONE } else { passes::current()?.within(allowed) };
         let mut plan = self.plan(program, 0, feeds, fetches, passes)?;
         let run = |plan: &Plan, values| {
-            let local = if plan.vars.iter().any(|v| v.place == Place::Local) { Some(scope.child()) } else { None };
+            let local = if plan.vars.iter().any(|v| v.place == Storage::Local) { Some(scope.child()) } else { None };
             let result = self.run_plan(program, plan, scope, local.as_ref(), values, passes);
             if let Some(local) = local {
                 local.drop_kids();
@@ -112,9 +112,9 @@ impl Executor {
         let device = if backend::is_active() { backend::registered() } else { None };
         match (device, mode) {
             (Some(device), _) => run_segments(&*device, plan, &mut |i| run.unit_checked(i))?,
-            (None, Mode::Plain) => (0..plan.units.len()).try_for_each(|u| run.unit_checked(u))?,
+            (None, Mode::Plain) => (0..plan.tasks.len()).try_for_each(|u| run.unit_checked(u))?,
             (None, Mode::Timed) => {
-                (0..plan.units.len()).try_for_each(|u| plan.schedule.timed(u, || run.unit_checked(u)))?
+                (0..plan.tasks.len()).try_for_each(|u| plan.schedule.timed(u, || run.unit_checked(u)))?
             }
             (None, Mode::Windows(windows)) => run.windows(windows)?,
         }
@@ -165,19 +165,19 @@ struct Running<'a> {
 }
 
 impl Running<'_> {
-    /// Runs a unit, and what ends with it.
+    /// Runs a task, and what ends with it.
     #[inline]
     fn unit_checked(&self, u: usize) -> Result<()> {
         if u & 3 == 3 {
             check_interrupt_now_and_then()?;
         }
-        match self.plan.units[u] {
-            Unit::Step(i) => {
+        match self.plan.tasks[u] {
+            Task::Step(i) => {
                 self.step(i)?;
                 let step = &self.plan.steps[i];
-                self.state.end(&step.dead, &step.fade);
+                self.state.end(&step.dead, &step.release);
             }
-            Unit::Group(g) => {
+            Task::Group(g) => {
                 self.group(&self.plan.groups[g], true)?;
             }
         }
@@ -199,7 +199,7 @@ impl Running<'_> {
         if fused::run(group, self.plan, &self.state, self.passes.has(Passes::ALWAYS)) {
             drop(span);
             if ends {
-                self.state.end(&group.dead, &group.fade);
+                self.state.end(&group.dead, &group.release);
             }
             return Ok(());
         }
@@ -209,32 +209,32 @@ impl Running<'_> {
         for i in group.steps.clone() {
             self.step(i)?;
             if ends {
-                self.state.end(&self.plan.steps[i].dead, &self.plan.steps[i].fade);
+                self.state.end(&self.plan.steps[i].dead, &self.plan.steps[i].release);
             }
         }
         Ok(())
     }
 
-    /// Runs everything in order but for the windows. What ends in a window ends with it: another unit may still be
+    /// Runs everything in order but for the windows. What ends in a window ends with it: another task may still be
     /// reading.
     fn windows(&self, windows: &[schedule::Window]) -> Result<()> {
         let mut at = 0;
         for window in windows {
-            (at..window.units.start).try_for_each(|u| self.unit_checked(u))?;
-            schedule::run(window, &|u| match self.plan.units[u] {
-                Unit::Step(i) => self.step(i),
-                Unit::Group(g) => self.group(&self.plan.groups[g], false),
+            (at..window.tasks.start).try_for_each(|u| self.unit_checked(u))?;
+            schedule::run(window, &|u| match self.plan.tasks[u] {
+                Task::Step(i) => self.step(i),
+                Task::Group(g) => self.group(&self.plan.groups[g], false),
             })?;
-            for u in window.units.clone() {
-                match self.plan.units[u] {
-                    Unit::Step(i) => self.state.end(&self.plan.steps[i].dead, &self.plan.steps[i].fade),
-                    Unit::Group(g) => self.state.end(&self.plan.groups[g].dead, &self.plan.groups[g].fade),
+            for u in window.tasks.clone() {
+                match self.plan.tasks[u] {
+                    Task::Step(i) => self.state.end(&self.plan.steps[i].dead, &self.plan.steps[i].release),
+                    Task::Group(g) => self.state.end(&self.plan.groups[g].dead, &self.plan.groups[g].release),
                 }
             }
             check_interrupt()?;
-            at = window.units.end;
+            at = window.tasks.end;
         }
-        (at..self.plan.units.len()).try_for_each(|u| self.unit_checked(u))
+        (at..self.plan.tasks.len()).try_for_each(|u| self.unit_checked(u))
     }
 }
 
@@ -275,7 +275,7 @@ fn run_changing(step: &Step, state: &State, env: &PlanEnv) -> Result<()> {
     let mut ins = step.ins.map(|&v| match reads.next() {
         Some(Read::No) => Value::None,
         Some(Read::Value) => state.get(v),
-        Some(Read::Place) | None => state.read(v),
+        Some(Read::Storage) | None => state.read(v),
     });
     let mut outs = step.outs.map(|&v| Out::wanted(v != ABSENT));
     for &(i, o) in &step.in_place {

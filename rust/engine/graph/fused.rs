@@ -198,7 +198,7 @@ fn compute(
     }, _other => return None);
     for (k, &i) in over.iter().enumerate() {
         let var = group.externals[i as usize].var;
-        if group.fade.contains(&var) {
+        if group.release.contains(&var) {
             let shape = Tensor::shape_only(dtype, dims).ok()?.with_lod(results[k].lod.take());
             state.set(var, Value::Dense(shape));
         }

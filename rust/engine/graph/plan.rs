@@ -21,7 +21,7 @@ pub type Var = u32;
 pub const ABSENT: Var = u32::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Storage {
     Temporary,
     /// A cell of the scope the program runs in, found through parents.
     Outer,
@@ -31,7 +31,7 @@ pub enum Place {
 
 pub struct PlanVar {
     pub name: String,
-    pub place: Place,
+    pub place: Storage,
     /// The Program's block has it.
     pub declared: bool,
 }
@@ -50,7 +50,7 @@ pub struct Step {
     /// Temporaries that nobody reads after this step.
     pub dead: Vec<Var>,
     /// Temporaries of which only the shape is read after this step.
-    pub fade: Vec<Var>,
+    pub release: Vec<Var>,
     /// The desc, for names, sub-blocks and the user's line.
     pub desc: OpDesc,
 }
@@ -64,7 +64,7 @@ pub struct Plan {
     pub block: i32,
     /// Steps that run as one, and everything in order: groups, and the steps that are in none.
     pub groups: Vec<Group>,
-    pub units: Vec<Unit>,
+    pub tasks: Vec<Task>,
     pub schedule: Schedule,
     /// Operators that were left out, and what must hold for that.
     pub dropped: Vec<&'static str>,
@@ -75,7 +75,7 @@ pub struct Plan {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Read {
     /// As others may be changing it.
-    Place,
+    Storage,
     /// As it is now: the step itself changes it.
     Value,
     /// It is written.
@@ -84,7 +84,7 @@ pub enum Read {
 
 /// What runs as one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
+pub enum Task {
     Step(usize),
     Group(usize),
 }
@@ -137,11 +137,11 @@ impl Builder<'_> {
         let node = self.block.find_var(name);
         let outer = node.as_ref().is_none_or(|n| n.read().is_persistable());
         let place = if outer {
-            Place::Outer
+            Storage::Outer
         } else if self.block.idx() != 0 || self.elsewhere.contains(name) {
-            Place::Local
+            Storage::Local
         } else {
-            Place::Temporary
+            Storage::Temporary
         };
         let number = self.vars.len() as Var;
         self.vars.push(PlanVar { name: name.to_string(), place, declared: node.is_some() });
@@ -190,13 +190,13 @@ pub fn compile(program: &Program, block: i32, feeds: &[String], fetches: &[Strin
         let read = |(i, &v): (usize, &Var)| match () {
             () if in_place.iter().any(|p| p.0 as usize == i) => Read::No,
             () if in_place.iter().any(|p| ins.flat[p.0 as usize] == v) => Read::Value,
-            () => Read::Place,
+            () => Read::Storage,
         };
         let reads = if in_place.is_empty() { Vec::new() } else { ins.flat.iter().enumerate().map(read).collect() };
         let keeping = op.outputs.iter().enumerate().filter(|(_, s)| s.is(KEEPS));
         let keeps = keeping.flat_map(|(o, _)| outs.range(o)).filter(|&o| outs.flat[o] != ABSENT);
         let keeps = keeps.map(|o| o as u16).collect();
-        steps.push(Step { op, attrs, ins, outs, in_place, reads, keeps, dead: Vec::new(), fade: Vec::new(), desc });
+        steps.push(Step { op, attrs, ins, outs, in_place, reads, keeps, dead: Vec::new(), release: Vec::new(), desc });
     }
     let known = |b: &Builder, n: &String| b.numbers.contains_key(n) || node.find_var_recursive(n).is_some();
     let feeds = feeds.iter().map(|n| known(&b, n).then(|| b.var(n))).collect();
@@ -209,7 +209,7 @@ pub fn compile(program: &Program, block: i32, feeds: &[String], fetches: &[Strin
         fetches,
         block,
         groups: Vec::new(),
-        units: Vec::new(),
+        tasks: Vec::new(),
         schedule: Schedule::default(),
         dropped: Vec::new(),
         needs: Vec::new(),
@@ -227,7 +227,7 @@ pub fn mark_dead(plan: &mut Plan) {
     let mut seen: HashSet<Var> = plan.fetches.iter().copied().collect();
     for step in plan.steps.iter_mut().rev() {
         for &v in step.ins.flat.iter().chain(&step.outs.flat) {
-            if v != ABSENT && plan.vars[v as usize].place == Place::Temporary && seen.insert(v) {
+            if v != ABSENT && plan.vars[v as usize].place == Storage::Temporary && seen.insert(v) {
                 step.dead.push(v);
             }
         }

@@ -1,17 +1,17 @@
-//! The dependency scheduler: units of a plan that do not depend on each other run at the same time.
+//! The dependency scheduler: tasks of a plan that do not depend on each other run at the same time.
 //!
-//! A unit waits for those before it in the program that wrote what it touches (read after write, write after write) or
+//! A task waits for those before it in the program that wrote what it touches (read after write, write after write) or
 //! read what it writes (write after read). Variables are compared by number, that is by name; an operator that moves a
 //! value out of a variable, or computes in it, writes it. Random draws keep program order. What touches the world
 //! (files, Python, communication, sub-blocks) is a barrier: everything before it has run, nothing behind it has begun.
 //!
-//! Whether it pays is measured: the second and third run of a plan are timed unit by unit. Units whose kernels used
+//! Whether it pays is measured: the second and third run of a plan are timed task by task. Units whose kernels used
 //! the pool already stay alone. Of the rest, stretches in which the threads would save enough become windows, whose
-//! units are handed out as they become ready. A plan that is a chain, or is small, keeps the plain path; so do
+//! tasks are handed out as they become ready. A plan that is a chain, or is small, keeps the plain path; so do
 //! sub-blocks, and runs that are fed much more or less than those timed. Results cannot depend on any of this, since
-//! each unit computes the same from the same operands; of several errors the first one of the program is raised.
+//! each task computes the same from the same operands; of several errors the first one of the program is raised.
 
-use super::plan::{Plan, Unit, ABSENT};
+use super::plan::{Plan, Task, ABSENT};
 use oar_core::base::Result;
 use oar_core::err;
 use oar_core::op::run::panic_text;
@@ -27,14 +27,14 @@ use std::time::Instant;
 
 /// Runs that are timed; the one before them fills caches.
 const TIMED: u32 = 2;
-/// Nanoseconds that a window must save, and what it costs for each of its units.
+/// Nanoseconds that a window must save, and what it costs for each of its tasks.
 const WORTH: u64 = 20_000;
 const PRICE: u64 = 300;
 
-/// The dependencies of a plan and what was learnt of its units. `Default` is the plain path.
+/// The dependencies of a plan and what was learnt of its tasks. `Default` is the plain path.
 #[derive(Default)]
 pub struct Schedule {
-    /// For each unit those before it that it waits for, barriers left out; none of it where no two are independent.
+    /// For each task those before it that it waits for, barriers left out; none of it where no two are independent.
     pub after: Vec<Vec<u32>>,
     pub barrier: Vec<bool>,
     always: bool,
@@ -48,23 +48,23 @@ pub struct Schedule {
 
 /// Units in a row whose order is free but for what each waits for.
 pub struct Window {
-    pub units: Range<usize>,
-    /// For each unit, counted from the first: how many it waits for, and who waits for it.
+    pub tasks: Range<usize>,
+    /// For each task, counted from the first: how many it waits for, and who waits for it.
     waits: Vec<u32>,
     next: Vec<Vec<u32>>,
 }
 
 impl Window {
-    pub fn of(after: &[Vec<u32>], units: Range<usize>) -> Window {
-        let mut next = vec![Vec::new(); units.len()];
-        let mut waits = vec![0; units.len()];
-        for u in units.clone() {
-            for &w in after[u].iter().filter(|&&w| units.contains(&(w as usize))) {
-                next[w as usize - units.start].push((u - units.start) as u32);
-                waits[u - units.start] += 1;
+    pub fn of(after: &[Vec<u32>], tasks: Range<usize>) -> Window {
+        let mut next = vec![Vec::new(); tasks.len()];
+        let mut waits = vec![0; tasks.len()];
+        for u in tasks.clone() {
+            for &w in after[u].iter().filter(|&&w| tasks.contains(&(w as usize))) {
+                next[w as usize - tasks.start].push((u - tasks.start) as u32);
+                waits[u - tasks.start] += 1;
             }
         }
-        Window { units, waits, next }
+        Window { tasks, waits, next }
     }
 }
 
@@ -75,16 +75,16 @@ pub enum Mode<'a> {
     Windows(&'a [Window]),
 }
 
-/// What one unit does to variables.
+/// What one task does to variables.
 struct Uses {
     reads: Vec<u32>,
     writes: Vec<u32>,
 }
 
-fn uses(plan: &Plan, unit: Unit) -> Uses {
-    let (range, taken) = match unit {
-        Unit::Step(i) => (i..i + 1, Vec::new()),
-        Unit::Group(g) => {
+fn uses(plan: &Plan, task: Task) -> Uses {
+    let (range, taken) = match task {
+        Task::Step(i) => (i..i + 1, Vec::new()),
+        Task::Group(g) => {
             let group = &plan.groups[g];
             (group.steps.clone(), group.externals.iter().filter(|e| e.take).map(|e| e.var).collect())
         }
@@ -100,16 +100,16 @@ fn uses(plan: &Plan, unit: Unit) -> Uses {
 
 impl Schedule {
     pub fn new(plan: &Plan, always: bool) -> Schedule {
-        let n = plan.units.len();
+        let n = plan.tasks.len();
         let (mut after, mut barrier) = (Vec::with_capacity(n), vec![false; n]);
         let mut writer: HashMap<u32, u32> = HashMap::new();
         let mut readers: HashMap<u32, Vec<u32>> = HashMap::new();
         let mut drawn: Option<u32> = None;
-        // The length of the longest chain that ends with each unit.
+        // The length of the longest chain that ends with each task.
         let mut depth: Vec<u32> = Vec::with_capacity(n);
-        for (u, &unit) in plan.units.iter().enumerate() {
+        for (u, &task) in plan.tasks.iter().enumerate() {
             let mut waits: Vec<u32> = Vec::new();
-            if let Unit::Step(i) = unit {
+            if let Task::Step(i) = task {
                 let op = plan.steps[i].op;
                 let random = op.draws();
                 barrier[u] = !random && !op.is_pure();
@@ -117,7 +117,7 @@ impl Schedule {
                     waits.extend(drawn.replace(u as u32));
                 }
             }
-            let Uses { reads, writes } = uses(plan, unit);
+            let Uses { reads, writes } = uses(plan, task);
             for v in &reads {
                 waits.extend(writer.get(v));
             }
@@ -182,13 +182,13 @@ impl Schedule {
         }
     }
 
-    /// Runs a unit and notes how long it took, and whether its kernel used the pool.
-    pub fn timed(&self, unit: usize, run: impl FnOnce() -> Result<()>) -> Result<()> {
+    /// Runs a task and notes how long it took, and whether its kernel used the pool.
+    pub fn timed(&self, task: usize, run: impl FnOnce() -> Result<()>) -> Result<()> {
         let (calls, start) = (pool::calls(), Instant::now());
         run()?;
-        self.times[unit].fetch_min(start.elapsed().as_nanos() as u64, Relaxed);
+        self.times[task].fetch_min(start.elapsed().as_nanos() as u64, Relaxed);
         if pool::calls() != calls {
-            self.wide[unit].store(true, Relaxed);
+            self.wide[task].store(true, Relaxed);
         }
         Ok(())
     }
@@ -214,7 +214,7 @@ impl Schedule {
 
     /// Would so many threads save enough? Plays the window with the times measured.
     fn pays(&self, window: &Window, threads: usize) -> bool {
-        let time = |u: usize| match self.times[window.units.start + u].load(Relaxed) {
+        let time = |u: usize| match self.times[window.tasks.start + u].load(Relaxed) {
             u64::MAX => 0,
             t => t + PRICE,
         };
@@ -241,15 +241,15 @@ impl Schedule {
     }
 }
 
-/// Runs the units of a window on the pool.
-pub fn run(window: &Window, unit: &(dyn Fn(usize) -> Result<()> + Sync)) -> Result<()> {
+/// Runs the tasks of a window on the pool.
+pub fn run(window: &Window, task: &(dyn Fn(usize) -> Result<()> + Sync)) -> Result<()> {
     let n = window.waits.len();
     let waits: Vec<AtomicU32> = window.waits.iter().map(|&w| AtomicU32::new(w)).collect();
     let first: BinaryHeap<Reverse<u32>> =
         (0..n as u32).filter(|&u| window.waits[u as usize] == 0).map(Reverse).collect();
     let ready = Mutex::new(first);
     let left = AtomicUsize::new(n);
-    // The first unit that failed; none behind it is begun any more.
+    // The first task that failed; none behind it is begun any more.
     let stop = AtomicU32::new(u32::MAX);
     let failed = Mutex::new(None);
     let work = |_worker: usize| {
@@ -266,8 +266,8 @@ pub fn run(window: &Window, unit: &(dyn Fn(usize) -> Result<()> + Sync)) -> Resu
             };
             idle = 0;
             if u < stop.load(Acquire) {
-                // A panic must not leave the others waiting for this unit.
-                let done = catch_unwind(AssertUnwindSafe(|| unit(window.units.start + u as usize)))
+                // A panic must not leave the others waiting for this task.
+                let done = catch_unwind(AssertUnwindSafe(|| task(window.tasks.start + u as usize)))
                     .unwrap_or_else(|panic| Err(err!(Fatal, "internal error: {}", panic_text(&*panic))));
                 if let Err(e) = done {
                     let mut failed = failed.lock();

@@ -1,7 +1,7 @@
 //! The state of a run: temporaries by number, and the cells of variables that live in scopes. Units of a plan that run
 //! at the same time share it.
 
-use super::plan::{Place, Plan, Var, ABSENT};
+use super::plan::{Plan, Storage, Var, ABSENT};
 use oar_core::base::Result;
 use oar_core::tensor::{Cell, Scope, Tensor, Value};
 use parking_lot::{Mutex, MutexGuard};
@@ -20,9 +20,9 @@ impl State {
                 .vars
                 .iter()
                 .map(|v| match v.place {
-                    Place::Temporary => None,
-                    Place::Outer => Some(scope.find(&v.name).unwrap_or_else(|| scope.var(&v.name))),
-                    Place::Local => Some(local.unwrap_or(scope).var(&v.name)),
+                    Storage::Temporary => None,
+                    Storage::Outer => Some(scope.find(&v.name).unwrap_or_else(|| scope.var(&v.name))),
+                    Storage::Local => Some(local.unwrap_or(scope).var(&v.name)),
                 })
                 .collect(),
         }
@@ -97,11 +97,11 @@ impl State {
 
     /// Gives back what nobody reads any more, and the bytes of what is only asked for its shape.
     #[inline]
-    pub fn end(&self, dead: &[Var], fade: &[Var]) {
+    pub fn end(&self, dead: &[Var], release: &[Var]) {
         for &v in dead {
             *self.temporaries[v as usize].lock() = Value::None;
         }
-        for &v in fade {
+        for &v in release {
             let mut held = self.temporaries[v as usize].lock();
             if let Value::Dense(t) = &mut *held {
                 if let Ok(shape) = Tensor::shape_only(t.dtype(), t.dims()) {

@@ -1,7 +1,7 @@
 //! Plans by hand: what the passes find, and how windows run.
 
 use super::passes::Passes;
-use super::plan::{compile, Plan, Unit};
+use super::plan::{compile, Plan, Task};
 use super::schedule::{self, Mode, Window};
 use oar_core::ir::desc::{OpDesc, VarKind};
 use oar_core::ir::Program;
@@ -75,7 +75,7 @@ fn neighbours_that_read_each_other_are_joined() {
     let ops = ["relu a = x", "tanh b = a", "elementwise_add c = b, a", "softmax d = c", "exp e = d", "square f = e"];
     let p = plan(&ops, &["f"], "fuse");
     assert_eq!(groups(&p), [0..3, 4..6]);
-    assert_eq!(p.units, [Unit::Group(0), Unit::Step(3), Unit::Group(1)]);
+    assert_eq!(p.tasks, [Task::Group(0), Task::Step(3), Task::Group(1)]);
     // of the first group only `c` is read behind it
     assert_eq!(p.groups[0].stores.len(), 1);
     assert!(over(&p).is_empty());
@@ -110,7 +110,7 @@ fn edges_between_units() {
 
 #[test]
 fn windows_keep_the_edges_and_raise_the_first_error() {
-    // A ladder: unit 2i and 2i + 1 wait for both before them.
+    // A ladder: task 2i and 2i + 1 wait for both before them.
     let after: Vec<Vec<u32>> =
         (0..40u32).map(|u| if u < 2 { vec![] } else { vec![u / 2 * 2 - 2, u / 2 * 2 - 1] }).collect();
     let window = Window::of(&after, 0..40);
@@ -125,12 +125,12 @@ fn windows_keep_the_edges_and_raise_the_first_error() {
         assert_eq!(done.into_inner().len(), 40);
         let failed = schedule::run(&window, &|u| {
             if u == 21 || u == 20 {
-                Err(oar_core::err!(Fatal, "unit {u}"))
+                Err(oar_core::err!(Fatal, "task {u}"))
             } else {
                 Ok(())
             }
         });
-        assert!(format!("{:?}", failed.unwrap_err()).contains("unit 20"));
+        assert!(format!("{:?}", failed.unwrap_err()).contains("task 20"));
         let panicked = schedule::run(&window, &|u| if u == 7 { panic!("seven") } else { Ok(()) });
         assert!(format!("{:?}", panicked.unwrap_err()).contains("seven"));
     }

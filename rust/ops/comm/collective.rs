@@ -8,7 +8,7 @@ use oar_core::op::grad::{Dst, Fwd, Grad, GradOp, Src};
 use oar_core::op::{infer, slot, Infer, Kernel, NoAttrs, Op, Run, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{attrs, ensure, err};
-use oar_dist::{Call, Dtype, Group, ReduceOp, Region};
+use oar_dist::{CollectiveCall, Dtype, Group, ReduceOp, Region};
 use std::sync::Arc;
 
 attrs! {
@@ -62,7 +62,7 @@ fn member(cx: &Run, group: &Group, what: &str, rank: i32) -> Result<usize> {
 fn all_reduce(cx: &mut Run, ring: i32, op: ReduceOp) -> Result<()> {
     let group = group(cx.op.name, ring)?;
     let mut out = cx.take_out(0)?;
-    let call = Call::all_reduce(write(&mut out)?, dtype(cx, out.dtype())?, op).shape(&shape(out.dims()));
+    let call = CollectiveCall::all_reduce(write(&mut out)?, dtype(cx, out.dtype())?, op).shape(&shape(out.dims()));
     run(&group, call)?;
     cx.set(0, out);
     Ok(())
@@ -73,7 +73,7 @@ fn reduce(cx: &mut Run, op: ReduceOp) -> Result<()> {
     let group = group(cx.op.name, a.ring_id)?;
     let root = member(cx, &group, "root_id", a.root_id)?;
     let mut out = cx.take_out(0)?;
-    let call = Call::reduce(write(&mut out)?, dtype(cx, out.dtype())?, op, root).shape(&shape(out.dims()));
+    let call = CollectiveCall::reduce(write(&mut out)?, dtype(cx, out.dtype())?, op, root).shape(&shape(out.dims()));
     run(&group, call)?;
     cx.set(0, out);
     Ok(())
@@ -83,7 +83,7 @@ fn broadcast(cx: &mut Run, ring: i32, root: i32) -> Result<()> {
     let group = group(cx.op.name, ring)?;
     let root = member(cx, &group, "root", root)?;
     let mut out = cx.take_out(0)?;
-    let call = Call::broadcast(write(&mut out)?, dtype(cx, out.dtype())?, root).shape(&shape(out.dims()));
+    let call = CollectiveCall::broadcast(write(&mut out)?, dtype(cx, out.dtype())?, root).shape(&shape(out.dims()));
     run(&group, call)?;
     cx.set(0, out);
     Ok(())
@@ -106,7 +106,7 @@ fn all_gather(cx: &mut Run) -> Result<()> {
     let a = cx.attrs::<AllGatherAttrs>();
     let group = sized(cx, a.ring_id, a.nranks)?;
     let (x, mut out) = (cx.input(0)?, cx.take_out(0)?);
-    let call = Call::all_gather(read(x), write(&mut out)?, dtype(cx, x.dtype())?).shape(&shape(x.dims()));
+    let call = CollectiveCall::all_gather(read(x), write(&mut out)?, dtype(cx, x.dtype())?).shape(&shape(x.dims()));
     run(&group, call)?;
     cx.set(0, out);
     Ok(())
@@ -116,7 +116,7 @@ fn reduce_scatter(cx: &mut Run) -> Result<()> {
     let a = cx.attrs::<ReduceScatterAttrs>();
     let group = sized(cx, a.ring_id, a.nranks)?;
     let (x, mut out) = (cx.input(0)?, cx.take_out(0)?);
-    let call = Call::reduce_scatter(read(x), write(&mut out)?, dtype(cx, x.dtype())?, ReduceOp::Sum);
+    let call = CollectiveCall::reduce_scatter(read(x), write(&mut out)?, dtype(cx, x.dtype())?, ReduceOp::Sum);
     run(&group, call.shape(&shape(out.dims())))?;
     cx.set(0, out);
     Ok(())
@@ -127,7 +127,8 @@ fn scatter(cx: &mut Run) -> Result<()> {
     let group = sized(cx, a.ring_id, a.nranks)?;
     let root = member(cx, &group, "root", a.root)?;
     let (x, mut out) = (cx.input(0)?, cx.take_out(0)?);
-    let call = Call::scatter(read(x), write(&mut out)?, dtype(cx, x.dtype())?, root).shape(&shape(out.dims()));
+    let call =
+        CollectiveCall::scatter(read(x), write(&mut out)?, dtype(cx, x.dtype())?, root).shape(&shape(out.dims()));
     run(&group, call)?;
     cx.set(0, out);
     Ok(())
@@ -140,8 +141,8 @@ fn send(cx: &mut Run) -> Result<()> {
     let peer = member(cx, &group, "peer", a.peer)?;
     let x = cx.input(0)?;
     let kind = dtype(cx, x.dtype())?;
-    run(&group, Call::send((x.numel() as i64).to_ne_bytes().to_vec(), Dtype::I64, peer))?;
-    run(&group, Call::send(read(x), kind, peer)).map(drop)
+    run(&group, CollectiveCall::send((x.numel() as i64).to_ne_bytes().to_vec(), Dtype::I64, peer))?;
+    run(&group, CollectiveCall::send(read(x), kind, peer)).map(drop)
 }
 
 fn recv(cx: &mut Run) -> Result<()> {
@@ -152,7 +153,7 @@ fn recv(cx: &mut Run) -> Result<()> {
     let (kind, mut count) = (dtype(cx, out.dtype())?, [0u8; 8]);
     // SAFETY: `count` outlives the call, which `run` waits for, and nobody else looks at it meanwhile.
     let region = unsafe { Region::raw(count.as_mut_ptr(), count.len(), None) };
-    run(&group, Call::recv(region, Dtype::I64, peer))?;
+    run(&group, CollectiveCall::recv(region, Dtype::I64, peer))?;
     let count = i64::from_ne_bytes(count);
     let mut dims = out.dims().to_vec();
     let rest: i64 = dims[1..].iter().product();
@@ -166,7 +167,7 @@ fn recv(cx: &mut Run) -> Result<()> {
         dims[0] = if rest == 0 { dims[0] } else { count / rest };
         out = Tensor::empty(out.dtype(), &dims)?;
     }
-    let call = Call::recv(write(&mut out)?, kind, peer);
+    let call = CollectiveCall::recv(write(&mut out)?, kind, peer);
     run(&group, call)?;
     cx.set(0, out);
     Ok(())
@@ -297,7 +298,7 @@ in_place! {
     BROADCAST "broadcast" OldBroadcastAttrs Grad::None, |cx| broadcast(cx, 0, cx.attrs::<OldBroadcastAttrs>().root);
     BARRIER "barrier" BarrierAttrs Grad::None, |cx| {
         let group = group(cx.op.name, cx.attrs::<BarrierAttrs>().ring_id)?;
-        run(&group, Call::barrier()).map(drop)
+        run(&group, CollectiveCall::barrier()).map(drop)
     };
     C_SYNC_CALC_STREAM "c_sync_calc_stream" NoAttrs Grad::None, pass;
 }

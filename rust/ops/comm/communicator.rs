@@ -8,8 +8,8 @@ use oar_core::base::{Error, Kind, Result};
 use oar_core::op::{slot, Kernel, Op, Run, OP};
 use oar_core::tensor::Value;
 use oar_core::{attrs, bail, ensure, err};
-use oar_dist::doorstep::{bring, Doorstep};
-use oar_dist::net::Patience;
+use oar_dist::mailbox::{deliver, Mailbox};
+use oar_dist::net::Deadline;
 use oar_dist::{rings, Context, Job, Options, Store};
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -23,11 +23,11 @@ attrs! {
     pub struct CommInitAllAttrs { devices: Vec<i32> = vec![], ring_id: i32 = 0 }
 }
 
-/// The stores of the rings that this process is the first rank of, and its doorsteps. They stay while the process runs.
+/// The stores of the rings that this process is the first rank of, and its mailboxes. They stay while the process runs.
 #[derive(Default)]
 struct Hosted {
     stores: HashMap<SocketAddr, Store>,
-    doorsteps: HashMap<SocketAddr, Doorstep>,
+    mailboxes: HashMap<SocketAddr, Mailbox>,
 }
 
 static HOSTED: Mutex<Option<Hosted>> = Mutex::new(None);
@@ -39,7 +39,7 @@ fn hosted<T>(f: impl FnOnce(&mut Hosted) -> T) -> T {
 /// The job that launch or spawn started this process in (no name and no token where nobody did), and how long ranks
 /// wait for each other.
 fn surroundings() -> Result<(Job, Options)> {
-    Ok((rings::Place::from_env().map_err(error)?.job, rings::options_from_env().map_err(error)?))
+    Ok((rings::JobEnvironment::from_env().map_err(error)?.job, rings::options_from_env().map_err(error)?))
 }
 
 fn address(op: &str, endpoint: &str) -> Result<SocketAddr> {
@@ -55,10 +55,10 @@ fn named(op: &str, e: Error) -> Error {
 }
 
 /// Runs a wait for other processes that the user's signals end.
-fn patiently<T: Send>(
+fn until_deadline<T: Send>(
     op: &str,
     options: &Options,
-    body: impl FnOnce(&Patience<'_>) -> oar_dist::Result<T> + Send,
+    body: impl FnOnce(&Deadline<'_>) -> oar_dist::Result<T> + Send,
 ) -> Result<T> {
     let (signals, stopped) = (Signals::watch(), AtomicBool::new(false));
     let result = rings::watched(
@@ -69,7 +69,7 @@ fn patiently<T: Send>(
                 true => Err(oar_dist::Error::Interrupted { during: "the making of a ring".into() }),
                 false => Ok(()),
             };
-            body(&Patience::new(options.init_timeout, &check))
+            body(&Deadline::new(options.init_timeout, &check))
         },
     );
     signals.explain(result).map_err(|e| named(op, e))
@@ -81,13 +81,13 @@ fn host(bind: SocketAddr, job: &Job) -> Result<Store> {
     Ok(store)
 }
 
-fn doorstep(at: SocketAddr, job: &Job) -> Result<Doorstep> {
+fn mailbox(at: SocketAddr, job: &Job) -> Result<Mailbox> {
     hosted(|h| {
-        if let Some(known) = h.doorsteps.get(&at) {
+        if let Some(known) = h.mailboxes.get(&at) {
             return Ok(known.clone());
         }
-        let made = Doorstep::open(at, job).map_err(error)?;
-        h.doorsteps.insert(at, made.clone());
+        let made = Mailbox::open(at, job).map_err(error)?;
+        h.mailboxes.insert(at, made.clone());
         Ok(made)
     })
 }
@@ -99,11 +99,11 @@ fn gen_id(cx: &mut Run) -> Result<()> {
     let others = a.other_endpoints.iter().map(|e| address(op, e)).collect::<Result<Vec<_>>>()?;
     let (job, options) = surroundings()?;
     let id = if a.rank != 0 {
-        let doorstep = doorstep(mine, &job)?;
-        patiently(op, &options, |patience| doorstep.take(patience))?
+        let mailbox = mailbox(mine, &job)?;
+        until_deadline(op, &options, |deadline| mailbox.take(deadline))?
     } else {
         let id = host(SocketAddr::new(mine.ip(), 0), &job)?.address().to_string().into_bytes();
-        patiently(op, &options, |patience| others.iter().try_for_each(|to| bring(*to, &job, &id, patience)))?;
+        until_deadline(op, &options, |deadline| others.iter().try_for_each(|to| deliver(*to, &job, &id, deadline)))?;
         id
     };
     cx.set(0, Value::Bytes(Arc::new(id)));
@@ -116,9 +116,9 @@ fn join(op: &str, at: SocketAddr, rank: usize, world: usize, ring: i32) -> Resul
     let (job, mut options) = surroundings()?;
     let here = hosted(|h| h.stores.get(&at).cloned());
     // A connection of the join's own, which is what a signal interrupts.
-    let store = patiently(op, &options, |patience| match here {
-        Some(store) => store.again(patience.left()),
-        None => Store::connect_until(at, &job, patience),
+    let store = until_deadline(op, &options, |deadline| match here {
+        Some(store) => store.again(deadline.left()),
+        None => Store::connect_until(at, &job, deadline),
     })?;
     options.bind = store.local_ip().map_err(error)?;
     let signals = Signals::watch();

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use super::room::Room;
+use super::symmetric::SymmetricBuffer;
 use super::{stream, wait, Segment, FLAG, FLAG_SLEEPERS};
 use crate::codec::Put;
 use crate::error::{Error, Result};
@@ -25,14 +25,14 @@ pub struct Area {
     /// The first step of an operation carries its fingerprint.
     fresh: bool,
     spin: Duration,
-    /// How many rooms the group has made, and those that this rank still has.
+    /// How many symmetric buffers the group has made, and those that this rank still has.
     made: u64,
-    rooms: Vec<Weak<Room>>,
+    symmetric: Vec<Weak<SymmetricBuffer>>,
 }
 
 impl Area {
     pub fn new(seg: Arc<Segment>, me: usize, ranks: Vec<usize>, spin: Duration) -> Area {
-        Area { seg, me, world: ranks.len(), ranks, step: 1, fresh: false, spin, made: 0, rooms: Vec::new() }
+        Area { seg, me, world: ranks.len(), ranks, step: 1, fresh: false, spin, made: 0, symmetric: Vec::new() }
     }
 
     pub fn slot_bytes(&self) -> usize {
@@ -51,26 +51,29 @@ impl Area {
         !self.seg.apart
     }
 
-    /// The number of the next room.
+    /// The number of the next symmetric buffer.
     pub fn next_room(&mut self) -> u64 {
         self.made += 1;
         self.made
     }
 
-    pub fn add_room(&mut self, room: &Arc<Room>) {
-        self.rooms.retain(|r| r.strong_count() > 0);
-        self.rooms.push(Arc::downgrade(room));
+    pub fn add_symmetric(&mut self, buffer: &Arc<SymmetricBuffer>) {
+        self.symmetric.retain(|r| r.strong_count() > 0);
+        self.symmetric.push(Arc::downgrade(buffer));
     }
 
-    /// Where all ranks have these bytes, if that is one place of one room; one step, if there ever was a room.
-    pub fn common_place(&mut self, guard: &Guard<'_>, bytes: &[u8]) -> Result<Option<(Arc<Room>, usize)>> {
+    /// Where all ranks have these bytes, if that is one place of one symmetric buffer; one step, if there ever was a symmetric buffer.
+    pub fn common_place(&mut self, guard: &Guard<'_>, bytes: &[u8]) -> Result<Option<(Arc<SymmetricBuffer>, usize)>> {
         if self.made == 0 {
             return Ok(None);
         }
-        let found =
-            self.rooms.iter().filter_map(Weak::upgrade).find_map(|room| room.place(bytes).map(|off| (room, off)));
-        // No room is number 0.
-        let (id, off) = found.as_ref().map_or((0, 0), |(room, off)| (room.id, *off as u64));
+        let found = self
+            .symmetric
+            .iter()
+            .filter_map(Weak::upgrade)
+            .find_map(|buffer| buffer.place(bytes).map(|off| (buffer, off)));
+        // No symmetric buffer is number 0.
+        let (id, off) = found.as_ref().map_or((0, 0), |(buffer, off)| (buffer.id, *off as u64));
         let mine = Put::default().u64(id).u64(off).0;
         self.write(0, &mine);
         self.commit(guard)?;

@@ -1,7 +1,7 @@
 //! Collectives among ranks that share memory: every rank shows its data in its slot and takes what it needs.
 
 use super::area::Area;
-use super::room::Room;
+use super::symmetric::SymmetricBuffer;
 use crate::dtype::{Dtype, ReduceOp};
 use crate::error::Result;
 use crate::reduce;
@@ -59,8 +59,8 @@ pub fn all_reduce(a: &mut Area, g: &Guard<'_>, data: &mut [u8], r: &Reduction, w
         return Ok(());
     }
     if whom == For::All {
-        if let Some((room, off)) = a.common_place(g, data)? {
-            return in_place(a, g, (&room, off), data, r);
+        if let Some((buffer, off)) = a.common_place(g, data)? {
+            return in_place(a, g, (&buffer, off), data, r);
         }
     }
     in_shares(a, g, data, r, whom)
@@ -72,18 +72,24 @@ fn cut(len: usize, world: usize, j: usize) -> (usize, usize) {
     ((j * each).min(len), ((j + 1) * each).min(len))
 }
 
-/// `data` lies at `off` of the room, on every rank, and all have said so: everybody adds up a share where it lies, and
+/// `data` lies at `off` of the symmetric buffer, on every rank, and all have said so: everybody adds up a share where it lies, and
 /// takes the other shares. Afterwards nobody reads the others' data any more.
-fn in_place(a: &mut Area, g: &Guard<'_>, (room, off): (&Room, usize), data: &mut [u8], r: &Reduction) -> Result<()> {
+fn in_place(
+    a: &mut Area,
+    g: &Guard<'_>,
+    (buffer, off): (&SymmetricBuffer, usize),
+    data: &mut [u8],
+    r: &Reduction,
+) -> Result<()> {
     let (me, world) = (a.me, a.world);
     let (from, to) = cut(data.len(), world, me);
-    let rows: Vec<_> = (0..world).map(|rank| room.at(rank, off + from, to - from).cast_const()).collect();
+    let rows: Vec<_> = (0..world).map(|rank| buffer.at(rank, off + from, to - from).cast_const()).collect();
     // SAFETY: all ranks have filled their data; my share of it, which is one of the rows, is written by me alone.
     unsafe { r.into(data[from..to].as_mut_ptr(), &rows, to - from) };
     a.commit(g)?;
     for rank in (0..world).filter(|rank| *rank != me) {
         let (from, to) = cut(data.len(), world, rank);
-        let theirs = room.at(rank, off + from, to - from);
+        let theirs = buffer.at(rank, off + from, to - from);
         // SAFETY: that rank's finished share, which it leaves alone until the next step; mine is other memory.
         unsafe { std::ptr::copy_nonoverlapping(theirs, data[from..to].as_mut_ptr(), to - from) };
     }

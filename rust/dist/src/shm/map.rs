@@ -13,7 +13,7 @@ use rustix::net::{
 };
 
 use crate::error::{Error, Result};
-use crate::net::{self, Patience};
+use crate::net::{self, Deadline};
 
 /// A shared mapping; unmapped with the last use.
 pub struct Map {
@@ -97,7 +97,7 @@ impl Giver {
     }
 
     /// Hand `fd` to `count` processes of this user.
-    pub fn give(&self, fd: &OwnedFd, count: usize, patience: &Patience<'_>) -> Result<()> {
+    pub fn give(&self, fd: &OwnedFd, count: usize, deadline: &Deadline<'_>) -> Result<()> {
         let mut given = 0;
         while given < count {
             match rustix::net::accept_with(&self.socket, SocketFlags::CLOEXEC) {
@@ -109,7 +109,7 @@ impl Giver {
                     }
                 }
                 Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {
-                    let slice = patience.slice("sharing memory", "ranks of this host")?;
+                    let slice = deadline.slice("sharing memory", "ranks of this host")?;
                     let flag = rustix::event::PollFlags::IN;
                     net::poll(&mut [rustix::event::PollFd::from_borrowed_fd(self.socket.as_fd(), flag)], slice)?;
                 }
@@ -131,7 +131,7 @@ fn send_fd(to: &OwnedFd, fd: &OwnedFd) -> Result<()> {
 }
 
 /// Take the memory from the process that listens under `name`.
-pub fn take(name: &[u8], patience: &Patience<'_>) -> Result<OwnedFd> {
+pub fn take(name: &[u8], deadline: &Deadline<'_>) -> Result<OwnedFd> {
     let socket = unix_socket()?;
     let address = SocketAddrUnix::new_abstract_name(name).map_err(os("name"))?;
     loop {
@@ -139,7 +139,7 @@ pub fn take(name: &[u8], patience: &Patience<'_>) -> Result<OwnedFd> {
             Ok(()) => break,
             // The queue of the listener is full for now.
             Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {
-                std::thread::sleep(patience.slice("sharing memory", "a rank of this host")?.min(net::SLICE / 10));
+                std::thread::sleep(deadline.slice("sharing memory", "a rank of this host")?.min(net::SLICE / 10));
             }
             Err(e) => return Err(os("connect")(e)),
         }
@@ -161,7 +161,7 @@ pub fn take(name: &[u8], patience: &Patience<'_>) -> Result<OwnedFd> {
                 return Err(Error::invalid("the rank that shares its memory sent none"));
             }
             Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {
-                let slice = patience.slice("sharing memory", "a rank of this host")?;
+                let slice = deadline.slice("sharing memory", "a rank of this host")?;
                 let flag = rustix::event::PollFlags::IN;
                 net::poll(&mut [rustix::event::PollFd::from_borrowed_fd(socket.as_fd(), flag)], slice)?;
             }

@@ -5,8 +5,8 @@ pub mod local;
 pub mod map;
 pub mod pair;
 mod probe;
-pub mod room;
 pub(crate) mod stream;
+pub mod symmetric;
 mod wait;
 
 use std::os::fd::OwnedFd;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::fingerprint::BYTES;
-use crate::net::Patience;
+use crate::net::Deadline;
 use crate::store::Store;
 use map::{Giver, Map};
 
@@ -107,31 +107,31 @@ fn mapped(
     key: &str,
     (me, world): (usize, usize),
     len: usize,
-    patience: &Patience<'_>,
+    deadline: &Deadline<'_>,
     first: impl FnOnce(&Map),
 ) -> Result<(Map, OwnedFd)> {
     let (map, fd) = if me == 0 {
         let (map, fd) = Map::create(len)?;
         let giver = Giver::new()?;
         first(&map);
-        store.set(key, &giver.name, patience.left())?;
-        giver.give(&fd, world - 1, patience)?;
+        store.set(key, &giver.name, deadline.left())?;
+        giver.give(&fd, world - 1, deadline)?;
         (map, fd)
     } else {
-        let name = store.get(key, patience.left())?;
-        let fd = map::take(&name, patience)?;
+        let name = store.get(key, deadline.left())?;
+        let fd = map::take(&name, deadline)?;
         let map = Map::of(&fd, len)?;
         first(&map);
         (map, fd)
     };
-    store.barrier(key, world, patience.left())?;
+    store.barrier(key, world, deadline.left())?;
     Ok((map, fd))
 }
 
 /// Make or join the segment of `world` local ranks, of which this is `me`.
-pub fn meet(store: &Store, key: &str, me: usize, world: usize, patience: &Patience<'_>) -> Result<Arc<Segment>> {
+pub fn meet(store: &Store, key: &str, me: usize, world: usize, deadline: &Deadline<'_>) -> Result<Arc<Segment>> {
     let layout = Layout { world };
-    let (map, _) = mapped(store, key, (me, world), layout.total(), patience, |map| write_cores(map, &layout, me))?;
+    let (map, _) = mapped(store, key, (me, world), layout.total(), deadline, |map| write_cores(map, &layout, me))?;
     let mut cores = 0;
     for w in 0..CORE_WORDS {
         let all = (0..world).fold(0, |all, r| {

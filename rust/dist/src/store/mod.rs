@@ -16,7 +16,7 @@ use rustix::event::{PollFd, PollFlags};
 use crate::error::{Error, Result};
 use crate::frame::{Parser, Type, Writer, MAX_CONTROL};
 use crate::hello::{self, Identity, Purpose, NO_RANK};
-use crate::net::{self, moved, Moved, Patience};
+use crate::net::{self, moved, Deadline, Moved};
 pub use protocol::{decode_reply, decode_request, Reply, Request, MAX_KEY, MAX_VALUE};
 use server::Server;
 
@@ -75,12 +75,12 @@ impl Store {
 
     /// Connect to a store that another process hosts or will host within `limit`.
     pub fn connect(address: SocketAddr, job: &Job, limit: Duration) -> Result<Store> {
-        Store::connect_until(address, job, &Patience::only(limit))
+        Store::connect_until(address, job, &Deadline::only(limit))
     }
 
-    pub fn connect_until(address: SocketAddr, job: &Job, patience: &Patience<'_>) -> Result<Store> {
+    pub fn connect_until(address: SocketAddr, job: &Job, deadline: &Deadline<'_>) -> Result<Store> {
         let id = Identity::new(&job.name, &job.token, 0, NO_RANK);
-        let stream = hello::connect(address, &id, Purpose::Store, 0, patience)?;
+        let stream = hello::connect(address, &id, Purpose::Store, 0, deadline)?;
         let link =
             Link { stream, writer: Writer::default(), parser: Parser::new(MAX_CONTROL), next_id: 1, broken: None };
         Ok(Store {
@@ -170,10 +170,10 @@ impl Store {
 
     /// Wait until all of `keys` have a value.
     pub fn wait(&self, keys: &[&str], limit: Duration) -> Result<()> {
-        let patience = Patience::only(limit);
+        let deadline = Deadline::only(limit);
         for some in keys.chunks(protocol::MAX_KEYS) {
             let keys = some.iter().map(|k| k.as_bytes().to_vec()).collect();
-            self.done(Request::Wait { keys }, patience.left())?;
+            self.done(Request::Wait { keys }, deadline.left())?;
         }
         Ok(())
     }
@@ -211,9 +211,9 @@ impl Store {
         check_size(&request)?;
         let stop = || self.check_interrupt(&during);
         // The server's own deadline comes first; the client's is for a server that has gone quiet.
-        let patience = Patience::new(limit.saturating_add(Duration::from_secs(2)), &stop);
+        let deadline = Deadline::new(limit.saturating_add(Duration::from_secs(2)), &stop);
         let mut link = loop {
-            match self.link.try_lock_for(patience.slice(&during, "another thread's request")?) {
+            match self.link.try_lock_for(deadline.slice(&during, "another thread's request")?) {
                 Some(link) => break link,
                 None => continue,
             }
@@ -221,7 +221,7 @@ impl Store {
         if let Some(why) = &link.broken {
             return Err(self.error(format!("{during}: {why}")));
         }
-        let result = self.exchange(&mut link, &request, limit, &during, &patience);
+        let result = self.exchange(&mut link, &request, limit, &during, &deadline);
         if let Err(Error::Store { what, .. }) = &result {
             link.broken = Some(what.clone());
         }
@@ -238,7 +238,7 @@ impl Store {
         request: &Request,
         limit: Duration,
         during: &str,
-        patience: &Patience<'_>,
+        deadline: &Deadline<'_>,
     ) -> Result<Reply> {
         let id = link.next_id;
         link.next_id += 1;
@@ -248,7 +248,7 @@ impl Store {
             &protocol::encode_request(id, limit.as_millis().min(u128::from(u64::MAX)) as u64, request),
             &mut out,
         );
-        match net::write_all(&link.stream, &out, patience, during) {
+        match net::write_all(&link.stream, &out, deadline, during) {
             Ok(Ok(())) => {}
             Ok(Err(why)) => return Err(self.error(why)),
             Err(e) => {
@@ -271,7 +271,7 @@ impl Store {
                 Moved::Some(n) => link.parser.feed(&buf[..n]),
                 Moved::Ended(why) => return Err(self.error(why)),
                 Moved::Blocked => {
-                    let slice = patience.slice(during, "the store")?;
+                    let slice = deadline.slice(during, "the store")?;
                     net::poll(&mut [PollFd::from_borrowed_fd(link.stream.as_fd(), PollFlags::IN)], slice)?;
                 }
             }

@@ -12,9 +12,9 @@ use rustix::event::{PollFd, PollFlags};
 
 use super::protocol::{decode_request, encode_reply, Reply, Request};
 use crate::error::{Error, Result};
-use crate::fork::Birth;
+use crate::fork::ForkGeneration;
 use crate::frame::{Parser, Type, Writer, MAX_CONTROL};
-use crate::hello::{Doorway, Identity, Purpose};
+use crate::hello::{Acceptor, Identity, Purpose};
 use crate::net::{self, moved, Doorbell, Moved};
 
 /// All values together; a store is for addresses and names, not for tensors.
@@ -27,7 +27,7 @@ pub struct Server {
     bell: Arc<Doorbell>,
     stop: Arc<AtomicBool>,
     thread: Option<std::thread::JoinHandle<()>>,
-    birth: Birth,
+    generation: ForkGeneration,
 }
 
 impl Server {
@@ -38,9 +38,9 @@ impl Server {
         let (bell2, stop2) = (bell.clone(), stop.clone());
         let thread = std::thread::Builder::new()
             .name("oar-store".into())
-            .spawn(move || Keeper::new(Doorway::new(listener, Arc::new(id))).run(&bell2, &stop2))
+            .spawn(move || Keeper::new(Acceptor::new(listener, Arc::new(id))).run(&bell2, &stop2))
             .map_err(|e| Error::io("store thread", e))?;
-        Ok(Server { address, bell, stop, thread: Some(thread), birth: Birth::now() })
+        Ok(Server { address, bell, stop, thread: Some(thread), generation: ForkGeneration::now() })
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -50,7 +50,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        if self.birth.elsewhere() {
+        if self.generation.elsewhere() {
             // A join would wait for a thread that is not here.
             std::mem::forget(self.thread.take());
             return;
@@ -122,7 +122,7 @@ struct Parked {
 }
 
 struct Keeper {
-    door: Doorway,
+    door: Acceptor,
     clients: Vec<Client>,
     parked: Vec<Parked>,
     values: HashMap<Vec<u8>, Vec<u8>>,
@@ -131,7 +131,7 @@ struct Keeper {
 }
 
 impl Keeper {
-    fn new(door: Doorway) -> Keeper {
+    fn new(door: Acceptor) -> Keeper {
         Keeper { door, clients: Vec::new(), parked: Vec::new(), values: HashMap::new(), total: 0, next_number: 0 }
     }
 

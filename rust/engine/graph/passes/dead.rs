@@ -6,7 +6,7 @@
 //! run (`Plan::needs`); where they are not, the plan with all its operators runs.
 
 use crate::graph::bind::meta_of;
-use crate::graph::plan::{Need, Place, Plan, Step, Var, ABSENT};
+use crate::graph::plan::{Need, Plan, Step, Storage, Var, ABSENT};
 use oar_core::ir::BlockNode;
 use oar_core::op::infer::{Ins, Meta, VarKind};
 use oar_core::op::Infer;
@@ -17,7 +17,8 @@ pub fn run(plan: &mut Plan, block: &BlockNode) {
     let mut seen: HashSet<Var> = plan.fetches.iter().copied().collect();
     let mut keep = vec![true; plan.steps.len()];
     for (i, step) in plan.steps.iter().enumerate().rev() {
-        let hidden = |v: &Var| *v == ABSENT || (plan.vars[*v as usize].place == Place::Temporary && !seen.contains(v));
+        let hidden =
+            |v: &Var| *v == ABSENT || (plan.vars[*v as usize].place == Storage::Temporary && !seen.contains(v));
         if step.outs.flat.iter().all(hidden) && cannot_fail(step, plan, block) {
             keep[i] = false;
         } else {

@@ -3,10 +3,10 @@
 //! if it has such an operand. Shapes are known when the group runs (`graph/fused.rs`); what is declared only tells
 //! groups apart that could not.
 
-use super::fade::reads;
+use super::release::reads;
 use super::Passes;
 use crate::graph::bind::meta_of;
-use crate::graph::plan::{Place, Plan, Step, Var, ABSENT};
+use crate::graph::plan::{Plan, Step, Storage, Var, ABSENT};
 use oar_core::ir::BlockNode;
 use oar_core::op::point::{Lane, Operand, Points};
 use oar_core::op::Args;
@@ -31,7 +31,7 @@ pub struct Group {
     pub stores: Vec<Store>,
     /// Temporaries that nobody reads behind the group, and those of which the shape alone is read.
     pub dead: Vec<Var>,
-    pub fade: Vec<Var>,
+    pub release: Vec<Var>,
 }
 
 pub struct External {
@@ -234,14 +234,14 @@ impl Open {
         let probe = self.externals.iter().position(large).unwrap_or(0);
         let members = &plan.steps[steps.clone()];
         let dead: Vec<Var> = members.iter().flat_map(|s| s.dead.iter().copied()).collect();
-        let fade: Vec<Var> = members.iter().flat_map(|s| s.fade.iter().copied()).collect();
+        let release: Vec<Var> = members.iter().flat_map(|s| s.release.iter().copied()).collect();
         let later = |reads: &HashMap<Var, usize>, v: Var| reads.get(&v).is_some_and(|&at| at >= steps.end);
         let mut stores: Vec<Store> = self
             .values
             .iter()
-            .filter(|(&v, _)| plan.vars[v as usize].place != Place::Temporary || later(&last.any, v))
+            .filter(|(&v, _)| plan.vars[v as usize].place != Storage::Temporary || later(&last.any, v))
             .map(|(&var, &made)| {
-                let temporary = plan.vars[var as usize].place == Place::Temporary;
+                let temporary = plan.vars[var as usize].place == Storage::Temporary;
                 let shape_only = temporary && passes.has(Passes::FADE) && !later(&last.elements, var);
                 Store { var, made: made as usize, shape_only }
             })
@@ -251,8 +251,8 @@ impl Open {
         let taken: Vec<bool> = (0..self.externals.len())
             .map(|e| {
                 let v = self.externals[e].var;
-                let over = dead.contains(&v) || fade.contains(&v) || self.values.contains_key(&v);
-                let fetched_or_kept = plan.vars[v as usize].place != Place::Temporary;
+                let over = dead.contains(&v) || release.contains(&v) || self.values.contains_key(&v);
+                let fetched_or_kept = plan.vars[v as usize].place != Storage::Temporary;
                 let twice = self.externals.iter().filter(|e| e.var == v).count() > 1;
                 passes.has(Passes::INPLACE) && over && !fetched_or_kept && !twice && !shared(e)
             })
@@ -267,7 +267,7 @@ impl Open {
             parts: self.parts,
             stores,
             dead,
-            fade,
+            release,
         })
     }
 }

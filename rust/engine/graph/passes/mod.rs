@@ -2,16 +2,16 @@
 //! for bit:
 //!
 //! - `dead` leaves out operators whose results nobody sees and that cannot fail;
-//! - `fade` gives back the bytes of a temporary when only its shape is still to be read;
+//! - `release` gives back the bytes of a temporary when only its shape is still to be read;
 //! - `fuse` joins neighbouring elementwise operators into one pass over memory;
 //! - `inplace` lets elementwise operators write over an operand that nobody reads any more;
 //! - `schedule` runs independent operators at the same time (`graph/schedule.rs`).
 
 pub mod dead;
-pub mod fade;
 pub mod fuse;
+pub mod release;
 
-use super::plan::{Plan, Unit};
+use super::plan::{Plan, Task};
 use super::schedule::Schedule;
 use oar_core::base::Result;
 use oar_core::ir::BlockNode;
@@ -24,7 +24,7 @@ pub struct Passes(u32);
 /// The passes by name. `always` is no pass: what the others find is used even where it does not pay (for tests).
 const NAMES: &[(&str, Passes)] = &[
     ("dead", Passes::DEAD),
-    ("fade", Passes::FADE),
+    ("release", Passes::FADE),
     ("fuse", Passes::FUSE),
     ("inplace", Passes::INPLACE),
     ("schedule", Passes::SCHEDULE),
@@ -112,21 +112,21 @@ pub fn run(plan: &mut Plan, block: &BlockNode, passes: Passes) {
     }
     super::plan::mark_dead(plan);
     if passes.has(Passes::FADE) {
-        fade::run(plan);
+        release::run(plan);
     }
     let groups = match passes.has(Passes::FUSE.with(Passes::INPLACE)) {
         true => fuse::groups(plan, block, passes),
         false => Vec::new(),
     };
-    let mut units = Vec::with_capacity(plan.steps.len());
+    let mut tasks = Vec::with_capacity(plan.steps.len());
     let mut at = 0;
     for (g, group) in groups.iter().enumerate() {
-        units.extend((at..group.steps.start).map(Unit::Step));
-        units.push(Unit::Group(g));
+        tasks.extend((at..group.steps.start).map(Task::Step));
+        tasks.push(Task::Group(g));
         at = group.steps.end;
     }
-    units.extend((at..plan.steps.len()).map(Unit::Step));
-    (plan.groups, plan.units) = (groups, units);
+    tasks.extend((at..plan.steps.len()).map(Task::Step));
+    (plan.groups, plan.tasks) = (groups, tasks);
     // What a sub-block is given may differ from step to step, and so would its times.
     if passes.has(Passes::SCHEDULE) && (plan.block == 0 || passes.has(Passes::ALWAYS)) {
         plan.schedule = Schedule::new(plan, passes.has(Passes::ALWAYS));

@@ -1,7 +1,7 @@
 //! Gives back the bytes of temporaries whose shape alone is still to be read (Paddle: no-need-buffer inputs of
 //! gradients). Tensors without bytes are what the tape keeps for the same kernels.
 
-use crate::graph::plan::{Place, Plan, Step, Var, ABSENT};
+use crate::graph::plan::{Plan, Step, Storage, Var, ABSENT};
 use oar_core::op::META_ONLY;
 use std::collections::HashSet;
 
@@ -20,9 +20,9 @@ pub fn run(plan: &mut Plan) {
         let elements = reads(step).filter(|r| r.1).map(|r| r.0).chain(step.outs.flat.iter().copied());
         let elements: Vec<Var> = elements.filter(|&v| v != ABSENT).collect();
         for v in elements {
-            let temporary = plan.vars[v as usize].place == Place::Temporary;
+            let temporary = plan.vars[v as usize].place == Storage::Temporary;
             if read.insert(v) && temporary && shape_read.contains(&v) {
-                step.fade.push(v);
+                step.release.push(v);
             }
         }
         shape_read.extend(reads(step).filter(|r| !r.1).map(|r| r.0));

@@ -1,4 +1,4 @@
-//! Messages at a doorstep: each comes exactly once, wherever a connection breaks.
+//! Messages at a mailbox: each comes exactly once, wherever a connection breaks.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
-use oar_dist::doorstep::{bring, Doorstep};
-use oar_dist::net::Patience;
+use oar_dist::mailbox::{deliver, Mailbox};
+use oar_dist::net::Deadline;
 use oar_dist::{Error, Job};
 
 fn any() -> SocketAddr {
@@ -18,8 +18,8 @@ fn job() -> Job {
     Job::new("test", b"secret")
 }
 
-fn patience() -> Patience<'static> {
-    Patience::only(Duration::from_secs(20))
+fn deadline() -> Deadline<'static> {
+    Deadline::only(Duration::from_secs(20))
 }
 
 fn pump(mut from: TcpStream, mut to: TcpStream, mut left: usize, counted: &AtomicUsize) {
@@ -65,27 +65,27 @@ fn proxy(to: SocketAddr, toward: usize, back: usize) -> Proxy {
 
 #[test]
 fn in_order_and_once() {
-    let here = Doorstep::open(any(), &job()).unwrap();
+    let here = Mailbox::open(any(), &job()).unwrap();
     for i in 0..5u8 {
-        bring(here.address(), &job(), &[i], &patience()).unwrap();
+        deliver(here.address(), &job(), &[i], &deadline()).unwrap();
     }
-    bring(here.address(), &job(), b"", &patience()).unwrap();
+    deliver(here.address(), &job(), b"", &deadline()).unwrap();
     for i in 0..5u8 {
-        assert_eq!(here.take(&patience()).unwrap(), [i]);
+        assert_eq!(here.take(&deadline()).unwrap(), [i]);
     }
-    assert_eq!(here.take(&patience()).unwrap(), b"");
-    let e = here.take(&Patience::only(Duration::from_millis(100))).unwrap_err();
+    assert_eq!(here.take(&deadline()).unwrap(), b"");
+    let e = here.take(&Deadline::only(Duration::from_millis(100))).unwrap_err();
     assert!(matches!(e, Error::Timeout { .. }) && e.to_string().contains("message"), "{e}");
 }
 
 #[test]
 fn many_bring_and_many_take() {
-    let here = Doorstep::open(any(), &job()).unwrap();
+    let here = Mailbox::open(any(), &job()).unwrap();
     let mut found: Vec<u8> = std::thread::scope(|scope| {
-        let takers: Vec<_> = (0..8).map(|_| scope.spawn(|| here.take(&patience()).unwrap()[0])).collect();
+        let takers: Vec<_> = (0..8).map(|_| scope.spawn(|| here.take(&deadline()).unwrap()[0])).collect();
         for i in 0..8u8 {
             let at = here.address();
-            scope.spawn(move || bring(at, &job(), &[i], &patience()).unwrap());
+            scope.spawn(move || deliver(at, &job(), &[i], &deadline()).unwrap());
         }
         takers.into_iter().map(|t| t.join().unwrap()).collect()
     });
@@ -96,10 +96,10 @@ fn many_bring_and_many_take() {
 /// Cut at every byte of the answers, and of what is sent: the message is there, and it is there once.
 #[test]
 fn a_broken_connection_neither_loses_nor_doubles_a_message() {
-    let here = Doorstep::open(any(), &job()).unwrap();
+    let here = Mailbox::open(any(), &job()).unwrap();
     let whole = proxy(here.address(), usize::MAX, usize::MAX);
-    bring(whole.at, &job(), b"whole", &patience()).unwrap();
-    assert_eq!(here.take(&patience()).unwrap(), b"whole");
+    deliver(whole.at, &job(), b"whole", &deadline()).unwrap();
+    assert_eq!(here.take(&deadline()).unwrap(), b"whole");
     let (toward, back) = (whole.toward.load(Ordering::Relaxed), whole.back.load(Ordering::Relaxed));
     let cuts: Vec<_> =
         (0..back).map(|n| (usize::MAX, n)).chain((0..toward).step_by(3).map(|n| (n, usize::MAX))).collect();
@@ -107,12 +107,12 @@ fn a_broken_connection_neither_loses_nor_doubles_a_message() {
         for some in cuts.chunks(cuts.len().div_ceil(8)) {
             scope.spawn(move || {
                 for &(toward, back) in some {
-                    let here = Doorstep::open(any(), &job()).unwrap();
+                    let here = Mailbox::open(any(), &job()).unwrap();
                     let cut = proxy(here.address(), toward, back);
-                    bring(cut.at, &job(), b"one", &patience()).unwrap();
-                    bring(here.address(), &job(), b"two", &patience()).unwrap();
-                    assert_eq!(here.take(&patience()).unwrap(), b"one", "cut at {toward}, {back}");
-                    assert_eq!(here.take(&patience()).unwrap(), b"two", "cut at {toward}, {back}");
+                    deliver(cut.at, &job(), b"one", &deadline()).unwrap();
+                    deliver(here.address(), &job(), b"two", &deadline()).unwrap();
+                    assert_eq!(here.take(&deadline()).unwrap(), b"one", "cut at {toward}, {back}");
+                    assert_eq!(here.take(&deadline()).unwrap(), b"two", "cut at {toward}, {back}");
                 }
             });
         }
@@ -122,11 +122,11 @@ fn a_broken_connection_neither_loses_nor_doubles_a_message() {
 #[test]
 fn nobody_listens_and_strangers() {
     let gone = TcpListener::bind(any()).unwrap().local_addr().unwrap();
-    let short = || Patience::only(Duration::from_millis(200));
-    let e = bring(gone, &job(), b"x", &short()).unwrap_err();
+    let short = || Deadline::only(Duration::from_millis(200));
+    let e = deliver(gone, &job(), b"x", &short()).unwrap_err();
     assert!(matches!(e, Error::Timeout { .. }) && e.to_string().contains(&gone.to_string()), "{e}");
-    let here = Doorstep::open(any(), &job()).unwrap();
-    assert!(matches!(bring(here.address(), &Job::new("test", b"wrong"), b"x", &short()), Err(Error::Refused { .. })));
+    let here = Mailbox::open(any(), &job()).unwrap();
+    assert!(matches!(deliver(here.address(), &Job::new("test", b"wrong"), b"x", &short()), Err(Error::Refused { .. })));
     let stop = || Err(Error::Interrupted { during: "a test".into() });
-    assert!(matches!(here.take(&Patience::new(Duration::from_secs(9), &stop)), Err(Error::Interrupted { .. })));
+    assert!(matches!(here.take(&Deadline::new(Duration::from_secs(9), &stop)), Err(Error::Interrupted { .. })));
 }

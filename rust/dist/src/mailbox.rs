@@ -1,4 +1,4 @@
-//! Doorsteps: a process listens at its endpoint and others bring it messages, each of which it gets exactly once.
+//! Mailboxes: a process listens at its endpoint and others bring it messages, each of which it gets exactly once.
 //!
 //! Messages lie in numbered places of a store. Who brings one puts it, marked by a nonce of its own, into the first
 //! free place; a connection that broke before the answer came is made anew, and the nonce tells what lies there already.
@@ -10,29 +10,29 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use crate::error::{Error, Result};
-use crate::net::{self, Patience, SLICE};
+use crate::net::{self, Deadline, SLICE};
 use crate::store::{Job, Store};
 
-/// How long one request to a doorstep may take before its connection is given up.
+/// How long one request to a mailbox may take before its connection is given up.
 const TRY: Duration = Duration::from_secs(5);
 const NONCE: usize = 16;
 
 fn place(number: u64) -> String {
-    format!("doorstep/{number}")
+    format!("mailbox/{number}")
 }
 
-/// The receiving end. Clones are the same doorstep.
+/// The receiving end. Clones are the same mailbox.
 #[derive(Clone)]
-pub struct Doorstep {
+pub struct Mailbox {
     store: Store,
     /// The number of the next message.
     next: Arc<Mutex<u64>>,
 }
 
-impl Doorstep {
+impl Mailbox {
     /// Listen at `bind`; lives until the last clone goes.
-    pub fn open(bind: SocketAddr, job: &Job) -> Result<Doorstep> {
-        Ok(Doorstep { store: Store::host(bind, job)?, next: Arc::default() })
+    pub fn open(bind: SocketAddr, job: &Job) -> Result<Mailbox> {
+        Ok(Mailbox { store: Store::host(bind, job)?, next: Arc::default() })
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -40,10 +40,10 @@ impl Doorstep {
     }
 
     /// The next message, in the order in which they were put down.
-    pub fn take(&self, patience: &Patience<'_>) -> Result<Vec<u8>> {
+    pub fn take(&self, deadline: &Deadline<'_>) -> Result<Vec<u8>> {
         let during = format!("the wait for a message at {}", self.address());
         loop {
-            patience.slice(&during, "whoever brings it")?;
+            deadline.slice(&during, "whoever brings it")?;
             // Held through the look, so that no two threads take the same message.
             let Some(mut next) = self.next.try_lock_for(SLICE) else { continue };
             match self.store.get(&place(*next), SLICE) {
@@ -58,26 +58,26 @@ impl Doorstep {
     }
 }
 
-/// Put `message` down at the doorstep that somebody has opened at `at`, or opens while the patience lasts.
-pub fn bring(at: SocketAddr, job: &Job, message: &[u8], patience: &Patience<'_>) -> Result<()> {
+/// Put `message` down at the mailbox that somebody has opened at `at`, or opens while the deadline lasts.
+pub fn deliver(at: SocketAddr, job: &Job, message: &[u8], deadline: &Deadline<'_>) -> Result<()> {
     let mut marked = net::random_bytes::<NONCE>()?.to_vec();
     marked.extend_from_slice(message);
     let mut number = 0;
     loop {
-        let lost = match lay(at, job, &marked, &mut number, patience) {
+        let lost = match lay(at, job, &marked, &mut number, deadline) {
             Err(e @ (Error::Store { .. } | Error::Timeout { .. })) => e,
             other => return other,
         };
-        // The pause ends with an error once the patience has.
+        // The pause ends with an error once the deadline has.
         let waiting_for = format!("{at} (last attempt: {lost})");
-        net::pause(SLICE, patience, &format!("bringing a message to {at}"), &waiting_for)?;
+        net::pause(SLICE, deadline, &format!("bringing a message to {at}"), &waiting_for)?;
     }
 }
 
-fn lay(at: SocketAddr, job: &Job, marked: &[u8], number: &mut u64, patience: &Patience<'_>) -> Result<()> {
-    let store = Store::connect_until(at, job, patience)?;
+fn lay(at: SocketAddr, job: &Job, marked: &[u8], number: &mut u64, deadline: &Deadline<'_>) -> Result<()> {
+    let store = Store::connect_until(at, job, deadline)?;
     loop {
-        let lies = store.compare_and_set(&place(*number), None, marked, TRY.min(patience.left()))?;
+        let lies = store.compare_and_set(&place(*number), None, marked, TRY.min(deadline.left()))?;
         if lies.as_deref() == Some(marked) {
             return Ok(());
         }

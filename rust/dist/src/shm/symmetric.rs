@@ -9,11 +9,11 @@ use super::map::Map;
 use super::{mapped, PAGE};
 use crate::error::Result;
 use crate::fork::Kept;
-use crate::net::Patience;
+use crate::net::Deadline;
 use crate::store::Store;
 
 /// One rank's hold of the memory; gone with the last rank's.
-pub struct Room {
+pub struct SymmetricBuffer {
     // Before the mapping: a fork must not find what is unmapped already.
     _kept: Kept,
     map: Map,
@@ -26,20 +26,20 @@ pub struct Room {
     pub(crate) id: u64,
 }
 
-impl Room {
+impl SymmetricBuffer {
     pub(crate) fn meet(
         store: &Store,
         key: &str,
         (me, world): (usize, usize),
         len: usize,
         id: u64,
-        patience: &Patience<'_>,
-    ) -> Result<Room> {
+        deadline: &Deadline<'_>,
+    ) -> Result<SymmetricBuffer> {
         let stride = len.max(1).next_multiple_of(PAGE);
         let all = stride * world;
-        let (map, fd) = mapped(store, key, (me, world), all, patience, |_| ())?;
+        let (map, fd) = mapped(store, key, (me, world), all, deadline, |_| ())?;
         let kept = Kept::new(map.at(0, all), all, &fd);
-        Ok(Room { _kept: kept, map, _fd: fd, me, len, stride, id })
+        Ok(SymmetricBuffer { _kept: kept, map, _fd: fd, me, len, stride, id })
     }
 
     /// Bytes of this rank's part.

@@ -3,7 +3,7 @@
 use super::reducer::Bucket;
 use oar_core::base::Result;
 use oar_core::tensor::{Buffer, Owner, Tensor};
-use oar_dist::{Region, Room};
+use oar_dist::{Region, SymmetricBuffer};
 use std::any::Any;
 use std::ptr::NonNull;
 use std::sync::atomic::{fence, Ordering};
@@ -12,32 +12,32 @@ use std::sync::Arc;
 /// Gradients start on lines of the cache.
 pub(super) const ALIGN: usize = 64;
 
-/// What keeps the bytes: a buffer, or a room that the other ranks see. Every gradient holds a counted reference of its own
+/// What keeps the bytes: a buffer, or a symmetric buffer that the other ranks see. Every gradient holds a counted reference of its own
 /// to one, which tells whether it still exists.
 trait Keep: Any + Send + Sync {}
 impl Keep for Buffer {}
-impl Keep for Arc<Room> {}
+impl Keep for Arc<SymmetricBuffer> {}
 
 /// The bytes of one bucket.
-pub struct Shelf {
+pub struct BucketMemory {
     base: NonNull<u8>,
     bytes: usize,
     keeps: Vec<Arc<dyn Keep>>,
 }
 
 // SAFETY: a pointer into what `keeps` holds; who may write there is decided by the tensors over it.
-unsafe impl Send for Shelf {}
+unsafe impl Send for BucketMemory {}
 // SAFETY: as above.
-unsafe impl Sync for Shelf {}
+unsafe impl Sync for BucketMemory {}
 
-impl Shelf {
-    fn new(bucket: &Bucket, base: NonNull<u8>, keep: impl Keep + Clone) -> Arc<Shelf> {
+impl BucketMemory {
+    fn new(bucket: &Bucket, base: NonNull<u8>, keep: impl Keep + Clone) -> Arc<BucketMemory> {
         let keeps = bucket.slots.iter().map(|_| Arc::new(keep.clone()) as Arc<dyn Keep>).collect();
-        Arc::new(Shelf { base, bytes: bucket.bytes(), keeps })
+        Arc::new(BucketMemory { base, bytes: bucket.bytes(), keeps })
     }
 
     /// Memory of this process. What lies between the gradients is summed, too: let it be numbers.
-    pub fn own(bucket: &Bucket) -> Result<Arc<Shelf>> {
+    pub fn own(bucket: &Bucket) -> Result<Arc<BucketMemory>> {
         let buffer = Buffer::new(bucket.bytes())?;
         let size = bucket.dtype.size();
         for (slot, next) in bucket.slots.iter().zip(&bucket.slots[1..]) {
@@ -47,19 +47,19 @@ impl Shelf {
         }
         // SAFETY: a buffer's bytes are somewhere.
         let base = unsafe { NonNull::new_unchecked(buffer.ptr()) };
-        Ok(Shelf::new(bucket, base, buffer))
+        Ok(BucketMemory::new(bucket, base, buffer))
     }
 
-    /// Bytes from `at` on of a room, which are zeros at first.
-    pub fn seen(bucket: &Bucket, room: &Arc<Room>, at: usize) -> Arc<Shelf> {
-        assert!(at + bucket.bytes() <= room.len() && at.is_multiple_of(ALIGN), "a bucket outside of its room");
-        // SAFETY: inside the room.
-        let base = unsafe { NonNull::new_unchecked(room.ptr().add(at)) };
-        Shelf::new(bucket, base, room.clone())
+    /// Bytes from `at` on of a symmetric buffer, which are zeros at first.
+    pub fn seen(bucket: &Bucket, buffer: &Arc<SymmetricBuffer>, at: usize) -> Arc<BucketMemory> {
+        assert!(at + bucket.bytes() <= buffer.len() && at.is_multiple_of(ALIGN), "a bucket outside of its buffer");
+        // SAFETY: inside the symmetric buffer.
+        let base = unsafe { NonNull::new_unchecked(buffer.ptr().add(at)) };
+        BucketMemory::new(bucket, base, buffer.clone())
     }
 
     /// No other backward fills it, and nobody has a gradient that lies here.
-    pub fn is_free(self: &Arc<Shelf>) -> bool {
+    pub fn is_free(self: &Arc<BucketMemory>) -> bool {
         let free = Arc::strong_count(self) == 1 && self.keeps.iter().all(|k| Arc::strong_count(k) == 1);
         // What they did before they let go is over.
         fence(Ordering::Acquire);
@@ -75,7 +75,7 @@ impl Shelf {
     pub fn tensor(&self, bucket: &Bucket, slot: usize, dims: &[i64]) -> Result<Tensor> {
         let size = bucket.dtype.size();
         let (from, len) = (bucket.slots[slot].from * size, bucket.slots[slot].len * size);
-        // SAFETY: inside the shelf, aligned; numbers or zeros; they live as long as the keep.
+        // SAFETY: inside the memory, aligned; numbers or zeros; they live as long as the keep.
         let buffer = unsafe {
             let keep = Box::new(self.keeps[slot].clone());
             Buffer::foreign(self.base.add(from), len, keep, Owner::Us)
@@ -124,25 +124,25 @@ mod tests {
     fn places_are_lent_once_and_known_again() {
         let slots = vec![Slot { param: 0, from: 0, len: 3 }, Slot { param: 1, from: 16, len: 2 }];
         let bucket = Bucket { dtype: DType::F32, slots, len: 18 };
-        let shelf = Shelf::own(&bucket).unwrap();
-        assert!(shelf.is_free());
-        let mut lent = shelf.lend(&bucket, 0, &[1, 3]).unwrap();
-        assert!(shelf.lend(&bucket, 0, &[3]).is_none() && !shelf.is_free());
+        let memory = BucketMemory::own(&bucket).unwrap();
+        assert!(memory.is_free());
+        let mut lent = memory.lend(&bucket, 0, &[1, 3]).unwrap();
+        assert!(memory.lend(&bucket, 0, &[3]).is_none() && !memory.is_free());
         lent.data_mut::<f32>().unwrap().fill(2.0);
-        assert_eq!(shelf.holds(&bucket, 0, &lent), Held::There);
+        assert_eq!(memory.holds(&bucket, 0, &lent), Held::There);
         let kept = lent.clone();
-        assert_eq!(shelf.holds(&bucket, 0, &lent), Held::Shared);
+        assert_eq!(memory.holds(&bucket, 0, &lent), Held::Shared);
         let other = Tensor::from_slice(&[1f32, 2.0, 3.0], &[3]).unwrap();
-        assert_eq!(shelf.holds(&bucket, 0, &other), Held::Shared);
-        assert_eq!(shelf.holds(&bucket, 1, &other), Held::Elsewhere);
+        assert_eq!(memory.holds(&bucket, 0, &other), Held::Shared);
+        assert_eq!(memory.holds(&bucket, 1, &other), Held::Elsewhere);
         drop(lent);
         assert_eq!(kept.data::<f32>(), [2.0; 3]);
         drop(kept);
-        assert_eq!(shelf.holds(&bucket, 0, &other), Held::Elsewhere);
-        let region = shelf.region();
-        assert!(!shelf.is_free() && region.len() == 72);
+        assert_eq!(memory.holds(&bucket, 0, &other), Held::Elsewhere);
+        let region = memory.region();
+        assert!(!memory.is_free() && region.len() == 72);
         drop(region);
-        assert!(shelf.is_free());
+        assert!(memory.is_free());
     }
 
     #[test]
