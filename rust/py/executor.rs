@@ -101,7 +101,7 @@ impl PyExecutor {
         fetched.into_iter().map(|v| handle(py, v.share().or_raise()?)).collect()
     }
 
-    /// What the passes made of block 0: `units` (the operators that run as one), `dropped` (those left out), `over` (the
+    /// What the passes made of block 0: `tasks` (the operators that run as one), `dropped` (those left out), `over` (the
     /// variables that results may be written over), `after` (for each unit those it waits for; empty for a chain).
     #[pyo3(signature = (program, feed_names, fetch_names, passes=None))]
     fn plan<'py>(

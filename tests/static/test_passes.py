@@ -79,7 +79,7 @@ def test_lenet_step(static):
     feeds = [f | {"label": np.arange(8).reshape(8, 1) % 10} for f in batches(4, x=(8, 1, 28, 28))]
     same_everywhere(static, [loss, accuracy, y], feeds)
     found = plan(static, [loss], ["x", "label"])
-    assert ["elementwise_add", "relu"] in found["units"]
+    assert ["elementwise_add", "relu"] in found["tasks"]
 
 
 def test_mlp_with_dropout_and_clipping(static):
@@ -259,7 +259,7 @@ def test_what_nobody_sees_is_left_out(static):
     layers.softmax(layers.tanh(x + w))  # nobody fetches this
     y = layers.relu(x)
     found = plan(static, [y], ["x", "w"])
-    assert found["units"] == [["relu"]] and sorted(found["dropped"]) == ["elementwise_add", "softmax", "tanh"]
+    assert found["tasks"] == [["relu"]] and sorted(found["dropped"]) == ["elementwise_add", "softmax", "tanh"]
     assert plan(static, [y], ["x", "w"], "none")["dropped"] == []
 
 
@@ -274,7 +274,7 @@ def test_what_may_fail_or_is_seen_is_not_left_out(static):
     layers.Print(layers.tanh(x))
     y = layers.exp(x)
     found = plan(static, [y], ["x", "z", "ids"])
-    names = sum(found["units"], [])
+    names = sum(found["tasks"], [])
     assert {"elementwise_add", "lookup_table_v2", "dropout", "mean", "assign", "print", "tanh", "exp"} <= set(names)
     exe = static.Executor()
     exe.run(static.default_startup_program())
@@ -361,7 +361,7 @@ def test_edges(static):
     more = layers.uniform_random([4])
     layers.Print(c)
     found = plan(static, [b, c, noise, more], ["x"], "schedule")
-    units = [u[0] for u in found["units"]]
+    units = [u[0] for u in found["tasks"]]
     at = {name: units.index(name) for name in ("softmax", "reduce_sum", "uniform_random", "print")}
     second, drawn = units.index("softmax", at["softmax"] + 1), units.index("uniform_random", at["uniform_random"] + 1)
     assert found["after"][second] == [at["softmax"]] and found["after"][at["reduce_sum"]] == []
