@@ -5,7 +5,7 @@ PY := $(VENV)/bin/python
 STAMP := $(VENV)/.built
 RUST_SOURCES := $(shell find rust -name '*.rs' -o -name Cargo.toml 2>/dev/null) Cargo.toml pyproject.toml
 
-.PHONY: demo test test-all check bench build status doctest clean tools
+.PHONY: demo test test-all check bench build wheel status doctest clean tools
 
 demo: $(STAMP)
 	$(PY) examples/demo.py
@@ -34,6 +34,13 @@ status: $(STAMP) $(VENV)/.test
 
 build: $(STAMP)
 
+# A wheel for every Linux since 2014: zig links against an old glibc; its symbols are checked.
+wheel: $(VENV)/.wheel
+	@rm -rf dist
+	@PATH=$(abspath $(VENV))/bin:$$PATH VIRTUAL_ENV=$(abspath $(VENV)) maturin build -q --release --zig \
+		--compatibility manylinux2014 --out dist
+	@$(PY) tools/wheel_symbols.py dist/*.whl
+
 tools:
 	@command -v cargo >/dev/null || { echo "make: cargo is missing: install Rust 1.89 or newer (rustup.rs)"; exit 1; }
 	@command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) is missing: install Python 3.11 or newer"; exit 1; }
@@ -56,9 +63,13 @@ $(VENV)/.check: $(VENV)/.base
 	$(VENV)/bin/pip install -q ruff mypy
 	@touch $@
 
+$(VENV)/.wheel: $(VENV)/.base
+	$(VENV)/bin/pip install -q "maturin[zig]>=1.7,<2"
+	@touch $@
+
 $(STAMP): $(VENV)/.base $(RUST_SOURCES)
 	VIRTUAL_ENV=$(abspath $(VENV)) $(VENV)/bin/maturin develop --release -q
 	@touch $@
 
 clean:
-	rm -rf target $(VENV) python/paddle/_core*.so
+	rm -rf target dist $(VENV) python/paddle/_core*.so

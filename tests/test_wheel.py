@@ -1,4 +1,5 @@
-"""The one abi3 module works on every Python from 3.11 on that this machine has, with numpy 1.26 and 2.x."""
+"""The one abi3 module works on every Python from 3.11 on that this machine has, with numpy 1.26 and 2.x; its wheel
+everywhere that it says."""
 from __future__ import annotations
 
 import glob
@@ -6,9 +7,12 @@ import os
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
+import wheel_symbols
+from paddle import _core
 
 ROOT = Path(__file__).resolve().parent.parent
 SMOKE = """
@@ -56,3 +60,32 @@ def test_numpy_is_the_only_dependency():
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     for name in ("cupy", "scipy", "torch", "sklearn", "pandas", "matplotlib"):
         assert f"'{name}'" not in run.stdout, name
+
+
+def test_symbols_of_wheels_are_checked(tmp_path):
+    """What `make wheel` asks of its wheel, of one that was linked against this machine's libraries."""
+    library = Path(_core.__file__).read_bytes()
+    libraries, versions = wheel_symbols.asks_for(library)
+    assert "libc.so.6" in libraries <= wheel_symbols.LIBRARIES
+    numbers = [tuple(map(int, v.removeprefix("GLIBC_").split("."))) for v in versions if v.startswith("GLIBC_2")]
+    assert numbers
+
+    def made(name, **files):
+        with zipfile.ZipFile(tmp_path / name, "w") as archive:
+            for path in wheel_symbols.TYPES:
+                archive.writestr(path, "")
+            for path, content in files.items():
+                archive.writestr(f"paddle/{path}.so", content)
+        return wheel_symbols.problems(tmp_path / name)
+
+    found = made("oar-0.1.0-cp311-abi3-manylinux_2_17_x86_64.whl", _core=library)
+    assert len(found) == sum(n > (2, 17) for n in numbers) and all("_core.so needs GLIBC_2." in f for f in found)
+    assert made("oar-0.1.0-cp311-abi3-manylinux_2_17_x86_64.whl") == []
+    assert made("oar-0.1.0-cp311-abi3-manylinux_2_35_x86_64.whl") == ["its name does not say manylinux_2_17"]
+    other = library.replace(b"libm.so.6\0", b"libz.so.6\0")
+    assert "paddle/_core.so needs the library libz.so.6" in made("oar-manylinux_2_17_x86_64.whl", _core=other)
+    with pytest.raises(ValueError, match="ELF"):
+        wheel_symbols.asks_for(b"MZ")
+    with zipfile.ZipFile(tmp_path / "untyped-manylinux_2_17_x86_64.whl", "w") as archive:
+        archive.writestr("paddle/py.typed", "")
+    assert len(wheel_symbols.problems(tmp_path / "untyped-manylinux_2_17_x86_64.whl")) == len(wheel_symbols.TYPES) - 1
