@@ -324,6 +324,7 @@ def dygraph():
     paddle.disable_static()
 
 
+@pytest.mark.filterwarnings("ignore:a batch norm that trains always updates")
 @pytest.mark.parametrize("name", TABLE)
 def test_wrong_use(name):
     code, kind, words = TABLE[name]
@@ -353,6 +354,7 @@ def test_a_dataset_that_raises(workers):
         list(loader)
 
 
+@pytest.mark.filterwarnings("ignore:.*the state dict has no entry")
 def test_files(tmp_path):
     missing = str(tmp_path / "nothing.pdparams")
     with pytest.raises(ValueError, match="nothing.pdparams"):

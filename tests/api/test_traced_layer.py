@@ -60,6 +60,7 @@ OPERATORS = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:the Program has no operators", "ignore:The dtype of left and right variables")
 @pytest.mark.parametrize("recorded", [True, False])
 @pytest.mark.parametrize("name", OPERATORS)
 def test_operators(name, recorded):

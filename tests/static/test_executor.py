@@ -135,6 +135,7 @@ def test_not_there_yet(static, exe):
         exe.run("program")
 
 
+@pytest.mark.filterwarnings("ignore:fluid.layers.py_reader is old")
 def test_py_reader(static, exe):
     reader = layers.py_reader(2, [[-1, 3], [-1, 1]], ["float32", "int64"])
     x, y = layers.read_file(reader)

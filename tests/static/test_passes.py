@@ -35,7 +35,8 @@ def outcome(static, passes, fetch, feeds, seed=7):
     with scope_guard(scope):
         exe = static.Executor(paddle.CPUPlace())
         paddle.seed(seed)
-        exe.run(startup)
+        if startup.global_block().ops:
+            exe.run(startup)
         found = []
         for feed in feeds:
             fetched = exe.run(main, feed=feed, fetch_list=fetch, return_numpy=False)
@@ -184,6 +185,7 @@ def test_shapes_that_do_not_fit_take_the_plain_way(static):
         same_everywhere(static, [out], batches(1, x=a, y=b), ["fuse,inplace,always", "all,always"])
 
 
+@pytest.mark.filterwarnings("ignore:The data type of .* is float16")
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 def test_data_types(static, dtype):
     x, b = static.data("x", [6, 33], dtype), static.data("b", [33], dtype)

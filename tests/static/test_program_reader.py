@@ -8,6 +8,8 @@ import pytest
 from paddle import fluid
 from paddle.fluid import layers
 
+pytestmark = pytest.mark.filterwarnings("ignore:fluid.layers.py_reader is old")
+
 
 @pytest.fixture
 def exe():

@@ -125,7 +125,7 @@ EVIL = {
     "code": (os.system, "touch /tmp/evil"),
     "an array of addresses": (np.ndarray, (1,), "O", b"A" * 8),
     "a type with fields": (np.dtype, "V8"),
-    "a number of addresses": (np.core.multiarray.scalar, np.dtype("O"), b"A" * 8),
+    "a number of addresses": (type(np.float32(0)).__reduce__(np.float32(0))[0], np.dtype("O"), b"A" * 8),
     "a vast list": (list, range(10**13)),
     "vast bytes": (bytearray, 10**13),
 }
