@@ -135,6 +135,7 @@ def saving(folder: str) -> Iterator[Saving]:
             if len(files._names) == 1:
                 _place(made, folder, files._names[0])
             elif files._names:
+                _sync(made)
                 os.rename(made, os.path.join(folder, _SAVED))
                 _finish(folder, files._names)
             _sync(folder)
@@ -174,7 +175,6 @@ def _make_like_old(folder: str, made: str) -> None:
             _sync(new)
     # Who may read the folder may read what waits to be moved into it.
     os.chmod(made, stat.S_IMODE(os.stat(folder).st_mode))
-    _sync(made)
 
 
 def _finish(folder: str, names: list[str] | None = None) -> None:
