@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/.built
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
 RUST_SOURCES := $(shell find rust -name '*.rs' -o -name Cargo.toml 2>/dev/null) Cargo.toml pyproject.toml
 
 .PHONY: demo test test-all check bench build wheel status doctest clean tools
@@ -68,7 +69,8 @@ $(VENV)/.wheel: $(VENV)/.base
 	@touch $@
 
 $(STAMP): $(VENV)/.base $(RUST_SOURCES)
-	VIRTUAL_ENV=$(abspath $(VENV)) $(VENV)/bin/maturin develop --release -q
+	@echo "make: building paddle._core (minutes at first)"
+	@PATH=$(abspath $(VENV))/bin:$$PATH $(VENV)/bin/pip install -q --no-build-isolation --no-deps -e .
 	@touch $@
 
 clean:
