@@ -88,3 +88,14 @@ def test_older_argument_names():
     from paddle.fluid import regularizer
 
     assert str(regularizer.L2Decay(regularization_coeff=0.5)) == "L2Decay, regularization_coeff=0.500000"
+
+
+def test_seed_of_programs():
+    import paddle
+
+    before = paddle.static.default_main_program().random_seed
+    try:
+        paddle.framework.random._manual_program_seed(7)
+        assert paddle.static.default_main_program().random_seed == paddle.static.Program().random_seed == 7
+    finally:
+        paddle.framework.random._manual_program_seed(before)
