@@ -45,6 +45,13 @@ pub struct GradOp {
     pub outs: Vec<Vec<Dst>>,
 }
 
+impl GradOp {
+    /// An operator that makes of the first output's gradient that of the first input.
+    pub fn of_first(op: &'static Op, attrs: Attrs) -> GradOp {
+        GradOp { op, attrs, ins: vec![vec![Src::GradOut(0, None)]], outs: vec![vec![Dst(0, None)]] }
+    }
+}
+
 /// What a gradient function may ask of the forward operator.
 pub struct Fwd<'a> {
     pub op: &'static Op,

@@ -117,9 +117,9 @@ impl<'a> Infer<'a> {
     /// Sizes of an input; SelectedRows count as the matrix that they are rows of.
     #[inline]
     pub fn dims(&self, slot: impl Into<InSlot>) -> Result<Dims> {
-        let slot = slot.into().0;
+        let slot = slot.into();
         if let Ins::Run(a) = self.ins {
-            if let Some(t) = a.tensor(slot) {
+            if let Some(t) = a.tensor(slot.0) {
                 return Ok(Dims::from_slice(t.dims()));
             }
         }
@@ -128,9 +128,9 @@ impl<'a> Infer<'a> {
 
     #[inline]
     pub fn dtype(&self, slot: impl Into<InSlot>) -> Result<DType> {
-        let slot = slot.into().0;
+        let slot = slot.into();
         if let Ins::Run(a) = self.ins {
-            if let Some(t) = a.tensor(slot) {
+            if let Some(t) = a.tensor(slot.0) {
                 return Ok(t.dtype());
             }
         }
@@ -179,7 +179,6 @@ impl<'a> Infer<'a> {
 
     #[inline]
     pub fn set(&mut self, slot: impl Into<OutSlot>, dims: &[i64], dtype: DType) {
-        let slot = slot.into().0;
         self.set_nth(slot, 0, dims, dtype);
     }
 
@@ -226,7 +225,7 @@ impl<'a> Infer<'a> {
 
     /// An error about an input, naming it.
     pub fn wrong<T>(&self, slot: impl Into<InSlot>, expected: &str) -> Result<T> {
-        let slot = slot.into().0;
+        let slot = slot.into();
         let got = match self.meta(slot, 0) {
             Ok(m) => format!("{} of shape {:?}", m.dtype, &m.dims[..]),
             Err(_) => "nothing".to_string(),
@@ -235,7 +234,7 @@ impl<'a> Infer<'a> {
             InvalidArgument,
             "operator {}: input '{}' must be {expected}, got {got}",
             self.op.name,
-            self.op.inputs[slot].name
+            self.op.inputs[slot.0].name
         )
     }
 }
@@ -254,8 +253,15 @@ pub fn nothing(_: &mut Infer) -> Result<()> {
 
 /// `Out` (slot 0) is like the first input and shares its LoD.
 pub fn like_first(cx: &mut Infer) -> Result<()> {
-    cx.like(0, 0)?;
-    cx.share_lod(0, 0);
+    cx.like(OutSlot(0), InSlot(0))?;
+    cx.share_lod(OutSlot(0), InSlot(0));
+    Ok(())
+}
+
+/// `Out` (slot 0) is like the first input in everything: kind (dense, SelectedRows, an array), shape, dtype, LoD.
+pub fn kind_of_first(cx: &mut Infer) -> Result<()> {
+    let m = cx.meta(InSlot(0), 0)?;
+    cx.set_meta(OutSlot(0), 0, m);
     Ok(())
 }
 
@@ -263,6 +269,7 @@ pub fn like_first(cx: &mut Infer) -> Result<()> {
 pub fn grads_like_inputs(cx: &mut Infer) -> Result<()> {
     for (o, out) in cx.op.outputs.iter().enumerate() {
         let Some(input) = out.name.strip_suffix("@GRAD").and_then(|n| cx.op.input(n)) else { continue };
+        let (o, input) = (OutSlot(o), InSlot(input));
         for i in 0..cx.outs(o) {
             let m = cx.meta(input, i.min(cx.count(input).saturating_sub(1)))?;
             cx.set_meta(o, i, m);
@@ -273,8 +280,8 @@ pub fn grads_like_inputs(cx: &mut Infer) -> Result<()> {
 
 /// `X@GRAD` (slot 0) is like `Out@GRAD`, for gradient operators that keep only the output; the slot is found by name.
 pub fn like_out_grad(cx: &mut Infer) -> Result<()> {
-    let from = cx.op.inputs.iter().position(|s| s.name.ends_with("@GRAD")).unwrap_or(0);
-    cx.like(0, from)?;
-    cx.share_lod(0, from);
+    let from = InSlot(cx.op.inputs.iter().position(|s| s.name.ends_with("@GRAD")).unwrap_or(0));
+    cx.like(OutSlot(0), from)?;
+    cx.share_lod(OutSlot(0), from);
     Ok(())
 }

@@ -2,7 +2,7 @@
 //! it once, when a plan is compiled; whether the operands of a run fit (floating-point tensors of one shape, or ones
 //! that are repeated along it) is asked at every run, and if not the operator's kernel runs.
 
-use super::{Args, Attrs, Op};
+use super::{Args, Attrs, InSlot, Op, OutSlot};
 use oar_kernels::elementwise::Binary;
 use oar_kernels::formula::Row;
 pub use oar_kernels::fused::{Code, Lane, Operand};
@@ -42,22 +42,22 @@ impl<'a> Points<'a> {
     }
 
     /// The only variable of an input slot.
-    pub fn input(&self, slot: usize) -> Option<Operand> {
-        let range = self.ins.range(slot);
+    pub fn input(&self, slot: impl Into<InSlot>) -> Option<Operand> {
+        let range = self.ins.range(slot.into().0);
         (range.len() == 1 && self.ins.flat[range.start]).then_some(Operand::Input(range.start as u16))
     }
 
     /// Every variable of a slot.
-    pub fn inputs(&self, slot: usize) -> Option<Vec<Operand>> {
-        self.ins.range(slot).map(|i| self.ins.flat[i].then_some(Operand::Input(i as u16))).collect()
+    pub fn inputs(&self, slot: impl Into<InSlot>) -> Option<Vec<Operand>> {
+        self.ins.range(slot.into().0).map(|i| self.ins.flat[i].then_some(Operand::Input(i as u16))).collect()
     }
 
-    pub fn has(&self, slot: usize) -> bool {
-        self.ins.slot(slot).contains(&true)
+    pub fn has(&self, slot: impl Into<InSlot>) -> bool {
+        self.ins.slot(slot.into().0).contains(&true)
     }
 
-    pub fn wants(&self, slot: usize) -> bool {
-        self.outs.slot(slot).contains(&true)
+    pub fn wants(&self, slot: impl Into<OutSlot>) -> bool {
+        self.outs.slot(slot.into().0).contains(&true)
     }
 
     /// A formula of operands that all have the shape of the result.
@@ -77,13 +77,13 @@ impl<'a> Points<'a> {
     }
 
     /// The result in that slot, if it is wanted.
-    pub fn give(&mut self, slot: usize, from: Operand) {
+    pub fn give(&mut self, slot: impl Into<OutSlot>, from: Operand) {
         self.give_like(slot, from, None);
     }
 
     /// The same with the shape and LoD of an input.
-    pub fn give_like(&mut self, slot: usize, from: Operand, like: Option<Operand>) {
-        let range = self.outs.range(slot);
+    pub fn give_like(&mut self, slot: impl Into<OutSlot>, from: Operand, like: Option<Operand>) {
+        let range = self.outs.range(slot.into().0);
         if range.len() == 1 && self.outs.flat[range.start] {
             let like = like.and_then(|l| if let Operand::Input(i) = l { Some(i) } else { None });
             self.made.push(Made { out: range.start as u16, from, like });
@@ -91,10 +91,10 @@ impl<'a> Points<'a> {
     }
 }
 
-/// The rule of an operator that is one formula: its first slots are what the formula reads.
+/// The rule of an operator that is one formula: its first slots are what the formula reads, its first output the result.
 pub fn by_row(p: &mut Points, row: &'static Row, params: &[f64]) -> Option<()> {
-    let args = (0..row.inputs.len()).map(|slot| p.input(slot)).collect::<Option<Vec<_>>>()?;
+    let args = (0..row.inputs.len()).map(|slot| p.input(InSlot(slot))).collect::<Option<Vec<_>>>()?;
     let out = p.row(row, &args, params);
-    p.give(0, out);
+    p.give(OutSlot(0), out);
     Some(())
 }

@@ -192,7 +192,6 @@ impl<'a> Run<'a> {
     /// A dense output, allocated as the shape rule said (an aliased one holds its input's value).
     #[inline]
     pub fn out(&mut self, slot: impl Into<OutSlot>) -> Result<&mut Tensor> {
-        let slot = slot.into().0;
         self.out_nth(slot, 0)
     }
 
@@ -208,7 +207,6 @@ impl<'a> Run<'a> {
     /// The elements of an output, to write.
     #[inline]
     pub fn out_data<T: Element>(&mut self, slot: impl Into<OutSlot>) -> Result<&mut [T]> {
-        let slot = slot.into().0;
         self.out(slot)?.data_mut::<T>()
     }
 
@@ -225,7 +223,6 @@ impl<'a> Run<'a> {
     /// Replaces an output (another shape than the rule could know, another kind, a shared buffer).
     #[inline]
     pub fn set(&mut self, slot: impl Into<OutSlot>, value: impl Into<Value>) {
-        let slot = slot.into().0;
         self.set_nth(slot, 0, value);
     }
 

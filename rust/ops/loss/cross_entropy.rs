@@ -2,12 +2,12 @@
 
 use super::label::{bad, by_label};
 use oar_core::attrs;
-use oar_core::base::{Dims, Result};
+use oar_core::base::{DTypes, Dims, Result};
 use oar_core::op::infer::grads_like_inputs;
 use oar_core::op::parts::axis::{like, split};
 use oar_core::op::parts::half::in_f32;
-use oar_core::op::{slot, Grad, Infer, Kernel, Op, Run, OP};
-use oar_core::{bail, dispatch, ensure};
+use oar_core::op::{Grad, Infer, Kernel, Op, Run, OP};
+use oar_core::{bail, dispatch, ensure, slots};
 use oar_kernels::softmax_loss as loss;
 
 attrs! {
@@ -15,11 +15,20 @@ attrs! {
     pub struct Entropy2Attrs { ignore_index: i32 = -100 }
 }
 
+slots! {
+    mod entropy { X "X", LABEL "Label" => Y "Y" }
+    mod entropy_grad { X "X", LABEL "Label", DY "Y@GRAD" => DX "X@GRAD" }
+    mod entropy2 { X "X", LABEL "Label" => Y "Y", XSHAPE "XShape", MATCH "MatchX" }
+    mod entropy2_grad { LABEL "Label", MATCH "MatchX", XSHAPE "XShape".meta_only(), DY "Y@GRAD" => DX "X@GRAD" }
+}
+
+const FLOATS: DTypes = DTypes::FLOATS.and(DTypes::HALVES);
+
 /// The shape of the loss: the label's, with 1 as its last size where it has as many dimensions as X.
 fn entropy_dims(cx: &Infer, soft: bool) -> Result<Dims> {
-    let (x, label) = (cx.dims(0)?, cx.dims(1)?);
+    let (x, label) = (cx.dims(entropy::X)?, cx.dims(entropy::LABEL)?);
     let rank = x.len();
-    let agrees = |a: i64, b: i64| a == b || !cx.is_run() && (a < 0 || b < 0);
+    let agrees = |a: i64, b: i64| a == b || a < 0 || b < 0;
     let same = label.len() == rank || !soft && label.len() + 1 == rank;
     let fits = rank > 0
         && same
@@ -43,14 +52,14 @@ fn entropy_dims(cx: &Infer, soft: bool) -> Result<Dims> {
 
 fn infer_entropy(cx: &mut Infer) -> Result<()> {
     let dims = entropy_dims(cx, cx.attrs::<EntropyAttrs>().soft_label)?;
-    let dtype = cx.dtype(0)?;
-    cx.set(0, &dims, dtype);
-    cx.share_lod(0, 0);
+    let dtype = cx.dtype(entropy::X)?;
+    cx.set(entropy::Y, &dims, dtype);
+    cx.share_lod(entropy::Y, entropy::X);
     Ok(())
 }
 
-fn entropy(cx: &mut Run) -> Result<()> {
-    let (x, label) = (cx.input(0)?, cx.input(1)?);
+fn run_entropy(cx: &mut Run) -> Result<()> {
+    let (x, label) = (cx.input(entropy::X)?, cx.input(entropy::LABEL)?);
     let a = cx.attrs::<EntropyAttrs>();
     let name = cx.op.name;
     let dims = split(name, x.dims(), -1)?;
@@ -58,7 +67,7 @@ fn entropy(cx: &mut Run) -> Result<()> {
         like(cx, label, x.dims(), x.dtype(), "a soft Label")?;
     }
     dispatch!(x.dtype(), T in [f32, f64], {
-        let (xs, out) = (x.data::<T>(), cx.out_data::<T>(0)?);
+        let (xs, out) = (x.data::<T>(), cx.out_data::<T>(entropy::Y)?);
         if a.soft_label {
             loss::cross_entropy_soft(dims, xs, label.data::<T>(), out);
         } else {
@@ -70,8 +79,9 @@ fn entropy(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn entropy_grad(cx: &mut Run) -> Result<()> {
-    let (x, label, dy) = (cx.input(0)?, cx.input(1)?, cx.input(2)?);
+fn run_entropy_grad(cx: &mut Run) -> Result<()> {
+    use entropy_grad::{DX, DY, LABEL, X};
+    let (x, label, dy) = (cx.input(X)?, cx.input(LABEL)?, cx.input(DY)?);
     let a = cx.attrs::<EntropyAttrs>();
     let name = cx.op.name;
     let dims = split(name, x.dims(), -1)?;
@@ -85,7 +95,7 @@ fn entropy_grad(cx: &mut Run) -> Result<()> {
         like(cx, label, x.dims(), x.dtype(), "a soft Label")?;
     }
     dispatch!(x.dtype(), T in [f32, f64], {
-        let (xs, d, out) = (x.data::<T>(), dy.data::<T>(), cx.out_data::<T>(0)?);
+        let (xs, d, out) = (x.data::<T>(), dy.data::<T>(), cx.out_data::<T>(DX)?);
         if a.soft_label {
             loss::cross_entropy_soft_grad(dims, xs, label.data::<T>(), d, out);
         } else {
@@ -99,11 +109,12 @@ fn entropy_grad(cx: &mut Run) -> Result<()> {
 
 pub static ENTROPY: Op = Op {
     name: "cross_entropy",
-    inputs: &[slot("X"), slot("Label")],
-    outputs: &[slot("Y")],
+    inputs: entropy::INS,
+    outputs: entropy::OUTS,
     attrs: EntropyAttrs::FIELDS,
+    takes: FLOATS,
     infer: infer_entropy,
-    cpu: Kernel::Pure(|cx| in_f32(cx, 0, entropy)),
+    cpu: Kernel::Pure(|cx| in_f32(cx, entropy::X, run_entropy)),
     grad: Grad::By(&ENTROPY_GRAD),
     amp: oar_core::op::Amp::Black,
     ..OP
@@ -111,11 +122,12 @@ pub static ENTROPY: Op = Op {
 
 pub static ENTROPY_GRAD: Op = Op {
     name: "cross_entropy_grad",
-    inputs: &[slot("X"), slot("Label"), slot("Y@GRAD")],
-    outputs: &[slot("X@GRAD")],
+    inputs: entropy_grad::INS,
+    outputs: entropy_grad::OUTS,
+    takes: FLOATS,
     attrs: EntropyAttrs::FIELDS,
     infer: grads_like_inputs,
-    cpu: Kernel::Pure(|cx| in_f32(cx, 0, entropy_grad)),
+    cpu: Kernel::Pure(|cx| in_f32(cx, entropy_grad::X, run_entropy_grad)),
     ..OP
 };
 
@@ -123,32 +135,32 @@ pub static ENTROPY_GRAD: Op = Op {
 
 fn infer_entropy2(cx: &mut Infer) -> Result<()> {
     let dims = entropy_dims(cx, false)?;
-    let (mut x, dtype) = (cx.dims(0)?, cx.dtype(0)?);
-    cx.set(0, &dims, dtype);
-    cx.share_lod(0, 0);
+    let (mut x, dtype) = (cx.dims(entropy2::X)?, cx.dtype(entropy2::X)?);
+    cx.set(entropy2::Y, &dims, dtype);
+    cx.share_lod(entropy2::Y, entropy2::X);
     x.push(0);
-    cx.set(1, &x, dtype);
-    cx.share_lod(1, 0);
+    cx.set(entropy2::XSHAPE, &x, dtype);
+    cx.share_lod(entropy2::XSHAPE, entropy2::X);
     x.pop();
     if let Some(last) = x.last_mut() {
         *last = 1;
     }
-    cx.set(2, &x, dtype);
+    cx.set(entropy2::MATCH, &x, dtype);
     Ok(())
 }
 
 #[allow(clippy::unnecessary_cast)] // a label is an i32 or an i64
-fn entropy2(cx: &mut Run) -> Result<()> {
-    let (x, label) = (cx.input(0)?, cx.input(1)?);
+fn run_entropy2(cx: &mut Run) -> Result<()> {
+    let (x, label) = (cx.input(entropy2::X)?, cx.input(entropy2::LABEL)?);
     let name = cx.op.name;
     let ignore = cx.attrs::<Entropy2Attrs>().ignore_index as i64;
     let dims = split(name, x.dims(), -1)?;
-    let wanted = cx.wants(2);
+    let wanted = cx.wants(entropy2::MATCH);
     dispatch!(x.dtype(), T in [f32, f64], by_label!(cx, label, |l| {
         let xs = x.data::<T>();
-        loss::cross_entropy(dims, xs, l, ignore, cx.out_data::<T>(0)?).map_err(|e| bad(name, e))?;
+        loss::cross_entropy(dims, xs, l, ignore, cx.out_data::<T>(entropy2::Y)?).map_err(|e| bad(name, e))?;
         if wanted {
-            for (i, (m, &label)) in cx.out_data::<T>(2)?.iter_mut().zip(l).enumerate() {
+            for (i, (m, &label)) in cx.out_data::<T>(entropy2::MATCH)?.iter_mut().zip(l).enumerate() {
                 *m = if label as i64 == ignore { 0.0 } else { xs[i * dims.1 + label as usize] };
             }
         }
@@ -157,19 +169,20 @@ fn entropy2(cx: &mut Run) -> Result<()> {
 }
 
 #[allow(clippy::unnecessary_cast)] // a label is an i32 or an i64
-fn entropy2_grad(cx: &mut Run) -> Result<()> {
-    let (label, matched, dy) = (cx.input(0)?, cx.input(1)?, cx.input(3)?);
+fn run_entropy2_grad(cx: &mut Run) -> Result<()> {
+    use entropy2_grad::{DX, DY, LABEL, MATCH};
+    let (label, matched, dy) = (cx.input(LABEL)?, cx.input(MATCH)?, cx.input(DY)?);
     let name = cx.op.name;
     let ignore = cx.attrs::<Entropy2Attrs>().ignore_index as i64;
-    let n = *cx.out(0)?.dims().last().unwrap_or(&0) as usize;
-    let count = cx.out(0)?.numel().checked_div(n).unwrap_or(0);
+    let n = *cx.out(DX)?.dims().last().unwrap_or(&0) as usize;
+    let count = cx.out(DX)?.numel().checked_div(n).unwrap_or(0);
     ensure!(
         label.numel() == count && matched.numel() == count && dy.numel() == count && dy.dtype() == matched.dtype(),
         InvalidArgument,
         "operator {name}: Label {label:?}, MatchX {matched:?} and the gradient of Y {dy:?} do not fit {count} losses"
     );
     dispatch!(matched.dtype(), T in [f32, f64], by_label!(cx, label, |l| {
-        let (m, d, out) = (matched.data::<T>(), dy.data::<T>(), cx.out_data::<T>(0)?);
+        let (m, d, out) = (matched.data::<T>(), dy.data::<T>(), cx.out_data::<T>(DX)?);
         out.fill(0.0);
         for (i, &label) in l.iter().enumerate() {
             let label = label as i64;
@@ -183,11 +196,12 @@ fn entropy2_grad(cx: &mut Run) -> Result<()> {
 
 pub static ENTROPY2: Op = Op {
     name: "cross_entropy2",
-    inputs: &[slot("X"), slot("Label")],
-    outputs: &[slot("Y"), slot("XShape"), slot("MatchX")],
+    inputs: entropy2::INS,
+    outputs: entropy2::OUTS,
+    takes: FLOATS,
     attrs: Entropy2Attrs::FIELDS,
     infer: infer_entropy2,
-    cpu: Kernel::Pure(|cx| in_f32(cx, 0, entropy2)),
+    cpu: Kernel::Pure(|cx| in_f32(cx, entropy2::X, run_entropy2)),
     grad: Grad::By(&ENTROPY2_GRAD),
     amp: oar_core::op::Amp::Black,
     ..OP
@@ -195,18 +209,18 @@ pub static ENTROPY2: Op = Op {
 
 pub static ENTROPY2_GRAD: Op = Op {
     name: "cross_entropy_grad2",
-    inputs: &[slot("Label"), slot("MatchX"), slot("XShape").meta_only(), slot("Y@GRAD")],
-    outputs: &[slot("X@GRAD")],
+    inputs: entropy2_grad::INS,
+    outputs: entropy2_grad::OUTS,
     attrs: Entropy2Attrs::FIELDS,
     infer: |cx| {
-        let (mut dims, dtype) = (cx.dims(2)?, cx.dtype(3)?);
+        let (mut dims, dtype) = (cx.dims(entropy2_grad::XSHAPE)?, cx.dtype(entropy2_grad::DY)?);
         ensure!(dims.len() > 1, InvalidArgument, "operator {}: XShape must have two dimensions or more", cx.op.name);
         dims.pop();
-        cx.set(0, &dims, dtype);
-        cx.share_lod(0, 2);
+        cx.set(entropy2_grad::DX, &dims, dtype);
+        cx.share_lod(entropy2_grad::DX, entropy2_grad::XSHAPE);
         Ok(())
     },
-    cpu: Kernel::Pure(|cx| in_f32(cx, 1, entropy2_grad)),
+    cpu: Kernel::Pure(|cx| in_f32(cx, entropy2_grad::MATCH, run_entropy2_grad)),
     ..OP
 };
 

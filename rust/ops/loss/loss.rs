@@ -2,13 +2,13 @@
 
 use super::label::{bad, by_label};
 use oar_core::attrs;
-use oar_core::base::Result;
+use oar_core::base::{DTypes, Result};
 use oar_core::op::infer::{grads_like_inputs, like_first};
 use oar_core::op::parts::axis::{like, split};
 use oar_core::op::parts::half::in_f32;
-use oar_core::op::{slot, Grad, Infer, Kernel, Op, Run, OP};
-use oar_core::{bail, dispatch, ensure};
-use oar_kernels::softmax_loss::{self as loss};
+use oar_core::op::{Grad, Infer, Kernel, Op, Run, OP};
+use oar_core::{bail, dispatch, ensure, slots};
+use oar_kernels::softmax_loss as loss;
 
 attrs! {
     pub struct SoftmaxEntropyAttrs {
@@ -18,11 +18,20 @@ attrs! {
     pub struct SigmoidEntropyAttrs { normalize: bool = false, ignore_index: i32 = -100 }
 }
 
+slots! {
+    mod softmax_entropy { LOGITS "Logits", LABEL "Label" => SOFTMAX "Softmax".mid(), LOSS "Loss" }
+    mod softmax_entropy_grad { LABEL "Label", SOFTMAX "Softmax", DLOSS "Loss@GRAD" => DLOGITS "Logits@GRAD" }
+    mod sigmoid_entropy { X "X", LABEL "Label" => OUT "Out" }
+    mod sigmoid_entropy_grad { X "X", LABEL "Label", DOUT "Out@GRAD" => DX "X@GRAD" }
+}
+
+const FLOATS: DTypes = DTypes::FLOATS.and(DTypes::HALVES);
+
 // softmax_with_cross_entropy
 
 /// Logits and Label agree outside the axis; along it Label has one class, or as many numbers as there are classes.
 fn check_labels(cx: &Infer, x: &[i64], label: &[i64], axis: usize, soft: bool) -> Result<()> {
-    let agrees = |i: usize, want: i64| label[i] == want || !cx.is_run() && (label[i] < 0 || want < 0);
+    let agrees = |i: usize, want: i64| label[i] == want || label[i] < 0 || want < 0;
     let fits = x.len() == label.len() && (0..x.len()).all(|i| agrees(i, if i == axis && !soft { 1 } else { x[i] }));
     ensure!(
         fits,
@@ -35,7 +44,8 @@ fn check_labels(cx: &Infer, x: &[i64], label: &[i64], axis: usize, soft: bool) -
 }
 
 fn infer_softmax_entropy(cx: &mut Infer) -> Result<()> {
-    let (x, label, dtype) = (cx.dims(0)?, cx.dims(1)?, cx.dtype(0)?);
+    use softmax_entropy::{LABEL, LOGITS, LOSS, SOFTMAX};
+    let (x, label, dtype) = (cx.dims(LOGITS)?, cx.dims(LABEL)?, cx.dtype(LOGITS)?);
     let a = cx.attrs::<SoftmaxEntropyAttrs>();
     let axis = oar_core::base::shape::axis(cx.op.name, a.axis as i64, x.len())?;
     check_labels(cx, &x, &label, axis, a.soft_label)?;
@@ -45,17 +55,18 @@ fn infer_softmax_entropy(cx: &mut Infer) -> Result<()> {
         "operator {}: axis can only be -1 without numeric_stable_mode",
         cx.op.name
     );
-    cx.set(0, &x, dtype);
+    cx.set(SOFTMAX, &x, dtype);
     let mut dims = x;
     dims[axis] = 1;
-    cx.set(1, &dims, dtype);
-    cx.share_lod(0, 0);
-    cx.share_lod(1, 0);
+    cx.set(LOSS, &dims, dtype);
+    cx.share_lod(SOFTMAX, LOGITS);
+    cx.share_lod(LOSS, LOGITS);
     Ok(())
 }
 
-fn softmax_entropy(cx: &mut Run) -> Result<()> {
-    let (x, label) = (cx.input(0)?, cx.input(1)?);
+fn run_softmax_entropy(cx: &mut Run) -> Result<()> {
+    use softmax_entropy::{LABEL, LOGITS, LOSS, SOFTMAX};
+    let (x, label) = (cx.input(LOGITS)?, cx.input(LABEL)?);
     let a = cx.attrs::<SoftmaxEntropyAttrs>();
     let name = cx.op.name;
     let dims = split(name, x.dims(), a.axis)?;
@@ -63,10 +74,10 @@ fn softmax_entropy(cx: &mut Run) -> Result<()> {
     if a.soft_label {
         like(cx, label, x.dims(), x.dtype(), "a soft Label")?;
     }
-    let mut prob = cx.take_out(0)?;
+    let mut prob = cx.take_out(SOFTMAX)?;
     dispatch!(x.dtype(), T in [f32, f64], {
         let xs = x.data::<T>();
-        let out = cx.out_data::<T>(1)?;
+        let out = cx.out_data::<T>(LOSS)?;
         match (a.use_softmax, a.soft_label) {
             (true, true) => {
                 loss::softmax_cross_entropy_soft(dims, xs, label.data::<T>(), prob.data_mut::<T>()?, out)
@@ -82,12 +93,13 @@ fn softmax_entropy(cx: &mut Run) -> Result<()> {
     }, other => return cx.unsupported(other));
     // Without softmax the input is already the result of one.
     let out = if a.use_softmax { prob } else { x.share()? };
-    cx.set(0, out);
+    cx.set(SOFTMAX, out);
     Ok(())
 }
 
-fn softmax_entropy_grad(cx: &mut Run) -> Result<()> {
-    let (label, prob, dy) = (cx.input(0)?, cx.input(1)?, cx.input(2)?);
+fn run_softmax_entropy_grad(cx: &mut Run) -> Result<()> {
+    use softmax_entropy_grad::{DLOGITS, DLOSS, LABEL, SOFTMAX};
+    let (label, prob, dy) = (cx.input(LABEL)?, cx.input(SOFTMAX)?, cx.input(DLOSS)?);
     let a = cx.attrs::<SoftmaxEntropyAttrs>();
     let name = cx.op.name;
     let dims = split(name, prob.dims(), a.axis)?;
@@ -104,7 +116,7 @@ fn softmax_entropy_grad(cx: &mut Run) -> Result<()> {
     }
     dispatch!(prob.dtype(), T in [f32, f64], {
         let (p, d) = (prob.data::<T>(), dy.data::<T>());
-        let out = cx.out_data::<T>(0)?;
+        let out = cx.out_data::<T>(DLOGITS)?;
         match (a.use_softmax, a.soft_label) {
             (true, true) => loss::softmax_cross_entropy_soft_grad(dims, p, label.data::<T>(), d, out),
             (true, false) => by_label!(cx, label, |l| {
@@ -121,11 +133,12 @@ fn softmax_entropy_grad(cx: &mut Run) -> Result<()> {
 
 pub static SOFTMAX_ENTROPY: Op = Op {
     name: "softmax_with_cross_entropy",
-    inputs: &[slot("Logits"), slot("Label")],
-    outputs: &[slot("Softmax").mid(), slot("Loss")],
+    inputs: softmax_entropy::INS,
+    outputs: softmax_entropy::OUTS,
+    takes: FLOATS,
     attrs: SoftmaxEntropyAttrs::FIELDS,
     infer: infer_softmax_entropy,
-    cpu: Kernel::Pure(|cx| in_f32(cx, 0, softmax_entropy)),
+    cpu: Kernel::Pure(|cx| in_f32(cx, softmax_entropy::LOGITS, run_softmax_entropy)),
     grad: Grad::By(&SOFTMAX_ENTROPY_GRAD),
     amp: oar_core::op::Amp::Black,
     ..OP
@@ -133,23 +146,24 @@ pub static SOFTMAX_ENTROPY: Op = Op {
 
 pub static SOFTMAX_ENTROPY_GRAD: Op = Op {
     name: "softmax_with_cross_entropy_grad",
-    inputs: &[slot("Label"), slot("Softmax"), slot("Loss@GRAD")],
-    outputs: &[slot("Logits@GRAD")],
+    inputs: softmax_entropy_grad::INS,
+    outputs: softmax_entropy_grad::OUTS,
     attrs: SoftmaxEntropyAttrs::FIELDS,
     infer: |cx| {
-        cx.like(0, 1)?;
-        cx.share_lod(0, 1);
+        use softmax_entropy_grad::{DLOGITS, SOFTMAX};
+        cx.like(DLOGITS, SOFTMAX)?;
+        cx.share_lod(DLOGITS, SOFTMAX);
         Ok(())
     },
-    cpu: Kernel::Pure(|cx| in_f32(cx, 1, softmax_entropy_grad)),
+    cpu: Kernel::Pure(|cx| in_f32(cx, softmax_entropy_grad::SOFTMAX, run_softmax_entropy_grad)),
     ..OP
 };
 
 // sigmoid_cross_entropy_with_logits
 
 fn infer_sigmoid(cx: &mut Infer) -> Result<()> {
-    let (x, label) = (cx.dims(0)?, cx.dims(1)?);
-    let agrees = |(&a, &b): (&i64, &i64)| a == b || !cx.is_run() && (a < 0 || b < 0);
+    let (x, label) = (cx.dims(sigmoid_entropy::X)?, cx.dims(sigmoid_entropy::LABEL)?);
+    let agrees = |(&a, &b): (&i64, &i64)| a == b || a < 0 || b < 0;
     ensure!(
         x.len() == label.len() && x.iter().zip(&label).all(agrees),
         InvalidArgument,
@@ -161,26 +175,28 @@ fn infer_sigmoid(cx: &mut Infer) -> Result<()> {
     like_first(cx)
 }
 
-fn sigmoid_entropy(cx: &mut Run) -> Result<()> {
-    let (x, label) = (cx.input(0)?, cx.input(1)?);
+fn run_sigmoid_entropy(cx: &mut Run) -> Result<()> {
+    use sigmoid_entropy::{LABEL, OUT, X};
+    let (x, label) = (cx.input(X)?, cx.input(LABEL)?);
     let a = cx.attrs::<SigmoidEntropyAttrs>();
     like(cx, label, x.dims(), x.dtype(), "Label")?;
     let ignore = a.ignore_index as i64;
     dispatch!(x.dtype(), T in [f32, f64], {
-        loss::sigmoid_cross_entropy(x.data::<T>(), label.data::<T>(), ignore, a.normalize, cx.out_data::<T>(0)?);
+        loss::sigmoid_cross_entropy(x.data::<T>(), label.data::<T>(), ignore, a.normalize, cx.out_data::<T>(OUT)?);
     }, other => return cx.unsupported(other));
     Ok(())
 }
 
-fn sigmoid_entropy_grad(cx: &mut Run) -> Result<()> {
-    let (x, label, dout) = (cx.input(0)?, cx.input(1)?, cx.input(2)?);
+fn run_sigmoid_entropy_grad(cx: &mut Run) -> Result<()> {
+    use sigmoid_entropy_grad::{DOUT, DX, LABEL, X};
+    let (x, label, dout) = (cx.input(X)?, cx.input(LABEL)?, cx.input(DOUT)?);
     let a = cx.attrs::<SigmoidEntropyAttrs>();
     like(cx, label, x.dims(), x.dtype(), "Label")?;
     like(cx, dout, x.dims(), x.dtype(), "the gradient of Out")?;
     let ignore = a.ignore_index as i64;
     dispatch!(x.dtype(), T in [f32, f64], {
         loss::sigmoid_cross_entropy_grad(
-            x.data::<T>(), label.data::<T>(), ignore, a.normalize, dout.data::<T>(), cx.out_data::<T>(0)?,
+            x.data::<T>(), label.data::<T>(), ignore, a.normalize, dout.data::<T>(), cx.out_data::<T>(DX)?,
         );
     }, other => return cx.unsupported(other));
     Ok(())
@@ -188,11 +204,13 @@ fn sigmoid_entropy_grad(cx: &mut Run) -> Result<()> {
 
 pub static SIGMOID_ENTROPY: Op = Op {
     name: "sigmoid_cross_entropy_with_logits",
-    inputs: &[slot("X"), slot("Label")],
-    outputs: &[slot("Out")],
+    inputs: sigmoid_entropy::INS,
+    outputs: sigmoid_entropy::OUTS,
+    takes: FLOATS,
+    cannot_fail: true,
     attrs: SigmoidEntropyAttrs::FIELDS,
     infer: infer_sigmoid,
-    cpu: Kernel::Pure(|cx| in_f32(cx, 0, sigmoid_entropy)),
+    cpu: Kernel::Pure(|cx| in_f32(cx, sigmoid_entropy::X, run_sigmoid_entropy)),
     grad: Grad::By(&SIGMOID_ENTROPY_GRAD),
     amp: oar_core::op::Amp::Black,
     ..OP
@@ -200,11 +218,12 @@ pub static SIGMOID_ENTROPY: Op = Op {
 
 pub static SIGMOID_ENTROPY_GRAD: Op = Op {
     name: "sigmoid_cross_entropy_with_logits_grad",
-    inputs: &[slot("X"), slot("Label"), slot("Out@GRAD")],
-    outputs: &[slot("X@GRAD")],
+    inputs: sigmoid_entropy_grad::INS,
+    outputs: sigmoid_entropy_grad::OUTS,
+    takes: FLOATS,
     attrs: SigmoidEntropyAttrs::FIELDS,
     infer: grads_like_inputs,
-    cpu: Kernel::Pure(|cx| in_f32(cx, 0, sigmoid_entropy_grad)),
+    cpu: Kernel::Pure(|cx| in_f32(cx, sigmoid_entropy_grad::X, run_sigmoid_entropy_grad)),
     ..OP
 };
 

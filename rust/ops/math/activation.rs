@@ -1,15 +1,15 @@
 //! Activations and other unary formulas: rows of `oar_kernels::formula_rows` dressed as operators.
 
 use oar_core::attrs;
-use oar_core::base::Result;
+use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::attrs::Text;
 use oar_core::op::infer::{like_first, like_out_grad};
 use oar_core::op::parts::complex;
 use oar_core::op::parts::row::{by_row, scaled_grad};
 use oar_core::op::point;
-use oar_core::op::{slot, Attrs, Grad, Infer, Kernel, NoAttrs, Op, Run, Slot, OP};
+use oar_core::op::{Attrs, Grad, InSlot, Infer, Kernel, NoAttrs, Op, OutSlot, Run, OP};
 use oar_core::tensor::Tensor;
-use oar_core::{dispatch, ensure};
+use oar_core::{dispatch, ensure, slots};
 use oar_kernels::elementwise::map;
 use oar_kernels::formula::Row;
 use oar_kernels::formula_rows as rows;
@@ -57,19 +57,32 @@ macro_rules! params {
     };
 }
 
-/// Integer kernels of the few activations that have them.
-fn on_integers(cx: &mut Run, f32s: fn(&mut Run) -> Result<()>, f: fn(i64) -> i64) -> Result<()> {
-    let x = cx.input(0)?;
+slots! {
+    mod unary { X "X" => OUT "Out" }
+    // What gradients read besides `Out@GRAD`, named as the argument that their formula has before `dout`.
+    mod reads_x { X "X", DOUT "Out@GRAD" => DX "X@GRAD" }
+    mod reads_out { OUT "Out", DOUT "Out@GRAD" => DX "X@GRAD" }
+    mod reads_dout { DOUT "Out@GRAD" => DX "X@GRAD" }
+}
+
+/// What formulas take.
+const FLOATS: DTypes = DTypes::FLOATS.and(DTypes::HALVES);
+/// What the few operators take that have kernels for integers, too.
+const FLOATS_INDICES: DTypes = FLOATS.and(DTypes::INDICES);
+
+/// `f` on int32 and int64 tensors, the operator's formula (`floats`) on others.
+fn on_integers(cx: &mut Run, floats: fn(&mut Run) -> Result<()>, f: fn(i64) -> i64) -> Result<()> {
+    let x = cx.input(unary::X)?;
     match x.dtype() {
-        oar_core::base::DType::I32 => map(x.data::<i32>(), cx.out_data::<i32>(0)?, |v| f(v as i64) as i32),
-        oar_core::base::DType::I64 => map(x.data::<i64>(), cx.out_data::<i64>(0)?, f),
-        _ => return f32s(cx),
+        DType::I32 => map(x.data::<i32>(), cx.out_data::<i32>(unary::OUT)?, |v| f(v as i64) as i32),
+        DType::I64 => map(x.data::<i64>(), cx.out_data::<i64>(unary::OUT)?, f),
+        _ => return floats(cx),
     }
     Ok(())
 }
 
 fn forward(cx: &mut Run, row: &Row, params: Params) -> Result<()> {
-    by_row(cx, row, &[cx.input(0)?], &params(cx.attrs), 0)
+    by_row(cx, row, &[cx.input(unary::X)?], &params(cx.attrs), unary::OUT)
 }
 
 /// The short way, for the types that are common.
@@ -82,19 +95,16 @@ fn quick(row: &Row, params: Params, attrs: &Attrs, ins: &[&Tensor]) -> Option<Te
     Some(out.with_lod(x.lod.clone()))
 }
 
-/// Gradient rows name what they read (`x` or `out` if they do, then `dout`), and so do the slots.
-fn backward(cx: &mut Run, row: &Row, params: Params) -> Result<()> {
-    let n = row.inputs.len();
-    let inputs = [cx.input(0)?, cx.input(n - 1)?];
-    by_row(cx, row, &inputs[..n], &params(cx.attrs), 0)
+/// The slot of `Out@GRAD`, the last argument of a gradient's formula: the slots stand in the order of the arguments.
+fn dout_slot(row: &Row) -> InSlot {
+    InSlot(row.inputs.len() - 1)
 }
 
-const X: &[Slot] = &[slot("X")];
-const OUT: &[Slot] = &[slot("Out")];
-const X_DOUT: &[Slot] = &[slot("X"), slot("Out@GRAD")];
-const DOUT: &[Slot] = &[slot("Out@GRAD")];
-const OUT_DOUT: &[Slot] = &[slot("Out"), slot("Out@GRAD")];
-const DX: &[Slot] = &[slot("X@GRAD")];
+/// The gradient of X by a formula of (x, dout), (out, dout) or dout alone.
+fn backward(cx: &mut Run, row: &Row, params: Params) -> Result<()> {
+    let inputs = [cx.input(InSlot(0))?, cx.input(dout_slot(row))?];
+    by_row(cx, row, &inputs[..row.inputs.len()], &params(cx.attrs), reads_x::DX)
+}
 
 macro_rules! or_none {
     () => {
@@ -106,13 +116,14 @@ macro_rules! or_none {
 }
 
 // One row an activation: the static and its gradient's; their names, which are the formulas' too; the attributes, with
-// those that the formulas take; what the gradient reads; the gradient's own gradient, if there is one.
+// those that the formulas take; the slots of the gradient; the gradient's own gradient, if there is one.
 macro_rules! activations {
     ($($op:ident $grad:ident = $row:ident $grad_row:ident: $attrs:ident($($param:ident),*) $reads:ident
         $(, $second:expr)?;)*) => {
         $(
             pub static $op: Op = Op {
-                name: stringify!($row), inputs: X, outputs: OUT, attrs: $attrs::FIELDS, infer: like_first,
+                name: stringify!($row), inputs: unary::INS, outputs: unary::OUTS, attrs: $attrs::FIELDS, infer: like_first,
+                takes: FLOATS,
                 cpu: Kernel::Pure(|cx| forward(cx, &rows::$row, params!($attrs: $($param),*))), grad: Grad::By(&$grad),
                 point: Some(|p| {
                     let params: Params = params!($attrs: $($param),*);
@@ -122,7 +133,8 @@ macro_rules! activations {
                 ..OP
             };
             pub static $grad: Op = Op {
-                name: stringify!($grad_row), inputs: $reads, outputs: DX, attrs: $attrs::FIELDS, infer: like_out_grad,
+                name: stringify!($grad_row), inputs: $reads::INS, outputs: $reads::OUTS, attrs: $attrs::FIELDS,
+                infer: like_out_grad, takes: FLOATS,
                 cpu: Kernel::Pure(|cx| backward(cx, &rows::$grad_row, params!($attrs: $($param),*))),
                 grad: or_none!($($second)?),
                 point: Some(|p| {
@@ -141,45 +153,45 @@ macro_rules! activations {
 }
 
 activations! {
-    LOG LOG_GRAD = log log_grad: PlainAttrs() X_DOUT, Grad::Map(&LOG_GRAD_GRAD, SECOND_X);
-    LOG2 LOG2_GRAD = log2 log2_grad: PlainAttrs() X_DOUT;
-    LOG10 LOG10_GRAD = log10 log10_grad: PlainAttrs() X_DOUT;
-    LOG1P LOG1P_GRAD = log1p log1p_grad: PlainAttrs() X_DOUT;
-    SQRT SQRT_GRAD = sqrt sqrt_grad: PlainAttrs() OUT_DOUT, Grad::Map(&SQRT_GRAD_GRAD, SECOND_OUT);
-    RSQRT RSQRT_GRAD = rsqrt rsqrt_grad: PlainAttrs() OUT_DOUT, Grad::Map(&RSQRT_GRAD_GRAD, SECOND_OUT);
-    RECIPROCAL RECIPROCAL_GRAD = reciprocal reciprocal_grad: PlainAttrs() OUT_DOUT;
-    RELU RELU_GRAD = relu relu_grad: PlainAttrs() OUT_DOUT, Grad::Map(&RELU_GRAD_GRAD, SECOND_X);
-    RELU6 RELU6_GRAD = relu6 relu6_grad: Relu6Attrs(threshold) OUT_DOUT;
-    BRELU BRELU_GRAD = brelu brelu_grad: BreluAttrs(t_min, t_max) X_DOUT;
-    THRESHOLDED_RELU THRESHOLDED_RELU_GRAD = thresholded_relu thresholded_relu_grad: ThresholdedReluAttrs(threshold) X_DOUT;
-    LEAKY_RELU LEAKY_RELU_GRAD = leaky_relu leaky_relu_grad: LeakyReluAttrs(alpha) X_DOUT,
+    LOG LOG_GRAD = log log_grad: PlainAttrs() reads_x, Grad::Map(&LOG_GRAD_GRAD, SECOND_X);
+    LOG2 LOG2_GRAD = log2 log2_grad: PlainAttrs() reads_x;
+    LOG10 LOG10_GRAD = log10 log10_grad: PlainAttrs() reads_x;
+    LOG1P LOG1P_GRAD = log1p log1p_grad: PlainAttrs() reads_x;
+    SQRT SQRT_GRAD = sqrt sqrt_grad: PlainAttrs() reads_out, Grad::Map(&SQRT_GRAD_GRAD, SECOND_OUT);
+    RSQRT RSQRT_GRAD = rsqrt rsqrt_grad: PlainAttrs() reads_out, Grad::Map(&RSQRT_GRAD_GRAD, SECOND_OUT);
+    RECIPROCAL RECIPROCAL_GRAD = reciprocal reciprocal_grad: PlainAttrs() reads_out;
+    RELU RELU_GRAD = relu relu_grad: PlainAttrs() reads_out, Grad::Map(&RELU_GRAD_GRAD, SECOND_X);
+    RELU6 RELU6_GRAD = relu6 relu6_grad: Relu6Attrs(threshold) reads_out;
+    BRELU BRELU_GRAD = brelu brelu_grad: BreluAttrs(t_min, t_max) reads_x;
+    THRESHOLDED_RELU THRESHOLDED_RELU_GRAD = thresholded_relu thresholded_relu_grad: ThresholdedReluAttrs(threshold) reads_x;
+    LEAKY_RELU LEAKY_RELU_GRAD = leaky_relu leaky_relu_grad: LeakyReluAttrs(alpha) reads_x,
         Grad::Map(&LEAKY_RELU_GRAD_GRAD, SECOND_X);
-    ELU ELU_GRAD = elu elu_grad: EluAttrs(alpha) X_DOUT, Grad::Map(&ELU_GRAD_GRAD, SECOND_X);
-    SELU SELU_GRAD = selu selu_grad: SeluAttrs(scale, alpha) OUT_DOUT;
-    HARD_SIGMOID HARD_SIGMOID_GRAD = hard_sigmoid hard_sigmoid_grad: HardSigmoidAttrs(slope, offset) OUT_DOUT;
-    SIGMOID SIGMOID_GRAD = sigmoid sigmoid_grad: PlainAttrs() OUT_DOUT;
-    LOGSIGMOID LOGSIGMOID_GRAD = logsigmoid logsigmoid_grad: PlainAttrs() X_DOUT;
-    TANH TANH_GRAD = tanh tanh_grad: PlainAttrs() OUT_DOUT;
-    STANH STANH_GRAD = stanh stanh_grad: StanhAttrs(scale_a, scale_b) X_DOUT;
-    TANH_SHRINK TANH_SHRINK_GRAD = tanh_shrink tanh_shrink_grad: PlainAttrs() X_DOUT;
-    HARD_SHRINK HARD_SHRINK_GRAD = hard_shrink hard_shrink_grad: HardShrinkAttrs(threshold) X_DOUT;
-    SOFTSHRINK SOFTSHRINK_GRAD = softshrink softshrink_grad: SoftshrinkAttrs(lambda) X_DOUT;
-    SOFTSIGN SOFTSIGN_GRAD = softsign softsign_grad: PlainAttrs() X_DOUT;
-    SOFT_RELU SOFT_RELU_GRAD = soft_relu soft_relu_grad: SoftReluAttrs(threshold) OUT_DOUT;
-    SOFTPLUS SOFTPLUS_GRAD = softplus softplus_grad: SoftplusAttrs(beta, threshold) X_DOUT;
-    SWISH SWISH_GRAD = swish swish_grad: SwishAttrs(beta) X_DOUT;
-    MISH MISH_GRAD = mish mish_grad: MishAttrs(threshold) X_DOUT;
-    HARD_SWISH HARD_SWISH_GRAD = hard_swish hard_swish_grad: HardSwishAttrs(threshold, scale, offset) X_DOUT;
-    ERF ERF_GRAD = erf erf_grad: NoAttrs() X_DOUT;
-    SIN SIN_GRAD = sin sin_grad: PlainAttrs() X_DOUT;
-    COS COS_GRAD = cos cos_grad: PlainAttrs() X_DOUT;
-    SINH SINH_GRAD = sinh sinh_grad: PlainAttrs() X_DOUT;
-    COSH COSH_GRAD = cosh cosh_grad: PlainAttrs() X_DOUT;
-    ASIN ASIN_GRAD = asin asin_grad: NoAttrs() X_DOUT;
-    ACOS ACOS_GRAD = acos acos_grad: NoAttrs() X_DOUT;
-    ATAN ATAN_GRAD = atan atan_grad: NoAttrs() X_DOUT;
-    CEIL CEIL_GRAD = ceil ceil_grad: PlainAttrs() DOUT;
-    ROUND ROUND_GRAD = round round_grad: PlainAttrs() DOUT;
+    ELU ELU_GRAD = elu elu_grad: EluAttrs(alpha) reads_x, Grad::Map(&ELU_GRAD_GRAD, SECOND_X);
+    SELU SELU_GRAD = selu selu_grad: SeluAttrs(scale, alpha) reads_out;
+    HARD_SIGMOID HARD_SIGMOID_GRAD = hard_sigmoid hard_sigmoid_grad: HardSigmoidAttrs(slope, offset) reads_out;
+    SIGMOID SIGMOID_GRAD = sigmoid sigmoid_grad: PlainAttrs() reads_out;
+    LOGSIGMOID LOGSIGMOID_GRAD = logsigmoid logsigmoid_grad: PlainAttrs() reads_x;
+    TANH TANH_GRAD = tanh tanh_grad: PlainAttrs() reads_out;
+    STANH STANH_GRAD = stanh stanh_grad: StanhAttrs(scale_a, scale_b) reads_x;
+    TANH_SHRINK TANH_SHRINK_GRAD = tanh_shrink tanh_shrink_grad: PlainAttrs() reads_x;
+    HARD_SHRINK HARD_SHRINK_GRAD = hard_shrink hard_shrink_grad: HardShrinkAttrs(threshold) reads_x;
+    SOFTSHRINK SOFTSHRINK_GRAD = softshrink softshrink_grad: SoftshrinkAttrs(lambda) reads_x;
+    SOFTSIGN SOFTSIGN_GRAD = softsign softsign_grad: PlainAttrs() reads_x;
+    SOFT_RELU SOFT_RELU_GRAD = soft_relu soft_relu_grad: SoftReluAttrs(threshold) reads_out;
+    SOFTPLUS SOFTPLUS_GRAD = softplus softplus_grad: SoftplusAttrs(beta, threshold) reads_x;
+    SWISH SWISH_GRAD = swish swish_grad: SwishAttrs(beta) reads_x;
+    MISH MISH_GRAD = mish mish_grad: MishAttrs(threshold) reads_x;
+    HARD_SWISH HARD_SWISH_GRAD = hard_swish hard_swish_grad: HardSwishAttrs(threshold, scale, offset) reads_x;
+    ERF ERF_GRAD = erf erf_grad: NoAttrs() reads_x;
+    SIN SIN_GRAD = sin sin_grad: PlainAttrs() reads_x;
+    COS COS_GRAD = cos cos_grad: PlainAttrs() reads_x;
+    SINH SINH_GRAD = sinh sinh_grad: PlainAttrs() reads_x;
+    COSH COSH_GRAD = cosh cosh_grad: PlainAttrs() reads_x;
+    ASIN ASIN_GRAD = asin asin_grad: NoAttrs() reads_x;
+    ACOS ACOS_GRAD = acos acos_grad: NoAttrs() reads_x;
+    ATAN ATAN_GRAD = atan atan_grad: NoAttrs() reads_x;
+    CEIL CEIL_GRAD = ceil ceil_grad: PlainAttrs() reads_dout;
+    ROUND ROUND_GRAD = round round_grad: PlainAttrs() reads_dout;
 }
 
 // Those with integer kernels, two formulas, or a gradient that is no formula.
@@ -187,6 +199,7 @@ activations! {
 /// Of integers it is the integer part.
 pub static EXP: Op = Op {
     name: "exp",
+    takes: FLOATS_INDICES,
     cpu: Kernel::Pure(|cx| on_integers(cx, |cx| forward(cx, &rows::exp, none), |v| (v as f64).exp() as i64)),
     grad: Grad::By(&EXP_GRAD),
     point: Some(|p| point::by_row(p, &rows::exp, &[])),
@@ -194,8 +207,9 @@ pub static EXP: Op = Op {
 };
 pub static EXP_GRAD: Op = Op {
     name: "exp_grad",
-    inputs: OUT_DOUT,
-    outputs: DX,
+    takes: FLOATS_INDICES,
+    inputs: reads_out::INS,
+    outputs: reads_out::OUTS,
     infer: like_out_grad,
     cpu: Kernel::Pure(|cx| integer_grad(cx, &rows::exp_grad, |out, d| d.wrapping_mul(out))),
     point: Some(|p| point::by_row(p, &rows::exp_grad, &[])),
@@ -204,14 +218,15 @@ pub static EXP_GRAD: Op = Op {
 
 pub static ABS: Op = Op {
     name: "abs",
+    takes: FLOATS_INDICES.and(DTypes::COMPLEX),
     infer: |cx| {
-        let (dims, dtype) = (cx.dims(0)?, cx.dtype(0)?);
-        cx.set(0, &dims, dtype.real());
-        cx.share_lod(0, 0);
+        let (dims, dtype) = (cx.dims(unary::X)?, cx.dtype(unary::X)?);
+        cx.set(unary::OUT, &dims, dtype.real());
+        cx.share_lod(unary::OUT, unary::X);
         Ok(())
     },
-    cpu: Kernel::Pure(|cx| match cx.input(0)? {
-        x if x.dtype().is_complex() => complex::abs(x, cx.out(0)?),
+    cpu: Kernel::Pure(|cx| match cx.input(unary::X)? {
+        x if x.dtype().is_complex() => complex::abs(x, cx.out(unary::OUT)?),
         _ => on_integers(cx, |cx| forward(cx, &rows::abs, none), i64::wrapping_abs),
     }),
     grad: Grad::By(&ABS_GRAD),
@@ -220,16 +235,17 @@ pub static ABS: Op = Op {
 };
 pub static ABS_GRAD: Op = Op {
     name: "abs_grad",
-    inputs: X_DOUT,
-    outputs: DX,
+    takes: FLOATS_INDICES.and(DTypes::COMPLEX),
+    inputs: reads_x::INS,
+    outputs: reads_x::OUTS,
     infer: |cx| {
-        let (dims, dtype) = (cx.dims(1)?, cx.dtype(0)?);
-        cx.set(0, &dims, dtype);
-        cx.share_lod(0, 1);
+        let (dims, dtype) = (cx.dims(reads_x::DOUT)?, cx.dtype(reads_x::X)?);
+        cx.set(reads_x::DX, &dims, dtype);
+        cx.share_lod(reads_x::DX, reads_x::DOUT);
         Ok(())
     },
-    cpu: Kernel::Pure(|cx| match cx.input(0)? {
-        x if x.dtype().is_complex() => complex::abs_grad(cx.op.name, x, cx.input(1)?, cx.out(0)?),
+    cpu: Kernel::Pure(|cx| match cx.input(reads_x::X)? {
+        x if x.dtype().is_complex() => complex::abs_grad(cx.op.name, x, cx.input(reads_x::DOUT)?, cx.out(reads_x::DX)?),
         _ => integer_grad(cx, &rows::abs_grad, |x, d| d * x.signum()),
     }),
     grad: Grad::Map(&ABS_GRAD_GRAD, SECOND_X),
@@ -238,6 +254,7 @@ pub static ABS_GRAD: Op = Op {
 };
 pub static SQUARE: Op = Op {
     name: "square",
+    takes: FLOATS_INDICES,
     cpu: Kernel::Pure(|cx| on_integers(cx, |cx| forward(cx, &rows::square, none), |v| v.wrapping_mul(v))),
     grad: Grad::By(&SQUARE_GRAD),
     point: Some(|p| point::by_row(p, &rows::square, &[])),
@@ -245,8 +262,9 @@ pub static SQUARE: Op = Op {
 };
 pub static SQUARE_GRAD: Op = Op {
     name: "square_grad",
-    inputs: X_DOUT,
-    outputs: DX,
+    takes: FLOATS_INDICES,
+    inputs: reads_x::INS,
+    outputs: reads_x::OUTS,
     infer: like_out_grad,
     cpu: Kernel::Pure(|cx| integer_grad(cx, &rows::square_grad, |x, d| d.wrapping_mul(2).wrapping_mul(x))),
     grad: Grad::Map(&SQUARE_GRAD_GRAD, SECOND_X),
@@ -255,6 +273,7 @@ pub static SQUARE_GRAD: Op = Op {
 };
 pub static FLOOR: Op = Op {
     name: "floor",
+    takes: FLOATS_INDICES,
     cpu: Kernel::Pure(|cx| on_integers(cx, |cx| forward(cx, &rows::floor, none), |v| v)),
     grad: Grad::By(&FLOOR_GRAD),
     point: Some(|p| point::by_row(p, &rows::floor, &[])),
@@ -262,8 +281,9 @@ pub static FLOOR: Op = Op {
 };
 pub static FLOOR_GRAD: Op = Op {
     name: "floor_grad",
-    inputs: DOUT,
-    outputs: DX,
+    takes: FLOATS_INDICES,
+    inputs: reads_dout::INS,
+    outputs: reads_dout::OUTS,
     infer: like_out_grad,
     cpu: Kernel::Pure(|cx| integer_grad(cx, &rows::floor_grad, |_, _| 0)),
     point: Some(|p| point::by_row(p, &rows::floor_grad, &[])),
@@ -294,8 +314,8 @@ pub static GELU: Op = Op {
 };
 pub static GELU_GRAD: Op = Op {
     name: "gelu_grad",
-    inputs: X_DOUT,
-    outputs: DX,
+    inputs: reads_x::INS,
+    outputs: reads_x::OUTS,
     attrs: GeluAttrs::FIELDS,
     infer: like_out_grad,
     cpu: Kernel::Pure(|cx| {
@@ -310,11 +330,12 @@ pub static GELU_GRAD: Op = Op {
 };
 
 const fn plain() -> Op {
-    Op { inputs: X, outputs: OUT, attrs: PlainAttrs::FIELDS, infer: like_first, ..OP }
+    Op { inputs: unary::INS, outputs: unary::OUTS, attrs: PlainAttrs::FIELDS, infer: like_first, takes: FLOATS, ..OP }
 }
 
+/// `f` of (what the formula reads, dout) on int32 and int64 tensors, the formula on others.
 fn integer_grad(cx: &mut Run, row: &Row, f: fn(i64, i64) -> i64) -> Result<()> {
-    let (x, d) = (cx.input(0)?, cx.input(row.inputs.len() - 1)?);
+    let (x, d) = (cx.input(InSlot(0))?, cx.input(dout_slot(row))?);
     ensure!(
         x.dtype() == d.dtype(),
         InvalidArgument,
@@ -326,7 +347,7 @@ fn integer_grad(cx: &mut Run, row: &Row, f: fn(i64, i64) -> i64) -> Result<()> {
     #[allow(clippy::unnecessary_cast)] // one of the two types is i64
     {
         dispatch!(x.dtype(), T in [i32, i64], {
-            let out = cx.out_data::<T>(0)?;
+            let out = cx.out_data::<T>(reads_x::DX)?;
             oar_kernels::elementwise::zip(x.data::<T>(), d.data::<T>(), out, |x, d| f(x as i64, d as i64) as T);
             Ok(())
         }, _float => backward(cx, row, none))
@@ -335,122 +356,99 @@ fn integer_grad(cx: &mut Run, row: &Row, f: fn(i64, i64) -> i64) -> Result<()> {
 
 // Second gradients: slots as Paddle names them, each output a row of what it reads.
 
+slots! {
+    mod second_of_out { OUT "Out", DDX "DDX".opt() => DDOUT "DDOut" }
+    mod second_of_x { X "X", DDX "DDX".opt() => DDOUT "DDOut" }
+    // The first output is the gradient of what the first gradient read, X or Out.
+    mod second_of_x_dout { X "X", DOUT "DOut", DDX "DDX".opt() => DX "DX", DDOUT "DDOut" }
+    mod second_of_out_dx { OUT "Out", DX "DX", DDX "DDX".opt() => DOUT "DOut", DDOUT "DDOut" }
+}
+
 const SECOND_X: &[(&str, &str)] =
     &[("DOut", "Out@GRAD"), ("DDX", "X@GRAD@GRAD"), ("DX", "X@GRAD"), ("DDOut", "Out@GRAD@GRAD")];
 /// Where the gradient read `Out`: DX is its own output, and DOut the gradient of `Out`.
 const SECOND_OUT: &[(&str, &str)] =
     &[("DX", "X@GRAD"), ("DDX", "X@GRAD@GRAD"), ("DOut", "Out@GRAD"), ("DDOut", "Out@GRAD@GRAD")];
 
+/// All outputs are like the first input.
 fn second_shapes(cx: &mut Infer) -> Result<()> {
     for i in 0..cx.op.outputs.len() {
-        cx.like(i, 0)?;
+        cx.like(OutSlot(i), InSlot(0))?;
     }
     Ok(())
 }
 
-/// Computes each wanted output from (slots read, row); an absent DDX gives zeros.
-fn seconds(cx: &mut Run, ddx: usize, outs: &[(&[usize], &Row)], params: &[f64]) -> Result<()> {
-    for (slot, (reads, row)) in outs.iter().enumerate() {
-        if !cx.wants(slot) {
+/// Computes each wanted output from (slots read, row); an absent DDX, the last slot, gives zeros.
+fn seconds(cx: &mut Run, outs: &[(&[InSlot], &Row)], params: &[f64]) -> Result<()> {
+    let ddx = InSlot(cx.op.inputs.len() - 1);
+    for (i, (reads, row)) in outs.iter().enumerate() {
+        let out = OutSlot(i);
+        if !cx.wants(out) {
             continue;
         }
         if !cx.has(ddx) {
-            cx.out(slot)?.bytes_mut()?.fill(0);
+            cx.out(out)?.bytes_mut()?.fill(0);
             continue;
         }
-        let inputs = reads.iter().map(|&s| cx.input(s)).collect::<Result<Vec<_>>>()?;
-        by_row(cx, row, &inputs, params, slot)?;
+        let inputs = reads.iter().map(|&slot| cx.input(slot)).collect::<Result<Vec<_>>>()?;
+        by_row(cx, row, &inputs, params, out)?;
     }
     Ok(())
 }
 
-const DDX: Slot = slot("DDX").opt();
-const DDOUT: &[Slot] = &[slot("DDOut")];
+// Which slots a row reads.
+const OUT_DDX: &[InSlot] = &[second_of_out::OUT, second_of_out::DDX];
+const X_DDX: &[InSlot] = &[second_of_x::X, second_of_x::DDX];
+const X_DOUT_DDX: &[InSlot] = &[second_of_x_dout::X, second_of_x_dout::DOUT, second_of_x_dout::DDX];
+const X_AND_DDX: &[InSlot] = &[second_of_x_dout::X, second_of_x_dout::DDX];
+const DOUT_AND_DDX: &[InSlot] = &[second_of_x_dout::DOUT, second_of_x_dout::DDX];
+const OUT_DX_DDX: &[InSlot] = &[second_of_out_dx::OUT, second_of_out_dx::DX, second_of_out_dx::DDX];
+const OUT_AND_DDX: &[InSlot] = &[second_of_out_dx::OUT, second_of_out_dx::DDX];
 
-pub static RELU_GRAD_GRAD: Op = Op {
-    name: "relu_grad_grad",
-    inputs: &[slot("Out"), DDX],
-    outputs: DDOUT,
-    infer: second_shapes,
-    cpu: Kernel::Pure(|cx| seconds(cx, 1, &[(&[0, 1], &rows::relu_grad_grad)], &[])),
-    ..plain()
-};
-pub static LEAKY_RELU_GRAD_GRAD: Op = Op {
-    name: "leaky_relu_grad_grad",
-    inputs: &[slot("X"), DDX],
-    outputs: DDOUT,
-    attrs: LeakyReluAttrs::FIELDS,
-    infer: second_shapes,
-    cpu: Kernel::Pure(|cx| {
-        let alpha = cx.attrs::<LeakyReluAttrs>().alpha as f64;
-        seconds(cx, 1, &[(&[0, 1], &rows::leaky_relu_grad_grad)], &[alpha])
-    }),
-    ..plain()
-};
-pub static ELU_GRAD_GRAD: Op = Op {
-    name: "elu_grad_grad",
-    inputs: &[slot("X"), slot("DOut"), DDX],
-    outputs: &[slot("DX"), slot("DDOut")],
-    attrs: EluAttrs::FIELDS,
-    infer: second_shapes,
-    cpu: Kernel::Pure(|cx| {
-        let alpha = cx.attrs::<EluAttrs>().alpha as f64;
-        seconds(cx, 2, &[(&[0, 1, 2], &rows::elu_grad_grad_dx), (&[0, 2], &rows::elu_grad_grad_ddout)], &[alpha])
-    }),
-    ..plain()
-};
+// One row an operator: static, name, slots, attributes, those that the formulas take; for each output what it reads and
+// its formula.
+macro_rules! second_gradients {
+    ($($op:ident $name:literal $slots:ident $attrs:ident($($param:ident),*): $($reads:ident $row:ident),*;)*) => {$(
+        pub static $op: Op = Op {
+            name: $name, inputs: $slots::INS, outputs: $slots::OUTS, attrs: $attrs::FIELDS, infer: second_shapes,
+            cpu: Kernel::Pure(|cx| {
+                let params: Params = params!($attrs: $($param),*);
+                seconds(cx, &[$(($reads, &rows::$row)),*], &params(cx.attrs))
+            }),
+            ..plain()
+        };
+    )*};
+}
+second_gradients! {
+    RELU_GRAD_GRAD "relu_grad_grad" second_of_out PlainAttrs(): OUT_DDX relu_grad_grad;
+    LEAKY_RELU_GRAD_GRAD "leaky_relu_grad_grad" second_of_x LeakyReluAttrs(alpha): X_DDX leaky_relu_grad_grad;
+    ELU_GRAD_GRAD "elu_grad_grad" second_of_x_dout EluAttrs(alpha):
+        X_DOUT_DDX elu_grad_grad_dx, X_AND_DDX elu_grad_grad_ddout;
+    SQRT_GRAD_GRAD "sqrt_grad_grad" second_of_out_dx PlainAttrs():
+        OUT_DX_DDX sqrt_grad_grad_dout, OUT_AND_DDX sqrt_grad_grad_ddout;
+    RSQRT_GRAD_GRAD "rsqrt_grad_grad" second_of_out_dx PlainAttrs():
+        OUT_DX_DDX rsqrt_grad_grad_dout, OUT_AND_DDX rsqrt_grad_grad_ddout;
+    SQUARE_GRAD_GRAD "square_grad_grad" second_of_x_dout PlainAttrs():
+        DOUT_AND_DDX square_grad_grad_dx, X_AND_DDX square_grad_grad_ddout;
+    LOG_GRAD_GRAD "log_grad_grad" second_of_x_dout PlainAttrs():
+        X_DOUT_DDX log_grad_grad_dx, X_AND_DDX log_grad_grad_ddout;
+}
+
 pub static ABS_GRAD_GRAD: Op = Op {
     name: "abs_grad_grad",
-    inputs: &[slot("X"), DDX],
-    outputs: DDOUT,
+    inputs: second_of_x::INS,
+    outputs: second_of_x::OUTS,
+    takes: FLOATS.and(DTypes::COMPLEX),
     infer: |cx| {
-        let (dims, dtype) = (cx.dims(0)?, cx.dtype(0)?);
-        cx.set(0, &dims, dtype.real());
+        let (dims, dtype) = (cx.dims(second_of_x::X)?, cx.dtype(second_of_x::X)?);
+        cx.set(second_of_x::DDOUT, &dims, dtype.real());
         Ok(())
     },
-    cpu: Kernel::Pure(|cx| match (cx.input(0)?, cx.opt(1)) {
-        (x, Some(ddx)) if x.dtype().is_complex() => complex::abs_grad_grad(cx.op.name, x, ddx, cx.out(0)?),
-        _ => seconds(cx, 1, &[(&[0, 1], &rows::abs_grad_grad)], &[]),
-    }),
-    ..plain()
-};
-pub static SQRT_GRAD_GRAD: Op = Op {
-    name: "sqrt_grad_grad",
-    inputs: &[slot("Out"), slot("DX"), DDX],
-    outputs: &[slot("DOut"), slot("DDOut")],
-    infer: second_shapes,
-    cpu: Kernel::Pure(|cx| {
-        seconds(cx, 2, &[(&[0, 1, 2], &rows::sqrt_grad_grad_dout), (&[0, 2], &rows::sqrt_grad_grad_ddout)], &[])
-    }),
-    ..plain()
-};
-pub static RSQRT_GRAD_GRAD: Op = Op {
-    name: "rsqrt_grad_grad",
-    inputs: &[slot("Out"), slot("DX"), DDX],
-    outputs: &[slot("DOut"), slot("DDOut")],
-    infer: second_shapes,
-    cpu: Kernel::Pure(|cx| {
-        seconds(cx, 2, &[(&[0, 1, 2], &rows::rsqrt_grad_grad_dout), (&[0, 2], &rows::rsqrt_grad_grad_ddout)], &[])
-    }),
-    ..plain()
-};
-pub static SQUARE_GRAD_GRAD: Op = Op {
-    name: "square_grad_grad",
-    inputs: &[slot("X"), slot("DOut"), DDX],
-    outputs: &[slot("DX"), slot("DDOut")],
-    infer: second_shapes,
-    cpu: Kernel::Pure(|cx| {
-        seconds(cx, 2, &[(&[1, 2], &rows::square_grad_grad_dx), (&[0, 2], &rows::square_grad_grad_ddout)], &[])
-    }),
-    ..plain()
-};
-pub static LOG_GRAD_GRAD: Op = Op {
-    name: "log_grad_grad",
-    inputs: &[slot("X"), slot("DOut"), DDX],
-    outputs: &[slot("DX"), slot("DDOut")],
-    infer: second_shapes,
-    cpu: Kernel::Pure(|cx| {
-        seconds(cx, 2, &[(&[0, 1, 2], &rows::log_grad_grad_dx), (&[0, 2], &rows::log_grad_grad_ddout)], &[])
+    cpu: Kernel::Pure(|cx| match (cx.input(second_of_x::X)?, cx.opt(second_of_x::DDX)) {
+        (x, Some(ddx)) if x.dtype().is_complex() => {
+            complex::abs_grad_grad(cx.op.name, x, ddx, cx.out(second_of_x::DDOUT)?)
+        }
+        _ => seconds(cx, &[(X_DDX, &rows::abs_grad_grad)], &[]),
     }),
     ..plain()
 };

@@ -2,16 +2,16 @@
 
 use half::{bf16, f16};
 use oar_core::attrs;
-use oar_core::base::{DType, Result};
+use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::attrs::Text;
-use oar_core::op::infer::VarKind;
-use oar_core::op::parts::broadcast::binary_into;
+use oar_core::op::infer::{kind_of_first, VarKind};
+use oar_core::op::parts::broadcast::{self, binary_into};
 use oar_core::op::parts::row::scaled_grad;
 use oar_core::op::parts::sum::{accumulate, add_rows};
 use oar_core::op::point::{self, Points};
-use oar_core::op::{slot, Dst, Fwd, Grad, GradOp, Infer, Kernel, NoAttrs, Op, Run, Src, OP};
+use oar_core::op::{Dst, Fwd, Grad, GradOp, Infer, Kernel, NoAttrs, Op, RowsKernel, Run, Src, OP};
 use oar_core::tensor::{SelectedRows, Tensor, Value};
-use oar_core::{bail, dispatch, ensure, err};
+use oar_core::{bail, dispatch, ensure, err, slots};
 use oar_kernels::cast::CastFrom;
 use oar_kernels::elementwise::{map, Binary};
 use oar_kernels::formula_rows as rows;
@@ -23,16 +23,18 @@ attrs! {
     pub struct CastAttrs { out_dtype: i32, in_dtype: i32 }
 }
 
-/// A gradient of one operator that reads `Out@GRAD` and writes `X@GRAD` of variable `i`.
-fn one(op: &'static Op, attrs: oar_core::op::Attrs, i: Option<usize>) -> GradOp {
-    GradOp { op, attrs, ins: vec![vec![Src::GradOut(0, None)]], outs: vec![vec![Dst(0, i)]] }
+slots! {
+    mod scale { X "X", SCALE "ScaleTensor".opt() => OUT "Out" }
+    mod sum { X "X".many() => OUT "Out" }
+    mod cast { X "X" => OUT "Out".made() }
+    mod assign { X "X".opt() => OUT "Out".made() }
 }
 
 // scale: out = scale * x + bias, or scale * (x + bias).
 
 fn scaled(cx: &Run, x: &Tensor, out: &mut Tensor) -> Result<()> {
     let a = cx.attrs::<ScaleAttrs>();
-    let scale = match cx.opt(1) {
+    let scale = match cx.opt(scale::SCALE) {
         Some(t) => *t.to_f64s().first().ok_or_else(|| err!(InvalidArgument, "operator scale: ScaleTensor is empty"))?,
         None => a.scale as f64,
     };
@@ -55,39 +57,35 @@ fn scaled(cx: &Run, x: &Tensor, out: &mut Tensor) -> Result<()> {
     Ok(())
 }
 
-fn scale(cx: &mut Run) -> Result<()> {
-    if let Some(r) = cx.rows(0) {
-        let mut value = Tensor::empty(r.value.dtype(), r.value.dims())?;
-        scaled(cx, &r.value, &mut value)?;
-        cx.set(0, SelectedRows { value, ..r.clone() });
-        return Ok(());
-    }
-    let x = cx.input(0)?;
-    let mut out = cx.take_out(0)?;
+fn run_scale(cx: &mut Run) -> Result<()> {
+    let x = cx.input(scale::X)?;
+    let mut out = cx.take_out(scale::OUT)?;
     scaled(cx, x, &mut out)?;
-    cx.set(0, out);
+    cx.set(scale::OUT, out);
+    Ok(())
+}
+
+/// The same of the values of SelectedRows.
+fn scale_rows(cx: &mut Run) -> Result<()> {
+    let Some(r) = cx.rows(scale::X) else { return run_scale(cx) };
+    let mut value = Tensor::empty(r.value.dtype(), r.value.dims())?;
+    scaled(cx, &r.value, &mut value)?;
+    cx.set(scale::OUT, SelectedRows { value, ..r.clone() });
     Ok(())
 }
 
 fn scale_grad(f: &Fwd) -> Result<Vec<GradOp>> {
     let mut g = scaled_grad(f.attrs::<ScaleAttrs>().scale)?;
-    if f.ins.get(1).is_some_and(|&n| n > 0) {
-        g.ins.push(vec![Src::In(1, None)]);
+    if f.ins.get(scale::SCALE.0).is_some_and(|&n| n > 0) {
+        g.ins.push(vec![Src::In(scale::SCALE.0, None)]);
     }
     Ok(vec![g])
-}
-
-/// The output has the kind (dense or SelectedRows) and LoD of the first input.
-fn kind_of_first(cx: &mut Infer) -> Result<()> {
-    let m = cx.meta(0, 0)?;
-    cx.set_meta(0, 0, m);
-    Ok(())
 }
 
 fn scale_point(p: &mut Points) -> Option<()> {
     let a = p.attrs::<ScaleAttrs>();
     let row = if a.bias_after_scale { &rows::scale } else { &rows::scale_bias_first };
-    if p.has(1) {
+    if p.has(scale::SCALE) {
         None
     } else {
         point::by_row(p, row, &[a.scale as f64, a.bias as f64])
@@ -96,11 +94,13 @@ fn scale_point(p: &mut Points) -> Option<()> {
 
 pub static SCALE: Op = Op {
     name: "scale",
-    inputs: &[slot("X"), slot("ScaleTensor").opt()],
-    outputs: &[slot("Out")],
+    inputs: scale::INS,
+    outputs: scale::OUTS,
     attrs: ScaleAttrs::FIELDS,
+    takes: DTypes::FLOATS.and(DTypes::HALVES).and(DTypes::INTEGERS).and(DTypes::COMPLEX),
     infer: kind_of_first,
-    cpu: Kernel::Pure(scale),
+    cpu: Kernel::Pure(run_scale),
+    rows: RowsKernel::Own(scale_rows),
     grad: Grad::Fn(scale_grad),
     point: Some(scale_point),
     ..OP
@@ -108,15 +108,16 @@ pub static SCALE: Op = Op {
 
 // sum: dense tensors, SelectedRows, or both; also tensor arrays.
 
+/// Dense if anything is dense, like the first dense input; SelectedRows if all are; an array if anything is one. An
+/// input that is not there yet counts for nothing.
 fn infer_sum(cx: &mut Infer) -> Result<()> {
-    let n = cx.count(0);
+    let n = cx.count(sum::X);
     ensure!(n > 0, InvalidArgument, "operator sum needs at least one input");
-    // Dense if anything is dense; an input that is not there yet counts for nothing.
     let mut out: Option<oar_core::op::Meta> = None;
     for i in 0..n {
-        let Ok(m) = cx.meta(0, i) else { continue };
+        let Ok(m) = cx.meta(sum::X, i) else { continue };
         if m.kind == VarKind::Array {
-            cx.set_meta(0, 0, m);
+            cx.set_meta(sum::OUT, 0, m);
             return Ok(());
         }
         if let Some(o) = &out {
@@ -135,55 +136,82 @@ fn infer_sum(cx: &mut Infer) -> Result<()> {
             out = Some(m);
         }
     }
-    let Some(mut m) = out else { return cx.wrong(0, "initialised") };
-    if m.kind == VarKind::Dense {
-        m.lod = cx.tensor(0).and_then(|t| t.lod.clone());
-    }
-    cx.set_meta(0, 0, m);
+    let Some(m) = out else { return cx.wrong(sum::X, "initialised") };
+    cx.set_meta(sum::OUT, 0, m);
     Ok(())
 }
 
-fn sum(cx: &mut Run) -> Result<()> {
-    let values: Vec<&Value> = cx.ins.slot(0).iter().filter(|v| !v.is_none()).collect();
+fn run_sum(cx: &mut Run) -> Result<()> {
+    let values = given(cx);
+    match values[..] {
+        [only] => share_only(cx, only),
+        [Value::Array(_), ..] => sum_arrays(cx, &values),
+        _ => match dense_total(cx, &values)? {
+            Some(total) => {
+                cx.set(sum::OUT, total);
+                Ok(())
+            }
+            None => bail!(InvalidArgument, "operator sum: no input holds a value"),
+        },
+    }
+}
+
+/// Where an input holds SelectedRows: these are added to the total of the dense inputs, or joined where there is none.
+fn sum_rows(cx: &mut Run) -> Result<()> {
+    let values = given(cx);
     if let [only] = values[..] {
-        let same = only.share()?;
-        cx.set(0, same);
+        return share_only(cx, only);
+    }
+    let Some(mut total) = dense_total(cx, &values)? else {
+        let all = joined_rows(&values)?;
+        cx.set(sum::OUT, all);
         return Ok(());
-    }
-    if let Some(Value::Array(_)) = values.first() {
-        return sum_arrays(cx, &values);
-    }
-    // Beside others a tensor without dimensions is one that nobody has given a value.
-    let scalars = values.iter().all(|v| v.as_dense().is_some_and(|t| t.rank() == 0));
-    let dense: Vec<&Tensor> = values.iter().filter_map(|v| v.as_dense()).filter(|t| scalars || t.rank() > 0).collect();
-    if dense.is_empty() {
-        let all = concat_rows(&values)?;
-        cx.set(0, all);
-        return Ok(());
-    }
-    let mut total = match dense[..] {
-        [first] => first.deep_copy()?,
-        [first, second, ..] => {
-            let mut out = cx.take_out(0)?;
-            binary_into("sum", Binary::Add, first, second, -1, &mut out)?;
-            out
-        }
-        [] => unreachable!(),
     };
-    for t in dense.iter().skip(2) {
-        accumulate(&mut total, t)?;
-    }
-    for v in &values {
+    for v in values {
         if let Value::Rows(r) = v {
             add_rows(&mut total, r)?;
         }
     }
-    total.lod = dense[0].lod.clone();
-    cx.set(0, total);
+    cx.set(sum::OUT, total);
     Ok(())
 }
 
-fn concat_rows(values: &[&Value]) -> Result<SelectedRows> {
+/// The inputs that hold a value.
+fn given<'a>(cx: &Run<'a>) -> Vec<&'a Value> {
+    cx.values(sum::X).iter().filter(|v| !v.is_none()).collect()
+}
+
+fn share_only(cx: &mut Run, only: &Value) -> Result<()> {
+    let same = only.share()?;
+    cx.set(sum::OUT, same);
+    Ok(())
+}
+
+/// The sum of the dense inputs, with the LoD of the first; `None` if there is none.
+fn dense_total(cx: &mut Run, values: &[&Value]) -> Result<Option<Tensor>> {
+    if let Some(other) = values.iter().find(|v| !matches!(v, Value::Dense(_) | Value::Rows(_))) {
+        bail!(InvalidArgument, "operator sum: {} cannot be added to a tensor or SelectedRows", other.what());
+    }
+    // Beside others a tensor without dimensions is one that nobody has given a value.
+    let scalars = values.iter().all(|v| v.as_dense().is_some_and(|t| t.rank() == 0));
+    let dense: Vec<&Tensor> = values.iter().filter_map(|v| v.as_dense()).filter(|t| scalars || t.rank() > 0).collect();
+    let (mut total, rest) = match dense[..] {
+        [] => return Ok(None),
+        [first] => (first.deep_copy()?, &[][..]),
+        [first, second, ref rest @ ..] => {
+            let mut out = cx.take_out(sum::OUT)?;
+            binary_into("sum", Binary::Add, first, second, -1, &mut out)?;
+            (out, rest)
+        }
+    };
+    for t in rest {
+        accumulate(&mut total, t)?;
+    }
+    Ok(Some(total.with_lod(dense[0].lod.clone())))
+}
+
+/// Matrices of SelectedRows as one, rows that stand in it twice added up.
+fn joined_rows(values: &[&Value]) -> Result<SelectedRows> {
     let parts: Vec<&SelectedRows> = values
         .iter()
         .filter_map(|v| match v {
@@ -220,6 +248,7 @@ fn concat_rows(values: &[&Value]) -> Result<SelectedRows> {
     oar_core::op::parts::rows::merged("sum", &SelectedRows { rows: Arc::new(rows), height: first.height, value })
 }
 
+/// Arrays item by item; one that is shorter has nothing to add to the rest.
 fn sum_arrays(cx: &mut Run, values: &[&Value]) -> Result<()> {
     let mut total: Vec<Value> = Vec::new();
     for v in values {
@@ -238,33 +267,34 @@ fn sum_arrays(cx: &mut Run, values: &[&Value]) -> Result<()> {
             }
         }
     }
-    cx.set(0, Value::Array(Arc::new(total)));
+    cx.set(sum::OUT, Value::Array(Arc::new(total)));
     Ok(())
 }
 
 /// Every input's gradient is the output's: one `scale` by 1 each, as in Paddle.
 fn sum_grad(f: &Fwd) -> Result<Vec<GradOp>> {
-    Ok((0..f.ins[0])
-        .filter(|&i| (f.needs)(0, i))
-        .map(|i| one(&SCALE, (SCALE.attrs.shared)().clone(), Some(i)))
-        .collect())
+    let x = sum::X.0;
+    let scale = || GradOp::of_first(&SCALE, (SCALE.attrs.shared)().clone());
+    let wanted = (0..f.ins[x]).filter(|&i| (f.needs)(x, i));
+    Ok(wanted.map(|i| GradOp { outs: vec![vec![Dst(x, Some(i))]], ..scale() }).collect())
 }
 
 fn sum_point(p: &mut Points) -> Option<()> {
-    let terms = p.inputs(0)?;
+    let terms = p.inputs(sum::X)?;
     let (first, rest) = terms.split_first()?;
     let total = rest.iter().fold(*first, |total, &term| p.binary(Binary::Add, total, term, None));
-    p.give(0, total);
+    p.give(sum::OUT, total);
     Some(())
 }
 
 pub static SUM: Op = Op {
     name: "sum",
-    inputs: &[slot("X").many()],
-    outputs: &[slot("Out")],
+    inputs: sum::INS,
+    outputs: sum::OUTS,
     attrs: SumAttrs::FIELDS,
     infer: infer_sum,
-    cpu: Kernel::Pure(sum),
+    cpu: Kernel::Pure(run_sum),
+    rows: RowsKernel::Own(sum_rows),
     grad: Grad::Fn(sum_grad),
     point: Some(sum_point),
     ..OP
@@ -272,25 +302,26 @@ pub static SUM: Op = Op {
 
 // cast
 
+fn target(attrs: &CastAttrs) -> Result<DType> {
+    let to = attrs.out_dtype;
+    DType::from_proto(to)
+        .ok_or_else(|| err!(InvalidArgument, "operator cast: out_dtype {to} is no data type of tensors"))
+}
+
 fn infer_cast(cx: &mut Infer) -> Result<()> {
-    let to = cx.attrs::<CastAttrs>().out_dtype;
-    let Some(dtype) = DType::from_proto(to) else {
-        bail!(InvalidArgument, "operator cast: out_dtype {to} is no data type of tensors")
-    };
-    if cx.is_run() {
-        return Ok(()); // the kernel makes the output, or shares the input
+    let dtype = target(cx.attrs())?;
+    match cx.tensor(cast::X) {
+        Some(x) => cx.set(cast::OUT, x.dims(), dtype),
+        None => cx.set(cast::OUT, &cx.dims(cast::X)?, dtype),
     }
-    let dims = cx.dims(0)?;
-    cx.set(0, &dims, dtype);
-    cx.share_lod(0, 0);
+    cx.share_lod(cast::OUT, cast::X);
     Ok(())
 }
 
-fn cast(cx: &mut Run) -> Result<()> {
-    let x = cx.input(0)?;
-    let to = cx.attrs::<CastAttrs>().out_dtype;
-    let to = DType::from_proto(to).ok_or_else(|| err!(InvalidArgument, "operator cast: no data type {to}"))?;
-    cx.set(0, oar_core::op::parts::broadcast::cast(x, to)?);
+/// X itself, sharing its bytes, where it has the data type already.
+fn run_cast(cx: &mut Run) -> Result<()> {
+    let out = broadcast::cast(cx.input(cast::X)?, target(cx.attrs())?)?;
+    cx.set(cast::OUT, out);
     Ok(())
 }
 
@@ -302,34 +333,37 @@ fn cast_grad(f: &Fwd) -> Result<Vec<GradOp>> {
     for (i, v) in [a.in_dtype, a.out_dtype].into_iter().enumerate() {
         set.set(i, oar_core::ir::Attr::Int(v)).map_err(|_| err!(Fatal, "data types are ints"))?;
     }
-    Ok(vec![one(&CAST, attrs, None)])
+    Ok(vec![GradOp::of_first(&CAST, attrs)])
 }
 
 pub static CAST: Op = Op {
     name: "cast",
-    inputs: &[slot("X")],
-    outputs: &[slot("Out")],
+    inputs: cast::INS,
+    outputs: cast::OUTS,
     attrs: CastAttrs::FIELDS,
     infer: infer_cast,
-    cpu: Kernel::Pure(cast),
+    cpu: Kernel::Pure(run_cast),
+    cannot_fail: true,
     grad: Grad::Fn(cast_grad),
     ..OP
 };
 
-// assign: the value itself, shared until somebody writes.
+// assign: the value itself, of whatever kind, shared until somebody writes.
 
 pub static ASSIGN: Op = Op {
     name: "assign",
-    inputs: &[slot("X").opt()],
-    outputs: &[slot("Out")],
+    inputs: assign::INS,
+    outputs: assign::OUTS,
     attrs: NoAttrs::FIELDS,
-    infer: |cx| if cx.has(0) { kind_of_first(cx) } else { Ok(()) },
+    infer: |cx| if cx.has(assign::X) { kind_of_first(cx) } else { Ok(()) },
     cpu: Kernel::Pure(|cx| {
-        let value = cx.value(0)?.share()?;
-        cx.set(0, value);
+        let value = cx.value(assign::X)?.share()?;
+        cx.set(assign::OUT, value);
         Ok(())
     }),
-    grad: Grad::Fn(|_| Ok(vec![one(&ASSIGN, (ASSIGN.attrs.shared)().clone(), None)])),
+    rows: RowsKernel::Same,
+    grad: Grad::Fn(|_| Ok(vec![GradOp::of_first(&ASSIGN, (ASSIGN.attrs.shared)().clone())])),
+    cannot_fail: true,
     ..OP
 };
 

@@ -3,31 +3,36 @@
 use half::{bf16, f16};
 use oar_core::attrs;
 use oar_core::base::shape::to_usize;
-use oar_core::base::{DType, Result};
+use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::parts::broadcast::{broadcast_dims, strides};
-use oar_core::op::{slot, Infer, Kernel, NoAttrs, Op, Run, Slot, OP};
-use oar_core::{dispatch, ensure};
+use oar_core::op::{Infer, Kernel, NoAttrs, Op, Run, OP};
+use oar_core::{dispatch, ensure, slots};
 use oar_kernels::elementwise::{self as ew, Compare, Logic};
 
 attrs! {
     pub struct CompareAttrs { axis: i32 = -1, force_cpu: bool = false }
 }
 
-const X: &[Slot] = &[slot("X")];
-const XY: &[Slot] = &[slot("X"), slot("Y")];
-const OUT: &[Slot] = &[slot("Out")];
+slots! {
+    mod binary { X "X", Y "Y" => OUT "Out" }
+    mod unary { X "X" => OUT "Out" }
+}
 
+/// What comparisons take.
+const ORDERED: DTypes = DTypes::FLOATS.and(DTypes::HALVES).and(DTypes::INTEGERS).and(DTypes::BOOL);
+
+/// Booleans in the broadcast shape of X and Y, with the LoD of X.
 fn infer(cx: &mut Infer, axis: i32) -> Result<()> {
-    let dims = broadcast_dims(cx.op.name, &cx.dims(0)?, &cx.dims(1)?, axis)?;
-    cx.set(0, &dims, DType::Bool);
-    cx.share_lod(0, 0);
+    let dims = broadcast_dims(cx.op.name, &cx.dims(binary::X)?, &cx.dims(binary::Y)?, axis)?;
+    cx.set(binary::OUT, &dims, DType::Bool);
+    cx.share_lod(binary::OUT, binary::X);
     Ok(())
 }
 
 /// The operands and the strides with which they are read in the shape of the output.
 macro_rules! with_operands {
     ($cx:ident, $axis:expr, |$x:ident, $y:ident, $shape:ident, $sx:ident, $sy:ident| $body:expr) => {{
-        let ($x, $y) = ($cx.input(0)?, $cx.input(1)?);
+        let ($x, $y) = ($cx.input(binary::X)?, $cx.input(binary::Y)?);
         ensure!(
             $x.dtype() == $y.dtype(),
             InvalidArgument,
@@ -40,7 +45,7 @@ macro_rules! with_operands {
             let ($shape, $sx, $sy) = ([$x.numel()], [1isize], [1isize]);
             $body
         } else {
-            let dims = oar_core::base::Dims::from_slice($cx.out(0)?.dims());
+            let dims = oar_core::base::Dims::from_slice($cx.out(binary::OUT)?.dims());
             let ($sx, $sy) = (strides($x.dims(), &dims, $axis)?, strides($y.dims(), &dims, $axis)?);
             let $shape = to_usize(&dims);
             $body
@@ -52,22 +57,15 @@ fn compare(cx: &mut Run, op: Compare) -> Result<()> {
     let axis = cx.attrs::<CompareAttrs>().axis;
     with_operands!(cx, axis, |x, y, shape, sx, sy| {
         dispatch!(x.dtype(), T in [f32, f64, i32, i64, i16, i8, u8, bool, f16, bf16], {
-            ew::compare(op, &shape, (x.data::<T>(), &sx), (y.data::<T>(), &sy), cx.out_data::<bool>(0)?);
+            ew::compare(op, &shape, (x.data::<T>(), &sx), (y.data::<T>(), &sy), cx.out_data::<bool>(binary::OUT)?);
         }, other => return cx.unsupported(other))
     });
     Ok(())
 }
 
-fn booleans(cx: &Run, slot: usize) -> Result<()> {
-    let got = cx.input(slot)?.dtype();
-    ensure!(got == DType::Bool, Unimplemented, "operator {} has no CPU kernel for data type {got}", cx.op.name);
-    Ok(())
-}
-
 fn logic(cx: &mut Run, op: Logic) -> Result<()> {
-    booleans(cx, 0)?;
     with_operands!(cx, -1, |x, y, shape, sx, sy| {
-        ew::logic(op, &shape, (x.data::<bool>(), &sx), (y.data::<bool>(), &sy), cx.out_data::<bool>(0)?)
+        ew::logic(op, &shape, (x.data::<bool>(), &sx), (y.data::<bool>(), &sy), cx.out_data::<bool>(binary::OUT)?)
     });
     Ok(())
 }
@@ -75,7 +73,8 @@ fn logic(cx: &mut Run, op: Logic) -> Result<()> {
 macro_rules! comparisons {
     ($($op:ident $name:literal $how:ident;)*) => {$(
         pub static $op: Op = Op {
-            name: $name, inputs: XY, outputs: OUT, attrs: CompareAttrs::FIELDS,
+            name: $name, inputs: binary::INS, outputs: binary::OUTS, attrs: CompareAttrs::FIELDS, takes: ORDERED,
+            cannot_fail: true,
             infer: |cx| infer(cx, cx.attrs::<CompareAttrs>().axis),
             cpu: Kernel::Pure(|cx| compare(cx, Compare::$how)), ..OP
         };
@@ -93,7 +92,8 @@ comparisons! {
 macro_rules! logicals {
     ($($op:ident $name:literal $how:ident;)*) => {$(
         pub static $op: Op = Op {
-            name: $name, inputs: XY, outputs: OUT, attrs: NoAttrs::FIELDS, infer: |cx| infer(cx, -1),
+            name: $name, inputs: binary::INS, outputs: binary::OUTS, attrs: NoAttrs::FIELDS, takes: DTypes::BOOL,
+            infer: |cx| infer(cx, -1),
             cpu: Kernel::Pure(|cx| logic(cx, Logic::$how)), ..OP
         };
     )*};
@@ -106,18 +106,18 @@ logicals! {
 
 pub static LOGICAL_NOT: Op = Op {
     name: "logical_not",
-    inputs: X,
-    outputs: OUT,
+    inputs: unary::INS,
+    outputs: unary::OUTS,
     attrs: NoAttrs::FIELDS,
+    takes: DTypes::BOOL,
     infer: |cx| {
-        let dims = cx.dims(0)?;
-        cx.set(0, &dims, DType::Bool);
-        cx.share_lod(0, 0);
+        let dims = cx.dims(unary::X)?;
+        cx.set(unary::OUT, &dims, DType::Bool);
+        cx.share_lod(unary::OUT, unary::X);
         Ok(())
     },
     cpu: Kernel::Pure(|cx| {
-        booleans(cx, 0)?;
-        ew::logical_not(cx.input(0)?.data::<bool>(), cx.out_data::<bool>(0)?);
+        ew::logical_not(cx.input(unary::X)?.data::<bool>(), cx.out_data::<bool>(unary::OUT)?);
         Ok(())
     }),
     ..OP

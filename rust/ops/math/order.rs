@@ -4,10 +4,10 @@ use half::{bf16, f16};
 use oar_core::attrs;
 use oar_core::base::dtype::Element;
 use oar_core::base::shape::{axis, numel, to_usize};
-use oar_core::base::{DType, Dims, Result};
-use oar_core::op::{slot, Dst, Fwd, Grad, GradOp, Infer, Kernel, Op, Run, Slot, Src, OP};
+use oar_core::base::{DType, DTypes, Dims, Result};
+use oar_core::op::{Dst, Fwd, Grad, GradOp, InSlot, Infer, Kernel, Op, OutSlot, Run, Src, OP};
 use oar_core::tensor::Tensor;
-use oar_core::{bail, dispatch, ensure, err};
+use oar_core::{bail, dispatch, ensure, err, slots};
 use oar_kernels::types::Plain;
 use oar_kernels::{copy, order, pool, scan};
 
@@ -19,13 +19,29 @@ attrs! {
     pub struct TopkV2Attrs { k: i32 = 1, axis: i32 = -1, largest: bool = true, sorted: bool = true }
 }
 
-const X: &[Slot] = &[slot("X")];
-const OUT: &[Slot] = &[slot("Out")];
-const DX: &[Slot] = &[slot("X@GRAD")];
+slots! {
+    mod unary { X "X" => OUT "Out" }
+    mod cumsum_flat_grad { X "X".meta_only(), DOUT "Out@GRAD" => DX "X@GRAD" }
+    mod argsort { X "X" => OUT "Out".made(), INDICES "Indices".made() }
+    mod argsort_grad { INDICES "Indices", X "X".meta_only(), DOUT "Out@GRAD" => DX "X@GRAD" }
+    mod top_k { X "X", K "K".opt() => OUT "Out".made(), INDICES "Indices".made() }
+    mod top_k_grad { X "X".meta_only(), INDICES "Indices", DOUT "Out@GRAD" => DX "X@GRAD" }
+}
+
+/// What these kernels take.
+const REAL: DTypes = DTypes::FLOATS.and(DTypes::HALVES).and(DTypes::INTEGERS);
 
 /// Sizes before, along and after an axis.
 fn cut(dims: &[i64], at: usize) -> (usize, usize, usize) {
     (numel(&dims[..at]), dims[at] as usize, numel(&dims[at + 1..]))
+}
+
+/// Number of elements, -1 if a size is unknown.
+fn count(dims: &[i64]) -> i64 {
+    if dims.iter().any(|&d| d < 0) {
+        return -1;
+    }
+    numel(dims) as i64
 }
 
 /// The tensor with that axis moved to the end, so that every row is what the kernel works on.
@@ -64,13 +80,12 @@ fn moved(t: &Tensor, perm: &[usize]) -> Result<Tensor> {
 // cumsum
 
 fn infer_cumsum(cx: &mut Infer) -> Result<()> {
-    let (mut dims, dtype) = (cx.dims(0)?, cx.dtype(0)?);
+    let (mut dims, dtype) = (cx.dims(unary::X)?, cx.dtype(unary::X)?);
     if cx.attrs::<CumsumAttrs>().flatten {
-        let n = if dims.contains(&-1) { -1 } else { numel(&dims) as i64 };
-        dims = Dims::from_slice(&[n]);
+        dims = Dims::from_slice(&[count(&dims)]);
     }
-    cx.set(0, &dims, dtype);
-    cx.share_lod(0, 0);
+    cx.set(unary::OUT, &dims, dtype);
+    cx.share_lod(unary::OUT, unary::X);
     Ok(())
 }
 
@@ -94,27 +109,28 @@ fn scan(op: &str, a: &CumsumAttrs, reverse: bool, x: &Tensor, out: &mut Tensor) 
 
 fn cumsum(cx: &mut Run) -> Result<()> {
     let a = cx.attrs::<CumsumAttrs>();
-    let x = cx.input(0)?;
-    scan(cx.op.name, a, a.reverse, x, cx.out(0)?)
+    let x = cx.input(unary::X)?;
+    scan(cx.op.name, a, a.reverse, x, cx.out(unary::OUT)?)
 }
 
 /// A cumsum the other way round; of a flattened tensor, one that gives the gradient X's shape back.
 fn cumsum_grad(f: &Fwd) -> Result<Vec<GradOp>> {
     let a = f.attrs::<CumsumAttrs>();
     if a.flatten {
-        let ins = vec![vec![Src::In(0, None)], vec![Src::GradOut(0, None)]];
-        return Ok(vec![GradOp { op: &CUMSUM_FLAT_GRAD, attrs: f.attrs.clone(), ins, outs: vec![vec![Dst(0, None)]] }]);
+        let (x, out) = (unary::X.0, unary::OUT.0);
+        let ins = vec![vec![Src::In(x, None)], vec![Src::GradOut(out, None)]];
+        return Ok(vec![GradOp { op: &CUMSUM_FLAT_GRAD, attrs: f.attrs.clone(), ins, outs: vec![vec![Dst(x, None)]] }]);
     }
     let attrs = std::sync::Arc::new(CumsumAttrs { reverse: !a.reverse, ..a.clone() });
-    let ins = vec![vec![Src::GradOut(0, None)]];
-    Ok(vec![GradOp { op: &CUMSUM, attrs, ins, outs: vec![vec![Dst(0, None)]] }])
+    Ok(vec![GradOp::of_first(&CUMSUM, attrs)])
 }
 
 pub static CUMSUM: Op = Op {
     name: "cumsum",
-    inputs: X,
-    outputs: OUT,
+    inputs: unary::INS,
+    outputs: unary::OUTS,
     attrs: CumsumAttrs::FIELDS,
+    takes: REAL,
     infer: infer_cumsum,
     cpu: Kernel::Pure(cumsum),
     grad: Grad::Fn(cumsum_grad),
@@ -122,15 +138,21 @@ pub static CUMSUM: Op = Op {
 };
 pub static CUMSUM_FLAT_GRAD: Op = Op {
     name: "cumsum_flat_grad",
-    inputs: &[slot("X").meta_only(), slot("Out@GRAD")],
-    outputs: DX,
+    inputs: cumsum_flat_grad::INS,
+    outputs: cumsum_flat_grad::OUTS,
     attrs: CumsumAttrs::FIELDS,
-    infer: like_x,
+    takes: REAL,
+    infer: |cx| shape_of_x(cx, cumsum_flat_grad::X, cumsum_flat_grad::DOUT, cumsum_flat_grad::DX),
     cpu: Kernel::Pure(|cx| {
         let a = cx.attrs::<CumsumAttrs>();
-        let dout = cx.input(1)?;
-        ensure!(dout.numel() == cx.input(0)?.numel(), InvalidArgument, "operator cumsum_flat_grad: got {dout:?}");
-        scan("cumsum_flat_grad", a, !a.reverse, dout, cx.out(0)?)
+        let (x, dout) = (cx.input(cumsum_flat_grad::X)?, cx.input(cumsum_flat_grad::DOUT)?);
+        ensure!(
+            dout.numel() == x.numel(),
+            InvalidArgument,
+            "operator cumsum_flat_grad: Out@GRAD must have as many elements as X of shape {:?}, got {dout:?}",
+            x.dims()
+        );
+        scan("cumsum_flat_grad", a, !a.reverse, dout, cx.out(cumsum_flat_grad::DX)?)
     }),
     ..OP
 };
@@ -139,23 +161,21 @@ pub static CUMSUM_FLAT_GRAD: Op = Op {
 
 fn infer_arg(cx: &mut Infer) -> Result<()> {
     let a = cx.attrs::<ArgAttrs>();
-    let x = cx.dims(0)?;
+    let x = cx.dims(unary::X)?;
     let at = axis(cx.op.name, a.axis, x.len())?;
     let dtype = match a.dtype {
         2 => DType::I32,
         3 | i32::MIN..=-1 => DType::I64,
         other => bail!(InvalidArgument, "operator {}: dtype must be int32 (2) or int64 (3), got {other}", cx.op.name),
     };
-    if cx.is_run() {
-        let n = if a.flatten { numel(&x) as i64 } else { x[at] };
-        ensure!(n > 0, InvalidArgument, "operator {}: there is nothing to choose from in shape {x:?}", cx.op.name);
-        ensure!(
-            dtype == DType::I64 || n <= i32::MAX as i64,
-            InvalidArgument,
-            "operator {}: positions among {n} elements do not fit int32; set dtype to int64",
-            cx.op.name
-        );
-    }
+    let n = if a.flatten { count(&x) } else { x[at] };
+    ensure!(n != 0, InvalidArgument, "operator {}: there is nothing to choose from in shape {x:?}", cx.op.name);
+    ensure!(
+        dtype == DType::I64 || n <= i32::MAX as i64,
+        InvalidArgument,
+        "operator {}: positions among {n} elements do not fit int32; set dtype to int64",
+        cx.op.name
+    );
     let mut dims = Dims::new();
     if !a.flatten {
         dims.extend_from_slice(&x);
@@ -168,13 +188,13 @@ fn infer_arg(cx: &mut Infer) -> Result<()> {
     if dims.is_empty() {
         dims.push(1);
     }
-    cx.set(0, &dims, dtype);
+    cx.set(unary::OUT, &dims, dtype);
     Ok(())
 }
 
 fn arg_extreme(cx: &mut Run, greatest: bool) -> Result<()> {
     let a = cx.attrs::<ArgAttrs>();
-    let x = cx.input(0)?;
+    let x = cx.input(unary::X)?;
     let (n, inner) = if a.flatten {
         (x.numel(), 1)
     } else {
@@ -183,7 +203,7 @@ fn arg_extreme(cx: &mut Run, greatest: bool) -> Result<()> {
     };
     let mut small = Vec::new();
     let name = cx.op.name;
-    let out = cx.out(0)?;
+    let out = cx.out(unary::OUT)?;
     let narrow = out.dtype() == DType::I32;
     let count = out.numel();
     {
@@ -204,38 +224,43 @@ fn arg_extreme(cx: &mut Run, greatest: bool) -> Result<()> {
 }
 
 const fn arg(name: &'static str, kernel: fn(&mut Run) -> Result<()>) -> Op {
-    Op { name, inputs: X, outputs: OUT, attrs: ArgAttrs::FIELDS, infer: infer_arg, cpu: Kernel::Pure(kernel), ..OP }
+    Op {
+        name,
+        inputs: unary::INS,
+        outputs: unary::OUTS,
+        attrs: ArgAttrs::FIELDS,
+        takes: REAL,
+        infer: infer_arg,
+        cpu: Kernel::Pure(kernel),
+        ..OP
+    }
 }
 pub static ARG_MAX: Op = arg("arg_max", |cx| arg_extreme(cx, true));
 pub static ARG_MIN: Op = arg("arg_min", |cx| arg_extreme(cx, false));
 
 // argsort and top-k: values and where they stood. The gradient goes back there.
 
-const SORTED: &[Slot] = &[slot("Out"), slot("Indices")];
-const SORT_GRAD: &[Slot] = &[slot("Indices"), slot("X").meta_only(), slot("Out@GRAD")];
-const TOPK_GRAD_INPUTS: &[Slot] = &[slot("X").meta_only(), slot("Indices"), slot("Out@GRAD")];
-const X_K: &[Slot] = &[slot("X"), slot("K").opt()];
-
-fn set_sorted(cx: &mut Infer, dims: &[i64]) -> Result<()> {
-    let dtype = cx.dtype(0)?;
-    cx.set(0, dims, dtype);
-    cx.set(1, dims, DType::I64);
-    cx.share_lod(0, 0);
-    cx.share_lod(1, 0);
+/// Values of X's data type and int64 positions, both of shape `dims` and with the LoD of X.
+fn set_sorted(cx: &mut Infer, dims: &[i64], [values, indices]: [OutSlot; 2]) -> Result<()> {
+    let dtype = cx.dtype(argsort::X)?;
+    cx.set(values, dims, dtype);
+    cx.set(indices, dims, DType::I64);
+    cx.share_lod(values, argsort::X);
+    cx.share_lod(indices, argsort::X);
     Ok(())
 }
 
 /// Gives the outputs what a kernel of rows made, the axis put back in its place.
-fn give(cx: &mut Run, values: Tensor, indices: Tensor, at: usize) -> Result<()> {
-    let lod = cx.input(0)?.lod.clone();
-    cx.set(0, from_last(values, at)?.with_lod(lod.clone()));
-    cx.set(1, from_last(indices, at)?.with_lod(lod));
+fn give(cx: &mut Run, values: Tensor, indices: Tensor, at: usize, slots: [OutSlot; 2]) -> Result<()> {
+    let lod = &cx.input(argsort::X)?.lod;
+    cx.set(slots[0], from_last(values, at)?.with_lod(lod.clone()));
+    cx.set(slots[1], from_last(indices, at)?.with_lod(lod.clone()));
     Ok(())
 }
 
-fn argsort(cx: &mut Run) -> Result<()> {
+fn run_argsort(cx: &mut Run) -> Result<()> {
     let a = cx.attrs::<ArgsortAttrs>();
-    let x = cx.input(0)?;
+    let x = cx.input(argsort::X)?;
     let at = axis(cx.op.name, a.axis as i64, x.rank())?;
     let rows = to_last(x, at)?;
     let n = x.dims()[at] as usize;
@@ -245,17 +270,13 @@ fn argsort(cx: &mut Run) -> Result<()> {
     dispatch!(x.dtype(), T in [f32, f64, i32, i64, f16, bf16, i16, i8, u8, bool], {
         order::sort(a.descending, rows.data::<T>(), n, values.data_mut::<T>()?, indices.data_mut::<i64>()?);
     }, other => return cx.unsupported(other));
-    give(cx, values, indices, at)
+    give(cx, values, indices, at, [argsort::OUT, argsort::INDICES])
 }
 
-/// In a run the kernel makes the outputs, so nothing is allocated from the shape rule.
 fn infer_argsort(cx: &mut Infer) -> Result<()> {
-    let x = cx.dims(0)?;
+    let x = cx.dims(argsort::X)?;
     axis(cx.op.name, cx.attrs::<ArgsortAttrs>().axis as i64, x.len())?;
-    if cx.is_run() {
-        return Ok(());
-    }
-    set_sorted(cx, &x)
+    set_sorted(cx, &x, [argsort::OUT, argsort::INDICES])
 }
 
 /// k and the axis of a top-k.
@@ -279,26 +300,26 @@ fn top(op: &Op, attrs: &oar_core::op::Attrs, rank: usize, k: Option<&Tensor>) ->
 }
 
 fn infer_topk(cx: &mut Infer) -> Result<()> {
-    let mut x = cx.dims(0)?;
-    let top = top(cx.op, cx.attrs, x.len(), cx.tensor(1))?;
-    if cx.is_run() {
-        ensure!(
-            x[top.at] >= top.k,
-            InvalidArgument,
-            "operator {}: the input must have at least {} elements along axis {}, got shape {x:?}",
-            cx.op.name,
-            top.k,
-            top.at
-        );
-        return Ok(());
-    }
-    x[top.at] = if cx.has(1) { -1 } else { top.k };
-    set_sorted(cx, &x)
+    let mut x = cx.dims(top_k::X)?;
+    let k = cx.tensor(top_k::K);
+    let top = top(cx.op, cx.attrs, x.len(), k)?;
+    // Without values of K the attribute says nothing.
+    let known = k.is_some() || !cx.has(top_k::K);
+    ensure!(
+        !known || x[top.at] < 0 || x[top.at] >= top.k,
+        InvalidArgument,
+        "operator {}: the input must have at least {} elements along axis {}, got shape {x:?}",
+        cx.op.name,
+        top.k,
+        top.at
+    );
+    x[top.at] = if known { top.k } else { -1 };
+    set_sorted(cx, &x, [top_k::OUT, top_k::INDICES])
 }
 
 fn topk(cx: &mut Run) -> Result<()> {
-    let x = cx.input(0)?;
-    let top = top(cx.op, cx.attrs, x.rank(), cx.opt(1))?;
+    let x = cx.input(top_k::X)?;
+    let top = top(cx.op, cx.attrs, x.rank(), cx.opt(top_k::K))?;
     let rows = to_last(x, top.at)?;
     let n = x.dims()[top.at] as usize;
     let mut dims = Dims::from_slice(rows.dims());
@@ -309,22 +330,33 @@ fn topk(cx: &mut Run) -> Result<()> {
     dispatch!(x.dtype(), T in [f32, f64, i32, i64, f16, bf16, i16, i8, u8], {
         order::topk(top.largest, rows.data::<T>(), n, k, values.data_mut::<T>()?, indices.data_mut::<i64>()?);
     }, other => return cx.unsupported(other));
-    give(cx, values, indices, top.at)
+    give(cx, values, indices, top.at, [top_k::OUT, top_k::INDICES])
 }
 
-fn like_x(cx: &mut Infer) -> Result<()> {
-    let x = cx.op.input("X").unwrap_or(0);
-    let dout = cx.op.input("Out@GRAD").unwrap_or(0);
+/// The gradient has the shape and LoD of X and the data type of `Out@GRAD`.
+fn shape_of_x(cx: &mut Infer, x: InSlot, dout: InSlot, dx: OutSlot) -> Result<()> {
     let (dims, dtype) = (cx.dims(x)?, cx.dtype(dout)?);
-    cx.set(0, &dims, dtype);
-    cx.share_lod(0, x);
+    cx.set(dx, &dims, dtype);
+    cx.share_lod(dx, x);
     Ok(())
 }
 
+/// Slots of the gradient of a sorting.
+struct SortGrad {
+    x: InSlot,
+    indices: InSlot,
+    dout: InSlot,
+    dx: OutSlot,
+}
+
+const ARGSORT_SLOTS: SortGrad =
+    SortGrad { x: argsort_grad::X, indices: argsort_grad::INDICES, dout: argsort_grad::DOUT, dx: argsort_grad::DX };
+const TOP_K_SLOTS: SortGrad =
+    SortGrad { x: top_k_grad::X, indices: top_k_grad::INDICES, dout: top_k_grad::DOUT, dx: top_k_grad::DX };
+
 /// dx[.., indices[.., j, ..], ..] = dout[.., j, ..] along the axis, zero elsewhere.
-fn put_back(cx: &mut Run, axis_attr: i32) -> Result<()> {
-    let slot = |name| cx.op.input(name).expect("gradients of sorting have X, Indices and Out@GRAD");
-    let (x, indices, dout) = (cx.input(slot("X"))?, cx.input(slot("Indices"))?, cx.input(slot("Out@GRAD"))?);
+fn put_back(cx: &mut Run, slots: SortGrad, axis_attr: i32) -> Result<()> {
+    let (x, indices, dout) = (cx.input(slots.x)?, cx.input(slots.indices)?, cx.input(slots.dout)?);
     let name = cx.op.name;
     let at = axis(name, axis_attr as i64, x.rank())?;
     let (_, n, inner) = cut(x.dims(), at);
@@ -341,7 +373,7 @@ fn put_back(cx: &mut Run, axis_attr: i32) -> Result<()> {
         bail!(OutOfRange, "operator {name}: index {bad} is outside an axis of {n} elements");
     }
     dispatch!(dout.dtype(), T in [f32, f64, i32, i64, f16, bf16, i16, i8, u8], {
-        put(indices, dout.data::<T>(), (n, k, inner), cx.out_data::<T>(0)?);
+        put(indices, dout.data::<T>(), (n, k, inner), cx.out_data::<T>(slots.dx)?);
         Ok(())
     }, other => cx.unsupported(other))
 }
@@ -368,27 +400,29 @@ fn put<T: Element + Plain>(indices: &[i64], dout: &[T], (n, k, inner): (usize, u
 
 pub static ARGSORT: Op = Op {
     name: "argsort",
-    inputs: X,
-    outputs: SORTED,
+    inputs: argsort::INS,
+    outputs: argsort::OUTS,
     attrs: ArgsortAttrs::FIELDS,
+    takes: REAL.and(DTypes::BOOL),
     infer: infer_argsort,
-    cpu: Kernel::Pure(argsort),
+    cpu: Kernel::Pure(run_argsort),
     grad: Grad::By(&ARGSORT_GRAD),
     ..OP
 };
 pub static ARGSORT_GRAD: Op = Op {
     name: "argsort_grad",
-    inputs: SORT_GRAD,
-    outputs: DX,
+    inputs: argsort_grad::INS,
+    outputs: argsort_grad::OUTS,
     attrs: ArgsortAttrs::FIELDS,
-    infer: like_x,
-    cpu: Kernel::Pure(|cx| put_back(cx, cx.attrs::<ArgsortAttrs>().axis)),
+    infer: |cx| shape_of_x(cx, argsort_grad::X, argsort_grad::DOUT, argsort_grad::DX),
+    cpu: Kernel::Pure(|cx| put_back(cx, ARGSORT_SLOTS, cx.attrs::<ArgsortAttrs>().axis)),
     ..OP
 };
 pub static TOP_K: Op = Op {
     name: "top_k",
-    inputs: X_K,
-    outputs: SORTED,
+    inputs: top_k::INS,
+    outputs: top_k::OUTS,
+    takes: REAL,
     attrs: TopkAttrs::FIELDS,
     infer: infer_topk,
     cpu: Kernel::Pure(topk),
@@ -397,17 +431,19 @@ pub static TOP_K: Op = Op {
 };
 pub static TOP_K_GRAD: Op = Op {
     name: "top_k_grad",
-    inputs: TOPK_GRAD_INPUTS,
-    outputs: DX,
+    inputs: top_k_grad::INS,
+    outputs: top_k_grad::OUTS,
+    takes: REAL,
     attrs: TopkAttrs::FIELDS,
-    infer: like_x,
-    cpu: Kernel::Pure(|cx| put_back(cx, -1)),
+    infer: |cx| shape_of_x(cx, top_k_grad::X, top_k_grad::DOUT, top_k_grad::DX),
+    cpu: Kernel::Pure(|cx| put_back(cx, TOP_K_SLOTS, -1)),
     ..OP
 };
 pub static TOP_K_V2: Op = Op {
     name: "top_k_v2",
-    inputs: X_K,
-    outputs: SORTED,
+    inputs: top_k::INS,
+    outputs: top_k::OUTS,
+    takes: REAL,
     attrs: TopkV2Attrs::FIELDS,
     infer: infer_topk,
     cpu: Kernel::Pure(topk),
@@ -416,11 +452,12 @@ pub static TOP_K_V2: Op = Op {
 };
 pub static TOP_K_V2_GRAD: Op = Op {
     name: "top_k_v2_grad",
-    inputs: TOPK_GRAD_INPUTS,
-    outputs: DX,
+    inputs: top_k_grad::INS,
+    outputs: top_k_grad::OUTS,
+    takes: REAL,
     attrs: TopkV2Attrs::FIELDS,
-    infer: like_x,
-    cpu: Kernel::Pure(|cx| put_back(cx, cx.attrs::<TopkV2Attrs>().axis)),
+    infer: |cx| shape_of_x(cx, top_k_grad::X, top_k_grad::DOUT, top_k_grad::DX),
+    cpu: Kernel::Pure(|cx| put_back(cx, TOP_K_SLOTS, cx.attrs::<TopkV2Attrs>().axis)),
     ..OP
 };
 

@@ -3,11 +3,11 @@
 use half::{bf16, f16};
 use oar_core::attrs;
 use oar_core::base::shape::to_usize;
-use oar_core::base::{DType, Dims, Result};
+use oar_core::base::{DType, DTypes, Dims, Result};
 use oar_core::op::parts::broadcast::cast;
-use oar_core::op::{slot, Grad, Infer, Kernel, NoAttrs, Op, Run, Slot, OP};
+use oar_core::op::{Grad, InSlot, Infer, Kernel, NoAttrs, Op, Run, OP};
 use oar_core::tensor::Tensor;
-use oar_core::{dispatch, ensure};
+use oar_core::{dispatch, ensure, slots};
 use oar_kernels::elementwise::{map, zip};
 use oar_kernels::reduce::{self, Reduce, Reducible};
 use oar_kernels::strides::{strides_of, Walk};
@@ -22,12 +22,13 @@ attrs! {
     }
 }
 
-const X: &[Slot] = &[slot("X")];
-const OUT: &[Slot] = &[slot("Out")];
-const DX: &[Slot] = &[slot("X@GRAD")];
-/// Gradients of sums need the shape of X, those of products and extremes its values and the result.
-const SHAPE: &[Slot] = &[slot("X").meta_only(), slot("Out@GRAD")];
-const VALUES: &[Slot] = &[slot("X"), slot("Out"), slot("Out@GRAD")];
+slots! {
+    mod unary { X "X" => OUT "Out" }
+    // Gradients of sums need the shape of X, those of products and extremes its values and the result.
+    mod of_shape { X "X".meta_only(), DOUT "Out@GRAD" => DX "X@GRAD" }
+    mod of_values { X "X", OUT "Out", DOUT "Out@GRAD" => DX "X@GRAD" }
+}
+
 /// Elements per chunk of a parallel loop.
 const GRAIN: usize = 16 * 1024;
 
@@ -60,7 +61,7 @@ fn named_dtype(op: &str, attr: &str, n: i32) -> Result<Option<DType>> {
 
 fn infer(cx: &mut Infer, fixed: Option<DType>) -> Result<()> {
     let a = cx.attrs::<ReduceAttrs>();
-    let x = cx.dims(0)?;
+    let x = cx.dims(unary::X)?;
     let axes = axes(cx.op.name, a, x.len())?;
     let mut dims = Dims::new();
     for (&size, &reduced) in x.iter().zip(&axes) {
@@ -75,65 +76,63 @@ fn infer(cx: &mut Infer, fixed: Option<DType>) -> Result<()> {
     }
     let dtype = match fixed {
         Some(d) => d,
-        None => named_dtype(cx.op.name, "out_dtype", a.out_dtype)?.unwrap_or(cx.dtype(0)?),
+        None => named_dtype(cx.op.name, "out_dtype", a.out_dtype)?.unwrap_or(cx.dtype(unary::X)?),
     };
-    cx.set(0, &dims, dtype);
+    cx.set(unary::OUT, &dims, dtype);
     if !a.reduce_all && !axes.first().copied().unwrap_or(true) {
-        cx.share_lod(0, 0);
+        cx.share_lod(unary::OUT, unary::X);
     }
     Ok(())
 }
 
 /// X in the data type of the output, its shape and the reduced axes.
 fn operand(cx: &Run, to: DType) -> Result<(Tensor, SmallVec<[usize; 6]>, Axes)> {
-    let x = cx.input(0)?;
+    let x = cx.input(unary::X)?;
     let axes = axes(cx.op.name, cx.attrs::<ReduceAttrs>(), x.rank())?;
     Ok((cast(x, to)?, to_usize(x.dims()), axes))
 }
 
 fn reduce(cx: &mut Run, op: Reduce) -> Result<()> {
-    let to = cx.out(0)?.dtype();
+    let to = cx.out(unary::OUT)?.dtype();
     let (x, shape, axes) = operand(cx, to)?;
     if to.is_complex() && op == Reduce::Sum {
-        let out = cx.take_out(0)?;
-        cx.set(0, oar_core::op::parts::complex::sum_over(&x, &axes, out.dims())?.with_lod(out.lod));
+        let out = cx.take_out(unary::OUT)?;
+        cx.set(unary::OUT, oar_core::op::parts::complex::sum_over(&x, &axes, out.dims())?.with_lod(out.lod));
         return Ok(());
     }
     dispatch!(to, T in [f32, f64, i32, i64, f16, bf16, i16, i8, u8], {
-        reduce::reduce(op, x.data::<T>(), &shape, &axes, cx.out_data::<T>(0)?);
+        reduce::reduce(op, x.data::<T>(), &shape, &axes, cx.out_data::<T>(unary::OUT)?);
         Ok(())
     }, other => cx.unsupported(other))
 }
 
 fn mean_over(cx: &mut Run) -> Result<()> {
-    let to = cx.out(0)?.dtype();
+    let to = cx.out(unary::OUT)?.dtype();
     let (x, shape, axes) = operand(cx, to)?;
     dispatch!(to, T in [f32, f64, f16, bf16], {
-        reduce::mean(x.data::<T>(), &shape, &axes, cx.out_data::<T>(0)?);
+        reduce::mean(x.data::<T>(), &shape, &axes, cx.out_data::<T>(unary::OUT)?);
         Ok(())
     }, other => cx.unsupported(other))
 }
 
 fn all_any(cx: &mut Run, all: bool) -> Result<()> {
-    let x = cx.input(0)?;
-    if x.dtype() != DType::Bool {
-        return cx.unsupported(x.dtype());
-    }
+    let x = cx.input(unary::X)?;
     let axes = axes(cx.op.name, cx.attrs::<ReduceAttrs>(), x.rank())?;
-    reduce::all_any(all, x.data::<bool>(), &to_usize(x.dims()), &axes, cx.out_data::<bool>(0)?);
+    reduce::all_any(all, x.data::<bool>(), &to_usize(x.dims()), &axes, cx.out_data::<bool>(unary::OUT)?);
     Ok(())
 }
 
 // Gradients
 
+/// Like X, in the data type of the attribute or of `Out@GRAD`, which is the last slot.
 fn infer_grad(cx: &mut Infer) -> Result<()> {
     let a = cx.attrs::<ReduceAttrs>();
-    let dout = cx.op.input("Out@GRAD").unwrap_or(1);
+    let dout = InSlot(cx.op.inputs.len() - 1);
     let dtype = named_dtype(cx.op.name, "in_dtype", a.in_dtype)?.unwrap_or(cx.dtype(dout)?);
-    let dims = cx.dims(0)?;
+    let dims = cx.dims(of_shape::X)?;
     axes(cx.op.name, a, dims.len())?;
-    cx.set(0, &dims, dtype);
-    cx.share_lod(0, 0);
+    cx.set(of_shape::DX, &dims, dtype);
+    cx.share_lod(of_shape::DX, of_shape::X);
     Ok(())
 }
 
@@ -157,7 +156,7 @@ struct Spread<'a> {
 
 impl<'a> Spread<'a> {
     fn of(cx: &Run<'a>, results: &[&Tensor]) -> Result<Spread<'a>> {
-        let x = cx.input(0)?;
+        let x = cx.input(of_shape::X)?;
         let shape = to_usize(x.dims());
         let axes = axes(cx.op.name, cx.attrs::<ReduceAttrs>(), shape.len())?;
         let (mut kept, mut reduced) = (1, 1);
@@ -203,17 +202,20 @@ impl<'a> Spread<'a> {
 }
 
 fn sum_grad(cx: &mut Run, mean: bool) -> Result<()> {
-    let to = cx.out(0)?.dtype();
-    let dout = cast(cx.input(1)?, to)?;
+    let to = cx.out(of_shape::DX)?.dtype();
+    let dout = cast(cx.input(of_shape::DOUT)?, to)?;
     let s = Spread::of(cx, &[&dout])?;
     if to.is_complex() && !mean {
-        let out = cx.take_out(0)?;
-        cx.set(0, oar_core::op::parts::elements::strided(&dout, s.x.dims(), &s.strides, 0)?.with_lod(out.lod));
+        let out = cx.take_out(of_shape::DX)?;
+        cx.set(
+            of_shape::DX,
+            oar_core::op::parts::elements::strided(&dout, s.x.dims(), &s.strides, 0)?.with_lod(out.lod),
+        );
         return Ok(());
     }
     dispatch!(to, T in [f32, f64, i32, i64, f16, bf16, i16, i8, u8], {
         let n = <T as Number>::from_f64(s.reduced as f64);
-        let out = cx.out_data::<T>(0)?;
+        let out = cx.out_data::<T>(of_shape::DX)?;
         if mean && !out.is_empty() {
             let mut scaled = vec![T::default(); dout.numel()];
             map(dout.data::<T>(), &mut scaled, |v| Number::div(v, n));
@@ -226,14 +228,15 @@ fn sum_grad(cx: &mut Run, mean: bool) -> Result<()> {
 }
 
 fn same_dtypes(cx: &mut Run) -> Result<DType> {
-    let (x, out, dout) = (cx.input(0)?.dtype(), cx.input(1)?.dtype(), cx.input(2)?.dtype());
+    let dtype = |slot: InSlot| cx.input(slot).map(Tensor::dtype);
+    let (x, out, dout) = (dtype(of_values::X)?, dtype(of_values::OUT)?, dtype(of_values::DOUT)?);
     ensure!(
         x == out && out == dout,
         InvalidArgument,
         "operator {}: X, Out and Out@GRAD must have one data type, got {x}, {out} and {dout}",
         cx.op.name
     );
-    let to = cx.out(0)?.dtype();
+    let to = cx.out(of_values::DX)?.dtype();
     ensure!(to == x, InvalidArgument, "operator {}: in_dtype is {to}, X has data type {x}", cx.op.name);
     Ok(x)
 }
@@ -241,22 +244,22 @@ fn same_dtypes(cx: &mut Run) -> Result<DType> {
 /// The gradient goes to every element that equals the extreme, as in Paddle.
 fn extreme_grad(cx: &mut Run) -> Result<()> {
     let dtype = same_dtypes(cx)?;
-    let (result, dout) = (cx.input(1)?, cx.input(2)?);
+    let (result, dout) = (cx.input(of_values::OUT)?, cx.input(of_values::DOUT)?);
     let s = Spread::of(cx, &[result, dout])?;
     dispatch!(dtype, T in [f32, f64, i32, i64, f16, bf16], {
         // Not simply 0: NaN stays NaN, as in Paddle.
         let pick = |x: T, e: T, d: T| if x == e { d } else { Number::mul(d, T::default()) };
-        s.map(result.data::<T>(), dout.data::<T>(), cx.out_data::<T>(0)?, pick);
+        s.map(result.data::<T>(), dout.data::<T>(), cx.out_data::<T>(of_values::DX)?, pick);
         Ok(())
     }, other => cx.unsupported(other))
 }
 
 fn prod_grad(cx: &mut Run) -> Result<()> {
     let dtype = same_dtypes(cx)?;
-    let (result, dout) = (cx.input(1)?, cx.input(2)?);
+    let (result, dout) = (cx.input(of_values::OUT)?, cx.input(of_values::DOUT)?);
     let s = Spread::of(cx, &[result, dout])?;
     dispatch!(dtype, T in [f32, f64, i32, i64, f16, bf16], {
-        prod_grad_of::<T>(&s, dout.data(), cx.out_data::<T>(0)?);
+        prod_grad_of::<T>(&s, dout.data(), cx.out_data::<T>(of_values::DX)?);
         Ok(())
     }, other => cx.unsupported(other))
 }
@@ -288,11 +291,12 @@ where
 macro_rules! reductions {
     ($($op:ident $name:literal $grad:expr, $kernel:expr;)*) => {$(
         pub static $op: Op = Op {
-            name: $name, inputs: X, outputs: OUT, attrs: ReduceAttrs::FIELDS, infer: |cx| infer(cx, None), cannot_fail: true,
-            cpu: Kernel::Pure($kernel), grad: $grad, ..OP
+            name: $name, inputs: unary::INS, outputs: unary::OUTS, attrs: ReduceAttrs::FIELDS,
+            infer: |cx| infer(cx, None), cannot_fail: true, cpu: Kernel::Pure($kernel), grad: $grad, ..OP
         };
     )*};
 }
+// They take all types that can be cast to `out_dtype`.
 reductions! {
     SUM "reduce_sum" Grad::By(&SUM_GRAD), |cx| reduce(cx, Reduce::Sum);
     MEAN_OVER "reduce_mean" Grad::By(&MEAN_OVER_GRAD), mean_over;
@@ -302,29 +306,32 @@ reductions! {
 }
 
 macro_rules! gradients {
-    ($($op:ident $name:literal $inputs:ident, $grad:expr, $kernel:expr;)*) => {$(
+    ($($op:ident $name:literal $slots:ident, $takes:expr, $grad:expr, $kernel:expr;)*) => {$(
         pub static $op: Op = Op {
-            name: $name, inputs: $inputs, outputs: DX, attrs: ReduceAttrs::FIELDS, infer: infer_grad,
-            cpu: Kernel::Pure($kernel), grad: $grad, ..OP
+            name: $name, inputs: $slots::INS, outputs: $slots::OUTS, attrs: ReduceAttrs::FIELDS, takes: $takes,
+            infer: infer_grad, cpu: Kernel::Pure($kernel), grad: $grad, ..OP
         };
     )*};
 }
 /// The second gradient of a linear reduction is the reduction.
 const SECOND: &[(&str, &str)] = &[("X", "X@GRAD@GRAD"), ("Out", "Out@GRAD@GRAD")];
+/// What the gradients that read values take.
+const NUMBERS: DTypes = DTypes::FLOATS.and(DTypes::HALVES).and(DTypes::INDICES);
 gradients! {
-    SUM_GRAD "reduce_sum_grad" SHAPE, Grad::Map(&SUM, SECOND), |cx| sum_grad(cx, false);
-    MEAN_OVER_GRAD "reduce_mean_grad" SHAPE, Grad::Map(&MEAN_OVER, SECOND), |cx| sum_grad(cx, true);
-    PROD_GRAD "reduce_prod_grad" VALUES, Grad::None, prod_grad;
-    MAX_GRAD "reduce_max_grad" VALUES, Grad::None, extreme_grad;
-    MIN_GRAD "reduce_min_grad" VALUES, Grad::None, extreme_grad;
+    SUM_GRAD "reduce_sum_grad" of_shape, DTypes::ALL, Grad::Map(&SUM, SECOND), |cx| sum_grad(cx, false);
+    MEAN_OVER_GRAD "reduce_mean_grad" of_shape, DTypes::ALL, Grad::Map(&MEAN_OVER, SECOND), |cx| sum_grad(cx, true);
+    PROD_GRAD "reduce_prod_grad" of_values, NUMBERS, Grad::None, prod_grad;
+    MAX_GRAD "reduce_max_grad" of_values, NUMBERS, Grad::None, extreme_grad;
+    MIN_GRAD "reduce_min_grad" of_values, NUMBERS, Grad::None, extreme_grad;
 }
 
 const fn boolean(name: &'static str, kernel: fn(&mut Run) -> Result<()>) -> Op {
     Op {
         name,
-        inputs: X,
-        outputs: OUT,
+        inputs: unary::INS,
+        outputs: unary::OUTS,
         attrs: ReduceAttrs::FIELDS,
+        takes: DTypes::BOOL,
         infer: |cx| infer(cx, Some(DType::Bool)),
         cpu: Kernel::Pure(kernel),
         ..OP
@@ -336,20 +343,20 @@ pub static ANY: Op = boolean("reduce_any", |cx| all_any(cx, false));
 // mean: of all elements.
 
 fn mean(cx: &mut Run) -> Result<()> {
-    let x = cx.input(0)?;
+    let x = cx.input(unary::X)?;
     dispatch!(x.dtype(), T in [f32, f64, f16, bf16], {
-        reduce::mean(x.data::<T>(), &[x.numel()], &[true], cx.out_data::<T>(0)?);
+        reduce::mean(x.data::<T>(), &[x.numel()], &[true], cx.out_data::<T>(unary::OUT)?);
         Ok(())
     }, other => cx.unsupported(other))
 }
 
 fn mean_grad(cx: &mut Run) -> Result<()> {
-    let dout = cx.input(1)?;
+    let dout = cx.input(of_shape::DOUT)?;
     ensure!(dout.numel() == 1, InvalidArgument, "operator mean_grad: Out@GRAD must have one element, got {dout:?}");
-    let n = cx.input(0)?.numel();
+    let n = cx.input(of_shape::X)?.numel();
     dispatch!(dout.dtype(), T in [f32, f64, f16, bf16], {
         let each = Number::div(dout.data::<T>()[0], <T as Number>::from_f64(n as f64));
-        copy::fill(each, cx.out_data::<T>(0)?);
+        copy::fill(each, cx.out_data::<T>(of_shape::DX)?);
         Ok(())
     }, other => cx.unsupported(other))
 }
@@ -357,12 +364,13 @@ fn mean_grad(cx: &mut Run) -> Result<()> {
 pub static MEAN: Op = Op {
     name: "mean",
     cannot_fail: true,
-    inputs: X,
-    outputs: OUT,
+    inputs: unary::INS,
+    outputs: unary::OUTS,
     attrs: NoAttrs::FIELDS,
+    takes: DTypes::FLOATS.and(DTypes::HALVES),
     infer: |cx| {
-        let dtype = cx.dtype(0)?;
-        cx.set(0, &[1], dtype);
+        let dtype = cx.dtype(unary::X)?;
+        cx.set(unary::OUT, &[1], dtype);
         Ok(())
     },
     cpu: Kernel::Pure(mean),
@@ -371,13 +379,14 @@ pub static MEAN: Op = Op {
 };
 pub static MEAN_GRAD: Op = Op {
     name: "mean_grad",
-    inputs: SHAPE,
-    outputs: DX,
+    inputs: of_shape::INS,
+    outputs: of_shape::OUTS,
     attrs: NoAttrs::FIELDS,
+    takes: DTypes::FLOATS.and(DTypes::HALVES),
     infer: |cx| {
-        let (dims, dtype) = (cx.dims(0)?, cx.dtype(1)?);
-        cx.set(0, &dims, dtype);
-        cx.share_lod(0, 0);
+        let (dims, dtype) = (cx.dims(of_shape::X)?, cx.dtype(of_shape::DOUT)?);
+        cx.set(of_shape::DX, &dims, dtype);
+        cx.share_lod(of_shape::DX, of_shape::X);
         Ok(())
     },
     cpu: Kernel::Pure(mean_grad),

@@ -1,13 +1,13 @@
 //! pow and clip: unary formulas whose parameters may come as tensors.
 
 use oar_core::attrs;
-use oar_core::base::Result;
-use oar_core::op::infer::{like_first, VarKind};
+use oar_core::base::{DTypes, Result};
+use oar_core::op::infer::{kind_of_first, like_first};
 use oar_core::op::parts::row::by_row;
 use oar_core::op::point::{self, Points};
-use oar_core::op::{slot, Grad, Infer, Kernel, Op, Run, Slot, OP};
+use oar_core::op::{Grad, InSlot, Kernel, Op, RowsKernel, Run, OP};
 use oar_core::tensor::{SelectedRows, Tensor};
-use oar_core::{dispatch, ensure};
+use oar_core::{dispatch, ensure, slots};
 use oar_kernels::elementwise::{map, zip};
 use oar_kernels::formula::Row;
 use oar_kernels::formula_rows as rows;
@@ -19,15 +19,24 @@ attrs! {
     pub struct ClipAttrs { min: f32, max: f32 }
 }
 
+slots! {
+    mod pow { X "X", FACTOR "FactorTensor".opt() => OUT "Out" }
+    mod pow_grad { X "X", DOUT "Out@GRAD", FACTOR "FactorTensor".opt() => DX "X@GRAD" }
+    mod clip { X "X", MIN "Min".opt(), MAX "Max".opt() => OUT "Out" }
+    mod clip_grad { X "X", MIN "Min".opt(), MAX "Max".opt(), DOUT "Out@GRAD" => DX "X@GRAD" }
+}
+
+const FLOATS: DTypes = DTypes::FLOATS.and(DTypes::HALVES);
+
 /// The parameter: the only element of the tensor in `slot` where there is one, else the attribute.
-fn parameter(cx: &Run, slot: usize, attr: f32) -> Result<f64> {
+fn parameter(cx: &Run, slot: InSlot, attr: f32) -> Result<f64> {
     let Some(t) = cx.opt(slot) else { return Ok(attr as f64) };
     ensure!(
         t.numel() == 1,
         InvalidArgument,
         "operator {}: input '{}' must have one element, got shape {:?}",
         cx.op.name,
-        cx.op.inputs[slot].name,
+        cx.op.inputs[slot.0].name,
         t.dims()
     );
     Ok(t.to_f64s()[0])
@@ -44,51 +53,41 @@ fn alike(cx: &Run, x: &Tensor, d: &Tensor) -> Result<()> {
     Ok(())
 }
 
-/// `X@GRAD` is like `X` (slot 0).
-fn like_x(cx: &mut Infer) -> Result<()> {
-    cx.like(0, 0)?;
-    cx.share_lod(0, 0);
-    Ok(())
-}
-
-const OUT: &[Slot] = &[slot("Out")];
-const DX: &[Slot] = &[slot("X@GRAD")];
-
 // pow
 
-fn pow(cx: &mut Run) -> Result<()> {
-    let x = cx.input(0)?;
-    let factor = parameter(cx, 1, cx.attrs::<PowAttrs>().factor)?;
+fn run_pow(cx: &mut Run) -> Result<()> {
+    let x = cx.input(pow::X)?;
+    let factor = parameter(cx, pow::FACTOR, cx.attrs::<PowAttrs>().factor)?;
     dispatch!(x.dtype(), T in [i32, i64, i16, i8, u8], {
         let f = factor as T;
-        map(x.data::<T>(), cx.out_data::<T>(0)?, |v| Number::pow(v, f));
+        map(x.data::<T>(), cx.out_data::<T>(pow::OUT)?, |v| Number::pow(v, f));
         Ok(())
     }, _float => if factor == 2.0 {
-        by_row(cx, &rows::square, &[x], &[], 0)
+        by_row(cx, &rows::square, &[x], &[], pow::OUT)
     } else {
-        by_row(cx, &rows::pow, &[x], &[factor], 0)
+        by_row(cx, &rows::pow, &[x], &[factor], pow::OUT)
     })
 }
 
-fn pow_grad(cx: &mut Run) -> Result<()> {
-    let (x, d) = (cx.input(0)?, cx.input(1)?);
-    let factor = parameter(cx, 2, cx.attrs::<PowAttrs>().factor)?;
+fn run_pow_grad(cx: &mut Run) -> Result<()> {
+    let (x, d) = (cx.input(pow_grad::X)?, cx.input(pow_grad::DOUT)?);
+    let factor = parameter(cx, pow_grad::FACTOR, cx.attrs::<PowAttrs>().factor)?;
     alike(cx, x, d)?;
     dispatch!(x.dtype(), T in [i32, i64, i16, i8, u8], {
         let f = factor as T;
         let less = f.wrapping_sub(1);
-        zip(x.data::<T>(), d.data::<T>(), cx.out_data::<T>(0)?, |x, d| {
+        zip(x.data::<T>(), d.data::<T>(), cx.out_data::<T>(pow_grad::DX)?, |x, d| {
             d.wrapping_mul(f).wrapping_mul(Number::pow(x, less))
         });
         Ok(())
     }, _float => if factor == 2.0 {
-        by_row(cx, &rows::square_grad, &[x, d], &[], 0)
+        by_row(cx, &rows::square_grad, &[x, d], &[], pow_grad::DX)
     } else {
-        by_row(cx, &rows::pow_grad, &[x, d], &[factor], 0)
+        by_row(cx, &rows::pow_grad, &[x, d], &[factor], pow_grad::DX)
     })
 }
 
-fn pow_point(p: &mut Points, tensor: usize, [square, general]: [&'static Row; 2]) -> Option<()> {
+fn pow_point(p: &mut Points, tensor: InSlot, [square, general]: [&'static Row; 2]) -> Option<()> {
     let factor = p.attrs::<PowAttrs>().factor as f64;
     match () {
         _ if p.has(tensor) => None,
@@ -99,31 +98,34 @@ fn pow_point(p: &mut Points, tensor: usize, [square, general]: [&'static Row; 2]
 
 pub static POW: Op = Op {
     name: "pow",
-    inputs: &[slot("X"), slot("FactorTensor").opt()],
-    outputs: OUT,
+    inputs: pow::INS,
+    outputs: pow::OUTS,
     attrs: PowAttrs::FIELDS,
+    takes: FLOATS.and(DTypes::INTEGERS),
     infer: like_first,
-    cpu: Kernel::Pure(pow),
+    cpu: Kernel::Pure(run_pow),
     grad: Grad::By(&POW_GRAD),
-    point: Some(|p| pow_point(p, 1, [&rows::square, &rows::pow])),
+    point: Some(|p| pow_point(p, pow::FACTOR, [&rows::square, &rows::pow])),
     ..OP
 };
 pub static POW_GRAD: Op = Op {
     name: "pow_grad",
-    inputs: &[slot("X"), slot("Out@GRAD"), slot("FactorTensor").opt()],
-    outputs: DX,
+    inputs: pow_grad::INS,
+    outputs: pow_grad::OUTS,
     attrs: PowAttrs::FIELDS,
-    infer: like_x,
-    cpu: Kernel::Pure(pow_grad),
-    point: Some(|p| pow_point(p, 2, [&rows::square_grad, &rows::pow_grad])),
+    takes: FLOATS.and(DTypes::INTEGERS),
+    infer: like_first,
+    cpu: Kernel::Pure(run_pow_grad),
+    point: Some(|p| pow_point(p, pow_grad::FACTOR, [&rows::square_grad, &rows::pow_grad])),
     ..OP
 };
 
 // clip
 
+/// The limits, which clip and its gradient have in the same slots.
 fn bounds(cx: &Run) -> Result<[f64; 2]> {
     let a = cx.attrs::<ClipAttrs>();
-    let (min, max) = (parameter(cx, 1, a.min)?, parameter(cx, 2, a.max)?);
+    let (min, max) = (parameter(cx, clip::MIN, a.min)?, parameter(cx, clip::MAX, a.max)?);
     ensure!(
         min <= max,
         InvalidArgument,
@@ -133,24 +135,18 @@ fn bounds(cx: &Run) -> Result<[f64; 2]> {
     Ok([min, max])
 }
 
-fn infer_clip(cx: &mut Infer) -> Result<()> {
-    let m = cx.meta(0, 0)?;
-    if cx.is_run() && m.kind == VarKind::Rows {
-        return Ok(());
-    }
-    cx.set_meta(0, 0, m);
+fn run_clip(cx: &mut Run) -> Result<()> {
+    let limits = bounds(cx)?;
+    let mut out = cx.take_out(clip::OUT)?;
+    clipped(cx, cx.input(clip::X)?, limits, &mut out)?;
+    cx.set(clip::OUT, out);
     Ok(())
 }
 
-fn clip(cx: &mut Run) -> Result<()> {
+/// The same of SelectedRows; rows that stand in the value twice are added up first.
+fn clip_rows(cx: &mut Run) -> Result<()> {
     let limits = bounds(cx)?;
-    let Some(r) = cx.rows(0) else {
-        let mut out = cx.take_out(0)?;
-        clipped(cx, cx.input(0)?, limits, &mut out)?;
-        cx.set(0, out);
-        return Ok(());
-    };
-    // Rows that stand in the value twice are added up first.
+    let Some(r) = cx.rows(clip::X) else { return run_clip(cx) };
     let width = r.value.numel() / r.rows.len().max(1);
     let (rows, value) = dispatch!(r.value.dtype(), T in [f32, f64, i32, i64], {
         let (rows, values) = oar_kernels::index::merge_rows(&r.rows, r.value.data::<T>(), width);
@@ -160,7 +156,7 @@ fn clip(cx: &mut Run) -> Result<()> {
     }, other => return cx.unsupported(other));
     let mut out = Tensor::empty(value.dtype(), value.dims())?;
     clipped(cx, &value, limits, &mut out)?;
-    cx.set(0, SelectedRows { rows: Arc::new(rows), height: r.height, value: out });
+    cx.set(clip::OUT, SelectedRows { rows: Arc::new(rows), height: r.height, value: out });
     Ok(())
 }
 
@@ -174,51 +170,51 @@ fn clipped(cx: &Run, x: &Tensor, [min, max]: [f64; 2], out: &mut Tensor) -> Resu
     Ok(())
 }
 
-fn clip_grad(cx: &mut Run) -> Result<()> {
+fn run_clip_grad(cx: &mut Run) -> Result<()> {
     let [min, max] = bounds(cx)?;
-    let (x, d) = (cx.input(0)?, cx.input(3)?);
+    let (x, d) = (cx.input(clip_grad::X)?, cx.input(clip_grad::DOUT)?);
     alike(cx, x, d)?;
     dispatch!(x.dtype(), T in [i32, i64], {
         let (low, high) = (min as T, max as T);
-        zip(x.data::<T>(), d.data::<T>(), cx.out_data::<T>(0)?, |x, d| if x > low && x < high { d } else { 0 });
+        zip(x.data::<T>(), d.data::<T>(), cx.out_data::<T>(clip_grad::DX)?, |x, d| if x > low && x < high { d } else { 0 });
         Ok(())
-    }, _float => by_row(cx, &rows::clip_grad, &[x, d], &[min, max], 0))
+    }, _float => by_row(cx, &rows::clip_grad, &[x, d], &[min, max], clip_grad::DX))
 }
 
-fn clip_point(p: &mut Points, row: &'static Row, slots: &[usize]) -> Option<()> {
+fn clip_point(p: &mut Points, row: &'static Row, slots: &[InSlot]) -> Option<()> {
     let a = p.attrs::<ClipAttrs>();
-    if p.has(1) || p.has(2) || a.min > a.max || a.min.is_nan() || a.max.is_nan() {
+    if p.has(clip::MIN) || p.has(clip::MAX) || a.min > a.max || a.min.is_nan() || a.max.is_nan() {
         return None;
     }
     let args = slots.iter().map(|&slot| p.input(slot)).collect::<Option<Vec<_>>>()?;
     let out = p.row(row, &args, &[a.min as f64, a.max as f64]);
-    p.give(0, out);
+    p.give(clip::OUT, out);
     Some(())
 }
 
-const MIN: Slot = slot("Min").opt();
-const MAX: Slot = slot("Max").opt();
-
 pub static CLIP: Op = Op {
     name: "clip",
-    inputs: &[slot("X"), MIN, MAX],
-    outputs: OUT,
+    inputs: clip::INS,
+    outputs: clip::OUTS,
     attrs: ClipAttrs::FIELDS,
-    infer: infer_clip,
-    cpu: Kernel::Pure(clip),
+    takes: FLOATS.and(DTypes::INDICES),
+    infer: kind_of_first,
+    cpu: Kernel::Pure(run_clip),
+    rows: RowsKernel::Own(clip_rows),
     grad: Grad::By(&CLIP_GRAD),
-    point: Some(|p| clip_point(p, &rows::clip, &[0])),
+    point: Some(|p| clip_point(p, &rows::clip, &[clip::X])),
     ..OP
 };
 /// Its own second gradient: the same mask on the gradient that comes in.
 pub static CLIP_GRAD: Op = Op {
     name: "clip_grad",
-    inputs: &[slot("X"), MIN, MAX, slot("Out@GRAD")],
-    outputs: DX,
+    inputs: clip_grad::INS,
+    outputs: clip_grad::OUTS,
     attrs: ClipAttrs::FIELDS,
-    infer: like_x,
-    cpu: Kernel::Pure(clip_grad),
-    point: Some(|p| clip_point(p, &rows::clip_grad, &[0, 3])),
+    takes: FLOATS.and(DTypes::INDICES),
+    infer: like_first,
+    cpu: Kernel::Pure(run_clip_grad),
+    point: Some(|p| clip_point(p, &rows::clip_grad, &[clip_grad::X, clip_grad::DOUT])),
     grad: Grad::Map(&CLIP_GRAD, &[("Out@GRAD", "X@GRAD@GRAD"), ("X@GRAD", "Out@GRAD@GRAD")]),
     ..OP
 };

@@ -3,14 +3,14 @@
 use crate::base::Result;
 use crate::ir::Attr;
 use crate::op::attrs::unshared;
-use crate::op::{table, Dst, GradOp, Run, Src};
+use crate::op::{table, GradOp, OutSlot, Run};
 use crate::tensor::Tensor;
 use crate::{bail, dispatch, err};
 use half::{bf16, f16};
 use oar_kernels::formula::Row;
 
 /// `out = row(inputs)` for the dtypes of floating-point kernels.
-pub fn by_row(cx: &mut Run, row: &Row, inputs: &[&Tensor], params: &[f64], slot: usize) -> Result<()> {
+pub fn by_row(cx: &mut Run, row: &Row, inputs: &[&Tensor], params: &[f64], slot: impl Into<OutSlot>) -> Result<()> {
     let first = inputs[0];
     for t in inputs {
         if t.dims() != first.dims() || t.dtype() != first.dtype() {
@@ -33,5 +33,5 @@ pub fn scaled_grad(by: f32) -> Result<GradOp> {
     let set = unshared(&mut attrs);
     set.set(0, Attr::Float(by)).map_err(|_| err!(Fatal, "scale is a float"))?;
     set.set(2, Attr::Boolean(true)).map_err(|_| err!(Fatal, "bias_after_scale is a bool"))?;
-    Ok(GradOp { op: scale, attrs, ins: vec![vec![Src::GradOut(0, None)]], outs: vec![vec![Dst(0, None)]] })
+    Ok(GradOp::of_first(scale, attrs))
 }

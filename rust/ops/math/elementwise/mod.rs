@@ -6,13 +6,13 @@ pub mod second;
 
 use half::{bf16, f16};
 use oar_core::attrs;
-use oar_core::base::Result;
+use oar_core::base::{DTypes, Result};
 use oar_core::op::attrs::Text;
-use oar_core::op::infer::{grads_like_inputs, VarKind};
+use oar_core::op::infer::VarKind;
 use oar_core::op::point::{Operand, Points};
-use oar_core::op::{slot, Grad, Infer, Kernel, Op, Run, Slot, OP};
+use oar_core::op::{Grad, InSlot, Infer, Kernel, Op, OutSlot, RowsKernel, Run, OP};
 use oar_core::tensor::{SelectedRows, Tensor};
-use oar_core::{bail, dispatch, ensure};
+use oar_core::{bail, dispatch, ensure, slots};
 use oar_kernels::elementwise::Binary;
 use oar_kernels::formula::Row;
 use oar_kernels::formula_rows as rows;
@@ -26,32 +26,41 @@ attrs! {
     }
 }
 
-const XY: &[Slot] = &[slot("X"), slot("Y")];
-const OUT: &[Slot] = &[slot("Out")];
-const XY_GRAD: &[Slot] = &[slot("X@GRAD"), slot("Y@GRAD")];
-/// The gradient needs the values of X and Y, or their shapes alone.
-const VALUES: &[Slot] = &[slot("X"), slot("Y"), slot("Out@GRAD")];
-const SHAPES: &[Slot] = &[slot("X").meta_only(), slot("Y").meta_only(), slot("Out@GRAD")];
+slots! {
+    mod forward { X "X", Y "Y" => OUT "Out" }
+    // Gradients need the values of X and Y, or their shapes alone. They share the bytes of `Out@GRAD` where they can.
+    mod of_values { X "X", Y "Y", DOUT "Out@GRAD" => DX "X@GRAD".made(), DY "Y@GRAD".made() }
+    mod of_shapes {
+        X "X".meta_only(), Y "Y".meta_only(), DOUT "Out@GRAD" => DX "X@GRAD".made(), DY "Y@GRAD".made()
+    }
+    mod of_quotient {
+        X "X".meta_only(), Y "Y", OUT "Out", DOUT "Out@GRAD" => DX "X@GRAD".made(), DY "Y@GRAD".made()
+    }
+}
 
+const REAL: DTypes = DTypes::FLOATS.and(DTypes::HALVES).and(DTypes::INTEGERS);
+pub(super) const NUMBERS: DTypes = REAL.and(DTypes::COMPLEX);
+
+/// The broadcast shape, the data type in which X and Y meet, the LoD of X; SelectedRows where X is.
 pub fn infer(cx: &mut Infer) -> Result<()> {
-    if let (Some(x), Some(y)) = (cx.tensor(0), cx.tensor(1)) {
+    if let (Some(x), Some(y)) = (cx.tensor(forward::X), cx.tensor(forward::Y)) {
         if x.dims() == y.dims() {
-            cx.set(0, x.dims(), x.dtype().meet(y.dtype())?);
-            cx.share_lod(0, 0);
+            cx.set(forward::OUT, x.dims(), x.dtype().meet(y.dtype())?);
+            cx.share_lod(forward::OUT, forward::X);
             return Ok(());
         }
     }
-    let m = cx.meta(0, 0)?;
+    let m = cx.meta(forward::X, 0)?;
     if m.kind == VarKind::Rows {
-        cx.set_meta(0, 0, m);
+        cx.set_meta(forward::OUT, 0, m);
         return Ok(());
     }
-    let (x, y) = (cx.dims(0)?, cx.dims(1)?);
-    let dtype = cx.dtype(0)?.meet(cx.dtype(1)?)?;
+    let (x, y) = (cx.dims(forward::X)?, cx.dims(forward::Y)?);
+    let dtype = cx.dtype(forward::X)?.meet(cx.dtype(forward::Y)?)?;
     let axis = cx.attrs::<ElementwiseAttrs>().axis;
     let dims = broadcast_dims(cx.op.name, &x, &y, axis)?;
-    cx.set(0, &dims, dtype);
-    cx.share_lod(0, 0);
+    cx.set(forward::OUT, &dims, dtype);
+    cx.share_lod(forward::OUT, forward::X);
     Ok(())
 }
 
@@ -67,8 +76,9 @@ fn alike(name: &str, op: Binary, ins: &[&Tensor]) -> Option<Tensor> {
 }
 
 /// SelectedRows times one number (how clips shrink sparse gradients): the rows stay as they are.
-fn rows_by_number(cx: &mut Run, r: &SelectedRows) -> Result<()> {
-    let y = cx.input(1)?;
+fn rows_by_number(cx: &mut Run) -> Result<()> {
+    let y = cx.input(forward::Y)?;
+    let Some(r) = cx.rows(forward::X) else { return run(cx, Binary::Mul) };
     ensure!(
         y.dims() == [1] && y.dtype() == r.value.dtype(),
         InvalidArgument,
@@ -78,47 +88,46 @@ fn rows_by_number(cx: &mut Run, r: &SelectedRows) -> Result<()> {
     );
     let mut value = Tensor::empty(r.value.dtype(), r.value.dims())?;
     binary_into(cx.op.name, Binary::Mul, &r.value, y, -1, &mut value)?;
-    cx.set(0, SelectedRows { value, ..r.clone() });
+    cx.set(forward::OUT, SelectedRows { value, ..r.clone() });
     Ok(())
 }
 
+fn run(cx: &mut Run, op: Binary) -> Result<()> {
+    let (x, y) = (cx.input(forward::X)?, cx.input(forward::Y)?);
+    let axis = cx.attrs::<ElementwiseAttrs>().axis;
+    binary_into(cx.op.name, op, x, y, axis, cx.out(forward::OUT)?)
+}
+
 macro_rules! binary_ops {
-    ($($static:ident $name:literal $op:ident, $grad:expr, $point:expr;)*) => {$(
+    ($($static:ident $name:literal $op:ident $takes:ident, $grad:expr, $point:expr, $rows:expr;)*) => {$(
         pub static $static: Op = Op {
-            name: $name, inputs: XY, outputs: OUT, attrs: ElementwiseAttrs::FIELDS, infer, grad: $grad, point: $point,
-            cpu: Kernel::Pure(|cx| {
-                if let (Some(r), Binary::Mul) = (cx.rows(0), Binary::$op) {
-                    return rows_by_number(cx, r);
-                }
-                let (x, y) = (cx.input(0)?, cx.input(1)?);
-                let axis = cx.attrs::<ElementwiseAttrs>().axis;
-                binary_into($name, Binary::$op, x, y, axis, cx.out(0)?)
-            }),
+            name: $name, inputs: forward::INS, outputs: forward::OUTS, attrs: ElementwiseAttrs::FIELDS, takes: $takes,
+            infer, grad: $grad, point: $point, rows: $rows, cpu: Kernel::Pure(|cx| run(cx, Binary::$op)),
             quick: Some(|_, ins| alike($name, Binary::$op, ins)), ..OP
         };
     )*};
 }
 
 binary_ops! {
-    ADD "elementwise_add" Add, Grad::By(&ADD_GRAD), Some(|p| point(p, Binary::Add));
-    SUB "elementwise_sub" Sub, Grad::By(&SUB_GRAD), Some(|p| point(p, Binary::Sub));
-    MUL "elementwise_mul" Mul, Grad::By(&MUL_GRAD), Some(|p| point(p, Binary::Mul));
-    DIV "elementwise_div" Div, Grad::By(&DIV_GRAD), Some(|p| point(p, Binary::Div));
-    MAX "elementwise_max" Max, Grad::By(&MAX_GRAD), Some(|p| point(p, Binary::Max));
-    MIN "elementwise_min" Min, Grad::By(&MIN_GRAD), Some(|p| point(p, Binary::Min));
-    POW "elementwise_pow" Pow, Grad::By(&POW_GRAD), Some(|p| point(p, Binary::Pow));
-    MOD "elementwise_mod" Mod, Grad::None, None;
-    FLOORDIV "elementwise_floordiv" FloorDiv, Grad::None, None;
+    ADD "elementwise_add" Add NUMBERS, Grad::By(&ADD_GRAD), Some(|p| point(p, Binary::Add)), RowsKernel::None;
+    SUB "elementwise_sub" Sub NUMBERS, Grad::By(&SUB_GRAD), Some(|p| point(p, Binary::Sub)), RowsKernel::None;
+    MUL "elementwise_mul" Mul NUMBERS, Grad::By(&MUL_GRAD), Some(|p| point(p, Binary::Mul)), RowsKernel::Own(rows_by_number);
+    DIV "elementwise_div" Div NUMBERS, Grad::By(&DIV_GRAD), Some(|p| point(p, Binary::Div)), RowsKernel::None;
+    MAX "elementwise_max" Max REAL, Grad::By(&MAX_GRAD), Some(|p| point(p, Binary::Max)), RowsKernel::None;
+    MIN "elementwise_min" Min REAL, Grad::By(&MIN_GRAD), Some(|p| point(p, Binary::Min)), RowsKernel::None;
+    POW "elementwise_pow" Pow REAL, Grad::By(&POW_GRAD), Some(|p| point(p, Binary::Pow)), RowsKernel::None;
+    MOD "elementwise_mod" Mod REAL, Grad::None, None, RowsKernel::None;
+    FLOORDIV "elementwise_floordiv" FloorDiv REAL, Grad::None, None, RowsKernel::None;
 }
 
 fn point(p: &mut Points, op: Binary) -> Option<()> {
     let axis = p.attrs::<ElementwiseAttrs>().axis;
-    let out = p.binary(op, p.input(0)?, p.input(1)?, Some(axis));
-    p.give(0, out);
+    let out = p.binary(op, p.input(forward::X)?, p.input(forward::Y)?, Some(axis));
+    p.give(forward::OUT, out);
     Some(())
 }
 
-/// The call of a gradient kernel: `x`, `y`, `dout` stand for the slots of that name.
+/// What gradient kernels read. X and Y are the first slots of all of them, `Out@GRAD` is the last.
 struct Pair<'a> {
     x: &'a Tensor,
     y: &'a Tensor,
@@ -127,17 +136,16 @@ struct Pair<'a> {
 }
 
 fn pair<'a>(cx: &Run<'a>) -> Result<Pair<'a>> {
-    let slot = |name| cx.op.input(name).expect("gradients of binary operators have X, Y and Out@GRAD");
     Ok(Pair {
-        x: cx.input(slot("X"))?,
-        y: cx.input(slot("Y"))?,
-        dout: cx.input(slot("Out@GRAD"))?,
+        x: cx.input(of_values::X)?,
+        y: cx.input(of_values::Y)?,
+        dout: cx.input(InSlot(cx.op.inputs.len() - 1))?,
         axis: cx.attrs::<ElementwiseAttrs>().axis,
     })
 }
 
 /// Writes `t`, summed over broadcast axes, as the gradient in that slot; a real variable's is the real part.
-fn give(cx: &mut Run, slot: usize, mut t: Tensor, like: &Tensor, axis: i32) -> Result<()> {
+fn give(cx: &mut Run, slot: OutSlot, mut t: Tensor, like: &Tensor, axis: i32) -> Result<()> {
     if t.dtype().is_complex() {
         t = cast(&t, like.dtype())?;
     }
@@ -148,11 +156,11 @@ fn give(cx: &mut Run, slot: usize, mut t: Tensor, like: &Tensor, axis: i32) -> R
 
 fn add_grad(cx: &mut Run) -> Result<()> {
     let Pair { x, y, dout, axis } = pair(cx)?;
-    if cx.wants(0) {
-        give(cx, 0, dout.clone(), x, axis)?;
+    if cx.wants(of_values::DX) {
+        give(cx, of_values::DX, dout.clone(), x, axis)?;
     }
-    if cx.wants(1) {
-        give(cx, 1, dout.clone(), y, axis)?;
+    if cx.wants(of_values::DY) {
+        give(cx, of_values::DY, dout.clone(), y, axis)?;
     }
     Ok(())
 }
@@ -164,38 +172,38 @@ pub(super) fn negated(t: &Tensor) -> Result<Tensor> {
 
 fn sub_grad(cx: &mut Run) -> Result<()> {
     let Pair { x, y, dout, axis } = pair(cx)?;
-    if cx.wants(0) {
-        give(cx, 0, dout.clone(), x, axis)?;
+    if cx.wants(of_values::DX) {
+        give(cx, of_values::DX, dout.clone(), x, axis)?;
     }
-    if cx.wants(1) {
+    if cx.wants(of_values::DY) {
         // Summed first: the sum is the smaller tensor.
         let sum = reduce_to(dout.clone(), y.dims(), axis)?;
-        give(cx, 1, negated(&sum)?, y, axis)?;
+        give(cx, of_values::DY, negated(&sum)?, y, axis)?;
     }
     Ok(())
 }
 
 fn mul_grad(cx: &mut Run) -> Result<()> {
     let Pair { x, y, dout, axis } = pair(cx)?;
-    if cx.wants(0) {
-        give(cx, 0, binary(cx.op.name, Binary::Mul, dout, &conj(y)?, axis)?, x, axis)?;
+    if cx.wants(of_values::DX) {
+        give(cx, of_values::DX, binary(cx.op.name, Binary::Mul, dout, &conj(y)?, axis)?, x, axis)?;
     }
-    if cx.wants(1) {
-        give(cx, 1, binary(cx.op.name, Binary::Mul, dout, &conj(x)?, axis)?, y, axis)?;
+    if cx.wants(of_values::DY) {
+        give(cx, of_values::DY, binary(cx.op.name, Binary::Mul, dout, &conj(x)?, axis)?, y, axis)?;
     }
     Ok(())
 }
 
 fn div_grad(cx: &mut Run) -> Result<()> {
     let Pair { x, y, dout, axis } = pair(cx)?;
-    let out = cx.input(2)?;
+    let out = cx.input(of_quotient::OUT)?;
     let dx = binary(cx.op.name, Binary::Div, dout, &conj(y)?, axis)?;
-    if cx.wants(1) {
+    if cx.wants(of_values::DY) {
         let t = binary(cx.op.name, Binary::Mul, &dx, &conj(out)?, axis)?;
-        give(cx, 1, negated(&t)?, y, axis)?;
+        give(cx, of_values::DY, negated(&t)?, y, axis)?;
     }
-    if cx.wants(0) {
-        give(cx, 0, dx, x, axis)?;
+    if cx.wants(of_values::DX) {
+        give(cx, of_values::DX, dx, x, axis)?;
     }
     Ok(())
 }
@@ -212,7 +220,7 @@ fn by_rows(cx: &mut Run, rows: [&'static Row; 2]) -> Result<()> {
     // Operands of several types meet in the result's.
     let like_result = |t| cast(&expand_to(t, dout.dims(), axis)?, dout.dtype());
     let (xs, ys) = (like_result(x)?, like_result(y)?);
-    for (slot, (row, like)) in rows.into_iter().zip([x, y]).enumerate() {
+    for (slot, row, like) in [(of_values::DX, rows[0], x), (of_values::DY, rows[1], y)] {
         if !cx.wants(slot) {
             continue;
         }
@@ -234,12 +242,12 @@ fn integer_rows(
     xs: &Tensor,
     ys: &Tensor,
     dout: &Tensor,
-    like: [&Tensor; 2],
+    [x, y]: [&Tensor; 2],
     axis: i32,
     dtype: oar_core::base::DType,
 ) -> Result<()> {
     let (a, b, d) = (xs.to_f64s(), ys.to_f64s(), dout.to_f64s());
-    for (slot, (row, like)) in rows.into_iter().zip(like).enumerate() {
+    for (slot, row, like) in [(of_values::DX, rows[0], x), (of_values::DY, rows[1], y)] {
         if !cx.wants(slot) {
             continue;
         }
@@ -255,33 +263,38 @@ fn integer_rows(
 }
 
 macro_rules! grad_ops {
-    ($($static:ident $name:literal $inputs:expr, $kernel:expr, $grad:expr, $point:expr;)*) => {$(
+    ($($static:ident $name:literal $slots:ident $takes:expr, $kernel:expr, $grad:expr, $point:expr;)*) => {$(
         pub static $static: Op = Op {
-            name: $name, inputs: $inputs, outputs: XY_GRAD, attrs: ElementwiseAttrs::FIELDS, infer: shapes_of_grads,
-            grad: $grad, cpu: Kernel::Pure($kernel), point: Some($point), ..OP
+            name: $name, inputs: $slots::INS, outputs: $slots::OUTS, attrs: ElementwiseAttrs::FIELDS, takes: $takes,
+            infer: infer_grads, grad: $grad, cpu: Kernel::Pure($kernel), point: Some($point), ..OP
         };
     )*};
 }
 
-/// While a Program is built the gradients are like X and Y; in a run the kernels make them (often by sharing).
-fn shapes_of_grads(cx: &mut Infer) -> Result<()> {
-    if cx.is_run() {
-        return Ok(());
+/// The gradients are like X and Y.
+fn infer_grads(cx: &mut Infer) -> Result<()> {
+    for (grad, variable) in [(of_values::DX, of_values::X), (of_values::DY, of_values::Y)] {
+        if let Some(t) = cx.tensor(variable) {
+            cx.set(grad, t.dims(), t.dtype());
+            cx.share_lod(grad, variable);
+        } else {
+            let m = cx.meta(variable, 0)?;
+            cx.set_meta(grad, 0, m);
+        }
     }
-    grads_like_inputs(cx)
+    Ok(())
 }
 
 grad_ops! {
-    ADD_GRAD "elementwise_add_grad" SHAPES, add_grad, Grad::Map(&ADD_GRAD_GRAD, SECOND), add_points;
-    SUB_GRAD "elementwise_sub_grad" SHAPES, sub_grad, Grad::Map(&SUB_GRAD_GRAD, SECOND), sub_points;
-    MUL_GRAD "elementwise_mul_grad" VALUES, mul_grad, Grad::Map(&MUL_GRAD_GRAD, SECOND), mul_points;
-    DIV_GRAD "elementwise_div_grad" &[slot("X").meta_only(), slot("Y"), slot("Out"), slot("Out@GRAD")], div_grad,
-        Grad::Map(&DIV_GRAD_GRAD, DIV_SECOND), div_points;
-    MAX_GRAD "elementwise_max_grad" VALUES, |cx| by_rows(cx, [&rows::max_grad_x, &rows::max_grad_y]), Grad::None,
-        |p| row_points(p, [&rows::max_grad_x, &rows::max_grad_y]);
-    MIN_GRAD "elementwise_min_grad" VALUES, |cx| by_rows(cx, [&rows::min_grad_x, &rows::min_grad_y]), Grad::None,
-        |p| row_points(p, [&rows::min_grad_x, &rows::min_grad_y]);
-    POW_GRAD "elementwise_pow_grad" VALUES,
+    ADD_GRAD "elementwise_add_grad" of_shapes DTypes::ALL, add_grad, Grad::Map(&ADD_GRAD_GRAD, SECOND), add_points;
+    SUB_GRAD "elementwise_sub_grad" of_shapes NUMBERS, sub_grad, Grad::Map(&SUB_GRAD_GRAD, SECOND), sub_points;
+    MUL_GRAD "elementwise_mul_grad" of_values NUMBERS, mul_grad, Grad::Map(&MUL_GRAD_GRAD, SECOND), mul_points;
+    DIV_GRAD "elementwise_div_grad" of_quotient NUMBERS, div_grad, Grad::Map(&DIV_GRAD_GRAD, DIV_SECOND), div_points;
+    MAX_GRAD "elementwise_max_grad" of_values REAL, |cx| by_rows(cx, [&rows::max_grad_x, &rows::max_grad_y]),
+        Grad::None, |p| row_points(p, [&rows::max_grad_x, &rows::max_grad_y]);
+    MIN_GRAD "elementwise_min_grad" of_values REAL, |cx| by_rows(cx, [&rows::min_grad_x, &rows::min_grad_y]),
+        Grad::None, |p| row_points(p, [&rows::min_grad_x, &rows::min_grad_y]);
+    POW_GRAD "elementwise_pow_grad" of_values REAL,
         |cx| by_rows(cx, [&rows::elementwise_pow_grad_x, &rows::elementwise_pow_grad_y]), Grad::None,
         |p| row_points(p, [&rows::elementwise_pow_grad_x, &rows::elementwise_pow_grad_y]);
 }
@@ -289,29 +302,29 @@ grad_ops! {
 // The same element by element, for operands whose gradient has the shape of the one that comes in.
 
 fn add_points(p: &mut Points) -> Option<()> {
-    let dout = p.input(2)?;
-    p.give_like(0, dout, p.input(0));
-    p.give_like(1, dout, p.input(1));
+    let dout = p.input(of_shapes::DOUT)?;
+    p.give_like(of_shapes::DX, dout, p.input(of_shapes::X));
+    p.give_like(of_shapes::DY, dout, p.input(of_shapes::Y));
     Some(())
 }
 
 fn sub_points(p: &mut Points) -> Option<()> {
-    let dout = p.input(2)?;
-    p.give_like(0, dout, p.input(0));
-    if p.wants(1) {
+    let dout = p.input(of_shapes::DOUT)?;
+    p.give_like(of_shapes::DX, dout, p.input(of_shapes::X));
+    if p.wants(of_shapes::DY) {
         let negative = p.binary(Binary::Sub, Operand::Zero, dout, None);
-        p.give_like(1, negative, p.input(1));
+        p.give_like(of_shapes::DY, negative, p.input(of_shapes::Y));
     }
     Some(())
 }
 
 fn mul_points(p: &mut Points) -> Option<()> {
     let axis = Some(p.attrs::<ElementwiseAttrs>().axis);
-    let (x, y, dout) = (p.input(0)?, p.input(1)?, p.input(2)?);
-    for (slot, other) in [(0, y), (1, x)] {
+    let (x, y, dout) = (p.input(of_values::X)?, p.input(of_values::Y)?, p.input(of_values::DOUT)?);
+    for (slot, variable, other) in [(of_values::DX, x, y), (of_values::DY, y, x)] {
         if p.wants(slot) {
             let grad = p.binary(Binary::Mul, dout, other, axis);
-            p.give_like(slot, grad, p.input(slot));
+            p.give_like(slot, grad, Some(variable));
         }
     }
     Some(())
@@ -319,23 +332,23 @@ fn mul_points(p: &mut Points) -> Option<()> {
 
 fn div_points(p: &mut Points) -> Option<()> {
     let axis = Some(p.attrs::<ElementwiseAttrs>().axis);
-    let (y, out, dout) = (p.input(1)?, p.input(2)?, p.input(3)?);
+    let (y, out, dout) = (p.input(of_quotient::Y)?, p.input(of_quotient::OUT)?, p.input(of_quotient::DOUT)?);
     let dx = p.binary(Binary::Div, dout, y, axis);
-    if p.wants(1) {
+    if p.wants(of_quotient::DY) {
         let t = p.binary(Binary::Mul, dx, out, None);
         let dy = p.binary(Binary::Sub, Operand::Zero, t, None);
-        p.give_like(1, dy, Some(y));
+        p.give_like(of_quotient::DY, dy, Some(y));
     }
-    p.give_like(0, dx, p.input(0));
+    p.give_like(of_quotient::DX, dx, p.input(of_quotient::X));
     Some(())
 }
 
 fn row_points(p: &mut Points, rows: [&'static Row; 2]) -> Option<()> {
-    let args = [p.input(0)?, p.input(1)?, p.input(2)?];
-    for (slot, row) in rows.into_iter().enumerate() {
+    let (x, y, dout) = (p.input(of_values::X)?, p.input(of_values::Y)?, p.input(of_values::DOUT)?);
+    for (slot, row, variable) in [(of_values::DX, rows[0], x), (of_values::DY, rows[1], y)] {
         if p.wants(slot) {
-            let grad = p.row(row, &args, &[]);
-            p.give_like(slot, grad, Some(args[slot]));
+            let grad = p.row(row, &[x, y, dout], &[]);
+            p.give_like(slot, grad, Some(variable));
         }
     }
     Some(())

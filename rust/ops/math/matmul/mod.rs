@@ -6,12 +6,12 @@ mod complex;
 use batches::product;
 use oar_core::attrs;
 use oar_core::base::shape::numel;
-use oar_core::base::{DType, Dims, Result};
+use oar_core::base::{DType, DTypes, Dims, Result};
 use oar_core::op::attrs::Text;
 use oar_core::op::infer::grads_like_inputs;
-use oar_core::op::{slot, Grad, Infer, Kernel, Op, Run, Slot, OP};
+use oar_core::op::{Grad, InSlot, Infer, Kernel, Op, Run, OP};
 use oar_core::tensor::Tensor;
-use oar_core::{dispatch, ensure};
+use oar_core::{dispatch, ensure, slots};
 use oar_kernels::gemm;
 use smallvec::smallvec;
 
@@ -29,6 +29,12 @@ attrs! {
         force_fp32_output: bool = false,
     }
     pub struct MatmulV2Attrs { trans_x: bool = false, trans_y: bool = false }
+}
+
+slots! {
+    mod forward { X "X", Y "Y" => OUT "Out" }
+    mod backward { X "X", Y "Y", DOUT "Out@GRAD" => DX "X@GRAD", DY "Y@GRAD" }
+    mod second { X "X", Y "Y", DOUT "DOut", DDX "DDX".opt(), DDY "DDY".opt() => DX "DX", DY "DY", DDOUT "DDOut" }
 }
 
 impl MatmulAttrs {
@@ -220,19 +226,19 @@ fn plain(attrs: &oar_core::op::Attrs, x: &[i64], y: &[i64]) -> Option<(i64, i64,
 }
 
 fn infer(cx: &mut Infer) -> Result<()> {
-    let (x, y) = (cx.dims(0)?, cx.dims(1)?);
+    let (x, y) = (cx.dims(forward::X)?, cx.dims(forward::Y)?);
     let dims = match plain(cx.attrs, &x, &y) {
         Some((rows, cols, _)) => smallvec![rows, cols],
         None => Plan::of(cx.op, cx.attrs, &x, &y)?.dims,
     };
-    let dtype = cx.dtype(0)?.meet(cx.dtype(1)?)?;
-    cx.set(0, &dims, dtype);
-    cx.share_lod(0, 0);
+    let dtype = cx.dtype(forward::X)?.meet(cx.dtype(forward::Y)?)?;
+    cx.set(forward::OUT, &dims, dtype);
+    cx.share_lod(forward::OUT, forward::X);
     Ok(())
 }
 
 /// The data type of all inputs; if one is complex, that in which they meet.
-fn same_dtype(cx: &Run, slots: &[usize]) -> Result<DType> {
+fn same_dtype(cx: &Run, slots: &[InSlot]) -> Result<DType> {
     let mut dtype = cx.input(slots[0])?.dtype();
     for &s in &slots[1..] {
         let Some(t) = cx.opt(s) else { continue };
@@ -251,14 +257,14 @@ fn same_dtype(cx: &Run, slots: &[usize]) -> Result<DType> {
     Ok(dtype)
 }
 
-fn forward(cx: &mut Run) -> Result<()> {
-    let dtype = same_dtype(cx, &[0, 1])?;
-    let (x, y) = (cx.input(0)?, cx.input(1)?);
+fn run(cx: &mut Run) -> Result<()> {
+    let dtype = same_dtype(cx, &[forward::X, forward::Y])?;
+    let (x, y) = (cx.input(forward::X)?, cx.input(forward::Y)?);
     let p = Plan::of(cx.op, cx.attrs, x.dims(), y.dims())?;
     if dtype.is_complex() {
-        return complex::forward(cx, &p, dtype);
+        return complex::run(cx, &p, dtype);
     }
-    product(p.alpha, (x, &p.x), (y, &p.y), (cx.out(0)?, &p.out), false)
+    product(p.alpha, (x, &p.x), (y, &p.y), (cx.out(forward::OUT)?, &p.out), false)
 }
 
 /// The short way: two matrices of one of the common types, as they lie.
@@ -309,28 +315,30 @@ pub(super) fn checked(cx: &Run, p: &Plan, dout: &Tensor) -> Result<()> {
     Ok(())
 }
 
-fn backward(cx: &mut Run) -> Result<()> {
-    let dtype = same_dtype(cx, &[0, 1, 2])?;
-    let (x, y, dout) = (cx.input(0)?, cx.input(1)?, cx.input(2)?);
+fn run_backward(cx: &mut Run) -> Result<()> {
+    use backward::{DOUT, DX, DY, X, Y};
+    let dtype = same_dtype(cx, &[X, Y, DOUT])?;
+    let (x, y, dout) = (cx.input(X)?, cx.input(Y)?, cx.input(DOUT)?);
     let p = Plan::of(cx.op, cx.attrs, x.dims(), y.dims())?;
     if dtype.is_complex() {
-        return complex::backward(cx, &p, dtype);
+        return complex::run_backward(cx, &p, dtype);
     }
     checked(cx, &p, dout)?;
-    if cx.wants(0) {
-        grad_x(&p, dout, y, cx.out(0)?)?;
+    if cx.wants(DX) {
+        grad_x(&p, dout, y, cx.out(DX)?)?;
     }
-    if cx.wants(1) {
-        grad_y(&p, dout, x, cx.out(1)?)?;
+    if cx.wants(DY) {
+        grad_y(&p, dout, x, cx.out(DY)?)?;
     }
     Ok(())
 }
 
 /// Reads X, Y, DOut, DDX, DDY; writes DX, DY, DDOut. An absent DDX or DDY is zero.
-fn second(cx: &mut Run) -> Result<()> {
-    let dtype = same_dtype(cx, &[0, 1, 2, 3, 4])?;
-    let (x, y, dout) = (cx.input(0)?, cx.input(1)?, cx.input(2)?);
-    let (ddx, ddy) = (cx.opt(3), cx.opt(4));
+fn run_second(cx: &mut Run) -> Result<()> {
+    use second::{DDOUT, DDX, DDY, DOUT, DX, DY, X, Y};
+    let dtype = same_dtype(cx, &[X, Y, DOUT, DDX, DDY])?;
+    let (x, y, dout) = (cx.input(X)?, cx.input(Y)?, cx.input(DOUT)?);
+    let (ddx, ddy) = (cx.opt(DDX), cx.opt(DDY));
     let p = Plan::of(cx.op, cx.attrs, x.dims(), y.dims())?;
     checked(cx, &p, dout)?;
     for (given, like) in [(ddx, x), (ddy, y)] {
@@ -343,22 +351,22 @@ fn second(cx: &mut Run) -> Result<()> {
         );
     }
     if dtype.is_complex() {
-        return complex::second(cx, &p, dtype);
+        return complex::run_second(cx, &p, dtype);
     }
-    if cx.wants(0) {
+    if cx.wants(DX) {
         match ddy {
-            Some(ddy) => grad_x(&p, dout, ddy, cx.out(0)?)?,
-            None => cx.out(0)?.bytes_mut()?.fill(0),
+            Some(ddy) => grad_x(&p, dout, ddy, cx.out(DX)?)?,
+            None => cx.out(DX)?.bytes_mut()?.fill(0),
         }
     }
-    if cx.wants(1) {
+    if cx.wants(DY) {
         match ddx {
-            Some(ddx) => grad_y(&p, dout, ddx, cx.out(1)?)?,
-            None => cx.out(1)?.bytes_mut()?.fill(0),
+            Some(ddx) => grad_y(&p, dout, ddx, cx.out(DY)?)?,
+            None => cx.out(DY)?.bytes_mut()?.fill(0),
         }
     }
-    if cx.wants(2) {
-        let ddout = cx.out(2)?;
+    if cx.wants(DDOUT) {
+        let ddout = cx.out(DDOUT)?;
         if let Some(ddx) = ddx {
             product(p.alpha, (ddx, &p.x), (y, &p.y), (&mut *ddout, &p.out), false)?;
         }
@@ -372,11 +380,14 @@ fn second(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-const XY: &[Slot] = &[slot("X"), slot("Y")];
-const GRAD_INPUTS: &[Slot] = &[slot("X"), slot("Y"), slot("Out@GRAD")];
-const GRAD_OUTPUTS: &[Slot] = &[slot("X@GRAD"), slot("Y@GRAD")];
-const SECOND_INPUTS: &[Slot] = &[slot("X"), slot("Y"), slot("DOut"), slot("DDX").opt(), slot("DDY").opt()];
-const SECOND_OUTPUTS: &[Slot] = &[slot("DX"), slot("DY"), slot("DDOut")];
+fn infer_second(cx: &mut Infer) -> Result<()> {
+    cx.like(second::DX, second::X)?;
+    cx.like(second::DY, second::Y)?;
+    cx.like(second::DDOUT, second::DOUT)
+}
+
+/// What `gemm` takes.
+const NUMBERS: DTypes = DTypes::FLOATS.and(DTypes::HALVES).and(DTypes::INDICES).and(DTypes::COMPLEX);
 const SECOND: &[(&str, &str)] = &[
     ("DOut", "Out@GRAD"),
     ("DDX", "X@GRAD@GRAD"),
@@ -390,17 +401,17 @@ macro_rules! products {
     ($($op:ident $grad:ident $second:ident $name:literal $grad_name:literal $second_name:literal $attrs:ident;)*) => {
         $(
             pub static $op: Op = Op {
-                name: $name, inputs: XY, outputs: &[slot("Out")], attrs: $attrs::FIELDS, infer, cannot_fail: true,
-                cpu: Kernel::Pure(forward), grad: Grad::By(&$grad), amp: oar_core::op::Amp::White, quick: Some(quick),
+                name: $name, inputs: forward::INS, outputs: forward::OUTS, attrs: $attrs::FIELDS, takes: NUMBERS, infer,
+                cannot_fail: true, cpu: Kernel::Pure(run), grad: Grad::By(&$grad), amp: oar_core::op::Amp::White, quick: Some(quick),
                 ..OP
             };
             pub static $grad: Op = Op {
-                name: $grad_name, inputs: GRAD_INPUTS, outputs: GRAD_OUTPUTS, attrs: $attrs::FIELDS,
-                infer: grads_like_inputs, cpu: Kernel::Pure(backward), grad: Grad::Map(&$second, SECOND), ..OP
+                name: $grad_name, inputs: backward::INS, outputs: backward::OUTS, attrs: $attrs::FIELDS, takes: NUMBERS,
+                infer: grads_like_inputs, cpu: Kernel::Pure(run_backward), grad: Grad::Map(&$second, SECOND), ..OP
             };
             pub static $second: Op = Op {
-                name: $second_name, inputs: SECOND_INPUTS, outputs: SECOND_OUTPUTS, attrs: $attrs::FIELDS,
-                infer: |cx| (0..3).try_for_each(|i| cx.like(i, i)), cpu: Kernel::Pure(second), ..OP
+                name: $second_name, inputs: second::INS, outputs: second::OUTS, attrs: $attrs::FIELDS, takes: NUMBERS,
+                infer: infer_second, cpu: Kernel::Pure(run_second), ..OP
             };
         )*
         pub static TABLE: &[&Op] = &[$(&$op, &$grad, &$second),*];
