@@ -30,6 +30,7 @@ pub static TABLES: &[&[&Op]] = &[
     control::control_flow::TABLE,     // sub-blocks
     control::branch_rows::TABLE,      // split_lod_tensor, merge_lod_tensor
     control::program::TABLE,          // feed, fetch, print, py_func
+    control::delete_var::TABLE,       // delete_var
     io::reader::TABLE,                // create_py_reader, read
     io::files::TABLE,                 // save, load
     shape::creation::TABLE,           // constants, ranges, shapes
@@ -52,11 +53,13 @@ pub static TABLES: &[&[&Op]] = &[
     nn::group_norm::TABLE,            // group_norm
     nn::unit::TABLE,                  // norm: vectors of length one
     nn::softmax::TABLE,               // softmax
+    nn::log_softmax::TABLE,           // log_softmax
     loss::loss::TABLE,                // cross entropies of scores
     loss::cross_entropy::TABLE,       // cross entropies of probabilities
     optim::optimizer::TABLE,          // sgd, momentum, adam
     optim::rows::TABLE,               // SelectedRows
     sequence::sequence::TABLE,        // sequence_pool, sequence_expand
+    sequence::reverse::TABLE,         // sequence_reverse
     comm::communicator::TABLE,        // rings
     comm::collective::TABLE,          // collectives of Programs
 ];

@@ -59,9 +59,10 @@ def formulas() -> list[Case]:
 def explicit() -> list[Case]:
     half = ("float64", "float32", "float16")
     x = real(4, 33, 5)
-    cases = [Case("softmax", {"X": x}, {"axis": a}, half) for a in (-1, 1, 0)]
+    cases = [Case(op, {"X": x}, {"axis": a}, half) for op in ("softmax", "log_softmax") for a in (-1, 1, 0)]
     cases += [Case("softmax", {"X": real(3, 1000, low=-90, high=90)})]
     cases += [Case("softmax_grad", {"Out": real(4, 33, 5, low=0.0), "Out@GRAD": x}, {"axis": a}) for a in (-1, 1)]
+    cases += [Case("log_softmax_grad", {"Out": real(4, 33, 5, high=0.0), "Out@GRAD": x}, {"axis": a}) for a in (-1, 1)]
     for axis, rest in ((1, (33, 5)), (2, (5,))):
         n = int(np.prod(rest))
         rows = 4 if axis == 1 else 4 * 33

@@ -243,7 +243,7 @@ def gradients(c: Case, ins: dict[str, Any], outs: dict[str, Any], w: dict, creat
     """Gradients of the weighted outputs with respect to the inputs of the case."""
     targets = [item(ins, k) for k in flat_inputs(c, ins)]
     sources = [pick(outs, k) for k in w]
-    seeds = [x if isinstance(x, _core.Tensor) else to_eager(x) for x in w.values()]
+    seeds = [x if isinstance(x, _core.Tensor) else to_eager(x, c.out_lod.get(k[0])) for k, x in w.items()]
     return _core.partial_grad(sources, targets, seeds, [], True, create_graph, True)
 
 
@@ -305,7 +305,7 @@ def same_grads(c: Case, what: str, keys: list, got: list, want: list) -> None:
 def check_backward(c: Case, inputs: dict[str, Any], w: dict, keys: list, want: list) -> None:
     """run_backward leaves in the leaves what partial_grad gives."""
     ins, outs = run_eager(c, inputs, stop=False)
-    _core.run_backward([pick(outs, k) for k in w], [to_eager(v) for v in w.values()], False)
+    _core.run_backward([pick(outs, k) for k in w], [to_eager(v, c.out_lod.get(k[0])) for k, v in w.items()], False)
     for key, x in zip(keys, want, strict=True):
         g = item(ins, key)._grad_ivar()
         np.testing.assert_allclose(dense(from_eager(g)), x, rtol=1e-12, err_msg=f"run_backward, {key[0]}")

@@ -186,7 +186,8 @@ def static_gradients(c: Case, inputs: dict[str, Any], w: dict) -> list[np.ndarra
                 name = f"weight_{slot}_{i}"
                 # The shape as far as it is known while the Program is built.
                 seeds.append(paddle.static.data(name, list(pick(built.outs, (slot, i)).shape), str(value.dtype)))
-                built.feed[name] = value
+                lod = c.out_lod.get(slot)
+                built.feed[name] = lod_tensor(value, lod) if lod else value
             targets = [pick(built.outs, k) for k in w]
             sources = [item(built.ins, k) for k in flat_inputs(c, inputs)]
             grads = paddle.static.gradients(targets, sources, target_gradients=seeds)

@@ -108,6 +108,20 @@ def test_array_to_tensor(stack, axis):
         np.testing.assert_array_equal(g, w if stack else np.moveaxis(w, 0, axis))
 
 
+@covers("delete_var")
+def test_delete_var(program):
+    kept = fluid.layers.create_global_var([2], 3.0, "float32", persistable=True, name="kept")
+    gone = fluid.layers.create_global_var([2], 4.0, "float32", persistable=True, name="gone")
+    total = kept + gone
+    program.global_block().append_op(type="delete_var", inputs={"X": [gone]}, outputs={})
+    exe = Executor(paddle.CPUPlace())
+    exe.run(paddle.static.default_startup_program())
+    assert exe.run(program, fetch_list=[total])[0].tolist() == [7, 7]
+    scope = paddle.static.global_scope()
+    assert np.array(scope.find_var("kept").get_tensor()).tolist() == [3, 3]
+    assert not scope.find_var("gone").get_tensor()._is_initialized()
+
+
 @covers("reverse")
 def test_reversed_array():
     array = layers.array_write(data("x", 2), number(0))

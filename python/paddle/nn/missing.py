@@ -20,7 +20,6 @@ _ROWS = {
     "kldiv_loss": "kl_div KLDivLoss",
     "label_smooth": "label_smooth",
     "log_loss": "log_loss",
-    "log_softmax": "log_softmax LogSoftmax",
     "max_pool3d_with_index": "adaptive_max_pool3d AdaptiveMaxPool3D",
     "maxout": "maxout Maxout",
     "nll_loss": "nll_loss NLLLoss",

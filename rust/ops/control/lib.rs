@@ -4,4 +4,5 @@ pub mod array_tensor;
 pub mod arrays;
 pub mod branch_rows;
 pub mod control_flow;
+pub mod delete_var;
 pub mod program;

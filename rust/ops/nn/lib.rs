@@ -5,6 +5,7 @@ pub mod conv;
 pub mod embedding;
 pub mod group_norm;
 pub mod layer_norm;
+pub mod log_softmax;
 pub mod pooling;
 pub mod softmax;
 pub mod unit;

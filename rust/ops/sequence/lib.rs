@@ -1,3 +1,4 @@
 //! Operators: sequences of different lengths (LoD).
 
+pub mod reverse;
 pub mod sequence;

@@ -11,17 +11,6 @@ def softmax(x, axis=-1):
     return e / e.sum(axis, keepdims=True)
 
 
-test_softmax = table(
-    case("softmax", [real(3, 4)], expected=softmax, grad="X", dtypes=SOME),
-    case("softmax", [real(3, 4, 2)], {"axis": 1}, softmax, grad="X", dtypes=SOME),
-    case("softmax", [real(3, 4, 2)], {"axis": 0}, softmax, grad="X"),
-    case("softmax", [real(5)], expected=softmax, grad="X"),
-    case("softmax", [real(3, 40) * 100], expected=softmax, dtypes="float32"),
-    case("softmax", [real(0, 4)], expected=np.zeros((0, 4))),
-    case("softmax", [real(3, 4)], {"axis": 2}, raises=ValueError),
-)
-
-
 def picked(p, label, axis, ignore):
     """-log p of the labels, 0 where they are ignored."""
     kept = np.where(label == ignore, 0, label)

@@ -72,3 +72,18 @@ test_sequence_expand = table(
     case("sequence_expand", [real(3, 2), real(5, 1)], {"ref_level": 1}, raises=ValueError, match="ref_level",
          lod={"Y": [[0, 2, 2, 5]]}),
 )  # fmt: skip
+
+
+def reversed_steps(starts):
+    return lambda x: np.concatenate([x[a:b][::-1] for a, b in zip(starts, starts[1:], strict=False)])
+
+
+test_reverse = table(
+    case("sequence_reverse", [real(6, 2)], expected=reversed_steps(LOD), lod={"X": [LOD]}, out_lod={"Y": [LOD]},
+         grad="X", dtypes="float32"),
+    case("sequence_reverse", [ints(6, 3)], expected=reversed_steps(LOD), lod={"X": [[0, 1, 4], LOD]},
+         out_lod={"Y": [[0, 1, 4], LOD]}),
+    case("sequence_reverse", [np.ones((6, 1, 2), bool)], expected=reversed_steps(LOD), lod={"X": [LOD]}),
+    case("sequence_reverse", [real(0, 2)], expected=np.zeros((0, 2)), lod={"X": [[0, 0]]}),
+    case("sequence_reverse", [real(6, 2)], raises=ValueError, match="LoD"),
+)  # fmt: skip

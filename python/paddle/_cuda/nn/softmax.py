@@ -1,4 +1,4 @@
-"""softmax and its gradient along an axis: a block for each run of elements."""
+"""softmax, log_softmax and their gradients along an axis: a block for each run of elements."""
 from __future__ import annotations
 
 import numpy as np
@@ -42,8 +42,37 @@ template <typename T> __global__ void softmax_grad(const T* y, const T* dy, T* d
                 narrow_to<T>::of(A(wide(y[base + i * inner])) * (A(wide(dy[base + i * inner])) - dot));
     }
 }
+
+template <typename T> __global__ void log_softmax(const T* x, T* y, i64 runs, i64 n, i64 inner) {
+    typedef typename acc<T>::type A;
+    for (i64 b = blockIdx.x; b < runs; b += gridDim.x) {
+        i64 base = b / inner * n * inner + b % inner;
+        A most = wide(x[base]);
+        for (i64 i = threadIdx.x; i < n; i += blockDim.x) most = Max::join(most, A(wide(x[base + i * inner])));
+        most = block_join<Max>(most);
+        A total = A(0);
+        for (i64 i = threadIdx.x; i < n; i += blockDim.x) total += below(A(wide(x[base + i * inner])), most);
+        total = log(block_join<Sum>(total));
+        for (i64 i = threadIdx.x; i < n; i += blockDim.x)
+            y[base + i * inner] = narrow_to<T>::of(A(wide(x[base + i * inner])) - most - total);
+    }
+}
+
+template <typename T> __global__ void log_softmax_grad(const T* y, const T* dy, T* dx, i64 runs, i64 n, i64 inner) {
+    typedef typename acc<T>::type A;
+    for (i64 b = blockIdx.x; b < runs; b += gridDim.x) {
+        i64 base = b / inner * n * inner + b % inner;
+        A sum = A(0);
+        for (i64 i = threadIdx.x; i < n; i += blockDim.x) sum += A(wide(dy[base + i * inner]));
+        sum = block_join<Sum>(sum);
+        for (i64 i = threadIdx.x; i < n; i += blockDim.x)
+            dx[base + i * inner] =
+                narrow_to<T>::of(A(wide(dy[base + i * inner])) - exp(A(wide(y[base + i * inner]))) * sum);
+    }
+}
 """
-UNIT = Unit("softmax", SOURCE, instances("softmax", FLOATS) + instances("softmax_grad", FLOATS))
+KERNELS = ("softmax", "softmax_grad", "log_softmax", "log_softmax_grad")
+UNIT = Unit("softmax", SOURCE, [i for kernel in KERNELS for i in instances(kernel, FLOATS)])
 
 
 def _run(call: Call, kernel: str, arrays: list):
@@ -61,12 +90,12 @@ def _run(call: Call, kernel: str, arrays: list):
     return out
 
 
-def _softmax(call: Call) -> dict:
-    return {"Out": _run(call, "softmax", [call.array("X")])}
+def _forward(call: Call) -> dict:
+    return {"Out": _run(call, call.op, [call.array("X")])}
 
 
-def _softmax_grad(call: Call) -> dict:
-    return {"X@GRAD": _run(call, "softmax_grad", [call.array("Out"), call.array("Out@GRAD")])}
+def _backward(call: Call) -> dict:
+    return {"X@GRAD": _run(call, call.op, [call.array("Out"), call.array("Out@GRAD")])}
 
 
-TWINS = {"softmax": _softmax, "softmax_grad": _softmax_grad}
+TWINS = {kernel: _backward if kernel.endswith("_grad") else _forward for kernel in KERNELS}

@@ -7,7 +7,7 @@ from paddle._basics import mode
 from paddle._dispatch.append import named
 from paddle._programs.variable_checks import check_variable_and_dtype
 
-__all__ = ["sequence_pool", "sequence_first_step", "sequence_last_step", "sequence_expand"]
+__all__ = ["sequence_pool", "sequence_first_step", "sequence_last_step", "sequence_expand", "sequence_reverse"]
 
 
 def _static_only() -> None:
@@ -52,3 +52,15 @@ def sequence_expand(x, y, ref_level=-1, name=None):
     _static_only()
     check_variable_and_dtype(x, "x", ["float32", "float64", "int32", "int64"], "sequence_expand")
     return named(name, _ops.sequence_expand, x, y, ref_level=ref_level)
+
+
+def sequence_reverse(x, name=None):
+    """The steps of every sequence of the last LoD level of `x` in the other order; shape, type and LoD of `x`.
+
+    Args:
+        x (Variable): float32, float64, int8, int32, int64 or uint8 with a LoD.
+        name (str): a name for the output.
+    """
+    _static_only()
+    check_variable_and_dtype(x, "x", ["float32", "float64", "int8", "int32", "int64", "uint8"], "sequence_reverse")
+    return named(name, _ops.sequence_reverse, x)

@@ -32,6 +32,7 @@ __all__ = [
     "relu6",
     "selu",
     "sigmoid",
+    "log_softmax",
     "softmax",
     "softmax_",
     "softplus",
@@ -320,22 +321,41 @@ def softmax(x: Any, axis: int = -1, dtype: Any = None, name: str | None = None) 
         >>> paddle.nn.functional.softmax(paddle.zeros([2, 4])).numpy()[0].tolist()
         [0.25, 0.25, 0.25, 0.25]
     """
-    if mode._dygraph_tracer_ is None:
-        if dtype is None:
-            _static(x, "softmax")
-        else:
-            check_dtype(
-                dtype,
-                "dtype",
-                ["float32", "float64"],
-                "softmax",
-                "softmax: dtype must be None, float32 or float64",
-            )
-    if dtype is not None:
-        x = _ops.cast(x, in_dtype=x.dtype, out_dtype=_vartype(dtype))
+    x = _of_type(x, dtype, "softmax")
     if name is None:
         return _ops.softmax(x) if axis == -1 else _ops.softmax(x, axis=axis)
     return named(name, _ops.softmax, x, axis=axis)
+
+
+def log_softmax(x: Any, axis: int = -1, dtype: Any = None, name: str | None = None) -> Tensor:
+    """The logarithm of `softmax`, without its rounding of small probabilities: x - log(sum of exp(x) along `axis`).
+
+    Args:
+        x: Tensor of float16, float32 or float64.
+        axis: the dimension whose probabilities add up to one.
+        dtype: cast `x` to this type first ("float32" or "float64").
+        name: a name for the output.
+
+    Returns:
+        Tensor of the shape of `x`.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.nn.functional.log_softmax(paddle.zeros([1, 4])).exp().numpy().tolist()
+        [[0.25, 0.25, 0.25, 0.25]]
+    """
+    return named(name, _ops.log_softmax, _of_type(x, dtype, "log_softmax"), axis=axis)
+
+
+def _of_type(x: Any, dtype: Any, op: str) -> Any:
+    """`x`, cast to `dtype` unless that is None."""
+    if mode._dygraph_tracer_ is None:
+        if dtype is None:
+            _static(x, op)
+        else:
+            types = ["float32", "float64"]
+            check_dtype(dtype, "dtype", types, op, f"{op}: dtype must be None, float32 or float64")
+    return x if dtype is None else _ops.cast(x, in_dtype=x.dtype, out_dtype=_vartype(dtype))
 
 
 def softmax_(x: Any, axis: int = -1, dtype: Any = None, name: str | None = None) -> Tensor:

@@ -19,6 +19,7 @@ __all__ = [
     "ReLU6",
     "SELU",
     "Sigmoid",
+    "LogSoftmax",
     "Softmax",
     "Softplus",
     "Softshrink",
@@ -216,6 +217,21 @@ class Softmax(UnaryFunctionLayer):
     """
 
     _function = staticmethod(F.softmax)
+
+    def __init__(self, axis: int = -1, name: str | None = None) -> None:
+        super().__init__(axis=axis, name=name)
+
+
+class LogSoftmax(UnaryFunctionLayer):
+    """log(softmax(x)) along `axis`: `paddle.nn.functional.log_softmax` as a layer.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.nn.LogSoftmax()(paddle.zeros([1, 2])).exp().numpy().tolist()
+        [[0.5, 0.5]]
+    """
+
+    _function = staticmethod(F.log_softmax)
 
     def __init__(self, axis: int = -1, name: str | None = None) -> None:
         super().__init__(axis=axis, name=name)

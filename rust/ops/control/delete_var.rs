@@ -1,0 +1,28 @@
+//! delete_var: gives back the values of variables that a Program names, wherever they are kept.
+
+use oar_core::op::{Kernel, NoAttrs, Op, RowsKernel, OP};
+use oar_core::slots;
+
+slots! {
+    mod delete_var { X "X".many() => }
+}
+
+pub static DELETE_VAR: Op = Op {
+    name: "delete_var",
+    inputs: delete_var::INS,
+    outputs: delete_var::OUTS,
+    attrs: NoAttrs::FIELDS,
+    rows: RowsKernel::Same,
+    cpu: Kernel::Host(|cx| {
+        let frame = cx.frame()?;
+        for name in cx.env.names("X") {
+            if let Some(cell) = frame.scope.find(&name) {
+                cell.clear();
+            }
+        }
+        Ok(())
+    }),
+    ..OP
+};
+
+pub static TABLE: &[&Op] = &[&DELETE_VAR];
