@@ -391,11 +391,7 @@ unsafe fn tensor<K: Kind>(l: &Layout, owner: Borrowed<K>, flags: u64, copy: bool
             out
         }
     };
-    if l.dtype == DType::Bool {
-        for b in out.bytes_mut()? {
-            *b = (*b != 0) as u8;
-        }
-    }
+    out.normalise_bools()?;
     Ok(out)
 }
 
@@ -412,10 +408,12 @@ fn consume<K: Kind>(capsule: &Bound<'_, PyAny>, copy: Option<bool>) -> PyResult<
         };
         let l = layout((*managed).array())?;
         let aligned = l.first.align_offset(l.dtype.size().min(8)) == 0;
-        // Elements of bool are 0 or 1; an array that has others is read, not shared.
+        // Elements of bool are 0 or 1: an array that has others is read, not shared, and so is one that its owner alone
+        // may write (what he writes later could not be mended there).
         let bits = || {
             let n = l.behind + 1;
-            l.dtype != DType::Bool || std::slice::from_raw_parts(l.first, n).iter().all(|&b| b <= 1)
+            let given = || std::slice::from_raw_parts(l.first, n);
+            l.dtype != DType::Bool || flags & READ_ONLY == 0 && given().iter().all(|&b| b <= 1)
         };
         let shareable = l.dims.contains(&0) || l.compact && aligned && bits();
         let must = !shareable;

@@ -141,13 +141,8 @@ fn copy_of(obj: &Bound<'_, PyAny>) -> Result<Tensor> {
         let mut t = Tensor::empty(dtype, &dims)?;
         ensure!(t.nbytes() == 0 || !f.data.is_null(), Fatal, "a numpy array without data");
         let n = t.nbytes();
-        if dtype == DType::Bool && n > 0 {
-            // numpy lets a bool array be a view of other bytes; here an element is 0 or 1.
-            let from = std::slice::from_raw_parts(f.data.cast::<u8>(), n);
-            t.bytes_mut()?.iter_mut().zip(from).for_each(|(to, &b)| *to = (b != 0) as u8);
-        } else {
-            std::ptr::copy_nonoverlapping(f.data.cast::<u8>(), t.bytes_mut()?.as_mut_ptr(), n);
-        }
+        std::ptr::copy_nonoverlapping(f.data.cast::<u8>(), t.bytes_mut()?.as_mut_ptr(), n);
+        t.normalise_bools()?; // numpy lets a bool array be a view of other bytes
         Ok(t)
     }
 }

@@ -49,7 +49,7 @@ impl DType {
 
     /// Bytes of one element.
     #[inline]
-    pub fn size(self) -> usize {
+    pub const fn size(self) -> usize {
         match self {
             DType::Bool | DType::U8 | DType::I8 => 1,
             DType::I16 | DType::F16 | DType::BF16 => 2,
@@ -174,13 +174,25 @@ impl std::fmt::Display for DType {
     }
 }
 
-/// A Rust type that tensors can hold. Every bit pattern the engine writes is a valid value of it.
-pub trait Element: Copy + Send + Sync + PartialEq + Default + 'static {
+/// A Rust type that tensors can hold: `Tensor::data` makes slices of it from a tensor's bytes.
+///
+/// # Safety
+/// The type has the size of an element of `DTYPE`, an alignment that divides 64 and this size (or the part's of a complex
+/// number), no padding and no pointers, and every value that the bytes of such an element can have is a value of the
+/// type. That is all bit patterns, but for bool: bytes that come from outside are made 0 or 1 at the door
+/// (`Tensor::normalise_bools`), and looked at again while somebody outside can write them.
+pub unsafe trait Element: Copy + Send + Sync + PartialEq + Default + 'static {
     const DTYPE: DType;
 }
 
 macro_rules! element {
-    ($($t:ty => $d:ident),*) => { $(impl Element for $t { const DTYPE: DType = DType::$d; })* };
+    ($($t:ty => $d:ident),*) => {$(
+        // SAFETY: numbers (pairs of them, if complex) without padding, of the size that `DType::size` says; bool is 0 or 1.
+        unsafe impl Element for $t {
+            const DTYPE: DType = DType::$d;
+        }
+        const _: () = assert!(std::mem::size_of::<$t>() == DType::$d.size() && 64 % std::mem::align_of::<$t>() == 0);
+    )*};
 }
 element!(bool => Bool, i16 => I16, i32 => I32, i64 => I64, f16 => F16, f32 => F32, f64 => F64, u8 => U8, i8 => I8,
     bf16 => BF16, Complex<f32> => C64, Complex<f64> => C128);

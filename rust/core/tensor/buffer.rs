@@ -6,7 +6,7 @@ use crate::bail;
 use crate::base::Result;
 use std::any::Any;
 use std::ptr::NonNull;
-use std::sync::atomic::{fence, AtomicU64, Ordering};
+use std::sync::atomic::{fence, AtomicBool, AtomicU64, Ordering};
 
 /// The count has three fields: all references, how many of them are places, how many of them are exports.
 const REFS: u32 = 28;
@@ -56,6 +56,8 @@ struct Header {
     block: usize,
     data: NonNull<u8>,
     bytes_of: Owner,
+    /// Somebody outside has, or has had, a pointer to the bytes.
+    exported: AtomicBool,
     /// Keeps foreign memory alive.
     _owner: Option<Box<dyn Any + Send + Sync>>,
 }
@@ -90,6 +92,7 @@ impl Buffer {
                 block: size,
                 data: NonNull::new_unchecked(block.as_ptr().add(DATA)),
                 bytes_of: Owner::Us,
+                exported: AtomicBool::new(false),
                 _owner: None,
             });
         }
@@ -101,8 +104,15 @@ impl Buffer {
     /// # Safety
     /// `data` points to `len` initialised bytes, readable and (unless `ReadOnly`) writable for as long as `owner` lives.
     pub unsafe fn foreign(data: NonNull<u8>, len: usize, owner: Box<dyn Any + Send + Sync>, of: Owner) -> Buffer {
-        let header =
-            Box::new(Header { count: AtomicU64::new(1), len, block: 0, data, bytes_of: of, _owner: Some(owner) });
+        let header = Box::new(Header {
+            count: AtomicU64::new(1),
+            len,
+            block: 0,
+            data,
+            bytes_of: of,
+            exported: AtomicBool::new(of != Owner::Us),
+            _owner: Some(owner),
+        });
         Buffer(NonNull::from(Box::leak(header)))
     }
 
@@ -115,6 +125,7 @@ impl Buffer {
             block: 0,
             data: NonNull::<Aligned>::dangling().cast(),
             bytes_of: Owner::Us,
+            exported: AtomicBool::new(false),
             _owner: Some(Box::new(Device::new(memory))),
         });
         Buffer(NonNull::from(Box::leak(header)))
@@ -219,8 +230,14 @@ impl Buffer {
         self.header().bytes_of != Owner::Us || exports(self.header().count.load(Ordering::Relaxed)) != 0
     }
 
+    /// True if somebody outside sees these bytes, or has seen them since they were made.
+    pub fn is_known_outside(&self) -> bool {
+        self.header().exported.load(Ordering::Relaxed)
+    }
+
     /// A reference for somebody outside (buffer protocol, DLPack); the bytes are pinned until it is dropped.
     pub fn export(&self) -> Result<Export> {
+        self.header().exported.store(true, Ordering::Relaxed);
         if exports(self.header().count.fetch_add(EXPORT, Ordering::Relaxed)) >= MOST {
             self.header().count.fetch_sub(EXPORT, Ordering::Relaxed);
             bail!(ResourceExhausted, "the bytes of a Tensor are exported {MOST} times already");

@@ -147,8 +147,36 @@ impl Tensor {
         if !self.on_host_here() {
             return self.ptr_elsewhere();
         }
+        if self.dtype == DType::Bool {
+            self.heal_bools();
+        }
         // SAFETY: the offset lies within the buffer.
         unsafe { self.buffer.ptr().add(self.offset) }
+    }
+
+    /// Makes the bools 0 or 1 again where somebody outside sees the bytes or has seen them (numpy writes 7 into them
+    /// through a view of bytes). Elements of other types may be any bits.
+    #[inline(never)]
+    fn heal_bools(&self) {
+        if !self.buffer.is_known_outside() {
+            return;
+        }
+        // SAFETY: the bytes are initialised. Who else reads pinned bytes lives with their being written; read-only ones
+        // are 0 or 1 since they came (they are copied otherwise), so nothing is written there.
+        unsafe {
+            let first = self.buffer.ptr().add(self.offset);
+            for b in (0..self.nbytes()).map(|i| first.add(i)).filter(|b| **b > 1) {
+                *b = 1;
+            }
+        }
+    }
+
+    /// For bytes that came from elsewhere (a file, an array): of bool every element becomes 0 or 1, as Rust wants it.
+    pub fn normalise_bools(&mut self) -> Result<()> {
+        if self.dtype == DType::Bool {
+            self.bytes_mut()?.iter_mut().for_each(|b| *b = (*b != 0) as u8);
+        }
+        Ok(())
     }
 
     pub fn bytes(&self) -> &[u8] {

@@ -3,8 +3,12 @@
 use half::{bf16, f16, slice::HalfFloatSliceExt};
 use num_complex::Complex;
 
-/// A type whose elements are plain bytes: any bit pattern that a kernel copies is a value of it.
-pub trait Plain: Copy + Default + Send + Sync + PartialEq + 'static {}
+/// A type whose elements are plain bytes, which kernels copy as words of their size.
+///
+/// # Safety
+/// The type has no padding, no pointers and no drop; its alignment divides its size and is 16 at most; and the bytes of one
+/// value are a value wherever they are copied to. All bits zero are a value, too.
+pub unsafe trait Plain: Copy + Default + Send + Sync + PartialEq + 'static {}
 
 /// A number of any type. Arithmetic on integers wraps; float16 and bfloat16 compute in f32.
 pub trait Number: Plain + PartialOrd {
@@ -37,8 +41,25 @@ pub trait Number: Plain + PartialOrd {
 }
 
 macro_rules! plain {
-    ($($t:ty),*) => { $(impl Plain for $t {})* };
+    // SAFETY: numbers, arrays and pairs of numbers, and bool, whose bytes are copied from bools.
+    ($($t:ty),*) => { $(unsafe impl Plain for $t {})* };
 }
+/// A [`Plain`] of which every bit pattern is a value: what elements of any type may be read as.
+///
+/// # Safety
+/// As it says, and the law of [`Plain`].
+pub unsafe trait Word: Plain {}
+// SAFETY: integers and a pair of them.
+unsafe impl Word for u8 {}
+// SAFETY: as above.
+unsafe impl Word for i16 {}
+// SAFETY: as above.
+unsafe impl Word for i32 {}
+// SAFETY: as above.
+unsafe impl Word for i64 {}
+// SAFETY: as above.
+unsafe impl Word for [u64; 2] {}
+
 plain!(bool, u8, i8, i16, i32, i64, f16, bf16, f32, f64, Complex<f32>, Complex<f64>, [u64; 2]);
 
 macro_rules! integers {

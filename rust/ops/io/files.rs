@@ -51,6 +51,7 @@ fn read_data(r: &mut impl Read, header: &tensor_file::TensorHeader) -> Result<Te
     ensure!(n == header.bytes, InvalidArgument, "the tensor file ends within the data of a tensor");
     let mut t = Tensor::empty(header.dtype, &header.dims)?;
     t.bytes_mut()?.copy_from_slice(&bytes);
+    t.normalise_bools()?;
     Ok(t)
 }
 

@@ -5,19 +5,19 @@ use crate::base::shape::{numel, to_usize};
 use crate::base::{DType, Result};
 use crate::ensure;
 use crate::tensor::Tensor;
-use oar_kernels::types::Plain;
+use oar_kernels::types::Word;
 
 /// The elements as integers of their size, for kernels to which the type means nothing.
-pub fn words<T: Plain>(t: &Tensor) -> &[T] {
+pub fn words<T: Word>(t: &Tensor) -> &[T] {
     assert_eq!(std::mem::size_of::<T>(), t.dtype().size());
     let bytes = t.bytes();
-    // SAFETY: as many elements as the tensor has, aligned because offsets are multiples of the element size; `by_size`
-    // names integers (and pairs of them) only, of which every bit pattern is a value.
+    // SAFETY: as many elements as the tensor has, aligned because offsets are multiples of the element size; every bit
+    // pattern is a value of a Word.
     unsafe { std::slice::from_raw_parts(bytes.as_ptr() as *const T, t.numel()) }
 }
 
 /// As [`words`], to write. What is written must come from elements of the same type (a bool is 0 or 1).
-pub fn words_mut<T: Plain>(t: &mut Tensor) -> Result<&mut [T]> {
+pub fn words_mut<T: Word>(t: &mut Tensor) -> Result<&mut [T]> {
     assert_eq!(std::mem::size_of::<T>(), t.dtype().size());
     let n = t.numel();
     let bytes = t.bytes_mut()?;
