@@ -96,6 +96,16 @@ impl<'py> BuiltinCall<'py> {
         Ok(call)
     }
 
+    /// The number of an attribute; `None` for one that every operator carries and no kernel reads.
+    fn field(&self, name: &str) -> PyResult<Option<usize>> {
+        match self.op.attrs.field(name) {
+            None if !oar_core::op::attrs::COMMON.contains(&name) => {
+                Err(PyTypeError::new_err(format!("operator {} has no attribute '{name}'", self.op.name)))
+            }
+            found => Ok(found),
+        }
+    }
+
     fn attrs(&self) -> PyResult<Attrs> {
         let schema = self.op.attrs;
         if self.named.is_empty() && schema.fields.iter().all(|f| !f.required) {
@@ -106,12 +116,7 @@ impl<'py> BuiltinCall<'py> {
         let mut given = 0u64;
         for (name, value) in &self.named {
             let name = name.cast::<PyString>()?.to_str()?;
-            let Some(i) = schema.field(name) else {
-                if oar_core::op::attrs::COMMON.contains(&name) || name == "axis" {
-                    continue; // carried by every operator, read by no kernel
-                }
-                return Err(PyTypeError::new_err(format!("operator {} has no attribute '{name}'", self.op.name)));
-            };
+            let Some(i) = self.field(name)? else { continue };
             if value.is_none() {
                 continue;
             }
@@ -263,6 +268,7 @@ impl<'py> BuiltinCall<'py> {
             }
         }
         for (name, value) in &self.named {
+            self.field(name.cast::<PyString>()?.to_str()?)?;
             if !value.is_none() {
                 attrs.set_item(name, value)?;
             }

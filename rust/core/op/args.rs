@@ -8,7 +8,7 @@ use std::ops::Range;
 #[derive(Clone)]
 pub struct Args<T = Value, const N: usize = 3> {
     pub flat: SmallVec<[T; N]>,
-    ends: SmallVec<[u16; 12]>,
+    ends: SmallVec<[u32; 12]>,
 }
 
 impl<T, const N: usize> Default for Args<T, N> {
@@ -31,14 +31,14 @@ impl<T, const N: usize> Args<T, N> {
         for value in values {
             self.flat.push(value);
         }
-        self.ends.push(self.flat.len() as u16);
+        self.ends.push(self.flat.len() as u32);
     }
 
     /// Appends a slot with one value.
     #[inline]
     pub fn push_one(&mut self, value: T) {
         self.flat.push(value);
-        self.ends.push(self.flat.len() as u16);
+        self.ends.push(self.flat.len() as u32);
     }
 
     pub fn slots(&self) -> usize {

@@ -58,6 +58,9 @@ pub enum Ins<'a> {
     Build(&'a Args<Option<Meta>>),
 }
 
+/// The most variables that a call may give a duplicable output.
+const MOST_OUTPUTS: usize = 1 << 20;
+
 /// A call of a shape rule: reads inputs and attributes, says what the outputs will be.
 pub struct Infer<'a> {
     pub op: &'static Op,
@@ -164,6 +167,13 @@ impl<'a> Infer<'a> {
     pub fn set_outs(&mut self, slot: impl Into<OutSlot>, n: usize) -> Result<()> {
         let slot = slot.into().0;
         if self.free_outs {
+            // An attribute may ask for any number.
+            ensure!(
+                n <= MOST_OUTPUTS,
+                ResourceExhausted,
+                "operator {}: {n} outputs are more than {MOST_OUTPUTS}, the most that there can be",
+                self.op.name
+            );
             self.outs.resize_slot(slot, n, Meta::default);
         }
         let got = self.outs.slot(slot).len();

@@ -73,7 +73,7 @@ impl<'a> Points<'a> {
     fn lane(&mut self, code: Code, args: &[Operand], params: &[f64], axis: Option<i32>) -> Operand {
         self.lanes.push(Lane { code, args: args.to_vec(), params: params.to_vec() });
         self.axes.push(axis);
-        Operand::Lane(self.lanes.len() as u16 - 1)
+        Operand::Lane((self.lanes.len() - 1) as u16)
     }
 
     /// The result in that slot, if it is wanted.

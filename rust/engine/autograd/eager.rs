@@ -444,7 +444,7 @@ fn record_call(
             if is_state(op, slot, ins, v) {
                 continue;
             }
-            let track = Arc::new(Track::of(node.clone(), i as u16));
+            let track = Arc::new(Track::of(node.clone(), i as u32));
             if let Some(Destination::Into(given)) = targets.flat.get(i) {
                 given.set_track(Some(track.clone()));
             }

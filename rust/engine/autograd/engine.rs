@@ -53,7 +53,7 @@ impl Ord for Ready {
 
 type Grads = SmallVec<[Option<EVar>; 2]>;
 /// For outputs of a node the track, and how many gradients came by it.
-type Arrived = SmallVec<[(u16, Arc<Track>, usize); 1]>;
+type Arrived = SmallVec<[(u32, Arc<Track>, usize); 1]>;
 type Key = usize;
 
 fn key(track: &Arc<Track>) -> Key {
@@ -61,10 +61,10 @@ fn key(track: &Arc<Track>) -> Key {
 }
 
 /// A gradient's place: an output of a node, or a leaf.
-fn place(track: &Arc<Track>) -> (Key, u16) {
+fn place(track: &Arc<Track>) -> (Key, u32) {
     match track.producer() {
         Some((node, index)) => (Arc::as_ptr(&node) as Key, index),
-        None => (key(track), u16::MAX),
+        None => (key(track), u32::MAX),
     }
 }
 
@@ -73,9 +73,9 @@ struct Engine<'a> {
     heap: BinaryHeap<Ready>,
     pending: HashMap<u64, (Grads, Arrived), BuildFast>,
     /// Places whose gradients are asked for, with the index of the asker.
-    wanted: HashMap<(Key, u16), usize>,
+    wanted: HashMap<(Key, u32), usize>,
     found: Vec<Option<EVar>>,
-    stopped: HashSet<(Key, u16)>,
+    stopped: HashSet<(Key, u32)>,
     /// `paddle.grad`: numbers of the nodes on a way to a wanted place.
     useful: Option<HashSet<u64>>,
     /// Data parallelism that waits for gradients of this backward.
@@ -217,7 +217,7 @@ impl Engine<'_> {
         let producer = track.producer();
         let at = match &producer {
             Some((node, index)) => (Arc::as_ptr(node) as Key, *index),
-            None => (key(track), u16::MAX),
+            None => (key(track), u32::MAX),
         };
         if self.stopped.contains(&at) {
             return Ok(());
@@ -282,7 +282,7 @@ impl Engine<'_> {
             }
         }
         for (i, slot) in grads.iter_mut().enumerate() {
-            if let Some(&asker) = self.wanted.get(&(Arc::as_ptr(node) as Key, i as u16)) {
+            if let Some(&asker) = self.wanted.get(&(Arc::as_ptr(node) as Key, i as u32)) {
                 self.found[asker] = slot.clone();
             }
         }
@@ -383,7 +383,7 @@ impl Engine<'_> {
                 targets.push_slot(edges.iter().map(|e| self.target(e)));
                 tracks.extend(edges);
             }
-            if tracks.iter().all(Option::is_none) {
+            if targets.flat.iter().all(|t| matches!(t, Destination::Skip)) {
                 continue;
             }
             let ins = owned.map(Option::as_ref);
@@ -447,7 +447,7 @@ impl Engine<'_> {
                     let start = node.outs.range(out).start + i.unwrap_or(0);
                     for (k, v) in vars.iter_mut().enumerate() {
                         if let Some(v) = v.as_mut().filter(|v| !v.stop_gradient()) {
-                            v.set_track(Some(Arc::new(Track::of(node.clone(), (start + k) as u16))));
+                            v.set_track(Some(Arc::new(Track::of(node.clone(), (start + k) as u32))));
                         }
                     }
                 }

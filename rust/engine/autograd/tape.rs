@@ -14,7 +14,7 @@ use super::EVar;
 /// Where the gradient of a variable goes: to the call that made it, or (a leaf) into `grad`.
 #[derive(Default)]
 pub struct Track {
-    pub node: Mutex<Option<(Arc<Node>, u16)>>,
+    pub node: Mutex<Option<(Arc<Node>, u32)>>,
     pub grad: Mutex<Option<EVar>>,
     /// The gradient was cleared: where it is looked at before the next one comes, it is zeros.
     pub cleared: AtomicBool,
@@ -31,12 +31,12 @@ pub struct Hook {
 
 impl Track {
     /// The track of output `index` of a node.
-    pub fn of(node: Arc<Node>, index: u16) -> Track {
+    pub fn of(node: Arc<Node>, index: u32) -> Track {
         Track { node: Mutex::new(Some((node, index))), ..Track::default() }
     }
 
     #[inline]
-    pub fn producer(&self) -> Option<(Arc<Node>, u16)> {
+    pub fn producer(&self) -> Option<(Arc<Node>, u32)> {
         self.node.lock().clone()
     }
 
@@ -160,7 +160,7 @@ impl Node {
     }
 
     /// Whether the gradient operator reads the gradient of output `index`.
-    pub fn reads_grad(&self, index: u16) -> bool {
+    pub fn reads_grad(&self, index: u32) -> bool {
         let read = |src: &Src| match *src {
             Src::GradOut(slot, only) => {
                 let all = self.outs.range(slot);

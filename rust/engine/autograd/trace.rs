@@ -24,6 +24,7 @@ impl Seen {
 
 type Slots = Args<Option<Seen>>;
 
+#[allow(clippy::large_enum_variant)] // nearly all are calls
 pub enum Event {
     Call {
         op: &'static Op,

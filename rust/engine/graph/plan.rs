@@ -42,11 +42,11 @@ pub struct Step {
     pub ins: Args<Var>,
     pub outs: Args<Var>,
     /// Pairs (input, output) in flat positions: computed in the variable of the input.
-    pub in_place: Vec<(u16, u16)>,
+    pub in_place: Vec<(u32, u32)>,
     /// For steps with `in_place`: how each input (flat position) is read.
     pub reads: Vec<Read>,
     /// Outputs (flat positions) that start from what their variable holds.
-    pub keeps: Vec<u16>,
+    pub keeps: Vec<u32>,
     /// Temporaries that nobody reads after this step.
     pub dead: Vec<Var>,
     /// Temporaries of which only the shape is read after this step.
@@ -183,7 +183,7 @@ pub fn compile(program: &Program, block: i32, feeds: &[String], fetches: &[Strin
             let Some(i) = s.alias.and_then(|name| op.input(name)) else { continue };
             for (from, to) in ins.range(i).zip(outs.range(o)) {
                 if ins.flat[from] == outs.flat[to] && ins.flat[from] != ABSENT {
-                    in_place.push((from as u16, to as u16));
+                    in_place.push((from as u32, to as u32));
                 }
             }
         }
@@ -195,7 +195,7 @@ pub fn compile(program: &Program, block: i32, feeds: &[String], fetches: &[Strin
         let reads = if in_place.is_empty() { Vec::new() } else { ins.flat.iter().enumerate().map(read).collect() };
         let keeping = op.outputs.iter().enumerate().filter(|(_, s)| s.is(KEEPS));
         let keeps = keeping.flat_map(|(o, _)| outs.range(o)).filter(|&o| outs.flat[o] != ABSENT);
-        let keeps = keeps.map(|o| o as u16).collect();
+        let keeps = keeps.map(|o| o as u32).collect();
         steps.push(Step { op, attrs, ins, outs, in_place, reads, keeps, dead: Vec::new(), release: Vec::new(), desc });
     }
     let known = |b: &Builder, n: &String| b.numbers.contains_key(n) || node.find_var_recursive(n).is_some();

@@ -64,7 +64,13 @@ fn per_channel<T: Element + oar_kernels::types::Number>(
     channels: usize,
     or: f64,
 ) -> Result<Vec<f64>> {
-    let Some(t) = cx.opt(slot) else { return Ok(vec![or; channels]) };
+    let Some(t) = cx.opt(slot) else {
+        let mut all = Vec::new();
+        let there = all.try_reserve_exact(channels).is_ok();
+        ensure!(there, ResourceExhausted, "operator {}: {channels} channels are too many", cx.op.name);
+        all.resize(channels, or);
+        return Ok(all);
+    };
     ensure!(
         t.numel() == channels && t.dtype() == T::DTYPE,
         InvalidArgument,

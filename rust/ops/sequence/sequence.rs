@@ -169,6 +169,9 @@ pub static SEQUENCE_POOL_GRAD: Op = Op {
 
 // sequence_expand: sequence i of X (row i, without LoD) as often as sequence i of Y's level is long.
 
+/// The most sequences that a result may have.
+const MOST_SEQUENCES: usize = 1 << 28;
+
 /// The level of Y's LoD by whose lengths X is repeated.
 fn reference(ref_level: i32, y: &Tensor) -> Result<&[usize]> {
     let levels = y.lod.as_ref().map_or(0, |l| l.len());
@@ -180,7 +183,10 @@ fn reference(ref_level: i32, y: &Tensor) -> Result<&[usize]> {
         "operator sequence_expand: ref_level must be -1 or below {levels}, the number of levels of Y, got {ref_level}"
     );
     let level = &y.lod.as_ref().expect("it has levels")[at as usize];
-    check_level("sequence_expand", level, usize::MAX)?;
+    // What the level cuts is there: sequences of the next level, or rows. So no level asks for more than memory holds.
+    let next = y.lod.as_ref().and_then(|l| l.get(at as usize + 1)).map(|l| l.len().saturating_sub(1));
+    let count = next.unwrap_or(y.dims().first().map_or(0, |&n| n as usize));
+    check_level("sequence_expand", level, count)?;
     Ok(level)
 }
 
@@ -194,7 +200,13 @@ fn sequences(x: &Tensor, reference: &[usize]) -> Result<Vec<usize>> {
     );
     let rows = x.dims()[0] as usize;
     let starts = match x.lod.as_deref().map(|l| &l[..]) {
-        None | Some([]) => (0..=rows).collect(),
+        // As many as will be asked for below: X may have any number of rows of no elements.
+        None | Some([]) if rows + 1 == reference.len() => (0..=rows).collect(),
+        None | Some([]) => bail!(
+            InvalidArgument,
+            "operator sequence_expand: X has {rows} rows, the level of Y {} sequences",
+            reference.len() - 1
+        ),
         Some([level]) => {
             check_level("sequence_expand", level, rows)?;
             level.clone()
@@ -250,7 +262,12 @@ fn expand(cx: &mut Run) -> Result<()> {
         let total = times.checked_mul(length).and_then(|n| n.checked_add(rows)).filter(|&n| n <= i64::MAX as usize);
         let Some(total) = total else { bail!(ResourceExhausted, "operator sequence_expand: the result is too large") };
         if has_lod {
-            ensure!(times <= 1 << 32, ResourceExhausted, "operator sequence_expand: the result is too large");
+            // Sequences may be empty, so the size of the result does not bound how many there are.
+            ensure!(
+                times <= MOST_SEQUENCES && lod[0].len() + times <= MOST_SEQUENCES,
+                ResourceExhausted,
+                "operator sequence_expand: the result would have more than {MOST_SEQUENCES} sequences"
+            );
             lod[0].extend((1..=times).map(|k| rows + k * length));
         }
         rows = total;
