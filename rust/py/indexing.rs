@@ -2,6 +2,7 @@
 //! one-element integer Tensors are taken as well. Writing takes whatever numpy takes, as in 2.0.2: what is not made of
 //! integers and slices goes through a numpy array.
 
+use super::assign;
 use super::eager::{is_large, run};
 use super::number::{attrs_with, call1, need};
 use super::numpy::{from_array, is_array, to_array};
@@ -24,20 +25,20 @@ use smallvec::SmallVec;
 use std::sync::{Arc, OnceLock};
 
 /// An index of integers, slices, Ellipsis and None over a shape.
-struct Parsed {
-    region: Region,
+pub(super) struct Parsed {
+    pub(super) region: Region,
     /// Axes with an integer: they go away.
-    dropped: SmallVec<[bool; 6]>,
+    pub(super) dropped: SmallVec<[bool; 6]>,
     /// What was asked of the axes that are not taken whole: axis, first index, end, step.
-    spans: SmallVec<[(i32, i64, i64, i64); 4]>,
+    pub(super) spans: SmallVec<[(i32, i64, i64, i64); 4]>,
     /// Axes of size 1 to put in, by their place in the result.
-    new_axes: SmallVec<[usize; 2]>,
-    strided: bool,
+    pub(super) new_axes: SmallVec<[usize; 2]>,
+    pub(super) strided: bool,
 }
 
 impl Parsed {
     /// The shape of the result; [1] where numpy would give a scalar and `scalars` is false.
-    fn dims(&self, scalars: bool) -> Dims {
+    pub(super) fn dims(&self, scalars: bool) -> Dims {
         let mut dims = self.kept();
         self.new_axes.iter().for_each(|&at| dims.insert(at, 1));
         if dims.is_empty() && !scalars {
@@ -93,7 +94,7 @@ fn unpack(slice: &Bound<'_, PySlice>, n: i64) -> PyResult<(i64, i64, i64, i64)> 
 }
 
 /// None where the index holds something else than integers, slices, Ellipsis and None.
-fn parse(index: &Bound<'_, PyAny>, dims: &[i64], write: bool) -> PyResult<Option<Parsed>> {
+pub(super) fn parse(index: &Bound<'_, PyAny>, dims: &[i64], write: bool) -> PyResult<Option<Parsed>> {
     let mut p = Parsed {
         region: Region::whole(dims),
         dropped: SmallVec::from_elem(false, dims.len()),
@@ -194,7 +195,7 @@ fn empty_slice(start: i64, stop: i64, step: i64, n: i64) -> PyErr {
     ))
 }
 
-fn int32(n: i64) -> i32 {
+pub(super) fn int32(n: i64) -> i32 {
     n.clamp(i32::MIN as i64, i32::MAX as i64) as i32
 }
 
@@ -267,12 +268,26 @@ fn call(py: Python<'_>, p: &Parsed, var: &EVar, x: Tensor) -> PyResult<EVar> {
     outs.flat.into_iter().flatten().next().ok_or_else(|| raise(err!(Fatal, "operator {} gave nothing", op.name)))
 }
 
-/// `x[index] = value`, in place.
+/// `x[index] = value`, in place. Recorded where a gradient flows to `x` or from the value.
 pub fn set(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
     let (dims, dtype) = {
         let x = slf.get().tensor().or_raise()?;
         (Dims::from_slice(x.dims()), x.dtype())
     };
+    if is_recording() && (dtype.is_float() || dtype.is_complex()) {
+        let var = &slf.get().var;
+        let flows = |t: &Bound<'_, PyTensor>| !t.get().var.stop_gradient();
+        if !var.stop_gradient() && var.is_leaf() {
+            return Err(raise(err!(
+                InvalidArgument,
+                "a leaf Tensor with stop_gradient=False can not be assigned to in place: its gradient would have no \
+                 place to go; do it under paddle.no_grad(), or on a copy"
+            )));
+        }
+        if !var.stop_gradient() || value.cast::<PyTensor>().is_ok_and(flows) {
+            return assign::recorded(slf, index, value, &dims, dtype);
+        }
+    }
     let cell = &slf.get().var.cell;
     match (parse(index, &dims, true)?, tensor_of(value, dtype)?) {
         (Some(p), Some(v)) => {
@@ -295,7 +310,7 @@ fn write(t: &mut Tensor, dims: &[i64], region: &Region, value: &Tensor) -> Resul
 }
 
 /// A value of the tensor's own type, or None where numpy must convert it.
-fn tensor_of(value: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Option<Tensor>> {
+pub(super) fn tensor_of(value: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Option<Tensor>> {
     if let Ok(t) = value.cast::<PyTensor>() {
         let t = t.get().tensor().or_raise()?;
         return Ok((t.dtype() == dtype).then_some(t));
@@ -327,28 +342,31 @@ fn tensor_of(value: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Option<Tensor>>
     Ok(Some(full(dtype, &[1], scalar).or_raise()?))
 }
 
+/// A Tensor as a numpy array, others as they are.
+fn plain(obj: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    match obj.cast::<PyTensor>() {
+        Ok(t) => Ok(to_array(obj.py(), &t.get().tensor().or_raise()?)?.unbind()),
+        Err(_) => Ok(obj.clone().unbind()),
+    }
+}
+
+/// An index as numpy takes it.
+pub(super) fn plain_index(index: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    let Ok(items) = index.cast::<PyTuple>() else { return plain(index) };
+    let items = items.iter().map(|i| plain(&i)).collect::<PyResult<Vec<_>>>()?;
+    Ok(PyTuple::new(index.py(), items)?.into_any().unbind())
+}
+
 /// Everything else: through a numpy copy of the whole tensor.
 fn by_numpy(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
     let py = slf.py();
-    let plain = |obj: &Bound<'_, PyAny>| -> PyResult<Py<PyAny>> {
-        match obj.cast::<PyTensor>() {
-            Ok(t) => Ok(to_array(py, &t.get().tensor().or_raise()?)?.unbind()),
-            Err(_) => Ok(obj.clone().unbind()),
-        }
-    };
     let x = slf.get().tensor().or_raise()?;
     if x.dtype() == DType::BF16 {
         return Err(raise(err!(Unimplemented, "assigning converted values to a bfloat16 Tensor is not supported")));
     }
     let array = to_array(py, &x)?;
     drop(x);
-    let index = match index.cast::<PyTuple>() {
-        Ok(items) => {
-            let items = items.iter().map(|i| plain(&i)).collect::<PyResult<Vec<_>>>()?;
-            PyTuple::new(py, items)?.into_any().unbind()
-        }
-        Err(_) => plain(index)?,
-    };
+    let index = plain_index(index)?;
     array.set_item(index, plain(value)?)?;
     let new = from_array(&array)?;
     let mut guard = slf.get().var.cell.lock();

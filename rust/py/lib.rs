@@ -1,5 +1,6 @@
 //! `paddle._core`: the only door to native code. The only crate that names pyo3 (beside the module itself).
 
+mod assign;
 mod attrs;
 mod buffer;
 mod cuda;

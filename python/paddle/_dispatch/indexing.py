@@ -200,6 +200,8 @@ def setitem(var, item, value):
         attrs["shape"] = list(value.shape)
     elif _is_var(value):
         inputs["ValueTensor"] = value
+        if not value.stop_gradient:
+            var.stop_gradient = False
     else:
         raise TypeError(f"Only support to assign an integer, float, numpy.ndarray or paddle.Tensor, got {type(value)}")
     # into the block that is being built, so that an assignment in a loop's body belongs to the body

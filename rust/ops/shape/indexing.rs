@@ -14,6 +14,7 @@ use oar_kernels::copy::{one_hot as one_hot_rows, select, OutOfRange};
 use oar_kernels::elementwise::zip;
 use oar_kernels::index::{self as rows, Scatter};
 use oar_kernels::types::Number;
+use std::collections::HashSet;
 
 attrs! {
     pub struct GatherAttrs { overwrite: bool = true }
@@ -187,15 +188,30 @@ fn scatter(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-/// X's gradient is the output's as it is, also at rows that were replaced: as in Paddle.
+/// Rows of X that were replaced (or zeroed, then summed up) get no gradient; of several updates that replaced one row only
+/// the last one gets it. 2.0.2 gives X all of it, and every such update.
 fn scatter_grad(cx: &mut Run) -> Result<()> {
     let (ids, updates, dout) = (cx.input(0)?, cx.input(1)?, cx.input(2)?);
+    ensure!(!dout.dims().is_empty(), InvalidArgument, "operator scatter_grad: Out@GRAD must have a dimension");
+    ensure!(
+        dout.dtype() == updates.dtype() && updates.dims().get(1..) == Some(&dout.dims()[1..]),
+        InvalidArgument,
+        "operator scatter_grad: Updates {updates:?} are no rows of Out@GRAD {dout:?}"
+    );
+    let ids = index_of(cx.op.name, ids)?;
+    let height = dout.dims()[0] as usize;
+    if let Some(&i) = ids.iter().find(|&&i| i < 0 || i as usize >= height) {
+        return Err(out_of_range(cx.op.name, OutOfRange { index: i, limit: height }));
+    }
+    let row_bytes = numel(&dout.dims()[1..]) * dout.dtype().size();
     if cx.wants(0) {
-        cx.set(0, oar_core::op::parts::elements::share(dout)?);
+        let mut dx = oar_core::op::parts::elements::copied(dout)?;
+        let bytes = dx.bytes_mut()?;
+        ids.iter().for_each(|&i| bytes[i as usize * row_bytes..][..row_bytes].fill(0));
+        cx.set(0, dx);
     }
     if cx.wants(1) {
-        let ids = index_of(cx.op.name, ids)?;
-        let width = numel(dout.dims().get(1..).unwrap_or(&[]));
+        let width = numel(&dout.dims()[1..]);
         let mut d = Tensor::empty(dout.dtype(), updates.dims())?;
         ensure!(
             d.numel() == ids.len() * width,
@@ -208,6 +224,13 @@ fn scatter_grad(cx: &mut Run) -> Result<()> {
             rows::gather(oar_core::op::parts::elements::words::<T>(dout), width, &ids[..], None, to)
                 .map_err(|e| out_of_range(cx.op.name, e))?;
         });
+        if cx.attrs::<ScatterAttrs>().overwrite {
+            let mut seen = HashSet::with_capacity(ids.len());
+            let bytes = d.bytes_mut()?;
+            for (k, _) in ids.iter().enumerate().rev().filter(|(_, i)| !seen.insert(**i)) {
+                bytes[k * row_bytes..][..row_bytes].fill(0);
+            }
+        }
         cx.set(1, d);
     }
     Ok(())

@@ -79,11 +79,17 @@ impl Ask<'_> {
     }
 
     fn region(&self, dims: &[i64]) -> Result<Region> {
-        let mut region = Region::whole(dims);
+        // Of an axis that is given twice the last word counts, as in Paddle (and in `built`).
+        let mut spans: SmallVec<[Option<(i64, i64, i64)>; 6]> = SmallVec::from_elem(None, dims.len());
         for i in 0..self.axes.len() {
             let at = self.axis(i, dims.len())?;
-            let (first, step, count) = self.span(i, dims[at])?;
-            region.narrow(at, first, step, count);
+            spans[at] = Some(self.span(i, dims[at])?);
+        }
+        let mut region = Region::whole(dims);
+        for (at, span) in spans.into_iter().enumerate() {
+            if let Some((first, step, count)) = span {
+                region.narrow(at, first, step, count);
+            }
         }
         Ok(region)
     }

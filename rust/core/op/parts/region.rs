@@ -93,12 +93,9 @@ pub fn span(start: i64, end: i64, step: i64, n: i64) -> (i64, i64, i64) {
     }
 }
 
-/// A tensor broadcast to the shape of a region, numpy's way (ones in front mean nothing).
-pub fn broadcast_to(op: &str, value: &Tensor, dims: &[i64]) -> Result<Tensor> {
-    if value.dims() == dims {
-        return Ok(value.clone());
-    }
-    let mut from = value.dims();
+/// The sizes that are broadcast to `dims`, without the ones in front that mean nothing.
+pub fn broadcast_from<'a>(op: &str, value: &'a [i64], dims: &[i64]) -> Result<&'a [i64]> {
+    let mut from = value;
     while from.len() > dims.len() && from[0] == 1 {
         from = &from[1..];
     }
@@ -107,9 +104,18 @@ pub fn broadcast_to(op: &str, value: &Tensor, dims: &[i64]) -> Result<Tensor> {
     ensure!(
         fits,
         InvalidArgument,
-        "operator {op}: Broadcast dimension mismatch. A value of shape {:?} cannot be broadcast to shape {dims:?}",
-        value.dims()
+        "operator {op}: Broadcast dimension mismatch. A value of shape {value:?} cannot be broadcast to shape {dims:?}"
     );
+    Ok(from)
+}
+
+/// A tensor broadcast to the shape of a region, numpy's way (ones in front mean nothing).
+pub fn broadcast_to(op: &str, value: &Tensor, dims: &[i64]) -> Result<Tensor> {
+    if value.dims() == dims {
+        return Ok(value.clone());
+    }
+    let from = broadcast_from(op, value.dims(), dims)?;
+    let lead = dims.len() - from.len();
     let own = strides_of(from);
     let strides: SmallVec<[isize; 6]> =
         (0..dims.len()).map(|i| if i < lead || from[i - lead] == 1 { 0 } else { own[i - lead] }).collect();
