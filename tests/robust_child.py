@@ -143,12 +143,16 @@ def gradient_inputs(op: dict[str, Any], c: Any, run_eager: Any) -> dict[str, Any
     _, outs = run_eager(c, c.inputs)
     known = dict(c.inputs)
     for name, out in outs.items():
-        if out is not None and not isinstance(out, list):
+        if isinstance(out, list):
+            known[name] = [o.numpy() for o in out]
+        elif out is not None:
             known[name] = out.numpy()
     found = {}
+    if isinstance(c.inputs.get("X"), np.ndarray):
+        known["XShape"] = np.zeros((0, *c.inputs["X"].shape), c.inputs["X"].dtype)
     for s in op["inputs"]:
         value = known.get(s["name"].removesuffix("@GRAD"))
-        if isinstance(value, np.ndarray):
+        if value is not None:
             found[s["name"]] = value
     return found
 

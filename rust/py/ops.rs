@@ -10,7 +10,8 @@ use crate::error::{raise, OrRaise};
 use oar_core::base::shortened;
 use oar_core::op::attrs::unshared;
 use oar_core::op::table;
-use oar_core::op::{Args, Attrs, Op, DISPENSABLE, DUPLICABLE, HIDDEN};
+use oar_core::op::{forward, Args, Attrs, Op, DISPENSABLE, DUPLICABLE, HIDDEN};
+use oar_core::tensor::Value;
 use oar_engine::autograd::eager::{call_quick, is_plain, Destination, Ins};
 use oar_engine::autograd::EVar;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -167,6 +168,10 @@ impl<'py> BuiltinCall<'py> {
                     ins.push_slot(items.map(|t| Some(&t.get().var)));
                 }
             }
+        }
+        if self.op.name.ends_with("_grad") {
+            let given = ins.map(|v| v.map_or(Value::None, |v| v.cell.get()));
+            forward::check(self.op, &attrs, &given, table::forwards(self.op)).or_raise()?;
         }
         if self.outs.is_empty() && is_plain(self.op) && !self.op.outputs[0].is(HIDDEN) {
             return match plain_sized(py, self.op, &attrs, &ins, any_large(&ins)).or_raise()? {

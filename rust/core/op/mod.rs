@@ -4,6 +4,7 @@ pub mod args;
 pub mod attrs;
 pub mod backend;
 pub mod callbacks;
+pub mod forward;
 pub mod grad;
 pub mod infer;
 pub mod parts;

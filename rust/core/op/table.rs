@@ -1,6 +1,6 @@
 //! The operators by name. The families are crates above this one, so the table is handed in once, by `oar_ops::install`.
 
-use super::Op;
+use super::{Grad, Op};
 use crate::base::Result;
 use crate::err;
 use std::collections::HashMap;
@@ -29,6 +29,21 @@ pub fn lookup(name: &str) -> Option<&'static Op> {
 /// An operator that the engine itself needs.
 pub fn need(name: &str) -> Result<&'static Op> {
     lookup(name).ok_or_else(|| err!(NotFound, "operator {name} has not been registered: it is not there yet"))
+}
+
+/// The operators whose gradient, by name or by map, is this gradient operator.
+pub fn forwards(grad: &'static Op) -> &'static [&'static Op] {
+    static FORWARDS: OnceLock<HashMap<&'static str, Vec<&'static Op>>> = OnceLock::new();
+    let forwards = FORWARDS.get_or_init(|| {
+        let mut map: HashMap<&'static str, Vec<&'static Op>> = HashMap::new();
+        for op in all() {
+            if let Grad::By(grad) | Grad::Map(grad, _) = op.grad {
+                map.entry(grad.name).or_default().push(op);
+            }
+        }
+        map
+    });
+    forwards.get(grad.name).map_or(&[], |v| v)
 }
 
 /// All operators in the order of the table.

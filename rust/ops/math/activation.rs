@@ -337,12 +337,10 @@ const fn plain() -> Op {
 fn integer_grad(cx: &mut Run, row: &Row, f: fn(i64, i64) -> i64) -> Result<()> {
     let (x, d) = (cx.input(InSlot(0))?, cx.input(dout_slot(row))?);
     ensure!(
-        x.dtype() == d.dtype(),
+        x.dtype() == d.dtype() && x.dims() == d.dims(),
         InvalidArgument,
-        "operator {}: X and Out@GRAD must have one data type, got {} and {}",
-        cx.op.name,
-        x.dtype(),
-        d.dtype()
+        "operator {}: its inputs must be alike, got {x:?} and {d:?}",
+        cx.op.name
     );
     #[allow(clippy::unnecessary_cast)] // one of the two types is i64
     {

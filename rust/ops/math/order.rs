@@ -362,7 +362,7 @@ fn put_back(cx: &mut Run, slots: SortGrad, axis_attr: i32) -> Result<()> {
     let (_, n, inner) = cut(x.dims(), at);
     let others = |t: &Tensor| t.rank() == x.rank() && (0..x.rank()).all(|i| i == at || t.dims()[i] == x.dims()[i]);
     ensure!(
-        indices.dims() == dout.dims() && others(indices),
+        indices.dims() == dout.dims() && others(indices) && dout.dtype() == x.dtype(),
         InvalidArgument,
         "operator {name}: Indices {indices:?} and Out@GRAD {dout:?} do not fit X {x:?} along axis {at}"
     );

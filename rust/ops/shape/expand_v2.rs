@@ -100,6 +100,15 @@ pub static EXPAND_V2_GRAD: Op = Op {
     infer: |cx| if cx.is_run() { Ok(()) } else { grads_like_inputs(cx) },
     cpu: Kernel::Pure(|cx| {
         let (x, d) = (cx.input(0)?, cx.input(1)?);
+        if let Some(shape) = given(cx, &[Way::One(InSlot(3)), Way::List(InSlot(2))])?.values() {
+            let dims = expanded(cx.op.name, x.dims(), &shape)?;
+            ensure!(
+                d.dims() == &dims[..],
+                InvalidArgument,
+                "operator expand_v2_grad: Out@GRAD must have the shape {dims:?}, got {:?}",
+                d.dims()
+            );
+        }
         let dx = reduce_to(share(d)?, x.dims(), -1)?;
         cx.set(0, dx.with_lod(x.lod.clone()));
         Ok(())

@@ -51,6 +51,7 @@ pub fn broadcast_dims(op: &str, x: &[i64], y: &[i64], axis: i32) -> Result<Dims>
 
 /// Strides with which a tensor of shape `from` is read as `out`; `axis` as in [`broadcast_dims`].
 pub fn strides(from: &[i64], out: &[i64], axis: i32) -> Result<Vec<isize>> {
+    ensure!(axis >= -1, InvalidArgument, "axis must be -1 or more to place shape {from:?} within {out:?}, got {axis}");
     let place = (axis != -1 && from.len() < out.len()).then_some(axis as usize);
     match broadcast_strides(&to_usize(from), &to_usize(out), place) {
         Some(s) => Ok(s),

@@ -5,7 +5,7 @@ use crate::ir::Attr;
 use crate::op::attrs::unshared;
 use crate::op::{table, GradOp, OutSlot, Run};
 use crate::tensor::Tensor;
-use crate::{bail, dispatch, err};
+use crate::{bail, dispatch, ensure, err};
 use half::{bf16, f16};
 use oar_kernels::formula::Row;
 
@@ -19,6 +19,11 @@ pub fn by_row(cx: &mut Run, row: &Row, inputs: &[&Tensor], params: &[f64], slot:
     }
     let name = cx.op.name;
     let out = cx.out(slot)?;
+    ensure!(
+        out.dims() == first.dims() && out.dtype() == first.dtype(),
+        InvalidArgument,
+        "operator {name}: its inputs must be alike, got {first:?} for an output like {out:?}"
+    );
     dispatch!(first.dtype(), T in [f32, f64, f16, bf16], {
         let views: smallvec::SmallVec<[&[T]; 4]> = inputs.iter().map(|t| t.data::<T>()).collect();
         row.run(&views, params, out.data_mut::<T>()?);

@@ -34,14 +34,14 @@ pub fn broadcast_strides(from: &[usize], to: &[usize], axis: Option<usize>) -> O
     let mut from = from;
     let axis = match axis {
         Some(axis) => {
-            while axis + from.len() > to.len() && from.last() == Some(&1) {
+            while axis.saturating_add(from.len()) > to.len() && from.last() == Some(&1) {
                 from = &from[..from.len() - 1];
             }
             axis
         }
         None => to.len().checked_sub(from.len())?,
     };
-    if axis + from.len() > to.len() {
+    if axis.checked_add(from.len()).is_none_or(|end| end > to.len()) {
         return None;
     }
     let own = strides_of(from);
