@@ -177,12 +177,15 @@ class Child:
     def say(self, **what: Any) -> None:
         self.log.write(json.dumps(what) + "\n")
 
+    def shown(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        def one(x: Any) -> list[Any]:
+            return [getattr(x, "shape", "?"), str(getattr(x, "dtype", ""))]
+
+        return {k: [one(y) for y in x] if isinstance(x, list) else one(x) for k, x in inputs.items()}
+
     def call(self, op: str, inputs: dict[str, Any], attrs: dict[str, Any], lod: dict[str, Any] | None = None) -> None:
         lod = lod or {}
-        shown = {k: [getattr(x, "shape", "?"), str(getattr(x, "dtype", ""))] if not isinstance(x, list)
-                 else [[getattr(y, "shape", "?"), str(getattr(y, "dtype", ""))] for y in x]
-                 for k, x in inputs.items()}  # fmt: skip
-        what = f"{op} inputs {shown} attributes {attrs} LoD {lod}"[:600]
+        what = f"{op} inputs {self.shown(inputs)} attributes {attrs} LoD {lod}"[:600]
         self.say(op=op, call=what)
         signal.setitimer(signal.ITIMER_REAL, SECONDS)
         try:

@@ -17,7 +17,7 @@ from robust_child import KINDS, gradient_inputs
 
 TABLE = {op["type"]: op for op in _core.op_table()}
 CASES = cases()
-#: what cannot be told from the inputs: those of a gradient of Out alone, those that read only how many elements there are
+#: what cannot be told from the inputs: of Out@GRAD alone, or where only the number of elements is read
 UNTOLD = {
     "ceil_grad": "rows rank dtype", "round_grad": "rows rank dtype", "floor_grad": "rows rank dtype",
     "real_grad": "rows rank dtype", "imag_grad": "rows rank dtype", "dropout_grad": "rows rank dtype",
@@ -53,10 +53,11 @@ CALLS = calls()
 
 @pytest.mark.parametrize("grad", sorted(CALLS))
 def test_gradients_of_other_shapes_and_types(grad: str) -> None:
-    def call(inputs: dict[str, Any]) -> None:
-        getattr(_core.ops, grad)(**{k: to_eager(v, None) for k, v in inputs.items()}, **attrs)
-
     for c, row, attrs in CALLS[grad]:
+
+        def call(inputs: dict[str, Any], attrs: dict[str, Any] = attrs) -> None:
+            getattr(_core.ops, grad)(**{k: to_eager(v, None) for k, v in inputs.items()}, **attrs)
+
         inputs = gradient_inputs(row, c, run_eager)
         call(inputs)
         for slot, value in inputs.items():

@@ -135,9 +135,12 @@ pub fn watched<T: Send>(
 ) -> Result<T> {
     std::thread::scope(|scope| {
         let (send, receive) = mpsc::sync_channel(1);
-        scope.spawn(move || {
-            let _ = send.send(body());
-        });
+        let thread = std::thread::Builder::new().name("oar-join".into());
+        thread
+            .spawn_scoped(scope, move || {
+                let _ = send.send(body());
+            })
+            .map_err(|e| Error::io("a thread", e))?;
         loop {
             match receive.recv_timeout(SLICE) {
                 Ok(result) => return result,

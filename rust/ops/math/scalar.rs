@@ -4,6 +4,7 @@ use oar_core::attrs;
 use oar_core::base::{DTypes, Result};
 use oar_core::op::infer::{kind_of_first, like_first};
 use oar_core::op::parts::row::by_row;
+use oar_core::op::parts::rows::check_rows;
 use oar_core::op::point::{self, Points};
 use oar_core::op::{Grad, InSlot, Kernel, Op, RowsKernel, Run, OP};
 use oar_core::tensor::{SelectedRows, Tensor};
@@ -147,6 +148,7 @@ fn run_clip(cx: &mut Run) -> Result<()> {
 fn clip_rows(cx: &mut Run) -> Result<()> {
     let limits = bounds(cx)?;
     let Some(r) = cx.rows(clip::X) else { return run_clip(cx) };
+    check_rows(cx.op.name, r)?;
     let width = r.value.numel() / r.rows.len().max(1);
     let (rows, value) = dispatch!(r.value.dtype(), T in [f32, f64, i32, i64], {
         let (rows, values) = oar_kernels::index::merge_rows(&r.rows, r.value.data::<T>(), width);

@@ -246,6 +246,9 @@ fn groups(shape: &[usize], axes: &[bool]) -> Vec<(usize, bool)> {
 }
 
 fn over_axes<T: Number, F: Fold<T>>(x: &[T], shape: &[usize], axes: &[bool], out: &mut [T]) {
+    if x.is_empty() {
+        return out.fill(F::start());
+    }
     let mut groups = groups(shape, axes);
     let mut owned: Option<Vec<T>> = None;
     // Innermost group first: it shrinks the most for the least traffic.
@@ -345,6 +348,20 @@ pub fn all_any(all: bool, x: &[bool], shape: &[usize], axes: &[bool], out: &mut 
 mod tests {
     use super::*;
     use crate::simd::at_every_level;
+
+    #[test]
+    fn over_no_elements() {
+        for (shape, axes) in
+            [([0, 100, 33, 7], [true, false, false, false]), ([50, 0, 99, 2], [false, true, false, true])]
+        {
+            let n = shape.iter().zip(axes).filter(|(_, r)| !r).map(|(&d, _)| d).product();
+            let mut out = vec![7i32; n];
+            reduce(Reduce::Sum, &[], &shape, &axes, &mut out);
+            assert!(out.iter().all(|&v| v == 0));
+            reduce(Reduce::Prod, &[], &shape, &axes, &mut out);
+            assert!(out.iter().all(|&v| v == 1));
+        }
+    }
 
     fn naive(x: &[f32], shape: &[usize], axes: &[bool], f: fn(f64, f64) -> f64, start: f64) -> Vec<f64> {
         let kept: usize = shape.iter().zip(axes).filter(|(_, &r)| !r).map(|(&d, _)| d).product();
