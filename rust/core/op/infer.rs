@@ -157,6 +157,17 @@ impl<'a> Infer<'a> {
         }
     }
 
+    /// The values in an input's LoDTensorArray, when there are values; none where the input is no array.
+    pub fn items(&self, slot: impl Into<InSlot>) -> Option<&'a [Value]> {
+        match (self.ins, slot.into()) {
+            (Ins::Run(a), InSlot(slot)) => match a.get(slot)? {
+                Value::Array(items) => Some(items),
+                _ => None,
+            },
+            (Ins::Build(_), _) => None,
+        }
+    }
+
     /// Number of variables in an output slot.
     pub fn outs(&self, slot: impl Into<OutSlot>) -> usize {
         let slot = slot.into().0;

@@ -3,16 +3,20 @@
 use oar_core::attrs;
 use oar_core::base::{DType, Result};
 use oar_core::ir::{Attr, AttrMap};
-use oar_core::op::infer::{Meta, VarKind};
+use oar_core::op::infer::{Ins, Meta, VarKind};
 use oar_core::op::run::call_simple;
-use oar_core::op::table;
-use oar_core::op::{slot, Grad, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{table, Args, Grad, Infer, Kernel, Op, Run, OP};
 use oar_core::tensor::{Tensor, Value};
-use oar_core::{bail, ensure};
+use oar_core::{bail, ensure, slots};
 use std::sync::Arc;
 
 attrs! {
     pub struct ArrayToTensorAttrs { axis: i32 = 0, use_stack: bool = false }
+}
+
+slots! {
+    mod joined { X "X" => OUT "Out".made(), OUT_INDEX "OutIndex".made() }
+    mod joined_grad { X "X", DOUT "Out@GRAD" => DX "X@GRAD".made() }
 }
 
 /// The axis as an index of `rank` dimensions, one more where it is new.
@@ -21,11 +25,32 @@ fn place(cx: &Infer, rank: usize) -> Result<usize> {
     oar_core::base::shape::axis(cx.op.name, a.axis as i64, rank + a.use_stack as usize)
 }
 
+/// The operator that joins the tensors, and its attributes.
+fn joining(a: &ArrayToTensorAttrs) -> Result<(&'static Op, AttrMap)> {
+    let attrs = [("axis".into(), Attr::Int(a.axis))].into_iter().collect();
+    Ok((table::need(if a.use_stack { "stack" } else { "concat" })?, attrs))
+}
+
+/// What the shape rule of that operator says of the tensors of a run.
+fn meta_of_joined(cx: &Infer, items: &[Value]) -> Result<Meta> {
+    ensure!(!items.is_empty(), InvalidArgument, "operator {}: the array is empty", cx.op.name);
+    let (op, attrs) = joining(cx.attrs())?;
+    let attrs = op.attrs.parse(op.name, &attrs)?;
+    let (mut ins, mut outs) = (Args::new(), Args::new());
+    ins.push_slot(items.iter().cloned());
+    outs.push_one(Meta::default());
+    (op.infer)(&mut Infer { op, ins: Ins::Run(&ins), attrs: &attrs, outs: &mut outs, free_outs: false })?;
+    Ok(outs.flat.swap_remove(0))
+}
+
 fn infer(cx: &mut Infer) -> Result<()> {
-    if cx.is_run() {
+    if let Some(items) = cx.items(joined::X) {
+        let out = meta_of_joined(cx, items)?;
+        cx.set_meta(joined::OUT, 0, out);
+        cx.set(joined::OUT_INDEX, &[items.len() as i64], DType::I32);
         return Ok(());
     }
-    let m = cx.meta(0, 0)?;
+    let m = cx.meta(joined::X, 0)?;
     let dtype = m.dtype;
     if !m.dims.is_empty() {
         // An array has the shape of its tensors while a Program is built; how many there are is not known.
@@ -34,14 +59,14 @@ fn infer(cx: &mut Infer) -> Result<()> {
             true => dims.insert(at, -1),
             false => dims[at] = -1,
         }
-        cx.set(0, &dims, dtype);
+        cx.set(joined::OUT, &dims, dtype);
     }
-    cx.set(1, &[-1], DType::I32);
+    cx.set(joined::OUT_INDEX, &[-1], DType::I32);
     Ok(())
 }
 
 fn items<'a>(cx: &Run<'a>) -> Result<&'a [Value]> {
-    match cx.value(0)? {
+    match cx.value(joined::X)? {
         Value::Array(items) if !items.is_empty() => Ok(items),
         Value::Array(_) => bail!(InvalidArgument, "operator {}: the array is empty", cx.op.name),
         other => bail!(InvalidArgument, "operator {}: X must be a LoDTensorArray, got {}", cx.op.name, other.what()),
@@ -68,20 +93,19 @@ fn join(cx: &mut Run) -> Result<()> {
     let a = cx.attrs::<ArrayToTensorAttrs>();
     let items = items(cx)?;
     let sizes = sizes(cx, items)?;
-    let attrs: AttrMap = [("axis".into(), Attr::Int(a.axis))].into_iter().collect();
-    let op = table::need(if a.use_stack { "stack" } else { "concat" })?;
+    let (op, attrs) = joining(a)?;
     let mut outs = call_simple(op, &attrs, vec![items.to_vec()])?;
-    cx.set(0, outs.swap_remove(0).swap_remove(0));
+    cx.set(joined::OUT, outs.swap_remove(0).swap_remove(0));
     let mut index = Tensor::empty(DType::I32, &[sizes.len() as i64])?;
     index.data_mut::<i32>()?.copy_from_slice(&sizes);
-    cx.set(1, index);
+    cx.set(joined::OUT_INDEX, index);
     Ok(())
 }
 
 fn cut(cx: &mut Run) -> Result<()> {
     let a = cx.attrs::<ArrayToTensorAttrs>();
     let items = items(cx)?;
-    let d = Value::Dense(cx.input(1)?.clone());
+    let d = Value::Dense(cx.input(joined_grad::DOUT)?.clone());
     let mut attrs: AttrMap = [("axis".into(), Attr::Int(a.axis))].into_iter().collect();
     let op = if a.use_stack {
         attrs.insert("num", Attr::Int(items.len() as i32));
@@ -96,14 +120,14 @@ fn cut(cx: &mut Run) -> Result<()> {
         (Value::Dense(t), Value::Dense(x)) => Value::Dense(t.with_lod(x.lod.clone())),
         (part, _) => part,
     };
-    cx.set(0, Value::Array(Arc::new(parts.into_iter().zip(items).map(like).collect())));
+    cx.set(joined_grad::DX, Value::Array(Arc::new(parts.into_iter().zip(items).map(like).collect())));
     Ok(())
 }
 
 pub static TENSOR_ARRAY_TO_TENSOR: Op = Op {
     name: "tensor_array_to_tensor",
-    inputs: &[slot("X")],
-    outputs: &[slot("Out"), slot("OutIndex")],
+    inputs: joined::INS,
+    outputs: joined::OUTS,
     attrs: ArrayToTensorAttrs::FIELDS,
     infer,
     cpu: Kernel::Pure(join),
@@ -113,14 +137,12 @@ pub static TENSOR_ARRAY_TO_TENSOR: Op = Op {
 
 pub static TENSOR_ARRAY_TO_TENSOR_GRAD: Op = Op {
     name: "tensor_array_to_tensor_grad",
-    inputs: &[slot("X"), slot("Out@GRAD")],
-    outputs: &[slot("X@GRAD")],
+    inputs: joined_grad::INS,
+    outputs: joined_grad::OUTS,
     attrs: ArrayToTensorAttrs::FIELDS,
     infer: |cx| {
-        if !cx.is_run() {
-            let m = cx.meta(0, 0)?;
-            cx.set_meta(0, 0, Meta { kind: VarKind::Array, ..m });
-        }
+        let m = cx.meta(joined_grad::X, 0)?;
+        cx.set_meta(joined_grad::DX, 0, Meta { kind: VarKind::Array, ..m });
         Ok(())
     },
     cpu: Kernel::Pure(cut),

@@ -2,15 +2,22 @@
 
 use oar_core::base::{DType, Result};
 use oar_core::op::infer::{Meta, VarKind};
-use oar_core::op::{slot, Dst, Grad, GradOp, Infer, Kernel, NoAttrs, Op, Run, Src, OP};
+use oar_core::op::{Dst, Grad, GradOp, InSlot, Infer, Kernel, NoAttrs, Op, Run, Src, OP};
 use oar_core::tensor::{Tensor, Value};
-use oar_core::{bail, ensure};
+use oar_core::{bail, ensure, slots};
 use std::sync::Arc;
+
+slots! {
+    mod write_to_array { X "X", I "I" => OUT "Out".keeps().made() }
+    /// X_W is what was written: where nothing is, its gradient is zeros of that shape.
+    mod read_from_array { X "X", I "I", X_W "X_W".opt().meta_only() => OUT "Out".made() }
+    mod lod_array_length { X "X" => OUT "Out" }
+}
 
 /// An index beyond this is refused: it is a mistake, not an array.
 const MOST: i64 = 1 << 24;
 
-fn index(cx: &Run, slot: usize) -> Result<usize> {
+fn index(cx: &Run, slot: InSlot) -> Result<usize> {
     let t = cx.input(slot)?;
     ensure!(
         t.numel() == 1 && matches!(t.dtype(), DType::I64 | DType::I32),
@@ -27,18 +34,16 @@ fn index(cx: &Run, slot: usize) -> Result<usize> {
 }
 
 fn infer_write(cx: &mut Infer) -> Result<()> {
-    if cx.is_run() || !cx.has(0) {
-        return Ok(());
-    }
-    let m = cx.meta(0, 0)?;
-    cx.set_meta(0, 0, Meta { kind: VarKind::Array, ..m });
+    // A Program describes an array by the shape of its tensors.
+    let item = cx.meta(write_to_array::X, 0).unwrap_or_default();
+    cx.set_meta(write_to_array::OUT, 0, Meta { kind: VarKind::Array, ..item });
     Ok(())
 }
 
 fn write(cx: &mut Run) -> Result<()> {
-    let i = index(cx, 1)?;
-    let item = cx.opt(0).map(Tensor::share).transpose()?;
-    let held = &mut cx.outs.slot_mut(0)[0].value;
+    let i = index(cx, write_to_array::I)?;
+    let item = cx.opt(write_to_array::X).map(Tensor::share).transpose()?;
+    let held = &mut cx.outs.slot_mut(write_to_array::OUT.0)[0].value;
     if held.is_none() {
         *held = Value::Array(Arc::default());
     }
@@ -57,8 +62,8 @@ fn write(cx: &mut Run) -> Result<()> {
 
 pub static WRITE_TO_ARRAY: Op = Op {
     name: "write_to_array",
-    inputs: &[slot("X"), slot("I")],
-    outputs: &[slot("Out").keeps()],
+    inputs: write_to_array::INS,
+    outputs: write_to_array::OUTS,
     attrs: NoAttrs::FIELDS,
     infer: infer_write,
     cpu: Kernel::Pure(write),
@@ -66,50 +71,63 @@ pub static WRITE_TO_ARRAY: Op = Op {
         Ok(vec![GradOp {
             op: &READ_FROM_ARRAY,
             attrs: (NoAttrs::FIELDS.shared)().clone(),
-            ins: vec![vec![Src::GradOut(0, None)], vec![Src::In(1, None)], vec![Src::In(0, None)]],
-            outs: vec![vec![Dst(0, None)]],
+            ins: vec![
+                vec![Src::GradOut(write_to_array::OUT.0, None)],
+                vec![Src::In(write_to_array::I.0, None)],
+                vec![Src::In(write_to_array::X.0, None)],
+            ],
+            outs: vec![vec![Dst(write_to_array::X.0, None)]],
         }])
     }),
     ..OP
 };
 
+/// The tensor at the index, where there are values; else what the array says of its tensors. `None`: neither is there.
+fn item_meta(cx: &Infer) -> Option<Meta> {
+    let written = cx.meta(read_from_array::X_W, 0).ok();
+    let Some(items) = cx.items(read_from_array::X) else {
+        let array = cx.meta(read_from_array::X, 0).ok().or(written)?;
+        return Some(Meta { kind: VarKind::Dense, ..array });
+    };
+    let i = cx.tensor(read_from_array::I).filter(|i| i.numel() == 1)?.to_i64s().ok()?[0];
+    items.get(usize::try_from(i).ok()?).and_then(Meta::of).or(written)
+}
+
 fn infer_read(cx: &mut Infer) -> Result<()> {
-    if cx.is_run() {
-        return Ok(());
+    if let Some(m) = item_meta(cx) {
+        cx.set_meta(read_from_array::OUT, 0, m);
     }
-    let m = cx.meta(0, 0)?;
-    cx.set_meta(0, 0, Meta { kind: VarKind::Dense, ..m });
     Ok(())
 }
 
 fn read(cx: &mut Run) -> Result<()> {
-    let i = index(cx, 1)?;
-    let item = match cx.ins.slot(0).first() {
+    let i = index(cx, read_from_array::I)?;
+    let item = match cx.values(read_from_array::X).first() {
         Some(Value::Array(a)) => a.get(i).cloned().unwrap_or_default(),
         Some(Value::None) | None => Value::None,
         Some(other) => bail!(InvalidArgument, "operator read_from_array: input 'X' holds {}", other.what()),
     };
-    match (item, cx.opt(2)) {
+    match (item, cx.opt(read_from_array::X_W)) {
         (Value::None, Some(like)) => {
             let zero = Tensor::zeros(like.dtype(), like.dims())?.with_lod(like.lod.clone());
-            cx.set(0, zero);
+            cx.set(read_from_array::OUT, zero);
         }
         (Value::None, None) => {
-            let n = match cx.ins.slot(0).first() {
+            let n = match cx.values(read_from_array::X).first() {
                 Some(Value::Array(a)) => a.len(),
                 _ => 0,
             };
             bail!(OutOfRange, "operator read_from_array: nothing was written at index {i} of an array of {n} tensors")
         }
-        (item, _) => cx.set(0, item),
+        (item, _) => cx.set(read_from_array::OUT, item),
     }
     Ok(())
 }
 
 pub static READ_FROM_ARRAY: Op = Op {
     name: "read_from_array",
-    inputs: &[slot("X"), slot("I"), slot("X_W").opt().meta_only()],
-    outputs: &[slot("Out")],
+    inputs: read_from_array::INS,
+    outputs: read_from_array::OUTS,
     attrs: NoAttrs::FIELDS,
     infer: infer_read,
     cpu: Kernel::Pure(read),
@@ -117,8 +135,8 @@ pub static READ_FROM_ARRAY: Op = Op {
         Ok(vec![GradOp {
             op: &WRITE_TO_ARRAY,
             attrs: (NoAttrs::FIELDS.shared)().clone(),
-            ins: vec![vec![Src::GradOut(0, None)], vec![Src::In(1, None)]],
-            outs: vec![vec![Dst(0, None)]],
+            ins: vec![vec![Src::GradOut(read_from_array::OUT.0, None)], vec![Src::In(read_from_array::I.0, None)]],
+            outs: vec![vec![Dst(read_from_array::X.0, None)]],
         }])
     }),
     ..OP
@@ -126,20 +144,20 @@ pub static READ_FROM_ARRAY: Op = Op {
 
 pub static LOD_ARRAY_LENGTH: Op = Op {
     name: "lod_array_length",
-    inputs: &[slot("X")],
-    outputs: &[slot("Out")],
+    inputs: lod_array_length::INS,
+    outputs: lod_array_length::OUTS,
     attrs: NoAttrs::FIELDS,
     infer: |cx| {
-        cx.set(0, &[1], DType::I64);
+        cx.set(lod_array_length::OUT, &[1], DType::I64);
         Ok(())
     },
     cpu: Kernel::Pure(|cx| {
-        let n = match cx.ins.slot(0).first() {
+        let n = match cx.values(lod_array_length::X).first() {
             Some(Value::Array(a)) => a.len(),
             Some(Value::None) | None => 0,
             Some(other) => bail!(InvalidArgument, "operator lod_array_length: input 'X' holds {}", other.what()),
         };
-        cx.out_data::<i64>(0)?[0] = n as i64;
+        cx.out_data::<i64>(lod_array_length::OUT)?[0] = n as i64;
         Ok(())
     }),
     ..OP

@@ -2,10 +2,10 @@
 
 use oar_core::attrs;
 use oar_core::base::{DType, Dims, Result};
-use oar_core::ensure;
 use oar_core::op::parts::elements::part;
-use oar_core::op::{slot, Grad, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Grad, InSlot, Infer, Kernel, Op, OutSlot, Run, OP};
 use oar_core::tensor::{Lod, Tensor};
+use oar_core::{ensure, slots};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -13,7 +13,13 @@ attrs! {
     pub struct LevelAttrs { level: i32 = 0 }
 }
 
-fn mask<'a>(cx: &Run<'a>, slot: usize) -> Result<&'a [bool]> {
+slots! {
+    // How many rows go where follows from the mask.
+    mod split_rows { X "X", MASK "Mask" => TRUE "OutTrue".made(), FALSE "OutFalse".made() }
+    mod merge_rows { X "X", MASK "Mask", TRUE "InTrue", FALSE "InFalse" => OUT "Out".made() }
+}
+
+fn mask<'a>(cx: &Run<'a>, slot: InSlot) -> Result<&'a [bool]> {
     let t = cx.input(slot)?;
     ensure!(
         t.dtype() == DType::Bool && t.numel() as i64 == t.dims().first().copied().unwrap_or(1),
@@ -96,13 +102,13 @@ fn level(cx: &Run) -> Result<usize> {
 }
 
 fn split(cx: &mut Run) -> Result<()> {
-    let (x, mask, level) = (cx.input(0)?, mask(cx, 1)?, level(cx)?);
+    let (x, mask, level) = (cx.input(split_rows::X)?, mask(cx, split_rows::MASK)?, level(cx)?);
     ensure!(x.rank() > 0, InvalidArgument, "operator {}: X must have at least one dimension", cx.op.name);
     let mut outs = [Joined::new(), Joined::new()];
     for (i, &m) in mask.iter().enumerate() {
         outs[!m as usize].push(cx, x, level, i)?;
     }
-    for (slot, out) in outs.into_iter().enumerate() {
+    for (slot, out) in [split_rows::TRUE, split_rows::FALSE].into_iter().zip(outs) {
         if cx.wants(slot) {
             cx.set(slot, out.finish(x)?);
         }
@@ -111,12 +117,12 @@ fn split(cx: &mut Run) -> Result<()> {
 }
 
 fn merge(cx: &mut Run) -> Result<()> {
-    let (mask, level) = (mask(cx, 1)?, level(cx)?);
+    let (mask, level) = (mask(cx, merge_rows::MASK)?, level(cx)?);
     // A branch without rows has not run.
-    let (yes, no) = match (cx.opt(2), cx.opt(3)) {
+    let (yes, no) = match (cx.opt(merge_rows::TRUE), cx.opt(merge_rows::FALSE)) {
         (Some(yes), no) => (yes, no.unwrap_or(yes)),
         (None, Some(no)) => (no, no),
-        (None, None) => (cx.input(2)?, cx.input(3)?),
+        (None, None) => (cx.input(merge_rows::TRUE)?, cx.input(merge_rows::FALSE)?),
     };
     ensure!(
         yes.rank() > 0 && yes.rank() == no.rank() && yes.dims()[1..] == no.dims()[1..] && yes.dtype() == no.dtype(),
@@ -131,48 +137,43 @@ fn merge(cx: &mut Run) -> Result<()> {
         out.push(cx, from, level, next[m as usize])?;
         next[m as usize] += 1;
     }
-    let out = out.finish(yes)?;
-    cx.set(0, out);
+    cx.set(merge_rows::OUT, out.finish(yes)?);
+    Ok(())
+}
+
+/// The output has some of the input's rows, or more.
+fn rows_of(cx: &mut Infer, out: OutSlot, input: InSlot) -> Result<()> {
+    let (mut dims, dtype) = (cx.dims(input)?, cx.dtype(input)?);
+    if let Some(first) = dims.first_mut() {
+        *first = -1;
+    }
+    cx.set(out, &dims, dtype);
+    cx.share_lod(out, input);
     Ok(())
 }
 
 fn infer_split(cx: &mut Infer) -> Result<()> {
-    let m = cx.dims(1)?;
+    let m = cx.dims(split_rows::MASK)?;
     ensure!(
         m.len() == 2 && (m[1] == 1 || m[1] < 0),
         InvalidArgument,
         "operator {}: Mask (the condition of IfElse) must have shape [N, 1], got {m:?}",
         cx.op.name
     );
-    if !cx.is_run() {
-        let (mut dims, dtype) = (cx.dims(0)?, cx.dtype(0)?);
-        if let Some(first) = dims.first_mut() {
-            *first = -1;
-        }
-        cx.set(0, &dims, dtype);
-        cx.set(1, &dims, dtype);
-        cx.share_lod(0, 0);
-        cx.share_lod(1, 0);
-    }
-    Ok(())
+    rows_of(cx, split_rows::TRUE, split_rows::X)?;
+    rows_of(cx, split_rows::FALSE, split_rows::X)
 }
 
 fn infer_merge(cx: &mut Infer) -> Result<()> {
-    if !cx.is_run() {
-        let (mut dims, dtype) = (cx.dims(2)?, cx.dtype(2)?);
-        if let Some(first) = dims.first_mut() {
-            *first = -1;
-        }
-        cx.set(0, &dims, dtype);
-        cx.share_lod(0, 2);
-    }
-    Ok(())
+    // A branch without rows has not run.
+    let ran = if cx.has(merge_rows::TRUE) || !cx.has(merge_rows::FALSE) { merge_rows::TRUE } else { merge_rows::FALSE };
+    rows_of(cx, merge_rows::OUT, ran)
 }
 
 pub static SPLIT_LOD_TENSOR: Op = Op {
     name: "split_lod_tensor",
-    inputs: &[slot("X"), slot("Mask")],
-    outputs: &[slot("OutTrue"), slot("OutFalse")],
+    inputs: split_rows::INS,
+    outputs: split_rows::OUTS,
     attrs: LevelAttrs::FIELDS,
     infer: infer_split,
     cpu: Kernel::Pure(split),
@@ -181,8 +182,8 @@ pub static SPLIT_LOD_TENSOR: Op = Op {
 };
 pub static MERGE_LOD_TENSOR: Op = Op {
     name: "merge_lod_tensor",
-    inputs: &[slot("X"), slot("Mask"), slot("InTrue"), slot("InFalse")],
-    outputs: &[slot("Out")],
+    inputs: merge_rows::INS,
+    outputs: merge_rows::OUTS,
     attrs: LevelAttrs::FIELDS,
     infer: infer_merge,
     cpu: Kernel::Pure(merge),

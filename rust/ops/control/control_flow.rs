@@ -13,9 +13,9 @@ use oar_core::op::attrs::BlockRef;
 use oar_core::op::infer::{Meta, VarKind};
 use oar_core::op::parts::sum::add_values;
 use oar_core::op::run::Frame;
-use oar_core::op::{slot, Grad, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Grad, InSlot, Infer, Kernel, Op, OutSlot, RowsKernel, Run, OP};
 use oar_core::tensor::{Cell, Scope, Tensor, Value};
-use oar_core::{bail, ensure, err};
+use oar_core::{bail, ensure, err, slots};
 use parking_lot::Mutex;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -28,6 +28,19 @@ attrs! {
     }
     pub struct ConditionalAttrs {
         sub_block: BlockRef, is_scalar_condition: bool = false, skip_eager_deletion_vars: Vec<String> = vec![],
+    }
+}
+
+slots! {
+    // What the block writes are variables of the scope: nothing is allocated for them.
+    mod while_loop { X "X".many(), CONDITION "Condition".many() => OUT "Out".many().made(), STEP_SCOPES "StepScopes".made() }
+    mod while_grad {
+        X "X".many(), OUT "Out".many(), STEP_SCOPES "StepScopes", DOUT "Out@GRAD".many() => DX "X@GRAD".many().made()
+    }
+    mod conditional { COND "Cond".many(), INPUT "Input".many() => OUT "Out".many().made(), SCOPE "Scope".made() }
+    mod conditional_grad {
+        COND "Cond".many(), INPUT "Input".many(), OUT "Out".many(), DOUT "Out@GRAD".many(), SCOPE "Scope"
+        => DINPUT "Input@GRAD".many().made()
     }
 }
 
@@ -107,19 +120,23 @@ fn run_while(cx: &mut Run) -> Result<()> {
             }
         }
     }
-    if let Some(i) = cx.op.output("StepScopes") {
-        cx.set(i, Value::Opaque(steps));
-    }
+    cx.set(while_loop::STEP_SCOPES, Value::Opaque(steps));
     Ok(())
 }
 
-// No shape rules: what the variables of a run hold is their own business.
+/// What the block writes is described where it is declared. StepScopes is no tensor.
+fn scopes(cx: &mut Infer, slot: OutSlot) -> Result<()> {
+    cx.set_meta(slot, 0, Meta { kind: VarKind::Other, ..Meta::default() });
+    Ok(())
+}
 
 pub static WHILE: Op = Op {
     name: "while",
-    inputs: &[slot("X").many(), slot("Condition").many()],
-    outputs: &[slot("Out").many(), slot("StepScopes")],
+    inputs: while_loop::INS,
+    outputs: while_loop::OUTS,
     attrs: WhileAttrs::FIELDS,
+    infer: |cx| scopes(cx, while_loop::STEP_SCOPES),
+    rows: RowsKernel::Same,
     cpu: Kernel::Control(run_while),
     grad: Grad::Program(while_grad_desc),
     ..OP
@@ -169,7 +186,8 @@ fn run_while_grad(cx: &mut Run) -> Result<()> {
     let frame = cx.frame()?;
     let a = cx.attrs::<WhileGradAttrs>();
     ensure!(!a.is_test, InvalidArgument, "operator while_grad: the while it belongs to ran with is_test");
-    let scopes = cx.ins.get(2).and_then(step_scopes).map(|s| std::mem::take(&mut *s.0.lock()));
+    let scopes =
+        cx.values(while_grad::STEP_SCOPES).first().and_then(step_scopes).map(|s| std::mem::take(&mut *s.0.lock()));
     let scopes = scopes.ok_or_else(|| err!(PreconditionNotMet, "operator while_grad: StepScopes holds no steps"))?;
     let outside = cx.env.names("Out@GRAD");
     ensure!(
@@ -227,7 +245,7 @@ fn run_while_grad(cx: &mut Run) -> Result<()> {
     }
     for (i, total) in totals.into_iter().enumerate() {
         if let Some(total) = total {
-            cx.set_nth(0, i, total);
+            cx.set_nth(while_grad::DX, i, total);
         }
     }
     Ok(())
@@ -241,56 +259,58 @@ fn array_is_empty(v: &Value) -> bool {
 }
 
 /// Gradients are described like their variables, whatever the kind.
-fn infer_grads(cx: &mut Infer, input: usize) -> Result<()> {
-    for i in 0..cx.outs(0) {
+fn infer_grads(cx: &mut Infer, input: InSlot, grad: OutSlot) -> Result<()> {
+    for i in 0..cx.outs(grad) {
         let Ok(m) = cx.meta(input, i) else { continue };
-        // In a run the kernel makes the values.
-        let kind = if cx.is_run() { VarKind::Other } else { m.kind };
-        cx.set_meta(0, i, Meta { kind, ..m });
+        cx.set_meta(grad, i, m);
     }
     Ok(())
 }
 
 pub static WHILE_GRAD: Op = Op {
     name: "while_grad",
-    inputs: &[slot("X").many(), slot("Out").many(), slot("StepScopes"), slot("Out@GRAD").many()],
-    outputs: &[slot("X@GRAD").many()],
+    inputs: while_grad::INS,
+    outputs: while_grad::OUTS,
     attrs: WhileGradAttrs::FIELDS,
-    infer: |cx| infer_grads(cx, 0),
+    infer: |cx| infer_grads(cx, while_grad::X, while_grad::DX),
     cpu: Kernel::Control(run_while_grad),
+    rows: RowsKernel::Same,
     ..OP
 };
 
 // conditional_block
 
-fn should_run(cx: &Run, scalar: bool, cond: usize, inputs: usize) -> Result<bool> {
+/// The first two slots of conditional_block and of its gradient are the same.
+fn should_run(cx: &Run, scalar: bool) -> Result<bool> {
     if scalar {
-        let [v] = cx.ins.slot(cond) else {
+        let [v] = cx.values(conditional::COND) else {
             bail!(InvalidArgument, "operator {}: a scalar condition is one variable", cx.op.name)
         };
         return condition(cx.op.name, v);
     }
-    Ok(cx.ins.slot(inputs).iter().all(|v| v.as_dense().is_some_and(|t| t.numel() != 0)))
+    Ok(cx.values(conditional::INPUT).iter().all(|v| v.as_dense().is_some_and(|t| t.numel() != 0)))
 }
 
 fn run_conditional(cx: &mut Run) -> Result<()> {
     let a = cx.attrs::<ConditionalAttrs>();
     let frame = cx.frame()?;
     let steps = StepScopes::default();
-    if should_run(cx, a.is_scalar_condition, 0, 1)? {
+    if should_run(cx, a.is_scalar_condition)? {
         let scope = frame.scope.child();
         steps.0.lock().push(scope.clone());
         cx.env.run_block(a.sub_block.0, &scope)?;
     }
-    cx.set(1, Value::Opaque(Arc::new(steps)));
+    cx.set(conditional::SCOPE, Value::Opaque(Arc::new(steps)));
     Ok(())
 }
 
 pub static CONDITIONAL_BLOCK: Op = Op {
     name: "conditional_block",
-    inputs: &[slot("Cond").many(), slot("Input").many()],
-    outputs: &[slot("Out").many(), slot("Scope")],
+    inputs: conditional::INS,
+    outputs: conditional::OUTS,
     attrs: ConditionalAttrs::FIELDS,
+    infer: |cx| scopes(cx, conditional::SCOPE),
+    rows: RowsKernel::Same,
     cpu: Kernel::Control(run_conditional),
     grad: Grad::Program(conditional_grad_desc),
     ..OP
@@ -299,9 +319,11 @@ pub static CONDITIONAL_BLOCK: Op = Op {
 /// The same without gradient (written by inference programs).
 pub static CONDITIONAL_BLOCK_INFER: Op = Op {
     name: "conditional_block_infer",
-    inputs: &[slot("Cond").many(), slot("Input").many()],
-    outputs: &[slot("Out").many(), slot("Scope")],
+    inputs: conditional::INS,
+    outputs: conditional::OUTS,
     attrs: ConditionalAttrs::FIELDS,
+    infer: |cx| scopes(cx, conditional::SCOPE),
+    rows: RowsKernel::Same,
     cpu: Kernel::Control(run_conditional),
     ..OP
 };
@@ -330,22 +352,23 @@ fn run_conditional_grad(cx: &mut Run) -> Result<()> {
     let a = cx.attrs::<ConditionalAttrs>();
     let frame = cx.frame()?;
     let inputs = cx.env.names("Input");
-    if should_run(cx, a.is_scalar_condition, 0, 1)? {
-        let scopes = cx.ins.get(4).and_then(step_scopes).map(|s| std::mem::take(&mut *s.0.lock()));
+    if should_run(cx, a.is_scalar_condition)? {
+        let scopes =
+            cx.values(conditional_grad::SCOPE).first().and_then(step_scopes).map(|s| std::mem::take(&mut *s.0.lock()));
         let Some([scope]) = scopes.as_deref() else {
             bail!(PreconditionNotMet, "operator conditional_block_grad: the forward block has not run")
         };
         cx.env.run_block(a.sub_block.0, scope)?;
         for (i, n) in inputs.iter().enumerate() {
             if let Some(cell) = scope.find_local(&grad_name(n)) {
-                cx.set_nth(0, i, cell.get());
+                cx.set_nth(conditional_grad::DINPUT, i, cell.get());
             }
         }
         frame.scope.drop_kid(scope);
         return Ok(());
     }
     for i in 0..inputs.len() {
-        let zero = match cx.ins.slot(1).get(i) {
+        let zero = match cx.values(conditional_grad::INPUT).get(i) {
             Some(Value::Dense(t)) => Value::Dense(Tensor::zeros(t.dtype(), t.dims())?.with_lod(t.lod.clone())),
             Some(Value::Array(items)) => {
                 let zeros = items.iter().map(|v| match v {
@@ -356,18 +379,19 @@ fn run_conditional_grad(cx: &mut Run) -> Result<()> {
             }
             _ => continue,
         };
-        cx.set_nth(0, i, zero);
+        cx.set_nth(conditional_grad::DINPUT, i, zero);
     }
     Ok(())
 }
 
 pub static CONDITIONAL_BLOCK_GRAD: Op = Op {
     name: "conditional_block_grad",
-    inputs: &[slot("Cond").many(), slot("Input").many(), slot("Out").many(), slot("Out@GRAD").many(), slot("Scope")],
-    outputs: &[slot("Input@GRAD").many()],
+    inputs: conditional_grad::INS,
+    outputs: conditional_grad::OUTS,
     attrs: ConditionalAttrs::FIELDS,
-    infer: |cx| infer_grads(cx, 1),
+    infer: |cx| infer_grads(cx, conditional_grad::INPUT, conditional_grad::DINPUT),
     cpu: Kernel::Control(run_conditional_grad),
+    rows: RowsKernel::Same,
     ..OP
 };
 

@@ -7,9 +7,9 @@ use oar_core::ir::names::grad_name;
 use oar_core::ir::{Attr, BlockNode};
 use oar_core::op::attrs::Text;
 use oar_core::op::callbacks::CALL_PYTHON;
-use oar_core::op::{slot, Grad, Kernel, Op, Run, Slot, OP};
+use oar_core::op::{Grad, Kernel, Op, RowsKernel, Run, OP};
 use oar_core::tensor::{Tensor, Value};
-use oar_core::{ensure, err};
+use oar_core::{ensure, err, slots};
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
@@ -28,6 +28,14 @@ attrs! {
     }
 }
 
+slots! {
+    // What is fed, fetched, printed or given to Python goes on as it is, whatever its kind.
+    mod feed { X "X" => OUT "Out".made() }
+    mod fetch { X "X" => OUT "Out".keeps().made() }
+    mod print { IN "In" => OUT "Out".made() }
+    mod py_func { X "X".many() => OUT "Out".many().made() }
+}
+
 // feed and fetch move between variables and the lists that the holders `feed` and `fetch` are.
 
 fn column(cx: &Run) -> Result<usize> {
@@ -38,18 +46,19 @@ fn column(cx: &Run) -> Result<usize> {
 
 pub static FEED: Op = Op {
     name: "feed",
-    inputs: &[slot("X")],
-    outputs: &[slot("Out")],
+    inputs: feed::INS,
+    outputs: feed::OUTS,
     attrs: ColAttrs::FIELDS,
+    rows: RowsKernel::Same,
     cpu: Kernel::Host(|cx| {
         let col = column(cx)?;
         let name = cx.env.names("Out").first().cloned().unwrap_or_default();
-        let item = match cx.ins.slot(0).first() {
+        let item = match cx.values(feed::X).first() {
             Some(Value::Array(items)) => items.get(col).cloned().unwrap_or_default(),
             _ => Value::None,
         };
         ensure!(!item.is_none(), NotFound, "variable '{name}' needs to be fed, but the feed does not have it");
-        cx.set(0, item);
+        cx.set(feed::OUT, item);
         Ok(())
     }),
     ..OP
@@ -57,13 +66,14 @@ pub static FEED: Op = Op {
 
 pub static FETCH: Op = Op {
     name: "fetch",
-    inputs: &[slot("X")],
-    outputs: &[slot("Out").keeps()],
+    inputs: fetch::INS,
+    outputs: fetch::OUTS,
     attrs: ColAttrs::FIELDS,
+    rows: RowsKernel::Same,
     cpu: Kernel::Host(|cx| {
         let col = column(cx)?;
-        let value = cx.value(0)?.clone();
-        let mut list = match std::mem::take(&mut cx.outs.slot_mut(0)[0].value) {
+        let value = cx.value(fetch::X)?.clone();
+        let mut list = match std::mem::take(&mut cx.outs.slot_mut(fetch::OUT.0)[0].value) {
             Value::Array(a) => a,
             _ => Arc::default(),
         };
@@ -72,7 +82,7 @@ pub static FETCH: Op = Op {
             items.resize(col + 1, Value::None);
         }
         items[col] = value;
-        cx.set(0, Value::Array(list));
+        cx.set(fetch::OUT, Value::Array(list));
         Ok(())
     }),
     ..OP
@@ -150,7 +160,7 @@ fn describe(t: &Tensor, name: &str, a: &PrintAttrs) -> String {
 
 fn print(cx: &mut Run) -> Result<()> {
     let a = cx.attrs::<PrintAttrs>();
-    let value = cx.value(0)?.clone();
+    let value = cx.value(print::IN)?.clone();
     let phase = a.print_phase.to_uppercase();
     let now = if a.is_forward { phase != "BACKWARD" } else { phase != "FORWARD" };
     let name = cx.env.names("In").first().cloned().unwrap_or_default();
@@ -161,7 +171,7 @@ fn print(cx: &mut Run) -> Result<()> {
             let _ = std::io::stdout().lock().write_all(text.as_bytes()).and_then(|()| std::io::stdout().flush());
         }
     }
-    cx.set(0, value);
+    cx.set(print::OUT, value);
     Ok(())
 }
 
@@ -190,15 +200,16 @@ fn print_grad(fwd: &OpDesc, _: &HashSet<String>, _: &[Arc<BlockNode>]) -> Result
 
 pub static PRINT: Op = Op {
     name: "print",
-    inputs: &[slot("In")],
-    outputs: &[slot("Out")],
+    inputs: print::INS,
+    outputs: print::OUTS,
     attrs: PrintAttrs::FIELDS,
     infer: |cx| {
-        let m = cx.meta(0, 0)?;
-        cx.set_meta(0, 0, m);
+        let m = cx.meta(print::IN, 0)?;
+        cx.set_meta(print::OUT, 0, m);
         Ok(())
     },
     cpu: Kernel::Host(print),
+    rows: RowsKernel::Same,
     grad: Grad::Program(print_grad),
     ..OP
 };
@@ -208,8 +219,8 @@ pub static PRINT: Op = Op {
 fn py_func(cx: &mut Run) -> Result<()> {
     let id = cx.attrs::<PyFuncAttrs>().forward_callable_id;
     let call = CALL_PYTHON.get().ok_or_else(|| err!(Unavailable, "operator py_func: there is no Python here"))?;
-    let results = call(id, cx.ins.slot(0).to_vec())?;
-    let n = cx.n_outs(0);
+    let results = call(id, cx.values(py_func::X).to_vec())?;
+    let n = cx.n_outs(py_func::OUT);
     if n == 0 && results.iter().all(Value::is_none) {
         return Ok(());
     }
@@ -220,9 +231,9 @@ fn py_func(cx: &mut Run) -> Result<()> {
         results.len()
     );
     for (i, v) in results.into_iter().enumerate() {
-        if cx.wants_nth(0, i) {
+        if cx.wants_nth(py_func::OUT, i) {
             ensure!(!v.is_none(), InvalidArgument, "operator py_func: output {i} must be a LoDTensor, got None");
-            cx.set_nth(0, i, v);
+            cx.set_nth(py_func::OUT, i, v);
         }
     }
     Ok(())
@@ -249,15 +260,14 @@ fn py_func_grad(fwd: &OpDesc, no_grad: &HashSet<String>, _: &[Arc<BlockNode>]) -
     Ok(vec![g])
 }
 
-const MANY_X: &[Slot] = &[slot("X").many()];
-
 pub static PY_FUNC: Op = Op {
     name: "py_func",
-    inputs: MANY_X,
-    outputs: &[slot("Out").many()],
+    inputs: py_func::INS,
+    outputs: py_func::OUTS,
     attrs: PyFuncAttrs::FIELDS,
     // Shapes are what the user declared; gradients get theirs when they are computed.
     cpu: Kernel::Host(py_func),
+    rows: RowsKernel::Same,
     grad: Grad::Program(py_func_grad),
     ..OP
 };

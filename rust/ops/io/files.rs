@@ -5,9 +5,9 @@ use oar_core::base::{DType, Result};
 use oar_core::ir::desc::VarKind;
 use oar_core::ir::tensor_file;
 use oar_core::op::attrs::Blob;
-use oar_core::op::{slot, Kernel, Op, Run, OP};
+use oar_core::op::{Kernel, Op, RowsKernel, Run, OP};
 use oar_core::tensor::{Lod, SelectedRows, Tensor, Value};
-use oar_core::{bail, ensure, err};
+use oar_core::{bail, ensure, err, slots};
 use std::fs::File;
 use std::io::{BufReader, BufWriter, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
@@ -21,6 +21,14 @@ attrs! {
         overwrite: bool = true, save_as_fp16: bool = false, file_path: String, save_to_memory: bool = false,
     }
     pub struct LoadCombineAttrs { load_as_fp16: bool = false, file_path: Blob, model_from_memory: bool = false }
+}
+
+slots! {
+    // What a file holds, nobody knows before it is read.
+    mod save { X "X" => PATH "kLookupTablePath".opt().made() }
+    mod load { => OUT "Out".made() }
+    mod save_combine { X "X".many() => Y "Y".opt().made() }
+    mod load_combine { => OUT "Out".many().made() }
 }
 
 fn as_half(t: &Tensor, half: bool) -> Result<Tensor> {
@@ -160,7 +168,7 @@ fn open(op: &str, path: &str) -> Result<BufReader<File>> {
 
 fn save(cx: &mut Run) -> Result<()> {
     let a = cx.attrs::<SaveAttrs>();
-    let value = cx.value(0)?;
+    let value = cx.value(save::X)?;
     let mut file = Part::create(cx.op.name, &a.file_path, a.overwrite)?;
     match value {
         Value::Dense(t) => write_tensor(t, a.save_as_fp16, &mut file.out)?,
@@ -186,12 +194,12 @@ fn load(cx: &mut Run) -> Result<()> {
     if is_rows(cx, cx.env.names("Out").first()) {
         let (rows, height, header) = tensor_file::read_selected_rows_header(&mut r)?;
         let value = read_data(&mut r, &header)?;
-        cx.set(0, SelectedRows { rows: Arc::new(rows), height, value });
+        cx.set(load::OUT, SelectedRows { rows: Arc::new(rows), height, value });
         return Ok(());
     }
     let t = read_tensor(&mut r, a.load_as_fp16)?;
     if a.seek == -1 {
-        cx.set(0, t);
+        cx.set(load::OUT, t);
         return Ok(());
     }
     // A part of the tensor, from element `seek` on, of the given shape.
@@ -204,18 +212,18 @@ fn load(cx: &mut Run) -> Result<()> {
         a.seek,
         t.numel()
     );
-    cx.set(0, t.view(a.seek as usize, &a.shape));
+    cx.set(load::OUT, t.view(a.seek as usize, &a.shape));
     Ok(())
 }
 
 fn save_combine(cx: &mut Run) -> Result<()> {
     let a = cx.attrs::<SaveCombineAttrs>();
-    let tensors = cx.inputs(0)?;
+    let tensors = cx.inputs(save_combine::X)?;
     ensure!(!tensors.is_empty(), InvalidArgument, "operator save_combine: there are no variables to be saved");
     if a.save_to_memory {
         let mut bytes = Vec::new();
         tensors.iter().try_for_each(|t| write_tensor(t, a.save_as_fp16, &mut bytes))?;
-        cx.set(0, Value::Bytes(Arc::new(bytes)));
+        cx.set(save_combine::Y, Value::Bytes(Arc::new(bytes)));
         return Ok(());
     }
     let mut file = Part::create(cx.op.name, &a.file_path, a.overwrite)?;
@@ -225,7 +233,11 @@ fn save_combine(cx: &mut Run) -> Result<()> {
 
 fn load_combine(cx: &mut Run) -> Result<()> {
     let a = cx.attrs::<LoadCombineAttrs>();
-    ensure!(cx.n_outs(0) > 0, InvalidArgument, "operator load_combine: there are no variables to be loaded");
+    ensure!(
+        cx.n_outs(load_combine::OUT) > 0,
+        InvalidArgument,
+        "operator load_combine: there are no variables to be loaded"
+    );
     if a.model_from_memory {
         // Then the path is what the file would hold.
         ensure!(!a.file_path.0.is_empty(), Unavailable, "operator load_combine: the model in memory is empty");
@@ -238,10 +250,10 @@ fn load_combine(cx: &mut Run) -> Result<()> {
 
 fn load_all(cx: &mut Run, r: &mut impl Read, what: &str) -> Result<()> {
     let half = cx.attrs::<LoadCombineAttrs>().load_as_fp16;
-    let n = cx.n_outs(0);
+    let n = cx.n_outs(load_combine::OUT);
     for i in 0..n {
         let t = read_tensor(r, half).map_err(|e| e.context(format!("variable {i} of {n} in {what}")))?;
-        cx.set_nth(0, i, t);
+        cx.set_nth(load_combine::OUT, i, t);
     }
     let rest = r.read(&mut [0])?;
     ensure!(
@@ -254,25 +266,25 @@ fn load_all(cx: &mut Run, r: &mut impl Read, what: &str) -> Result<()> {
 
 pub static SAVE: Op = Op {
     name: "save",
-    inputs: &[slot("X")],
-    outputs: &[slot("kLookupTablePath").opt()],
+    inputs: save::INS,
+    outputs: save::OUTS,
     attrs: SaveAttrs::FIELDS,
+    rows: RowsKernel::Same,
     cpu: Kernel::Host(save),
     ..OP
 };
-pub static LOAD: Op =
-    Op { name: "load", outputs: &[slot("Out")], attrs: LoadAttrs::FIELDS, cpu: Kernel::Host(load), ..OP };
+pub static LOAD: Op = Op { name: "load", outputs: load::OUTS, attrs: LoadAttrs::FIELDS, cpu: Kernel::Host(load), ..OP };
 pub static SAVE_COMBINE: Op = Op {
     name: "save_combine",
-    inputs: &[slot("X").many()],
-    outputs: &[slot("Y").opt()],
+    inputs: save_combine::INS,
+    outputs: save_combine::OUTS,
     attrs: SaveCombineAttrs::FIELDS,
     cpu: Kernel::Host(save_combine),
     ..OP
 };
 pub static LOAD_COMBINE: Op = Op {
     name: "load_combine",
-    outputs: &[slot("Out").many()],
+    outputs: load_combine::OUTS,
     attrs: LoadCombineAttrs::FIELDS,
     cpu: Kernel::Host(load_combine),
     ..OP

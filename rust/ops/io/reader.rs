@@ -2,10 +2,10 @@
 //! `Executor.run` takes the next batch and feeds it in place of `read`'s outputs, so that nothing of these runs here.
 
 use oar_core::attrs;
-use oar_core::bail;
 use oar_core::base::Result;
 use oar_core::op::attrs::Text;
-use oar_core::op::{slot, Kernel, Op, Run, OP};
+use oar_core::op::{Kernel, Op, Run, OP};
+use oar_core::{bail, slots};
 
 attrs! {
     pub struct PyReaderAttrs {
@@ -16,14 +16,20 @@ attrs! {
     pub struct ReadAttrs { throw_eof_exp: bool = true, infer_out: bool = true, drop_last: bool = true }
 }
 
+slots! {
+    mod create_py_reader { QUEUE "blocking_queue" => OUT "Out".many().made() }
+    mod create_double_buffer_reader { READER "UnderlyingReader" => OUT "Out".made() }
+    mod read { READER "Reader" => OUT "Out".many().made() }
+}
+
 fn fed_instead(cx: &mut Run) -> Result<()> {
     bail!(Unimplemented, "operator {} runs in block 0 of a Program that Executor.run runs, nowhere else", cx.op.name)
 }
 
 pub static CREATE_PY_READER: Op = Op {
     name: "create_py_reader",
-    inputs: &[slot("blocking_queue")],
-    outputs: &[slot("Out").many()],
+    inputs: create_py_reader::INS,
+    outputs: create_py_reader::OUTS,
     attrs: PyReaderAttrs::FIELDS,
     cpu: Kernel::Host(fed_instead),
     ..OP
@@ -31,8 +37,8 @@ pub static CREATE_PY_READER: Op = Op {
 
 pub static CREATE_DOUBLE_BUFFER_READER: Op = Op {
     name: "create_double_buffer_reader",
-    inputs: &[slot("UnderlyingReader")],
-    outputs: &[slot("Out")],
+    inputs: create_double_buffer_reader::INS,
+    outputs: create_double_buffer_reader::OUTS,
     attrs: DoubleBufferAttrs::FIELDS,
     cpu: Kernel::Host(fed_instead),
     ..OP
@@ -40,8 +46,8 @@ pub static CREATE_DOUBLE_BUFFER_READER: Op = Op {
 
 pub static READ: Op = Op {
     name: "read",
-    inputs: &[slot("Reader")],
-    outputs: &[slot("Out").many()],
+    inputs: read::INS,
+    outputs: read::OUTS,
     attrs: ReadAttrs::FIELDS,
     cpu: Kernel::Host(fed_instead),
     ..OP
