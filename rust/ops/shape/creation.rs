@@ -3,12 +3,13 @@
 use half::{bf16, f16};
 use oar_core::attrs;
 use oar_core::base::dtype::Element;
-use oar_core::base::{DType, Dims, Result};
+use oar_core::base::{DType, DTypes, Dims, Result};
 use oar_core::ir::desc::OpDesc;
 use oar_core::ir::{Attr, BlockNode};
-use oar_core::op::parts::fill::{batch_size_like, full, Scalar};
+use oar_core::op::parts::elements::set_zero;
+use oar_core::op::parts::fill::{batch_size_like, full, set_all, Scalar};
 use oar_core::op::parts::given::{data_type, shape, Way};
-use oar_core::op::{slot, Grad, Kernel, NoAttrs, Op, Run, OP};
+use oar_core::op::{Grad, InSlot, Kernel, NoAttrs, Op, RowsKernel, Run, OP};
 use oar_core::tensor::{Tensor, Value};
 use oar_core::{bail, dispatch, ensure, err, slots};
 use oar_kernels::types::Number;
@@ -37,6 +38,12 @@ slots! {
         VALUE "ValueTensor".opt(), SHAPE "ShapeTensor".opt(), SHAPE_LIST "ShapeTensorList".many().opt()
         => OUT "Out".made()
     }
+    mod batch_like { INPUT "Input".meta_only() => OUT "Out" }
+    mod filled_like { X "X".meta_only() => OUT "Out" }
+    mod assign_value { => OUT "Out".made() }
+    mod shape_of { INPUT "Input".meta_only() => OUT "Out" }
+    mod increment { X "X" => OUT "Out" }
+    mod range { START "Start", END "End", STEP "Step" => OUT "Out".made() }
 }
 
 const WAYS: [Way; 2] = [Way::One(fill_constant::SHAPE), Way::List(fill_constant::SHAPE_LIST)];
@@ -93,29 +100,28 @@ fn no_negative(op: &str, shape: &[i64]) -> Result<()> {
 
 pub static FILL_CONSTANT_BATCH_SIZE_LIKE: Op = Op {
     name: "fill_constant_batch_size_like",
-    inputs: &[slot("Input").meta_only()],
-    outputs: &[slot("Out")],
+    inputs: batch_like::INS,
+    outputs: batch_like::OUTS,
     attrs: FillLikeBatchAttrs::FIELDS,
+    rows: RowsKernel::Same,
     infer: |cx| {
         let a = cx.attrs::<FillLikeBatchAttrs>();
         let dims = batch_size_like(cx, &a.shape, a.input_dim_idx, a.output_dim_idx)?;
         let dtype = data_type(cx.op.name, a.dtype)?;
-        cx.set(0, &dims, dtype);
+        cx.set(batch_like::OUT, &dims, dtype);
         Ok(())
     },
     cpu: Kernel::Pure(|cx| {
         let a = cx.attrs::<FillLikeBatchAttrs>();
         let value = Scalar::of(cx.op.name, a.value, &a.str_value)?;
-        let out = cx.take_out(0)?;
-        cx.set(0, full(out.dtype(), out.dims(), value)?);
-        Ok(())
+        set_all(cx.out(batch_like::OUT)?, value)
     }),
     ..OP
 };
 
 fn fill_any_like(cx: &mut Run) -> Result<()> {
     let value = cx.attrs::<FillAnyLikeAttrs>().value;
-    let out = cx.take_out(0)?;
+    let out = cx.out(filled_like::OUT)?;
     let (low, high) = dispatch!(out.dtype(), T in [f32, f64, i32, i64, i16, i8, u8], {
         (<T as Number>::to_f64(T::MIN), <T as Number>::to_f64(T::MAX))
     }, other => match other {
@@ -131,23 +137,23 @@ fn fill_any_like(cx: &mut Run) -> Result<()> {
         "operator fill_any_like: the filled value is out of range for data type {}, got {value}",
         out.dtype()
     );
-    cx.set(0, full(out.dtype(), out.dims(), Scalar::from(value as f64))?.with_lod(out.lod));
-    Ok(())
+    set_all(out, Scalar::from(value as f64))
 }
 
 pub static FILL_ANY_LIKE: Op = Op {
     name: "fill_any_like",
-    inputs: &[slot("X").meta_only()],
-    outputs: &[slot("Out")],
+    inputs: filled_like::INS,
+    outputs: filled_like::OUTS,
     attrs: FillAnyLikeAttrs::FIELDS,
+    rows: RowsKernel::Same,
     infer: |cx| {
         let dtype = match cx.attrs::<FillAnyLikeAttrs>().dtype {
-            n if n < 0 => cx.dtype(0)?,
+            n if n < 0 => cx.dtype(filled_like::X)?,
             n => data_type(cx.op.name, n)?,
         };
-        let dims = cx.dims(0)?;
-        cx.set(0, &dims, dtype);
-        cx.share_lod(0, 0);
+        let dims = cx.dims(filled_like::X)?;
+        cx.set(filled_like::OUT, &dims, dtype);
+        cx.share_lod(filled_like::OUT, filled_like::X);
         Ok(())
     },
     cpu: Kernel::Pure(fill_any_like),
@@ -156,14 +162,12 @@ pub static FILL_ANY_LIKE: Op = Op {
 
 pub static FILL_ZEROS_LIKE: Op = Op {
     name: "fill_zeros_like",
-    inputs: &[slot("X").meta_only()],
-    outputs: &[slot("Out")],
+    inputs: filled_like::INS,
+    outputs: filled_like::OUTS,
     attrs: NoAttrs::FIELDS,
+    rows: RowsKernel::Same,
     infer: oar_core::op::infer::like_first,
-    cpu: Kernel::Pure(|cx| {
-        cx.out(0)?.bytes_mut()?.fill(0);
-        Ok(())
-    }),
+    cpu: Kernel::Pure(|cx| set_zero(cx.out(filled_like::OUT)?)),
     ..OP
 };
 
@@ -182,22 +186,20 @@ fn assign_value(cx: &mut Run) -> Result<()> {
         DType::I64 => Tensor::from_slice(&a.int64_values, &dims),
         other => return cx.unsupported(other),
     }?;
-    cx.set(0, t);
+    cx.set(assign_value::OUT, t);
     Ok(())
 }
 
 pub static ASSIGN_VALUE: Op = Op {
     name: "assign_value",
-    outputs: &[slot("Out")],
+    outputs: assign_value::OUTS,
     attrs: AssignValueAttrs::FIELDS,
     infer: |cx| {
         let a = cx.attrs::<AssignValueAttrs>();
         let dtype = data_type(cx.op.name, a.dtype)?;
         let shape: Dims = a.shape.iter().map(|&d| d as i64).collect();
         no_negative(cx.op.name, &shape)?;
-        if !cx.is_run() {
-            cx.set(0, &shape, dtype);
-        }
+        cx.set(assign_value::OUT, &shape, dtype);
         Ok(())
     },
     cpu: Kernel::Pure(assign_value),
@@ -206,21 +208,22 @@ pub static ASSIGN_VALUE: Op = Op {
 
 pub static SHAPE: Op = Op {
     name: "shape",
-    inputs: &[slot("Input").meta_only()],
-    outputs: &[slot("Out")],
+    inputs: shape_of::INS,
+    outputs: shape_of::OUTS,
     attrs: NoAttrs::FIELDS,
+    rows: RowsKernel::Same,
     infer: |cx| {
-        let rank = cx.dims(0)?.len() as i64;
-        cx.set(0, &[rank], DType::I32);
+        let rank = cx.dims(shape_of::INPUT)?.len() as i64;
+        cx.set(shape_of::OUT, &[rank], DType::I32);
         Ok(())
     },
     cpu: Kernel::Pure(|cx| {
-        let dims = match cx.value(0)? {
+        let dims = match cx.value(shape_of::INPUT)? {
             Value::Dense(t) => t.dims(),
             Value::Rows(r) => r.value.dims(),
             other => bail!(InvalidArgument, "operator shape: its input cannot be {}", other.what()),
         };
-        let out = cx.out_data::<i32>(0)?;
+        let out = cx.out_data::<i32>(shape_of::OUT)?;
         out.iter_mut().zip(dims).for_each(|(o, &d)| *o = d as i32);
         Ok(())
     }),
@@ -242,21 +245,22 @@ fn increment_grad(fwd: &OpDesc, _: &HashSet<String>, _: &[Arc<BlockNode>]) -> Re
 
 pub static INCREMENT: Op = Op {
     name: "increment",
-    inputs: &[slot("X")],
-    outputs: &[slot("Out")],
+    inputs: increment::INS,
+    outputs: increment::OUTS,
     attrs: IncrementAttrs::FIELDS,
+    takes: DTypes::FLOATS.and(DTypes::INDICES),
     infer: |cx| {
-        let dims = cx.dims(0)?;
+        let dims = cx.dims(increment::X)?;
         let n: i64 = dims.iter().product();
         ensure!(n == 1 || n < 0, InvalidArgument, "operator increment: X must have one element, got shape {dims:?}");
         oar_core::op::infer::like_first(cx)
     },
     cpu: Kernel::Pure(|cx| {
         let step = cx.attrs::<IncrementAttrs>().step;
-        let x = cx.input(0)?;
+        let x = cx.input(increment::X)?;
         dispatch!(x.dtype(), T in [f32, f64, i32, i64], {
             let v = <T as Number>::add(x.data::<T>()[0], step as T);
-            cx.out_data::<T>(0)?[0] = v;
+            cx.out_data::<T>(increment::OUT)?[0] = v;
         }, other => return cx.unsupported(other));
         Ok(())
     }),
@@ -291,18 +295,18 @@ macro_rules! steps {
 steps!(i32, i64; f32, f64);
 
 fn steps<T: Steps>(cx: &Run) -> Result<Tensor> {
-    let get = |i: usize| -> Result<T> {
-        let t = cx.input(i)?;
+    let get = |slot: InSlot| -> Result<T> {
+        let t = cx.input(slot)?;
         ensure!(
             t.numel() == 1 && t.dtype() == T::DTYPE,
             InvalidArgument,
             "operator range: {} must hold one {}, got {t:?}",
-            cx.op.inputs[i].name,
+            cx.op.inputs[slot.0].name,
             T::DTYPE
         );
         Ok(t.data::<T>()[0])
     };
-    let (start, end, step) = (get(0)?, get(1)?, get(2)?);
+    let (start, end, step) = (get(range::START)?, get(range::END)?, get(range::STEP)?);
     let zero = T::zero();
     ensure!(step != zero, InvalidArgument, "operator range: the step must not be 0");
     ensure!(
@@ -328,29 +332,28 @@ fn steps<T: Steps>(cx: &Run) -> Result<Tensor> {
 
 pub static RANGE: Op = Op {
     name: "range",
-    inputs: &[slot("Start"), slot("End"), slot("Step")],
-    outputs: &[slot("Out")],
+    inputs: range::INS,
+    outputs: range::OUTS,
     attrs: NoAttrs::FIELDS,
+    takes: DTypes::FLOATS.and(DTypes::INDICES),
     infer: |cx| {
-        for i in 0..3 {
-            let dims = cx.dims(i)?;
+        for slot in [range::START, range::END, range::STEP] {
+            let dims = cx.dims(slot)?;
             ensure!(
                 dims[..] == [1] || dims[..] == [-1],
                 InvalidArgument,
                 "operator range: {} must have the shape [1], got {dims:?}",
-                cx.op.inputs[i].name
+                cx.op.inputs[slot.0].name
             );
         }
-        if !cx.is_run() {
-            let dtype = cx.dtype(0)?;
-            cx.set(0, &[-1], dtype);
-        }
+        let dtype = cx.dtype(range::START)?;
+        cx.set(range::OUT, &[-1], dtype);
         Ok(())
     },
     cpu: Kernel::Pure(|cx| {
-        let out = dispatch!(cx.input(0)?.dtype(), T in [f32, f64, i32, i64], steps::<T>(cx)?,
+        let out = dispatch!(cx.input(range::START)?.dtype(), T in [f32, f64, i32, i64], steps::<T>(cx)?,
             other => return cx.unsupported(other));
-        cx.set(0, out);
+        cx.set(range::OUT, out);
         Ok(())
     }),
     ..OP

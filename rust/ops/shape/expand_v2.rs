@@ -1,19 +1,29 @@
 //! expand_v2: sizes of 1 grow, new dimensions come in front; -1 keeps a size.
 
 use oar_core::attrs;
-use oar_core::base::shape::numel;
-use oar_core::base::{Dims, Result};
+use oar_core::base::{DTypes, Dims, Result};
 use oar_core::op::infer::grads_like_inputs;
 use oar_core::op::parts::broadcast::reduce_to;
 use oar_core::op::parts::elements::{share, strided, strides_of};
-use oar_core::op::parts::given::{given, Way};
-use oar_core::op::InSlot;
-use oar_core::op::{slot, Grad, Infer, Kernel, Op, Run, Slot, OP};
-use oar_core::{bail, ensure};
+use oar_core::op::parts::given::{given, Given, Way};
+use oar_core::op::{Grad, Infer, Kernel, Op, Run, OP};
+use oar_core::{bail, ensure, slots};
 
 attrs! {
     pub struct ExpandV2Attrs { shape: Vec<i32> = vec![] }
 }
+
+slots! {
+    // A tensor that has the shape already shares its bytes.
+    mod expand { X "X", SHAPE "Shape".opt(), SHAPE_LIST "expand_shapes_tensor".many().opt() => OUT "Out".made() }
+    mod expand_grad {
+        X "X".meta_only(), DOUT "Out@GRAD", SHAPE_LIST "expand_shapes_tensor".many().opt(), SHAPE "Shape".opt()
+        => DX "X@GRAD".made()
+    }
+}
+
+const WAYS: [Way; 2] = [Way::One(expand::SHAPE), Way::List(expand::SHAPE_LIST)];
+const GRAD_WAYS: [Way; 2] = [Way::One(expand_grad::SHAPE), Way::List(expand_grad::SHAPE_LIST)];
 
 fn expanded(op: &str, x: &[i64], shape: &[i64]) -> Result<Dims> {
     ensure!(
@@ -37,34 +47,30 @@ fn expanded(op: &str, x: &[i64], shape: &[i64]) -> Result<Dims> {
     Ok(out)
 }
 
-fn shape_attr(a: &ExpandV2Attrs) -> Vec<i64> {
+fn shape_attr(a: &ExpandV2Attrs) -> Dims {
     a.shape.iter().map(|&d| d as i64).collect()
 }
 
 fn infer_expand(cx: &mut Infer) -> Result<()> {
-    if cx.is_run() {
-        return Ok(());
-    }
-    let (x, dtype) = (cx.dims(0)?, cx.dtype(0)?);
-    let mut shape = shape_attr(cx.attrs::<ExpandV2Attrs>());
-    if shape.is_empty() {
-        let n = if cx.has(2) { cx.count(2) } else { numel(&cx.dims(1)?).max(x.len()).min(6) };
-        shape = vec![-1; n];
-    }
-    let out = if cx.has(1) || cx.has(2) { Dims::from_vec(shape) } else { expanded(cx.op.name, &x, &shape)? };
-    cx.set(0, &out, dtype);
+    let (x, dtype) = (cx.dims(expand::X)?, cx.dtype(expand::X)?);
+    let attr = shape_attr(cx.attrs());
+    let out = match given(cx, &WAYS)? {
+        Given::No => expanded(cx.op.name, &x, &attr)?,
+        Given::Values(shape) => expanded(cx.op.name, &x, &shape)?,
+        // Sizes that come as tensors are -1 in the attribute, where that has been written.
+        Given::Count(n) if attr.is_empty() => Dims::from_elem(-1, n.max(x.len()).min(6)),
+        Given::Count(_) => attr,
+    };
+    cx.set(expand::OUT, &out, dtype);
     if out.first() == x.first() {
-        cx.share_lod(0, 0);
+        cx.share_lod(expand::OUT, expand::X);
     }
     Ok(())
 }
 
 fn expand(cx: &mut Run) -> Result<()> {
-    let x = cx.input(0)?;
-    let shape = match given(cx, &[Way::One(InSlot(1)), Way::List(InSlot(2))])?.values() {
-        Some(s) => s,
-        None => shape_attr(cx.attrs::<ExpandV2Attrs>()),
-    };
+    let x = cx.input(expand::X)?;
+    let shape = given(cx, &WAYS)?.values().map_or_else(|| shape_attr(cx.attrs()), Dims::from_vec);
     let dims = expanded(cx.op.name, x.dims(), &shape)?;
     let mut out = if dims[..] == *x.dims() {
         share(x)?
@@ -76,16 +82,14 @@ fn expand(cx: &mut Run) -> Result<()> {
         strided(x, &dims, &strides, 0)?
     };
     out.lod = x.lod.clone().filter(|_| x.dims().first() == dims.first());
-    cx.set(0, out);
+    cx.set(expand::OUT, out);
     Ok(())
 }
 
-const EXPAND_TENSORS: [Slot; 2] = [slot("expand_shapes_tensor").many().opt(), slot("Shape").opt()];
-
 pub static EXPAND_V2: Op = Op {
     name: "expand_v2",
-    inputs: &[slot("X"), EXPAND_TENSORS[1], EXPAND_TENSORS[0]],
-    outputs: &[slot("Out")],
+    inputs: expand::INS,
+    outputs: expand::OUTS,
     attrs: ExpandV2Attrs::FIELDS,
     infer: infer_expand,
     cpu: Kernel::Pure(expand),
@@ -94,13 +98,14 @@ pub static EXPAND_V2: Op = Op {
 };
 pub static EXPAND_V2_GRAD: Op = Op {
     name: "expand_v2_grad",
-    inputs: &[slot("X").meta_only(), slot("Out@GRAD"), EXPAND_TENSORS[0], EXPAND_TENSORS[1]],
-    outputs: &[slot("X@GRAD")],
+    inputs: expand_grad::INS,
+    outputs: expand_grad::OUTS,
     attrs: ExpandV2Attrs::FIELDS,
-    infer: |cx| if cx.is_run() { Ok(()) } else { grads_like_inputs(cx) },
+    takes: DTypes::FLOATS.and(DTypes::HALVES).and(DTypes::INDICES).and(DTypes::COMPLEX),
+    infer: grads_like_inputs,
     cpu: Kernel::Pure(|cx| {
-        let (x, d) = (cx.input(0)?, cx.input(1)?);
-        if let Some(shape) = given(cx, &[Way::One(InSlot(3)), Way::List(InSlot(2))])?.values() {
+        let (x, d) = (cx.input(expand_grad::X)?, cx.input(expand_grad::DOUT)?);
+        if let Some(shape) = given(cx, &GRAD_WAYS)?.values() {
             let dims = expanded(cx.op.name, x.dims(), &shape)?;
             ensure!(
                 d.dims() == &dims[..],
@@ -110,7 +115,7 @@ pub static EXPAND_V2_GRAD: Op = Op {
             );
         }
         let dx = reduce_to(share(d)?, x.dims(), -1)?;
-        cx.set(0, dx.with_lod(x.lod.clone()));
+        cx.set(expand_grad::DX, dx.with_lod(x.lod.clone()));
         Ok(())
     }),
     grad: Grad::Map(&EXPAND_V2, &[("X", "X@GRAD@GRAD"), ("Out", "Out@GRAD@GRAD")]),

@@ -4,11 +4,12 @@ use oar_core::attrs;
 use oar_core::base::shape::axis;
 use oar_core::base::{DType, Result};
 use oar_core::op::parts::broadcast::reduce_to;
-use oar_core::op::parts::elements::{copied, reshaped};
+use oar_core::op::parts::elements::{copy_to, reshaped};
+use oar_core::op::parts::given::data_type;
 use oar_core::op::parts::region::{broadcast_to, span, Region};
-use oar_core::op::{slot, Attrs, Dst, Fwd, Grad, GradOp, Kernel, Op, Run, Src, OP};
+use oar_core::op::{Attrs, Dst, Fwd, Grad, GradOp, Kernel, Op, Run, Src, OP};
 use oar_core::tensor::Tensor;
-use oar_core::{bail, ensure};
+use oar_core::{bail, ensure, slots};
 use std::sync::Arc;
 
 attrs! {
@@ -16,6 +17,13 @@ attrs! {
         dtype: i32 = 5, axes: Vec<i64>, starts: Vec<i64>, ends: Vec<i64>, bool_values: Vec<i32> = vec![],
         fp32_values: Vec<f32> = vec![], int32_values: Vec<i32> = vec![], int64_values: Vec<i64> = vec![],
         fp64_values: Vec<f64> = vec![], shape: Vec<i64> = vec![],
+    }
+}
+
+slots! {
+    mod set_value { INPUT "Input", VALUE "ValueTensor".opt() => OUT "Out".aliases("Input") }
+    mod set_value_grad {
+        DOUT "Out@GRAD", VALUE "ValueTensor".opt().meta_only() => DINPUT "Input@GRAD", DVALUE "ValueTensor@GRAD".made()
     }
 }
 
@@ -54,9 +62,9 @@ fn region(op: &str, a: &SetValueAttrs, dims: &[i64]) -> Result<Region> {
 
 fn set_value(cx: &mut Run) -> Result<()> {
     let a = cx.attrs::<SetValueAttrs>();
-    let mut out = cx.take_out(0)?;
+    let mut out = cx.take_out(set_value::OUT)?;
     let result = (|| {
-        let dtype = oar_core::op::parts::given::data_type(cx.op.name, a.dtype)?;
+        let dtype = data_type(cx.op.name, a.dtype)?;
         ensure!(
             dtype == out.dtype(),
             InvalidArgument,
@@ -64,7 +72,7 @@ fn set_value(cx: &mut Run) -> Result<()> {
             out.dtype()
         );
         let region = region(cx.op.name, a, out.dims())?;
-        let value = match cx.opt(1) {
+        let value = match cx.opt(set_value::VALUE) {
             Some(t) => {
                 ensure!(
                     t.dtype() == dtype,
@@ -78,7 +86,7 @@ fn set_value(cx: &mut Run) -> Result<()> {
         };
         region.write(&broadcast_to(cx.op.name, &value, &region.dims)?, &mut out)
     })();
-    cx.set(0, out); // also after an error: an input worked on in place must not be lost
+    cx.set(set_value::OUT, out); // also after an error: an input worked on in place must not be lost
     result
 }
 
@@ -99,23 +107,23 @@ fn value_of(a: &SetValueAttrs, dtype: DType) -> Result<Tensor> {
 
 pub static SET_VALUE: Op = Op {
     name: "set_value",
-    inputs: &[slot("Input"), slot("ValueTensor").opt()],
-    outputs: &[slot("Out").aliases("Input")],
+    inputs: set_value::INS,
+    outputs: set_value::OUTS,
     attrs: SetValueAttrs::FIELDS,
     infer: |cx| {
-        cx.like(0, 0)?;
-        cx.share_lod(0, 0);
+        cx.like(set_value::OUT, set_value::INPUT)?;
+        cx.share_lod(set_value::OUT, set_value::INPUT);
         Ok(())
     },
     cpu: Kernel::Pure(set_value),
     grad: Grad::Fn(|fwd| {
         let attrs = fwd.attrs.clone();
-        let has_value = (fwd.ins[1] > 0) as usize;
+        let has_value = (fwd.ins[set_value::VALUE.0] > 0) as usize;
         Ok(vec![GradOp {
             op: &SET_VALUE_GRAD,
             attrs,
-            ins: vec![vec![Src::GradOut(0, None)], vec![Src::In(1, None); has_value]],
-            outs: vec![vec![Dst(0, None)], vec![Dst(1, None); has_value]],
+            ins: vec![vec![Src::GradOut(set_value::OUT.0, None)], vec![Src::In(set_value::VALUE.0, None); has_value]],
+            outs: vec![vec![Dst(set_value::INPUT.0, None)], vec![Dst(set_value::VALUE.0, None); has_value]],
         }])
     }),
     ..OP
@@ -136,37 +144,35 @@ fn zeros(a: &SetValueAttrs) -> Attrs {
 
 /// What was replaced gets no gradient; the value gets that of the slice, summed where it was repeated.
 fn set_value_grad(cx: &mut Run) -> Result<()> {
-    let dout = cx.input(0)?;
+    let dout = cx.input(set_value_grad::DOUT)?;
     let region = region(cx.op.name, cx.attrs(), dout.dims())?;
-    if cx.wants(0) {
-        let mut dx = copied(dout)?;
-        region.write(&Tensor::zeros(dout.dtype(), &region.dims)?, &mut dx)?;
-        cx.set(0, dx);
+    if cx.wants(set_value_grad::DINPUT) {
+        let dx = cx.out(set_value_grad::DINPUT)?;
+        copy_to(dout, dx)?;
+        region.write(&Tensor::zeros(dout.dtype(), &region.dims)?, dx)?;
     }
-    if cx.wants(1) {
-        let value = cx.input(1)?;
+    if cx.wants(set_value_grad::DVALUE) {
+        let value = cx.input(set_value_grad::VALUE)?;
         let mut from = value.dims();
         while from.len() > region.dims.len() && from[0] == 1 {
             from = &from[1..];
         }
         let part = region.read(dout, &region.dims)?;
-        cx.set(1, reshaped(&reduce_to(part, from, -1)?, value.dims())?);
+        cx.set(set_value_grad::DVALUE, reshaped(&reduce_to(part, from, -1)?, value.dims())?);
     }
     Ok(())
 }
 
 pub static SET_VALUE_GRAD: Op = Op {
     name: "set_value_grad",
-    inputs: &[slot("Out@GRAD"), slot("ValueTensor").opt().meta_only()],
-    outputs: &[slot("Input@GRAD"), slot("ValueTensor@GRAD")],
+    inputs: set_value_grad::INS,
+    outputs: set_value_grad::OUTS,
     attrs: SetValueAttrs::FIELDS,
     infer: |cx| {
-        if cx.is_run() {
-            return Ok(());
-        }
-        cx.like(0, 0)?;
-        if cx.has(1) {
-            cx.like(1, 1)?;
+        cx.like(set_value_grad::DINPUT, set_value_grad::DOUT)?;
+        cx.share_lod(set_value_grad::DINPUT, set_value_grad::DOUT);
+        if cx.has(set_value_grad::VALUE) {
+            cx.like(set_value_grad::DVALUE, set_value_grad::VALUE)?;
         }
         Ok(())
     },
@@ -180,8 +186,11 @@ fn second(fwd: &Fwd) -> Result<Vec<GradOp>> {
     Ok(vec![GradOp {
         op: &SET_VALUE,
         attrs: zeros(fwd.attrs()),
-        ins: vec![vec![Src::GradOut(0, None)], vec![Src::GradOut(1, None); (fwd.outs[1] > 0) as usize]],
-        outs: vec![vec![Dst(0, None)]],
+        ins: vec![
+            vec![Src::GradOut(set_value_grad::DINPUT.0, None)],
+            vec![Src::GradOut(set_value_grad::DVALUE.0, None); (fwd.outs[set_value_grad::DVALUE.0] > 0) as usize],
+        ],
+        outs: vec![vec![Dst(set_value_grad::DOUT.0, None)]],
     }])
 }
 

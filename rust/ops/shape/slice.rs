@@ -3,13 +3,73 @@
 use oar_core::base::shape::axis;
 use oar_core::base::{Dims, Result};
 use oar_core::op::infer::VarKind;
-use oar_core::op::parts::given::{given, Way};
+use oar_core::op::parts::elements::set_zero;
+use oar_core::op::parts::given::{given, Given, Inputs, Way};
 use oar_core::op::parts::region::{span, Region, SliceAttrs, StridedSliceAttrs};
-use oar_core::op::{slot, Grad, Infer, Kernel, Meta, Op, Run, Slot, OP};
+use oar_core::op::{Attrs, Grad, InSlot, Infer, Kernel, Meta, Op, Run, OP};
 use oar_core::tensor::{Tensor, Value};
-use oar_core::{bail, ensure};
+use oar_core::{bail, ensure, slots};
 use smallvec::SmallVec;
 use std::sync::Arc;
+
+slots! {
+    // Large parts share the bytes, and a slice of an array is an array or one of its tensors.
+    mod slice {
+        INPUT "Input", STARTS "StartsTensor".opt(), ENDS "EndsTensor".opt(),
+        START_LIST "StartsTensorList".many().opt(), END_LIST "EndsTensorList".many().opt()
+        => OUT "Out".made()
+    }
+    mod slice_grad {
+        INPUT "Input".meta_only(), STARTS "StartsTensor".opt(), ENDS "EndsTensor".opt(),
+        START_LIST "StartsTensorList".many().opt(), END_LIST "EndsTensorList".many().opt(), DOUT "Out@GRAD"
+        => DINPUT "Input@GRAD"
+    }
+    mod strided_slice {
+        INPUT "Input", STARTS "StartsTensor".opt(), ENDS "EndsTensor".opt(), STRIDES "StridesTensor".opt(),
+        START_LIST "StartsTensorList".many().opt(), END_LIST "EndsTensorList".many().opt(),
+        STRIDE_LIST "StridesTensorList".many().opt()
+        => OUT "Out".made()
+    }
+    mod strided_slice_grad {
+        DOUT "Out@GRAD", INPUT "Input".meta_only(), STARTS "StartsTensor".opt(), ENDS "EndsTensor".opt(),
+        STRIDES "StridesTensor".opt(), START_LIST "StartsTensorList".many().opt(),
+        END_LIST "EndsTensorList".many().opt(), STRIDE_LIST "StridesTensorList".many().opt()
+        => DINPUT "Input@GRAD"
+    }
+}
+
+/// The slots of one of the operators by what they mean.
+struct Slots {
+    input: InSlot,
+    /// Of a gradient operator.
+    dout: InSlot,
+    /// Tensor and list of tensors that may stand for starts, ends and (strided) strides.
+    bounds: &'static [(InSlot, InSlot)],
+}
+
+const SLICE_SLOTS: Slots = Slots {
+    input: slice_grad::INPUT,
+    dout: slice_grad::DOUT,
+    bounds: &[(slice_grad::STARTS, slice_grad::START_LIST), (slice_grad::ENDS, slice_grad::END_LIST)],
+};
+const STRIDED_SLOTS: Slots = Slots {
+    input: strided_slice::INPUT,
+    dout: strided_slice_grad::DOUT,
+    bounds: &[
+        (strided_slice::STARTS, strided_slice::START_LIST),
+        (strided_slice::ENDS, strided_slice::END_LIST),
+        (strided_slice::STRIDES, strided_slice::STRIDE_LIST),
+    ],
+};
+const STRIDED_GRAD_SLOTS: Slots = Slots {
+    input: strided_slice_grad::INPUT,
+    dout: strided_slice_grad::DOUT,
+    bounds: &[
+        (strided_slice_grad::STARTS, strided_slice_grad::START_LIST),
+        (strided_slice_grad::ENDS, strided_slice_grad::END_LIST),
+        (strided_slice_grad::STRIDES, strided_slice_grad::STRIDE_LIST),
+    ],
+};
 
 /// What a slice operator was asked for, attributes and tensors put together.
 struct Ask<'a> {
@@ -17,10 +77,15 @@ struct Ask<'a> {
     axes: &'a [i32],
     starts: SmallVec<[i64; 6]>,
     ends: SmallVec<[i64; 6]>,
-    /// Empty: all 1.
+    /// Empty unless strided: all 1.
     strides: SmallVec<[i64; 6]>,
+    strided: bool,
     flags: &'a [i32],
     decrease: &'a [i32],
+    /// One tensor holds starts, ends or strides, whose values are not known: no axis is.
+    unknown: bool,
+    /// Lists of tensors hold some of them, whose values are not known: the flags say of which axes.
+    unknown_some: bool,
 }
 
 fn wide(v: &[i32]) -> SmallVec<[i64; 6]> {
@@ -28,7 +93,11 @@ fn wide(v: &[i32]) -> SmallVec<[i64; 6]> {
 }
 
 impl Ask<'_> {
-    fn check(&self, strided: bool) -> Result<()> {
+    /// There must be as many of everything as axes, as far as that is known.
+    fn check(&self) -> Result<()> {
+        if self.unknown || self.unknown_some {
+            return Ok(());
+        }
         let n = self.axes.len();
         for (name, len) in [("starts", self.starts.len()), ("ends", self.ends.len())] {
             ensure!(
@@ -39,7 +108,7 @@ impl Ask<'_> {
             );
         }
         ensure!(
-            !strided || self.strides.len() == n,
+            !self.strided || self.strides.len() == n,
             InvalidArgument,
             "operator {}: strides must be as many as axes, got {} and {n}",
             self.op,
@@ -94,8 +163,13 @@ impl Ask<'_> {
         Ok(region)
     }
 
+    /// As in Paddle, strided_slice keeps the LoD also where it cuts the first dimension.
+    fn keeps_lod(&self) -> bool {
+        self.strided || self.axes.first() != Some(&0)
+    }
+
     /// The shape without the axes that were indexed; [1] if none is left.
-    fn decreased(&self, dims: &[i64], run: bool) -> Result<Dims> {
+    fn decreased(&self, dims: &[i64]) -> Result<Dims> {
         if self.decrease.is_empty() {
             return Ok(Dims::from_slice(dims));
         }
@@ -103,7 +177,7 @@ impl Ask<'_> {
         for &d in self.decrease {
             let at = axis(self.op, d as i64, dims.len())?;
             ensure!(
-                !run || dims[at] == 1,
+                dims[at] == 1 || dims[at] < 0,
                 InvalidArgument,
                 "operator {}: decrease dim should be 1, got {} at axis {at}",
                 self.op,
@@ -118,107 +192,99 @@ impl Ask<'_> {
         Ok(out)
     }
 
-    /// While a Program is built: -1 where a size is unknown.
-    fn built(&self, dims: &[i64], unknown: bool) -> Result<Dims> {
+    /// The shape of the slice of a tensor of these sizes, -1 where a size is unknown.
+    fn dims(&self, dims: &[i64]) -> Result<Dims> {
         let mut out = Dims::from_slice(dims);
         for i in 0..self.axes.len() {
             let at = self.axis(i, dims.len())?;
-            if unknown || self.flag(i) == -1 {
+            let given = i < self.starts.len() && i < self.ends.len() && (i < self.strides.len() || !self.strided);
+            if self.unknown || self.unknown_some && self.flag(i) == -1 || !given {
                 out[at] = -1;
-            } else if dims[at] >= 0 && i < self.starts.len() && i < self.ends.len() {
+            } else if dims[at] >= 0 {
                 out[at] = self.span(i, dims[at])?.2;
             }
         }
-        self.decreased(&out, false)
+        self.decreased(&out)
     }
-}
-
-// Slots of slice: Input, StartsTensor, EndsTensor, StartsTensorList, EndsTensorList. Of strided_slice: Input,
-// Starts-, Ends-, StridesTensor, then the three lists. Gradient operators have one slot more, in front or behind.
-
-/// Slots of the tensors that may stand for starts, ends and (strided) strides.
-fn bound_slots(op: &Op) -> [Option<(usize, usize)>; 3] {
-    let pair = |one: &str, list: &str| op.input(one).zip(op.input(list));
-    [
-        pair("StartsTensor", "StartsTensorList"),
-        pair("EndsTensor", "EndsTensorList"),
-        pair("StridesTensor", "StridesTensorList"),
-    ]
 }
 
 fn from_attrs<'a>(op: &'static Op, attrs: &'a dyn std::any::Any) -> Ask<'a> {
     macro_rules! of {
-        ($a:expr, $strides:expr) => {
+        ($a:expr, $strides:expr, $strided:expr) => {
             Ask {
                 op: op.name,
                 axes: &$a.axes,
                 starts: wide(&$a.starts),
                 ends: wide(&$a.ends),
                 strides: $strides,
+                strided: $strided,
                 flags: &$a.infer_flags,
                 decrease: &$a.decrease_axis,
+                unknown: false,
+                unknown_some: false,
             }
         };
     }
     if let Some(a) = attrs.downcast_ref::<SliceAttrs>() {
-        return of!(a, SmallVec::new());
+        return of!(a, SmallVec::new(), false);
     }
     let a: &StridedSliceAttrs = attrs.downcast_ref().expect("attributes of another operator");
-    of!(a, wide(&a.strides))
+    of!(a, wide(&a.strides), true)
 }
 
-fn ask<'a>(cx: &Run<'a>) -> Result<Ask<'a>> {
-    let mut ask = from_attrs(cx.op, cx.attrs.as_any());
-    for (i, slots) in bound_slots(cx.op).into_iter().enumerate() {
-        let Some((one, list)) = slots else { continue };
-        if let Some(v) = given(cx, &[Way::One(one.into()), Way::List(list.into())])?.values() {
-            *[&mut ask.starts, &mut ask.ends, &mut ask.strides][i] = SmallVec::from_vec(v);
+/// What the call asks for, tensors for attributes where they were given.
+fn ask<'a>(cx: &impl Inputs, attrs: &'a Attrs, slots: &Slots) -> Result<Ask<'a>> {
+    let mut ask = from_attrs(cx.op(), attrs.as_any());
+    for (i, &(one, list)) in slots.bounds.iter().enumerate() {
+        match given(cx, &[Way::One(one), Way::List(list)])? {
+            Given::Values(v) => *[&mut ask.starts, &mut ask.ends, &mut ask.strides][i] = SmallVec::from_vec(v),
+            Given::Count(_) if cx.count(one) > 0 => ask.unknown = true,
+            Given::Count(_) => ask.unknown_some = true,
+            Given::No => {}
         }
     }
-    ask.check(cx.attrs.as_any().is::<StridedSliceAttrs>())?;
+    ask.check()?;
     Ok(ask)
 }
 
-fn infer_slice(cx: &mut Infer) -> Result<()> {
-    if cx.is_run() {
+fn infer_slice(cx: &mut Infer, slots: &Slots) -> Result<()> {
+    let ask = ask(cx, cx.attrs, slots)?;
+    let m = cx.meta(slots.input, 0)?;
+    if let Some(items) = cx.items(slots.input) {
+        let (from, ..) = array_span(&ask, items.len())?;
+        let item = if ask.decrease.is_empty() { Some(m) } else { Meta::of(&items[from as usize]) };
+        if let Some(item) = item {
+            cx.set_meta(slice::OUT, 0, item);
+        }
         return Ok(());
     }
-    let ask = from_attrs(cx.op, cx.attrs.as_any());
-    let m = cx.meta(0, 0)?;
     if m.kind == VarKind::Array {
-        // Elements of the array are alike; a range of them is an array again.
+        // Tensors of the array are alike; a range of them is an array again.
         let kind = if ask.decrease.is_empty() { VarKind::Array } else { VarKind::Dense };
-        cx.set_meta(0, 0, Meta { kind, ..m });
+        cx.set_meta(slice::OUT, 0, Meta { kind, ..m });
         return Ok(());
     }
-    let slots = bound_slots(cx.op);
-    let whole = slots.iter().flatten().any(|&(one, _)| cx.has(one));
-    let lists = slots.iter().flatten().any(|&(_, list)| cx.has(list));
-    if !whole && !lists {
-        ask.check(cx.attrs.as_any().is::<StridedSliceAttrs>())?;
-    }
-    let out = ask.built(&m.dims, whole)?;
-    cx.set(0, &out, m.dtype);
-    if ask.axes.first() != Some(&0) || cx.op.name == "strided_slice" {
-        cx.share_lod(0, 0);
+    cx.set(slice::OUT, &ask.dims(&m.dims)?, m.dtype);
+    if ask.keeps_lod() {
+        cx.share_lod(slice::OUT, slots.input);
     }
     Ok(())
 }
 
-fn slice(cx: &mut Run) -> Result<()> {
-    let ask = ask(cx)?;
-    if let Value::Array(items) = cx.value(0)? {
+fn slice(cx: &mut Run, slots: &Slots) -> Result<()> {
+    let ask = ask(cx, cx.attrs, slots)?;
+    if let Value::Array(items) = cx.value(slots.input)? {
         let (from, _, count) = array_span(&ask, items.len())?;
         let items = &items[from as usize..(from + count) as usize];
         let out = if ask.decrease.is_empty() { Value::Array(Arc::new(items.to_vec())) } else { items[0].clone() };
-        cx.set(0, out);
+        cx.set(slice::OUT, out);
         return Ok(());
     }
-    let x = cx.input(0)?;
+    let x = cx.input(slots.input)?;
     let region = ask.region(x.dims())?;
-    let dims = ask.decreased(&region.dims, true)?;
-    let lod = x.lod.clone().filter(|_| ask.axes.first() != Some(&0) || !ask.strides.is_empty());
-    cx.set(0, region.read(x, &dims)?.with_lod(lod));
+    let dims = ask.decreased(&region.dims)?;
+    let lod = x.lod.clone().filter(|_| ask.keeps_lod());
+    cx.set(slice::OUT, region.read(x, &dims)?.with_lod(lod));
     Ok(())
 }
 
@@ -235,23 +301,18 @@ fn array_span(ask: &Ask, n: usize) -> Result<(i64, i64, i64)> {
     Ok(span)
 }
 
-fn infer_slice_grad(cx: &mut Infer) -> Result<()> {
-    if cx.is_run() {
-        return Ok(());
-    }
-    let input = cx.op.input("Input").unwrap_or(0);
-    let m = cx.meta(input, 0)?;
-    cx.set_meta(0, 0, m);
+fn infer_slice_grad(cx: &mut Infer, slots: &Slots) -> Result<()> {
+    let m = cx.meta(slots.input, 0)?;
+    cx.set_meta(slice_grad::DINPUT, 0, m);
     Ok(())
 }
 
-fn slice_grad(cx: &mut Run) -> Result<()> {
-    let ask = ask(cx)?;
-    let slot_of = |name| cx.op.input(name).unwrap_or(0);
-    let (input, dout) = (cx.value(slot_of("Input"))?, cx.value(slot_of("Out@GRAD"))?);
+fn slice_grad(cx: &mut Run, slots: &Slots) -> Result<()> {
+    let ask = ask(cx, cx.attrs, slots)?;
+    let (input, dout) = (cx.value(slots.input)?, cx.value(slots.dout)?);
     if let Value::Array(items) = input {
         let grad = array_grad(&ask, items, dout)?;
-        cx.set(0, grad);
+        cx.set(slice_grad::DINPUT, grad);
         return Ok(());
     }
     let (x, dout) = (input.dense()?, dout.dense()?);
@@ -264,10 +325,9 @@ fn slice_grad(cx: &mut Run) -> Result<()> {
         dout.dims(),
         region.dims
     );
-    let mut dx = oar_core::op::parts::elements::zeros(dout.dtype(), x.dims())?;
-    region.write(dout, &mut dx)?;
-    cx.set(0, dx.with_lod(x.lod.clone()));
-    Ok(())
+    let dx = cx.out(slice_grad::DINPUT)?;
+    set_zero(dx)?;
+    region.write(dout, dx)
 }
 
 /// Zeros for the elements of the array, and the gradient where the slice was.
@@ -289,52 +349,45 @@ fn array_grad(ask: &Ask, items: &[Value], dout: &Value) -> Result<Value> {
     Ok(Value::Array(Arc::new(grads)))
 }
 
-const STARTS: Slot = slot("StartsTensor").opt();
-const ENDS: Slot = slot("EndsTensor").opt();
-const STRIDES: Slot = slot("StridesTensor").opt();
-const START_LIST: Slot = slot("StartsTensorList").many().opt();
-const END_LIST: Slot = slot("EndsTensorList").many().opt();
-const STRIDE_LIST: Slot = slot("StridesTensorList").many().opt();
-
 const AGAIN: &[(&str, &str)] = &[("Input", "Input@GRAD@GRAD"), ("Out", "Out@GRAD@GRAD")];
 
 pub static SLICE: Op = Op {
     name: "slice",
-    inputs: &[slot("Input"), STARTS, ENDS, START_LIST, END_LIST],
-    outputs: &[slot("Out")],
+    inputs: slice::INS,
+    outputs: slice::OUTS,
     attrs: SliceAttrs::FIELDS,
-    infer: infer_slice,
-    cpu: Kernel::Pure(slice),
+    infer: |cx| infer_slice(cx, &SLICE_SLOTS),
+    cpu: Kernel::Pure(|cx| slice(cx, &SLICE_SLOTS)),
     grad: Grad::By(&SLICE_GRAD),
     ..OP
 };
 pub static SLICE_GRAD: Op = Op {
     name: "slice_grad",
-    inputs: &[slot("Input").meta_only(), STARTS, ENDS, START_LIST, END_LIST, slot("Out@GRAD")],
-    outputs: &[slot("Input@GRAD")],
+    inputs: slice_grad::INS,
+    outputs: slice_grad::OUTS,
     attrs: SliceAttrs::FIELDS,
-    infer: infer_slice_grad,
-    cpu: Kernel::Pure(slice_grad),
+    infer: |cx| infer_slice_grad(cx, &SLICE_SLOTS),
+    cpu: Kernel::Pure(|cx| slice_grad(cx, &SLICE_SLOTS)),
     grad: Grad::Map(&SLICE, AGAIN),
     ..OP
 };
 pub static STRIDED_SLICE: Op = Op {
     name: "strided_slice",
-    inputs: &[slot("Input"), STARTS, ENDS, STRIDES, START_LIST, END_LIST, STRIDE_LIST],
-    outputs: &[slot("Out")],
+    inputs: strided_slice::INS,
+    outputs: strided_slice::OUTS,
     attrs: StridedSliceAttrs::FIELDS,
-    infer: infer_slice,
-    cpu: Kernel::Pure(slice),
+    infer: |cx| infer_slice(cx, &STRIDED_SLOTS),
+    cpu: Kernel::Pure(|cx| slice(cx, &STRIDED_SLOTS)),
     grad: Grad::By(&STRIDED_SLICE_GRAD),
     ..OP
 };
 pub static STRIDED_SLICE_GRAD: Op = Op {
     name: "strided_slice_grad",
-    inputs: &[slot("Out@GRAD"), slot("Input").meta_only(), STARTS, ENDS, STRIDES, START_LIST, END_LIST, STRIDE_LIST],
-    outputs: &[slot("Input@GRAD")],
+    inputs: strided_slice_grad::INS,
+    outputs: strided_slice_grad::OUTS,
     attrs: StridedSliceAttrs::FIELDS,
-    infer: infer_slice_grad,
-    cpu: Kernel::Pure(slice_grad),
+    infer: |cx| infer_slice_grad(cx, &STRIDED_GRAD_SLOTS),
+    cpu: Kernel::Pure(|cx| slice_grad(cx, &STRIDED_GRAD_SLOTS)),
     grad: Grad::Map(&STRIDED_SLICE, AGAIN),
     ..OP
 };

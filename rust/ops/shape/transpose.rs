@@ -2,18 +2,26 @@
 
 use oar_core::attrs;
 use oar_core::base::{Dims, Result};
-use oar_core::ensure;
 use oar_core::op::attrs::Text;
 use oar_core::op::infer::shape_of_first;
 use oar_core::op::parts::elements::{reshaped, strided, strides_of};
-use oar_core::op::{slot, Grad, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Grad, InSlot, Infer, Kernel, Op, Run, OP};
 use oar_core::tensor::Tensor;
+use oar_core::{ensure, slots};
 
 attrs! {
     pub struct TransposeAttrs {
         axis: Vec<i32>, use_mkldnn: bool = false, data_format: Text = "AnyLayout".into(),
         use_quantizer: bool = false, mkldnn_data_type: Text = "float32".into(),
     }
+}
+
+slots! {
+    // Where the order of the elements stays, the bytes are shared.
+    mod transpose { X "X" => OUT "Out".made() }
+    mod transpose2 { X "X" => OUT "Out".made(), XSHAPE "XShape".shape_of_first() }
+    mod transpose_grad { X "X".meta_only(), OUT "Out".opt().meta_only(), DOUT "Out@GRAD" => DX "X@GRAD".made() }
+    mod transpose2_grad { XSHAPE "XShape", DOUT "Out@GRAD" => DX "X@GRAD".made() }
 }
 
 type Perm = smallvec::SmallVec<[usize; 6]>;
@@ -57,48 +65,46 @@ fn permuted(x: &Tensor, perm: &[usize]) -> Result<Tensor> {
 }
 
 fn infer_transpose(cx: &mut Infer) -> Result<()> {
-    let x = cx.dims(0)?;
+    let (x, dtype) = (cx.dims(transpose2::X)?, cx.dtype(transpose2::X)?);
     let perm = permutation(cx.op.name, &cx.attrs::<TransposeAttrs>().axis, x.len())?;
-    if cx.is_run() {
-        return Ok(());
-    }
-    let dtype = cx.dtype(0)?;
     let out: Dims = perm.iter().map(|&p| x[p]).collect();
-    cx.set(0, &out, dtype);
-    cx.set(1, &shape_of_first(&x), dtype);
-    cx.share_lod(1, 0);
+    cx.set(transpose2::OUT, &out, dtype);
+    cx.set(transpose2::XSHAPE, &shape_of_first(&x), dtype);
+    cx.share_lod(transpose2::XSHAPE, transpose2::X);
     Ok(())
 }
 
 fn transpose(cx: &mut Run) -> Result<()> {
-    let x = cx.input(0)?;
+    let x = cx.input(transpose2::X)?;
     let perm = permutation(cx.op.name, &cx.attrs::<TransposeAttrs>().axis, x.rank())?;
-    cx.set(0, permuted(x, &perm)?);
-    if cx.op.outputs.len() > 1 && cx.wants(1) {
-        cx.set(1, Tensor::empty(x.dtype(), &shape_of_first(x.dims()))?.with_lod(x.lod.clone()));
-    }
+    cx.set(transpose2::OUT, permuted(x, &perm)?);
     Ok(())
 }
 
-fn infer_transpose_grad(cx: &mut Infer) -> Result<()> {
-    let dout = cx.op.inputs.len() - 1;
-    let d = cx.dims(dout)?;
-    let perm = permutation(cx.op.name, &cx.attrs::<TransposeAttrs>().axis, d.len())?;
-    if cx.is_run() {
-        return Ok(());
+/// The newer gradient reads XShape, the older one X, first of all.
+fn dout_slot(op: &Op) -> InSlot {
+    if op.inputs.len() == transpose2_grad::INS.len() {
+        transpose2_grad::DOUT
+    } else {
+        transpose_grad::DOUT
     }
-    let dtype = cx.dtype(dout)?;
+}
+
+fn infer_transpose_grad(cx: &mut Infer) -> Result<()> {
+    let dout = dout_slot(cx.op);
+    let (d, dtype) = (cx.dims(dout)?, cx.dtype(dout)?);
+    let perm = permutation(cx.op.name, &cx.attrs::<TransposeAttrs>().axis, d.len())?;
     let dx: Dims = inverse(&perm).iter().map(|&p| d[p]).collect();
-    cx.set(0, &dx, dtype);
-    cx.share_lod(0, 0);
+    cx.set(transpose2_grad::DX, &dx, dtype);
+    cx.share_lod(transpose2_grad::DX, transpose2_grad::XSHAPE);
     Ok(())
 }
 
 fn transpose_grad(cx: &mut Run) -> Result<()> {
-    let d = cx.input(cx.op.inputs.len() - 1)?;
+    let d = cx.input(dout_slot(cx.op))?;
     let perm = permutation(cx.op.name, &cx.attrs::<TransposeAttrs>().axis, d.rank())?;
-    let lod = cx.opt(0).and_then(|x| x.lod.clone());
-    cx.set(0, permuted(d, &inverse(&perm))?.with_lod(lod));
+    let lod = cx.opt(transpose2_grad::XSHAPE).and_then(|x| x.lod.clone());
+    cx.set(transpose2_grad::DX, permuted(d, &inverse(&perm))?.with_lod(lod));
     Ok(())
 }
 
@@ -107,8 +113,8 @@ const AGAIN: &[(&str, &str)] = &[("X", "X@GRAD@GRAD"), ("Out", "Out@GRAD@GRAD")]
 pub static TRANSPOSE2: Op = Op {
     name: "transpose2",
     cannot_fail: true,
-    inputs: &[slot("X")],
-    outputs: &[slot("Out"), slot("XShape").shape_of_first()],
+    inputs: transpose2::INS,
+    outputs: transpose2::OUTS,
     attrs: TransposeAttrs::FIELDS,
     infer: infer_transpose,
     cpu: Kernel::Pure(transpose),
@@ -117,8 +123,8 @@ pub static TRANSPOSE2: Op = Op {
 };
 pub static TRANSPOSE2_GRAD: Op = Op {
     name: "transpose2_grad",
-    inputs: &[slot("XShape"), slot("Out@GRAD")],
-    outputs: &[slot("X@GRAD")],
+    inputs: transpose2_grad::INS,
+    outputs: transpose2_grad::OUTS,
     attrs: TransposeAttrs::FIELDS,
     infer: infer_transpose_grad,
     cpu: Kernel::Pure(transpose_grad),
@@ -127,8 +133,8 @@ pub static TRANSPOSE2_GRAD: Op = Op {
 };
 pub static TRANSPOSE: Op = Op {
     name: "transpose",
-    inputs: &[slot("X")],
-    outputs: &[slot("Out")],
+    inputs: transpose::INS,
+    outputs: transpose::OUTS,
     attrs: TransposeAttrs::FIELDS,
     infer: infer_transpose,
     cpu: Kernel::Pure(transpose),
@@ -137,8 +143,8 @@ pub static TRANSPOSE: Op = Op {
 };
 pub static TRANSPOSE_GRAD: Op = Op {
     name: "transpose_grad",
-    inputs: &[slot("X").meta_only(), slot("Out").opt().meta_only(), slot("Out@GRAD")],
-    outputs: &[slot("X@GRAD")],
+    inputs: transpose_grad::INS,
+    outputs: transpose_grad::OUTS,
     attrs: TransposeAttrs::FIELDS,
     infer: infer_transpose_grad,
     cpu: Kernel::Pure(transpose_grad),

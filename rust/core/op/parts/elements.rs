@@ -63,15 +63,32 @@ pub fn share(t: &Tensor) -> Result<Tensor> {
 /// `Tensor::zeros`, by several threads where that pays.
 pub fn zeros(dtype: DType, dims: &[i64]) -> Result<Tensor> {
     let mut t = Tensor::empty(dtype, dims)?;
-    oar_kernels::copy::fill(0u8, t.bytes_mut()?);
+    set_zero(&mut t)?;
     Ok(t)
+}
+
+/// Makes every element zero, by several threads where that pays.
+pub fn set_zero(t: &mut Tensor) -> Result<()> {
+    oar_kernels::copy::fill(0u8, t.bytes_mut()?);
+    Ok(())
 }
 
 /// `Tensor::deep_copy`, by several threads where that pays.
 pub fn copied(t: &Tensor) -> Result<Tensor> {
     let mut out = Tensor::empty(t.dtype(), t.dims())?;
-    oar_kernels::copy::copy(t.bytes(), out.bytes_mut()?);
+    copy_to(t, &mut out)?;
     Ok(out.with_lod(t.lod.clone()))
+}
+
+/// Copies the elements to a tensor of the same type and as many elements.
+pub fn copy_to(t: &Tensor, out: &mut Tensor) -> Result<()> {
+    ensure!(
+        t.dtype() == out.dtype() && t.numel() == out.numel(),
+        InvalidArgument,
+        "the elements of {t:?} cannot be copied to {out:?}"
+    );
+    oar_kernels::copy::copy(t.bytes(), out.bytes_mut()?);
+    Ok(())
 }
 
 /// The same elements with another shape and no LoD.

@@ -2,7 +2,7 @@
 
 use crate::base::dtype::Element;
 use crate::base::{DType, Dims, Result};
-use crate::op::Infer;
+use crate::op::{InSlot, Infer};
 use crate::tensor::Tensor;
 use crate::{dispatch, ensure, err};
 use half::{bf16, f16};
@@ -40,25 +40,31 @@ impl Scalar {
 
 /// A tensor that holds one value everywhere.
 pub fn full(dtype: DType, dims: &[i64], value: Scalar) -> Result<Tensor> {
+    let mut t = Tensor::empty(dtype, dims)?;
+    set_all(&mut t, value)?;
+    Ok(t)
+}
+
+/// Sets every element to one value.
+pub fn set_all(t: &mut Tensor, value: Scalar) -> Result<()> {
     fn fill<T: Element + Plain>(t: &mut Tensor, v: T) -> Result<()> {
         oar_kernels::copy::fill(v, t.data_mut::<T>()?);
         Ok(())
     }
-    let mut t = Tensor::empty(dtype, dims)?;
-    dispatch!(dtype, T in [f32, f64, i32, i16, i8, u8, f16, bf16], {
-        fill::<T>(&mut t, value.float.cast::<T>())?
+    dispatch!(t.dtype(), T in [f32, f64, i32, i16, i8, u8, f16, bf16], {
+        fill::<T>(t, value.float.cast::<T>())
     }, other => match other {
-        DType::Bool => fill(&mut t, value.float != 0.0)?,
-        DType::C64 => fill(&mut t, Complex::from(value.float as f32))?,
-        DType::C128 => fill(&mut t, Complex::from(value.float))?,
-        _ => fill(&mut t, value.int.unwrap_or(value.float.cast()))?,
-    });
-    Ok(t)
+        DType::Bool => fill(t, value.float != 0.0),
+        DType::C64 => fill(t, Complex::from(value.float as f32)),
+        DType::C128 => fill(t, Complex::from(value.float)),
+        _ => fill(t, value.int.unwrap_or(value.float.cast())),
+    })
 }
 
 /// Shape of a `*_batch_size_like` operator; with LoD, dimension 0 of the input counts its sequences.
 pub fn batch_size_like(cx: &Infer, shape: &[i32], from: i32, to: i32) -> Result<Dims> {
-    let x = cx.dims(0)?;
+    let input = InSlot(0);
+    let x = cx.dims(input)?;
     let op = cx.op.name;
     ensure!(!shape.is_empty(), InvalidArgument, "operator {op}: attribute 'shape' must not be empty");
     ensure!(
@@ -75,7 +81,7 @@ pub fn batch_size_like(cx: &Infer, shape: &[i32], from: i32, to: i32) -> Result<
     );
     let mut dims: Dims = shape.iter().map(|&d| d as i64).collect();
     dims[to as usize] = x[from as usize];
-    if let Some(last) = cx.tensor(0).filter(|_| from == 0).and_then(|t| t.lod.as_ref()).and_then(|lod| lod.last()) {
+    if let Some(last) = cx.tensor(input).filter(|_| from == 0).and_then(|t| t.lod.as_ref()).and_then(|lod| lod.last()) {
         dims[to as usize] = last.len() as i64 - 1;
     }
     Ok(dims)

@@ -138,15 +138,24 @@ pub fn data_type(op: &str, n: i32) -> Result<DType> {
     DType::from_proto(n).ok_or_else(|| err!(InvalidArgument, "operator {op}: dtype {n} is no data type of tensors"))
 }
 
-/// An axis attribute that may come as a tensor of one integer.
-pub fn axis_given(cx: &Run, slot: impl Into<InSlot>, attr: i64) -> Result<i64> {
-    match cx.opt(slot) {
-        None => Ok(attr),
-        Some(t) => match ints(cx.op.name, t)?[..] {
-            [axis] => Ok(axis),
-            _ => bail!(InvalidArgument, "operator {}: the axis must be one integer, got {t:?}", cx.op.name),
+/// An attribute that may come as a tensor of one integer; `None` if it does, and there are no values yet.
+pub fn int_given(cx: &impl Inputs, slot: InSlot, attr: i64) -> Result<Option<i64>> {
+    match given(cx, &[Way::One(slot)])? {
+        Given::No => Ok(Some(attr)),
+        Given::Count(_) => Ok(None),
+        Given::Values(v) => match v[..] {
+            [value] => Ok(Some(value)),
+            _ => {
+                let (op, name) = (cx.op().name, cx.op().inputs[slot.0].name);
+                bail!(InvalidArgument, "operator {op}: input '{name}' must hold one integer, got {} of them", v.len())
+            }
         },
     }
+}
+
+/// The same for a kernel, which has all values.
+pub fn int_of(cx: &Run, slot: InSlot, attr: i64) -> Result<i64> {
+    Ok(int_given(cx, slot, attr)?.unwrap_or(attr))
 }
 
 /// The only element of an input, such as a learning rate.

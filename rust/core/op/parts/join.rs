@@ -6,19 +6,17 @@ use crate::base::{Dims, Result};
 use crate::tensor::Tensor;
 use crate::{by_size, ensure};
 
-/// Joins tensors of one dtype along an axis, all dimensions of which have been checked.
-pub fn join(parts: &[&Tensor], dims: &[i64], at: usize) -> Result<Tensor> {
-    let mut out = Tensor::empty(parts[0].dtype(), dims)?;
+/// Joins tensors of one dtype along an axis of `out`, of which each fills `lens` indices. The dimensions have been checked.
+pub fn join(parts: &[&Tensor], lens: &[usize], at: usize, out: &mut Tensor) -> Result<()> {
     if out.numel() == 0 {
-        return Ok(out);
+        return Ok(());
     }
-    let (outer, inner) = (numel(&dims[..at]), numel(&dims[at + 1..]));
-    let lens: Vec<usize> = parts.iter().map(|t| t.dims()[at] as usize).collect();
+    let (outer, inner) = (numel(&out.dims()[..at]), numel(&out.dims()[at + 1..]));
     by_size!(out.dtype(), T, {
         let data: Vec<&[T]> = parts.iter().map(|t| words::<T>(t)).collect();
-        oar_kernels::copy::concat(&data, &lens, outer, inner, words_mut::<T>(&mut out)?);
+        oar_kernels::copy::concat(&data, lens, outer, inner, words_mut::<T>(out)?);
     });
-    Ok(out)
+    Ok(())
 }
 
 pub fn same_dtype(op: &str, parts: &[&Tensor]) -> Result<()> {
