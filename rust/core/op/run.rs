@@ -210,6 +210,20 @@ impl<'a> Run<'a> {
         self.out(slot)?.data_mut::<T>()
     }
 
+    /// Several dense outputs at once; `None` for those that nobody wants.
+    pub fn each_out<const N: usize>(&mut self, slots: [OutSlot; N]) -> [Option<&mut Tensor>; N] {
+        let ranges = slots.map(|s| self.outs.range(s.0));
+        let mut found = [const { None }; N];
+        for (at, out) in self.outs.flat.iter_mut().enumerate() {
+            if let (Some(k), Value::Dense(t)) =
+                (ranges.iter().position(|r| r.start == at && at < r.end), &mut out.value)
+            {
+                found[k] = Some(t);
+            }
+        }
+        found
+    }
+
     /// Takes an output out, to work on several at once; put it back with [`Run::set`].
     pub fn take_out(&mut self, slot: impl Into<OutSlot>) -> Result<Tensor> {
         let slot = slot.into().0;
@@ -271,6 +285,7 @@ pub fn call_cpu(
     let mut metas = outs.map(|_| Meta::default());
     let mut cx = Infer { op, ins: Ins::Run(&*ins), attrs, outs: &mut metas, free_outs: free };
     (op.infer)(&mut cx)?;
+    let kernel = kernel(op, ins)?;
     if free {
         for (i, s) in op.outputs.iter().enumerate() {
             if s.is(DUPLICABLE) {
@@ -301,7 +316,7 @@ pub fn call_cpu(
             }
         }
     }
-    kernel(op, ins)?(&mut Run { op, attrs, ins, outs, env })
+    kernel(&mut Run { op, attrs, ins, outs, env })
 }
 
 /// The kernel for these values; an error where the operator has none for their kind or data type.

@@ -3,11 +3,11 @@
 //! Every operator ends when its data has arrived, whatever `use_calc_stream` says: on the CPU there is one stream.
 
 use oar_comm::{group, run};
-use oar_core::base::{DType, Result};
+use oar_core::base::{DType, DTypes, Dims, Result};
 use oar_core::op::grad::{Dst, Fwd, Grad, GradOp, Src};
-use oar_core::op::{infer, slot, Infer, Kernel, NoAttrs, Op, Run, OP};
+use oar_core::op::{infer, Infer, Kernel, NoAttrs, Op, RowsKernel, Run, OP};
 use oar_core::tensor::Tensor;
-use oar_core::{attrs, ensure, err};
+use oar_core::{attrs, ensure, err, slots};
 use oar_dist::{CollectiveCall, Dtype, Group, ReduceOp, Region};
 use std::sync::Arc;
 
@@ -26,6 +26,19 @@ attrs! {
     pub struct OldBroadcastAttrs { sync_mode: bool = false, root: i32 = 0 }
     pub struct BarrierAttrs { ring_id: i32 = 0 }
 }
+
+slots! {
+    /// `Out` is computed where `X` lies.
+    mod in_place { X "X" => OUT "Out".aliases("X") }
+    mod each_in_place { X "X".many() => OUT "Out".many().aliases("X") }
+    mod reshaping { X "X" => OUT "Out" }
+    mod send { X "X" => }
+    /// The sender says how many rows there are.
+    mod recv { => OUT "Out".made() }
+}
+
+/// The element types that ranks can send each other.
+const SENT: DTypes = DTypes::FLOATS.and(DTypes::HALVES).and(DTypes::INTEGERS).and(DTypes::BOOL);
 
 fn dtype(cx: &Run, t: DType) -> Result<Dtype> {
     u8::try_from(t.proto()).ok().and_then(|n| Dtype::from_number(n).ok()).map_or_else(|| cx.unsupported(t), Ok)
@@ -58,35 +71,31 @@ fn member(cx: &Run, group: &Group, what: &str, rank: i32) -> Result<usize> {
     })
 }
 
-/// `Out` starts as `X` (see `aliases`) and is combined where it lies.
+/// Runs a collective over the bytes of `Out`, which starts as `X`.
+fn run_in_place(cx: &mut Run, group: &Group, call: impl FnOnce(Region, Dtype) -> CollectiveCall) -> Result<()> {
+    let t = cx.out(in_place::OUT)?.dtype();
+    let kind = dtype(cx, t)?;
+    let out = cx.out(in_place::OUT)?;
+    let dims = shape(out.dims());
+    run(group, call(write(out)?, kind).shape(&dims)).map(drop)
+}
+
 fn all_reduce(cx: &mut Run, ring: i32, op: ReduceOp) -> Result<()> {
     let group = group(cx.op.name, ring)?;
-    let mut out = cx.take_out(0)?;
-    let call = CollectiveCall::all_reduce(write(&mut out)?, dtype(cx, out.dtype())?, op).shape(&shape(out.dims()));
-    run(&group, call)?;
-    cx.set(0, out);
-    Ok(())
+    run_in_place(cx, &group, |bytes, kind| CollectiveCall::all_reduce(bytes, kind, op))
 }
 
 fn reduce(cx: &mut Run, op: ReduceOp) -> Result<()> {
     let a = cx.attrs::<ReduceAttrs>();
     let group = group(cx.op.name, a.ring_id)?;
     let root = member(cx, &group, "root_id", a.root_id)?;
-    let mut out = cx.take_out(0)?;
-    let call = CollectiveCall::reduce(write(&mut out)?, dtype(cx, out.dtype())?, op, root).shape(&shape(out.dims()));
-    run(&group, call)?;
-    cx.set(0, out);
-    Ok(())
+    run_in_place(cx, &group, |bytes, kind| CollectiveCall::reduce(bytes, kind, op, root))
 }
 
 fn broadcast(cx: &mut Run, ring: i32, root: i32) -> Result<()> {
     let group = group(cx.op.name, ring)?;
     let root = member(cx, &group, "root", root)?;
-    let mut out = cx.take_out(0)?;
-    let call = CollectiveCall::broadcast(write(&mut out)?, dtype(cx, out.dtype())?, root).shape(&shape(out.dims()));
-    run(&group, call)?;
-    cx.set(0, out);
-    Ok(())
+    run_in_place(cx, &group, |bytes, kind| CollectiveCall::broadcast(bytes, kind, root))
 }
 
 /// The attribute `nranks` shapes the output, so it must be the size of the ring.
@@ -102,60 +111,66 @@ fn sized(cx: &Run, ring: i32, nranks: i32) -> Result<Arc<Group>> {
     Ok(group)
 }
 
+/// Runs a collective that fills `Out` from `X`. All ranks must say the same shape: of the smaller of the two, a rank's part.
+fn run_reshaping(
+    cx: &mut Run,
+    group: &Group,
+    part_of: fn(&[i64], &[i64]) -> Vec<u64>,
+    call: impl FnOnce(Region, Region, Dtype) -> CollectiveCall,
+) -> Result<()> {
+    let x = cx.input(reshaping::X)?;
+    let kind = dtype(cx, x.dtype())?;
+    let out = cx.out(reshaping::OUT)?;
+    let part = part_of(x.dims(), out.dims());
+    run(group, call(read(x), write(out)?, kind).shape(&part)).map(drop)
+}
+
 fn all_gather(cx: &mut Run) -> Result<()> {
     let a = cx.attrs::<AllGatherAttrs>();
     let group = sized(cx, a.ring_id, a.nranks)?;
-    let (x, mut out) = (cx.input(0)?, cx.take_out(0)?);
-    let call = CollectiveCall::all_gather(read(x), write(&mut out)?, dtype(cx, x.dtype())?).shape(&shape(x.dims()));
-    run(&group, call)?;
-    cx.set(0, out);
-    Ok(())
+    run_reshaping(cx, &group, |x, _| shape(x), CollectiveCall::all_gather)
 }
 
 fn reduce_scatter(cx: &mut Run) -> Result<()> {
     let a = cx.attrs::<ReduceScatterAttrs>();
     let group = sized(cx, a.ring_id, a.nranks)?;
-    let (x, mut out) = (cx.input(0)?, cx.take_out(0)?);
-    let call = CollectiveCall::reduce_scatter(read(x), write(&mut out)?, dtype(cx, x.dtype())?, ReduceOp::Sum);
-    run(&group, call.shape(&shape(out.dims())))?;
-    cx.set(0, out);
-    Ok(())
+    run_reshaping(
+        cx,
+        &group,
+        |_, out| shape(out),
+        |x, out, kind| CollectiveCall::reduce_scatter(x, out, kind, ReduceOp::Sum),
+    )
 }
 
 fn scatter(cx: &mut Run) -> Result<()> {
     let a = cx.attrs::<ScatterAttrs>();
     let group = sized(cx, a.ring_id, a.nranks)?;
     let root = member(cx, &group, "root", a.root)?;
-    let (x, mut out) = (cx.input(0)?, cx.take_out(0)?);
-    let call =
-        CollectiveCall::scatter(read(x), write(&mut out)?, dtype(cx, x.dtype())?, root).shape(&shape(out.dims()));
-    run(&group, call)?;
-    cx.set(0, out);
-    Ok(())
+    run_reshaping(cx, &group, |_, out| shape(out), |x, out, kind| CollectiveCall::scatter(x, out, kind, root))
 }
 
 /// The number of elements goes before the data: the receiver takes its first size from it.
-fn send(cx: &mut Run) -> Result<()> {
+fn send_to(cx: &mut Run) -> Result<()> {
     let a = cx.attrs::<SendAttrs>();
     let group = group(cx.op.name, a.ring_id)?;
     let peer = member(cx, &group, "peer", a.peer)?;
-    let x = cx.input(0)?;
+    let x = cx.input(send::X)?;
     let kind = dtype(cx, x.dtype())?;
     run(&group, CollectiveCall::send((x.numel() as i64).to_ne_bytes().to_vec(), Dtype::I64, peer))?;
     run(&group, CollectiveCall::send(read(x), kind, peer)).map(drop)
 }
 
-fn recv(cx: &mut Run) -> Result<()> {
+fn recv_from(cx: &mut Run) -> Result<()> {
     let a = cx.attrs::<RecvAttrs>();
     let group = group(cx.op.name, a.ring_id)?;
     let peer = member(cx, &group, "peer", a.peer)?;
-    let mut out = cx.take_out(0)?;
-    let (kind, mut count) = (dtype(cx, out.dtype())?, [0u8; 8]);
+    let element = recv_dtype(a)?;
+    let (kind, mut count) = (dtype(cx, element)?, [0u8; 8]);
     // SAFETY: `count` outlives the call, which `run` waits for, and nobody else looks at it meanwhile.
     let region = unsafe { Region::raw(count.as_mut_ptr(), count.len(), None) };
     run(&group, CollectiveCall::recv(region, Dtype::I64, peer))?;
     let count = i64::from_ne_bytes(count);
-    let mut dims = out.dims().to_vec();
+    let mut dims: Dims = a.out_shape.iter().map(|&n| n as i64).collect();
     let rest: i64 = dims[1..].iter().product();
     ensure!(
         count >= 0 && (rest > 0 && count % rest == 0 || count == 0),
@@ -163,13 +178,10 @@ fn recv(cx: &mut Run) -> Result<()> {
         "operator recv_v2: rank {peer} sends {count} elements, which do not fill rows of shape {:?}",
         &dims[1..]
     );
-    if count != out.numel() as i64 {
-        dims[0] = if rest == 0 { dims[0] } else { count / rest };
-        out = Tensor::empty(out.dtype(), &dims)?;
-    }
-    let call = CollectiveCall::recv(write(&mut out)?, kind, peer);
-    run(&group, call)?;
-    cx.set(0, out);
+    dims[0] = if rest == 0 { dims[0].max(0) } else { count / rest };
+    let mut out = Tensor::empty(element, &dims)?;
+    run(&group, CollectiveCall::recv(write(&mut out)?, kind, peer))?;
+    cx.set(recv::OUT, out);
     Ok(())
 }
 
@@ -192,20 +204,28 @@ fn pass(_: &mut Run) -> Result<()> {
 }
 
 fn infer_each(cx: &mut Infer) -> Result<()> {
-    cx.set_outs(0, cx.count(0))?;
-    for i in 0..cx.outs(0).min(cx.count(0)) {
-        let meta = cx.meta(0, i)?;
-        cx.set_meta(0, i, meta);
+    use each_in_place::{OUT, X};
+    cx.set_outs(OUT, cx.count(X))?;
+    for i in 0..cx.outs(OUT).min(cx.count(X)) {
+        let meta = cx.meta(X, i)?;
+        cx.set_meta(OUT, i, meta);
     }
     Ok(())
 }
 
+/// The value of `X`, whatever kind it is.
+fn infer_same(cx: &mut Infer) -> Result<()> {
+    let meta = cx.meta(in_place::X, 0)?;
+    cx.set_meta(in_place::OUT, 0, meta);
+    Ok(())
+}
+
 fn first_size(cx: &mut Infer, what: impl Fn(i64) -> Result<i64>) -> Result<()> {
-    let mut dims = cx.dims(0)?;
+    let mut dims = cx.dims(reshaping::X)?;
     ensure!(!dims.is_empty(), InvalidArgument, "operator {}: 'X' must have at least one dimension", cx.op.name);
     dims[0] = if dims[0] < 0 { -1 } else { what(dims[0])? };
-    let dtype = cx.dtype(0)?;
-    cx.set(0, &dims, dtype);
+    let dtype = cx.dtype(reshaping::X)?;
+    cx.set(reshaping::OUT, &dims, dtype);
     Ok(())
 }
 
@@ -246,31 +266,31 @@ fn infer_recv(cx: &mut Infer) -> Result<()> {
     let a = cx.attrs::<RecvAttrs>();
     ensure!(a.peer >= 0, InvalidArgument, "operator recv_v2: peer must not be negative, got {}", a.peer);
     ensure!(!a.out_shape.is_empty(), InvalidArgument, "operator recv_v2: out_shape must have at least one size");
-    let dtype = DType::from_proto(a.dtype)
-        .ok_or_else(|| err!(InvalidArgument, "operator recv_v2: no data type has the number {}", a.dtype))?;
-    let mut dims: Vec<i64> = a.out_shape.iter().map(|&n| n as i64).collect();
-    if cx.is_run() && dims[0] < 0 {
-        dims[0] = 0; // the sender says how many
-    }
-    cx.set(0, &dims, dtype);
+    let dims: Dims = a.out_shape.iter().map(|&n| n as i64).collect();
+    cx.set(recv::OUT, &dims, recv_dtype(a)?);
     Ok(())
+}
+
+fn recv_dtype(a: &RecvAttrs) -> Result<DType> {
+    DType::from_proto(a.dtype)
+        .ok_or_else(|| err!(InvalidArgument, "operator recv_v2: no data type has the number {}", a.dtype))
 }
 
 /// The gradient of an operator whose rank attribute the other one shares: `X@GRAD` from `Out@GRAD` by that operator.
 fn all_gather_grad(f: &Fwd) -> Result<Vec<GradOp>> {
     let a = f.attrs::<AllGatherAttrs>();
     let attrs = ReduceScatterAttrs { ring_id: a.ring_id, nranks: a.nranks, use_calc_stream: a.use_calc_stream };
-    let (ins, outs) = (vec![vec![Src::GradOut(0, None)]], vec![vec![Dst(0, None)]]);
+    let (ins, outs) = (vec![vec![Src::GradOut(reshaping::OUT.0, None)]], vec![vec![Dst(reshaping::X.0, None)]]);
     Ok(vec![GradOp { op: &C_REDUCESCATTER, attrs: Arc::new(attrs), ins, outs }])
 }
 
 const SELF_GRAD: &[(&str, &str)] = &[("X", "Out@GRAD"), ("Out", "X@GRAD")];
 
-/// A row: static, name, attributes, gradient, shape rule, kernel. `Out` is computed where `X` lies.
+/// A row: static, name, attributes, gradient, kernel.
 macro_rules! in_place {
     ($($op:ident $name:literal $attrs:ident $grad:expr, $kernel:expr;)*) => {$(
         pub static $op: Op = Op {
-            name: $name, inputs: &[slot("X")], outputs: &[slot("Out").aliases("X")], attrs: $attrs::FIELDS,
+            name: $name, inputs: in_place::INS, outputs: in_place::OUTS, attrs: $attrs::FIELDS, takes: SENT,
             infer: infer::like_first, cpu: Kernel::Host($kernel), grad: $grad, ..OP
         };
     )*};
@@ -296,26 +316,47 @@ in_place! {
     };
     ALLREDUCE "allreduce" OldAllReduceAttrs Grad::None, old_all_reduce;
     BROADCAST "broadcast" OldBroadcastAttrs Grad::None, |cx| broadcast(cx, 0, cx.attrs::<OldBroadcastAttrs>().root);
-    BARRIER "barrier" BarrierAttrs Grad::None, |cx| {
+}
+
+pub static BARRIER: Op = Op {
+    name: "barrier",
+    inputs: in_place::INS,
+    outputs: in_place::OUTS,
+    attrs: BarrierAttrs::FIELDS,
+    infer: infer_same,
+    cpu: Kernel::Host(|cx| {
         let group = group(cx.op.name, cx.attrs::<BarrierAttrs>().ring_id)?;
         run(&group, CollectiveCall::barrier()).map(drop)
-    };
-    C_SYNC_CALC_STREAM "c_sync_calc_stream" NoAttrs Grad::None, pass;
-}
+    }),
+    rows: RowsKernel::Same,
+    ..OP
+};
+pub static C_SYNC_CALC_STREAM: Op = Op {
+    name: "c_sync_calc_stream",
+    inputs: in_place::INS,
+    outputs: in_place::OUTS,
+    attrs: NoAttrs::FIELDS,
+    infer: infer_same,
+    cpu: Kernel::Host(pass),
+    rows: RowsKernel::Same,
+    ..OP
+};
 
 pub static C_SYNC_COMM_STREAM: Op = Op {
     name: "c_sync_comm_stream",
-    inputs: &[slot("X").many()],
-    outputs: &[slot("Out").many().aliases("X")],
+    inputs: each_in_place::INS,
+    outputs: each_in_place::OUTS,
     attrs: BarrierAttrs::FIELDS,
     infer: infer_each,
     cpu: Kernel::Host(pass),
+    rows: RowsKernel::Same,
     ..OP
 };
 pub static C_ALLGATHER: Op = Op {
     name: "c_allgather",
-    inputs: &[slot("X")],
-    outputs: &[slot("Out")],
+    inputs: reshaping::INS,
+    outputs: reshaping::OUTS,
+    takes: SENT,
     attrs: AllGatherAttrs::FIELDS,
     infer: infer_all_gather,
     cpu: Kernel::Host(all_gather),
@@ -324,8 +365,9 @@ pub static C_ALLGATHER: Op = Op {
 };
 pub static C_REDUCESCATTER: Op = Op {
     name: "c_reducescatter",
-    inputs: &[slot("X")],
-    outputs: &[slot("Out")],
+    inputs: reshaping::INS,
+    outputs: reshaping::OUTS,
+    takes: SENT,
     attrs: ReduceScatterAttrs::FIELDS,
     infer: infer_reduce_scatter,
     cpu: Kernel::Host(reduce_scatter),
@@ -333,8 +375,9 @@ pub static C_REDUCESCATTER: Op = Op {
 };
 pub static C_SCATTER: Op = Op {
     name: "c_scatter",
-    inputs: &[slot("X")],
-    outputs: &[slot("Out")],
+    inputs: reshaping::INS,
+    outputs: reshaping::OUTS,
+    takes: SENT,
     attrs: ScatterAttrs::FIELDS,
     infer: infer_scatter,
     cpu: Kernel::Host(scatter),
@@ -342,18 +385,19 @@ pub static C_SCATTER: Op = Op {
 };
 pub static SEND_V2: Op = Op {
     name: "send_v2",
-    inputs: &[slot("X")],
+    inputs: send::INS,
     attrs: SendAttrs::FIELDS,
+    takes: SENT,
     infer: infer_send,
-    cpu: Kernel::Host(send),
+    cpu: Kernel::Host(send_to),
     ..OP
 };
 pub static RECV_V2: Op = Op {
     name: "recv_v2",
-    outputs: &[slot("Out")],
+    outputs: recv::OUTS,
     attrs: RecvAttrs::FIELDS,
     infer: infer_recv,
-    cpu: Kernel::Host(recv),
+    cpu: Kernel::Host(recv_from),
     ..OP
 };
 

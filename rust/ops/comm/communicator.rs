@@ -5,9 +5,10 @@
 
 use oar_comm::{error, Signals};
 use oar_core::base::{Error, Kind, Result};
-use oar_core::op::{slot, Kernel, Op, Run, OP};
+use oar_core::op::infer::VarKind;
+use oar_core::op::{Kernel, Meta, Op, Run, OP};
 use oar_core::tensor::Value;
-use oar_core::{attrs, bail, ensure, err};
+use oar_core::{attrs, bail, ensure, err, slots};
 use oar_dist::mailbox::{deliver, Mailbox};
 use oar_dist::net::Deadline;
 use oar_dist::{rings, Context, Job, Options, Store};
@@ -21,6 +22,11 @@ attrs! {
     pub struct GenIdAttrs { endpoint: String, other_endpoints: Vec<String> = vec![], rank: i32 = 0 }
     pub struct CommInitAttrs { nranks: i32, rank: i32, device_id: i32 = -1, ring_id: i32 = 0 }
     pub struct CommInitAllAttrs { devices: Vec<i32> = vec![], ring_id: i32 = 0 }
+}
+
+slots! {
+    mod gen_id { => OUT "Out".made() }
+    mod comm_init { X "X" => }
 }
 
 /// The stores of the rings that this process is the first rank of, and its mailboxes. They stay while the process runs.
@@ -106,7 +112,7 @@ fn gen_id(cx: &mut Run) -> Result<()> {
         until_deadline(op, &options, |deadline| others.iter().try_for_each(|to| deliver(*to, &job, &id, deadline)))?;
         id
     };
-    cx.set(0, Value::Bytes(Arc::new(id)));
+    cx.set(gen_id::OUT, Value::Bytes(Arc::new(id)));
     Ok(())
 }
 
@@ -140,8 +146,12 @@ fn comm_init(cx: &mut Run) -> Result<()> {
         "operator {op}: rank must be in [0, nranks), got rank {} of {world}",
         a.rank
     );
-    let Value::Bytes(id) = cx.value(0)? else {
-        bail!(InvalidArgument, "operator {op}: 'X' must hold what c_gen_nccl_id wrote, got {}", cx.value(0)?.what())
+    let Value::Bytes(id) = cx.value(comm_init::X)? else {
+        bail!(
+            InvalidArgument,
+            "operator {op}: 'X' must hold what c_gen_nccl_id wrote, got {}",
+            cx.value(comm_init::X)?.what()
+        )
     };
     let at = std::str::from_utf8(id).ok().and_then(|s| s.parse::<SocketAddr>().ok());
     let at = at.ok_or_else(|| err!(InvalidArgument, "operator {op}: 'X' does not hold what c_gen_nccl_id wrote"))?;
@@ -161,10 +171,24 @@ fn comm_init_all(cx: &mut Run) -> Result<()> {
     join(cx.op.name, store.address(), 0, 1, a.ring_id)
 }
 
-pub static C_GEN_NCCL_ID: Op =
-    Op { name: "c_gen_nccl_id", outputs: &[slot("Out")], attrs: GenIdAttrs::FIELDS, cpu: Kernel::Host(gen_id), ..OP };
-pub static C_COMM_INIT: Op =
-    Op { name: "c_comm_init", inputs: &[slot("X")], attrs: CommInitAttrs::FIELDS, cpu: Kernel::Host(comm_init), ..OP };
+pub static C_GEN_NCCL_ID: Op = Op {
+    name: "c_gen_nccl_id",
+    outputs: gen_id::OUTS,
+    attrs: GenIdAttrs::FIELDS,
+    infer: |cx| {
+        cx.set_meta(gen_id::OUT, 0, Meta { kind: VarKind::Other, ..Meta::default() });
+        Ok(())
+    },
+    cpu: Kernel::Host(gen_id),
+    ..OP
+};
+pub static C_COMM_INIT: Op = Op {
+    name: "c_comm_init",
+    inputs: comm_init::INS,
+    attrs: CommInitAttrs::FIELDS,
+    cpu: Kernel::Host(comm_init),
+    ..OP
+};
 pub static C_COMM_INIT_ALL: Op =
     Op { name: "c_comm_init_all", attrs: CommInitAllAttrs::FIELDS, cpu: Kernel::Host(comm_init_all), ..OP };
 

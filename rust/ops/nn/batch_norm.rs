@@ -2,13 +2,14 @@
 
 use oar_core::attrs;
 use oar_core::base::dtype::Element;
-use oar_core::base::Result;
+use oar_core::base::{DTypes, Result};
 use oar_core::op::attrs::Text;
 use oar_core::op::parts::half::in_f32;
-use oar_core::op::parts::norm::{check_channel, check_epsilon, check_like, of_statistics};
-use oar_core::op::{slot, Dst, Fwd, Grad, GradOp, Infer, Kernel, Op, Run, Src, OP};
+use oar_core::op::parts::norm::{check_channel, check_epsilon, check_like, check_statistics, of_statistics};
+use oar_core::op::parts::window::{channels_last, split_images};
+use oar_core::op::{Dst, Fwd, Grad, GradOp, InSlot, Infer, Kernel, Op, OutSlot, Run, Src, OP};
 use oar_core::tensor::Tensor;
-use oar_core::{dispatch, ensure};
+use oar_core::{dispatch, ensure, slots};
 use oar_kernels::norm::{self as kernel, BatchNormGrad, BatchNormSeeds, Channels};
 
 attrs! {
@@ -25,10 +26,28 @@ impl BatchNormAttrs {
         self.use_global_stats || self.is_test && !self.trainable_statistics
     }
     fn last(&self) -> bool {
-        matches!(&self.data_layout[..], "NHWC" | "NDHWC" | "NLC")
+        channels_last(&self.data_layout)
     }
     fn channels(&self, x: &[i64]) -> i64 {
-        x[if self.last() { x.len() - 1 } else { 1 }]
+        split_images(x, self.last()).1
+    }
+}
+
+slots! {
+    mod batch_norm {
+        X "X", SCALE "Scale", BIAS "Bias", MEAN "Mean", VARIANCE "Variance", MOMENTUM "MomentumTensor".opt()
+        => Y "Y", MEAN_OUT "MeanOut".aliases("Mean"), VARIANCE_OUT "VarianceOut".aliases("Variance"),
+        SAVED_MEAN "SavedMean".mid(), SAVED_VARIANCE "SavedVariance".mid(), RESERVE "ReserveSpace".opt().made()
+    }
+    mod batch_norm_grad {
+        X "X", DY "Y@GRAD", SCALE "Scale", BIAS "Bias", SAVED_MEAN "SavedMean", SAVED_VARIANCE "SavedVariance",
+        RESERVE "ReserveSpace".opt(), MEAN "Mean".opt(), VARIANCE "Variance".opt()
+        => DX "X@GRAD", DSCALE "Scale@GRAD", DBIAS "Bias@GRAD"
+    }
+    mod batch_norm_grad_grad {
+        X "X", SCALE "Scale", SAVED_MEAN "SavedMean", SAVED_VARIANCE "SavedVariance", MEAN "Mean".opt(),
+        VARIANCE "Variance".opt(), DDX "DDX".opt(), DDSCALE "DDScale".opt(), DDBIAS "DDBias".opt(), DY "DY"
+        => DX "DX", DSCALE "DScale", DDY "DDY"
     }
 }
 
@@ -42,75 +61,72 @@ fn check_rank(op: &str, x: &[i64]) -> Result<()> {
 }
 
 fn infer_batch(cx: &mut Infer) -> Result<()> {
-    let (x, dtype) = (cx.dims(0)?, cx.dtype(0)?);
+    use batch_norm::{BIAS, MEAN, MEAN_OUT, RESERVE, SAVED_MEAN, SAVED_VARIANCE, SCALE, VARIANCE, VARIANCE_OUT, X, Y};
+    let (x, dtype) = (cx.dims(X)?, cx.dtype(X)?);
     let a = cx.attrs::<BatchNormAttrs>();
     check_epsilon(cx.op.name, a.epsilon)?;
     check_rank(cx.op.name, &x)?;
     let c = a.channels(&x);
-    for slot in 1..5 {
+    for slot in [SCALE, BIAS, MEAN, VARIANCE] {
         let d = cx.dims(slot)?;
-        let fits = d.len() == 1 && (d[0] == c || !cx.is_run() && (d[0] < 0 || c < 0));
         ensure!(
-            fits && (!cx.is_run() || cx.dtype(slot)? == of_statistics(dtype)),
+            d.len() == 1 && (d[0] == c || d[0] < 0 || c < 0),
             InvalidArgument,
-            "operator {}: {} must have shape [{c}] and data type {}, got {:?} and {}",
+            "operator {}: {} must have shape [{c}], got {:?}",
             cx.op.name,
-            cx.op.inputs[slot].name,
-            of_statistics(dtype),
-            &d[..],
-            cx.dtype(slot)?
+            cx.op.inputs[slot.0].name,
+            &d[..]
         );
     }
-    cx.set(0, &x, dtype);
-    for slot in 1..5 {
+    cx.set(Y, &x, dtype);
+    for slot in [MEAN_OUT, VARIANCE_OUT, SAVED_MEAN, SAVED_VARIANCE] {
         cx.set(slot, &[c], of_statistics(dtype));
     }
-    if !cx.is_run() {
-        cx.set(5, &[-1], dtype);
-    }
-    cx.share_lod(0, 0);
+    cx.set(RESERVE, &[-1], dtype); // of cuDNN's: never made here
+    cx.share_lod(Y, X);
     Ok(())
 }
 
 fn layout(a: &BatchNormAttrs, x: &[i64]) -> Channels {
-    let spatial = if a.last() { &x[1..x.len() - 1] } else { &x[2..] };
+    let (images, channels, axes) = split_images(x, a.last());
     Channels {
-        images: x[0] as usize,
-        channels: a.channels(x) as usize,
-        pixels: spatial.iter().product::<i64>() as usize,
+        images: images as usize,
+        channels: channels as usize,
+        pixels: axes.iter().product::<i64>() as usize,
         last: a.last(),
     }
 }
 
-fn batch_norm(cx: &mut Run) -> Result<()> {
-    let x = cx.input(0)?;
-    dispatch!(x.dtype(), T in [f32, f64], batch_norm_in::<T>(cx, x), other => cx.unsupported(other))
+fn forward(cx: &mut Run) -> Result<()> {
+    let x = cx.input(batch_norm::X)?;
+    dispatch!(x.dtype(), T in [f32, f64], forward_in::<T>(cx, x), other => cx.unsupported(other))
 }
 
-fn batch_norm_in<T: Element + oar_kernels::gemm_simd::Real>(cx: &mut Run, x: &Tensor) -> Result<()> {
+fn forward_in<T: Element + oar_kernels::gemm_simd::Real>(cx: &mut Run, x: &Tensor) -> Result<()> {
+    use batch_norm::{BIAS, MEAN_OUT, MOMENTUM, SAVED_MEAN, SAVED_VARIANCE, SCALE, VARIANCE_OUT, Y};
     let a = cx.attrs::<BatchNormAttrs>();
-    let (scale, bias) = (cx.input(1)?, cx.input(2)?);
+    let (scale, bias) = (cx.input(SCALE)?, cx.input(BIAS)?);
     let d = layout(a, x.dims());
     let (mut mean, mut inv) = (vec![T::ZERO; d.channels], vec![T::ZERO; d.channels]);
     if a.global() {
-        mean.copy_from_slice(cx.out(1)?.data::<T>());
-        inv = kernel::inverse_deviation(cx.out(2)?.data::<T>(), a.epsilon as f64);
+        mean.copy_from_slice(cx.out(MEAN_OUT)?.data::<T>());
+        inv = kernel::inverse_deviation(cx.out(VARIANCE_OUT)?.data::<T>(), a.epsilon as f64);
     } else if d.count() > 1 {
         let mut var = vec![T::ZERO; d.channels];
         kernel::batch_stats(&d, x.data::<T>(), &mut mean, &mut var);
-        let momentum = match cx.has(5) {
-            true => oar_core::op::parts::given::scalar(cx, 5)?,
+        let momentum = match cx.has(MOMENTUM) {
+            true => oar_core::op::parts::given::scalar(cx, MOMENTUM)?,
             false => a.momentum as f64,
         };
         let (old, new) = (T::from_f64(momentum), T::from_f64(1.0 - momentum));
-        for (slot, batch) in [(1, &mean), (2, &var)] {
+        for (slot, batch) in [(MEAN_OUT, &mean), (VARIANCE_OUT, &var)] {
             for (r, &b) in cx.out_data::<T>(slot)?.iter_mut().zip(batch) {
                 *r = *r * old + b * new;
             }
         }
         inv = kernel::inverse_deviation(&var, a.epsilon as f64);
     }
-    for (slot, values) in [(3, &mean), (4, &inv)] {
+    for (slot, values) in [(SAVED_MEAN, &mean), (SAVED_VARIANCE, &inv)] {
         if cx.wants(slot) {
             cx.out_data::<T>(slot)?.copy_from_slice(values);
         }
@@ -120,11 +136,10 @@ fn batch_norm_in<T: Element + oar_kernels::gemm_simd::Real>(cx: &mut Run, x: &Te
     }
     if d.count() == 1 && !a.global() {
         // One element a channel has no deviation: it passes unchanged.
-        let same = x.clone();
-        cx.set(0, same);
+        cx.out_data::<T>(Y)?.copy_from_slice(x.data::<T>());
         return Ok(());
     }
-    kernel::batch_norm(&d, x.data::<T>(), &mean, &inv, scale.data::<T>(), bias.data::<T>(), cx.out_data::<T>(0)?);
+    kernel::batch_norm(&d, x.data::<T>(), &mean, &inv, scale.data::<T>(), bias.data::<T>(), cx.out_data::<T>(Y)?);
     Ok(())
 }
 
@@ -132,18 +147,18 @@ fn batch_norm_in<T: Element + oar_kernels::gemm_simd::Real>(cx: &mut Run, x: &Te
 fn statistics<T: Element + oar_kernels::gemm_simd::Real>(
     cx: &Run,
     a: &BatchNormAttrs,
-    saved: [usize; 2],
-    running: [usize; 2],
+    saved: [InSlot; 2],
+    running: [InSlot; 2],
     c: usize,
 ) -> Result<(Vec<T>, Vec<T>)> {
-    let of = |slot: usize| -> Result<Vec<T>> {
+    let of = |slot: InSlot| -> Result<Vec<T>> {
         let t = cx.input(slot)?;
         ensure!(
             t.dtype() == T::DTYPE && t.numel() == c,
             InvalidArgument,
             "operator {}: {} must have shape [{c}] and data type {}, got {t:?}",
             cx.op.name,
-            cx.op.inputs[slot].name,
+            cx.op.inputs[slot.0].name,
             T::DTYPE
         );
         Ok(t.data::<T>().to_vec())
@@ -154,164 +169,140 @@ fn statistics<T: Element + oar_kernels::gemm_simd::Real>(
     Ok((of(saved[0])?, of(saved[1])?))
 }
 
-fn batch_norm_grad(cx: &mut Run) -> Result<()> {
-    let x = cx.input(0)?;
-    dispatch!(x.dtype(), T in [f32, f64], batch_norm_grad_in::<T>(cx, x), other => cx.unsupported(other))
+fn backward(cx: &mut Run) -> Result<()> {
+    let x = cx.input(batch_norm_grad::X)?;
+    dispatch!(x.dtype(), T in [f32, f64], backward_in::<T>(cx, x), other => cx.unsupported(other))
 }
 
-fn batch_norm_grad_in<T: Element + oar_kernels::gemm_simd::Real>(cx: &mut Run, x: &Tensor) -> Result<()> {
+fn backward_in<T: Element + oar_kernels::gemm_simd::Real>(cx: &mut Run, x: &Tensor) -> Result<()> {
+    use batch_norm_grad::{DBIAS, DSCALE, DX, DY, MEAN, SAVED_MEAN, SAVED_VARIANCE, SCALE, VARIANCE};
     let a = cx.attrs::<BatchNormAttrs>();
-    let (dy, scale) = (cx.input(1)?, cx.input(2)?);
+    let (dy, scale) = (cx.input(DY)?, cx.input(SCALE)?);
     check_rank(cx.op.name, x.dims())?;
     let d = layout(a, x.dims());
-    check_like(cx, x, &[1])?;
-    check_channel(cx, &[2], d.channels, T::DTYPE)?;
-    let (mean, inv) = statistics::<T>(cx, a, [4, 5], [7, 8], d.channels)?;
+    check_like(cx, x, &[DY])?;
+    check_channel(cx, &[SCALE], d.channels, T::DTYPE)?;
+    let (mean, inv) = statistics::<T>(cx, a, [SAVED_MEAN, SAVED_VARIANCE], [MEAN, VARIANCE], d.channels)?;
+    let [dx, dscale, dbias] = cx.each_out([DX, DSCALE, DBIAS]);
     if d.count() <= 1 && !a.global() {
         // As the forward operator: X passed unchanged, scale and bias were not used.
-        for slot in 1..3 {
-            if cx.wants(slot) {
-                cx.out_data::<T>(slot)?.fill(T::ZERO);
-            }
+        for t in [dscale, dbias].into_iter().flatten() {
+            t.data_mut::<T>()?.fill(T::ZERO);
         }
-        let same = dy.clone();
-        cx.set(0, same);
+        if let Some(dx) = dx {
+            dx.data_mut::<T>()?.copy_from_slice(dy.data::<T>());
+        }
         return Ok(());
     }
-    let wants = [cx.wants(0), cx.wants(1), cx.wants(2)];
-    let mut made: Vec<Tensor> = Vec::with_capacity(3);
-    for (slot, wanted) in wants.into_iter().enumerate() {
-        made.push(if wanted { cx.take_out(slot)? } else { Tensor::empty(T::DTYPE, &[0])? });
-    }
-    if let [dx, dscale, dbias] = &mut made[..] {
-        let out = BatchNormGrad {
-            dx: wants[0].then(|| dx.data_mut::<T>()).transpose()?,
-            dscale: wants[1].then(|| dscale.data_mut::<T>()).transpose()?,
-            dbias: wants[2].then(|| dbias.data_mut::<T>()).transpose()?,
-        };
-        kernel::batch_norm_grad(&d, x.data::<T>(), dy.data::<T>(), &mean, &inv, scale.data::<T>(), a.global(), out);
-    }
-    for (slot, t) in made.into_iter().enumerate() {
-        if wants[slot] {
-            cx.set(slot, t);
-        }
-    }
+    let out = BatchNormGrad {
+        dx: dx.map(|t| t.data_mut::<T>()).transpose()?,
+        dscale: dscale.map(|t| t.data_mut::<T>()).transpose()?,
+        dbias: dbias.map(|t| t.data_mut::<T>()).transpose()?,
+    };
+    kernel::batch_norm_grad(&d, x.data::<T>(), dy.data::<T>(), &mean, &inv, scale.data::<T>(), a.global(), out);
     Ok(())
 }
 
 fn infer_batch_grad(cx: &mut Infer) -> Result<()> {
-    cx.like(0, 0)?;
-    let x = cx.dims(0)?;
+    use batch_norm_grad::{DBIAS, DSCALE, DX, X};
+    let (x, dtype) = (cx.dims(X)?, cx.dtype(X)?);
     check_rank(cx.op.name, &x)?;
     let c = cx.attrs::<BatchNormAttrs>().channels(&x);
-    let dtype = of_statistics(cx.dtype(0)?);
-    cx.set(1, &[c], dtype);
-    cx.set(2, &[c], dtype);
-    cx.share_lod(0, 0);
+    cx.set(DX, &x, dtype);
+    cx.set(DSCALE, &[c], of_statistics(dtype));
+    cx.set(DBIAS, &[c], of_statistics(dtype));
+    cx.share_lod(DX, X);
     Ok(())
 }
 
 /// The running statistics are read only where the forward operator normalised by them.
 fn wire_batch_grad(f: &Fwd) -> Result<Vec<GradOp>> {
+    use batch_norm::{BIAS, MEAN_OUT, RESERVE, SAVED_MEAN, SAVED_VARIANCE, SCALE, VARIANCE_OUT, X, Y};
     let global = f.attrs::<BatchNormAttrs>().global();
-    let running = |i: usize| if global { vec![Src::Out(i, None)] } else { vec![] };
-    let reserve = if f.outs.get(5).is_some_and(|&n| n > 0) { vec![Src::Out(5, None)] } else { vec![] };
+    let running = |out: OutSlot| if global { vec![Src::Out(out.0, None)] } else { vec![] };
+    let reserve = if f.outs.get(RESERVE.0).is_some_and(|&n| n > 0) { vec![Src::Out(RESERVE.0, None)] } else { vec![] };
     Ok(vec![GradOp {
         op: &BATCH_NORM_GRAD,
         attrs: f.attrs.clone(),
         ins: vec![
-            vec![Src::In(0, None)],
-            vec![Src::GradOut(0, None)],
-            vec![Src::In(1, None)],
-            vec![Src::In(2, None)],
-            vec![Src::Out(3, None)],
-            vec![Src::Out(4, None)],
+            vec![Src::In(X.0, None)],
+            vec![Src::GradOut(Y.0, None)],
+            vec![Src::In(SCALE.0, None)],
+            vec![Src::In(BIAS.0, None)],
+            vec![Src::Out(SAVED_MEAN.0, None)],
+            vec![Src::Out(SAVED_VARIANCE.0, None)],
             reserve,
-            running(1),
-            running(2),
+            running(MEAN_OUT),
+            running(VARIANCE_OUT),
         ],
-        outs: vec![vec![Dst(0, None)], vec![Dst(1, None)], vec![Dst(2, None)]],
+        outs: [X, SCALE, BIAS].map(|slot| vec![Dst(slot.0, None)]).into(),
     }])
 }
 
-fn batch_norm_grad_grad(cx: &mut Run) -> Result<()> {
-    let x = cx.input(0)?;
+fn second(cx: &mut Run) -> Result<()> {
+    let x = cx.input(batch_norm_grad_grad::X)?;
     dispatch!(x.dtype(), T in [f32, f64], second_in::<T>(cx, x), other => cx.unsupported(other))
 }
 
 fn second_in<T: Element + oar_kernels::gemm_simd::Real>(cx: &mut Run, x: &Tensor) -> Result<()> {
+    use batch_norm_grad_grad::{
+        DDBIAS, DDSCALE, DDX, DDY, DSCALE, DX, DY, MEAN, SAVED_MEAN, SAVED_VARIANCE, SCALE, VARIANCE,
+    };
     let a = cx.attrs::<BatchNormAttrs>();
-    let (scale, dy) = (cx.input(1)?, cx.input(9)?);
+    let (scale, dy) = (cx.input(SCALE)?, cx.input(DY)?);
     check_rank(cx.op.name, x.dims())?;
     let d = layout(a, x.dims());
-    check_like(cx, x, &[6, 9])?;
-    check_channel(cx, &[1, 7, 8], d.channels, T::DTYPE)?;
-    let (mean, inv) = statistics::<T>(cx, a, [2, 3], [4, 5], d.channels)?;
-    let zeros = |n: usize| vec![T::ZERO; n];
-    let seed = |slot: usize, n: usize| cx.opt(slot).map_or_else(|| zeros(n), |t| t.data::<T>().to_vec());
-    let (ddx, ddscale, ddbias) = (seed(6, d.len()), seed(7, d.channels), seed(8, d.channels));
-    let mut dx = Tensor::zeros(T::DTYPE, x.dims())?;
-    let mut dscale = Tensor::zeros(T::DTYPE, scale.dims())?;
-    let mut ddy = Tensor::zeros(T::DTYPE, x.dims())?;
+    check_like(cx, x, &[DDX, DY])?;
+    check_channel(cx, &[SCALE, DDSCALE, DDBIAS], d.channels, T::DTYPE)?;
+    let (mean, inv) = statistics::<T>(cx, a, [SAVED_MEAN, SAVED_VARIANCE], [MEAN, VARIANCE], d.channels)?;
+    // A seed that is not given is zero.
+    let seed = |slot: InSlot, n: usize| cx.opt(slot).map_or_else(|| vec![T::ZERO; n], |t| t.data::<T>().to_vec());
+    let (ddx, ddscale, ddbias) = (seed(DDX, d.len()), seed(DDSCALE, d.channels), seed(DDBIAS, d.channels));
+    let [dx, dscale, ddy] = cx.each_out([DX, DSCALE, DDY]);
+    let dx = dx.map(|t| t.data_mut::<T>()).transpose()?;
+    let dscale = dscale.map(|t| t.data_mut::<T>()).transpose()?;
+    let ddy = ddy.map(|t| t.data_mut::<T>()).transpose()?;
     if d.count() <= 1 && !a.global() {
-        ddy.data_mut::<T>()?.copy_from_slice(&ddx);
-    } else {
-        let seeds = BatchNormSeeds { ddx: &ddx, ddscale: &ddscale, ddbias: &ddbias };
-        kernel::batch_norm_double_grad(
-            &d,
-            x.data::<T>(),
-            dy.data::<T>(),
-            &mean,
-            &inv,
-            scale.data::<T>(),
-            a.global(),
-            seeds,
-            Some(dx.data_mut::<T>()?),
-            Some(dscale.data_mut::<T>()?),
-            Some(ddy.data_mut::<T>()?),
-        );
+        // As the forward operator: X passed unchanged.
+        for zero in [dx, dscale].into_iter().flatten() {
+            zero.fill(T::ZERO);
+        }
+        if let Some(ddy) = ddy {
+            ddy.copy_from_slice(&ddx);
+        }
+        return Ok(());
     }
-    cx.set(0, dx);
-    cx.set(1, dscale);
-    cx.set(2, ddy);
+    let seeds = BatchNormSeeds { ddx: &ddx, ddscale: &ddscale, ddbias: &ddbias };
+    let (x, dy, scale) = (x.data::<T>(), dy.data::<T>(), scale.data::<T>());
+    kernel::batch_norm_double_grad(&d, x, dy, &mean, &inv, scale, a.global(), seeds, dx, dscale, ddy);
     Ok(())
 }
 
 pub static BATCH_NORM: Op = Op {
     name: "batch_norm",
-    inputs: &[slot("X"), slot("Scale"), slot("Bias"), slot("Mean"), slot("Variance"), slot("MomentumTensor").opt()],
-    outputs: &[
-        slot("Y"),
-        slot("MeanOut").aliases("Mean"),
-        slot("VarianceOut").aliases("Variance"),
-        slot("SavedMean").mid(),
-        slot("SavedVariance").mid(),
-        slot("ReserveSpace").opt(),
-    ],
+    inputs: batch_norm::INS,
+    outputs: batch_norm::OUTS,
     attrs: BatchNormAttrs::FIELDS,
+    takes: DTypes::FLOATS.and(DTypes::HALVES),
     infer: infer_batch,
-    cpu: Kernel::Pure(|cx| in_f32(cx, 0, batch_norm)),
+    cpu: Kernel::Pure(|cx| {
+        use batch_norm::{BIAS, MEAN_OUT, SCALE, VARIANCE_OUT, X};
+        let dtype = cx.input(X)?.dtype();
+        check_statistics(cx, dtype, &[SCALE, BIAS], &[MEAN_OUT, VARIANCE_OUT])?;
+        in_f32(cx, X, forward)
+    }),
     grad: Grad::Fn(wire_batch_grad),
     ..OP
 };
 
 pub static BATCH_NORM_GRAD: Op = Op {
     name: "batch_norm_grad",
-    inputs: &[
-        slot("X"),
-        slot("Y@GRAD"),
-        slot("Scale"),
-        slot("Bias"),
-        slot("SavedMean"),
-        slot("SavedVariance"),
-        slot("ReserveSpace").opt(),
-        slot("Mean").opt(),
-        slot("Variance").opt(),
-    ],
-    outputs: &[slot("X@GRAD"), slot("Scale@GRAD"), slot("Bias@GRAD")],
+    inputs: batch_norm_grad::INS,
+    outputs: batch_norm_grad::OUTS,
     attrs: BatchNormAttrs::FIELDS,
+    takes: DTypes::FLOATS.and(DTypes::HALVES),
     infer: infer_batch_grad,
-    cpu: Kernel::Pure(|cx| in_f32(cx, 0, batch_norm_grad)),
+    cpu: Kernel::Pure(|cx| in_f32(cx, batch_norm_grad::X, backward)),
     grad: Grad::Map(&BATCH_NORM_GRAD_GRAD, SECOND),
     ..OP
 };
@@ -328,29 +319,17 @@ const SECOND: &[(&str, &str)] = &[
 
 pub static BATCH_NORM_GRAD_GRAD: Op = Op {
     name: "batch_norm_grad_grad",
-    inputs: &[
-        slot("X"),
-        slot("Scale"),
-        slot("SavedMean"),
-        slot("SavedVariance"),
-        slot("Mean").opt(),
-        slot("Variance").opt(),
-        slot("DDX").opt(),
-        slot("DDScale").opt(),
-        slot("DDBias").opt(),
-        slot("DY"),
-    ],
-    outputs: &[slot("DX"), slot("DScale"), slot("DDY")],
+    inputs: batch_norm_grad_grad::INS,
+    outputs: batch_norm_grad_grad::OUTS,
     attrs: BatchNormAttrs::FIELDS,
+    takes: DTypes::FLOATS.and(DTypes::HALVES),
     infer: |cx| {
-        if cx.is_run() {
-            return Ok(());
-        }
-        cx.like(0, 0)?;
-        cx.like(1, 1)?;
-        cx.like(2, 0)
+        use batch_norm_grad_grad::{DDY, DSCALE, DX, SCALE, X};
+        cx.like(DX, X)?;
+        cx.like(DSCALE, SCALE)?;
+        cx.like(DDY, X)
     },
-    cpu: Kernel::Pure(|cx| in_f32(cx, 0, batch_norm_grad_grad)),
+    cpu: Kernel::Pure(|cx| in_f32(cx, batch_norm_grad_grad::X, second)),
     ..OP
 };
 

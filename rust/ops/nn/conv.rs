@@ -1,16 +1,15 @@
 //! Convolution of images, its gradients and second gradients.
 
 use oar_core::attrs;
-use oar_core::base::{Dims, Result};
+use oar_core::base::{DTypes, Dims, Result};
 use oar_core::op::attrs::Text;
 use oar_core::op::parts::half::in_f32;
 use oar_core::op::parts::sum::accumulate;
-use oar_core::op::parts::window::{channels_last, paddings};
-use oar_core::op::{slot, Grad, Infer, Kernel, Op, Run, Slot, OP};
+use oar_core::op::parts::window::{Axis, Geometry, Windows};
+use oar_core::op::{Grad, Infer, Kernel, Op, Run, OP};
 use oar_core::tensor::Tensor;
-use oar_core::{dispatch, ensure};
+use oar_core::{dispatch, ensure, slots};
 use oar_kernels::conv::{self as kernel, Conv2d};
-use smallvec::SmallVec;
 
 attrs! {
     pub struct ConvAttrs {
@@ -26,115 +25,65 @@ attrs! {
     }
 }
 
-/// What the shapes and attributes of a convolution say; sizes may be -1 while a Program is built.
-pub struct Geometry {
-    pub out: Dims,
-    pub pads: SmallVec<[(i64, i64); 3]>,
-    pub dilations: SmallVec<[i64; 3]>,
-}
-
-/// Checks a convolution of `x` by `w` along 2 or 3 axes.
-pub fn geometry(op: &str, a: &ConvAttrs, x: &[i64], w: &[i64], is_run: bool) -> Result<Geometry> {
-    let n = a.strides.len();
+/// Checks a convolution of `x` by filters `w` along 2 or 3 axes; sizes may be -1 while a Program is built.
+fn geometry(op: &str, a: &ConvAttrs, x: &[i64], w: &[i64]) -> Result<Geometry> {
     ensure!(
-        x.len() == w.len() && x.len() == n + 2 && (2..=3).contains(&n),
+        x.len() == w.len() && x.len() == a.strides.len() + 2 && (4..=5).contains(&x.len()),
         InvalidArgument,
-        "operator {op}: Input and Filter must have {} dimensions (the strides are {:?}), got {x:?} and {w:?}",
-        n + 2,
+        "operator {op}: Input and Filter must have 4 or 5 dimensions, two more than there are strides ({:?}), got {x:?} \
+         and {w:?}",
         a.strides
     );
-    ensure!(
-        a.dilations.len() == n && a.groups > 0 && a.strides.iter().chain(&a.dilations).all(|&v| v > 0),
-        InvalidArgument,
-        "operator {op}: strides {:?}, dilations {:?} and groups {} must be positive, one stride and dilation an axis",
-        a.strides,
-        a.dilations,
-        a.groups
-    );
-    let last = channels_last(&a.data_format);
-    let (channels, size) = if last { (x[n + 1], &x[1..n + 1]) } else { (x[1], &x[2..]) };
+    ensure!(a.groups > 0, InvalidArgument, "operator {op}: groups must be positive, got {}", a.groups);
+    let windows = Windows {
+        op,
+        data_format: &a.data_format,
+        kernel: &w[2..],
+        strides: &a.strides,
+        dilations: &a.dilations,
+        paddings: &a.paddings,
+        padding_algorithm: &a.padding_algorithm,
+        ceil_mode: false,
+    };
+    let g = Geometry::new(&windows, x)?;
     let groups = a.groups as i64;
-    let known = is_run || (channels >= 0 && w[1] >= 0);
     ensure!(
-        !known || w[1].checked_mul(groups) == Some(channels),
+        g.channels < 0 || w[1] < 0 || w[1].checked_mul(groups) == Some(g.channels),
         InvalidArgument,
         "operator {op}: the input's channels must be the filter's channels times groups, got an Input of shape {x:?} \
          ({}), a Filter of shape {w:?} and {groups} groups",
         a.data_format
     );
     ensure!(
-        w[0] % groups == 0,
+        w[0] < 0 || w[0] % groups == 0,
         InvalidArgument,
         "operator {op}: the number of filters must be divisible by groups, got a Filter of shape {w:?} and {groups}"
     );
-    let pads = paddings(op, &a.padding_algorithm, &a.paddings, size, &a.strides, &w[2..])?;
-    let same = a.padding_algorithm == "SAME";
-    let dilations: SmallVec<[i64; 3]> = a.dilations.iter().map(|&d| if same { 1 } else { d as i64 }).collect();
-    let mut out = Dims::from_slice(&[x[0]]);
-    if !last {
-        out.push(w[0]);
-    }
-    for i in 0..n {
-        if !is_run && (size[i] <= 0 || w[i + 2] <= 0) {
-            out.push(-1);
-            continue;
-        }
-        ensure!(
-            pads[i].0 >= 0 && pads[i].1 >= 0,
-            InvalidArgument,
-            "operator {op}: paddings must not be negative, got {:?}",
-            a.paddings
-        );
-        ensure!(w[i + 2] > 0, InvalidArgument, "operator {op}: a Filter of shape {w:?} is empty");
-        let reach = dilations[i] * (w[i + 2] - 1) + 1;
-        let room = size[i] + pads[i].0 + pads[i].1 - reach;
-        // As in Paddle the quotient is rounded towards zero: with a stride above 1 there is one output of a filter that is
-        // too large by less than that; it meets zeros behind the input.
-        let count = room / a.strides[i] as i64 + 1;
-        ensure!(
-            count > 0,
-            InvalidArgument,
-            "operator {op}: the output would be empty: an axis of size {} padded by {:?} is smaller than the filter's \
-             reach {reach} (filter {}, dilation {})",
-            size[i],
-            pads[i],
-            w[i + 2],
-            dilations[i]
-        );
-        out.push(count);
-    }
-    if last {
-        out.push(w[0]);
-    }
-    Ok(Geometry { out, pads, dilations })
+    Ok(g)
 }
 
 /// The kernel's description of a convolution, and its output's shape.
 fn plan(cx: &Run, x: &Tensor, w: &Tensor) -> Result<(Conv2d, Dims)> {
     let a = cx.attrs::<ConvAttrs>();
     let (name, x, w) = (cx.op.name, x.dims(), w.dims());
-    let g = geometry(name, a, x, w, true)?;
+    let g = geometry(name, a, x, w)?;
     ensure!(x.len() == 4, InvalidArgument, "operator {name}: Input must have 4 dimensions, got {x:?}");
-    let last = channels_last(&a.data_format);
-    let at = if last { 1 } else { 2 };
-    let pair = |d: &[i64]| (d[0] as usize, d[1] as usize);
-    // With one output along an axis the stride says nothing; the kernels would make room for it.
-    let stride = |i: usize| if g.out[at + i] > 1 { a.strides[i] as usize } else { 1 };
+    let pair = |number: fn(&Axis) -> i64| g.each::<2>(1, number).into();
     let c = Conv2d {
-        images: x[0] as usize,
-        in_channels: if last { x[3] } else { x[1] } as usize,
-        in_size: pair(&x[at..]),
+        images: g.images as usize,
+        in_channels: g.channels as usize,
+        in_size: pair(|a| a.size),
         out_channels: w[0] as usize,
-        out_size: pair(&g.out[at..]),
-        kernel: pair(&w[2..]),
-        stride: (stride(0), stride(1)),
-        dilation: pair(&g.dilations),
-        pad: (g.pads[0].0 as usize, g.pads[1].0 as usize),
+        out_size: pair(|a| a.out),
+        kernel: pair(|a| a.kernel),
+        stride: pair(Axis::step),
+        dilation: pair(|a| a.dilation),
+        pad: pair(|a| a.pad.0),
         groups: a.groups as usize,
-        channels_last: last,
+        channels_last: g.channels_last,
     };
     room(name, &c)?;
-    Ok((c, g.out))
+    Ok((c, g.out(w[0])))
 }
 
 /// Refuses strides, dilations and paddings so large that the kernels' padded copies of a few rows cannot be held.
@@ -174,16 +123,16 @@ fn same_types(cx: &Run, x: &Tensor, others: &[&Tensor]) -> Result<()> {
 }
 
 fn infer(cx: &mut Infer) -> Result<()> {
-    let (x, w, dtype) = (cx.dims(0)?, cx.dims(1)?, cx.dtype(0)?);
-    let g = geometry(cx.op.name, cx.attrs(), &x, &w, cx.is_run())?;
-    cx.set(0, &g.out, dtype);
-    cx.share_lod(0, 0);
+    let (x, w, dtype) = (cx.dims(conv::INPUT)?, cx.dims(conv::FILTER)?, cx.dtype(conv::INPUT)?);
+    let g = geometry(cx.op.name, cx.attrs(), &x, &w)?;
+    cx.set(conv::OUTPUT, &g.out(w[0]), dtype);
+    cx.share_lod(conv::OUTPUT, conv::INPUT);
     Ok(())
 }
 
-fn conv(cx: &mut Run) -> Result<()> {
-    let (x, w) = (cx.input(0)?, cx.input(1)?);
-    let bias = cx.opt(2);
+fn convolve(cx: &mut Run) -> Result<()> {
+    let (x, w) = (cx.input(conv::INPUT)?, cx.input(conv::FILTER)?);
+    let bias = cx.opt(conv::BIAS);
     same_types(cx, x, &[w])?;
     let (c, _) = plan(cx, x, w)?;
     if let Some(b) = bias {
@@ -197,7 +146,8 @@ fn conv(cx: &mut Run) -> Result<()> {
         );
     }
     dispatch!(x.dtype(), T in [f32, f64], {
-        kernel::conv2d(&c, x.data::<T>(), w.data::<T>(), bias.map(|b| b.data::<T>()), false, cx.out_data::<T>(0)?);
+        let out = cx.out_data::<T>(conv::OUTPUT)?;
+        kernel::conv2d(&c, x.data::<T>(), w.data::<T>(), bias.map(|b| b.data::<T>()), false, out);
     }, other => return cx.unsupported(other));
     Ok(())
 }
@@ -214,24 +164,25 @@ fn check_grad(cx: &Run, dy: &Tensor, out: &[i64]) -> Result<()> {
     Ok(())
 }
 
-fn conv_grad(cx: &mut Run) -> Result<()> {
-    let (x, w, dy) = (cx.input(0)?, cx.input(1)?, cx.input(3)?);
+fn convolve_grad(cx: &mut Run) -> Result<()> {
+    use conv_grad::{BIAS, DBIAS, DFILTER, DINPUT, DOUTPUT, FILTER, INPUT};
+    let (x, w, dy) = (cx.input(INPUT)?, cx.input(FILTER)?, cx.input(DOUTPUT)?);
     same_types(cx, x, &[w, dy])?;
     let (c, out) = plan(cx, x, w)?;
     check_grad(cx, dy, &out)?;
     dispatch!(x.dtype(), T in [f32, f64], {
-        if cx.wants(0) {
-            kernel::conv2d_input_grad(&c, dy.data::<T>(), w.data::<T>(), cx.out_data::<T>(0)?);
+        if cx.wants(DINPUT) {
+            kernel::conv2d_input_grad(&c, dy.data::<T>(), w.data::<T>(), cx.out_data::<T>(DINPUT)?);
         }
-        if cx.wants(1) {
-            kernel::conv2d_filter_grad(&c, x.data::<T>(), dy.data::<T>(), cx.out_data::<T>(1)?);
+        if cx.wants(DFILTER) {
+            kernel::conv2d_filter_grad(&c, x.data::<T>(), dy.data::<T>(), cx.out_data::<T>(DFILTER)?);
         }
-        if cx.has(2) && cx.wants(2) {
+        if cx.has(BIAS) && cx.wants(DBIAS) {
             let axis = if c.channels_last { 3 } else { 1 };
             let axes: [bool; 4] = std::array::from_fn(|i| i != axis);
             let shape = oar_core::base::shape::to_usize(&out);
             oar_kernels::reduce::reduce(
-                oar_kernels::reduce::Reduce::Sum, dy.data::<T>(), &shape, &axes, cx.out_data::<T>(2)?,
+                oar_kernels::reduce::Reduce::Sum, dy.data::<T>(), &shape, &axes, cx.out_data::<T>(DBIAS)?,
             );
         }
     }, other => return cx.unsupported(other));
@@ -240,19 +191,21 @@ fn conv_grad(cx: &mut Run) -> Result<()> {
 
 /// Every `X@GRAD` is like `X`, where there is an `X`.
 fn infer_grad(cx: &mut Infer) -> Result<()> {
-    for slot in 0..3 {
-        if cx.has(slot) {
-            cx.like(slot, slot)?;
+    use conv_grad::{BIAS, DBIAS, DFILTER, DINPUT, FILTER, INPUT};
+    for (grad, of) in [(DINPUT, INPUT), (DFILTER, FILTER), (DBIAS, BIAS)] {
+        if cx.has(of) {
+            cx.like(grad, of)?;
         }
     }
-    cx.share_lod(0, 0);
+    cx.share_lod(DINPUT, INPUT);
     Ok(())
 }
 
 /// ddO = conv(ddI, W) + conv(I, ddW); dW from ddI and dO; dI from dO and ddW.
-fn conv_grad_grad(cx: &mut Run) -> Result<()> {
-    let (x, w, dy) = (cx.input(0)?, cx.input(1)?, cx.input(2)?);
-    let (ddx, ddw) = (cx.opt(3), cx.opt(4));
+fn convolve_grad_grad(cx: &mut Run) -> Result<()> {
+    use conv_grad_grad::{DDFILTER, DDINPUT, DDOUTPUT, DFILTER, DINPUT, DOUTPUT, FILTER, INPUT};
+    let (x, w, dy) = (cx.input(INPUT)?, cx.input(FILTER)?, cx.input(DOUTPUT)?);
+    let (ddx, ddw) = (cx.opt(DDINPUT), cx.opt(DDFILTER));
     let (c, out) = plan(cx, x, w)?;
     check_grad(cx, dy, &out)?;
     for (given, like) in [(ddx, x), (ddw, w)] {
@@ -262,43 +215,54 @@ fn conv_grad_grad(cx: &mut Run) -> Result<()> {
     }
     same_types(cx, x, &[w, dy])?;
     dispatch!(x.dtype(), T in [f32, f64], {
-        if cx.wants(0) {
-            let mut total: Option<Tensor> = None;
-            for (a, b) in [(ddx, Some(w)), (Some(x), ddw)] {
-                let (Some(a), Some(b)) = (a, b) else { continue };
-                let mut t = Tensor::empty(x.dtype(), &out)?;
-                kernel::conv2d(&c, a.data::<T>(), b.data::<T>(), None, false, t.data_mut::<T>()?);
-                match &mut total {
-                    None => total = Some(t),
-                    Some(sum) => accumulate(sum, &t)?,
+        let [ddout, dw, dx] = cx.each_out([DDOUTPUT, DFILTER, DINPUT]);
+        if let Some(ddout) = ddout {
+            let conv = |a: &Tensor, b: &Tensor, out: &mut Tensor| -> Result<()> {
+                kernel::conv2d(&c, a.data::<T>(), b.data::<T>(), None, false, out.data_mut::<T>()?);
+                Ok(())
+            };
+            match (ddx, ddw) {
+                (None, None) => ddout.data_mut::<T>()?.fill(0.0),
+                (Some(ddx), None) => conv(ddx, w, ddout)?,
+                (None, Some(ddw)) => conv(x, ddw, ddout)?,
+                (Some(ddx), Some(ddw)) => {
+                    conv(ddx, w, ddout)?;
+                    let mut second = ddout.empty_like()?;
+                    conv(x, ddw, &mut second)?;
+                    accumulate(ddout, &second)?;
                 }
             }
-            cx.set(0, match total {
-                Some(t) => t,
-                None => Tensor::zeros(x.dtype(), &out)?,
-            });
         }
-        if cx.wants(1) {
-            let mut t = Tensor::zeros(x.dtype(), w.dims())?;
-            if let Some(ddx) = ddx {
-                kernel::conv2d_filter_grad(&c, ddx.data::<T>(), dy.data::<T>(), t.data_mut::<T>()?);
+        if let Some(dw) = dw {
+            let dw = dw.data_mut::<T>()?;
+            match ddx {
+                Some(ddx) => kernel::conv2d_filter_grad(&c, ddx.data::<T>(), dy.data::<T>(), dw),
+                None => dw.fill(0.0),
             }
-            cx.set(1, t);
         }
-        if cx.wants(2) {
-            let mut t = Tensor::zeros(x.dtype(), x.dims())?;
-            if let Some(ddw) = ddw {
-                kernel::conv2d_input_grad(&c, dy.data::<T>(), ddw.data::<T>(), t.data_mut::<T>()?);
+        if let Some(dx) = dx {
+            let dx = dx.data_mut::<T>()?;
+            match ddw {
+                Some(ddw) => kernel::conv2d_input_grad(&c, dy.data::<T>(), ddw.data::<T>(), dx),
+                None => dx.fill(0.0),
             }
-            cx.set(2, t);
         }
     }, other => return cx.unsupported(other));
     Ok(())
 }
 
-const INPUTS: &[Slot] = &[slot("Input"), slot("Filter"), slot("Bias").opt(), slot("ResidualData").opt()];
-const GRAD_INPUTS: &[Slot] = &[slot("Input"), slot("Filter"), slot("Bias").opt(), slot("Output@GRAD")];
-const GRAD_OUTPUTS: &[Slot] = &[slot("Input@GRAD"), slot("Filter@GRAD"), slot("Bias@GRAD")];
+slots! {
+    mod conv { INPUT "Input", FILTER "Filter", BIAS "Bias".opt(), RESIDUAL "ResidualData".opt() => OUTPUT "Output" }
+    mod conv_grad {
+        INPUT "Input", FILTER "Filter", BIAS "Bias".opt(), DOUTPUT "Output@GRAD"
+        => DINPUT "Input@GRAD", DFILTER "Filter@GRAD", DBIAS "Bias@GRAD"
+    }
+    mod conv_grad_grad {
+        INPUT "Input", FILTER "Filter", DOUTPUT "DOutput", DDINPUT "DDInput".opt(), DDFILTER "DDFilter".opt()
+        => DDOUTPUT "DDOutput", DFILTER "DFilter", DINPUT "DInput"
+    }
+}
+
 const SECOND: &[(&str, &str)] = &[
     ("DOutput", "Output@GRAD"),
     ("DDInput", "Input@GRAD@GRAD"),
@@ -312,41 +276,40 @@ macro_rules! conv_ops {
     ($($op:ident $name:literal, $grad:ident $grad_name:literal, $second:ident $second_name:literal;)*) => {$(
         pub static $op: Op = Op {
             name: $name,
-            inputs: INPUTS,
-            outputs: &[slot("Output")],
+            inputs: conv::INS,
+            outputs: conv::OUTS,
             attrs: ConvAttrs::FIELDS,
+            takes: DTypes::FLOATS.and(DTypes::HALVES),
             infer,
-            cpu: Kernel::Pure(|cx| in_f32(cx, 0, conv)),
+            cpu: Kernel::Pure(|cx| in_f32(cx, conv::INPUT, convolve)),
             grad: Grad::By(&$grad),
             amp: oar_core::op::Amp::White,
             ..OP
         };
         pub static $grad: Op = Op {
             name: $grad_name,
-            inputs: GRAD_INPUTS,
-            outputs: GRAD_OUTPUTS,
+            inputs: conv_grad::INS,
+            outputs: conv_grad::OUTS,
             attrs: ConvAttrs::FIELDS,
+            takes: DTypes::FLOATS.and(DTypes::HALVES),
             infer: infer_grad,
-            cpu: Kernel::Pure(|cx| in_f32(cx, 0, conv_grad)),
+            cpu: Kernel::Pure(|cx| in_f32(cx, conv_grad::INPUT, convolve_grad)),
             grad: Grad::Map(&$second, SECOND),
             ..OP
         };
         pub static $second: Op = Op {
             name: $second_name,
-            inputs: &[
-                slot("Input"), slot("Filter"), slot("DOutput"), slot("DDInput").opt(), slot("DDFilter").opt(),
-            ],
-            outputs: &[slot("DDOutput"), slot("DFilter"), slot("DInput")],
+            inputs: conv_grad_grad::INS,
+            outputs: conv_grad_grad::OUTS,
             attrs: ConvAttrs::FIELDS,
+            takes: DTypes::FLOATS.and(DTypes::HALVES),
             infer: |cx| {
-                if cx.is_run() {
-                    return Ok(());
-                }
-                cx.like(0, 2)?;
-                cx.like(1, 1)?;
-                cx.like(2, 0)
+                use conv_grad_grad::{DDOUTPUT, DFILTER, DINPUT, DOUTPUT, FILTER, INPUT};
+                cx.like(DDOUTPUT, DOUTPUT)?;
+                cx.like(DFILTER, FILTER)?;
+                cx.like(DINPUT, INPUT)
             },
-            cpu: Kernel::Pure(|cx| in_f32(cx, 0, conv_grad_grad)),
+            cpu: Kernel::Pure(|cx| in_f32(cx, conv_grad_grad::INPUT, convolve_grad_grad)),
             ..OP
         };
     )*};

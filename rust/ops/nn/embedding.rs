@@ -2,14 +2,14 @@
 
 use half::{bf16, f16};
 use oar_core::attrs;
-use oar_core::base::{Dims, Result};
+use oar_core::base::{DTypes, Dims, Result};
 use oar_core::op::attrs::Text;
 use oar_core::op::infer::VarKind;
 use oar_core::op::parts::elements::{reshaped, words, words_mut};
 use oar_core::op::parts::index::{index_of, out_of_range};
-use oar_core::op::{slot, Grad, Infer, Kernel, Meta, Op, Run, OP};
+use oar_core::op::{Grad, InSlot, Infer, Kernel, Meta, Op, RowsKernel, Run, OP};
 use oar_core::tensor::{SelectedRows, Tensor, Value};
-use oar_core::{bail, by_size, dispatch, ensure};
+use oar_core::{bail, by_size, dispatch, ensure, slots};
 use oar_kernels::index as rows;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -49,8 +49,13 @@ fn options(attrs: &dyn std::any::Any) -> Options {
     }
 }
 
+slots! {
+    mod lookup { W "W", IDS "Ids" => OUT "Out" }
+    mod lookup_grad { W "W".meta_only(), IDS "Ids", DOUT "Out@GRAD" => DW "W@GRAD" }
+}
+
 fn infer_lookup(cx: &mut Infer) -> Result<()> {
-    let (table, mut dims) = (cx.dims(0)?, cx.dims(1)?);
+    let (table, mut dims) = (cx.dims(lookup::W)?, cx.dims(lookup::IDS)?);
     let op = cx.op.name;
     ensure!(table.len() == 2, InvalidArgument, "operator {op}: W must have two dimensions, got shape {table:?}");
     if options(cx.attrs.as_any()).first {
@@ -62,31 +67,38 @@ fn infer_lookup(cx: &mut Infer) -> Result<()> {
         dims.pop();
     }
     dims.push(table[1]);
-    let dtype = cx.dtype(0)?;
-    cx.set(0, &dims, dtype);
-    cx.share_lod(0, 1);
+    let dtype = cx.dtype(lookup::W)?;
+    cx.set(lookup::OUT, &dims, dtype);
+    cx.share_lod(lookup::OUT, lookup::IDS);
     Ok(())
 }
 
-fn lookup(cx: &mut Run) -> Result<()> {
+fn gather(cx: &mut Run) -> Result<()> {
+    let padding = options(cx.attrs.as_any()).padding;
+    let (table, ids) = (cx.input(lookup::W)?, index_of(cx.op.name, cx.input(lookup::IDS)?)?);
+    gather_into(cx, table, &ids, padding)
+}
+
+/// A table of some rows: SelectedRows.
+fn gather_from_rows(cx: &mut Run) -> Result<()> {
     let o = options(cx.attrs.as_any());
-    let ids = index_of(cx.op.name, cx.input(1)?)?;
-    let op = cx.op.name;
-    let (table, ids) = match cx.value(0)? {
-        Value::Dense(t) => (t, ids),
-        Value::Rows(r) => {
-            let mapped = find_rows(op, r, &ids, &o)?;
-            return gather_into(cx, &r.value, &mapped, Some(-1));
-        }
-        other => bail!(InvalidArgument, "operator {op}: W cannot be {}", other.what()),
-    };
-    gather_into(cx, table, &ids, o.padding)
+    let ids = index_of(cx.op.name, cx.input(lookup::IDS)?)?;
+    let table = table_of_rows(cx, lookup::W)?;
+    let places = find_rows(cx.op.name, table, &ids, &o)?;
+    gather_into(cx, &table.value, &places, Some(-1))
+}
+
+fn table_of_rows<'a>(cx: &Run<'a>, slot: InSlot) -> Result<&'a SelectedRows> {
+    match cx.value(slot)? {
+        Value::Rows(r) => Ok(r),
+        other => bail!(InvalidArgument, "operator {}: W cannot be {}", cx.op.name, other.what()),
+    }
 }
 
 fn gather_into(cx: &mut Run, table: &Tensor, ids: &[i64], padding: Option<i64>) -> Result<()> {
     let width = table.dims().get(1).map_or(0, |&w| w as usize);
     let op = cx.op.name;
-    let out = cx.out(0)?;
+    let out = cx.out(lookup::OUT)?;
     by_size!(table.dtype(), T, {
         rows::gather(words::<T>(table), width, ids, padding, words_mut::<T>(out)?).map_err(|e| out_of_range(op, e))?;
     });
@@ -109,27 +121,35 @@ fn find_rows(op: &str, table: &SelectedRows, ids: &[i64], o: &Options) -> Result
         .collect()
 }
 
+/// The gradient of W is dense, or SelectedRows with a row for each id.
 fn infer_lookup_grad(cx: &mut Infer) -> Result<()> {
-    let w = cx.meta(0, 0)?;
+    let w = cx.meta(lookup_grad::W, 0)?;
+    let op = cx.op.name;
+    ensure!(w.dims.len() == 2, InvalidArgument, "operator {op}: W must have two dimensions, got {:?}", &w.dims[..]);
     let kind = if options(cx.attrs.as_any()).sparse { VarKind::Rows } else { VarKind::Dense };
-    if !cx.is_run() {
-        let dtype = cx.dtype(2)?;
-        cx.set_meta(0, 0, Meta { kind, dtype, lod: None, lod_level: 0, ..w });
-    }
+    let dtype = cx.dtype(lookup_grad::DOUT)?;
+    cx.set_meta(lookup_grad::DW, 0, Meta { kind, dtype, lod: None, lod_level: 0, ..w });
     Ok(())
 }
 
-fn lookup_grad(cx: &mut Run) -> Result<()> {
+fn scatter(cx: &mut Run) -> Result<()> {
+    let dims = Dims::from_slice(cx.input(lookup_grad::W)?.dims());
+    scatter_into(cx, &dims)
+}
+
+fn scatter_of_rows(cx: &mut Run) -> Result<()> {
+    let dims = Dims::from_slice(table_of_rows(cx, lookup_grad::W)?.value.dims());
+    scatter_into(cx, &dims)
+}
+
+/// The gradient of a table of this shape.
+fn scatter_into(cx: &mut Run, table: &[i64]) -> Result<()> {
     let o = options(cx.attrs.as_any());
-    let (ids, dout) = (cx.input(1)?, cx.input(2)?);
-    let (height, dims) = match cx.value(0)? {
-        Value::Dense(t) => (t.dims().first().copied().unwrap_or(0), Dims::from_slice(t.dims())),
-        Value::Rows(r) => (r.value.dims()[0], Dims::from_slice(r.value.dims())),
-        other => bail!(InvalidArgument, "operator {}: W cannot be {}", cx.op.name, other.what()),
+    let (ids, dout) = (cx.input(lookup_grad::IDS)?, cx.input(lookup_grad::DOUT)?);
+    let &[height, width] = table else {
+        bail!(InvalidArgument, "operator {}: W must have two dimensions, got {table:?}", cx.op.name)
     };
-    ensure!(dims.len() == 2, InvalidArgument, "operator {}: W must have two dimensions, got {dims:?}", cx.op.name);
     let ids = index_of(cx.op.name, ids)?;
-    let width = dims[1];
     ensure!(
         dout.numel() == ids.len() * width as usize,
         InvalidArgument,
@@ -140,15 +160,15 @@ fn lookup_grad(cx: &mut Run) -> Result<()> {
     );
     if o.sparse {
         let value = reshaped(dout, &[ids.len() as i64, width])?;
-        cx.set(0, SelectedRows { rows: Arc::new(ids.into_owned()), height, value });
+        cx.set(lookup_grad::DW, SelectedRows { rows: Arc::new(ids.into_owned()), height, value });
         return Ok(());
     }
-    let mut grad = Tensor::empty(dout.dtype(), &dims)?;
+    let op = cx.op.name;
+    let grad = cx.out(lookup_grad::DW)?;
     dispatch!(dout.dtype(), T in [f32, f64, f16, bf16], {
         rows::gather_grad(&ids[..], dout.data::<T>(), width as usize, o.padding, grad.data_mut::<T>()?)
-            .map_err(|e| out_of_range(cx.op.name, e))?;
+            .map_err(|e| out_of_range(op, e))?;
     }, other => return cx.unsupported(other));
-    cx.set(0, grad);
     Ok(())
 }
 
@@ -156,21 +176,24 @@ macro_rules! lookups {
     ($op:ident $name:literal $grad:ident $grad_name:literal $attrs:ident) => {
         pub static $op: Op = Op {
             name: $name,
-            inputs: &[slot("W"), slot("Ids")],
-            outputs: &[slot("Out")],
+            inputs: lookup::INS,
+            outputs: lookup::OUTS,
             attrs: $attrs::FIELDS,
             infer: infer_lookup,
-            cpu: Kernel::Pure(lookup),
+            cpu: Kernel::Pure(gather),
+            rows: RowsKernel::Own(gather_from_rows),
             grad: Grad::By(&$grad),
             ..OP
         };
         pub static $grad: Op = Op {
             name: $grad_name,
-            inputs: &[slot("W").meta_only(), slot("Ids"), slot("Out@GRAD")],
-            outputs: &[slot("W@GRAD")],
+            inputs: lookup_grad::INS,
+            outputs: lookup_grad::OUTS,
             attrs: $attrs::FIELDS,
+            takes: DTypes::FLOATS.and(DTypes::HALVES),
             infer: infer_lookup_grad,
-            cpu: Kernel::Pure(lookup_grad),
+            cpu: Kernel::Pure(scatter),
+            rows: RowsKernel::Own(scatter_of_rows),
             ..OP
         };
     };

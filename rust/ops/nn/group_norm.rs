@@ -2,13 +2,41 @@
 
 use oar_core::attrs;
 use oar_core::base::dtype::Element;
-use oar_core::base::Result;
-use oar_core::op::{slot, Grad, Infer, Kernel, Op, Run, OP};
+use oar_core::base::{DTypes, Result};
+use oar_core::op::parts::window::split_images;
+use oar_core::op::{Grad, InSlot, Infer, Kernel, Op, Run, OP};
 use oar_core::tensor::Tensor;
-use oar_core::{dispatch, ensure};
+use oar_core::{dispatch, ensure, slots};
 
 attrs! {
     pub struct GroupNormAttrs { epsilon: f32 = 1e-5, groups: i32, data_layout: String = "NCHW".into() }
+}
+
+slots! {
+    mod group_norm { X "X", SCALE "Scale".opt(), BIAS "Bias".opt() => Y "Y", MEAN "Mean".mid(), VARIANCE "Variance".mid() }
+    mod group_norm_grad {
+        SCALE "Scale".opt(), BIAS "Bias".opt(), DY "Y@GRAD", Y "Y", VARIANCE "Variance"
+        => DX "X@GRAD", DBIAS "Bias@GRAD", DSCALE "Scale@GRAD"
+    }
+}
+
+impl GroupNormAttrs {
+    fn last(&self) -> bool {
+        self.data_layout == "NHWC"
+    }
+}
+
+/// Refuses what cannot be cut into groups of channels; sizes may be -1 while a Program is built.
+fn check(op: &str, a: &GroupNormAttrs, x: &[i64]) -> Result<()> {
+    ensure!(x.len() >= 2, InvalidArgument, "operator {op}: X must have at least 2 dimensions, got {x:?}");
+    let (_, channels, _) = split_images(x, a.last());
+    ensure!(
+        a.groups > 0 && (channels < 0 || channels % a.groups as i64 == 0),
+        InvalidArgument,
+        "operator {op}: attribute 'groups' must divide the number of channels, got {} and {channels}",
+        a.groups
+    );
+    Ok(())
 }
 
 /// Where the elements of a group lie.
@@ -23,22 +51,14 @@ struct Groups {
 
 impl Groups {
     fn of(op: &str, a: &GroupNormAttrs, x: &[i64]) -> Result<Groups> {
-        ensure!(x.len() >= 2, InvalidArgument, "operator {op}: X must have at least 2 dimensions, got {x:?}");
-        let last = a.data_layout == "NHWC";
-        let channels = if last { x[x.len() - 1] } else { x[1] };
-        ensure!(
-            a.groups > 0 && channels % a.groups as i64 == 0,
-            InvalidArgument,
-            "operator {op}: attribute 'groups' must divide the number of channels, got {} and {channels}",
-            a.groups
-        );
-        let spatial = if last { &x[1..x.len() - 1] } else { &x[2..] };
+        check(op, a, x)?;
+        let (images, channels, axes) = split_images(x, a.last());
         Ok(Groups {
-            images: x[0] as usize,
+            images: images as usize,
             groups: a.groups as usize,
             width: (channels / a.groups as i64) as usize,
-            pixels: spatial.iter().product::<i64>() as usize,
-            last,
+            pixels: axes.iter().product::<i64>() as usize,
+            last: a.last(),
         })
     }
 
@@ -60,7 +80,7 @@ impl Groups {
 /// One value a channel as f64, `or` where the slot is absent.
 fn per_channel<T: Element + oar_kernels::types::Number>(
     cx: &Run,
-    slot: usize,
+    slot: InSlot,
     channels: usize,
     or: f64,
 ) -> Result<Vec<f64>> {
@@ -76,19 +96,21 @@ fn per_channel<T: Element + oar_kernels::types::Number>(
         InvalidArgument,
         "operator {}: {} must have {channels} elements of {}, got {t:?}",
         cx.op.name,
-        cx.op.inputs[slot].name,
+        cx.op.inputs[slot.0].name,
         T::DTYPE
     );
     Ok(t.data::<T>().iter().map(|v| v.to_f64()).collect())
 }
 
 fn forward<T: Element + oar_kernels::types::Number>(cx: &mut Run, x: &Tensor) -> Result<()> {
+    use group_norm::{BIAS, MEAN, SCALE, VARIANCE, Y};
     let a = cx.attrs::<GroupNormAttrs>();
     let g = Groups::of(cx.op.name, a, x.dims())?;
-    let (scale, bias) = (per_channel::<T>(cx, 1, g.channels(), 1.0)?, per_channel::<T>(cx, 2, g.channels(), 0.0)?);
+    let (scale, bias) =
+        (per_channel::<T>(cx, SCALE, g.channels(), 1.0)?, per_channel::<T>(cx, BIAS, g.channels(), 0.0)?);
     let (data, count) = (x.data::<T>(), (g.width * g.pixels) as f64);
     let (mut means, mut vars) = (Vec::new(), Vec::new());
-    let y = cx.out_data::<T>(0)?;
+    let y = cx.out_data::<T>(Y)?;
     for (image, group) in (0..g.images).flat_map(|i| (0..g.groups).map(move |k| (i, k))) {
         let mean = g.places(image, group).map(|(_, i)| data[i].to_f64()).sum::<f64>() / count;
         let var = g.places(image, group).map(|(_, i)| (data[i].to_f64() - mean).powi(2)).sum::<f64>() / count;
@@ -99,7 +121,7 @@ fn forward<T: Element + oar_kernels::types::Number>(cx: &mut Run, x: &Tensor) ->
         means.push(T::from_f64(mean));
         vars.push(T::from_f64(var));
     }
-    for (slot, values) in [(1, means), (2, vars)] {
+    for (slot, values) in [(MEAN, means), (VARIANCE, vars)] {
         if cx.wants(slot) {
             cx.out_data::<T>(slot)?.copy_from_slice(&values);
         }
@@ -108,10 +130,12 @@ fn forward<T: Element + oar_kernels::types::Number>(cx: &mut Run, x: &Tensor) ->
 }
 
 fn backward<T: Element + oar_kernels::types::Number>(cx: &mut Run, y: &Tensor) -> Result<()> {
+    use group_norm_grad::{BIAS, DBIAS, DSCALE, DX, DY, SCALE, VARIANCE};
     let a = cx.attrs::<GroupNormAttrs>();
     let g = Groups::of(cx.op.name, a, y.dims())?;
-    let (scale, bias) = (per_channel::<T>(cx, 0, g.channels(), 1.0)?, per_channel::<T>(cx, 1, g.channels(), 0.0)?);
-    let (dy, var) = (cx.input(2)?, cx.input(4)?);
+    let (scale, bias) =
+        (per_channel::<T>(cx, SCALE, g.channels(), 1.0)?, per_channel::<T>(cx, BIAS, g.channels(), 0.0)?);
+    let (dy, var) = (cx.input(DY)?, cx.input(VARIANCE)?);
     ensure!(
         dy.dims() == y.dims() && dy.dtype() == y.dtype() && var.dtype() == y.dtype(),
         InvalidArgument,
@@ -148,7 +172,7 @@ fn backward<T: Element + oar_kernels::types::Number>(cx: &mut Run, y: &Tensor) -
             dx[i] = inv * (dy[i].to_f64() * scale[c] - sum / count - normal(c, i) * along / count);
         }
     }
-    for (slot, values) in [(0, dx), (1, dbias), (2, dscale)] {
+    for (slot, values) in [(DX, dx), (DBIAS, dbias), (DSCALE, dscale)] {
         if cx.wants(slot) {
             let out = cx.out_data::<T>(slot)?;
             out.iter_mut().zip(values).for_each(|(o, v)| *o = T::from_f64(v));
@@ -158,37 +182,38 @@ fn backward<T: Element + oar_kernels::types::Number>(cx: &mut Run, y: &Tensor) -
 }
 
 fn infer(cx: &mut Infer) -> Result<()> {
-    let (x, dtype) = (cx.dims(0)?, cx.dtype(0)?);
-    let groups = cx.attrs::<GroupNormAttrs>().groups as i64;
-    if cx.is_run() {
-        Groups::of(cx.op.name, cx.attrs::<GroupNormAttrs>(), &x)?;
-    }
-    cx.set(0, &x, dtype);
-    let images = x.first().copied().unwrap_or(-1);
-    cx.set(1, &[images, groups], dtype);
-    cx.set(2, &[images, groups], dtype);
-    cx.share_lod(0, 0);
+    use group_norm::{MEAN, VARIANCE, X, Y};
+    let (x, dtype) = (cx.dims(X)?, cx.dtype(X)?);
+    let a = cx.attrs::<GroupNormAttrs>();
+    check(cx.op.name, a, &x)?;
+    cx.set(Y, &x, dtype);
+    cx.set(MEAN, &[x[0], a.groups as i64], dtype);
+    cx.set(VARIANCE, &[x[0], a.groups as i64], dtype);
+    cx.share_lod(Y, X);
     Ok(())
 }
 
 fn infer_grad(cx: &mut Infer) -> Result<()> {
-    let (y, dtype) = (cx.dims(3)?, cx.dtype(3)?);
-    let last = cx.attrs::<GroupNormAttrs>().data_layout == "NHWC";
-    let channels = if last { y.last() } else { y.get(1) }.copied().unwrap_or(-1);
-    cx.set(0, &y, dtype);
-    cx.set(1, &[channels], dtype);
-    cx.set(2, &[channels], dtype);
+    use group_norm_grad::{DBIAS, DSCALE, DX, Y};
+    let (y, dtype) = (cx.dims(Y)?, cx.dtype(Y)?);
+    let a = cx.attrs::<GroupNormAttrs>();
+    check(cx.op.name, a, &y)?;
+    let (_, channels, _) = split_images(&y, a.last());
+    cx.set(DX, &y, dtype);
+    cx.set(DBIAS, &[channels], dtype);
+    cx.set(DSCALE, &[channels], dtype);
     Ok(())
 }
 
 pub static GROUP_NORM: Op = Op {
     name: "group_norm",
-    inputs: &[slot("X"), slot("Scale").opt(), slot("Bias").opt()],
-    outputs: &[slot("Y"), slot("Mean").mid(), slot("Variance").mid()],
+    inputs: group_norm::INS,
+    outputs: group_norm::OUTS,
     attrs: GroupNormAttrs::FIELDS,
+    takes: DTypes::FLOATS,
     infer,
     cpu: Kernel::Pure(|cx| {
-        let x = cx.input(0)?;
+        let x = cx.input(group_norm::X)?;
         dispatch!(x.dtype(), T in [f32, f64], forward::<T>(cx, x), other => cx.unsupported(other))
     }),
     grad: Grad::By(&GROUP_NORM_GRAD),
@@ -197,12 +222,13 @@ pub static GROUP_NORM: Op = Op {
 };
 pub static GROUP_NORM_GRAD: Op = Op {
     name: "group_norm_grad",
-    inputs: &[slot("Scale").opt(), slot("Bias").opt(), slot("Y@GRAD"), slot("Y"), slot("Variance")],
-    outputs: &[slot("X@GRAD"), slot("Bias@GRAD"), slot("Scale@GRAD")],
+    inputs: group_norm_grad::INS,
+    outputs: group_norm_grad::OUTS,
     attrs: GroupNormAttrs::FIELDS,
+    takes: DTypes::FLOATS,
     infer: infer_grad,
     cpu: Kernel::Pure(|cx| {
-        let y = cx.input(3)?;
+        let y = cx.input(group_norm_grad::Y)?;
         dispatch!(y.dtype(), T in [f32, f64], backward::<T>(cx, y), other => cx.unsupported(other))
     }),
     ..OP

@@ -2,13 +2,13 @@
 
 use oar_core::attrs;
 use oar_core::base::dtype::Element;
-use oar_core::base::{DType, Dims, Result};
+use oar_core::base::{DTypes, Result};
 use oar_core::op::attrs::Text;
 use oar_core::op::parts::half::in_f32;
-use oar_core::op::parts::norm::{check_channel, check_epsilon, check_like, of_statistics};
-use oar_core::op::{slot, Grad, Infer, Kernel, Op, Run, Slot, OP};
+use oar_core::op::parts::norm::{check_channel, check_epsilon, check_like, check_statistics, of_statistics};
+use oar_core::op::{Grad, Infer, Kernel, Op, Run, OP};
 use oar_core::tensor::Tensor;
-use oar_core::{dispatch, ensure};
+use oar_core::{dispatch, ensure, slots};
 use oar_kernels::norm as kernel;
 
 attrs! {
@@ -29,124 +29,124 @@ fn rows_of(op: &str, axis: i32, x: &[i64]) -> Result<(i64, i64)> {
     Ok((product(&x[..axis as usize]), product(&x[axis as usize..])))
 }
 
-fn check_columns(cx: &Infer, slot: usize, columns: i64, dtype: DType) -> Result<()> {
-    if !cx.has(slot) {
-        return Ok(());
+slots! {
+    mod layer_norm { X "X", SCALE "Scale".opt(), BIAS "Bias".opt() => Y "Y", MEAN "Mean".mid(), VARIANCE "Variance".mid() }
+    mod layer_norm_grad {
+        X "X", MEAN "Mean", VARIANCE "Variance", SCALE "Scale".opt(), BIAS "Bias".opt().meta_only(), DY "Y@GRAD"
+        => DSCALE "Scale@GRAD", DBIAS "Bias@GRAD", DX "X@GRAD"
     }
-    let d = cx.dims(slot)?;
-    ensure!(
-        d.len() == 1 && (!cx.is_run() || d[0] == columns && cx.dtype(slot)? == of_statistics(dtype)),
-        InvalidArgument,
-        "operator {}: {} must have shape [{columns}] and data type {}, got {:?} and {}",
-        cx.op.name,
-        cx.op.inputs[slot].name,
-        of_statistics(dtype),
-        &d[..],
-        cx.dtype(slot)?
-    );
-    Ok(())
 }
 
-fn infer_layer(cx: &mut Infer) -> Result<()> {
-    let (x, dtype) = (cx.dims(0)?, cx.dtype(0)?);
+fn infer(cx: &mut Infer) -> Result<()> {
+    let (x, dtype) = (cx.dims(layer_norm::X)?, cx.dtype(layer_norm::X)?);
     let a = cx.attrs::<LayerNormAttrs>();
     check_epsilon(cx.op.name, a.epsilon)?;
     let (left, right) = rows_of(cx.op.name, a.begin_norm_axis, &x)?;
-    check_columns(cx, 1, right, dtype)?;
-    check_columns(cx, 2, right, dtype)?;
-    cx.set(0, &x, dtype);
-    cx.set(1, &[left], of_statistics(dtype));
-    cx.set(2, &[left], of_statistics(dtype));
-    cx.share_lod(0, 0);
+    for slot in [layer_norm::SCALE, layer_norm::BIAS] {
+        if !cx.has(slot) {
+            continue;
+        }
+        let d = cx.dims(slot)?;
+        ensure!(
+            d.len() == 1 && (d[0] == right || d[0] < 0 || right < 0),
+            InvalidArgument,
+            "operator {}: {} must have shape [{right}], got {:?}",
+            cx.op.name,
+            cx.op.inputs[slot.0].name,
+            &d[..]
+        );
+    }
+    cx.set(layer_norm::Y, &x, dtype);
+    cx.set(layer_norm::MEAN, &[left], of_statistics(dtype));
+    cx.set(layer_norm::VARIANCE, &[left], of_statistics(dtype));
+    cx.share_lod(layer_norm::Y, layer_norm::X);
     Ok(())
 }
 
-fn layer_norm(cx: &mut Run) -> Result<()> {
-    let (x, scale, bias) = (cx.input(0)?, cx.opt(1), cx.opt(2));
+/// The elements of an output, or a place for them where nobody wants it.
+fn place<'a, T: Element>(out: Option<&'a mut Tensor>, spare: &'a mut Vec<T>, n: usize) -> Result<&'a mut [T]> {
+    match out {
+        Some(t) => t.data_mut::<T>(),
+        None => {
+            spare.resize(n, T::default());
+            Ok(spare)
+        }
+    }
+}
+
+fn forward(cx: &mut Run) -> Result<()> {
+    let (x, scale, bias) = (cx.input(layer_norm::X)?, cx.opt(layer_norm::SCALE), cx.opt(layer_norm::BIAS));
     let a = cx.attrs::<LayerNormAttrs>();
     let (outer, n) = rows_of(cx.op.name, a.begin_norm_axis, x.dims())?;
+    let (outer, n) = (outer as usize, n as usize);
     dispatch!(x.dtype(), T in [f32, f64], {
-        let mut scratch = [Tensor::empty(T::DTYPE, &[0])?, Tensor::empty(T::DTYPE, &[0])?];
-        let mut y = cx.take_out(0)?;
-        // Statistics that nobody asked for still need a place.
-        for (slot, t) in scratch.iter_mut().enumerate() {
-            *t = if cx.wants(slot + 1) { cx.take_out(slot + 1)? } else { Tensor::empty(T::DTYPE, &[outer])? };
-        }
-        let [mut mean, mut var] = scratch;
+        let [y, mean, var] = cx.each_out([layer_norm::Y, layer_norm::MEAN, layer_norm::VARIANCE]);
+        let mut spare = [const { Vec::new() }; 3];
+        let [spare_y, spare_mean, spare_var] = &mut spare;
         kernel::layer_norm(
-            (outer as usize, n as usize), x.data::<T>(), scale.map(|t| t.data::<T>()), bias.map(|t| t.data::<T>()),
-            a.epsilon as f64, y.data_mut::<T>()?, mean.data_mut::<T>()?, var.data_mut::<T>()?,
+            (outer, n), x.data::<T>(), scale.map(|t| t.data::<T>()), bias.map(|t| t.data::<T>()), a.epsilon as f64,
+            place(y, spare_y, outer * n)?, place(mean, spare_mean, outer)?, place(var, spare_var, outer)?,
         );
-        cx.set(0, y);
-        cx.set(1, mean);
-        cx.set(2, var);
     }, other => return cx.unsupported(other));
     Ok(())
 }
 
-fn layer_norm_grad(cx: &mut Run) -> Result<()> {
-    let (x, mean, var, scale, dy) = (cx.input(0)?, cx.input(1)?, cx.input(2)?, cx.opt(3), cx.input(5)?);
+fn backward(cx: &mut Run) -> Result<()> {
+    use layer_norm_grad::{DBIAS, DSCALE, DX, DY, MEAN, SCALE, VARIANCE, X};
+    let (x, dy) = (cx.input(X)?, cx.input(DY)?);
+    let (mean, var, scale) = (cx.input(MEAN)?, cx.input(VARIANCE)?, cx.opt(SCALE));
     let a = cx.attrs::<LayerNormAttrs>();
     let (outer, n) = rows_of(cx.op.name, a.begin_norm_axis, x.dims())?;
-    check_like(cx, x, &[5])?;
-    check_channel(cx, &[1, 2], outer as usize, x.dtype())?;
-    check_channel(cx, &[3], n as usize, x.dtype())?;
+    check_like(cx, x, &[DY])?;
+    check_channel(cx, &[MEAN, VARIANCE], outer as usize, x.dtype())?;
+    check_channel(cx, &[SCALE], n as usize, x.dtype())?;
     dispatch!(x.dtype(), T in [f32, f64], {
-        let mut made: [Option<Tensor>; 3] = [None, None, None];
-        for (slot, t) in made.iter_mut().enumerate() {
-            if cx.wants(slot) {
-                *t = Some(cx.take_out(slot)?);
-            }
-        }
-        let [dscale, dbias, dx] = &mut made;
+        let [dscale, dbias, dx] = cx.each_out([DSCALE, DBIAS, DX]);
         kernel::layer_norm_grad(
             (outer as usize, n as usize), x.data::<T>(), dy.data::<T>(), scale.map(|t| t.data::<T>()),
             mean.data::<T>(), var.data::<T>(), a.epsilon as f64,
-            dx.as_mut().map(|t| t.data_mut::<T>()).transpose()?,
-            dscale.as_mut().map(|t| t.data_mut::<T>()).transpose()?,
-            dbias.as_mut().map(|t| t.data_mut::<T>()).transpose()?,
+            dx.map(|t| t.data_mut::<T>()).transpose()?,
+            dscale.map(|t| t.data_mut::<T>()).transpose()?,
+            dbias.map(|t| t.data_mut::<T>()).transpose()?,
         );
-        for (slot, t) in made.into_iter().enumerate() {
-            if let Some(t) = t {
-                cx.set(slot, t);
-            }
-        }
     }, other => return cx.unsupported(other));
     Ok(())
 }
 
-fn infer_layer_grad(cx: &mut Infer) -> Result<()> {
-    let (x, dtype) = (cx.dims(0)?, cx.dtype(0)?);
+fn infer_grad(cx: &mut Infer) -> Result<()> {
+    let (x, dtype) = (cx.dims(layer_norm_grad::X)?, cx.dtype(layer_norm_grad::X)?);
     let (_, right) = rows_of(cx.op.name, cx.attrs::<LayerNormAttrs>().begin_norm_axis, &x)?;
-    let columns: Dims = Dims::from_slice(&[right]);
-    cx.set(0, &columns, of_statistics(dtype));
-    cx.set(1, &columns, of_statistics(dtype));
-    cx.set(2, &x, dtype);
+    cx.set(layer_norm_grad::DSCALE, &[right], of_statistics(dtype));
+    cx.set(layer_norm_grad::DBIAS, &[right], of_statistics(dtype));
+    cx.set(layer_norm_grad::DX, &x, dtype);
     Ok(())
 }
 
 pub static LAYER_NORM: Op = Op {
     name: "layer_norm",
-    inputs: &[slot("X"), slot("Scale").opt(), slot("Bias").opt()],
-    outputs: &[slot("Y"), slot("Mean").mid(), slot("Variance").mid()],
+    inputs: layer_norm::INS,
+    outputs: layer_norm::OUTS,
     attrs: LayerNormAttrs::FIELDS,
-    infer: infer_layer,
-    cpu: Kernel::Pure(|cx| in_f32(cx, 0, layer_norm)),
+    takes: DTypes::FLOATS.and(DTypes::HALVES),
+    infer,
+    cpu: Kernel::Pure(|cx| {
+        let dtype = cx.input(layer_norm::X)?.dtype();
+        check_statistics(cx, dtype, &[layer_norm::SCALE, layer_norm::BIAS], &[])?;
+        in_f32(cx, layer_norm::X, forward)
+    }),
     grad: Grad::By(&LAYER_NORM_GRAD),
     amp: oar_core::op::Amp::Black,
     ..OP
 };
 
-const LAYER_GRAD_INPUTS: &[Slot] =
-    &[slot("X"), slot("Mean"), slot("Variance"), slot("Scale").opt(), slot("Bias").opt().meta_only(), slot("Y@GRAD")];
-
 pub static LAYER_NORM_GRAD: Op = Op {
     name: "layer_norm_grad",
-    inputs: LAYER_GRAD_INPUTS,
-    outputs: &[slot("Scale@GRAD"), slot("Bias@GRAD"), slot("X@GRAD")],
+    inputs: layer_norm_grad::INS,
+    outputs: layer_norm_grad::OUTS,
     attrs: LayerNormAttrs::FIELDS,
-    infer: infer_layer_grad,
-    cpu: Kernel::Pure(|cx| in_f32(cx, 0, layer_norm_grad)),
+    takes: DTypes::FLOATS.and(DTypes::HALVES),
+    infer: infer_grad,
+    cpu: Kernel::Pure(|cx| in_f32(cx, layer_norm_grad::X, backward)),
     ..OP
 };
 

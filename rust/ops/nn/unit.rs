@@ -1,44 +1,47 @@
 //! norm: vectors along an axis divided by their length.
 
 use oar_core::attrs;
-use oar_core::base::{shape, Result};
+use oar_core::base::{shape, DTypes, Result};
 use oar_core::op::infer::like_first;
 use oar_core::op::parts::axis::{like, split};
 use oar_core::op::parts::half::in_f32;
-use oar_core::op::{slot, Grad, Infer, Kernel, Op, Run, OP};
-use oar_core::{dispatch, ensure};
+use oar_core::op::{Grad, Infer, Kernel, Op, Run, OP};
+use oar_core::{dispatch, ensure, slots};
 use oar_kernels::unit as kernel;
 
 attrs! {
     pub struct NormAttrs { axis: i32, epsilon: f32 = 1e-10 }
 }
 
-fn infer(cx: &mut Infer) -> Result<()> {
-    let mut dims = cx.dims(0)?;
-    let axis = shape::axis(cx.op.name, cx.attrs::<NormAttrs>().axis as i64, dims.len())?;
-    dims[axis] = 1;
-    let dtype = cx.dtype(0)?;
-    cx.set(0, &dims, dtype);
-    let x = cx.dims(0)?;
-    cx.set(1, &x, dtype);
-    Ok(())
+slots! {
+    mod norm { X "X" => NORM "Norm".mid(), OUT "Out" }
+    mod norm_grad { X "X", DOUT "Out@GRAD", NORM "Norm" => DX "X@GRAD" }
 }
 
-fn norm(cx: &mut Run) -> Result<()> {
-    let x = cx.input(0)?;
+fn infer(cx: &mut Infer) -> Result<()> {
+    let mut dims = cx.dims(norm::X)?;
+    let axis = shape::axis(cx.op.name, cx.attrs::<NormAttrs>().axis as i64, dims.len())?;
+    dims[axis] = 1;
+    let dtype = cx.dtype(norm::X)?;
+    cx.set(norm::NORM, &dims, dtype);
+    cx.like(norm::OUT, norm::X)
+}
+
+fn normalize(cx: &mut Run) -> Result<()> {
+    let x = cx.input(norm::X)?;
     let a = cx.attrs::<NormAttrs>();
     let extents = split(cx.op.name, x.dims(), a.axis)?;
     dispatch!(x.dtype(), T in [f32, f64], {
-        let (mut norm, mut y) = (cx.take_out(0)?, cx.take_out(1)?);
-        kernel::normalize(extents, a.epsilon as T, x.data::<T>(), y.data_mut::<T>()?, norm.data_mut::<T>()?);
-        cx.set(0, norm);
-        cx.set(1, y);
+        let (mut lengths, mut y) = (cx.take_out(norm::NORM)?, cx.take_out(norm::OUT)?);
+        kernel::normalize(extents, a.epsilon as T, x.data::<T>(), y.data_mut::<T>()?, lengths.data_mut::<T>()?);
+        cx.set(norm::NORM, lengths);
+        cx.set(norm::OUT, y);
     }, other => return cx.unsupported(other));
     Ok(())
 }
 
-fn norm_grad(cx: &mut Run) -> Result<()> {
-    let (x, dy, norm) = (cx.input(0)?, cx.input(1)?, cx.input(2)?);
+fn normalize_grad(cx: &mut Run) -> Result<()> {
+    let (x, dy, norm) = (cx.input(norm_grad::X)?, cx.input(norm_grad::DOUT)?, cx.input(norm_grad::NORM)?);
     like(cx, dy, x.dims(), x.dtype(), "the gradient of Out")?;
     let extents = split(cx.op.name, x.dims(), cx.attrs::<NormAttrs>().axis)?;
     ensure!(
@@ -49,29 +52,32 @@ fn norm_grad(cx: &mut Run) -> Result<()> {
         x.dtype()
     );
     dispatch!(x.dtype(), T in [f32, f64], {
-        kernel::normalize_grad(extents, x.data::<T>(), norm.data::<T>(), dy.data::<T>(), cx.out_data::<T>(0)?);
+        let dx = cx.out_data::<T>(norm_grad::DX)?;
+        kernel::normalize_grad(extents, x.data::<T>(), norm.data::<T>(), dy.data::<T>(), dx);
     }, other => return cx.unsupported(other));
     Ok(())
 }
 
 pub static NORM: Op = Op {
     name: "norm",
-    inputs: &[slot("X")],
-    outputs: &[slot("Norm").mid(), slot("Out")],
+    inputs: norm::INS,
+    outputs: norm::OUTS,
     attrs: NormAttrs::FIELDS,
+    takes: DTypes::FLOATS.and(DTypes::HALVES),
     infer,
-    cpu: Kernel::Pure(|cx| in_f32(cx, 0, norm)),
+    cpu: Kernel::Pure(|cx| in_f32(cx, norm::X, normalize)),
     grad: Grad::By(&NORM_GRAD),
     ..OP
 };
 
 pub static NORM_GRAD: Op = Op {
     name: "norm_grad",
-    inputs: &[slot("X"), slot("Out@GRAD"), slot("Norm")],
-    outputs: &[slot("X@GRAD")],
+    inputs: norm_grad::INS,
+    outputs: norm_grad::OUTS,
     attrs: NormAttrs::FIELDS,
+    takes: DTypes::FLOATS.and(DTypes::HALVES),
     infer: like_first,
-    cpu: Kernel::Pure(|cx| in_f32(cx, 0, norm_grad)),
+    cpu: Kernel::Pure(|cx| in_f32(cx, norm_grad::X, normalize_grad)),
     ..OP
 };
 

@@ -3,16 +3,20 @@
 use half::{bf16, f16};
 use oar_core::attrs;
 use oar_core::base::dtype::Element;
-use oar_core::base::{DType, Result};
+use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::attrs::Text;
+use oar_core::op::infer::VarKind;
 use oar_core::op::parts::given::{scalar, scalar_of};
+use oar_core::op::parts::half::is_half;
 use oar_core::op::parts::rows::{ascending, check_rows};
-use oar_core::op::{slot, Infer, Kernel, NoAttrs, Op, Run, OP};
+use oar_core::op::{InSlot, Infer, Kernel, NoAttrs, Op, OutSlot, RowsKernel, Run, OP};
 use oar_core::tensor::{SelectedRows, Tensor, Value};
-use oar_core::{bail, dispatch, ensure};
+use oar_core::{bail, dispatch, ensure, slots};
 use oar_kernels::optimizer::{self as kernel, Adam, Momentum, Rule, Sgd, Stored, Wide};
 use smallvec::SmallVec;
+use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 attrs! {
     pub struct MomentumAttrs {
@@ -25,59 +29,109 @@ attrs! {
     }
 }
 
-/// Dense outputs, to be written together; they hold the values of the inputs that they alias.
-pub fn outs<'r, const N: usize>(cx: &'r mut Run, slots: [usize; N]) -> Result<[&'r mut Tensor; N]> {
-    let op = cx.op;
-    for s in slots {
-        let there = matches!(cx.outs.slot(s).first().map(|o| &o.value), Some(Value::Dense(_)));
-        ensure!(there, NotFound, "operator {}: output '{}' is not there", op.name, op.outputs[s].name);
+slots! {
+    mod sgd { PARAM "Param", RATE "LearningRate", GRAD "Grad" => PARAM_OUT "ParamOut".aliases("Param") }
+    mod momentum {
+        PARAM "Param", GRAD "Grad", VELOCITY "Velocity", RATE "LearningRate", MASTER "MasterParam".opt()
+        => PARAM_OUT "ParamOut".aliases("Param"), VELOCITY_OUT "VelocityOut".aliases("Velocity"),
+        MASTER_OUT "MasterParamOut".opt().aliases("MasterParam")
     }
-    let at = slots.map(|s| cx.outs.range(s).start);
-    let outs = cx.outs.flat.get_disjoint_mut(at).expect("slots are disjoint");
-    Ok(outs.map(|o| match &mut o.value {
-        Value::Dense(t) => t,
-        _ => unreachable!("looked at above"),
-    }))
+    mod adam {
+        PARAM "Param", GRAD "Grad", RATE "LearningRate", MOMENT1 "Moment1", MOMENT2 "Moment2",
+        BETA1_POW "Beta1Pow", BETA2_POW "Beta2Pow", BETA1 "Beta1Tensor".opt(), BETA2 "Beta2Tensor".opt(),
+        MASTER "MasterParam".opt()
+        => PARAM_OUT "ParamOut".aliases("Param"), MOMENT1_OUT "Moment1Out".aliases("Moment1"),
+        MOMENT2_OUT "Moment2Out".aliases("Moment2"), BETA1_POW_OUT "Beta1PowOut".aliases("Beta1Pow"),
+        BETA2_POW_OUT "Beta2PowOut".aliases("Beta2Pow"), MASTER_OUT "MasterParamOut".opt().aliases("MasterParam")
+    }
 }
 
-/// The input in slot `slot` has the shape of the parameter, unless it is SelectedRows (or not known yet).
-pub fn like_param(cx: &Infer, param: &[i64], slot: usize) -> Result<()> {
-    let d = match cx.tensor(slot) {
-        Some(t) => oar_core::base::Dims::from_slice(t.dims()),
-        None if cx.is_run() => return Ok(()),
-        None => cx.dims(slot)?,
-    };
-    let same = d.len() == param.len() && d.iter().zip(param).all(|(&a, &b)| a == b || a < 0 || b < 0);
-    ensure!(
-        same,
-        InvalidArgument,
-        "operator {}: Param and {} must have the same shape, got {param:?} and {:?}",
-        cx.op.name,
-        cx.op.inputs[slot].name,
-        &d[..]
-    );
+/// Dense outputs, to be written together; they hold the values of the inputs that they alias.
+fn outs<'r, const N: usize>(cx: &'r mut Run, slots: [OutSlot; N]) -> Result<[&'r mut Tensor; N]> {
+    let op = cx.op;
+    let found = cx.each_out(slots);
+    if let Some(k) = found.iter().position(Option::is_none) {
+        bail!(NotFound, "operator {}: output '{}' is not there", op.name, op.outputs[slots[k].0].name);
+    }
+    Ok(found.map(|t| t.expect("looked at above")))
+}
+
+/// These inputs have the shape of the parameter, unless they or it are SelectedRows (which name their height only).
+fn like_param(cx: &Infer, param: InSlot, slots: &[InSlot]) -> Result<()> {
+    let p = cx.meta(param, 0)?;
+    for &slot in slots {
+        let m = cx.meta(slot, 0)?;
+        let same = m.dims.len() == p.dims.len() && m.dims.iter().zip(&p.dims).all(|(&a, &b)| a == b || a < 0 || b < 0);
+        ensure!(
+            same || m.kind == VarKind::Rows || p.kind == VarKind::Rows,
+            InvalidArgument,
+            "operator {}: {} and {} must have the same shape, got {:?} and {:?}",
+            cx.op.name,
+            cx.op.inputs[param.0].name,
+            cx.op.inputs[slot.0].name,
+            &p.dims[..],
+            &m.dims[..]
+        );
+    }
     Ok(())
 }
 
 /// Every output has the shape and type of the input that it aliases.
-pub fn infer_aliases(cx: &mut Infer) -> Result<()> {
-    if cx.is_run() {
-        return Ok(());
-    }
+fn infer_aliases(cx: &mut Infer) -> Result<()> {
     for (o, s) in cx.op.outputs.iter().enumerate() {
-        let Some(i) = s.alias.and_then(|name| cx.op.input(name)) else { continue };
+        let Some(i) = s.alias.and_then(|name| cx.op.input(name)).map(InSlot) else { continue };
         if cx.has(i) {
             let m = cx.meta(i, 0)?;
-            cx.set_meta(o, 0, m);
+            cx.set_meta(OutSlot(o), 0, m);
         }
     }
     Ok(())
 }
 
-/// Where an update finds its operands: the output slots of the parameter and the states, and the gradient's input slot.
+/// The gradient of an update.
+struct Gradient<'a> {
+    elements: Cow<'a, Tensor>,
+    /// The rows that it has, ascending; all where this is `None`.
+    rows: Option<Arc<Vec<i64>>>,
+    height: i64,
+}
+
+impl<'a> Gradient<'a> {
+    fn dense(cx: &Run<'a>, slot: InSlot) -> Result<Gradient<'a>> {
+        Ok(Gradient { elements: Cow::Borrowed(cx.input(slot)?), rows: None, height: 0 })
+    }
+
+    /// `None`: SelectedRows without rows, which change nothing.
+    fn of_rows(cx: &Run<'a>, slot: InSlot) -> Result<Option<Gradient<'a>>> {
+        let r = grad_rows(cx, slot)?;
+        if r.rows.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(match ascending(cx.op.name, r)? {
+            Cow::Borrowed(r) => {
+                Gradient { elements: Cow::Borrowed(&r.value), rows: Some(r.rows.clone()), height: r.height }
+            }
+            Cow::Owned(r) => Gradient { elements: Cow::Owned(r.value), rows: Some(r.rows), height: r.height },
+        }))
+    }
+}
+
+/// The gradient of an operator that got SelectedRows.
+fn grad_rows<'a>(cx: &Run<'a>, slot: InSlot) -> Result<&'a SelectedRows> {
+    match cx.value(slot)? {
+        Value::Rows(r) => Ok(r),
+        other => bail!(
+            InvalidArgument,
+            "operator {}: a Param of SelectedRows needs a Grad of SelectedRows, got {}",
+            cx.op.name,
+            other.what()
+        ),
+    }
+}
+
+/// What a rule updates: the outputs of the parameter and the states.
 struct Places<const N: usize> {
-    param_and_states: [usize; N],
-    grad: usize,
+    param_and_states: [OutSlot; N],
     /// Rows without a gradient stay as they are.
     lazy: bool,
 }
@@ -86,20 +140,11 @@ struct Places<const N: usize> {
 fn update<T: Wide, M: Stored<T> + Element, G: Stored<T> + Element + std::ops::AddAssign, R: Rule<T>, const N: usize>(
     cx: &mut Run,
     at: &Places<N>,
+    grad: &Gradient,
     rule: R,
 ) -> Result<()> {
     let name = cx.op.name;
-    let grad = cx.value(at.grad)?;
-    let merged;
-    let (dense, rows) = match grad {
-        Value::Dense(g) => (g, None),
-        Value::Rows(r) if r.rows.is_empty() => return Ok(()),
-        Value::Rows(r) => {
-            merged = ascending(name, r)?;
-            (&merged.value, Some(&merged))
-        }
-        other => bail!(InvalidArgument, "operator {name}: input 'Grad' cannot be {}", other.what()),
-    };
+    let dense = &*grad.elements;
     ensure!(
         dense.dtype() == G::DTYPE,
         InvalidArgument,
@@ -107,7 +152,7 @@ fn update<T: Wide, M: Stored<T> + Element, G: Stored<T> + Element + std::ops::Ad
         G::DTYPE,
         dense.dtype()
     );
-    let names = at.param_and_states.map(|s| cx.op.outputs[s].name);
+    let names = at.param_and_states.map(|s| cx.op.outputs[s.0].name);
     let outs = outs(cx, at.param_and_states)?;
     let n = outs[0].numel();
     let dims = outs[0].dims();
@@ -121,18 +166,18 @@ fn update<T: Wide, M: Stored<T> + Element, G: Stored<T> + Element + std::ops::Ad
             t.dtype()
         );
     }
-    match &rows {
+    match &grad.rows {
         None => ensure!(
             dense.numel() == n,
             InvalidArgument,
             "operator {name}: Param and Grad must have the same shape, got {dims:?} and {:?}",
             dense.dims()
         ),
-        Some(r) => ensure!(
-            dims.first() == Some(&r.height) && dense.numel() / r.rows.len() * r.height as usize == n,
+        Some(rows) => ensure!(
+            dims.first() == Some(&grad.height) && dense.numel() / rows.len() * grad.height as usize == n,
             InvalidArgument,
             "operator {name}: SelectedRows of height {} and shape {:?} do not fit a Param of shape {dims:?}",
-            r.height,
+            grad.height,
             dense.dims()
         ),
     }
@@ -141,9 +186,9 @@ fn update<T: Wide, M: Stored<T> + Element, G: Stored<T> + Element + std::ops::Ad
         slices.push(t.data_mut::<M>()?);
     }
     let (param, states) = slices.split_first_mut().expect("there is a parameter");
-    match rows {
+    match &grad.rows {
         None => kernel::dense::<T, M, G, R>(rule, dense.data::<G>(), param, states),
-        Some(r) => kernel::sparse::<T, M, G, R>(rule, &r.rows, dense.data::<G>(), at.lazy, param, states),
+        Some(rows) => kernel::sparse::<T, M, G, R>(rule, rows, dense.data::<G>(), at.lazy, param, states),
     }
     Ok(())
 }
@@ -174,8 +219,8 @@ macro_rules! by_types {
 }
 
 /// Copies the master parameter to the parameter (or the other way where that is f32 too).
-fn copy_master(cx: &mut Run, master: usize) -> Result<()> {
-    let [param, master] = outs(cx, [0, master])?;
+fn copy_master(cx: &mut Run, param: OutSlot, master: OutSlot) -> Result<()> {
+    let [param, master] = outs(cx, [param, master])?;
     ensure!(
         param.numel() == master.numel() && master.dtype() == DType::F32,
         InvalidArgument,
@@ -191,13 +236,13 @@ fn copy_master(cx: &mut Run, master: usize) -> Result<()> {
 }
 
 /// The output slot of the master parameter if there is to be one.
-fn master(cx: &Run, wanted: bool, input: usize, output: usize) -> Result<Option<usize>> {
+fn master(cx: &mut Run, wanted: bool, output: OutSlot) -> Result<Option<OutSlot>> {
     if !wanted {
         return Ok(None);
     }
-    let there = matches!(cx.outs.slot(output).first().map(|o| &o.value), Some(Value::Dense(_)));
+    let [there] = cx.each_out([output]);
     ensure!(
-        there && cx.op.inputs[input].name == "MasterParam",
+        there.is_some(),
         InvalidArgument,
         "operator {}: with multi_precision there must be MasterParam and MasterParamOut",
         cx.op.name
@@ -208,18 +253,22 @@ fn master(cx: &Run, wanted: bool, input: usize, output: usize) -> Result<Option<
 // sgd
 
 fn sgd(cx: &mut Run) -> Result<()> {
-    let rate = scalar(cx, 1)?;
-    if let Some(Value::Rows(_)) = cx.outs.slot(0).first().map(|o| &o.value) {
-        return sgd_table(cx, rate);
-    }
-    let dtype = cx.out(0)?.dtype();
-    if let Value::Rows(r) = cx.value(2)? {
-        return sgd_by_rows(cx, rate, r);
-    }
+    let rate = scalar(cx, sgd::RATE)?;
+    let grad = Gradient::dense(cx, sgd::GRAD)?;
+    let dtype = cx.out(sgd::PARAM_OUT)?.dtype();
     by_types!(cx, dtype, false, |T, M, G| {
-        let at = Places { param_and_states: [0], grad: 2, lazy: true };
-        update::<T, M, G, _, 1>(cx, &at, Sgd { rate: rate as T })
+        let at = Places { param_and_states: [sgd::PARAM_OUT], lazy: true };
+        update::<T, M, G, _, 1>(cx, &at, &grad, Sgd { rate: rate as T })
     })
+}
+
+/// The gradient, and perhaps the parameter, is SelectedRows.
+fn sgd_rows(cx: &mut Run) -> Result<()> {
+    let (rate, grad) = (scalar(cx, sgd::RATE)?, grad_rows(cx, sgd::GRAD)?);
+    match cx.outs.slot(sgd::PARAM_OUT.0).first().map(|o| &o.value) {
+        Some(Value::Rows(_)) => sgd_table(cx, rate, grad),
+        _ => sgd_by_rows(cx, rate, grad),
+    }
 }
 
 /// Rows need not be merged: each takes its step.
@@ -228,7 +277,7 @@ fn sgd_by_rows(cx: &mut Run, rate: f64, r: &SelectedRows) -> Result<()> {
         return Ok(());
     }
     check_rows(cx.op.name, r)?;
-    let param = cx.out(0)?;
+    let param = cx.out(sgd::PARAM_OUT)?;
     let width = r.value.numel() / r.rows.len();
     ensure!(
         param.dims().first() == Some(&r.height) && param.numel() == width * r.height as usize,
@@ -246,17 +295,14 @@ fn sgd_by_rows(cx: &mut Run, rate: f64, r: &SelectedRows) -> Result<()> {
     let dtype = param.dtype();
     by_types!(cx, dtype, false, |T, M, G| {
         let _: Option<G> = None;
-        kernel::sgd_rows::<T, M>(rate as T, &r.rows, r.value.data::<M>(), cx.out_data::<M>(0)?);
+        kernel::sgd_rows::<T, M>(rate as T, &r.rows, r.value.data::<M>(), cx.out_data::<M>(sgd::PARAM_OUT)?);
         Ok(())
     })
 }
 
 /// A parameter that is itself SelectedRows (a table that grows): the gradient's rows must be among its rows.
-fn sgd_table(cx: &mut Run, rate: f64) -> Result<()> {
-    let Value::Rows(grad) = cx.value(2)? else {
-        bail!(InvalidArgument, "operator sgd: with a Param of SelectedRows the Grad must be SelectedRows too")
-    };
-    let Some(Value::Rows(param)) = cx.outs.slot_mut(0).first_mut().map(|o| &mut o.value) else {
+fn sgd_table(cx: &mut Run, rate: f64, grad: &SelectedRows) -> Result<()> {
+    let Some(Value::Rows(param)) = cx.outs.slot_mut(sgd::PARAM_OUT.0).first_mut().map(|o| &mut o.value) else {
         bail!(InvalidArgument, "operator sgd: ParamOut must be SelectedRows")
     };
     if grad.rows.is_empty() {
@@ -288,96 +334,121 @@ fn sgd_table(cx: &mut Run, rate: f64) -> Result<()> {
 
 pub static SGD: Op = Op {
     name: "sgd",
-    inputs: &[slot("Param"), slot("LearningRate"), slot("Grad")],
-    outputs: &[slot("ParamOut").aliases("Param")],
+    inputs: sgd::INS,
+    outputs: sgd::OUTS,
     attrs: NoAttrs::FIELDS,
+    takes: DTypes::FLOATS.and(DTypes::HALVES),
     infer: |cx| {
-        like_param(cx, &cx.dims(0)?, 2)?;
+        like_param(cx, sgd::PARAM, &[sgd::GRAD])?;
         infer_aliases(cx)
     },
     cpu: Kernel::Pure(sgd),
+    rows: RowsKernel::Own(sgd_rows),
     ..OP
 };
 
 // momentum
 
 fn momentum(cx: &mut Run) -> Result<()> {
+    let grad = Gradient::dense(cx, momentum::GRAD)?;
+    momentum_by(cx, Some(grad))
+}
+
+fn momentum_rows(cx: &mut Run) -> Result<()> {
+    let grad = Gradient::of_rows(cx, momentum::GRAD)?;
+    momentum_by(cx, grad)
+}
+
+fn momentum_by(cx: &mut Run, grad: Option<Gradient>) -> Result<()> {
+    use momentum::{MASTER_OUT, PARAM_OUT, RATE, VELOCITY_OUT};
     let a = cx.attrs::<MomentumAttrs>();
-    let rate = scalar(cx, 3)?;
-    let dtype = cx.out(0)?.dtype();
-    let master = master(cx, a.multi_precision, 4, 2)?;
-    let narrow = matches!(dtype, DType::F16 | DType::BF16);
+    let rate = scalar(cx, RATE)?;
+    let dtype = cx.out(PARAM_OUT)?.dtype();
+    let master = master(cx, a.multi_precision, MASTER_OUT)?;
     let decay = if a.regularization_method == "l2_decay" { a.regularization_coeff } else { 0.0 };
-    by_types!(cx, dtype, master.is_some(), |T, M, G| {
-        let param = if narrow { master.unwrap_or(0) } else { 0 };
-        let at = Places { param_and_states: [param, 1], grad: 1, lazy: false };
-        let rule = Momentum {
-            rate: rate as T,
-            mu: a.mu as T,
-            scale: a.rescale_grad as T,
-            decay: decay as T,
-            nesterov: a.use_nesterov,
-        };
-        update::<T, M, G, _, 2>(cx, &at, rule)?;
-    });
+    if let Some(grad) = grad {
+        by_types!(cx, dtype, master.is_some(), |T, M, G| {
+            let param = master.filter(|_| is_half(dtype)).unwrap_or(PARAM_OUT);
+            let at = Places { param_and_states: [param, VELOCITY_OUT], lazy: false };
+            let rule = Momentum {
+                rate: rate as T,
+                mu: a.mu as T,
+                scale: a.rescale_grad as T,
+                decay: decay as T,
+                nesterov: a.use_nesterov,
+            };
+            update::<T, M, G, _, 2>(cx, &at, &grad, rule)?;
+        });
+    }
     match master {
-        Some(m) => copy_master(cx, m),
+        Some(m) => copy_master(cx, PARAM_OUT, m),
         None => Ok(()),
     }
 }
 
 pub static MOMENTUM: Op = Op {
     name: "momentum",
-    inputs: &[slot("Param"), slot("Grad"), slot("Velocity"), slot("LearningRate"), slot("MasterParam").opt()],
-    outputs: &[
-        slot("ParamOut").aliases("Param"),
-        slot("VelocityOut").aliases("Velocity"),
-        slot("MasterParamOut").opt().aliases("MasterParam"),
-    ],
+    inputs: momentum::INS,
+    outputs: momentum::OUTS,
     attrs: MomentumAttrs::FIELDS,
+    takes: DTypes::FLOATS.and(DTypes::HALVES),
     infer: |cx| {
-        let param = cx.dims(0)?;
-        like_param(cx, &param, 1)?;
-        like_param(cx, &param, 2)?;
+        like_param(cx, momentum::PARAM, &[momentum::GRAD, momentum::VELOCITY])?;
         infer_aliases(cx)
     },
     cpu: Kernel::Pure(momentum),
+    rows: RowsKernel::Own(momentum_rows),
     ..OP
 };
 
 // adam
 
 fn adam(cx: &mut Run) -> Result<()> {
-    let a = cx.attrs::<AdamAttrs>();
-    let sparse = match cx.value(1)? {
-        Value::Rows(r) if r.rows.is_empty() => return Ok(()),
-        other => matches!(other, Value::Rows(_)),
+    let (grad, powers, betas) = (Gradient::dense(cx, adam::GRAD)?, powers(cx)?, betas(cx)?);
+    adam_by(cx, &grad, powers, betas)
+}
+
+fn adam_rows(cx: &mut Run) -> Result<()> {
+    let Some(grad) = Gradient::of_rows(cx, adam::GRAD)? else { return Ok(()) };
+    let (powers, betas) = (powers(cx)?, betas(cx)?);
+    // Paddle's CPU kernel writes the next powers first, and then reads them where they are the same variables.
+    let next = |cx: &mut Run, slot: OutSlot, power: f64, beta: f64| -> Result<f64> {
+        let in_place = cx.outs.slot(slot.0).first().is_some_and(|o| o.in_place);
+        let wide = cx.out(slot)?.dtype() == DType::F64;
+        let product = if wide { power * beta } else { (power as f32 * beta as f32) as f64 };
+        Ok(if in_place { product } else { power })
     };
-    let beta = |cx: &Run, slot: usize, given: f32| if cx.has(slot) { scalar(cx, slot) } else { Ok(given as f64) };
-    let betas = (beta(cx, 7, a.beta1)?, beta(cx, 8, a.beta2)?);
-    let rate = scalar(cx, 2)?;
+    let powers = (next(cx, adam::BETA1_POW_OUT, powers.0, betas.0)?, next(cx, adam::BETA2_POW_OUT, powers.1, betas.1)?);
+    adam_by(cx, &grad, powers, betas)
+}
+
+/// The factors of both moments, as tensors where they are given.
+fn betas(cx: &Run) -> Result<(f64, f64)> {
+    let a = cx.attrs::<AdamAttrs>();
+    let beta = |slot: InSlot, attr: f32| if cx.has(slot) { scalar(cx, slot) } else { Ok(attr as f64) };
+    Ok((beta(adam::BETA1, a.beta1)?, beta(adam::BETA2, a.beta2)?))
+}
+
+/// The factors' powers of this step.
+fn powers(cx: &mut Run) -> Result<(f64, f64)> {
     let op = cx.op;
-    let mut powers = (scalar_of(op, 5, cx.out(3)?)?, scalar_of(op, 6, cx.out(4)?)?);
-    if sparse {
-        // Paddle's CPU kernel writes the next powers first, and then reads them where they are the same variables.
-        let next = |cx: &mut Run, slot: usize, power: f64, beta: f64| -> Result<f64> {
-            let in_place = cx.outs.slot(slot).first().is_some_and(|o| o.in_place);
-            let wide = cx.out(slot)?.dtype() == DType::F64;
-            let product = if wide { power * beta } else { (power as f32 * beta as f32) as f64 };
-            Ok(if in_place { product } else { power })
-        };
-        powers = (next(cx, 3, powers.0, betas.0)?, next(cx, 4, powers.1, betas.1)?);
-    }
-    let dtype = cx.out(0)?.dtype();
-    let master = master(cx, a.multi_precision, 9, 5)?;
-    let narrow = matches!(dtype, DType::F16 | DType::BF16);
+    let mut power = |from: InSlot, to: OutSlot| scalar_of(op, from, cx.out(to)?);
+    Ok((power(adam::BETA1_POW, adam::BETA1_POW_OUT)?, power(adam::BETA2_POW, adam::BETA2_POW_OUT)?))
+}
+
+fn adam_by(cx: &mut Run, grad: &Gradient, powers: (f64, f64), betas: (f64, f64)) -> Result<()> {
+    use adam::{BETA1_POW_OUT, BETA2_POW_OUT, MASTER_OUT, MOMENT1_OUT, MOMENT2_OUT, PARAM_OUT, RATE};
+    let a = cx.attrs::<AdamAttrs>();
+    let rate = scalar(cx, RATE)?;
+    let dtype = cx.out(PARAM_OUT)?.dtype();
+    let master = master(cx, a.multi_precision, MASTER_OUT)?;
     by_types!(cx, dtype, master.is_some(), |T, M, G| {
-        let param = if narrow { master.unwrap_or(0) } else { 0 };
-        let at = Places { param_and_states: [param, 1, 2], grad: 1, lazy: a.lazy_mode };
+        let param = master.filter(|_| is_half(dtype)).unwrap_or(PARAM_OUT);
+        let at = Places { param_and_states: [param, MOMENT1_OUT, MOMENT2_OUT], lazy: a.lazy_mode };
         let rule = Adam::<T>::new(rate, betas, a.epsilon as f64, powers);
-        update::<T, M, G, _, 3>(cx, &at, rule)?;
+        update::<T, M, G, _, 3>(cx, &at, grad, rule)?;
     });
-    for (slot, beta) in [(3, betas.0), (4, betas.1)] {
+    for (slot, beta) in [(BETA1_POW_OUT, betas.0), (BETA2_POW_OUT, betas.1)] {
         let t = cx.out(slot)?;
         dispatch!(t.dtype(), T in [f32, f64], {
             t.data_mut::<T>()?[0] *= beta as T;
@@ -387,42 +458,23 @@ fn adam(cx: &mut Run) -> Result<()> {
         }, _never => unreachable!("the power was read")));
     }
     match master {
-        Some(m) => copy_master(cx, m),
+        Some(m) => copy_master(cx, PARAM_OUT, m),
         None => Ok(()),
     }
 }
 
 pub static ADAM: Op = Op {
     name: "adam",
-    inputs: &[
-        slot("Param"),
-        slot("Grad"),
-        slot("LearningRate"),
-        slot("Moment1"),
-        slot("Moment2"),
-        slot("Beta1Pow"),
-        slot("Beta2Pow"),
-        slot("Beta1Tensor").opt(),
-        slot("Beta2Tensor").opt(),
-        slot("MasterParam").opt(),
-    ],
-    outputs: &[
-        slot("ParamOut").aliases("Param"),
-        slot("Moment1Out").aliases("Moment1"),
-        slot("Moment2Out").aliases("Moment2"),
-        slot("Beta1PowOut").aliases("Beta1Pow"),
-        slot("Beta2PowOut").aliases("Beta2Pow"),
-        slot("MasterParamOut").opt().aliases("MasterParam"),
-    ],
+    inputs: adam::INS,
+    outputs: adam::OUTS,
     attrs: AdamAttrs::FIELDS,
+    takes: DTypes::FLOATS.and(DTypes::HALVES),
     infer: |cx| {
-        let param = cx.dims(0)?;
-        for slot in [1, 3, 4] {
-            like_param(cx, &param, slot)?;
-        }
+        like_param(cx, adam::PARAM, &[adam::GRAD, adam::MOMENT1, adam::MOMENT2])?;
         infer_aliases(cx)
     },
     cpu: Kernel::Pure(adam),
+    rows: RowsKernel::Own(adam_rows),
     ..OP
 };
 

@@ -3,12 +3,12 @@
 use half::{bf16, f16};
 use oar_core::attrs;
 use oar_core::base::dtype::Element;
-use oar_core::base::{DType, Dims, Result};
+use oar_core::base::{DType, DTypes, Dims, Result};
 use oar_core::op::attrs::Text;
 use oar_core::op::infer::like_out_grad;
 use oar_core::op::parts::fill::batch_size_like;
 use oar_core::op::parts::given::{data_type, shape, Way};
-use oar_core::op::{slot, Grad, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Grad, Infer, Kernel, Op, OutSlot, Run, OP};
 use oar_core::tensor::generator::with_engine;
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
@@ -40,28 +40,29 @@ attrs! {
 }
 
 slots! {
-    mod drawn { SHAPE "ShapeTensor".opt(), SHAPE_LIST "ShapeTensorList".many().opt() => OUT "Out".made() }
+    /// The shape is an attribute, or comes as tensors.
+    mod drawn { SHAPE "ShapeTensor".opt(), SHAPE_LIST "ShapeTensorList".many().opt() => OUT "Out" }
+    /// The size in one dimension is another tensor's.
+    mod drawn_like { INPUT "Input".meta_only() => OUT "Out" }
+    mod drawn_plain { => OUT "Out" }
+    mod dropout { X "X", SEED "Seed".opt() => OUT "Out", MASK "Mask".mid() }
+    mod dropout_grad { DOUT "Out@GRAD", MASK "Mask".opt() => DX "X@GRAD" }
 }
+
+/// The only output of every operator that draws a tensor.
+const OUT: OutSlot = drawn::OUT;
 
 const WAYS: [Way; 2] = [Way::One(drawn::SHAPE), Way::List(drawn::SHAPE_LIST)];
 
 /// A distribution with two parameters: fills a slice.
 type Draw<T> = fn(&mut Mt64, T, T, &mut [T]);
 
-/// A float tensor drawn with the parameters `a` and `b`: in its own precision where Paddle has such a kernel, halves
-/// through f32.
-fn floats(
-    cx: &Run,
-    dtype: i32,
-    dims: &[i64],
-    seed: i32,
-    (a, b): (f32, f32),
-    (f32s, f64s): (Draw<f32>, Draw<f64>),
-) -> Result<Tensor> {
-    let dtype = data_type(cx.op.name, dtype)?;
-    let mut t = Tensor::empty(dtype, dims)?;
+/// Fills the output with numbers drawn with the parameters `a` and `b`: in its own precision where Paddle has such a
+/// kernel, halves through f32.
+fn floats(cx: &mut Run, seed: i32, (a, b): (f32, f32), (f32s, f64s): (Draw<f32>, Draw<f64>)) -> Result<()> {
     let seed = seed as u32 as u64; // Paddle reads the attribute as unsigned int
-    match dtype {
+    let t = cx.out(OUT)?;
+    match t.dtype() {
         DType::F32 => {
             let out = t.data_mut()?;
             with_engine(seed, |e| f32s(e, a, b, out));
@@ -70,18 +71,18 @@ fn floats(
             let out = t.data_mut()?;
             with_engine(seed, |e| f64s(e, a as f64, b as f64, out));
         }
-        DType::F16 | DType::BF16 => {
-            let mut wide = Tensor::empty(DType::F32, dims)?;
+        half @ (DType::F16 | DType::BF16) => {
+            let mut wide = Tensor::empty(DType::F32, t.dims())?;
             let out = wide.data_mut()?;
             with_engine(seed, |e| f32s(e, a, b, out));
-            match dtype {
+            match half {
                 DType::F16 => <f16 as Half>::narrow(wide.data(), t.data_mut()?),
                 _ => <bf16 as Half>::narrow(wide.data(), t.data_mut()?),
             }
         }
         other => return cx.unsupported(other),
     }
-    Ok(t)
+    Ok(())
 }
 
 /// What is drawn by both operators of uniform numbers.
@@ -89,7 +90,6 @@ struct Uniform {
     min: f32,
     max: f32,
     seed: i32,
-    dtype: i32,
     diag_num: i32,
     diag_step: i32,
     diag_val: f32,
@@ -114,17 +114,17 @@ impl Uniform {
         Ok(())
     }
 
-    fn draw(&self, cx: &mut Run, dims: &[i64]) -> Result<()> {
-        let range = (self.min, self.max);
-        let mut t = floats(cx, self.dtype, dims, self.seed, range, (draw::uniform, draw::uniform))?;
+    fn draw(&self, cx: &mut Run) -> Result<()> {
+        floats(cx, self.seed, (self.min, self.max), (draw::uniform, draw::uniform))?;
         if self.diag_num > 0 {
+            let op = cx.op.name;
+            let t = cx.out(OUT)?;
             let step = self.diag_step as usize + 1;
             let last = (self.diag_num as usize - 1).saturating_mul(step);
             ensure!(
                 t.numel() > last,
                 InvalidArgument,
-                "operator {}: {} diagonal elements with diag_step {} do not fit {} elements",
-                cx.op.name,
+                "operator {op}: {} diagonal elements with diag_step {} do not fit {} elements",
                 self.diag_num,
                 self.diag_step,
                 t.numel()
@@ -134,7 +134,6 @@ impl Uniform {
                 t.data_mut::<T>()?.iter_mut().step_by(step).take(self.diag_num as usize).for_each(|o| *o = v);
             }, other => return cx.unsupported(other));
         }
-        cx.set(0, t);
         Ok(())
     }
 }
@@ -146,7 +145,6 @@ macro_rules! uniform_of {
             min: a.min,
             max: a.max,
             seed: a.seed,
-            dtype: a.dtype,
             diag_num: a.diag_num,
             diag_step: a.diag_step,
             diag_val: a.diag_val,
@@ -154,24 +152,20 @@ macro_rules! uniform_of {
     }};
 }
 
-/// The size in one dimension is another tensor's.
 pub static UNIFORM_RANDOM_BATCH_SIZE_LIKE: Op = Op {
     name: "uniform_random_batch_size_like",
-    inputs: &[slot("Input").meta_only()],
-    outputs: &[slot("Out")],
+    inputs: drawn_like::INS,
+    outputs: drawn_like::OUTS,
     attrs: UniformLikeAttrs::FIELDS,
     infer: |cx| {
         let a = cx.attrs::<UniformLikeAttrs>();
         uniform_of!(a).check(cx.op.name)?;
         let dims = batch_size_like(cx, &a.shape, a.input_dim_idx, a.output_dim_idx)?;
         let dtype = data_type(cx.op.name, a.dtype)?;
-        cx.set(0, &dims, dtype);
+        cx.set(drawn_like::OUT, &dims, dtype);
         Ok(())
     },
-    cpu: Kernel::Random(|cx| {
-        let dims = Dims::from_slice(cx.take_out(0)?.dims());
-        uniform_of!(cx.attrs::<UniformLikeAttrs>()).draw(cx, &dims)
-    }),
+    cpu: Kernel::Random(|cx| uniform_of!(cx.attrs::<UniformLikeAttrs>()).draw(cx)),
     ..OP
 };
 
@@ -185,15 +179,10 @@ pub static UNIFORM_RANDOM: Op = Op {
         uniform_of!(a).check(cx.op.name)?;
         infer_drawn(cx, &a.shape, a.dtype)
     },
-    cpu: Kernel::Random(|cx| {
-        let a = cx.attrs::<UniformAttrs>();
-        let dims = shape(cx, &WAYS, &a.shape)?;
-        uniform_of!(a).draw(cx, &dims)
-    }),
+    cpu: Kernel::Random(|cx| uniform_of!(cx.attrs::<UniformAttrs>()).draw(cx)),
     ..OP
 };
 
-/// The shape is an attribute or comes as tensors.
 fn infer_drawn(cx: &mut Infer, attr: &[i64], dtype: i32) -> Result<()> {
     ensure!(
         !attr.is_empty() || cx.has(drawn::SHAPE) || cx.has(drawn::SHAPE_LIST),
@@ -218,35 +207,26 @@ pub static GAUSSIAN_RANDOM: Op = Op {
     },
     cpu: Kernel::Random(|cx| {
         let a = cx.attrs::<GaussianAttrs>();
-        let dims = shape(cx, &WAYS, &a.shape)?;
-        let t = floats(cx, a.dtype, &dims, a.seed, (a.mean, a.std), (draw::normal, draw::normal))?;
-        cx.set(0, t);
-        Ok(())
+        floats(cx, a.seed, (a.mean, a.std), (draw::normal, draw::normal))
     }),
     ..OP
 };
 
 pub static TRUNCATED_GAUSSIAN_RANDOM: Op = Op {
     name: "truncated_gaussian_random",
-    outputs: &[slot("Out")],
+    outputs: drawn_plain::OUTS,
     attrs: TruncatedAttrs::FIELDS,
     infer: |cx| {
         let a = cx.attrs::<TruncatedAttrs>();
         ensure!(!a.shape.is_empty(), InvalidArgument, "operator {}: attribute 'shape' must not be empty", cx.op.name);
         let dims: Dims = a.shape.iter().map(|&d| d as i64).collect();
         let dtype = data_type(cx.op.name, a.dtype)?;
-        if !cx.is_run() {
-            cx.set(0, &dims, dtype);
-        }
+        cx.set(drawn_plain::OUT, &dims, dtype);
         Ok(())
     },
     cpu: Kernel::Random(|cx| {
         let a = cx.attrs::<TruncatedAttrs>();
-        let dims: Dims = a.shape.iter().map(|&d| d as i64).collect();
-        let draws: (Draw<f32>, Draw<f64>) = (draw::truncated_normal, draw::truncated_normal);
-        let t = floats(cx, a.dtype, &dims, a.seed, (a.mean, a.std), draws)?;
-        cx.set(0, t);
-        Ok(())
+        floats(cx, a.seed, (a.mean, a.std), (draw::truncated_normal, draw::truncated_normal))
     }),
     ..OP
 };
@@ -269,8 +249,7 @@ pub static RANDINT: Op = Op {
     },
     cpu: Kernel::Random(|cx| {
         let a = cx.attrs::<RandintAttrs>();
-        let dims = shape(cx, &WAYS, &a.shape)?;
-        let mut t = Tensor::empty(data_type(cx.op.name, a.dtype)?, &dims)?;
+        let t = cx.out(OUT)?;
         let (low, high) = (a.low as i64, a.high as i64 - 1);
         dispatch!(t.dtype(), T in [i64, i32], {
             let out = t.data_mut::<T>()?;
@@ -278,38 +257,32 @@ pub static RANDINT: Op = Op {
                 out.iter_mut().for_each(|o| *o = draw::uniform_int(e, low, high) as T)
             });
         }, other => return cx.unsupported(other));
-        cx.set(0, t);
         Ok(())
     }),
     ..OP
 };
 
-fn permutation<T: Element + Number>(n: i32, seed: i32) -> Result<Tensor> {
-    let mut t = Tensor::empty(T::DTYPE, &[n as i64])?;
-    let out = t.data_mut::<T>()?;
+fn permute<T: Element + Number>(out: &mut [T], seed: i32) {
     out.iter_mut().enumerate().for_each(|(i, o)| *o = T::from_f64(i as f64));
     with_engine(seed as u32 as u64, |e| draw::shuffle(e, out));
-    Ok(t)
 }
 
 pub static RANDPERM: Op = Op {
     name: "randperm",
-    outputs: &[slot("Out")],
+    outputs: drawn_plain::OUTS,
     attrs: RandpermAttrs::FIELDS,
     infer: |cx| {
         let a = cx.attrs::<RandpermAttrs>();
         ensure!(a.n > 0, InvalidArgument, "operator randperm: n must be greater than 0, got {}", a.n);
         let dtype = data_type(cx.op.name, a.dtype)?;
-        if !cx.is_run() {
-            cx.set(0, &[a.n as i64], dtype);
-        }
+        cx.set(drawn_plain::OUT, &[a.n as i64], dtype);
         Ok(())
     },
     cpu: Kernel::Random(|cx| {
-        let a = cx.attrs::<RandpermAttrs>();
-        let t = dispatch!(data_type(cx.op.name, a.dtype)?, T in [i64, i32, f32, f64], permutation::<T>(a.n, a.seed)?,
+        let seed = cx.attrs::<RandpermAttrs>().seed;
+        let t = cx.out(OUT)?;
+        dispatch!(t.dtype(), T in [i64, i32, f32, f64], permute(t.data_mut::<T>()?, seed),
             other => return cx.unsupported(other));
-        cx.set(0, t);
         Ok(())
     }),
     ..OP
@@ -335,7 +308,7 @@ fn check_dropout(a: &DropoutAttrs) -> Result<bool> {
 }
 
 /// out = x * factor.
-fn times(cx: &mut Run, slot: usize, x: &Tensor, factor: f32) -> Result<()> {
+fn times(cx: &mut Run, slot: OutSlot, x: &Tensor, factor: f32) -> Result<()> {
     dispatch!(x.dtype(), T in [f32, f64, f16, bf16], {
         let f = <T as Number>::from_f64(factor as f64);
         map(x.data::<T>(), cx.out_data::<T>(slot)?, |v| v.mul(f));
@@ -343,18 +316,18 @@ fn times(cx: &mut Run, slot: usize, x: &Tensor, factor: f32) -> Result<()> {
     Ok(())
 }
 
-fn dropout(cx: &mut Run) -> Result<()> {
+fn drop_out(cx: &mut Run) -> Result<()> {
     let a = cx.attrs::<DropoutAttrs>();
     let upscale = check_dropout(a)?;
-    let x = cx.input(0)?;
+    let x = cx.input(dropout::X)?;
     if a.is_test {
         if upscale {
-            cx.out(0)?.bytes_mut()?.copy_from_slice(x.bytes());
+            cx.out(dropout::OUT)?.bytes_mut()?.copy_from_slice(x.bytes());
             return Ok(());
         }
-        return times(cx, 0, x, 1.0 - a.dropout_prob);
+        return times(cx, dropout::OUT, x, 1.0 - a.dropout_prob);
     }
-    let seed = match cx.opt(1) {
+    let seed = match cx.opt(dropout::SEED) {
         Some(t) => {
             ensure!(t.numel() == 1, InvalidArgument, "operator dropout: Seed must hold one integer, got {t:?}");
             oar_core::op::parts::given::ints(cx.op.name, t)?[0]
@@ -362,34 +335,37 @@ fn dropout(cx: &mut Run) -> Result<()> {
         None if a.fix_seed => a.seed as i64,
         None => 0,
     };
-    let mut mask = Tensor::empty(DType::U8, x.dims())?;
-    let mut out = cx.take_out(0)?;
+    // The mask is drawn even if nobody wants it.
+    let mut mask =
+        if cx.wants(dropout::MASK) { cx.take_out(dropout::MASK)? } else { Tensor::empty(DType::U8, x.dims())? };
     dispatch!(x.dtype(), T in [f32, f64, f16, bf16], {
-        let (o, m) = (out.data_mut::<T>()?, mask.data_mut::<u8>()?);
+        let (o, m) = (cx.out_data::<T>(dropout::OUT)?, mask.data_mut::<u8>()?);
         with_engine(seed as u64, |e| draw::dropout(e, a.dropout_prob, upscale, x.data::<T>(), o, m));
     }, other => return cx.unsupported(other));
-    cx.set(0, out);
-    cx.set(1, mask);
+    if cx.wants(dropout::MASK) {
+        cx.set(dropout::MASK, mask);
+    }
     Ok(())
 }
 
 pub static DROPOUT: Op = Op {
     name: "dropout",
-    inputs: &[slot("X"), slot("Seed").opt()],
-    outputs: &[slot("Out"), slot("Mask").mid()],
+    inputs: dropout::INS,
+    outputs: dropout::OUTS,
     attrs: DropoutAttrs::FIELDS,
+    takes: DTypes::FLOATS.and(DTypes::HALVES),
     infer: |cx| {
         let a = cx.attrs::<DropoutAttrs>();
         check_dropout(a)?;
-        cx.like(0, 0)?;
-        cx.share_lod(0, 0);
-        if !a.is_test && !cx.is_run() {
-            let dims = cx.dims(0)?;
-            cx.set(1, &dims, DType::U8);
+        cx.like(dropout::OUT, dropout::X)?;
+        cx.share_lod(dropout::OUT, dropout::X);
+        if !a.is_test {
+            let dims = cx.dims(dropout::X)?;
+            cx.set(dropout::MASK, &dims, DType::U8);
         }
         Ok(())
     },
-    cpu: Kernel::Random(dropout),
+    cpu: Kernel::Random(drop_out),
     grad: Grad::By(&DROPOUT_GRAD),
     ..OP
 };
@@ -397,18 +373,19 @@ pub static DROPOUT: Op = Op {
 /// Also of a test run, where the output is a multiple of the input (Paddle from 2.1 on).
 pub static DROPOUT_GRAD: Op = Op {
     name: "dropout_grad",
-    inputs: &[slot("Out@GRAD"), slot("Mask").opt()],
-    outputs: &[slot("X@GRAD")],
+    inputs: dropout_grad::INS,
+    outputs: dropout_grad::OUTS,
     attrs: DropoutAttrs::FIELDS,
+    takes: DTypes::FLOATS.and(DTypes::HALVES),
     infer: like_out_grad,
     cpu: Kernel::Pure(|cx| {
         let a = cx.attrs::<DropoutAttrs>();
         let upscale = check_dropout(a)?;
-        let d = cx.input(0)?;
+        let d = cx.input(dropout_grad::DOUT)?;
         if a.is_test {
-            return times(cx, 0, d, if upscale { 1.0 } else { 1.0 - a.dropout_prob });
+            return times(cx, dropout_grad::DX, d, if upscale { 1.0 } else { 1.0 - a.dropout_prob });
         }
-        let mask = cx.input(1)?;
+        let mask = cx.input(dropout_grad::MASK)?;
         ensure!(
             mask.dtype() == DType::U8 && mask.numel() == d.numel(),
             InvalidArgument,
@@ -418,7 +395,7 @@ pub static DROPOUT_GRAD: Op = Op {
         dispatch!(d.dtype(), T in [f32, f64, f16, bf16], {
             let keep = <T as Number>::from_f64(keep as f64);
             let (one, zero) = (T::one(), <T as Number>::zero());
-            zip(d.data::<T>(), mask.data::<u8>(), cx.out_data::<T>(0)?, |d, m| {
+            zip(d.data::<T>(), mask.data::<u8>(), cx.out_data::<T>(dropout_grad::DX)?, |d, m| {
                 d.mul(if m != 0 { one } else { zero }).div(keep)
             });
         }, other => return cx.unsupported(other));

@@ -2,12 +2,12 @@
 
 use oar_core::attrs;
 use oar_core::base::shape::numel;
-use oar_core::base::{Dims, Result};
+use oar_core::base::{DType, DTypes, Dims, Result};
 use oar_core::op::attrs::Text;
 use oar_core::op::parts::half::in_f32;
-use oar_core::op::{slot, Grad, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Grad, Infer, Kernel, Op, OutSlot, Run, OP};
 use oar_core::tensor::{Lod, Tensor};
-use oar_core::{bail, dispatch, ensure};
+use oar_core::{bail, dispatch, ensure, slots};
 use oar_kernels::sequence::{self as kernel, Pooling};
 use std::sync::Arc;
 
@@ -16,6 +16,13 @@ attrs! {
         is_test: bool = false, pooltype: Text = "AVERAGE".into(), pad_value: f32 = 0.0,
     }
     pub struct SequenceExpandAttrs { ref_level: i32 = -1 }
+}
+
+slots! {
+    mod sequence_pool { X "X" => OUT "Out", MAX_INDEX "MaxIndex".mid().made() }
+    mod sequence_pool_grad { X "X".meta_only(), MAX_INDEX "MaxIndex".opt(), DOUT "Out@GRAD" => DX "X@GRAD" }
+    mod sequence_expand { X "X", Y "Y" => OUT "Out".made() }
+    mod sequence_expand_grad { X "X".meta_only(), Y "Y".meta_only(), DOUT "Out@GRAD" => DX "X@GRAD" }
 }
 
 /// A level's offsets must ascend from 0 and not pass the number of things that they cut.
@@ -36,8 +43,8 @@ fn last_level<'a>(op: &str, x: &'a Tensor) -> Result<&'a [usize]> {
 }
 
 /// The gradient of X is to be of the type of the gradient of Out.
-fn same_type(cx: &mut Run, dout: &Tensor) -> Result<()> {
-    let (name, dtype) = (cx.op.name, cx.out(0)?.dtype());
+fn same_type(cx: &mut Run, dx: OutSlot, dout: &Tensor) -> Result<()> {
+    let (name, dtype) = (cx.op.name, cx.out(dx)?.dtype());
     ensure!(
         dtype == dout.dtype(),
         InvalidArgument,
@@ -68,11 +75,13 @@ fn pooling(a: &SequencePoolAttrs) -> Result<Pooling> {
     })
 }
 
+/// One row for each sequence of the last level; how many there are says the LoD of a run.
 fn infer_pool(cx: &mut Infer) -> Result<()> {
-    let a = cx.attrs::<SequencePoolAttrs>();
-    let max = pooling(a)? == Pooling::Max;
-    let mut m = cx.meta(0, 0)?;
-    if let Some(x) = cx.tensor(0) {
+    use sequence_pool::{MAX_INDEX, OUT, X};
+    let max = pooling(cx.attrs())? == Pooling::Max;
+    let mut m = cx.meta(X, 0)?;
+    ensure!(!m.dims.is_empty(), InvalidArgument, "operator sequence_pool: input 'X' must have a dimension");
+    if let Some(x) = cx.tensor(X) {
         let level = last_level(cx.op.name, x)?;
         let levels = x.lod.as_ref().map_or(0, |l| l.len());
         ensure!(
@@ -86,38 +95,43 @@ fn infer_pool(cx: &mut Infer) -> Result<()> {
             check_level(cx.op.name, &lod[0], level.len() - 1)?;
             m.lod = Some(Arc::new(vec![lod[0].clone()]));
         }
-    } else if !cx.is_run() {
+    } else {
         ensure!(m.lod_level > 0, InvalidArgument, "operator sequence_pool: X must have a LoD level greater than 0");
-        m.lod_level -= 1;
+        m.dims[0] = -1;
     }
-    if max && !(cx.is_run() && a.is_test) {
-        cx.set(1, &m.dims, oar_core::base::DType::I32);
+    m.lod_level -= 1;
+    if max {
+        cx.set(MAX_INDEX, &m.dims, DType::I32);
     }
-    cx.set_meta(0, 0, m);
+    cx.set_meta(OUT, 0, m);
     Ok(())
 }
 
 fn pool(cx: &mut Run) -> Result<()> {
-    let x = cx.input(0)?;
+    use sequence_pool::{MAX_INDEX, OUT, X};
+    let x = cx.input(X)?;
     let a = cx.attrs::<SequencePoolAttrs>();
     let kind = pooling(a)?;
     let starts = last_level(cx.op.name, x)?;
-    let mut index = if kind == Pooling::Max && !a.is_test && cx.wants(1) { Some(cx.take_out(1)?) } else { None };
+    let out = cx.out(OUT)?;
+    // A test run has no gradient, so nobody asks where the largest elements were.
+    let mut index =
+        if kind == Pooling::Max && !a.is_test { Some(Tensor::empty(DType::I32, out.dims())?) } else { None };
     dispatch!(x.dtype(), T in [f32, f64], {
         let rows = index.as_mut().map(|t| t.data_mut::<i32>()).transpose()?;
-        let out = cx.out_data::<T>(0)?;
-        kernel::pool(kind, starts, width(x), a.pad_value as T, x.data::<T>(), out, rows);
+        kernel::pool(kind, starts, width(x), a.pad_value as T, x.data::<T>(), out.data_mut::<T>()?, rows);
     }, other => return cx.unsupported(other));
     if let Some(t) = index {
-        cx.set(1, t);
+        cx.set(MAX_INDEX, t);
     }
     Ok(())
 }
 
 fn pool_grad(cx: &mut Run) -> Result<()> {
-    let (x, index, dout) = (cx.input(0)?, cx.opt(1), cx.input(2)?);
+    use sequence_pool_grad::{DOUT, DX, MAX_INDEX, X};
+    let (x, index, dout) = (cx.input(X)?, cx.opt(MAX_INDEX), cx.input(DOUT)?);
     let kind = pooling(cx.attrs())?;
-    same_type(cx, dout)?;
+    same_type(cx, DX, dout)?;
     let starts = last_level(cx.op.name, x)?;
     let width = width(x);
     ensure!(
@@ -129,7 +143,7 @@ fn pool_grad(cx: &mut Run) -> Result<()> {
     let index = match (kind, index) {
         (Pooling::Max, Some(t)) => {
             ensure!(
-                t.dtype() == oar_core::base::DType::I32 && t.numel() == dout.numel(),
+                t.dtype() == DType::I32 && t.numel() == dout.numel(),
                 InvalidArgument,
                 "operator sequence_pool_grad: MaxIndex must be int32 and like Out, got {t:?}"
             );
@@ -141,29 +155,31 @@ fn pool_grad(cx: &mut Run) -> Result<()> {
         _ => None,
     };
     dispatch!(dout.dtype(), T in [f32, f64], {
-        kernel::pool_grad(kind, starts, width, dout.data::<T>(), index, cx.out_data::<T>(0)?);
+        kernel::pool_grad(kind, starts, width, dout.data::<T>(), index, cx.out_data::<T>(DX)?);
     }, other => return cx.unsupported(other));
     Ok(())
 }
 
 pub static SEQUENCE_POOL: Op = Op {
     name: "sequence_pool",
-    inputs: &[slot("X")],
-    outputs: &[slot("Out"), slot("MaxIndex").mid()],
+    inputs: sequence_pool::INS,
+    outputs: sequence_pool::OUTS,
     attrs: SequencePoolAttrs::FIELDS,
+    takes: DTypes::FLOATS.and(DTypes::HALVES),
     infer: infer_pool,
-    cpu: Kernel::Pure(|cx| in_f32(cx, 0, pool)),
+    cpu: Kernel::Pure(|cx| in_f32(cx, sequence_pool::X, pool)),
     grad: Grad::By(&SEQUENCE_POOL_GRAD),
     ..OP
 };
 
 pub static SEQUENCE_POOL_GRAD: Op = Op {
     name: "sequence_pool_grad",
-    inputs: &[slot("X").meta_only(), slot("MaxIndex").opt(), slot("Out@GRAD")],
-    outputs: &[slot("X@GRAD")],
+    inputs: sequence_pool_grad::INS,
+    outputs: sequence_pool_grad::OUTS,
     attrs: SequencePoolAttrs::FIELDS,
+    takes: DTypes::FLOATS.and(DTypes::HALVES),
     infer: oar_core::op::infer::grads_like_inputs,
-    cpu: Kernel::Pure(|cx| in_f32(cx, 2, pool_grad)),
+    cpu: Kernel::Pure(|cx| in_f32(cx, sequence_pool_grad::DOUT, pool_grad)),
     ..OP
 };
 
@@ -229,29 +245,27 @@ fn times(level: &[usize]) -> impl Fn(usize) -> usize + '_ {
     |i| level[i + 1] - level[i]
 }
 
+/// The number of rows follows from the LoD of Y.
 fn infer_expand(cx: &mut Infer) -> Result<()> {
-    let (mut dims, dtype) = (cx.dims(0)?, cx.dtype(0)?);
+    let (mut dims, dtype) = (cx.dims(sequence_expand::X)?, cx.dtype(sequence_expand::X)?);
     ensure!(
         dims.len() >= 2,
         InvalidArgument,
         "operator sequence_expand: X must have two dimensions or more, got shape {:?}",
         &dims[..]
     );
-    if !cx.is_run() {
-        dims[0] = -1;
-        cx.set(0, &dims, dtype);
-        cx.share_lod(0, 0);
-    }
+    dims[0] = -1;
+    cx.set(sequence_expand::OUT, &dims, dtype);
+    cx.share_lod(sequence_expand::OUT, sequence_expand::X);
     Ok(())
 }
 
 fn expand(cx: &mut Run) -> Result<()> {
-    let (x, y) = (cx.input(0)?, cx.input(1)?);
+    let (x, y) = (cx.input(sequence_expand::X)?, cx.input(sequence_expand::Y)?);
     let level = reference(cx.attrs::<SequenceExpandAttrs>().ref_level, y)?;
     let starts = sequences(x, level)?;
     if level.len() <= 1 {
-        let same = x.clone();
-        cx.set(0, same);
+        cx.set(sequence_expand::OUT, x.clone());
         return Ok(());
     }
     let mut rows = 0usize;
@@ -277,37 +291,42 @@ fn expand(cx: &mut Run) -> Result<()> {
     let mut out = Tensor::empty(x.dtype(), &dims)?;
     kernel::expand(&starts, times(level), width(x) * x.dtype().size(), x.bytes(), out.bytes_mut()?);
     out.lod = has_lod.then(|| Arc::new(lod));
-    cx.set(0, out);
+    cx.set(sequence_expand::OUT, out);
     Ok(())
 }
 
 fn expand_grad(cx: &mut Run) -> Result<()> {
-    let (x, y, dout) = (cx.input(0)?, cx.input(1)?, cx.input(2)?);
+    use sequence_expand_grad::{DOUT, DX, X, Y};
+    let (x, y, dout) = (cx.input(X)?, cx.input(Y)?, cx.input(DOUT)?);
     let level = reference(cx.attrs::<SequenceExpandAttrs>().ref_level, y)?;
     let starts = sequences(x, level)?;
-    if level.len() <= 1 {
-        let same = dout.clone().with_lod(x.lod.clone());
-        cx.set(0, same);
-        return Ok(());
-    }
-    same_type(cx, dout)?;
-    let rows: usize = (0..level.len() - 1).map(|i| times(level)(i) * (starts[i + 1] - starts[i])).sum();
+    same_type(cx, DX, dout)?;
+    // Without sequences X passed unchanged.
+    let unchanged = level.len() <= 1;
+    let rows: usize = match unchanged {
+        true => x.dims()[0] as usize,
+        false => (0..level.len() - 1).map(|i| times(level)(i) * (starts[i + 1] - starts[i])).sum(),
+    };
     let width = width(x);
     ensure!(
         dout.numel() == rows * width,
         InvalidArgument,
         "operator sequence_expand_grad: the gradient of Out must have {rows} rows of {width} elements, got {dout:?}"
     );
+    if unchanged {
+        cx.out(DX)?.bytes_mut()?.copy_from_slice(dout.bytes());
+        return Ok(());
+    }
     dispatch!(dout.dtype(), T in [f32, f64, i32, i64], {
-        kernel::expand_grad(&starts, times(level), width, dout.data::<T>(), cx.out_data::<T>(0)?);
+        kernel::expand_grad(&starts, times(level), width, dout.data::<T>(), cx.out_data::<T>(DX)?);
     }, other => return cx.unsupported(other));
     Ok(())
 }
 
 pub static SEQUENCE_EXPAND: Op = Op {
     name: "sequence_expand",
-    inputs: &[slot("X"), slot("Y")],
-    outputs: &[slot("Out")],
+    inputs: sequence_expand::INS,
+    outputs: sequence_expand::OUTS,
     attrs: SequenceExpandAttrs::FIELDS,
     infer: infer_expand,
     cpu: Kernel::Pure(expand),
@@ -317,11 +336,12 @@ pub static SEQUENCE_EXPAND: Op = Op {
 
 pub static SEQUENCE_EXPAND_GRAD: Op = Op {
     name: "sequence_expand_grad",
-    inputs: &[slot("X").meta_only(), slot("Y").meta_only(), slot("Out@GRAD")],
-    outputs: &[slot("X@GRAD")],
+    inputs: sequence_expand_grad::INS,
+    outputs: sequence_expand_grad::OUTS,
     attrs: SequenceExpandAttrs::FIELDS,
+    takes: DTypes::FLOATS.and(DTypes::HALVES).and(DTypes::INDICES),
     infer: oar_core::op::infer::grads_like_inputs,
-    cpu: Kernel::Pure(|cx| in_f32(cx, 2, expand_grad)),
+    cpu: Kernel::Pure(|cx| in_f32(cx, sequence_expand_grad::DOUT, expand_grad)),
     ..OP
 };
 

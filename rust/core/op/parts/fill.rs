@@ -61,7 +61,8 @@ pub fn set_all(t: &mut Tensor, value: Scalar) -> Result<()> {
     })
 }
 
-/// Shape of a `*_batch_size_like` operator; with LoD, dimension 0 of the input counts its sequences.
+/// Shape of a `*_batch_size_like` operator: dimension `to` is the size of dimension `from` of its only input, or where
+/// that is 0 and the input has LoD, the number of its sequences.
 pub fn batch_size_like(cx: &Infer, shape: &[i32], from: i32, to: i32) -> Result<Dims> {
     let input = InSlot(0);
     let x = cx.dims(input)?;

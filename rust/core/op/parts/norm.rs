@@ -2,7 +2,7 @@
 
 use crate::base::{DType, Result};
 use crate::ensure;
-use crate::op::Run;
+use crate::op::{InSlot, OutSlot, Run};
 use crate::tensor::Tensor;
 
 pub fn check_epsilon(op: &str, epsilon: f32) -> Result<()> {
@@ -24,7 +24,7 @@ pub fn of_statistics(x: DType) -> DType {
 }
 
 /// Shapes and types of what a gradient gets beside X.
-pub fn check_like(cx: &Run, x: &Tensor, slots: &[usize]) -> Result<()> {
+pub fn check_like(cx: &Run, x: &Tensor, slots: &[InSlot]) -> Result<()> {
     for &slot in slots {
         let Some(t) = cx.opt(slot) else { continue };
         ensure!(
@@ -32,13 +32,14 @@ pub fn check_like(cx: &Run, x: &Tensor, slots: &[usize]) -> Result<()> {
             InvalidArgument,
             "operator {}: {} must be like X {x:?}, got {t:?}",
             cx.op.name,
-            cx.op.inputs[slot].name
+            cx.op.inputs[slot.0].name
         );
     }
     Ok(())
 }
 
-pub fn check_channel(cx: &Run, slots: &[usize], c: usize, dtype: DType) -> Result<()> {
+/// Inputs that hold one number a channel.
+pub fn check_channel(cx: &Run, slots: &[InSlot], c: usize, dtype: DType) -> Result<()> {
     for &slot in slots {
         let Some(t) = cx.opt(slot) else { continue };
         ensure!(
@@ -46,8 +47,32 @@ pub fn check_channel(cx: &Run, slots: &[usize], c: usize, dtype: DType) -> Resul
             InvalidArgument,
             "operator {}: {} must have one {dtype} a channel ({c}), got {t:?}",
             cx.op.name,
-            cx.op.inputs[slot].name
+            cx.op.inputs[slot.0].name
         );
+    }
+    Ok(())
+}
+
+/// Scale, bias (`ins`) and running statistics (`outs`, which start as the inputs that they alias) have the type that goes
+/// with X.
+pub fn check_statistics(cx: &mut Run, x: DType, ins: &[InSlot], outs: &[OutSlot]) -> Result<()> {
+    let (op, wanted) = (cx.op, of_statistics(x));
+    let check = |name: &str, got: DType| {
+        ensure!(
+            got == wanted,
+            InvalidArgument,
+            "operator {}: {name} must have data type {wanted} where X has {x}, got {got}",
+            op.name
+        );
+        Ok(())
+    };
+    for &slot in ins {
+        if let Some(t) = cx.opt(slot) {
+            check(op.inputs[slot.0].name, t.dtype())?;
+        }
+    }
+    for &slot in outs {
+        check(op.outputs[slot.0].name, cx.out(slot)?.dtype())?;
     }
     Ok(())
 }
