@@ -3,6 +3,7 @@
 use super::tensor::PyTensor;
 use crate::error::OrRaise;
 use oar_core::base::Result;
+use oar_core::op::run::{Env, NoEnv, LARGE};
 use oar_core::op::{Args, Attrs, Op};
 use oar_core::tensor::{alloc, Tensor, Value};
 use oar_engine::autograd::engine::{self, Request};
@@ -11,15 +12,27 @@ use pyo3::prelude::*;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::Mutex;
 
-/// Calls on more bytes than this run without the GIL.
-const DETACH_BYTES: usize = 256 << 10;
-
 #[inline]
 pub fn is_large(t: &Tensor) -> bool {
-    t.nbytes() > DETACH_BYTES
+    t.nbytes() > LARGE
 }
 
-/// Runs an eager call; large ones let other Python threads run.
+/// The environment of a call that begins with the GIL.
+struct Attached;
+
+impl Env for Attached {
+    fn aside(&self, kernel: &mut (dyn FnMut() + Send)) {
+        Python::attach(|py| py.detach(kernel));
+    }
+}
+
+/// Calls that may wait: for other processes, for the disk, for the random generator that another thread draws from.
+#[inline]
+fn waits(op: &Op) -> bool {
+    !op.is_pure()
+}
+
+/// Runs an eager call; large ones, and those that may wait, let other Python threads run.
 #[inline]
 pub fn run(
     py: Python<'_>,
@@ -43,10 +56,10 @@ pub fn run_sized(
     free: bool,
     large: bool,
 ) -> Result<Args<Option<EVar>>> {
-    if large && op.is_pure() {
-        py.detach(|| eager::call(op, attrs, ins, targets, free))
+    if large || waits(op) {
+        py.detach(|| eager::call(op, attrs, ins, targets, free, &NoEnv))
     } else {
-        eager::call(op, attrs, ins, targets, free)
+        eager::call(op, attrs, ins, targets, free, &Attached)
     }
 }
 
@@ -59,10 +72,10 @@ pub fn plain_sized(
     ins: &eager::Ins,
     large: bool,
 ) -> Result<Option<EVar>> {
-    if large && op.is_pure() {
-        py.detach(|| eager::call_plain(op, attrs, ins))
+    if large || waits(op) {
+        py.detach(|| eager::call_plain(op, attrs, ins, &NoEnv))
     } else {
-        eager::call_plain(op, attrs, ins)
+        eager::call_plain(op, attrs, ins, &Attached)
     }
 }
 

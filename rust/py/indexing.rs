@@ -5,16 +5,17 @@
 use super::assign;
 use super::eager::{is_large, run};
 use super::number::{attrs_with, call1, need};
-use super::numpy::{from_array, is_array, to_array};
+use super::numpy::{aside, from_array, is_array, to_array};
 use super::tensor::PyTensor;
 use crate::error::{raise, OrRaise};
+use oar_core::base::shape::numel;
 use oar_core::base::{DType, Dims, Result};
 use oar_core::ir::Attr;
 use oar_core::op::parts::fill::{full, Scalar};
 use oar_core::op::parts::region::{broadcast_to, Region, SliceAttrs, StridedSliceAttrs};
 use oar_core::op::{backend, table, Args, Attrs, Op};
 use oar_core::tensor::{Tensor, Value};
-use oar_core::{ensure, err};
+use oar_core::{bail, ensure, err};
 use oar_engine::autograd::eager::{is_recording, wrap_plain, Destination, Ins};
 use oar_engine::autograd::{trace, EVar};
 use pyo3::exceptions::{PyIndexError, PyOverflowError, PyValueError};
@@ -291,11 +292,18 @@ pub fn set(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_
     let cell = &slf.get().var.cell;
     match (parse(index, &dims, true)?, tensor_of(value, dtype)?) {
         (Some(p), Some(v)) => {
-            let v = broadcast_to("set_value", &v, &p.dims(true)).or_raise()?;
-            match &mut *cell.lock() {
-                Value::Dense(t) => write(t, &dims, &p.region, &v).or_raise()?,
-                _ => return Err(raise(err!(PreconditionNotMet, "the Tensor lost its memory"))),
-            }
+            let part = p.dims(true);
+            let work = || {
+                let v = broadcast_to("set_value", &v, &part)?;
+                match &mut *cell.lock() {
+                    Value::Dense(t) => write(t, &dims, &p.region, &v),
+                    _ => bail!(PreconditionNotMet, "the Tensor lost its memory"),
+                }
+            };
+            // What is shared is copied before it is written.
+            let whole = cell.lock().as_dense().is_some_and(|t| !t.buffer().is_writable());
+            let bytes = numel(if whole { &dims } else { &part }) * dtype.size();
+            aside(slf.py(), bytes, work).or_raise()?;
         }
         _ => by_numpy(slf, index, value)?,
     }
@@ -369,12 +377,13 @@ fn by_numpy(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'
     let index = plain_index(index)?;
     array.set_item(index, plain(value)?)?;
     let new = from_array(&array)?;
-    let mut guard = slf.get().var.cell.lock();
-    match &mut *guard {
+    let cell = &slf.get().var.cell;
+    let copy = || match &mut *cell.lock() {
         Value::Dense(t) if t.dims() == new.dims() && t.dtype() == new.dtype() => {
-            t.bytes_mut().or_raise()?.copy_from_slice(new.bytes());
+            t.bytes_mut()?.copy_from_slice(new.bytes());
             Ok(())
         }
-        _ => Err(raise(err!(PreconditionNotMet, "the Tensor was changed while it was assigned to"))),
-    }
+        _ => bail!(PreconditionNotMet, "the Tensor was changed while it was assigned to"),
+    };
+    aside(py, new.nbytes(), copy).or_raise()
 }

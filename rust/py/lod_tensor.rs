@@ -1,6 +1,6 @@
 //! `LoDTensor`: a handle on a cell, as `fluid.core` has it.
 
-use super::numpy::{dtype_from_py, to_array, to_array_of};
+use super::numpy::{aside, dtype_from_py, to_array, to_array_of};
 use crate::error::{raise, OrRaise};
 use oar_core::bail;
 use oar_core::base::{DType, Result};
@@ -153,8 +153,9 @@ impl PyLoDTensor {
     }
 
     #[pyo3(signature = (_place=None))]
-    fn _copy(&self, _place: Option<&Bound<'_, PyAny>>) -> PyResult<PyLoDTensor> {
-        Ok(PyLoDTensor(Arc::new(Cell::new(self.tensor().or_raise()?.deep_copy().or_raise()?))))
+    fn _copy(&self, py: Python<'_>, _place: Option<&Bound<'_, PyAny>>) -> PyResult<PyLoDTensor> {
+        let t = self.tensor().or_raise()?;
+        Ok(PyLoDTensor(Arc::new(Cell::new(aside(py, t.nbytes(), || t.deep_copy()).or_raise()?))))
     }
 
     /// Gives the tensor these sizes and (with `_mutable`) memory of that dtype.
@@ -239,8 +240,10 @@ impl PyLoDTensor {
 
 /// Element `i` of the flat tensor.
 pub fn element(t: &Tensor, i: usize) -> PyResult<f64> {
-    let found = t.to_f64s().get(i).copied();
-    found.ok_or_else(|| PyIndexError::new_err(format!("element {i} of {} elements", t.numel())))
+    if i >= t.numel() {
+        return Err(PyIndexError::new_err(format!("element {i} of {} elements", t.numel())));
+    }
+    Ok(t.view(i, &[1]).to_f64s()[0])
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -3,6 +3,7 @@
 use crate::error::{raise, OrRaise};
 use ::numpy::npyffi::{self, NPY_TYPES, PY_ARRAY_API};
 use oar_core::base::{DType, Result};
+use oar_core::op::run::LARGE;
 use oar_core::tensor::Tensor;
 use oar_core::{bail, ensure, err};
 use pyo3::prelude::*;
@@ -55,9 +56,32 @@ pub fn to_array<'py>(py: Python<'py>, t: &Tensor) -> PyResult<Bound<'py, PyAny>>
     // SAFETY: a new C-contiguous array of the same shape and element size.
     unsafe {
         let data = (*array.as_ptr().cast::<npyffi::PyArrayObject>()).fields.data.cast::<u8>();
-        std::ptr::copy_nonoverlapping(t.bytes().as_ptr(), data, t.nbytes());
+        copy(py, t.bytes().as_ptr(), data, t.nbytes());
     }
     Ok(array)
+}
+
+/// Copies bytes; other Python threads run while it takes long.
+///
+/// # Safety
+/// As for `copy_nonoverlapping`, of objects that the caller keeps.
+unsafe fn copy(py: Python<'_>, from: *const u8, to: *mut u8, n: usize) {
+    if n == 0 {
+        return;
+    }
+    // SAFETY: by the contract; the array is new, or nobody writes it but somebody who means to.
+    let (from, to) = unsafe { (std::slice::from_raw_parts(from, n), std::slice::from_raw_parts_mut(to, n)) };
+    aside(py, n, || to.copy_from_slice(from));
+}
+
+/// Runs work on so many bytes, without the GIL if they are many. The caller holds no lock that somebody with the GIL may
+/// want.
+pub fn aside<T: Send>(py: Python<'_>, bytes: usize, work: impl FnOnce() -> T + Send) -> T {
+    if bytes > LARGE {
+        py.detach(work)
+    } else {
+        work()
+    }
 }
 
 /// [`to_array`] with elements of the dtype that `__array__` was asked for.
@@ -141,8 +165,14 @@ fn copy_of(obj: &Bound<'_, PyAny>) -> Result<Tensor> {
         let mut t = Tensor::empty(dtype, &dims)?;
         ensure!(t.nbytes() == 0 || !f.data.is_null(), Fatal, "a numpy array without data");
         let n = t.nbytes();
-        std::ptr::copy_nonoverlapping(f.data.cast::<u8>(), t.bytes_mut()?.as_mut_ptr(), n);
-        t.normalise_bools()?; // numpy lets a bool array be a view of other bytes
+        if dtype == DType::Bool && n > 0 {
+            // numpy lets a bool array be a view of other bytes; here an element is 0 or 1.
+            let from = std::slice::from_raw_parts(f.data.cast::<u8>(), n);
+            let to = t.bytes_mut()?;
+            aside(obj.py(), n, || to.iter_mut().zip(from).for_each(|(to, &b)| *to = (b != 0) as u8));
+        } else {
+            copy(obj.py(), f.data.cast::<u8>(), t.bytes_mut()?.as_mut_ptr(), n);
+        }
         Ok(t)
     }
 }

@@ -1,4 +1,5 @@
-//! The global random generator as Python sees it.
+//! The global random generator as Python sees it. Its lock is waited for without the GIL: another thread may be drawing
+//! much.
 
 use crate::error::OrRaise;
 use oar_core::tensor::generator::{self, State};
@@ -6,34 +7,34 @@ use pyo3::prelude::*;
 
 /// Seeds the global generator (`paddle.seed`).
 #[pyfunction]
-fn set_seed(seed: i128) {
-    generator::set_seed(seed as u64);
+fn set_seed(py: Python<'_>, seed: i128) {
+    py.detach(|| generator::set_seed(seed as u64));
 }
 
 /// The seed that the global generator was started with.
 #[pyfunction]
-fn initial_seed() -> u64 {
-    generator::seed()
+fn initial_seed(py: Python<'_>) -> u64 {
+    py.detach(generator::seed)
 }
 
 /// The state of the global generator: `(seed, words, position)`, to be given back to `set_rng_state`.
 #[pyfunction]
-fn get_rng_state() -> (u64, Vec<u64>, usize) {
-    let s = generator::get_state();
+fn get_rng_state(py: Python<'_>) -> (u64, Vec<u64>, usize) {
+    let s = py.detach(generator::get_state);
     (s.seed, s.words, s.index)
 }
 
 /// Puts back what `get_rng_state` gave.
 #[pyfunction]
-fn set_rng_state(state: (u64, Vec<u64>, usize)) -> PyResult<()> {
+fn set_rng_state(py: Python<'_>, state: (u64, Vec<u64>, usize)) -> PyResult<()> {
     let (seed, words, index) = state;
-    generator::set_state(&State { seed, words, index }).or_raise()
+    py.detach(|| generator::set_state(&State { seed, words, index })).or_raise()
 }
 
 /// The next 64-bit number of the global generator.
 #[pyfunction]
-fn random_u64() -> u64 {
-    generator::next_u64()
+fn random_u64(py: Python<'_>) -> u64 {
+    py.detach(generator::next_u64)
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {

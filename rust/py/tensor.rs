@@ -1,6 +1,7 @@
 //! `paddle.Tensor` of eager mode: the class, its identity and attributes. Operators stand in number.rs, the rest
 //! of its methods are Python functions over the operator builtins.
 
+use super::eager::is_large;
 use super::number::{binary, scale, Bin};
 use super::numpy::{is_array, to_array};
 use super::tensor_new;
@@ -211,11 +212,11 @@ impl PyTensor {
     fn numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let guard = self.var.cell.lock();
         match guard.elements() {
-            Some(t) if t.on_device().is_some() => {
-                // Fetching runs Python: not under the lock.
-                let t = t.clone();
+            // Neither Python (which fetches) nor a long copy runs under the lock.
+            Some(t) if t.on_device().is_some() || is_large(t) => {
                 drop(guard);
-                to_array(py, &t)
+                let value = self.var.cell.read();
+                to_array(py, value.elements().ok_or_else(|| PyValueError::new_err("the Tensor has lost its elements"))?)
             }
             Some(t) => to_array(py, t),
             None => {

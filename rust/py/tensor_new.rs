@@ -1,7 +1,7 @@
 //! How Tensors are made in Python: the constructors of 2.0.2, and copies of arrays.
 
 use super::lod_tensor::tensor_of;
-use super::numpy::{dtype_from_py, from_array, is_array};
+use super::numpy::{aside, dtype_from_py, from_array, is_array};
 use super::tensor::{PyTensor, UNNAMED};
 use crate::error::OrRaise;
 use oar_core::tensor::Tensor;
@@ -60,7 +60,10 @@ pub fn fill(this: &PyTensor, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_
     let name = at(4, "name")?;
     if let Some(value) = at(0, "value")?.or(at(0, "tensor")?) {
         let t = match value.cast::<PyTensor>() {
-            Ok(t) => t.get().tensor().or_raise()?.deep_copy().or_raise()?,
+            Ok(t) => {
+                let t = t.get().tensor().or_raise()?;
+                aside(value.py(), t.nbytes(), || t.deep_copy()).or_raise()?
+            }
             Err(_) => match tensor_of(&value) {
                 Some(t) => t.or_raise()?.share().or_raise()?,
                 None => from_array(&value)?,

@@ -1,8 +1,9 @@
-"""A collective in place whose peer dies: the variable it was to change still holds a value, and training goes on."""
+"""A collective whose peer dies or is late: the variable it was to change still holds a value, and other threads run."""
 from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 
 import numpy as np
@@ -82,5 +83,41 @@ def test_the_variable_outlives_the_peer(op):
         time.sleep(0.7)
         os.kill(pool.processes[1].pid, signal.SIGKILL)
         assert pool.answers([0], 30) == [("ok", "outlived")]
+    finally:
+        pool.close()
+
+
+def count_while_waiting() -> float:
+    """The longest time in which another thread could not run while this one waits for a late peer."""
+    dist.barrier()
+    if dist.get_rank() == 1:
+        for _ in range(3):
+            time.sleep(0.5)
+            _core.ops.barrier(paddle.ones([1]))
+        return 0.0
+    longest, stop = 0.0, threading.Event()
+
+    def count() -> None:
+        nonlocal longest
+        last = time.perf_counter()
+        while not stop.is_set():
+            now = time.perf_counter()
+            longest, last = max(longest, now - last), now
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    recorded = paddle.ones([1])
+    recorded.stop_gradient = False
+    for x in (paddle.ones([1]), recorded * 1.0, paddle.ones([1])):
+        _core.ops.barrier(x)
+    stop.set()
+    thread.join()
+    return longest
+
+
+def test_others_run_while_an_operator_waits():
+    pool = Pool(2)
+    try:
+        assert pool.run(count_while_waiting)[0] < 0.25
     finally:
         pool.close()

@@ -34,6 +34,12 @@ impl Default for Meta {
 }
 
 impl Meta {
+    /// Bytes of the elements; unknown sizes count as none.
+    #[inline]
+    pub fn nbytes(&self) -> usize {
+        self.dims.iter().fold(self.dtype.size(), |n, &d| n.saturating_mul(d.max(0) as usize))
+    }
+
     pub fn of(value: &Value) -> Option<Meta> {
         let (t, kind) = match value {
             Value::None => return None,

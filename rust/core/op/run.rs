@@ -29,6 +29,10 @@ pub trait Env: Sync {
     fn names(&self, _slot: &str) -> Vec<String> {
         Vec::new()
     }
+    /// Runs a kernel that makes much: an eager call lets other Python threads run meanwhile.
+    fn aside(&self, kernel: &mut (dyn FnMut() + Send)) {
+        kernel()
+    }
     /// An error if the user asked to stop.
     fn check_interrupt(&self) -> Result<()> {
         Ok(())
@@ -42,6 +46,9 @@ pub struct Frame {
     /// The scope of this run or step: what the block declares is here, the rest in its parents.
     pub scope: Arc<Scope>,
 }
+
+/// Calls on more bytes than this, or that make more, run without the GIL.
+pub const LARGE: usize = 256 << 10;
 
 /// The environment of an eager call.
 pub struct NoEnv;
@@ -247,6 +254,16 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// Runs the long part of a kernel that alone knows how many bytes it makes.
+    pub fn aside<T: Send>(&self, bytes: usize, work: impl FnOnce() -> T + Send) -> T {
+        if bytes <= LARGE {
+            return work();
+        }
+        let (mut work, mut made) = (Some(work), None);
+        self.env.aside(&mut || made = work.take().map(|work| work()));
+        made.expect("every environment runs the kernel")
+    }
+
     /// "operator X has no kernel for dtype" in the words of the user.
     pub fn unsupported<T>(&self, dtype: crate::base::DType) -> Result<T> {
         bail!(Unimplemented, "operator {} has no CPU kernel for data type {dtype}", self.op.name)
@@ -302,6 +319,7 @@ pub fn call_cpu(
             }
         }
     }
+    let mut bytes = 0usize;
     for (slot, s) in op.outputs.iter().enumerate() {
         let made = s.is(MADE);
         for at in outs.range(slot) {
@@ -309,14 +327,24 @@ pub fn call_cpu(
             if out.lent {
                 out.keep_lent(meta);
             }
+            if made && meta.known {
+                bytes = bytes.saturating_add(meta.nbytes());
+            }
             if !made && out.wanted && out.value.is_none() && meta.known && meta.kind == VarKind::Dense {
                 let mut t = Tensor::empty(meta.dtype, &meta.dims)?;
                 t.lod = meta.lod.take();
+                bytes = bytes.saturating_add(t.buffer().len());
                 out.value = Value::Dense(t);
             }
         }
     }
-    kernel(&mut Run { op, attrs, ins, outs, env })
+    let mut run = Run { op, attrs, ins, outs, env };
+    if bytes <= LARGE {
+        return kernel(&mut run);
+    }
+    let mut result = Ok(());
+    env.aside(&mut || result = kernel(&mut run));
+    result
 }
 
 /// The kernel for these values; an error where the operator has none for their kind or data type.

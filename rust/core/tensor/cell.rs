@@ -15,6 +15,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub struct Cell {
     value: Mutex<Value>,
     version: AtomicU32,
+    /// Held by the thread that copies the bytes to write them.
+    moving: Mutex<()>,
 }
 
 /// The elements of a tensor as somebody outside sees them.
@@ -31,7 +33,7 @@ unsafe impl Send for Exported {}
 
 impl Cell {
     pub fn new(value: impl Into<Value>) -> Cell {
-        Cell { value: Mutex::new(value.into()), version: AtomicU32::new(0) }
+        Cell { value: Mutex::new(value.into()), version: AtomicU32::new(0), moving: Mutex::new(()) }
     }
 
     /// A clone of the value; the bytes are shared.
@@ -67,14 +69,36 @@ impl Cell {
     /// [`Cell::finish`].
     pub fn write(&self) -> Result<Value> {
         let mut held = self.value.lock();
+        if held.elements().is_some_and(Tensor::is_kept) {
+            drop(held);
+            self.move_away()?;
+            held = self.value.lock();
+        }
         Ok(match &mut *held {
-            Value::Dense(t) => Value::Dense(t.place_to_write()?),
-            Value::Rows(r) => {
-                let value = r.value.place_to_write()?;
-                rows_at(r, value)
-            }
-            held => held.clone(),
+            Value::Dense(t) => Value::Dense(t.place()),
+            held => read_others(held),
         })
+    }
+
+    /// Copies the bytes, which somebody keeps, for the cell. One thread does, the others wait for it; readers do not.
+    #[cold]
+    fn move_away(&self) -> Result<()> {
+        let _one = self.moving.lock();
+        let old = match self.value.lock().elements() {
+            Some(t) if t.is_kept() => t.clone(),
+            _ => return Ok(()),
+        };
+        let copy = old.deep_copy()?;
+        let mut held = self.value.lock();
+        let replaced = match &mut *held {
+            Value::Dense(t) => Some(t),
+            Value::Rows(r) => Some(&mut r.value),
+            _ => None,
+        };
+        if let Some(t) = replaced.filter(|t| t.buffer().same(old.buffer()) && t.nbytes() == old.nbytes()) {
+            t.move_to(copy);
+        }
+        Ok(())
     }
 
     /// The end of a [`Cell::write`] that went well: what was computed elsewhere becomes the value. Bytes that were

@@ -254,13 +254,15 @@ impl Tensor {
         }
     }
 
-    /// As [`Tensor::place`], to be written: if somebody keeps the bytes as they are, this one, which the cell holds,
-    /// moves to others first. Pinned bytes stay, as does memory of a device.
-    pub(super) fn place_to_write(&mut self) -> Result<Tensor> {
-        if !self.buffer.is_writable() && self.on_host_here() && !self.buffer.is_pinned() {
-            self.own()?;
-        }
-        Ok(self.place())
+    /// Whether these bytes, which a cell holds, have to be copied before they can be written: somebody keeps them as they
+    /// are. Pinned bytes stay where they are, as does memory of a device.
+    pub(super) fn is_kept(&self) -> bool {
+        !self.buffer.is_writable() && self.on_host_here() && !self.buffer.is_pinned()
+    }
+
+    /// Exchanges bytes for a copy of them.
+    pub(super) fn move_to(&mut self, copy: Tensor) {
+        (self.buffer, self.offset) = (copy.buffer, copy.offset);
     }
 
     /// Makes a value of what may be a place.

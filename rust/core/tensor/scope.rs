@@ -3,11 +3,34 @@
 use super::Cell;
 use parking_lot::Mutex;
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, Weak};
+
+/// A hash of names that is quick: a run looks up every variable that it keeps. Nobody sends us names to make them collide.
+#[derive(Default)]
+struct NameHash(u64);
+
+impl Hasher for NameHash {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        let mut words = bytes.chunks_exact(8);
+        let mut take = |word: u64| self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        for word in &mut words {
+            take(u64::from_le_bytes(word.try_into().unwrap_or_default()));
+        }
+        let mut last = [0; 8];
+        last[..words.remainder().len()].copy_from_slice(words.remainder());
+        take(u64::from_le_bytes(last));
+    }
+}
+
+type Vars = HashMap<String, Arc<Cell>, BuildHasherDefault<NameHash>>;
 
 #[derive(Default)]
 pub struct Scope {
-    vars: Mutex<HashMap<String, Arc<Cell>>>,
+    vars: Mutex<Vars>,
     parent: Option<Weak<Scope>>,
     kids: Mutex<Vec<Arc<Scope>>>,
 }

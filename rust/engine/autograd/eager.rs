@@ -5,7 +5,7 @@ use super::trace;
 use super::var::EVar;
 use oar_core::base::{DType, Dims, Result};
 use oar_core::op::infer::shape_of_first;
-use oar_core::op::run::{call_checked, Env, NoEnv, Out};
+use oar_core::op::run::{call_checked, Env, Out};
 use oar_core::op::{profile, Args, Attrs, Fwd, Grad, GradOp, Op, Src, DUPLICABLE, HIDDEN, KEEPS, SHAPE_OF_FIRST};
 use oar_core::tensor::{Cell, Tensor, Value};
 use parking_lot::Mutex;
@@ -67,8 +67,9 @@ pub fn call(
     ins: &Ins,
     targets: &Args<Destination>,
     free: bool,
+    env: &dyn Env,
 ) -> Result<Args<Option<EVar>>> {
-    let outs = call_in(op, attrs, ins, targets, free, &NoEnv, is_recording())?;
+    let outs = call_in(op, attrs, ins, targets, free, env, is_recording())?;
     if profile::is_traced() {
         trace::call(op, attrs, ins, &outs);
     }
@@ -83,11 +84,11 @@ pub fn is_plain(op: &Op) -> bool {
 
 /// [`call`] for a plain operator (see [`is_plain`]).
 #[inline]
-pub fn call_plain(op: &'static Op, attrs: &Attrs, ins: &Ins) -> Result<Option<EVar>> {
+pub fn call_plain(op: &'static Op, attrs: &Attrs, ins: &Ins, env: &dyn Env) -> Result<Option<EVar>> {
     let mut values = ins.map(|v| v.map_or(Value::None, |v| v.cell.read()));
     let mut outs = Args::new();
     outs.push_one(Out::wanted(true));
-    call_checked(op, attrs, &mut values, &mut outs, false, &NoEnv)?;
+    call_checked(op, attrs, &mut values, &mut outs, false, env)?;
     match std::mem::take(&mut outs.flat[0].value) {
         Value::None => Ok(None),
         value => wrap_plain(op, attrs, ins, value).map(Some),

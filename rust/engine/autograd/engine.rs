@@ -540,7 +540,7 @@ mod tests {
             let (mut ins, mut targets) = (Args::new(), Args::new());
             ins.push_one(Some(&x));
             targets.push_one(Destination::New);
-            let outs = call(&FORWARD, (FORWARD.attrs.shared)(), &ins, &targets, false).unwrap();
+            let outs = call(&FORWARD, (FORWARD.attrs.shared)(), &ins, &targets, false, &NoEnv).unwrap();
             let out = outs.flat[0].clone().unwrap();
             *AGAIN.lock() = Some((out.clone(), x.clone()));
             done.send(backward(&out, None).map(|_| AGAIN.lock().is_none())).unwrap();

@@ -322,11 +322,14 @@ fn steps<T: Steps>(cx: &Run) -> Result<Tensor> {
     let n = T::count(start, end, step)
         .ok_or_else(|| err!(InvalidArgument, "operator range: the number of values is not finite"))?;
     let mut out = Tensor::empty(T::DTYPE, &[n])?;
-    let mut v = start;
-    for o in out.data_mut::<T>()? {
-        *o = v;
-        v = v.add(step); // summed up, not multiplied: as Paddle rounds
-    }
+    let (bytes, to) = (out.nbytes(), out.data_mut::<T>()?);
+    cx.aside(bytes, || {
+        let mut v = start;
+        for o in to.iter_mut() {
+            *o = v;
+            v = v.add(step); // summed up, not multiplied: as Paddle rounds
+        }
+    });
     Ok(out)
 }
 
