@@ -16,6 +16,7 @@ use oar_dist::{rings, CollectiveCall, Dtype, Group, ReduceOp, Region, Work};
 use oar_engine::autograd::{trace, EVar};
 use parking_lot::Mutex;
 use pyo3::prelude::*;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::Arc;
 
 type Installs = Vec<(Arc<Cell>, Tensor)>;
@@ -70,11 +71,12 @@ impl PyWork {
 }
 
 /// Ranks that operate together.
-#[pyclass(name = "Group", module = "paddle._core.dist", frozen)]
+#[pyclass(name = "Group", module = "paddle._core.dist", frozen, weakref)]
 pub struct PyGroup {
-    /// The ring number.
-    #[pyo3(get)]
     id: i32,
+    /// The group ends with this object: `new_group` made it, and nobody has asked for its number, by which operators of
+    /// Programs find it.
+    ours: AtomicBool,
     /// The global ranks, by rank within the group.
     #[pyo3(get)]
     ranks: Vec<usize>,
@@ -237,6 +239,19 @@ impl PyGroup {
         self.group.as_ref().map_or(-1, |g| g.rank() as i64)
     }
 
+    /// The ring number. Who has it may use it later: from now on the group lives as long as the process is in the job.
+    #[getter]
+    fn id(&self) -> i32 {
+        self.ours.store(false, Relaxed);
+        self.id
+    }
+
+    /// The ring number, for tables that do not keep the group.
+    #[getter]
+    fn _number(&self) -> i32 {
+        self.id
+    }
+
     #[getter]
     fn nranks(&self) -> usize {
         self.ranks.len()
@@ -372,10 +387,29 @@ impl PyGroup {
     }
 }
 
+impl Drop for PyGroup {
+    fn drop(&mut self) {
+        if !*self.ours.get_mut() {
+            return;
+        }
+        let (id, group) = (self.id, self.group.take());
+        let all = std::mem::take(&mut *self.pending.lock());
+        // What it has in the background ends first, and the last user closes connections: not with the GIL.
+        Python::attach(|py| {
+            py.detach(|| {
+                all.iter().for_each(|p| drop(p.wait(None)));
+                rings::release(id, &group);
+                drop(group);
+            });
+        });
+    }
+}
+
 /// The group of a ring number.
 pub fn group_of(ring: i32) -> PyResult<PyGroup> {
     let group = rings::get(ring).map_err(oar_comm::error).or_raise()?;
-    Ok(PyGroup { id: ring, ranks: group.ranks().to_vec(), group: Some(group), pending: Mutex::default() })
+    let ranks = group.ranks().to_vec();
+    Ok(PyGroup { id: ring, ours: AtomicBool::new(false), ranks, group: Some(group), pending: Mutex::default() })
 }
 
 #[pyfunction]
@@ -393,7 +427,8 @@ fn new_group(py: Python<'_>, ranks: Vec<usize>, ring: Option<i32>) -> PyResult<P
         signals.explain(made)
     });
     let (id, group) = made.or_raise()?;
-    Ok(PyGroup { id, ranks, group, pending: Mutex::default() })
+    let ours = AtomicBool::new(ring.is_none());
+    Ok(PyGroup { id, ours, ranks, group, pending: Mutex::default() })
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -1,10 +1,12 @@
 """Rings that a Program makes itself: c_gen_nccl_id, c_comm_init, and collectives in them."""
 from __future__ import annotations
 
+import gc
 import os
 import re
 import subprocess
 import sys
+import time
 
 import numpy as np
 import paddle
@@ -78,3 +80,50 @@ def test_rings_that_cannot_be_made(body, env, said):
                           capture_output=True, text=True, timeout=60)
     assert done.returncode != 0
     assert re.search(said, done.stderr), done.stderr
+
+
+def open_files() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+def made_and_dropped() -> tuple[int, int]:
+    """Open files before and after many groups, each of which has been used."""
+    def use():
+        group = dist.new_group([0, 1, 2])
+        x = paddle.ones([4])
+        dist.all_reduce(x, group=group)
+        assert x.numpy()[0] == 3.0
+
+    use()
+    dist.barrier()
+    before = open_files()
+    for _ in range(200):
+        use()
+    dist.barrier()
+    deadline = time.monotonic() + 10
+    while open_files() > before + 8 and time.monotonic() < deadline:
+        time.sleep(0.05)  # threads of groups that are ending
+    return before, open_files()
+
+
+def numbers_keep_groups() -> float:
+    number = dist.new_group([0, 2, 1]).id
+    gc.collect()
+    x = paddle.ones([4])
+    dist.all_reduce(x, group=number)
+    return float(x.numpy()[0])
+
+
+def test_groups_end_with_their_last_user(three):
+    for before, after in three.run(made_and_dropped):
+        assert after <= before + 8
+    assert three.run(numbers_keep_groups) == [3.0, 3.0, 3.0]
+
+
+def test_both_sides_are_told_of_another_token(capfd):
+    d = paddle._core.dist
+    store = d.Store.host("127.0.0.1:0", "job", d.fresh_token())
+    with pytest.raises(RuntimeError, match="the token or the job differs"):
+        d.Store.connect(store.address, "job", b"another", timeout=5.0)
+    told = capfd.readouterr().err
+    assert f"{store.address} has refused a connection" in told and "the token or the job differs" in told

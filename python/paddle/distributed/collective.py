@@ -13,7 +13,7 @@ from paddle.nn.layer_helper import LayerHelper
 from paddle.tensor import concat
 from paddle.tensor import split as split_tensor
 
-from .parallel import ParallelEnv, _groups
+from .parallel import ParallelEnv, _groups, _made_groups
 
 Tensor = Any
 Group = _core.dist.Group
@@ -59,7 +59,7 @@ def get_group(id: int = 0):  # noqa: A002
     """
     if isinstance(id, bool) or not isinstance(id, int):
         raise ValueError(f"A group is an int or what new_group made, but received {type(id).__name__}.")
-    known = _groups.get(id)
+    known = _groups.get(id) or _made_groups.get(id)
     if known is not None:
         return known
     _groups[id] = group = _core.dist.get_group(id)
@@ -117,7 +117,7 @@ def new_group(ranks=None, backend=None):
     if any(r < 0 for r in ranks):
         raise ValueError(f"{ranks} are not ranks of the job.")
     group = _core.dist.new_group(ranks)
-    _groups[group.id] = group
+    _made_groups[group._number] = group
     return group
 
 

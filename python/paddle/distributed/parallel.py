@@ -9,6 +9,7 @@ import sys
 import threading
 import types
 import warnings
+import weakref
 from typing import Any
 
 import paddle._core as _core
@@ -118,6 +119,8 @@ def prepare_context(strategy=None):
 _global_parallel_env: ParallelEnv | None = None
 # The groups that have been asked for, by number: each keeps the work it has started.
 _groups: dict[int, Any] = {}
+# What new_group made: such a group ends with its last user.
+_made_groups: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 
 
 def _get_global_parallel_env() -> ParallelEnv:
@@ -166,6 +169,7 @@ def init_parallel_env() -> None:
         return
     _core.dist.join()
     _groups.clear()
+    _made_groups.clear()
     _watch_the_end()
 
 

@@ -27,6 +27,7 @@ const ANSWER: usize = 40;
 const MAC_AT: usize = HELLO - 32;
 const GRACE: Duration = Duration::from_secs(5);
 const MAX_PENDING: usize = 256;
+const BETWEEN_REFUSALS: Duration = Duration::from_secs(10);
 
 /// Stands for a client without a rank, such as a launcher.
 pub const NO_RANK: u32 = u32::MAX;
@@ -189,6 +190,8 @@ struct Pending {
 enum Turn {
     Wait,
     Drop,
+    /// It said who it is, and was refused.
+    Refused(u8),
     In(Hello),
 }
 
@@ -225,6 +228,7 @@ impl Pending {
         }
         match ((&self.stream).write(&answer), verdict) {
             (Ok(ANSWER), Ok(hello)) => Turn::In(hello),
+            (_, Err(code)) => Turn::Refused(code),
             _ => Turn::Drop,
         }
     }
@@ -240,11 +244,13 @@ pub struct Acceptor {
     listener: TcpListener,
     id: Arc<Identity>,
     pending: Vec<Pending>,
+    /// When a refusal was told last.
+    told: Option<Instant>,
 }
 
 impl Acceptor {
     pub fn new(listener: TcpListener, id: Arc<Identity>) -> Acceptor {
-        Acceptor { listener, id, pending: Vec::new() }
+        Acceptor { listener, id, pending: Vec::new(), told: None }
     }
 
     /// What to poll for reading before `turn`.
@@ -255,6 +261,19 @@ impl Acceptor {
     /// Bytes that the unauthenticated connections cost.
     pub fn cost(&self) -> usize {
         self.pending.capacity() * std::mem::size_of::<Pending>()
+    }
+
+    /// Says on stderr whom this process has refused, for a user whose processes belong to two jobs: the other one gets an
+    /// error. Strangers who keep knocking fill no logs.
+    fn tell(&mut self, stream: &TcpStream, code: u8) {
+        if self.told.is_some_and(|told| told.elapsed() < BETWEEN_REFUSALS) {
+            return;
+        }
+        self.told = Some(Instant::now());
+        let from = stream.peer_addr().map_or_else(|_| "a process".to_string(), |a| a.to_string());
+        let at = self.listener.local_addr().map_or_else(|_| "this process".to_string(), |a| a.to_string());
+        let reason = REASONS.get(code as usize).copied().unwrap_or("for an unknown reason");
+        let _ = writeln!(std::io::stderr(), "oar: {at} has refused a connection from {from}: {reason}");
     }
 
     /// Go on with every handshake, never blocking; gives the connections that passed.
@@ -283,6 +302,10 @@ impl Acceptor {
             match self.pending[at].turn(&self.id) {
                 Turn::Wait => at += 1,
                 Turn::Drop => drop(self.pending.remove(at)),
+                Turn::Refused(code) => {
+                    let stream = self.pending.remove(at).stream;
+                    self.tell(&stream, code);
+                }
                 Turn::In(hello) => passed.push((self.pending.remove(at).stream, hello)),
             }
         }

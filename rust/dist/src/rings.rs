@@ -313,6 +313,17 @@ pub fn make(ring: Option<i32>, ranks: &[usize], tick: &dyn Fn() -> bool) -> Resu
     })
 }
 
+/// Let go of a group whose number nobody has asked for; its sockets and memory go with its last user.
+pub fn release(ring: i32, group: &Option<Arc<Group>>) {
+    let same = |held: &Option<Arc<Group>>| match (held, group) {
+        (Some(held), Some(group)) => Arc::ptr_eq(held, group),
+        (None, None) => true,
+        _ => false,
+    };
+    let held = rings(|r| r.groups.get(&ring).is_some_and(same).then(|| r.groups.remove(&ring)));
+    drop(held);
+}
+
 /// Tell the other ranks why this one cannot go on.
 pub fn abort(reason: &str) {
     if let Some(context) = context() {
