@@ -140,8 +140,8 @@ impl<'py> BuiltinCall<'py> {
 
     /// The result of the short way, where it can be gone: one or two Tensors in the first slots.
     #[inline]
-    fn quick(&self, attrs: &Attrs) -> Option<EVar> {
-        if self.op.quick.is_none() || !self.outs.is_empty() {
+    fn fast_path(&self, attrs: &Attrs) -> Option<EVar> {
+        if self.op.fast_path.is_none() || !self.outs.is_empty() {
             return None;
         }
         let var = |slot: usize| Some(&self.ins.get(slot)?.as_ref()?.cast::<PyTensor>().ok()?.get().var);
@@ -154,7 +154,7 @@ impl<'py> BuiltinCall<'py> {
 
     fn run(&self, py: Python<'py>) -> PyResult<Object<'py>> {
         let attrs = self.attrs()?;
-        if let Some(v) = self.quick(&attrs) {
+        if let Some(v) = self.fast_path(&attrs) {
             return Ok(PyTensor::wrap(py, v)?.into_any());
         }
         let listed = self.listed()?;
@@ -357,7 +357,7 @@ unsafe fn tensors_alone(
     args: *const *mut ffi::PyObject,
     nargs: isize,
 ) -> Option<EVar> {
-    if op.quick.is_none() || op.attrs.fields.iter().any(|f| f.required) {
+    if op.fast_path.is_none() || op.attrs.fields.iter().any(|f| f.required) {
         return None;
     }
     // SAFETY: by the contract, and the caller of the vectorcall holds its arguments.

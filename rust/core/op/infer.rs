@@ -83,14 +83,8 @@ impl<'a> Infer<'a> {
         self.attrs.as_any().downcast_ref().expect("attributes of another operator")
     }
 
-    /// True before a kernel, false while a Program is built.
-    #[inline]
-    pub fn is_run(&self) -> bool {
-        matches!(self.ins, Ins::Run(_))
-    }
-
-    pub fn has(&self, slot: impl Into<InSlot>) -> bool {
-        let slot = slot.into().0;
+    pub fn has(&self, slot: InSlot) -> bool {
+        let slot = slot.0;
         match self.ins {
             Ins::Run(a) => a.get(slot).is_some(),
             Ins::Build(a) => a.slot(slot).first().is_some_and(Option::is_some),
@@ -98,16 +92,16 @@ impl<'a> Infer<'a> {
     }
 
     /// Number of variables in an input slot.
-    pub fn count(&self, slot: impl Into<InSlot>) -> usize {
-        let slot = slot.into().0;
+    pub fn count(&self, slot: InSlot) -> usize {
+        let slot = slot.0;
         match self.ins {
             Ins::Run(a) => a.slot(slot).len(),
             Ins::Build(a) => a.slot(slot).len(),
         }
     }
 
-    pub fn meta(&self, slot: impl Into<InSlot>, i: usize) -> Result<Meta> {
-        let slot = slot.into().0;
+    pub fn meta(&self, slot: InSlot, i: usize) -> Result<Meta> {
+        let slot = slot.0;
         let meta = match self.ins {
             Ins::Run(a) => a.slot(slot).get(i).and_then(Meta::of),
             Ins::Build(a) => a.slot(slot).get(i).cloned().flatten(),
@@ -125,8 +119,7 @@ impl<'a> Infer<'a> {
 
     /// Sizes of an input; SelectedRows count as the matrix that they are rows of.
     #[inline]
-    pub fn dims(&self, slot: impl Into<InSlot>) -> Result<Dims> {
-        let slot = slot.into();
+    pub fn dims(&self, slot: InSlot) -> Result<Dims> {
         if let Ins::Run(a) = self.ins {
             if let Some(t) = a.tensor(slot.0) {
                 return Ok(Dims::from_slice(t.dims()));
@@ -136,8 +129,7 @@ impl<'a> Infer<'a> {
     }
 
     #[inline]
-    pub fn dtype(&self, slot: impl Into<InSlot>) -> Result<DType> {
-        let slot = slot.into();
+    pub fn dtype(&self, slot: InSlot) -> Result<DType> {
         if let Ins::Run(a) = self.ins {
             if let Some(t) = a.tensor(slot.0) {
                 return Ok(t.dtype());
@@ -147,16 +139,16 @@ impl<'a> Infer<'a> {
     }
 
     /// The input's tensor, when there are values (never while a Program is built).
-    pub fn tensor(&self, slot: impl Into<InSlot>) -> Option<&'a Tensor> {
-        let slot = slot.into().0;
+    pub fn tensor(&self, slot: InSlot) -> Option<&'a Tensor> {
+        let slot = slot.0;
         match self.ins {
             Ins::Run(a) => a.tensor(slot),
             Ins::Build(_) => None,
         }
     }
 
-    pub fn tensors(&self, slot: impl Into<InSlot>) -> Option<Vec<&'a Tensor>> {
-        let slot = slot.into().0;
+    pub fn tensors(&self, slot: InSlot) -> Option<Vec<&'a Tensor>> {
+        let slot = slot.0;
         match self.ins {
             Ins::Run(a) => a.slot(slot).iter().map(Value::as_dense).collect(),
             Ins::Build(_) => None,
@@ -164,8 +156,8 @@ impl<'a> Infer<'a> {
     }
 
     /// The values in an input's LoDTensorArray, when there are values; none where the input is no array.
-    pub fn items(&self, slot: impl Into<InSlot>) -> Option<&'a [Value]> {
-        match (self.ins, slot.into()) {
+    pub fn items(&self, slot: InSlot) -> Option<&'a [Value]> {
+        match (self.ins, slot) {
             (Ins::Run(a), InSlot(slot)) => match a.get(slot)? {
                 Value::Array(items) => Some(items),
                 _ => None,
@@ -175,14 +167,14 @@ impl<'a> Infer<'a> {
     }
 
     /// Number of variables in an output slot.
-    pub fn outs(&self, slot: impl Into<OutSlot>) -> usize {
-        let slot = slot.into().0;
+    pub fn outs(&self, slot: OutSlot) -> usize {
+        let slot = slot.0;
         self.outs.slot(slot).len()
     }
 
     /// Says how many variables a duplicable output has; where the caller has named them the number must agree.
-    pub fn set_outs(&mut self, slot: impl Into<OutSlot>, n: usize) -> Result<()> {
-        let slot = slot.into().0;
+    pub fn set_outs(&mut self, slot: OutSlot, n: usize) -> Result<()> {
+        let slot = slot.0;
         if self.free_outs {
             // An attribute may ask for any number.
             ensure!(
@@ -205,20 +197,20 @@ impl<'a> Infer<'a> {
     }
 
     #[inline]
-    pub fn set(&mut self, slot: impl Into<OutSlot>, dims: &[i64], dtype: DType) {
+    pub fn set(&mut self, slot: OutSlot, dims: &[i64], dtype: DType) {
         self.set_nth(slot, 0, dims, dtype);
     }
 
     #[inline]
-    pub fn set_nth(&mut self, slot: impl Into<OutSlot>, i: usize, dims: &[i64], dtype: DType) {
-        let slot = slot.into().0;
+    pub fn set_nth(&mut self, slot: OutSlot, i: usize, dims: &[i64], dtype: DType) {
+        let slot = slot.0;
         if let Some(m) = self.outs.slot_mut(slot).get_mut(i) {
             (m.dims, m.dtype, m.known) = (Dims::from_slice(dims), dtype, true);
         }
     }
 
-    pub fn set_meta(&mut self, slot: impl Into<OutSlot>, i: usize, meta: Meta) {
-        let slot = slot.into().0;
+    pub fn set_meta(&mut self, slot: OutSlot, i: usize, meta: Meta) {
+        let slot = slot.0;
         if let Some(m) = self.outs.slot_mut(slot).get_mut(i) {
             *m = meta;
             m.known = true;
@@ -227,8 +219,7 @@ impl<'a> Infer<'a> {
 
     /// The output has the shape and dtype of an input.
     #[inline]
-    pub fn like(&mut self, slot: impl Into<OutSlot>, input: impl Into<InSlot>) -> Result<()> {
-        let (slot, input) = (slot.into(), input.into());
+    pub fn like(&mut self, slot: OutSlot, input: InSlot) -> Result<()> {
         let (dims, dtype) = (self.dims(input)?, self.dtype(input)?);
         self.set(slot, &dims, dtype);
         Ok(())
@@ -236,8 +227,8 @@ impl<'a> Infer<'a> {
 
     /// The output has the LoD of an input (Paddle: ShareLoD).
     #[inline]
-    pub fn share_lod(&mut self, slot: impl Into<OutSlot>, input: impl Into<InSlot>) {
-        let (slot, input) = (slot.into().0, input.into().0);
+    pub fn share_lod(&mut self, slot: OutSlot, input: InSlot) {
+        let (slot, input) = (slot.0, input.0);
         let (lod, level) = match self.ins {
             Ins::Run(a) => match a.tensor(input).and_then(|t| t.lod.clone()) {
                 Some(lod) => (Some(lod), 0),
@@ -251,8 +242,7 @@ impl<'a> Infer<'a> {
     }
 
     /// An error about an input, naming it.
-    pub fn wrong<T>(&self, slot: impl Into<InSlot>, expected: &str) -> Result<T> {
-        let slot = slot.into();
+    pub fn wrong<T>(&self, slot: InSlot, expected: &str) -> Result<T> {
         let got = match self.meta(slot, 0) {
             Ok(m) => format!("{} of shape {:?}", m.dtype, &m.dims[..]),
             Err(_) => "nothing".to_string(),

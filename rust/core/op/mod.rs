@@ -8,7 +8,7 @@ pub mod forward;
 pub mod grad;
 pub mod infer;
 pub mod parts;
-pub mod point;
+pub mod pointwise;
 pub mod profile;
 pub mod run;
 pub mod slots;
@@ -41,12 +41,12 @@ pub struct Op {
     /// The data types that the first input given may have.
     pub takes: DTypes,
     /// On floating-point operands that its shape rule takes the kernel never fails, whatever the values: plans may leave
-    /// the operator out where nobody sees its results. Elementwise operators (`point`) need not say so.
+    /// the operator out where nobody sees its results. Elementwise operators (`pointwise`) need not say so.
     pub cannot_fail: bool,
     /// The short way of an eager call on small operands.
-    pub quick: Option<Quick>,
+    pub fast_path: Option<FastPath>,
     /// What it computes element by element, if that is all it does.
-    pub point: Option<point::Point>,
+    pub pointwise: Option<pointwise::PointwiseRule>,
     /// The compiled gradient wiring, made at first use.
     pub wiring: AtomicPtr<grad::Wiring>,
 }
@@ -65,15 +65,15 @@ pub const OP: Op = Op {
     rows: RowsKernel::None,
     takes: DTypes::ALL,
     cannot_fail: false,
-    quick: None,
-    point: None,
+    fast_path: None,
+    pointwise: None,
     wiring: AtomicPtr::new(std::ptr::null_mut()),
 };
 
 /// The first output (with its LoD) on dense tensors of the host, one for each of the first slots, the others absent:
 /// exactly what `infer` and `cpu` give. `None`: not a simple case, or an error, which the general way will explain.
 /// Operators that have it have one output, or besides it one with `shape_of_first`.
-pub type Quick = fn(&Attrs, &[&Tensor]) -> Option<Tensor>;
+pub type FastPath = fn(&Attrs, &[&Tensor]) -> Option<Tensor>;
 
 /// A kernel: reads inputs, writes outputs.
 pub type KernelFn = fn(&mut Run) -> Result<()>;

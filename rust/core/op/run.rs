@@ -118,15 +118,15 @@ impl<'a> Run<'a> {
     }
 
     #[inline]
-    pub fn has(&self, slot: impl Into<InSlot>) -> bool {
-        let slot = slot.into().0;
+    pub fn has(&self, slot: InSlot) -> bool {
+        let slot = slot.0;
         self.ins.get(slot).is_some()
     }
 
     /// A required dense input.
     #[inline]
-    pub fn input(&self, slot: impl Into<InSlot>) -> Result<&'a Tensor> {
-        let slot = slot.into().0;
+    pub fn input(&self, slot: InSlot) -> Result<&'a Tensor> {
+        let slot = slot.0;
         match self.ins.slot(slot).first() {
             Some(Value::Dense(t)) => Ok(t),
             other => Err(self.bad_input(slot, other.unwrap_or(&Value::None))),
@@ -148,25 +148,25 @@ impl<'a> Run<'a> {
 
     /// An optional dense input.
     #[inline]
-    pub fn opt(&self, slot: impl Into<InSlot>) -> Option<&'a Tensor> {
-        let slot = slot.into().0;
+    pub fn opt(&self, slot: InSlot) -> Option<&'a Tensor> {
+        let slot = slot.0;
         self.ins.tensor(slot)
     }
 
     /// All dense inputs of a duplicable slot.
-    pub fn inputs(&self, slot: impl Into<InSlot>) -> Result<Vec<&'a Tensor>> {
-        let slot = slot.into().0;
+    pub fn inputs(&self, slot: InSlot) -> Result<Vec<&'a Tensor>> {
+        let slot = slot.0;
         self.ins.slot(slot).iter().map(|v| v.as_dense().ok_or_else(|| self.bad_input(slot, v))).collect()
     }
 
     /// A required input of any kind.
-    pub fn value(&self, slot: impl Into<InSlot>) -> Result<&'a Value> {
-        let slot = slot.into().0;
+    pub fn value(&self, slot: InSlot) -> Result<&'a Value> {
+        let slot = slot.0;
         self.ins.get(slot).ok_or_else(|| self.bad_input(slot, &Value::None))
     }
 
-    pub fn rows(&self, slot: impl Into<InSlot>) -> Option<&'a SelectedRows> {
-        let slot = slot.into().0;
+    pub fn rows(&self, slot: InSlot) -> Option<&'a SelectedRows> {
+        let slot = slot.0;
         match self.ins.get(slot) {
             Some(Value::Rows(r)) => Some(r),
             _ => None,
@@ -175,35 +175,35 @@ impl<'a> Run<'a> {
 
     /// The values of a slot, whatever they are.
     #[inline]
-    pub fn values(&self, slot: impl Into<InSlot>) -> &'a [Value] {
-        self.ins.slot(slot.into().0)
+    pub fn values(&self, slot: InSlot) -> &'a [Value] {
+        self.ins.slot(slot.0)
     }
 
     /// True if somebody wants this output.
     #[inline]
-    pub fn wants(&self, slot: impl Into<OutSlot>) -> bool {
-        let slot = slot.into().0;
+    pub fn wants(&self, slot: OutSlot) -> bool {
+        let slot = slot.0;
         self.outs.slot(slot).iter().any(|o| o.wanted)
     }
 
-    pub fn wants_nth(&self, slot: impl Into<OutSlot>, i: usize) -> bool {
-        let slot = slot.into().0;
+    pub fn wants_nth(&self, slot: OutSlot, i: usize) -> bool {
+        let slot = slot.0;
         self.outs.slot(slot).get(i).is_some_and(|o| o.wanted)
     }
 
-    pub fn n_outs(&self, slot: impl Into<OutSlot>) -> usize {
-        let slot = slot.into().0;
+    pub fn n_outs(&self, slot: OutSlot) -> usize {
+        let slot = slot.0;
         self.outs.slot(slot).len()
     }
 
     /// A dense output, allocated as the shape rule said (an aliased one holds its input's value).
     #[inline]
-    pub fn out(&mut self, slot: impl Into<OutSlot>) -> Result<&mut Tensor> {
+    pub fn out(&mut self, slot: OutSlot) -> Result<&mut Tensor> {
         self.out_nth(slot, 0)
     }
 
-    pub fn out_nth(&mut self, slot: impl Into<OutSlot>, i: usize) -> Result<&mut Tensor> {
-        let slot = slot.into().0;
+    pub fn out_nth(&mut self, slot: OutSlot, i: usize) -> Result<&mut Tensor> {
+        let slot = slot.0;
         let op = self.op;
         match self.outs.slot_mut(slot).get_mut(i).map(|o| &mut o.value) {
             Some(Value::Dense(t)) => Ok(t),
@@ -213,7 +213,7 @@ impl<'a> Run<'a> {
 
     /// The elements of an output, to write.
     #[inline]
-    pub fn out_data<T: Element>(&mut self, slot: impl Into<OutSlot>) -> Result<&mut [T]> {
+    pub fn out_data<T: Element>(&mut self, slot: OutSlot) -> Result<&mut [T]> {
         self.out(slot)?.data_mut::<T>()
     }
 
@@ -232,8 +232,8 @@ impl<'a> Run<'a> {
     }
 
     /// Takes an output out, to work on several at once; put it back with [`Run::set`].
-    pub fn take_out(&mut self, slot: impl Into<OutSlot>) -> Result<Tensor> {
-        let slot = slot.into().0;
+    pub fn take_out(&mut self, slot: OutSlot) -> Result<Tensor> {
+        let slot = slot.0;
         let op = self.op;
         match self.outs.slot_mut(slot).first_mut().map(|o| std::mem::take(&mut o.value)) {
             Some(Value::Dense(t)) => Ok(t),
@@ -243,12 +243,12 @@ impl<'a> Run<'a> {
 
     /// Replaces an output (another shape than the rule could know, another kind, a shared buffer).
     #[inline]
-    pub fn set(&mut self, slot: impl Into<OutSlot>, value: impl Into<Value>) {
+    pub fn set(&mut self, slot: OutSlot, value: impl Into<Value>) {
         self.set_nth(slot, 0, value);
     }
 
-    pub fn set_nth(&mut self, slot: impl Into<OutSlot>, i: usize, value: impl Into<Value>) {
-        let slot = slot.into().0;
+    pub fn set_nth(&mut self, slot: OutSlot, i: usize, value: impl Into<Value>) {
+        let slot = slot.0;
         if let Some(o) = self.outs.slot_mut(slot).get_mut(i) {
             o.value = value.into();
         }
@@ -358,8 +358,16 @@ fn kernel(op: &'static Op, ins: &Args) -> Result<KernelFn> {
     }
     match op.rows {
         RowsKernel::Own(kernel) if ins.flat.iter().any(rows) => Ok(kernel),
+        RowsKernel::None if ins.flat.iter().any(rows) => Err(rows_refused(op, ins)),
         _ => Ok(op.cpu.function()),
     }
+}
+
+#[cold]
+fn rows_refused(op: &'static Op, ins: &Args) -> crate::base::Error {
+    let held = |slot: &usize| ins.slot(*slot).iter().any(|v| matches!(v, Value::Rows(_)));
+    let name = (0..op.inputs.len()).find(held).map_or("?", |slot| op.inputs[slot].name);
+    err!(InvalidArgument, "operator {}: input '{name}' cannot be SelectedRows", op.name)
 }
 
 /// [`call`] with a Rust panic turned into an error, the operator named in any error, and its time logged where asked.

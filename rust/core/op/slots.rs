@@ -89,18 +89,6 @@ pub struct InSlot(pub usize);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OutSlot(pub usize);
 
-impl From<usize> for InSlot {
-    fn from(i: usize) -> InSlot {
-        InSlot(i)
-    }
-}
-
-impl From<usize> for OutSlot {
-    fn from(i: usize) -> OutSlot {
-        OutSlot(i)
-    }
-}
-
 /// Declares the slots of operators that have the same ones, as a module with a constant for each:
 ///
 /// ```

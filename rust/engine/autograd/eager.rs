@@ -128,10 +128,10 @@ fn wrap_recorded(op: &'static Op, attrs: &Attrs, ins: &Ins, value: Value) -> Res
 /// Operands of more bytes go the general way, where the GIL may be given up.
 const QUICK_BYTES: usize = 256 << 10;
 
-/// The short way of a call (see `Op::quick`), with an operand for each of the first slots. `None`: not a case for it.
+/// The short way of a call (see `Op::fast_path`), with an operand for each of the first slots. `None`: not a case for it.
 #[inline]
 pub fn call_quick(op: &'static Op, attrs: &Attrs, ins: &[&EVar]) -> Option<EVar> {
-    let quick = op.quick?;
+    let fast_path = op.fast_path?;
     if oar_core::op::backend::is_active() || profile::watched() {
         return None;
     }
@@ -139,12 +139,12 @@ pub fn call_quick(op: &'static Op, attrs: &Attrs, ins: &[&EVar]) -> Option<EVar>
     match *ins {
         [x] => {
             let held = [&fits(x)?];
-            let value = quick(attrs, &held)?;
+            let value = fast_path(attrs, &held)?;
             wrap_quick(op, attrs, ins, &held, value)
         }
         [x, y] => {
             let held = [&fits(x)?, &fits(y)?];
-            let value = quick(attrs, &held)?;
+            let value = fast_path(attrs, &held)?;
             wrap_quick(op, attrs, ins, &held, value)
         }
         _ => None,

@@ -485,6 +485,7 @@ mod tests {
     use super::super::eager::call;
     use super::*;
     use oar_core::op::{infer, slot, Kernel, Run, OP};
+    use oar_core::op::{InSlot, OutSlot};
     use std::sync::mpsc::channel;
     use std::time::Duration;
 
@@ -494,8 +495,8 @@ mod tests {
         outputs: &[slot("Out")],
         infer: infer::like_first,
         cpu: Kernel::Pure(|cx: &mut Run| {
-            let x = cx.input(0)?.clone();
-            cx.set(0, x);
+            let x = cx.input(InSlot(0))?.clone();
+            cx.set(OutSlot(0), x);
             Ok(())
         }),
         grad: Grad::By(&BACKWARD),
@@ -512,8 +513,8 @@ mod tests {
             if let Some((out, x)) = again {
                 backward(&out, Some(&[x]))?;
             }
-            let x = cx.input(1)?.clone();
-            cx.set(0, x);
+            let x = cx.input(InSlot(1))?.clone();
+            cx.set(OutSlot(0), x);
             Ok(())
         }),
         ..OP

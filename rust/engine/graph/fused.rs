@@ -9,7 +9,7 @@ use oar_core::base::shape::to_usize;
 use oar_core::base::{DType, Dims};
 use oar_core::dispatch;
 use oar_core::op::infer::{Infer, Ins, Meta, VarKind};
-use oar_core::op::point::Operand;
+use oar_core::op::pointwise::Operand;
 use oar_core::tensor::{Tensor, Value};
 use oar_kernels::fused::{self, Input, Output};
 use oar_kernels::strides::broadcast_strides;

@@ -12,7 +12,7 @@ use oar_core::base::{DType, Dims, Result};
 use oar_core::ir::desc::OpDesc;
 use oar_core::ir::names::EMPTY;
 use oar_core::ir::{Attr, BlockNode, Program};
-use oar_core::op::point::Points;
+use oar_core::op::pointwise::PointwiseCall;
 use oar_core::op::{Args, Attrs, Op, KEEPS};
 use std::collections::{HashMap, HashSet};
 
@@ -98,12 +98,12 @@ pub struct Need {
 
 impl Step {
     /// What it computes element by element, if that is all it does.
-    pub fn points(&self) -> Option<Points<'_>> {
-        let rule = self.op.point.filter(|_| self.op.is_pure())?;
+    pub fn pointwise(&self) -> Option<PointwiseCall<'_>> {
+        let rule = self.op.pointwise.filter(|_| self.op.is_pure())?;
         let (ins, outs) = (self.ins.map(|&v| v != ABSENT), self.outs.map(|&v| v != ABSENT));
-        let mut points = Points::new(self.op, &self.attrs, ins, outs);
-        rule(&mut points)?;
-        Some(points)
+        let mut pointwise = PointwiseCall::new(self.op, &self.attrs, ins, outs);
+        rule(&mut pointwise)?;
+        Some(pointwise)
     }
 }
 

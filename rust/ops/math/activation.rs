@@ -6,7 +6,7 @@ use oar_core::op::attrs::Text;
 use oar_core::op::infer::{like_first, like_out_grad};
 use oar_core::op::parts::complex;
 use oar_core::op::parts::row::{by_row, scaled_grad};
-use oar_core::op::point;
+use oar_core::op::pointwise;
 use oar_core::op::{Attrs, Grad, InSlot, Infer, Kernel, NoAttrs, Op, OutSlot, Run, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
@@ -86,7 +86,7 @@ fn forward(cx: &mut Run, row: &Row, params: Params) -> Result<()> {
 }
 
 /// The short way, for the types that are common.
-fn quick(row: &Row, params: Params, attrs: &Attrs, ins: &[&Tensor]) -> Option<Tensor> {
+fn fast_path(row: &Row, params: Params, attrs: &Attrs, ins: &[&Tensor]) -> Option<Tensor> {
     let &[x] = ins else { return None };
     let mut out = x.empty_like().ok()?;
     dispatch!(x.dtype(), T in [f32, f64], {
@@ -125,11 +125,11 @@ macro_rules! activations {
                 name: stringify!($row), inputs: unary::INS, outputs: unary::OUTS, attrs: $attrs::FIELDS, infer: like_first,
                 takes: FLOATS,
                 cpu: Kernel::Pure(|cx| forward(cx, &rows::$row, params!($attrs: $($param),*))), grad: Grad::By(&$grad),
-                point: Some(|p| {
+                pointwise: Some(|p| {
                     let params: Params = params!($attrs: $($param),*);
-                    point::by_row(p, &rows::$row, &params(p.attrs))
+                    pointwise::by_row(p, &rows::$row, &params(p.attrs))
                 }),
-                quick: Some(|attrs, ins| quick(&rows::$row, params!($attrs: $($param),*), attrs, ins)),
+                fast_path: Some(|attrs, ins| fast_path(&rows::$row, params!($attrs: $($param),*), attrs, ins)),
                 ..OP
             };
             pub static $grad: Op = Op {
@@ -137,9 +137,9 @@ macro_rules! activations {
                 infer: like_out_grad, takes: FLOATS,
                 cpu: Kernel::Pure(|cx| backward(cx, &rows::$grad_row, params!($attrs: $($param),*))),
                 grad: or_none!($($second)?),
-                point: Some(|p| {
+                pointwise: Some(|p| {
                     let params: Params = params!($attrs: $($param),*);
-                    point::by_row(p, &rows::$grad_row, &params(p.attrs))
+                    pointwise::by_row(p, &rows::$grad_row, &params(p.attrs))
                 }),
                 ..OP
             };
@@ -202,7 +202,7 @@ pub static EXP: Op = Op {
     takes: FLOATS_INDICES,
     cpu: Kernel::Pure(|cx| on_integers(cx, |cx| forward(cx, &rows::exp, none), |v| (v as f64).exp() as i64)),
     grad: Grad::By(&EXP_GRAD),
-    point: Some(|p| point::by_row(p, &rows::exp, &[])),
+    pointwise: Some(|p| pointwise::by_row(p, &rows::exp, &[])),
     ..plain()
 };
 pub static EXP_GRAD: Op = Op {
@@ -212,7 +212,7 @@ pub static EXP_GRAD: Op = Op {
     outputs: reads_out::OUTS,
     infer: like_out_grad,
     cpu: Kernel::Pure(|cx| integer_grad(cx, &rows::exp_grad, |out, d| d.wrapping_mul(out))),
-    point: Some(|p| point::by_row(p, &rows::exp_grad, &[])),
+    pointwise: Some(|p| pointwise::by_row(p, &rows::exp_grad, &[])),
     ..plain()
 };
 
@@ -230,7 +230,7 @@ pub static ABS: Op = Op {
         _ => on_integers(cx, |cx| forward(cx, &rows::abs, none), i64::wrapping_abs),
     }),
     grad: Grad::By(&ABS_GRAD),
-    point: Some(|p| point::by_row(p, &rows::abs, &[])),
+    pointwise: Some(|p| pointwise::by_row(p, &rows::abs, &[])),
     ..plain()
 };
 pub static ABS_GRAD: Op = Op {
@@ -249,7 +249,7 @@ pub static ABS_GRAD: Op = Op {
         _ => integer_grad(cx, &rows::abs_grad, |x, d| d * x.signum()),
     }),
     grad: Grad::Map(&ABS_GRAD_GRAD, SECOND_X),
-    point: Some(|p| point::by_row(p, &rows::abs_grad, &[])),
+    pointwise: Some(|p| pointwise::by_row(p, &rows::abs_grad, &[])),
     ..plain()
 };
 pub static SQUARE: Op = Op {
@@ -257,7 +257,7 @@ pub static SQUARE: Op = Op {
     takes: FLOATS_INDICES,
     cpu: Kernel::Pure(|cx| on_integers(cx, |cx| forward(cx, &rows::square, none), |v| v.wrapping_mul(v))),
     grad: Grad::By(&SQUARE_GRAD),
-    point: Some(|p| point::by_row(p, &rows::square, &[])),
+    pointwise: Some(|p| pointwise::by_row(p, &rows::square, &[])),
     ..plain()
 };
 pub static SQUARE_GRAD: Op = Op {
@@ -268,7 +268,7 @@ pub static SQUARE_GRAD: Op = Op {
     infer: like_out_grad,
     cpu: Kernel::Pure(|cx| integer_grad(cx, &rows::square_grad, |x, d| d.wrapping_mul(2).wrapping_mul(x))),
     grad: Grad::Map(&SQUARE_GRAD_GRAD, SECOND_X),
-    point: Some(|p| point::by_row(p, &rows::square_grad, &[])),
+    pointwise: Some(|p| pointwise::by_row(p, &rows::square_grad, &[])),
     ..plain()
 };
 pub static FLOOR: Op = Op {
@@ -276,7 +276,7 @@ pub static FLOOR: Op = Op {
     takes: FLOATS_INDICES,
     cpu: Kernel::Pure(|cx| on_integers(cx, |cx| forward(cx, &rows::floor, none), |v| v)),
     grad: Grad::By(&FLOOR_GRAD),
-    point: Some(|p| point::by_row(p, &rows::floor, &[])),
+    pointwise: Some(|p| pointwise::by_row(p, &rows::floor, &[])),
     ..plain()
 };
 pub static FLOOR_GRAD: Op = Op {
@@ -286,7 +286,7 @@ pub static FLOOR_GRAD: Op = Op {
     outputs: reads_dout::OUTS,
     infer: like_out_grad,
     cpu: Kernel::Pure(|cx| integer_grad(cx, &rows::floor_grad, |_, _| 0)),
-    point: Some(|p| point::by_row(p, &rows::floor_grad, &[])),
+    pointwise: Some(|p| pointwise::by_row(p, &rows::floor_grad, &[])),
     ..plain()
 };
 pub static SIGN: Op = Op {
@@ -294,7 +294,7 @@ pub static SIGN: Op = Op {
     attrs: NoAttrs::FIELDS,
     cpu: Kernel::Pure(|cx| forward(cx, &rows::sign, none)),
     grad: Grad::Fn(|_| Ok(vec![scaled_grad(0.0)?])),
-    point: Some(|p| point::by_row(p, &rows::sign, &[])),
+    pointwise: Some(|p| pointwise::by_row(p, &rows::sign, &[])),
     ..plain()
 };
 
@@ -306,9 +306,9 @@ pub static GELU: Op = Op {
         forward(cx, row, none)
     }),
     grad: Grad::By(&GELU_GRAD),
-    point: Some(|p| {
+    pointwise: Some(|p| {
         let approximate = p.attrs::<GeluAttrs>().approximate;
-        point::by_row(p, if approximate { &rows::gelu_tanh } else { &rows::gelu }, &[])
+        pointwise::by_row(p, if approximate { &rows::gelu_tanh } else { &rows::gelu }, &[])
     }),
     ..plain()
 };
@@ -322,9 +322,9 @@ pub static GELU_GRAD: Op = Op {
         let row = if cx.attrs::<GeluAttrs>().approximate { &rows::gelu_tanh_grad } else { &rows::gelu_grad };
         backward(cx, row, none)
     }),
-    point: Some(|p| {
+    pointwise: Some(|p| {
         let approximate = p.attrs::<GeluAttrs>().approximate;
-        point::by_row(p, if approximate { &rows::gelu_tanh_grad } else { &rows::gelu_grad }, &[])
+        pointwise::by_row(p, if approximate { &rows::gelu_tanh_grad } else { &rows::gelu_grad }, &[])
     }),
     ..plain()
 };

@@ -8,7 +8,7 @@ use oar_core::op::infer::{kind_of_first, VarKind};
 use oar_core::op::parts::broadcast::{self, binary_into};
 use oar_core::op::parts::row::scaled_grad;
 use oar_core::op::parts::sum::{accumulate, add_rows};
-use oar_core::op::point::{self, Points};
+use oar_core::op::pointwise::{self, PointwiseCall};
 use oar_core::op::{Dst, Fwd, Grad, GradOp, Infer, Kernel, NoAttrs, Op, RowsKernel, Run, Src, OP};
 use oar_core::tensor::{SelectedRows, Tensor, Value};
 use oar_core::{bail, dispatch, ensure, err, slots};
@@ -82,13 +82,13 @@ fn scale_grad(f: &Fwd) -> Result<Vec<GradOp>> {
     Ok(vec![g])
 }
 
-fn scale_point(p: &mut Points) -> Option<()> {
+fn scale_pointwise(p: &mut PointwiseCall) -> Option<()> {
     let a = p.attrs::<ScaleAttrs>();
     let row = if a.bias_after_scale { &rows::scale } else { &rows::scale_bias_first };
     if p.has(scale::SCALE) {
         None
     } else {
-        point::by_row(p, row, &[a.scale as f64, a.bias as f64])
+        pointwise::by_row(p, row, &[a.scale as f64, a.bias as f64])
     }
 }
 
@@ -102,7 +102,7 @@ pub static SCALE: Op = Op {
     cpu: Kernel::Pure(run_scale),
     rows: RowsKernel::Own(scale_rows),
     grad: Grad::Fn(scale_grad),
-    point: Some(scale_point),
+    pointwise: Some(scale_pointwise),
     ..OP
 };
 
@@ -279,7 +279,7 @@ fn sum_grad(f: &Fwd) -> Result<Vec<GradOp>> {
     Ok(wanted.map(|i| GradOp { outs: vec![vec![Dst(x, Some(i))]], ..scale() }).collect())
 }
 
-fn sum_point(p: &mut Points) -> Option<()> {
+fn sum_pointwise(p: &mut PointwiseCall) -> Option<()> {
     let terms = p.inputs(sum::X)?;
     let (first, rest) = terms.split_first()?;
     let total = rest.iter().fold(*first, |total, &term| p.binary(Binary::Add, total, term, None));
@@ -296,7 +296,7 @@ pub static SUM: Op = Op {
     cpu: Kernel::Pure(run_sum),
     rows: RowsKernel::Own(sum_rows),
     grad: Grad::Fn(sum_grad),
-    point: Some(sum_point),
+    pointwise: Some(sum_pointwise),
     ..OP
 };
 

@@ -5,7 +5,7 @@ use oar_core::base::{DTypes, Result};
 use oar_core::op::infer::{kind_of_first, like_first};
 use oar_core::op::parts::row::by_row;
 use oar_core::op::parts::rows::check_rows;
-use oar_core::op::point::{self, Points};
+use oar_core::op::pointwise::{self, PointwiseCall};
 use oar_core::op::{Grad, InSlot, Kernel, Op, RowsKernel, Run, OP};
 use oar_core::tensor::{SelectedRows, Tensor};
 use oar_core::{dispatch, ensure, slots};
@@ -88,12 +88,12 @@ fn run_pow_grad(cx: &mut Run) -> Result<()> {
     })
 }
 
-fn pow_point(p: &mut Points, tensor: InSlot, [square, general]: [&'static Row; 2]) -> Option<()> {
+fn pow_pointwise(p: &mut PointwiseCall, tensor: InSlot, [square, general]: [&'static Row; 2]) -> Option<()> {
     let factor = p.attrs::<PowAttrs>().factor as f64;
     match () {
         _ if p.has(tensor) => None,
-        _ if factor == 2.0 => point::by_row(p, square, &[]),
-        _ => point::by_row(p, general, &[factor]),
+        _ if factor == 2.0 => pointwise::by_row(p, square, &[]),
+        _ => pointwise::by_row(p, general, &[factor]),
     }
 }
 
@@ -106,7 +106,7 @@ pub static POW: Op = Op {
     infer: like_first,
     cpu: Kernel::Pure(run_pow),
     grad: Grad::By(&POW_GRAD),
-    point: Some(|p| pow_point(p, pow::FACTOR, [&rows::square, &rows::pow])),
+    pointwise: Some(|p| pow_pointwise(p, pow::FACTOR, [&rows::square, &rows::pow])),
     ..OP
 };
 pub static POW_GRAD: Op = Op {
@@ -117,7 +117,7 @@ pub static POW_GRAD: Op = Op {
     takes: FLOATS.and(DTypes::INTEGERS),
     infer: like_first,
     cpu: Kernel::Pure(run_pow_grad),
-    point: Some(|p| pow_point(p, pow_grad::FACTOR, [&rows::square_grad, &rows::pow_grad])),
+    pointwise: Some(|p| pow_pointwise(p, pow_grad::FACTOR, [&rows::square_grad, &rows::pow_grad])),
     ..OP
 };
 
@@ -183,7 +183,7 @@ fn run_clip_grad(cx: &mut Run) -> Result<()> {
     }, _float => by_row(cx, &rows::clip_grad, &[x, d], &[min, max], clip_grad::DX))
 }
 
-fn clip_point(p: &mut Points, row: &'static Row, slots: &[InSlot]) -> Option<()> {
+fn clip_pointwise(p: &mut PointwiseCall, row: &'static Row, slots: &[InSlot]) -> Option<()> {
     let a = p.attrs::<ClipAttrs>();
     if p.has(clip::MIN) || p.has(clip::MAX) || a.min > a.max || a.min.is_nan() || a.max.is_nan() {
         return None;
@@ -204,7 +204,7 @@ pub static CLIP: Op = Op {
     cpu: Kernel::Pure(run_clip),
     rows: RowsKernel::Own(clip_rows),
     grad: Grad::By(&CLIP_GRAD),
-    point: Some(|p| clip_point(p, &rows::clip, &[clip::X])),
+    pointwise: Some(|p| clip_pointwise(p, &rows::clip, &[clip::X])),
     ..OP
 };
 /// Its own second gradient: the same mask on the gradient that comes in.
@@ -216,7 +216,7 @@ pub static CLIP_GRAD: Op = Op {
     takes: FLOATS.and(DTypes::INDICES),
     infer: like_first,
     cpu: Kernel::Pure(run_clip_grad),
-    point: Some(|p| clip_point(p, &rows::clip_grad, &[clip_grad::X, clip_grad::DOUT])),
+    pointwise: Some(|p| clip_pointwise(p, &rows::clip_grad, &[clip_grad::X, clip_grad::DOUT])),
     grad: Grad::Map(&CLIP_GRAD, &[("Out@GRAD", "X@GRAD@GRAD"), ("X@GRAD", "Out@GRAD@GRAD")]),
     ..OP
 };

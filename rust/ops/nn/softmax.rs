@@ -43,7 +43,7 @@ pub static SOFTMAX: Op = Op {
         })
     }),
     grad: Grad::By(&SOFTMAX_GRAD),
-    quick: Some(|attrs, ins| {
+    fast_path: Some(|attrs, ins| {
         let &[x] = ins else { return None };
         let a: &SoftmaxAttrs = attrs.as_any().downcast_ref()?;
         let dims = split("softmax", x.dims(), a.axis).ok()?;

@@ -29,7 +29,7 @@ fn kernel(cx: &mut Run) -> Result<()> {
     by_size!(x.dtype(), T, {
         let (from, to) = (words::<T>(&x), words_mut::<T>(y)?);
         for span in offsets.unwrap_or_default().windows(2) {
-            let (first, end) = (span[0] as usize, span[1] as usize);
+            let (first, end) = (span[0], span[1]);
             for step in first..end {
                 let source = first + end - 1 - step;
                 to[step * width..][..width].copy_from_slice(&from[source * width..][..width]);

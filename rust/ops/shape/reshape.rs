@@ -223,7 +223,7 @@ fn shaped(x: &Tensor, dims: &[i64]) -> Result<Tensor> {
 }
 
 /// The short way: no tensors that stand for attributes.
-fn quick(name: &str, attrs: &Attrs, ins: &[&Tensor], rule: Rule) -> Option<Tensor> {
+fn fast_path(name: &str, attrs: &Attrs, ins: &[&Tensor], rule: Rule) -> Option<Tensor> {
     let &[x] = ins else { return None };
     let dims = rule(name, x.dims(), &Wanted { attrs: attrs.as_any(), given: None }).ok()?;
     shaped(x, &dims).ok()
@@ -302,7 +302,7 @@ macro_rules! shared_bytes {
         pub static $op: Op = Op {
             name: $name, inputs: $inputs::INS, outputs: $outputs::OUTS, attrs: $attrs::FIELDS, infer: |cx| infer(cx, $rule),
             cpu: Kernel::Pure(|cx| run(cx, $rule)), grad: Grad::By(&$grad),
-            quick: Some(|attrs, ins| quick($name, attrs, ins, $rule)), ..OP
+            fast_path: Some(|attrs, ins| fast_path($name, attrs, ins, $rule)), ..OP
         };
         pub static $grad: Op = Op {
             name: $grad_name, inputs: $grad_in::INS, outputs: $grad_in::OUTS, attrs: $attrs::FIELDS, infer: infer_grad,

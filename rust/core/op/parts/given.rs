@@ -159,14 +159,13 @@ pub fn int_of(cx: &Run, slot: InSlot, attr: i64) -> Result<i64> {
 }
 
 /// The only element of an input, such as a learning rate.
-pub fn scalar(cx: &Run, slot: impl Into<InSlot>) -> Result<f64> {
-    let slot = slot.into();
+pub fn scalar(cx: &Run, slot: InSlot) -> Result<f64> {
     scalar_of(cx.op, slot, cx.input(slot)?)
 }
 
 /// As [`scalar`], of a tensor that is at hand.
-pub fn scalar_of(op: &'static Op, slot: impl Into<InSlot>, t: &Tensor) -> Result<f64> {
-    let name = op.inputs[slot.into().0].name;
+pub fn scalar_of(op: &'static Op, slot: InSlot, t: &Tensor) -> Result<f64> {
+    let name = op.inputs[slot.0].name;
     ensure!(
         t.numel() == 1,
         InvalidArgument,

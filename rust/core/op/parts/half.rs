@@ -32,7 +32,7 @@ pub fn narrowed(t: &Tensor, dtype: DType) -> Result<Tensor> {
 }
 
 /// Runs a kernel; if the input in `slot` has half precision, with all such operands in f32.
-pub fn in_f32(cx: &mut Run, slot: impl Into<InSlot>, kernel: fn(&mut Run) -> Result<()>) -> Result<()> {
+pub fn in_f32(cx: &mut Run, slot: InSlot, kernel: fn(&mut Run) -> Result<()>) -> Result<()> {
     match cx.opt(slot) {
         Some(t) if is_half(t.dtype()) => by_way_of_f32(cx, t.dtype(), kernel),
         _ => kernel(cx),

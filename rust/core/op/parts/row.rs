@@ -10,7 +10,7 @@ use half::{bf16, f16};
 use oar_kernels::formula::Row;
 
 /// `out = row(inputs)` for the dtypes of floating-point kernels.
-pub fn by_row(cx: &mut Run, row: &Row, inputs: &[&Tensor], params: &[f64], slot: impl Into<OutSlot>) -> Result<()> {
+pub fn by_row(cx: &mut Run, row: &Row, inputs: &[&Tensor], params: &[f64], slot: OutSlot) -> Result<()> {
     let first = inputs[0];
     for t in inputs {
         if t.dims() != first.dims() || t.dtype() != first.dtype() {

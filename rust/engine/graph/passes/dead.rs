@@ -58,7 +58,7 @@ fn cannot_fail(step: &Step, plan: &Plan, block: &BlockNode) -> bool {
     if metas.is_empty() || !metas.iter().all(|m| plain(m) && m.dtype == metas[0].dtype) {
         return false;
     }
-    if !op.cannot_fail && op.point.is_none_or(|_| step.points().is_none()) {
+    if !op.cannot_fail && op.pointwise.is_none_or(|_| step.pointwise().is_none()) {
         return false;
     }
     // Where the first operand's batch is not known yet, the shape rule must take every one: asked of some that have

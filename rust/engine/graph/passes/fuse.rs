@@ -1,4 +1,4 @@
-//! Joins neighbouring elementwise operators (`Op::point`) that read each other's results, or the same operand, into
+//! Joins neighbouring elementwise operators (`Op::pointwise`) that read each other's results, or the same operand, into
 //! groups of one pass over memory, and finds operands that the result may be written over. A single operator is a group
 //! if it has such an operand. Shapes are known when the group runs (`graph/fused.rs`); what is declared only tells
 //! groups apart that could not.
@@ -8,7 +8,7 @@ use super::Passes;
 use crate::graph::bind::meta_of;
 use crate::graph::plan::{Plan, Step, Storage, Var, ABSENT};
 use oar_core::ir::BlockNode;
-use oar_core::op::point::{Lane, Operand, Points};
+use oar_core::op::pointwise::{Lane, Operand, PointwiseCall};
 use oar_core::op::Args;
 use oar_kernels::fused::Chain;
 use std::collections::{HashMap, HashSet};
@@ -89,17 +89,17 @@ pub fn groups(plan: &Plan, block: &BlockNode, passes: Passes) -> Vec<Group> {
     let last = LastReads::of(plan);
     let (mut groups, mut open) = (Vec::new(), Open::default());
     for (i, step) in plan.steps.iter().enumerate() {
-        let points = step.points().filter(|p| fits(p, step, plan, block));
-        let shape = points.as_ref().and_then(|_| declared(step, plan, block));
-        let goes_on = passes.has(Passes::FUSE) && points.as_ref().is_some_and(|p| open.takes(p, step, &shape));
+        let pointwise = step.pointwise().filter(|p| fits(p, step, plan, block));
+        let shape = pointwise.as_ref().and_then(|_| declared(step, plan, block));
+        let goes_on = passes.has(Passes::FUSE) && pointwise.as_ref().is_some_and(|p| open.takes(p, step, &shape));
         if !goes_on {
             groups.extend(std::mem::take(&mut open).close(plan, block, passes, &last));
         }
-        if let Some(points) = points {
+        if let Some(pointwise) = pointwise {
             if open.parts.is_empty() {
                 open.start = i;
             }
-            open.add(&points, step, shape);
+            open.add(&pointwise, step, shape);
         }
     }
     groups.extend(open.close(plan, block, passes, &last));
@@ -144,7 +144,7 @@ fn declared(step: &Step, plan: &Plan, block: &BlockNode) -> Option<Vec<i64>> {
 }
 
 /// Can the operands of this call, going by their declared shapes, be what the rule takes?
-fn fits(p: &Points, step: &Step, plan: &Plan, block: &BlockNode) -> bool {
+fn fits(p: &PointwiseCall, step: &Step, plan: &Plan, block: &BlockNode) -> bool {
     let wanted = (0..step.outs.flat.len()).filter(|&o| step.outs.flat[o] != ABSENT);
     let all = wanted.clone().all(|o| p.made.iter().filter(|m| m.out as usize == o).count() == 1);
     let mut seen = HashSet::new();
@@ -162,7 +162,7 @@ fn fits(p: &Points, step: &Step, plan: &Plan, block: &BlockNode) -> bool {
 
 impl Open {
     /// Does the group go on with this step?
-    fn takes(&self, p: &Points, step: &Step, shape: &Option<Vec<i64>>) -> bool {
+    fn takes(&self, p: &PointwiseCall, step: &Step, shape: &Option<Vec<i64>>) -> bool {
         if self.parts.is_empty() {
             return true;
         }
@@ -192,7 +192,7 @@ impl Open {
         Operand::Input(at as u16)
     }
 
-    fn add(&mut self, p: &Points, step: &Step, shape: Option<Vec<i64>>) {
+    fn add(&mut self, p: &PointwiseCall, step: &Step, shape: Option<Vec<i64>>) {
         let base = self.lanes.len() as u16;
         // What the step reads is what stood there before it.
         let before = self.values.clone();

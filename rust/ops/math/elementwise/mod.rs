@@ -9,7 +9,7 @@ use oar_core::attrs;
 use oar_core::base::{DTypes, Result};
 use oar_core::op::attrs::Text;
 use oar_core::op::infer::VarKind;
-use oar_core::op::point::{Operand, Points};
+use oar_core::op::pointwise::{Operand, PointwiseCall};
 use oar_core::op::{Grad, InSlot, Infer, Kernel, Op, OutSlot, RowsKernel, Run, OP};
 use oar_core::tensor::{SelectedRows, Tensor};
 use oar_core::{bail, dispatch, ensure, slots};
@@ -99,28 +99,28 @@ fn run(cx: &mut Run, op: Binary) -> Result<()> {
 }
 
 macro_rules! binary_ops {
-    ($($static:ident $name:literal $op:ident $takes:ident, $grad:expr, $point:expr, $rows:expr;)*) => {$(
+    ($($static:ident $name:literal $op:ident $takes:ident, $grad:expr, $pointwise:expr, $rows:expr;)*) => {$(
         pub static $static: Op = Op {
             name: $name, inputs: forward::INS, outputs: forward::OUTS, attrs: ElementwiseAttrs::FIELDS, takes: $takes,
-            infer, grad: $grad, point: $point, rows: $rows, cpu: Kernel::Pure(|cx| run(cx, Binary::$op)),
-            quick: Some(|_, ins| alike($name, Binary::$op, ins)), ..OP
+            infer, grad: $grad, pointwise: $pointwise, rows: $rows, cpu: Kernel::Pure(|cx| run(cx, Binary::$op)),
+            fast_path: Some(|_, ins| alike($name, Binary::$op, ins)), ..OP
         };
     )*};
 }
 
 binary_ops! {
-    ADD "elementwise_add" Add NUMBERS, Grad::By(&ADD_GRAD), Some(|p| point(p, Binary::Add)), RowsKernel::None;
-    SUB "elementwise_sub" Sub NUMBERS, Grad::By(&SUB_GRAD), Some(|p| point(p, Binary::Sub)), RowsKernel::None;
-    MUL "elementwise_mul" Mul NUMBERS, Grad::By(&MUL_GRAD), Some(|p| point(p, Binary::Mul)), RowsKernel::Own(rows_by_number);
-    DIV "elementwise_div" Div NUMBERS, Grad::By(&DIV_GRAD), Some(|p| point(p, Binary::Div)), RowsKernel::None;
-    MAX "elementwise_max" Max REAL, Grad::By(&MAX_GRAD), Some(|p| point(p, Binary::Max)), RowsKernel::None;
-    MIN "elementwise_min" Min REAL, Grad::By(&MIN_GRAD), Some(|p| point(p, Binary::Min)), RowsKernel::None;
-    POW "elementwise_pow" Pow REAL, Grad::By(&POW_GRAD), Some(|p| point(p, Binary::Pow)), RowsKernel::None;
+    ADD "elementwise_add" Add NUMBERS, Grad::By(&ADD_GRAD), Some(|p| pointwise(p, Binary::Add)), RowsKernel::None;
+    SUB "elementwise_sub" Sub NUMBERS, Grad::By(&SUB_GRAD), Some(|p| pointwise(p, Binary::Sub)), RowsKernel::None;
+    MUL "elementwise_mul" Mul NUMBERS, Grad::By(&MUL_GRAD), Some(|p| pointwise(p, Binary::Mul)), RowsKernel::Own(rows_by_number);
+    DIV "elementwise_div" Div NUMBERS, Grad::By(&DIV_GRAD), Some(|p| pointwise(p, Binary::Div)), RowsKernel::None;
+    MAX "elementwise_max" Max REAL, Grad::By(&MAX_GRAD), Some(|p| pointwise(p, Binary::Max)), RowsKernel::None;
+    MIN "elementwise_min" Min REAL, Grad::By(&MIN_GRAD), Some(|p| pointwise(p, Binary::Min)), RowsKernel::None;
+    POW "elementwise_pow" Pow REAL, Grad::By(&POW_GRAD), Some(|p| pointwise(p, Binary::Pow)), RowsKernel::None;
     MOD "elementwise_mod" Mod REAL, Grad::None, None, RowsKernel::None;
     FLOORDIV "elementwise_floordiv" FloorDiv REAL, Grad::None, None, RowsKernel::None;
 }
 
-fn point(p: &mut Points, op: Binary) -> Option<()> {
+fn pointwise(p: &mut PointwiseCall, op: Binary) -> Option<()> {
     let axis = p.attrs::<ElementwiseAttrs>().axis;
     let out = p.binary(op, p.input(forward::X)?, p.input(forward::Y)?, Some(axis));
     p.give(forward::OUT, out);
@@ -263,10 +263,10 @@ fn integer_rows(
 }
 
 macro_rules! grad_ops {
-    ($($static:ident $name:literal $slots:ident $takes:expr, $kernel:expr, $grad:expr, $point:expr;)*) => {$(
+    ($($static:ident $name:literal $slots:ident $takes:expr, $kernel:expr, $grad:expr, $pointwise:expr;)*) => {$(
         pub static $static: Op = Op {
             name: $name, inputs: $slots::INS, outputs: $slots::OUTS, attrs: ElementwiseAttrs::FIELDS, takes: $takes,
-            infer: infer_grads, grad: $grad, cpu: Kernel::Pure($kernel), point: Some($point), ..OP
+            infer: infer_grads, grad: $grad, cpu: Kernel::Pure($kernel), pointwise: Some($pointwise), ..OP
         };
     )*};
 }
@@ -286,29 +286,29 @@ fn infer_grads(cx: &mut Infer) -> Result<()> {
 }
 
 grad_ops! {
-    ADD_GRAD "elementwise_add_grad" of_shapes DTypes::ALL, add_grad, Grad::Map(&ADD_GRAD_GRAD, SECOND), add_points;
-    SUB_GRAD "elementwise_sub_grad" of_shapes NUMBERS, sub_grad, Grad::Map(&SUB_GRAD_GRAD, SECOND), sub_points;
-    MUL_GRAD "elementwise_mul_grad" of_values NUMBERS, mul_grad, Grad::Map(&MUL_GRAD_GRAD, SECOND), mul_points;
-    DIV_GRAD "elementwise_div_grad" of_quotient NUMBERS, div_grad, Grad::Map(&DIV_GRAD_GRAD, DIV_SECOND), div_points;
+    ADD_GRAD "elementwise_add_grad" of_shapes DTypes::ALL, add_grad, Grad::Map(&ADD_GRAD_GRAD, SECOND), add_pointwise;
+    SUB_GRAD "elementwise_sub_grad" of_shapes NUMBERS, sub_grad, Grad::Map(&SUB_GRAD_GRAD, SECOND), sub_pointwise;
+    MUL_GRAD "elementwise_mul_grad" of_values NUMBERS, mul_grad, Grad::Map(&MUL_GRAD_GRAD, SECOND), mul_pointwise;
+    DIV_GRAD "elementwise_div_grad" of_quotient NUMBERS, div_grad, Grad::Map(&DIV_GRAD_GRAD, DIV_SECOND), div_pointwise;
     MAX_GRAD "elementwise_max_grad" of_values REAL, |cx| by_rows(cx, [&rows::max_grad_x, &rows::max_grad_y]),
-        Grad::None, |p| row_points(p, [&rows::max_grad_x, &rows::max_grad_y]);
+        Grad::None, |p| row_pointwise(p, [&rows::max_grad_x, &rows::max_grad_y]);
     MIN_GRAD "elementwise_min_grad" of_values REAL, |cx| by_rows(cx, [&rows::min_grad_x, &rows::min_grad_y]),
-        Grad::None, |p| row_points(p, [&rows::min_grad_x, &rows::min_grad_y]);
+        Grad::None, |p| row_pointwise(p, [&rows::min_grad_x, &rows::min_grad_y]);
     POW_GRAD "elementwise_pow_grad" of_values REAL,
         |cx| by_rows(cx, [&rows::elementwise_pow_grad_x, &rows::elementwise_pow_grad_y]), Grad::None,
-        |p| row_points(p, [&rows::elementwise_pow_grad_x, &rows::elementwise_pow_grad_y]);
+        |p| row_pointwise(p, [&rows::elementwise_pow_grad_x, &rows::elementwise_pow_grad_y]);
 }
 
 // The same element by element, for operands whose gradient has the shape of the one that comes in.
 
-fn add_points(p: &mut Points) -> Option<()> {
+fn add_pointwise(p: &mut PointwiseCall) -> Option<()> {
     let dout = p.input(of_shapes::DOUT)?;
     p.give_like(of_shapes::DX, dout, p.input(of_shapes::X));
     p.give_like(of_shapes::DY, dout, p.input(of_shapes::Y));
     Some(())
 }
 
-fn sub_points(p: &mut Points) -> Option<()> {
+fn sub_pointwise(p: &mut PointwiseCall) -> Option<()> {
     let dout = p.input(of_shapes::DOUT)?;
     p.give_like(of_shapes::DX, dout, p.input(of_shapes::X));
     if p.wants(of_shapes::DY) {
@@ -318,7 +318,7 @@ fn sub_points(p: &mut Points) -> Option<()> {
     Some(())
 }
 
-fn mul_points(p: &mut Points) -> Option<()> {
+fn mul_pointwise(p: &mut PointwiseCall) -> Option<()> {
     let axis = Some(p.attrs::<ElementwiseAttrs>().axis);
     let (x, y, dout) = (p.input(of_values::X)?, p.input(of_values::Y)?, p.input(of_values::DOUT)?);
     for (slot, variable, other) in [(of_values::DX, x, y), (of_values::DY, y, x)] {
@@ -330,7 +330,7 @@ fn mul_points(p: &mut Points) -> Option<()> {
     Some(())
 }
 
-fn div_points(p: &mut Points) -> Option<()> {
+fn div_pointwise(p: &mut PointwiseCall) -> Option<()> {
     let axis = Some(p.attrs::<ElementwiseAttrs>().axis);
     let (y, out, dout) = (p.input(of_quotient::Y)?, p.input(of_quotient::OUT)?, p.input(of_quotient::DOUT)?);
     let dx = p.binary(Binary::Div, dout, y, axis);
@@ -343,7 +343,7 @@ fn div_points(p: &mut Points) -> Option<()> {
     Some(())
 }
 
-fn row_points(p: &mut Points, rows: [&'static Row; 2]) -> Option<()> {
+fn row_pointwise(p: &mut PointwiseCall, rows: [&'static Row; 2]) -> Option<()> {
     let (x, y, dout) = (p.input(of_values::X)?, p.input(of_values::Y)?, p.input(of_values::DOUT)?);
     for (slot, row, variable) in [(of_values::DX, rows[0], x), (of_values::DY, rows[1], y)] {
         if p.wants(slot) {

@@ -268,7 +268,7 @@ fn run(cx: &mut Run) -> Result<()> {
 }
 
 /// The short way: two matrices of one of the common types, as they lie.
-fn quick(attrs: &oar_core::op::Attrs, ins: &[&Tensor]) -> Option<Tensor> {
+fn fast_path(attrs: &oar_core::op::Attrs, ins: &[&Tensor]) -> Option<Tensor> {
     let &[x, y] = ins else { return None };
     let (rows, cols, inner) = plain(attrs, x.dims(), y.dims())?;
     // What takes longer had better give up the GIL.
@@ -402,7 +402,7 @@ macro_rules! products {
         $(
             pub static $op: Op = Op {
                 name: $name, inputs: forward::INS, outputs: forward::OUTS, attrs: $attrs::FIELDS, takes: NUMBERS, infer,
-                cannot_fail: true, cpu: Kernel::Pure(run), grad: Grad::By(&$grad), amp: oar_core::op::Amp::White, quick: Some(quick),
+                cannot_fail: true, cpu: Kernel::Pure(run), grad: Grad::By(&$grad), amp: oar_core::op::Amp::White, fast_path: Some(fast_path),
                 ..OP
             };
             pub static $grad: Op = Op {

@@ -8,7 +8,7 @@ use oar_kernels::formula::Row;
 pub use oar_kernels::fused::{Code, Lane, Operand};
 
 /// The rule of an operator; `None` if this call is not elementwise.
-pub type Point = fn(&mut Points) -> Option<()>;
+pub type PointwiseRule = fn(&mut PointwiseCall) -> Option<()>;
 
 /// An output, by flat position.
 #[derive(Clone, Copy, Debug)]
@@ -20,7 +20,7 @@ pub struct Made {
 }
 
 /// A call of a rule. Operands that are inputs are flat positions.
-pub struct Points<'a> {
+pub struct PointwiseCall<'a> {
     pub op: &'static Op,
     pub attrs: &'a Attrs,
     /// Which inputs and outputs there are.
@@ -32,9 +32,9 @@ pub struct Points<'a> {
     pub made: Vec<Made>,
 }
 
-impl<'a> Points<'a> {
-    pub fn new(op: &'static Op, attrs: &'a Attrs, ins: Args<bool>, outs: Args<bool>) -> Points<'a> {
-        Points { op, attrs, ins, outs, lanes: Vec::new(), axes: Vec::new(), made: Vec::new() }
+impl<'a> PointwiseCall<'a> {
+    pub fn new(op: &'static Op, attrs: &'a Attrs, ins: Args<bool>, outs: Args<bool>) -> PointwiseCall<'a> {
+        PointwiseCall { op, attrs, ins, outs, lanes: Vec::new(), axes: Vec::new(), made: Vec::new() }
     }
 
     pub fn attrs<A: 'static>(&self) -> &'a A {
@@ -42,22 +42,22 @@ impl<'a> Points<'a> {
     }
 
     /// The only variable of an input slot.
-    pub fn input(&self, slot: impl Into<InSlot>) -> Option<Operand> {
-        let range = self.ins.range(slot.into().0);
+    pub fn input(&self, slot: InSlot) -> Option<Operand> {
+        let range = self.ins.range(slot.0);
         (range.len() == 1 && self.ins.flat[range.start]).then_some(Operand::Input(range.start as u16))
     }
 
     /// Every variable of a slot.
-    pub fn inputs(&self, slot: impl Into<InSlot>) -> Option<Vec<Operand>> {
-        self.ins.range(slot.into().0).map(|i| self.ins.flat[i].then_some(Operand::Input(i as u16))).collect()
+    pub fn inputs(&self, slot: InSlot) -> Option<Vec<Operand>> {
+        self.ins.range(slot.0).map(|i| self.ins.flat[i].then_some(Operand::Input(i as u16))).collect()
     }
 
-    pub fn has(&self, slot: impl Into<InSlot>) -> bool {
-        self.ins.slot(slot.into().0).contains(&true)
+    pub fn has(&self, slot: InSlot) -> bool {
+        self.ins.slot(slot.0).contains(&true)
     }
 
-    pub fn wants(&self, slot: impl Into<OutSlot>) -> bool {
-        self.outs.slot(slot.into().0).contains(&true)
+    pub fn wants(&self, slot: OutSlot) -> bool {
+        self.outs.slot(slot.0).contains(&true)
     }
 
     /// A formula of operands that all have the shape of the result.
@@ -77,13 +77,13 @@ impl<'a> Points<'a> {
     }
 
     /// The result in that slot, if it is wanted.
-    pub fn give(&mut self, slot: impl Into<OutSlot>, from: Operand) {
+    pub fn give(&mut self, slot: OutSlot, from: Operand) {
         self.give_like(slot, from, None);
     }
 
     /// The same with the shape and LoD of an input.
-    pub fn give_like(&mut self, slot: impl Into<OutSlot>, from: Operand, like: Option<Operand>) {
-        let range = self.outs.range(slot.into().0);
+    pub fn give_like(&mut self, slot: OutSlot, from: Operand, like: Option<Operand>) {
+        let range = self.outs.range(slot.0);
         if range.len() == 1 && self.outs.flat[range.start] {
             let like = like.and_then(|l| if let Operand::Input(i) = l { Some(i) } else { None });
             self.made.push(Made { out: range.start as u16, from, like });
@@ -92,7 +92,7 @@ impl<'a> Points<'a> {
 }
 
 /// The rule of an operator that is one formula: its first slots are what the formula reads, its first output the result.
-pub fn by_row(p: &mut Points, row: &'static Row, params: &[f64]) -> Option<()> {
+pub fn by_row(p: &mut PointwiseCall, row: &'static Row, params: &[f64]) -> Option<()> {
     let args = (0..row.inputs.len()).map(|slot| p.input(InSlot(slot))).collect::<Option<Vec<_>>>()?;
     let out = p.row(row, &args, params);
     p.give(OutSlot(0), out);
