@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from paddle.device import get_device
+from paddle import device
 
 # The launcher's modules are imported where they are used: `import paddle` does without them.
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def _gpus(nprocs: int, listed: str | None) -> list[list[str]]:
     """The GPU of each process; empty lists where work runs on the CPU."""
     from .launch import collective
 
-    if listed is None and get_device() == "cpu":
+    if listed is None and device.get_device() == "cpu":
         return [[] for _ in range(nprocs)]
     visible = os.getenv("CUDA_VISIBLE_DEVICES")
     count = collective.gpu_count(os.environ)
@@ -303,7 +303,7 @@ def _nprocs(nprocs: int) -> int:
         return nprocs
     from .launch import collective, environment
 
-    if get_device() != "cpu":
+    if device.get_device() != "cpu":
         return collective.gpu_count(os.environ)
     named = environment.number(os.environ, "CPU_NUM", 1)
     return named or len(os.sched_getaffinity(0))
