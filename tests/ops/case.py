@@ -321,14 +321,16 @@ def check_second(c: Case, inputs: dict[str, Any], w: dict) -> None:
 
     def first(create_graph: bool) -> tuple[dict[str, Any], dict, list[Any]]:
         ins, outs = run_eager(c, inputs, stop=False)
-        vs = {k: to_eager(v, stop=False) for k, v in seeds.items()}
+        vs = {k: to_eager(v, c.out_lod.get(k[0]), stop=False) for k, v in seeds.items()}
         return ins, vs, gradients(c, ins, outs, vs, create_graph)
 
     ins, vs, grads = first(True)
-    used = [(g, x) for g, x in zip(grads, u, strict=True) if g is not None and not g.stop_gradient]
+    lods = [c.lod.get(slot) for slot, _ in keys]
+    used = [(g, x, lod) for g, x, lod in zip(grads, u, lods, strict=True) if g is not None and not g.stop_gradient]
     assert used, "the first gradients were not recorded"
     by = [item(ins, k) for k in keys] + list(vs.values())
-    got = _core.partial_grad([g for g, _ in used], by, [to_eager(x) for _, x in used], [], True, False, True)
+    outer = [to_eager(x, lod) for _, x, lod in used]
+    got = _core.partial_grad([g for g, _, _ in used], by, outer, [], True, False, True)
     arrays = [item(inputs, k) for k in keys] + list(seeds.values())
 
     def weighted() -> float:

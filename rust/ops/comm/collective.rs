@@ -4,7 +4,7 @@
 
 use oar_comm::{group, run};
 use oar_core::base::{DType, DTypes, Dims, Result};
-use oar_core::op::grad::{Dst, Fwd, Grad, GradOp, Src};
+use oar_core::op::grad::{Fwd, Grad, GradOp};
 use oar_core::op::{infer, Infer, Kernel, NoAttrs, Op, RowsKernel, Run, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{attrs, ensure, err, slots};
@@ -213,13 +213,6 @@ fn infer_each(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-/// The value of `X`, whatever kind it is.
-fn infer_same(cx: &mut Infer) -> Result<()> {
-    let meta = cx.meta(in_place::X, 0)?;
-    cx.set_meta(in_place::OUT, 0, meta);
-    Ok(())
-}
-
 fn first_size(cx: &mut Infer, what: impl Fn(i64) -> Result<i64>) -> Result<()> {
     let mut dims = cx.dims(reshaping::X)?;
     ensure!(!dims.is_empty(), InvalidArgument, "operator {}: 'X' must have at least one dimension", cx.op.name);
@@ -280,8 +273,7 @@ fn recv_dtype(a: &RecvAttrs) -> Result<DType> {
 fn all_gather_grad(f: &Fwd) -> Result<Vec<GradOp>> {
     let a = f.attrs::<AllGatherAttrs>();
     let attrs = ReduceScatterAttrs { ring_id: a.ring_id, nranks: a.nranks, use_calc_stream: a.use_calc_stream };
-    let (ins, outs) = (vec![vec![Src::GradOut(reshaping::OUT.0, None)]], vec![vec![Dst(reshaping::X.0, None)]]);
-    Ok(vec![GradOp { op: &C_REDUCESCATTER, attrs: Arc::new(attrs), ins, outs }])
+    Ok(vec![GradOp::of_first(&C_REDUCESCATTER, Arc::new(attrs))])
 }
 
 const SELF_GRAD: &[(&str, &str)] = &[("X", "Out@GRAD"), ("Out", "X@GRAD")];
@@ -323,7 +315,7 @@ pub static BARRIER: Op = Op {
     inputs: in_place::INS,
     outputs: in_place::OUTS,
     attrs: BarrierAttrs::FIELDS,
-    infer: infer_same,
+    infer: infer::kind_of_first,
     cpu: Kernel::Host(|cx| {
         let group = group(cx.op.name, cx.attrs::<BarrierAttrs>().ring_id)?;
         run(&group, CollectiveCall::barrier()).map(drop)
@@ -336,7 +328,7 @@ pub static C_SYNC_CALC_STREAM: Op = Op {
     inputs: in_place::INS,
     outputs: in_place::OUTS,
     attrs: NoAttrs::FIELDS,
-    infer: infer_same,
+    infer: infer::kind_of_first,
     cpu: Kernel::Host(pass),
     rows: RowsKernel::Same,
     ..OP

@@ -1,7 +1,7 @@
 //! SelectedRows: merging of equal rows, and the operators on them.
 
 use oar_core::base::{DTypes, Result};
-use oar_core::op::infer::VarKind;
+use oar_core::op::infer::{kind_of_first, VarKind};
 use oar_core::op::parts::rows::merged;
 use oar_core::op::{Kernel, Meta, NoAttrs, Op, RowsKernel, Run, OP};
 use oar_core::tensor::Value;
@@ -37,11 +37,7 @@ pub static MERGE: Op = Op {
     outputs: of_rows::OUTS,
     attrs: NoAttrs::FIELDS,
     takes: DTypes::FLOATS.and(DTypes::HALVES).and(DTypes::INDICES),
-    infer: |cx| {
-        let m = cx.meta(of_rows::X, 0)?;
-        cx.set_meta(of_rows::OUT, 0, m);
-        Ok(())
-    },
+    infer: kind_of_first,
     cpu: Kernel::Pure(refuse),
     rows: RowsKernel::Own(merge),
     ..OP

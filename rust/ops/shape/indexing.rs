@@ -435,7 +435,6 @@ pub static ONE_HOT_V2: Op = Op {
     inputs: one_hot::INS,
     outputs: one_hot::OUTS,
     attrs: OneHotAttrs::FIELDS,
-    takes: DTypes::INDICES,
     infer: |cx| {
         let x = cx.dims(one_hot::X)?;
         ensure!(!x.is_empty(), InvalidArgument, "operator one_hot_v2: X must have at least one dimension");
@@ -450,7 +449,6 @@ pub static ONE_HOT: Op = Op {
     inputs: one_hot::INS,
     outputs: one_hot::OUTS,
     attrs: OneHotAttrs::FIELDS,
-    takes: DTypes::INDICES,
     infer: |cx| {
         let mut x = cx.dims(one_hot::X)?;
         ensure!(x.len() > 1, InvalidArgument, "operator one_hot: X must have at least 2 dimensions, got {x:?}");

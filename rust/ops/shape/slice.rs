@@ -148,7 +148,7 @@ impl Ask<'_> {
     }
 
     fn region(&self, dims: &[i64]) -> Result<Region> {
-        // Of an axis that is given twice the last word counts, as in Paddle (and in `built`).
+        // Of an axis that is given twice the last word counts, as in Paddle (and in `dims`).
         let mut spans: SmallVec<[Option<(i64, i64, i64)>; 6]> = SmallVec::from_elem(None, dims.len());
         for i in 0..self.axes.len() {
             let at = self.axis(i, dims.len())?;

@@ -72,7 +72,7 @@ template <typename T> __global__ void log_softmax_grad(const T* y, const T* dy, 
 }
 """
 KERNELS = ("softmax", "softmax_grad", "log_softmax", "log_softmax_grad")
-UNIT = Unit("softmax", SOURCE, [i for kernel in KERNELS for i in instances(kernel, FLOATS)])
+UNIT = Unit("softmax", SOURCE, tuple(i for kernel in KERNELS for i in instances(kernel, FLOATS)))
 
 
 def _run(call: Call, kernel: str, arrays: list):
