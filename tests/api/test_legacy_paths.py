@@ -99,3 +99,18 @@ def test_seed_of_programs():
         assert paddle.static.default_main_program().random_seed == paddle.static.Program().random_seed == 7
     finally:
         paddle.framework.random._manual_program_seed(before)
+
+
+def test_transpose_of_fluid_takes_numbers_only():
+    import paddle
+    from paddle.fluid import layers
+
+    paddle.enable_static()
+    try:
+        with paddle.static.program_guard(paddle.static.Program()):
+            flags = paddle.static.data("flags", [2, 3], "bool")
+            assert paddle.transpose(flags, [1, 0]).shape == (3, 2)
+            with pytest.raises(TypeError, match="transpose"):
+                layers.transpose(flags, [1, 0])
+    finally:
+        paddle.disable_static()

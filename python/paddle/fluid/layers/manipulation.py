@@ -8,9 +8,9 @@ from paddle._basics.checks import INTS, check_type
 from paddle._dispatch.append import activated, named
 from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_variable_and_dtype
+from paddle.tensor import linalg
 from paddle.tensor import manipulation as api
 from paddle.tensor.attribute import shape
-from paddle.tensor.linalg import transpose
 from paddle.tensor.manipulation import slice, stack
 
 __all__ = [
@@ -55,6 +55,22 @@ def reshape(x, shape, actual_shape=None, act=None, inplace=False, name=None):
     if inplace:
         slots["Out"] = x
     return activated(api.append_reshape(x, shape, name, **slots), act, name, "reshape2")
+
+
+def transpose(x, perm, name=None):
+    """`x` with its dimensions in the order `perm`: `paddle.transpose` without bools.
+
+    Args:
+        x (Variable): float16, float32, float64, int32 or int64.
+        perm (list|tuple of int): dimension `i` of the result is dimension perm[i] of `x`.
+        name (str, optional): a name for the output.
+
+    Raises:
+        TypeError: for another data type, and where `perm` is no list.
+        ValueError: when `perm` is no permutation.
+    """
+    check_variable_and_dtype(x, "x", _NUMBERS, "transpose")
+    return linalg.transpose(x, perm, name)
 
 
 def squeeze(input, axes, name=None):  # noqa: A002
