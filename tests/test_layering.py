@@ -116,6 +116,14 @@ def test_families_take_nothing_from_each_other():
             assert not named, f"{path.relative_to(ROOT)} takes from {sorted(named)}"
 
 
+def test_every_rust_file_is_a_module_of_its_crate():
+    """A file that no `mod` names is not compiled: it would be read as code, and be none."""
+    sources = [p for p in (ROOT / "rust").rglob("*.rs") if not {"tests", "benches", "examples", "fuzz"} & set(p.parts)]
+    named = {name for p in sources for name in re.findall(r"\bmod (\w+);", p.read_text())}
+    stems = {p: p.parent.name if p.stem == "mod" else p.stem for p in sources}
+    assert not [p for p, stem in stems.items() if stem not in named | {"lib", "main"}]
+
+
 def test_operators_have_no_rust_tests():
     """Their crates are built without tests (tests/ops runs them through the table), so one would never run."""
     for path in rust_files("ops"):
