@@ -1,0 +1,1 @@
+//! Operators: boxes, anchors, regions of interest.

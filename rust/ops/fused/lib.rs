@@ -1,0 +1,1 @@
+//! Operators: compositions with a kernel of their own.

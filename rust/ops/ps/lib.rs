@@ -1,0 +1,1 @@
+//! Operators: the parameter server.

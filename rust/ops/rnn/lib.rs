@@ -1,0 +1,1 @@
+//! Operators: recurrent networks and decoding.
