@@ -57,6 +57,12 @@ pub static TABLES: &[&[&Op]] = &[
     loss::loss::TABLE,                // cross entropies of scores
     loss::cross_entropy::TABLE,       // cross entropies of probabilities
     optim::optimizer::TABLE,          // sgd, momentum, adam
+    optim::adaptive::TABLE,           // adagrad, adadelta, adamax, rmsprop
+    optim::proximal::TABLE,           // ftrl, proximal_gd, proximal_adagrad
+    optim::layerwise::TABLE,          // lamb, lars_momentum
+    optim::private::TABLE,            // dpsgd
+    optim::average::TABLE,            // average_accumulates
+    optim::loss_scaling::TABLE,       // check_finite_and_unscale, update_loss_scaling
     optim::rows::TABLE,               // SelectedRows
     sequence::sequence::TABLE,        // sequence_pool, sequence_expand
     sequence::reverse::TABLE,         // sequence_reverse

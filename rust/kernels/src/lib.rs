@@ -25,5 +25,5 @@ use math::{
 };
 pub use nn::{conv, norm, pooling, softmax, unit};
 use nn::{conv_band, conv_depthwise, conv_direct, conv_dots, conv_patch, norm_lanes};
-pub use optim::optimizer;
+pub use optim::{optimizer, rules};
 pub use shape::{copy, index, strides};

@@ -1,4 +1,11 @@
 //! Operators: optimizers and SelectedRows.
 
+pub mod adaptive;
+pub mod average;
+pub mod layerwise;
+pub mod loss_scaling;
 pub mod optimizer;
+pub mod private;
+pub mod proximal;
 pub mod rows;
+mod update;

@@ -1,3 +1,4 @@
 //! Parameter updates.
 
 pub mod optimizer;
+pub mod rules;

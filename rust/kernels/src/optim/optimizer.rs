@@ -9,24 +9,33 @@ use half::{bf16, f16};
 use std::ops::Range;
 
 /// Elements of one part of a parallel pass.
-const CHUNK: usize = 1 << 14;
+pub(crate) const CHUNK: usize = 1 << 14;
 
 /// A type in which rules compute.
 pub trait Wide: Real {
     fn root(self) -> Self;
+    fn size(self) -> Self;
+    fn power(self, exponent: Self) -> Self;
 }
-impl Wide for f32 {
-    #[inline(always)]
-    fn root(self) -> f32 {
-        self.sqrt()
-    }
+macro_rules! wide {
+    ($($t:ty)*) => {$(
+        impl Wide for $t {
+            #[inline(always)]
+            fn root(self) -> $t {
+                self.sqrt()
+            }
+            #[inline(always)]
+            fn size(self) -> $t {
+                self.abs()
+            }
+            #[inline(always)]
+            fn power(self, exponent: $t) -> $t {
+                self.powf(exponent)
+            }
+        }
+    )*};
 }
-impl Wide for f64 {
-    #[inline(always)]
-    fn root(self) -> f64 {
-        self.sqrt()
-    }
-}
+wide! { f32 f64 }
 
 /// A type in which parameters, gradients and states are stored, computed with in `T`.
 pub trait Stored<T>: Copy + Send + Sync + 'static {
@@ -82,6 +91,7 @@ macro_rules! each {
         }
     }};
 }
+pub(crate) use each;
 
 /// param -= rate * grad.
 #[derive(Clone, Copy)]
@@ -263,6 +273,14 @@ pub fn dense<T: Wide, M: Stored<T>, G: Stored<T>, R: Rule<T>>(
     let table = Table::new(param, states);
     // SAFETY: ranges are disjoint, and `ranges` returns before the slices can be used again.
     pool::ranges(grad.len(), CHUNK, |r| unsafe { table.run(rule, Some(&grad[r.clone()]), r) });
+}
+
+/// Updates the whole parameter by its states alone. Panics where lengths differ.
+pub fn idle<T: Wide, M: Stored<T>, R: Rule<T>>(rule: R, param: &mut [M], states: &mut [&mut [M]]) {
+    let n = param.len();
+    let table = Table::new(param, states);
+    // SAFETY: ranges are disjoint, and `ranges` returns before the slices can be used again.
+    pool::ranges(n, CHUNK, |r| unsafe { table.run::<T, M, R>(rule, None, r) });
 }
 
 /// The rows of a gradient: row `rows[i]` of the parameter gets `grad[i * width..]`; other rows have none.
