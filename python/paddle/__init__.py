@@ -1,4 +1,6 @@
 """PaddlePaddle 2.0's API over a Rust core. A name imported `as` itself is the package's own to type checkers."""
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 import paddle._core as _core
 from paddle import _dispatch
 from paddle._basics import missing as _missing
@@ -65,5 +67,17 @@ from .batch import batch as batch
 
 __version__ = full_version = "2.0.2"
 
-__getattr__ = _missing.getter(__name__)
+if _TYPE_CHECKING:
+    from . import callbacks as callbacks, hapi as hapi
+    from .hapi import Model as Model, flops as flops, summary as summary
+
+# What most programs do without is imported when it is first named.
+_LATER = {name: f"paddle.{name}" for name in ("callbacks", "hapi")}
+_LATER.update(dict.fromkeys(("Model", "flops", "summary"), "paddle.hapi"))
+
+__getattr__ = _missing.getter(__name__, later=_LATER)
 _missing.install()
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})

@@ -3,6 +3,7 @@ function or layer waits for, where it is one."""
 from __future__ import annotations
 
 import dis
+import importlib
 import sys
 import types
 from collections.abc import Callable, Mapping
@@ -71,10 +72,17 @@ def _is_import(frame: types.FrameType) -> bool:
     return frame.f_lasti >= 0 and frame.f_code.co_code[frame.f_lasti] == _IMPORT_FROM
 
 
-def getter(module: str, table: Mapping[str, str] | None = None) -> Callable[[str], object]:
-    """A module's ``__getattr__``: the names in `table` (name to operator) raise OperatorMissing, others `absent`."""
+def getter(
+    module: str, table: Mapping[str, str] | None = None, later: Mapping[str, str] | None = None
+) -> Callable[[str], object]:
+    """A module's ``__getattr__``: the names in `table` (name to operator) raise OperatorMissing, others `absent`.
 
-    def __getattr__(name: str) -> NoReturn:
+    Names in `later` (name to the module that has it, or that it is) are imported when they are first asked for.
+    """
+
+    def __getattr__(name: str) -> object:
+        if later and name in later:
+            return _bring(module, name, later[name])
         why = NOT_YET
         if table and name in table:
             why = f"it needs the operator {table[name]!r}, which is not implemented yet"
@@ -87,6 +95,15 @@ def getter(module: str, table: Mapping[str, str] | None = None) -> Callable[[str
     return __getattr__
 
 
+def _bring(module: str, name: str, source: str) -> object:
+    """Imports what `module` has under `name` from the module `source`, and keeps it there."""
+    found = importlib.import_module(source)
+    _speak()
+    value = found if source.rpartition(".")[2] == name else getattr(found, name)
+    setattr(sys.modules[module], name, value)
+    return value
+
+
 class _Finder(MetaPathFinder):
     """Asked last, for modules that nobody found: says of those that Paddle has that they are not there yet."""
 
@@ -97,11 +114,15 @@ class _Finder(MetaPathFinder):
             )
 
 
-def install() -> None:
-    """Makes every public module that is loaded, and every one that is not there, speak as `absent` does."""
+def _speak() -> None:
     for name, module in list(sys.modules.items()):
         if name.startswith("paddle.") and "._" not in name and "__getattr__" not in vars(module):
             module.__getattr__ = getter(name)  # type: ignore[method-assign]
+
+
+def install() -> None:
+    """Makes every public module that is loaded, and every one that is not there, speak as `absent` does."""
+    _speak()
     sys.meta_path.append(_Finder())
 
 

@@ -1,0 +1,488 @@
+"""Callbacks: what `paddle.Model` calls while it trains, tests and predicts."""
+
+from __future__ import annotations
+
+import numbers
+import os
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from paddle.distributed.parallel import ParallelEnv
+from paddle.optimizer.lr_base import LRScheduler as Schedule
+
+from .callback import Callback
+from .event_file import EventFile
+from .progress import ProgBarLogger
+
+__all__ = [
+    "Callback",
+    "ProgBarLogger",
+    "ModelCheckpoint",
+    "VisualDL",
+    "LRScheduler",
+    "EarlyStopping",
+    "ReduceLROnPlateau",
+]
+
+
+def _first_rank() -> bool:
+    return ParallelEnv().local_rank == 0
+
+
+def _scalar(value: Any) -> Any:
+    """A logged value as a number, the first one of a list; None for anything else."""
+    if isinstance(value, (list, tuple)):
+        value = value[0]
+    return value if isinstance(value, (numbers.Number, np.generic)) else None
+
+
+def config_callbacks(
+    callbacks: Any = None,
+    model: Any = None,
+    batch_size: int | None = None,
+    epochs: int | None = None,
+    steps: int | None = None,
+    log_freq: int = 2,
+    verbose: int = 2,
+    save_freq: int = 1,
+    save_dir: str | None = None,
+    metrics: list[str] | None = None,
+    mode: str = "train",
+) -> CallbackList:
+    """The user's callbacks with those that every run has: ProgBarLogger, ModelCheckpoint, LRScheduler.
+
+    Args:
+        callbacks (Callback|list, optional): one of a kind replaces ours.
+        model (Model): that calls them.
+        batch_size, epochs, steps, verbose, metrics: what they find in `params`.
+        log_freq, verbose: of ProgBarLogger.
+        save_freq, save_dir: of ModelCheckpoint; EarlyStopping keeps the best model in save_dir, too.
+        mode (str): "test" has no metrics.
+    """
+    chosen = list(callbacks) if isinstance(callbacks, (list, tuple)) else [callbacks] if callbacks else []
+    if verbose and not any(isinstance(c, ProgBarLogger) for c in chosen):
+        chosen.insert(0, ProgBarLogger(log_freq, verbose=verbose))
+    if not any(isinstance(c, ModelCheckpoint) for c in chosen):
+        chosen.append(ModelCheckpoint(save_freq, save_dir))
+    if not any(isinstance(c, LRScheduler) for c in chosen):
+        chosen.append(LRScheduler())
+    for callback in chosen:
+        if isinstance(callback, EarlyStopping):
+            callback.save_dir = save_dir
+    together = CallbackList(chosen)
+    together.set_model(model)
+    together.set_params(
+        {
+            "batch_size": batch_size,
+            "epochs": epochs,
+            "steps": steps,
+            "verbose": verbose,
+            "metrics": [] if mode == "test" else metrics or [],
+        }
+    )
+    return together
+
+
+class CallbackList:
+    """Several callbacks that are called one after the other.
+
+    Args:
+        callbacks (list): of Callback.
+    """
+
+    def __init__(self, callbacks: Any = None) -> None:
+        self.callbacks = list(callbacks or ())
+        self.params: dict[str, Any] = {}
+        self.model: Any = None
+
+    def append(self, callback: Callback) -> None:
+        """Adds one at the end."""
+        self.callbacks.append(callback)
+
+    def __iter__(self) -> Iterator[Callback]:
+        return iter(self.callbacks)
+
+    def set_params(self, params: dict[str, Any]) -> None:
+        """Hands the settings of the run to each."""
+        for callback in self.callbacks:
+            callback.set_params(params)
+
+    def set_model(self, model: Any) -> None:
+        """Hands the model to each."""
+        for callback in self.callbacks:
+            callback.set_model(model)
+
+    def _call(self, event: str, mode: str | None, *args: Any) -> None:
+        if mode is not None:
+            assert mode in ("train", "eval", "predict"), f"mode should be train, eval or predict, got {mode!r:.200}"
+            event = event.format(mode)
+        for callback in self.callbacks:
+            getattr(callback, event)(*args)
+
+    def on_begin(self, mode: str, logs: Any = None) -> None:
+        """Training, evaluation or prediction begins."""
+        self._call("on_{}_begin", mode, logs)
+
+    def on_end(self, mode: str, logs: Any = None) -> None:
+        """It ends."""
+        self._call("on_{}_end", mode, logs)
+
+    def on_epoch_begin(self, epoch: Any = None, logs: Any = None) -> None:
+        """An epoch of training begins."""
+        self._call("on_epoch_begin", None, epoch, logs)
+
+    def on_epoch_end(self, epoch: Any = None, logs: Any = None) -> None:
+        """It ends."""
+        self._call("on_epoch_end", None, epoch, logs)
+
+    def on_batch_begin(self, mode: str, step: Any = None, logs: Any = None) -> None:
+        """A batch begins."""
+        self._call("on_{}_batch_begin", mode, step, logs)
+
+    def on_batch_end(self, mode: str, step: Any = None, logs: Any = None) -> None:
+        """It ends."""
+        self._call("on_{}_batch_end", mode, step, logs)
+
+
+class ModelCheckpoint(Callback):
+    """Saves the model and its optimizer's state every `save_freq` epochs as ``save_dir/<epoch>``, and at last as
+    ``save_dir/final``.
+
+    Args:
+        save_freq (int): epochs from one to the next.
+        save_dir (str, optional): the folder; None saves nothing.
+
+    Examples:
+        >>> import paddle
+        >>> checkpoint = paddle.callbacks.ModelCheckpoint(save_freq=2, save_dir="checkpoints")
+    """
+
+    def __init__(self, save_freq: int = 1, save_dir: str | None = None) -> None:
+        super().__init__()
+        self.save_freq = save_freq
+        self.save_dir = save_dir
+        self.epoch: int | None = None
+
+    def on_epoch_begin(self, epoch: Any = None, logs: Any = None) -> None:
+        """Keeps the number of the epoch."""
+        self.epoch = epoch
+
+    def _save(self, name: Any) -> None:
+        if self.model and self.save_dir and _first_rank():
+            path = f"{self.save_dir}/{name}"
+            print(f"save checkpoint at {os.path.abspath(path)}")
+            self.model.save(path)
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        """Saves where it is this epoch's turn."""
+        if epoch % self.save_freq == 0:
+            self._save(epoch)
+
+    def on_train_end(self, logs: Any = None) -> None:
+        """Saves the final state."""
+        self._save("final")
+
+
+class LRScheduler(Callback):
+    """Takes a step of the optimizer's learning rate, where that is a paddle.optimizer.lr.LRScheduler.
+
+    Args:
+        by_step (bool): after every batch.
+        by_epoch (bool): after every epoch.
+
+    Raises:
+        ValueError: for both.
+
+    Examples:
+        >>> import paddle
+        >>> after_each_epoch = paddle.callbacks.LRScheduler(by_step=False, by_epoch=True)
+    """
+
+    def __init__(self, by_step: bool = True, by_epoch: bool = False) -> None:
+        super().__init__()
+        if by_step and by_epoch:
+            raise ValueError("LRScheduler: a step is taken after batches (by_step) or epochs (by_epoch), not both")
+        self.by_step = by_step
+        self.by_epoch = by_epoch
+
+    def _step(self) -> None:
+        rate = getattr(self.model._optimizer, "_learning_rate", None)
+        if isinstance(rate, Schedule):
+            rate.step()
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        """Takes a step when they go by epochs."""
+        if self.by_epoch:
+            self._step()
+
+    def on_train_batch_end(self, step: int, logs: Any = None) -> None:
+        """Takes a step when they go by batches."""
+        if self.by_step:
+            self._step()
+
+
+def _rises(mode: str, monitor: str, name: str) -> tuple[str, bool]:
+    """The mode, and whether the monitored value is better the higher it is."""
+    if mode not in ("auto", "min", "max"):
+        warnings.warn(f"{name} knows the modes auto, min and max, not {mode!s:.200}; it takes auto", stacklevel=3)
+        mode = "auto"
+    return mode, mode == "max" or (mode == "auto" and "acc" in monitor)
+
+
+class _Monitor(Callback):
+    """A callback that looks at one logged value after each evaluation."""
+
+    monitor: str
+
+    def _current(self, logs: Any) -> Any:
+        if logs is None or self.monitor not in logs:
+            warnings.warn(f"Monitor of {type(self).__name__} should be loss or metric name.", stacklevel=3)
+            return None
+        return _scalar(logs[self.monitor])
+
+
+class EarlyStopping(_Monitor):
+    """Ends training when a value of the evaluation has not become better for some epochs.
+
+    Args:
+        monitor (str): "loss" or the name of a metric.
+        mode (str): "min" or "max" says what is better; "auto" takes "max" for names with "acc", else "min".
+        patience (int): evaluations without improvement until training ends.
+        verbose (int): 1 says so.
+        min_delta (float): what is less does not count as an improvement.
+        baseline (float, optional): the value that must be beaten at first.
+        save_best_model (bool): whether the best model is kept as ``best_model`` in `save_dir` of Model.fit.
+
+    Examples:
+        >>> import paddle
+        >>> stop = paddle.callbacks.EarlyStopping("acc", patience=3, save_best_model=False)
+    """
+
+    def __init__(
+        self,
+        monitor: str = "loss",
+        mode: str = "auto",
+        patience: int = 0,
+        verbose: int = 1,
+        min_delta: float = 0,
+        baseline: float | None = None,
+        save_best_model: bool = True,
+    ) -> None:
+        super().__init__()
+        self.monitor = monitor
+        self.patience = patience
+        self.verbose = verbose
+        self.baseline = baseline
+        self.wait_epoch = 0
+        self.best_weights = None
+        self.stopped_epoch = 0
+        self.save_best_model = save_best_model
+        self.save_dir: str | None = None
+        rises = _rises(mode, monitor, "EarlyStopping")[1]
+        self.monitor_op = np.greater if rises else np.less
+        self.min_delta = abs(min_delta) if rises else -abs(min_delta)
+        self.best_value: Any = None
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        """Forgets an earlier training."""
+        self.wait_epoch = 0
+        if self.baseline is not None:
+            self.best_value = self.baseline
+        else:
+            self.best_value = np.inf if self.monitor_op is np.less else -np.inf
+
+    def _path(self) -> str | None:
+        return os.path.join(self.save_dir, "best_model") if self.save_best_model and self.save_dir else None
+
+    def on_eval_end(self, logs: Any = None) -> None:
+        """Compares, saves the best model, and may end training."""
+        current = self._current(logs)
+        if current is None:
+            return
+        if self.best_value is None:  # an evaluation that no training began
+            self.on_train_begin()
+        path = self._path()
+        if self.monitor_op(current - self.min_delta, self.best_value):
+            self.best_value = current
+            self.wait_epoch = 0
+            if path:
+                self.model.save(path)
+        else:
+            self.wait_epoch += 1
+        if self.wait_epoch >= self.patience:
+            self.model.stop_training = True
+            if self.verbose > 0:
+                print(f"Epoch {self.stopped_epoch + 1}: Early stopping.")
+                if path:
+                    print(f"Best checkpoint has been saved at {os.path.abspath(path)}")
+        self.stopped_epoch += 1
+
+
+class VisualDL(Callback):
+    """Writes loss and metrics to an event file, which ``tensorboard --logdir`` shows: of training at every step as
+    ``train/<name>``, of evaluations at every epoch as ``eval/<name>``.
+
+    Args:
+        log_dir (str): the folder of the file; it is made.
+
+    Examples:
+        >>> import paddle
+        >>> log = paddle.callbacks.VisualDL(log_dir="logs")
+    """
+
+    def __init__(self, log_dir: str) -> None:
+        super().__init__()
+        self.log_dir = log_dir
+        self.epochs: int | None = None
+        self.steps: int | None = None
+        self.epoch = 0
+        self.train_step = 0
+        self._training = False
+        self._file: EventFile | None = None
+        self._eval_metrics: list[str] = []
+
+    def _write(self, mode: str, names: list[str], step: int, logs: Any) -> None:
+        if not _first_rank():
+            return
+        if self._file is None:
+            self._file = EventFile(self.log_dir)
+        for name in names:
+            value = _scalar((logs or {}).get(name))
+            if value is not None:
+                self._file.add_scalar(f"{mode}/{name}", float(value), step)
+
+    def _close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        """Counts steps from 0."""
+        self.epochs = self.params["epochs"]
+        self._training = True
+        self.train_step = 0
+
+    def on_epoch_begin(self, epoch: Any = None, logs: Any = None) -> None:
+        """Keeps the number of the epoch."""
+        self.steps = self.params["steps"]
+        self.epoch = epoch
+
+    def on_train_batch_end(self, step: int, logs: Any = None) -> None:
+        """Writes the values of a step."""
+        self.train_step += 1
+        self._write("train", self.params["metrics"], self.train_step, logs)
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        """Lets readers see the epoch."""
+        if self._file is not None:
+            self._file.flush()
+
+    def on_train_end(self, logs: Any = None) -> None:
+        """Ends the file."""
+        self._training = False
+        self._close()
+
+    def on_eval_begin(self, logs: Any = None) -> None:
+        """Keeps the names of the metrics."""
+        self._eval_metrics = (logs or {}).get("metrics", [])
+
+    def on_eval_end(self, logs: Any = None) -> None:
+        """Writes the values of an evaluation."""
+        self._write("eval", self._eval_metrics, self.epoch, logs)
+        if not self._training:
+            self._close()
+
+
+class ReduceLROnPlateau(_Monitor):
+    """Multiplies the learning rate by `factor` when a value of the evaluation has not become better for some epochs.
+
+    Args:
+        monitor (str): "loss" or the name of a metric.
+        factor (float): less than 1.
+        patience (int): evaluations without improvement until the rate falls.
+        verbose (int): 1 says so.
+        mode (str): "min" or "max" says what is better; "auto" takes "max" for names with "acc", else "min".
+        min_delta (float): what is less does not count as an improvement.
+        cooldown (int): evaluations after a fall that do not count.
+        min_lr (float): where the rate stays.
+
+    Raises:
+        ValueError: when factor is 1 or more.
+
+    Examples:
+        >>> import paddle
+        >>> slower = paddle.callbacks.ReduceLROnPlateau(factor=0.5, patience=2)
+    """
+
+    def __init__(
+        self,
+        monitor: str = "loss",
+        factor: float = 0.1,
+        patience: int = 10,
+        verbose: int = 1,
+        mode: str = "auto",
+        min_delta: float = 1e-4,
+        cooldown: int = 0,
+        min_lr: float = 0,
+    ) -> None:
+        super().__init__()
+        if factor >= 1.0:
+            raise ValueError(f"ReduceLROnPlateau does not support a factor >= 1.0, got {factor}")
+        self.monitor = monitor
+        self.factor = factor
+        self.min_lr = min_lr
+        self.min_delta = min_delta
+        self.patience = patience
+        self.verbose = verbose
+        self.cooldown = cooldown
+        self.mode, self._rising = _rises(mode, monitor, "ReduceLROnPlateau")
+        self.epoch = 0
+        self._reset()
+
+    def _reset(self) -> None:
+        self.best = -np.inf if self._rising else np.inf
+        self.cooldown_counter = 0
+        self.wait = 0
+
+    def monitor_op(self, value: Any, best: Any) -> bool:
+        """Whether a value is better than the best so far."""
+        return bool(value > best + self.min_delta if self._rising else value < best - self.min_delta)
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        """Forgets an earlier training."""
+        self._reset()
+
+    def on_eval_end(self, logs: Any = None) -> None:
+        """Compares, and may lower the rate."""
+        current = self._current(logs)
+        if current is None:
+            return
+        rate = getattr(self.model._optimizer, "_learning_rate", None)
+        if not isinstance(rate, float):
+            warnings.warn(f"ReduceLROnPlateau changes a rate that is a float, and this is a {type(rate)}", stacklevel=2)
+            return
+        if self.in_cooldown():
+            self.cooldown_counter -= 1
+            self.wait = 0
+        if self.monitor_op(current, self.best):
+            self.best = current
+            self.wait = 0
+        elif not self.in_cooldown():
+            self.wait += 1
+            if self.wait >= self.patience and rate > self.min_lr:
+                self._lower(max(rate * self.factor, float(self.min_lr)))
+        self.epoch += 1
+
+    def _lower(self, rate: float) -> None:
+        self.model._set_learning_rate(rate)
+        if self.verbose > 0 and _first_rank():
+            print(f"\nEpoch {self.epoch + 1}: ReduceLROnPlateau reducing learning rate to {rate}.")
+        self.cooldown_counter = self.cooldown
+        self.wait = 0
+
+    def in_cooldown(self) -> bool:
+        """Whether an evaluation does not count yet."""
+        return self.cooldown_counter > 0
