@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 import paddle._core as _core
 from paddle import _dispatch
 from paddle._basics import missing as _missing
+from paddle._basics import one_element as _one_element
 from paddle._basics.default_dtype import get_default_dtype as get_default_dtype
 from paddle._basics.default_dtype import set_default_dtype as set_default_dtype
 from paddle._basics.mode import is_compiled_with_xpu as is_compiled_with_xpu
@@ -75,6 +76,8 @@ if _TYPE_CHECKING:
 _LATER = {name: f"paddle.{name}" for name in ("callbacks", "hapi")}
 _LATER.update(dict.fromkeys(("Model", "flops", "summary"), "paddle.hapi"))
 
+# From here on: the package itself has made Tensors.
+_core.set_undecided(True)
 __getattr__ = _missing.getter(__name__, later=_LATER)
 _missing.install()
 

@@ -37,6 +37,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     desc::register(m)?;
     tensor::register(m)?;
     tensor_new::register(m)?;
+    numpy::register(m)?;
     tensor_file::register(m)?;
     lod_tensor::register(m)?;
     selected_rows::register(m)?;

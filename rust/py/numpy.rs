@@ -6,8 +6,10 @@ use oar_core::base::{DType, Result};
 use oar_core::op::run::LARGE;
 use oar_core::tensor::Tensor;
 use oar_core::{bail, ensure, err};
+use pyo3::ffi::PyTypeObject;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
+use pyo3::types::PyType;
 use smallvec::SmallVec;
 
 fn type_num(dtype: DType) -> NPY_TYPES {
@@ -49,10 +51,27 @@ fn dtype_of(num: i32) -> Option<DType> {
     TABLE.iter().find(|(n, _)| *n as i32 == num).map(|(_, d)| *d)
 }
 
+/// The class of arrays of one element and some dimensions, where numpy itself does not make numbers of them.
+static ONE_ELEMENT: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+
+/// Sets that class, a subclass of ndarray, once.
+#[pyfunction]
+fn set_one_element_class(py: Python<'_>, class: Py<PyType>) {
+    ONE_ELEMENT.get_or_init(py, || class);
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(set_one_element_class, m)?)
+}
+
 /// A new array with a copy of the tensor's elements.
 pub fn to_array<'py>(py: Python<'py>, t: &Tensor) -> PyResult<Bound<'py, PyAny>> {
     t.fetch().or_raise()?;
-    let array = new_array(py, t.dtype(), t.dims())?;
+    let class = match t.numel() {
+        1 if t.rank() > 0 => ONE_ELEMENT.get(py).map(|class| class.bind(py).as_type_ptr()),
+        _ => None,
+    };
+    let array = new_array(py, t.dtype(), t.dims(), class)?;
     // SAFETY: a new C-contiguous array of the same shape and element size.
     unsafe {
         let data = (*array.as_ptr().cast::<npyffi::PyArrayObject>()).fields.data.cast::<u8>();
@@ -93,13 +112,19 @@ pub fn to_array_of<'py>(py: Python<'py>, t: &Tensor, dtype: Option<&Bound<'py, P
     }
 }
 
-fn new_array<'py>(py: Python<'py>, dtype: DType, dims: &[i64]) -> PyResult<Bound<'py, PyAny>> {
+/// `class`: a subclass of ndarray, or ndarray itself.
+fn new_array<'py>(
+    py: Python<'py>,
+    dtype: DType,
+    dims: &[i64],
+    class: Option<*mut PyTypeObject>,
+) -> PyResult<Bound<'py, PyAny>> {
     let mut shape: SmallVec<[npyffi::npy_intp; 8]> = dims.iter().map(|&d| d as npyffi::npy_intp).collect();
     // SAFETY: numpy copies the shape; a null result carries a Python exception.
     unsafe {
         let ptr = PY_ARRAY_API.PyArray_New(
             py,
-            npyffi::get_type_object(py, npyffi::NpyTypes::PyArray_Type),
+            class.unwrap_or_else(|| npyffi::get_type_object(py, npyffi::NpyTypes::PyArray_Type)),
             shape.len() as i32,
             shape.as_mut_ptr(),
             type_num(dtype) as i32,

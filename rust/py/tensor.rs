@@ -17,7 +17,7 @@ use pyo3::exceptions::{PyAssertionError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pyclass::CompareOp;
 use pyo3::types::{PyComplex, PyDict, PyList, PyTuple};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// An array with gradients: what `paddle.to_tensor` and every operator of dygraph mode gives.
 ///
@@ -33,14 +33,26 @@ pub struct PyTensor {
 
 pub(super) static UNNAMED: AtomicU64 = AtomicU64::new(0);
 
+/// Nobody has chosen dygraph or static mode yet; the first Tensor chooses dygraph mode.
+pub(super) static UNDECIDED: AtomicBool = AtomicBool::new(false);
+
+#[inline]
+fn decide() {
+    if UNDECIDED.load(Relaxed) {
+        UNDECIDED.store(false, Relaxed);
+    }
+}
+
 impl PyTensor {
     #[inline]
     pub(super) fn of(var: EVar) -> PyTensor {
+        decide();
         PyTensor { var, name: Mutex::new(None), declared: None }
     }
 
     /// A variable that holds nothing yet.
     pub fn bare(declared: Option<Box<(DType, Vec<i64>)>>) -> PyTensor {
+        decide();
         PyTensor { var: EVar::from_parts(Default::default(), None, true), name: Mutex::new(None), declared }
     }
 

@@ -2,7 +2,7 @@
 
 use super::lod_tensor::tensor_of;
 use super::numpy::{aside, dtype_from_py, from_array, is_array};
-use super::tensor::{PyTensor, UNNAMED};
+use super::tensor::{PyTensor, UNDECIDED, UNNAMED};
 use crate::error::OrRaise;
 use oar_core::tensor::Tensor;
 use oar_engine::autograd::trace;
@@ -101,7 +101,21 @@ fn switch_tensor_names(next: u64) -> u64 {
     UNNAMED.swap(next, std::sync::atomic::Ordering::Relaxed)
 }
 
+/// Says whether the mode (dygraph or static) is still to be chosen; returns what was so.
+#[pyfunction]
+fn set_undecided(undecided: bool) -> bool {
+    UNDECIDED.swap(undecided, std::sync::atomic::Ordering::Relaxed)
+}
+
+/// Whether nobody has chosen a mode yet, nor made a Tensor.
+#[pyfunction]
+fn is_undecided() -> bool {
+    UNDECIDED.load(std::sync::atomic::Ordering::Relaxed)
+}
+
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(set_undecided, m)?)?;
+    m.add_function(wrap_pyfunction!(is_undecided, m)?)?;
     m.add_function(wrap_pyfunction!(switch_tensor_names, m)?)?;
     m.add_function(wrap_pyfunction!(tensor_from_array, m)?)
 }

@@ -51,6 +51,7 @@ def _switch_tracer(tracer: Any) -> Any:
     """Install `tracer` (None: static mode) here and in the core; returns the former one."""
     global _dygraph_tracer_
     former, _dygraph_tracer_ = _dygraph_tracer_, tracer
+    core.set_undecided(False)
     core.set_static_mode(tracer is None)
     if tracer is not None:
         core.set_grad_enabled(tracer._recording.on)
@@ -59,17 +60,31 @@ def _switch_tracer(tracer: Any) -> Any:
 
 @contextlib.contextmanager
 def _dygraph_guard(tracer: Any):
+    undecided = core.is_undecided()
     former = _switch_tracer(tracer)
     try:
         yield
     finally:
         _switch_tracer(former)
+        core.set_undecided(undecided)
+
+
+def choose_static() -> None:
+    """What only a Program needs was called: static mode, unless somebody has chosen a mode before.
+
+    A process starts undecided: dygraph mode, as in 2.0, but scripts of 1.x, where static mode was the default, never
+    say so. `enable_static`, `disable_static` and the first Tensor end that, and so does this.
+    """
+    if core.is_undecided():
+        _switch_tracer(None)
 
 
 def _mode_checked(wanted: bool, message: str):
     def decorate(func):
         @functools.wraps(func)
         def checked(*args, **kwargs):
+            if not wanted:
+                choose_static()
             assert in_dygraph_mode() is wanted, message.format(func.__name__)
             return func(*args, **kwargs)
 

@@ -10,7 +10,7 @@ import paddle._core as core
 from paddle._basics import mode, unique_name
 from paddle._basics.mode import _dygraph_guard, _get_paddle_place, _set_expected_place, _switch_tracer
 from paddle._basics.tracer import Tracer
-from paddle._programs.guards import program_guard
+from paddle._programs.guards import program_guard_unchecked
 from paddle._programs.program import Program
 
 __all__: list[str] = []
@@ -60,6 +60,7 @@ def disable_static(place=None) -> None:
     if not mode.in_dygraph_mode():
         _static_names = unique_name.switch()
         _switch_tracer(_default_tracer)
+    core.set_undecided(False)
     if place is not None:
         _set_expected_place(_get_paddle_place(place))
 
@@ -90,7 +91,7 @@ def guard(place=None) -> Any:
     """
     where = _get_paddle_place(place) if place is not None else mode._current_expected_place()
     with (
-        program_guard(Program(), Program()),
+        program_guard_unchecked(Program(), Program()),
         unique_name.guard(),
         mode._dygraph_place_guard(where),
         _dygraph_guard(Tracer()),

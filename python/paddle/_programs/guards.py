@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 
+from paddle._basics import mode
 from paddle._basics.checks import check_type
 
 from .program import Program
@@ -65,6 +66,7 @@ def program_guard(main_program: Program, startup_program: Program | None = None)
     check_type(main_program, "main_program", Program, "paddle.static.program_guard")
     if startup_program is not None:
         check_type(startup_program, "startup_program", Program, "paddle.static.program_guard")
+    mode.choose_static()
     with program_guard_unchecked(main_program, startup_program):
         yield
 

@@ -80,6 +80,31 @@ def grad_var_suffix() -> str:
     return _names.GRAD_VAR_SUFFIX
 
 
+def op_support_gpu(op_type: str) -> bool:
+    """Whether an operator can run on a CUDA device here: where there is CUDA, every operator of the table can."""
+    return _place.is_compiled_with_cuda() and op_type in {op["type"] for op in _core.op_table()}
+
+
+def has_grad_op_maker(op_type: str) -> bool:
+    """Whether an operator says how its gradient is made."""
+    return has_non_empty_grad_op_maker(op_type)
+
+
+def has_infer_inplace(op_type: str) -> bool:
+    """Whether an operator may write its output over an input of another name: outputs are reused here without that."""
+    return False
+
+
+def is_float16_supported(place: Any) -> bool:
+    """Whether tests should compute in float16 at `place`: on CUDA devices."""
+    return isinstance(place, CUDAPlace)
+
+
+def supports_bfloat16() -> bool:
+    """Whether oneDNN's bfloat16 kernels can run: it is not used, so False."""
+    return False
+
+
 def is_compiled_with_xpu() -> bool:
     """XPUs are not supported: False."""
     return False

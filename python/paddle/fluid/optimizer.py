@@ -44,6 +44,8 @@ class Optimizer(OptimizerBase):
         grad_clip: Any = None,
         name: str | None = None,
     ) -> None:
+        if parameter_list is None:
+            mode.choose_static()
         allowed = (float, LRScheduler, LearningRateDecay if mode.in_dygraph_mode() else Variable)
         if not isinstance(learning_rate, allowed):
             raise TypeError(f"learning_rate must be a float or an LRScheduler, got {type(learning_rate)}")

@@ -68,6 +68,8 @@ class OptimizerBase:
 
     def _init_eager(self, decay: Any, parameters_argument: str, decay_argument: str) -> None:
         """Looks at what dygraph mode needs; messages name the arguments as the user knows them."""
+        if self._parameter_list is None:
+            mode.choose_static()
         if not mode.in_dygraph_mode():
             return
         if self._parameter_list is None:

@@ -95,6 +95,7 @@ class Executor:
     """
 
     def __init__(self, place=None) -> None:
+        mode.choose_static()
         self.place = mode._current_expected_place() if place is None else mode._get_paddle_place(place)
         self._default_executor = core.Executor(self.place)
         self._closed = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paddle._basics.mode import cpu_places, cuda_places
+from paddle._basics.mode import choose_static, cpu_places, cuda_places
 from paddle._programs import guards
 from paddle._programs.scope import global_scope
 
@@ -38,6 +38,7 @@ class ParallelExecutor:
         trainer_id=0,
         scope=None,
     ) -> None:
+        choose_static()
         build_strategy = BuildStrategy() if build_strategy is None else build_strategy
         build_strategy.num_trainers = num_trainers
         build_strategy.trainer_id = trainer_id

@@ -14,7 +14,7 @@ import numpy as np
 import paddle._core as core
 from paddle._basics import unique_name
 from paddle._basics.dtypes import VarType, convert_np_dtype_to_dtype_
-from paddle._basics.mode import _get_paddle_place
+from paddle._basics.mode import _get_paddle_place, choose_static
 from paddle._basics.place import CPUPlace
 from paddle._basics.unique_name import UniqueNameGenerator
 from paddle._programs import guards
@@ -237,6 +237,7 @@ def _append_reader(block, reader_name: str, queue_name: str, shapes, dtypes, lev
 
 
 def _py_reader(capacity, shapes, dtypes, lod_levels=None, name=None, use_double_buffer=True, feed_list=None):
+    choose_static()
     shapes, dtypes, levels, checks = _describe(shapes, dtypes, lod_levels, feed_list)
     if name is None:
         queue_name = unique_name.generate("lod_tensor_blocking_queue")

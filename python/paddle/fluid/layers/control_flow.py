@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from paddle import _ops
+from paddle._basics import mode
 from paddle._basics.checks import check_type
 from paddle._basics.missing import functions
 from paddle._dispatch.append import named
@@ -17,7 +18,8 @@ from paddle.static.loops import (  # noqa: F401 (tests and user code import them
     while_loop,
 )
 from paddle.static.pyfunc import Print
-from paddle.tensor.array import array_length, array_read, array_write, create_array
+from paddle.tensor import array as arrays
+from paddle.tensor.array import array_length, array_read, array_write
 
 __all__ = [
     "While",
@@ -41,6 +43,12 @@ __all__ = [
     "StaticRNN",
 ]
 
+def create_array(dtype):
+    """An empty array of tensors of type `dtype`; a Python list in dygraph mode."""
+    mode.choose_static()
+    return arrays.create_array(dtype)
+
+
 _COMPARED = ["float32", "float64", "int32", "int64"]
 
 
@@ -57,7 +65,8 @@ def increment(x, value=1.0, in_place=True):
 
     Examples:
         >>> import paddle.fluid as fluid
-        >>> int(fluid.layers.increment(fluid.layers.fill_constant([1], "int64", 3)))
+        >>> with fluid.dygraph.guard():
+        ...     int(fluid.layers.increment(fluid.layers.fill_constant([1], "int64", 3)))
         4
     """
     check_variable_and_dtype(x, "x", _COMPARED, "increment")

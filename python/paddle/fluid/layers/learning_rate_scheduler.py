@@ -32,6 +32,7 @@ __all__ = [
 
 def _by_mode(decay: Callable[..., Any], append: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
     """The object `decay` in dygraph mode; in static mode the rate that `append` puts into the main program."""
+    mode.choose_static()
     if mode.in_dygraph_mode():
         return decay(*arguments, **keywords)
     with default_main_program()._lr_schedule_guard():

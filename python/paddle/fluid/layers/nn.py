@@ -372,6 +372,7 @@ def uniform_random(shape, dtype="float32", min=-1.0, max=1.0, seed=0, name=None)
         min, max (float): the bounds.
         seed (int): 0 takes the global generator.
     """
+    mode.choose_static()
     check_dtype(dtype, "dtype", ("float32", "float64"), "uniform_random/rand")
     check_type(shape, "shape", (list, tuple, Variable), "uniform_random/rand")
     vartype = convert_np_dtype_to_dtype_(dtype)
@@ -429,6 +430,7 @@ def gaussian_random(shape, mean=0.0, std=1.0, seed=0, dtype="float32", name=None
         seed (int): 0 takes the global generator.
         dtype (str): float32 or float64.
     """
+    mode.choose_static()
     check_dtype(dtype, "dtype", ("float32", "float64"), "gaussian_random/randn")
     check_type(shape, "shape", (list, tuple, Variable), "gaussian_random/randn")
     vartype = convert_np_dtype_to_dtype_(dtype)
@@ -449,6 +451,7 @@ def autoincreased_step_counter(counter_name=None, begin=1, step=1):
     Args:
         counter_name (str, optional): ``@STEP_COUNTER@`` when None; one variable for a name.
     """
+    mode.choose_static()
     helper = LayerHelper("global_step_counter")
     counter, is_new = helper.create_or_get_global_variable(
         name=counter_name or "@STEP_COUNTER@", dtype="int64", shape=[1], persistable=True, belong_to_optimizer=True

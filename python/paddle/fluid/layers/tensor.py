@@ -13,7 +13,7 @@ from paddle._dispatch.append import named
 from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_shape, check_variable_and_dtype
 from paddle.nn.layer_helper import LayerHelper
-from paddle.static.creation import create_global_var, create_parameter
+from paddle.static import creation as static_creation
 from paddle.tensor import creation, manipulation
 
 __all__ = [
@@ -49,9 +49,41 @@ def create_tensor(dtype, name=None, persistable=False):
         name (str, optional): its name.
         persistable (bool): keep it between runs.
     """
+    mode.choose_static()
     check_dtype(dtype, "dtype", ["bool", "float16", "float32", "float64", "int8", "int32", "int64"], "create_tensor")
     helper = LayerHelper("create_tensor", name=name)
     return helper.create_variable(name=helper.name, dtype=dtype, persistable=persistable)
+
+
+def create_parameter(shape, dtype, name=None, attr=None, is_bias=False, default_initializer=None):
+    """A trainable parameter: :func:`paddle.create_parameter`, in a Program unless dygraph mode is on.
+
+    Args:
+        shape (list|tuple of int): its shape.
+        dtype (str): its element type.
+        name (str, optional): its name, unless `attr` gives one.
+        attr (ParamAttr, optional): its attributes.
+        is_bias (bool): starts as zeros rather than by Xavier's rule.
+        default_initializer (Initializer, optional): used where `attr` has none.
+
+    Raises:
+        TypeError: for other types of arguments.
+    """
+    mode.choose_static()
+    return static_creation.create_parameter(shape, dtype, name, attr, is_bias, default_initializer)
+
+
+def create_global_var(shape, value, dtype, persistable=False, force_cpu=False, name=None):
+    """A variable that the startup program sets to `value`: :func:`paddle.static.create_global_var`.
+
+    Args:
+        shape (list|tuple of int): its shape.
+        value (float): what it starts as.
+        dtype (str): its element type.
+        persistable (bool): keep it between runs.
+    """
+    mode.choose_static()
+    return static_creation.create_global_var(shape, value, dtype, persistable, force_cpu, name)
 
 
 def cast(x, dtype):
@@ -146,6 +178,7 @@ def assign(input, output=None):  # noqa: A002
         TypeError: for other types. ValueError: for a larger array.
     """
     if isinstance(input, np.ndarray):
+        mode.choose_static()
         return creation.assign_array(input, output)
     if not isinstance(input, Variable):
         raise TypeError(f"The type of 'input' in assign must be Variable or numpy.ndarray, but received {type(input)}")
@@ -167,10 +200,12 @@ def fill_constant(shape, dtype, value, force_cpu=False, out=None, name=None):
 
     Examples:
         >>> import paddle.fluid as fluid
-        >>> fluid.layers.fill_constant([2, 1], "int64", 5).numpy()
+        >>> with fluid.dygraph.guard():
+        ...     fluid.layers.fill_constant([2, 1], "int64", 5).numpy()
         array([[5],
                [5]])
     """
+    mode.choose_static()
     dtype = convert_dtype(dtype)
     check_shape(shape, "fill_constant")
     if isinstance(shape, (list, tuple)) and not mode.in_dygraph_mode():

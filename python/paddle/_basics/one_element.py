@@ -1,0 +1,57 @@
+"""Arrays of one element that become Python's numbers, whatever numpy says of them.
+
+Scripts write ``float(exe.run(...)[0])`` and ``"%f" % loss.numpy()`` on arrays of shape [1]. numpy converted those up to
+2.3; from 2.4 on it refuses arrays that have a dimension. There fetched results and ``Tensor.numpy()`` of one element
+come as the class below, and all other arrays are numpy's own.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+import paddle._core as core
+
+__all__: list[str] = []
+
+
+class OneElement(np.ndarray):
+    """An array that behaves as one of one element did before numpy 2.4. What is computed from it is plain again, unless
+    it has one element, too."""
+
+    def _number(self, kind: type) -> Any:
+        if self.size != 1:
+            raise TypeError(f"only an array of one element can be converted to {kind.__name__}, got {self.shape}")
+        return self.item()
+
+    def __float__(self) -> float:
+        return float(self._number(float))
+
+    def __int__(self) -> int:
+        return int(self._number(int))
+
+    def __complex__(self) -> complex:
+        return complex(self._number(complex))
+
+    def __index__(self) -> int:
+        return operator.index(self._number(int))
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if spec and self.size == 1 else str(self)
+
+    def __repr__(self) -> str:
+        return repr(self.view(np.ndarray))
+
+    def __reduce__(self) -> Any:
+        return self.view(np.ndarray).__reduce__()
+
+    def __array_wrap__(self, array: np.ndarray, context: Any = None, return_scalar: bool = False) -> Any:
+        if return_scalar:
+            return array[()]
+        return array.view(OneElement if array.size == 1 and array.ndim else np.ndarray)
+
+
+if tuple(int(n) for n in np.__version__.split(".")[:2]) >= (2, 4):
+    core.set_one_element_class(OneElement)
