@@ -9,6 +9,7 @@ use oar_ops_math as math;
 use oar_ops_nn as nn;
 use oar_ops_optim as optim;
 use oar_ops_random as random;
+use oar_ops_rnn as rnn;
 use oar_ops_sequence as sequence;
 use oar_ops_shape as shape;
 
@@ -66,6 +67,8 @@ pub static TABLES: &[&[&Op]] = &[
     optim::rows::TABLE,               // SelectedRows
     sequence::sequence::TABLE,        // sequence_pool, sequence_expand
     sequence::reverse::TABLE,         // sequence_reverse
+    rnn::rnn::TABLE,                  // SimpleRNN, LSTM, GRU
+    rnn::gather_tree::TABLE,          // the sequences of a beam search
     comm::communicator::TABLE,        // rings
     comm::collective::TABLE,          // collectives of Programs
 ];

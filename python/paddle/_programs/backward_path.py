@@ -169,11 +169,15 @@ def _find_op_path_(
         else:
             relevant[i] = False
 
-    if is_while:
-        # what one iteration reads may be written later in the body, by the iteration before
+    # What one iteration reads may be written later in the body, by the one before, and so may what that depends on.
+    changed = is_while
+    while changed:
+        changed = False
         for i in range(len(ops) - 1, -1, -1):
             if not relevant[i] and _some_in_set_(ops[i].desc.output_arg_names(), needed):
-                relevant[i] = True
+                relevant[i] = changed = True
+                if differentiable(ops[i].type):
+                    needed.update(n for n in ops[i].desc.input_arg_names() if n not in no_grad_set)
 
     path = [op for op, keep in zip(ops, relevant, strict=False) if keep]
     if inputs:

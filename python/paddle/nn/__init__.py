@@ -3,7 +3,7 @@ from paddle._basics.missing import getter as _getter
 
 from . import clip, functional, initializer
 from .clip import ClipGradByGlobalNorm, ClipGradByNorm, ClipGradByValue
-from .layer import activation, common, conv, distance, loss, norm, pooling, rnn, transformer
+from .layer import activation, common, conv, distance, loss, norm, pooling, recurrent, rnn, transformer
 from .layer.activation import *  # noqa: F403
 from .layer.common import *  # noqa: F403
 from .layer.container import LayerList, ParameterList, Sequential
@@ -13,6 +13,7 @@ from .layer.layers import Layer
 from .layer.loss import *  # noqa: F403
 from .layer.norm import *  # noqa: F403
 from .layer.pooling import *  # noqa: F403
+from .layer.recurrent import *  # noqa: F403
 from .layer.rnn import *  # noqa: F403
 from .layer.transformer import *  # noqa: F403
 from .missing import MISSING as _MISSING
@@ -32,6 +33,7 @@ __all__ = [
     *loss.__all__,
     *norm.__all__,
     *pooling.__all__,
+    *recurrent.__all__,
     *rnn.__all__,
     *transformer.__all__,
     "clip",

@@ -10,6 +10,7 @@ mod math;
 mod nn;
 mod optim;
 pub mod random;
+mod rnn;
 pub mod sequence;
 mod shape;
 
@@ -26,4 +27,5 @@ use math::{
 pub use nn::{conv, norm, pooling, softmax, unit};
 use nn::{conv_band, conv_depthwise, conv_direct, conv_dots, conv_patch, norm_lanes};
 pub use optim::{optimizer, rules};
+pub use rnn::recurrent;
 pub use shape::{copy, index, strides};

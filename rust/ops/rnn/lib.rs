@@ -1,1 +1,4 @@
 //! Operators: recurrent networks and decoding.
+
+pub mod gather_tree;
+pub mod rnn;

@@ -22,6 +22,8 @@ from .loss import *  # noqa: F403
 from .metric_op import *  # noqa: F403
 from .nn import *  # noqa: F403
 from .ops import *  # noqa: F403
+from .rnn import *  # noqa: F403
+from .rnn import __all__ as _rnn
 from .sequence_lod import *  # noqa: F403
 from .tensor import *  # noqa: F403
 
@@ -34,6 +36,7 @@ __all__ = [
     *ops.__all__,
     *loss.__all__,
     *metric_op.__all__,
+    *_rnn,
     *sequence_lod.__all__,
     *learning_rate_scheduler.__all__,
     "utils",

@@ -1,5 +1,5 @@
 """The layers of paddle.nn, by family."""
-from . import activation, common, conv, loss, norm, pooling, rnn, transformer
+from . import activation, common, conv, loss, norm, pooling, recurrent, rnn, transformer
 from .activation import *  # noqa: F403
 from .common import *  # noqa: F403
 from .container import LayerList, ParameterList, Sequential
@@ -9,6 +9,7 @@ from .layers import Layer
 from .loss import *  # noqa: F403
 from .norm import *  # noqa: F403
 from .pooling import *  # noqa: F403
+from .recurrent import *  # noqa: F403
 from .rnn import *  # noqa: F403
 from .transformer import *  # noqa: F403
 
@@ -24,6 +25,7 @@ __all__ = [
     *loss.__all__,
     *norm.__all__,
     *pooling.__all__,
+    *recurrent.__all__,
     *rnn.__all__,
     *transformer.__all__,
 ]

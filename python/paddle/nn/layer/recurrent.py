@@ -1,0 +1,579 @@
+"""Recurrent networks: cells run over the steps of a sequence, and the networks that one operator computes."""
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import paddle._core as _core
+from paddle import _ops
+from paddle._basics.checks import check_type
+from paddle._basics.structure import assert_same_structure, flatten, map_structure
+from paddle._programs.variable import Variable
+from paddle._programs.variable_checks import check_variable_and_dtype
+from paddle._programs.while_block import While
+from paddle.nn.functional.common import dropout as drop
+from paddle.nn.layer.container import LayerList
+from paddle.nn.layer.layers import Layer
+from paddle.nn.layer.rnn import GRUCell, LSTMCell, SimpleRNNCell
+from paddle.tensor.array import array_read, array_write, create_array
+
+__all__ = ["RNN", "BiRNN", "SimpleRNN", "LSTM", "GRU"]
+
+
+def _swap(x: Any) -> Any:
+    """[a, b, ...] to [b, a, ...]"""
+    return _ops.transpose2(x, axis=[1, 0, *range(2, len(x.shape))])
+
+
+def _reversed(x: Any, axis: int = 0) -> Any:
+    return _ops.reverse(x, axis=[axis])
+
+
+def _length_of(x: Any) -> Any:
+    """The first size of `x` as an int64 Tensor of shape [1]."""
+    return _ops.cast(_ops.slice(_ops.shape(x), axes=[0], starts=[0], ends=[1]), in_dtype=2, out_dtype=3)
+
+
+def _masks(sequence_length: Any, steps: Any, dtype: Any) -> Any:
+    """[steps, batch]: 1 where a sequence has that step, else 0. `steps` is an int64 Tensor of shape [1]."""
+    zero, one = (_ops.fill_constant(shape=[1], value=float(v), dtype=3) for v in (0, 1))
+    at = _ops.unsqueeze2(_ops.range(zero, steps, one), axes=[1])
+    lengths = _ops.cast(_ops.unsqueeze2(sequence_length, axes=[0]), in_dtype=sequence_length.dtype, out_dtype=3)
+    on = _ops.less_than(at, lengths)
+    mask = _ops.cast(on, in_dtype=on.dtype, out_dtype=dtype)
+    mask.stop_gradient = True
+    return mask
+
+
+def _chosen(old: Any, new: Any, mask: Any) -> Any:
+    """`new` in the rows where `mask` is 1, `old` where it is 0."""
+    return _ops.elementwise_mul(new, mask, axis=0) + _ops.elementwise_mul(old, 1 - mask, axis=0)
+
+
+def _run_steps(cell: Any, inputs: Any, states: Any, mask: Any, kwargs: dict[str, Any]) -> tuple[Any, Any]:
+    """Calls the cell for each step of `inputs` ([steps, ...]); its outputs stacked, and the last states."""
+    outputs: list[list[Any]] = []
+    template = None
+    for i in range(flatten(inputs)[0].shape[0]):
+        out, new = cell(map_structure(lambda x, i=i: x[i], inputs), states, **kwargs)
+        states = new if mask is None else map_structure(partial(_chosen, mask=mask[i]), states, new)
+        template = out
+        outputs.append(flatten(out))
+    if template is None:
+        raise ValueError("rnn: the inputs must have a step or more")
+    stacked = iter([_ops.stack(list(steps), axis=0) for steps in zip(*outputs, strict=True)])
+    return map_structure(lambda _: next(stacked), template), states
+
+
+def _append_loop(cell: Any, inputs: Any, states: Any, mask: Any, kwargs: dict[str, Any]) -> tuple[Any, Any]:
+    """The same as a loop in the Program: the cell is called once, in the loop's block."""
+    first = flatten(inputs)[0]
+    step = _ops.fill_constant(shape=[1], dtype=3, value=0.0)
+    steps = _length_of(first)
+    steps.stop_gradient = True
+    held = map_structure(lambda x: array_write(x, step), states)
+    going = _ops.less_than(step, steps)
+    loop = While(going)
+    outside = loop_block_arrays = None
+    with loop.block():
+        row = [_ops.squeeze2(_ops.gather(x, step), axes=[0]) for x in flatten(inputs)]
+        rows = iter(row)
+        now = map_structure(lambda x: array_read(x, step), held)
+        now = map_structure(_shaped_like, now, states)
+        out, new = cell(map_structure(lambda _: next(rows), inputs), now, **kwargs)
+        assert_same_structure(now, new, check_types=False)
+        if mask is not None:
+            at = _ops.squeeze2(_ops.gather(mask, step), axes=[0])
+            new = map_structure(partial(_chosen, mask=at), now, new)
+        outside = map_structure(_array_outside, out)
+        loop_block_arrays = map_structure(lambda x, a: array_write(x, step, a), out, outside)
+        _ops.increment(step, step=1.0, Out=step)
+        map_structure(lambda x, a: array_write(x, step, a), new, held)
+        _ops.less_than(step, steps, Out=going)
+    outputs = map_structure(lambda a: _ops.tensor_array_to_tensor(a, axis=0, use_stack=True)[0], loop_block_arrays)
+    return outputs, map_structure(_shaped_like, map_structure(lambda x: array_read(x, step), held), states)
+
+
+def _shaped_like(x: Any, like: Any) -> Any:
+    """`x` that came out of an array, with the shape that it went in with."""
+    x.desc.set_shape(list(like.shape))
+    return x
+
+
+def _array_outside(x: Any) -> Any:
+    """A LoDTensorArray in the block around the current one."""
+    program = x.block.program
+    inner = program.current_block_idx
+    program.current_block_idx = program.current_block().parent_idx
+    array = create_array(x.dtype)
+    program.current_block_idx = inner
+    return array
+
+
+def rnn(
+    cell: Any,
+    inputs: Any,
+    initial_states: Any = None,
+    sequence_length: Any = None,
+    time_major: bool = False,
+    is_reverse: bool = False,
+    **kwargs: Any,
+) -> tuple[Any, Any]:
+    """Runs a cell over the steps of sequences.
+
+    Args:
+        cell: called with the inputs of a step and the states, gives outputs and new states.
+        inputs: Tensor [batch, steps, ...], or a structure of these.
+        initial_states: the states to begin with, structured as the cell's (default: its own initial states).
+        sequence_length: int32 or int64 Tensor [batch]: from there on a sequence keeps its states.
+        time_major: the inputs and outputs are [steps, batch, ...].
+        is_reverse: from the last step to the first.
+        kwargs: go to the cell.
+
+    Returns:
+        (outputs, final states); outputs [batch, steps, ...] in the structure of the cell's.
+
+    Source: https://www.paddlepaddle.org.cn/documentation/docs/en/2.0-rc/api/paddle/fluid/layers/rnn_en.html
+
+    Examples:
+        >>> import paddle
+        >>> cell = paddle.nn.SimpleRNNCell(4, 3)
+        >>> y, h = paddle.fluid.layers.rnn(cell, paddle.ones([2, 5, 4]))
+        >>> y.shape, h.shape
+        ([2, 5, 3], [2, 3])
+    """
+    if _core.in_static_mode():
+        check_type(inputs, "inputs", (Variable, list, tuple), "rnn")
+        if isinstance(inputs, (list, tuple)):
+            for i, x in enumerate(inputs):
+                check_variable_and_dtype(x, f"inputs[{i}]", ["float32", "float64"], "rnn")
+        check_type(initial_states, "initial_states", (Variable, list, tuple, type(None)), "rnn")
+        check_type(sequence_length, "sequence_length", (Variable, type(None)), "rnn")
+    if initial_states is None:
+        initial_states = cell.get_initial_states(batch_ref=inputs, batch_dim_idx=1 if time_major else 0)
+    if not time_major:
+        inputs = map_structure(_swap, inputs)
+    mask = None
+    if sequence_length is not None:
+        mask = _masks(sequence_length, _length_of(flatten(inputs)[0]), flatten(initial_states)[0].dtype)
+    if is_reverse:
+        inputs = map_structure(_reversed, inputs)
+        mask = None if mask is None else _reversed(mask)
+    run = _append_loop if _core.in_static_mode() else _run_steps
+    outputs, states = run(cell, inputs, initial_states, mask, kwargs)
+    if is_reverse:
+        outputs = map_structure(_reversed, outputs)
+    if not time_major:
+        outputs = map_structure(_swap, outputs)
+    return outputs, states
+
+
+def birnn(
+    cell_fw: Any,
+    cell_bw: Any,
+    inputs: Any,
+    initial_states: Any = None,
+    sequence_length: Any = None,
+    time_major: bool = False,
+    **kwargs: Any,
+) -> tuple[Any, Any]:
+    """Runs one cell forwards and another one backwards over the steps of sequences.
+
+    Args:
+        cell_fw, cell_bw: the cells, as for :func:`rnn`.
+        inputs: Tensor [batch, steps, ...], or a structure of these.
+        initial_states: a pair of the cells' states (default: their own initial states).
+        sequence_length, time_major, kwargs: as for :func:`rnn`.
+
+    Returns:
+        (outputs, (forward states, backward states)); the last dimension of outputs holds both cells'.
+
+    Source: https://www.paddlepaddle.org.cn/documentation/docs/en/2.0-rc/api/paddle/fluid/layers/birnn_en.html
+
+    Examples:
+        >>> import paddle
+        >>> cells = paddle.nn.GRUCell(4, 3), paddle.nn.GRUCell(4, 3)
+        >>> y, (forward, backward) = paddle.fluid.layers.birnn(*cells, paddle.ones([2, 5, 4]))
+        >>> y.shape, backward.shape
+        ([2, 5, 6], [2, 3])
+    """
+    if initial_states is None:
+        batch = 1 if time_major else 0
+        initial_states = [cell.get_initial_states(batch_ref=inputs, batch_dim_idx=batch) for cell in (cell_fw, cell_bw)]
+    states_fw, states_bw = initial_states
+    out_fw, last_fw = rnn(cell_fw, inputs, states_fw, sequence_length, time_major, **kwargs)
+    out_bw, last_bw = rnn(cell_bw, inputs, states_bw, sequence_length, time_major, True, **kwargs)
+    return map_structure(lambda a, b: _ops.concat([a, b], axis=-1), out_fw, out_bw), (last_fw, last_bw)
+
+
+_MODES = {LSTMCell: "LSTM", GRUCell: "GRU"}
+
+
+def _plain(cell: Any) -> bool:
+    """Whether the operator rnn computes what a call of this cell would."""
+    known = type(cell) in (SimpleRNNCell, LSTMCell, GRUCell)
+    return known and not (cell._forward_pre_hooks or cell._forward_post_hooks) and cell.bias_ih is not None \
+        and cell.bias_hh is not None and "forward" not in vars(cell)  # fmt: skip
+
+
+def _by_operator(cell: Any, inputs: Any, states: Any, time_major: bool, is_reverse: bool) -> tuple[Any, Any]:
+    """`rnn` of a known cell over whole sequences as one operator."""
+    x = inputs if time_major else _swap(inputs)
+    x = _reversed(x) if is_reverse else x
+    lstm = isinstance(cell, LSTMCell)
+    if states is None:
+        states = cell.get_initial_states(batch_ref=inputs, dtype=inputs.dtype, batch_dim_idx=1 if time_major else 0)
+    first = [_ops.unsqueeze2(s, axes=[0]) for s in (states if lstm else [states])]
+    _, _, out, last = _ops.rnn(
+        x,
+        first,
+        [cell.weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh],
+        input_size=cell.input_size,
+        hidden_size=cell.hidden_size,
+        mode=_MODES.get(type(cell)) or f"RNN_{cell.activation.upper()}",
+        is_test=not cell.training,
+    )
+    out = _reversed(out) if is_reverse else out
+    last = [_ops.squeeze2(s, axes=[0]) for s in last]
+    return out if time_major else _swap(out), tuple(last) if lstm else last[0]
+
+
+class RNN(Layer):
+    """Runs a cell over the steps of sequences.
+
+    Args:
+        cell: an RNNCellBase (or any Layer that takes inputs and states of a step and gives outputs and states).
+        is_reverse: from the last step to the first.
+        time_major: inputs and outputs are [steps, batch, ...] instead of [batch, steps, ...].
+
+    Source: https://www.paddlepaddle.org.cn/documentation/docs/en/2.0-rc/api/paddle/nn/layer/rnn/RNN_en.html
+
+    Examples:
+        >>> import paddle
+        >>> y, h = paddle.nn.RNN(paddle.nn.SimpleRNNCell(4, 3))(paddle.ones([2, 5, 4]))
+        >>> y.shape, h.shape
+        ([2, 5, 3], [2, 3])
+    """
+
+    def __init__(self, cell: Any, is_reverse: bool = False, time_major: bool = False) -> None:
+        super().__init__()
+        self.cell = cell
+        if not hasattr(self.cell, "call"):
+            # cells of 1.x are called by this name
+            self.cell.call = self.cell.forward
+        self.is_reverse = is_reverse
+        self.time_major = time_major
+
+    def forward(
+        self, inputs: Any, initial_states: Any = None, sequence_length: Any = None, **kwargs: Any
+    ) -> tuple[Any, Any]:
+        """(outputs, final states); `initial_states` are the cell's own when None. See `paddle.fluid.layers.rnn`."""
+        if sequence_length is None and not kwargs and _plain(self.cell):
+            return _by_operator(self.cell, inputs, initial_states, self.time_major, self.is_reverse)
+        return rnn(self.cell, inputs, initial_states, sequence_length, self.time_major, self.is_reverse, **kwargs)
+
+
+class BiRNN(Layer):
+    """Runs one cell forwards and one backwards over the steps of sequences; the outputs lie side by side.
+
+    Args:
+        cell_fw, cell_bw: cells as for :class:`RNN`, of the same input size (ValueError otherwise).
+        time_major: inputs and outputs are [steps, batch, ...] instead of [batch, steps, ...].
+
+    Source: https://www.paddlepaddle.org.cn/documentation/docs/en/2.0-rc/api/paddle/nn/layer/rnn/BiRNN_en.html
+
+    Examples:
+        >>> import paddle
+        >>> cells = paddle.nn.LSTMCell(4, 3), paddle.nn.LSTMCell(4, 3)
+        >>> y, (forward, backward) = paddle.nn.BiRNN(*cells)(paddle.ones([2, 5, 4]))
+        >>> y.shape, len(forward)
+        ([2, 5, 6], 2)
+    """
+
+    def __init__(self, cell_fw: Any, cell_bw: Any, time_major: bool = False) -> None:
+        super().__init__()
+        self.cell_fw = cell_fw
+        self.cell_bw = cell_bw
+        if cell_fw.input_size != cell_bw.input_size:
+            raise ValueError(
+                f"BiRNN: both cells must have the same input size, got {cell_fw.input_size} and {cell_bw.input_size}"
+            )
+        for cell in (self.cell_fw, self.cell_bw):
+            if not hasattr(cell, "call"):
+                cell.call = cell.forward
+        self.time_major = time_major
+
+    def forward(
+        self, inputs: Any, initial_states: Any = None, sequence_length: Any = None, **kwargs: Any
+    ) -> tuple[Any, Any]:
+        """(outputs, (forward states, backward states)); `initial_states` is a pair of the cells' states."""
+        if isinstance(initial_states, (list, tuple)):
+            assert len(initial_states) == 2, "BiRNN: initial_states must be a pair of states"
+        if sequence_length is None and not kwargs and _plain(self.cell_fw) and _plain(self.cell_bw):
+            first = (None, None) if initial_states is None else initial_states
+            both = [
+                _by_operator(cell, inputs, states, self.time_major, reverse)
+                for cell, states, reverse in ((self.cell_fw, first[0], False), (self.cell_bw, first[1], True))
+            ]
+            return _ops.concat([both[0][0], both[1][0]], axis=-1), (both[0][1], both[1][1])
+        return birnn(self.cell_fw, self.cell_bw, inputs, initial_states, sequence_length, self.time_major, **kwargs)
+
+
+_ARGUMENTS = """
+
+    Args:
+        input_size, hidden_size: the widths of inputs and states.
+        num_layers: layers, each of which runs over what the one below gave.
+        direction: "forward", or "bidirect" (the same as "bidirectional"): a second network runs backwards, and the
+            outputs of both lie side by side.
+        time_major: inputs and outputs are [steps, batch, ...] instead of [batch, steps, ...].
+        dropout: the probability with which elements between two layers are dropped while training.{activation}
+        weight_ih_attr, weight_hh_attr, bias_ih_attr, bias_hh_attr: ParamAttr or the like of each layer's weights and
+            biases (default: uniform within 1 / sqrt(hidden_size)); False for a bias: none.
+        name: not looked at.
+
+    Raises:
+        ValueError: another direction{error}.
+
+    Source: https://www.paddlepaddle.org.cn/documentation/docs/en/2.0-rc/api/paddle/nn/layer/rnn/{name}_en.html
+
+    Examples:
+        >>> import paddle
+        >>> y, {last} = paddle.nn.{name}(4, 3, 2)(paddle.ones([2, 5, 4]))
+        >>> y.shape, h.shape
+        ([2, 5, 3], [2, 2, 3])
+"""
+
+
+class _RNNBase(LayerList):
+    """Layers of a network: an RNN or BiRNN of each layer holds its parameters."""
+
+    def __init__(
+        self,
+        mode: str,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        direction: str = "forward",
+        time_major: bool = False,
+        dropout: float = 0.0,
+        weight_ih_attr: Any = None,
+        weight_hh_attr: Any = None,
+        bias_ih_attr: Any = None,
+        bias_hh_attr: Any = None,
+        **of_cell: Any,
+    ) -> None:
+        super().__init__()
+        if direction not in ("forward", "bidirect", "bidirectional"):
+            raise ValueError(
+                f"direction should be forward or bidirect (or bidirectional), received direction = {direction!s:.200}"
+            )
+        self.mode = mode
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.dropout = dropout
+        self.num_directions = 1 if direction == "forward" else 2
+        self.time_major = time_major
+        self.num_layers = num_layers
+        self.state_components = 2 if mode == "LSTM" else 1
+        kind = {"LSTM": LSTMCell, "GRU": GRUCell}.get(mode, SimpleRNNCell)
+
+        def cell(width: int) -> Any:
+            return kind(
+                width,
+                hidden_size,
+                weight_ih_attr=weight_ih_attr,
+                weight_hh_attr=weight_hh_attr,
+                bias_ih_attr=bias_ih_attr,
+                bias_hh_attr=bias_hh_attr,
+                **of_cell,
+            )
+
+        for i in range(num_layers):
+            width = input_size if i == 0 else self.num_directions * hidden_size
+            if self.num_directions == 1:
+                self.append(RNN(cell(width), False, time_major))
+            else:
+                self.append(BiRNN(cell(width), cell(width), time_major))
+        parts = num_layers * self.num_directions
+        # As in Paddle the operator takes networks that have both biases.
+        self.could_use_cudnn = len(self.parameters()) == 4 * parts
+        kinds = ["weight_ih", "weight_hh"]
+        kinds += [k for k, attr in (("bias_ih", bias_ih_attr), ("bias_hh", bias_hh_attr)) if attr is not False]
+        ends = [f"_l{i}{end}" for i in range(num_layers) for end in ("", "_reverse")[: self.num_directions]]
+        names = [k + end for end in ends for k in kinds]
+        for name, parameter in zip(names, self.parameters(), strict=True):
+            setattr(self, name, parameter)
+        self.flatten_parameters()
+
+    def flatten_parameters(self) -> None:
+        """Puts the parameters in the order in which the operator takes them."""
+        if self.could_use_cudnn:
+            own = self.parameters(include_sublayers=False)
+            weights = [own[i + k] for i in range(0, len(own), 4) for k in (0, 1)]
+            self._all_weights = weights + [own[i + k] for i in range(0, len(own), 4) for k in (2, 3)]
+
+    def _by_operator(self, inputs: Any, initial_states: Any, sequence_length: Any) -> tuple[Any, Any]:
+        states = [initial_states] if self.state_components == 1 else list(initial_states)
+        _, _, out, last = _ops.rnn(
+            inputs if self.time_major else _swap(inputs),
+            states,
+            self._all_weights,
+            sequence_length,
+            dropout_prob=self.dropout,
+            is_bidirec=self.num_directions == 2,
+            input_size=self.input_size,
+            hidden_size=self.hidden_size,
+            num_layers=self.num_layers,
+            mode=self.mode,
+            is_test=not self.training,
+        )
+        return out if self.time_major else _swap(out), tuple(last) if len(last) > 1 else last[0]
+
+    def forward(self, inputs: Any, initial_states: Any = None, sequence_length: Any = None) -> tuple[Any, Any]:
+        """(outputs, final states).
+
+        Args:
+            inputs: Tensor [batch, steps, input_size].
+            initial_states: Tensor [num_layers * num_directions, batch, hidden_size] (of an LSTM a pair of these, state
+                and cell; default: zeros). The directions of a layer follow each other.
+            sequence_length: int32 or int64 Tensor [batch]: steps from there on are padding.
+
+        Returns:
+            outputs [batch, steps, num_directions * hidden_size], and the states after the last step, shaped as the
+            initial ones.
+        """
+        if initial_states is None:
+            zeros = [
+                _ops.fill_constant_batch_size_like(
+                    inputs,
+                    shape=[self.num_layers * self.num_directions, -1, self.hidden_size],
+                    dtype=inputs.dtype,
+                    value=0.0,
+                    input_dim_idx=1 if self.time_major else 0,
+                    output_dim_idx=1,
+                )
+                for _ in range(self.state_components)
+            ]
+            initial_states = zeros[0] if self.state_components == 1 else tuple(zeros)
+        if self.could_use_cudnn:
+            return self._by_operator(inputs, initial_states, sequence_length)
+        both, count = self.num_directions == 2, self.state_components
+        states = _split_states(initial_states, both, count)
+        last = []
+        for i, layer in enumerate(self):
+            if i > 0:
+                inputs = drop(inputs, self.dropout, training=self.training, mode="upscale_in_train")
+            inputs, final = layer(inputs, states[i], sequence_length)
+            last.append(final)
+        return inputs, _concat_states(last, count)
+
+    def extra_repr(self) -> str:
+        """The arguments that say most."""
+        text = f"{self.input_size}, {self.hidden_size}"
+        if self.num_layers != 1:
+            text += f", num_layers={self.num_layers}"
+        if self.time_major:
+            text += f", time_major={self.time_major}"
+        return text if self.dropout == 0 else f"{text}, dropout={self.dropout}"
+
+
+def _split_states(states: Any, both: bool, components: int) -> list[Any]:
+    """The states of each layer (of both directions, where there are two) from those of a whole network."""
+    parts = [_ops.unstack(s, num=s.shape[0]) for s in ([states] if components == 1 else states)]
+    each = parts[0] if components == 1 else list(zip(*parts, strict=True))
+    return list(zip(each[::2], each[1::2], strict=True)) if both else list(each)
+
+
+def _concat_states(states: Any, components: int) -> Any:
+    """The reverse of `_split_states`."""
+    flat = flatten(states)
+    whole = tuple(_ops.stack(flat[i::components], axis=0) for i in range(components))
+    return whole if components > 1 else whole[0]
+
+
+class SimpleRNN(_RNNBase):
+    __doc__ = "h = act(W_ih x + b_ih + W_hh h + b_hh) over the steps of sequences, in layers." + _ARGUMENTS.format(
+        activation='\n        activation: "tanh" or "relu".', error=" or activation", name="SimpleRNN", last="h"
+    )
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        direction: str = "forward",
+        time_major: bool = False,
+        dropout: float = 0.0,
+        activation: str = "tanh",
+        weight_ih_attr: Any = None,
+        weight_hh_attr: Any = None,
+        bias_ih_attr: Any = None,
+        bias_hh_attr: Any = None,
+        name: str | None = None,
+    ) -> None:
+        if activation not in ("tanh", "relu"):
+            raise ValueError(f"Unknown activation '{activation!s:.200}'")
+        super().__init__(
+            f"RNN_{activation.upper()}",
+            input_size,
+            hidden_size,
+            num_layers,
+            direction,
+            time_major,
+            dropout,
+            weight_ih_attr,
+            weight_hh_attr,
+            bias_ih_attr,
+            bias_hh_attr,
+            activation=activation,
+        )
+        self.activation = activation
+
+
+class _Gated(_RNNBase):
+    """A network whose mode is its class."""
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        direction: str = "forward",
+        time_major: bool = False,
+        dropout: float = 0.0,
+        weight_ih_attr: Any = None,
+        weight_hh_attr: Any = None,
+        bias_ih_attr: Any = None,
+        bias_hh_attr: Any = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(
+            self._mode,
+            input_size,
+            hidden_size,
+            num_layers,
+            direction,
+            time_major,
+            dropout,
+            weight_ih_attr,
+            weight_hh_attr,
+            bias_ih_attr,
+            bias_hh_attr,
+        )
+
+    _mode = ""
+
+
+class LSTM(_Gated):
+    __doc__ = "A long short-term memory over the steps of sequences, in layers." + _ARGUMENTS.format(
+        activation="", error="", name="LSTM", last="(h, c)"
+    )
+    _mode = "LSTM"
+
+
+class GRU(_Gated):
+    __doc__ = "A gated recurrent unit over the steps of sequences, in layers." + _ARGUMENTS.format(
+        activation="", error="", name="GRU", last="h"
+    )
+    _mode = "GRU"

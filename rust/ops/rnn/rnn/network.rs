@@ -1,0 +1,212 @@
+//! Layers of a recurrent network, one or two directions each.
+
+use oar_core::base::dtype::Element;
+use oar_core::base::Result;
+use oar_core::tensor::generator::with_engine;
+use oar_core::tensor::Tensor;
+use oar_kernels::random as draw;
+use oar_kernels::recurrent::{self as kernel, Came, Cell, Grads, Number, Pass, Weights};
+use oar_kernels::types::Number as Scalar;
+
+pub struct Network {
+    pub cell: Cell,
+    pub layers: usize,
+    pub directions: usize,
+    pub steps: usize,
+    pub batch: usize,
+    pub input: usize,
+    pub hidden: usize,
+    pub lengths: Option<Vec<usize>>,
+    /// The probability that an element between two layers is dropped; 0 in a test.
+    pub dropout: f32,
+    pub seed: i32,
+}
+
+/// The tensors of a network: h and c are [layers * directions, batch, hidden].
+pub struct Params<'a, T> {
+    /// Weights of input and state for each layer and direction, then their biases likewise.
+    pub list: Vec<&'a [T]>,
+    pub h: &'a [T],
+    pub c: &'a [T],
+}
+
+/// What the forward pass left.
+pub struct Kept<'a, T> {
+    pub reserve: &'a [T],
+    pub mask: &'a [u8],
+    pub out: &'a [T],
+}
+
+/// Gradients of the weights in the order of `Params::list`, where they are wanted, and of x.
+pub struct Wanted<'a, T> {
+    pub list: Vec<Option<&'a mut [T]>>,
+    pub x: Option<&'a mut [T]>,
+}
+
+impl Network {
+    fn pass(&self, layer: usize, direction: usize) -> Pass<'_> {
+        let stride = self.directions * self.hidden;
+        Pass {
+            cell: self.cell,
+            steps: self.steps,
+            batch: self.batch,
+            input: if layer == 0 { self.input } else { stride },
+            hidden: self.hidden,
+            reverse: direction == 1,
+            lengths: self.lengths.as_deref(),
+            stride,
+            at: direction * self.hidden,
+        }
+    }
+
+    /// Elements that a layer gives.
+    fn layer_out(&self) -> usize {
+        self.steps * self.batch * self.directions * self.hidden
+    }
+
+    /// Elements that the gradient needs of a layer's direction.
+    fn block(&self) -> usize {
+        self.pass(0, 0).kept()
+    }
+
+    /// Elements of the reserve: gates and cells of each layer and direction, then what each layer but the last gave.
+    pub fn reserve(&self) -> usize {
+        self.layers * self.directions * self.block() + (self.layers - 1) * self.layer_out()
+    }
+
+    pub fn drops(&self) -> bool {
+        self.dropout > 0.0 && self.layers > 1
+    }
+
+    fn weights<'a, T>(&self, list: &[&'a [T]], layer: usize, direction: usize) -> Weights<'a, T> {
+        let at = 2 * (layer * self.directions + direction);
+        let biases = 2 * self.layers * self.directions + at;
+        Weights { ih: list[at], hh: list[at + 1], bias_ih: list[biases], bias_hh: list[biases + 1] }
+    }
+
+    /// The part of a state that belongs to a layer's direction.
+    fn state(&self, layer: usize, direction: usize) -> std::ops::Range<usize> {
+        let n = self.batch * self.hidden;
+        let at = (layer * self.directions + direction) * n;
+        at..at + n
+    }
+
+    /// `h` and `c` hold the first states and get the last ones. `mask` is drawn here where anything is dropped: one for all
+    /// layers, as in Paddle.
+    pub fn forward<T: Number + Element + Scalar>(
+        &self,
+        x: &[T],
+        list: &[&[T]],
+        (h, c): (&mut [T], &mut [T]),
+        reserve: &mut [T],
+        mask: &mut [u8],
+        out: &mut [T],
+    ) -> Result<()> {
+        let (mut blocks, mut between) = reserve.split_at_mut(self.layers * self.directions * self.block());
+        let mut scratch = Tensor::empty(T::DTYPE, &[kernel::scratch(&self.pass(0, 0)) as i64])?;
+        let mut dropped = Tensor::empty(T::DTYPE, &[if self.drops() { self.layer_out() as i64 } else { 0 }])?;
+        // What the layer below gave.
+        let mut below: &[T] = x;
+        let mut out = Some(out);
+        for layer in 0..self.layers {
+            let before: &[T] = if layer > 0 && self.drops() {
+                let to = dropped.data_mut::<T>()?;
+                if layer == 1 {
+                    with_engine(self.seed as u32 as u64, |e| draw::dropout(e, self.dropout, true, below, to, mask));
+                } else {
+                    self.drop(below, mask, to);
+                }
+                to
+            } else {
+                below
+            };
+            let last = layer + 1 == self.layers;
+            let (to, rest) = match out.take_if(|_| last) {
+                Some(out) => (out, between),
+                None => between.split_at_mut(self.layer_out()),
+            };
+            between = rest;
+            for direction in 0..self.directions {
+                let p = self.pass(layer, direction);
+                let (block, rest) = blocks.split_at_mut(self.block());
+                blocks = rest;
+                let (gates, extra) = block.split_at_mut(p.rows() * p.width());
+                let state = self.state(layer, direction);
+                let c = if self.cell == Cell::Lstm { &mut c[state.clone()] } else { &mut c[..0] };
+                let w = self.weights(list, layer, direction);
+                kernel::forward(&p, before, &w, (gates, extra), (&mut h[state], c), to, scratch.data_mut::<T>()?);
+            }
+            below = to;
+        }
+        Ok(())
+    }
+
+    /// `x` without what the mask drops, the rest scaled up. Serves the gradient, too.
+    fn drop<T: Number + Scalar>(&self, x: &[T], mask: &[u8], to: &mut [T]) {
+        let keep = <T as Scalar>::from_f64((1.0 - self.dropout) as f64);
+        oar_kernels::elementwise::zip(
+            x,
+            mask,
+            to,
+            |x, m| if m != 0 { Scalar::div(x, keep) } else { <T as Scalar>::zero() },
+        );
+    }
+
+    /// `dh` and `dc` hold the gradients of the last states and get those of the first ones.
+    pub fn backward<T: Number + Element + Scalar>(
+        &self,
+        x: &[T],
+        params: &Params<T>,
+        kept: &Kept<T>,
+        dout: &[T],
+        (dh, dc): (&mut [T], &mut [T]),
+        mut wanted: Wanted<T>,
+    ) -> Result<()> {
+        let (blocks, between) = kept.reserve.split_at(self.layers * self.directions * self.block());
+        let mut scratch = Tensor::empty(T::DTYPE, &[self.pass(0, 0).scratch_back() as i64])?;
+        let hidden = |layer: usize| &between[layer * self.layer_out()..(layer + 1) * self.layer_out()];
+        let spare = |used: bool| Tensor::empty(T::DTYPE, &[if used { self.layer_out() as i64 } else { 0 }]);
+        // The gradients of what goes from one layer to the next: the one that comes, and the one that is made of it.
+        let (mut came, mut made) = (spare(self.layers > 1)?, spare(self.layers > 1)?);
+        let mut dropped = spare(self.drops())?;
+        for layer in (0..self.layers).rev() {
+            let input: &[T] = match layer {
+                0 => x,
+                _ if self.drops() => {
+                    self.drop(hidden(layer - 1), kept.mask, dropped.data_mut::<T>()?);
+                    dropped.data::<T>()
+                }
+                _ => hidden(layer - 1),
+            };
+            let last = layer + 1 == self.layers;
+            let (out, dout) = if last { (kept.out, dout) } else { (hidden(layer), came.data::<T>()) };
+            for direction in 0..self.directions {
+                let p = self.pass(layer, direction);
+                let at = layer * self.directions + direction;
+                let block = &blocks[at * self.block()..(at + 1) * self.block()];
+                let (gates, extra) = block.split_at(p.rows() * p.width());
+                let state = self.state(layer, direction);
+                let lstm = self.cell == Cell::Lstm;
+                let c = if lstm { &params.c[state.clone()] } else { &params.c[..0] };
+                let came = Came { x: input, gates, extra, out, h: &params.h[state.clone()], c };
+                let dc = if lstm { &mut dc[state.clone()] } else { &mut dc[..0] };
+                let biases = 2 * self.layers * self.directions;
+                let [ih, hh] = [2 * at, 2 * at + 1].map(|i| wanted.list[i].take());
+                let [bias_ih, bias_hh] = [2 * at, 2 * at + 1].map(|i| wanted.list[biases + i].take());
+                let dx = match layer {
+                    0 => wanted.x.as_deref_mut(),
+                    _ => Some(made.data_mut::<T>()?),
+                };
+                let grads = Grads { x: dx.map(|dx| (dx, direction > 0)), ih, hh, bias_ih, bias_hh };
+                let w = self.weights(&params.list, layer, direction);
+                kernel::backward(&p, &w, &came, dout, (&mut dh[state], dc), grads, scratch.data_mut::<T>()?);
+            }
+            if layer > 0 && self.drops() {
+                self.drop(made.data::<T>(), kept.mask, came.data_mut::<T>()?);
+            } else {
+                std::mem::swap(&mut came, &mut made);
+            }
+        }
+        Ok(())
+    }
+}
