@@ -41,11 +41,20 @@ pub static TABLES: &[&[&Op]] = &[
     shape::concat::TABLE,             // concat, split
     shape::stack::TABLE,              // stack, unstack
     shape::expand_v2::TABLE,          // expand
-    shape::expand::TABLE,             // expand of 1.x
+    shape::expand::TABLE,             // expand of 1.x, tile
     shape::slice::TABLE,              // slice, strided_slice
     shape::set_value::TABLE,          // assignment to a slice
     shape::indexing::TABLE,           // gather, scatter, where, one-hot
     shape::flip::TABLE,               // reverse, flip
+    shape::grid::TABLE,               // linspace, meshgrid
+    shape::multiplex::TABLE,          // multiplex, shard_index
+    shape::gather_nd::TABLE,          // gather_nd, scatter_nd_add
+    shape::index_select::TABLE,       // index_select, index_sample
+    shape::masked_select::TABLE,      // masked_select
+    shape::unique::TABLE,             // unique
+    shape::roll::TABLE,               // roll
+    shape::diagonal::TABLE,           // diag, trace, eye
+    shape::tril_triu::TABLE,          // tril, triu
     nn::embedding::TABLE,             // rows of a table by id
     nn::conv::TABLE,                  // conv2d, depthwise_conv2d
     nn::pooling::TABLE,               // pool2d

@@ -11,7 +11,6 @@ _ROWS = {
     "conv2d_transpose": "conv1d_transpose conv2d_transpose Conv1DTranspose Conv2DTranspose",
     "conv3d": "conv3d Conv3D",
     "conv3d_transpose": "conv3d_transpose Conv3DTranspose",
-    "diag_embed": "diag_embed",
     "grid_sampler": "grid_sample",
     "hierarchical_sigmoid": "hsigmoid_loss HSigmoidLoss",
     "huber_loss": "smooth_l1_loss SmoothL1Loss",

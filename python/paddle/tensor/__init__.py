@@ -23,9 +23,9 @@ _METHODS = [
 ]
 
 for _name in _METHODS:
-    if _name not in ("broadcast_shape", "scatter_nd") and not hasattr(_core.Tensor, _name):
+    if not hasattr(_core.Tensor, _name):
         setattr(_core.Tensor, _name, globals()[_name])
 
-patch_tensor_methods({n: globals()[n] for n in _METHODS if n not in ("broadcast_shape", "scatter_nd")})
+patch_tensor_methods({n: globals()[n] for n in _METHODS})
 
 __all__ = [*_METHODS, *creation.__all__, *random.__all__, "shape", "to_tensor"]

@@ -17,7 +17,10 @@ from paddle._programs.variable_checks import check_shape, check_variable_and_dty
 _static = _core.in_static_mode
 _KINDS = ["bool", "float16", "float32", "float64", "int32", "int64"]
 
-__all__ = ["zeros", "zeros_like", "ones", "ones_like", "full", "full_like", "arange", "assign"]
+__all__ = [
+    "zeros", "zeros_like", "ones", "ones_like", "full", "full_like", "arange", "assign", "linspace", "eye", "diag",
+    "tril", "triu", "meshgrid", "empty", "empty_like",
+]
 
 
 def _dtype(dtype, default=None):
@@ -197,3 +200,198 @@ def assign(x, output=None) -> Tensor:
         array = array.astype("float32")
     tensor = _core.tensor_from_array(array, True)
     return tensor if output is None else _changed(_ops.assign(tensor, Out=output))
+
+
+_NUMBERS = ["float32", "float64", "int32", "int64"]
+
+
+def linspace(start, stop, num, dtype=None, name=None) -> Tensor:
+    """`num` numbers at equal distances from `start` to `stop`.
+
+    Args:
+        start, stop (int|float|Tensor): the ends; a Tensor has shape [1].
+        num (int|Tensor): how many; a Tensor is int32 of shape [1].
+        dtype (str, optional): float32 (the default), float64, int32 or int64.
+
+    Raises:
+        ValueError: for a number that is not positive, or in static mode a dtype narrower than that of the ends.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.linspace(0, 10, 5).numpy().tolist()
+        [0.0, 2.5, 5.0, 7.5, 10.0]
+    """
+    dtype = _dtype(dtype, "float32")
+    if not isinstance(num, Variable):
+        check_type(num, "num", int, "linspace")
+    if _static():
+        for value, what in ((start, "start"), (stop, "stop")):
+            if isinstance(value, Variable):
+                check_dtype(value.dtype, what, _NUMBERS, "linspace")
+            else:
+                check_type(value, what, (int, float), "linspace")
+        if isinstance(num, Variable):
+            check_dtype(num.dtype, "num", ["int32"], "linspace")
+        check_dtype(convert_dtype(dtype), "dtype", _NUMBERS, "linspace")
+    ends = [v if isinstance(v, Variable) else full([1], v, dtype) for v in (start, stop)]
+    out = convert_dtype(dtype)
+    for end in ends if _static() else ():
+        have = convert_dtype(end.dtype)
+        if (have == "float64" and out in ("float32", "int32")) or (have == "int64" and out == "int32"):
+            raise ValueError(f"linspace: dtype={out} is narrower than the {have} of start or stop and may overflow")
+    count = num if isinstance(num, Variable) else full([1], num, "int32")
+    line = named(name, _ops.linspace, *ends, count, dtype=dtype)
+    if _static() and not isinstance(num, Variable):
+        line.desc.set_shape((num,))
+    return line
+
+
+def eye(num_rows, num_columns=None, dtype=None, name=None) -> Tensor:
+    """A matrix with ones on the main diagonal and zeros elsewhere.
+
+    Args:
+        num_rows (int): its height.
+        num_columns (int, optional): its width, by default the height.
+        dtype (str, optional): float32 by default.
+
+    Raises:
+        TypeError: for sizes that are no ints, or negative.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.eye(2, 3, dtype="int32").numpy().tolist()
+        [[1, 0, 0], [0, 1, 0]]
+    """
+    dtype = _dtype(dtype, "float32")
+    columns = num_rows if num_columns is None else num_columns
+    if _static():
+        check_dtype(convert_dtype(dtype), "dtype", _KINDS[1:], "eye")
+    for size, what in ((num_rows, "num_rows"), (columns, "num_columns")):
+        if not isinstance(size, int) or size < 0:
+            raise TypeError(f"eye: {what} must be an int that is not negative, got {size!s:.200}")
+    out = named(name, _ops.eye, num_rows=num_rows, num_columns=columns, dtype=dtype)
+    out.stop_gradient = True
+    return out
+
+
+def diag(x, offset=0, padding_value=0, name=None) -> Tensor:
+    """A vector as the diagonal of a square matrix, or the diagonal of a matrix as a vector.
+
+    Args:
+        x (Tensor): one or two dimensions, float32, float64, int32 or int64.
+        offset (int): which diagonal: above the main one where positive, below where negative.
+        padding_value (int|float): what stands beside the diagonal of a matrix that is made.
+
+    Raises:
+        ValueError: for another number of dimensions.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.diag(paddle.to_tensor([1, 2])).numpy().tolist()
+        [[1, 0], [0, 2]]
+    """
+    if _static():
+        check_type(x, "x", Variable, "diag_v2")
+        check_dtype(x.dtype, "x", _NUMBERS, "diag_v2")
+        check_type(offset, "offset", int, "diag_v2")
+        check_type(padding_value, "padding_value", (int, float), "diag_v2")
+        if len(x.shape) not in (1, 2):
+            raise ValueError(f"diag: x must have 1 or 2 dimensions, got {len(x.shape)}")
+    out = named(name, _ops.diag_v2, x, offset=offset, padding_value=padding_value)
+    if _static():
+        out.stop_gradient = True
+    return out
+
+
+def _triangle(where: str, x, diagonal, name) -> Tensor:
+    if _static():
+        check_variable_and_dtype(x, "x", _KINDS[1:], where)
+        if len(x.shape) < 2:
+            raise ValueError(f"{where}: x must have 2 dimensions or more, got {len(x.shape)}")
+        if not isinstance(diagonal, int):
+            raise TypeError(f"{where}: diagonal must be an int, got {type(diagonal)}")
+    return named(name, _ops.tril_triu, x, diagonal=diagonal, lower=where == "tril")
+
+
+def tril(x, diagonal=0, name=None) -> Tensor:
+    """The lower triangle of matrices: what stands above the diagonal becomes zero.
+
+    Args:
+        x (Tensor): two dimensions or more, of which the last two are the matrices.
+        diagonal (int): the last diagonal that stays: above the main one where positive.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.tril(paddle.to_tensor([[1, 2], [3, 4]])).numpy().tolist()
+        [[1, 0], [3, 4]]
+    """
+    return _triangle("tril", x, diagonal, name)
+
+
+def triu(x, diagonal=0, name=None) -> Tensor:
+    """The upper triangle of matrices: what stands below the diagonal becomes zero; see `tril`.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.triu(paddle.to_tensor([[1, 2], [3, 4]])).numpy().tolist()
+        [[1, 2], [0, 4]]
+    """
+    return _triangle("triu", x, diagonal, name)
+
+
+def meshgrid(*args, **kwargs) -> list[Tensor]:
+    """The coordinates of a grid: one Tensor for each vector, all of the shape of the grid.
+
+    Args:
+        *args (Tensor): two to six vectors, or one list of them.
+
+    Examples:
+        >>> import paddle
+        >>> x, y = paddle.meshgrid(paddle.to_tensor([1, 2]), paddle.to_tensor([3, 4, 5]))
+        >>> x.numpy().tolist(), y.numpy().tolist()
+        ([[1, 1, 1], [2, 2, 2]], [[3, 4, 5], [3, 4, 5]])
+    """
+    vectors = list(args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args)
+    if _static():
+        for v in vectors:
+            check_type(v, "args", Variable, "meshgrid")
+            check_dtype(v.dtype, "create data type", _KINDS[1:], "meshgrid")
+    return named(kwargs.get("name"), _ops.meshgrid, vectors)
+
+
+def empty(shape, dtype=None, name=None) -> Tensor:
+    """A Tensor of the given shape whose elements are of no account.
+
+    Args:
+        shape (list|tuple|Tensor): sizes.
+        dtype (str, optional): `get_default_dtype()` by default.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.empty([2, 3]).shape
+        [2, 3]
+    """
+    dtype = _dtype(dtype)
+    if _static():
+        check_dtype(convert_dtype(dtype), "dtype", _KINDS, "empty")
+        check_type(shape, "shape", (Variable, list, tuple), "empty")
+        if isinstance(shape, Variable):
+            check_dtype(shape.dtype, "shape", ["int32", "int64"], "empty")
+    out = named(name, _ops.empty, dtype=dtype, **shape_arguments(shape))
+    out.stop_gradient = True
+    return out
+
+
+def empty_like(x, dtype=None, name=None) -> Tensor:
+    """As `empty`, of the shape (and type) of `x`.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.empty_like(paddle.ones([2, 3])).shape
+        [2, 3]
+    """
+    dtype = x.dtype if dtype is None else dtype
+    if _static():
+        check_variable_and_dtype(x, "x", _KINDS, "empty_like")
+        return empty(_ops.shape(x), dtype, name)
+    return empty(x.shape, dtype, name)

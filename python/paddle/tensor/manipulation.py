@@ -5,6 +5,7 @@ import paddle._core as _core
 from paddle import _ops
 from paddle._basics import mode
 from paddle._basics.checks import INTS, check_dtype, check_type
+from paddle._basics.dtypes import convert_dtype
 from paddle._basics.shapes import check_axis
 from paddle._core import Tensor
 from paddle._dispatch.append import named
@@ -13,15 +14,17 @@ from paddle._dispatch.in_place import in_place_in_dygraph
 from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_variable_and_dtype
 
+from . import picking
 from .array import is_array
+from .picking import *  # noqa: F403
 
 _static = _core.in_static_mode
 _KINDS = ["bool", "float16", "float32", "float64", "int32", "int64"]
 
 __all__ = [
-    "broadcast_to", "chunk", "concat", "expand", "expand_as", "flatten", "flip", "gather", "reshape", "reshape_",
-    "reverse", "scatter", "scatter_", "slice", "split", "squeeze", "squeeze_", "stack", "strided_slice", "unsqueeze",
-    "unsqueeze_", "unbind", "unstack",
+    *picking.__all__, "broadcast_to", "chunk", "concat", "expand", "expand_as", "flatten", "flip", "reshape",
+    "reshape_", "reverse", "roll", "slice", "split", "squeeze", "squeeze_", "stack", "strided_slice", "tile",
+    "unsqueeze", "unsqueeze_", "unbind", "unstack",
 ]
 
 
@@ -297,8 +300,26 @@ def unstack(x, axis=0, num=None) -> list[Tensor]:
 
 
 def unbind(input, axis=0) -> list[Tensor]:  # noqa: A002
-    """The slices of `input` along `axis`, as a list."""
-    return unstack(input, axis)
+    """The slices of `input` along `axis`, as a list.
+
+    Args:
+        input (Tensor): float32, float64, int32 or int64 (others in dygraph mode, too).
+        axis (int): which dimension goes.
+
+    Raises:
+        TypeError: for an axis that is no int. ValueError: for one that is not there.
+
+    Examples:
+        >>> import paddle
+        >>> [p.numpy().tolist() for p in paddle.unbind(paddle.to_tensor([[1, 2], [3, 4]]), axis=1)]
+        [[1, 3], [2, 4]]
+    """
+    if _static():
+        check_type(input, "input", Variable, "unbind")
+        check_dtype(input.dtype, "unbind", _KINDS[2:], "unbind")
+    if not isinstance(axis, INTS):
+        raise TypeError(f"unbind: axis must be an int, got {type(axis)}")
+    return _ops.unbind(input, axis=check_axis("unbind", axis, len(input.shape)))
 
 
 def slice(input, axes, starts, ends) -> Tensor:  # noqa: A001, A002
@@ -325,56 +346,6 @@ def strided_slice(x, axes, starts, ends, strides, name=None) -> Tensor:
     return bounded(_ops.strided_slice, x, axes, starts=starts, ends=ends, strides=strides)
 
 
-def gather(x, index, axis=None, name=None) -> Tensor:
-    """The slices of `x` along `axis` that `index` names.
-
-    Args:
-        index (Tensor): int32 or int64, one dimension (or [n, 1]).
-        axis (int|Tensor, optional): 0 by default.
-
-    Examples:
-        >>> import paddle
-        >>> paddle.gather(paddle.to_tensor([[1, 2], [3, 4], [5, 6]]), paddle.to_tensor([0, 2])).numpy().tolist()
-        [[1, 2], [5, 6]]
-    """
-    axis = 0 if axis is None else axis
-    if _static():
-        check_variable_and_dtype(
-            x, "x", ["float16", "float32", "float64", "int32", "int64", "uint8"], "gather"
-        )
-        check_variable_and_dtype(index, "index", ["int32", "int64"], "gather")
-        if isinstance(axis, Variable):
-            check_variable_and_dtype(axis, "axis", ["int32", "int64"], "gather")
-        else:
-            check_type(axis, "axis", int, "gather")
-    if isinstance(axis, INTS):
-        if axis == 0:
-            return named(name, _ops.gather, x, index, overwrite=False)
-        axis = _ops.fill_constant(shape=[1], dtype=2, value=float(axis))
-    return named(name, _ops.gather, x, index, axis, overwrite=False)
-
-
-def scatter(x, index, updates, overwrite=True, name=None) -> Tensor:
-    """`x` with the rows that `index` names replaced by (or, without `overwrite`, the sums of) the rows of `updates`.
-
-    Examples:
-        >>> import paddle
-        >>> x = paddle.ones([3, 1])
-        >>> paddle.scatter(x, paddle.to_tensor([2, 0]), paddle.to_tensor([[5.0], [6.0]])).numpy().ravel().tolist()
-        [6.0, 1.0, 5.0]
-    """
-    if _static():
-        check_variable_and_dtype(x, "dtype", ["float32", "int32", "int64", "float64"], "scatter")
-        check_type(overwrite, "overwrite", bool, "scatter")
-    return named(name, _ops.scatter, x, index, updates, overwrite=overwrite)
-
-
-@in_place_in_dygraph(scatter)
-def scatter_(x, index, updates, overwrite=True, name=None) -> Tensor:
-    """`scatter`, in place."""
-    return _ops.scatter(x, index, updates, overwrite=overwrite, Out=x)
-
-
 def expand(x, shape, name=None) -> Tensor:
     """`x` repeated along dimensions of size 1 so that it has the given shape; -1 keeps a size.
 
@@ -399,8 +370,85 @@ def broadcast_to(x, shape, name=None) -> Tensor:
 
 
 def expand_as(x, y, name=None) -> Tensor:
-    """`x` broadcast to the shape of `y`."""
-    return expand(x, y.shape, name)
+    """`x` broadcast to the shape of `y`.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.expand_as(paddle.to_tensor([1, 2]), paddle.ones([3, 2])).shape
+        [3, 2]
+    """
+    if _static():
+        check_variable_and_dtype(x, "x", ["bool", *_KINDS[2:]], "expand_as")
+        check_type(y, "y", Variable, "expand_as")
+        _no_gradient_of_bools(x, "expand_as")
+    return named(name, _ops.expand_as_v2, x, target_shape=y.shape)
+
+
+def _no_gradient_of_bools(x, where: str) -> None:
+    if convert_dtype(x.dtype) == "bool" and not x.stop_gradient:
+        raise ValueError(f"{where}: x holds bools, which have no gradient: set x.stop_gradient = True")
+
+
+def tile(x, repeat_times, name=None) -> Tensor:
+    """`x` repeated along its dimensions.
+
+    Args:
+        x (Tensor): bool, float32, float64, int32 or int64.
+        repeat_times (list|tuple|Tensor): how often along each dimension. The shorter one of it and the shape of `x`
+            gets ones in front.
+
+    Raises:
+        ValueError: for numbers that are not positive, or more than 6 dimensions.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.tile(paddle.to_tensor([1, 2]), [2, 1]).numpy().tolist()
+        [[1, 2], [1, 2]]
+    """
+    if not _static():
+        return _ops.tile(x, repeat_times=_sizes(repeat_times))
+    check_type(repeat_times, "repeat_times", (list, tuple, Variable), "tile")
+    for times in [repeat_times] if isinstance(repeat_times, Variable) else repeat_times:
+        is_vector = isinstance(times, Variable) and len(times.shape) == 1
+        assert is_vector or isinstance(times, INTS), "tile: repeat_times must be ints or Tensors of one dimension"
+        assert isinstance(times, Variable) or times > 0, "tile: all numbers in repeat_times must be positive"
+    check_variable_and_dtype(x, "x", ["bool", *_KINDS[2:]], "tile")
+    _no_gradient_of_bools(x, "tile")
+    if isinstance(repeat_times, Variable):
+        repeat_times.stop_gradient = True
+        return named(name, _ops.tile, x, repeat_times, repeat_times=[-1])
+    numbers, tensors = split_list(repeat_times)
+    return named(name, _ops.tile, x, None, tensors, repeat_times=numbers)
+
+
+def roll(x, shifts, axis=None, name=None) -> Tensor:
+    """The elements of `x` moved along `axis`; those that leave at one end come back at the other.
+
+    Args:
+        x (Tensor): any type.
+        shifts (int|list|tuple): by how much, for each axis.
+        axis (int|list|tuple, optional): which dimensions; without it the flat Tensor is rolled.
+
+    Raises:
+        ValueError: for an axis that is not there.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.roll(paddle.to_tensor([[1, 2, 3], [4, 5, 6]]), 1).numpy().tolist()
+        [[6, 1, 2], [3, 4, 5]]
+    """
+    shape, rank = x.shape, len(x.shape)
+    shifts = [shifts] if isinstance(shifts, INTS) else shifts
+    axis = [axis] if isinstance(axis, INTS) else axis
+    check_type(shifts, "shifts", (list, tuple), "roll")
+    if axis is None:
+        flat = _ops.reshape2(x, shape=[-1])
+        return reshape(named(name, _ops.roll, flat, axis=[0], shifts=list(shifts)), shape)
+    check_type(axis, "axis", (list, tuple), "roll")
+    for a in axis:
+        if not -rank <= a < rank:
+            raise ValueError(f"roll: axis must be in [{-rank}, {rank}), got {axis}")
+    return named(name, _ops.roll, x, axis=list(axis), shifts=list(shifts))
 
 
 def flip(x, axis, name=None) -> Tensor:

@@ -16,7 +16,8 @@ from paddle._programs.variable_checks import check_variable_and_dtype
 _static = _core.in_static_mode
 _NUMBERS = ["float32", "float64", "int16", "int32", "int64", "uint8"]
 
-__all__ = ["argmax", "argmin", "argsort", "sort", "topk", "where", "nonzero"]
+__all__ = ["argmax", "argmin", "argsort", "sort", "topk", "where", "nonzero", "index_select",
+           "index_sample", "masked_select"]
 
 
 def _arg(op_type: str, x, axis, keepdim, dtype, name):
@@ -135,3 +136,70 @@ def nonzero(x, as_tuple=False) -> Any:
     if not as_tuple:
         return found
     return tuple(_ops.slice(found, axes=[1], starts=[i], ends=[i + 1]) for i in range(len(x.shape)))
+
+
+_PICKED = ["float32", "float64", "int32", "int64"]
+
+
+def index_select(x, index, axis=0, name=None) -> Tensor:
+    """The slices of `x` along `axis` that `index` names.
+
+    Args:
+        x (Tensor): float32, float64, int32 or int64.
+        index (Tensor): int32 or int64, one dimension.
+        axis (int): which dimension.
+
+    Raises:
+        IndexError: for an axis that is not there. ValueError: for an index outside `x`.
+
+    Examples:
+        >>> import paddle
+        >>> x = paddle.to_tensor([[1, 2, 3], [4, 5, 6]])
+        >>> paddle.index_select(x, paddle.to_tensor([2, 0]), axis=1).numpy().tolist()
+        [[3, 1], [6, 4]]
+    """
+    if _static():
+        check_variable_and_dtype(x, "x", _PICKED, "paddle.tensor.search.index_select")
+        check_variable_and_dtype(index, "index", ["int32", "int64"], "paddle.tensor.search.index_select")
+    return named(name, _ops.index_select, x, index, dim=axis)
+
+
+def index_sample(x, index) -> Tensor:
+    """Of each row of `x` the elements that the same row of `index` names.
+
+    Args:
+        x (Tensor): [n, m], float32, float64, int32 or int64.
+        index (Tensor): [n, k], int32 or int64.
+
+    Returns:
+        Tensor: [n, k].
+
+    Examples:
+        >>> import paddle
+        >>> x = paddle.to_tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+        >>> paddle.index_sample(x, paddle.to_tensor([[0, 2], [1, 1]])).numpy().tolist()
+        [[1.0, 3.0], [5.0, 5.0]]
+    """
+    if _static():
+        check_variable_and_dtype(x, "x", _PICKED, "paddle.tensor.search.index_sample")
+        check_variable_and_dtype(index, "index", ["int32", "int64"], "paddle.tensor.search.index_sample")
+    return _ops.index_sample(x, index)
+
+
+def masked_select(x, mask, name=None) -> Tensor:
+    """The elements of `x` where `mask` holds, in one dimension.
+
+    Args:
+        x (Tensor): float32, float64, int32 or int64.
+        mask (Tensor): bools of the same shape.
+
+    Examples:
+        >>> import paddle
+        >>> x = paddle.to_tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> paddle.masked_select(x, x > 2.0).numpy().tolist()
+        [3.0, 4.0]
+    """
+    if _static():
+        check_variable_and_dtype(x, "x", _PICKED, "paddle.tensor.search.mask_select")
+        check_variable_and_dtype(mask, "mask", ["bool"], "paddle.tensor.search.masked_select")
+    return named(name, _ops.masked_select, x, mask)

@@ -25,6 +25,8 @@ attrs! {
         shape: Vec<i32>, input_dim_idx: i32 = 0, output_dim_idx: i32 = 0, dtype: i32 = 5, value: f32 = 0.0,
         str_value: String = String::new(), force_cpu: bool = false,
     }
+    pub struct EmptyAttrs { shape: Vec<i64> = vec![], dtype: i32 = 5 }
+    pub struct FillZerosLike2Attrs { dtype: i32 = 5 }
     pub struct FillAnyLikeAttrs { value: f32 = 0.0, dtype: i32 = -1 }
     pub struct AssignValueAttrs {
         shape: Vec<i32>, dtype: i32, bool_values: Vec<i32> = vec![], fp32_values: Vec<f32> = vec![],
@@ -38,6 +40,8 @@ slots! {
         VALUE "ValueTensor".opt(), SHAPE "ShapeTensor".opt(), SHAPE_LIST "ShapeTensorList".many().opt()
         => OUT "Out".made()
     }
+    mod empty { SHAPE "ShapeTensor".opt(), SHAPE_LIST "ShapeTensorList".many().opt() => OUT "Out".made() }
+    mod extent { X "X".meta_only() => OUT "Out" }
     mod batch_like { INPUT "Input".meta_only() => OUT "Out" }
     mod filled_like { X "X".meta_only() => OUT "Out" }
     mod assign_value { => OUT "Out".made() }
@@ -84,6 +88,36 @@ pub static FILL_CONSTANT: Op = Op {
         Ok(())
     },
     cpu: Kernel::Pure(fill_constant),
+    ..OP
+};
+
+// empty: elements of any value. Memory that was used before may show; here it is cleared, which costs little.
+
+const EMPTY_WAYS: [Way; 2] = [Way::One(empty::SHAPE), Way::List(empty::SHAPE_LIST)];
+
+pub static EMPTY: Op = Op {
+    name: "empty",
+    inputs: empty::INS,
+    outputs: empty::OUTS,
+    attrs: EmptyAttrs::FIELDS,
+    infer: |cx| {
+        let a = cx.attrs::<EmptyAttrs>();
+        if !cx.has(empty::SHAPE) && !cx.has(empty::SHAPE_LIST) {
+            no_negative(cx.op.name, &a.shape)?;
+        }
+        let dtype = data_type(cx.op.name, a.dtype)?;
+        // What comes as tensors is -1 in 2.0.2's rule, whatever the attribute says.
+        let dims = shape(cx, &EMPTY_WAYS, &a.shape)?;
+        cx.set(empty::OUT, &dims, dtype);
+        Ok(())
+    },
+    cpu: Kernel::Pure(|cx| {
+        let a = cx.attrs::<EmptyAttrs>();
+        let mut t = Tensor::empty(data_type(cx.op.name, a.dtype)?, &shape(cx, &EMPTY_WAYS, &a.shape)?)?;
+        set_zero(&mut t)?;
+        cx.set(empty::OUT, t);
+        Ok(())
+    }),
     ..OP
 };
 
@@ -171,6 +205,22 @@ pub static FILL_ZEROS_LIKE: Op = Op {
     ..OP
 };
 
+pub static FILL_ZEROS_LIKE2: Op = Op {
+    name: "fill_zeros_like2",
+    inputs: filled_like::INS,
+    outputs: filled_like::OUTS,
+    attrs: FillZerosLike2Attrs::FIELDS,
+    rows: RowsKernel::Same,
+    infer: |cx| {
+        let (x, dtype) = (cx.dims(filled_like::X)?, data_type(cx.op.name, cx.attrs::<FillZerosLike2Attrs>().dtype)?);
+        cx.set(filled_like::OUT, &x, dtype);
+        cx.share_lod(filled_like::OUT, filled_like::X);
+        Ok(())
+    },
+    cpu: Kernel::Pure(|cx| set_zero(cx.out(filled_like::OUT)?)),
+    ..OP
+};
+
 // assign_value: the elements stand in the attributes.
 
 fn assign_value(cx: &mut Run) -> Result<()> {
@@ -225,6 +275,38 @@ pub static SHAPE: Op = Op {
         };
         let out = cx.out_data::<i32>(shape_of::OUT)?;
         out.iter_mut().zip(dims).for_each(|(o, &d)| *o = d as i32);
+        Ok(())
+    }),
+    ..OP
+};
+
+/// The number of elements, and whether there are none.
+pub static SIZE: Op = Op {
+    name: "size",
+    inputs: shape_of::INS,
+    outputs: shape_of::OUTS,
+    infer: |cx| {
+        cx.set(shape_of::OUT, &[1], DType::I64);
+        Ok(())
+    },
+    cpu: Kernel::Pure(|cx| {
+        let n = cx.input(shape_of::INPUT)?.numel();
+        cx.out_data::<i64>(shape_of::OUT)?[0] = n as i64;
+        Ok(())
+    }),
+    ..OP
+};
+pub static IS_EMPTY: Op = Op {
+    name: "is_empty",
+    inputs: extent::INS,
+    outputs: extent::OUTS,
+    infer: |cx| {
+        cx.set(extent::OUT, &[1], DType::Bool);
+        Ok(())
+    },
+    cpu: Kernel::Pure(|cx| {
+        let n = cx.input(extent::X)?.numel();
+        cx.out_data::<bool>(extent::OUT)?[0] = n == 0;
         Ok(())
     }),
     ..OP
@@ -364,6 +446,10 @@ pub static RANGE: Op = Op {
 
 pub static TABLE: &[&Op] = &[
     &FILL_CONSTANT,
+    &EMPTY,
+    &FILL_ZEROS_LIKE2,
+    &SIZE,
+    &IS_EMPTY,
     &FILL_CONSTANT_BATCH_SIZE_LIKE,
     &FILL_ANY_LIKE,
     &FILL_ZEROS_LIKE,

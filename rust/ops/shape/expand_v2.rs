@@ -1,4 +1,4 @@
-//! expand_v2: sizes of 1 grow, new dimensions come in front; -1 keeps a size.
+//! expand_v2 and expand_as_v2: sizes of 1 grow, new dimensions come in front; -1 keeps a size.
 
 use oar_core::attrs;
 use oar_core::base::{DTypes, Dims, Result};
@@ -11,6 +11,7 @@ use oar_core::{bail, ensure, slots};
 
 attrs! {
     pub struct ExpandV2Attrs { shape: Vec<i32> = vec![] }
+    pub struct ExpandAsV2Attrs { target_shape: Vec<i32> = vec![] }
 }
 
 slots! {
@@ -20,6 +21,8 @@ slots! {
         X "X".meta_only(), DOUT "Out@GRAD", SHAPE_LIST "expand_shapes_tensor".many().opt(), SHAPE "Shape".opt()
         => DX "X@GRAD".made()
     }
+    mod expand_as { X "X" => OUT "Out".made() }
+    mod expand_as_grad { X "X".meta_only(), DOUT "Out@GRAD" => DX "X@GRAD".made() }
 }
 
 const WAYS: [Way; 2] = [Way::One(expand::SHAPE), Way::List(expand::SHAPE_LIST)];
@@ -69,9 +72,13 @@ fn infer_expand(cx: &mut Infer) -> Result<()> {
 }
 
 fn expand(cx: &mut Run) -> Result<()> {
-    let x = cx.input(expand::X)?;
     let shape = given(cx, &WAYS)?.values().map_or_else(|| shape_attr(cx.attrs()), Dims::from_vec);
-    let dims = expanded(cx.op.name, x.dims(), &shape)?;
+    expand_to(cx, &shape)
+}
+
+fn expand_to(cx: &mut Run, shape: &[i64]) -> Result<()> {
+    let x = cx.input(expand::X)?;
+    let dims = expanded(cx.op.name, x.dims(), shape)?;
     let mut out = if dims[..] == *x.dims() {
         share(x)?
     } else {
@@ -122,4 +129,46 @@ pub static EXPAND_V2_GRAD: Op = Op {
     ..OP
 };
 
-pub static TABLE: &[&Op] = &[&EXPAND_V2, &EXPAND_V2_GRAD];
+// expand_as_v2: the shape is an attribute, that of another tensor.
+
+fn target(a: &ExpandAsV2Attrs) -> Dims {
+    a.target_shape.iter().map(|&d| d as i64).collect()
+}
+
+pub static EXPAND_AS_V2: Op = Op {
+    name: "expand_as_v2",
+    inputs: expand_as::INS,
+    outputs: expand_as::OUTS,
+    attrs: ExpandAsV2Attrs::FIELDS,
+    infer: |cx| {
+        let (x, dtype) = (cx.dims(expand_as::X)?, cx.dtype(expand_as::X)?);
+        let out = expanded(cx.op.name, &x, &target(cx.attrs()))?;
+        cx.set(expand_as::OUT, &out, dtype);
+        Ok(())
+    },
+    cpu: Kernel::Pure(|cx| {
+        let shape = target(cx.attrs());
+        expand_to(cx, &shape)
+    }),
+    grad: Grad::By(&EXPAND_AS_V2_GRAD),
+    ..OP
+};
+pub static EXPAND_AS_V2_GRAD: Op = Op {
+    name: "expand_as_v2_grad",
+    inputs: expand_as_grad::INS,
+    outputs: expand_as_grad::OUTS,
+    attrs: ExpandAsV2Attrs::FIELDS,
+    takes: DTypes::FLOATS.and(DTypes::HALVES).and(DTypes::INDICES).and(DTypes::COMPLEX),
+    infer: grads_like_inputs,
+    cpu: Kernel::Pure(|cx| {
+        let (x, d) = (cx.input(expand_as_grad::X)?, cx.input(expand_as_grad::DOUT)?);
+        let dims = expanded(cx.op.name, x.dims(), &target(cx.attrs()))?;
+        oar_core::op::parts::axis::like(cx, d, &dims, x.dtype(), "Out@GRAD")?;
+        let dx = reduce_to(share(d)?, x.dims(), -1)?;
+        cx.set(expand_as_grad::DX, dx.with_lod(x.lod.clone()));
+        Ok(())
+    }),
+    ..OP
+};
+
+pub static TABLE: &[&Op] = &[&EXPAND_V2, &EXPAND_V2_GRAD, &EXPAND_AS_V2, &EXPAND_AS_V2_GRAD];

@@ -2,12 +2,21 @@
 
 pub mod concat;
 pub mod creation;
+pub mod diagonal;
 pub mod expand;
 pub mod expand_v2;
 pub mod flip;
+pub mod gather_nd;
+pub mod grid;
+pub mod index_select;
 pub mod indexing;
+pub mod masked_select;
+pub mod multiplex;
 pub mod reshape;
+pub mod roll;
 pub mod set_value;
 pub mod slice;
 pub mod stack;
 pub mod transpose;
+pub mod tril_triu;
+pub mod unique;

@@ -1,4 +1,4 @@
-//! stack and unstack: join and cut along an axis that is new.
+//! stack, unstack and unbind: join and cut along an axis that is new.
 
 use oar_core::attrs;
 use oar_core::base::shape::axis;
@@ -9,6 +9,7 @@ use oar_core::{ensure, slots};
 
 attrs! {
     pub struct StackAttrs { axis: i32 = 0 }
+    pub struct UnbindAttrs { axis: i32 = 0 }
     pub struct UnstackAttrs { axis: i32 = 0, num: i32 }
 }
 
@@ -18,6 +19,7 @@ slots! {
     mod stack_grad { WHOLE "Y@GRAD" => PARTS "X@GRAD".many().made() }
     // Parts may share the bytes of the whole.
     mod unstack { WHOLE "X" => PARTS "Y".many().made() }
+    mod unbind { WHOLE "X" => PARTS "Out".many().made() }
     mod unstack_grad { PARTS "Y@GRAD".many() => WHOLE "X@GRAD" }
 }
 
@@ -129,4 +131,23 @@ unstacks!(STACK_GRAD "stack_grad" stack_grad StackAttrs |_| None, Grad::None);
 unstacks!(UNSTACK "unstack" unstack UnstackAttrs |a| Some(a.num), Grad::By(&UNSTACK_GRAD));
 stacks!(UNSTACK_GRAD "unstack_grad" unstack_grad UnstackAttrs Grad::None);
 
-pub static TABLE: &[&Op] = &[&STACK, &STACK_GRAD, &UNSTACK, &UNSTACK_GRAD];
+/// As `unstack`, but the number of parts is always the size of the axis; its gradient is `stack`.
+pub static UNBIND: Op = Op {
+    name: "unbind",
+    inputs: unbind::INS,
+    outputs: unbind::OUTS,
+    attrs: UnbindAttrs::FIELDS,
+    infer: |cx| {
+        let at = cx.attrs::<UnbindAttrs>().axis;
+        let x = cx.dims(unbind::WHOLE)?;
+        if let Ok(n) = usize::try_from(x[axis(cx.op.name, at as i64, x.len())?]) {
+            cx.set_outs(unbind::PARTS, n)?;
+        }
+        infer_unstack_all(cx, at, None)
+    },
+    cpu: Kernel::Pure(|cx| unstack_all(cx, cx.attrs::<UnbindAttrs>().axis)),
+    grad: Grad::Map(&STACK, &[("X", "Out@GRAD"), ("Y", "X@GRAD")]),
+    ..OP
+};
+
+pub static TABLE: &[&Op] = &[&UNBIND, &STACK, &STACK_GRAD, &UNSTACK, &UNSTACK_GRAD];

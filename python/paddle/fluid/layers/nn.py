@@ -25,7 +25,8 @@ from paddle.static.nn.group import group_norm
 from paddle.static.pyfunc import PyFuncRegistry, py_func
 from paddle.tensor.math import stanh
 
-from . import manipulation, math
+from . import elements, manipulation, math
+from .elements import *  # noqa: F403
 from .manipulation import *  # noqa: F403
 from .math import *  # noqa: F403
 from .tensor import assign
@@ -33,6 +34,7 @@ from .tensor import assign
 __all__ = [
     *math.__all__,
     *manipulation.__all__,
+    *elements.__all__,
     "fc",
     "embedding",
     "conv2d",

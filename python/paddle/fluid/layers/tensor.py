@@ -15,6 +15,7 @@ from paddle._programs.variable_checks import check_shape, check_variable_and_dty
 from paddle.nn.layer_helper import LayerHelper
 from paddle.static import creation as static_creation
 from paddle.tensor import creation, manipulation
+from paddle.tensor.creation import linspace
 
 __all__ = [
     "create_tensor",
@@ -28,6 +29,7 @@ __all__ = [
     "fill_constant_batch_size_like",
     "fill_constant",
     "argmax",
+    "argmin",
     "argsort",
     "reverse",
     "ones",
@@ -35,6 +37,10 @@ __all__ = [
     "range",
     "zeros_like",
     "ones_like",
+    "diag",
+    "eye",
+    "linspace",
+    "triu",
 ]
 
 _NUMBERS = ["float32", "float64", "int32", "int64"]
@@ -249,6 +255,14 @@ def argmax(x, axis=0):
     return out
 
 
+def argmin(x, axis=0):
+    """The positions (int64) of the minima of `x` along `axis`."""
+    check_variable_and_dtype(x, "x", _ORDERED, "argmin")
+    out = _ops.arg_min(x, axis=axis)
+    out.stop_gradient = True
+    return out
+
+
 def argsort(input, axis=-1, descending=False, name=None):  # noqa: A002
     """(sorted values, their positions as int64) of `input` along `axis`."""
     check_variable_and_dtype(input, "input", _ORDERED, "argsort")
@@ -320,3 +334,56 @@ def reverse(x, axis):
     check_variable_and_dtype(x, "x", [*_NUMBERS, "uint8"], "reverse")
     check_type(axis, "axis", (int, tuple, list), "reverse")
     return _ops.reverse(x, axis=[axis] if isinstance(axis, INTS) else list(axis))
+
+
+def diag(diagonal):
+    """A square matrix with these elements on its diagonal and zeros elsewhere.
+
+    Args:
+        diagonal (Variable|numpy.ndarray): one dimension; float32, float64, int32 or int64.
+
+    Examples:
+        >>> import numpy as np
+        >>> import paddle.fluid as fluid
+        >>> fluid.layers.diag(np.array([3, 4], "int32")).numpy().tolist()
+        [[3, 0], [0, 4]]
+    """
+    check_type(diagonal, "diagonal", (Variable, np.ndarray), "diag")
+    check_dtype(diagonal.dtype, "diagonal", _NUMBERS, "diag")
+    out = _ops.diag(diagonal if isinstance(diagonal, Variable) else assign(diagonal))
+    out.stop_gradient = True
+    return out
+
+
+def eye(num_rows, num_columns=None, batch_shape=None, dtype="float32", name=None):
+    """Matrices with ones on the main diagonal and zeros elsewhere.
+
+    Args:
+        num_rows (int): their height.
+        num_columns (int, optional): their width, by default the height.
+        batch_shape (list of int, optional): positive sizes of dimensions in front: so many matrices.
+        dtype (VarType|numpy type|str): float16, float32, float64, int32 or int64.
+
+    Raises:
+        TypeError: for sizes that are no ints, or negative.
+
+    Examples:
+        >>> import paddle.fluid as fluid
+        >>> fluid.layers.eye(2, batch_shape=[3]).shape
+        [3, 2, 2]
+    """
+    out = creation.eye(num_rows, num_columns, dtype, name)
+    if batch_shape is None:
+        return out
+    if not isinstance(batch_shape, list) or any(n <= 0 for n in batch_shape):
+        raise TypeError(f"eye: batch_shape must be a list of positive ints, got {batch_shape!s:.200}")
+    columns = num_rows if num_columns is None else num_columns
+    out = manipulation.reshape(out, [1] * len(batch_shape) + [num_rows, columns])
+    out = _ops.expand(out, expand_times=[*batch_shape, 1, 1])
+    out.stop_gradient = True
+    return out
+
+
+def triu(input, diagonal=0, name=None):  # noqa: A002
+    """The upper triangle of matrices; see :func:`paddle.triu`."""
+    return creation.triu(input, diagonal, name)

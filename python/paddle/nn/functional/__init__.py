@@ -2,11 +2,12 @@
 from paddle._basics.missing import getter as _getter
 from paddle.nn.missing import MISSING as _MISSING
 
-from . import activation, common, conv, decode, input, loss, norm, pooling  # noqa: A004
+from . import activation, common, conv, decode, extension, input, loss, norm, pooling  # noqa: A004
 from .activation import *  # noqa: F403
 from .common import *  # noqa: F403
 from .conv import *  # noqa: F403
 from .decode import *  # noqa: F403
+from .extension import *  # noqa: F403
 from .input import *  # noqa: F403
 from .loss import *  # noqa: F403
 from .norm import *  # noqa: F403
@@ -17,6 +18,7 @@ __all__ = [
     *common.__all__,
     *conv.__all__,
     *decode.__all__,
+    *extension.__all__,
     *input.__all__,
     *loss.__all__,
     *norm.__all__,

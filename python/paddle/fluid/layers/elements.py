@@ -1,0 +1,136 @@
+"""Elements and slices by their indices, of fluid.layers."""
+
+from __future__ import annotations
+
+from paddle import _ops
+from paddle._basics import mode
+from paddle._basics.dtypes import convert_dtype, convert_np_dtype_to_dtype_
+from paddle._dispatch.append import named
+from paddle._programs.variable_checks import check_variable_and_dtype
+from paddle.tensor import picking
+from paddle.tensor.manipulation import unbind
+from paddle.tensor.picking import multiplex, scatter_nd, shard_index
+
+__all__ = [
+    "expand_as",
+    "gather_nd",
+    "multiplex",
+    "scatter_nd",
+    "scatter_nd_add",
+    "shard_index",
+    "size",
+    "unbind",
+    "unique",
+    "unique_with_counts",
+    "unstack",
+    "where",
+]
+
+_NUMBERS = ["float32", "float64", "int32", "int64"]
+
+
+def gather_nd(input, index, name=None):  # noqa: A002
+    """The slices of `input` that the rows of `index` name; see :func:`paddle.gather_nd`."""
+    return picking.gather_nd(input, index, name)
+
+
+def scatter_nd_add(ref, index, updates, name=None):
+    """`ref` with `updates` added to the slices that `index` names; see :func:`paddle.scatter_nd_add`."""
+    return picking.scatter_nd_add(ref, index, updates, name)
+
+
+def expand_as(x, target_tensor, name=None):
+    """`x` repeated to the shape of `target_tensor`.
+
+    Args:
+        x (Variable): bool, float32, float64, int32 or int64.
+        target_tensor (Variable): of as many dimensions, each size a multiple of that of `x`.
+
+    Raises:
+        ValueError: for a shape that `x` does not fill.
+
+    Examples:
+        >>> import paddle
+        >>> x = paddle.to_tensor([[1, 2]])
+        >>> paddle.fluid.layers.expand_as(x, paddle.ones([2, 4])).numpy().tolist()
+        [[1, 2, 1, 2], [1, 2, 1, 2]]
+    """
+    check_variable_and_dtype(x, "x", ["bool", *_NUMBERS], "expand_as")
+    check_variable_and_dtype(target_tensor, "target_tensor", ["bool", *_NUMBERS], "expand_as")
+    return named(name, _ops.expand_as, x, target_tensor)
+
+
+def size(input):  # noqa: A002
+    """The number of elements of `input`, an int64 Variable of shape [1].
+
+    Args:
+        input (Variable): bool, float16, float32, float64, int32 or int64.
+    """
+    check_variable_and_dtype(input, "input", ["bool", "float16", *_NUMBERS], "size")
+    return _ops.size(input)
+
+
+def unstack(x, axis=0, num=None):
+    """The slices of `x` along `axis`, as a list.
+
+    Args:
+        x (Variable): any type.
+        axis (int): which dimension.
+        num (int, optional): how many there must be.
+
+    Raises:
+        ValueError: where the number is not known, or another than `num`.
+    """
+    if num is None:
+        num = x.shape[axis]
+        if num <= 0 and not mode.in_dygraph_mode():
+            raise ValueError("unstack: the size along axis is unknown, and num is not given")
+    return _ops.unstack(x, axis=int(axis), num=num)
+
+
+def where(condition):
+    """The indices of the elements that are not zero: int64 of shape [n, rank].
+
+    Args:
+        condition (Variable): bools or numbers.
+    """
+    return _ops.where_index(condition)
+
+
+def unique(x, dtype="int32"):
+    """The different elements of a vector in the order in which they come, and which of them each element is.
+
+    Args:
+        x (Variable): one dimension; float32, float64, int32 or int64.
+        dtype (str): of the indices, int32 or int64.
+
+    Returns:
+        (Variable, Variable).
+
+    Examples:
+        >>> import paddle
+        >>> [t.numpy().tolist() for t in paddle.fluid.layers.unique(paddle.to_tensor([2, 3, 3, 1]))]
+        [[2, 3, 1], [0, 1, 1, 2]]
+    """
+    check_variable_and_dtype(x, "x", _NUMBERS, "unique")
+    out, inverse, *_ = _ops.unique(x, dtype=convert_np_dtype_to_dtype_(dtype))
+    return out, inverse
+
+
+def unique_with_counts(x, dtype="int32"):
+    """As :func:`unique`, and how often each element is there.
+
+    Raises:
+        TypeError: for another dtype. ValueError: for more than one dimension.
+
+    Examples:
+        >>> import paddle
+        >>> [t.numpy().tolist() for t in paddle.fluid.layers.unique_with_counts(paddle.to_tensor([2, 3, 3, 1]))]
+        [[2, 3, 1], [0, 1, 1, 2], [1, 2, 1]]
+    """
+    check_variable_and_dtype(x, "x", _NUMBERS, "unique_with_counts")
+    if convert_dtype(dtype) not in ("int32", "int64"):
+        raise TypeError(f"unique_with_counts: dtype must be int32 or int64, got {dtype}")
+    if x is None or len(x.shape) != 1:
+        raise ValueError("unique_with_counts: x must have one dimension")
+    return _ops.unique_with_counts(x, dtype=convert_np_dtype_to_dtype_(dtype))

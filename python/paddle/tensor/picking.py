@@ -1,0 +1,231 @@
+"""Elements and slices by their indices."""
+from __future__ import annotations
+
+from typing import Any
+
+import paddle._core as _core
+from paddle import _ops
+from paddle._basics.checks import INTS, check_dtype, check_type
+from paddle._basics.dtypes import convert_np_dtype_to_dtype_
+from paddle._core import Tensor
+from paddle._dispatch.append import named
+from paddle._dispatch.in_place import in_place_in_dygraph
+from paddle._programs.variable import Variable
+from paddle._programs.variable_checks import check_variable_and_dtype
+
+from .creation import zeros
+
+_static = _core.in_static_mode
+_NUMBERS = ["float32", "float64", "int32", "int64"]
+_INDICES = ["int32", "int64"]
+
+__all__ = ["gather", "gather_nd", "multiplex", "scatter", "scatter_", "scatter_nd", "scatter_nd_add", "shard_index",
+           "unique"]
+
+
+def gather(x, index, axis=None, name=None) -> Tensor:
+    """The slices of `x` along `axis` that `index` names.
+
+    Args:
+        index (Tensor): int32 or int64, one dimension (or [n, 1]).
+        axis (int|Tensor, optional): 0 by default.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.gather(paddle.to_tensor([[1, 2], [3, 4], [5, 6]]), paddle.to_tensor([0, 2])).numpy().tolist()
+        [[1, 2], [5, 6]]
+    """
+    axis = 0 if axis is None else axis
+    if _static():
+        check_variable_and_dtype(
+            x, "x", ["float16", "float32", "float64", "int32", "int64", "uint8"], "gather"
+        )
+        check_variable_and_dtype(index, "index", ["int32", "int64"], "gather")
+        if isinstance(axis, Variable):
+            check_variable_and_dtype(axis, "axis", ["int32", "int64"], "gather")
+        else:
+            check_type(axis, "axis", int, "gather")
+    if isinstance(axis, INTS):
+        if axis == 0:
+            return named(name, _ops.gather, x, index, overwrite=False)
+        axis = _ops.fill_constant(shape=[1], dtype=2, value=float(axis))
+    return named(name, _ops.gather, x, index, axis, overwrite=False)
+
+
+def scatter(x, index, updates, overwrite=True, name=None) -> Tensor:
+    """`x` with the rows that `index` names replaced by (or, without `overwrite`, the sums of) the rows of `updates`.
+
+    Examples:
+        >>> import paddle
+        >>> x = paddle.ones([3, 1])
+        >>> paddle.scatter(x, paddle.to_tensor([2, 0]), paddle.to_tensor([[5.0], [6.0]])).numpy().ravel().tolist()
+        [6.0, 1.0, 5.0]
+    """
+    if _static():
+        check_variable_and_dtype(x, "dtype", ["float32", "int32", "int64", "float64"], "scatter")
+        check_type(overwrite, "overwrite", bool, "scatter")
+    return named(name, _ops.scatter, x, index, updates, overwrite=overwrite)
+
+
+@in_place_in_dygraph(scatter)
+def scatter_(x, index, updates, overwrite=True, name=None) -> Tensor:
+    """`scatter`, in place."""
+    return _ops.scatter(x, index, updates, overwrite=overwrite, Out=x)
+
+
+def gather_nd(x, index, name=None) -> Tensor:
+    """The slices of `x` that the rows of `index` name by their first indices.
+
+    Args:
+        x (Tensor): bool, float32, float64, int32 or int64.
+        index (Tensor): int32 or int64; its last dimension holds an index for each of the first dimensions of `x`.
+
+    Returns:
+        Tensor: of shape index.shape[:-1] + x.shape[index.shape[-1]:].
+
+    Raises:
+        ValueError: for an index outside `x`.
+
+    Examples:
+        >>> import paddle
+        >>> x = paddle.to_tensor([[1, 2], [3, 4]])
+        >>> paddle.gather_nd(x, paddle.to_tensor([[1, 0], [0, 1]])).numpy().tolist()
+        [3, 2]
+    """
+    if _static():
+        check_variable_and_dtype(x, "input", ["bool", *_NUMBERS], "gather_nd")
+        check_variable_and_dtype(index, "index", _INDICES, "gather_nd")
+    return named(name, _ops.gather_nd, x, index)
+
+
+def scatter_nd_add(x, index, updates, name=None) -> Tensor:
+    """`x` with `updates` added to the slices that the rows of `index` name; see `gather_nd`.
+
+    Args:
+        x (Tensor): numbers.
+        index (Tensor): int32 or int64, of two dimensions or more.
+        updates (Tensor): of the type of `x` and the shape that `gather_nd` would give.
+
+    Raises:
+        ValueError: for other types or shapes, or an index outside `x`.
+
+    Examples:
+        >>> import paddle
+        >>> x, index = paddle.zeros([3]), paddle.to_tensor([[1], [1], [2]])
+        >>> paddle.scatter_nd_add(x, index, paddle.ones([3])).numpy().tolist()
+        [0.0, 2.0, 1.0]
+    """
+    if x.dtype != updates.dtype:
+        raise ValueError("scatter_nd_add: x and updates must have the same data type")
+    return named(name, _ops.scatter_nd_add, x, index, updates)
+
+
+def scatter_nd(index, updates, shape, name=None) -> Tensor:
+    """Zeros of the given shape with `updates` added to the slices that `index` names; see `scatter_nd_add`.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.scatter_nd(paddle.to_tensor([[2], [0]]), paddle.to_tensor([5, 6]), [4]).numpy().tolist()
+        [6, 0, 5, 0]
+    """
+    return scatter_nd_add(zeros(shape, updates.dtype), index, updates, name)
+
+
+def multiplex(inputs, index, name=None) -> Tensor:
+    """Row i of the result is row i of the input that `index` names there.
+
+    Args:
+        inputs (list of Tensor): two or more, of one shape [n, ...] and type (float32, float64, int32, int64).
+        index (Tensor): int32 of shape [n, 1].
+
+    Raises:
+        ValueError: for fewer than two inputs. RuntimeError: for inputs that differ, or an index that names none.
+
+    Examples:
+        >>> import paddle
+        >>> a, b = paddle.to_tensor([[1, 2], [3, 4]]), paddle.to_tensor([[5, 6], [7, 8]])
+        >>> paddle.multiplex([a, b], paddle.to_tensor([[1], [0]], dtype="int32")).numpy().tolist()
+        [[5, 6], [3, 4]]
+    """
+    if _static():
+        check_type(inputs, "inputs", list, "multiplex")
+        if len(inputs) < 2:
+            raise ValueError("multiplex: inputs must be a list of at least 2 Tensors")
+        for i, x in enumerate(inputs):
+            check_variable_and_dtype(x, f"input[{i}]", _NUMBERS, "multiplex")
+        check_variable_and_dtype(index, "index", _INDICES, "multiplex")
+    return named(name, _ops.multiplex, index, inputs)
+
+
+def shard_index(input, index_num, nshards, shard_id, ignore_value=-1) -> Tensor:  # noqa: A002
+    """Ids of a table in shards as the ids within one shard.
+
+    Args:
+        input (Tensor): int64 (or int32) ids of shape [..., 1].
+        index_num (int): how many ids there are.
+        nshards (int): how many shards.
+        shard_id (int): the number of the shard.
+        ignore_value (int): what becomes of ids that belong to other shards.
+
+    Raises:
+        ValueError: for a shard or id that is not there.
+
+    Examples:
+        >>> import paddle
+        >>> ids = paddle.to_tensor([[16], [1]])
+        >>> paddle.shard_index(ids, index_num=20, nshards=2, shard_id=0).numpy().tolist()
+        [[-1], [1]]
+    """
+    if _static():
+        check_variable_and_dtype(input, "input", ["int64"], "shard_index")
+    if shard_id < 0 or shard_id >= nshards:
+        raise ValueError(f"shard_index: shard_id must be in [0, {nshards}), got {shard_id}")
+    out = _ops.shard_index(
+        input, index_num=index_num, nshards=nshards, shard_id=shard_id, ignore_value=ignore_value
+    )
+    out.stop_gradient = True
+    return out
+
+
+def unique(x, return_index=False, return_inverse=False, return_counts=False, axis=None, dtype="int64",
+           name=None) -> Any:  # fmt: skip
+    """The different elements of `x` in ascending order.
+
+    Args:
+        x (Tensor): float32, float64, int32 or int64.
+        return_index (bool): where each of them stands first.
+        return_inverse (bool): which of them each element of `x` is.
+        return_counts (bool): how often each is there.
+        axis (int, optional): the different slices along it, instead of the elements of the flat Tensor.
+        dtype (str): int32 or int64, of the further results.
+
+    Returns:
+        Tensor, or a tuple with what was asked for besides, in this order.
+
+    Examples:
+        >>> import paddle
+        >>> x = paddle.to_tensor([2, 3, 3, 1, 5, 3])
+        >>> [t.numpy().tolist() for t in paddle.unique(x, return_inverse=True, return_counts=True)]
+        [[1, 2, 3, 5], [1, 2, 2, 0, 3, 2], [1, 1, 3, 1]]
+    """
+    outputs: dict = {}
+    if _static():
+        check_variable_and_dtype(x, "input", _NUMBERS, "unique")
+        flags = {"return_index": return_index, "return_inverse": return_inverse, "return_counts": return_counts}
+        for what, flag in flags.items():
+            check_type(flag, what, bool, "unique")
+        check_dtype(dtype, "dtype", _INDICES, "unique")
+        if axis is not None:
+            check_type(axis, "axis", int, "unique")
+        outputs = {"Indices": 1, "Counts": 1}
+    out, inverse, first, counts = named(
+        name, _ops.unique, x, dtype=convert_np_dtype_to_dtype_(dtype), return_index=return_index,
+        return_inverse=return_inverse, return_counts=return_counts, axis=[] if axis is None else [axis],
+        is_sorted=True, **outputs,
+    )  # fmt: skip
+    out.stop_gradient = True
+    asked = ((first, return_index), (inverse, return_inverse), (counts, return_counts))
+    found = [out, *(t for t, wanted in asked if wanted)]
+    for t in found[1:]:
+        t.stop_gradient = True
+    return found[0] if len(found) == 1 else tuple(found)
