@@ -31,7 +31,7 @@ PACKAGE = ROOT / "python" / "paddle"
 # The rooms of the Python package, from the ground up: a room may import the ones before it.
 PYTHON = """
     _ops _cuda _basics _programs _dispatch _persistence compat batch reader dataset device amp utils tensor regularizer
-    nn metric optimizer static jit io distributed framework hapi callbacks fluid
+    nn metric optimizer static incubate jit io distributed framework hapi callbacks fluid
 """.split()
 
 # Rooms within a package, in the same order; what is not named stands above them.

@@ -62,6 +62,7 @@ from . import dataset as dataset
 from . import jit as jit
 from . import reader as reader
 from . import utils as utils
+from . import incubate as incubate
 from . import fluid as fluid
 from .utils.dlpack import from_dlpack as from_dlpack
 from .batch import batch as batch

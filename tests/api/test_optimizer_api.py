@@ -51,6 +51,11 @@ MAKERS = {
     "adam": lambda lr, **kw: paddle.optimizer.Adam(lr, grad_clip=nn.ClipGradByGlobalNorm(0.5), **kw),
     "adamw": lambda lr, **kw: paddle.optimizer.AdamW(lr, weight_decay=0.1, **kw),
     "l2": lambda lr, **kw: paddle.optimizer.Momentum(lr, weight_decay=paddle.regularizer.L2Decay(0.1), **kw),
+    "adagrad": lambda lr, **kw: paddle.optimizer.Adagrad(lr, initial_accumulator_value=0.1, weight_decay=0.01, **kw),
+    "adadelta": lambda lr, **kw: paddle.optimizer.Adadelta(lr, rho=0.5, epsilon=1e-3, **kw),
+    "adamax": lambda lr, **kw: paddle.optimizer.Adamax(lr, grad_clip=nn.ClipGradByGlobalNorm(0.5), **kw),
+    "rmsprop": lambda lr, **kw: paddle.optimizer.RMSProp(lr, momentum=0.5, centered=True, **kw),
+    "lamb": lambda lr, **kw: paddle.optimizer.Lamb(lr, exclude_from_weight_decay_fn=lambda p: ".b_" in p.name, **kw),
 }
 
 
@@ -144,8 +149,6 @@ def test_set_lr_and_errors():
         paddle.optimizer.SGD(0.1, parameters=model.parameters(), grad_clip=1.0)
     with pytest.raises(ValueError):
         paddle.optimizer.Adam(0.1, beta1=1.0, parameters=model.parameters())
-    with pytest.raises(NotImplementedError, match="lamb"):
-        _ = paddle.optimizer.Lamb
     scheduled = paddle.optimizer.SGD(rate(True), parameters=model.parameters())
     with pytest.raises(RuntimeError):
         scheduled.set_lr(0.1)

@@ -2,14 +2,28 @@
 from paddle._basics.missing import getter as _getter
 
 from . import lr
+from .adadelta import Adadelta
+from .adagrad import Adagrad
 from .adam import Adam, AdamW
+from .adamax import Adamax
+from .lamb import Lamb
 from .momentum import Momentum
 from .optimizer import Optimizer
+from .rmsprop import RMSProp
 from .sgd import SGD
 
-__all__ = ["SGD", "Adam", "AdamW", "Momentum", "Optimizer", "lr"]
+__all__ = [
+    "SGD",
+    "Adadelta",
+    "Adagrad",
+    "Adam",
+    "AdamW",
+    "Adamax",
+    "Lamb",
+    "Momentum",
+    "Optimizer",
+    "RMSProp",
+    "lr",
+]
 
-# optimizer: the operator it waits for
-__getattr__ = _getter(
-    __name__, {"Adadelta": "adadelta", "Adagrad": "adagrad", "Adamax": "adamax", "Lamb": "lamb", "RMSProp": "rmsprop"}
-)
+__getattr__ = _getter(__name__)

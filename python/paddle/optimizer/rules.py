@@ -1,121 +1,20 @@
-"""The updates of one parameter by SGD, momentum and Adam, for the optimizers of paddle.optimizer and of fluid."""
+"""The table of optimizers: the update of one parameter by each, for those of paddle.optimizer and of fluid alike."""
 from __future__ import annotations
 
-import warnings
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import Any
 
 from paddle import _ops
-from paddle._basics import unique_name
 from paddle._basics.dtypes import VarType
 from paddle._basics.mode import in_dygraph_mode
-from paddle._basics.op_proto import OpProtoHolder
+from paddle._programs.name_scope import name_scope
 from paddle._programs.variable import Variable
-from paddle.nn.layer_helper import LayerHelper
 from paddle.regularizer import L2DecayRegularizer
 
-from .base import OptimizerBase, Pairs, global_var
+from .base import Pairs
+from .rule import MasterWeights, Rule
 
 __all__: list[str] = []
-
-
-class Rule(OptimizerBase):
-    """An update by one operator, which is run at once or appended: a subclass says what it takes besides `Param`,
-    `Grad` and `LearningRate`."""
-
-    #: input slot (its output is `<slot>Out`) -> name of the accumulator
-    _slots: ClassVar[Mapping[str, str]] = {}
-    _operator: ClassVar[Any]
-    _eager_attrs: dict[str, Any] = {}
-
-    def _attrs(self) -> dict[str, Any]:
-        """The attributes; what is a Variable goes into the slot `<Attribute>Tensor` of an appended operator."""
-        return {}
-
-    def _state_of(self, param: Any) -> dict[str, Any]:
-        return {slot: self._get_accumulator(name, param) for slot, name in self._slots.items()}
-
-    def _dygraph_pass(self, pairs: Pairs) -> None:
-        attrs = self._attrs()
-        # The same object while nothing changes: what was made of it is good then.
-        if attrs != self._eager_attrs:
-            self._eager_attrs = attrs
-        super()._dygraph_pass(pairs)
-
-    def _prepared(self, param: Any) -> tuple:
-        """(parameter, inputs in the operator's order, where gradient and rate stand, attributes, keywords)."""
-        state = self._state_of(param)
-        names = [slot.name for slot in OpProtoHolder.instance().get_op_proto(self.type).inputs]
-        inputs = [{"Param": param, **state}.get(name) for name in names]
-        attrs = self._eager_attrs
-        keywords = {**attrs, "ParamOut": param, **{slot + "Out": var for slot, var in state.items()}}
-        return param, inputs, names.index("Grad"), names.index("LearningRate"), attrs, keywords
-
-    def _update(self, param: Any, grad: Any, lr: Any) -> None:  # type: ignore[override]
-        kept = self._kept.get(id(param))
-        if kept is None or kept[4] is not self._eager_attrs:
-            if kept is None:
-                self._accumulators_of(param)
-            kept = self._kept[id(param)] = self._prepared(param)
-        _, inputs, grad_at, lr_at, _, keywords = kept
-        inputs = inputs.copy()
-        inputs[grad_at], inputs[lr_at] = grad, lr
-        self._operator(*inputs, **keywords)
-
-    def _append_optimize_op(self, block: Any, param_and_grad: tuple[Any, Any]) -> Any:
-        param, grad = param_and_grad
-        state = {slot: [var] for slot, var in self._state_of(param).items()}
-        inputs = {"Param": [param], "Grad": [grad], "LearningRate": [self._create_param_lr(param_and_grad)], **state}
-        outputs = {"ParamOut": [param], **{slot + "Out": var for slot, var in state.items()}}
-        attrs = self._attrs()
-        for name in [name for name, value in attrs.items() if isinstance(value, Variable)]:
-            inputs[name.capitalize() + "Tensor"] = [attrs.pop(name)]
-        self._append_more(param, inputs, outputs, attrs)
-        return block.append_op(type=self.type, inputs=inputs, outputs=outputs, attrs=attrs, stop_gradient=True)
-
-    def _append_more(self, param: Any, inputs: dict, outputs: dict, attrs: dict) -> None:
-        """Adds what only an appended operator takes."""
-
-
-class MasterWeights(Rule):
-    """float32 copies of float16 parameters, which static Programs update instead (multi_precision)."""
-
-    _multi_precision = False
-    _master_weights: dict[str, Any]
-
-    def _has_master(self, param: Any) -> bool:
-        return self._multi_precision and param.dtype == VarType.FP16 and not in_dygraph_mode()
-
-    def _create_master_weight(self, param: Any) -> Any:
-        assert isinstance(self.helper, LayerHelper)
-        var = global_var(unique_name.generate(param.name + "_fp32_master"), list(param.shape), 0.0, VarType.FP32)
-        self.helper.startup_program.global_block().append_op(
-            type="cast",
-            inputs={"X": [param]},
-            outputs={"Out": [var]},
-            attrs={"in_dtype": param.dtype, "out_dtype": VarType.FP32},
-        )
-        self._master_weights[param.name] = var
-        return var
-
-    def _get_accumulator(self, name: str, param: Any) -> Any:
-        return super()._get_accumulator(name, self._master_weights.get(param.name, param))
-
-    def _append_more(self, param: Any, inputs: dict, outputs: dict, attrs: dict) -> None:
-        attrs["multi_precision"] = self._has_master(param)
-        if self._has_master(param):
-            inputs["MasterParam"] = outputs["MasterParamOut"] = [self._master_weights[param.name]]
-
-    def _accumulated(self, param: Any) -> Any:
-        """What the accumulators belong to: the parameter or its master weight."""
-        if self._has_master(param):
-            return self._create_master_weight(param)
-        if param.dtype == VarType.FP16:
-            warnings.warn(
-                f"{type(self).__name__}: float16 accumulators lose precision; multi_precision=True keeps them in "
-                "float32"
-            )
-        return param
 
 
 class SGDRule(Rule):
@@ -136,20 +35,21 @@ class MomentumRule(MasterWeights):
     _operator = _ops.momentum
     _velocity_acc_str = "velocity"
     _slots = {"Velocity": _velocity_acc_str}
-    _momentum: Any
-    _use_nesterov: bool
+    _numbers = {
+        "mu": "_momentum",
+        "use_nesterov": "_use_nesterov",
+        "regularization_method": "_regularization_method",
+        "regularization_coeff": "_regularization_coeff",
+        "rescale_grad": "_rescale_grad",
+    }
     _regularization_method = ""
     _regularization_coeff = 0.0
-    _rescale_grad = 1.0
 
     def _init_rule(
         self, momentum: Any, use_nesterov: bool, multi_precision: bool = False, rescale_grad: float = 1.0
     ) -> None:
-        self._momentum = momentum
-        self._use_nesterov = bool(use_nesterov)
-        self._multi_precision = multi_precision
-        self._rescale_grad = rescale_grad
-        self._master_weights = {}
+        self._set(momentum=momentum, use_nesterov=bool(use_nesterov), rescale_grad=rescale_grad)
+        self._set(multi_precision=multi_precision, master_weights={})
 
     def _left_to_decay(self, decay: Any) -> Any:
         """The operator itself decays weights by L2; any other regularizer is given back, to be applied before it."""
@@ -159,80 +59,203 @@ class MomentumRule(MasterWeights):
         self._regularization_coeff = decay._regularization_coeff
         return None
 
-    def _create_accumulators(self, block: Any, parameters: list[Any]) -> None:
-        for param in parameters:
-            self._add_accumulator(self._velocity_acc_str, self._accumulated(param))
 
-    def _attrs(self) -> dict[str, Any]:
-        return {
-            "mu": self._momentum,
-            "use_nesterov": self._use_nesterov,
-            "regularization_method": self._regularization_method,
-            "regularization_coeff": self._regularization_coeff,
-            "rescale_grad": self._rescale_grad,
-        }
+class LarsRule(Rule):
+    """Momentum with a rate for each parameter, by the norms of its weights and its gradient."""
+
+    type = "lars_momentum"
+    _operator = _ops.lars_momentum
+    _velocity_acc_str = "velocity"
+    _slots = {"Velocity": _velocity_acc_str}
+    _numbers = {
+        "mu": "_momentum",
+        "lars_coeff": "_lars_coeff",
+        "lars_weight_decay": "_lars_weight_decay",
+        "epsilon": "_epsilon",
+    }
+    _exclude_from_weight_decay: list[str]
+
+    def _attrs_of(self, param: Any) -> dict[str, Any]:
+        plain = any(part in param.name for part in self._exclude_from_weight_decay)
+        return {"lars_weight_decay": 0.0} if plain else {}
+
+
+class Powers(Rule):
+    """Rules that keep the powers of their factors."""
+
+    _beta1_pow_acc_str = "beta1_pow_acc"
+    _beta2_pow_acc_str = "beta2_pow_acc"
+    #: that of a factor which is a Variable: what its first power is can not be known while a Program is built
+    _first_powers = {_beta1_pow_acc_str: ("_beta1", 0.9), _beta2_pow_acc_str: ("_beta2", 0.999)}
+
+    def _fresh(self, accumulator: str, param: Any) -> dict[str, Any]:
+        if accumulator not in self._first_powers:
+            return super()._fresh(accumulator, param)
+        field, default = self._first_powers[accumulator]
+        beta = getattr(self, field)
+        first = default if isinstance(beta, Variable) else beta
+        return {"fill_value": first, "shape": [1], "type": VarType.LOD_TENSOR, "device": "cpu"}
 
 
 def _number(value: Any) -> float:
     return float(value.numpy().item(0)) if isinstance(value, Variable) else value
 
 
-class AdamRule(MasterWeights):
+class AdamRule(MasterWeights, Powers):
     """Adam: the step is the mean of the gradients over the root of the mean of their squares."""
 
     type = "adam"
     _operator = _ops.adam
     _moment1_acc_str = "moment1"
     _moment2_acc_str = "moment2"
-    _beta1_pow_acc_str = "beta1_pow_acc"
-    _beta2_pow_acc_str = "beta2_pow_acc"
     _slots = {
         "Moment1": _moment1_acc_str,
         "Moment2": _moment2_acc_str,
-        "Beta1Pow": _beta1_pow_acc_str,
-        "Beta2Pow": _beta2_pow_acc_str,
+        "Beta1Pow": Powers._beta1_pow_acc_str,
+        "Beta2Pow": Powers._beta2_pow_acc_str,
     }
-    _beta1: Any
-    _beta2: Any
-    _epsilon: float
-    _lazy_mode: bool
+    _numbers = {"beta1": "_beta1", "beta2": "_beta2", "epsilon": "_epsilon", "lazy_mode": "_lazy_mode"}
 
     def _init_rule(
         self, beta1: Any, beta2: Any, epsilon: float, lazy_mode: bool, multi_precision: bool = False
     ) -> None:
-        self._beta1, self._beta2, self._epsilon = beta1, beta2, epsilon
-        self._lazy_mode = lazy_mode
-        self._multi_precision = multi_precision
-        self._master_weights = {}
+        self._set(beta1=beta1, beta2=beta2, epsilon=epsilon, lazy_mode=lazy_mode)
+        self._set(multi_precision=multi_precision, master_weights={})
 
-    def _create_accumulators(self, block: Any, parameters: list[Any]) -> None:
-        for param in parameters:
-            self._add_moments_pows(self._accumulated(param))
-
-    def _add_moments_pows(self, param: Any) -> None:
+    def _fresh(self, accumulator: str, param: Any) -> dict[str, Any]:
         dtype = VarType.FP32 if param.dtype == VarType.FP16 else param.dtype
-        self._add_accumulator(self._moment1_acc_str, param, dtype=dtype)
-        self._add_accumulator(self._moment2_acc_str, param, dtype=dtype)
-        for name, beta, default in (
-            (self._beta1_pow_acc_str, self._beta1, 0.9),
-            (self._beta2_pow_acc_str, self._beta2, 0.999),
-        ):
-            self._add_accumulator(
-                name,
-                param,
-                dtype=dtype,
-                fill_value=default if isinstance(beta, Variable) else beta,
-                shape=[1],
-                type=VarType.LOD_TENSOR,
-                device="cpu",
-            )
+        return {"dtype": dtype, **super()._fresh(accumulator, param)}
 
     def _attrs(self) -> dict[str, Any]:
-        beta1, beta2 = self._beta1, self._beta2
+        attrs = super()._attrs()
         if in_dygraph_mode():
-            beta1, beta2 = _number(beta1), _number(beta2)
-        return {"beta1": beta1, "beta2": beta2, "epsilon": self._epsilon, "lazy_mode": self._lazy_mode}
+            attrs["beta1"], attrs["beta2"] = _number(attrs["beta1"]), _number(attrs["beta2"])
+        return attrs
 
     def _append_more(self, param: Any, inputs: dict, outputs: dict, attrs: dict) -> None:
         super()._append_more(param, inputs, outputs, attrs)
         attrs["min_row_size_to_use_multithread"] = 1000
+
+
+class LambRule(Powers):
+    """Adam's step with the weights' decay, as long as the weights are times the learning rate."""
+
+    type = "lamb"
+    _operator = _ops.lamb
+    _moment1_acc_str = "moment1"
+    _moment2_acc_str = "moment2"
+    _slots = AdamRule._slots
+    _numbers = {"beta1": "_beta1", "beta2": "_beta2", "epsilon": "_epsilon", "weight_decay": "_lamb_weight_decay"}
+    _exclude_from_weight_decay_fn: Callable[[Any], bool] | None
+
+    def _attrs_of(self, param: Any) -> dict[str, Any]:
+        exclude = self._exclude_from_weight_decay_fn
+        return {"weight_decay": 0.0} if exclude is not None and exclude(param) else {}
+
+    def _append_more(self, param: Any, inputs: dict, outputs: dict, attrs: dict) -> None:
+        # fluid's derives from Adam, whose operator takes more.
+        return None
+
+
+class AdamaxRule(Powers):
+    """Adam with the greatest of the decayed gradients for the root of the mean of squares."""
+
+    type = "adamax"
+    _operator = _ops.adamax
+    _moment_acc_str = "moment"
+    _inf_norm_acc_str = "inf_norm"
+    _slots = {"Moment": _moment_acc_str, "InfNorm": _inf_norm_acc_str, "Beta1Pow": Powers._beta1_pow_acc_str}
+    _outs = {"Beta1Pow": None}
+    _numbers = {"beta1": "_beta1", "beta2": "_beta2", "epsilon": "_epsilon"}
+    _beta1: float
+
+    def _update(self, param: Any, grad: Any, lr: Any) -> None:
+        super()._update(param, grad, lr)
+        power = self._get_accumulator(self._beta1_pow_acc_str, param)
+        _ops.scale(power, scale=self._beta1, Out=power)
+
+    def _finish_update(self, block: Any, parameters_and_grads: Pairs) -> None:
+        for param, grad in parameters_and_grads:
+            if grad is None or param.trainable is False:
+                continue
+            with param.block.program._optimized_guard([param, grad]), name_scope("adamax"):
+                power = self._get_accumulator(self._beta1_pow_acc_str, param)
+                block.append_op(
+                    type="scale",
+                    inputs={"X": power},
+                    outputs={"Out": power},
+                    attrs={"scale": self._beta1},
+                    stop_gradient=True,
+                )
+
+
+class AdagradRule(Rule):
+    """The step is divided by the root of the sum of all squares so far."""
+
+    type = "adagrad"
+    _operator = _ops.adagrad
+    _moment_acc_str = "moment"
+    _slots = {"Moment": _moment_acc_str}
+    _numbers = {"epsilon": "_epsilon"}
+    initial_accumulator_value: float
+
+    def _fresh(self, accumulator: str, param: Any) -> dict[str, Any]:
+        return {"fill_value": self.initial_accumulator_value}
+
+
+class DecayedAdagradRule(Rule):
+    """Adagrad with a running mean of the squares."""
+
+    type = "decayed_adagrad"
+    _operator = _ops.decayed_adagrad
+    _moment_acc_str = "moment"
+    _slots = {"Moment": _moment_acc_str}
+    _numbers = {"epsilon": "_epsilon", "decay": "_decay"}
+
+
+class AdadeltaRule(Rule):
+    """Steps as large as the former ones were: there is no learning rate in it."""
+
+    type = "adadelta"
+    _operator = _ops.adadelta
+    _avg_squared_grad_acc_str = "_avg_squared_grad"
+    _avg_squared_update_acc_str = "_avg_squared_update"
+    _slots = {"AvgSquaredGrad": _avg_squared_grad_acc_str, "AvgSquaredUpdate": _avg_squared_update_acc_str}
+    _numbers = {"epsilon": "_epsilon", "rho": "_rho"}
+    _takes_rate = False
+
+
+class RMSPropRule(Rule):
+    """The gradient over the root of the running mean of its square (`centered`: of its variance), with momentum."""
+
+    type = "rmsprop"
+    _operator = _ops.rmsprop
+    _momentum_acc_str = "momentum"
+    _mean_square_acc_str = "mean_square"
+    _mean_grad_acc_str = "mean_grad"
+    _slots = {"Moment": _momentum_acc_str, "MeanSquare": _mean_square_acc_str, "MeanGrad": _mean_grad_acc_str}
+    _numbers = {"epsilon": "_epsilon", "decay": "_rho", "momentum": "_momentum", "centered": "_centered"}
+
+
+class FtrlRule(Rule):
+    """Follow the regularised leader, with L1 and L2."""
+
+    type = "ftrl"
+    _operator = _ops.ftrl
+    _squared_acc_str = "squared"
+    _linear_acc_str = "linear"
+    _slots = {"SquaredAccumulator": _squared_acc_str, "LinearAccumulator": _linear_acc_str}
+    _outs = {"SquaredAccumulator": "SquaredAccumOut", "LinearAccumulator": "LinearAccumOut"}
+    _numbers = {"l1": "_l1", "l2": "_l2", "lr_power": "_lr_power"}
+
+
+class DpsgdRule(Rule):
+    """SGD with the gradient's norm clipped and noise added."""
+
+    type = "dpsgd"
+    _operator = _ops.dpsgd
+    _numbers = {"clip": "_clip", "batch_size": "_batch_size", "sigma": "_sigma"}
+    _seed: int | None = None
+
+    def _attrs(self) -> dict[str, Any]:
+        return {**super()._attrs(), "seed": self._seed or 0}

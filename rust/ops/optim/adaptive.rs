@@ -155,14 +155,9 @@ pub static ADAMAX: Op = Op {
 
 /// Rows without a gradient have one of zero, which moves them by their momentum.
 fn rmsprop_by(cx: &mut Run, grad: Option<Gradient>) -> Result<()> {
-    use rmsprop::{MEAN_GRAD, MEAN_GRAD_OUT, MEAN_SQUARE_OUT, MOMENT_OUT, PARAM_OUT, RATE};
+    use rmsprop::{MEAN_GRAD_OUT, MEAN_SQUARE_OUT, MOMENT_OUT, PARAM_OUT, RATE};
     let (rate, a) = (scalar(cx, RATE)?, cx.attrs::<RmsPropAttrs>());
     if a.centered {
-        ensure!(
-            cx.has(MEAN_GRAD),
-            NotFound,
-            "operator rmsprop: input 'MeanGrad' must be given where centered is true, expected a tensor, got none"
-        );
         return apply!(cx, grad, [PARAM_OUT, MEAN_SQUARE_OUT, MOMENT_OUT, MEAN_GRAD_OUT], lazy: false, |T| {
             rules::CenteredRmsProp {
                 rate: rate as T,
@@ -184,6 +179,14 @@ pub static RMSPROP: Op = Op {
     attrs: RmsPropAttrs::FIELDS,
     takes: FLOATS,
     infer: |cx| {
+        if cx.attrs::<RmsPropAttrs>().centered {
+            ensure!(
+                cx.has(rmsprop::MEAN_GRAD),
+                NotFound,
+                "operator rmsprop: input 'MeanGrad' must be given where centered is true, expected a tensor, got none"
+            );
+            like_param(cx, rmsprop::PARAM, &[rmsprop::MEAN_GRAD])?;
+        }
         like_param(cx, rmsprop::PARAM, &[rmsprop::GRAD, rmsprop::MOMENT, rmsprop::MEAN_SQUARE])?;
         infer_aliases(cx)
     },

@@ -1,4 +1,4 @@
-"""fluid.optimizer: the optimizers of Paddle 1.x, over the updates of paddle.optimizer."""
+"""Optimizer: the base of fluid.optimizer."""
 from __future__ import annotations
 
 from typing import Any
@@ -9,7 +9,6 @@ import paddle._core as _core
 from paddle import _ops
 from paddle._basics import mode
 from paddle._basics.dtypes import VarType
-from paddle._basics.missing import getter as _getter
 from paddle._programs import guards
 from paddle._programs.variable import Variable
 from paddle.fluid.rates.base import LearningRateDecay
@@ -17,11 +16,8 @@ from paddle.fluid.rates.decays import ReduceLROnPlateau
 from paddle.fluid.rates.epochs import _LearningRateEpochDecay
 from paddle.optimizer.base import OptimizerBase, Pairs
 from paddle.optimizer.lr_base import LRScheduler
-from paddle.optimizer.regularization import append_regularization_ops as append_regularization_ops
-from paddle.optimizer.rules import AdamRule, MomentumRule, SGDRule
 
-__all__ = ["SGD", "Momentum", "Adam", "SGDOptimizer", "MomentumOptimizer", "AdamOptimizer",
-           "RecomputeOptimizer"]
+__all__ = ["Optimizer"]
 
 
 class Optimizer(OptimizerBase):
@@ -193,183 +189,3 @@ class Optimizer(OptimizerBase):
     def clear_gradients(self) -> None:
         """Clears the gradients of all parameters that are trained."""
         self._clear()
-
-
-class SGDOptimizer(SGDRule, Optimizer):
-    """param = param - learning_rate * grad; the arguments are those of :class:`Optimizer`.
-
-    Examples:
-        >>> import paddle
-        >>> net = paddle.nn.Linear(2, 1)
-        >>> sgd = paddle.fluid.optimizer.SGDOptimizer(0.1, parameter_list=net.parameters())
-        >>> loss = net(paddle.ones([1, 2])).sum()
-        >>> loss.backward()
-        >>> _ = sgd.minimize(loss)
-    """
-
-    def __init__(
-        self,
-        learning_rate: Any,
-        parameter_list: Any = None,
-        regularization: Any = None,
-        grad_clip: Any = None,
-        name: str | None = None,
-    ) -> None:
-        assert learning_rate is not None
-        super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
-
-
-class MomentumOptimizer(MomentumRule, Optimizer):
-    """velocity = momentum * velocity + grad; param = param - learning_rate * velocity.
-
-    Args:
-        learning_rate, parameter_list, regularization, grad_clip, name: as of :class:`Optimizer`.
-        momentum: the factor of the former velocity.
-        use_nesterov: param = param - (grad + momentum * velocity) * learning_rate.
-    """
-
-    def __init__(
-        self,
-        learning_rate: Any,
-        momentum: Any,
-        parameter_list: Any = None,
-        use_nesterov: bool = False,
-        regularization: Any = None,
-        grad_clip: Any = None,
-        name: str | None = None,
-    ) -> None:
-        assert learning_rate is not None
-        assert momentum is not None
-        super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
-        self._init_rule(momentum, use_nesterov)
-
-
-class AdamOptimizer(AdamRule, Optimizer):
-    """Adam (Kingma and Ba, 2014).
-
-    Args:
-        learning_rate, parameter_list, regularization, grad_clip, name: as of :class:`Optimizer`.
-        beta1, beta2: how slowly the means of gradients and of their squares change: numbers or Variables.
-        epsilon: added to the divisor.
-        lazy_mode: gradients of few rows (SelectedRows) change these rows' means only.
-    """
-
-    def __init__(
-        self,
-        learning_rate: Any = 0.001,
-        beta1: Any = 0.9,
-        beta2: Any = 0.999,
-        epsilon: float = 1e-08,
-        parameter_list: Any = None,
-        regularization: Any = None,
-        grad_clip: Any = None,
-        name: str | None = None,
-        lazy_mode: bool = False,
-    ) -> None:
-        assert learning_rate is not None
-        assert beta1 is not None
-        assert beta2 is not None
-        assert epsilon is not None
-        super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
-        self._init_rule(beta1, beta2, epsilon, lazy_mode)
-
-
-class RecomputeOptimizer(Optimizer):
-    """An optimizer around another, whose backward pass keeps the checkpoints only and computes again what lies between.
-
-    Args:
-        optimizer (Optimizer): the one that updates.
-
-    Raises:
-        Exception: in dygraph mode.
-
-    Examples:
-        >>> import paddle
-        >>> import paddle.fluid as fluid
-        >>> paddle.enable_static()
-        >>> x = fluid.data("x", [None, 4], "float32")
-        >>> hidden = fluid.layers.fc(x, 8, act="relu")
-        >>> loss = fluid.layers.mean(fluid.layers.fc(hidden, 1))
-        >>> opt = fluid.optimizer.RecomputeOptimizer(fluid.optimizer.SGD(0.1))
-        >>> opt._set_checkpoints([hidden])
-        >>> _ = opt.minimize(loss)
-        >>> paddle.disable_static()
-    """
-
-    def __init__(self, optimizer: Any) -> None:
-        if mode.in_dygraph_mode():
-            raise Exception("RecomputeOptimizer is for Programs only")
-        self._optimizer = optimizer
-        self._checkpoints: list[Any] | None = None
-        self._learning_rate = optimizer._learning_rate
-        self._learning_rate_map = optimizer._learning_rate_map
-
-    def _set_checkpoints(self, checkpoints: list[Any]) -> None:
-        """Says which Variables (or names) are kept."""
-        text = "_set_checkpoints: a list of Variable or of names is expected"
-        assert isinstance(checkpoints, list), text
-        assert all(isinstance(point, (str, Variable)) for point in checkpoints), text
-        self._checkpoints = checkpoints
-
-    def load(self, state_dict: dict) -> None:
-        """Not there in Paddle either.
-
-        Raises:
-            NotImplementedError: always.
-        """
-        raise NotImplementedError("load function is not supported by Recompute Optimizer for now")
-
-    def backward(
-        self,
-        loss: Any,
-        startup_program: Any = None,
-        parameter_list: Any = None,
-        no_grad_set: Any = None,
-        callbacks: Any = None,
-    ) -> Pairs:
-        """Appends the gradient operators, recomputing between the checkpoints; returns (parameter, gradient) pairs."""
-        assert self._checkpoints is not None, "RecomputeOptimizer: call _set_checkpoints before this"
-        if mode.in_dygraph_mode():
-            raise NotImplementedError("RecomputeOptimizer is for Programs only")
-        return self._optimizer._backward(
-            loss, startup_program, parameter_list, no_grad_set, callbacks, self._checkpoints
-        )
-
-    def apply_gradients(self, params_grads: Pairs) -> list[Any]:
-        """The update of the optimizer inside; returns the appended operators."""
-        return self._optimizer.apply_gradients(params_grads)
-
-    def apply_optimize(self, loss: Any, startup_program: Any, params_grads: Pairs) -> list[Any]:
-        """The second part of `minimize`."""
-        return self._optimizer.apply_optimize(loss, startup_program, params_grads)
-
-    def minimize(
-        self, loss: Any, startup_program: Any = None, parameter_list: Any = None, no_grad_set: Any = None
-    ) -> tuple[list[Any], Pairs]:
-        """`backward` and `apply_optimize` in one; returns (operators, pairs of parameter and gradient)."""
-        assert isinstance(loss, Variable), "minimize: loss must be a Variable"
-        assert self._checkpoints is not None, "RecomputeOptimizer: call _set_checkpoints before this"
-        params_grads = self.backward(loss, startup_program, parameter_list, no_grad_set)
-        return self.apply_optimize(loss, startup_program, params_grads), params_grads
-
-
-SGD = SGDOptimizer
-Momentum = MomentumOptimizer
-Adam = AdamOptimizer
-
-# optimizer: the operator it waits for
-_WAITING = {
-    "Adadelta": "adadelta",
-    "Adagrad": "adagrad",
-    "Adamax": "adamax",
-    "DecayedAdagrad": "decayed_adagrad",
-    "Dpsgd": "dpsgd",
-    "Ftrl": "ftrl",
-    "Lamb": "lamb",
-    "LarsMomentum": "lars_momentum",
-    "RMSProp": "rmsprop",
-}
-__getattr__ = _getter(
-    __name__,
-    {**_WAITING, **{name + "Optimizer": op for name, op in _WAITING.items()}, "DGCMomentumOptimizer": "dgc_momentum"},
-)

@@ -1,0 +1,43 @@
+"""fluid.optimizer: the optimizers of Paddle 1.x, over the updates of paddle.optimizer."""
+from paddle._basics.missing import getter as _getter
+from paddle.optimizer.regularization import append_regularization_ops as append_regularization_ops
+
+from .adaptive import AdadeltaOptimizer, AdagradOptimizer, DecayedAdagradOptimizer, FtrlOptimizer, RMSPropOptimizer
+from .averages import ExponentialMovingAverage, ModelAverage
+from .base import Optimizer as Optimizer
+from .dgc import DGCMomentumOptimizer as DGCMomentumOptimizer
+from .merging import GradientMergeOptimizer as GradientMergeOptimizer
+from .merging import LookaheadOptimizer
+from .momenta import (
+    AdamaxOptimizer,
+    AdamOptimizer,
+    DpsgdOptimizer,
+    LambOptimizer,
+    LarsMomentumOptimizer,
+    MomentumOptimizer,
+    SGDOptimizer,
+)
+from .recompute import RecomputeOptimizer
+
+__all__ = [
+    "SGD", "Momentum", "Adagrad", "Adam", "Adamax", "Dpsgd", "DecayedAdagrad", "Ftrl", "SGDOptimizer",
+    "MomentumOptimizer", "AdagradOptimizer", "AdamOptimizer", "AdamaxOptimizer", "DpsgdOptimizer",
+    "DecayedAdagradOptimizer", "RMSPropOptimizer", "FtrlOptimizer", "Adadelta", "AdadeltaOptimizer", "ModelAverage",
+    "LarsMomentum", "LarsMomentumOptimizer", "LambOptimizer", "ExponentialMovingAverage", "LookaheadOptimizer",
+    "RecomputeOptimizer",
+]  # fmt: skip
+
+SGD = SGDOptimizer
+Momentum = MomentumOptimizer
+Adagrad = AdagradOptimizer
+Adam = AdamOptimizer
+Adamax = AdamaxOptimizer
+Dpsgd = DpsgdOptimizer
+DecayedAdagrad = DecayedAdagradOptimizer
+Adadelta = AdadeltaOptimizer
+RMSProp = RMSPropOptimizer
+Ftrl = FtrlOptimizer
+LarsMomentum = LarsMomentumOptimizer
+Lamb = LambOptimizer
+
+__getattr__ = _getter(__name__, {"PipelineOptimizer": "send_v2"})

@@ -1,0 +1,91 @@
+"""RecomputeOptimizer: backward keeps the checkpoints only."""
+from __future__ import annotations
+
+from typing import Any
+
+from paddle._basics import mode
+from paddle._programs.variable import Variable
+from paddle.optimizer.base import Pairs
+
+from .base import Optimizer
+
+__all__ = ["RecomputeOptimizer"]
+
+
+class RecomputeOptimizer(Optimizer):
+    """An optimizer around another, whose backward pass keeps the checkpoints only and computes again what lies between.
+
+    Args:
+        optimizer (Optimizer): the one that updates.
+
+    Raises:
+        Exception: in dygraph mode.
+
+    Examples:
+        >>> import paddle
+        >>> import paddle.fluid as fluid
+        >>> paddle.enable_static()
+        >>> x = fluid.data("x", [None, 4], "float32")
+        >>> hidden = fluid.layers.fc(x, 8, act="relu")
+        >>> loss = fluid.layers.mean(fluid.layers.fc(hidden, 1))
+        >>> opt = fluid.optimizer.RecomputeOptimizer(fluid.optimizer.SGD(0.1))
+        >>> opt._set_checkpoints([hidden])
+        >>> _ = opt.minimize(loss)
+        >>> paddle.disable_static()
+    """
+
+    def __init__(self, optimizer: Any) -> None:
+        if mode.in_dygraph_mode():
+            raise Exception("RecomputeOptimizer is for Programs only")
+        self._optimizer = optimizer
+        self._checkpoints: list[Any] | None = None
+        self._learning_rate = optimizer._learning_rate
+        self._learning_rate_map = optimizer._learning_rate_map
+
+    def _set_checkpoints(self, checkpoints: list[Any]) -> None:
+        """Says which Variables (or names) are kept."""
+        text = "_set_checkpoints: a list of Variable or of names is expected"
+        assert isinstance(checkpoints, list), text
+        assert all(isinstance(point, (str, Variable)) for point in checkpoints), text
+        self._checkpoints = checkpoints
+
+    def load(self, state_dict: dict) -> None:
+        """Not there in Paddle either.
+
+        Raises:
+            NotImplementedError: always.
+        """
+        raise NotImplementedError("load function is not supported by Recompute Optimizer for now")
+
+    def backward(
+        self,
+        loss: Any,
+        startup_program: Any = None,
+        parameter_list: Any = None,
+        no_grad_set: Any = None,
+        callbacks: Any = None,
+    ) -> Pairs:
+        """Appends the gradient operators, recomputing between the checkpoints; returns (parameter, gradient) pairs."""
+        assert self._checkpoints is not None, "RecomputeOptimizer: call _set_checkpoints before this"
+        if mode.in_dygraph_mode():
+            raise NotImplementedError("RecomputeOptimizer is for Programs only")
+        return self._optimizer._backward(
+            loss, startup_program, parameter_list, no_grad_set, callbacks, self._checkpoints
+        )
+
+    def apply_gradients(self, params_grads: Pairs) -> list[Any]:
+        """The update of the optimizer inside; returns the appended operators."""
+        return self._optimizer.apply_gradients(params_grads)
+
+    def apply_optimize(self, loss: Any, startup_program: Any, params_grads: Pairs) -> list[Any]:
+        """The second part of `minimize`."""
+        return self._optimizer.apply_optimize(loss, startup_program, params_grads)
+
+    def minimize(
+        self, loss: Any, startup_program: Any = None, parameter_list: Any = None, no_grad_set: Any = None
+    ) -> tuple[list[Any], Pairs]:
+        """`backward` and `apply_optimize` in one; returns (operators, pairs of parameter and gradient)."""
+        assert isinstance(loss, Variable), "minimize: loss must be a Variable"
+        assert self._checkpoints is not None, "RecomputeOptimizer: call _set_checkpoints before this"
+        params_grads = self.backward(loss, startup_program, parameter_list, no_grad_set)
+        return self.apply_optimize(loss, startup_program, params_grads), params_grads

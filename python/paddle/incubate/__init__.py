@@ -1,0 +1,10 @@
+"""paddle.incubate: what may still change."""
+from paddle._basics.missing import getter as _getter
+from paddle.nn.layer_helper import LayerHelper as LayerHelper
+
+from . import optimizer
+from .optimizer import LookAhead, ModelAverage
+
+__all__ = ["LookAhead", "ModelAverage", "optimizer"]
+
+__getattr__ = _getter(__name__)

@@ -1,0 +1,154 @@
+"""What an update by one operator is: the rules of paddle.optimizer and of fluid derive from it."""
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from paddle._basics import unique_name
+from paddle._basics.dtypes import VarType
+from paddle._basics.mode import in_dygraph_mode
+from paddle._basics.op_proto import OpProtoHolder
+from paddle._programs.variable import Variable
+from paddle.nn.layer_helper import LayerHelper
+
+from .base import OptimizerBase, Pairs, global_var
+
+__all__: list[str] = []
+
+
+class Rule(OptimizerBase):
+    """An update by one operator, which is run at once or appended: a subclass says what it takes besides `Param`,
+    `Grad` and `LearningRate`."""
+
+    #: input slot -> name of the accumulator
+    _slots: ClassVar[Mapping[str, str]] = {}
+    #: input slot -> output slot, where that is not `<slot>Out` (None: the operator only reads it)
+    _outs: ClassVar[Mapping[str, str | None]] = {}
+    #: attribute -> the field that holds it
+    _numbers: ClassVar[Mapping[str, str]] = {}
+    #: the operator reads the learning rate
+    _takes_rate: ClassVar[bool] = True
+    _operator: ClassVar[Any]
+    _eager_attrs: dict[str, Any] = {}
+
+    def _set(self, **numbers: Any) -> None:
+        """Keeps the numbers of the rule in the fields `_<name>`."""
+        for name, value in numbers.items():
+            setattr(self, "_" + name, value)
+
+    def _attrs(self) -> dict[str, Any]:
+        """The attributes; what is a Variable goes into the slot `<Attribute>Tensor` of an appended operator."""
+        return {attr: getattr(self, field) for attr, field in self._numbers.items()}
+
+    def _attrs_of(self, param: Any) -> dict[str, Any]:
+        """What differs from `_attrs` for one parameter."""
+        return {}
+
+    def _fresh(self, accumulator: str, param: Any) -> dict[str, Any]:
+        """How an accumulator starts: arguments of `_add_accumulator` (default: zeros like the parameter)."""
+        return {}
+
+    def _create_accumulators(self, block: Any, parameters: list[Any]) -> None:
+        for param in parameters:
+            for name in self._slots.values():
+                self._add_accumulator(name, param, **self._fresh(name, param))
+
+    def _state_of(self, param: Any) -> dict[str, Any]:
+        return {slot: self._get_accumulator(name, param) for slot, name in self._slots.items()}
+
+    def _changed(self, state: dict[str, Any]) -> dict[str, Any]:
+        """The accumulators by the output slots that write them."""
+        outs = {self._outs.get(slot, slot + "Out"): var for slot, var in state.items()}
+        return {slot: var for slot, var in outs.items() if slot is not None}
+
+    def _dygraph_pass(self, pairs: Pairs) -> None:
+        attrs = self._attrs()
+        # The same object while nothing changes: what was made of it is good then.
+        if attrs != self._eager_attrs:
+            self._eager_attrs = attrs
+        super()._dygraph_pass(pairs)
+
+    def _prepared(self, param: Any) -> tuple:
+        """(parameter, inputs in the operator's order, where gradient and rate stand, attributes, keywords)."""
+        state = self._state_of(param)
+        names = [slot.name for slot in OpProtoHolder.instance().get_op_proto(self.type).inputs]
+        inputs = [{"Param": param, **state}.get(name) for name in names]
+        attrs = self._eager_attrs
+        keywords = {**attrs, **self._attrs_of(param), "ParamOut": param, **self._changed(state)}
+        rate_at = names.index("LearningRate") if self._takes_rate else None
+        return param, inputs, names.index("Grad"), rate_at, attrs, keywords
+
+    def _update(self, param: Any, grad: Any, lr: Any) -> None:  # type: ignore[override]
+        kept = self._kept.get(id(param))
+        if kept is None or kept[4] is not self._eager_attrs:
+            if kept is None:
+                self._accumulators_of(param)
+            kept = self._kept[id(param)] = self._prepared(param)
+        _, inputs, grad_at, lr_at, _, keywords = kept
+        inputs = inputs.copy()
+        inputs[grad_at] = grad
+        if lr_at is not None:
+            inputs[lr_at] = lr
+        self._operator(*inputs, **keywords)
+
+    def _append_optimize_op(self, block: Any, param_and_grad: tuple[Any, Any]) -> Any:
+        param, grad = param_and_grad
+        state = {slot: [var] for slot, var in self._state_of(param).items()}
+        inputs = {"Param": [param], "Grad": [grad], **state}
+        if self._takes_rate:
+            inputs["LearningRate"] = [self._create_param_lr(param_and_grad)]
+        outputs = {"ParamOut": [param], **self._changed(state)}
+        attrs = {**self._attrs(), **self._attrs_of(param)}
+        for name in [name for name, value in attrs.items() if isinstance(value, Variable)]:
+            inputs[name.capitalize() + "Tensor"] = [attrs.pop(name)]
+        self._append_more(param, inputs, outputs, attrs)
+        return block.append_op(type=self.type, inputs=inputs, outputs=outputs, attrs=attrs, stop_gradient=True)
+
+    def _append_more(self, param: Any, inputs: dict, outputs: dict, attrs: dict) -> None:
+        """Adds what only an appended operator takes."""
+
+
+class MasterWeights(Rule):
+    """float32 copies of float16 parameters, which static Programs update instead (multi_precision)."""
+
+    _multi_precision = False
+    _master_weights: dict[str, Any]
+
+    def _has_master(self, param: Any) -> bool:
+        return self._multi_precision and param.dtype == VarType.FP16 and not in_dygraph_mode()
+
+    def _create_master_weight(self, param: Any) -> Any:
+        assert isinstance(self.helper, LayerHelper)
+        var = global_var(unique_name.generate(param.name + "_fp32_master"), list(param.shape), 0.0, VarType.FP32)
+        self.helper.startup_program.global_block().append_op(
+            type="cast",
+            inputs={"X": [param]},
+            outputs={"Out": [var]},
+            attrs={"in_dtype": param.dtype, "out_dtype": VarType.FP32},
+        )
+        self._master_weights[param.name] = var
+        return var
+
+    def _get_accumulator(self, name: str, param: Any) -> Any:
+        return super()._get_accumulator(name, self._master_weights.get(param.name, param))
+
+    def _create_accumulators(self, block: Any, parameters: list[Any]) -> None:
+        for param in parameters:
+            super()._create_accumulators(block, [self._accumulated(param)])
+
+    def _append_more(self, param: Any, inputs: dict, outputs: dict, attrs: dict) -> None:
+        attrs["multi_precision"] = self._has_master(param)
+        if self._has_master(param):
+            inputs["MasterParam"] = outputs["MasterParamOut"] = [self._master_weights[param.name]]
+
+    def _accumulated(self, param: Any) -> Any:
+        """What the accumulators belong to: the parameter or its master weight."""
+        if self._has_master(param):
+            return self._create_master_weight(param)
+        if param.dtype == VarType.FP16:
+            warnings.warn(
+                f"{type(self).__name__}: float16 accumulators lose precision; multi_precision=True keeps them in "
+                "float32"
+            )
+        return param
