@@ -77,6 +77,9 @@ pub static TABLES: &[&[&Op]] = &[
     sequence::sequence::TABLE,        // sequence_pool, sequence_expand
     sequence::reverse::TABLE,         // sequence_reverse
     rnn::rnn::TABLE,                  // SimpleRNN, LSTM, GRU
+    rnn::warpctc::TABLE,              // connectionist temporal classification
+    rnn::ctc_align::TABLE,            // labels of an alignment
+    rnn::edit_distance::TABLE,        // edits between sequences
     rnn::gather_tree::TABLE,          // the sequences of a beam search
     comm::communicator::TABLE,        // rings
     comm::collective::TABLE,          // collectives of Programs

@@ -3,11 +3,13 @@ from paddle._basics.missing import getter as _getter
 
 from . import clip, functional, initializer
 from .clip import ClipGradByGlobalNorm, ClipGradByNorm, ClipGradByValue
+from .decode import BeamSearchDecoder, dynamic_decode
 from .layer import activation, common, conv, distance, loss, norm, pooling, recurrent, rnn, transformer
 from .layer.activation import *  # noqa: F403
 from .layer.common import *  # noqa: F403
 from .layer.container import LayerList, ParameterList, Sequential
 from .layer.conv import *  # noqa: F403
+from .layer.ctc import CTCLoss
 from .layer.distance import PairwiseDistance
 from .layer.layers import Layer
 from .layer.loss import *  # noqa: F403
@@ -19,8 +21,10 @@ from .layer.transformer import *  # noqa: F403
 from .missing import MISSING as _MISSING
 
 __all__ = [
+    "BeamSearchDecoder",
     "ClipGradByGlobalNorm",
     "ClipGradByNorm",
+    "CTCLoss",
     "ClipGradByValue",
     "Layer",
     "LayerList",
@@ -37,6 +41,7 @@ __all__ = [
     *rnn.__all__,
     *transformer.__all__,
     "clip",
+    "dynamic_decode",
     "functional",
     "initializer",
 ]

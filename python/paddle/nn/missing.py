@@ -5,7 +5,6 @@ from __future__ import annotations
 _ROWS = {
     "affine_grid": "affine_grid",
     "bce_loss": "binary_cross_entropy BCELoss",
-    "beam_search": "BeamSearchDecoder dynamic_decode",
     "bilinear_interp_v2": "interpolate upsample Upsample UpsamplingBilinear2D UpsamplingNearest2D",
     "bilinear_tensor_product": "bilinear Bilinear",
     "conv2d_transpose": "conv1d_transpose conv2d_transpose Conv1DTranspose Conv2DTranspose",
@@ -30,7 +29,6 @@ _ROWS = {
     "sync_batch_norm": "SyncBatchNorm",
     "temporal_shift": "temporal_shift",
     "unfold": "unfold",
-    "warpctc": "ctc_loss CTCLoss",
 }
 
 MISSING = {name: operator for operator, names in _ROWS.items() for name in names.split()}

@@ -3,6 +3,7 @@
 from . import (
     branches,
     control_flow,
+    decoding,
     device,
     io,
     learning_rate_scheduler,
@@ -16,6 +17,7 @@ from . import (
 )
 from .branches import *  # noqa: F403
 from .control_flow import *  # noqa: F403
+from .decoding import *  # noqa: F403
 from .io import *  # noqa: F403
 from .learning_rate_scheduler import *  # noqa: F403
 from .loss import *  # noqa: F403
@@ -33,6 +35,7 @@ __all__ = [
     *tensor.__all__,
     *branches.__all__,
     *control_flow.__all__,
+    *decoding.__all__,
     *ops.__all__,
     *loss.__all__,
     *metric_op.__all__,

@@ -1,4 +1,4 @@
-"""Functions for decoding."""
+"""Functions for decoding, and for networks that learn it."""
 from __future__ import annotations
 
 from typing import Any
@@ -8,7 +8,66 @@ from paddle import _ops
 from paddle._core import Tensor
 from paddle._programs.variable_checks import check_variable_and_dtype
 
-__all__ = ["gather_tree"]
+__all__ = ["ctc_loss", "gather_tree"]
+
+
+def warp_ctc(
+    scores: Any,
+    label: Any,
+    blank: int = 0,
+    norm_by_times: bool = False,
+    steps: Any = None,
+    label_length: Any = None,
+) -> Any:
+    """The loss of each sequence, [batch, 1]: for ctc_loss and fluid.layers.warpctc."""
+    if _core.in_static_mode():
+        check_variable_and_dtype(scores, "input", ["float32", "float64"], "warpctc")
+        check_variable_and_dtype(label, "label", ["int32"], "warpctc")
+    elif steps is None or label_length is None:
+        raise ValueError("warpctc: input_length and label_length must not be None in dygraph mode")
+    if steps is None or label_length is None:
+        return _ops.warpctc(scores, label, blank=blank, norm_by_times=norm_by_times)[1]
+    if _core.in_static_mode():
+        check_variable_and_dtype(steps, "LogitsLength", ["int64"], "warpctc")
+        check_variable_and_dtype(label_length, "LabelLength", ["int64"], "warpctc")
+    return _ops.warpctc(scores, label, steps, label_length, blank=blank, norm_by_times=norm_by_times)[1]
+
+
+def ctc_loss(
+    log_probs: Any,
+    labels: Any,
+    input_lengths: Any,
+    label_lengths: Any,
+    blank: int = 0,
+    reduction: str = "mean",
+) -> Tensor:
+    """Connectionist temporal classification: -log of the probability that the scores of steps stand for the labels.
+
+    Args:
+        log_probs: float32 or float64 Tensor [steps, batch, classes]: raw scores; softmax is taken here.
+        labels: int32 Tensor [batch, labels], each within the classes (ValueError otherwise).
+        input_lengths, label_lengths: int64 Tensors [batch]: how many steps and labels each sequence has.
+        blank: the class that stands for no label.
+        reduction: "mean" (of the losses divided by the lengths of the labels), "sum" or "none" (AssertionError for
+            another).
+
+    Returns:
+        Tensor [1], with "none" [batch]. Where no alignment fits the steps the loss is 0.
+
+    Source: https://www.paddlepaddle.org.cn/documentation/docs/en/2.0-rc/api/paddle/nn/functional/loss/ctc_loss_en.html
+
+    Examples:
+        >>> import paddle
+        >>> scores, labels = paddle.zeros([3, 1, 2]), paddle.to_tensor([[1]], "int32")
+        >>> loss = paddle.nn.functional.ctc_loss(scores, labels, paddle.to_tensor([3]), paddle.to_tensor([1]))
+        >>> round(float(loss), 4)
+        0.2877
+    """
+    loss = _ops.squeeze2(warp_ctc(log_probs, labels, blank, False, input_lengths, label_lengths), axes=[-1])
+    assert reduction in ("mean", "sum", "none"), f"ctc_loss: reduction {reduction!s:.200}"
+    if reduction == "mean":
+        return _ops.mean(loss / _ops.cast(label_lengths, in_dtype=label_lengths.dtype, out_dtype=loss.dtype))
+    return _ops.reduce_sum(loss, reduce_all=True) if reduction == "sum" else loss
 
 
 def gather_tree(ids: Any, parents: Any) -> Tensor:

@@ -4,6 +4,7 @@ from .activation import *  # noqa: F403
 from .common import *  # noqa: F403
 from .container import LayerList, ParameterList, Sequential
 from .conv import *  # noqa: F403
+from .ctc import CTCLoss
 from .distance import PairwiseDistance
 from .layers import Layer
 from .loss import *  # noqa: F403
@@ -14,6 +15,7 @@ from .rnn import *  # noqa: F403
 from .transformer import *  # noqa: F403
 
 __all__ = [
+    "CTCLoss",
     "Layer",
     "LayerList",
     "PairwiseDistance",

@@ -20,7 +20,7 @@ from paddle.tensor.array import array_read, array_write, create_array
 __all__ = ["RNN", "BiRNN", "SimpleRNN", "LSTM", "GRU"]
 
 
-def _swap(x: Any) -> Any:
+def swap(x: Any) -> Any:
     """[a, b, ...] to [b, a, ...]"""
     return _ops.transpose2(x, axis=[1, 0, *range(2, len(x.shape))])
 
@@ -79,28 +79,28 @@ def _append_loop(cell: Any, inputs: Any, states: Any, mask: Any, kwargs: dict[st
         row = [_ops.squeeze2(_ops.gather(x, step), axes=[0]) for x in flatten(inputs)]
         rows = iter(row)
         now = map_structure(lambda x: array_read(x, step), held)
-        now = map_structure(_shaped_like, now, states)
+        now = map_structure(shaped_like, now, states)
         out, new = cell(map_structure(lambda _: next(rows), inputs), now, **kwargs)
         assert_same_structure(now, new, check_types=False)
         if mask is not None:
             at = _ops.squeeze2(_ops.gather(mask, step), axes=[0])
             new = map_structure(partial(_chosen, mask=at), now, new)
-        outside = map_structure(_array_outside, out)
+        outside = map_structure(array_outside, out)
         loop_block_arrays = map_structure(lambda x, a: array_write(x, step, a), out, outside)
         _ops.increment(step, step=1.0, Out=step)
         map_structure(lambda x, a: array_write(x, step, a), new, held)
         _ops.less_than(step, steps, Out=going)
     outputs = map_structure(lambda a: _ops.tensor_array_to_tensor(a, axis=0, use_stack=True)[0], loop_block_arrays)
-    return outputs, map_structure(_shaped_like, map_structure(lambda x: array_read(x, step), held), states)
+    return outputs, map_structure(shaped_like, map_structure(lambda x: array_read(x, step), held), states)
 
 
-def _shaped_like(x: Any, like: Any) -> Any:
+def shaped_like(x: Any, like: Any) -> Any:
     """`x` that came out of an array, with the shape that it went in with."""
     x.desc.set_shape(list(like.shape))
     return x
 
 
-def _array_outside(x: Any) -> Any:
+def array_outside(x: Any) -> Any:
     """A LoDTensorArray in the block around the current one."""
     program = x.block.program
     inner = program.current_block_idx
@@ -152,7 +152,7 @@ def rnn(
     if initial_states is None:
         initial_states = cell.get_initial_states(batch_ref=inputs, batch_dim_idx=1 if time_major else 0)
     if not time_major:
-        inputs = map_structure(_swap, inputs)
+        inputs = map_structure(swap, inputs)
     mask = None
     if sequence_length is not None:
         mask = _masks(sequence_length, _length_of(flatten(inputs)[0]), flatten(initial_states)[0].dtype)
@@ -164,7 +164,7 @@ def rnn(
     if is_reverse:
         outputs = map_structure(_reversed, outputs)
     if not time_major:
-        outputs = map_structure(_swap, outputs)
+        outputs = map_structure(swap, outputs)
     return outputs, states
 
 
@@ -218,7 +218,7 @@ def _plain(cell: Any) -> bool:
 
 def _by_operator(cell: Any, inputs: Any, states: Any, time_major: bool, is_reverse: bool) -> tuple[Any, Any]:
     """`rnn` of a known cell over whole sequences as one operator."""
-    x = inputs if time_major else _swap(inputs)
+    x = inputs if time_major else swap(inputs)
     x = _reversed(x) if is_reverse else x
     lstm = isinstance(cell, LSTMCell)
     if states is None:
@@ -235,7 +235,7 @@ def _by_operator(cell: Any, inputs: Any, states: Any, time_major: bool, is_rever
     )
     out = _reversed(out) if is_reverse else out
     last = [_ops.squeeze2(s, axes=[0]) for s in last]
-    return out if time_major else _swap(out), tuple(last) if lstm else last[0]
+    return out if time_major else swap(out), tuple(last) if lstm else last[0]
 
 
 class RNN(Layer):
@@ -416,7 +416,7 @@ class _RNNBase(LayerList):
     def _by_operator(self, inputs: Any, initial_states: Any, sequence_length: Any) -> tuple[Any, Any]:
         states = [initial_states] if self.state_components == 1 else list(initial_states)
         _, _, out, last = _ops.rnn(
-            inputs if self.time_major else _swap(inputs),
+            inputs if self.time_major else swap(inputs),
             states,
             self._all_weights,
             sequence_length,
@@ -428,7 +428,7 @@ class _RNNBase(LayerList):
             mode=self.mode,
             is_test=not self.training,
         )
-        return out if self.time_major else _swap(out), tuple(last) if len(last) > 1 else last[0]
+        return out if self.time_major else swap(out), tuple(last) if len(last) > 1 else last[0]
 
     def forward(self, inputs: Any, initial_states: Any = None, sequence_length: Any = None) -> tuple[Any, Any]:
         """(outputs, final states).

@@ -1,0 +1,92 @@
+"""Labels of sequences in fluid.layers: alignments, edit distances."""
+
+from __future__ import annotations
+
+import paddle._core as _core
+from paddle import _ops
+from paddle._programs.variable_checks import check_variable_and_dtype
+from paddle.nn.functional.decode import warp_ctc
+
+__all__ = ["ctc_greedy_decoder", "edit_distance", "warpctc"]
+
+
+def warpctc(input, label, blank=0, norm_by_times=False, input_length=None, label_length=None):  # noqa: A002
+    """Connectionist temporal classification: -log of the probability that the scores of steps stand for the labels.
+
+    Args:
+        input (Variable): raw scores, float32 or float64 [steps, batch, classes]; without lengths [steps of all
+            sequences, classes] with a LoD.
+        label (Variable): int32 [batch, labels]; without lengths [labels of all sequences, 1] with a LoD.
+        blank (int): the class that stands for no label.
+        norm_by_times (bool): divide the gradient by the number of steps.
+        input_length, label_length (Variable): int64 [batch], both or none.
+
+    Returns:
+        Variable: [batch, 1].
+    """
+    return warp_ctc(input, label, blank, norm_by_times, input_length, label_length)
+
+
+def edit_distance(  # noqa: D417
+    input,  # noqa: A002
+    label,
+    normalized=True,
+    ignored_tokens=None,
+    input_length=None,
+    label_length=None,
+):
+    """How many insertions, deletions and substitutions make each sequence of `label` of that of `input`.
+
+    Args:
+        input, label (Variable): int64 [batch, ids]; without lengths [ids of all sequences, 1] with a LoD.
+        normalized (bool): divided by the length of the label's sequence.
+        ignored_tokens (list of int): ids that are left out first.
+        input_length, label_length (Variable): int64 [batch], both or none.
+
+    Returns:
+        (distances float32 [batch, 1], number of sequences int64 [1]).
+
+    Raises:
+        ValueError: a sequence of `label` is empty where distances are normalized.
+
+    Examples:
+        >>> import paddle, paddle.fluid as fluid
+        >>> a, b = paddle.to_tensor([[1, 2, 3]]), paddle.to_tensor([[1, 3, 3]])
+        >>> three = paddle.to_tensor([3])
+        >>> fluid.layers.edit_distance(a, b, False, None, three, three)[0].numpy().tolist()
+        [[1.0]]
+    """
+    check_variable_and_dtype(input, "input", ["int64"], "edit_distance")
+    check_variable_and_dtype(label, "label", ["int64"], "edit_distance")
+    if ignored_tokens is not None and len(ignored_tokens) > 0:
+        input = _ops.sequence_erase(input, tokens=ignored_tokens)  # noqa: A001
+        label = _ops.sequence_erase(label, tokens=ignored_tokens)
+    both = input_length is not None and label_length is not None
+    lengths = (input_length, label_length) if both else ()
+    count, out = _ops.edit_distance(input, label, *lengths, normalized=normalized)
+    return out, count
+
+
+def ctc_greedy_decoder(input, blank, input_length=None, padding_value=0, name=None):  # noqa: A002
+    """The labels that the best class of each step stands for: repetitions once, blanks left out.
+
+    Args:
+        input (Variable): scores, float32 or float64 [batch, steps, classes]; without lengths [steps of all sequences,
+            classes] with a LoD.
+        blank (int): the class that stands for no label.
+        input_length (Variable): int64 [batch, 1].
+        padding_value (int): stands behind the labels of a sequence, where there are lengths.
+
+    Returns:
+        int64 labels [labels of all sequences, 1] with a LoD (one -1 where there are none at all); with lengths
+        ([batch, steps], their numbers [batch, 1]).
+    """
+    check_variable_and_dtype(input, "input", ["float32", "float64"], "ctc_greedy_decoder")
+    _, best = _ops.top_k(input, k=1)
+    if input_length is None:
+        return _ops.ctc_align(best, merge_repeated=True, blank=blank)[0]
+    best = _ops.squeeze2(best, axes=[2])
+    # A Program leaves a dispensable output out unless it is asked for.
+    asked = {"OutputLength": 1} if _core.in_static_mode() else {}
+    attrs = {"merge_repeated": True, "blank": blank, "padding_value": padding_value}
+    return tuple(_ops.ctc_align(best, input_length, **attrs, **asked))

@@ -1,0 +1,330 @@
+"""Decoding step by step: what a decoder is, beam search, and the loop over its steps."""
+from __future__ import annotations
+
+import collections
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import paddle._core as _core
+from paddle import _ops
+from paddle._basics.checks import check_type
+from paddle._basics.default_dtype import get_default_dtype
+from paddle._basics.dtypes import VarType, convert_np_dtype_to_dtype_
+from paddle._basics.structure import flatten, map_structure
+from paddle._programs.variable import Variable
+from paddle._programs.while_block import While
+from paddle.nn.functional.decode import gather_tree
+from paddle.nn.layer.recurrent import array_outside, shaped_like, swap
+from paddle.tensor.array import array_read, array_write
+from paddle.tensor.creation import assign_array
+
+__all__ = ["BeamSearchDecoder", "dynamic_decode"]
+
+_INT64 = VarType.INT64
+
+
+def cast(x: Any, dtype: Any) -> Any:
+    """`x` with this element type."""
+    return x if x.dtype == dtype else _ops.cast(x, in_dtype=x.dtype, out_dtype=dtype)
+
+
+class Decoder:
+    """What :func:`dynamic_decode` steps: a subclass says how to begin, what a step does and what it ends with."""
+
+    def initialize(self, inits: Any) -> tuple[Any, Any, Any]:
+        """(first inputs, first states, finished); `inits` is what dynamic_decode was given."""
+        raise NotImplementedError
+
+    def step(self, time: Any, inputs: Any, states: Any, **kwargs: Any) -> tuple[Any, Any, Any, Any]:
+        """(outputs, next states, next inputs, finished) of the step `time`, an int64 Tensor of shape [1]."""
+        raise NotImplementedError
+
+    def finalize(self, outputs: Any, final_states: Any, sequence_lengths: Any) -> tuple[Any, Any]:
+        """(outputs, states) of all steps together; not called where it is not there."""
+        raise NotImplementedError
+
+    @property
+    def tracks_own_finished(self) -> bool:
+        """Whether `finished` of a step is all that counts, instead of adding to that of the steps before."""
+        return False
+
+
+class BeamSearchDecoder(Decoder):
+    """Beam search with a cell: of all continuations of the best sequences the best are kept.
+
+    Args:
+        cell: called with inputs and states of [batch * beams, ...], gives outputs and states.
+        start_token, end_token: the ids that sequences begin and end with.
+        beam_size: how many sequences are kept for each of the batch.
+        embedding_fn: makes the next inputs of ids [batch, beams] (default: the ids themselves).
+        output_fn: makes scores of all ids of the cell's outputs (default: the outputs are the scores).
+
+    Source: https://www.paddlepaddle.org.cn/documentation/docs/en/2.0-rc/api/paddle/nn/decode/BeamSearchDecoder_en.html
+
+    Examples:
+        >>> import paddle
+        >>> embedding, linear = paddle.nn.Embedding(10, 4), paddle.nn.Linear(4, 10)
+        >>> cell = paddle.nn.GRUCell(4, 4)
+        >>> decoder = paddle.nn.BeamSearchDecoder(cell, 0, 1, 3, embedding, linear)
+        >>> first = cell.get_initial_states(paddle.ones([2, 4]))
+        >>> ids, states = paddle.nn.dynamic_decode(decoder, first, max_step_num=4)
+        >>> ids.shape[0], ids.shape[2]
+        (2, 3)
+    """
+
+    OutputWrapper = collections.namedtuple("OutputWrapper", ("scores", "predicted_ids", "parent_ids"))
+    StateWrapper = collections.namedtuple("StateWrapper", ("cell_states", "log_probs", "finished", "lengths"))
+
+    def __init__(
+        self,
+        cell: Any,
+        start_token: int,
+        end_token: int,
+        beam_size: int,
+        embedding_fn: Callable | None = None,
+        output_fn: Callable | None = None,
+    ) -> None:
+        self.cell = cell
+        self.embedding_fn = embedding_fn
+        self.output_fn = output_fn
+        self.start_token = start_token
+        self.end_token = end_token
+        self.beam_size = beam_size
+        self.kinf = 1e9
+
+    @staticmethod
+    def tile_beam_merge_with_batch(x: Any, beam_size: int) -> Any:
+        """Each of the batch `beam_size` times: [batch, ...] to [batch * beam_size, ...], for what the cell takes."""
+        check_type(x, "x", Variable, "BeamSearchDecoder.tile_beam_merge_with_batch")
+        return _ops.reshape2(_tiled(x, beam_size), shape=[-1, *x.shape[1:]])
+
+    def _split_batch_beams(self, x: Any) -> Any:
+        return _ops.reshape2(x, shape=[-1, self.beam_size, *x.shape[1:]])
+
+    def _merge_batch_beams(self, x: Any) -> Any:
+        return _ops.reshape2(x, shape=[-1, *x.shape[2:]])
+
+    def _gather(self, x: Any, beams: Any) -> Any:
+        """[batch, beams, ...]: of each of the batch the beams that are named."""
+        zero, one = (_ops.fill_constant(shape=[1], dtype=_INT64, value=float(v)) for v in (0, 1))
+        count = cast(_ops.slice(_ops.shape(beams), axes=[0], starts=[0], ends=[1]), _INT64)
+        first = _ops.unsqueeze2(_ops.range(zero, count, one), axes=[1]) * self.beam_size
+        index = _ops.reshape2(beams + first, shape=[-1])
+        index.stop_gradient = True
+        return self._split_batch_beams(_ops.gather(self._merge_batch_beams(x), index))
+
+    def initialize(self, initial_cell_states: Any) -> tuple[Any, Any, Any]:
+        """(first inputs, first states, finished); all [batch, beams, ...].
+
+        Args:
+            initial_cell_states: the cell's first states, [batch, ...].
+        """
+        state = flatten(initial_cell_states)[0]
+        cell_states = map_structure(lambda x: _tiled(x, self.beam_size), initial_cell_states)
+
+        def filled(dtype: Any, value: float) -> Any:
+            return _ops.fill_constant_batch_size_like(state, shape=[-1, self.beam_size], dtype=dtype, value=value)
+
+        inputs = filled(_INT64, float(self.start_token))
+        finished = filled(VarType.BOOL, 0.0)
+        lengths = filled(_INT64, 0.0)
+        # All but the first beam are out of the race, or each would begin the same sequences.
+        first = assign_array(np.array([[0.0] + [-self.kinf] * (self.beam_size - 1)], "float32"))
+        dtype = convert_np_dtype_to_dtype_(get_default_dtype())
+        log_probs = filled(dtype, 0.0) + cast(first, dtype)
+        inputs = self.embedding_fn(inputs) if self.embedding_fn else inputs
+        return inputs, self.StateWrapper(cell_states, log_probs, finished, lengths), finished
+
+    def _beam_search_step(self, time: Any, logits: Any, next_cell_states: Any, beam_state: Any) -> tuple[Any, Any]:
+        vocabulary = logits.shape[-1]
+        only_end = np.full([vocabulary], -self.kinf, "float32")
+        only_end[self.end_token] = 0
+        probs = _ops.log(_ops.softmax(logits))
+        # A sequence that has ended goes on with its end alone, which costs nothing.
+        ended = cast(beam_state.finished, probs.dtype)
+        ends = _ops.elementwise_mul(_ops.unsqueeze2(ended, axes=[2]), cast(assign_array(only_end), probs.dtype))
+        probs = ends - _ops.elementwise_mul(probs, ended - 1, axis=0)
+        log_probs = _ops.elementwise_add(probs, beam_state.log_probs, axis=0)
+        scores = _ops.reshape2(log_probs, shape=[-1, self.beam_size * vocabulary])
+        best, index = _ops.top_k(scores, k=self.beam_size)
+        size = _ops.fill_constant(shape=[1], dtype=_INT64, value=float(vocabulary))
+        beams, ids = _ops.elementwise_floordiv(index, size), _ops.elementwise_mod(index, size)
+        cell_states = map_structure(lambda x: self._gather(x, beams), next_cell_states)
+        finished = cast(self._gather(cast(beam_state.finished, _INT64), beams), VarType.BOOL)
+        lengths = self._gather(beam_state.lengths, beams) + cast(_ops.logical_not(finished), _INT64)
+        end = _ops.fill_constant(shape=[1], dtype=_INT64, value=float(self.end_token))
+        finished = _ops.logical_or(finished, _ops.equal(ids, end))
+        return self.OutputWrapper(best, ids, beams), self.StateWrapper(cell_states, best, finished, lengths)
+
+    def step(self, time: Any, inputs: Any, states: Any, **kwargs: Any) -> tuple[Any, Any, Any, Any]:
+        """(outputs, next states, next inputs, finished): one step of the cell, and the best of what follows from it."""
+        inputs = map_structure(self._merge_batch_beams, inputs)
+        cell_states = map_structure(self._merge_batch_beams, states.cell_states)
+        outputs, next_states = self.cell(inputs, cell_states, **kwargs)
+        outputs = map_structure(self._split_batch_beams, outputs)
+        next_states = map_structure(self._split_batch_beams, next_states)
+        if self.output_fn is not None:
+            outputs = self.output_fn(outputs)
+        found, beam_states = self._beam_search_step(time, outputs, next_states, states)
+        ids = found.predicted_ids
+        ids.stop_gradient = True
+        return found, beam_states, self.embedding_fn(ids) if self.embedding_fn else ids, beam_states.finished
+
+    def finalize(self, outputs: Any, final_states: Any, sequence_lengths: Any) -> tuple[Any, Any]:
+        """(the ids of each beam's whole sequence, the states); outputs are [steps, batch, beams]."""
+        return gather_tree(outputs.predicted_ids, outputs.parent_ids), final_states
+
+    @property
+    def tracks_own_finished(self) -> bool:
+        """True: beams move, so a step's `finished` belongs to other sequences than that of the step before."""
+        return True
+
+
+def _tiled(x: Any, times: int) -> Any:
+    """[batch, ...] to [batch, times, ...]"""
+    return _ops.expand(_ops.unsqueeze2(x, axes=[1]), expand_times=[1, times] + [1] * (len(x.shape) - 1))
+
+
+def _kept(old: Any, new: Any, finished: Any) -> Any:
+    """`old` where a sequence has ended, `new` elsewhere."""
+    dtype = old.dtype
+    work = VarType.FP32 if dtype == VarType.BOOL else dtype
+    old, new, ended = cast(old, work), cast(new, work), cast(finished, work)
+    ended.stop_gradient = True
+    kept = _ops.elementwise_mul(old, ended, axis=0) - _ops.elementwise_mul(new, ended - 1, axis=0)
+    return cast(kept, dtype)
+
+
+def _lengths_of(states: Any, lengths: Any) -> Any:
+    if not hasattr(states, "lengths"):
+        warnings.warn("dynamic_decode: the decoder's states have no `lengths`: the lengths given back are zeros")
+    return getattr(states, "lengths", lengths)
+
+
+def _ended(decoder: Any, states: Any, new: Any, finished: Any, before: Any, lengths: Any, impute: bool) -> tuple:
+    """What has ended after a step, the lengths by now, and the states that the step leaves."""
+    if decoder.tracks_own_finished:
+        return finished, _lengths_of(new, lengths), new
+    lengths = lengths + cast(_ops.logical_not(before), lengths.dtype)
+    if impute:
+        new = map_structure(lambda a, b: _kept(a, b, before), states, new)
+    return _ops.logical_or(finished, before), lengths, new
+
+
+def _steps(decoder: Any, inits: Any, most: int | None, impute: bool, kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
+    """The loop, run here: outputs [steps, ...], states, lengths."""
+    inputs, states, finished = decoder.initialize(inits)
+    lengths = cast(_ops.fill_zeros_like(finished), _INT64)
+    outputs: list[list[Any]] = []
+    template = None
+    while not bool(finished.numpy().all()):
+        time = _ops.fill_constant(shape=[1], dtype=_INT64, value=float(len(outputs)))
+        template, new, inputs, ended = decoder.step(time, inputs, states, **kwargs)
+        outputs.append(flatten(template))
+        finished, lengths, states = _ended(decoder, states, new, ended, finished, lengths, impute)
+        if most is not None and len(outputs) > most:
+            break
+    if template is None:
+        raise ValueError("dynamic_decode: every sequence has ended before the first step")
+    stacked = iter([_ops.stack(list(each), axis=0) for each in zip(*outputs, strict=True)])
+    return map_structure(lambda _: next(stacked), template), states, lengths
+
+
+def _append_steps(
+    decoder: Any, inits: Any, most: int | None, impute: bool, is_test: bool, kwargs: dict[str, Any]
+) -> tuple[Any, Any, Any]:
+    """The same as a loop in the Program; with `is_test` it keeps the states of the last step alone."""
+    first_inputs, first_states, finished = decoder.initialize(inits)
+    finished.stop_gradient = True
+    time = _ops.fill_constant(shape=[1], dtype=_INT64, value=0.0)
+    going = _ops.logical_not(_all(finished))
+    end = None if most is None else _ops.fill_constant(shape=[1], dtype=_INT64, value=float(most))
+    lengths = cast(_ops.fill_zeros_like(finished), _INT64)
+    lengths.stop_gradient = True
+    if not is_test:
+        input_arrays = map_structure(lambda x: array_write(x, time), first_inputs)
+        state_arrays = map_structure(lambda x: array_write(x, time), first_states)
+
+    def read(arrays: Any, likes: Any) -> Any:
+        return map_structure(lambda a, x: shaped_like(array_read(a, time), x), arrays, likes)
+
+    loop = While(going, is_test=is_test)
+    with loop.block():
+        inputs = first_inputs if is_test else read(input_arrays, first_inputs)
+        states = first_states if is_test else read(state_arrays, first_states)
+        outputs, new, next_inputs, ended = decoder.step(time, inputs, states, **kwargs)
+        ended, now, new = _ended(decoder, states, new, ended, finished, lengths, impute)
+        arrays = map_structure(array_outside, outputs)
+        map_structure(lambda x, a: array_write(x, time, a), outputs, arrays)
+        _ops.increment(time, step=1.0, Out=time)
+        _ops.assign(ended, Out=finished)
+        _ops.assign(now, Out=lengths)
+        if is_test:
+            map_structure(lambda x, to: _ops.assign(x, Out=to), next_inputs, first_inputs)
+            map_structure(lambda x, to: _ops.assign(x, Out=to), new, first_states)
+        else:
+            map_structure(lambda x, a: array_write(x, time, a), next_inputs, input_arrays)
+            map_structure(lambda x, a: array_write(x, time, a), new, state_arrays)
+        on = _ops.logical_not(_all(finished))
+        if end is not None:
+            on = _ops.logical_and(on, _ops.less_equal(time, end))
+        _ops.assign(on, Out=going)
+    stacked = map_structure(lambda a: _ops.tensor_array_to_tensor(a, axis=0, use_stack=True)[0], arrays)
+    return stacked, first_states if is_test else read(state_arrays, first_states), lengths
+
+
+def _all(x: Any) -> Any:
+    return _ops.reduce_all(x, reduce_all=True)
+
+
+def dynamic_decode(
+    decoder: Any,
+    inits: Any = None,
+    max_step_num: int | None = None,
+    output_time_major: bool = False,
+    impute_finished: bool = False,
+    is_test: bool = False,
+    return_length: bool = False,
+    **kwargs: Any,
+) -> tuple[Any, ...]:
+    """Steps a decoder until every sequence has ended.
+
+    Args:
+        decoder: a decoder, such as BeamSearchDecoder.
+        inits: goes to `decoder.initialize`.
+        max_step_num: stop after this many steps and one (default: when all have ended).
+        output_time_major: outputs are [steps, batch, ...] instead of [batch, steps, ...].
+        impute_finished: a sequence that has ended keeps its states.
+        is_test: a Program keeps nothing for a gradient.
+        return_length: give the lengths, too.
+        kwargs: go to `decoder.step`.
+
+    Returns:
+        (outputs, final states), with `return_length` and the int64 lengths of the sequences behind them.
+
+    Source: https://www.paddlepaddle.org.cn/documentation/docs/en/2.0-rc/api/paddle/nn/decode/dynamic_decode_en.html
+
+    Examples:
+        >>> import paddle
+        >>> embedding, linear = paddle.nn.Embedding(10, 4), paddle.nn.Linear(4, 10)
+        >>> cell = paddle.nn.SimpleRNNCell(4, 4)
+        >>> decoder = paddle.nn.BeamSearchDecoder(cell, 0, 1, 2, embedding, linear)
+        >>> first = cell.get_initial_states(paddle.ones([3, 4]))
+        >>> ids, states, lengths = paddle.nn.dynamic_decode(decoder, first, max_step_num=5, return_length=True)
+        >>> lengths.shape
+        [3, 2]
+    """
+    if _core.in_static_mode():
+        outputs, states, lengths = _append_steps(decoder, inits, max_step_num, impute_finished, is_test, kwargs)
+    else:
+        outputs, states, lengths = _steps(decoder, inits, max_step_num, impute_finished, kwargs)
+    try:
+        outputs, states = decoder.finalize(outputs, states, lengths)
+    except NotImplementedError:
+        pass
+    if not output_time_major:
+        outputs = map_structure(swap, outputs)
+    return (outputs, states, lengths) if return_length else (outputs, states)

@@ -1,0 +1,136 @@
+//! Connectionist temporal classification: the probability that a sequence of scores stands for a sequence of labels, with
+//! blanks between them and repetitions, summed over all alignments forwards and backwards. In logarithms, and in f64
+//! whatever the scores are, as sums of thousands of steps are large numbers of which the differences count.
+
+use crate::functions::Real as _;
+use crate::gemm_simd::Real;
+use crate::simd_fn;
+
+/// Below every logarithm of a probability, but finite, so that differences with it are numbers.
+const FLOOR: f64 = -1e300;
+/// Elements before the first and behind the last state, from which nothing comes.
+const EDGE: usize = 2;
+
+simd_fn! {
+    /// `to[s] = log(exp(a[s]) + exp(b[s]) + exp(c[s] + skip[s])) + add[s]`.
+    fn add_up(a: &[f64], b: &[f64], c: &[f64], skip: &[f64], add: &[f64], to: &mut [f64]) {
+        let n = to.len();
+        let (a, b, c, skip, add) = (&a[..n], &b[..n], &c[..n], &skip[..n], &add[..n]);
+        for s in 0..n {
+            let c = c[s] + skip[s];
+            let m = if a[s] > b[s] { a[s] } else { b[s] };
+            let m = if m > c { m } else { c };
+            let m = if m < FLOOR { FLOOR } else { m };
+            let sum = (a[s] - m).exp_::<FMA>() + (b[s] - m).exp_::<FMA>() + (c - m).exp_::<FMA>();
+            to[s] = m + sum.log_::<FMA>() + add[s];
+        }
+    }
+}
+
+simd_fn! {
+    /// The logarithm of the sum of the exponentials.
+    fn log_sum[T: Real](x: &[T]) -> f64 {
+        const LANES: usize = 16;
+        let top = x.iter().fold(T::from_f64(f64::NEG_INFINITY), |m, &v| if v > m { v } else { m });
+        let mut lanes = [T::ZERO; LANES];
+        let (whole, rest) = x.split_at(x.len() / LANES * LANES);
+        for part in whole.chunks_exact(LANES) {
+            for (l, &v) in lanes.iter_mut().zip(part) {
+                *l += (v - top).exp_::<FMA>();
+            }
+        }
+        let mut sum: f64 = lanes.iter().map(|l| l.to_f64()).sum();
+        for &v in rest {
+            sum += (v - top).exp_::<FMA>().to_f64();
+        }
+        top.to_f64() + sum.ln()
+    }
+}
+
+simd_fn! {
+    /// `to = exp(x - log_sum)`
+    fn softmax[T: Real](x: &[T], log_sum: T, to: &mut [T]) {
+        for (o, &v) in to.iter_mut().zip(x) {
+            *o = (v - log_sum).exp_::<FMA>();
+        }
+    }
+}
+
+/// The steps that an alignment of the labels takes at least: one each, and one between equal neighbours.
+fn least(labels: &[usize]) -> usize {
+    labels.len() + labels.windows(2).filter(|w| w[0] == w[1]).count()
+}
+
+/// Minus the logarithm of the probability of `labels`, where `row(t)` has the scores of step `t` of `steps`. `grad` gets, for
+/// each step, the gradient to the scores. Where no alignment fits the steps both are 0, as in warp-ctc.
+pub fn loss<'a, T: Real>(
+    steps: usize,
+    row: impl Fn(usize) -> &'a [T],
+    labels: &[usize],
+    blank: usize,
+    mut grad: Option<&mut dyn FnMut(usize, &[T])>,
+) -> f64 {
+    if steps == 0 || least(labels) > steps {
+        return 0.0;
+    }
+    let states = 2 * labels.len() + 1;
+    let of = |s: usize| if s % 2 == 0 { blank } else { labels[s / 2] };
+    let padded = states + 2 * EDGE;
+    let inside = EDGE..EDGE + states;
+    let none = f64::NEG_INFINITY;
+    // Whether a state may follow the one two before it: past a blank between different labels.
+    let skip: Vec<f64> =
+        (0..states).map(|s| if s % 2 == 1 && s > 1 && of(s) != of(s - 2) { 0.0 } else { none }).collect();
+    let sums: Vec<f64> = (0..steps).map(|t| log_sum(row(t))).collect();
+    let log_probs = |t: usize, to: &mut [f64]| {
+        let x = row(t);
+        to.iter_mut().enumerate().for_each(|(s, p)| *p = x[of(s)].to_f64() - sums[t]);
+    };
+    let mut probs = vec![0.0; states];
+    let mut forward = vec![none; steps * padded];
+    log_probs(0, &mut probs);
+    forward[EDGE] = probs[0];
+    if states > 1 {
+        forward[EDGE + 1] = probs[1];
+    }
+    for t in 1..steps {
+        let (before, now) = forward.split_at_mut(t * padded);
+        let before = &before[(t - 1) * padded..];
+        log_probs(t, &mut probs);
+        add_up(&before[EDGE..], &before[1..], before, &skip, &probs, &mut now[inside.clone()]);
+    }
+    let last = &forward[(steps - 1) * padded..][inside.clone()];
+    let (a, b) = (last[states - 1], if states > 1 { last[states - 2] } else { none });
+    let top = a.max(b).max(FLOOR);
+    let total = top + ((a - top).exp() + (b - top).exp()).ln();
+    let Some(grad) = grad.as_mut() else { return -total };
+
+    // What comes behind each state: the sum over its followers, their own probability included.
+    let mut behind = vec![none; padded];
+    let mut next = vec![none; padded];
+    behind[EDGE + states - 1] = 0.0;
+    if states > 1 {
+        behind[EDGE + states - 2] = 0.0;
+    }
+    // Seen from a state the follower two behind it tells whether it may be reached.
+    let mut jump = vec![none; states];
+    jump[..states.saturating_sub(2)].copy_from_slice(skip.get(2..).unwrap_or(&[]));
+    let nothing = vec![0.0; states];
+    let mut out: Vec<T> = vec![T::ZERO; row(0).len()];
+    for t in (0..steps).rev() {
+        softmax(row(t), T::from_f64(sums[t]), &mut out);
+        let forward = &forward[t * padded..][inside.clone()];
+        for (s, (&f, &b)) in forward.iter().zip(&behind[inside.clone()]).enumerate() {
+            let share = (f + b - total).exp();
+            out[of(s)] = out[of(s)] - T::from_f64(share);
+        }
+        grad(t, &out);
+        if t > 0 {
+            log_probs(t, &mut probs);
+            next[inside.clone()].iter_mut().zip(&behind[inside.clone()]).zip(&probs).for_each(|((n, b), p)| *n = b + p);
+            let to = &mut behind[inside.clone()];
+            add_up(&next[EDGE..], &next[EDGE + 1..], &next[EDGE + 2..], &jump, &nothing, to);
+        }
+    }
+    -total
+}

@@ -1,0 +1,106 @@
+//! ctc_align: the labels that an alignment stands for: repetitions once, blanks left out.
+
+use super::lod::{lengths, offsets};
+use oar_core::base::{DTypes, Result};
+use oar_core::op::{Infer, Kernel, Op, Run, OP};
+use oar_core::tensor::Tensor;
+use oar_core::{attrs, dispatch, ensure, slots};
+use std::sync::Arc;
+
+attrs! {
+    pub struct CtcAlignAttrs { blank: i32 = 0, merge_repeated: bool = true, padding_value: i32 = 0 }
+}
+
+slots! {
+    /// Input [steps of all sequences, 1] with LoD, or [batch, steps] with lengths.
+    mod ctc_align {
+        INPUT "Input", LENGTH "InputLength".opt() => OUTPUT "Output".made(), OUT_LENGTH "OutputLength".opt()
+    }
+}
+
+fn infer(cx: &mut Infer) -> Result<()> {
+    let (x, dtype) = (cx.dims(ctc_align::INPUT)?, cx.dtype(ctc_align::INPUT)?);
+    if x.len() != 2 {
+        return cx.wrong(ctc_align::INPUT, "of two dimensions");
+    }
+    let mut out = x.clone();
+    if cx.has(ctc_align::LENGTH) {
+        cx.set(ctc_align::OUT_LENGTH, &[x[0], 1], dtype);
+    } else {
+        out[0] = -1;
+    }
+    cx.set(ctc_align::OUTPUT, &out, dtype);
+    cx.share_lod(ctc_align::OUTPUT, ctc_align::INPUT);
+    Ok(())
+}
+
+/// Appends the labels of one alignment.
+fn align<T: Copy + PartialEq>(steps: &[T], blank: Option<T>, merge: bool, to: &mut Vec<T>) {
+    let mut before = None;
+    for &step in steps {
+        if Some(step) != blank && !(merge && before == Some(step)) {
+            to.push(step);
+        }
+        before = Some(step);
+    }
+}
+
+fn kernel(cx: &mut Run) -> Result<()> {
+    let (x, op, a) = (cx.input(ctc_align::INPUT)?, cx.op.name, cx.attrs::<CtcAlignAttrs>());
+    let (rows, width) = (x.dims()[0] as usize, x.dims()[1] as usize);
+    let by_length = cx.opt(ctc_align::LENGTH).filter(|_| x.lod.as_ref().is_none_or(|l| l.is_empty()));
+    dispatch!(x.dtype(), T in [i32, i64], {
+        let data = x.data::<T>();
+        // No id is negative, so a negative blank is none of them.
+        let blank = (a.blank >= 0).then_some(a.blank as T);
+        if let Some(t) = by_length {
+            let lengths = lengths(op, "InputLength", t, rows, width)?;
+            let mut out = Tensor::empty(x.dtype(), x.dims())?;
+            let mut counts = Vec::with_capacity(rows);
+            let mut labels = Vec::new();
+            for (b, (to, n)) in out.data_mut::<T>()?.chunks_exact_mut(width.max(1)).zip(&lengths).enumerate() {
+                labels.clear();
+                align(&data[b * width..b * width + n], blank, a.merge_repeated, &mut labels);
+                to[..labels.len()].copy_from_slice(&labels);
+                to[labels.len()..].fill(a.padding_value as T);
+                counts.push(labels.len() as T);
+            }
+            counts.resize(rows, 0);
+            cx.set(ctc_align::OUTPUT, out);
+            if cx.wants(ctc_align::OUT_LENGTH) {
+                cx.out_data::<T>(ctc_align::OUT_LENGTH)?.copy_from_slice(&counts);
+            }
+        } else {
+            let at = offsets(op, "Input", x)?;
+            ensure!(
+                width == 1,
+                InvalidArgument,
+                "operator {op}: Input with LoD must have the shape [steps, 1], got {:?}",
+                x.dims()
+            );
+            let (mut labels, mut level) = (Vec::new(), vec![0]);
+            for w in at.windows(2) {
+                align(&data[w[0]..w[1]], blank, a.merge_repeated, &mut labels);
+                level.push(labels.len());
+            }
+            // Paddle shows that nothing is left by one -1.
+            let shown = if labels.is_empty() { vec![-1] } else { labels };
+            let out = Tensor::from_slice(&shown, &[shown.len() as i64, 1])?;
+            cx.set(ctc_align::OUTPUT, out.with_lod(Some(Arc::new(vec![level]))));
+        }
+    }, other => return cx.unsupported(other));
+    Ok(())
+}
+
+pub static CTC_ALIGN: Op = Op {
+    name: "ctc_align",
+    inputs: ctc_align::INS,
+    outputs: ctc_align::OUTS,
+    attrs: CtcAlignAttrs::FIELDS,
+    takes: DTypes::INDICES,
+    infer,
+    cpu: Kernel::Pure(kernel),
+    ..OP
+};
+
+pub static TABLE: &[&Op] = &[&CTC_ALIGN];
