@@ -31,7 +31,8 @@ PACKAGE = ROOT / "python" / "paddle"
 # The rooms of the Python package, from the ground up: a room may import the ones before it.
 PYTHON = """
     _ops _cuda _basics _programs _dispatch _persistence compat batch reader dataset device amp utils tensor regularizer
-    nn metric optimizer static incubate jit io distributed framework hapi callbacks fluid
+    nn metric optimizer static incubate jit io distributed framework hapi callbacks
+    vision onnx sysconfig fluid
 """.split()
 
 # Rooms within a package, in the same order; what is not named stands above them.
@@ -49,7 +50,7 @@ INSIDE = {
     ("utils.profiler", "paddle._cuda"): "only for a profile of CUDA: " + QUICK,
     ("utils.profiler", "cupy"): "an optional package",
     ("_cuda.machine", "cupy"): "an optional package",
-    ("dataset.common", "urllib.request"): "only to download: " + QUICK,
+    ("_basics.fetch", "urllib.request"): "only to download: " + QUICK,
     ("dataset.imikolov", "tarfile"): "only to unpack: " + QUICK,
     ("distributed.launch", "paddle.distributed.launch.main"): "the launcher: " + QUICK,
     ("distributed.launch.collective", "paddle._cuda"): "the launcher counts GPUs only where there is a driver",

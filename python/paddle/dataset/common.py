@@ -1,24 +1,22 @@
-"""Fetching files of data sets."""
+"""Fetching files of data sets, and cutting readers into files."""
 
 from __future__ import annotations
 
-import hashlib
+import glob
 import os
-import shutil
-import sys
+import pickle
+from collections.abc import Callable, Iterator
+from typing import Any
 
-__all__ = ["DATA_HOME", "download", "md5file"]
+from paddle._basics.fetch import fetch
+from paddle._basics.fetch import md5 as md5file
+
+__all__ = ["DATA_HOME", "download", "md5file", "split", "cluster_files_reader"]
 
 DATA_HOME = os.path.join(os.path.expanduser("~"), ".cache", "paddle", "dataset")
 
 
-def md5file(fname: str) -> str:
-    """The MD5 sum of a file, in hexadecimal digits."""
-    with open(fname, "rb") as f:
-        return hashlib.file_digest(f, "md5").hexdigest()
-
-
-def download(url: str, module_name: str, md5sum: str, save_name: str | None = None) -> str:
+def download(url: str, module_name: str, md5sum: str | None, save_name: str | None = None) -> str:
     """The path of the file of that address, fetched unless it lies in DATA_HOME already.
 
     Args:
@@ -28,30 +26,95 @@ def download(url: str, module_name: str, md5sum: str, save_name: str | None = No
         save_name (str, optional): its name; the last part of the address when None.
 
     Raises:
-        RuntimeError: when three attempts gave no such file.
+        RuntimeError: when three attempts gave no such file; the text says where it belongs.
     """
-    folder = os.path.join(DATA_HOME, module_name)
-    os.makedirs(folder, exist_ok=True)
-    path = os.path.join(folder, save_name or url.split("/")[-1])
-    if os.path.exists(path) and md5file(path) == md5sum:
-        return path
-    from urllib.request import urlopen
+    return fetch(url, os.path.join(DATA_HOME, module_name, save_name or url.split("/")[-1]), md5sum)
 
-    why: object = None
-    for _ in range(3):
-        sys.stderr.write(f"fetching {url}\n")
-        part = f"{path}.{os.getpid()}.part"
-        try:
-            with urlopen(url, timeout=60) as source, open(part, "wb") as target:
-                shutil.copyfileobj(source, target)
-            found = md5file(part)
-            if found == md5sum:
-                os.replace(part, path)
-                return path
-            why = f"its MD5 sum is {found}, expected {md5sum}"
-        except OSError as e:
-            why = e
-        finally:
-            if os.path.exists(part):
-                os.remove(part)
-    raise RuntimeError(f"{url} could not be fetched in 3 attempts: {why}")
+
+_fetched = download  # a parameter of the next function has the same name
+
+
+def _check_exists_and_download(
+    path: str | None, url: str, md5: str | None, module_name: str, download: bool = True
+) -> str:
+    """`path` where there is such a file, else the file of that address.
+
+    Raises:
+        ValueError: for a file that is not there, and that may not be fetched.
+    """
+    if path and os.path.exists(path):
+        return path
+    if path:
+        raise ValueError(f"there is no file {path}")
+    if not download:
+        raise ValueError(f"a path must be given where auto download is off; the file is to be had at {url}")
+    return _fetched(url, module_name, md5)
+
+
+def split(
+    reader: Callable[[], Iterator],
+    line_count: int,
+    suffix: str = "%05d.pickle",
+    dumper: Callable[[list, Any], Any] = pickle.dump,
+) -> None:
+    """Writes the samples of a reader to files of `line_count` each.
+
+    Args:
+        reader (callable): gives an iterator.
+        line_count (int): samples of a file.
+        suffix (str): the files' names, with a place for their number.
+        dumper (callable): writes a list to an open file.
+
+    Raises:
+        TypeError: when dumper cannot be called.
+
+    Examples:
+        >>> import glob, paddle
+        >>> paddle.dataset.common.split(lambda: iter(range(5)), 2, suffix="part-%d")
+        >>> sorted(glob.glob("part-*"))
+        ['part-0', 'part-1', 'part-2']
+    """
+    if not callable(dumper):
+        raise TypeError("dumper should be callable.")
+
+    number = 0
+
+    def write(samples: list) -> None:
+        nonlocal number
+        with open(suffix % number, "wb") as file:
+            dumper(samples, file)
+        number += 1
+
+    samples: list = []
+    for sample in reader():
+        samples.append(sample)
+        if len(samples) == line_count:
+            write(samples)
+            samples = []
+    if samples:
+        write(samples)
+
+
+def cluster_files_reader(
+    files_pattern: str, trainer_count: int, trainer_id: int, loader: Callable[[Any], list] = pickle.load
+) -> Callable[[], Iterator]:
+    """A reader of every `trainer_count`-th of some files that :func:`split` wrote, from file `trainer_id` on.
+
+    Args:
+        files_pattern (str): what the names match, such as "part-*".
+        trainer_count (int): readers that share the files.
+        trainer_id (int): which of them this is.
+        loader (callable): the samples of an open file. The default runs what the file says: only for files of yours.
+
+    Raises:
+        TypeError: while reading, when loader cannot be called.
+    """
+
+    def reader() -> Iterator:
+        if not callable(loader):
+            raise TypeError("loader should be callable.")
+        for path in sorted(glob.glob(files_pattern))[trainer_id::trainer_count]:
+            with open(path, "rb") as file:
+                yield from loader(file)
+
+    return reader

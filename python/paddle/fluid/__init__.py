@@ -1,6 +1,7 @@
 """paddle.fluid: the API of Paddle 1.x, over the same engine."""
 
 import paddle._core as _core
+from paddle._basics.missing import getter as _getter
 from paddle.nn.initializer.base import set_global_initializer  # noqa: F401 (outside __all__, as upstream)
 
 from . import (  # noqa: F401 (some are reached as attributes, outside __all__)
@@ -153,3 +154,5 @@ __all__ = [
     "unique_name",
     "xpu_places",
 ]
+
+__getattr__ = _getter(__name__, later={"install_check": "paddle.fluid.install_check"})

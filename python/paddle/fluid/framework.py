@@ -61,6 +61,7 @@ from paddle._programs.operator import Operator
 from paddle._programs.parameter import ParamBase
 from paddle._programs.program import Program
 from paddle._programs.variable import Parameter, ParameterMetaClass, Variable, VariableMetaClass
+from paddle.utils.op_library import load_op_library
 
 from . import core, unique_name
 
@@ -110,14 +111,6 @@ def _var_base_to_np(var_base: Any) -> Any:
     """An old name of ``Tensor.numpy()``."""
     warnings.warn("fluid.framework._var_base_to_np is old: use Tensor.numpy() instead", stacklevel=2)
     return var_base.numpy()
-
-
-def load_op_library(lib_filename):
-    """Operators compiled for real Paddle's C++ core cannot be loaded: raises NotImplementedError."""
-    raise NotImplementedError(
-        f"cannot load {lib_filename}: libraries of operators are built for Paddle's own C++ core; write the operator "
-        "with paddle.static.py_func or paddle.autograd instead"
-    )
 
 
 # what tests and user code import from here

@@ -1,6 +1,34 @@
 """paddle.utils: helpers beside the operators."""
 
+from paddle._basics.missing import getter as _getter
+from paddle._basics.version import require_version
+
 from . import dlpack, profiler, unique_name
+from .deprecated import deprecated
+from .lazy_import import try_import
+from .op_library import load_op_library
 from .profiler import Profiler, ProfilerOptions, get_profiler
 
-__all__ = ["dlpack", "profiler", "unique_name", "Profiler", "ProfilerOptions", "get_profiler"]
+__all__ = [
+    "deprecated",
+    "dlpack",
+    "download",  # noqa: F822 (imported when it is first named)
+    "load_op_library",
+    "profiler",
+    "require_version",
+    "run_check",  # noqa: F822 (imported when it is first named)
+    "try_import",
+    "unique_name",
+    "Profiler",
+    "ProfilerOptions",
+    "get_profiler",
+]
+
+__getattr__ = _getter(
+    __name__,
+    later={
+        "cpp_extension": "paddle.utils.cpp_extension",
+        "download": "paddle.utils.download",
+        "run_check": "paddle.static.install_check",
+    },
+)

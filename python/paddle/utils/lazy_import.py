@@ -1,0 +1,30 @@
+"""Importing packages that not everybody has."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+__all__ = ["try_import"]
+
+# Where the name to install is another one.
+_PACKAGES = {"cv2": "opencv-python", "PIL": "Pillow", "sklearn": "scikit-learn"}
+
+
+def try_import(module_name: str) -> ModuleType:
+    """The module of that name; an ImportError that says what to install where it is missing.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.utils.try_import("json").dumps([1])
+        '[1]'
+    """
+    try:
+        return importlib.import_module(module_name)
+    except ImportError as error:
+        top = module_name.partition(".")[0]
+        raise ImportError(
+            f"this needs the module {module_name}, which could not be imported ({error}): "
+            f"pip install {_PACKAGES.get(top, top)}",
+            name=module_name,
+        ) from error

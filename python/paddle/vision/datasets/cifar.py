@@ -1,0 +1,88 @@
+"""Cifar10 and Cifar100: images of 32 x 32 in ten and in a hundred classes."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from typing import Any
+
+import numpy as np
+
+from paddle._persistence import safe_pickle
+
+from .files import ImageDataset, check_mode, local_file
+
+__all__ = ["Cifar10", "Cifar100"]
+
+
+class Cifar10(ImageDataset):
+    """Photographs in ten classes: 50,000 to train with, 10,000 to test (Krizhevsky, 2009).
+
+    Args:
+        data_file (str, optional): cifar-10-python.tar.gz; it is fetched when None.
+        mode (str): "train" or "test".
+        transform (callable, optional): of the image.
+        download (bool): whether the file may be fetched.
+        backend (str, optional): "pil" for images of Pillow, "cv2" for arrays [32, 32, 3] of the default type; the one
+            that is set when None.
+
+    Raises:
+        AssertionError, ValueError: for other arguments. RuntimeError: when the file could not be fetched.
+    """
+
+    _URL = "https://dataset.bj.bcebos.com/cifar/cifar-10-python.tar.gz"
+    _MD5 = "c58f30108f718f92721af3b95e74349a"
+    _MEMBERS = {"train": "data_batch", "test": "test_batch"}
+
+    def __init__(
+        self,
+        data_file: str | None = None,
+        mode: str = "train",
+        transform: Any = None,
+        download: bool = True,
+        backend: str | None = None,
+    ) -> None:
+        self.mode = check_mode(mode, ("train", "test"))
+        super().__init__(transform, backend)
+        self.data_file = local_file("data_file", data_file, self._URL, self._MD5, "cifar", download)
+        self.flag = self._MEMBERS[self.mode]
+        self.data: list[tuple[np.ndarray, int]] = []
+        with tarfile.open(self.data_file) as archive:
+            for member in archive:
+                # the folder's name is none of the batches'
+                if self.flag in member.name.rpartition("/")[2] and member.isfile():
+                    self._take(archive.extractfile(member), member.name)
+        if not self.data:
+            raise ValueError(f"{self.data_file} has no file with {self.flag!r} in its name")
+
+    def _take(self, file: Any, name: str) -> None:
+        batch = safe_pickle.load(io.BytesIO(file.read()))
+        labels = batch.get("labels", batch.get("fine_labels"))
+        if labels is None:
+            raise ValueError(f"{name} in {self.data_file} has no labels")
+        self.data.extend(zip(batch["data"], labels, strict=True))
+
+    def __getitem__(self, idx: int) -> tuple[Any, np.ndarray]:
+        pixels, label = self.data[idx]
+        return self._image(pixels.reshape(3, 32, 32).transpose(1, 2, 0)), np.array(label).astype("int64")
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+
+class Cifar100(Cifar10):
+    """Photographs in a hundred classes; arguments as of Cifar10, with cifar-100-python.tar.gz."""
+
+    _URL = "https://dataset.bj.bcebos.com/cifar/cifar-100-python.tar.gz"
+    _MD5 = "eb9058c3a382ffc7106e4002c42a8d85"
+    _MEMBERS = {"train": "train", "test": "test"}
+
+    def __init__(
+        self,
+        data_file: str | None = None,
+        mode: str = "train",
+        transform: Any = None,
+        download: bool = True,
+        backend: str | None = None,
+    ) -> None:
+        super().__init__(data_file, mode, transform, download, backend)

@@ -1,0 +1,104 @@
+"""What the data sets share: their files, and images out of them."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+import threading
+from typing import Any
+
+import numpy as np
+
+from paddle._basics.default_dtype import get_default_dtype
+from paddle.dataset.common import _check_exists_and_download
+from paddle.io import Dataset
+from paddle.utils import try_import
+from paddle.vision.image import check_backend
+
+__all__: list[str] = []
+
+
+def check_mode(mode: str, modes: tuple[str, ...]) -> str:
+    """The mode in small letters; AssertionError for one that is not among `modes`."""
+    assert isinstance(mode, str) and mode.lower() in modes, (
+        f"mode should be one of {', '.join(map(repr, modes))}, but got {mode!r:.200}"
+    )
+    return mode.lower()
+
+
+def local_file(name: str, given: str | None, url: str, md5: str, folder: str, download: bool) -> str:
+    """The path of a file: the one that is given, or the one that is fetched to `folder` of the data sets.
+
+    Raises:
+        AssertionError: when none is given and nothing may be fetched.
+        RuntimeError: when it could not be fetched; the text says where it belongs.
+    """
+    if given is not None:
+        return given
+    assert download, f"{name} is not set and downloading automatically is disabled; the file is to be had at {url}"
+    return _check_exists_and_download(None, url, md5, folder, download)
+
+
+class ImageDataset(Dataset):
+    """Images of Pillow, or arrays ("cv2") of the default type."""
+
+    def __init__(self, transform: Any, backend: str | None) -> None:
+        super().__init__()
+        self.backend = check_backend(backend)
+        self.transform = transform
+        self.dtype = get_default_dtype()
+
+    def _image(self, pixels: np.ndarray) -> Any:
+        """An array as the user gets it, transformed."""
+        image: Any = pixels
+        if self.backend == "pil":
+            image = try_import("PIL.Image").fromarray(np.ascontiguousarray(pixels, "uint8"))
+        return self._finished(image)
+
+    def _finished(self, image: Any) -> Any:
+        if self.transform is not None:
+            image = self.transform(image)
+        return image.astype(self.dtype) if self.backend == "cv2" else image
+
+
+class Archive:
+    """Files in a tar archive, by name. Copies in other processes open it themselves."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._tar: tarfile.TarFile | None = None
+        self._members: dict[str, Any] = {}
+        self._lock = threading.Lock()
+        self._open()
+
+    def _open(self) -> tarfile.TarFile:
+        if self._tar is None:
+            self._tar = tarfile.open(self.path)
+            self._members = {member.name: member for member in self._tar.getmembers()}
+        return self._tar
+
+    def read(self, name: str) -> bytes:
+        """The content of a file; KeyError when there is none."""
+        with self._lock:
+            archive = self._open()
+            if name not in self._members:
+                raise KeyError(f"{self.path} has no file {name}")
+            content = archive.extractfile(self._members[name])
+            if content is None:
+                raise KeyError(f"{name} in {self.path} is no file")
+            return content.read()
+
+    def image(self, name: str) -> Any:
+        """An image of Pillow."""
+        return try_import("PIL.Image").open(io.BytesIO(self.read(name)))
+
+    def forget(self) -> None:
+        """Opens the archive anew when it is read next: a forked process shares its parent's place in the file."""
+        self._tar = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"path": self.path}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.path = state["path"]
+        self._tar, self._members, self._lock = None, {}, threading.Lock()

@@ -1,0 +1,139 @@
+"""DatasetFolder and ImageFolder: files in folders."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from paddle._basics.default_dtype import get_default_dtype
+from paddle.io import Dataset
+from paddle.utils import try_import
+from paddle.vision.image import get_image_backend
+
+__all__ = ["DatasetFolder", "ImageFolder"]
+
+IMG_EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
+
+
+def default_loader(path: str) -> Any:
+    """An image in red, green and blue, by the backend that is set."""
+    if get_image_backend() == "cv2":
+        cv2 = try_import("cv2")
+        pixels = cv2.imread(path)
+        if pixels is None:
+            raise ValueError(f"OpenCV finds no image in {path}")
+        return cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB)
+    with open(path, "rb") as file:
+        return try_import("PIL.Image").open(file).convert("RGB")
+
+
+def _chosen(extensions: Any, is_valid_file: Any) -> tuple[Any, Callable[[str], bool]]:
+    """The endings of names, and whether a file is taken; `is_valid_file` alone decides where no endings are given."""
+    if extensions is None and is_valid_file is not None:
+        return None, is_valid_file
+    endings = IMG_EXTENSIONS if extensions is None else tuple(extensions)
+    return endings, lambda path: path.lower().endswith(endings)
+
+
+def _files(folder: str, takes: Callable[[str], bool]) -> list[str]:
+    """The files below a folder that are taken, in order."""
+    paths = [os.path.join(root, name) for root, _, names in sorted(os.walk(folder, followlinks=True))
+             for name in sorted(names)]  # fmt: skip
+    return [path for path in paths if takes(path)]
+
+
+def _need_some(samples: list[Any], root: str, endings: Any) -> None:
+    if not samples:
+        what = "that is_valid_file takes" if endings is None else f"that end in {', '.join(endings)}"
+        raise RuntimeError(f"Found 0 files in subfolders of {root} {what}")
+
+
+class DatasetFolder(Dataset):
+    """Files of classes: each class is a folder, ``root/<class>/.../<file>``.
+
+    Args:
+        root (str): the folder of the classes.
+        loader (callable, optional): a sample from a path; an image when None.
+        extensions (list|tuple, optional): endings of the files' names; those of images when None.
+        transform (callable, optional): of the sample.
+        is_valid_file (callable, optional): whether a path is taken; where no extensions are given.
+
+    Attributes: ``classes`` (names), ``class_to_idx`` (their numbers), ``samples`` (pairs of path and number),
+    ``targets`` (numbers).
+
+    Raises:
+        RuntimeError: when there is no file.
+
+    Examples:
+        >>> import os
+        >>> import paddle
+        >>> for name in ("cat", "dog"):
+        ...     os.makedirs(f"pets/{name}")
+        ...     open(f"pets/{name}/1.txt", "w").write(name.upper())
+        3
+        3
+        >>> pets = paddle.vision.datasets.DatasetFolder("pets", lambda path: open(path).read(), extensions=[".txt"])
+        >>> pets.classes, pets[1]
+        (['cat', 'dog'], ('DOG', 1))
+    """
+
+    def __init__(
+        self, root: str, loader: Any = None, extensions: Any = None, transform: Any = None, is_valid_file: Any = None
+    ) -> None:
+        super().__init__()
+        self.root = root
+        self.transform = transform
+        self.loader = default_loader if loader is None else loader
+        self.classes, self.class_to_idx = self._find_classes(os.path.expanduser(root))
+        self.extensions, takes = _chosen(extensions, is_valid_file)
+        self.samples = [
+            (path, self.class_to_idx[name])
+            for name in self.classes
+            for path in _files(os.path.join(os.path.expanduser(root), name), takes)
+        ]
+        _need_some(self.samples, root, self.extensions)
+        self.targets = [target for _, target in self.samples]
+        self.dtype = get_default_dtype()
+
+    def _find_classes(self, dir: str) -> tuple[list[str], dict[str, int]]:  # noqa: A002 (Paddle's name)
+        classes = sorted(entry.name for entry in os.scandir(dir) if entry.is_dir())
+        return classes, {name: i for i, name in enumerate(classes)}
+
+    def __getitem__(self, index: int) -> tuple[Any, int]:
+        path, target = self.samples[index]
+        sample = self.loader(path)
+        return sample if self.transform is None else self.transform(sample), target
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+
+class ImageFolder(Dataset):
+    """Files below a folder, without classes: samples are lists of one.
+
+    Args:
+        root (str): the folder.
+        loader, extensions, transform, is_valid_file: as of DatasetFolder.
+
+    Raises:
+        RuntimeError: when there is no file.
+    """
+
+    def __init__(
+        self, root: str, loader: Any = None, extensions: Any = None, transform: Any = None, is_valid_file: Any = None
+    ) -> None:
+        super().__init__()
+        self.root = root
+        self.transform = transform
+        self.loader = default_loader if loader is None else loader
+        self.extensions, takes = _chosen(extensions, is_valid_file)
+        self.samples = _files(os.path.expanduser(root), takes)
+        _need_some(self.samples, root, self.extensions)
+
+    def __getitem__(self, index: int) -> list[Any]:
+        sample = self.loader(self.samples[index])
+        return [sample if self.transform is None else self.transform(sample)]
+
+    def __len__(self) -> int:
+        return len(self.samples)

@@ -1,0 +1,108 @@
+"""MNIST and FashionMNIST: gray images of 28 x 28 in ten classes."""
+
+from __future__ import annotations
+
+import gzip
+import struct
+from typing import Any
+
+import numpy as np
+
+from .files import ImageDataset, check_mode, local_file
+
+__all__ = ["MNIST", "FashionMNIST"]
+
+
+def _numbers(path: str, dimensions: int) -> np.ndarray:
+    """The bytes of a gzipped IDX file in their shape; ValueError for another file."""
+    with gzip.open(path) as file:
+        content = file.read()
+    head = struct.calcsize(f">{dimensions + 1}I")
+    if len(content) < head:
+        raise ValueError(f"{path} is too short for an IDX file")
+    magic, *shape = struct.unpack_from(f">{dimensions + 1}I", content)
+    if magic != 0x800 + dimensions:
+        raise ValueError(f"{path} is no IDX file of bytes with {dimensions} dimensions: it begins with {magic:#x}")
+    if len(content) - head < int(np.prod(shape, dtype=object)):
+        raise ValueError(f"{path} ends before its {shape[0]} entries do")
+    return np.frombuffer(content, np.uint8, int(np.prod(shape)), head).reshape(shape)
+
+
+class MNIST(ImageDataset):
+    """Handwritten digits: 60,000 to train with, 10,000 to test.
+
+    Args:
+        image_path, label_path (str, optional): gzipped IDX files; they are fetched when None.
+        mode (str): "train" or "test".
+        transform (callable, optional): of the image.
+        download (bool): whether files may be fetched.
+        backend (str, optional): "pil" for images of Pillow, "cv2" for arrays [28, 28] of the default type; the one
+            that is set when None.
+
+    Raises:
+        AssertionError, ValueError: for other arguments. RuntimeError: when a file could not be fetched.
+
+    Examples:
+        >>> import paddle
+        >>> try:
+        ...     digits = paddle.vision.datasets.MNIST(mode="test", download=False)
+        ... except AssertionError as error:
+        ...     print("t10k-images-idx3-ubyte.gz" in str(error))
+        True
+    """
+
+    NAME = "mnist"
+    URL_PREFIX = "https://dataset.bj.bcebos.com/mnist/"
+    TEST_IMAGE_URL = URL_PREFIX + "t10k-images-idx3-ubyte.gz"
+    TEST_IMAGE_MD5 = "9fb629c4189551a2d022fa330f9573f3"
+    TEST_LABEL_URL = URL_PREFIX + "t10k-labels-idx1-ubyte.gz"
+    TEST_LABEL_MD5 = "ec29112dd5afa0611ce80d1b7f02629c"
+    TRAIN_IMAGE_URL = URL_PREFIX + "train-images-idx3-ubyte.gz"
+    TRAIN_IMAGE_MD5 = "f68b3c2dcbeaaa9fbdd348bbdeb94873"
+    TRAIN_LABEL_URL = URL_PREFIX + "train-labels-idx1-ubyte.gz"
+    TRAIN_LABEL_MD5 = "d53e105ee54ea40749a09fcbcd1e9432"
+
+    def __init__(
+        self,
+        image_path: str | None = None,
+        label_path: str | None = None,
+        mode: str = "train",
+        transform: Any = None,
+        download: bool = True,
+        backend: str | None = None,
+    ) -> None:
+        self.mode = check_mode(mode, ("train", "test"))
+        super().__init__(transform, backend)
+        part = self.mode.upper()
+        urls = [getattr(self, f"{part}_{what}_URL") for what in ("IMAGE", "LABEL")]
+        sums = [getattr(self, f"{part}_{what}_MD5") for what in ("IMAGE", "LABEL")]
+        self.image_path = local_file("image_path", image_path, urls[0], sums[0], self.NAME, download)
+        self.label_path = local_file("label_path", label_path, urls[1], sums[1], self.NAME, download)
+        images, labels = _numbers(self.image_path, 3), _numbers(self.label_path, 1)
+        if len(images) != len(labels):
+            raise ValueError(f"{self.image_path} has {len(images)} images, {self.label_path} {len(labels)} labels")
+        self._shape = images.shape[1:]
+        self.images: Any = images.reshape(len(images), -1).astype("float32")
+        self.labels: Any = labels.astype("int64").reshape(-1, 1)
+
+    def __getitem__(self, idx: int) -> tuple[Any, np.ndarray]:
+        image = np.reshape(self.images[idx], self._shape)
+        return self._image(image), np.array(self.labels[idx], "int64")
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+class FashionMNIST(MNIST):
+    """Pieces of clothing (github.com/zalandoresearch/fashion-mnist); arguments as of MNIST."""
+
+    NAME = "fashion-mnist"
+    URL_PREFIX = "https://dataset.bj.bcebos.com/fashion_mnist/"
+    TEST_IMAGE_URL = URL_PREFIX + "t10k-images-idx3-ubyte.gz"
+    TEST_IMAGE_MD5 = "bef4ecab320f06d8554ea6380940ec79"
+    TEST_LABEL_URL = URL_PREFIX + "t10k-labels-idx1-ubyte.gz"
+    TEST_LABEL_MD5 = "bb300cfdad3c16e7a12a480ee83cd310"
+    TRAIN_IMAGE_URL = URL_PREFIX + "train-images-idx3-ubyte.gz"
+    TRAIN_IMAGE_MD5 = "8d4fb7e6c68d591d4c3dfef9ec88bf0d"
+    TRAIN_LABEL_URL = URL_PREFIX + "train-labels-idx1-ubyte.gz"
+    TRAIN_LABEL_MD5 = "25c81989df183df01b3e8a0aad5dffbe"

@@ -1,0 +1,100 @@
+"""VGG."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from paddle import nn
+from paddle.tensor import flatten
+
+from .pretrained import trained
+
+__all__ = ["VGG", "vgg11", "vgg13", "vgg16", "vgg19"]
+
+# convolutions of each of the five stages, whose channels are these
+_CHANNELS = (64, 128, 256, 512, 512)
+_STAGES = {11: (1, 1, 2, 2, 2), 13: (2, 2, 2, 2, 2), 16: (2, 2, 3, 3, 3), 19: (2, 2, 4, 4, 4)}
+
+
+class VGG(nn.Layer):
+    """VGG, for images of 224 x 224 (Simonyan and Zisserman, arXiv:1409.1556).
+
+    Args:
+        features (Layer): the convolutions.
+        num_classes (int): of the output; with 0 it ends before the linear layers.
+        with_pool (bool): whether features are averaged to 7 x 7.
+
+    Examples:
+        >>> import paddle
+        >>> features = paddle.nn.Conv2D(3, 512, 8, stride=8)
+        >>> paddle.vision.models.VGG(features, num_classes=0)(paddle.ones([1, 3, 56, 56])).shape
+        [1, 512, 7, 7]
+    """
+
+    def __init__(self, features: Any, num_classes: int = 1000, with_pool: bool = True) -> None:
+        super().__init__()
+        self.features = features
+        self.num_classes = num_classes
+        self.with_pool = with_pool
+        if with_pool:
+            self.avgpool = nn.AdaptiveAvgPool2D((7, 7))
+        if num_classes > 0:
+            self.classifier = nn.Sequential(
+                nn.Linear(512 * 7 * 7, 4096),
+                nn.ReLU(),
+                nn.Dropout(),
+                nn.Linear(4096, 4096),
+                nn.ReLU(),
+                nn.Dropout(),
+                nn.Linear(4096, num_classes),
+            )
+
+    def forward(self, x: Any) -> Any:
+        """The scores of the classes."""
+        x = self.features(x)
+        if self.with_pool:
+            x = self.avgpool(x)
+        return self.classifier(flatten(x, 1)) if self.num_classes > 0 else x
+
+
+def _features(depth: int, batch_norm: bool) -> nn.Sequential:
+    layers: list[Any] = []
+    before = 3
+    for channels, count in zip(_CHANNELS, _STAGES[depth], strict=True):
+        for _ in range(count):
+            layers.append(nn.Conv2D(before, channels, kernel_size=3, padding=1))
+            layers += [nn.BatchNorm2D(channels), nn.ReLU()] if batch_norm else [nn.ReLU()]
+            before = channels
+        layers.append(nn.MaxPool2D(kernel_size=2, stride=2))
+    return nn.Sequential(*layers)
+
+
+def _vgg(depth: int, pretrained: bool, batch_norm: bool, **kwargs: Any) -> VGG:
+    name = f"vgg{depth}_bn" if batch_norm else f"vgg{depth}"
+    return trained(VGG(_features(depth, batch_norm), **kwargs), name, pretrained)
+
+
+def vgg11(pretrained: bool = False, batch_norm: bool = False, **kwargs: Any) -> VGG:
+    """VGG with 8 convolutions.
+
+    Args:
+        pretrained (bool): with trained weights; there are none.
+        batch_norm (bool): a BatchNorm2D behind each convolution.
+        **kwargs: of VGG.
+    """
+    return _vgg(11, pretrained, batch_norm, **kwargs)
+
+
+def vgg13(pretrained: bool = False, batch_norm: bool = False, **kwargs: Any) -> VGG:
+    """VGG with 10 convolutions; arguments as of :func:`vgg11`."""
+    return _vgg(13, pretrained, batch_norm, **kwargs)
+
+
+def vgg16(pretrained: bool = False, batch_norm: bool = False, **kwargs: Any) -> VGG:
+    """VGG with 13 convolutions; arguments as of :func:`vgg11`. There are trained weights, without batch_norm."""
+    return _vgg(16, pretrained, batch_norm, **kwargs)
+
+
+def vgg19(pretrained: bool = False, batch_norm: bool = False, **kwargs: Any) -> VGG:
+    """VGG with 16 convolutions; arguments as of :func:`vgg11`."""
+    return _vgg(19, pretrained, batch_norm, **kwargs)

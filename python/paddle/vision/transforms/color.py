@@ -1,0 +1,178 @@
+"""Transforms of colors."""
+
+from __future__ import annotations
+
+import numbers
+import random
+from typing import Any
+
+from . import functional as F
+from .base import BaseTransform, Compose
+
+__all__ = [
+    "BrightnessTransform",
+    "ContrastTransform",
+    "SaturationTransform",
+    "HueTransform",
+    "ColorJitter",
+    "Grayscale",
+]
+
+
+def _limits(
+    value: Any, name: str, center: float = 1, bound: tuple[float, float] = (0, float("inf")), positive: bool = True
+) -> list[float] | None:
+    """The least and the greatest factor; None where nothing changes."""
+    if isinstance(value, numbers.Number):
+        if value < 0:  # type: ignore[operator]
+            raise ValueError(f"If {name} is a single number, it must be non negative, got {value}")
+        value = [center - value, center + value]  # type: ignore[operator]
+        if positive:
+            value[0] = max(value[0], 0)
+    elif not isinstance(value, (tuple, list)) or len(value) != 2:
+        raise TypeError(f"{name} should be a single number or a list/tuple with length 2, got {value!r:.200}")
+    if not bound[0] <= value[0] <= value[1] <= bound[1]:
+        raise ValueError(f"{name} values should be between {bound}, got {value}")
+    return None if value[0] == value[1] == center else list(value)
+
+
+class _Factor(BaseTransform):
+    """A function of the image and a factor that is drawn anew each time."""
+
+    value: list[float] | None
+
+    def _adjust(self, image: Any, factor: float) -> Any:
+        raise NotImplementedError
+
+    def _apply_image(self, img: Any) -> Any:
+        return img if self.value is None else self._adjust(img, random.uniform(self.value[0], self.value[1]))
+
+
+class BrightnessTransform(_Factor):
+    """Changes the brightness by a factor drawn from 1 - value (at least 0) to 1 + value.
+
+    Args:
+        value (float|list): not negative; or the least and the greatest factor.
+        keys (list|tuple, optional): as of BaseTransform.
+
+    Raises:
+        ValueError, TypeError: for another value.
+
+    Examples:
+        >>> import numpy as np
+        >>> import paddle
+        >>> paddle.vision.transforms.BrightnessTransform([2, 2])(np.array([[7]], "uint8")).tolist()
+        [[14]]
+    """
+
+    def __init__(self, value: Any, keys: Any = None) -> None:
+        super().__init__(keys)
+        self.value = _limits(value, "brightness")
+
+    def _adjust(self, image: Any, factor: float) -> Any:
+        return F.adjust_brightness(image, factor)
+
+
+class ContrastTransform(_Factor):
+    """Changes the contrast by a factor drawn from 1 - value (at least 0) to 1 + value.
+
+    Args:
+        value (float|list): not negative; or the least and the greatest factor.
+        keys (list|tuple, optional): as of BaseTransform.
+
+    Raises:
+        ValueError, TypeError: for another value.
+    """
+
+    def __init__(self, value: Any, keys: Any = None) -> None:
+        super().__init__(keys)
+        self.value = _limits(value, "contrast")
+
+    def _adjust(self, image: Any, factor: float) -> Any:
+        return F.adjust_contrast(image, factor)
+
+
+class SaturationTransform(_Factor):
+    """Changes the saturation by a factor drawn from 1 - value (at least 0) to 1 + value.
+
+    Args:
+        value (float|list): not negative; or the least and the greatest factor.
+        keys (list|tuple, optional): as of BaseTransform.
+
+    Raises:
+        ValueError, TypeError: for another value.
+    """
+
+    def __init__(self, value: Any, keys: Any = None) -> None:
+        super().__init__(keys)
+        self.value = _limits(value, "saturation")
+
+    def _adjust(self, image: Any, factor: float) -> Any:
+        return F.adjust_saturation(image, factor)
+
+
+class HueTransform(_Factor):
+    """Turns the colors by a part of a turn drawn from -value to value.
+
+    Args:
+        value (float|list): from 0 to 0.5; or the least and the greatest, from -0.5 to 0.5.
+        keys (list|tuple, optional): as of BaseTransform.
+
+    Raises:
+        ValueError, TypeError: for another value.
+    """
+
+    def __init__(self, value: Any, keys: Any = None) -> None:
+        super().__init__(keys)
+        self.value = _limits(value, "hue", center=0, bound=(-0.5, 0.5), positive=False)
+
+    def _adjust(self, image: Any, factor: float) -> Any:
+        return F.adjust_hue(image, factor)
+
+
+class ColorJitter(BaseTransform):
+    """BrightnessTransform, ContrastTransform, SaturationTransform and HueTransform, in random order.
+
+    Args:
+        brightness, contrast, saturation, hue (float): of each.
+        keys (list|tuple, optional): as of BaseTransform.
+    """
+
+    def __init__(
+        self, brightness: Any = 0, contrast: Any = 0, saturation: Any = 0, hue: Any = 0, keys: Any = None
+    ) -> None:
+        super().__init__(keys)
+        self.brightness = brightness
+        self.contrast = contrast
+        self.saturation = saturation
+        self.hue = hue
+
+    def _get_param(self, brightness: Any, contrast: Any, saturation: Any, hue: Any) -> Compose:
+        pairs = [
+            (BrightnessTransform, brightness),
+            (ContrastTransform, contrast),
+            (SaturationTransform, saturation),
+            (HueTransform, hue),
+        ]
+        transforms = [kind(value, self.keys) for kind, value in pairs if value is not None]
+        random.shuffle(transforms)
+        return Compose(transforms)
+
+    def _apply_image(self, img: Any) -> Any:
+        return self._get_param(self.brightness, self.contrast, self.saturation, self.hue)(img)
+
+
+class Grayscale(BaseTransform):
+    """Makes an image gray.
+
+    Args:
+        num_output_channels (int): 1, or 3 equal ones.
+        keys (list|tuple, optional): as of BaseTransform.
+    """
+
+    def __init__(self, num_output_channels: int = 1, keys: Any = None) -> None:
+        super().__init__(keys)
+        self.num_output_channels = num_output_channels
+
+    def _apply_image(self, img: Any) -> Any:
+        return F.to_grayscale(img, self.num_output_channels)
