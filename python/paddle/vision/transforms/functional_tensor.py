@@ -12,7 +12,6 @@ import numpy as np
 
 from paddle.nn import functional as F
 from paddle.tensor import cast, clip, concat, flip, full_like, stack, to_tensor, unsqueeze, where
-from paddle.tensor.math import maximum, minimum
 
 from .geometry import Border, output_size
 
@@ -111,8 +110,8 @@ def adjust_hue(img: Any, factor: float) -> Any:
     whole = _type(img) not in _FLOATS
     values = floats(img) / 255.0 if whole else img
     red, green, blue = (values[..., i, :, :] for i in range(3))
-    most = maximum(maximum(red, green), blue)
-    chroma = most - minimum(minimum(red, green), blue)
+    most = values.max(axis=-3)
+    chroma = most - values.min(axis=-3)
     is_gray = chroma == 0.0
     one = full_like(most, 1.0)
     saturation = chroma / where(is_gray, one, most)
