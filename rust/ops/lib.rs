@@ -58,6 +58,7 @@ pub static TABLES: &[&[&Op]] = &[
     nn::embedding::TABLE,             // rows of a table by id
     nn::conv::TABLE,                  // conv2d, depthwise_conv2d
     nn::pooling::TABLE,               // pool2d
+    nn::resize::TABLE,                // images in another size
     nn::batch_norm::TABLE,            // batch_norm
     nn::layer_norm::TABLE,            // layer_norm
     nn::group_norm::TABLE,            // group_norm

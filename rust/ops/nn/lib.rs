@@ -7,5 +7,6 @@ pub mod group_norm;
 pub mod layer_norm;
 pub mod log_softmax;
 pub mod pooling;
+pub mod resize;
 pub mod softmax;
 pub mod unit;

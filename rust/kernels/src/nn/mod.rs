@@ -9,5 +9,6 @@ pub(crate) mod conv_patch;
 pub mod norm;
 pub(crate) mod norm_lanes;
 pub mod pooling;
+pub mod resize;
 pub mod softmax;
 pub mod unit;
