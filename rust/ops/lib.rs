@@ -65,6 +65,19 @@ pub static TABLES: &[&[&Op]] = &[
     nn::unit::TABLE,                  // norm: vectors of length one
     nn::softmax::TABLE,               // softmax
     nn::log_softmax::TABLE,           // log_softmax
+    nn::instance_norm::TABLE,         // instance_norm
+    nn::lrn::TABLE,                   // lrn
+    nn::affine_channel::TABLE,        // affine_channel
+    nn::spectral_norm::TABLE,         // spectral_norm
+    nn::grid::TABLE,                  // affine_grid, grid_sampler
+    nn::shuffle::TABLE,               // channels and pixels in another order
+    nn::temporal_shift::TABLE,        // temporal_shift
+    nn::maxout::TABLE,                // maxout
+    nn::prelu::TABLE,                 // prelu
+    nn::position::TABLE,              // add_position_encoding
+    nn::label_smooth::TABLE,          // label_smooth
+    shape::pad::TABLE,                // pad, crop
+    shape::pad_images::TABLE,         // pad2d, pad3d
     loss::loss::TABLE,                // cross entropies of scores
     loss::cross_entropy::TABLE,       // cross entropies of probabilities
     optim::optimizer::TABLE,          // sgd, momentum, adam

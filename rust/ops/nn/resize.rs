@@ -202,6 +202,7 @@ impl Resize<'_> {
 }
 
 /// The elements of a floating-point tensor.
+#[allow(clippy::unnecessary_cast)] // one of the types is f32
 fn floats(op: &str, t: &Tensor) -> Result<SmallVec<[f32; 4]>> {
     ensure!(t.rank() == 1, InvalidArgument, "operator {op}: Scale must have one dimension, got {t:?}");
     Ok(dispatch!(t.dtype(), T in [f32, f64], t.data::<T>().iter().map(|&v| v as f32).collect(), other => {
@@ -299,7 +300,10 @@ fn run<T: Element + oar_kernels::types::Number, W: Element + Real>(
         kernel::resample(&p.rows, &p.cols, p.inner, x.data::<W>(), out.data_mut::<W>()?);
     } else {
         let mut wide = Tensor::empty(W::DTYPE, x.dims())?;
-        wide.data_mut::<W>()?.iter_mut().zip(x.data::<T>()).for_each(|(w, v)| *w = <W as oar_kernels::functions::Real>::from_f64(v.to_f64()));
+        wide.data_mut::<W>()?
+            .iter_mut()
+            .zip(x.data::<T>())
+            .for_each(|(w, v)| *w = <W as oar_kernels::functions::Real>::from_f64(v.to_f64()));
         let mut made = Tensor::empty(W::DTYPE, out.dims())?;
         kernel::resample(&p.rows, &p.cols, p.inner, wide.data::<W>(), made.data_mut::<W>()?);
         let results = made.data::<W>().iter();

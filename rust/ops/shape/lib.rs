@@ -12,6 +12,8 @@ pub mod index_select;
 pub mod indexing;
 pub mod masked_select;
 pub mod multiplex;
+pub mod pad;
+pub mod pad_images;
 pub mod reshape;
 pub mod roll;
 pub mod set_value;

@@ -6,6 +6,7 @@ pub(crate) mod conv_depthwise;
 pub(crate) mod conv_direct;
 pub(crate) mod conv_dots;
 pub(crate) mod conv_patch;
+pub mod grid_sample;
 pub mod norm;
 pub(crate) mod norm_lanes;
 pub mod pooling;

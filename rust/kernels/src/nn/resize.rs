@@ -102,6 +102,21 @@ impl<T: Real> Taps<T> {
         Some(Taps { input: axis.input, start, index, weight })
     }
 
+    /// Results that are elements of the axis (of `input` elements), or nothing.
+    pub fn picked(input: usize, n: usize, place: impl Fn(usize) -> Option<usize>) -> Option<Taps<T>> {
+        let (mut start, mut index, mut weight) = (room(n.checked_add(1)?)?, room(n)?, room(n)?);
+        start.push(0);
+        for i in 0..n {
+            if let Some(at) = place(i) {
+                assert!(at < input, "an element outside the axis");
+                index.push(at);
+                weight.push(T::from_f64(1.0));
+            }
+            start.push(index.len());
+        }
+        Some(Taps { input, start, index, weight })
+    }
+
     /// An axis that stays as it is, of one element.
     pub fn single() -> Taps<T> {
         Taps { input: 1, start: vec![0, 1], index: vec![0], weight: vec![T::from_f64(1.0)] }
@@ -170,12 +185,11 @@ simd_fn! {
         match weights.len() {
             0 => out.fill(T::ZERO),
             1 => out.iter_mut().zip(part(0)).for_each(|(o, &v)| *o = weights[0] * v),
-            count => {
+            _ => {
                 let (a, b) = (weights[0], weights[1]);
                 let both = out.iter_mut().zip(part(0)).zip(part(1));
                 both.for_each(|((o, &v), &w)| *o = w.fma::<FMA>(b, a * v));
-                for k in 2..count {
-                    let w = weights[k];
+                for (k, &w) in weights.iter().enumerate().skip(2) {
                     out.iter_mut().zip(part(k)).for_each(|(o, &v)| *o = v.fma::<FMA>(w, *o));
                 }
             }
@@ -244,7 +258,7 @@ pub fn resample<T: Real>(rows: &Taps<T>, cols: &Taps<T>, inner: usize, x: &[T], 
     });
 }
 
-/// The same for taps of one element each ([`Method::Nearest`]): elements of any type are copied.
+/// The same for taps of one element each ([`Method::Nearest`], [`Taps::picked`]): elements of any type are copied.
 pub fn pick<T: Copy + Send + Sync, W: Real>(rows: &Taps<W>, cols: &Taps<W>, inner: usize, x: &[T], y: &mut [T]) {
     let (wide, width) = (cols.input * inner, cols.output() * inner);
     let (from, to) = (rows.input * wide, rows.output() * width);
