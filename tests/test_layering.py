@@ -32,7 +32,7 @@ PACKAGE = ROOT / "python" / "paddle"
 PYTHON = """
     _ops _cuda _basics _programs _dispatch _persistence compat batch reader dataset device amp utils tensor regularizer
     nn metric optimizer static incubate jit io distributed framework hapi callbacks
-    vision onnx sysconfig fluid
+    distribution vision onnx sysconfig fluid
 """.split()
 
 # Rooms within a package, in the same order; what is not named stands above them.
