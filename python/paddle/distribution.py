@@ -17,7 +17,7 @@ from paddle._basics.dtypes import convert_dtype
 from paddle._dispatch.append import layer_name
 from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_variable_and_dtype
-from paddle.tensor import arange, cast, concat, exp, expand, gather_nd, log, reshape, unsqueeze
+from paddle.tensor import arange, cast, concat, exp, expand, reshape, unsqueeze
 from paddle.tensor import random as _random
 from paddle.tensor.creation import assign
 
@@ -125,7 +125,8 @@ class _LocationScale(Distribution):
             whole = {"ShapeTensor": concat([assign(np.array(shape, "int32")), _ops.shape(like)])}
         return builtin(seed=seed, dtype=like.dtype, **limits, **whole)
 
-    def _finished(self, samples: Any, shape: Any) -> Any:
+    def _finished(self, spread: Any, start: Any, shape: Any) -> Any:
+        samples = _ops.elementwise_add(spread, start)
         return reshape(samples, shape) if self._all_numbers else samples
 
 
@@ -160,7 +161,7 @@ class Uniform(_LocationScale):
             seed (int): not 0: an engine of its own.
         """
         drawn = self._draw(_ops.uniform_random, self.low + self.high, shape, seed, min=0.0, max=1.0)
-        return self._finished(drawn * (self.high - self.low) + self.low, shape)
+        return self._finished(drawn * (self.high - self.low), self.low, shape)
 
     def _inside(self, value: Any) -> Any:
         """1 between the limits, else 0."""
@@ -170,18 +171,18 @@ class Uniform(_LocationScale):
     def log_prob(self, value: Any) -> Any:
         """The logarithm of the density at a Tensor of values."""
         value = self._like(value, self.low)
-        return log(self._inside(value)) - log(self.high - self.low)
+        return _ops.elementwise_sub(_ops.log(self._inside(value)), _ops.log(self.high - self.low))
 
     @_named
     def probs(self, value: Any) -> Any:
         """The density at a Tensor of values."""
         value = self._like(value, self.low)
-        return self._inside(value) / (self.high - self.low)
+        return _ops.elementwise_div(self._inside(value), self.high - self.low)
 
     @_named
     def entropy(self) -> Any:
-        """log(high - low)."""
-        return log(self.high - self.low)
+        """_ops.log(high - low)."""
+        return _ops.log(self.high - self.low)
 
 
 class Normal(_LocationScale):
@@ -215,24 +216,26 @@ class Normal(_LocationScale):
             seed (int): not 0: an engine of its own.
         """
         drawn = self._draw(_ops.gaussian_random, self.loc + self.scale, shape, seed, mean=0.0, std=1.0)
-        return self._finished(drawn * self.scale + self.loc, shape)
+        return self._finished(drawn * self.scale, self.loc, shape)
 
     @_named
     def entropy(self) -> Any:
-        """0.5 + 0.5 log(2 pi) + log(scale)."""
-        return log(self.scale + (self.loc - self.loc)) + (0.5 + 0.5 * math.log(2 * math.pi))
+        """0.5 + 0.5 _ops.log(2 pi) + _ops.log(scale)."""
+        return _ops.scale(_ops.log(self.scale + (self.loc - self.loc)), bias=0.5 + 0.5 * math.log(2 * math.pi))
 
     @_named
     def log_prob(self, value: Any) -> Any:
         """The logarithm of the density at a Tensor of values."""
         off = self._like(value, self.loc) - self.loc
-        return off * off * -1.0 / (self.scale * self.scale * 2.0) - (log(self.scale) + 0.5 * math.log(2 * math.pi))
+        exponent = off * off * -1.0 / (self.scale * self.scale * 2.0)
+        return _ops.elementwise_sub(exponent, _ops.log(self.scale) + 0.5 * math.log(2 * math.pi))
 
     @_named
     def probs(self, value: Any) -> Any:
         """The density at a Tensor of values."""
         off = self._like(value, self.loc) - self.loc
-        return exp(off * off * -1.0 / (self.scale * self.scale * 2.0)) / (self.scale * math.sqrt(2 * math.pi))
+        bell = exp(off * off * -1.0 / (self.scale * self.scale * 2.0))
+        return _ops.elementwise_div(bell, self.scale * math.sqrt(2 * math.pi))
 
     @_named
     def kl_divergence(self, other: Any) -> Any:
@@ -241,7 +244,7 @@ class Normal(_LocationScale):
         ratio = self.scale / other.scale
         ratio = ratio * ratio
         off = (self.loc - other.loc) / other.scale
-        return ratio * 0.5 + (off * off - 1.0 - log(ratio)) * 0.5
+        return _ops.elementwise_add(ratio * 0.5, (off * off - 1.0 - _ops.log(ratio)) * 0.5)
 
 
 class Categorical(Distribution):
@@ -285,7 +288,7 @@ class Categorical(Distribution):
         shifted = self.logits - self.logits.max(axis=-1, keepdim=True)
         weights = exp(shifted)
         total = weights.sum(axis=-1, keepdim=True)
-        return weights / total, shifted - log(total)
+        return weights / total, shifted - _ops.log(total)
 
     @_named
     def kl_divergence(self, other: Any) -> Any:
@@ -298,7 +301,7 @@ class Categorical(Distribution):
     def entropy(self) -> Any:
         """The entropy, [..., 1]."""
         probabilities, logs = self._parts()
-        return (probabilities * logs).sum(axis=-1, keepdim=True) * -1.0
+        return _ops.scale((probabilities * logs).sum(axis=-1, keepdim=True), scale=-1.0)
 
     @_named
     def probs(self, value: Any) -> Any:
@@ -315,7 +318,7 @@ class Categorical(Distribution):
         *batch, n = probabilities.shape
         shape = list(value.shape)
         if not batch:
-            return reshape(gather_nd(probabilities, reshape(value, [-1, 1])), shape)
+            return reshape(_ops.gather_nd(probabilities, reshape(value, [-1, 1])), shape)
         if len(shape) == 1:
             shape = [*batch, *shape]
             value = expand(value, shape)
@@ -324,10 +327,10 @@ class Categorical(Distribution):
         count = int(np.prod(batch))
         numbers = reshape(value, [count, -1, 1])
         rows = expand(unsqueeze(unsqueeze(arange(count, dtype=numbers.dtype), -1), -1), [count, shape[-1], 1])
-        found = gather_nd(reshape(probabilities, [count, n]), concat([rows, numbers], axis=-1))
+        found = _ops.gather_nd(reshape(probabilities, [count, n]), concat([rows, numbers], axis=-1))
         return reshape(found, shape)
 
     @_named
     def log_prob(self, value: Any) -> Any:
         """The logarithms of :meth:`probs`."""
-        return log(self.probs(value))
+        return _ops.log(self.probs(value))

@@ -1,0 +1,5 @@
+"""paddle.nn.utils: other forms of layers' parameters."""
+
+from .weight_norm_hook import remove_weight_norm, weight_norm
+
+__all__ = ["weight_norm", "remove_weight_norm"]
