@@ -30,8 +30,8 @@ PACKAGE = ROOT / "python" / "paddle"
 
 # The rooms of the Python package, from the ground up: a room may import the ones before it.
 PYTHON = """
-    _ops _cuda _basics _programs _dispatch _persistence compat batch reader dataset device amp utils tensor regularizer
-    nn metric optimizer static incubate jit io distributed framework hapi callbacks
+    version _ops _cuda _basics _programs _dispatch _persistence compat batch reader dataset device amp utils tensor
+    regularizer nn metric optimizer static incubate jit io distributed framework hapi callbacks
     distribution vision onnx sysconfig fluid
 """.split()
 

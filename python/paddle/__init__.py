@@ -3,6 +3,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 import paddle._core as _core
 from paddle import _dispatch
+from paddle import version as version
 from paddle._basics import missing as _missing
 from paddle._basics import one_element as _one_element
 from paddle._basics.default_dtype import get_default_dtype as get_default_dtype
@@ -67,7 +68,7 @@ from . import fluid as fluid
 from .utils.dlpack import from_dlpack as from_dlpack
 from .batch import batch as batch
 
-__version__ = full_version = "2.0.2"
+__version__ = full_version = version.full_version
 
 if _TYPE_CHECKING:
     from . import callbacks as callbacks, distribution as distribution, hapi as hapi, onnx as onnx

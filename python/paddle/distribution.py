@@ -17,7 +17,7 @@ from paddle._basics.dtypes import convert_dtype
 from paddle._dispatch.append import layer_name
 from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_variable_and_dtype
-from paddle.tensor import arange, cast, concat, exp, expand, reshape, unsqueeze
+from paddle.tensor import arange, cast, concat, expand, reshape, unsqueeze
 from paddle.tensor import random as _random
 from paddle.tensor.creation import assign
 
@@ -234,7 +234,7 @@ class Normal(_LocationScale):
     def probs(self, value: Any) -> Any:
         """The density at a Tensor of values."""
         off = self._like(value, self.loc) - self.loc
-        bell = exp(off * off * -1.0 / (self.scale * self.scale * 2.0))
+        bell = _ops.exp(off * off * -1.0 / (self.scale * self.scale * 2.0))
         return _ops.elementwise_div(bell, self.scale * math.sqrt(2 * math.pi))
 
     @_named
@@ -286,7 +286,7 @@ class Categorical(Distribution):
     def _parts(self) -> tuple[Any, Any]:
         """The probabilities whose logarithms the logits are, and their logarithms."""
         shifted = self.logits - self.logits.max(axis=-1, keepdim=True)
-        weights = exp(shifted)
+        weights = _ops.exp(shifted)
         total = weights.sum(axis=-1, keepdim=True)
         return weights / total, shifted - _ops.log(total)
 

@@ -132,6 +132,19 @@ def test_deprecated():
         deprecated(since=2)(old)
 
 
+def test_require_version(monkeypatch):
+    require = paddle.utils.require_version
+    for good in (("2.0",), ("1.8", "2.0.2"), ("2.0.2.0", "2.0.2"), ("0.1.0", "10")):
+        require(*good)
+    for bad in (("2.1",), ("1.8", "2.0.1"), ("2.0.2.1",)):
+        with pytest.raises(Exception, match="2.0.2"):
+            require(*bad)
+    for part in ("major", "minor", "patch"):
+        monkeypatch.setattr(paddle.version, part, "0")
+    with pytest.warns(UserWarning, match="no version to compare"):
+        require("9.9")
+
+
 def test_run_check(capsys):
     paddle.enable_static()
     try:

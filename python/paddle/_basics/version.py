@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import warnings
+
+from paddle import version
 
 __all__ = ["require_version"]
 
-API_VERSION = "2.0.2"
 _FORMAT = r"\d+(\.\d+){0,3}"
 
 
@@ -40,11 +42,15 @@ def require_version(min_version, max_version=None) -> None:
                 f"The value of '{name}' in require_version must be in format '{_FORMAT}', like '1.5.2.0', "
                 f"but received {value}"
             )
-    installed = _numbers(API_VERSION)
+    name = version.full_version
+    installed = _numbers(".".join([version.major, version.minor, version.patch, version.rc]))
+    if not any(installed):
+        warnings.warn(f"PaddlePaddle {name} has no version to compare with {min_version}", stacklevel=2)
+        return
     if max_version is not None and not _numbers(min_version) <= installed <= _numbers(max_version):
         raise Exception(
-            f"VersionError: PaddlePaddle version in [{min_version}, {max_version}] required, but {API_VERSION} "
+            f"VersionError: PaddlePaddle version in [{min_version}, {max_version}] required, but {name} "
             "installed."
         )
     if installed < _numbers(min_version):
-        raise Exception(f"this is PaddlePaddle {API_VERSION}, but {min_version} or higher is required")
+        raise Exception(f"this is PaddlePaddle {name}, but {min_version} or higher is required")

@@ -49,4 +49,5 @@ __all__ = [
 __getattr__ = _getter(
     __name__,
     {name: op for name, op in _MISSING.items() if name[0].isupper() or name == "dynamic_decode"},
+    later={"utils": "paddle.nn.utils"},
 )

@@ -20,7 +20,7 @@ _ROWS = {
     "max_pool3d_with_index": "adaptive_max_pool3d AdaptiveMaxPool3D",
     "maxout": "maxout Maxout",
     "nll_loss": "nll_loss NLLLoss",
-    "norm": "spectral_norm weight_norm remove_weight_norm",
+    "norm": "spectral_norm",
     "pad3d": "pad local_response_norm LocalResponseNorm Pad1D Pad2D Pad3D",
     "pixel_shuffle": "pixel_shuffle PixelShuffle",
     "pool3d": "avg_pool3d max_pool3d adaptive_avg_pool3d AvgPool3D MaxPool3D AdaptiveAvgPool3D",
