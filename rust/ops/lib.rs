@@ -22,6 +22,14 @@ pub static TABLES: &[&[&Op]] = &[
     math::scalar::TABLE,              // pow, clip
     math::comparison::TABLE,          // comparisons and logic
     math::reduction::TABLE,           // reductions over axes, mean
+    math::reduction::logs::TABLE,     // logsumexp, frobenius_norm
+    math::norms::TABLE,               // p_norm, dist
+    math::products::TABLE,            // bmm, mv, dot, addmm
+    math::kron::TABLE,                // kron, cross
+    math::decompose::TABLE,           // cholesky, inverse
+    math::finite::TABLE,              // isfinite, isinf, isnan
+    math::equality::TABLE,            // allclose, equal_all
+    math::histogram::TABLE,           // histogram
     math::matmul::TABLE,              // matrix products
     math::complex::TABLE,             // parts and conjugates of complex numbers
     math::order::TABLE,               // cumsum, argmax, sorting, top-k

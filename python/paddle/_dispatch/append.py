@@ -43,6 +43,8 @@ def named(name: str | None, builtin, *args, **kwargs):
     """`builtin(*args, **kwargs)`, with `name` before the names of its outputs in static mode."""
     if name is None:
         return builtin(*args, **kwargs)
+    if not isinstance(name, str):
+        raise TypeError(f"name must be a str or None, got {type(name)}")
     with layer_name(name):
         return builtin(*args, **kwargs)
 

@@ -1,17 +1,22 @@
-"""Products and transposes."""
+"""Products, norms, factors and inverses of matrices; transposes."""
 from __future__ import annotations
 
 import paddle._core as _core
 from paddle import _ops
-from paddle._basics.checks import check_type
+from paddle._basics.checks import INTS, NUMBERS, check_dtype, check_type
 from paddle._basics.shapes import check_permutation
 from paddle._core import Tensor
 from paddle._dispatch.append import named
 from paddle._programs.variable_checks import check_variable_and_dtype
 
 _static = _core.in_static_mode
+_FLOATS = ["float32", "float64"]
+_NUMBERS = ["float32", "float64", "int32", "int64"]
 
-__all__ = ["matmul", "mm", "t", "transpose"]
+__all__ = [
+    "addmm", "bmm", "cholesky", "cross", "dist", "dot", "histogram", "inverse", "kron", "matmul", "mm", "mv", "norm",
+    "t", "trace", "transpose",
+]
 
 
 def matmul(x, y, transpose_x=False, transpose_y=False, name=None) -> Tensor:
@@ -80,3 +85,322 @@ def t(input, name=None) -> Tensor:  # noqa: A002
     if _static():
         check_variable_and_dtype(input, "input", ["float16", "float32", "float64", "int32", "int64"], "transpose")
     return input if len(input.shape) <= 1 else _ops.transpose2(input, axis=[1, 0])
+
+
+def _differ(a: int, b: int) -> bool:
+    """Whether two sizes differ, so far as they are known."""
+    return a != b and a >= 0 and b >= 0
+
+
+def bmm(x, y, name=None) -> Tensor:
+    """The products of matrices in two batches.
+
+    Args:
+        x (Tensor): [batch, m, k]; float32 or float64.
+        y (Tensor): [batch, k, n], of the same type.
+
+    Returns:
+        Tensor: [batch, m, n].
+
+    Raises:
+        ValueError: for other shapes.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.bmm(paddle.ones([2, 1, 3]), paddle.ones([2, 3, 1])).numpy().ravel().tolist()
+        [3.0, 3.0]
+    """
+    a, b = list(x.shape), list(y.shape)
+    if not len(a) == len(b) == 3:
+        raise ValueError(f"bmm: x and y must have 3 dimensions, got shapes {a} and {b}")
+    if _differ(a[2], b[1]):
+        raise ValueError(f"bmm: the width of x must be the height of y, got shapes {a} and {b}")
+    if _differ(a[0], b[0]):
+        raise ValueError(f"bmm: x and y must have one batch size, got shapes {a} and {b}")
+    return named(name, _ops.bmm, x, y)
+
+
+def mv(x, vec, name=None) -> Tensor:
+    """The product of a matrix and a vector.
+
+    Args:
+        x (Tensor): [m, n]; float32 or float64.
+        vec (Tensor): [n], of the same type.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.mv(paddle.to_tensor([[1.0, 2.0], [3.0, 4.0]]), paddle.to_tensor([1.0, 1.0])).numpy().tolist()
+        [3.0, 7.0]
+    """
+    if _static():
+        for v, what, rank in ((x, "x", 2), (vec, "vec", 1)):
+            check_variable_and_dtype(v, what, _FLOATS, "mv")
+            if len(v.shape) != rank:
+                raise ValueError(f"mv: {what} must have {rank} dimensions, got shape {list(v.shape)}")
+    return named(name, _ops.mv, x, vec)
+
+
+def dot(x, y, name=None) -> Tensor:
+    """The inner product of two vectors, or of two matrices row by row.
+
+    Args:
+        x, y (Tensor): of one shape of one or two dimensions; float32, float64, int32 or int64.
+
+    Returns:
+        Tensor: [1], or [rows, 1].
+
+    Raises:
+        RuntimeError: for other shapes.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.dot(paddle.to_tensor([1.0, 2.0]), paddle.to_tensor([3.0, 4.0])).numpy().tolist()
+        [11.0]
+    """
+    if _static():
+        assert x is not None and y is not None, "dot: x and y must be given"
+        check_variable_and_dtype(x, "x", _NUMBERS, "dot")
+        check_variable_and_dtype(y, "y", _NUMBERS, "dot")
+    return named(name, _ops.dot, x, y)
+
+
+def addmm(input, x, y, beta=1.0, alpha=1.0, name=None) -> Tensor:  # noqa: A002
+    """beta * input + alpha * (x @ y).
+
+    Args:
+        input (Tensor): a matrix that is broadcast to the shape of the product; float32 or float64.
+        x, y (Tensor): [m, k] and [k, n], of the same type.
+        beta, alpha (float): see above.
+
+    Raises:
+        ValueError: for other shapes.
+
+    Examples:
+        >>> import paddle
+        >>> x = paddle.ones([2, 2])
+        >>> paddle.addmm(x, x, x, beta=0.5, alpha=5.0).numpy().tolist()
+        [[10.5, 10.5], [10.5, 10.5]]
+    """
+    i, a, b = list(input.shape), list(x.shape), list(y.shape)
+    if not len(i) == len(a) == len(b) == 2:
+        raise ValueError(f"addmm: input, x and y must have 2 dimensions, got shapes {i}, {a} and {b}")
+    for have, want in zip(i, (a[0], b[1]), strict=True):
+        if _differ(have, want) and have != 1:
+            raise ValueError(f"addmm: input of shape {i} is not broadcast to {[a[0], b[1]]}, the shape of the product")
+    if _differ(a[1], b[0]):
+        raise ValueError(f"addmm: the width of x must be the height of y, got shapes {a} and {b}")
+    if _static():
+        for v, what in ((input, "Input"), (x, "X"), (y, "Y")):
+            check_variable_and_dtype(v, what, _FLOATS, "addmm")
+    return named(name, _ops.addmm, input, x, y, Alpha=alpha, Beta=beta)
+
+
+def kron(x, y, name=None) -> Tensor:
+    """The Kronecker product: every element of `x` times the whole of `y`.
+
+    Args:
+        x, y (Tensor): of one type: float16, float32, float64, int32, int64; complex numbers in dygraph mode, too.
+
+    Returns:
+        Tensor: each size is the product of those of `x` and `y`; the shorter shape gets ones in front.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.kron(paddle.to_tensor([1, 2]), paddle.to_tensor([1, 10])).numpy().tolist()
+        [1, 10, 2, 20]
+    """
+    if _static():
+        for v, what in ((x, "x"), (y, "y")):
+            check_variable_and_dtype(v, what, ["float16", *_NUMBERS], "kron")
+    return named(name, _ops.kron, x, y)
+
+
+def cross(x, y, axis=None, name=None) -> Tensor:
+    """The vector product along a dimension of size 3.
+
+    Args:
+        x, y (Tensor): of one shape and type: float32, float64, int32 or int64.
+        axis (int, optional): which dimension; the first of size 3 by default.
+
+    Raises:
+        ValueError: where the size is not 3. IndexError: for a dimension that is not there.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.cross(paddle.to_tensor([1, 0, 0]), paddle.to_tensor([0, 1, 0])).numpy().tolist()
+        [0, 0, 1]
+    """
+    if axis is None:
+        return named(name, _ops.cross, x, y)
+    return named(name, _ops.cross, x, y, dim=axis)
+
+
+def trace(x, offset=0, axis1=0, axis2=1, name=None) -> Tensor:
+    """The sum of a diagonal of matrices, which two dimensions of `x` make.
+
+    Args:
+        x (Tensor): two dimensions or more; float16, float32, float64, int32 or int64.
+        offset (int): which diagonal: above the main one where positive, below where negative.
+        axis1, axis2 (int): the two dimensions.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.trace(paddle.to_tensor([[1, 2], [3, 4]])).numpy().tolist()
+        [5]
+    """
+    if _static():
+        check_dtype(x.dtype, "Input", ["int32", "int64", "float16", *_FLOATS], "trace")
+        rank = len(x.shape)
+        assert rank >= 2, f"trace: x must have 2 dimensions or more, got {rank}"
+        for axis, what in ((axis1, "axis1"), (axis2, "axis2")):
+            assert -rank <= axis < rank, f"trace: {what} must be in [{-rank}, {rank}), got {axis}"
+        assert axis1 % rank != axis2 % rank, f"trace: axis1 and axis2 must differ, got {axis1} and {axis2}"
+    return named(name, _ops.trace, x, offset=offset, axis1=axis1, axis2=axis2)
+
+
+def cholesky(x, upper=False, name=None) -> Tensor:
+    """The Cholesky factor of symmetric positive definite matrices.
+
+    Args:
+        x (Tensor): [..., n, n]; float32 or float64.
+        upper (bool): the upper triangle U with x = U^T U, instead of the lower one L with x = L L^T.
+
+    Raises:
+        ValueError: for a matrix that is not positive definite.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.cholesky(paddle.to_tensor([[4.0, 2.0], [2.0, 5.0]])).numpy().tolist()
+        [[2.0, 0.0], [1.0, 2.0]]
+    """
+    if _static():
+        check_variable_and_dtype(x, "dtype", _FLOATS, "cholesky")
+        check_type(upper, "upper", bool, "cholesky")
+    return named(name, _ops.cholesky, x, upper=upper)
+
+
+def inverse(x, name=None) -> Tensor:
+    """The inverses of square matrices.
+
+    Args:
+        x (Tensor): [..., n, n]; float32 or float64.
+
+    Raises:
+        ValueError: for a matrix that has none.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.inverse(paddle.to_tensor([[2.0, 0.0], [0.0, 4.0]])).numpy().tolist()
+        [[0.5, 0.0], [0.0, 0.25]]
+    """
+    if _static():
+        check_variable_and_dtype(x, "x", _FLOATS, "inverse")
+        if len(x.shape) < 2:
+            raise ValueError(f"inverse: x must have 2 dimensions or more, got shape {list(x.shape)}")
+    return named(name, _ops.inverse, x)
+
+
+def histogram(input, bins=100, min=0, max=0) -> Tensor:  # noqa: A002
+    """How many elements lie in each of `bins` equal intervals from `min` to `max`.
+
+    Args:
+        input (Tensor): float32, float64, int32 or int64.
+        bins (int): how many intervals.
+        min, max (int): the ends; where both are equal those of the elements.
+
+    Returns:
+        Tensor: int64 of shape [bins].
+
+    Examples:
+        >>> import paddle
+        >>> paddle.histogram(paddle.to_tensor([1, 2, 1]), bins=4, min=0, max=3).numpy().tolist()
+        [0, 2, 1, 0]
+    """
+    if _static():
+        check_variable_and_dtype(input, "X", ["int32", "int64", *_FLOATS], "histogram")
+    return _ops.histogram(input, bins=bins, min=min, max=max)
+
+
+def dist(x, y, p=2) -> Tensor:
+    """The p-norm of x - y, whose shapes are broadcast.
+
+    Args:
+        x, y (Tensor): float32 or float64.
+        p (float|int): the order: 0 counts what differs, inf and -inf are the largest and the least distance.
+
+    Returns:
+        Tensor: of shape [1].
+
+    Examples:
+        >>> import paddle
+        >>> paddle.dist(paddle.to_tensor([3.0, 4.0]), paddle.to_tensor([0.0, 0.0])).numpy().tolist()
+        [5.0]
+    """
+    check_variable_and_dtype(x, "dtype", _FLOATS, "dist")
+    check_variable_and_dtype(y, "dtype", _FLOATS, "dist")
+    check_type(p, "p", (float, int), "dist")
+    return _ops.dist(x, y, p=float(p))
+
+
+def _frobenius(x, dim, keepdim, name) -> Tensor:
+    if _static():
+        check_variable_and_dtype(x, "input", _FLOATS, "frobenius_norm")
+    keywords = {"reduce_all": True} if dim is None else {"dim": dim}
+    return named(name, _ops.frobenius_norm, x, keep_dim=keepdim, **keywords)
+
+
+def _vector_norm(x, p, axis, keepdim, name) -> Tensor:
+    if _static():
+        check_variable_and_dtype(x, "input", _FLOATS, "p_norm")
+    return named(name, _ops.p_norm, x, porder=float(p), axis=-1 if axis is None else axis, keepdim=keepdim,
+                 asvector=axis is None)
+
+
+def _entries_norm(x, p, axes, keepdim, name) -> Tensor:
+    """The p-norm of the entries of matrices, as one vector each."""
+    sizes = _ops.abs(x)
+    if p in (float("inf"), float("-inf")):
+        reduce = _ops.reduce_max if p > 0 else _ops.reduce_min
+        return named(name, reduce, sizes, dim=axes, keep_dim=keepdim)
+    total = _ops.reduce_sum(_ops.pow(sizes, factor=float(p)), dim=axes, keep_dim=keepdim)
+    return named(name, _ops.pow, total, factor=float(1.0 / p))
+
+
+def norm(x, p="fro", axis=None, keepdim=False, name=None) -> Tensor:
+    """Norms of vectors, or of matrices as vectors of their entries.
+
+    Args:
+        x (Tensor): float32 or float64.
+        p (str|float): the order: "fro" is 2, 0 counts what is not 0, inf and -inf are the largest and the least size.
+        axis (int|list|tuple, optional): the dimension of the vectors, or two for matrices; all of `x` by default.
+        keepdim (bool): keep the dimensions with size 1.
+
+    Raises:
+        ValueError: for another order or axis.
+
+    Examples:
+        >>> import paddle
+        >>> x = paddle.to_tensor([[3.0, 4.0], [6.0, 8.0]])
+        >>> paddle.norm(x, axis=1).numpy().tolist()
+        [5.0, 10.0]
+        >>> paddle.norm(x, p=1, axis=[0, 1]).numpy().tolist()
+        [21.0]
+    """
+    if isinstance(p, str) and p != "fro":
+        raise ValueError(f"norm: the only order that is a str is 'fro', got {p!r}")
+    if p is not None and not isinstance(p, (str, *NUMBERS)):
+        raise ValueError(f"norm: p must be 'fro' or a number, got {type(p)}")
+    if axis is None and p is not None:
+        return _frobenius(x, None, keepdim, name) if p == "fro" else _vector_norm(x, p, None, keepdim, name)
+    if isinstance(axis, (list, tuple)):
+        axis = list(axis)
+        axis = axis[0] if len(axis) == 1 else axis
+    if p is not None and isinstance(axis, INTS):
+        return _vector_norm(x, 2 if p == "fro" else p, axis, keepdim, name)
+    if p is None or not isinstance(axis, list) or len(axis) != 2:
+        raise ValueError(f"norm: axis must be an int or a list of 2 at most, and p given, got axis {axis} and p {p}")
+    if p == "fro":
+        return _frobenius(x, axis, keepdim, name)
+    if p == 0:
+        raise ValueError(f"norm: for p = 0 axis must be an int or a list of one, got {axis}")
+    return _entries_norm(x, p, axis, keepdim, name)

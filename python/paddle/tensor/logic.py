@@ -4,6 +4,7 @@ from __future__ import annotations
 import paddle._core as _core
 from paddle import _ops
 from paddle._basics.checks import check_type
+from paddle._core import Tensor
 from paddle._dispatch.append import named
 from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_variable_and_dtype
@@ -98,4 +99,96 @@ def is_tensor(x) -> bool:
     return isinstance(x, Variable)
 
 
-__all__ = [*_COMPARISONS, *_LOGIC, "is_tensor"]
+_INTS = ["float16", "float32", "float64", "int32", "int64"]
+
+
+def _question(name_: str, summary: str):
+    builtin = getattr(_ops, f"{name_}_v2")
+
+    def function(x, name=None):
+        if _static():
+            check_variable_and_dtype(x, "x", _INTS, name_)
+        return named(name, builtin, x)
+
+    function.__name__ = function.__qualname__ = name_
+    function.__doc__ = f"""Whether each element is {summary}.
+
+    Args:
+        x (Tensor): {", ".join(_INTS)}.
+        name (str, optional): a name for the output in static mode.
+
+    Returns:
+        Tensor: bools of the shape of `x`.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.{name_}(paddle.to_tensor([0.5, float("inf"), float("nan")])).shape
+        [3]
+    """
+    return function
+
+
+_QUESTIONS = {
+    name: _question(name, summary)
+    for name, summary in (("isfinite", "finite"), ("isinf", "infinite"), ("isnan", "no number"))
+}
+globals().update(_QUESTIONS)
+
+
+def allclose(x, y, rtol=1e-05, atol=1e-08, equal_nan=False, name=None) -> Tensor:
+    """Whether abs(x - y) <= atol + rtol * abs(y) for all elements, as one bool.
+
+    Args:
+        x, y (Tensor): of one shape and type: float32 or float64.
+        rtol, atol (float): the tolerances.
+        equal_nan (bool): whether NaNs are equal.
+
+    Examples:
+        >>> import paddle
+        >>> x = paddle.to_tensor([1.0, 2.0])
+        >>> paddle.allclose(x, x + 1e-9).numpy().tolist()
+        [True]
+    """
+    if _static():
+        check_variable_and_dtype(x, "input", ["float32", "float64"], "allclose")
+        check_variable_and_dtype(y, "input", ["float32", "float64"], "allclose")
+        check_type(rtol, "rtol", float, "allclose")
+        check_type(atol, "atol", float, "allclose")
+        check_type(equal_nan, "equal_nan", bool, "allclose")
+    return named(name, _ops.allclose, x, y, rtol=str(rtol), atol=str(atol), equal_nan=equal_nan)
+
+
+def equal_all(x, y, name=None) -> Tensor:
+    """Whether two Tensors have one shape and equal elements (floating-point ones within 1e-8), as one bool.
+
+    Args:
+        x, y (Tensor): of one type: bool, float32, float64, int32 or int64.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.equal_all(paddle.to_tensor([1, 2]), paddle.to_tensor([1, 3])).numpy().tolist()
+        [False]
+    """
+    return named(name, _ops.equal_all, x, y)
+
+
+def is_empty(x, name=None) -> Tensor:
+    """Whether a Tensor has no elements, as one bool.
+
+    Args:
+        x (Tensor): float32, float64, int32 or int64.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.is_empty(paddle.zeros([0, 2])).numpy().tolist()
+        [True]
+    """
+    if _static():
+        check_variable_and_dtype(x, "x", ["float32", "float64", "int32", "int64"], "is_empty")
+        check_type(name, "name", (str, type(None)), "is_empty")
+    out = named(name, _ops.is_empty, x)
+    out.stop_gradient = True
+    return out
+
+
+__all__ = [*_COMPARISONS, *_LOGIC, *_QUESTIONS, "allclose", "equal_all", "is_empty", "is_tensor"]

@@ -430,6 +430,36 @@ def conj(x, name=None) -> Tensor:
     return named(name, _ops.conj, x)
 
 
+def logsumexp(x, axis=None, keepdim=False, name=None) -> Tensor:
+    """The logarithm of the sum of exponentials over `axis`, or over all.
+
+    Args:
+        x (Tensor): float32 or float64.
+        axis (int|list|tuple, optional): which dimensions; negative ones count from the end.
+        keepdim (bool): keep the dimensions with size 1.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.logsumexp(paddle.zeros([1])).numpy().tolist()
+        [0.0]
+    """
+    if _static():
+        check_variable_and_dtype(x, "x", ["float32", "float64"], "logsumexp")
+    dim, reduce_all = _axes(axis, _rank(x))
+    return named(name, _ops.logsumexp, x, axis=dim, keepdim=keepdim, reduce_all=reduce_all)
+
+
+def tan(x, name=None) -> Tensor:
+    """The tangent, element by element; `x` is float16, float32 or float64.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.tan(paddle.zeros([1])).numpy().tolist()
+        [0.0]
+    """
+    return named(name, _ops.elementwise_div, _UNARY["sin"](x), _UNARY["cos"](x))
+
+
 def broadcast_shape(x_shape, y_shape) -> list[int]:
     """The shape that two shapes broadcast to.
 
@@ -443,5 +473,5 @@ def broadcast_shape(x_shape, y_shape) -> list[int]:
 
 __all__ = [
     *_UNARY, *_BINARY, *_REDUCTIONS, "mod", "floor_mod", "pow", "tanh_", "stanh", "scale", "add_n", "sum", "prod",
-    "cumsum", "clip", "conj", "increment", "broadcast_shape",
+    "cumsum", "clip", "conj", "increment", "logsumexp", "tan", "broadcast_shape",
 ]

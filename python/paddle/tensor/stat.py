@@ -9,13 +9,13 @@ from paddle._basics.checks import INTS, check_type
 from paddle._basics.dtypes import convert_dtype
 from paddle._core import Tensor
 from paddle._dispatch.append import named
+from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_variable_and_dtype
 
 from .manipulation import flatten, slice
 from .math import _axes, _rank
 from .math import sum as _sum
 from .search import topk
-from .tensor import to_tensor
 
 _static = _core.in_static_mode
 
@@ -65,10 +65,16 @@ def std(x, axis=None, unbiased=True, keepdim=False, name=None) -> Tensor:
 
 
 def numel(x, name=None) -> Tensor:
-    """The number of elements as an int64 Tensor of shape [1]."""
-    if _static():
-        return _ops.reduce_prod(_ops.cast(_ops.shape(x), in_dtype=2, out_dtype=3), reduce_all=True)
-    return to_tensor([x.size], dtype="int64")
+    """The number of elements as an int64 Tensor of shape [1].
+
+    Examples:
+        >>> import paddle
+        >>> paddle.numel(paddle.ones([2, 3])).numpy().tolist()
+        [6]
+    """
+    if not isinstance(x, Variable):
+        raise TypeError(f"numel: x must be a Tensor, got {type(x)}")
+    return named(name, _ops.size, x)
 
 
 def median(x, axis=None, keepdim=False, name=None) -> Tensor:

@@ -20,6 +20,7 @@ from paddle.static.loops import (  # noqa: F401 (tests and user code import them
 from paddle.static.pyfunc import Print
 from paddle.tensor import array as arrays
 from paddle.tensor.array import array_length, array_read, array_write
+from paddle.tensor.logic import is_empty
 
 __all__ = [
     "While",
@@ -33,6 +34,7 @@ __all__ = [
     "greater_equal",
     "equal",
     "not_equal",
+    "is_empty",
     "array_read",
     "array_length",
     "cond",

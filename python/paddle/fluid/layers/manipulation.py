@@ -10,7 +10,7 @@ from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.tensor import linalg
 from paddle.tensor import manipulation as api
-from paddle.tensor.attribute import shape
+from paddle.tensor.attribute import rank, shape
 from paddle.tensor.manipulation import slice, stack
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "scatter",
     "flatten",
     "shape",
+    "rank",
 ]
 
 _NUMBERS = ["float16", "float32", "float64", "int32", "int64"]

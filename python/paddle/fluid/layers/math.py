@@ -106,6 +106,8 @@ __all__ = [
     "clip",
     "logical_and",
     "logical_not",
+    "logical_or",
+    "logical_xor",
     "pow",
     "log",
 ]
@@ -222,13 +224,27 @@ def _logical(op_type, args, out, name):
     return named(name, getattr(_ops, op_type), *args, Out=out)
 
 
+def _logical_of_two(op_type, x, y, out, name):
+    if not mode.in_dygraph_mode():
+        check_type(y, "y", Variable, op_type)
+        if x.dtype != y.dtype:
+            raise TypeError(f"{op_type} needs one type, not {convert_dtype(x.dtype)} and {convert_dtype(y.dtype)}")
+    return _logical(op_type, (x, y), out, name)
+
+
 def logical_and(x, y, out=None, name=None):
     """x and y of bool tensors, element by element; into `out` when given."""
-    if not mode.in_dygraph_mode():
-        check_type(y, "y", Variable, "logical_and")
-        if x.dtype != y.dtype:
-            raise TypeError(f"logical_and needs one type, not {convert_dtype(x.dtype)} and {convert_dtype(y.dtype)}")
-    return _logical("logical_and", (x, y), out, name)
+    return _logical_of_two("logical_and", x, y, out, name)
+
+
+def logical_or(x, y, out=None, name=None):
+    """x or y of bool tensors, element by element; into `out` when given."""
+    return _logical_of_two("logical_or", x, y, out, name)
+
+
+def logical_xor(x, y, out=None, name=None):
+    """Either x or y of bool tensors, element by element; into `out` when given."""
+    return _logical_of_two("logical_xor", x, y, out, name)
 
 
 def logical_not(x, out=None, name=None):

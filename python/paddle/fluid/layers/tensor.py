@@ -39,6 +39,9 @@ __all__ = [
     "ones_like",
     "diag",
     "eye",
+    "has_inf",
+    "has_nan",
+    "isfinite",
     "linspace",
     "triu",
 ]
@@ -387,3 +390,34 @@ def eye(num_rows, num_columns=None, batch_shape=None, dtype="float32", name=None
 def triu(input, diagonal=0, name=None):  # noqa: A002
     """The upper triangle of matrices; see :func:`paddle.triu`."""
     return creation.triu(input, diagonal, name)
+
+
+def has_inf(x):
+    """Whether any element of `x` is infinite: one bool.
+
+    Args:
+        x (Variable): float32, float64, int32 or int64; SelectedRows go.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.fluid.layers.has_inf(paddle.to_tensor([1.0, float("inf")])).numpy().tolist()
+        [True]
+    """
+    check_type(x, "x", Variable, "has_inf")
+    return _ops.isinf(x)
+
+
+def has_nan(x):
+    """Whether any element of `x` is no number: one bool; see :func:`has_inf`."""
+    check_type(x, "x", Variable, "has_nan")
+    return _ops.isnan(x)
+
+
+def isfinite(x):
+    """Whether all elements of `x` are finite: one bool.
+
+    Args:
+        x (Variable): float32, float64, int32 or int64.
+    """
+    check_variable_and_dtype(x, "x", _NUMBERS, "isfinite")
+    return _ops.isfinite(x)

@@ -110,6 +110,8 @@ macro_rules! binary_ops {
 
 binary_ops! {
     ADD "elementwise_add" Add NUMBERS, Grad::By(&ADD_GRAD), Some(|p| pointwise(p, Binary::Add)), RowsKernel::None;
+    // Sums up gradients in Programs; none is taken of it.
+    GRAD_ADD "grad_add" Add NUMBERS, Grad::None, None, RowsKernel::None;
     SUB "elementwise_sub" Sub NUMBERS, Grad::By(&SUB_GRAD), Some(|p| pointwise(p, Binary::Sub)), RowsKernel::None;
     MUL "elementwise_mul" Mul NUMBERS, Grad::By(&MUL_GRAD), Some(|p| pointwise(p, Binary::Mul)), RowsKernel::Own(rows_by_number);
     DIV "elementwise_div" Div NUMBERS, Grad::By(&DIV_GRAD), Some(|p| pointwise(p, Binary::Div)), RowsKernel::None;
@@ -355,6 +357,6 @@ fn row_pointwise(p: &mut PointwiseCall, rows: [&'static Row; 2]) -> Option<()> {
 }
 
 pub static TABLE: &[&Op] = &[
-    &ADD, &SUB, &MUL, &DIV, &MAX, &MIN, &POW, &MOD, &FLOORDIV, &ADD_GRAD, &SUB_GRAD, &MUL_GRAD, &DIV_GRAD, &MAX_GRAD,
-    &MIN_GRAD, &POW_GRAD,
+    &ADD, &GRAD_ADD, &SUB, &MUL, &DIV, &MAX, &MIN, &POW, &MOD, &FLOORDIV, &ADD_GRAD, &SUB_GRAD, &MUL_GRAD, &DIV_GRAD,
+    &MAX_GRAD, &MIN_GRAD, &POW_GRAD,
 ];

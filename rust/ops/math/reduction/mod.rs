@@ -1,4 +1,6 @@
-//! Reductions over axes and mean. Their gradients read `Out@GRAD` (and `Out`) as broadcast to the shape of X.
+//! Reductions over axes and mean; in `logs`, logsumexp and frobenius_norm. Their gradients read `Out@GRAD` (and `Out`) as broadcast to the shape of X.
+
+pub mod logs;
 
 use half::{bf16, f16};
 use oar_core::attrs;
@@ -61,6 +63,10 @@ fn named_dtype(op: &str, attr: &str, n: i32) -> Result<Option<DType>> {
 
 fn infer(cx: &mut Infer, fixed: Option<DType>) -> Result<()> {
     let a = cx.attrs::<ReduceAttrs>();
+    infer_as(cx, a, fixed)
+}
+
+fn infer_as(cx: &mut Infer, a: &ReduceAttrs, fixed: Option<DType>) -> Result<()> {
     let x = cx.dims(unary::X)?;
     let axes = axes(cx.op.name, a, x.len())?;
     let mut dims = Dims::new();
@@ -156,9 +162,13 @@ struct Spread<'a> {
 
 impl<'a> Spread<'a> {
     fn of(cx: &Run<'a>, results: &[&Tensor]) -> Result<Spread<'a>> {
+        Spread::by(cx, cx.attrs::<ReduceAttrs>(), results)
+    }
+
+    fn by(cx: &Run<'a>, a: &ReduceAttrs, results: &[&Tensor]) -> Result<Spread<'a>> {
         let x = cx.input(of_shape::X)?;
         let shape = to_usize(x.dims());
-        let axes = axes(cx.op.name, cx.attrs::<ReduceAttrs>(), shape.len())?;
+        let axes = axes(cx.op.name, a, shape.len())?;
         let (mut kept, mut reduced) = (1, 1);
         shape.iter().zip(&axes).for_each(|(&d, &r)| if r { reduced *= d } else { kept *= d });
         for t in results {
@@ -227,7 +237,7 @@ fn sum_grad(cx: &mut Run, mean: bool) -> Result<()> {
     }, other => cx.unsupported(other))
 }
 
-fn same_dtypes(cx: &mut Run) -> Result<DType> {
+fn same_types(cx: &mut Run) -> Result<DType> {
     let dtype = |slot: InSlot| cx.input(slot).map(Tensor::dtype);
     let (x, out, dout) = (dtype(of_values::X)?, dtype(of_values::OUT)?, dtype(of_values::DOUT)?);
     ensure!(
@@ -243,7 +253,7 @@ fn same_dtypes(cx: &mut Run) -> Result<DType> {
 
 /// The gradient goes to every element that equals the extreme, as in Paddle.
 fn extreme_grad(cx: &mut Run) -> Result<()> {
-    let dtype = same_dtypes(cx)?;
+    let dtype = same_types(cx)?;
     let (result, dout) = (cx.input(of_values::OUT)?, cx.input(of_values::DOUT)?);
     let s = Spread::of(cx, &[result, dout])?;
     dispatch!(dtype, T in [f32, f64, i32, i64, f16, bf16], {
@@ -255,7 +265,7 @@ fn extreme_grad(cx: &mut Run) -> Result<()> {
 }
 
 fn prod_grad(cx: &mut Run) -> Result<()> {
-    let dtype = same_dtypes(cx)?;
+    let dtype = same_types(cx)?;
     let (result, dout) = (cx.input(of_values::OUT)?, cx.input(of_values::DOUT)?);
     let s = Spread::of(cx, &[result, dout])?;
     dispatch!(dtype, T in [f32, f64, i32, i64, f16, bf16], {
