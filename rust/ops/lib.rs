@@ -87,6 +87,14 @@ pub static TABLES: &[&[&Op]] = &[
     shape::pad::TABLE,                // pad, crop
     shape::pad_images::TABLE,         // pad2d, pad3d
     loss::loss::TABLE,                // cross entropies of scores
+    loss::probability::TABLE,         // bce_loss, log_loss, kldiv_loss
+    loss::likelihood::TABLE,          // nll_loss
+    loss::residual::TABLE,            // losses of differences
+    loss::margin::TABLE,              // hinge and rank losses
+    loss::sigmoid::TABLE,             // sigmoid_focal_loss, teacher_student_sigmoid_loss, bpr_loss
+    loss::hierarchical::TABLE,        // hierarchical_sigmoid
+    loss::auc::TABLE,                 // auc
+    loss::counts::TABLE,              // mean_iou, precision_recall
     loss::cross_entropy::TABLE,       // cross entropies of probabilities
     optim::optimizer::TABLE,          // sgd, momentum, adam
     optim::adaptive::TABLE,           // adagrad, adadelta, adamax, rmsprop

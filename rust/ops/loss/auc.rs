@@ -1,0 +1,147 @@
+//! auc: the area under the curve of binary classification, from counts by threshold.
+
+use super::elements::agree;
+use oar_core::attrs;
+use oar_core::base::{DType, DTypes, Result};
+use oar_core::op::attrs::Text;
+use oar_core::op::{Infer, Kernel, Op, Run, OP};
+use oar_core::{bail, dispatch, ensure, slots};
+
+attrs! {
+    pub struct AucAttrs { curve: Text = "ROC".into(), num_thresholds: i32 = 8191, slide_steps: i32 = 1 }
+}
+
+slots! {
+    mod auc {
+        PREDICT "Predict", LABEL "Label", POS "StatPos", NEG "StatNeg"
+        => AUC "AUC", POS_OUT "StatPosOut".aliases("StatPos"), NEG_OUT "StatNegOut".aliases("StatNeg")
+    }
+}
+
+/// The most buckets of one table of counts.
+const MOST: i64 = 1 << 28;
+
+/// Buckets of a step, and the numbers in a table: a step each, their sum, and how many steps there were.
+fn sizes(a: &AucAttrs) -> Result<(i64, i64)> {
+    let (buckets, steps) = (a.num_thresholds as i64 + 1, a.slide_steps as i64);
+    ensure!(
+        buckets >= 1 && steps >= 0,
+        InvalidArgument,
+        "operator auc: num_thresholds and slide_steps must not be negative, got {} and {}",
+        a.num_thresholds,
+        a.slide_steps
+    );
+    let all = (1 + steps) * buckets + i64::from(steps > 0);
+    ensure!(
+        all <= MOST,
+        ResourceExhausted,
+        "operator auc: {all} counts are more than {MOST}, the most that there can be"
+    );
+    Ok((buckets, all))
+}
+
+fn infer_auc(cx: &mut Infer) -> Result<()> {
+    use auc::{AUC, LABEL, NEG_OUT, POS_OUT, PREDICT};
+    let (predict, label) = (cx.dims(PREDICT)?, cx.dims(LABEL)?);
+    ensure!(
+        predict.len() == 2 && predict[1] <= 2 && !label.is_empty() && agree(predict[0], label[0]),
+        InvalidArgument,
+        "operator auc: Predict must have 1 or 2 columns and as many rows as Label, got {:?} and {:?}",
+        &predict[..],
+        &label[..]
+    );
+    let a = cx.attrs::<AucAttrs>();
+    let (buckets, all) = sizes(a)?;
+    let dims: &[i64] = if a.slide_steps > 0 { &[all] } else { &[1, buckets] };
+    cx.set(AUC, &[1], DType::F64);
+    cx.set(POS_OUT, dims, DType::I64);
+    cx.set(NEG_OUT, dims, DType::I64);
+    Ok(())
+}
+
+/// The bucket of each probability of the class 1, and whether it is its class; labels below 0 count for nothing.
+fn counted(cx: &Run) -> Result<Vec<(usize, bool)>> {
+    let (predict, labels) = (cx.input(auc::PREDICT)?, cx.input(auc::LABEL)?.to_i64s()?);
+    let width = predict.dims()[1] as usize;
+    let thresholds = cx.attrs::<AucAttrs>().num_thresholds;
+    ensure!(
+        labels.len() * width == predict.numel() && width > 0,
+        InvalidArgument,
+        "operator auc: Label must have one class for each row of Predict {predict:?}, got {}",
+        labels.len()
+    );
+    let mut found = Vec::with_capacity(labels.len());
+    dispatch!(predict.dtype(), T in [f32, f64], {
+        for (row, &label) in predict.data::<T>().chunks_exact(width).zip(&labels) {
+            let p = row[width - 1];
+            if !(0.0..=1.0).contains(&p) {
+                bail!(PreconditionNotMet, "operator auc: Predict must hold probabilities, numbers from 0 to 1, got {p}");
+            }
+            if label >= 0 {
+                found.push(((p * thresholds as T) as usize, label > 0));
+            }
+        }
+    }, other => return cx.unsupported(other).map(|()| found));
+    Ok(found)
+}
+
+fn run_auc(cx: &mut Run) -> Result<()> {
+    use auc::{AUC, NEG_OUT, POS_OUT};
+    let a = cx.attrs::<AucAttrs>();
+    let (buckets, all) = sizes(a)?;
+    let (buckets, steps) = (buckets as usize, a.slide_steps as usize);
+    let found = counted(cx)?;
+    let [Some(pos), Some(neg)] = cx.each_out([POS_OUT, NEG_OUT]) else {
+        bail!(NotFound, "operator auc: outputs 'StatPosOut' and 'StatNegOut' must be there");
+    };
+    ensure!(
+        [&*pos, &*neg].iter().all(|t| t.dtype() == DType::I64 && t.numel() as i64 >= all),
+        InvalidArgument,
+        "operator auc: StatPos and StatNeg must hold {all} integers of int64, got {pos:?} and {neg:?}"
+    );
+    let tables = [neg.data_mut::<i64>()?, pos.data_mut::<i64>()?];
+    let sum = steps * buckets;
+    let mut area = 0.0;
+    let mut totals = [0.0; 2];
+    let [neg, pos] = tables;
+    for (class, table) in [(false, &mut *neg), (true, &mut *pos)] {
+        let own = found.iter().filter(|f| f.1 == class).map(|f| f.0);
+        if steps == 0 {
+            own.for_each(|bucket| table[bucket] += 1);
+            continue;
+        }
+        // The step that is overwritten leaves the sum.
+        let start = table[sum + buckets].rem_euclid(steps as i64) as usize * buckets;
+        for k in 0..buckets {
+            table[sum + k] -= std::mem::take(&mut table[start + k]);
+        }
+        own.for_each(|bucket| {
+            table[start + bucket] += 1;
+            table[sum + bucket] += 1;
+        });
+        table[sum + buckets] += 1;
+    }
+    for k in (0..buckets).rev() {
+        let (n, p) = (neg[sum + k] as f64, pos[sum + k] as f64);
+        area += n * (2.0 * totals[1] + p) / 2.0;
+        totals = [totals[0] + n, totals[1] + p];
+    }
+    if totals[0] > 0.0 && totals[1] > 0.0 {
+        area = area / totals[1] / totals[0];
+    }
+    cx.out_data::<f64>(AUC)?[0] = area;
+    Ok(())
+}
+
+pub static AUC: Op = Op {
+    name: "auc",
+    inputs: auc::INS,
+    outputs: auc::OUTS,
+    takes: DTypes::FLOATS,
+    attrs: AucAttrs::FIELDS,
+    infer: infer_auc,
+    cpu: Kernel::Pure(run_auc),
+    ..OP
+};
+
+pub static TABLE: &[&Op] = &[&AUC];

@@ -1,0 +1,233 @@
+//! Metrics from counts of classes: mean_iou, precision_recall.
+
+use super::elements::agree;
+use oar_core::attrs;
+use oar_core::base::{DType, DTypes, Result};
+use oar_core::op::{InSlot, Infer, Kernel, Op, OutSlot, Run, OP};
+use oar_core::{bail, dispatch, ensure, slots};
+
+attrs! {
+    pub struct IouAttrs { num_classes: i32 }
+    pub struct PrecisionAttrs { class_number: i32 }
+}
+
+slots! {
+    mod iou {
+        PREDICTIONS "Predictions", LABELS "Labels", IN_WRONGS "InWrongs".many().opt(),
+        IN_CORRECTS "InCorrects".many().opt(), IN_MEAN "InMeanIou".many().opt()
+        => MEAN "OutMeanIou", WRONG "OutWrong", CORRECT "OutCorrect"
+    }
+    mod precision {
+        PROBS "MaxProbs", INDICES "Indices", LABELS "Labels", WEIGHTS "Weights".opt(), STATES "StatesInfo".opt()
+        => BATCH "BatchMetrics", METRICS "AccumMetrics", STATES_OUT "AccumStatesInfo"
+    }
+}
+
+/// The most classes that are counted.
+const MOST: i64 = 1 << 24;
+
+fn classes(op: &str, n: i32) -> Result<i64> {
+    ensure!(
+        (1..=MOST).contains(&(n as i64)),
+        InvalidArgument,
+        "operator {op}: the number of classes must be from 1 to {MOST}, got {n}"
+    );
+    Ok(n as i64)
+}
+
+fn check_class(op: &str, what: &str, class: i64, n: i64) -> Result<usize> {
+    ensure!(
+        (0..n).contains(&class),
+        InvalidArgument,
+        "operator {op}: {what} must hold classes from 0 to below {n}, got {class}"
+    );
+    Ok(class as usize)
+}
+
+// mean_iou
+
+fn run_iou(cx: &mut Run) -> Result<()> {
+    use iou::{CORRECT, IN_CORRECTS, IN_MEAN, IN_WRONGS, LABELS, MEAN, PREDICTIONS, WRONG};
+    let (predicted, labels) = (cx.input(PREDICTIONS)?.to_i64s()?, cx.input(LABELS)?.to_i64s()?);
+    let (op, n) = (cx.op.name, classes(cx.op.name, cx.attrs::<IouAttrs>().num_classes)?);
+    ensure!(
+        predicted.len() == labels.len(),
+        InvalidArgument,
+        "operator {op}: Predictions and Labels must have as many elements, got {} and {}",
+        predicted.len(),
+        labels.len()
+    );
+    let former = |cx: &Run, slot: InSlot| -> Result<Vec<i32>> {
+        let mut sum = vec![0i32; n as usize];
+        for t in cx.inputs(slot)? {
+            ensure!(
+                t.dtype() == DType::I32 && t.numel() == n as usize,
+                InvalidArgument,
+                "operator {op}: {} must have {n} elements of data type int32, got {t:?}",
+                cx.op.inputs[slot.0].name
+            );
+            sum.iter_mut().zip(t.data::<i32>()).for_each(|(s, v)| *s = s.wrapping_add(*v));
+        }
+        Ok(sum)
+    };
+    let (mut wrong, mut correct) = (former(cx, IN_WRONGS)?, former(cx, IN_CORRECTS)?);
+    for (&p, &l) in predicted.iter().zip(&labels) {
+        let (p, l) = (check_class(op, "Predictions", p, n)?, check_class(op, "Labels", l, n)?);
+        if p == l {
+            correct[p] = correct[p].wrapping_add(1);
+        } else {
+            wrong[l] = wrong[l].wrapping_add(1);
+            wrong[p] = wrong[p].wrapping_add(1);
+        }
+    }
+    let mut mean = 0f32;
+    for t in cx.inputs(IN_MEAN)? {
+        ensure!(
+            t.dtype() == DType::F32 && t.numel() == 1,
+            InvalidArgument,
+            "operator {op}: InMeanIou must have one element of data type float32, got {t:?}"
+        );
+        mean += t.data::<f32>()[0];
+    }
+    let there: Vec<f32> = wrong
+        .iter()
+        .zip(&correct)
+        .filter(|(w, c)| w.wrapping_add(**c) > 0)
+        .map(|(w, c)| *c as f32 / w.wrapping_add(*c) as f32)
+        .collect();
+    mean += there.iter().sum::<f32>() / there.len() as f32;
+    cx.out_data::<f32>(MEAN)?[0] = mean;
+    cx.out_data::<i32>(WRONG)?.copy_from_slice(&wrong);
+    cx.out_data::<i32>(CORRECT)?.copy_from_slice(&correct);
+    Ok(())
+}
+
+pub static IOU: Op = Op {
+    name: "mean_iou",
+    inputs: iou::INS,
+    outputs: iou::OUTS,
+    takes: DTypes::INDICES,
+    attrs: IouAttrs::FIELDS,
+    infer: |cx| {
+        let n = classes(cx.op.name, cx.attrs::<IouAttrs>().num_classes)?;
+        cx.dims(iou::PREDICTIONS)?;
+        cx.dims(iou::LABELS)?;
+        cx.set(iou::MEAN, &[1], DType::F32);
+        cx.set(iou::WRONG, &[n], DType::I32);
+        cx.set(iou::CORRECT, &[n], DType::I32);
+        Ok(())
+    },
+    cpu: Kernel::Pure(run_iou),
+    ..OP
+};
+
+// precision_recall
+
+fn infer_precision(cx: &mut Infer) -> Result<()> {
+    use precision::{BATCH, INDICES, LABELS, METRICS, PROBS, STATES, STATES_OUT, WEIGHTS};
+    let n = classes(cx.op.name, cx.attrs::<PrecisionAttrs>().class_number)?;
+    let probs = cx.dims(PROBS)?;
+    let rows = *probs.first().unwrap_or(&-1);
+    let mut given: Vec<(InSlot, [i64; 2])> = vec![(PROBS, [rows, 1]), (INDICES, [rows, 1]), (LABELS, [rows, 1])];
+    if cx.has(WEIGHTS) {
+        given.push((WEIGHTS, [rows, 1]));
+    }
+    if cx.has(STATES) {
+        given.push((STATES, [n, 4]));
+    }
+    for (slot, want) in given {
+        let dims = cx.dims(slot)?;
+        ensure!(
+            dims.len() == 2 && agree(dims[0], want[0]) && agree(dims[1], want[1]),
+            InvalidArgument,
+            "operator precision_recall: {} must have the shape {want:?}, got {:?}",
+            cx.op.inputs[slot.0].name,
+            &dims[..]
+        );
+    }
+    let dtype = cx.dtype(PROBS)?;
+    cx.set(BATCH, &[6], DType::F64);
+    cx.set(METRICS, &[6], DType::F64);
+    cx.set(STATES_OUT, &[n, 4], dtype);
+    Ok(())
+}
+
+/// Precision, recall and F1: the means over the classes, then those of all counts together. A row of `states` has the
+/// true and false positives, then the true and false negatives of a class.
+fn metrics(states: &[f64]) -> [f64; 6] {
+    let share = |part: f64, rest: f64| if part > 0.0 || rest > 0.0 { part / (part + rest) } else { 1.0 };
+    let f1 = |p: f64, r: f64| if p > 0.0 || r > 0.0 { 2.0 * p * r / (p + r) } else { 0.0 };
+    let n = (states.len() / 4) as f64;
+    let (mut p, mut r, mut all) = (0.0, 0.0, [0.0; 3]);
+    for s in states.chunks_exact(4) {
+        p += share(s[0], s[1]) / n;
+        r += share(s[0], s[3]) / n;
+        all = [all[0] + s[0], all[1] + s[1], all[2] + s[3]];
+    }
+    let (micro_p, micro_r) = (share(all[0], all[1]), share(all[0], all[2]));
+    [p, r, f1(p, r), micro_p, micro_r, f1(micro_p, micro_r)]
+}
+
+fn run_precision(cx: &mut Run) -> Result<()> {
+    use precision::{BATCH, INDICES, LABELS, METRICS, PROBS, STATES, STATES_OUT, WEIGHTS};
+    let (op, n) = (cx.op.name, classes(cx.op.name, cx.attrs::<PrecisionAttrs>().class_number)?);
+    let dtype = cx.input(PROBS)?.dtype();
+    let (indices, labels) = (cx.input(INDICES)?.to_i64s()?, cx.input(LABELS)?.to_i64s()?);
+    let floats = |slot: InSlot, n: usize| -> Result<Option<Vec<f64>>> {
+        let Some(t) = cx.opt(slot) else { return Ok(None) };
+        ensure!(
+            t.dtype() == dtype && t.numel() == n,
+            InvalidArgument,
+            "operator {op}: {} must have {n} elements of the data type of MaxProbs, got {t:?}",
+            cx.op.inputs[slot.0].name
+        );
+        let values = dispatch!(dtype, T in [f32, f64], t.data::<T>().iter().map(|&v| f64::from(v)).collect(), other => {
+            bail!(Unimplemented, "operator {op} has no CPU kernel for data type {other}")
+        });
+        Ok(Some(values))
+    };
+    let (weights, former) = (floats(WEIGHTS, indices.len())?, floats(STATES, 4 * n as usize)?);
+    let mut states = vec![0.0; 4 * n as usize];
+    let mut total = 0.0;
+    for (i, (&index, &label)) in indices.iter().zip(&labels).enumerate() {
+        let (index, label) = (check_class(op, "Indices", index, n)?, check_class(op, "Labels", label, n)?);
+        let w = weights.as_ref().map_or(1.0, |w| w[i]);
+        total += w;
+        if index == label {
+            states[4 * index] += w;
+        } else {
+            states[4 * label + 3] += w;
+            states[4 * index + 1] += w;
+        }
+    }
+    // Whoever is none of the three is a true negative.
+    for s in states.chunks_exact_mut(4) {
+        s[2] = total - s[0] - s[1] - s[3];
+    }
+    let put = |cx: &mut Run, slot: OutSlot, values: [f64; 6]| -> Result<()> {
+        cx.out_data::<f64>(slot)?.copy_from_slice(&values);
+        Ok(())
+    };
+    put(cx, BATCH, metrics(&states))?;
+    if let Some(former) = former {
+        states.iter_mut().zip(former).for_each(|(s, f)| *s += f);
+    }
+    put(cx, METRICS, metrics(&states))?;
+    dispatch!(dtype, T in [f32, f64], {
+        cx.out_data::<T>(STATES_OUT)?.iter_mut().zip(&states).for_each(|(o, &s)| *o = s as T);
+    }, other => return cx.unsupported(other));
+    Ok(())
+}
+
+pub static PRECISION: Op = Op {
+    name: "precision_recall",
+    inputs: precision::INS,
+    outputs: precision::OUTS,
+    takes: DTypes::FLOATS,
+    attrs: PrecisionAttrs::FIELDS,
+    infer: infer_precision,
+    cpu: Kernel::Pure(run_precision),
+    ..OP
+};
+
+pub static TABLE: &[&Op] = &[&IOU, &PRECISION];

@@ -1,0 +1,273 @@
+//! hierarchical_sigmoid: a loss over the nodes from the root of a tree of classes to a leaf.
+
+use super::elements::{agree, of_size};
+use oar_core::attrs;
+use oar_core::base::{DTypes, Result};
+use oar_core::op::infer::{grads_like_inputs, VarKind};
+use oar_core::op::{Grad, InSlot, Infer, Kernel, Meta, Op, Run, OP};
+use oar_core::tensor::{SelectedRows, Tensor};
+use oar_core::{bail, dispatch, ensure, slots};
+use std::sync::Arc;
+
+attrs! {
+    pub struct TreeAttrs {
+        num_classes: i32 = 2, remote_prefetch: bool = false, trainer_id: i32 = 0, height_sections: Vec<i64> = vec![],
+        epmap: Vec<String> = vec![], table_names: Vec<String> = vec![], is_sparse: bool = false,
+    }
+}
+
+slots! {
+    mod tree {
+        X "X", W "W", LABEL "Label", TABLE "PathTable".opt(), CODE "PathCode".opt(), BIAS "Bias".opt()
+        => OUT "Out", PRE "PreOut".mid(), W_OUT "W_Out".mid()
+    }
+    mod tree_grad {
+        X "X", W "W", BIAS "Bias".opt(), LABEL "Label", TABLE "PathTable".opt(), CODE "PathCode".opt(), PRE "PreOut",
+        DOUT "Out@GRAD"
+        => DX "X@GRAD", DW "W@GRAD".made(), DBIAS "Bias@GRAD"
+    }
+}
+
+/// Scores are clipped to this before the sigmoid.
+const MOST: f64 = 40.0;
+
+fn infer_tree(cx: &mut Infer) -> Result<()> {
+    use tree::{CODE, LABEL, OUT, PRE, TABLE, W, W_OUT, X};
+    let (x, w, label, dtype) = (cx.dims(X)?, cx.dims(W)?, cx.dims(LABEL)?, cx.dtype(X)?);
+    let a = cx.attrs::<TreeAttrs>();
+    ensure!(
+        x.len() == 2 && w.len() == 2 && agree(x[1], w[1]),
+        InvalidArgument,
+        "operator hierarchical_sigmoid: X and W must be matrices of the same width, got {:?} and {:?}",
+        &x[..],
+        &w[..]
+    );
+    ensure!(
+        !label.is_empty() && agree(label[0], x[0]) && label[1..].iter().all(|&d| agree(d, 1)),
+        InvalidArgument,
+        "operator hierarchical_sigmoid: Label must have one class for each row of X {:?}, got shape {:?}",
+        &x[..],
+        &label[..]
+    );
+    ensure!(
+        a.num_classes >= 2,
+        InvalidArgument,
+        "operator hierarchical_sigmoid: num_classes must be 2 or more, got {}",
+        a.num_classes
+    );
+    if a.remote_prefetch {
+        bail!(Unimplemented, "operator hierarchical_sigmoid: remote_prefetch needs a parameter server");
+    }
+    let length = if cx.has(TABLE) {
+        ensure!(cx.has(CODE), NotFound, "operator hierarchical_sigmoid: PathTable needs PathCode, got none");
+        let (table, code) = (cx.dims(TABLE)?, cx.dims(CODE)?);
+        let fits = table.len() == 2
+            && code.len() == 2
+            && agree(table[0], x[0])
+            && agree(table[0], code[0])
+            && agree(table[1], code[1]);
+        ensure!(
+            fits,
+            InvalidArgument,
+            "operator hierarchical_sigmoid: PathTable and PathCode must have a row for each row of X {:?}, got {:?} and \
+             {:?}",
+            &x[..],
+            &table[..],
+            &code[..]
+        );
+        table[1]
+    } else {
+        i64::from(32 - (a.num_classes as u32 - 1).leading_zeros())
+    };
+    cx.set(OUT, &[x[0], 1], dtype);
+    cx.set(PRE, &[x[0], length], dtype);
+    // Paddle gets rows of W from a parameter server there.
+    cx.set(W_OUT, &[0], dtype);
+    cx.share_lod(OUT, X);
+    Ok(())
+}
+
+/// The nodes of each row's path: which row of W, and the side that the path takes.
+struct Paths {
+    nodes: Vec<Vec<(usize, bool)>>,
+    /// The rows of W that occur.
+    rows: Vec<i64>,
+    /// Columns of PreOut.
+    length: usize,
+}
+
+impl Paths {
+    fn new(cx: &Run, [label, table, code]: [InSlot; 3], weights: usize) -> Result<Paths> {
+        let op = cx.op.name;
+        let labels = cx.input(label)?.to_i64s()?;
+        let classes = cx.attrs::<TreeAttrs>().num_classes as i64;
+        ensure!(classes >= 2, InvalidArgument, "operator {op}: num_classes must be 2 or more, got {classes}");
+        let mut nodes = Vec::with_capacity(labels.len());
+        let length;
+        if cx.has(table) {
+            let (paths, codes) = (cx.input(table)?, cx.input(code)?);
+            length = paths.numel().checked_div(labels.len()).unwrap_or(0);
+            let (path, side) = (paths.to_i64s()?, codes.to_i64s()?);
+            ensure!(
+                path.len() == side.len() && path.len() == length * labels.len(),
+                InvalidArgument,
+                "operator {op}: PathTable and PathCode must have a row for each label, got {paths:?} and {codes:?}"
+            );
+            for i in 0..labels.len() {
+                let own = i * length..(i + 1) * length;
+                // A path ends at the first negative number.
+                let steps = path[own.clone()].iter().zip(&side[own]).take_while(|(&n, _)| n >= 0);
+                nodes.push(steps.map(|(&n, &s)| (n as usize, s != 0)).collect());
+            }
+        } else {
+            length = 64 - (classes as u64 - 1).leading_zeros() as usize;
+            for &label in &labels {
+                ensure!(
+                    (0..classes).contains(&label),
+                    InvalidArgument,
+                    "operator {op}: Label must hold classes from 0 to below {classes}, got {label}"
+                );
+                // Node n has the children 2n and 2n + 1, the root is 1, leaf c is c + classes.
+                let leaf = (label + classes) as u64;
+                let depth = 63 - leaf.leading_zeros() as usize;
+                nodes.push((0..depth).map(|b| ((leaf >> (b + 1)) as usize - 1, leaf >> b & 1 == 1)).collect());
+            }
+        }
+        let mut rows: Vec<i64> = nodes.iter().flatten().map(|&(n, _): &(usize, bool)| n as i64).collect();
+        rows.sort_unstable();
+        rows.dedup();
+        if let Some(&row) = rows.last().filter(|&&row| row as usize >= weights) {
+            bail!(OutOfRange, "operator {op}: node {row} of a path is not among the {weights} rows of W");
+        }
+        Ok(Paths { nodes, rows, length })
+    }
+}
+
+fn run_tree(cx: &mut Run) -> Result<()> {
+    use tree::{BIAS, CODE, LABEL, OUT, PRE, TABLE, W, X};
+    let (x, w) = (cx.input(X)?, cx.input(W)?);
+    let (width, weights) = (x.dims()[1] as usize, w.dims()[0] as usize);
+    ensure!(
+        w.dtype() == x.dtype(),
+        InvalidArgument,
+        "operator hierarchical_sigmoid: X and W must have the same data type, got {} and {}",
+        x.dtype(),
+        w.dtype()
+    );
+    let paths = Paths::new(cx, [LABEL, TABLE, CODE], weights)?;
+    let bias = if cx.has(BIAS) { Some(of_size(cx, BIAS, weights, x.dtype())?) } else { None };
+    let mut pre = cx.take_out(PRE)?;
+    dispatch!(x.dtype(), T in [f32, f64], {
+        let (xs, ws, bias) = (x.data::<T>(), w.data::<T>(), bias.map(|b| b.data::<T>()));
+        let pre = pre.data_mut::<T>()?;
+        let out = cx.out_data::<T>(OUT)?;
+        for (i, path) in paths.nodes.iter().enumerate() {
+            let row = &xs[i * width..(i + 1) * width];
+            let pre = &mut pre[i * paths.length..(i + 1) * paths.length];
+            // Places beyond a path count as scores of zero, as in Paddle.
+            pre.fill(0.0);
+            let mut right = 0.0;
+            for (score, &(node, side)) in pre.iter_mut().zip(path) {
+                let w = &ws[node * width..(node + 1) * width];
+                let dot: T = row.iter().zip(w).map(|(a, b)| a * b).sum();
+                *score = (dot + bias.map_or(0.0, |b| b[node])).clamp(-MOST as T, MOST as T);
+                right += if side { *score } else { 0.0 };
+            }
+            pre.iter_mut().for_each(|s| *s = (1.0 + s.exp()).ln());
+            out[i] = pre.iter().sum::<T>() - right;
+        }
+    }, other => return cx.unsupported(other));
+    cx.set(PRE, pre);
+    Ok(())
+}
+
+fn run_tree_grad(cx: &mut Run) -> Result<()> {
+    use tree_grad::{BIAS, CODE, DBIAS, DOUT, DW, DX, LABEL, PRE, TABLE, W, X};
+    let (x, w, sparse) = (cx.input(X)?, cx.input(W)?, cx.attrs::<TreeAttrs>().is_sparse);
+    let (width, weights) = (x.dims()[1] as usize, w.dims()[0] as usize);
+    let paths = Paths::new(cx, [LABEL, TABLE, CODE], weights)?;
+    let n = paths.nodes.len();
+    let (pre, dout) = (of_size(cx, PRE, n * paths.length, x.dtype())?, of_size(cx, DOUT, n, x.dtype())?);
+    ensure!(
+        w.dtype() == x.dtype()
+            && x.numel() == n * width
+            && (!sparse || cx.has(TABLE))
+            && (!cx.wants(DBIAS) || cx.has(BIAS)),
+        InvalidArgument,
+        "operator hierarchical_sigmoid_grad: X and W must be of one data type and fit Label, and is_sparse needs \
+         PathTable, got {x:?} and {w:?}"
+    );
+    // Where the gradient of a node's weights is kept.
+    let kept = if sparse { paths.rows.len() } else { weights };
+    let place = |node: usize| if sparse { paths.rows.partition_point(|&r| r < node as i64) } else { node };
+    let mut dw = Tensor::empty(x.dtype(), &[kept as i64, width as i64])?;
+    let mut dx = cx.take_out(DX).ok();
+    let mut dbias = if cx.wants(DBIAS) { Some(cx.take_out(DBIAS)?) } else { None };
+    dispatch!(x.dtype(), T in [f32, f64], {
+        let (xs, ws, pre, d) = (x.data::<T>(), w.data::<T>(), pre.data::<T>(), dout.data::<T>());
+        let dw = dw.data_mut::<T>()?;
+        dw.fill(0.0);
+        let mut dx = match &mut dx { Some(t) => Some(t.data_mut::<T>()?), None => None };
+        let mut db = match &mut dbias { Some(t) => Some(t.data_mut::<T>()?), None => None };
+        if let Some(dx) = &mut dx { dx.fill(0.0); }
+        if let Some(db) = &mut db { db.fill(0.0); }
+        for (i, path) in paths.nodes.iter().enumerate() {
+            for (&s, &(node, side)) in pre[i * paths.length..].iter().zip(path) {
+                // sigmoid(score) = 1 - 1 / (1 + e^score)
+                let g = (1.0 - (-s).exp() - T::from(u8::from(side))) * d[i];
+                if let Some(db) = &mut db {
+                    db[node] += g;
+                }
+                let to = &mut dw[place(node) * width..][..width];
+                to.iter_mut().zip(&xs[i * width..]).for_each(|(o, x)| *o += g * x);
+                if let Some(dx) = &mut dx {
+                    dx[i * width..(i + 1) * width].iter_mut().zip(&ws[node * width..]).for_each(|(o, w)| *o += g * w);
+                }
+            }
+        }
+    }, other => return cx.unsupported(other));
+    if let Some(dx) = dx {
+        cx.set(DX, dx);
+    }
+    if let Some(dbias) = dbias {
+        cx.set(DBIAS, dbias);
+    }
+    if sparse {
+        cx.set(DW, SelectedRows { rows: Arc::new(paths.rows), height: weights as i64, value: dw });
+    } else {
+        cx.set(DW, dw);
+    }
+    Ok(())
+}
+
+pub static TREE: Op = Op {
+    name: "hierarchical_sigmoid",
+    inputs: tree::INS,
+    outputs: tree::OUTS,
+    takes: DTypes::FLOATS,
+    attrs: TreeAttrs::FIELDS,
+    infer: infer_tree,
+    cpu: Kernel::Pure(run_tree),
+    grad: Grad::By(&TREE_GRAD),
+    ..OP
+};
+
+pub static TREE_GRAD: Op = Op {
+    name: "hierarchical_sigmoid_grad",
+    inputs: tree_grad::INS,
+    outputs: tree_grad::OUTS,
+    takes: DTypes::FLOATS,
+    attrs: TreeAttrs::FIELDS,
+    infer: |cx| {
+        grads_like_inputs(cx)?;
+        if cx.attrs::<TreeAttrs>().is_sparse {
+            let w = cx.meta(tree_grad::W, 0)?;
+            cx.set_meta(tree_grad::DW, 0, Meta { kind: VarKind::Rows, ..w });
+        }
+        Ok(())
+    },
+    cpu: Kernel::Pure(run_tree_grad),
+    ..OP
+};
+
+pub static TABLE: &[&Op] = &[&TREE, &TREE_GRAD];
