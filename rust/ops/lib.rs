@@ -86,6 +86,10 @@ pub static TABLES: &[&[&Op]] = &[
     nn::label_smooth::TABLE,          // label_smooth
     shape::pad::TABLE,                // pad, crop
     shape::pad_images::TABLE,         // pad2d, pad3d
+    nn::bilateral_slice::TABLE,       // bilateral_slice
+    math::clip_by_norm::TABLE,        // clip_by_norm
+    random::random_crop::TABLE,       // random_crop
+    comm::sync_batch_norm::TABLE,     // sync_batch_norm, inplace_abn
     loss::loss::TABLE,                // cross entropies of scores
     loss::probability::TABLE,         // bce_loss, log_loss, kldiv_loss
     loss::likelihood::TABLE,          // nll_loss

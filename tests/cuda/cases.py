@@ -72,6 +72,12 @@ def explicit() -> list[Case]:
             ins = {"X": x, "Mean": real(rows, high=0.5), "Variance": real(rows, low=0.5), **more}
             ins["Y@GRAD"] = real(4, 33, 5, high=1.0)
             cases.append(Case("layer_norm_grad", ins, {"begin_norm_axis": axis, "epsilon": 1e-3}))
+    for affine in (True, False):
+        scale = {"Scale": real(33)} if affine else {}
+        bias = {"Bias": real(33, high=1.0)} if affine else {}
+        cases.append(Case("instance_norm", {"X": x, **scale, **bias}, {"epsilon": 1e-3}))
+        ins = {"X": x, "SavedMean": real(4 * 33, high=0.5), "SavedVariance": real(4 * 33, low=0.5), **scale}
+        cases.append(Case("instance_norm_grad", {**ins, "Y@GRAD": real(4, 33, 5, high=1.0)}, {}))
     for op in ("reduce_sum", "reduce_mean", "reduce_prod", "reduce_max", "reduce_min"):
         for dim in ([2], [1], [0, 1], [0, 2], [1, 2]):
             cases.append(Case(op, {"X": real(3, 7, 5)}, {"dim": dim, "keep_dim": dim == [1]}, half))

@@ -11,12 +11,12 @@ from . import formula
 from .call import Call
 from .machine import CupyMachine, missing
 from .math import elementwise, matmul, reduction
-from .nn import embedding, layer_norm, softmax
+from .nn import embedding, instance_norm, layer_norm, softmax
 from .optim import optimizer
 from .runtime import Runtime
 from .units import Unit
 
-_FAMILIES = (formula, elementwise, matmul, reduction, softmax, layer_norm, embedding, optimizer)
+_FAMILIES = (formula, elementwise, matmul, reduction, softmax, layer_norm, instance_norm, embedding, optimizer)
 
 # Operator type -> its launcher.
 TWINS: dict[str, Callable[[Call], dict]] = {op: launch for family in _FAMILIES for op, launch in family.TWINS.items()}

@@ -2,3 +2,4 @@
 
 pub mod collective;
 pub mod communicator;
+pub mod sync_batch_norm;

@@ -2,6 +2,7 @@
 
 pub mod activation;
 pub mod basic;
+pub mod clip_by_norm;
 pub mod comparison;
 pub mod complex;
 pub mod decompose;

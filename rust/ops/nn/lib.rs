@@ -2,6 +2,7 @@
 
 pub mod affine_channel;
 pub mod batch_norm;
+pub mod bilateral_slice;
 pub mod conv;
 pub mod embedding;
 pub mod grid;

@@ -1,3 +1,4 @@
 //! Operators: random numbers and dropout.
 
 pub mod random;
+pub mod random_crop;

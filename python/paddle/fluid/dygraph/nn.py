@@ -425,12 +425,9 @@ WAITING = {
     "Conv3D": "conv3d",
     "Conv3DTranspose": "conv3d_transpose",
     "GRUUnit": "gru_unit",
-    "InstanceNorm": "instance_norm",
     "NCE": "nce",
-    "PRelu": "prelu",
     "RowConv": "row_conv",
     "SequenceConv": "sequence_conv",
-    "SpectralNorm": "spectral_norm",
     "TreeConv": "tree_conv",
 }
 __getattr__ = _getter(__name__, WAITING)

@@ -5,6 +5,7 @@ from . import (
     control_flow,
     decoding,
     device,
+    images,
     io,
     learning_rate_scheduler,
     loss,
@@ -18,6 +19,7 @@ from . import (
 from .branches import *  # noqa: F403
 from .control_flow import *  # noqa: F403
 from .decoding import *  # noqa: F403
+from .images import *  # noqa: F403
 from .io import *  # noqa: F403
 from .learning_rate_scheduler import *  # noqa: F403
 from .loss import *  # noqa: F403
@@ -31,6 +33,7 @@ from .tensor import *  # noqa: F403
 
 __all__ = [
     *nn.__all__,
+    *images.__all__,
     *io.__all__,
     *tensor.__all__,
     *branches.__all__,

@@ -2,7 +2,20 @@
 from paddle._basics.missing import getter as _getter
 from paddle.nn.missing import MISSING as _MISSING
 
-from . import activation, common, conv, decode, extension, input, loss, norm, pooling  # noqa: A004
+from . import (  # noqa: A004
+    activation,
+    common,
+    conv,
+    decode,
+    extension,
+    input,
+    loss,
+    norm,
+    padding,
+    pooling,
+    resize,
+    vision,
+)
 from .activation import *  # noqa: F403
 from .common import *  # noqa: F403
 from .conv import *  # noqa: F403
@@ -11,7 +24,10 @@ from .extension import *  # noqa: F403
 from .input import *  # noqa: F403
 from .loss import *  # noqa: F403
 from .norm import *  # noqa: F403
+from .padding import *  # noqa: F403
 from .pooling import *  # noqa: F403
+from .resize import *  # noqa: F403
+from .vision import *  # noqa: F403
 
 __all__ = [
     *activation.__all__,
@@ -22,7 +38,10 @@ __all__ = [
     *input.__all__,
     *loss.__all__,
     *norm.__all__,
+    *padding.__all__,
     *pooling.__all__,
+    *resize.__all__,
+    *vision.__all__,
 ]
 
 __getattr__ = _getter(__name__, {name: op for name, op in _MISSING.items() if name[0].islower()})

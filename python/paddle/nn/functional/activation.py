@@ -27,6 +27,8 @@ __all__ = [
     "hardtanh",
     "leaky_relu",
     "log_sigmoid",
+    "maxout",
+    "prelu",
     "relu",
     "relu_",
     "relu6",
@@ -325,6 +327,59 @@ def softmax(x: Any, axis: int = -1, dtype: Any = None, name: str | None = None) 
     if name is None:
         return _ops.softmax(x) if axis == -1 else _ops.softmax(x, axis=axis)
     return named(name, _ops.softmax, x, axis=axis)
+
+
+def prelu(x: Any, weight: Any, name: str | None = None) -> Tensor:
+    """max(x, 0) + weight * min(x, 0).
+
+    Args:
+        x: Tensor of float16, float32 or float64.
+        weight: Tensor of the shape [1], or with an element a channel (the second dimension of `x`).
+        name: a name for the output.
+
+    Returns:
+        Tensor of the shape of `x`. AssertionError for a weight of another shape.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.nn.functional.prelu(paddle.to_tensor([-2.0, 3.0]), paddle.to_tensor([0.5])).numpy().tolist()
+        [-1.0, 3.0]
+    """
+    if mode._dygraph_tracer_ is None:
+        _static(x, "prelu")
+        check_variable_and_dtype(weight, "weight", _FLOATS, "prelu")
+    assert len(weight.shape) == 1, f"prelu: weight must have 1 dimension, got {len(weight.shape)}"
+    one = weight.shape[0] == 1
+    assert one or len(x.shape) > 1, "prelu: x must have 2 dimensions or more for a weight of more than one element"
+    assert one or weight.shape[0] == x.shape[1], (
+        f"prelu: weight must have an element a channel of x ({x.shape[1]}), got {weight.shape[0]}"
+    )
+    return named(name, _ops.prelu, x, weight, mode="all" if one else "channel")
+
+
+def maxout(x: Any, groups: int, axis: int = 1, name: str | None = None) -> Tensor:
+    """The greatest of each group of channels.
+
+    Args:
+        x: float32 or float64 Tensor of 4 dimensions.
+        groups: how many neighbouring channels make one; greater than 1, divides the channels (ValueError otherwise).
+        axis: of the channels: 1, 3 or -1 (ValueError otherwise).
+        name: a name for the output.
+
+    Returns:
+        Tensor of the shape of `x` with 1 / groups of its channels.
+
+    Examples:
+        >>> import paddle
+        >>> x = paddle.to_tensor([1.0, 4.0, 3.0, 2.0]).reshape([1, 4, 1, 1])
+        >>> paddle.nn.functional.maxout(x, 2).numpy().ravel().tolist()
+        [4.0, 3.0]
+    """
+    if mode._dygraph_tracer_ is None:
+        check_variable_and_dtype(x, "x", ["float32", "float64"], "maxout")
+    if axis not in (1, -1, 3):
+        raise ValueError(f"maxout: axis should be 1, -1 or 3, got {axis!s:.200}")
+    return named(name, _ops.maxout, x, groups=groups, axis=3 if axis == -1 else axis)
 
 
 def log_softmax(x: Any, axis: int = -1, dtype: Any = None, name: str | None = None) -> Tensor:

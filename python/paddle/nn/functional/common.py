@@ -13,7 +13,7 @@ from paddle._dispatch.windows import channel_last
 from paddle._programs import guards
 from paddle._programs.variable_checks import check_variable_and_dtype
 
-__all__ = ["dropout", "dropout2d", "dropout3d", "alpha_dropout", "linear", "cosine_similarity"]
+__all__ = ["label_smooth", "dropout", "dropout2d", "dropout3d", "alpha_dropout", "linear", "cosine_similarity"]
 
 _FLOATS = ["float16", "float32", "float64"]
 
@@ -220,3 +220,29 @@ def cosine_similarity(x1: Any, x2: Any, axis: int = 1, eps: float = 1e-8) -> Ten
     lengths = _ops.elementwise_mul(dot(x1, x1), dot(x2, x2))
     lengths = _ops.sqrt(_ops.clip(lengths, min=eps * eps, max=3.4028234663852886e38))
     return _ops.elementwise_div(dot(x1, x2), lengths)
+
+
+def label_smooth(label: Any, prior_dist: Any = None, epsilon: float = 0.1, name: str | None = None) -> Tensor:
+    """(1 - epsilon) * label + epsilon * prior_dist.
+
+    Args:
+        label: float32 or float64 Tensor of the shape [..., classes]; its gradient is not asked for in static mode.
+        prior_dist: Tensor with an element a class (default: 1 / classes each; ValueError where it does not fit).
+        epsilon: from 0 to 1 (ValueError otherwise).
+        name: a name for the output.
+
+    Returns:
+        Tensor of the shape of `label`.
+
+    Examples:
+        >>> import paddle
+        >>> label = paddle.to_tensor([[0.0, 1.0]])
+        >>> paddle.nn.functional.label_smooth(label, epsilon=0.5).numpy().tolist()
+        [[0.25, 0.75]]
+    """
+    if epsilon > 1.0 or epsilon < 0.0:
+        raise ValueError(f"label_smooth: epsilon must be between 0 and 1, got {epsilon}")
+    if mode._dygraph_tracer_ is None:
+        check_variable_and_dtype(label, "label", ["float32", "float64"], "label_smooth")
+        label.stop_gradient = True
+    return named(name, _ops.label_smooth, label, prior_dist, epsilon=float(epsilon))

@@ -10,7 +10,7 @@ from paddle._core import Tensor
 from paddle._dispatch.append import named
 from paddle._programs.variable_checks import check_variable_and_dtype
 
-__all__ = ["batch_norm", "layer_norm", "normalize"]
+__all__ = ["batch_norm", "instance_norm", "layer_norm", "local_response_norm", "normalize"]
 
 _FLOATS = ["float16", "float32", "float64"]
 _FORMATS = ("NC", "NCL", "NCHW", "NCDHW", "NLC", "NHWC", "NDHWC")
@@ -122,6 +122,92 @@ def layer_norm(
     )
     mean.stop_gradient = variance.stop_gradient = True
     return out
+
+
+def instance_norm(
+    x: Any,
+    running_mean: Any = None,
+    running_var: Any = None,
+    weight: Any = None,
+    bias: Any = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.9,
+    eps: float = 1e-05,
+    data_format: str = "NCHW",
+    name: str | None = None,
+) -> Tensor:
+    """Normalises every channel of every image by itself, then multiplies by `weight` and adds `bias`.
+
+    Args:
+        x: float32 or float64 Tensor of the shape [N, C, ...] with 2 to 5 dimensions.
+        weight, bias: Tensors of the shape [C]; None leaves the step out.
+        eps: added to the variance; 0 to 0.001 (ValueError otherwise).
+        running_mean, running_var, use_input_stats, momentum, data_format: not looked at.
+        name: a name for the output.
+
+    Returns:
+        Tensor of the shape and type of `x`.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.nn.functional.instance_norm(paddle.to_tensor([[[1.0, 3.0], [5.0, 5.0]]]), eps=0.0).shape
+        [1, 2, 2]
+    """
+    if mode._dygraph_tracer_ is not None:
+        return _ops.instance_norm(x, weight, bias, epsilon=eps)[0]
+    check_variable_and_dtype(x, "input", ["float32", "float64"], "InstanceNorm")
+    out, mean, variance = named(name, _ops.instance_norm, x, weight, bias, epsilon=eps)
+    mean.stop_gradient = variance.stop_gradient = True
+    return out
+
+
+def local_response_norm(
+    x: Any,
+    size: int,
+    alpha: float = 0.0001,
+    beta: float = 0.75,
+    k: float = 1.0,
+    data_format: str = "NCHW",
+    name: str | None = None,
+) -> Tensor:
+    """Every element divided by (k + alpha * mean of the squares of the channels around its own) ** beta.
+
+    Args:
+        x: float32 Tensor of 3 dimensions or more (ValueError otherwise).
+        size: how many channels count; beyond the first and the last there are zeros.
+        alpha, beta, k: as above.
+        data_format: "NCL", "NCHW", "NCDHW", or with channels last "NLC", "NHWC", "NDHWC" (ValueError otherwise).
+        name: a name for the output.
+
+    Returns:
+        Tensor of the shape and type of `x`.
+
+    Examples:
+        >>> import paddle
+        >>> x = paddle.ones([1, 3, 2])
+        >>> y = paddle.nn.functional.local_response_norm(x, 3, alpha=3.0, beta=1.0, data_format="NCL")
+        >>> y.numpy()[0, 1].tolist()
+        [0.25, 0.25]
+    """
+    if mode._dygraph_tracer_ is None:
+        check_variable_and_dtype(x, "x", ["float32"], "local_response_norm")
+    if data_format not in ("NCL", "NLC", "NCHW", "NHWC", "NCDHW", "NDHWC"):
+        raise ValueError(
+            f"local_response_norm: data_format must be NCL, NCHW, NCDHW, NLC, NHWC or NDHWC, got {data_format!s:.200}"
+        )
+    if len(x.shape) < 3:
+        raise ValueError(f"local_response_norm: x must have 3 dimensions or more, got {len(x.shape)}")
+    # One image a row of the batch, the channels along one of its axes.
+    last = data_format.endswith("C")
+    before, behind = size // 2, (size - 1) // 2
+    squares = _ops.reshape2(_ops.square(x), shape=[0, 1, -1, x.shape[-1]] if last else [0, 1, x.shape[1], -1])
+    squares = _ops.pad2d(squares, paddings=[0, 0, before, behind] if last else [before, behind, 0, 0])
+    mean = _ops.pool2d(
+        squares, pooling_type="avg", ksize=[1, size] if last else [size, 1], strides=[1, 1], paddings=[0, 0]
+    )
+    mean = _ops.reshape2(mean, shape=[0, *x.shape[1:]])
+    divisor = _ops.pow(_ops.scale(mean, scale=float(alpha), bias=float(k)), factor=float(beta))
+    return named(name, _ops.elementwise_div, x, divisor)
 
 
 def _const(value: float, dtype: Any) -> Any:

@@ -3,8 +3,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from paddle._basics.default_dtype import get_default_dtype
 from paddle.nn import functional as F
+from paddle.nn.initializer.base import Constant
 from paddle.nn.layer.function_layer import UnaryFunctionLayer
+from paddle.nn.layer.layers import Layer
 
 __all__ = [
     "ELU",
@@ -15,6 +18,8 @@ __all__ = [
     "Hardtanh",
     "LeakyReLU",
     "LogSigmoid",
+    "Maxout",
+    "PReLU",
     "ReLU",
     "ReLU6",
     "SELU",
@@ -250,3 +255,55 @@ class Softplus(UnaryFunctionLayer):
 
     def __init__(self, beta: float = 1, threshold: float = 20, name: str | None = None) -> None:
         super().__init__(beta=beta, threshold=threshold, name=name)
+
+
+class Maxout(UnaryFunctionLayer):
+    """The greatest of each group of channels: `paddle.nn.functional.maxout` as a layer, with its arguments.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.nn.Maxout(2)(paddle.ones([1, 4, 2, 2])).shape
+        [1, 2, 2, 2]
+    """
+
+    _function = staticmethod(F.maxout)
+
+    def __init__(self, groups: int, axis: int = 1, name: str | None = None) -> None:
+        super().__init__(groups=groups, axis=axis, name=name)
+
+
+class PReLU(Layer):
+    """max(x, 0) + weight * min(x, 0), the weight a parameter.
+
+    Args:
+        num_parameters: 1, or the number of channels (the second dimension of the input).
+        init: what the weight starts with.
+        weight_attr: ParamAttr or the like of the weight.
+        name: not looked at.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.nn.PReLU()(paddle.to_tensor([-2.0, 1.0])).numpy().tolist()
+        [-0.5, 1.0]
+    """
+
+    def __init__(
+        self, num_parameters: int = 1, init: float = 0.25, weight_attr: Any = None, name: str | None = None
+    ) -> None:
+        super().__init__()
+        self._num_parameters = num_parameters
+        self._init = init
+        self._weight_attr = weight_attr
+        self._name = name
+        self._weight = self.create_parameter(
+            attr=weight_attr, shape=[num_parameters], dtype=get_default_dtype(), default_initializer=Constant(init)
+        )
+
+    def forward(self, x: Any) -> Any:
+        """The function of `x`."""
+        return F.prelu(x, self._weight)
+
+    def extra_repr(self) -> str:
+        """The arguments."""
+        name = f", name={self._name}" if self._name else ""
+        return f"num_parameters={self._num_parameters}, init={self._init}, dtype={self._dtype}{name}"

@@ -6,6 +6,7 @@ from ..loops import while_loop
 from ..pyfunc import py_func
 from .common import batch_norm, conv2d, embedding, fc, layer_norm
 from .group import group_norm
+from .norms import instance_norm, prelu, spectral_norm
 
 __all__ = [
     "fc",
@@ -16,6 +17,9 @@ __all__ = [
     "conv2d",
     "create_parameter",
     "group_norm",
+    "instance_norm",
+    "prelu",
+    "spectral_norm",
     "layer_norm",
     "py_func",
     "switch_case",

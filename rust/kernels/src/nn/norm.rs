@@ -147,15 +147,11 @@ pub fn batch_norm_grad<T: Real>(
     let c = d.channels;
     let [sum, product, ..] = d.sums::<T, Gradient>([x, dy, dy], mean, inv);
     if let Some(dx) = out.dx {
-        let a = each(c, |c| scale[c] * inv[c]);
         if global {
-            let zeros = vec![T::ZERO; c];
+            let (a, zeros) = (each(c, |c| scale[c] * inv[c]), vec![T::ZERO; c]);
             d.linear([dy; 3], 1, &zeros, [&a, &a, &a, &zeros], dx);
         } else {
-            let count = T::from_f64(d.count() as f64);
-            let p0 = each(c, |c| T::ZERO - a[c] * inv[c] * (product[c] / count));
-            let p3 = each(c, |c| T::ZERO - a[c] * (sum[c] / count));
-            d.linear([x, dy, dy], 2, mean, [&p0, &a, &a, &p3], dx);
+            batch_norm_dx(d, x, dy, mean, inv, scale, (&sum, &product, d.count() as f64), dx);
         }
     }
     if let Some(dscale) = out.dscale {
@@ -164,6 +160,26 @@ pub fn batch_norm_grad<T: Real>(
     if let Some(dbias) = out.dbias {
         dbias.copy_from_slice(&sum);
     }
+}
+
+/// The gradient by `x` of a batch of `count` elements a channel, of which `x` may be a part: `sum` and `product` are the
+/// whole batch's sums of the gradient and of the gradient times what was normalised.
+#[allow(clippy::too_many_arguments)]
+pub fn batch_norm_dx<T: Real>(
+    d: &Channels,
+    x: &[T],
+    dy: &[T],
+    mean: &[T],
+    inv: &[T],
+    scale: &[T],
+    (sum, product, count): (&[T], &[T], f64),
+    dx: &mut [T],
+) {
+    let (c, count) = (d.channels, T::from_f64(count));
+    let a = each(c, |c| scale[c] * inv[c]);
+    let p0 = each(c, |c| T::ZERO - a[c] * inv[c] * (product[c] / count));
+    let p3 = each(c, |c| T::ZERO - a[c] * (sum[c] / count));
+    d.linear([x, dy, dy], 2, mean, [&p0, &a, &a, &p3], dx);
 }
 
 /// What flows into the double gradient of batch normalisation, besides `x` and `dy`: the gradients of `dx`, `dscale`

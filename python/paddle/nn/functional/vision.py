@@ -1,0 +1,162 @@
+"""Images read at other places, and their channels and frames in another order."""
+from __future__ import annotations
+
+from typing import Any
+
+from paddle import _ops
+from paddle._basics import mode as modes
+from paddle._basics.checks import INTS, check_type
+from paddle._core import Tensor
+from paddle._dispatch.append import named
+from paddle._programs.variable import Variable
+from paddle._programs.variable_checks import check_variable_and_dtype
+
+__all__ = ["affine_grid", "grid_sample", "pixel_shuffle", "temporal_shift"]
+
+_FLOATS = ["float32", "float64"]
+
+
+def affine_grid(theta: Any, out_shape: Any, align_corners: bool = True, name: str | None = None) -> Tensor:
+    """The places that affine maps move the pixels of images to, for :func:`grid_sample`.
+
+    Args:
+        theta: float32 or float64 Tensor of the shape [N, 2, 3], a map for each image.
+        out_shape: [N, C, H, W]: a list or tuple of int, or an int32 Tensor.
+        align_corners: -1 and 1 are the centres of the outermost pixels; else the borders of the image.
+        name: a name for the output.
+
+    Returns:
+        Tensor [N, H, W, 2]: x and y of every pixel.
+
+    Raises:
+        ValueError: where `theta` is no Tensor, or `out_shape` of another type or length.
+
+    Examples:
+        >>> import paddle
+        >>> same = paddle.to_tensor([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]])
+        >>> paddle.nn.functional.affine_grid(same, [1, 3, 1, 2]).numpy().tolist()
+        [[[[-1.0, -1.0], [1.0, -1.0]]]]
+    """
+    if not isinstance(theta, Variable):
+        raise ValueError("affine_grid: theta should be a Tensor")
+    check_variable_and_dtype(theta, "theta", _FLOATS, "affine_grid")
+    if not isinstance(out_shape, (list, tuple, Variable)):
+        raise ValueError(f"affine_grid: out_shape should be a list, tuple or Tensor, got {type(out_shape)}")
+    if isinstance(out_shape, Variable) and not modes.in_dygraph_mode():
+        check_variable_and_dtype(out_shape, "out_shape", ["int32"], "affine_grid")
+        return named(name, _ops.affine_grid, theta, out_shape, align_corners=align_corners, use_cudnn=False)
+    if isinstance(out_shape, Variable):
+        out_shape = out_shape.numpy().tolist()
+    return named(
+        name,
+        _ops.affine_grid,
+        theta,
+        output_shape=[int(n) for n in out_shape],
+        align_corners=align_corners,
+        use_cudnn=False,
+    )
+
+
+def grid_sample(
+    x: Any,
+    grid: Any,
+    mode: str = "bilinear",
+    padding_mode: str = "zeros",
+    align_corners: bool = True,
+    name: str | None = None,
+) -> Tensor:
+    """The values of images at the places of a grid.
+
+    Args:
+        x: float32 or float64 Tensor of the shape [N, C, H, W].
+        grid: Tensor [N, grid_H, grid_W, 2] of the same type: x and y of each place, from -1 to 1 within the image.
+        mode: "bilinear" between the four pixels around a place, or "nearest".
+        padding_mode: what there is outside: "zeros", the "border"'s pixels, or the image's "reflection".
+        align_corners: -1 and 1 are the centres of the outermost pixels; else the borders of the image.
+        name: a name for the output.
+
+    Returns:
+        Tensor of the shape [N, C, grid_H, grid_W].
+
+    Raises:
+        ValueError: for another mode, padding_mode or align_corners, and for shapes that do not fit.
+
+    Examples:
+        >>> import paddle
+        >>> x = paddle.to_tensor([[[[1.0, 3.0]]]])
+        >>> paddle.nn.functional.grid_sample(x, paddle.to_tensor([[[[0.0, 0.0]]]])).numpy().tolist()
+        [[[[2.0]]]]
+    """
+    check_variable_and_dtype(x, "x", _FLOATS, "grid_sample")
+    check_variable_and_dtype(grid, "grid", _FLOATS, "grid_sample")
+    for what, value, allowed in (
+        ("mode", mode, ("bilinear", "nearest")),
+        ("padding_mode", padding_mode, ("zeros", "reflection", "border")),
+    ):
+        if value not in allowed:
+            raise ValueError(f"grid_sample: {what} must be one of {', '.join(allowed)}, got {value!s:.200}")
+    if not isinstance(align_corners, bool):
+        raise ValueError(f"grid_sample: align_corners should be a bool, got {align_corners!s:.200}")
+    return named(
+        name,
+        _ops.grid_sampler,
+        x,
+        grid,
+        mode=mode,
+        padding_mode=padding_mode,
+        align_corners=align_corners,
+        use_cudnn=False,
+    )
+
+
+def pixel_shuffle(x: Any, upscale_factor: int, data_format: str = "NCHW", name: str | None = None) -> Tensor:
+    """Channels as pixels: each `upscale_factor` ** 2 of them become a square of pixels of one channel.
+
+    Args:
+        x: float32 or float64 Tensor of the shape [N, C, H, W], or [N, H, W, C]; C a multiple of the squared factor
+            (ValueError otherwise).
+        upscale_factor: an int (TypeError otherwise).
+        data_format: "NCHW" or "NHWC" (ValueError otherwise).
+        name: a name for the output.
+
+    Returns:
+        Tensor of the shape [N, C / r ** 2, H * r, W * r].
+
+    Examples:
+        >>> import paddle
+        >>> x = paddle.arange(4, dtype="float32").reshape([1, 4, 1, 1])
+        >>> paddle.nn.functional.pixel_shuffle(x, 2).numpy().tolist()
+        [[[[0.0, 1.0], [2.0, 3.0]]]]
+    """
+    check_variable_and_dtype(x, "x", _FLOATS, "pixel_shuffle")
+    if not isinstance(upscale_factor, INTS):
+        raise TypeError(f"pixel_shuffle: upscale_factor must be int type, got {type(upscale_factor)}")
+    if data_format not in ("NCHW", "NHWC"):
+        raise ValueError(f"pixel_shuffle: data_format should be NCHW or NHWC, got {data_format!s:.200}")
+    return named(name, _ops.pixel_shuffle, x, upscale_factor=upscale_factor, data_format=data_format)
+
+
+def temporal_shift(x: Any, seg_num: int, shift_ratio: float = 0.25, name: str | None = None) -> Tensor:
+    """Frames of films that take some channels from the frame before and as many from the frame behind.
+
+    Args:
+        x: float32 or float64 Tensor of the shape [N * seg_num, C, H, W].
+        seg_num: frames of a film (TypeError unless an int).
+        shift_ratio: the part of the channels that comes from the frame before; as many come from the one behind.
+            Greater than 0 and less than 0.5 (ValueError otherwise). Beyond the film there are zeros.
+        name: a name for the output.
+
+    Returns:
+        Tensor of the shape of `x`.
+
+    Examples:
+        >>> import paddle
+        >>> x = paddle.to_tensor([[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]]).reshape([2, 4, 1, 1])
+        >>> paddle.nn.functional.temporal_shift(x, 2).numpy().reshape(2, 4).tolist()
+        [[0.0, 6.0, 3.0, 4.0], [1.0, 0.0, 7.0, 8.0]]
+    """
+    check_variable_and_dtype(x, "x", _FLOATS, "temporal_shift")
+    check_type(shift_ratio, "shift_ratio", float, "temporal_shift")
+    if not isinstance(seg_num, INTS):
+        raise TypeError(f"temporal_shift: seg_num must be int type, got {type(seg_num)}")
+    return named(name, _ops.temporal_shift, x, seg_num=seg_num, shift_ratio=shift_ratio)

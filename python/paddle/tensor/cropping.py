@@ -1,0 +1,76 @@
+"""A part of a tensor by its place and shape."""
+from __future__ import annotations
+
+from typing import Any
+
+from paddle import _ops
+from paddle._basics import mode
+from paddle._basics.checks import INTS, check_type
+from paddle._core import Tensor
+from paddle._dispatch.append import named
+from paddle._dispatch.arguments import split_list
+from paddle._programs.variable import Variable
+from paddle._programs.variable_checks import check_variable_and_dtype
+
+__all__ = ["crop"]
+
+_NUMBERS = ["float32", "float64", "int32", "int64"]
+
+
+def _checked(what: str, values: Any, least: int) -> None:
+    for n in values:
+        if isinstance(n, Variable):
+            continue
+        if not isinstance(n, INTS):
+            raise TypeError(f"crop: the numbers of {what} must be int, got {type(n)}")
+        if n < least or what == "shape" and n == 0:
+            allowed = "greater than 0, or -1 for all that is left" if what == "shape" else "0 or greater"
+            raise ValueError(f"crop: the numbers of {what} must be {allowed}, got {n}")
+
+
+def _numbers(what: str, value: Any, least: int, one: str, each: str) -> dict[str, Any]:
+    """Keywords for numbers that come as a list, as a tensor, or as a list with tensors."""
+    if isinstance(value, Variable):
+        if not mode.in_dygraph_mode():
+            value.stop_gradient = True
+            return {one: value}
+        value = [int(n) for n in value.numpy().reshape(-1)]
+    _checked(what, value, least)
+    numbers, tensors = split_list(value)
+    return {what: numbers} if tensors is None else {what: numbers, each: tensors}
+
+
+def crop(x: Any, shape: Any = None, offsets: Any = None, name: str | None = None) -> Tensor:
+    """The part of `x` that begins at `offsets` and has the given shape.
+
+    Args:
+        x: float32, float64, int32 or int64 Tensor of 1 to 6 dimensions.
+        shape: an int for each dimension, -1 for all that is left behind the offset: a list or tuple (in static mode
+            also with Tensors of the shape [1]), or an int32 Tensor.
+        offsets: an int of 0 or more for each dimension, in the same forms; None: zeros.
+        name: a name for the output.
+
+    Returns:
+        Tensor of the data type of `x`.
+
+    Raises:
+        TypeError: for numbers of another type.
+        ValueError: for other numbers, and for a part that does not lie within `x`.
+
+    Examples:
+        >>> import paddle
+        >>> x = paddle.to_tensor([[1, 2, 3], [4, 5, 6]])
+        >>> paddle.crop(x, [1, -1], [1, 1]).numpy().tolist()
+        [[5, 6]]
+    """
+    check_variable_and_dtype(x, "x", _NUMBERS, "crop_tensor")
+    check_type(shape, "shape", (list, tuple, Variable), "crop_tensor")
+    check_type(offsets, "offsets", (list, tuple, Variable, type(None)), "crop_tensor")
+    offsets = [0] * len(x.shape) if offsets is None else offsets
+    return named(
+        name,
+        _ops.crop_tensor,
+        x,
+        **_numbers("offsets", offsets, 0, "Offsets", "OffsetsTensor"),
+        **_numbers("shape", shape, -1, "Shape", "ShapeTensor"),
+    )
