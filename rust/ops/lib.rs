@@ -44,6 +44,7 @@ pub static TABLES: &[&[&Op]] = &[
     io::files::TABLE,                 // save, load
     shape::creation::TABLE,           // constants, ranges, shapes
     random::random::TABLE,            // random numbers, dropout
+    random::sampling::TABLE,          // bernoulli, multinomial, seed
     shape::reshape::TABLE,            // the same elements in another shape
     shape::transpose::TABLE,          // transpose
     shape::concat::TABLE,             // concat, split
@@ -55,6 +56,7 @@ pub static TABLES: &[&[&Op]] = &[
     shape::indexing::TABLE,           // gather, scatter, where, one-hot
     shape::flip::TABLE,               // reverse, flip
     shape::grid::TABLE,               // linspace, meshgrid
+    shape::memory::TABLE,             // memcpy, coalesce_tensor
     shape::multiplex::TABLE,          // multiplex, shard_index
     shape::gather_nd::TABLE,          // gather_nd, scatter_nd_add
     shape::index_select::TABLE,       // index_select, index_sample
@@ -109,6 +111,7 @@ pub static TABLES: &[&[&Op]] = &[
     optim::loss_scaling::TABLE,       // check_finite_and_unscale, update_loss_scaling
     optim::rows::TABLE,               // SelectedRows
     sequence::sequence::TABLE,        // sequence_pool, sequence_expand
+    sequence::segment_pool::TABLE,    // segment_pool
     sequence::reverse::TABLE,         // sequence_reverse
     rnn::rnn::TABLE,                  // SimpleRNN, LSTM, GRU
     rnn::warpctc::TABLE,              // connectionist temporal classification

@@ -10,13 +10,13 @@ from paddle._core import Tensor
 from paddle._dispatch.append import named
 from paddle._dispatch.arguments import shape_arguments
 from paddle._programs.variable import Variable
-from paddle._programs.variable_checks import check_shape
+from paddle._programs.variable_checks import check_shape, check_variable_and_dtype
 
 from .creation import _dtype
 
 _static = _core.in_static_mode
 
-__all__ = ["standard_normal", "normal", "uniform", "randn", "rand", "randint", "randperm"]
+__all__ = ["standard_normal", "normal", "uniform", "randn", "rand", "randint", "randperm", "bernoulli", "multinomial"]
 
 
 def _drawn(dtype, where: str):
@@ -134,5 +134,52 @@ def randperm(n, dtype="int64", name=None) -> Tensor:
     if _static():
         check_dtype(convert_dtype(dtype), "dtype", ["int64", "int32", "float32", "float64"], "randperm")
     out = named(name, _ops.randperm, n=n, seed=0, dtype=dtype)
+    out.stop_gradient = True
+    return out
+
+
+def bernoulli(x, name=None) -> Tensor:
+    """Zeros and ones, each drawn with the probability that `x` has there.
+
+    Args:
+        x (Tensor): probabilities, float32 or float64.
+
+    Raises:
+        IndexError: for a number outside [0, 1].
+
+    Examples:
+        >>> import paddle
+        >>> paddle.bernoulli(paddle.to_tensor([0.0, 1.0])).numpy().tolist()
+        [0.0, 1.0]
+    """
+    if _static():
+        check_variable_and_dtype(x, "x", ["float32", "float64"], "bernoulli")
+    out = named(name, _ops.bernoulli, x)
+    out.stop_gradient = True
+    return out
+
+
+def multinomial(x, num_samples=1, replacement=False, name=None) -> Tensor:
+    """Categories drawn with the probabilities (or weights) in the rows of `x`.
+
+    Args:
+        x (Tensor): one row or several; float32 or float64, not negative.
+        num_samples (int): how many are drawn of each row.
+        replacement (bool): whether a category may be drawn twice.
+
+    Returns:
+        Tensor: int64, [num_samples] or [rows, num_samples].
+
+    Raises:
+        ValueError: for negative numbers, or too few categories without replacement.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.multinomial(paddle.to_tensor([0.0, 1.0]), 3, replacement=True).numpy().tolist()
+        [1, 1, 1]
+    """
+    if _static():
+        check_variable_and_dtype(x, "x", ["float32", "float64"], "multinomial")
+    out = named(name, _ops.multinomial, x, num_samples=num_samples, replacement=replacement)
     out.stop_gradient = True
     return out

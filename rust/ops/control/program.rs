@@ -1,4 +1,4 @@
-//! feed, fetch, print, py_func: operators that only Programs have.
+//! feed, fetch, print, assert, py_func: operators that only Programs have.
 
 use oar_core::attrs;
 use oar_core::base::{DType, Result};
@@ -23,6 +23,7 @@ attrs! {
         print_tensor_shape: bool = true, print_tensor_layout: bool = true, print_tensor_lod: bool = true,
         print_phase: Text = "BOTH".into(), is_forward: bool = true,
     }
+    pub struct AssertAttrs { summarize: i64 = -1 }
     pub struct PyFuncAttrs {
         forward_callable_id: i32 = 0, backward_callable_id: i32 = -1, backward_skip_vars: Vec<String> = vec![],
     }
@@ -33,6 +34,7 @@ slots! {
     mod feed { X "X" => OUT "Out".made() }
     mod fetch { X "X" => OUT "Out".keeps().made() }
     mod print { IN "In" => OUT "Out".made() }
+    mod assert { COND "Cond", DATA "Data".many() => }
     mod py_func { X "X".many() => OUT "Out".many().made() }
 }
 
@@ -272,4 +274,37 @@ pub static PY_FUNC: Op = Op {
     ..OP
 };
 
-pub static TABLE: &[&Op] = &[&FEED, &FETCH, &PRINT, &PY_FUNC];
+// assert: an error, with some tensors printed, where a condition does not hold.
+
+fn assert(cx: &mut Run) -> Result<()> {
+    let (op, cond) = (cx.op.name, cx.input(assert::COND)?);
+    ensure!(
+        cond.dims() == [1] && cond.dtype() == DType::Bool,
+        InvalidArgument,
+        "operator {op}: Cond must be a bool of shape [1], got {cond:?}"
+    );
+    if cond.data::<bool>()[0] {
+        return Ok(());
+    }
+    let summarize = cx.attrs::<AssertAttrs>().summarize.clamp(-1, i32::MAX as i64) as i32;
+    let shown = PrintAttrs { summarize, ..PrintAttrs::default() };
+    let names = cx.env.names("Data");
+    let mut text = String::new();
+    for (i, t) in cx.inputs(assert::DATA)?.iter().enumerate() {
+        text += &describe(t, names.get(i).map_or("", String::as_str), &shown);
+    }
+    let _ = std::io::stdout().lock().write_all(text.as_bytes()).and_then(|()| std::io::stdout().flush());
+    let name = cx.env.names("Cond").first().cloned().unwrap_or_default();
+    oar_core::bail!(InvalidArgument, "operator {op}: the condition '{name}' must be true, but it is false")
+}
+
+pub static ASSERT: Op = Op {
+    name: "assert",
+    inputs: assert::INS,
+    outputs: assert::OUTS,
+    attrs: AssertAttrs::FIELDS,
+    cpu: Kernel::Host(assert),
+    ..OP
+};
+
+pub static TABLE: &[&Op] = &[&FEED, &FETCH, &PRINT, &ASSERT, &PY_FUNC];

@@ -2,3 +2,4 @@
 
 pub mod random;
 pub mod random_crop;
+pub mod sampling;

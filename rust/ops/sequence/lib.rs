@@ -1,4 +1,5 @@
 //! Operators: sequences of different lengths (LoD).
 
 pub mod reverse;
+pub mod segment_pool;
 pub mod sequence;

@@ -11,6 +11,7 @@ pub mod grid;
 pub mod index_select;
 pub mod indexing;
 pub mod masked_select;
+pub mod memory;
 pub mod multiplex;
 pub mod pad;
 pub mod pad_images;

@@ -7,6 +7,7 @@ from paddle._basics import mode
 from paddle._basics.checks import check_type
 from paddle._basics.missing import functions
 from paddle._dispatch.append import named
+from paddle._programs import guards
 from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.static.conditional import ConditionalBlock, Switch, case, cond, switch_case  # noqa: F401
@@ -42,6 +43,7 @@ __all__ = [
     "switch_case",
     "while_loop",
     "Print",
+    "Assert",
     "StaticRNN",
 ]
 
@@ -124,6 +126,39 @@ def equal(x, y, cond=None, name=None):
 def not_equal(x, y, cond=None, name=None):
     """x != y; arguments as of :func:`less_than`."""
     return _compare("not_equal", x, y, cond, name, ["bool", *_COMPARED])
+
+
+def Assert(cond, data=None, summarize=20, name=None):  # noqa: N802
+    """Stops a run with an error where a condition does not hold, and prints some tensors then.
+
+    Args:
+        cond (Variable): a bool of shape [1].
+        data (list|tuple of Variable, optional): what is printed.
+        summarize (int): how many elements of each; -1: all.
+        name (str, optional): of no account.
+
+    Returns:
+        Operator: in a Program, the operator that was appended.
+
+    Raises:
+        ValueError: when it runs, where the condition does not hold.
+
+    Examples:
+        >>> import paddle.fluid as fluid
+        >>> fluid.layers.Assert(fluid.layers.fill_constant([1], "bool", True))
+    """
+    check_variable_and_dtype(cond, "cond", ["bool"], "fluid.layers.Assert")
+    check_type(data, "data", (list, tuple, type(None)), "fluid.layers.Assert")
+    check_type(summarize, "summarize", int, "fluid.layers.Assert")
+    check_type(name, "name", (str, type(None)), "fluid.layers.Assert")
+    tensors = [] if data is None else list(data)
+    if mode.in_dygraph_mode():
+        getattr(_ops, "assert")(cond, tensors, summarize=summarize)
+        return None
+    block = guards.default_main_program().current_block()
+    return block.append_op(
+        type="assert", inputs={"Cond": cond, "Data": tensors}, outputs={}, attrs={"summarize": summarize}
+    )
 
 
 class StaticRNN:

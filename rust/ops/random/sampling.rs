@@ -1,0 +1,170 @@
+//! bernoulli, multinomial and seed: draws whose probabilities are a tensor.
+
+use oar_core::attrs;
+use oar_core::base::{DType, DTypes, Result};
+use oar_core::op::infer::like_first;
+use oar_core::op::{Infer, Kernel, NoAttrs, Op, Run, OP};
+use oar_core::tensor::generator::with_engine;
+use oar_core::{dispatch, ensure, slots};
+use oar_kernels::random::{uniform, Mt64, Real};
+use std::hash::{BuildHasher, Hasher};
+
+attrs! {
+    pub struct MultinomialAttrs { num_samples: i32 = 1, replacement: bool = false }
+    pub struct SeedAttrs { seed: i32 = 0 }
+}
+
+slots! {
+    mod unary { X "X" => OUT "Out" }
+    mod seed { => OUT "Out" }
+}
+
+/// Of the global engine, as Paddle's kernels draw.
+const GLOBAL: u64 = 0;
+
+fn bernoulli(cx: &mut Run) -> Result<()> {
+    let (op, x) = (cx.op.name, cx.input(unary::X)?);
+    dispatch!(x.dtype(), T in [f32, f64], {
+        let p = x.data::<T>();
+        if let Some(wrong) = p.iter().find(|p| !(0.0..=1.0).contains(*p)) {
+            oar_core::bail!(OutOfRange, "operator {op}: probabilities must be in [0, 1], got {wrong}");
+        }
+        let out = cx.out_data::<T>(unary::OUT)?;
+        with_engine(GLOBAL, |engine| uniform::<T>(engine, 0.0, 1.0, out));
+        out.iter_mut().zip(p).for_each(|(o, p)| *o = if *o < *p { 1.0 } else { 0.0 });
+        Ok(())
+    }, other => cx.unsupported(other))
+}
+
+// multinomial
+
+/// The running sums of the probabilities, of which the last is 1.
+fn running_sums<T: Real>(op: &str, p: &[T], a: &MultinomialAttrs) -> Result<Vec<T>> {
+    let mut sum = T::zero();
+    let mut sums = Vec::with_capacity(p.len());
+    for &v in p {
+        ensure!(
+            v >= T::zero(),
+            InvalidArgument,
+            "operator {op}: probabilities must not be negative, got {}",
+            v.to_f64()
+        );
+        sum = sum.add(v);
+        sums.push(sum);
+    }
+    ensure!(sum > T::zero(), InvalidArgument, "operator {op}: the sum of the probabilities must be above 0");
+    let possible = p.iter().filter(|&&v| v != T::zero()).count();
+    ensure!(
+        a.replacement || possible >= a.num_samples as usize,
+        InvalidArgument,
+        "operator {op}: without replacement there must be {} categories that are not 0, got {possible}",
+        a.num_samples
+    );
+    sums.iter_mut().for_each(|s| *s = s.div(sum));
+    Ok(sums)
+}
+
+/// Draws categories; a drawn one is taken out of the running sums where there is no replacement.
+fn sample<T: Real>(engine: &mut Mt64, sums: &mut [T], replacement: bool, out: &mut [i64]) {
+    let mut draws = vec![T::zero(); out.len()];
+    uniform(engine, T::zero(), T::one(), &mut draws);
+    let (last, count) = (sums.len() - 1, out.len());
+    for (s, (o, draw)) in out.iter_mut().zip(draws).enumerate() {
+        sums[last] = T::one();
+        let (mut left, mut right) = (0, sums.len());
+        while right > left {
+            let middle = left + (right - left) / 2;
+            if sums[middle] < draw {
+                left = middle + 1;
+            } else {
+                right = middle;
+            }
+        }
+        *o = left as i64;
+        if !replacement && s + 1 < count {
+            let before = if left == 0 { T::zero() } else { sums[left - 1] };
+            let taken = sums[left].sub(before);
+            // In double, then in the type of the probabilities: as Paddle rounds.
+            let rest = T::from_f64(1.0 - taken.to_f64());
+            for (j, v) in sums.iter_mut().enumerate() {
+                *v = if j >= left { v.sub(taken) } else { *v }.div(rest);
+            }
+        }
+    }
+}
+
+fn infer_multinomial(cx: &mut Infer) -> Result<()> {
+    let (mut dims, n) = (cx.dims(unary::X)?, cx.attrs::<MultinomialAttrs>().num_samples);
+    ensure!(
+        (1..=2).contains(&dims.len()),
+        InvalidArgument,
+        "operator multinomial: X must have 1 or 2 dimensions, got shape {dims:?}"
+    );
+    ensure!(n > 0, InvalidArgument, "operator multinomial: num_samples must be positive, got {n}");
+    if let Some(last) = dims.last_mut() {
+        *last = n as i64;
+    }
+    cx.set(unary::OUT, &dims, DType::I64);
+    Ok(())
+}
+
+fn multinomial(cx: &mut Run) -> Result<()> {
+    let (op, x, a) = (cx.op.name, cx.input(unary::X)?, cx.attrs::<MultinomialAttrs>());
+    let categories = x.dims().last().map_or(0, |&n| n as usize);
+    dispatch!(x.dtype(), T in [f32, f64], {
+        let p = x.data::<T>();
+        let out = cx.out_data::<i64>(unary::OUT)?;
+        // Every row is looked at before the first number is drawn.
+        let rows = (0..out.len() / a.num_samples as usize).map(|i| &p[i * categories..(i + 1) * categories]);
+        let mut sums = rows.map(|row| running_sums(op, row, a)).collect::<Result<Vec<_>>>()?;
+        with_engine(GLOBAL, |engine| {
+            for (row, out) in sums.iter_mut().zip(out.chunks_exact_mut(a.num_samples as usize)) {
+                sample(engine, row, a.replacement, out);
+            }
+        });
+        Ok(())
+    }, other => cx.unsupported(other))
+}
+
+pub static BERNOULLI: Op = Op {
+    name: "bernoulli",
+    inputs: unary::INS,
+    outputs: unary::OUTS,
+    attrs: NoAttrs::FIELDS,
+    takes: DTypes::FLOATS,
+    infer: like_first,
+    cpu: Kernel::Random(bernoulli),
+    ..OP
+};
+pub static MULTINOMIAL: Op = Op {
+    name: "multinomial",
+    inputs: unary::INS,
+    outputs: unary::OUTS,
+    attrs: MultinomialAttrs::FIELDS,
+    takes: DTypes::FLOATS,
+    infer: infer_multinomial,
+    cpu: Kernel::Random(multinomial),
+    ..OP
+};
+
+/// A number to start a generator with: the attribute, or where that is 0 another one at every run.
+pub static SEED: Op = Op {
+    name: "seed",
+    outputs: seed::OUTS,
+    attrs: SeedAttrs::FIELDS,
+    infer: |cx| {
+        cx.set(seed::OUT, &[1], DType::I32);
+        Ok(())
+    },
+    cpu: Kernel::Random(|cx| {
+        let seed = match cx.attrs::<SeedAttrs>().seed {
+            0 => std::collections::hash_map::RandomState::new().build_hasher().finish() as i32,
+            seed => seed,
+        };
+        cx.out_data::<i32>(seed::OUT)?[0] = seed;
+        Ok(())
+    }),
+    ..OP
+};
+
+pub static TABLE: &[&Op] = &[&BERNOULLI, &MULTINOMIAL, &SEED];
