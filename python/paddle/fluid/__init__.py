@@ -23,6 +23,7 @@ from . import (  # noqa: F401 (some are reached as attributes, outside __all__)
     layers,
     lod_tensor,
     log_helper,
+    metrics,
     nets,
     optimizer,
     parallel_executor,

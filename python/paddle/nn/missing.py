@@ -3,17 +3,11 @@ from __future__ import annotations
 
 # operator: functions, layers
 _ROWS = {
-    "bce_loss": "binary_cross_entropy BCELoss",
     "bilinear_tensor_product": "bilinear Bilinear",
     "conv2d_transpose": "conv1d_transpose conv2d_transpose Conv1DTranspose Conv2DTranspose",
     "conv3d": "conv3d Conv3D",
     "conv3d_transpose": "conv3d_transpose Conv3DTranspose",
-    "hierarchical_sigmoid": "hsigmoid_loss HSigmoidLoss",
-    "huber_loss": "smooth_l1_loss SmoothL1Loss",
-    "kldiv_loss": "kl_div KLDivLoss",
-    "log_loss": "log_loss",
     "max_pool3d_with_index": "adaptive_max_pool3d AdaptiveMaxPool3D",
-    "nll_loss": "nll_loss NLLLoss",
     "pool3d": "avg_pool3d max_pool3d adaptive_avg_pool3d AvgPool3D MaxPool3D AdaptiveAvgPool3D",
     "unfold": "unfold",
 }

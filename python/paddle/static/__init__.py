@@ -26,7 +26,7 @@ from .inference_io import (
     serialize_program,
 )
 from .io import load, load_program_state, load_vars, save, save_vars, set_program_state
-from .metric import accuracy
+from .metric import accuracy, auc
 from .parallel_executor import ParallelExecutor
 from .pyfunc import Print, py_func
 from .strategies import BuildStrategy, ExecutionStrategy
@@ -66,6 +66,7 @@ __all__ = [
     "load_vars",
     "save_vars",
     "accuracy",
+    "auc",
 ]
 
 # reachable as in 2.0.2, though not in its __all__

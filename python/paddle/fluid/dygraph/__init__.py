@@ -1,7 +1,7 @@
 """fluid.dygraph: dygraph mode by its 1.x names."""
 from paddle._basics.missing import getter as _getter
 
-from . import amp, base, checkpoint, container, jit, layers, learning_rate_scheduler, nn, norms, parallel
+from . import amp, base, checkpoint, container, jit, layers, learning_rate_scheduler, loss, nn, norms, parallel
 from .amp import AmpScaler, amp_guard
 from .base import *  # noqa: F403
 from .checkpoint import load_dygraph, save_dygraph
@@ -9,12 +9,14 @@ from .container import LayerList, ParameterList, Sequential
 from .jit import TracedLayer
 from .layers import Layer
 from .learning_rate_scheduler import *  # noqa: F403
+from .loss import *  # noqa: F403
 from .nn import *  # noqa: F403
 from .norms import *  # noqa: F403
 from .parallel import DataParallel, ParallelEnv, prepare_context
 
 __all__ = [
     *base.__all__,
+    *loss.__all__,
     *nn.__all__,
     *norms.__all__,
     *learning_rate_scheduler.__all__,

@@ -10,6 +10,7 @@ from . import (
     learning_rate_scheduler,
     loss,
     metric_op,
+    more_losses,
     nn,
     ops,
     sequence_lod,
@@ -24,6 +25,7 @@ from .io import *  # noqa: F403
 from .learning_rate_scheduler import *  # noqa: F403
 from .loss import *  # noqa: F403
 from .metric_op import *  # noqa: F403
+from .more_losses import *  # noqa: F403
 from .nn import *  # noqa: F403
 from .ops import *  # noqa: F403
 from .rnn import *  # noqa: F403
@@ -42,6 +44,7 @@ __all__ = [
     *ops.__all__,
     *loss.__all__,
     *metric_op.__all__,
+    *more_losses.__all__,
     *_rnn,
     *sequence_lod.__all__,
     *learning_rate_scheduler.__all__,

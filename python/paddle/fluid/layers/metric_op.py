@@ -1,5 +1,5 @@
 """Metrics of fluid.layers."""
 
-from paddle.static.metric import accuracy
+from paddle.static.metric import accuracy, auc
 
-__all__ = ["accuracy"]
+__all__ = ["accuracy", "auc"]

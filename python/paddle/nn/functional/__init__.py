@@ -4,6 +4,7 @@ from paddle.nn.missing import MISSING as _MISSING
 
 from . import (  # noqa: A004
     activation,
+    class_loss,
     common,
     conv,
     decode,
@@ -17,6 +18,7 @@ from . import (  # noqa: A004
     vision,
 )
 from .activation import *  # noqa: F403
+from .class_loss import *  # noqa: F403
 from .common import *  # noqa: F403
 from .conv import *  # noqa: F403
 from .decode import *  # noqa: F403
@@ -31,6 +33,7 @@ from .vision import *  # noqa: F403
 
 __all__ = [
     *activation.__all__,
+    *class_loss.__all__,
     *common.__all__,
     *conv.__all__,
     *decode.__all__,

@@ -1,0 +1,259 @@
+"""Losses of probabilities of classes: binary_cross_entropy, log_loss, nll_loss, kl_div, hsigmoid_loss."""
+from __future__ import annotations
+
+from typing import Any
+
+from paddle import _ops
+from paddle._basics import mode
+from paddle._basics.dtypes import convert_dtype
+from paddle._core import Tensor
+from paddle._dispatch.append import named
+from paddle._programs.variable import Variable
+from paddle._programs.variable_checks import check_type, check_variable_and_dtype
+
+from .loss import _reduced, check_reduction
+
+__all__ = ["binary_cross_entropy", "hsigmoid_loss", "kl_div", "log_loss", "nll_loss", "smooth_l1_loss"]
+
+_FLOATS = ["float32", "float64"]
+
+
+def _check(where: str, dtypes: list[str], **variables: Any) -> None:
+    """In static mode: TypeError for anything but Variables of these types; None passes."""
+    if mode._dygraph_tracer_ is None:
+        for name, value in variables.items():
+            if value is not None:
+                check_variable_and_dtype(value, name, dtypes, where)
+
+
+def binary_cross_entropy(
+    input: Any,  # noqa: A002
+    label: Any,
+    weight: Any = None,
+    reduction: str = "mean",
+    name: str | None = None,
+) -> Tensor:
+    """-(label * log(input) + (1 - label) * log(1 - input)), element by element; a logarithm counts as -100 at least.
+
+    See the API page of paddle.nn.functional.binary_cross_entropy.
+
+    Args:
+        input: float32 or float64 probabilities, from 0 to 1 (ValueError otherwise).
+        label: Tensor of its shape and type, values from 0 to 1.
+        weight: Tensor to multiply the losses by; its shape broadcasts.
+        reduction: "mean", "sum", or "none" for the losses of all elements (ValueError for another).
+        name: a name for the output.
+
+    Returns:
+        Tensor of the shape [1], or of the shape of `input` without a reduction.
+
+    Examples:
+        >>> import paddle
+        >>> p, y = paddle.to_tensor([0.5, 0.5]), paddle.to_tensor([1.0, 0.0])
+        >>> round(float(paddle.nn.functional.binary_cross_entropy(p, y)), 4)
+        0.6931
+    """
+    check_reduction("binary_cross_entropy", reduction)
+    _check("binary_cross_entropy", _FLOATS, input=input, label=label)
+    plain = reduction == "none"
+    out = named(name if plain and weight is None else None, _ops.bce_loss, input, label)
+    if weight is not None:
+        if not isinstance(weight, Variable):
+            raise ValueError("The weight is not a Tensor, please convert to Tensor.")
+        out = named(name if plain else None, _ops.elementwise_mul, out, weight)
+    return out if plain else _reduced(out, reduction, name)
+
+
+def log_loss(input: Any, label: Any, epsilon: float = 0.0001, name: str | None = None) -> Tensor:  # noqa: A002
+    """-label * log(input + epsilon) - (1 - label) * log(1 - input + epsilon).
+
+    See the API page of paddle.nn.functional.log_loss.
+
+    Args:
+        input: float32 probabilities of the shape [N, 1].
+        label: Tensor of its shape and type: 1 or 0.
+        epsilon: keeps the logarithms finite.
+        name: a name for the output.
+
+    Returns:
+        Tensor of the shape [N, 1].
+
+    Examples:
+        >>> import paddle
+        >>> loss = paddle.nn.functional.log_loss(paddle.full([1, 1], 0.5), paddle.ones([1, 1]), epsilon=0.0)
+        >>> round(float(loss), 4)
+        0.6931
+    """
+    _check("log_loss", ["float32"], input=input, label=label)
+    return named(name, _ops.log_loss, input, label, epsilon=epsilon)
+
+
+def nll_loss(
+    input: Any,  # noqa: A002
+    label: Any,
+    weight: Any = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    name: str | None = None,
+) -> Tensor:
+    """The negative of the logarithm that `input` has for the class of each label, times the class's weight.
+
+    See the API page of paddle.nn.functional.nll_loss.
+
+    Args:
+        input: float32 or float64 logarithms of probabilities, [N, classes] or [N, classes, d1, d2, ...].
+        label: int64 classes, [N] or [N, d1, d2, ...].
+        weight: Tensor of the shape [classes]; the mean is the weighted one.
+        ignore_index: this label costs nothing and does not count.
+        reduction: "mean", "sum" or "none" (ValueError for another).
+        name: a name for the output.
+
+    Returns:
+        Tensor of the shape [1], or of that of `label` without a reduction.
+
+    Raises:
+        ValueError: for an input of one dimension, another reduction, a label that is no class.
+
+    Examples:
+        >>> import paddle
+        >>> scores = paddle.to_tensor([[-0.5, -1.0], [-2.0, -0.25]])
+        >>> float(paddle.nn.functional.nll_loss(scores, paddle.to_tensor([0, 1])))
+        0.375
+    """
+    check_reduction("nll_loss", reduction)
+    shape = list(input.shape)
+    if len(shape) < 2:
+        raise ValueError(f"Expected 2 or more dimensions (got {len(shape)})")
+    _check("nll_loss", _FLOATS, input=input)
+    _check("nll_loss", ["int64"], label=label)
+    folded = len(shape) not in (2, 4)
+    if folded:
+        input = _ops.reshape2(input, shape=[*shape[:2], 1, -1])  # noqa: A001
+        label = _ops.reshape2(label, shape=[shape[0], 1, -1])
+    if folded and reduction == "none":
+        out = _ops.nll_loss(input, label, weight, ignore_index=ignore_index, reduction=reduction)[0]
+        return named(name, _ops.reshape2, out, shape=[shape[0], *shape[2:]])
+    return named(name, _ops.nll_loss, input, label, weight, ignore_index=ignore_index, reduction=reduction)[0]
+
+
+def kl_div(input: Any, label: Any, reduction: str = "mean", name: str | None = None) -> Tensor:  # noqa: A002
+    """The Kullback-Leibler divergence label * (log(label) - input), 0 where the label is not above 0.
+
+    See the API page of paddle.nn.functional.kl_div.
+
+    Args:
+        input: float32 or float64 logarithms of probabilities, [N, ...].
+        label: probabilities of the same shape; of two types the wider counts.
+        reduction: "mean", "sum", "batchmean" (the sum over N) or "none".
+        name: a name for the output.
+
+    Returns:
+        Tensor of the shape [1], or of that of `input` without a reduction.
+
+    Raises:
+        ValueError: for another reduction or shape.
+
+    Examples:
+        >>> import paddle
+        >>> p = paddle.to_tensor([[0.5, 0.5]])
+        >>> float(paddle.nn.functional.kl_div(paddle.log(p), p))
+        0.0
+    """
+    kinds = [convert_dtype(x.dtype) for x in (input, label)]
+    if kinds == ["float32", "float64"]:
+        input = _ops.cast(input, in_dtype=input.dtype, out_dtype=label.dtype)  # noqa: A001
+    elif kinds == ["float64", "float32"]:
+        label = _ops.cast(label, in_dtype=label.dtype, out_dtype=input.dtype)
+    _check("kl_div", _FLOATS, input=input, label=label)
+    check_type(reduction, "reduction", str, "kl_div")
+    return named(name, _ops.kldiv_loss, input, label, reduction=reduction)
+
+
+def smooth_l1_loss(
+    input: Any,  # noqa: A002
+    label: Any,
+    reduction: str = "mean",
+    delta: float = 1.0,
+    name: str | None = None,
+) -> Tensor:
+    """Huber's loss: 0.5 * d * d where abs(d) <= delta, else delta * (abs(d) - 0.5 * delta), with d = input - label.
+
+    See the API page of paddle.nn.functional.smooth_l1_loss.
+
+    Args:
+        input, label: float32 or float64 Tensors of one shape.
+        reduction: "mean", "sum" or "none" (ValueError for another).
+        delta: from where on the loss is a line.
+        name: a name for the output.
+
+    Returns:
+        Tensor of the shape [1], or of that of `input` without a reduction.
+
+    Examples:
+        >>> import paddle
+        >>> x, y = paddle.to_tensor([0.5, 3.0]), paddle.to_tensor([0.0, 0.0])
+        >>> paddle.nn.functional.smooth_l1_loss(x, y, reduction="none").numpy().tolist()
+        [0.125, 2.5]
+    """
+    for what, value in (("input", input), ("label", label)):
+        check_variable_and_dtype(value, what, _FLOATS, "smooth_l1_loss")
+    check_reduction("smooth_l1_loss", reduction)
+    plain = reduction == "none"
+    out = named(name if plain else None, _ops.huber_loss, input, label, delta=delta)[1]
+    return out if plain else _reduced(out, reduction, name)
+
+
+def hsigmoid_loss(
+    input: Any,  # noqa: A002
+    label: Any,
+    num_classes: int,
+    weight: Any,
+    bias: Any = None,
+    path_table: Any = None,
+    path_code: Any = None,
+    is_sparse: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """The loss of classes that are leaves of a binary tree: the sum of the binary losses on the way from the root.
+
+    See the API page of paddle.nn.functional.hsigmoid_loss. A parameter server, which Paddle reads weights from with
+    `is_sparse`, is not asked.
+
+    Args:
+        input: float32 or float64 Tensor of the shape [N, D].
+        label: int64 classes of the shape [N, 1].
+        num_classes: how many, 2 or more (ValueError).
+        weight: a vector for each inner node: [num_classes - 1, D], with a tree of one's own [num_classes, D].
+        bias: a number for each, of the shape [num_classes - 1, 1] or [num_classes, 1].
+        path_table: int64 [N, L]: the nodes from the root, then -1; None for the complete tree.
+        path_code: int64 [N, L]: the side taken at each.
+        is_sparse: the gradient of `weight` has only the rows that occur; needs a `path_table`.
+        name: a name for the output.
+
+    Returns:
+        Tensor of the shape [N, 1].
+
+    Raises:
+        ValueError: for a label that is no class, or shapes that do not fit.
+        IndexError: for a node without weights.
+
+    Examples:
+        >>> import paddle
+        >>> x, label = paddle.zeros([1, 3]), paddle.to_tensor([[1]])
+        >>> round(float(paddle.nn.functional.hsigmoid_loss(x, label, 4, paddle.zeros([3, 3]))), 4)
+        1.3863
+    """
+    _check("hsigmoid_loss", _FLOATS, input=input, weight=weight, bias=bias)
+    _check("hsigmoid_loss", ["int64"], label=label, path_table=path_table, path_code=path_code)
+    return named(
+        name,
+        _ops.hierarchical_sigmoid,
+        input,
+        weight,
+        label,
+        path_table,
+        path_code,
+        bias,
+        num_classes=num_classes,
+        is_sparse=is_sparse,
+    )[0]
