@@ -6,7 +6,6 @@ from .clip import ClipGradByGlobalNorm, ClipGradByNorm, ClipGradByValue
 from .decode import BeamSearchDecoder, dynamic_decode
 from .layer import (
     activation,
-    class_loss,
     common,
     conv,
     distance,
@@ -21,7 +20,6 @@ from .layer import (
     vision,
 )
 from .layer.activation import *  # noqa: F403
-from .layer.class_loss import *  # noqa: F403
 from .layer.common import *  # noqa: F403
 from .layer.container import LayerList, ParameterList, Sequential
 from .layer.conv import *  # noqa: F403
@@ -51,7 +49,6 @@ __all__ = [
     "ParameterList",
     "Sequential",
     *activation.__all__,
-    *class_loss.__all__,
     *common.__all__,
     *conv.__all__,
     *instance_norm.__all__,

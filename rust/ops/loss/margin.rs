@@ -1,6 +1,6 @@
 //! Losses of one score against a label or another score: hinge_loss, modified_huber_loss, rank_loss, margin_rank_loss.
 
-use super::elements::{each2, each3, like, one_column, same_shapes};
+use super::elements::{agree, each2, each3, like, of_size, one_column, same_shapes};
 use oar_core::attrs;
 use oar_core::base::{DTypes, Result};
 use oar_core::op::infer::{grads_like_inputs, like_first};
@@ -145,20 +145,24 @@ pub static MODIFIED_GRAD: Op = Op {
 // rank_loss
 
 fn infer_rank(cx: &mut Infer) -> Result<()> {
-    same_shapes(cx, &[rank::LABEL, rank::LEFT, rank::RIGHT])?;
-    let dims = cx.dims(rank::LABEL)?;
-    ensure!(
-        dims.len() == 1 || dims.len() == 2 && (dims[1] == 1 || dims[1] < 0),
-        InvalidArgument,
-        "operator rank_loss: Label, Left and Right must have the shape [N] or [N, 1], got {:?}",
-        &dims[..]
-    );
+    let rows = *cx.dims(rank::LABEL)?.first().unwrap_or(&-1);
+    for slot in [rank::LABEL, rank::LEFT, rank::RIGHT] {
+        let dims = cx.dims(slot)?;
+        ensure!(
+            (dims.len() == 1 || dims.len() == 2 && agree(dims[1], 1)) && agree(dims[0], rows),
+            InvalidArgument,
+            "operator rank_loss: Label, Left and Right must have the shape [N] or [N, 1] with one N, got {:?} for {}",
+            &dims[..],
+            cx.op.inputs[slot.0].name
+        );
+    }
     cx.like(rank::OUT, rank::LABEL)
 }
 
 fn run_rank(cx: &mut Run) -> Result<()> {
     let label = cx.input(rank::LABEL)?;
-    let (left, right) = (like(cx, rank::LEFT, label)?, like(cx, rank::RIGHT, label)?);
+    let (n, dtype) = (label.numel(), label.dtype());
+    let (left, right) = (of_size(cx, rank::LEFT, n, dtype)?, of_size(cx, rank::RIGHT, n, dtype)?);
     dispatch!(label.dtype(), T in [f32, f64], {
         each3(label.data::<T>(), left.data::<T>(), right.data::<T>(), cx.out_data::<T>(rank::OUT)?, |y, l, r| {
             let v = l - r;
@@ -172,7 +176,9 @@ fn run_rank(cx: &mut Run) -> Result<()> {
 fn run_rank_grad(cx: &mut Run) -> Result<()> {
     use rank_grad::{DLEFT, DOUT, DRIGHT, LABEL, LEFT, RIGHT};
     let label = cx.input(LABEL)?;
-    let (left, right, dout) = (like(cx, LEFT, label)?, like(cx, RIGHT, label)?, like(cx, DOUT, label)?);
+    let (n, dtype) = (label.numel(), label.dtype());
+    let [left, right, dout] =
+        [of_size(cx, LEFT, n, dtype)?, of_size(cx, RIGHT, n, dtype)?, of_size(cx, DOUT, n, dtype)?];
     dispatch!(label.dtype(), T in [f32, f64], {
         let (y, l, r) = (label.data::<T>(), left.data::<T>(), right.data::<T>());
         for (slot, sign) in [(DLEFT, 1.0), (DRIGHT, -1.0)] {

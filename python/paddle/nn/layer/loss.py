@@ -1,16 +1,29 @@
 """Layers of losses: each keeps the arguments of its function."""
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from paddle import _ops
+from paddle._basics.default_dtype import get_default_dtype
 from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.nn import functional as F
 from paddle.nn.functional.loss import check_reduction
 from paddle.nn.layer.function_layer import FunctionLayer
 from paddle.nn.layer.layers import Layer
 
-__all__ = ["BCEWithLogitsLoss", "CrossEntropyLoss", "L1Loss", "MSELoss", "MarginRankingLoss"]
+__all__ = [
+    "BCELoss",
+    "BCEWithLogitsLoss",
+    "CrossEntropyLoss",
+    "HSigmoidLoss",
+    "KLDivLoss",
+    "L1Loss",
+    "MSELoss",
+    "MarginRankingLoss",
+    "NLLLoss",
+    "SmoothL1Loss",
+]
 
 
 class _Loss(FunctionLayer):
@@ -136,3 +149,154 @@ class MarginRankingLoss(_Loss):
     def forward(self, input: Any, other: Any, label: Any) -> Any:  # noqa: A002
         """The loss."""
         return self._function(input, other, label, **self._arguments)
+
+
+class BCELoss(_Loss):
+    """The cross entropy of probabilities of two classes: `functional.binary_cross_entropy` as a layer.
+
+    Args:
+        weight: Tensor to multiply the losses by, or None.
+        reduction: "mean", "sum" or "none" (ValueError for another).
+        name: a name for the output.
+
+    Examples:
+        >>> import paddle
+        >>> round(float(paddle.nn.BCELoss()(paddle.full([3], 0.5), paddle.ones([3]))), 4)
+        0.6931
+    """
+
+    _function = staticmethod(F.binary_cross_entropy)
+
+    def __init__(self, weight: Any = None, reduction: str = "mean", name: str | None = None) -> None:
+        check_reduction("bce_loss", reduction)
+        super().__init__(weight=weight, reduction=reduction, name=name)
+
+    def forward(self, input: Any, label: Any) -> Any:  # noqa: A002
+        """The loss."""
+        return self._function(input, label, **self._arguments)
+
+
+class NLLLoss(_Loss):
+    """The negative logarithm of the label's probability: `functional.nll_loss` as a layer.
+
+    Args:
+        weight: Tensor of the weights of the classes, or None.
+        ignore_index: this label costs nothing.
+        reduction: "mean", "sum" or "none" (ValueError for another).
+        name: a name for the output.
+
+    Examples:
+        >>> import paddle
+        >>> float(paddle.nn.NLLLoss()(paddle.to_tensor([[-0.5, -1.0]]), paddle.to_tensor([1])))
+        1.0
+    """
+
+    _function = staticmethod(F.nll_loss)
+    _prefix = "_"
+
+    def __init__(
+        self, weight: Any = None, ignore_index: int = -100, reduction: str = "mean", name: str | None = None
+    ) -> None:
+        check_reduction("nll_loss", reduction)
+        super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction, name=name)
+
+    def forward(self, input: Any, label: Any) -> Any:  # noqa: A002
+        """The loss."""
+        return self._function(input, label, **self._arguments)
+
+
+class KLDivLoss(_Loss):
+    """The Kullback-Leibler divergence: `functional.kl_div` as a layer.
+
+    Args:
+        reduction: "mean", "sum", "batchmean" or "none".
+    """
+
+    _function = staticmethod(F.kl_div)
+
+    def __init__(self, reduction: str = "mean") -> None:
+        super().__init__(reduction=reduction)
+
+    def forward(self, input: Any, label: Any) -> Any:  # noqa: A002
+        """The divergence."""
+        return self._function(input, label, **self._arguments)
+
+
+class SmoothL1Loss(_Loss):
+    """Huber's loss: `functional.smooth_l1_loss` as a layer.
+
+    Args:
+        reduction: "mean", "sum" or "none".
+        delta: from where on the loss is a line.
+        name: a name for the output.
+    """
+
+    _function = staticmethod(F.smooth_l1_loss)
+
+    def __init__(self, reduction: str = "mean", delta: float = 1.0, name: str | None = None) -> None:
+        super().__init__(reduction=reduction, delta=delta, name=name)
+
+    def forward(self, input: Any, label: Any) -> Any:  # noqa: A002
+        """The loss."""
+        return self._function(input, label, **self._arguments)
+
+
+class HSigmoidLoss(Layer):
+    """The loss of classes that are leaves of a binary tree, with the weights of its nodes: `functional.hsigmoid_loss`.
+
+    Args:
+        feature_size: the width of the input.
+        num_classes: how many classes, 2 or more (ValueError).
+        weight_attr, bias_attr: ParamAttrs of the weights; False as `bias_attr`: no bias.
+        is_custom: paths come with each call.
+        is_sparse: the gradient of the weights has only the rows that occur; taken back for the complete tree.
+        name: a name for the output.
+
+    Examples:
+        >>> import paddle
+        >>> loss = paddle.nn.HSigmoidLoss(3, 6)
+        >>> loss(paddle.ones([4, 3]), paddle.to_tensor([[0], [1], [4], [5]])).shape
+        [4, 1]
+    """
+
+    def __init__(
+        self,
+        feature_size: int,
+        num_classes: int,
+        weight_attr: Any = None,
+        bias_attr: Any = None,
+        is_custom: bool = False,
+        is_sparse: bool = False,
+        name: str | None = None,
+    ) -> None:
+        super().__init__()
+        if num_classes < 2 and not is_custom:
+            raise ValueError("num_classes must not be less than 2 with default tree")
+        if is_sparse and not is_custom:
+            logging.info("HSigmoidLoss: is_sparse is for trees of one's own, and left out")
+            is_sparse = False
+        self._feature_size = feature_size
+        self._num_classes = num_classes
+        self._is_custom = is_custom
+        self._is_sparse = is_sparse
+        self._weight_attr = weight_attr
+        self._bias_attr = bias_attr
+        self._name = name
+        self._dtype = get_default_dtype()
+        nodes = num_classes if is_custom else num_classes - 1
+        self.weight = self.create_parameter([nodes, feature_size], attr=weight_attr, is_bias=False, dtype=self._dtype)
+        self.bias = self.create_parameter([nodes, 1], attr=bias_attr, is_bias=True, dtype=self._dtype)
+
+    def forward(self, input: Any, label: Any, path_table: Any = None, path_code: Any = None) -> Any:  # noqa: A002
+        """The losses, [N, 1]."""
+        return F.hsigmoid_loss(
+            input,
+            label,
+            self._num_classes,
+            self.weight,
+            self.bias,
+            path_table=path_table,
+            path_code=path_code,
+            is_sparse=self._is_sparse,
+            name=self._name,
+        )
