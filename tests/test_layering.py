@@ -30,9 +30,9 @@ PACKAGE = ROOT / "python" / "paddle"
 
 # The rooms of the Python package, from the ground up: a room may import the ones before it.
 PYTHON = """
-    version _ops _cuda _basics _programs _dispatch _persistence compat batch reader dataset device amp utils tensor
+    version _ops _cuda _basics _programs _dispatch _persistence compat batch reader device amp utils dataset tensor
     regularizer nn metric optimizer static incubate jit io distributed framework hapi callbacks
-    distribution vision onnx sysconfig fluid
+    distribution vision text onnx sysconfig fluid
 """.split()
 
 # Rooms within a package, in the same order; what is not named stands above them.
@@ -51,7 +51,7 @@ INSIDE = {
     ("utils.profiler", "cupy"): "an optional package",
     ("_cuda.machine", "cupy"): "an optional package",
     ("_basics.fetch", "urllib.request"): "only to download: " + QUICK,
-    ("dataset.imikolov", "tarfile"): "only to unpack: " + QUICK,
+    ("dataset.uci_housing", "matplotlib"): "an optional package",
     ("distributed.launch", "paddle.distributed.launch.main"): "the launcher: " + QUICK,
     ("distributed.launch.collective", "paddle._cuda"): "the launcher counts GPUs only where there is a driver",
     ("distributed.spawn", "argparse"): "only to start processes: " + QUICK,

@@ -73,11 +73,11 @@ __version__ = full_version = version.full_version
 
 if _TYPE_CHECKING:
     from . import callbacks as callbacks, distribution as distribution, hapi as hapi, onnx as onnx
-    from . import sysconfig as sysconfig, vision as vision
+    from . import sysconfig as sysconfig, text as text, vision as vision
     from .hapi import Model as Model, flops as flops, summary as summary
 
 # What most programs do without is imported when it is first named.
-_LATER = {name: f"paddle.{name}" for name in ("callbacks", "distribution", "hapi", "onnx", "sysconfig", "vision")}
+_LATER = {name: f"paddle.{name}" for name in "callbacks distribution hapi onnx sysconfig text vision".split()}
 _LATER.update(dict.fromkeys(("Model", "flops", "summary"), "paddle.hapi"))
 
 # From here on: the package itself has made Tensors.

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from . import common
+from .archives import lines, numbered
 
 __all__ = ["train", "test", "build_dict"]
 
 URL = "https://dataset.bj.bcebos.com/imikolov%2Fsimple-examples.tgz"
 MD5 = "30177ea32e27c525793142b6bf2c8e2d"
-_TRAIN = "./simple-examples/data/ptb.train.txt"
-_TEST = "./simple-examples/data/ptb.valid.txt"
+NAME = "./simple-examples/data/ptb.{}.txt"
 
 
 class DataType:
@@ -24,52 +25,65 @@ class DataType:
     SEQ = 2
 
 
-def _sentences(name: str):
-    import tarfile
-
-    with tarfile.open(common.download(URL, "imikolov", MD5)) as archive:
-        content = archive.extractfile(name)
-        if content is None:
-            raise ValueError(f"{name} is no file in {URL}")
-        for line in content:
-            yield line.decode().split()
+def _file() -> str:
+    return common.download(URL, "imikolov", MD5)
 
 
-def build_dict(min_word_freq: int = 50) -> dict[str, int]:
-    """The number of each word that occurs more than `min_word_freq` times, common ones first; '<unk>' comes last."""
-    counts: Counter[str] = Counter()
-    for name in (_TRAIN, _TEST):
-        for words in _sentences(name):
-            counts.update([*words, "<s>", "<e>"])
+def word_count(f: Iterable[Any], word_freq: Any = None) -> Any:
+    """How often each word occurs in lines, '<s>' and '<e>' once for each line.
+
+    Args:
+        f (iterable): of lines, bytes or texts.
+        word_freq (dict, optional): counts to add to.
+    """
+    counts = Counter() if word_freq is None else word_freq
+    for line in f:
+        for word in (*line.strip().split(), "<s>", "<e>"):
+            counts[word] = counts.get(word, 0) + 1
+    return counts
+
+
+def numbered_words(path: str, min_word_freq: int) -> dict[Any, int]:
+    """The number of each word, as bytes, that occurs more often than that; marks are texts, '<unk>' comes last."""
+    counts = word_count(lines(path, NAME.format("valid")), word_count(lines(path, NAME.format("train"))))
     counts.pop("<unk>", None)
-    kept = sorted((w for w, n in counts.items() if n > min_word_freq), key=lambda w: (-counts[w], w))
-    return {word: i for i, word in enumerate([*kept, "<unk>"])}
+    return numbered(counts, min_word_freq)
 
 
-def _reader(name: str, word_idx: dict[str, int], n: int, data_type: int) -> Callable:
+def samples(path: str, name: str, word_idx: dict[Any, int], n: int, data_type: int) -> Iterator[tuple]:
+    """The samples of a file of the archive; see :func:`train`."""
     unknown = word_idx["<unk>"]
 
-    def ids(words: list[str]) -> list[int]:
+    def ids(words: list[Any]) -> list[int]:
         return [word_idx.get(w, unknown) for w in words]
 
-    def reader():
-        for words in _sentences(name):
-            if data_type == DataType.NGRAM:
-                assert n > -1, "Invalid gram length"
-                line = ids(["<s>", *words, "<e>"])
-                for end in range(n, len(line) + 1):
-                    yield tuple(line[end - n : end])
-            elif data_type == DataType.SEQ:
-                source, target = ids(["<s>", *words]), ids([*words, "<e>"])
-                if n <= 0 or len(source) <= n:
-                    yield source, target
-            else:
-                raise AssertionError("Unknow data type")
-
-    return reader
+    for line in lines(path, name):
+        words: list[Any] = line.strip().split()
+        if data_type == DataType.NGRAM:
+            assert n > -1, f"Invalid gram length: {n}"
+            whole = ids(["<s>", *words, "<e>"])
+            for end in range(n, len(whole) + 1):
+                yield tuple(whole[end - n : end])
+        elif data_type == DataType.SEQ:
+            source, target = ids(["<s>", *words]), ids([*words, "<e>"])
+            if n <= 0 or len(source) <= n:
+                yield source, target
+        else:
+            raise AssertionError(f"Unknow data type: {data_type!r:.200}")
 
 
-def train(word_idx: dict[str, int], n: int, data_type: int = DataType.NGRAM) -> Callable:
+def build_dict(min_word_freq: int = 50) -> dict[Any, int]:
+    """The number of each word that occurs more than `min_word_freq` times, common ones first; '<unk>' comes last."""
+    return numbered_words(_file(), min_word_freq)
+
+
+def reader_creator(filename: str, word_idx: dict[Any, int], n: int, data_type: int) -> Callable:
+    """The reader of the file `filename` of the archive; see :func:`train`."""
+    path = _file()
+    return lambda: samples(path, filename, word_idx, n, data_type)
+
+
+def train(word_idx: dict[Any, int], n: int, data_type: int = DataType.NGRAM) -> Callable:
     """The reader of the training sentences.
 
     Args:
@@ -77,14 +91,14 @@ def train(word_idx: dict[str, int], n: int, data_type: int = DataType.NGRAM) -> 
         n (int): the words of a sample; with SEQ the most words of a sentence (0 for any number).
         data_type (int): a DataType.
     """
-    return _reader(_TRAIN, word_idx, n, data_type)
+    return reader_creator(NAME.format("train"), word_idx, n, data_type)
 
 
-def test(word_idx: dict[str, int], n: int, data_type: int = DataType.NGRAM) -> Callable:
+def test(word_idx: dict[Any, int], n: int, data_type: int = DataType.NGRAM) -> Callable:
     """The reader of the test sentences; arguments as of :func:`train`."""
-    return _reader(_TEST, word_idx, n, data_type)
+    return reader_creator(NAME.format("valid"), word_idx, n, data_type)
 
 
 def fetch() -> None:
     """Fetch the file."""
-    common.download(URL, "imikolov", MD5)
+    _file()

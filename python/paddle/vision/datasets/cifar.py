@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import io
-import tarfile
 from typing import Any
 
 import numpy as np
 
-from paddle._persistence import safe_pickle
+from paddle.dataset import cifar
+from paddle.dataset.local_files import check_mode, local_file
 
-from .files import ImageDataset, check_mode, local_file
+from .files import ImageDataset
 
 __all__ = ["Cifar10", "Cifar100"]
 
@@ -30,8 +29,7 @@ class Cifar10(ImageDataset):
         AssertionError, ValueError: for other arguments. RuntimeError: when the file could not be fetched.
     """
 
-    _URL = "https://dataset.bj.bcebos.com/cifar/cifar-10-python.tar.gz"
-    _MD5 = "c58f30108f718f92721af3b95e74349a"
+    _URL, _MD5 = cifar.CIFAR10_URL, cifar.CIFAR10_MD5
     _MEMBERS = {"train": "data_batch", "test": "test_batch"}
 
     def __init__(
@@ -46,21 +44,9 @@ class Cifar10(ImageDataset):
         super().__init__(transform, backend)
         self.data_file = local_file("data_file", data_file, self._URL, self._MD5, "cifar", download)
         self.flag = self._MEMBERS[self.mode]
-        self.data: list[tuple[np.ndarray, int]] = []
-        with tarfile.open(self.data_file) as archive:
-            for member in archive:
-                # the folder's name is none of the batches'
-                if self.flag in member.name.rpartition("/")[2] and member.isfile():
-                    self._take(archive.extractfile(member), member.name)
+        self.data = list(cifar.samples(self.data_file, self.flag))
         if not self.data:
             raise ValueError(f"{self.data_file} has no file with {self.flag!r} in its name")
-
-    def _take(self, file: Any, name: str) -> None:
-        batch = safe_pickle.load(io.BytesIO(file.read()))
-        labels = batch.get("labels", batch.get("fine_labels"))
-        if labels is None:
-            raise ValueError(f"{name} in {self.data_file} has no labels")
-        self.data.extend(zip(batch["data"], labels, strict=True))
 
     def __getitem__(self, idx: int) -> tuple[Any, np.ndarray]:
         pixels, label = self.data[idx]
@@ -73,8 +59,7 @@ class Cifar10(ImageDataset):
 class Cifar100(Cifar10):
     """Photographs in a hundred classes; arguments as of Cifar10, with cifar-100-python.tar.gz."""
 
-    _URL = "https://dataset.bj.bcebos.com/cifar/cifar-100-python.tar.gz"
-    _MD5 = "eb9058c3a382ffc7106e4002c42a8d85"
+    _URL, _MD5 = cifar.CIFAR100_URL, cifar.CIFAR100_MD5
     _MEMBERS = {"train": "train", "test": "test"}
 
     def __init__(

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from paddle.dataset.local_files import check_mode, local_file
 from paddle.utils import try_import
 
-from .files import Archive, ImageDataset, check_mode, local_file
+from .files import Archive, ImageDataset
 
 __all__ = ["Flowers"]
 

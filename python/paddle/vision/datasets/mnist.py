@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from .files import ImageDataset, check_mode, local_file
+from paddle.dataset.local_files import check_mode, local_file
+
+from .files import ImageDataset
 
 __all__ = ["MNIST", "FashionMNIST"]
 

@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from .files import Archive, ImageDataset, check_mode, local_file
+from paddle.dataset.local_files import check_mode, local_file
+
+from .files import Archive, ImageDataset
 
 __all__ = ["VOC2012"]
 

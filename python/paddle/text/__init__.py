@@ -1,0 +1,6 @@
+"""paddle.text: data sets of texts."""
+
+from . import datasets
+from .datasets import *  # noqa: F403
+
+__all__ = datasets.__all__
