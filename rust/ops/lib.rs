@@ -8,6 +8,7 @@ use oar_ops_loss as loss;
 use oar_ops_math as math;
 use oar_ops_nn as nn;
 use oar_ops_optim as optim;
+use oar_ops_ps as ps;
 use oar_ops_random as random;
 use oar_ops_rnn as rnn;
 use oar_ops_sequence as sequence;
@@ -120,6 +121,8 @@ pub static TABLES: &[&[&Op]] = &[
     rnn::gather_tree::TABLE,          // the sequences of a beam search
     comm::communicator::TABLE,        // rings
     comm::collective::TABLE,          // collectives of Programs
+    ps::exchange::TABLE,              // send, recv, listen_and_serv
+    ps::split::TABLE,                 // values cut up for servers
 ];
 
 /// Makes the table known to the engine ([`table::lookup`]). Whoever uses operators calls it first; once is enough.

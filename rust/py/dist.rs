@@ -438,6 +438,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     dist.add_function(wrap_pyfunction!(get_group, &dist)?)?;
     dist.add_function(wrap_pyfunction!(new_group, &dist)?)?;
     super::dist_reducer::register(&dist)?;
+    super::dist_servers::register(&dist)?;
     super::dist_store::register(&dist)?;
     m.add_submodule(&dist)
 }

@@ -7,6 +7,7 @@ mod cuda;
 pub mod desc;
 mod dist;
 mod dist_reducer;
+mod dist_servers;
 mod dist_store;
 mod dlpack;
 mod eager;

@@ -12,6 +12,7 @@ from . import (  # noqa: F401 (some are reached as attributes, outside __all__)
     core,
     data_feeder,
     default_scope_funcs,
+    distribute_lookup_table,
     dygraph,
     dygraph_utils,
     executor,
@@ -31,6 +32,7 @@ from . import (  # noqa: F401 (some are reached as attributes, outside __all__)
     profiler,
     reader,
     regularizer,
+    transpiler,
     unique_name,
     wrapped_decorator,
 )
@@ -77,6 +79,7 @@ from .io import load, load_program_state, save, set_program_state
 from .lod_tensor import create_lod_tensor, create_random_int_lodtensor
 from .parallel_executor import ParallelExecutor
 from .param_attr import ParamAttr, WeightNormParamAttr
+from .transpiler import DistributeTranspiler, DistributeTranspilerConfig, memory_optimize, release_memory
 
 enable_imperative, disable_imperative = enable_dygraph, disable_dygraph
 LoDTensor = Tensor = _core.LoDTensor
@@ -89,6 +92,8 @@ __all__ = [
     "CUDAPlace",
     "CompiledProgram",
     "DataFeeder",
+    "DistributeTranspiler",
+    "DistributeTranspilerConfig",
     "ExecutionStrategy",
     "Executor",
     "LoDTensor",
@@ -140,6 +145,7 @@ __all__ = [
     "load_op_library",
     "load_program_state",
     "lod_tensor",
+    "memory_optimize",
     "name_scope",
     "nets",
     "optimizer",
@@ -148,11 +154,13 @@ __all__ = [
     "profiler",
     "program_guard",
     "regularizer",
+    "release_memory",
     "require_version",
     "save",
     "scope_guard",
     "set_flags",
     "set_program_state",
+    "transpiler",
     "unique_name",
     "xpu_places",
 ]

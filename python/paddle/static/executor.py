@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import sys
 import warnings
 
 import numpy as np
@@ -23,6 +25,13 @@ __all__ = ["Executor", "global_scope", "scope_guard"]
 
 #: prepared runs that a program keeps
 _MAX_RUNS = 256
+
+
+@atexit.register
+def _complete() -> None:
+    """A script that comes to its end without `Executor.close` is complete, too; one that ends by an error is not."""
+    if getattr(sys, "last_value", None) is None:
+        core.dist.complete_servers()
 
 
 class _Run:
@@ -103,10 +112,14 @@ class Executor:
         self._auto_checkpoint_name = unique_name.generate("__auto_checkpoint_executor__")
 
     def close(self) -> None:
-        """Give back what the executor holds; it cannot run any more."""
+        """Give back what the executor holds; it cannot run any more.
+
+        Parameter servers are told that this trainer is complete; they end when all trainers are.
+        """
         if not self._closed:
             self._default_executor.close()
             self._closed = True
+            core.dist.complete_servers()
 
     def run(
         self,

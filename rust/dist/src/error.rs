@@ -49,6 +49,9 @@ pub enum Error {
     /// An earlier operation of the group failed on this rank.
     #[error("this group is broken since an earlier failure: {cause}")]
     Broken { cause: String },
+    /// A parameter server, or a trainer of one, cannot go on.
+    #[error("{0}")]
+    Server(String),
     /// A handshake was refused.
     #[error("{address} refused the connection: {reason}")]
     Refused { address: String, reason: String },
@@ -119,6 +122,7 @@ impl Error {
             Error::Corrupt { .. } => "corrupt",
             Error::Lost { .. } => "lost",
             Error::Broken { .. } => "broken",
+            Error::Server(_) => "server",
             Error::Refused { .. } => "refused",
             Error::Store { .. } => "store",
             Error::Invalid(_) => "invalid",

@@ -107,6 +107,7 @@ fn keep_for_itself() {
 extern "C" fn forked() {
     GENERATION.fetch_add(1, Ordering::AcqRel);
     crate::rings::forget();
+    crate::ps::session::forget();
     keep_for_itself();
     // The numbers stay taken, by a socket whose other end is closed: what still refers to them finds an end of file,
     // and closes no file of somebody else's.

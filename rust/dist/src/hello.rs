@@ -64,7 +64,11 @@ pub enum Purpose {
     Store = 1,
     Control = 2,
     Data = 3,
+    /// A trainer's connection to a parameter server.
+    Server = 4,
 }
+
+const PURPOSES: [Purpose; 4] = [Purpose::Store, Purpose::Control, Purpose::Data, Purpose::Server];
 
 /// What the connector said.
 #[derive(Clone, Copy, Debug)]
@@ -114,8 +118,9 @@ fn judge(id: &Identity, b: &[u8; HELLO], challenge: &[u8; CHALLENGE]) -> std::re
     if id.world != 0 && world != 0 && id.world != world {
         return Err(3);
     }
-    let purpose = [Purpose::Store, Purpose::Control, Purpose::Data].into_iter().find(|p| *p as u8 == b[6]).ok_or(4)?;
-    if purpose != Purpose::Store && (rank >= id.world || rank == id.rank) {
+    let purpose = PURPOSES.into_iter().find(|p| *p as u8 == b[6]).ok_or(4)?;
+    let member = matches!(purpose, Purpose::Control | Purpose::Data);
+    if member && (rank >= id.world || rank == id.rank) {
         return Err(4);
     }
     let group = u64::from(word(24)) | u64::from(word(28)) << 32;

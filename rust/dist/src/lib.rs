@@ -39,6 +39,7 @@ pub mod mailbox;
 mod monitor;
 pub mod net;
 mod plan;
+pub mod ps;
 mod reduce;
 mod report;
 pub mod rings;

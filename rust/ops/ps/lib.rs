@@ -1,1 +1,4 @@
 //! Operators: the parameter server.
+
+pub mod exchange;
+pub mod split;

@@ -1,0 +1,60 @@
+"""The modes of DistributeTranspiler in which trainers exchange gradients among themselves."""
+from __future__ import annotations
+
+from typing import Any
+
+import paddle._core as core
+
+from .details import wait_server_ready
+
+__all__ = ["collective", "nccl2", "prepare_nccl2"]
+
+
+def prepare_nccl2(config: Any, program: Any, trainers: Any) -> None:
+    """Note in the Program who takes part."""
+    if not isinstance(trainers, str):
+        raise TypeError(f"without servers, trainers must be a str of endpoints, got {trainers!r}")
+    program._trainers_endpoints = trainers.split(",")
+    program._nccl_comm_num = config.nccl_comm_num
+    program._use_hierarchical_allreduce = config.use_hierarchical_allreduce
+    if not config.use_hierarchical_allreduce:
+        return
+    count, inner = len(program._trainers_endpoints), config.hierarchical_allreduce_inter_nranks
+    if inner <= 1:
+        inner = config.hierarchical_allreduce_inter_nranks = core.get_cuda_device_count()
+    if count <= inner or inner < 1 or count % inner:
+        raise ValueError(f"{count} trainers are not several groups of {inner} for hierarchical all-reduce")
+    program._hierarchical_allreduce_inter_nranks = int(inner)
+
+
+def nccl2(config: Any, trainer_id: int, trainers: str, endpoint: str, startup: Any, wait_port: bool) -> Any:
+    """An operator in the startup Program that makes the group known to all."""
+    if trainer_id < 0:
+        raise ValueError(f"trainer_id must not be negative, got {trainer_id}")
+    every = trainers.split(",")
+    others = [e for e in every if e != endpoint]
+    if trainer_id == 0 and wait_port:
+        wait_server_ready(others)
+    names = ["NCCLID", *(f"NCCLID_{i}" for i in range(1, config.nccl_comm_num))]
+    if config.use_hierarchical_allreduce:
+        names += [f"Hierarchical_{side}_NCCLID_{i}" for i in range(config.nccl_comm_num) for side in ("inter", "exter")]
+    block, raw = startup.global_block(), core.VarDesc.VarType.RAW
+    made = [block.create_var(name=name, persistable=True, type=raw) for name in names]
+    block.append_op(
+        type="gen_nccl_id",
+        inputs={},
+        outputs={"NCCLID": made[0]},
+        attrs={
+            "trainers": every,
+            "trainer_id": trainer_id,
+            "nccl_comm_num": config.nccl_comm_num,
+            "use_hierarchical_allreduce": config.use_hierarchical_allreduce,
+            "hierarchical_allreduce_inter_nranks": config.hierarchical_allreduce_inter_nranks,
+        },
+    )
+    return made[0]
+
+
+def collective(mode: Any, rings: int, rank: int, trainers: Any, endpoint: str, startup: Any, main: Any, wait: bool):
+    """Collective operators in both Programs."""
+    raise NotImplementedError("DistributeTranspiler with mode='collective' is not there yet; use paddle.distributed")

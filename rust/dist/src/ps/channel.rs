@@ -1,0 +1,264 @@
+//! One end of a connection: messages of a head and the bytes of its variables, in checked frames.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::fd::AsFd;
+
+use rustix::event::{PollFd, PollFlags};
+
+use super::wire::Meta;
+use super::{Incoming, Place};
+use crate::error::{Error, Result};
+use crate::frame::{crc32c, Header, Type, HEADER, MAX_CONTROL};
+use crate::net::{self, moved, Deadline, Moved};
+
+/// Bytes of a data frame, and of the buffers. What goes through them is still in the caches when it is used.
+const PIECE: usize = 128 << 10;
+/// Most bytes that a message may announce for one variable.
+pub const MAX_VARIABLE: u64 = 1 << 40;
+
+/// Why a message did not come: the connection is gone, or what came is no message.
+pub enum Lost {
+    /// The wait is over (deadline, interruption), or the process cannot go on.
+    Wait(Error),
+    Gone(String),
+    /// What arrived is refused; the connection is of no more use.
+    Refused(String),
+}
+
+impl From<Error> for Lost {
+    fn from(e: Error) -> Lost {
+        Lost::Wait(e)
+    }
+}
+
+type Got<T> = std::result::Result<T, Lost>;
+
+pub struct Channel {
+    stream: TcpStream,
+    out: Vec<u8>,
+    out_seq: u64,
+    input: Vec<u8>,
+    /// What of `input` has been read and not yet taken.
+    from: usize,
+    to: usize,
+    in_seq: u64,
+}
+
+impl Channel {
+    pub fn new(stream: TcpStream) -> Channel {
+        net::unpace(&stream);
+        Channel { stream, out: Vec::new(), out_seq: 0, input: vec![0; PIECE + HEADER], from: 0, to: 0, in_seq: 0 }
+    }
+
+    // Sending
+
+    fn flush(&mut self, deadline: &Deadline<'_>, during: &str) -> Got<()> {
+        let mut done = 0;
+        while done < self.out.len() {
+            match moved((&self.stream).write(&self.out[done..])) {
+                Moved::Some(n) => done += n,
+                Moved::Ended(why) => return Err(Lost::Gone(why)),
+                Moved::Blocked => {
+                    let slice = deadline.slice(during, "room to send")?;
+                    net::poll(&mut [PollFd::from_borrowed_fd(self.stream.as_fd(), PollFlags::OUT)], slice)?;
+                }
+            }
+        }
+        self.out.clear();
+        Ok(())
+    }
+
+    fn frame(&mut self, kind: Type, payload: &[u8]) {
+        self.out.extend_from_slice(&Header::for_payload(kind, self.out_seq, payload).encode());
+        self.out.extend_from_slice(payload);
+        self.out_seq += 1;
+    }
+
+    /// A head, and the bytes of its variables: for each its rows and its elements.
+    pub fn send(
+        &mut self,
+        kind: Type,
+        head: &[u8],
+        vars: &[(&[i64], &[u8])],
+        deadline: &Deadline<'_>,
+        during: &str,
+    ) -> Got<()> {
+        if head.len() > MAX_CONTROL {
+            return Err(Lost::Wait(Error::invalid(format!("{during}: too many variables for one message"))));
+        }
+        self.frame(kind, head);
+        let mut piece = Vec::new();
+        for (rows, data) in vars {
+            for rows in rows.chunks(PIECE / 8) {
+                piece.clear();
+                piece.extend(rows.iter().flat_map(|r| r.to_le_bytes()));
+                self.frame(Type::Data, &piece);
+                if self.out.len() >= PIECE {
+                    self.flush(deadline, during)?;
+                }
+            }
+            for data in data.chunks(PIECE) {
+                self.frame(Type::Data, data);
+                if self.out.len() >= PIECE {
+                    self.flush(deadline, during)?;
+                }
+            }
+        }
+        self.flush(deadline, during)
+    }
+
+    // Receiving
+
+    /// Has something arrived, or does within `limit`?
+    pub fn ready(&self, limit: std::time::Duration) -> Result<bool> {
+        if self.from < self.to {
+            return Ok(true);
+        }
+        let mut fds = [PollFd::from_borrowed_fd(self.stream.as_fd(), PollFlags::IN)];
+        net::poll(&mut fds, limit)?;
+        Ok(!fds[0].revents().is_empty())
+    }
+
+    /// At least `n` bytes in the buffer; `n` fits.
+    fn need(&mut self, n: usize, deadline: &Deadline<'_>, during: &str, of: &str) -> Got<()> {
+        if self.from + n > self.input.len() {
+            self.input.copy_within(self.from..self.to, 0);
+            self.to -= self.from;
+            self.from = 0;
+        }
+        while self.to - self.from < n {
+            match moved((&self.stream).read(&mut self.input[self.to..])) {
+                Moved::Some(n) => self.to += n,
+                Moved::Ended(why) => return Err(Lost::Gone(why)),
+                Moved::Blocked => {
+                    let slice = deadline.slice(during, of)?;
+                    net::poll(&mut [PollFd::from_borrowed_fd(self.stream.as_fd(), PollFlags::IN)], slice)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn header(&mut self, bound: usize, deadline: &Deadline<'_>, during: &str, of: &str) -> Got<Header> {
+        self.need(HEADER, deadline, during, of)?;
+        let mut bytes = [0; HEADER];
+        bytes.copy_from_slice(&self.input[self.from..self.from + HEADER]);
+        self.from += HEADER;
+        let header = Header::decode(&bytes, bound, self.in_seq).map_err(|bad| Lost::Refused(bad.to_string()))?;
+        self.in_seq += 1;
+        Ok(header)
+    }
+
+    /// Fill `to` with the payload of a frame.
+    fn payload(&mut self, header: &Header, to: &mut [u8], deadline: &Deadline<'_>, during: &str, of: &str) -> Got<()> {
+        let mut done = 0;
+        while done < to.len() {
+            if self.from == self.to {
+                self.need(1, deadline, during, of)?;
+            }
+            let n = (to.len() - done).min(self.to - self.from);
+            to[done..done + n].copy_from_slice(&self.input[self.from..self.from + n]);
+            (self.from, done) = (self.from + n, done + n);
+        }
+        match crc32c(to) == header.crc {
+            true => Ok(()),
+            false => Err(Lost::Refused(format!("the payload of frame {} does not match its checksum", header.seq))),
+        }
+    }
+
+    /// The head of a message: frames of other kinds are refused.
+    pub fn head(&mut self, kind: Type, deadline: &Deadline<'_>, during: &str, of: &str) -> Got<Vec<u8>> {
+        let header = self.header(MAX_CONTROL, deadline, during, of)?;
+        if header.kind != kind {
+            return Err(Lost::Refused(format!("an unexpected {:?} frame", header.kind)));
+        }
+        let mut head = vec![0; header.len as usize];
+        self.payload(&header, &mut head, deadline, during, of)?;
+        Ok(head)
+    }
+
+    fn data(&mut self, to: &mut [u8], deadline: &Deadline<'_>, during: &str, of: &str) -> Got<()> {
+        for piece in to.chunks_mut(PIECE) {
+            let header = self.header(PIECE, deadline, during, of)?;
+            if header.kind != Type::Data || header.len as usize != piece.len() {
+                let what = format!("a frame of {} bytes came where {} were due", header.len, piece.len());
+                return Err(Lost::Refused(what));
+            }
+            self.payload(&header, piece, deadline, during, of)?;
+        }
+        Ok(())
+    }
+
+    /// The variables of a head. What `place` refuses is read past, so that the connection stays of use; the reason is the
+    /// inner error then.
+    pub fn vars(
+        &mut self,
+        metas: &[Meta],
+        place: Place<'_>,
+        deadline: &Deadline<'_>,
+        during: &str,
+        of: &str,
+    ) -> Got<std::result::Result<Vec<Incoming>, String>> {
+        let (mut found, mut refused) = (Vec::new(), None);
+        for meta in metas {
+            if meta.bytes > MAX_VARIABLE || meta.rows > MAX_VARIABLE / 8 {
+                return Err(Lost::Refused(format!("the variable {} of {} bytes", meta.name, meta.bytes)));
+            }
+            let rows = self.rows(meta.rows, deadline, during, of)?;
+            let room = match &refused {
+                None => place(meta).and_then(|room| match room.bytes().len() as u64 == meta.bytes {
+                    true => Ok(room),
+                    false => {
+                        Err(format!("{} has {} bytes where {} were sent", meta.name, room.bytes().len(), meta.bytes))
+                    }
+                }),
+                Some(_) => Err(String::new()),
+            };
+            match room {
+                Ok(mut data) => {
+                    self.data(data.bytes_mut(), deadline, during, of)?;
+                    found.push(Incoming { meta: meta.clone(), rows, data });
+                }
+                Err(why) => {
+                    refused.get_or_insert(why);
+                    self.skip(meta.bytes, deadline, during, of)?;
+                }
+            }
+        }
+        Ok(refused.map_or(Ok(found), Err))
+    }
+
+    /// Row numbers; memory is taken as they arrive.
+    fn rows(&mut self, n: u64, deadline: &Deadline<'_>, during: &str, of: &str) -> Got<Vec<i64>> {
+        let (mut left, mut rows, mut piece) = (n as usize, Vec::new(), Vec::new());
+        while left > 0 {
+            let count = left.min(PIECE / 8);
+            piece.resize(count * 8, 0);
+            self.data(&mut piece, deadline, during, of)?;
+            rows.extend(piece.chunks_exact(8).map(|b| {
+                let mut w = [0; 8];
+                w.copy_from_slice(b);
+                i64::from_le_bytes(w)
+            }));
+            left -= count;
+        }
+        Ok(rows)
+    }
+
+    fn skip(&mut self, bytes: u64, deadline: &Deadline<'_>, during: &str, of: &str) -> Got<()> {
+        let (mut left, mut piece) = (bytes, Vec::new());
+        while left > 0 {
+            let n = left.min(PIECE as u64) as usize;
+            piece.resize(n, 0);
+            self.data(&mut piece, deadline, during, of)?;
+            left -= n as u64;
+        }
+        Ok(())
+    }
+}
+
+/// The borrowed parts of variables, as [`Channel::send`] takes them.
+pub fn parts(vars: &[super::Outgoing]) -> Vec<(&[i64], &[u8])> {
+    vars.iter().map(|v| (&v.rows[..], v.data.bytes())).collect()
+}

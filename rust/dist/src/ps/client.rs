@@ -1,0 +1,230 @@
+//! A trainer's end: one connection to one server, made anew where it breaks.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use super::channel::{parts, Channel, Lost};
+use super::wire::{decode_reply, Reply, Request};
+use super::{Incoming, Outgoing, Place};
+use crate::error::{Error, Result};
+use crate::frame::Type;
+use crate::hello::{self, Identity, Purpose};
+use crate::net::{self, Deadline};
+use crate::store::Job;
+
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub trainer: u32,
+    /// Grows with every start of this trainer.
+    pub incarnation: u64,
+    pub job: Job,
+    /// How long an answer may take altogether.
+    pub timeout: Duration,
+    /// How long to look for a server that cannot be reached.
+    pub reconnect: Duration,
+    /// A server that says nothing for so long is lost.
+    pub silence: Duration,
+}
+
+#[derive(Default)]
+struct Link {
+    channel: Option<Channel>,
+    /// The life of the server that we know.
+    life: Option<u64>,
+    seq: u64,
+}
+
+/// A trainer's connection to a server. Threads take turns.
+pub struct Client {
+    at: SocketAddr,
+    settings: Settings,
+    link: Mutex<Link>,
+}
+
+impl Client {
+    pub fn new(at: SocketAddr, settings: Settings) -> Client {
+        Client { at, settings, link: Mutex::default() }
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.at
+    }
+
+    /// Send variables. With `barrier` that ends this trainer's part of the step, and the answer comes after it.
+    /// Gives the variables in `want`.
+    pub fn push(
+        &self,
+        vars: &[Outgoing],
+        barrier: bool,
+        want: Vec<String>,
+        place: Place<'_>,
+        stop: &dyn Fn() -> Result<()>,
+    ) -> Result<Vec<Incoming>> {
+        let mut link = self.link.lock();
+        link.seq += 1;
+        let metas = vars.iter().map(|v| v.meta.clone()).collect();
+        let request = Request::Push { seq: link.seq, barrier, want, vars: metas };
+        self.call(&mut link, &request, vars, place, stop).map(|(_, vars)| vars)
+    }
+
+    pub fn get(&self, names: Vec<String>, place: Place<'_>, stop: &dyn Fn() -> Result<()>) -> Result<Vec<Incoming>> {
+        self.call(&mut self.link.lock(), &Request::Get { names }, &[], place, stop).map(|(_, vars)| vars)
+    }
+
+    pub fn lookup(
+        &self,
+        name: &str,
+        ids: Outgoing,
+        place: Place<'_>,
+        stop: &dyn Fn() -> Result<()>,
+    ) -> Result<Incoming> {
+        let request = Request::Lookup { name: name.into(), ids: ids.meta.clone() };
+        let (_, vars) = self.call(&mut self.link.lock(), &request, &[ids], place, stop)?;
+        vars.into_iter().next().ok_or_else(|| self.nonsense(&request))
+    }
+
+    pub fn barrier(&self, stop: &dyn Fn() -> Result<()>) -> Result<()> {
+        let mut link = self.link.lock();
+        link.seq += 1;
+        let request = Request::Barrier { seq: link.seq };
+        self.call(&mut link, &request, &[], &nowhere, stop).map(drop)
+    }
+
+    pub fn notify(&self, words: Vec<String>, stop: &dyn Fn() -> Result<()>) -> Result<Vec<String>> {
+        self.call(&mut self.link.lock(), &Request::Notify { words }, &[], &nowhere, stop).map(|(words, _)| words)
+    }
+
+    /// This trainer needs the server no more. One that was never connected says so, too: the others wait for it.
+    pub fn complete(&self, stop: &dyn Fn() -> Result<()>) -> Result<()> {
+        let mut link = self.link.lock();
+        let result = self.call(&mut link, &Request::Complete, &[], &nowhere, stop).map(drop);
+        link.channel = None;
+        result
+    }
+
+    fn nonsense(&self, request: &Request) -> Error {
+        Error::invalid(format!("the server at {} answered {} with something else", self.at, request.what()))
+    }
+
+    fn during(&self, request: &Request) -> String {
+        format!("trainer {}: {} at the server {}", self.settings.trainer, request.what(), self.at)
+    }
+
+    /// Ask, and ask again on a new connection where one breaks, until the answer is there.
+    fn call(
+        &self,
+        link: &mut Link,
+        request: &Request,
+        vars: &[Outgoing],
+        place: Place<'_>,
+        stop: &dyn Fn() -> Result<()>,
+    ) -> Result<(Vec<String>, Vec<Incoming>)> {
+        let during = self.during(request);
+        let head = request.encode();
+        let deadline = Deadline::new(self.settings.timeout, stop);
+        let mut backoff = net::Backoff::default();
+        let mut lost_since: Option<Instant> = None;
+        loop {
+            let found = match self.connected(link, stop, &during) {
+                Ok(()) => self.ask(link, (&head, vars), place, &deadline, &during),
+                Err(lost) => Err(lost),
+            };
+            let why = match found {
+                Ok(answer) => return answer,
+                Err(Lost::Wait(e)) => return Err(e),
+                Err(Lost::Gone(why) | Lost::Refused(why)) => why,
+            };
+            link.channel = None;
+            let since = *lost_since.get_or_insert_with(Instant::now);
+            let waiting_for = format!("the server (last: {why})");
+            if since.elapsed() > self.settings.reconnect {
+                return Err(Error::Timeout { waited: since.elapsed(), during, waiting_for });
+            }
+            net::pause(backoff.pause(), &deadline, &during, &waiting_for)?;
+        }
+    }
+
+    fn connected(&self, link: &mut Link, stop: &dyn Fn() -> Result<()>, during: &str) -> std::result::Result<(), Lost> {
+        if link.channel.is_some() {
+            return Ok(());
+        }
+        let s = &self.settings;
+        let id = Identity::new(&s.job.name, &s.job.token, 0, s.trainer);
+        let deadline = Deadline::new(s.reconnect, stop);
+        let stream = hello::connect(self.at, &id, Purpose::Server, 0, &deadline)?;
+        let mut channel = Channel::new(stream);
+        let open = Request::Open { trainer: s.trainer, incarnation: s.incarnation };
+        channel.send(Type::Request, &open.encode(), &[], &deadline, during)?;
+        let head = channel.head(Type::Reply, &deadline, during, "the server")?;
+        match decode_reply(&head) {
+            Some(Reply::Opened { life, has, restored }) => {
+                self.same_server(link, life, has, restored)?;
+                link.channel = Some(channel);
+                Ok(())
+            }
+            Some(Reply::Failed { why }) => Err(Lost::Wait(Error::Server(why))),
+            _ => Err(Lost::Refused("an answer that does not parse".into())),
+        }
+    }
+
+    /// A server that has been started again must know what the one before knew.
+    fn same_server(&self, link: &mut Link, life: u64, has: u64, restored: bool) -> Result<()> {
+        let changed = link.life.is_some_and(|known| known != life);
+        // The last one may be under way.
+        if changed && has + 1 < link.seq {
+            let missing = link.seq - 1 - has;
+            if !restored {
+                return Err(Error::Server(format!("the server at {} was started again without its state", self.at)));
+            }
+            eprintln!("oar: the server at {} goes on from a snapshot: {missing} updates are lost", self.at);
+            return Err(Error::Server(format!(
+                "the server at {} lacks the last {missing} updates of this trainer",
+                self.at
+            )));
+        }
+        link.life = Some(life);
+        Ok(())
+    }
+
+    /// Send a request and read its answer; the inner result is the server's.
+    #[allow(clippy::type_complexity)]
+    fn ask(
+        &self,
+        link: &mut Link,
+        (head, vars): (&[u8], &[Outgoing]),
+        place: Place<'_>,
+        deadline: &Deadline<'_>,
+        during: &str,
+    ) -> std::result::Result<Result<(Vec<String>, Vec<Incoming>)>, Lost> {
+        let Some(channel) = &mut link.channel else { return Err(Lost::Gone("no connection".into())) };
+        channel.send(Type::Request, head, &parts(vars), deadline, during)?;
+        let mut of = "its answer".to_string();
+        loop {
+            let heard = Instant::now();
+            while !channel.ready(deadline.slice(during, &of)?)? {
+                if heard.elapsed() > self.settings.silence {
+                    return Err(Lost::Gone(format!("silent for {:.1} s", heard.elapsed().as_secs_f64())));
+                }
+            }
+            match decode_reply(&channel.head(Type::Reply, deadline, during, &of)?) {
+                Some(Reply::Waiting { what }) => of = format!("the server, which is {what}"),
+                Some(Reply::Done { words }) => return Ok(Ok((words, Vec::new()))),
+                Some(Reply::Failed { why }) => {
+                    return Ok(Err(Error::Server(format!("the server at {}: {why}", self.at))))
+                }
+                Some(Reply::Values { vars: metas }) => {
+                    let found = channel.vars(&metas, place, deadline, during, &of)?;
+                    return Ok(found.map(|vars| (Vec::new(), vars)).map_err(Error::Invalid));
+                }
+                Some(Reply::Opened { .. }) | None => return Err(Lost::Refused("an answer that does not parse".into())),
+            }
+        }
+    }
+}
+
+/// For requests whose answers bring no variables.
+fn nowhere(meta: &super::Meta) -> std::result::Result<Box<dyn super::Memory>, String> {
+    Err(format!("the variable {} was not asked for", meta.name))
+}

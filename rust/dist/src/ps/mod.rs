@@ -1,0 +1,77 @@
+//! The parameter server: trainers push values to servers and get others back. Moves bytes and knows no operator.
+//!
+//! A [`Server`] keeps the books: who has pushed what, which step all are in, what came before and comes again. What is
+//! done with the values is its [`Service`]'s affair. A [`Client`] is a trainer's end of one connection; whatever it sends
+//! that changes something carries (trainer, incarnation, sequence), so that a resend after a lost connection is recognised
+//! and nothing is applied twice.
+
+mod books;
+mod channel;
+mod client;
+mod conversation;
+mod server;
+pub mod session;
+mod wire;
+
+pub use books::{Lost, Mode};
+pub use client::{Client, Settings};
+pub use server::{Server, ServerOptions};
+pub use session::Session;
+pub use wire::{decode_reply, decode_request, Kind, Meta, Reply, Request};
+
+use std::any::Any;
+
+/// Bytes that arrive, or are on their way. Whoever receives a variable says where its bytes go.
+pub trait Memory: Send {
+    fn bytes(&self) -> &[u8];
+    fn bytes_mut(&mut self) -> &mut [u8];
+    fn into_any(self: Box<Self>) -> Box<dyn Any + Send>;
+}
+
+impl Memory for Vec<u8> {
+    fn bytes(&self) -> &[u8] {
+        self
+    }
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        self
+    }
+    fn into_any(self: Box<Self>) -> Box<dyn Any + Send> {
+        self
+    }
+}
+
+/// A variable that has arrived.
+pub struct Incoming {
+    pub meta: Meta,
+    /// Which rows of the matrix the data are; of dense variables none.
+    pub rows: Vec<i64>,
+    pub data: Box<dyn Memory>,
+}
+
+/// A variable to send.
+pub struct Outgoing {
+    pub meta: Meta,
+    pub rows: Vec<i64>,
+    pub data: Box<dyn Memory>,
+}
+
+/// Makes room for the bytes of a variable, or says why there is none.
+pub type Place<'a> = &'a (dyn Fn(&Meta) -> std::result::Result<Box<dyn Memory>, String> + Sync);
+
+/// What a server does with values. Errors are told to the trainer that asked; one in [`Service::step`] ends the server.
+pub trait Service: Sync {
+    /// Room for what a trainer sends.
+    fn place(&self, meta: &Meta) -> std::result::Result<Box<dyn Memory>, String>;
+    /// Room for the ids of a lookup.
+    fn place_ids(&self, meta: &Meta) -> std::result::Result<Box<dyn Memory>, String>;
+    /// What all trainers have pushed for one step, in the order of their numbers.
+    fn step(&self, pushed: Vec<(u32, Vec<Incoming>)>) -> std::result::Result<(), String>;
+    /// What one trainer has pushed, where trainers take no common steps. Runs beside others.
+    fn apply(&self, trainer: u32, pushed: Vec<Incoming>) -> std::result::Result<(), String>;
+    /// Variables by name, for that trainer.
+    fn get(&self, trainer: u32, names: &[String]) -> std::result::Result<Vec<Outgoing>, String>;
+    /// What `ids` find in the table `name`.
+    fn lookup(&self, trainer: u32, name: &str, ids: Incoming) -> std::result::Result<Outgoing, String>;
+    /// Anything else, by words.
+    fn notify(&self, trainer: u32, words: &[String]) -> std::result::Result<Vec<String>, String>;
+}

@@ -1,0 +1,146 @@
+//! listen_and_serv: the operator that a server's Program consists of.
+
+use super::remote::named;
+use super::serving::Serving;
+use oar_comm::{error, Signals};
+use oar_core::base::{Error, Kind as ErrorKind, Result};
+use oar_core::ir::attr::AttrType;
+use oar_core::ir::Attr;
+use oar_core::op::attrs::AttrValue;
+use oar_core::op::run::Frame;
+use oar_core::op::{Kernel, Op, RowsKernel, Run, OP};
+use oar_core::{attrs, bail, ensure, slots};
+use oar_dist::ps::{Lost, Mode, Server, ServerOptions};
+use oar_dist::rings;
+use parking_lot::Mutex;
+use std::collections::HashMap;
+
+/// The indices of sub-blocks.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct BlockList(pub Vec<i32>);
+
+impl AttrValue for BlockList {
+    const KIND: AttrType = AttrType::Blocks;
+    fn to_attr(&self) -> Attr {
+        Attr::Blocks(self.0.clone())
+    }
+    fn from_attr(a: Attr) -> std::result::Result<Self, Attr> {
+        match a {
+            Attr::Blocks(list) | Attr::Ints(list) => Ok(BlockList(list)),
+            other => Err(other),
+        }
+    }
+    fn unset() -> Self {
+        BlockList::default()
+    }
+}
+
+attrs! {
+    pub struct ListenAttrs {
+        endpoint: String = "127.0.0.1:6164".to_string(), pserver_id: i32 = -1, grad_to_block_id: Vec<String> = vec![],
+        distributed_mode: i32 = 0, dc_asgd: bool = false, optimize_blocks: BlockList = BlockList::default(),
+        prefetch_var_name_to_block_id: Vec<String> = vec![], sparse_grad_to_param: Vec<String> = vec![],
+        Fanin: i32 = 1, checkpint_block_id: i32 = -1, lr_decay_block_id: i32 = -1, rpc_get_thread_num: i32 = 1,
+        rpc_send_thread_num: i32 = 1, rpc_prefetch_thread_num: i32 = 1,
+    }
+}
+
+slots! {
+    mod listen { X "X".many() => }
+}
+
+/// `name:block` pairs; names may hold colons.
+fn pairs(op: &str, list: &[String]) -> Result<Vec<(String, i32)>> {
+    let pair = |text: &String| {
+        let found = text.rsplit_once(':').and_then(|(n, b)| Some((n.to_string(), b.parse().ok()?)));
+        match found {
+            Some(pair) => Ok(pair),
+            None => bail!(InvalidArgument, "operator {op}: {text:?} is no name and block"),
+        }
+    };
+    list.iter().map(pair).collect()
+}
+
+/// `OAR_PS_LOST_TRAINER`: what happens to a job that has lost a trainer.
+fn lost_policy(op: &str) -> Result<Lost> {
+    match std::env::var("OAR_PS_LOST_TRAINER").unwrap_or_default().as_str() {
+        "" | "end" => Ok(Lost::End),
+        "wait" => Ok(Lost::Wait),
+        "continue" => Ok(Lost::GoOn),
+        other => bail!(InvalidArgument, "operator {op}: OAR_PS_LOST_TRAINER is {other:?}: end, wait or continue"),
+    }
+}
+
+/// Blocks run one after the other, in scopes of their own: what they give each other is declared in block 0, and must be
+/// there before.
+fn declare(frame: &Frame) {
+    let mut root = frame.scope.clone();
+    while let Some(parent) = root.parent() {
+        root = parent;
+    }
+    for var in frame.program.block(0).map(|b| b.all_vars()).unwrap_or_default() {
+        let desc = var.read();
+        if frame.scope.find(&desc.name).is_none() {
+            if desc.is_persistable() {
+                root.var(&desc.name)
+            } else {
+                frame.scope.var(&desc.name)
+            };
+        }
+    }
+}
+
+fn serve(cx: &mut Run) -> Result<()> {
+    let (a, op, frame) = (cx.attrs::<ListenAttrs>(), cx.op.name, cx.frame()?);
+    declare(&frame);
+    ensure!(a.Fanin > 0, InvalidArgument, "operator {op}: Fanin must be the number of trainers, got {}", a.Fanin);
+    // Gradients are averaged in steps that all take; otherwise each is applied when it comes.
+    let mode = match a.distributed_mode {
+        0 => Mode::Steps,
+        1..=3 => Mode::Free,
+        other => bail!(InvalidArgument, "operator {op}: distributed_mode {other} is none of 0 to 3"),
+    };
+    let job = rings::JobEnvironment::from_env().map_err(error)?.job;
+    let o = rings::options_from_env().map_err(error)?;
+    let lr_block = (a.lr_decay_block_id >= 0).then_some(a.lr_decay_block_id);
+    let by_grad = pairs(op, &a.grad_to_block_id)?.into_iter().map(|(n, b)| (n, (b, Mutex::new(()))));
+    let serving = Serving {
+        env: cx.env,
+        frame,
+        received: cx.env.names("X"),
+        lr_block,
+        blocks: a.optimize_blocks.0.iter().copied().filter(|b| Some(*b) != lr_block).collect(),
+        by_grad: by_grad.collect(),
+        lookups: pairs(op, &a.prefetch_var_name_to_block_id)?.into_iter().collect::<HashMap<_, _>>(),
+        dc_asgd: a.dc_asgd,
+        lr: Mutex::new(()),
+    };
+    if mode == Mode::Free {
+        // The learning rate that the first gradients meet.
+        serving.set_rate()?;
+    }
+    let at = rings::resolve(&a.endpoint).map_err(|e| named(op, error(e)))?;
+    let options = ServerOptions {
+        mode,
+        trainers: a.Fanin as u32,
+        limit: o.heartbeat_limit,
+        lost: lost_policy(op)?,
+        restored: false,
+    };
+    let server = Server::listen(at, &job, options).map_err(|e| named(op, error(e)))?;
+    let signals = Signals::watch();
+    let result = server.serve(&serving, &mut || signals.stop());
+    signals.explain(result).map_err(|e: Error| match e.kind() {
+        ErrorKind::Interrupted => e,
+        _ => named(op, e),
+    })
+}
+
+pub static LISTEN_AND_SERV: Op = Op {
+    name: "listen_and_serv",
+    inputs: listen::INS,
+    attrs: ListenAttrs::FIELDS,
+    rows: RowsKernel::Same,
+    cpu: Kernel::Control(serve),
+    ..OP
+};

@@ -1,0 +1,20 @@
+//! Trainers and servers: what trainers send and receive, and the operator that a server is.
+
+mod listen;
+mod receive;
+mod remote;
+mod send;
+mod serving;
+mod values;
+
+use oar_core::op::Op;
+
+pub static TABLE: &[&Op] = &[
+    &send::SEND,
+    &send::SEND_BARRIER,
+    &send::FETCH_BARRIER,
+    &receive::RECV,
+    &receive::PREFETCH,
+    &receive::DISTRIBUTED_LOOKUP_TABLE,
+    &listen::LISTEN_AND_SERV,
+];

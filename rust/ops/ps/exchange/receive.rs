@@ -1,0 +1,298 @@
+//! recv, prefetch, distributed_lookup_table: what a trainer gets from the servers.
+
+use super::remote::{distinct, one_each, open, trainer, with_all};
+use super::values::{arrived, outgoing, room};
+use oar_core::base::{DType, Dims, Result};
+use oar_core::ir::Attr;
+use oar_core::op::attrs::Text;
+use oar_core::op::{Infer, Kernel, Op, RowsKernel, Run, OP};
+use oar_core::tensor::{Tensor, Value};
+use oar_core::{attrs, bail, ensure, err, slots};
+use oar_dist::ps::Incoming;
+use parking_lot::Mutex;
+use std::collections::{BTreeSet, HashMap};
+
+attrs! {
+    pub struct RecvAttrs {
+        epmap: Vec<String> = vec![], trainer_id: i32 = 0, with_barrier: bool = true, varnames: Vec<String> = vec![],
+        recv_varnames: Vec<String> = vec![], do_not_run: i32 = 0,
+    }
+    pub struct PrefetchAttrs { trainer_id: i32 = 0, epmap: Vec<String> = vec!["127.0.0.1:6164".into()] }
+    pub struct LookupAttrs {
+        table_names: Vec<String> = vec!["".into()], endpoints: Vec<String> = vec!["127.0.0.1:6164".into()],
+        pserver_num: i32 = 0, is_distributed: bool = false, trainer_id: i32 = 0,
+        lookup_table_version: Text = "lookup_table".into(), padding_idx: i64 = -1, dtype: i32 = 5,
+    }
+}
+
+slots! {
+    mod recv { X "X".many() => OUT "Out".many().made() }
+    mod prefetch { X "X".many() => OUT "Out".many().made() }
+    mod lookup { IDS "Ids".many(), W "W".meta_only() => OUT "Outputs".many().made() }
+}
+
+/// Variables by (server, name): one message to each server.
+fn fetch(op: &str, me: u32, wanted: &[(String, String)]) -> Result<Vec<Value>> {
+    let servers = distinct(&wanted.iter().map(|(e, _)| e.clone()).collect::<Vec<_>>());
+    let sessions = servers.iter().map(|e| open(e, me)).collect::<Result<Vec<_>>>()?;
+    let found = with_all(op, &sessions, |i, session, stop| {
+        let names: Vec<String> = wanted.iter().filter(|(e, _)| *e == servers[i]).map(|(_, n)| n.clone()).collect();
+        session.receive(&names, &room, stop)
+    })?;
+    let mut lists: HashMap<&str, std::vec::IntoIter<Incoming>> =
+        servers.iter().map(String::as_str).zip(found.into_iter().map(Vec::into_iter)).collect();
+    let next = |(e, n): &(String, String)| {
+        let var = lists.get_mut(e.as_str()).and_then(Iterator::next);
+        arrived(var.ok_or_else(|| err!(Fatal, "operator {op}: nothing came for '{n}'"))?)
+    };
+    wanted.iter().map(next).collect()
+}
+
+fn run_recv(cx: &mut Run) -> Result<()> {
+    let a = cx.attrs::<RecvAttrs>();
+    if a.do_not_run != 0 {
+        return Ok(());
+    }
+    let (op, me, outs) = (cx.op.name, trainer(cx, a.trainer_id)?, cx.env.names("Out"));
+    if !a.recv_varnames.is_empty() {
+        // The blocks of one parameter, which the communicator would join.
+        one_each(cx, &a.epmap, a.recv_varnames.len())?;
+        let wanted: Vec<_> = a.epmap.iter().cloned().zip(a.recv_varnames.iter().cloned()).collect();
+        let parts = fetch(op, me, &wanted)?;
+        let tensors = parts.iter().map(Value::dense).collect::<Result<Vec<_>>>()?;
+        let whole = joined(op, &tensors)?;
+        cx.set_nth(recv::OUT, 0, whole);
+        return Ok(());
+    }
+    one_each(cx, &a.epmap, outs.len())?;
+    let remote = if a.varnames.is_empty() { &outs } else { &a.varnames };
+    ensure!(
+        remote.len() == outs.len(),
+        InvalidArgument,
+        "operator {op}: varnames names {} variables, {} are received",
+        remote.len(),
+        outs.len()
+    );
+    let wanted: Vec<_> = a.epmap.iter().cloned().zip(remote.iter().cloned()).collect();
+    for (i, value) in fetch(op, me, &wanted)?.into_iter().enumerate() {
+        cx.set_nth(recv::OUT, i, value);
+    }
+    Ok(())
+}
+
+/// Blocks of rows, one after the other.
+fn joined(op: &str, parts: &[&Tensor]) -> Result<Tensor> {
+    let [first, ..] = parts else { bail!(InvalidArgument, "operator {op}: nothing to join") };
+    let mut dims = Dims::from_slice(first.dims());
+    ensure!(!dims.is_empty(), InvalidArgument, "operator {op}: a block has no rows");
+    for t in &parts[1..] {
+        ensure!(
+            t.rank() == dims.len() && t.dims()[1..] == dims[1..] && t.dtype() == first.dtype(),
+            InvalidArgument,
+            "operator {op}: blocks {:?} and {:?} are not of one parameter",
+            first.dims(),
+            t.dims()
+        );
+        dims[0] += t.dims()[0];
+    }
+    let mut whole = Tensor::empty(first.dtype(), &dims)?;
+    let mut at = 0;
+    let bytes = whole.bytes_mut()?;
+    for t in parts {
+        bytes[at..at + t.nbytes()].copy_from_slice(t.bytes());
+        at += t.nbytes();
+    }
+    Ok(whole)
+}
+
+pub static RECV: Op = Op {
+    name: "recv",
+    inputs: recv::INS,
+    outputs: recv::OUTS,
+    attrs: RecvAttrs::FIELDS,
+    rows: RowsKernel::Same,
+    cpu: Kernel::Host(run_recv),
+    ..OP
+};
+
+/// What the ids find in each of these tables; `None` where there are no ids, which nobody is asked for.
+fn look_up(op: &str, me: u32, asked: Vec<(String, String, Value)>) -> Result<Vec<Value>> {
+    let sessions = asked.iter().map(|(e, _, _)| open(e, me)).collect::<Result<Vec<_>>>()?;
+    let names: Vec<String> = asked.iter().map(|(_, name, _)| name.clone()).collect();
+    let ids = asked.into_iter().map(|(_, name, ids)| Ok(Mutex::new(Some(outgoing(&name, ids)?))));
+    let ids = ids.collect::<Result<Vec<_>>>()?;
+    let found = with_all(op, &sessions, |i, session, stop| match ids[i].lock().take() {
+        Some(ids) => session.lookup(&names[i], ids, &room, stop),
+        None => Err(oar_dist::Error::Invalid("ids are sent once".into())),
+    })?;
+    found.into_iter().map(arrived).collect()
+}
+
+fn run_prefetch(cx: &mut Run) -> Result<()> {
+    let a = cx.attrs::<PrefetchAttrs>();
+    let (op, me, names) = (cx.op.name, trainer(cx, a.trainer_id)?, cx.env.names("X"));
+    one_each(cx, &a.epmap, names.len())?;
+    let asked = a.epmap.iter().zip(names).zip(cx.values(prefetch::X));
+    let asked: Vec<_> = asked.map(|((e, n), v)| (e.clone(), n, v.clone())).collect();
+    for (i, value) in look_up(op, me, asked)?.into_iter().enumerate() {
+        cx.set_nth(prefetch::OUT, i, value);
+    }
+    Ok(())
+}
+
+pub static PREFETCH: Op = Op {
+    name: "prefetch",
+    inputs: prefetch::INS,
+    outputs: prefetch::OUTS,
+    attrs: PrefetchAttrs::FIELDS,
+    rows: RowsKernel::Same,
+    cpu: Kernel::Host(run_prefetch),
+    ..OP
+};
+
+// distributed_lookup_table
+
+fn infer_lookup(cx: &mut Infer) -> Result<()> {
+    let a = cx.attrs::<LookupAttrs>();
+    let w = cx.dims(lookup::W)?;
+    ensure!(w.len() == 2, InvalidArgument, "operator {}: 'W' must be a matrix, got {:?}", cx.op.name, &w[..]);
+    let dtype = DType::from_proto(a.dtype).unwrap_or(DType::F32);
+    for i in 0..cx.count(lookup::IDS) {
+        let mut dims = cx.meta(lookup::IDS, i)?.dims;
+        // The first version's ids have shape [.., 1].
+        if a.lookup_table_version == "lookup_table" && dims.len() > 1 {
+            dims.pop();
+        }
+        dims.push(w[1]);
+        cx.set_nth(lookup::OUT, i, &dims, dtype);
+    }
+    Ok(())
+}
+
+/// Which server has a row, and which of its rows it is.
+enum Dealing {
+    /// By the remainder; servers know rows by their whole numbers.
+    Turns(usize),
+    /// Blocks of rows one after the other: where each ends.
+    Blocks(Vec<i64>),
+}
+
+impl Dealing {
+    fn of(&self, id: i64) -> Option<(usize, i64)> {
+        match self {
+            Dealing::Turns(n) => Some(((id as u64 % *n as u64) as usize, id)),
+            Dealing::Blocks(ends) => {
+                let at = ends.partition_point(|&end| end <= id);
+                let start = if at == 0 { 0 } else { *ends.get(at - 1)? };
+                (id >= 0 && at < ends.len()).then_some((at, id - start))
+            }
+        }
+    }
+}
+
+fn dealing(cx: &Run, a: &LookupAttrs) -> Result<Dealing> {
+    let n = a.table_names.len();
+    if a.is_distributed {
+        return Ok(Dealing::Turns(n));
+    }
+    let rows = cx.value(lookup::W)?.elements().and_then(|t| t.dims().first().copied()).unwrap_or(0);
+    let sections = match cx.env.desc_attr("height_sections") {
+        Some(Attr::Longs(s)) => s,
+        Some(Attr::Ints(s)) => s.into_iter().map(i64::from).collect(),
+        _ => {
+            let part = (rows + n as i64 - 1) / n as i64;
+            (0..n as i64).map(|i| part.min(rows - i * part).max(0)).collect()
+        }
+    };
+    let mut end = 0i64;
+    let ends: Vec<i64> = sections
+        .iter()
+        .map(|&s| {
+            end = end.saturating_add(s.max(0));
+            end
+        })
+        .collect();
+    ensure!(
+        ends.len() == n && end == rows,
+        InvalidArgument,
+        "operator {}: height_sections {sections:?} do not cut the {rows} rows of 'W' for {n} servers",
+        cx.op.name
+    );
+    Ok(Dealing::Blocks(ends))
+}
+
+/// Each distinct row is fetched once.
+fn run_lookup(cx: &mut Run) -> Result<()> {
+    let a = cx.attrs::<LookupAttrs>();
+    let (op, me, n) = (cx.op.name, trainer(cx, a.trainer_id)?, a.table_names.len());
+    ensure!(
+        n > 0 && a.endpoints.len() == n,
+        InvalidArgument,
+        "operator {op}: an endpoint is needed for each of the tables {:?}, got {:?}",
+        a.table_names,
+        a.endpoints
+    );
+    let width = cx.value(lookup::W)?.elements().and_then(|t| t.dims().get(1).copied()).unwrap_or(0);
+    let dealing = dealing(cx, a)?;
+    let groups = cx.inputs(lookup::IDS)?.iter().map(|t| t.to_i64s()).collect::<Result<Vec<_>>>()?;
+    let padding = (a.padding_idx != -1).then_some(a.padding_idx);
+    let all: BTreeSet<i64> = groups.iter().flatten().copied().filter(|id| Some(*id) != padding).collect();
+    let mut dealt: Vec<(Vec<i64>, Vec<i64>)> = vec![Default::default(); n];
+    for id in all {
+        let Some((server, row)) = dealing.of(id) else {
+            bail!(OutOfRange, "operator {op}: the id {id} is not within the table's rows")
+        };
+        dealt[server].0.push(id);
+        dealt[server].1.push(row);
+    }
+    let asked = dealt.iter().enumerate().filter(|(_, (ids, _))| !ids.is_empty());
+    let asked = asked.map(|(i, (_, rows))| {
+        let ids = Tensor::from_slice(rows, &[rows.len() as i64, 1])?;
+        Ok((a.endpoints[i].clone(), a.table_names[i].clone(), Value::Dense(ids)))
+    });
+    let found = look_up(op, me, asked.collect::<Result<Vec<_>>>()?)?;
+    let dtype = DType::from_proto(a.dtype).unwrap_or(DType::F32);
+    let row_bytes = width as usize * dtype.size();
+    let mut by_id: HashMap<i64, &[u8]> = HashMap::new();
+    for ((ids, _), value) in dealt.iter().filter(|(ids, _)| !ids.is_empty()).zip(&found) {
+        let t = value.dense()?;
+        ensure!(
+            t.dims() == [ids.len() as i64, width] && t.dtype() == dtype,
+            InvalidArgument,
+            "operator {op}: a server answered {} ids with {} {:?}",
+            ids.len(),
+            t.dtype(),
+            t.dims()
+        );
+        by_id.extend(ids.iter().copied().zip(t.bytes().chunks_exact(row_bytes.max(1))));
+    }
+    for (i, group) in groups.iter().enumerate() {
+        let ids = cx.inputs(lookup::IDS)?[i];
+        let mut dims = Dims::from_slice(ids.dims());
+        if a.lookup_table_version == "lookup_table" && dims.len() > 1 {
+            dims.pop();
+        }
+        dims.push(width);
+        let mut out = Tensor::zeros(dtype, &dims)?.with_lod(ids.lod.clone());
+        if row_bytes > 0 {
+            for (to, id) in out.bytes_mut()?.chunks_exact_mut(row_bytes).zip(group) {
+                if let Some(from) = by_id.get(id) {
+                    to.copy_from_slice(from);
+                }
+            }
+        }
+        cx.set_nth(lookup::OUT, i, out);
+    }
+    Ok(())
+}
+
+pub static DISTRIBUTED_LOOKUP_TABLE: Op = Op {
+    name: "distributed_lookup_table",
+    inputs: lookup::INS,
+    outputs: lookup::OUTS,
+    attrs: LookupAttrs::FIELDS,
+    infer: infer_lookup,
+    rows: RowsKernel::Same,
+    cpu: Kernel::Host(run_lookup),
+    ..OP
+};

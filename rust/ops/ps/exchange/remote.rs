@@ -1,0 +1,108 @@
+//! Talking to several servers at once, signals obeyed.
+
+use oar_comm::{error, Signals};
+use oar_core::base::{Error, Kind, Result};
+use oar_core::ir::Attr;
+use oar_core::op::Run;
+use oar_core::{ensure, err};
+use oar_dist::ps::{session, Session};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+
+/// The servers of an operator's variables: its attribute of that name, or what 1.x called it.
+pub fn endpoints(cx: &Run, declared: &[String], before: &str) -> Vec<String> {
+    match cx.env.desc_attr(before) {
+        Some(Attr::Strings(list)) if !list.is_empty() => list,
+        _ => declared.to_vec(),
+    }
+}
+
+pub fn trainer(cx: &Run, id: i32) -> Result<u32> {
+    u32::try_from(id).map_err(|_| err!(InvalidArgument, "operator {}: trainer_id {id} is negative", cx.op.name))
+}
+
+/// As many as there are variables.
+pub fn one_each(cx: &Run, endpoints: &[String], vars: usize) -> Result<()> {
+    ensure!(
+        endpoints.len() == vars,
+        InvalidArgument,
+        "operator {}: an endpoint is needed for each of {vars} variables, got {endpoints:?}",
+        cx.op.name
+    );
+    Ok(())
+}
+
+pub fn open(endpoint: &str, trainer: u32) -> Result<Arc<Session>> {
+    session::session(endpoint, trainer).map_err(error)
+}
+
+/// Each once, in the order of their first places.
+pub fn distinct(endpoints: &[String]) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for e in endpoints {
+        if !found.contains(e) {
+            found.push(e.clone());
+        }
+    }
+    found
+}
+
+type Stop<'a> = &'a dyn Fn() -> oar_dist::Result<()>;
+
+/// Run `talk` with every session, beside each other; the results in their order. The first failure is the result, once
+/// all have ended.
+pub fn with_all<T: Send>(
+    op: &str,
+    sessions: &[Arc<Session>],
+    talk: impl Fn(usize, &Session, Stop<'_>) -> oar_dist::Result<T> + Sync,
+) -> Result<Vec<T>> {
+    let (signals, stopped) = (Signals::watch(), AtomicBool::new(false));
+    let interrupted = || Err(oar_dist::Error::Interrupted { during: format!("operator {op}") });
+    let mut results: Vec<Option<oar_dist::Result<T>>> = Vec::new();
+    std::thread::scope(|scope| {
+        let (talk, stopped) = (&talk, &stopped);
+        let others: Vec<_> = sessions
+            .iter()
+            .enumerate()
+            .skip(1)
+            .map(|(i, session)| {
+                scope.spawn(move || {
+                    let stop = || match stopped.load(Ordering::Acquire) {
+                        true => Err(oar_dist::Error::Interrupted { during: "talking to servers".into() }),
+                        false => Ok(()),
+                    };
+                    talk(i, session, &stop)
+                })
+            })
+            .collect();
+        // This thread hears signals, for itself and the others.
+        let stop = || match signals.stop() {
+            true => {
+                stopped.store(true, Ordering::Release);
+                interrupted()
+            }
+            false => Ok(()),
+        };
+        results.extend(sessions.first().map(|session| Some(talk(0, session, &stop))));
+        for thread in others {
+            while !thread.is_finished() && !stopped.load(Ordering::Acquire) {
+                let _ = stop();
+                std::thread::sleep(std::time::Duration::from_micros(50));
+            }
+            results.push(thread.join().ok());
+        }
+    });
+    let joined: oar_dist::Result<Vec<T>> = results
+        .into_iter()
+        .map(|r| r.unwrap_or_else(|| Err(oar_dist::Error::Broken { cause: "an internal error".into() })))
+        .collect();
+    signals.explain(joined).map_err(|e| named(op, e))
+}
+
+/// An error with the operator's name before it; a signal stays what it is.
+pub fn named(op: &str, e: Error) -> Error {
+    match e.kind() {
+        Kind::Interrupted => e,
+        kind => Error::new(kind, format!("operator {op}: {}", e.message())),
+    }
+}

@@ -1,0 +1,96 @@
+//! send, send_barrier, fetch_barrier: what a trainer gives to the servers.
+
+use super::remote::{distinct, endpoints, one_each, open, trainer, with_all};
+use super::values::{outgoing, room};
+use oar_core::base::Result;
+use oar_core::op::{Kernel, Op, RowsKernel, Run, OP};
+use oar_core::tensor::Value;
+use oar_core::{attrs, slots};
+
+attrs! {
+    pub struct SendAttrs {
+        trainer_id: i32 = 0, endpoints: Vec<String> = vec!["127.0.0.1:6164".into()], sections: Vec<i64> = vec![],
+        send_varnames: Vec<String> = vec![], num: i32 = 0, merge_add: bool = false, use_send_handler: bool = true,
+    }
+    pub struct BarrierAttrs {
+        trainer_id: i32 = 0, endpoints: Vec<String> = vec!["127.0.0.1:6164".into()], half_async: bool = false,
+    }
+    pub struct FetchAttrs { trainer_id: i32 = 0, endpoints: Vec<String> = vec!["127.0.0.1:6164".into()] }
+}
+
+slots! {
+    // Outputs say what comes after what, and hold nothing.
+    mod send { X "X".many() => OUT "Out".many().made() }
+    mod barrier { X "X".many() => OUT "Out".many().made() }
+    mod fetch { X "X".many().opt() => OUT "Out".many().made() }
+}
+
+/// The variables wait for the end of the step, or for the next recv, which send all in one message.
+fn run_send(cx: &mut Run) -> Result<()> {
+    let a = cx.attrs::<SendAttrs>();
+    let (names, to, me) = (cx.env.names("X"), endpoints(cx, &a.endpoints, "epmap"), trainer(cx, a.trainer_id)?);
+    if a.use_send_handler {
+        one_each(cx, &to, names.len())?;
+    }
+    for (i, (name, value)) in names.iter().zip(cx.values(send::X)).enumerate() {
+        // What has not been computed is not sent.
+        if matches!(value, Value::None) {
+            continue;
+        }
+        let name = a.send_varnames.get(i).unwrap_or(name);
+        let to = if a.use_send_handler { &to[i..=i] } else { &to[..] };
+        for endpoint in to {
+            open(endpoint, me)?.send(outgoing(name, value.clone())?);
+        }
+    }
+    Ok(())
+}
+
+pub static SEND: Op = Op {
+    name: "send",
+    inputs: send::INS,
+    outputs: send::OUTS,
+    attrs: SendAttrs::FIELDS,
+    rows: RowsKernel::Same,
+    cpu: Kernel::Host(run_send),
+    ..OP
+};
+
+/// Returns when the servers have taken the step.
+fn run_barrier(cx: &mut Run) -> Result<()> {
+    let a = cx.attrs::<BarrierAttrs>();
+    let me = trainer(cx, a.trainer_id)?;
+    let sessions = distinct(&a.endpoints).iter().map(|e| open(e, me)).collect::<Result<Vec<_>>>()?;
+    with_all(cx.op.name, &sessions, |_, session, stop| match a.half_async {
+        false => session.end_step(&room, stop),
+        true => session.barrier(&room, stop),
+    })
+    .map(drop)
+}
+
+pub static SEND_BARRIER: Op = Op {
+    name: "send_barrier",
+    inputs: barrier::INS,
+    outputs: barrier::OUTS,
+    attrs: BarrierAttrs::FIELDS,
+    rows: RowsKernel::Same,
+    cpu: Kernel::Host(run_barrier),
+    ..OP
+};
+
+/// A server changes nothing before all trainers have ended their next step, so there is nothing to wait for: what has been
+/// received is of one step.
+fn run_fetch_barrier(cx: &mut Run) -> Result<()> {
+    let a = cx.attrs::<FetchAttrs>();
+    trainer(cx, a.trainer_id).map(drop)
+}
+
+pub static FETCH_BARRIER: Op = Op {
+    name: "fetch_barrier",
+    inputs: fetch::INS,
+    outputs: fetch::OUTS,
+    attrs: FetchAttrs::FIELDS,
+    rows: RowsKernel::Same,
+    cpu: Kernel::Host(run_fetch_barrier),
+    ..OP
+};

@@ -1,0 +1,126 @@
+"""Servers and trainers as threads of one process, for Programs that are put together by hand."""
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import paddle
+from paddle import _core
+
+ROWS = _core.VarDesc.VarType.SELECTED_ROWS
+
+
+def free_endpoint() -> str:
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{s.getsockname()[1]}"
+
+
+@pytest.fixture
+def static():
+    paddle.enable_static()
+    yield
+    _core.dist.complete_servers()
+    paddle.disable_static()
+
+
+class Server:
+    """A server in a thread; `make` appends its blocks and gives the attributes of listen_and_serv."""
+
+    def __init__(self, make: Callable, **values: np.ndarray) -> None:
+        self.endpoint, self.error = free_endpoint(), None
+        program, self.scope = paddle.static.Program(), paddle.static.Scope()
+        for name, value in values.items():
+            program.global_block().create_var(name=name, shape=value.shape, dtype=str(value.dtype), persistable=True)
+            self.scope.var(name).get_tensor().set(value, paddle.CPUPlace())
+        attrs = {"endpoint": self.endpoint, "Fanin": 1, **make(program)}
+        program.global_block().append_op(
+            type="listen_and_serv", inputs={"X": attrs.pop("received", [])}, outputs={}, attrs=attrs
+        )
+        self.program = program
+        self.thread = threading.Thread(target=self.serve)
+        self.thread.start()
+
+    def serve(self) -> None:
+        try:
+            paddle.static.Executor(paddle.CPUPlace()).run(self.program, scope=self.scope)
+        except Exception as e:  # told by `end`
+            self.error = e
+
+    def value(self, name: str) -> np.ndarray:
+        return np.asarray(self.scope.find_var(name).get_tensor())
+
+    def end(self) -> None:
+        self.thread.join(60)
+        assert not self.thread.is_alive()
+        if self.error:
+            raise self.error
+
+
+def run(fill: Callable, fetch: list[str], feed: dict | None = None) -> list[np.ndarray]:
+    """A trainer's Program of one run."""
+    program = paddle.static.Program()
+    block = program.global_block()
+    for name, value in (feed or {}).items():
+        block.create_var(name=name, shape=value.shape, dtype=str(value.dtype))
+    fill(block)
+    return paddle.static.Executor(paddle.CPUPlace()).run(program, feed=feed, fetch_list=fetch)
+
+
+def one_lookup(program) -> dict:
+    block = program._create_block(0)
+    top = program.global_block()
+    ids = top.create_var(name="ids", shape=[-1, 1], dtype="int64")
+    found = top.create_var(name="found", shape=[-1, 3], dtype="float32")
+    block.append_op(type="lookup_table", inputs={"W": "table", "Ids": ids}, outputs={"Out": found})
+    return {"optimize_blocks": [program._create_block(0)], "prefetch_var_name_to_block_id": [f"ids:{block.idx}"]}
+
+
+TABLE = np.arange(30, dtype="float32").reshape(10, 3)
+
+
+@pytest.mark.operators("prefetch")
+def test_prefetch_runs_the_block_of_its_ids(static) -> None:
+    server = Server(one_lookup, table=TABLE)
+
+    def fill(block):
+        block.create_var(name="out", dtype="float32")
+        block.append_op(type="prefetch", inputs={"X": "ids"}, outputs={"Out": "out"}, attrs={"epmap": [server.endpoint]})
+
+    ids = np.array([[4], [0], [9]])
+    found, = run(fill, ["out"], {"ids": ids})
+    np.testing.assert_array_equal(found, TABLE[ids.ravel()])
+    _core.dist.complete_servers()
+    server.end()
+
+
+def test_what_a_server_does_not_know_is_refused_by_name(static) -> None:
+    server = Server(one_lookup, table=TABLE)
+
+    def fetch(name):
+        def fill(block):
+            block.create_var(name=name, dtype="float32")
+            block.append_op(type="recv", inputs={"X": []}, outputs={"Out": name}, attrs={"epmap": [server.endpoint]})
+
+        return run(fill, [name])[0]
+
+    with pytest.raises(RuntimeError, match="no variable 'other'"):
+        fetch("other")
+    np.testing.assert_array_equal(fetch("table"), TABLE)  # and goes on
+
+    def send(name, value):
+        def fill(block):
+            attrs = {"endpoints": [server.endpoint]}
+            block.append_op(type="send", inputs={"X": name}, outputs={"Out": []}, attrs=attrs)
+            block.append_op(type="send_barrier", inputs={"X": []}, outputs={"Out": []}, attrs=attrs)
+
+        run(fill, [], {name: value})
+
+    with pytest.raises(RuntimeError, match="does not know the variable stranger"):
+        send("stranger", np.zeros(4, "float32"))
+    _core.dist.complete_servers()
+    server.end()
