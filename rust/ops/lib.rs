@@ -122,6 +122,7 @@ pub static TABLES: &[&[&Op]] = &[
     comm::communicator::TABLE,        // rings
     comm::collective::TABLE,          // collectives of Programs
     ps::exchange::TABLE,              // send, recv, listen_and_serv
+    ps::tables::TABLE,                // tables of rows made when they are asked for
     ps::split::TABLE,                 // values cut up for servers
 ];
 

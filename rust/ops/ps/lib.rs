@@ -2,3 +2,4 @@
 
 pub mod exchange;
 pub mod split;
+pub mod tables;

@@ -1,0 +1,218 @@
+//! A table: rows by id, each of several values side by side (a parameter and what its optimizer keeps of it).
+//!
+//! A row begins with values that depend on the seed and its id alone, not on the order in which rows are asked for.
+
+use oar_core::base::Result;
+use oar_core::tensor::generator;
+use oar_core::{bail, ensure, err};
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+const SHARDS: usize = 32;
+/// Most floats of a row.
+const MAX_WIDTH: usize = 1 << 20;
+
+#[derive(Clone, Debug)]
+enum Init {
+    Constant(f32),
+    Uniform(u64, f32, f32),
+    Gaussian(u64, f32, f32),
+}
+
+/// When a row may be trained.
+#[derive(Clone, Debug)]
+enum Entry {
+    Always,
+    /// After it has been asked for so often.
+    Count(u32),
+    /// By a draw that depends on its id.
+    Probability(f32),
+}
+
+struct Value {
+    name: String,
+    dim: usize,
+    at: usize,
+    init: Init,
+}
+
+#[derive(Default)]
+struct Shard {
+    index: HashMap<i64, u32>,
+    data: Vec<f32>,
+    counts: Vec<u32>,
+}
+
+pub struct Table {
+    pub name: String,
+    values: Vec<Value>,
+    width: usize,
+    entry: Entry,
+    shards: Vec<Mutex<Shard>>,
+}
+
+static TABLES: Mutex<Option<HashMap<String, Arc<Table>>>> = Mutex::new(None);
+
+/// A number that looks random, of another.
+fn mix(mut z: u64) -> u64 {
+    z = z.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+/// In [0, 1).
+fn unit(z: u64) -> f32 {
+    (mix(z) >> 40) as f32 / (1u64 << 24) as f32
+}
+
+fn seeded(seed: u64) -> u64 {
+    mix(if seed == 0 { generator::seed() } else { seed })
+}
+
+impl Init {
+    fn parse(table: &str, text: &str) -> Result<Init> {
+        let parts: Vec<&str> = text.split('&').collect();
+        let number = |i: usize| parts.get(i).and_then(|p| p.parse::<f32>().ok()).filter(|v| v.is_finite());
+        let found = match parts.first() {
+            Some(&"fill_constant") => number(1).map(Init::Constant),
+            Some(&("uniform_random" | "gaussian_random")) => {
+                let seed = parts.get(1).and_then(|p| p.parse::<u64>().ok());
+                match (seed, number(2), number(3)) {
+                    (Some(seed), Some(a), Some(b)) if parts[0] == "uniform_random" => Some(Init::Uniform(seed, a, b)),
+                    (Some(seed), Some(a), Some(b)) => Some(Init::Gaussian(seed, a, b)),
+                    _ => None,
+                }
+            }
+            _ => None,
+        };
+        found.ok_or_else(|| err!(InvalidArgument, "the table {table}: {text:?} is no initialiser of rows"))
+    }
+
+    fn fill(&self, id: i64, to: &mut [f32]) {
+        let place = |seed: u64, k: usize| {
+            seeded(seed) ^ mix(id as u64).rotate_left(17) ^ (k as u64).wrapping_mul(0xD6E8_FEB8_6659_FD93)
+        };
+        for (k, v) in to.iter_mut().enumerate() {
+            *v = match *self {
+                Init::Constant(c) => c,
+                Init::Uniform(seed, low, high) => low + (high - low) * unit(place(seed, k)),
+                Init::Gaussian(seed, mean, std) => {
+                    let (u, w) = (unit(place(seed, 2 * k)), unit(place(seed, 2 * k + 1)));
+                    let radius = (-2.0 * (1.0 - u).ln()).sqrt();
+                    mean + std * radius * (std::f32::consts::TAU * w).cos()
+                }
+            };
+        }
+    }
+}
+
+impl Entry {
+    fn parse(table: &str, text: &str) -> Result<Entry> {
+        let (kind, number) = text.split_once('&').unwrap_or((text, ""));
+        let found = match kind {
+            "none" => Some(Entry::Always),
+            "count_filter" => number.parse().ok().map(Entry::Count),
+            "probability" => number.parse().ok().filter(|p: &f32| (0.0..=1.0).contains(p)).map(Entry::Probability),
+            _ => None,
+        };
+        found.ok_or_else(|| err!(InvalidArgument, "the table {table}: {text:?} is no filter of rows"))
+    }
+}
+
+impl Table {
+    /// Of `name:values:sizes:mode:gradient:variables:initialisers:filter`, lists with commas.
+    pub fn parse(meta: &str) -> Result<Table> {
+        let parts: Vec<&str> = meta.split(':').collect();
+        let [name, values, sizes, _mode, _grad, _cached, inits, entry] = parts[..] else {
+            bail!(InvalidArgument, "a table is described by 8 fields with colons between, got {meta:?}")
+        };
+        let (names, sizes): (Vec<&str>, Vec<&str>) = (values.split(',').collect(), sizes.split(',').collect());
+        let inits: Vec<&str> = inits.split(',').collect();
+        ensure!(
+            names.len() == sizes.len() && names.len() == inits.len(),
+            InvalidArgument,
+            "the table {name}: {} values, {} sizes and {} initialisers",
+            names.len(),
+            sizes.len(),
+            inits.len()
+        );
+        let (mut found, mut width) = (Vec::new(), 0usize);
+        for ((value, size), init) in names.iter().zip(&sizes).zip(&inits) {
+            let dim = size.parse::<usize>().ok().filter(|&d| d > 0 && width + d <= MAX_WIDTH);
+            let dim = dim.ok_or_else(|| err!(InvalidArgument, "the table {name}: {size:?} is no size of a value"))?;
+            found.push(Value { name: value.to_string(), dim, at: width, init: Init::parse(name, init)? });
+            width += dim;
+        }
+        let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
+        Ok(Table { name: name.to_string(), values: found, width, entry: Entry::parse(name, entry)?, shards })
+    }
+
+    /// Where a value lies within a row.
+    pub fn value(&self, name: &str) -> Result<(usize, usize)> {
+        let found = self.values.iter().find(|v| v.name == name).map(|v| (v.at, v.dim));
+        found.ok_or_else(|| err!(NotFound, "the table {} has no value '{name}'", self.name))
+    }
+
+    fn shard(&self, id: i64) -> &Mutex<Shard> {
+        &self.shards[(mix(id as u64) % SHARDS as u64) as usize]
+    }
+
+    /// The row of an id. One that is not there is made where `make` says so.
+    pub fn row<T>(&self, id: i64, make: bool, work: impl FnOnce(&mut [f32]) -> T) -> Result<T> {
+        let shard = &mut *self.shard(id).lock();
+        let at = match shard.index.get(&id) {
+            Some(&at) => at,
+            None if make => {
+                let at = u32::try_from(shard.counts.len()).map_err(|_| err!(OutOfRange, "{} is full", self.name))?;
+                let start = shard.data.len();
+                shard.data.resize(start + self.width, 0.0);
+                for v in &self.values {
+                    v.init.fill(id, &mut shard.data[start + v.at..start + v.at + v.dim]);
+                }
+                shard.counts.push(0);
+                shard.index.insert(id, at);
+                at
+            }
+            None => bail!(NotFound, "the table {} has no row {id}", self.name),
+        };
+        let start = at as usize * self.width;
+        Ok(work(&mut shard.data[start..start + self.width]))
+    }
+
+    /// Count that the row was asked for.
+    pub fn touch(&self, id: i64) {
+        let shard = &mut *self.shard(id).lock();
+        if let Some(&at) = shard.index.get(&id) {
+            let count = &mut shard.counts[at as usize];
+            *count = count.saturating_add(1);
+        }
+    }
+
+    /// May the row be trained?
+    pub fn admits(&self, id: i64) -> bool {
+        match self.entry {
+            Entry::Always => true,
+            Entry::Count(n) => {
+                let shard = self.shard(id).lock();
+                shard.index.get(&id).is_some_and(|&at| shard.counts[at as usize] >= n)
+            }
+            Entry::Probability(p) => unit(mix(id as u64)) < p,
+        }
+    }
+}
+
+/// Makes these tables, all or none; one of that name is replaced.
+pub fn install(metas: &[String]) -> Result<()> {
+    let made = metas.iter().map(|m| Table::parse(m)).collect::<Result<Vec<_>>>()?;
+    let mut tables = TABLES.lock();
+    tables.get_or_insert_default().extend(made.into_iter().map(|t| (t.name.clone(), Arc::new(t))));
+    Ok(())
+}
+
+pub fn table(op: &str, name: &str) -> Result<Arc<Table>> {
+    let tables = TABLES.lock();
+    let found = tables.as_ref().and_then(|t| t.get(name)).cloned();
+    found.ok_or_else(|| err!(NotFound, "operator {op}: there is no table '{name}': lookup_sparse_table_init makes it"))
+}
