@@ -16,7 +16,6 @@ import tempfile
 import zlib
 
 import numpy as np
-
 import paddle
 import paddle.fluid as fluid
 
@@ -33,7 +32,8 @@ def write_lines(path: str, count: int) -> None:
             words = r.randint(0, 50, WORDS)
             score = sum(taste[k, words[k]] for k in range(4)) + 0.2 * (numbers[0] - 3)
             label = int(r.rand() < 1 / (1 + np.exp(-score)))
-            f.write("\t".join([str(label), *map(str, numbers), *(f"{k:02x}{w:06x}" for k, w in enumerate(words))]) + "\n")
+            texts = (f"{k:02x}{w:06x}" for k, w in enumerate(words))
+            f.write("\t".join([str(label), *map(str, numbers), *texts]) + "\n")
 
 
 def read_lines(path: str) -> dict[str, np.ndarray]:
@@ -44,7 +44,8 @@ def read_lines(path: str) -> dict[str, np.ndarray]:
             labels.append([float(label)])
             numbers.append([np.log1p(float(v or 0)) for v in rest[:NUMBERS]])
             ids.append([[zlib.crc32(f"{k}:{v}".encode()) % ROWS] for k, v in enumerate(rest[NUMBERS:])])
-    return {"label": np.array(labels, "float32"), "numbers": np.array(numbers, "float32"), "ids": np.array(ids, "int64")}
+    floats = {"label": np.array(labels, "float32"), "numbers": np.array(numbers, "float32")}
+    return {**floats, "ids": np.array(ids, "int64")}
 
 
 def build():
@@ -125,8 +126,9 @@ def start(folder: str, args: argparse.Namespace, *launcher: str) -> list[dict[st
         if old.startswith("found"):
             os.remove(os.path.join(folder, old))
     rest = ["--mode", args.mode, "--passes", str(args.passes), "--data", args.data, "--out", out]
-    command = [sys.executable, *launcher, __file__, *rest]
-    done = subprocess.run(command, env=os.environ | {"OMP_NUM_THREADS": "1"}, capture_output=True, text=True, cwd=folder)
+    command = [sys.executable, *launcher, os.path.abspath(__file__), *rest]
+    env = os.environ | {"OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, cwd=folder)
     if done.returncode:
         raise SystemExit(done.stdout + done.stderr)
     files = sorted(f for f in os.listdir(folder) if f.startswith("found"))
