@@ -22,6 +22,7 @@ from paddle._dispatch.dygraph import enable_static as enable_static
 from paddle._dispatch.dygraph import grad as grad
 from paddle._dispatch.dygraph import in_dynamic_mode as in_dynamic_mode
 from paddle._dispatch.dygraph import no_grad_ as _no_grad
+from paddle._dispatch.math_op_patch import monkey_patch_variable as monkey_patch_variable
 from paddle._programs.parameter import ParamBase as ParamBase
 
 Tensor = _core.Tensor
@@ -41,8 +42,10 @@ from .tensor.search import *  # noqa: F403
 from .tensor.stat import *  # noqa: F403
 from .tensor.cropping import crop as crop
 from .tensor import cast as cast, imag as imag, rank as rank, real as real, shape as shape, to_tensor as to_tensor
+from .tensor.tensor import monkey_patch_math_varbase as monkey_patch_math_varbase
 from . import amp as amp
 from . import device as device
+from .device import XPUPlace as XPUPlace
 from .device import get_cudnn_version as get_cudnn_version, get_device as get_device, set_device as set_device
 from . import nn as nn
 from .nn.param_attr import ParamAttr as ParamAttr

@@ -1,5 +1,6 @@
 """paddle.tensor: functions on Tensors; most of them are methods too."""
 import paddle._core as _core
+from paddle._basics.to_string import set_printoptions
 from paddle._dispatch.math_op_patch import patch_tensor_methods
 from paddle.tensor.array import array_length, array_read, array_write, create_array  # noqa: F401
 
@@ -28,4 +29,4 @@ for _name in _METHODS:
 
 patch_tensor_methods({n: globals()[n] for n in _METHODS})
 
-__all__ = [*_METHODS, *creation.__all__, *random.__all__, "shape", "to_tensor"]
+__all__ = [*_METHODS, *creation.__all__, *random.__all__, "set_printoptions", "shape", "to_tensor"]

@@ -298,8 +298,8 @@ _METHODS = (
 )
 
 
-def patch() -> None:
-    """Put the methods on the native class."""
+def monkey_patch_math_varbase() -> None:
+    """Put the methods that are written in Python on the native class: done at import, and again without a change."""
     cls: Any = Tensor  # the stub does not know what is added here
     for method in _METHODS:
         setattr(cls, method.__name__, method)
@@ -313,4 +313,4 @@ def patch() -> None:
     cls.__div__, cls.__rdiv__ = cls.__truediv__, cls.__rtruediv__
 
 
-patch()
+monkey_patch_math_varbase()

@@ -1,5 +1,6 @@
 """fluid.dygraph: dygraph mode by its 1.x names."""
 from paddle._basics.missing import getter as _getter
+from paddle.tensor.tensor import monkey_patch_math_varbase  # noqa: F401
 
 from . import amp, base, checkpoint, container, jit, layers, learning_rate_scheduler, loss, nn, norms, parallel
 from .amp import AmpScaler, amp_guard

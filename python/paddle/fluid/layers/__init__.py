@@ -5,6 +5,7 @@ from . import (
     control_flow,
     decoding,
     device,
+    former,
     images,
     io,
     learning_rate_scheduler,
@@ -20,6 +21,7 @@ from . import (
 from .branches import *  # noqa: F403
 from .control_flow import *  # noqa: F403
 from .decoding import *  # noqa: F403
+from .former import *  # noqa: F403
 from .images import *  # noqa: F403
 from .io import *  # noqa: F403
 from .learning_rate_scheduler import *  # noqa: F403
@@ -35,6 +37,7 @@ from .tensor import *  # noqa: F403
 
 __all__ = [
     *nn.__all__,
+    *former.__all__,
     *images.__all__,
     *io.__all__,
     *tensor.__all__,
