@@ -119,6 +119,15 @@ pub static TABLES: &[&[&Op]] = &[
     rnn::ctc_align::TABLE,            // labels of an alignment
     rnn::edit_distance::TABLE,        // edits between sequences
     rnn::gather_tree::TABLE,          // the sequences of a beam search
+    sequence::concat::TABLE,          // sequence_concat
+    sequence::conv::TABLE,            // sequence_conv
+    sequence::cut::TABLE,             // sequence_slice, sequence_scatter
+    sequence::expand_as::TABLE,       // sequence_expand_as
+    sequence::padding::TABLE,         // sequence_mask, sequence_pad, sequence_unpad
+    sequence::relevel::TABLE,         // sequence_reshape, lod_reset
+    sequence::softmax::TABLE,         // sequence_softmax
+    sequence::tokens::TABLE,          // sequence_enumerate, sequence_erase
+    sequence::topk_avg_pooling::TABLE, // sequence_topk_avg_pooling
     comm::communicator::TABLE,        // rings
     comm::collective::TABLE,          // collectives of Programs
     ps::exchange::TABLE,              // send, recv, listen_and_serv

@@ -23,7 +23,7 @@ distributed.fleet base metrics utils
 distributed.fleet.base role_maker
 fluid average communicator data_feed_desc dataset distribute_lookup_table evaluator generator incubate install_check
 fluid metrics trainer_desc transpiler
-fluid.contrib layers mixed_precision
+fluid.contrib mixed_precision
 fluid.incubate data_generator fleet
 fluid.incubate.fleet base collective parameter_server utils
 fluid.incubate.fleet.base fleet_base mode role_maker

@@ -6,7 +6,7 @@ from paddle._programs.variable_checks import check_variable_and_dtype
 
 from . import layers
 
-__all__ = ["simple_img_conv_pool", "img_conv_group", "glu", "scaled_dot_product_attention"]
+__all__ = ["simple_img_conv_pool", "img_conv_group", "glu", "scaled_dot_product_attention", "sequence_conv_pool"]
 
 
 def simple_img_conv_pool(
@@ -154,3 +154,29 @@ def scaled_dot_product_attention(queries, keys, values, num_heads=1, dropout_rat
         return out
     out = layers.transpose(out, [0, 2, 1, 3])
     return layers.reshape(out, [out.shape[0], out.shape[1], out.shape[2] * out.shape[3]])
+
+
+def sequence_conv_pool(
+    input,  # noqa: A002
+    num_filters,
+    filter_size,
+    param_attr=None,
+    act="sigmoid",
+    pool_type="max",
+    bias_attr=None,
+):
+    """`sequence_conv`, then `sequence_pool`: one row for each sequence.
+
+    Args:
+        input (Variable): [steps, width], float32 or float64, one LoD level.
+        num_filters (int): the width of the result.
+        filter_size (int): steps in a window.
+        param_attr, bias_attr (ParamAttr|bool, optional): of the filter and the bias.
+        act (str): the activation between the two.
+        pool_type (str): "average", "sum", "sqrt", "max", "first" or "last".
+    """
+    check_variable_and_dtype(input, "input", ["float32", "float64"], "input")
+    out = layers.sequence_conv(
+        input, num_filters, filter_size, param_attr=param_attr, bias_attr=bias_attr, act=act
+    )
+    return layers.sequence_pool(out, pool_type)

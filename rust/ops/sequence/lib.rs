@@ -1,5 +1,15 @@
 //! Operators: sequences of different lengths (LoD).
 
+pub mod concat;
+pub mod conv;
+pub mod cut;
+pub mod expand_as;
+mod levels;
+pub mod padding;
+pub mod relevel;
 pub mod reverse;
 pub mod segment_pool;
 pub mod sequence;
+pub mod softmax;
+pub mod tokens;
+pub mod topk_avg_pooling;

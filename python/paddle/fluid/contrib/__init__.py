@@ -1,7 +1,7 @@
-"""fluid.contrib: so far its optimizer and bilateral_slice."""
+"""fluid.contrib: so far its optimizer and some layers."""
 
 from . import layers, optimizer
-from .layers import bilateral_slice
+from .layers import *  # noqa: F403
 from .optimizer import Momentum
 
-__all__ = ["Momentum", "bilateral_slice", "layers", "optimizer"]
+__all__ = ["Momentum", "layers", "optimizer", *layers.__all__]

@@ -1,66 +1,93 @@
-"""Sequences (tensors with a LoD) of fluid.layers; static mode only."""
+"""Sequences (tensors with a LoD) of fluid.layers."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from paddle import _ops
-from paddle._basics import mode
+from paddle._basics import unique_name
+from paddle._basics.checks import check_type
+from paddle._basics.dtypes import convert_np_dtype_to_dtype_
 from paddle._dispatch.append import named
+from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_variable_and_dtype
+from paddle.static.nn import sequence
+from paddle.static.nn.sequence import *  # noqa: F403
 
-__all__ = ["sequence_pool", "sequence_first_step", "sequence_last_step", "sequence_expand", "sequence_reverse"]
+__all__ = [*sequence.__all__, "sequence_mask", "lod_reset", "lod_append"]
+
+_NUMBERS = ["float32", "float64", "int32", "int64"]
 
 
-def _static_only() -> None:
-    assert not mode.in_dygraph_mode(), "sequence layers are for Programs only"
-
-
-def sequence_pool(input, pool_type, is_test=False, pad_value=0.0):  # noqa: A002
-    """One row for each sequence of the last LoD level.
+def sequence_mask(x, maxlen=None, dtype="int64", name=None):
+    """1 for the first ``x[i]`` of `maxlen` elements, then 0.
 
     Args:
-        input (Variable): float32 or float64 with a LoD.
-        pool_type (str): "average", "sum", "sqrt", "max", "first" or "last".
-        is_test (bool): the positions of maxima are not kept.
-        pad_value (float): the row of an empty sequence.
+        x (Variable): lengths, int32 or int64, of any shape.
+        maxlen (int|Variable, optional): the last size of the result; the largest length when None.
+        dtype (VarType|numpy type|str): the type of the result.
+        name (str, optional): a name for the output.
+
+    Returns:
+        Variable: of shape x.shape + [maxlen], without a gradient.
+
+    Examples:
+        >>> import paddle, paddle.fluid as fluid
+        >>> fluid.layers.sequence_mask(paddle.to_tensor([1, 3])).numpy().tolist()
+        [[1, 0, 0], [1, 1, 1]]
     """
-    _static_only()
-    check_variable_and_dtype(input, "input", ["float32", "float64"], "sequence_pool")
-    out, index = _ops.sequence_pool(input, pooltype=pool_type.upper(), is_test=is_test, pad_value=pad_value)
-    if index is not None:
-        index.stop_gradient = True
+    out_dtype = convert_np_dtype_to_dtype_(dtype)
+    if isinstance(maxlen, Variable):
+        out = named(name, _ops.sequence_mask, x, maxlen, out_dtype=out_dtype)
+    else:
+        out = named(name, _ops.sequence_mask, x, maxlen=-1 if maxlen is None else maxlen, out_dtype=out_dtype)
+    out.stop_gradient = True
     return out
 
 
-def sequence_first_step(input):  # noqa: A002
-    """The first row of each sequence of `input` (float32 or float64 with a LoD)."""
-    return sequence_pool(input, "first")
-
-
-def sequence_last_step(input):  # noqa: A002
-    """The last row of each sequence of `input` (float32 or float64 with a LoD)."""
-    return sequence_pool(input, "last")
-
-
-def sequence_expand(x, y, ref_level=-1, name=None):
-    """The sequences (or rows) of `x`, each repeated as often as the LoD of `y` at `ref_level` says.
+def lod_reset(x, y=None, target_lod=None):
+    """`x` with another LoD.
 
     Args:
-        x (Variable): float32, float64, int32 or int64; at most one LoD level.
-        y (Variable): whose LoD counts.
-        ref_level (int): the level of `y`, -1 the last.
+        x (Variable): float32, float64, int32 or int64.
+        y (Variable, optional): its LoD is taken; where it has none its elements (int32) are the offsets of one level.
+        target_lod (list|tuple, optional): the offsets of one level, where there is no `y`.
+
+    Raises:
+        ValueError: when neither is given, or the offsets do not end at the first size of `x`.
+
+    Examples:
+        >>> import paddle, paddle.fluid as fluid
+        >>> paddle.enable_static()
+        >>> x = fluid.data("x", [None, 1], lod_level=1)
+        >>> fluid.layers.lod_reset(x, target_lod=[0, 4, 6]).lod_level
+        1
     """
-    _static_only()
-    check_variable_and_dtype(x, "x", ["float32", "float64", "int32", "int64"], "sequence_expand")
-    return named(name, _ops.sequence_expand, x, y, ref_level=ref_level)
+    check_variable_and_dtype(x, "x", _NUMBERS, "lod_reset")
+    if y is not None:
+        check_type(y, "y", Variable, "lod_reset")
+        return _ops.lod_reset(x, y)
+    if target_lod is None:
+        raise ValueError("lod_reset: y or target_lod must be given")
+    return _ops.lod_reset(x, target_lod=list(target_lod))
 
 
-def sequence_reverse(x, name=None):
-    """The steps of every sequence of the last LoD level of `x` in the other order; shape, type and LoD of `x`.
+def lod_append(x, level):
+    """`x` with one more LoD level behind those that it has.
 
     Args:
-        x (Variable): float32, float64, int8, int32, int64 or uint8 with a LoD.
-        name (str): a name for the output.
+        x (Variable): float32, float64, int32 or int64.
+        level (list|tuple|Variable): the offsets of the level; of a Variable its LoD, else its elements (int32).
+
+    Raises:
+        ValueError: when an argument is missing.
     """
-    _static_only()
-    check_variable_and_dtype(x, "x", ["float32", "float64", "int8", "int32", "int64", "uint8"], "sequence_reverse")
-    return named(name, _ops.sequence_reverse, x)
+    if x is None:
+        raise ValueError("lod_append: x can't be None")
+    if not isinstance(level, (Iterable, Variable)):
+        raise ValueError("lod_append: level must be a list, a tuple or a Variable")
+    check_variable_and_dtype(x, "x", _NUMBERS, "lod_append")
+    helper_name = unique_name.generate("lod_append")
+    if isinstance(level, Variable):
+        return named(helper_name, _ops.lod_reset, x, level, append=True)
+    return named(helper_name, _ops.lod_reset, x, target_lod=list(level), append=True)

@@ -4,9 +4,11 @@ from ..conditional import case, cond, switch_case
 from ..creation import create_parameter
 from ..loops import while_loop
 from ..pyfunc import py_func
+from . import sequence as sequence
 from .common import batch_norm, conv2d, embedding, fc, layer_norm
 from .group import group_norm
 from .norms import instance_norm, prelu, spectral_norm
+from .sequence import *  # noqa: F403
 
 __all__ = [
     "fc",
@@ -24,4 +26,5 @@ __all__ = [
     "py_func",
     "switch_case",
     "while_loop",
+    *sequence.__all__,
 ]

@@ -1,0 +1,96 @@
+//! sequence_softmax: softmax over the steps of every sequence of the last level.
+
+use crate::levels;
+use oar_core::attrs;
+use oar_core::base::{DTypes, Result};
+use oar_core::op::attrs::Text;
+use oar_core::op::infer::{grads_like_inputs, like_first};
+use oar_core::op::{Grad, Kernel, Op, Run, OP};
+use oar_core::tensor::Tensor;
+use oar_core::{dispatch, ensure, slots};
+
+attrs! {
+    pub struct SoftmaxAttrs { use_cudnn: bool = false, data_format: Text = "AnyLayout".into() }
+}
+
+slots! {
+    mod softmax { X "X" => OUT "Out" }
+    mod softmax_grad { X "X".meta_only(), OUT "Out", DOUT "Out@GRAD" => DX "X@GRAD" }
+}
+
+fn level<'a>(op: &str, x: &'a Tensor) -> Result<&'a [usize]> {
+    let level = levels::last(op, "X", x)?;
+    ensure!(
+        x.numel() == x.dims()[0] as usize,
+        InvalidArgument,
+        "operator {op}: a step of X must have one element, got shape {:?}",
+        x.dims()
+    );
+    Ok(level)
+}
+
+fn run(cx: &mut Run) -> Result<()> {
+    let x = cx.input(softmax::X)?;
+    let level = level(cx.op.name, x)?;
+    dispatch!(x.dtype(), T in [f32, f64], {
+        let out = cx.out_data::<T>(softmax::OUT)?;
+        for span in level.windows(2) {
+            let (from, to) = (&x.data::<T>()[span[0]..span[1]], &mut out[span[0]..span[1]]);
+            // The largest is taken away first, so that no power overflows.
+            let most = from.iter().copied().fold(T::NEG_INFINITY, T::max);
+            let mut sum = 0 as T;
+            for (to, &v) in to.iter_mut().zip(from) {
+                *to = (v - most).exp();
+                sum += *to;
+            }
+            to.iter_mut().for_each(|to| *to /= sum);
+        }
+    }, other => return cx.unsupported(other));
+    Ok(())
+}
+
+fn run_grad(cx: &mut Run) -> Result<()> {
+    let (x, out, dout) = (cx.input(softmax_grad::X)?, cx.input(softmax_grad::OUT)?, cx.input(softmax_grad::DOUT)?);
+    let level = level(cx.op.name, x)?;
+    for t in [out, dout] {
+        ensure!(
+            t.numel() == x.numel() && t.dtype() == x.dtype(),
+            InvalidArgument,
+            "operator sequence_softmax_grad: Out and its gradient must be like X {x:?}, got {t:?}"
+        );
+    }
+    dispatch!(dout.dtype(), T in [f32, f64], {
+        let dx = cx.out_data::<T>(softmax_grad::DX)?;
+        for span in level.windows(2) {
+            let (y, d) = (&out.data::<T>()[span[0]..span[1]], &dout.data::<T>()[span[0]..span[1]]);
+            let sum: T = y.iter().zip(d).map(|(y, d)| y * d).sum();
+            dx[span[0]..span[1]].iter_mut().zip(y.iter().zip(d)).for_each(|(dx, (y, d))| *dx = (d - sum) * y);
+        }
+    }, other => return cx.unsupported(other));
+    Ok(())
+}
+
+pub static SEQUENCE_SOFTMAX: Op = Op {
+    name: "sequence_softmax",
+    inputs: softmax::INS,
+    outputs: softmax::OUTS,
+    attrs: SoftmaxAttrs::FIELDS,
+    takes: DTypes::FLOATS,
+    infer: like_first,
+    cpu: Kernel::Pure(run),
+    grad: Grad::By(&SEQUENCE_SOFTMAX_GRAD),
+    ..OP
+};
+
+pub static SEQUENCE_SOFTMAX_GRAD: Op = Op {
+    name: "sequence_softmax_grad",
+    inputs: softmax_grad::INS,
+    outputs: softmax_grad::OUTS,
+    attrs: SoftmaxAttrs::FIELDS,
+    takes: DTypes::FLOATS,
+    infer: grads_like_inputs,
+    cpu: Kernel::Pure(run_grad),
+    ..OP
+};
+
+pub static TABLE: &[&Op] = &[&SEQUENCE_SOFTMAX, &SEQUENCE_SOFTMAX_GRAD];
