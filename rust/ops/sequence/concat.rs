@@ -30,11 +30,7 @@ fn all_levels<'a>(op: &str, xs: &[&'a Tensor]) -> Result<Vec<&'a [usize]>> {
 
 fn infer(cx: &mut Infer) -> Result<()> {
     let count = cx.count(concat::X);
-    ensure!(
-        count > 1,
-        InvalidArgument,
-        "operator sequence_concat: there must be more than one input, got {count}"
-    );
+    ensure!(count > 1, InvalidArgument, "operator sequence_concat: there must be more than one input, got {count}");
     let first = cx.meta(concat::X, 0)?;
     let mut rows = 0i64;
     for i in 0..count {
@@ -98,7 +94,13 @@ fn run_grad(cx: &mut Run) -> Result<()> {
             continue;
         }
         let dx = cx.out_nth(concat_grad::DX, k)?;
-        ensure!(dx.dtype() == dout.dtype(), InvalidArgument, "operator sequence_concat_grad: X is of {}, the gradient of Out of {}", dx.dtype(), dout.dtype());
+        ensure!(
+            dx.dtype() == dout.dtype(),
+            InvalidArgument,
+            "operator sequence_concat_grad: X is of {}, the gradient of Out of {}",
+            dx.dtype(),
+            dout.dtype()
+        );
         let to = dx.bytes_mut()?;
         for i in 0..own.len() - 1 {
             // Before it: the sequences before this one, of every input, and this one of the inputs before.

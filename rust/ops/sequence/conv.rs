@@ -117,7 +117,12 @@ fn windows(level: &[usize], a: &ConvAttrs, mut f: impl FnMut(usize, usize, Sourc
 }
 
 /// The matrix of windows: [steps, contextLength * width].
-fn columns<T: oar_core::base::dtype::Element>(level: &[usize], a: &ConvAttrs, x: &Tensor, padding: Option<&Tensor>) -> Result<Tensor> {
+fn columns<T: oar_core::base::dtype::Element>(
+    level: &[usize],
+    a: &ConvAttrs,
+    x: &Tensor,
+    padding: Option<&Tensor>,
+) -> Result<Tensor> {
     let (width, count) = (levels::width(x), a.contextLength as usize);
     let mut all = Tensor::zeros(x.dtype(), &[x.dims()[0], (count * width) as i64])?;
     let to = all.data_mut::<T>()?;

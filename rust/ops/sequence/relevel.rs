@@ -5,7 +5,7 @@ use oar_core::attrs;
 use oar_core::base::{DType, Result};
 use oar_core::op::infer::grads_like_inputs;
 use oar_core::op::parts::elements::{copy_to, reshaped, share};
-use oar_core::op::{Grad, Infer, InSlot, Kernel, Op, OutSlot, Run, OP};
+use oar_core::op::{Grad, InSlot, Infer, Kernel, Op, OutSlot, Run, OP};
 use oar_core::tensor::{Lod, Tensor};
 use oar_core::{bail, ensure, slots};
 use std::sync::Arc;
@@ -47,7 +47,7 @@ fn run_reshape(cx: &mut Run) -> Result<()> {
     let mut lengths = Vec::with_capacity(level.len());
     for (i, n) in levels::lengths(level).enumerate() {
         ensure!(
-            n * width % to == 0,
+            (n * width).is_multiple_of(to),
             InvalidArgument,
             "operator sequence_reshape: sequence {i} has {n} x {width} elements, which rows of {to} (attribute 'new_dim') \
              do not divide"

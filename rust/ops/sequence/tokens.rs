@@ -78,7 +78,7 @@ fn run_erase(cx: &mut Run) -> Result<()> {
     let mut out = dispatch!(x.dtype(), T in [i32, i64], {
         let mut kept: Vec<T> = Vec::with_capacity(x.numel());
         for span in level.windows(2) {
-            kept.extend(x.data::<T>()[span[0]..span[1]].iter().filter(|&&t| tokens.binary_search(&(t as i64)).is_err()));
+            kept.extend(x.data::<T>()[span[0]..span[1]].iter().filter(|&&t| tokens.binary_search(&i64::from(t)).is_err()));
             ends.push(kept.len());
         }
         Tensor::from_slice(&kept, &[kept.len() as i64, 1])?
