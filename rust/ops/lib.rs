@@ -41,6 +41,9 @@ pub static TABLES: &[&[&Op]] = &[
     control::branch_rows::TABLE,      // split_lod_tensor, merge_lod_tensor
     control::program::TABLE,          // feed, fetch, print, py_func
     control::delete_var::TABLE,       // delete_var
+    control::rank_table::TABLE,       // sequences by length, for dynamic recurrent networks
+    control::recurrent::TABLE,        // recurrent
+    control::select::TABLE,           // select_input, select_output, get_places
     io::reader::TABLE,                // create_py_reader, read
     io::files::TABLE,                 // save, load
     shape::creation::TABLE,           // constants, ranges, shapes
@@ -114,11 +117,7 @@ pub static TABLES: &[&[&Op]] = &[
     sequence::sequence::TABLE,        // sequence_pool, sequence_expand
     sequence::segment_pool::TABLE,    // segment_pool
     sequence::reverse::TABLE,         // sequence_reverse
-    rnn::rnn::TABLE,                  // SimpleRNN, LSTM, GRU
-    rnn::warpctc::TABLE,              // connectionist temporal classification
-    rnn::ctc_align::TABLE,            // labels of an alignment
-    rnn::edit_distance::TABLE,        // edits between sequences
-    rnn::gather_tree::TABLE,          // the sequences of a beam search
+    sequence::beam::TABLE,            // beam_search, beam_search_decode
     sequence::concat::TABLE,          // sequence_concat
     sequence::conv::TABLE,            // sequence_conv
     sequence::cut::TABLE,             // sequence_slice, sequence_scatter
@@ -206,6 +205,14 @@ pub static TABLES: &[&[&Op]] = &[
     ps::split::TABLE,                 // values cut up for servers
     comm::communicator::TABLE,         // rings
     comm::collective::TABLE,           // collectives of Programs
+    sequence::topk::TABLE,            // sequence_topk_avg_pooling
+    rnn::rnn::TABLE,                  // SimpleRNN, LSTM, GRU
+    rnn::warpctc::TABLE,              // connectionist temporal classification
+    rnn::ctc_align::TABLE,            // labels of an alignment
+    rnn::edit_distance::TABLE,        // edits between sequences
+    rnn::gather_tree::TABLE,          // the sequences of a beam search
+    comm::communicator::TABLE,        // rings
+    comm::collective::TABLE,          // collectives of Programs
 ];
 
 /// Makes the table known to the engine ([`table::lookup`]). Whoever uses operators calls it first; once is enough.

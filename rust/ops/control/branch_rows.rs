@@ -191,4 +191,15 @@ pub static MERGE_LOD_TENSOR: Op = Op {
     ..OP
 };
 
-pub static TABLE: &[&Op] = &[&SPLIT_LOD_TENSOR, &MERGE_LOD_TENSOR];
+/// The same without gradient (written by inference programs).
+pub static MERGE_LOD_TENSOR_INFER: Op = Op {
+    name: "merge_lod_tensor_infer",
+    inputs: merge_rows::INS,
+    outputs: merge_rows::OUTS,
+    attrs: LevelAttrs::FIELDS,
+    infer: infer_merge,
+    cpu: Kernel::Pure(merge),
+    ..OP
+};
+
+pub static TABLE: &[&Op] = &[&SPLIT_LOD_TENSOR, &MERGE_LOD_TENSOR, &MERGE_LOD_TENSOR_INFER];

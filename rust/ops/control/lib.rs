@@ -6,3 +6,6 @@ pub mod branch_rows;
 pub mod control_flow;
 pub mod delete_var;
 pub mod program;
+pub mod rank_table;
+pub mod recurrent;
+pub mod select;

@@ -1,5 +1,6 @@
 //! Operators: sequences of different lengths (LoD).
 
+pub mod beam;
 pub mod concat;
 pub mod conv;
 pub mod cut;
@@ -12,4 +13,4 @@ pub mod segment_pool;
 pub mod sequence;
 pub mod softmax;
 pub mod tokens;
-pub mod topk_avg_pooling;
+pub mod topk;

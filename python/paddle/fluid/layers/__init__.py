@@ -1,6 +1,7 @@
 """fluid.layers: the layer functions of Paddle 1.x."""
 
 from . import (
+    beams,
     branches,
     control_flow,
     decoding,
@@ -18,6 +19,7 @@ from . import (
     tensor,
     utils,
 )
+from .beams import *  # noqa: F403
 from .branches import *  # noqa: F403
 from .control_flow import *  # noqa: F403
 from .decoding import *  # noqa: F403
@@ -44,6 +46,7 @@ __all__ = [
     *branches.__all__,
     *control_flow.__all__,
     *decoding.__all__,
+    *beams.__all__,
     *ops.__all__,
     *loss.__all__,
     *metric_op.__all__,

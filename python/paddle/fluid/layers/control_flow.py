@@ -5,7 +5,6 @@ from __future__ import annotations
 from paddle import _ops
 from paddle._basics import mode
 from paddle._basics.checks import check_type
-from paddle._basics.missing import functions
 from paddle._dispatch.append import named
 from paddle._programs import guards
 from paddle._programs.variable import Variable
@@ -22,6 +21,20 @@ from paddle.static.pyfunc import Print
 from paddle.tensor import array as arrays
 from paddle.tensor.array import array_length, array_read, array_write
 from paddle.tensor.logic import is_empty
+
+from .rank_table import (  # noqa: F401 (as above)
+    array_to_lod_tensor,
+    lod_rank_table,
+    lod_tensor_to_array,
+    max_sequence_len,
+    merge_lod_tensor,
+    reorder_lod_tensor_by_rank,
+    select_input,
+    select_output,
+    shrink_memory,
+    split_lod_tensor,
+)
+from .recurrence import BlockGuardWithCompletion, DynamicRNN, StaticRNN, StaticRNNMemoryLink  # noqa: F401
 
 __all__ = [
     "While",
@@ -45,6 +58,8 @@ __all__ = [
     "Print",
     "Assert",
     "StaticRNN",
+    "DynamicRNN",
+    "reorder_lod_tensor_by_rank",
 ]
 
 def create_array(dtype):
@@ -159,32 +174,3 @@ def Assert(cond, data=None, summarize=20, name=None):  # noqa: N802
     return block.append_op(
         type="assert", inputs={"Cond": cond, "Data": tensors}, outputs={}, attrs={"summarize": summarize}
     )
-
-
-class StaticRNN:
-    """Recurrence over the time steps of a padded batch: not there yet, raises NotImplementedError."""
-
-    def __init__(self, name=None) -> None:
-        raise NotImplementedError(
-            "fluid.layers.StaticRNN needs the operator recurrent, which is not there yet; use While with arrays"
-        )
-
-
-# Importable, as user code and tests import them by name; calling one says which operator it waits for.
-globals().update(
-    functions(
-        "paddle.fluid.layers",
-        {
-            "lod_rank_table": "lod_rank_table",
-            "max_sequence_len": "max_sequence_len",
-            "lod_tensor_to_array": "lod_tensor_to_array",
-            "array_to_lod_tensor": "array_to_lod_tensor",
-            "shrink_memory": "shrink_rnn_memory",
-            "reorder_lod_tensor_by_rank": "reorder_lod_tensor_by_rank",
-            "split_lod_tensor": "split_lod_tensor",
-            "merge_lod_tensor": "merge_lod_tensor",
-            "select_output": "select_output",
-            "select_input": "select_input",
-        },
-    )
-)
