@@ -101,7 +101,15 @@ impl PyLoDTensor {
     }
 
     fn set_recursive_sequence_lengths(&self, lengths: Vec<Vec<usize>>) -> PyResult<()> {
-        self.set_lod(offsets(&lengths))
+        let lod = offsets(&lengths);
+        let rows = lod.last().and_then(|level| level.last()).map_or(0, |&n| n as i64);
+        if !lod.is_empty() && !is_valid_lod(&lod, rows) {
+            return Err(raise(oar_core::err!(
+                InvalidArgument,
+                "the levels of the lengths {lengths:?} do not fit each other"
+            )));
+        }
+        self.set_lod(lod)
     }
 
     fn recursive_sequence_lengths(&self) -> Vec<Vec<usize>> {

@@ -6,7 +6,7 @@ use super::selected_rows::PySelectedRows;
 use crate::error::OrRaise;
 use oar_core::bail;
 use oar_core::base::{DType, Result};
-use oar_core::tensor::{Cell, Scope, Tensor, Value};
+use oar_core::tensor::{Cell, Lod, Scope, Tensor, Value};
 use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;
 use std::sync::Arc;
@@ -100,6 +100,16 @@ impl PyVariable {
         PyTensorArray(self.0.clone())
     }
 
+    /// What the operator lod_rank_table made.
+    fn get_lod_rank_table(&self) -> PyResult<PyRankTable> {
+        match self.0.get() {
+            Value::Opaque(held) if held.is::<RankTable>() => {
+                Ok(PyRankTable(held.downcast_ref::<RankTable>().map(|t| t.0.clone()).unwrap_or_default()))
+            }
+            other => Err(PyTypeError::new_err(format!("the variable holds {}, no rank table", other.what()))),
+        }
+    }
+
     fn is_int(&self) -> bool {
         self.0.lock().as_dense().is_some_and(|t| t.dtype() == DType::I32 && t.numel() == 1)
     }
@@ -141,6 +151,21 @@ impl PyVariable {
 
     fn _kind(&self) -> &'static str {
         self.0.lock().what()
+    }
+}
+
+/// As the operators over rank tables hold one: (number, length) of every sequence, and the LoD levels above.
+type RankTable = (Vec<(usize, usize)>, Lod);
+
+/// The sequences of a LoD level, the longest first.
+#[pyclass(name = "LoDRankTable", module = "paddle.fluid.core", frozen)]
+pub struct PyRankTable(Vec<(usize, usize)>);
+
+#[pymethods]
+impl PyRankTable {
+    /// (number, length) of every sequence.
+    fn items(&self) -> Vec<(usize, usize)> {
+        self.0.clone()
     }
 }
 
@@ -192,5 +217,6 @@ impl PyScope {
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyTensorArray>()?;
     m.add_class::<PyVariable>()?;
+    m.add_class::<PyRankTable>()?;
     m.add_class::<PyScope>()
 }

@@ -193,8 +193,6 @@ def test_wrong_uses(static):
         layers.array_write(a, a)
     with pytest.raises(TypeError):
         layers.array_length(a)
-    with pytest.raises(NotImplementedError):
-        layers.StaticRNN()
 
 
 def test_dygraph_runs_python(static):

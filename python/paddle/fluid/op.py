@@ -48,3 +48,11 @@ class Operator:
 
     def type(self) -> str:
         return self.desc.type()
+
+
+class DynamicRecurrentOp:
+    """A name that scripts of 1.x import; Paddle's core has had no such operator since, so a call raises."""
+
+    def __call__(self, *args, **kwargs):
+        """Raises NotImplementedError."""
+        raise NotImplementedError("there is no operator dynamic_recurrent; use fluid.layers.DynamicRNN")

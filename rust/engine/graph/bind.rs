@@ -127,6 +127,9 @@ fn infer_shape(node: &OpNode, block: &BlockNode) -> Result<()> {
             IrKind::LOD_TENSOR_ARRAY if !meta.dims.is_empty() => {
                 var.set_shape(&meta.dims)?;
                 var.set_data_type(meta.dtype.into())?;
+                if meta.lod_level > 0 {
+                    var.set_lod_level(meta.lod_level)?;
+                }
             }
             _ => {}
         }

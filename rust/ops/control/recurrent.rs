@@ -27,7 +27,7 @@ attrs! {
 
 slots! {
     mod helper { X "X" => OUT "Out".made() }
-    mod helper_grad { DOUT "Out@GRAD".opt(), X "X".meta_only(), OUT "Out".meta_only() => DX "X@GRAD".made() }
+    mod helper_grad { DOUT "Out@GRAD", X "X".meta_only(), OUT "Out".meta_only() => DX "X@GRAD".made() }
     mod recurrent {
         INPUTS "inputs".many(), STATES "initial_states".many(), PARAMETERS "parameters".many()
         => OUTPUTS "outputs".many().made(), STEP_SCOPES "step_scopes".made()

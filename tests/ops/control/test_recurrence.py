@@ -61,6 +61,25 @@ def test_steps_and_back():
     np.testing.assert_allclose(np.array(dx), weight)
 
 
+def test_the_table_in_the_scope():
+    x, fed = sequences()
+    table = flow.lod_rank_table(x)
+    table.persistable = True
+    fluid.Executor(fluid.CPUPlace()).run(feed={"x": fed})
+    assert fluid.global_scope().find_var(table.name).get_lod_rank_table().items() == [(2, 3), (0, 2), (1, 1)]
+    with pytest.raises(TypeError, match="no rank table"):
+        fluid.global_scope().var("other").get_lod_rank_table()
+
+
+def test_levels_of_steps_are_known_while_building():
+    x, _ = sequences(lengths=([2, 1], [2, 1, 3]))
+    rnn = L.DynamicRNN()
+    with rnn.block():
+        assert rnn.step_input(x).lod_level == 1
+        rnn.output(rnn.memory(shape=[2]))
+    assert rnn().lod_level == 1
+
+
 @covers("lod_rank_table", "lod_tensor_to_array", "array_to_lod_tensor")
 @pytest.mark.parametrize("level", [0, 1])
 def test_nested_levels(level):
