@@ -14,7 +14,7 @@ from paddle._basics.structure import flatten
 from paddle._dispatch.dygraph import no_grad_
 from paddle._persistence.saving import NAME_TABLE
 from paddle._persistence.whole_files import where
-from paddle.distributed.parallel import ParallelEnv
+from paddle.distributed.parallel import ParallelEnv, prepare_context
 from paddle.framework.io import load as load_file
 from paddle.io import DataLoader, Dataset, DistributedBatchSampler
 from paddle.metric import Metric
@@ -30,6 +30,18 @@ from .model_summary import summary
 from .static_adapter import StaticGraphAdapter
 
 __all__ = ["Model"]
+
+
+def prepare_distributed_context(place: Any = None) -> Any:
+    """Joins the other processes of the job, which Model does by itself, too.
+
+    Args:
+        place (Place, optional): not looked at; one way of communication serves all.
+
+    Returns:
+        ParallelStrategy|None: None for a process that is alone.
+    """
+    return prepare_context()
 
 
 class Model:

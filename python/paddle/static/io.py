@@ -12,6 +12,7 @@ import numpy as np
 import paddle._core as core
 from paddle._basics import mode, unique_name
 from paddle._basics.dtypes import VarType
+from paddle._basics.missing import getter as _getter
 from paddle._basics.mode import static_only
 from paddle._basics.place import CPUPlace
 from paddle._persistence import safe_pickle
@@ -283,3 +284,11 @@ def set_program_state(program, state_dict) -> None:
             f"load: the Program has no parameter for these entries of the file: {' '.join(unused)}",
             stacklevel=2,
         )
+
+_INFERENCE = """
+deserialize_persistables deserialize_program load_from_file load_inference_model normalize_program save_inference_model
+save_to_file serialize_persistables serialize_program
+""".split()
+
+# as in 2.0.2, whose static.io is one file
+__getattr__ = _getter(__name__, later=dict.fromkeys(_INFERENCE, "paddle.static.inference_io"))
