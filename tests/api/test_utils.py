@@ -4,6 +4,7 @@ import io
 import tarfile
 import zipfile
 
+import numpy as np
 import paddle
 import pytest
 from paddle.dataset import common
@@ -178,3 +179,16 @@ def test_names_that_are_imported_late():
     assert paddle.callbacks.Callback is paddle.hapi.callbacks.Callback
     with pytest.raises(AttributeError, match="not there yet"):
         _ = paddle.vision.no_such_name
+
+
+def test_weighted_average():
+    with pytest.warns(UserWarning, match="deprecated"):
+        mean = paddle.fluid.average.WeightedAverage()
+    with pytest.raises(ValueError, match="no data"):
+        mean.eval()
+    mean.add(np.array([1.0, 2.0]), 1)
+    mean.add(np.array([3.0, 6.0]), np.array([3.0]))
+    assert mean.eval().tolist() == [2.5, 5.0]
+    for value, weight in (("a", 1), (1, "a"), (1, np.ones(2))):
+        with pytest.raises(ValueError, match="must be a number"):
+            mean.add(value, weight)

@@ -165,4 +165,4 @@ __all__ = [
     "xpu_places",
 ]
 
-__getattr__ = _getter(__name__, later={"install_check": "paddle.fluid.install_check"})
+__getattr__ = _getter(__name__, later={name: f"paddle.fluid.{name}" for name in ("average", "install_check")})
