@@ -10,6 +10,7 @@ RUST_SOURCES := $(shell find rust -name '*.rs' -o -name Cargo.toml 2>/dev/null) 
 
 demo: $(STAMP)
 	$(PY) examples/demo.py
+	$(PY) examples/click_model.py
 
 test: $(STAMP) $(VENV)/.test
 	cargo test -q --no-default-features --workspace

@@ -1,6 +1,6 @@
 """A click model on parameter servers: 2 servers and 2 trainers beside a process alone.
 
-    python examples/click_model.py [--mode sync|async] [--rows 4000] [--passes 2]
+    python examples/click_model.py [--mode sync|async] [--rows 4000] [--passes 3]
 
 Lines have Criteo's columns (a label, 13 numbers, 26 words, tabs between); they are made with a seed, so that nothing is
 downloaded. The same script is every process: TRAINING_ROLE, which paddle.distributed.launch sets, says which.
@@ -93,7 +93,7 @@ def role(args: argparse.Namespace) -> dict[str, float] | None:
     """What this process does, by its environment."""
     paddle.enable_static()
     loss, score = build()
-    fluid.optimizer.SGD(0.5).minimize(loss)
+    fluid.optimizer.Adam(0.01).minimize(loss)
     executor = fluid.Executor(fluid.CPUPlace())
     kind = os.environ.get("TRAINING_ROLE", "ALONE")
     if kind == "ALONE":
@@ -139,7 +139,7 @@ def main() -> None:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--mode", choices=("sync", "async"), default="sync", help="steps in common, or each by itself")
     p.add_argument("--rows", type=int, default=4000, help="lines of data (default: %(default)s)")
-    p.add_argument("--passes", type=int, default=2, help="times through them (default: %(default)s)")
+    p.add_argument("--passes", type=int, default=3, help="times through them (default: %(default)s)")
     p.add_argument("--data", help=argparse.SUPPRESS)
     p.add_argument("--out", help=argparse.SUPPRESS)
     args = p.parse_args()
