@@ -48,14 +48,15 @@ fn dense(cx: &mut Run) -> Result<()> {
     clipped(op, x, most, cx.out(clip::OUT)?)
 }
 
-/// Rows that stand twice count as their sum.
+/// Rows that stand twice count as their sum. As in Paddle the height is not looked at: it may not have been said yet.
 fn rows(cx: &mut Run) -> Result<()> {
     let (op, most) = (cx.op.name, cx.attrs::<ClipByNormAttrs>().max_norm);
     let Some(x) = cx.rows(clip::X) else { return dense(cx) };
-    let x = merged(op, x)?;
-    let mut value = Tensor::empty(x.value.dtype(), x.value.dims())?;
-    clipped(op, &x.value, most, &mut value)?;
-    cx.set(clip::OUT, Value::Rows(Box::new(SelectedRows { rows: x.rows, height: x.height, value })));
+    let height = x.rows.iter().fold(x.height, |most, &row| most.max(row.saturating_add(1)));
+    let all = merged(op, &SelectedRows { height, ..x.clone() })?;
+    let mut value = Tensor::empty(all.value.dtype(), all.value.dims())?;
+    clipped(op, &all.value, most, &mut value)?;
+    cx.set(clip::OUT, Value::Rows(Box::new(SelectedRows { rows: all.rows, height: x.height, value })));
     Ok(())
 }
 

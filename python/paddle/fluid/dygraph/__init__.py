@@ -12,14 +12,12 @@ from .layers import Layer
 from .learning_rate_scheduler import *  # noqa: F403
 from .loss import *  # noqa: F403
 from .nn import *  # noqa: F403
-from .norms import *  # noqa: F403
 from .parallel import DataParallel, ParallelEnv, prepare_context
 
 __all__ = [
     *base.__all__,
     *loss.__all__,
     *nn.__all__,
-    *norms.__all__,
     *learning_rate_scheduler.__all__,
     "AmpScaler", "amp_guard",
     "TracedLayer", "Layer", "LayerList", "ParameterList", "Sequential",

@@ -20,7 +20,22 @@ from paddle.nn.layer.common import Flatten
 from paddle.nn.layer.layers import Layer
 from paddle.nn.layer.norm import BatchNorm
 
-__all__ = ["Conv2D", "Pool2D", "Linear", "BatchNorm", "Dropout", "Embedding", "LayerNorm", "GroupNorm", "Flatten"]
+from .norms import InstanceNorm, PRelu, SpectralNorm
+
+__all__ = [
+    "Conv2D",
+    "Pool2D",
+    "Linear",
+    "BatchNorm",
+    "Dropout",
+    "Embedding",
+    "LayerNorm",
+    "GroupNorm",
+    "Flatten",
+    "InstanceNorm",
+    "PRelu",
+    "SpectralNorm",
+]
 
 _FLOATS = ["float16", "float32", "float64"]
 

@@ -247,6 +247,10 @@ def batch_norm(
     keywords = {"MomentumTensor": momentum} if isinstance(momentum, Variable) else {"momentum": momentum}
     if in_place:
         keywords["Y"] = input
+    if not mode.in_dygraph_mode():
+        # As in 2.0.2 these are the first two of the layer's temporaries, by whose names they are fetched.
+        for slot in ("SavedMean", "SavedVariance"):
+            keywords[slot] = helper.create_variable_for_type_inference(dtype)
     outputs = named(
         helper.name,
         _ops.batch_norm,

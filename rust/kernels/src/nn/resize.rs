@@ -71,8 +71,11 @@ pub struct Taps<T> {
     input: usize,
     /// Where the taps of each result begin; one more for the end.
     start: Vec<usize>,
+    /// Every one is less than `input`.
     index: Vec<usize>,
     weight: Vec<T>,
+    /// How many taps every result has, if they have equally many.
+    each: Option<usize>,
 }
 
 /// Room for `n` elements, if there is so much.
@@ -99,7 +102,7 @@ impl<T: Real> Taps<T> {
             });
             start.push(index.len());
         }
-        Some(Taps { input: axis.input, start, index, weight })
+        Some(Taps { input: axis.input, start, index, weight, each: Some(each) })
     }
 
     /// Results that are elements of the axis (of `input` elements), or nothing.
@@ -114,12 +117,13 @@ impl<T: Real> Taps<T> {
             }
             start.push(index.len());
         }
-        Some(Taps { input, start, index, weight })
+        let each = (index.len() == n).then_some(1);
+        Some(Taps { input, start, index, weight, each })
     }
 
     /// An axis that stays as it is, of one element.
     pub fn single() -> Taps<T> {
-        Taps { input: 1, start: vec![0, 1], index: vec![0], weight: vec![T::from_f64(1.0)] }
+        Taps { input: 1, start: vec![0, 1], index: vec![0], weight: vec![T::from_f64(1.0)], each: Some(1) }
     }
 
     /// Number of results.
@@ -150,7 +154,8 @@ impl<T: Real> Taps<T> {
                 start.push(index.len());
             }
         }
-        Some(Taps { input: self.input * inner.input, start, index, weight })
+        let each = self.each.zip(inner.each).map(|(a, b)| a * b);
+        Some(Taps { input: self.input * inner.input, start, index, weight, each })
     }
 
     /// For every element the results that it is part of: the taps of the gradient.
@@ -173,7 +178,7 @@ impl<T: Real> Taps<T> {
                 next[k] += 1;
             }
         }
-        Some(Taps { input: self.output(), start, index, weight })
+        Some(Taps { input: self.output(), start, index, weight, each: None })
     }
 }
 
@@ -198,18 +203,38 @@ simd_fn! {
 }
 
 simd_fn! {
-    /// `out[i]` = the sum of `weight * row[at]` over `N` taps each.
-    fn gather_two[T: Real](row: &[T], index: &[usize], weight: &[T], out: &mut [T]) {
-        for ((o, at), w) in out.iter_mut().zip(index.chunks_exact(2)).zip(weight.chunks_exact(2)) {
-            *o = row[at[1]].fma::<FMA>(w[1], w[0] * row[at[0]]);
+    /// `out[i]` = the sum of `weight * row[at]` over two taps each.
+    fn gather_two[T: Real](row: &[T], taps: &Taps<T>, out: &mut [T]) {
+        assert!(row.len() == taps.input && taps.each == Some(2));
+        for ((o, at), w) in out.iter_mut().zip(taps.index.chunks_exact(2)).zip(taps.weight.chunks_exact(2)) {
+            // SAFETY: every index is less than `input`, which is the row's length.
+            let (a, b) = unsafe { (*row.get_unchecked(at[0]), *row.get_unchecked(at[1])) };
+            *o = b.fma::<FMA>(w[1], w[0] * a);
+        }
+    }
+}
+
+simd_fn! {
+    /// The same over four taps each.
+    fn gather_four[T: Real](row: &[T], taps: &Taps<T>, out: &mut [T]) {
+        assert!(row.len() == taps.input && taps.each == Some(4));
+        for ((o, at), w) in out.iter_mut().zip(taps.index.chunks_exact(4)).zip(taps.weight.chunks_exact(4)) {
+            let mut sum = T::ZERO;
+            for k in 0..4 {
+                // SAFETY: as above.
+                sum = unsafe { *row.get_unchecked(at[k]) }.fma::<FMA>(w[k], sum);
+            }
+            *o = sum;
         }
     }
 }
 
 /// One row of results of one row of elements, `inner` numbers each.
 fn along<T: Real>(row: &[T], taps: &Taps<T>, inner: usize, out: &mut [T]) {
-    if inner == 1 && taps.index.len() == 2 * out.len() && taps.start.get(1) == Some(&2) && taps.is_even(2) {
-        return gather_two(row, &taps.index, &taps.weight, out);
+    match taps.each {
+        Some(2) if inner == 1 => return gather_two(row, taps, out),
+        Some(4) if inner == 1 => return gather_four(row, taps, out),
+        _ => {}
     }
     for (i, out) in out.chunks_exact_mut(inner).enumerate() {
         let (at, weights) = taps.of(i);
@@ -218,13 +243,6 @@ fn along<T: Real>(row: &[T], taps: &Taps<T>, inner: usize, out: &mut [T]) {
         } else {
             combine(row, at, weights, inner, out);
         }
-    }
-}
-
-impl<T: Real> Taps<T> {
-    /// Has every result so many taps?
-    fn is_even(&self, n: usize) -> bool {
-        self.start.iter().enumerate().all(|(i, &s)| s == i * n)
     }
 }
 
