@@ -126,93 +126,17 @@ pub static TABLES: &[&[&Op]] = &[
     sequence::relevel::TABLE,         // sequence_reshape, lod_reset
     sequence::softmax::TABLE,         // sequence_softmax
     sequence::tokens::TABLE,          // sequence_enumerate, sequence_erase
-    math::basic::TABLE,                // scale, sum, cast, assign
-    math::elementwise::TABLE,          // binary operators with broadcasting
-    math::elementwise::second::TABLE,  // their second gradients
-    math::activation::TABLE,           // unary formulas
-    math::scalar::TABLE,               // pow, clip
-    math::comparison::TABLE,           // comparisons and logic
-    math::reduction::TABLE,            // reductions over axes, mean
-    math::matmul::TABLE,               // matrix products
-    math::complex::TABLE,              // parts and conjugates of complex numbers
-    math::order::TABLE,                // cumsum, argmax, sorting, top-k
-    loss::metric::TABLE,               // accuracy
-    control::arrays::TABLE,            // LoDTensorArrays
-    control::array_tensor::TABLE,      // arrays as one tensor
-    control::control_flow::TABLE,      // sub-blocks
-    control::branch_rows::TABLE,       // split_lod_tensor, merge_lod_tensor
-    control::program::TABLE,           // feed, fetch, print, py_func
-    control::delete_var::TABLE,        // delete_var
-    io::reader::TABLE,                 // create_py_reader, read
-    io::files::TABLE,                  // save, load
-    shape::creation::TABLE,            // constants, ranges, shapes
-    random::random::TABLE,             // random numbers, dropout
-    shape::reshape::TABLE,             // the same elements in another shape
-    shape::transpose::TABLE,           // transpose
-    shape::concat::TABLE,              // concat, split
-    shape::stack::TABLE,               // stack, unstack
-    shape::expand_v2::TABLE,           // expand
-    shape::expand::TABLE,              // expand of 1.x, tile
-    shape::slice::TABLE,               // slice, strided_slice
-    shape::set_value::TABLE,           // assignment to a slice
-    shape::indexing::TABLE,            // gather, scatter, where, one-hot
-    shape::flip::TABLE,                // reverse, flip
-    shape::grid::TABLE,                // linspace, meshgrid
-    shape::multiplex::TABLE,           // multiplex, shard_index
-    shape::gather_nd::TABLE,           // gather_nd, scatter_nd_add
-    shape::index_select::TABLE,        // index_select, index_sample
-    shape::masked_select::TABLE,       // masked_select
-    shape::unique::TABLE,              // unique
-    shape::roll::TABLE,                // roll
-    shape::diagonal::TABLE,            // diag, trace, eye
-    shape::tril_triu::TABLE,           // tril, triu
-    nn::embedding::TABLE,              // rows of a table by id
-    nn::conv::TABLE,                   // conv2d, depthwise_conv2d
-    nn::pooling::TABLE,                // pool2d
-    nn::batch_norm::TABLE,             // batch_norm
-    nn::layer_norm::TABLE,             // layer_norm
-    nn::group_norm::TABLE,             // group_norm
-    nn::unit::TABLE,                   // norm: vectors of length one
-    nn::softmax::TABLE,                // softmax
-    nn::log_softmax::TABLE,            // log_softmax
-    loss::loss::TABLE,                 // cross entropies of scores
-    loss::cross_entropy::TABLE,        // cross entropies of probabilities
-    optim::optimizer::TABLE,           // sgd, momentum, adam
-    optim::adaptive::TABLE,            // adagrad, adadelta, adamax, rmsprop
-    optim::proximal::TABLE,            // ftrl, proximal_gd, proximal_adagrad
-    optim::layerwise::TABLE,           // lamb, lars_momentum
-    optim::private::TABLE,             // dpsgd
-    optim::average::TABLE,             // average_accumulates
-    optim::loss_scaling::TABLE,        // check_finite_and_unscale, update_loss_scaling
-    optim::rows::TABLE,                // SelectedRows
-    sequence::sequence::TABLE,         // sequence_pool, sequence_expand
-    sequence::reverse::TABLE,          // sequence_reverse
-    rnn::rnn::TABLE,                   // SimpleRNN, LSTM, GRU
-    rnn::gather_tree::TABLE,           // the sequences of a beam search
-    sequence::concat::TABLE,           // sequence_concat
-    sequence::conv::TABLE,             // sequence_conv
-    sequence::cut::TABLE,              // sequence_slice, sequence_scatter
-    sequence::expand_as::TABLE,        // sequence_expand_as
-    sequence::padding::TABLE,          // sequence_mask, sequence_pad, sequence_unpad
-    sequence::relevel::TABLE,          // sequence_reshape, lod_reset
-    sequence::softmax::TABLE,          // sequence_softmax
-    sequence::tokens::TABLE,           // sequence_enumerate, sequence_erase
-    sequence::topk_avg_pooling::TABLE, // sequence_topk_avg_pooling
+    rnn::rnn::TABLE,                  // SimpleRNN, LSTM, GRU
+    rnn::gather_tree::TABLE,          // the sequences of a beam search
     comm::communicator::TABLE,        // rings
     comm::collective::TABLE,          // collectives of Programs
     ps::exchange::TABLE,              // send, recv, listen_and_serv
     ps::tables::TABLE,                // tables of rows made when they are asked for
     ps::split::TABLE,                 // values cut up for servers
-    comm::communicator::TABLE,         // rings
-    comm::collective::TABLE,           // collectives of Programs
     sequence::topk::TABLE,            // sequence_topk_avg_pooling
-    rnn::rnn::TABLE,                  // SimpleRNN, LSTM, GRU
     rnn::warpctc::TABLE,              // connectionist temporal classification
     rnn::ctc_align::TABLE,            // labels of an alignment
     rnn::edit_distance::TABLE,        // edits between sequences
-    rnn::gather_tree::TABLE,          // the sequences of a beam search
-    comm::communicator::TABLE,        // rings
-    comm::collective::TABLE,          // collectives of Programs
 ];
 
 /// Makes the table known to the engine ([`table::lookup`]). Whoever uses operators calls it first; once is enough.
