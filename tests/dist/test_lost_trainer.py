@@ -1,0 +1,37 @@
+"""A trainer that dies in the middle: the job ends by its name, or goes on without it, as is asked for."""
+from __future__ import annotations
+
+import pytest
+from test_parameter_server import Job, endpoints
+
+NAME = "sgd+slice+die"
+
+
+def start(folder, **env: str) -> Job:
+    job, places = Job(folder), endpoints(2)
+    for i in range(2):
+        job.start("server", i, places, [NAME], OAR_HEARTBEAT_LIMIT="1", **env)
+        job.start("trainer", i, places, [NAME], OAR_HEARTBEAT_LIMIT="1", **env)
+    return job
+
+
+@pytest.mark.operators("listen_and_serv")
+def test_the_job_ends_and_names_it(tmp_path) -> None:
+    job = start(tmp_path)
+    try:
+        codes = {tag: job.wait(tag) for tag in ("server0", "server1", "trainer0", "trainer1")}
+        assert codes["trainer1"] == 9 and codes["server0"] == codes["server1"] == codes["trainer0"] == 1, codes
+        for tag in ("server0", "server1", "trainer0"):
+            assert "trainer 1 died" in job.log(tag), job.log(tag)[-2000:]
+    finally:
+        job.end()
+
+
+def test_the_others_go_on_where_that_is_asked_for(tmp_path) -> None:
+    job = start(tmp_path, OAR_PS_LOST_TRAINER="continue")
+    try:
+        losses = job.result("trainer0")[NAME]
+        assert len(losses) == 20 and losses[-1] < losses[0]
+        assert job.wait("server0") == job.wait("server1") == 0
+    finally:
+        job.end()
