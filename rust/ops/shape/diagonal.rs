@@ -6,6 +6,7 @@ use oar_core::attrs;
 use oar_core::base::{DTypes, Dims, Result};
 use oar_core::op::infer::grads_like_inputs;
 use oar_core::op::parts::axis::like;
+use oar_core::op::parts::complex::sum_over;
 use oar_core::op::parts::elements::{set_zero, strided, strided_write, strides_of};
 use oar_core::op::parts::fill::{full, set_all, Scalar};
 use oar_core::op::parts::given::data_type;
@@ -200,6 +201,12 @@ fn trace(cx: &mut Run) -> Result<()> {
     let (x, a) = (cx.input(trace::X)?, cx.attrs::<TraceAttrs>());
     let t = of_trace(cx.op.name, a, x.dims())?.read(x)?;
     let n = t.dims().last().map_or(0, |&n| n as usize);
+    if x.dtype().is_complex() {
+        let axes: Vec<bool> = (0..t.rank()).map(|i| i + 1 == t.rank()).collect();
+        let dims = Dims::from_slice(cx.out(trace::OUT)?.dims());
+        cx.set(trace::OUT, sum_over(&t, &axes, &dims)?);
+        return Ok(());
+    }
     dispatch!(x.dtype(), T in [f32, f64, i32, i64, f16, bf16], {
         let out = cx.out_data::<T>(trace::OUT)?;
         reduce::reduce(Reduce::Sum, t.data::<T>(), &[out.len(), n], &[false, true], out);
@@ -208,7 +215,7 @@ fn trace(cx: &mut Run) -> Result<()> {
 }
 
 /// What the sums take.
-const NUMBERS: DTypes = DTypes::FLOATS.and(DTypes::HALVES).and(DTypes::INDICES);
+const NUMBERS: DTypes = DTypes::FLOATS.and(DTypes::HALVES).and(DTypes::INDICES).and(DTypes::COMPLEX);
 
 pub static TRACE: Op = Op {
     name: "trace",

@@ -64,6 +64,8 @@ test_trace = table(
     case("trace", [X], {"offset": -1, "axis1": -1, "axis2": 1}, traced, grad="Input"),
     case("trace", [real(2, 3, 4, 5)], {"offset": 2, "axis1": 3, "axis2": 1}, traced, grad="Input"),
     case("trace", [ints(3, 3)], {}, traced),
+    case("trace", [complexes(2, 3, 3)], {"axis1": 2, "axis2": 1}, traced, grad="Input"),
+    case("trace", [complexes(3, 3)], {}, traced, grad="Input"),
     case("trace", [M], {"offset": 9}, np.zeros(1), grad="Input"),
     case("trace", [V], {}, raises=IndexError),
     case("trace", [X], {"axis1": 3}, raises=IndexError),

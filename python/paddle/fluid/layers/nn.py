@@ -30,6 +30,7 @@ from .elements import *  # noqa: F403
 from .manipulation import *  # noqa: F403
 from .math import *  # noqa: F403
 from .tensor import assign
+from .utils import try_set_static_shape_tensor
 
 __all__ = [
     *math.__all__,
@@ -378,7 +379,7 @@ def uniform_random(shape, dtype="float32", min=-1.0, max=1.0, seed=0, name=None)
     check_dtype(dtype, "dtype", ("float32", "float64"), "uniform_random/rand")
     check_type(shape, "shape", (list, tuple, Variable), "uniform_random/rand")
     vartype = convert_np_dtype_to_dtype_(dtype)
-    return named(
+    out = named(
         name,
         _ops.uniform_random,
         min=float(min),
@@ -387,6 +388,8 @@ def uniform_random(shape, dtype="float32", min=-1.0, max=1.0, seed=0, name=None)
         dtype=vartype,
         **shape_arguments(shape),
     )
+    try_set_static_shape_tensor(out, shape)
+    return out
 
 
 def uniform_random_batch_size_like(
