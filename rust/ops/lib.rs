@@ -103,6 +103,8 @@ pub static TABLES: &[&[&Op]] = &[
     loss::margin::TABLE,              // hinge and rank losses
     loss::sigmoid::TABLE,             // sigmoid_focal_loss, teacher_student_sigmoid_loss, bpr_loss
     loss::hierarchical::TABLE,        // hierarchical_sigmoid
+    loss::nce::TABLE,                 // nce
+    random::sampling_id::TABLE,       // sampling_id
     loss::auc::TABLE,                 // auc
     loss::counts::TABLE,              // mean_iou, precision_recall
     loss::cross_entropy::TABLE,       // cross entropies of probabilities

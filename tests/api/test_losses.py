@@ -213,3 +213,58 @@ def test_losses_of_fluid_dygraph():
     assert float(d.L1Loss("sum")(x, y)) == pytest.approx(DIFFERENCE.sum(), rel=1e-5)
     assert float(d.MSELoss()(x, y)) == pytest.approx((DIFFERENCE**2).mean(), rel=1e-5)
     assert float(d.NLLLoss(None, "sum", 2)(*tensors(SCORES, LABEL))) == pytest.approx(NLL[[0, 2]].sum(), rel=1e-5)
+
+
+def test_nce():
+    """The layer, the function, and the mean over the classes; alias tables of a distribution."""
+    layer = fluid.dygraph.NCE(20, 3, num_neg_samples=4, seed=3)
+    x, y = tensors(P, LABEL[:, None])
+    loss = layer(x, y)
+    assert loss.shape == [4, 1] and sorted(name for name, _ in layer.named_parameters()) == ["bias", "weight"]
+    np.testing.assert_array_equal(loss.numpy(), layer(x, y).numpy())
+    loss.sum().backward()
+    assert layer.weight.grad is not None
+    probabilities = [0.4, 0.1, 0.2, 0.3]
+    custom = fluid.dygraph.NCE(4, 3, sampler="custom_dist", custom_dist=probabilities, bias_attr=False, is_sparse=True)
+    custom(x, y).sum().backward()
+    assert custom.weight._grad_ivar()._is_sparse() and custom.bias is None
+    with pytest.raises(Exception, match="sampler type"):
+        fluid.dygraph.NCE(4, 3, sampler="none")
+    for sampler in ("uniform", "log_uniform", "custom_dist"):
+        got = static(lambda a, b, s=sampler: L.nce(a, b, 4, sampler=s, custom_dist=probabilities), P, LABEL[:, None])[0]
+        assert got.shape == (4, 1) and (got > 0).all()
+
+
+def test_alias_tables():
+    from paddle.static.nn.sampled import alias_tables
+
+    for probabilities in ([0.4, 0.1, 0.2, 0.3], [0.25] * 4, [1.0, 0.0, 0.0], [0.5, 0.5]):
+        p, alias, own = alias_tables(probabilities)
+        n = len(p)
+        total = own / n
+        for i in range(n):
+            if alias[i] >= 0:
+                total[alias[i]] += (1 - own[i]) / n
+        np.testing.assert_allclose(total, probabilities, atol=1e-6)
+
+
+def test_edit_distance_of_programs():
+    paddle.enable_static()
+    try:
+        with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.scope_guard(fluid.Scope()):
+            a, b = (fluid.data(n, [None, 1], "int64", lod_level=1) for n in "ab")
+            with pytest.warns(UserWarning, match="deprecated"):
+                evaluator = fluid.evaluator.EditDistance(a, b)
+            exe = fluid.Executor()
+            exe.run(fluid.default_startup_program())
+            one, two = (fluid.create_lod_tensor(np.array(v)[:, None], [[2, 2]], fluid.CPUPlace())
+                        for v in ([1, 2, 3, 4], [1, 2, 3, 5]))  # fmt: skip
+            for _ in range(2):
+                exe.run(feed={"a": one, "b": two}, fetch_list=evaluator.metrics)
+            distance, errors = evaluator.eval(exe)
+            assert errors == pytest.approx(0.5) and distance > 0
+            evaluator.reset(exe)
+            exe.run(feed={"a": one, "b": one})
+            assert [float(v[0]) for v in evaluator.eval(exe)] == [0.0, 0.0]
+    finally:
+        paddle.disable_static()

@@ -337,6 +337,16 @@ def test_gradient_merge(static, avg):
     paddle.enable_static()
 
 
+def test_pipeline_says_what_it_lacks(static):
+    pipeline = fluid.optimizer.PipelineOptimizer(fluid.optimizer.SGD(0.1), num_microbatches=2)
+    with pytest.raises(NotImplementedError, match="sections"):
+        pipeline.minimize(build())
+    with pytest.raises(ValueError, match="Optimizer"):
+        fluid.optimizer.PipelineOptimizer(1)
+    with pytest.raises(AssertionError, match="num_microbatches"):
+        fluid.optimizer.PipelineOptimizer(fluid.optimizer.SGD(0.1), 0)
+
+
 def test_gradient_merge_refuses():
     with pytest.raises(Exception, match="Programs only"):
         fluid.optimizer.GradientMergeOptimizer(None)

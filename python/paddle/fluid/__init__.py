@@ -15,6 +15,7 @@ from . import (  # noqa: F401 (some are reached as attributes, outside __all__)
     distribute_lookup_table,
     dygraph,
     dygraph_utils,
+    evaluator,
     executor,
     framework,
     initializer,
@@ -43,6 +44,7 @@ from .core import CPUPlace, CUDAPinnedPlace, CUDAPlace, Scope, XPUPlace
 from .data import data
 from .data_feeder import DataFeeder
 from .dygraph import Layer, disable_dygraph, enable_dygraph, load_dygraph, save_dygraph
+from .dygraph.nce import NCE  # noqa: F401 (outside __all__, as those below)
 from .dygraph.nn import (  # noqa: F401 (names of fluid itself, outside its __all__)
     BatchNorm,
     Conv2D,

@@ -10,6 +10,7 @@ pub mod likelihood;
 pub mod loss;
 pub mod margin;
 pub mod metric;
+pub mod nce;
 pub mod probability;
 pub mod residual;
 pub mod sigmoid;

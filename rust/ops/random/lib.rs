@@ -3,3 +3,4 @@
 pub mod random;
 pub mod random_crop;
 pub mod sampling;
+pub mod sampling_id;

@@ -440,7 +440,6 @@ WAITING = {
     "Conv3D": "conv3d",
     "Conv3DTranspose": "conv3d_transpose",
     "GRUUnit": "gru_unit",
-    "NCE": "nce",
     "RowConv": "row_conv",
     "SequenceConv": "sequence_conv",
     "TreeConv": "tree_conv",

@@ -15,6 +15,7 @@ from . import (
     more_losses,
     nn,
     ops,
+    sampled,
     sequence_lod,
     tensor,
     utils,
@@ -34,6 +35,7 @@ from .nn import *  # noqa: F403
 from .ops import *  # noqa: F403
 from .rnn import *  # noqa: F403
 from .rnn import __all__ as _rnn
+from .sampled import *  # noqa: F403
 from .sequence_lod import *  # noqa: F403
 from .tensor import *  # noqa: F403
 
@@ -51,6 +53,7 @@ __all__ = [
     *loss.__all__,
     *metric_op.__all__,
     *more_losses.__all__,
+    *sampled.__all__,
     *_rnn,
     *sequence_lod.__all__,
     *learning_rate_scheduler.__all__,

@@ -17,14 +17,15 @@ from .momenta import (
     MomentumOptimizer,
     SGDOptimizer,
 )
+from .pipeline import PipelineOptimizer
 from .recompute import RecomputeOptimizer
 
 __all__ = [
     "SGD", "Momentum", "Adagrad", "Adam", "Adamax", "Dpsgd", "DecayedAdagrad", "Ftrl", "SGDOptimizer",
     "MomentumOptimizer", "AdagradOptimizer", "AdamOptimizer", "AdamaxOptimizer", "DpsgdOptimizer",
     "DecayedAdagradOptimizer", "RMSPropOptimizer", "FtrlOptimizer", "Adadelta", "AdadeltaOptimizer", "ModelAverage",
-    "LarsMomentum", "LarsMomentumOptimizer", "LambOptimizer", "ExponentialMovingAverage", "LookaheadOptimizer",
-    "RecomputeOptimizer",
+    "LarsMomentum", "LarsMomentumOptimizer", "LambOptimizer", "ExponentialMovingAverage", "PipelineOptimizer",
+    "LookaheadOptimizer", "RecomputeOptimizer",
 ]  # fmt: skip
 
 SGD = SGDOptimizer
@@ -40,4 +41,4 @@ Ftrl = FtrlOptimizer
 LarsMomentum = LarsMomentumOptimizer
 Lamb = LambOptimizer
 
-__getattr__ = _getter(__name__, {"PipelineOptimizer": "send_v2"})
+__getattr__ = _getter(__name__)

@@ -8,6 +8,7 @@ from . import sequence as sequence
 from .common import batch_norm, conv2d, embedding, fc, layer_norm
 from .group import group_norm
 from .norms import instance_norm, prelu, spectral_norm
+from .sampled import nce
 from .sequence import *  # noqa: F403
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "prelu",
     "spectral_norm",
     "layer_norm",
+    "nce",
     "py_func",
     "switch_case",
     "while_loop",

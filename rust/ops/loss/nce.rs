@@ -1,0 +1,339 @@
+//! nce: noise-contrastive estimation, a loss of the label's class against classes that are drawn.
+
+use super::elements::{agree, of_size};
+use oar_core::attrs;
+use oar_core::base::{DType, DTypes, Result};
+use oar_core::op::infer::{grads_like_inputs, VarKind};
+use oar_core::op::{Grad, InSlot, Infer, Kernel, Meta, Op, Run, OP};
+use oar_core::tensor::generator::with_engine;
+use oar_core::tensor::{SelectedRows, Tensor};
+use oar_core::{bail, dispatch, ensure, slots};
+use oar_kernels::random::{self as draw, Mt64};
+use std::sync::Arc;
+
+attrs! {
+    pub struct NceAttrs {
+        num_total_classes: i32, num_neg_samples: i32 = 10, sampler: i32 = 0, seed: i32 = 0, is_sparse: bool = false,
+        remote_prefetch: bool = false, trainer_id: i32 = 0, height_sections: Vec<i64> = vec![],
+        epmap: Vec<String> = vec![], table_names: Vec<String> = vec![], custom_neg_classes: Vec<i32> = vec![],
+    }
+}
+
+slots! {
+    mod nce {
+        INPUT "Input", LABEL "Label", WEIGHT "Weight", BIAS "Bias".opt(), SAMPLE_WEIGHT "SampleWeight".opt(),
+        PROBS "CustomDistProbs".opt(), ALIAS "CustomDistAlias".opt(), ALIAS_PROBS "CustomDistAliasProbs".opt()
+        => COST "Cost", LOGITS "SampleLogits".mid(), LABELS "SampleLabels".mid()
+    }
+    mod nce_grad {
+        INPUT "Input", LABEL "Label", BIAS "Bias".opt(), WEIGHT "Weight", LOGITS "SampleLogits", LABELS "SampleLabels",
+        SAMPLE_WEIGHT "SampleWeight".opt(), PROBS "CustomDistProbs".opt(), ALIAS "CustomDistAlias".opt(),
+        ALIAS_PROBS "CustomDistAliasProbs".opt(), DCOST "Cost@GRAD"
+        => DINPUT "Input@GRAD", DBIAS "Bias@GRAD", DWEIGHT "Weight@GRAD".made()
+    }
+}
+
+/// The most classes that are drawn for a row.
+const MOST: i32 = 1 << 20;
+
+fn infer_nce(cx: &mut Infer) -> Result<()> {
+    use nce::{ALIAS, ALIAS_PROBS, BIAS, COST, INPUT, LABEL, LABELS, LOGITS, PROBS, SAMPLE_WEIGHT, WEIGHT};
+    let (x, label, w, dtype) = (cx.dims(INPUT)?, cx.dims(LABEL)?, cx.dims(WEIGHT)?, cx.dtype(INPUT)?);
+    let a = cx.attrs::<NceAttrs>();
+    let total = a.num_total_classes as i64;
+    ensure!(
+        x.len() == 2 && w.len() == 2 && agree(x[1], w[1]) && agree(w[0], total) && total > 0,
+        InvalidArgument,
+        "operator nce: Weight must have a row as wide as Input's {:?} for each of the {total} classes, got {:?}",
+        &x[..],
+        &w[..]
+    );
+    ensure!(
+        matches!(label.len(), 1 | 2) && agree(label[0], x[0]),
+        InvalidArgument,
+        "operator nce: Label must have a row for each row of Input {:?}, got {:?}",
+        &x[..],
+        &label[..]
+    );
+    ensure!(
+        (0..=MOST).contains(&a.num_neg_samples)
+            && (a.custom_neg_classes.is_empty() || a.custom_neg_classes.len() == a.num_neg_samples as usize),
+        InvalidArgument,
+        "operator nce: num_neg_samples must be from 0 to {MOST}, and the number of custom_neg_classes where those are \
+         given, got {} and {}",
+        a.num_neg_samples,
+        a.custom_neg_classes.len()
+    );
+    if a.remote_prefetch {
+        bail!(Unimplemented, "operator nce: remote_prefetch needs a parameter server");
+    }
+    let given = [(BIAS, w[0], false), (SAMPLE_WEIGHT, x[0], false)];
+    let custom = [PROBS, ALIAS, ALIAS_PROBS].map(|slot| (slot, total, a.sampler == 2));
+    for (slot, n, needed) in given.into_iter().chain(custom) {
+        if !cx.has(slot) {
+            let name = cx.op.inputs[slot.0].name;
+            ensure!(!needed, NotFound, "operator nce: sampler 2 needs input '{name}', got none");
+            continue;
+        }
+        let dims = cx.dims(slot)?;
+        let known = dims.iter().all(|&d| d >= 0) && n >= 0;
+        ensure!(
+            !known || dims.iter().product::<i64>() == n,
+            InvalidArgument,
+            "operator nce: {} must have {n} elements, got shape {:?}",
+            cx.op.inputs[slot.0].name,
+            &dims[..]
+        );
+    }
+    ensure!(
+        (0..=2).contains(&a.sampler),
+        InvalidArgument,
+        "operator nce: sampler must be 0 (uniform), 1 (log-uniform) or 2 (custom), got {}",
+        a.sampler
+    );
+    let own = if label.len() == 2 { label[1] } else { 1 };
+    let columns = if own < 0 { -1 } else { own + a.num_neg_samples as i64 };
+    cx.set(COST, &[x[0], 1], dtype);
+    cx.set(LOGITS, &[x[0], columns], dtype);
+    cx.set(LABELS, &[x[0], columns], DType::I64);
+    Ok(())
+}
+
+/// The distribution that classes are drawn from.
+enum Noise<'a> {
+    Uniform,
+    LogUniform,
+    Custom { probs: &'a [f32], alias: Vec<i64>, alias_probs: &'a [f32] },
+}
+
+impl<'a> Noise<'a> {
+    fn new(cx: &Run<'a>, [probs, alias, alias_probs]: [InSlot; 3]) -> Result<Noise<'a>> {
+        let a = cx.attrs::<NceAttrs>();
+        Ok(match a.sampler {
+            0 => Noise::Uniform,
+            1 => Noise::LogUniform,
+            _ => {
+                let n = a.num_total_classes as usize;
+                let floats = |slot| -> Result<&'a [f32]> { Ok(of_size(cx, slot, n, DType::F32)?.data::<f32>()) };
+                let alias = cx.input(alias)?.to_i64s()?;
+                let fits = alias.len() == n && alias.iter().all(|a| (-1..n as i64).contains(a));
+                ensure!(
+                    fits,
+                    InvalidArgument,
+                    "operator {}: CustomDistAlias must hold {n} classes, or -1 for none",
+                    cx.op.name
+                );
+                Noise::Custom { probs: floats(probs)?, alias, alias_probs: floats(alias_probs)? }
+            }
+        })
+    }
+
+    fn sample(&self, engine: &mut Mt64, classes: i64) -> i64 {
+        let unit = |engine: &mut Mt64| {
+            let mut v = [0f64];
+            draw::uniform(engine, 0.0, 1.0, &mut v);
+            v[0]
+        };
+        match self {
+            Noise::Uniform => draw::uniform_int(engine, 0, classes - 1),
+            // Rounding may reach one class too many.
+            Noise::LogUniform => {
+                let value = (unit(engine) * (classes as f64).ln()).exp() as i64 - 1;
+                value.max(0) % (classes - 1).max(1)
+            }
+            Noise::Custom { alias, alias_probs, .. } => {
+                let i = draw::uniform_int(engine, 0, classes - 1) as usize;
+                if unit(engine) > alias_probs[i] as f64 && alias[i] >= 0 {
+                    alias[i]
+                } else {
+                    i as i64
+                }
+            }
+        }
+    }
+
+    fn probability(&self, class: usize, classes: i64) -> f32 {
+        match self {
+            Noise::Uniform => (1.0 / classes as f64) as f32,
+            Noise::LogUniform => {
+                (((class as f64 + 2.0) / (class as f64 + 1.0)).ln() / (classes as f64).ln() as f32 as f64) as f32
+            }
+            Noise::Custom { probs, .. } => probs[class],
+        }
+    }
+}
+
+/// The classes of each row: its own, then those drawn. How many columns that makes.
+fn draw_labels(cx: &Run, noise: &Noise) -> Result<(Vec<i64>, usize)> {
+    let (label, a) = (cx.input(nce::LABEL)?, cx.attrs::<NceAttrs>());
+    let (rows, classes) = (label.dims()[0] as usize, a.num_total_classes as i64);
+    let own = label.numel().checked_div(rows).unwrap_or(0);
+    let columns = own + a.num_neg_samples as usize;
+    let given = label.to_i64s()?;
+    let mut found = Vec::with_capacity(rows * columns);
+    with_engine(a.seed as u32 as u64, |engine| {
+        for i in 0..rows {
+            found.extend_from_slice(&given[i * own..(i + 1) * own]);
+            if a.custom_neg_classes.is_empty() {
+                found.extend((0..a.num_neg_samples).map(|_| noise.sample(engine, classes)));
+            } else {
+                found.extend(a.custom_neg_classes.iter().map(|&c| c as i64));
+            }
+        }
+    });
+    check_labels(cx.op.name, &found, classes)?;
+    Ok((found, columns))
+}
+
+fn check_labels(op: &str, labels: &[i64], classes: i64) -> Result<()> {
+    if let Some(label) = labels.iter().find(|l| !(0..classes).contains(l)) {
+        bail!(InvalidArgument, "operator {op}: labels must be classes from 0 to below {classes}, got {label}");
+    }
+    Ok(())
+}
+
+/// An optional input of so many elements.
+fn optional<'a>(cx: &Run<'a>, slot: InSlot, n: usize, dtype: DType) -> Result<Option<&'a Tensor>> {
+    cx.opt(slot).map(|_| of_size(cx, slot, n, dtype)).transpose()
+}
+
+fn run_nce(cx: &mut Run) -> Result<()> {
+    use nce::{ALIAS, ALIAS_PROBS, BIAS, COST, INPUT, LABELS, LOGITS, PROBS, SAMPLE_WEIGHT, WEIGHT};
+    let (x, w, a) = (cx.input(INPUT)?, cx.input(WEIGHT)?, cx.attrs::<NceAttrs>());
+    let (rows, width, classes) = (x.dims()[0] as usize, x.dims()[1] as usize, a.num_total_classes as i64);
+    let noise = Noise::new(cx, [PROBS, ALIAS, ALIAS_PROBS])?;
+    let (labels, columns) = draw_labels(cx, &noise)?;
+    let own = columns - a.num_neg_samples as usize;
+    let w = of_size(cx, WEIGHT, classes as usize * width, w.dtype())?;
+    let bias = optional(cx, BIAS, classes as usize, x.dtype())?;
+    let weight = optional(cx, SAMPLE_WEIGHT, rows, x.dtype())?;
+    ensure!(
+        w.dtype() == x.dtype(),
+        InvalidArgument,
+        "operator nce: Input and Weight must have the same data type, got {} and {}",
+        x.dtype(),
+        w.dtype()
+    );
+    let mut logits = cx.take_out(LOGITS)?;
+    dispatch!(x.dtype(), T in [f32, f64], {
+        let (xs, ws, bias) = (x.data::<T>(), w.data::<T>(), bias.map(|b| b.data::<T>()));
+        let weight = weight.map(|w| w.data::<T>());
+        let logits = logits.data_mut::<T>()?;
+        for (i, cost) in cx.out_data::<T>(COST)?.iter_mut().enumerate() {
+            let row = &xs[i * width..(i + 1) * width];
+            *cost = 0.0;
+            for j in 0..columns {
+                let class = labels[i * columns + j] as usize;
+                let dot: T = row.iter().zip(&ws[class * width..]).map(|(a, b)| a * b).sum();
+                let o = 1.0 / (1.0 + (-(dot + bias.map_or(0.0, |b| b[class]))).exp());
+                logits[i * columns + j] = o;
+                let b = T::from(noise.probability(class, classes) * a.num_neg_samples as f32);
+                let part = if j < own { o } else { b };
+                *cost += weight.map_or(1.0, |w| w[i]) * -(part / (o + b)).ln();
+            }
+        }
+    }, other => return cx.unsupported(other));
+    cx.set(LOGITS, logits);
+    cx.out_data::<i64>(LABELS)?.copy_from_slice(&labels);
+    Ok(())
+}
+
+fn run_nce_grad(cx: &mut Run) -> Result<()> {
+    use nce_grad::{
+        ALIAS, ALIAS_PROBS, DBIAS, DCOST, DINPUT, DWEIGHT, INPUT, LABELS, LOGITS, PROBS, SAMPLE_WEIGHT, WEIGHT,
+    };
+    let (x, w, a) = (cx.input(INPUT)?, cx.input(WEIGHT)?, cx.attrs::<NceAttrs>());
+    let (rows, width, classes) = (x.dims()[0] as usize, x.dims()[1] as usize, a.num_total_classes as i64);
+    let noise = Noise::new(cx, [PROBS, ALIAS, ALIAS_PROBS])?;
+    let labels = cx.input(LABELS)?.to_i64s()?;
+    check_labels(cx.op.name, &labels, classes)?;
+    let columns = labels.len().checked_div(rows).unwrap_or(0);
+    let drawn = a.num_neg_samples.max(0) as usize;
+    let w = of_size(cx, WEIGHT, classes.max(0) as usize * width, w.dtype())?;
+    let (logits, dcost) = (of_size(cx, LOGITS, rows * columns, x.dtype())?, of_size(cx, DCOST, rows, x.dtype())?);
+    let weight = optional(cx, SAMPLE_WEIGHT, rows, x.dtype())?;
+    ensure!(
+        w.dtype() == x.dtype() && drawn <= columns,
+        InvalidArgument,
+        "operator nce_grad: Input and Weight must have the same data type, and SampleLabels {drawn} columns or more, got \
+         {x:?}, {w:?} and {columns}"
+    );
+    let mut used = labels.clone();
+    used.sort_unstable();
+    used.dedup();
+    let kept = if a.is_sparse { used.len() } else { classes as usize };
+    let place = |class: i64| if a.is_sparse { used.partition_point(|&u| u < class) } else { class as usize };
+    let mut dw = Tensor::empty(x.dtype(), &[kept as i64, width as i64])?;
+    let (wants_x, wants_bias) = (cx.wants(DINPUT), cx.wants(DBIAS));
+    let mut dx = if wants_x { Some(cx.take_out(DINPUT)?) } else { None };
+    let mut dbias = if wants_bias { Some(cx.take_out(DBIAS)?) } else { None };
+    dispatch!(x.dtype(), T in [f32, f64], {
+        let (xs, ws, os, d) = (x.data::<T>(), w.data::<T>(), logits.data::<T>(), dcost.data::<T>());
+        let weight = weight.map(|w| w.data::<T>());
+        let dw = dw.data_mut::<T>()?;
+        dw.fill(0.0);
+        let mut dx = match &mut dx { Some(t) => Some(t.data_mut::<T>()?), None => None };
+        let mut db = match &mut dbias { Some(t) => Some(t.data_mut::<T>()?), None => None };
+        dx.iter_mut().for_each(|v| v.fill(0.0));
+        db.iter_mut().for_each(|v| v.fill(0.0));
+        for (at, &class) in labels.iter().enumerate() {
+            let (i, o) = (at / columns, os[at]);
+            let b = T::from(noise.probability(class as usize, classes) * a.num_neg_samples as f32);
+            let slope = if at % columns < columns - drawn { b / (o + b) * (o - 1.0) } else { o * (1.0 - o) / (o + b) };
+            let g = weight.map_or(1.0, |w| w[i]) * slope * d[i];
+            if let Some(db) = &mut db {
+                db[class as usize] += g;
+            }
+            let to = &mut dw[place(class) * width..][..width];
+            to.iter_mut().zip(&xs[i * width..]).for_each(|(o, x)| *o += g * x);
+            if let Some(dx) = &mut dx {
+                let to = &mut dx[i * width..(i + 1) * width];
+                to.iter_mut().zip(&ws[class as usize * width..]).for_each(|(o, w)| *o += g * w);
+            }
+        }
+    }, other => return cx.unsupported(other));
+    if let Some(dx) = dx {
+        cx.set(DINPUT, dx);
+    }
+    if let Some(dbias) = dbias {
+        cx.set(DBIAS, dbias);
+    }
+    if a.is_sparse {
+        cx.set(DWEIGHT, SelectedRows { rows: Arc::new(used), height: classes, value: dw });
+    } else {
+        cx.set(DWEIGHT, dw);
+    }
+    Ok(())
+}
+
+pub static NCE: Op = Op {
+    name: "nce",
+    inputs: nce::INS,
+    outputs: nce::OUTS,
+    takes: DTypes::FLOATS,
+    attrs: NceAttrs::FIELDS,
+    infer: infer_nce,
+    cpu: Kernel::Random(run_nce),
+    grad: Grad::By(&NCE_GRAD),
+    ..OP
+};
+
+pub static NCE_GRAD: Op = Op {
+    name: "nce_grad",
+    inputs: nce_grad::INS,
+    outputs: nce_grad::OUTS,
+    takes: DTypes::FLOATS,
+    attrs: NceAttrs::FIELDS,
+    infer: |cx| {
+        grads_like_inputs(cx)?;
+        if cx.attrs::<NceAttrs>().is_sparse {
+            let w = cx.meta(nce_grad::WEIGHT, 0)?;
+            cx.set_meta(nce_grad::DWEIGHT, 0, Meta { kind: VarKind::Rows, ..w });
+        }
+        Ok(())
+    },
+    cpu: Kernel::Pure(run_nce_grad),
+    ..OP
+};
+
+pub static TABLE: &[&Op] = &[&NCE, &NCE_GRAD];

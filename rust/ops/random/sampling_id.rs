@@ -1,0 +1,64 @@
+//! sampling_id: an index for each row, drawn with the row's probabilities.
+
+use oar_core::attrs;
+use oar_core::base::{DType, DTypes, Result};
+use oar_core::op::{Infer, Kernel, Op, Run, OP};
+use oar_core::tensor::generator::with_engine;
+use oar_core::{dispatch, ensure, slots};
+use oar_kernels::random as draw;
+
+attrs! {
+    pub struct SamplingAttrs { min: f32 = 0.0, max: f32 = 1.0, seed: i32 = 0 }
+}
+
+slots! {
+    mod sampling { X "X" => OUT "Out" }
+}
+
+fn infer_sampling(cx: &mut Infer) -> Result<()> {
+    let (x, a) = (cx.dims(sampling::X)?, cx.attrs::<SamplingAttrs>());
+    ensure!(
+        a.min < a.max,
+        InvalidArgument,
+        "operator sampling_id: min must be less than max, got {} and {}",
+        a.min,
+        a.max
+    );
+    ensure!(x.len() == 2, InvalidArgument, "operator sampling_id: X must have two dimensions, got shape {:?}", &x[..]);
+    cx.set(sampling::OUT, &[x[0]], DType::I64);
+    cx.share_lod(sampling::OUT, sampling::X);
+    Ok(())
+}
+
+/// The first index at which the sum of the probabilities is above the number that was drawn, else the last one.
+fn run_sampling(cx: &mut Run) -> Result<()> {
+    let (x, a) = (cx.input(sampling::X)?, cx.attrs::<SamplingAttrs>());
+    let width = x.dims()[1] as usize;
+    ensure!(width > 0, InvalidArgument, "operator sampling_id: X must have columns, got shape {:?}", x.dims());
+    dispatch!(x.dtype(), T in [f32, f64], {
+        let rows = x.data::<T>().chunks_exact(width);
+        let mut drawn = vec![0.0; rows.len()];
+        with_engine(a.seed as u32 as u64, |e| draw::uniform(e, a.min as T, a.max as T, &mut drawn));
+        for ((row, mut left), o) in rows.zip(drawn).zip(cx.out_data::<i64>(sampling::OUT)?) {
+            let found = row.iter().position(|p| {
+                left -= p;
+                left < 0.0
+            });
+            *o = found.unwrap_or(width - 1) as i64;
+        }
+    }, other => return cx.unsupported(other));
+    Ok(())
+}
+
+pub static SAMPLING: Op = Op {
+    name: "sampling_id",
+    inputs: sampling::INS,
+    outputs: sampling::OUTS,
+    attrs: SamplingAttrs::FIELDS,
+    takes: DTypes::FLOATS,
+    infer: infer_sampling,
+    cpu: Kernel::Random(run_sampling),
+    ..OP
+};
+
+pub static TABLE: &[&Op] = &[&SAMPLING];
