@@ -27,12 +27,13 @@ fn infer(cx: &mut Infer) -> Result<()> {
     kind_of_first(cx)
 }
 
+#[allow(clippy::unnecessary_cast)] // one of the types is f64
 fn clipped(op: &str, x: &Tensor, most: f32, out: &mut Tensor) -> Result<()> {
     dispatch!(x.dtype(), T in [f32, f64], {
         let x = x.data::<T>();
         let mut sums = vec![0.0f64; x.len().div_ceil(CHUNK)];
         pool::parts(&mut sums, 1, |k, sum| {
-            sum[0] = x[k * CHUNK..((k + 1) * CHUNK).min(x.len())].iter().map(|&v| f64::from(v) * f64::from(v)).sum();
+            sum[0] = x[k * CHUNK..((k + 1) * CHUNK).min(x.len())].iter().map(|&v| (v as f64) * (v as f64)).sum();
         });
         let (norm, most) = (sums.iter().sum::<f64>().sqrt(), most as f64);
         let scale = if norm <= most { 1.0 } else { (most / norm) as T };

@@ -74,7 +74,7 @@ pub fn loss<'a, T: Real>(
         return 0.0;
     }
     let states = 2 * labels.len() + 1;
-    let of = |s: usize| if s % 2 == 0 { blank } else { labels[s / 2] };
+    let of = |s: usize| if s.is_multiple_of(2) { blank } else { labels[s / 2] };
     let padded = states + 2 * EDGE;
     let inside = EDGE..EDGE + states;
     let none = f64::NEG_INFINITY;
