@@ -57,6 +57,7 @@ from .dygraph.nn import (  # noqa: F401 (names of fluid itself, outside its __al
     Pool2D,
 )
 from .dygraph.norms import InstanceNorm, PRelu, SpectralNorm  # noqa: F401 (as above)
+from .dygraph.rnn import GRUUnit  # noqa: F401
 from .executor import Executor, global_scope, scope_guard
 from .framework import (
     Program,

@@ -27,5 +27,5 @@ use math::{
 pub use nn::{conv, grid_sample, norm, pooling, resize, softmax, unit};
 use nn::{conv_band, conv_depthwise, conv_direct, conv_dots, conv_patch, norm_lanes};
 pub use optim::{optimizer, rules};
-pub use rnn::{ctc, recurrent};
+pub use rnn::{act, batches, ctc, lod_gru, lod_lstm, recurrent};
 pub use shape::{copy, index, strides};

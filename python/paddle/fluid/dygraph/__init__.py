@@ -2,7 +2,21 @@
 from paddle._basics.missing import getter as _getter
 from paddle.tensor.tensor import monkey_patch_math_varbase  # noqa: F401
 
-from . import amp, base, checkpoint, container, jit, layers, learning_rate_scheduler, loss, nce, nn, norms, parallel
+from . import (
+    amp,
+    base,
+    checkpoint,
+    container,
+    jit,
+    layers,
+    learning_rate_scheduler,
+    loss,
+    nce,
+    nn,
+    norms,
+    parallel,
+    rnn,
+)
 from .amp import AmpScaler, amp_guard
 from .base import *  # noqa: F403
 from .checkpoint import load_dygraph, save_dygraph
@@ -14,12 +28,14 @@ from .loss import *  # noqa: F403
 from .nce import NCE
 from .nn import *  # noqa: F403
 from .parallel import DataParallel, ParallelEnv, prepare_context
+from .rnn import *  # noqa: F403
 
 __all__ = [
     *base.__all__,
     *loss.__all__,
     "NCE",
     *nn.__all__,
+    *rnn.__all__,
     *learning_rate_scheduler.__all__,
     "AmpScaler", "amp_guard",
     "TracedLayer", "Layer", "LayerList", "ParameterList", "Sequential",

@@ -439,7 +439,6 @@ WAITING = {
     "Conv2DTranspose": "conv2d_transpose",
     "Conv3D": "conv3d",
     "Conv3DTranspose": "conv3d_transpose",
-    "GRUUnit": "gru_unit",
     "RowConv": "row_conv",
     "SequenceConv": "sequence_conv",
     "TreeConv": "tree_conv",

@@ -10,6 +10,7 @@ from . import (
     images,
     io,
     learning_rate_scheduler,
+    lod_nets,
     loss,
     metric_op,
     more_losses,
@@ -28,6 +29,7 @@ from .former import *  # noqa: F403
 from .images import *  # noqa: F403
 from .io import *  # noqa: F403
 from .learning_rate_scheduler import *  # noqa: F403
+from .lod_nets import *  # noqa: F403
 from .loss import *  # noqa: F403
 from .metric_op import *  # noqa: F403
 from .more_losses import *  # noqa: F403
@@ -50,6 +52,7 @@ __all__ = [
     *decoding.__all__,
     *beams.__all__,
     *ops.__all__,
+    *lod_nets.__all__,
     *loss.__all__,
     *metric_op.__all__,
     *more_losses.__all__,

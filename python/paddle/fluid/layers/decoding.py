@@ -1,4 +1,4 @@
-"""Labels of sequences in fluid.layers: alignments, edit distances."""
+"""Labels of sequences in fluid.layers: alignments, edit distances, tags."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import paddle._core as _core
 from paddle import _ops
 from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.nn.functional.decode import warp_ctc
+from paddle.static.nn.crf import crf_cost, crf_decoding
 
-__all__ = ["ctc_greedy_decoder", "edit_distance", "warpctc"]
+__all__ = ["chunk_eval", "crf_decoding", "ctc_greedy_decoder", "edit_distance", "linear_chain_crf", "warpctc"]
 
 
 def warpctc(input, label, blank=0, norm_by_times=False, input_length=None, label_length=None):  # noqa: A002
@@ -90,3 +91,54 @@ def ctc_greedy_decoder(input, blank, input_length=None, padding_value=0, name=No
     asked = {"OutputLength": 1} if _core.in_static_mode() else {}
     attrs = {"merge_repeated": True, "blank": blank, "padding_value": padding_value}
     return tuple(_ops.ctc_align(best, input_length, **attrs, **asked))
+
+
+def linear_chain_crf(input, label, param_attr=None, length=None):  # noqa: A002
+    """Minus the log likelihood of the tags of each sequence in a linear chain CRF, a cost to minimize.
+
+    Args:
+        input (Variable): float32 or float64 scores [rows, tags] with a LoD; with lengths [batch, steps, tags].
+        label (Variable): int64 tags [rows, 1] with a LoD; with lengths [batch, steps].
+        param_attr (ParamAttr): of the scores of changes [tags + 2, tags], which are learned; crf_decoding finds them by
+            their name.
+        length (Variable): int64 [batch].
+
+    Returns:
+        Variable: [sequences, 1].
+    """
+    return crf_cost(input, label, param_attr, length)
+
+
+def chunk_eval(  # noqa: D417
+    input,  # noqa: A002
+    label,
+    chunk_scheme,
+    num_chunk_types,
+    excluded_chunk_types=None,
+    seq_length=None,
+):
+    """How many of the chunks that tags mark are found.
+
+    Args:
+        input, label (Variable): int64 tags [rows, 1] with a LoD; with lengths [batch, steps]. Tag t is place t % n of
+            type t // n, where the scheme has n places; the number of types times n is outside of all chunks.
+        chunk_scheme (str): "IOB", "IOE", "IOBES" or "plain".
+        num_chunk_types (int): the number of types.
+        excluded_chunk_types (list of int): types that are not counted.
+        seq_length (Variable): int64 [batch].
+
+    Returns:
+        (precision, recall, F1), float32 [1], and the numbers of chunks found, labelled and correct, int64 [1].
+    """
+    check_variable_and_dtype(input, "input", ["int64"], "chunk_eval")
+    check_variable_and_dtype(label, "label", ["int64"], "chunk_eval")
+    return tuple(
+        _ops.chunk_eval(
+            input,
+            label,
+            seq_length,
+            num_chunk_types=num_chunk_types,
+            chunk_scheme=chunk_scheme,
+            excluded_chunk_types=excluded_chunk_types or [],
+        )
+    )

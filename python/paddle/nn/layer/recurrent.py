@@ -45,7 +45,12 @@ def _masks(sequence_length: Any, steps: Any, dtype: Any) -> Any:
     return mask
 
 
-def _chosen(old: Any, new: Any, mask: Any) -> Any:
+def sequence_masks(sequence_length: Any, x: Any, dtype: Any) -> Any:
+    """[steps, batch] for `x` [steps, batch, ...]: 1 where a sequence has that step, else 0."""
+    return _masks(sequence_length, _length_of(x), dtype)
+
+
+def chosen(old: Any, new: Any, mask: Any) -> Any:
     """`new` in the rows where `mask` is 1, `old` where it is 0."""
     return _ops.elementwise_mul(new, mask, axis=0) + _ops.elementwise_mul(old, 1 - mask, axis=0)
 
@@ -56,7 +61,7 @@ def _run_steps(cell: Any, inputs: Any, states: Any, mask: Any, kwargs: dict[str,
     template = None
     for i in range(flatten(inputs)[0].shape[0]):
         out, new = cell(map_structure(lambda x, i=i: x[i], inputs), states, **kwargs)
-        states = new if mask is None else map_structure(partial(_chosen, mask=mask[i]), states, new)
+        states = new if mask is None else map_structure(partial(chosen, mask=mask[i]), states, new)
         template = out
         outputs.append(flatten(out))
     if template is None:
@@ -84,7 +89,7 @@ def _append_loop(cell: Any, inputs: Any, states: Any, mask: Any, kwargs: dict[st
         assert_same_structure(now, new, check_types=False)
         if mask is not None:
             at = _ops.squeeze2(_ops.gather(mask, step), axes=[0])
-            new = map_structure(partial(_chosen, mask=at), now, new)
+            new = map_structure(partial(chosen, mask=at), now, new)
         outside = map_structure(array_outside, out)
         loop_block_arrays = map_structure(lambda x, a: array_write(x, step, a), out, outside)
         _ops.increment(step, step=1.0, Out=step)
@@ -155,7 +160,7 @@ def rnn(
         inputs = map_structure(swap, inputs)
     mask = None
     if sequence_length is not None:
-        mask = _masks(sequence_length, _length_of(flatten(inputs)[0]), flatten(initial_states)[0].dtype)
+        mask = sequence_masks(sequence_length, flatten(inputs)[0], flatten(initial_states)[0].dtype)
     if is_reverse:
         inputs = map_structure(_reversed, inputs)
         mask = None if mask is None else _reversed(mask)

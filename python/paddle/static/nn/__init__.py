@@ -6,6 +6,7 @@ from ..loops import while_loop
 from ..pyfunc import py_func
 from . import sequence as sequence
 from .common import batch_norm, conv2d, embedding, fc, layer_norm
+from .crf import crf_decoding
 from .group import group_norm
 from .norms import instance_norm, prelu, spectral_norm
 from .sampled import nce
@@ -19,6 +20,7 @@ __all__ = [
     "cond",
     "conv2d",
     "create_parameter",
+    "crf_decoding",
     "group_norm",
     "instance_norm",
     "prelu",

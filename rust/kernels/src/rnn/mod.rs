@@ -1,6 +1,10 @@
 //! Recurrent networks and decoding.
 
+pub mod act;
+pub mod batches;
 pub mod ctc;
 pub(crate) mod gates;
+pub mod lod_gru;
+pub mod lod_lstm;
 pub mod recurrent;
 pub(crate) mod recurrent_grad;

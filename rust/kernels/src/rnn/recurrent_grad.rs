@@ -32,7 +32,7 @@ pub struct Grads<'a, T> {
 const COLUMNS: usize = 256;
 
 /// The sum of the rows.
-fn sum_rows<T: Number>(x: &[T], width: usize, to: &mut [T]) {
+pub(crate) fn sum_rows<T: Number>(x: &[T], width: usize, to: &mut [T]) {
     pool::parts(to, COLUMNS, |at, to| {
         to.fill(<T as Real>::ZERO);
         for row in x.chunks_exact(width) {

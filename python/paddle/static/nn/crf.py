@@ -1,0 +1,38 @@
+"""Tags of sequences: a linear chain CRF in static Programs."""
+
+from __future__ import annotations
+
+from paddle import _ops
+from paddle._programs.variable_checks import check_variable_and_dtype
+from paddle.nn.layer_helper import LayerHelper
+
+__all__ = ["crf_decoding"]
+
+
+def crf_cost(input, label, param_attr=None, length=None):  # noqa: A002
+    """Minus the log likelihood of the tags of each sequence; for fluid.layers.linear_chain_crf."""
+    check_variable_and_dtype(input, "input", ["float32", "float64"], "linear_chain_crf")
+    check_variable_and_dtype(label, "label", ["int64"], "linear_chain_crf")
+    helper = LayerHelper("linear_chain_crf", **locals())
+    size = input.shape[1 if length is None else 2]
+    transition = helper.create_parameter(attr=helper.param_attr, shape=[size + 2, size], dtype=helper.input_dtype())
+    return _ops.linear_chain_crf(input, transition, label, length)[3]
+
+
+def crf_decoding(input, param_attr, label=None, length=None):  # noqa: A002
+    """The best sequence of tags.
+
+    Args:
+        input (Variable): float32 or float64 scores [rows, tags] with a LoD; with lengths [batch, steps, tags].
+        param_attr (ParamAttr): names the parameter that linear_chain_crf learned.
+        label (Variable): int64 tags; then the result is 1 where the best tag is the label's, else 0.
+        length (Variable): int64 [batch].
+
+    Returns:
+        Variable: int64 [rows, 1] with the LoD of the input; with lengths [batch, steps].
+
+    Source: https://www.paddlepaddle.org.cn/documentation/docs/en/2.0-rc/api/paddle/static/nn/crf_decoding_en.html
+    """
+    check_variable_and_dtype(input, "input", ["float32", "float64"], "crf_decoding")
+    helper = LayerHelper("crf_decoding", **locals())
+    return _ops.crf_decoding(input, helper.get_parameter(param_attr.name), label, length)

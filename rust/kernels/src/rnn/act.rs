@@ -1,0 +1,51 @@
+//! The activations that recurrent operators may be told.
+
+use super::gates::sigmoid;
+use crate::gemm_simd::Real;
+use crate::simd_fn;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act {
+    Identity,
+    Sigmoid,
+    Tanh,
+    Relu,
+}
+
+simd_fn! {
+    fn sigmoids[T: Real](x: &mut [T]) {
+        for x in x.iter_mut() {
+            *x = sigmoid::<FMA, T>(*x);
+        }
+    }
+}
+
+simd_fn! {
+    fn tanhs[T: Real](x: &mut [T]) {
+        for x in x.iter_mut() {
+            *x = x.tanh_::<FMA>();
+        }
+    }
+}
+
+impl Act {
+    pub fn apply<T: Real>(self, x: &mut [T]) {
+        match self {
+            Act::Identity => {}
+            Act::Sigmoid => sigmoids(x),
+            Act::Tanh => tanhs(x),
+            Act::Relu => x.iter_mut().for_each(|x| *x = if *x > T::ZERO { *x } else { T::ZERO }),
+        }
+    }
+
+    /// `d` times the derivative, by the activation's result.
+    pub fn grad<T: Real>(self, y: &[T], d: &mut [T]) {
+        let each = d.iter_mut().zip(y);
+        match self {
+            Act::Identity => {}
+            Act::Sigmoid => each.for_each(|(d, &y)| *d = *d * y * (T::ONE - y)),
+            Act::Tanh => each.for_each(|(d, &y)| *d = *d * (T::ONE - y * y)),
+            Act::Relu => each.for_each(|(d, &y)| *d = *d * if y > T::ZERO { T::ONE } else { T::ZERO }),
+        }
+    }
+}
