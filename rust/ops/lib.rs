@@ -140,6 +140,9 @@ pub static TABLES: &[&[&Op]] = &[
     rnn::lstm::TABLE,                 // LSTM over sequences with LoD
     rnn::lstm_unit::TABLE,            // a step of it
     rnn::gru::TABLE,                  // GRU over sequences with LoD, a step of it
+    rnn::fusion_nets::TABLE,          // these with their input products
+    rnn::attention_lstm::TABLE,       // LSTM with attention
+    rnn::fusion_seq::TABLE,           // pooled, expanded, convolved sequences at once
     rnn::crf::TABLE,                  // linear chain CRF
     rnn::chunk_eval::TABLE,           // chunks of tags
     rnn::warpctc::TABLE,              // connectionist temporal classification

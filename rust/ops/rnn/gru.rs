@@ -165,7 +165,8 @@ fn compute(
 ) -> Result<[Tensor; 3]> {
     let n = weight.dims()[0];
     let mut gates = Tensor::empty(x.dtype(), x.dims())?;
-    let (mut reset, mut hidden) = (Tensor::empty(x.dtype(), &[x.dims()[0], n])?, Tensor::empty(x.dtype(), &[x.dims()[0], n])?);
+    let (mut reset, mut hidden) =
+        (Tensor::empty(x.dtype(), &[x.dims()[0], n])?, Tensor::empty(x.dtype(), &[x.dims()[0], n])?);
     dispatch!(x.dtype(), T in [f32, f64], {
         let bias = bias.map(|b| b.data::<T>());
         let to = gates.data_mut::<T>()?;

@@ -351,13 +351,8 @@ fn run(cx: &mut Run) -> Result<()> {
 fn run_grad(cx: &mut Run) -> Result<()> {
     use lstm_grad::*;
     let told = told(cx.op.name, cx.attrs::<LstmAttrs>())?;
-    let given = Given {
-        weight: cx.input(WEIGHT)?,
-        projection: None,
-        bias: cx.input(BIAS)?,
-        h0: cx.opt(H0),
-        c0: cx.opt(C0),
-    };
+    let given =
+        Given { weight: cx.input(WEIGHT)?, projection: None, bias: cx.input(BIAS)?, h0: cx.opt(H0), c0: cx.opt(C0) };
     let back = Back {
         out: cx.input(HIDDEN)?,
         dout: cx.input(DHIDDEN)?,

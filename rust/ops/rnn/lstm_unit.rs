@@ -50,12 +50,7 @@ fn activated<T: Number>(x: &[T], forget_bias: T, n: usize, to: &mut Vec<T>) {
     Act::Tanh.apply(&mut to[3 * n..]);
 }
 
-fn rows<T: Number + Element>(
-    (x, before): (&[T], &[T]),
-    forget_bias: T,
-    n: usize,
-    (c, h): (&mut [T], &mut [T]),
-) {
+fn rows<T: Number + Element>((x, before): (&[T], &[T]), forget_bias: T, n: usize, (c, h): (&mut [T], &mut [T])) {
     let mut gates = Vec::new();
     for (i, x) in x.chunks_exact(4 * n).enumerate() {
         activated(x, forget_bias, n, &mut gates);

@@ -161,3 +161,45 @@ def test_dropout(mode):
     np.testing.assert_allclose(x.grad[1, 0, 2].item(), change / 2e-5, rtol=1e-4)
     test = _ops.rnn(x, states, weights, **{**c.attrs, "dropout_prob": 0.4, "is_test": True})[2]
     np.testing.assert_allclose(test.numpy(), network(*c.inputs.values(), **c.attrs)["Out"], rtol=1e-9)
+
+
+def cudnn(sizes=(3, 2, 3, 2), num_layers=1, is_bidirec=False, lengths=None, flat=False, **more):
+    """The same network as rnn's, whose weights may lie in one tensor."""
+    given = rnn("LSTM", sizes, num_layers, is_bidirec, lengths, **more)
+    states, weights = given.inputs["PreState"], given.inputs["WeightList"]
+    inputs = {"Input": given.inputs["Input"], "InitH": states[0], "InitC": states[1]}
+    if flat:
+        inputs["W"] = np.concatenate([w.ravel() for w in weights])
+    else:
+        inputs["WeightList"] = weights
+    if lengths is not None:
+        inputs["SequenceLength"] = given.inputs["SequenceLength"]
+    attrs = {k: v for k, v in given.attrs.items() if k != "mode"}
+
+    def expected(x, h, c, *rest, **attrs):
+        found = network(x, [h, c], weights, None if lengths is None else rest[-1], **attrs)
+        return {"Out": found["Out"], "LastH": found["State"][0], "LastC": found["State"][1]}
+
+    return case("cudnn_lstm", inputs, attrs, expected, dtypes="float32", grad_of="Out LastH LastC",
+                grad=["Input", "InitH", "InitC", "W" if flat else "WeightList"])  # fmt: skip
+
+
+FLAT = cudnn(flat=True)
+
+
+def wrong_cudnn(match, attrs=None, **inputs):
+    attrs = FLAT.attrs | (attrs or {})
+    return case("cudnn_lstm", FLAT.inputs | inputs, attrs, raises=ValueError, match=match)
+
+
+test_cudnn_lstm = table(
+    cudnn(),
+    FLAT,
+    cudnn(num_layers=2, is_bidirec=True, lengths=[3, 1]),
+    cudnn(num_layers=2, is_bidirec=True, flat=True),
+    wrong_cudnn("W must be", {"num_layers": 2, "is_bidirec": True}, InitH=real(4, 2, 2), InitC=real(4, 2, 2)),
+    wrong_cudnn("W must be", W=FLAT.inputs["W"][1:]),
+    wrong_cudnn("InitH", {"num_layers": 2**31 - 1}),
+    wrong_cudnn("hidden_size", {"hidden_size": 0}),
+    wrong_cudnn("three dimensions", Input=real(3, 2)),
+)

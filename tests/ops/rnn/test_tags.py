@@ -67,7 +67,7 @@ test_linear_chain_crf = table(
     wrong("Transition", [X, W[1:], LABEL], **LODS),
     wrong("Transition", [X, real(6, 4), LABEL], **LODS),
     wrong("LoD", [X, W, LABEL]),
-    wrong("Label", [X, W, LABEL[:4]], **LODS),
+    wrong("Label", [PADDED, W, TWO[:, :3], LENGTH]),
     wrong("Length", [PADDED, W, TWO, LENGTH + 1]),
     wrong("with lengths", [X, W, TWO, LENGTH]),
     wrong("are 0", [X - [[0, 900, 900]], np.where(np.arange(3) == 0, -2000, W), LABEL], **LODS),
@@ -112,7 +112,7 @@ TWO_SEQUENCES = {"Inference": [[0, 6, 10]], "Label": [[0, 6, 10]]}
 
 
 def chunks(tags, label, scheme, types, expected, lod=TWO_SEQUENCES, **more):
-    columns = [np.array(v).reshape(-1, 1) for v in (tags, label)]
+    columns = [np.array(v, int).reshape(-1, 1) for v in (tags, label)]
     return case("chunk_eval", columns, {"chunk_scheme": scheme, "num_chunk_types": types, **more},
                 counts(*expected), lod=lod, out_dtype=FLOATS)  # fmt: skip
 
@@ -125,12 +125,12 @@ test_chunk_eval = table(
     chunks(IOB, IOB_LABEL, "IOB", 2, (4, 5, 2)),
     chunks(IOB, IOB_LABEL, "IOB", 2, (3, 4, 2), excluded_chunk_types=[1]),
     # IOE: I0 E0 I1 E1
-    chunks([0, 1, 0, 1, 4, 1, 2, 2, 3, 3], [0, 1, 0, 1, 4, 1, 2, 2, 3, 2], "IOE", 2, (5, 5, 4)),
+    chunks([0, 1, 0, 1, 4, 1, 2, 2, 3, 3], [0, 1, 0, 1, 4, 1, 2, 2, 3, 2], "IOE", 2, (5, 5, 5)),
     # IOBES: B I E S
-    chunks([0, 1, 2, 3, 8, 3, 4, 6, 7, 8], [0, 1, 2, 3, 8, 8, 4, 6, 6, 8], "IOBES", 2, (5, 4, 3)),
+    chunks([0, 1, 2, 3, 8, 3, 4, 6, 7, 8], [0, 1, 2, 3, 8, 8, 4, 6, 6, 8], "IOBES", 2, (5, 4, 4)),
     chunks([0, 0, 1, 1, 2, 0, 1, 1, 1, 2], [0, 0, 1, 1, 2, 2, 1, 1, 2, 2], "plain", 2, (4, 3, 2)),
     chunks([], [], "IOB", 2, (0, 0, 0), lod={"Inference": [[0, 0]], "Label": [[0, 0]]}),
-    case("chunk_eval", [*ROWS, np.array([5, 3])], {"num_chunk_types": 2}, counts(4, 4, 3), out_dtype=FLOATS),
+    case("chunk_eval", [*ROWS, np.array([5, 3])], {"num_chunk_types": 2}, counts(4, 4, 4), out_dtype=FLOATS),
     case("chunk_eval", [*ROWS], {"num_chunk_types": 2}, raises=ValueError, match="LoD"),
     case("chunk_eval", [*ROWS, np.array([5, 6])], {"num_chunk_types": 2}, raises=ValueError, match="SeqLength"),
     case("chunk_eval", [*ROWS, np.array([5, 3])], {"num_chunk_types": 1}, raises=ValueError, match="tags"),

@@ -11,7 +11,7 @@ from paddle.nn.layer_helper import LayerHelper
 from paddle.nn.param_attr import ParamAttr
 from paddle.static.nn.common import fc_layer
 
-__all__ = ["dynamic_gru", "dynamic_lstm", "dynamic_lstmp", "gru_unit", "lstm_unit"]
+__all__ = ["dynamic_gru", "dynamic_lstm", "dynamic_lstmp", "gru_unit", "lstm", "lstm_unit"]
 
 _FLOATS = ["float32", "float64"]
 _UNITS = {"identity": 0, "sigmoid": 1, "tanh": 2, "relu": 3}
@@ -259,3 +259,62 @@ def lstm_unit(x_t, hidden_t_prev, cell_t_prev, forget_bias=0.0, param_attr=None,
     sums = fc_layer(both, 4 * width, 1, param_attr, ParamAttr() if bias_attr is None else bias_attr)
     cell, hidden = _ops.lstm_unit(sums, cell_t_prev, forget_bias=float(forget_bias))
     return hidden, cell
+
+
+def lstm(  # noqa: D417
+    input,  # noqa: A002
+    init_h,
+    init_c,
+    max_len,
+    hidden_size,
+    num_layers,
+    dropout_prob=0.0,
+    is_bidirec=False,
+    is_test=False,
+    name=None,
+    default_initializer=None,
+    seed=-1,
+):
+    """Layers of an LSTM over sequences of one length; paddle.nn.LSTM is the newer name.
+
+    Args:
+        input (Variable): float32 or float64 [steps, batch, inputs].
+        init_h, init_c (Variable): first states and cells [num_layers * directions, batch, hidden_size].
+        max_len (int): not looked at.
+        hidden_size, num_layers (int): the width of the states, the number of layers.
+        dropout_prob (float): with which elements between two layers are dropped.
+        is_bidirec (bool): a second network runs backwards; the outputs of both lie side by side.
+        is_test (bool): nothing is dropped.
+        default_initializer (Initializer): of the one parameter that holds all weights and biases.
+        seed (int): of what is dropped; up to 0: the global generator.
+
+    Returns:
+        (outputs [steps, batch, directions * hidden_size], last states, last cells).
+    """
+    helper = LayerHelper("cudnn_lstm", **locals())
+    for value, what in ((input, "input"), (init_h, "init_h"), (init_c, "init_c")):
+        check_variable_and_dtype(value, what, _FLOATS, "lstm")
+    for number, what in ((max_len, "max_len"), (hidden_size, "hidden_size"), (num_layers, "num_layers")):
+        check_type(number, what, int, "lstm")
+    directions = 2 if is_bidirec else 1
+    size = 0
+    for layer in range(num_layers):
+        width = input.shape[-1] if layer == 0 else directions * hidden_size
+        size += 4 * hidden_size * directions * (width + hidden_size + 2)
+    weight = helper.create_parameter(
+        attr=helper.param_attr, shape=[size], dtype=input.dtype, default_initializer=default_initializer
+    )
+    _, _, out, last_h, last_c = _ops.cudnn_lstm(
+        input,
+        init_h,
+        init_c,
+        weight,
+        is_bidirec=is_bidirec,
+        input_size=input.shape[-1],
+        hidden_size=hidden_size,
+        num_layers=num_layers,
+        is_test=is_test,
+        dropout_prob=dropout_prob,
+        seed=seed,
+    )
+    return out, last_h, last_c

@@ -72,7 +72,15 @@ fn grain(width: usize) -> usize {
 
 fn clip<T: Number>(x: &mut [T], to: T) {
     let low = <T as Real>::ZERO - to;
-    x.iter_mut().for_each(|x| *x = if *x < low { low } else if *x > to { to } else { *x });
+    x.iter_mut().for_each(|x| {
+        *x = if *x < low {
+            low
+        } else if *x > to {
+            to
+        } else {
+            *x
+        }
+    });
 }
 
 fn is_cut<T: Number>(x: T, by: T) -> bool {

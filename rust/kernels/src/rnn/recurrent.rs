@@ -209,10 +209,14 @@ pub fn forward<T: Number>(
                         cell.copy_from_slice(c);
                     }
                 }
-                Cell::Gru if on => {
+                Cell::Gru => {
                     // SAFETY: as above.
                     let inner = unsafe { inner.part(part(b, n)) };
-                    gates::gru_step(g, &own[part(b, width)], inner, h);
+                    if on {
+                        gates::gru_step(g, &own[part(b, width)], inner, h);
+                    } else {
+                        inner.fill(zero);
+                    }
                 }
                 _ => {}
             }

@@ -37,10 +37,8 @@ fn check_all(cx: &Infer) -> Result<()> {
     let padded = cx.has(crf::LENGTH);
     let rank = if padded { 3 } else { 2 };
     if x.len() != rank {
-        return cx.wrong(
-            crf::EMISSION,
-            if padded { "[batch, steps, tags], with lengths" } else { "[rows, tags] with LoD" },
-        );
+        return cx
+            .wrong(crf::EMISSION, if padded { "[batch, steps, tags], with lengths" } else { "[rows, tags] with LoD" });
     }
     let tags = if x[rank - 1] >= 0 { x[rank - 1] } else { w.get(1).copied().unwrap_or(-1) };
     ensure!(tags != 0, InvalidArgument, "operator {}: Emission must have a tag or more", cx.op.name);

@@ -1,5 +1,6 @@
 //! rnn: layers of simple recurrent networks, LSTMs or GRUs over padded sequences, as one operator.
 
+mod cudnn_lstm;
 mod network;
 
 use network::{Kept, Network, Params, Wanted};
@@ -313,4 +314,4 @@ pub static RNN_GRAD: Op = Op {
     ..OP
 };
 
-pub static TABLE: &[&Op] = &[&RNN, &RNN_GRAD];
+pub static TABLE: &[&Op] = &[&RNN, &RNN_GRAD, &cudnn_lstm::CUDNN_LSTM, &cudnn_lstm::CUDNN_LSTM_GRAD];

@@ -1,0 +1,161 @@
+//! attention_lstm: an LSTM that looks at a whole sequence at every step, with weights that follow from its cell. For
+//! inference: without a gradient. Gates are in the order forget, input, output, candidate.
+
+use super::lod::{activation, check, offsets};
+use oar_core::base::{DTypes, Result};
+use oar_core::op::attrs::Text;
+use oar_core::op::{Infer, Kernel, Op, Run, OP};
+use oar_core::tensor::Tensor;
+use oar_core::{attrs, dispatch, ensure, slots};
+use oar_kernels::act::Act;
+use oar_kernels::gemm::matmul;
+
+attrs! {
+    pub struct AttentionLstmAttrs {
+        gate_activation: Text = "sigmoid".into(), cell_activation: Text = "tanh".into(),
+        candidate_activation: Text = "tanh".into(),
+    }
+}
+
+slots! {
+    /// X [rows, inputs] with LoD; AttentionWeight [inputs + width, 1], LSTMWeight [width + inputs, 4 * width].
+    mod attention {
+        X "X", C0 "C0", H0 "H0".opt(), WEIGHT "AttentionWeight", BIAS "AttentionBias".opt(),
+        SCALAR "AttentionScalar".opt(), SCALAR_BIAS "AttentionScalarBias".opt(), LSTM "LSTMWeight",
+        LSTM_BIAS "LSTMBias"
+        => HIDDEN "Hidden", CELL "Cell", ATTENDED "AttentionedX".mid().hidden().made(),
+        FC "AttentionFCOut".mid().hidden().made(), LSTM_X "LSTMX".mid().hidden().made(),
+        LSTM_OUT "LSTMOUT".mid().hidden().made()
+    }
+}
+
+fn infer(cx: &mut Infer) -> Result<()> {
+    use attention::*;
+    let (x, dtype, op) = (cx.dims(X)?, cx.dtype(X)?, cx.op.name);
+    let a = cx.attrs::<AttentionLstmAttrs>();
+    activation(op, "gate_activation", &a.gate_activation)?;
+    activation(op, "cell_activation", &a.cell_activation)?;
+    activation(op, "candidate_activation", &a.candidate_activation)?;
+    if x.len() != 2 {
+        return cx.wrong(X, "a matrix [rows, inputs] with LoD");
+    }
+    let four = cx.dims(LSTM)?.get(1).copied().unwrap_or(-1);
+    ensure!(
+        four < 0 || four > 0 && four % 4 == 0,
+        InvalidArgument,
+        "operator {op}: the width of LSTMWeight must be four times that of the cell, got {four}"
+    );
+    let n = if four < 0 { -1 } else { four / 4 };
+    let both = if n < 0 || x[1] < 0 { -1 } else { n + x[1] };
+    check(cx, LSTM, &[both, four], dtype)?;
+    check(cx, LSTM_BIAS, &[1, four], dtype)?;
+    check(cx, WEIGHT, &[both, 1], dtype)?;
+    check(cx, C0, &[-1, n], dtype)?;
+    if cx.has(H0) {
+        check(cx, H0, &[-1, n], dtype)?;
+    }
+    for slot in [BIAS, SCALAR, SCALAR_BIAS] {
+        if cx.has(slot) {
+            check(cx, slot, &[1, 1], dtype)?;
+        }
+    }
+    for out in [HIDDEN, CELL] {
+        cx.set(out, &[x[0], n], dtype);
+        cx.share_lod(out, X);
+    }
+    for out in [ATTENDED, FC, LSTM_X, LSTM_OUT] {
+        cx.set(out, &[-1], dtype);
+    }
+    Ok(())
+}
+
+fn kernel(cx: &mut Run) -> Result<()> {
+    use attention::*;
+    let (x, c0, h0, op) = (cx.input(X)?, cx.input(C0)?, cx.opt(H0), cx.op.name);
+    let (weight, lstm, lstm_bias) = (cx.input(WEIGHT)?, cx.input(LSTM)?, cx.input(LSTM_BIAS)?);
+    let (bias, scalar, scalar_bias) = (cx.opt(BIAS), cx.opt(SCALAR), cx.opt(SCALAR_BIAS));
+    let a = cx.attrs::<AttentionLstmAttrs>();
+    let gate = activation(op, "gate_activation", &a.gate_activation)?;
+    let cell_act = activation(op, "cell_activation", &a.cell_activation)?;
+    let candidate = activation(op, "candidate_activation", &a.candidate_activation)?;
+    let at = offsets(op, "X", x)?;
+    let (inputs, n, count) = (x.dims()[1] as usize, lstm.dims()[1] as usize / 4, at.len() - 1);
+    for t in [Some(c0), h0].into_iter().flatten() {
+        ensure!(
+            t.dims()[0] == count as i64,
+            InvalidArgument,
+            "operator {op}: C0 and H0 must have a row for each of {count} sequences, got {t:?}"
+        );
+    }
+    dispatch!(x.dtype(), T in [f32, f64], {
+        let (mut hidden, mut cell) = (cx.take_out(HIDDEN)?, cx.take_out(CELL)?);
+        let (hs, cs) = (hidden.data_mut::<T>()?, cell.data_mut::<T>()?);
+        let (xs, w, lw) = (x.data::<T>(), weight.data::<T>(), lstm.data::<T>());
+        let one = |t: Option<&Tensor>| t.map(|t| t.data::<T>()[0]);
+        let (bias, scalar, scalar_bias) = (one(bias), one(scalar), one(scalar_bias));
+        // What the scores are of the inputs alone.
+        let own: Vec<T> = xs
+            .chunks_exact(inputs.max(1))
+            .map(|row| row.iter().zip(w).map(|(a, b)| a * b).sum::<T>() + bias.unwrap_or(0.0))
+            .collect();
+        let (from_h, from_x) = lw.split_at(n * 4 * n);
+        let (mut looked, mut sums, mut more) = (vec![0.0 as T; inputs], vec![0.0 as T; 4 * n], vec![0.0 as T; 4 * n]);
+        for (i, seq) in at.windows(2).enumerate() {
+            let mut before_c = c0.data::<T>()[i * n..(i + 1) * n].to_vec();
+            let mut before_h = h0.map(|h| h.data::<T>()[i * n..(i + 1) * n].to_vec());
+            for row in seq[0]..seq[1] {
+                let of_cell: T = before_c.iter().zip(&w[inputs..]).map(|(a, b)| a * b).sum();
+                let mut scores: Vec<T> = own[seq[0]..seq[1]].iter().map(|s| (s + of_cell).max(0.0)).collect();
+                if let Some(scale) = scalar {
+                    scores.iter_mut().for_each(|s| *s = (*s * scale + scalar_bias.unwrap_or(0.0)).max(0.0));
+                }
+                let top = scores.iter().fold(T::NEG_INFINITY, |m, &s| m.max(s));
+                scores.iter_mut().for_each(|s| *s = (*s - top).exp());
+                let total: T = scores.iter().sum();
+                looked.fill(0.0);
+                for (s, x) in scores.iter().zip(xs[seq[0] * inputs..].chunks_exact(inputs.max(1))) {
+                    looked.iter_mut().zip(x).for_each(|(l, &x)| *l += s / total * x);
+                }
+                matmul((1, 4 * n, inputs), &looked, false, from_x, false, &mut sums);
+                if let Some(h) = &before_h {
+                    matmul((1, 4 * n, n), h, false, from_h, false, &mut more);
+                    sums.iter_mut().zip(&more).for_each(|(s, &m)| *s += m);
+                }
+                sums.iter_mut().zip(lstm_bias.data::<T>()).for_each(|(s, &b)| *s += b);
+                let (gates, new) = sums.split_at_mut(3 * n);
+                gate.apply(gates);
+                candidate.apply(new);
+                let (c, h) = (&mut cs[row * n..(row + 1) * n], &mut hs[row * n..(row + 1) * n]);
+                for k in 0..n {
+                    c[k] = gates[k] * before_c[k] + gates[n + k] * new[k];
+                }
+                h.copy_from_slice(c);
+                Act::apply(cell_act, h);
+                h.iter_mut().zip(&gates[2 * n..]).for_each(|(h, &o)| *h *= o);
+                before_c.copy_from_slice(c);
+                before_h = Some(h.to_vec());
+            }
+        }
+        cx.set(HIDDEN, hidden);
+        cx.set(CELL, cell);
+    }, other => return cx.unsupported(other));
+    for slot in [ATTENDED, FC, LSTM_X, LSTM_OUT] {
+        if cx.wants(slot) {
+            cx.set(slot, Tensor::empty(x.dtype(), &[0])?);
+        }
+    }
+    Ok(())
+}
+
+pub static ATTENTION_LSTM: Op = Op {
+    name: "attention_lstm",
+    inputs: attention::INS,
+    outputs: attention::OUTS,
+    attrs: AttentionLstmAttrs::FIELDS,
+    takes: DTypes::FLOATS,
+    infer,
+    cpu: Kernel::Pure(kernel),
+    ..OP
+};
+
+pub static TABLE: &[&Op] = &[&ATTENTION_LSTM];
