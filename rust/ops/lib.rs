@@ -136,7 +136,6 @@ pub static TABLES: &[&[&Op]] = &[
     ps::tables::TABLE,                // tables of rows made when they are asked for
     ps::split::TABLE,                 // values cut up for servers
     sequence::topk::TABLE,            // sequence_topk_avg_pooling
-    rnn::rnn::TABLE,                  // SimpleRNN, LSTM, GRU
     rnn::lstm::TABLE,                 // LSTM over sequences with LoD
     rnn::lstm_unit::TABLE,            // a step of it
     rnn::gru::TABLE,                  // GRU over sequences with LoD, a step of it
