@@ -3,6 +3,7 @@
 use oar_core::op::{table, Op};
 use oar_ops_comm as comm;
 use oar_ops_control as control;
+use oar_ops_fused as fused;
 use oar_ops_io as io;
 use oar_ops_loss as loss;
 use oar_ops_math as math;
@@ -70,8 +71,14 @@ pub static TABLES: &[&[&Op]] = &[
     shape::diagonal::TABLE,           // diag, trace, eye
     shape::tril_triu::TABLE,          // tril, triu
     nn::embedding::TABLE,             // rows of a table by id
-    nn::conv::TABLE,                  // conv2d, depthwise_conv2d
-    nn::pooling::TABLE,               // pool2d
+    nn::conv::TABLE,                  // convolutions, transposed ones
+    nn::pooling::TABLE,               // maxima and averages of windows
+    nn::deformable::TABLE,            // convolutions of displaced elements
+    nn::unfold::TABLE,                // windows as matrices
+    nn::row_conv::TABLE,              // row_conv, conv_shift
+    nn::bilinear::TABLE,              // bilinear_tensor_product
+    nn::fc::TABLE,                    // fc
+    fused::conv_fusion::TABLE,        // conv2d_fusion, conv2d_inception_fusion
     nn::resize::TABLE,                // images in another size
     nn::batch_norm::TABLE,            // batch_norm
     nn::layer_norm::TABLE,            // layer_norm

@@ -35,7 +35,6 @@ from .layer.rnn import *  # noqa: F403
 from .layer.sync_batch_norm import *  # noqa: F403
 from .layer.transformer import *  # noqa: F403
 from .layer.vision import *  # noqa: F403
-from .missing import MISSING as _MISSING
 
 __all__ = [
     "BeamSearchDecoder",
@@ -66,8 +65,4 @@ __all__ = [
     "initializer",
 ]
 
-__getattr__ = _getter(
-    __name__,
-    {name: op for name, op in _MISSING.items() if name[0].isupper() or name == "dynamic_decode"},
-    later={"utils": "paddle.nn.utils"},
-)
+__getattr__ = _getter(__name__, {}, later={"utils": "paddle.nn.utils"})

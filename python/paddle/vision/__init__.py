@@ -1,6 +1,6 @@
 """paddle.vision: models, transforms and data sets of images."""
 
-from . import datasets, image, models, transforms
+from . import datasets, image, models, ops, transforms
 from .datasets import *  # noqa: F403
 from .image import get_image_backend, image_load, set_image_backend
 from .models import *  # noqa: F403

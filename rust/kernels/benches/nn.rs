@@ -2,7 +2,7 @@
 //! `OMP_NUM_THREADS=1 cargo bench -p oar-kernels --bench nn -- gemm`
 
 use criterion::{criterion_group, criterion_main, BenchmarkId, Criterion, Throughput};
-use oar_kernels::conv::{conv2d, conv2d_filter_grad, conv2d_input_grad, Conv2d};
+use oar_kernels::conv::{convolve, filter_grad, input_grad, Conv};
 use oar_kernels::gemm::{batched, matmul, strided_batch, Epilogue, View};
 use oar_kernels::norm::{batch_norm, batch_stats, inverse_deviation, layer_norm, Channels};
 use oar_kernels::pooling::{max_pool, max_pool_grad, Pool};
@@ -63,25 +63,25 @@ fn convolutions(c: &mut Criterion) {
     let mut g = c.benchmark_group("conv");
     for (name, images, cin, cout, k, s, p, side, groups) in CONVOLUTIONS {
         let out = (side + 2 * p - k) / s + 1;
-        let shape = Conv2d {
+        let shape = Conv {
             images,
             in_channels: cin,
-            in_size: (side, side),
+            in_size: [1, side, side],
             out_channels: cout,
-            out_size: (out, out),
-            kernel: (k, k),
-            stride: (s, s),
-            dilation: (1, 1),
-            pad: (p, p),
+            out_size: [1, out, out],
+            kernel: [1, k, k],
+            stride: [1, s, s],
+            dilation: [1; 3],
+            pad: [0, p, p],
             groups,
             channels_last: false,
         };
         let (x, w, dy) = (values(shape.in_len()), values(shape.filter_len()), values(shape.out_len()));
         let (mut y, mut dx, mut dw) = (dy.clone(), x.clone(), w.clone());
         g.throughput(Throughput::Elements(2 * (shape.out_len() * cin / groups * k * k) as u64));
-        g.bench_function(format!("{name}/forward"), |b| b.iter(|| conv2d(&shape, &x, &w, None, false, &mut y)));
-        g.bench_function(format!("{name}/input_grad"), |b| b.iter(|| conv2d_input_grad(&shape, &dy, &w, &mut dx)));
-        g.bench_function(format!("{name}/filter_grad"), |b| b.iter(|| conv2d_filter_grad(&shape, &x, &dy, &mut dw)));
+        g.bench_function(format!("{name}/forward"), |b| b.iter(|| convolve(&shape, &x, &w, None, false, &mut y)));
+        g.bench_function(format!("{name}/input_grad"), |b| b.iter(|| input_grad(&shape, &dy, &w, &mut dx)));
+        g.bench_function(format!("{name}/filter_grad"), |b| b.iter(|| filter_grad(&shape, &x, &dy, &mut dw)));
     }
     g.finish();
 }

@@ -24,7 +24,7 @@ pub use math::{
 use math::{
     elementwise_loops, erfinv, functions_more, gemm_drive, gemm_kernel, gemm_pack, gemm_sweep, gemm_tile, gemm_vec,
 };
-pub use nn::{conv, grid_sample, norm, pooling, resize, softmax, unit};
+pub use nn::{conv, deform, grid_sample, norm, pooling, resize, softmax, unfold, unit};
 use nn::{conv_band, conv_depthwise, conv_direct, conv_dots, conv_patch, norm_lanes};
 pub use optim::{optimizer, rules};
 pub use rnn::{act, batches, ctc, lod_gru, lod_lstm, recurrent};

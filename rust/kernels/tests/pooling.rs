@@ -75,6 +75,14 @@ fn shapes() -> Vec<Pool> {
             exclusive: false,
             channels_last: false,
         },
+        Pool {
+            in_size: [4, 6, 40],
+            out_size: [4, 3, 20],
+            kernel: [3, 2, 3],
+            stride: [1, 2, 2],
+            pad: [1, 0, 1],
+            ..flat
+        },
     ];
     for p in out.clone() {
         out.push(Pool { channels_last: true, ..p });

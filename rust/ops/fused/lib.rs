@@ -1,1 +1,3 @@
 //! Operators: compositions with a kernel of their own.
+
+pub mod conv_fusion;

@@ -14,115 +14,34 @@ from paddle._dispatch.arguments import convert_to_list
 from paddle._programs import guards
 from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.nn import functional as F
-from paddle.nn.functional.conv import run_conv2d
-from paddle.nn.initializer.base import Constant, Normal
+from paddle.nn.initializer.base import Constant
 from paddle.nn.layer.common import Flatten
 from paddle.nn.layer.layers import Layer
 from paddle.nn.layer.norm import BatchNorm
 
+from .conv import BilinearTensorProduct, Conv2D, Conv2DTranspose, Conv3D, Conv3DTranspose, activated
 from .norms import InstanceNorm, PRelu, SpectralNorm
 
 __all__ = [
-    "Conv2D",
-    "Pool2D",
-    "Linear",
     "BatchNorm",
+    "BilinearTensorProduct",
+    "Conv2D",
+    "Conv2DTranspose",
+    "Conv3D",
+    "Conv3DTranspose",
     "Dropout",
     "Embedding",
-    "LayerNorm",
-    "GroupNorm",
     "Flatten",
+    "GroupNorm",
     "InstanceNorm",
+    "LayerNorm",
+    "Linear",
     "PRelu",
+    "Pool2D",
     "SpectralNorm",
 ]
 
 _FLOATS = ["float16", "float32", "float64"]
-
-
-def _activated(x: Any, act: str | None) -> Any:
-    return x if act is None else getattr(_ops, act)(x)
-
-
-class Conv2D(Layer):
-    """act(the 2-D convolution of [N, C, H, W] + bias).
-
-    Args:
-        num_channels, num_filters: channels of input and output.
-        filter_size, stride, padding, dilation: an int, or [height, width].
-        groups: None for one; must divide the channels (ValueError).
-        param_attr: of the filters (default: normal with the deviation sqrt(2 / (height * width * channels))).
-        bias_attr: of the bias (default: zeros); False for no bias.
-        use_cudnn: with False and a group for each channel the operator depthwise_conv2d is used.
-        act: the operator of an activation.
-        dtype: of the parameters.
-
-    Examples:
-        >>> import paddle
-        >>> paddle.fluid.dygraph.Conv2D(3, 8, 3, padding=1, act="relu")(paddle.ones([1, 3, 6, 6])).shape
-        [1, 8, 6, 6]
-    """
-
-    def __init__(
-        self,
-        num_channels: int,
-        num_filters: int,
-        filter_size: Any,
-        stride: Any = 1,
-        padding: Any = 0,
-        dilation: Any = 1,
-        groups: int | None = None,
-        param_attr: Any = None,
-        bias_attr: Any = None,
-        use_cudnn: bool = True,
-        act: str | None = None,
-        dtype: Any = "float32",
-    ) -> None:
-        assert param_attr is not False, "Conv2D: param_attr can not be False"
-        super().__init__()
-        if not isinstance(use_cudnn, bool):
-            raise ValueError("use_cudnn: a bool is expected")
-        if groups is not None and (groups < 1 or num_channels % groups):
-            raise ValueError("Conv2D: groups does not divide num_channels")
-        self._num_channels = num_channels
-        self._groups = groups
-        self._stride = convert_to_list(stride, 2, "stride")
-        self._padding = convert_to_list(padding, 2, "padding")
-        self._dilation = convert_to_list(dilation, 2, "dilation")
-        self._act = act
-        self._use_cudnn = use_cudnn
-        self._filter_size = filter_size
-        self._num_filters = num_filters
-        self._param_attr = param_attr
-        self._bias_attr = bias_attr
-        self._dtype = dtype
-        depthwise = num_channels == groups and num_filters % num_channels == 0 and not use_cudnn
-        self._l_type = "depthwise_conv2d" if depthwise else "conv2d"
-        size = convert_to_list(filter_size, 2, "filter_size")
-        elements = size[0] * size[1] * num_channels
-        self.weight = self.create_parameter(
-            attr=param_attr,
-            shape=[num_filters, num_channels // (groups or 1), *size],
-            dtype=dtype,
-            default_initializer=Normal(0.0, (2.0 / elements) ** 0.5, 0),
-        )
-        self.bias = self.create_parameter(attr=bias_attr, shape=[num_filters], dtype=dtype, is_bias=True)
-
-    def forward(self, input: Any) -> Any:  # noqa: A002
-        """`input` [N, num_channels, H, W] to [N, num_filters, height, width]."""
-        out = run_conv2d(
-            self._l_type,
-            input,
-            self.weight,
-            self.bias,
-            self._stride,
-            self._padding,
-            "EXPLICIT",
-            self._dilation,
-            self._groups or 1,
-            "NCHW",
-        )
-        return _activated(out, self._act)
 
 
 class Pool2D(Layer):
@@ -230,7 +149,7 @@ class Linear(Layer):
 
     def forward(self, input: Any) -> Any:  # noqa: A002
         """`input` [..., input_dim] to [..., output_dim]."""
-        return _activated(F.linear(input, self.weight, self.bias), self._act)
+        return activated(F.linear(input, self.weight, self.bias), self._act)
 
 
 class Dropout(Layer):
@@ -388,7 +307,7 @@ class LayerNorm(Layer):
     def forward(self, input: Any) -> Any:  # noqa: A002
         """The normalised input; ValueError where it does not end in the normalised shape."""
         out = F.layer_norm(input, self._normalized_shape, self.weight, self.bias, self._epsilon)
-        return _activated(out, self._act)
+        return activated(out, self._act)
 
 
 class GroupNorm(Layer):
@@ -430,16 +349,11 @@ class GroupNorm(Layer):
     def forward(self, input: Any) -> Any:  # noqa: A002
         """The normalised input."""
         out = _ops.group_norm(input, self.weight, self.bias, epsilon=self._epsilon, groups=self._groups)[0]
-        return _activated(out, self._act)
+        return activated(out, self._act)
 
 
 # layer: the operator it waits for
 WAITING = {
-    "BilinearTensorProduct": "bilinear_tensor_product",
-    "Conv2DTranspose": "conv2d_transpose",
-    "Conv3D": "conv3d",
-    "Conv3DTranspose": "conv3d_transpose",
-    "RowConv": "row_conv",
     "SequenceConv": "sequence_conv",
     "TreeConv": "tree_conv",
 }

@@ -11,8 +11,7 @@ from paddle._basics import mode
 from paddle._basics.checks import check_dtype, check_type
 from paddle._basics.dtypes import convert_np_dtype_to_dtype_
 from paddle._dispatch.append import named
-from paddle._dispatch.arguments import convert_to_list, number, shape_arguments
-from paddle._dispatch.windows import channel_last, paddings
+from paddle._dispatch.arguments import number, shape_arguments
 from paddle._programs import guards
 from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_variable_and_dtype
@@ -20,26 +19,26 @@ from paddle.fluid.input import one_hot_rows
 from paddle.nn.functional.activation import relu, run_activation
 from paddle.nn.initializer.base import Constant
 from paddle.nn.layer_helper import LayerHelper
-from paddle.static.nn.common import batch_norm, conv2d, fc_layer, layer_norm, lookup_layer
+from paddle.static.nn.common import batch_norm, fc_layer, layer_norm, lookup_layer
 from paddle.static.nn.group import group_norm
 from paddle.static.pyfunc import PyFuncRegistry, py_func
 from paddle.tensor.math import stanh
 
-from . import elements, manipulation, math
+from . import elements, manipulation, math, windows
 from .elements import *  # noqa: F403
 from .manipulation import *  # noqa: F403
 from .math import *  # noqa: F403
 from .tensor import assign
 from .utils import try_set_static_shape_tensor
+from .windows import *  # noqa: F403
 
 __all__ = [
     *math.__all__,
     *manipulation.__all__,
+    *windows.__all__,
     *elements.__all__,
     "fc",
     "embedding",
-    "conv2d",
-    "pool2d",
     "batch_norm",
     "layer_norm",
     "dropout",
@@ -103,58 +102,6 @@ def embedding(
         warnings.warn("is_distributed has no effect any more", stacklevel=2)
     return lookup_layer(
         "lookup_table", "fluid.layers.embedding", input, size, is_sparse, False, padding_idx, param_attr, dtype
-    )
-
-
-def pool2d(
-    input,  # noqa: A002
-    pool_size=-1,
-    pool_type="max",
-    pool_stride=1,
-    pool_padding=0,
-    global_pooling=False,
-    use_cudnn=True,
-    ceil_mode=False,
-    name=None,
-    exclusive=True,
-    data_format="NCHW",
-):
-    """The maximum or average of windows.
-
-    Args:
-        input (Variable): [N, C, H, W], or [N, H, W, C] for NHWC.
-        pool_size, pool_stride (int|list): one number or [height, width].
-        pool_type (str): "max" or "avg".
-        pool_padding (int|list|str): as the padding of :func:`conv2d`.
-        global_pooling (bool): one window over everything.
-        ceil_mode (bool): round output sizes up.
-        exclusive (bool): averages leave padding out.
-
-    Raises:
-        ValueError: for another type, format or padding, or without a size.
-        TypeError: when use_cudnn is no bool.
-    """
-    if pool_type not in ("max", "avg"):
-        raise ValueError(f"pool2d: pool_type must be max or avg, got '{pool_type!s:.200}'")
-    if not global_pooling and pool_size == -1:
-        raise ValueError(f"pool2d: pool_size must be given unless global_pooling is True, got {pool_size!s:.200}")
-    if not isinstance(use_cudnn, bool):
-        raise TypeError(f"use_cudnn must be True or False, got {use_cudnn!s:.200}")
-    sizes, algorithm = paddings(pool_padding, 2, channel_last(data_format, 2), ceil_mode, "pool_padding")
-    return named(
-        name,
-        _ops.pool2d,
-        input,
-        pooling_type=pool_type,
-        ksize=convert_to_list(pool_size, 2, "pool_size"),
-        global_pooling=global_pooling,
-        strides=convert_to_list(pool_stride, 2, "pool_stride"),
-        paddings=sizes,
-        padding_algorithm=algorithm,
-        use_cudnn=use_cudnn,
-        ceil_mode=ceil_mode,
-        exclusive=exclusive,
-        data_format=data_format,
     )
 
 

@@ -1,7 +1,4 @@
 """paddle.nn.functional: the layers' computations as functions."""
-from paddle._basics.missing import getter as _getter
-from paddle.nn.missing import MISSING as _MISSING
-
 from . import (  # noqa: A004
     activation,
     class_loss,
@@ -46,5 +43,3 @@ __all__ = [
     *resize.__all__,
     *vision.__all__,
 ]
-
-__getattr__ = _getter(__name__, {name: op for name, op in _MISSING.items() if name[0].islower()})

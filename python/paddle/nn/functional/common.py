@@ -1,4 +1,4 @@
-"""linear, the dropouts, cosine_similarity."""
+"""linear, bilinear, the dropouts, cosine_similarity, unfold."""
 from __future__ import annotations
 
 from typing import Any
@@ -13,7 +13,17 @@ from paddle._dispatch.windows import channel_last
 from paddle._programs import guards
 from paddle._programs.variable_checks import check_variable_and_dtype
 
-__all__ = ["label_smooth", "dropout", "dropout2d", "dropout3d", "alpha_dropout", "linear", "cosine_similarity"]
+__all__ = [
+    "alpha_dropout",
+    "bilinear",
+    "cosine_similarity",
+    "dropout",
+    "dropout2d",
+    "dropout3d",
+    "label_smooth",
+    "linear",
+    "unfold",
+]
 
 _FLOATS = ["float16", "float32", "float64"]
 
@@ -246,3 +256,78 @@ def label_smooth(label: Any, prior_dist: Any = None, epsilon: float = 0.1, name:
         check_variable_and_dtype(label, "label", ["float32", "float64"], "label_smooth")
         label.stop_gradient = True
     return named(name, _ops.label_smooth, label, prior_dist, epsilon=float(epsilon))
+
+
+def bilinear(x1: Any, x2: Any, weight: Any, bias: Any = None, name: str | None = None) -> Tensor:
+    """x1 W[k] x2 + bias[k] for every matrix W[k] of `weight` (Paddle 2.0: paddle.nn.functional.bilinear).
+
+    Args:
+        x1: float32 or float64 Tensor of the shape [batch, in1_features].
+        x2: Tensor of the shape [batch, in2_features].
+        weight: Tensor of the shape [out_features, in1_features, in2_features].
+        bias: Tensor of the shape [1, out_features], or None.
+        name: a name for the outputs.
+
+    Returns:
+        Tensor of the shape [batch, out_features]. Shapes that do not fit raise ValueError.
+
+    Examples:
+        >>> import paddle
+        >>> x1, x2, weight = paddle.ones([1, 2]), paddle.ones([1, 3]), paddle.ones([4, 2, 3])
+        >>> paddle.nn.functional.bilinear(x1, x2, weight).numpy().tolist()
+        [[6.0, 6.0, 6.0, 6.0]]
+    """
+    if mode._dygraph_tracer_ is None:
+        check_variable_and_dtype(x1, "x1", ["float32", "float64"], "bilinear")
+        check_variable_and_dtype(x2, "x2", ["float32", "float64"], "bilinear")
+    return named(name, _ops.bilinear_tensor_product, x1, x2, weight, bias)
+
+
+def _pair(value: Any, what: str) -> list[int]:
+    if isinstance(value, INTS):
+        return [value, value]
+    assert isinstance(value, list) and len(value) == 2, f"unfold: {what} must be an int or a list of two, got {value}"
+    return value
+
+
+def unfold(
+    x: Any, kernel_sizes: Any, strides: Any = 1, paddings: Any = 0, dilations: Any = 1, name: str | None = None
+) -> Tensor:
+    """The windows of images as the columns of matrices (Paddle 2.0: paddle.nn.functional.unfold).
+
+    Args:
+        x: float32 or float64 Tensor of the shape [N, C, H, W].
+        kernel_sizes, strides, dilations: an int, or [height, width].
+        paddings: an int, [height, width], or [above, left, below, right].
+        name: a name for the outputs.
+
+    Returns:
+        Tensor of the shape [N, C * height * width of the kernel, number of windows].
+
+    Raises:
+        AssertionError: for an `x` of other dimensions, lists of another length.
+        ValueError: for other paddings, a kernel larger than the padded image.
+
+    Examples:
+        >>> import paddle
+        >>> x = paddle.arange(4, dtype="float32").reshape([1, 1, 2, 2])
+        >>> paddle.nn.functional.unfold(x, [1, 2]).numpy().tolist()
+        [[[0.0, 2.0], [1.0, 3.0]]]
+    """
+    check_variable_and_dtype(x, "x", ["float32", "float64"], "unfold")
+    assert len(x.shape) == 4, f"unfold: x must have the shape [N, C, H, W], got {x.shape}"
+    if isinstance(paddings, INTS):
+        pads = [paddings] * 4
+    elif isinstance(paddings, list) and len(paddings) in (2, 4):
+        pads = paddings * (4 // len(paddings))
+    else:
+        raise ValueError(f"unfold: paddings must be an int or a list of 2 or 4, got {paddings!s:.200}")
+    return named(
+        name,
+        _ops.unfold,
+        x,
+        kernel_sizes=_pair(kernel_sizes, "kernel_sizes"),
+        strides=_pair(strides, "strides"),
+        paddings=pads,
+        dilations=_pair(dilations, "dilations"),
+    )

@@ -1,4 +1,4 @@
-"""Convolutions."""
+"""Convolutions and transposed convolutions in one to three dimensions."""
 from __future__ import annotations
 
 from typing import Any
@@ -11,7 +11,7 @@ from paddle._dispatch.arguments import convert_to_list
 from paddle._dispatch.windows import channel_last, paddings
 from paddle._programs.variable_checks import check_variable_and_dtype
 
-__all__ = ["conv1d", "conv2d"]
+__all__ = ["conv1d", "conv1d_transpose", "conv2d", "conv2d_transpose", "conv3d", "conv3d_transpose"]
 
 _FLOATS = ["float16", "float32", "float64"]
 
@@ -28,56 +28,158 @@ def _check_channels(x: Any, weight: Any, channels: int, groups: int) -> None:
         )
 
 
-def conv_op(channels: int, filters: int, groups: int) -> str:
-    """The operator of a 2-D convolution: one filter a channel has its own."""
-    if channels == groups and channels != 1 and filters % channels == 0:
+def conv_op(channels: int, filters: int, groups: int, dims: int = 2) -> str:
+    """The operator of a convolution: one filter a channel of an image has its own."""
+    if dims < 3 and channels == groups and channels != 1 and filters % channels == 0:
         return "depthwise_conv2d"
-    return "conv2d"
+    return f"conv{max(dims, 2)}d"
 
 
-def run_conv2d(
+def run_conv(op_type: str, x: Any, weight: Any, bias: Any, last: bool, name: str | None = None, **attrs: Any) -> Any:
+    """The convolution of arguments that have been looked at, plus the bias; the channels come last or second."""
+    if mode._dygraph_tracer_ is None:
+        check_variable_and_dtype(x, "x", _FLOATS, op_type)
+        name = name or unique_name.generate(op_type)
+    out = named(name, getattr(_ops, op_type), x, weight, **attrs)
+    if bias is None:
+        return out
+    return named(name, _ops.elementwise_add, out, bias, axis=-1 if last else 1)
+
+
+def run_nd(
+    dims: int,
     op_type: str,
     x: Any,
     weight: Any,
     bias: Any,
-    strides: list[int],
-    padding: list[int],
-    algorithm: str,
-    dilations: list[int],
-    groups: int,
-    data_format: str,
-    name: str | None = None,
+    last: bool,
+    name: str | None,
+    attrs: dict[str, Any],
 ) -> Any:
-    """The convolution of arguments that have been looked at, plus the bias."""
-    if mode._dygraph_tracer_ is None:
-        check_variable_and_dtype(x, "x", _FLOATS, op_type)
-        name = name or unique_name.generate(op_type)
-    out = named(
-        name,
-        getattr(_ops, op_type),
-        x,
-        weight,
-        strides=strides,
-        paddings=padding,
-        padding_algorithm=algorithm,
-        dilations=dilations,
-        groups=groups,
-        data_format=data_format,
-    )
-    if bias is None:
-        return out
-    return named(name, _ops.elementwise_add, out, bias, axis=1 if data_format == "NCHW" else -1)
+    """`run_conv` in `dims` dimensions: a length becomes the height of an image of width one, in `attrs` as well."""
+    if dims > 1:
+        return run_conv(op_type, x, weight, bias, last, name, **attrs)
+    axis = -2 if last else -1
+    attrs["data_format"] = "NHWC" if last else "NCHW"
+    attrs["paddings"] = attrs["paddings"] + [0] * len(attrs["paddings"])
+    for one, lists in ((1, ("strides", "dilations", "output_size")), (0, ("output_padding",))):
+        for key in lists:
+            if attrs.get(key):
+                attrs[key] = [*attrs[key], one]
+    x, weight = _ops.unsqueeze2(x, axes=[axis]), _ops.unsqueeze2(weight, axes=[-1])
+    return _ops.squeeze2(run_conv(op_type, x, weight, bias, last, name, **attrs), axes=[axis])
 
 
 def _windows(
-    dims: int, x: Any, weight: Any, stride: Any, padding: Any, dilation: Any, groups: int, last: bool
-) -> tuple[str, list[int], list[int], str, list[int]]:
-    """(operator, strides, paddings, padding_algorithm, dilations) of a convolution in `dims` dimensions."""
+    dims: int, stride: Any, padding: Any, dilation: Any, groups: int, data_format: str, last: bool
+) -> dict[str, Any]:
+    """The attributes that say where the windows are."""
+    sizes, algorithm = paddings(padding, dims, last)
+    return {
+        "strides": convert_to_list(stride, dims, "stride"),
+        "paddings": sizes,
+        "padding_algorithm": algorithm,
+        "dilations": convert_to_list(dilation, dims, "dilation"),
+        "groups": groups,
+        "data_format": data_format,
+    }
+
+
+def _conv(
+    dims: int,
+    x: Any,
+    weight: Any,
+    bias: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    groups: int,
+    data_format: str,
+    name: str | None,
+) -> Any:
+    """The convolution in `dims` dimensions."""
+    last = channel_last(data_format, dims)
     channels = x.shape[-1 if last else 1]
     _check_channels(x, weight, channels, groups)
-    sizes, algorithm = paddings(padding, dims, last)
-    strides, dilations = convert_to_list(stride, dims, "stride"), convert_to_list(dilation, dims, "dilation")
-    return conv_op(channels, weight.shape[0], groups), strides, sizes, algorithm, dilations
+    attrs = _windows(dims, stride, padding, dilation, groups, data_format, last)
+    op_type = conv_op(channels, weight.shape[0], groups, dims)
+    return run_nd(dims, op_type, x, weight, bias, last, name, attrs)
+
+
+def _conv_transpose(
+    dims: int,
+    x: Any,
+    weight: Any,
+    bias: Any,
+    stride: Any,
+    padding: Any,
+    output_padding: Any,
+    dilation: Any,
+    groups: int,
+    output_size: Any,
+    data_format: str,
+    name: str | None,
+) -> Any:
+    """The transposed convolution in `dims` dimensions."""
+    last = channel_last(data_format, dims)
+    channels = x.shape[-1 if last else 1]
+    if channels < 0:
+        raise ValueError(f"conv: the number of channels of x must be known, got {channels} in shape {x.shape}")
+    if groups < 1 or channels % groups:
+        raise ValueError(f"conv: groups={groups} does not divide the {channels} channels of x (shape {x.shape})")
+    attrs = _windows(dims, stride, padding, dilation, groups, data_format, last)
+    if output_size is not None:
+        if output_padding != 0:
+            raise ValueError("conv: output_padding and output_size can not be given both")
+        if not isinstance(output_size, (list, tuple, int)):
+            raise ValueError(f"conv: output_size must be an int, or a list or tuple of them, got {type(output_size)}")
+        attrs["output_size"] = convert_to_list(output_size, dims, "output_size")
+    if output_padding != 0:
+        attrs["output_padding"] = convert_to_list(output_padding, dims, "output_padding")
+    if dims == 1 and attrs.get("output_padding", [0])[0] > attrs["strides"][0]:
+        raise ValueError(f"conv: output_padding {output_padding} must not exceed the stride {stride}")
+    if dims == 3:
+        attrs["data_format"] = "NHWC" if last else "NCHW"  # Paddle's names, whatever the number of dimensions
+    depthwise = dims < 3 and channels == groups and channels != 1 and weight.shape[1] == 1
+    op_type = "depthwise_conv2d_transpose" if depthwise else f"conv{max(dims, 2)}d_transpose"
+    return run_nd(dims, op_type, x, weight, bias, last, name, attrs)
+
+
+def conv1d(
+    x: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+    data_format: str = "NCL",
+    name: str | None = None,
+) -> Tensor:
+    """The 1-D convolution (cross-correlation) of `x` with filters.
+
+    Args:
+        x: Tensor of the shape [N, C, L], or [N, L, C] for the format "NLC"; float16, float32 or float64.
+        weight: Tensor of the shape [filters, C / groups, length].
+        bias: Tensor of the shape [filters], or None.
+        stride, dilation: an int, or a list of one.
+        padding: an int, [size], [before, after], three pairs, "SAME" or "VALID".
+        groups: channels and filters are split into so many groups.
+        data_format: "NCL" or "NLC".
+        name: a name for the outputs.
+
+    Returns:
+        Tensor of the shape [N, filters, length], or its NLC form.
+
+    Raises:
+        ValueError: for another format or padding, for channels or filters that `groups` does not divide.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.nn.functional.conv1d(paddle.ones([1, 2, 5]), paddle.ones([3, 2, 3])).shape
+        [1, 3, 3]
+    """
+    return _conv(1, x, weight, bias, stride, padding, dilation, groups, data_format, name)
 
 
 def conv2d(
@@ -115,12 +217,10 @@ def conv2d(
         >>> paddle.nn.functional.conv2d(x, w, padding=1).shape
         [1, 2, 4, 4]
     """
-    last = channel_last(data_format, 2)
-    op_type, strides, sizes, algorithm, dilations = _windows(2, x, weight, stride, padding, dilation, groups, last)
-    return run_conv2d(op_type, x, weight, bias, strides, sizes, algorithm, dilations, groups, data_format, name)
+    return _conv(2, x, weight, bias, stride, padding, dilation, groups, data_format, name)
 
 
-def conv1d(
+def conv3d(
     x: Any,
     weight: Any,
     bias: Any = None,
@@ -128,47 +228,171 @@ def conv1d(
     padding: Any = 0,
     dilation: Any = 1,
     groups: int = 1,
-    data_format: str = "NCL",
+    data_format: str = "NCDHW",
     name: str | None = None,
 ) -> Tensor:
-    """The 1-D convolution (cross-correlation) of `x` with filters.
+    """The 3-D convolution (cross-correlation) of `x` with filters (Paddle 2.0: paddle.nn.functional.conv3d).
 
     Args:
-        x: Tensor of the shape [N, C, L], or [N, L, C] for the format "NLC"; float16, float32 or float64.
-        weight: Tensor of the shape [filters, C / groups, length].
+        x: Tensor of the shape [N, C, D, H, W], or [N, D, H, W, C] for the format "NDHWC"; float16, float32 or float64.
+        weight: Tensor of the shape [filters, C / groups, depth, height, width].
         bias: Tensor of the shape [filters], or None.
-        stride, dilation: an int, or a list of one.
-        padding: an int, [size], [before, after], three pairs, "SAME" or "VALID".
+        stride, dilation: an int, or [depth, height, width].
+        padding: an int, three ints, six ints (before and behind each dimension), five pairs, "SAME" or "VALID".
         groups: channels and filters are split into so many groups.
-        data_format: "NCL" or "NLC".
+        data_format: "NCDHW" or "NDHWC".
         name: a name for the outputs.
 
     Returns:
-        Tensor of the shape [N, filters, length], or its NLC form.
+        Tensor of the shape [N, filters, depth, height, width], or its NDHWC form.
 
     Raises:
         ValueError: for another format or padding, for channels or filters that `groups` does not divide.
 
     Examples:
         >>> import paddle
-        >>> paddle.nn.functional.conv1d(paddle.ones([1, 2, 5]), paddle.ones([3, 2, 3])).shape
-        [1, 3, 3]
+        >>> x, w = paddle.ones([1, 1, 4, 4, 4]), paddle.ones([2, 1, 3, 3, 3])
+        >>> paddle.nn.functional.conv3d(x, w, padding=1).shape
+        [1, 2, 4, 4, 4]
     """
-    last = channel_last(data_format, 1)
-    op_type, strides, sizes, algorithm, dilations = _windows(1, x, weight, stride, padding, dilation, groups, last)
-    axis = -2 if last else -1
-    # The length becomes the height of an image of width one.
-    out = run_conv2d(
-        op_type,
-        _ops.unsqueeze2(x, axes=[axis]),
-        _ops.unsqueeze2(weight, axes=[-1]),
-        bias,
-        [*strides, 1],
-        sizes + [0] * len(sizes),
-        algorithm,
-        [*dilations, 1],
-        groups,
-        "NHWC" if last else "NCHW",
-        name,
+    return _conv(3, x, weight, bias, stride, padding, dilation, groups, data_format, name)
+
+
+def conv1d_transpose(
+    x: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+    output_size: Any = None,
+    data_format: str = "NCL",
+    name: str | None = None,
+) -> Tensor:
+    """The 1-D transposed convolution: every element of `x` adds the filters, scaled by it, to its window of the result
+    (Paddle 2.0: paddle.nn.functional.conv1d_transpose).
+
+    Args:
+        x: Tensor of the shape [N, C, L], or [N, L, C] for the format "NLC"; float16, float32 or float64.
+        weight: Tensor of the shape [C, filters / groups, length].
+        bias: Tensor of the shape [filters], or None.
+        stride, dilation: an int, or a list of one.
+        padding: what is cut off: an int, [size], [before, after], three pairs, "SAME" or "VALID".
+        output_padding: how much longer the result is at its end; at most the stride.
+        groups: channels and filters are split into so many groups.
+        output_size: the length of the result, in place of `output_padding`.
+        data_format: "NCL" or "NLC".
+        name: a name for the outputs.
+
+    Returns:
+        Tensor of the shape [N, filters, (L - 1) * stride - 2 * padding + dilation * (length - 1) + 1 + output_padding],
+        or its NLC form.
+
+    Raises:
+        ValueError: for another format or padding, channels that `groups` does not divide, an `output_size` that no
+            `output_padding` gives, or both of them.
+
+    Examples:
+        >>> import paddle
+        >>> x, w = paddle.to_tensor([[[4.0, 0.0, 9.0]]]), paddle.to_tensor([[[7.0, 1.0]]])
+        >>> paddle.nn.functional.conv1d_transpose(x, w).numpy().tolist()
+        [[[28.0, 4.0, 63.0, 9.0]]]
+    """
+    return _conv_transpose(
+        1, x, weight, bias, stride, padding, output_padding, dilation, groups, output_size, data_format, name
     )
-    return _ops.squeeze2(out, axes=[axis])
+
+
+def conv2d_transpose(
+    x: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+    output_size: Any = None,
+    data_format: str = "NCHW",
+    name: str | None = None,
+) -> Tensor:
+    """The 2-D transposed convolution: every element of `x` adds the filters, scaled by it, to its window of the result
+    (Paddle 2.0: paddle.nn.functional.conv2d_transpose).
+
+    Args:
+        x: Tensor of the shape [N, C, H, W], or [N, H, W, C] for the format "NHWC"; float16, float32 or float64.
+        weight: Tensor of the shape [C, filters / groups, height, width].
+        bias: Tensor of the shape [filters], or None.
+        stride, dilation: an int, or [height, width].
+        padding: what is cut off: an int, [height, width], [top, bottom, left, right], four pairs, "SAME" or "VALID".
+        output_padding: an int, or [height, width]: rows and columns more at the end; less than stride or dilation.
+        groups: channels and filters are split into so many groups.
+        output_size: an int, or [height, width] of the result, in place of `output_padding`.
+        data_format: "NCHW" or "NHWC".
+        name: a name for the outputs.
+
+    Returns:
+        Tensor of the shape [N, filters, height, width], or its NHWC form; each size is
+        (size - 1) * stride - 2 * padding + dilation * (filter - 1) + 1 + output_padding.
+
+    Raises:
+        ValueError: for another format or padding, channels that `groups` does not divide, an `output_size` that no
+            `output_padding` gives, or both of them.
+
+    Examples:
+        >>> import paddle
+        >>> x, w = paddle.ones([1, 3, 4, 4]), paddle.ones([3, 2, 3, 3])
+        >>> paddle.nn.functional.conv2d_transpose(x, w, stride=2, output_size=[9, 10]).shape
+        [1, 2, 9, 10]
+    """
+    return _conv_transpose(
+        2, x, weight, bias, stride, padding, output_padding, dilation, groups, output_size, data_format, name
+    )
+
+
+def conv3d_transpose(
+    x: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+    output_size: Any = None,
+    data_format: str = "NCDHW",
+    name: str | None = None,
+) -> Tensor:
+    """The 3-D transposed convolution: every element of `x` adds the filters, scaled by it, to its window of the result
+    (Paddle 2.0: paddle.nn.functional.conv3d_transpose).
+
+    Args:
+        x: Tensor of the shape [N, C, D, H, W], or [N, D, H, W, C] for the format "NDHWC"; float16, float32 or float64.
+        weight: Tensor of the shape [C, filters / groups, depth, height, width].
+        bias: Tensor of the shape [filters], or None.
+        stride, dilation: an int, or [depth, height, width].
+        padding: what is cut off: an int, three ints, six ints, five pairs, "SAME" or "VALID".
+        output_padding: an int, or [depth, height, width]: how much larger the result is at its end.
+        groups: channels and filters are split into so many groups.
+        output_size: an int, or [depth, height, width] of the result, in place of `output_padding`.
+        data_format: "NCDHW" or "NDHWC".
+        name: a name for the outputs.
+
+    Returns:
+        Tensor of the shape [N, filters, depth, height, width], or its NDHWC form.
+
+    Raises:
+        ValueError: for another format or padding, channels that `groups` does not divide, an `output_size` that no
+            `output_padding` gives, or both of them.
+
+    Examples:
+        >>> import paddle
+        >>> x, w = paddle.ones([1, 3, 2, 4, 4]), paddle.ones([3, 2, 3, 3, 3])
+        >>> paddle.nn.functional.conv3d_transpose(x, w).shape
+        [1, 2, 4, 6, 6]
+    """
+    return _conv_transpose(
+        3, x, weight, bias, stride, padding, output_padding, dilation, groups, output_size, data_format, name
+    )

@@ -1,4 +1,4 @@
-"""Pools: maxima and averages of windows."""
+"""Pools: maxima and averages of windows, in one to three dimensions."""
 from __future__ import annotations
 
 import math
@@ -6,7 +6,6 @@ from typing import Any
 
 from paddle import _ops
 from paddle._basics.checks import INTS, NUMBERS, check_type
-from paddle._basics.missing import require
 from paddle._core import Tensor
 from paddle._dispatch.append import named
 from paddle._dispatch.arguments import convert_to_list
@@ -16,13 +15,20 @@ from paddle._programs.variable_checks import check_variable_and_dtype
 __all__ = [
     "avg_pool1d",
     "avg_pool2d",
+    "avg_pool3d",
     "max_pool1d",
     "max_pool2d",
+    "max_pool3d",
     "adaptive_avg_pool1d",
     "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d",
     "adaptive_max_pool1d",
     "adaptive_max_pool2d",
+    "adaptive_max_pool3d",
 ]
+
+_HALVES = ["float16", "float32", "float64"]
+_FLOATS = ["float32", "float64"]
 
 
 def _check_dims(x: Any, dims: int) -> None:
@@ -30,41 +36,98 @@ def _check_dims(x: Any, dims: int) -> None:
         raise ValueError(f"x must have {dims} dimensions, got {len(x.shape)} ({type(x)})")
 
 
-def _no_mask(name: str, return_mask: bool) -> None:
-    check_type(return_mask, "return_mask", bool, name)
-    if return_mask:
-        require(f"paddle.nn.functional.{name}(return_mask=True)", "max_pool2d_with_index")
-
-
-def _windows(dims: int, kernel_size: Any, stride: Any, padding: Any, last: bool, ceil_mode: bool) -> dict[str, Any]:
-    """The attributes of pool2d that say where the windows are, for `dims` dimensions."""
-    kernel = convert_to_list(kernel_size, dims, "kernel_size" if dims == 1 else "pool_size")
-    sizes, algorithm = paddings(padding, dims, last, ceil_mode)
-    return {
-        "ksize": kernel,
-        "strides": kernel if stride is None else convert_to_list(stride, dims, "pool_stride"),
-        "paddings": sizes,
-        "padding_algorithm": algorithm,
-        "ceil_mode": ceil_mode,
-    }
-
-
-def _flat(x: Any, name: str | None, **attrs: Any) -> Any:
-    """pool2d where the length becomes the width of an image of height one."""
-    out = named(name, _ops.pool2d, _ops.unsqueeze2(x, axes=[2]), **attrs)
+def _run(dims: int, op_type: str, x: Any, name: str | None, **attrs: Any) -> Any:
+    """A pool in `dims` dimensions: the length becomes the width of an image of height one."""
+    if dims > 1:
+        return named(name, getattr(_ops, op_type), x, **attrs)
+    for key, one in (("ksize", [1]), ("strides", [1]), ("paddings", [0] * len(attrs.get("paddings", ())))):
+        if key in attrs:
+            attrs[key] = one + attrs[key]
+    out = named(name, getattr(_ops, op_type), _ops.unsqueeze2(x, axes=[2]), **attrs)
+    if isinstance(out, (list, tuple)):
+        return tuple(_ops.squeeze2(o, axes=[2]) for o in out)
     return _ops.squeeze2(out, axes=[2])
 
 
-def _pool1d(
-    kind: str, x: Any, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, exclusive: bool, name: str | None
+def _pool(
+    kind: str,
+    dims: int,
+    x: Any,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    ceil_mode: bool,
+    data_format: str,
+    name: str | None,
+    exclusive: bool = True,
+    return_mask: bool = False,
 ) -> Any:
-    check_variable_and_dtype(x, "x", ["float32", "float64"], f"{kind}_pool1d")
-    _check_dims(x, 3)
-    windows = _windows(1, kernel_size, stride, padding, False, ceil_mode)
-    windows["ksize"] = [1, *windows["ksize"]]
-    windows["strides"] = [1, *windows["strides"]]
-    windows["paddings"] = [0] * len(windows["paddings"]) + windows["paddings"]
-    return _flat(x, name, pooling_type=kind, exclusive=exclusive, **windows)
+    """Maxima or averages of windows in `dims` dimensions; with `return_mask` places, too."""
+    check_variable_and_dtype(x, "x", _HALVES if (kind, dims) == ("max", 2) else _FLOATS, f"{kind}_pool{dims}d")
+    if dims == 1:
+        _check_dims(x, 3)
+    last = channel_last(data_format, dims)
+    kernel = convert_to_list(kernel_size, dims, "kernel_size" if dims == 1 else "pool_size")
+    strides = kernel if stride is None else convert_to_list(stride, dims, "pool_stride")
+    sizes, algorithm = paddings(padding, dims, last, ceil_mode)
+    space = max(dims, 2)
+    if return_mask:
+        if last:
+            raise ValueError(f"{kind}_pool{dims}d: return_mask=True needs the channels in the second dimension")
+        op_type = f"max_pool{space}d_with_index"
+        return _run(dims, op_type, x, name, ksize=kernel, strides=strides, paddings=sizes)
+    return _run(
+        dims,
+        f"pool{space}d",
+        x,
+        name,
+        pooling_type=kind,
+        ksize=kernel,
+        strides=strides,
+        paddings=sizes,
+        padding_algorithm=algorithm,
+        ceil_mode=ceil_mode,
+        exclusive=exclusive,
+        data_format=data_format if dims > 1 else "NCHW",
+    )
+
+
+def _divided(out: Any, dims: int, kernel_size: Any, divisor: Any) -> Any:
+    """Averages as sums over another divisor."""
+    if divisor is None:
+        return out
+    if not isinstance(divisor, NUMBERS):
+        raise ValueError(f"avg_pool{dims}d: divisor_override must be an int or float, got {type(divisor)}")
+    return out * math.prod(convert_to_list(kernel_size, dims, "pool_size")) / divisor
+
+
+def _adaptive(kind: str, dims: int, x: Any, output_size: Any, data_format: str, name: str | None) -> Any:
+    """Windows that cover `x`, as many as `output_size` says; maxima come with their places."""
+    where = f"adaptive_{kind}_pool{dims}d"
+    check_variable_and_dtype(x, "x", _HALVES, where)
+    last = channel_last(data_format, dims)
+    if kind == "max" or dims == 1:
+        _check_dims(x, dims + 2)
+    if dims == 1:
+        check_type(output_size, "pool_size", int, where)
+    if isinstance(output_size, INTS):
+        size = [output_size] * dims
+    else:
+        own = x.shape[1:-1] if last else x.shape[2:]
+        size = [own[i] if n is None else n for i, n in enumerate(output_size)]
+    space = max(dims, 2)
+    if kind == "max":
+        return _run(dims, f"max_pool{space}d_with_index", x, name, ksize=size, adaptive=True)
+    data_format = data_format if dims > 1 else "NCHW"
+    return _run(
+        dims, f"pool{space}d", x, name, pooling_type=kind, ksize=size, adaptive=True, data_format=data_format
+    )
+
+
+def _adaptive_max(dims: int, x: Any, output_size: Any, return_mask: bool, name: str | None) -> Any:
+    check_type(return_mask, "return_mask", bool, f"adaptive_max_pool{dims}d")
+    out, mask = _adaptive("max", dims, x, output_size, ["NCL", "NCHW", "NCDHW"][dims - 1], name)
+    return (out, mask) if return_mask else out
 
 
 def avg_pool1d(
@@ -93,32 +156,7 @@ def avg_pool1d(
         >>> paddle.nn.functional.avg_pool1d(paddle.to_tensor([[[1.0, 3.0, 5.0, 7.0]]]), 2).numpy().tolist()
         [[[2.0, 6.0]]]
     """
-    return _pool1d("avg", x, kernel_size, stride, padding, ceil_mode, exclusive, name)
-
-
-def max_pool1d(
-    x: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    return_mask: bool = False,
-    ceil_mode: bool = False,
-    name: str | None = None,
-) -> Any:
-    """The maxima of windows along the last dimension.
-
-    Args:
-        x: float32 or float64 Tensor of the shape [N, C, L].
-        kernel_size, stride, padding, ceil_mode: as for `avg_pool1d`.
-        return_mask: positions of the maxima, too; needs an operator that is not there yet (NotImplementedError).
-
-    Examples:
-        >>> import paddle
-        >>> paddle.nn.functional.max_pool1d(paddle.to_tensor([[[1.0, 3.0, 5.0, 7.0]]]), 2).numpy().tolist()
-        [[[3.0, 7.0]]]
-    """
-    _no_mask("max_pool1d", return_mask)
-    return _pool1d("max", x, kernel_size, stride, padding, ceil_mode, True, name)
+    return _pool("avg", 1, x, kernel_size, stride, padding, ceil_mode, "NCL", name, exclusive)
 
 
 def avg_pool2d(
@@ -150,14 +188,67 @@ def avg_pool2d(
         >>> paddle.nn.functional.avg_pool2d(paddle.ones([1, 2, 4, 4]), 2).shape
         [1, 2, 2, 2]
     """
-    check_variable_and_dtype(x, "x", ["float32", "float64"], "avg_pool2d")
-    windows = _windows(2, kernel_size, stride, padding, channel_last(data_format, 2), ceil_mode)
-    out = named(name, _ops.pool2d, x, pooling_type="avg", exclusive=exclusive, data_format=data_format, **windows)
-    if divisor_override is None:
-        return out
-    if not isinstance(divisor_override, NUMBERS):
-        raise ValueError(f"avg_pool2d: divisor_override must be an int or float, got {type(divisor_override)}")
-    return out * math.prod(windows["ksize"]) / divisor_override
+    out = _pool("avg", 2, x, kernel_size, stride, padding, ceil_mode, data_format, name, exclusive)
+    return _divided(out, 2, kernel_size, divisor_override)
+
+
+def avg_pool3d(
+    x: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    exclusive: bool = True,
+    divisor_override: float | None = None,
+    data_format: str = "NCDHW",
+    name: str | None = None,
+) -> Tensor:
+    """The averages of windows of volumes (Paddle 2.0: paddle.nn.functional.avg_pool3d).
+
+    Args:
+        x: float32 or float64 Tensor of the shape [N, C, D, H, W], or [N, D, H, W, C] for the format "NDHWC".
+        kernel_size, stride: an int, or [depth, height, width]; the stride is the kernel size unless given.
+        padding: an int, three ints, six ints (before and behind each dimension), five pairs, "SAME" or "VALID".
+        ceil_mode: round output sizes up.
+        exclusive: averages leave padding out.
+        divisor_override: divide the sums by this instead of the size of the window.
+
+    Raises:
+        ValueError: for another format or padding, a divisor that is no number.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.nn.functional.avg_pool3d(paddle.ones([1, 2, 4, 4, 6]), 2).shape
+        [1, 2, 2, 2, 3]
+    """
+    out = _pool("avg", 3, x, kernel_size, stride, padding, ceil_mode, data_format, name, exclusive)
+    return _divided(out, 3, kernel_size, divisor_override)
+
+
+def max_pool1d(
+    x: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    return_mask: bool = False,
+    ceil_mode: bool = False,
+    name: str | None = None,
+) -> Any:
+    """The maxima of windows along the last dimension.
+
+    Args:
+        x: float32 or float64 Tensor of the shape [N, C, L].
+        kernel_size, stride, padding, ceil_mode: as for `avg_pool1d`.
+        return_mask: the places of the maxima, too, as int32 (element of the length, counted row by row).
+            Then, as in 2.0.2, output sizes are rounded down, and "SAME" pads nothing.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.nn.functional.max_pool1d(paddle.to_tensor([[[1.0, 3.0, 5.0, 7.0]]]), 2).numpy().tolist()
+        [[[3.0, 7.0]]]
+    """
+    check_type(return_mask, "return_mask", bool, "max_pool1d")
+    return _pool("max", 1, x, kernel_size, stride, padding, ceil_mode, "NCL", name, return_mask=return_mask)
 
 
 def max_pool2d(
@@ -175,7 +266,8 @@ def max_pool2d(
     Args:
         x: Tensor of float16, float32 or float64, of the shape [N, C, H, W], or [N, H, W, C] for the format "NHWC".
         kernel_size, stride, padding, ceil_mode: as for `avg_pool2d`.
-        return_mask: positions of the maxima, too; needs an operator that is not there yet (NotImplementedError).
+        return_mask: the places of the maxima, too, as int32 (element of the image, counted row by row).
+            Then, as in 2.0.2, output sizes are rounded down, and "SAME" pads nothing.
 
     Raises:
         ValueError: for another format or padding.
@@ -185,35 +277,39 @@ def max_pool2d(
         >>> paddle.nn.functional.max_pool2d(paddle.ones([1, 2, 5, 5]), 3, 2, 1).shape
         [1, 2, 3, 3]
     """
-    check_variable_and_dtype(x, "x", ["float16", "float32", "float64"], "max_pool2d")
-    last = channel_last(data_format, 2)
-    windows = _windows(2, kernel_size, stride, padding, last, ceil_mode)
-    if return_mask:
-        if last:
-            raise ValueError("max_pool2d: return_mask=True needs data_format='NCHW'")
-        _no_mask("max_pool2d", return_mask)
-    return named(name, _ops.pool2d, x, pooling_type="max", data_format=data_format, **windows)
+    check_type(return_mask, "return_mask", bool, "max_pool2d")
+    return _pool("max", 2, x, kernel_size, stride, padding, ceil_mode, data_format, name, return_mask=return_mask)
 
 
-def _adaptive1d(kind: str, x: Any, output_size: Any, name: str | None) -> Any:
-    check_variable_and_dtype(x, "x", ["float16", "float32", "float64"], f"adaptive_{kind}_pool1d")
-    _check_dims(x, 3)
-    check_type(output_size, "pool_size", int, f"adaptive_{kind}_pool1d")
-    size = [1, *convert_to_list(output_size, 1, "pool_size")]
-    return _flat(x, name, pooling_type=kind, ksize=size, adaptive=True)
+def max_pool3d(
+    x: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    return_mask: bool = False,
+    ceil_mode: bool = False,
+    data_format: str = "NCDHW",
+    name: str | None = None,
+) -> Any:
+    """The maxima of windows of volumes (Paddle 2.0: paddle.nn.functional.max_pool3d).
 
+    Args:
+        x: float32 or float64 Tensor of the shape [N, C, D, H, W], or [N, D, H, W, C] for the format "NDHWC".
+        kernel_size, stride, padding, ceil_mode: as for `avg_pool3d`.
+        return_mask: the places of the maxima, too, as int32 (element of the volume, counted row by row).
+            Then, as in 2.0.2, output sizes are rounded down, and "SAME" pads nothing.
 
-def _adaptive2d(kind: str, x: Any, output_size: Any, data_format: str, name: str | None) -> Any:
-    check_variable_and_dtype(x, "x", ["float16", "float32", "float64"], f"adaptive_{kind}_pool2d")
-    last = channel_last(data_format, 2)
-    if isinstance(output_size, INTS):
-        size = [output_size] * 2
-    else:
-        own = x.shape[1:3] if last else x.shape[2:4]
-        size = [own[i] if n is None else n for i, n in enumerate(output_size)]
-    return named(
-        name, _ops.pool2d, x, pooling_type=kind, ksize=size, adaptive=True, data_format=data_format
-    )
+    Raises:
+        ValueError: for another format or padding, `return_mask` where the channels come last.
+
+    Examples:
+        >>> import paddle
+        >>> y, places = paddle.nn.functional.max_pool3d(paddle.ones([1, 2, 4, 4, 6]), 2, return_mask=True)
+        >>> y.shape, int(places[0, 0, 1, 0, 0])
+        ([1, 2, 2, 2, 3], 48)
+    """
+    check_type(return_mask, "return_mask", bool, "max_pool3d")
+    return _pool("max", 3, x, kernel_size, stride, padding, ceil_mode, data_format, name, return_mask=return_mask)
 
 
 def adaptive_avg_pool1d(x: Any, output_size: int, name: str | None = None) -> Tensor:
@@ -226,7 +322,7 @@ def adaptive_avg_pool1d(x: Any, output_size: int, name: str | None = None) -> Te
     Returns:
         Tensor of the shape [N, C, output_size].
     """
-    return _adaptive1d("avg", x, output_size, name)
+    return _adaptive("avg", 1, x, output_size, "NCL", name)
 
 
 def adaptive_avg_pool2d(x: Any, output_size: Any, data_format: str = "NCHW", name: str | None = None) -> Tensor:
@@ -244,29 +340,62 @@ def adaptive_avg_pool2d(x: Any, output_size: Any, data_format: str = "NCHW", nam
         >>> paddle.nn.functional.adaptive_avg_pool2d(paddle.ones([1, 2, 5, 7]), [3, None]).shape
         [1, 2, 3, 7]
     """
-    return _adaptive2d("avg", x, output_size, data_format, name)
+    return _adaptive("avg", 2, x, output_size, data_format, name)
 
 
-def adaptive_max_pool1d(x: Any, output_size: int, return_mask: bool = False, name: str | None = None) -> Tensor:
+def adaptive_avg_pool3d(x: Any, output_size: Any, data_format: str = "NCDHW", name: str | None = None) -> Tensor:
+    """The averages of windows that cover the volume, as many as the output has elements (Paddle 2.0:
+    paddle.nn.functional.adaptive_avg_pool3d).
+
+    Args:
+        x: Tensor of float16, float32 or float64, of the shape [N, C, D, H, W], or [N, D, H, W, C] for "NDHWC".
+        output_size: an int, or [depth, height, width]; None keeps the input's.
+
+    Raises:
+        ValueError: for another format.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.nn.functional.adaptive_avg_pool3d(paddle.ones([1, 2, 4, 5, 7]), [2, 3, None]).shape
+        [1, 2, 2, 3, 7]
+    """
+    return _adaptive("avg", 3, x, output_size, data_format, name)
+
+
+def adaptive_max_pool1d(x: Any, output_size: int, return_mask: bool = False, name: str | None = None) -> Any:
     """The maxima of `output_size` windows that cover the last dimension.
 
     Args:
         x: Tensor of float32 or float64 and of the shape [N, C, L] (ValueError for other dimensions).
         output_size: how many windows.
-        return_mask: positions of the maxima, too; needs an operator that is not there yet (NotImplementedError).
+        return_mask: the places of the maxima, too, as int32 (element of the length, counted row by row).
     """
-    _no_mask("adaptive_max_pool1d", return_mask)
-    return _adaptive1d("max", x, output_size, name)
+    return _adaptive_max(1, x, output_size, return_mask, name)
 
 
-def adaptive_max_pool2d(x: Any, output_size: Any, return_mask: bool = False, name: str | None = None) -> Tensor:
+def adaptive_max_pool2d(x: Any, output_size: Any, return_mask: bool = False, name: str | None = None) -> Any:
     """The maxima of windows that cover the image, as many as the output has elements.
 
     Args:
         x: Tensor of float32 or float64 and of the shape [N, C, H, W] (ValueError for other dimensions).
         output_size: an int, or [height, width]; None keeps the input's.
-        return_mask: positions of the maxima, too; needs an operator that is not there yet (NotImplementedError).
+        return_mask: the places of the maxima, too, as int32 (element of the image, counted row by row).
     """
-    _check_dims(x, 4)
-    _no_mask("adaptive_max_pool2d", return_mask)
-    return _adaptive2d("max", x, output_size, "NCHW", name)
+    return _adaptive_max(2, x, output_size, return_mask, name)
+
+
+def adaptive_max_pool3d(x: Any, output_size: Any, return_mask: bool = False, name: str | None = None) -> Any:
+    """The maxima of windows that cover the volume, as many as the output has elements (Paddle 2.0:
+    paddle.nn.functional.adaptive_max_pool3d).
+
+    Args:
+        x: Tensor of float32 or float64 and of the shape [N, C, D, H, W] (ValueError for other dimensions).
+        output_size: an int, or [depth, height, width]; None keeps the input's.
+        return_mask: the places of the maxima, too, as int32 (element of the volume, counted row by row).
+
+    Examples:
+        >>> import paddle
+        >>> paddle.nn.functional.adaptive_max_pool3d(paddle.ones([1, 2, 4, 5, 7]), 2).shape
+        [1, 2, 2, 2, 2]
+    """
+    return _adaptive_max(3, x, output_size, return_mask, name)

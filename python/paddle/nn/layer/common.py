@@ -1,4 +1,4 @@
-"""Linear, Embedding, Flatten, the dropouts, CosineSimilarity."""
+"""Linear, Bilinear, Embedding, Flatten, the dropouts, CosineSimilarity."""
 from __future__ import annotations
 
 from typing import Any
@@ -11,6 +11,7 @@ from paddle.nn.layer.layers import Layer
 
 __all__ = [
     "AlphaDropout",
+    "Bilinear",
     "CosineSimilarity",
     "Dropout",
     "Dropout2D",
@@ -213,3 +214,48 @@ class CosineSimilarity(FunctionLayer):
     def forward(self, x1: Any, x2: Any) -> Any:
         """The cosines."""
         return self._function(x1, x2, **self._arguments)
+
+
+class Bilinear(Layer):
+    """x1 W[k] x2 + b[k], with weights and bias of its own: `functional.bilinear` as a layer.
+
+    Args:
+        in1_features, in2_features, out_features: the last dimensions of the inputs and the output.
+        weight_attr: ParamAttr or the like of the weight [out_features, in1_features, in2_features].
+        bias_attr: of the bias [1, out_features] (default: zeros); False for no bias.
+        name: a name for the outputs.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.nn.Bilinear(5, 4, 10)(paddle.ones([3, 5]), paddle.ones([3, 4])).shape
+        [3, 10]
+    """
+
+    def __init__(
+        self,
+        in1_features: int,
+        in2_features: int,
+        out_features: int,
+        weight_attr: Any = None,
+        bias_attr: Any = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__()
+        self._weight_attr = weight_attr
+        self._bias_attr = bias_attr
+        self._name = name
+        self._in1_features, self._in2_features, self._out_features = in1_features, in2_features, out_features
+        self._dtype = self._helper.get_default_dtype()
+        self.weight = self.create_parameter(
+            shape=[out_features, in1_features, in2_features], attr=weight_attr, dtype=self._dtype, is_bias=False
+        )
+        self.bias = self.create_parameter(shape=[1, out_features], attr=bias_attr, dtype=self._dtype, is_bias=True)
+
+    def forward(self, x1: Any, x2: Any) -> Any:
+        """`x1` [batch, in1_features] and `x2` [batch, in2_features] to [batch, out_features]."""
+        return F.bilinear(x1, x2, self.weight, self.bias, self._name)
+
+    def extra_repr(self) -> str:
+        """Sizes and data type."""
+        text = f"in1_features={self._in1_features}, in2_features={self._in2_features}"
+        return _and_name(f"{text}, out_features={self._out_features}, dtype={self._dtype}", self._name)

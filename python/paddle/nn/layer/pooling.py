@@ -9,12 +9,16 @@ from paddle.nn.layer.function_layer import UnaryFunctionLayer
 __all__ = [
     "AdaptiveAvgPool1D",
     "AdaptiveAvgPool2D",
+    "AdaptiveAvgPool3D",
     "AdaptiveMaxPool1D",
     "AdaptiveMaxPool2D",
+    "AdaptiveMaxPool3D",
     "AvgPool1D",
     "AvgPool2D",
+    "AvgPool3D",
     "MaxPool1D",
     "MaxPool2D",
+    "MaxPool3D",
 ]
 
 
@@ -77,6 +81,35 @@ class AvgPool2D(_Pool):
         self.divisor = divisor_override
 
 
+class AvgPool3D(_Pool):
+    """Averages of windows of [N, C, D, H, W]; the arguments of `functional.avg_pool3d`.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.nn.AvgPool3D(2)(paddle.ones([1, 2, 4, 4, 6])).shape
+        [1, 2, 2, 2, 3]
+    """
+
+    _function = staticmethod(F.avg_pool3d)
+
+    def __init__(
+        self,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        ceil_mode: bool = False,
+        exclusive: bool = True,
+        divisor_override: float | None = None,
+        data_format: str = "NCDHW",
+        name: str | None = None,
+    ) -> None:
+        super().__init__(
+            kernel_size, stride=stride, padding=padding, ceil_mode=ceil_mode, exclusive=exclusive,
+            divisor_override=divisor_override, data_format=data_format, name=name
+        )
+        self.divisor = divisor_override
+
+
 class MaxPool1D(_Pool):
     """Maxima of windows of [N, C, L]; the arguments of `functional.max_pool1d`."""
 
@@ -127,6 +160,33 @@ class MaxPool2D(_Pool):
         )
 
 
+class MaxPool3D(_Pool):
+    """Maxima of windows of [N, C, D, H, W]; the arguments of `functional.max_pool3d`.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.nn.MaxPool3D(2)(paddle.ones([1, 2, 4, 4, 6])).shape
+        [1, 2, 2, 2, 3]
+    """
+
+    _function = staticmethod(F.max_pool3d)
+
+    def __init__(
+        self,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        return_mask: bool = False,
+        ceil_mode: bool = False,
+        data_format: str = "NCDHW",
+        name: str | None = None,
+    ) -> None:
+        super().__init__(
+            kernel_size, stride=stride, padding=padding, return_mask=return_mask, ceil_mode=ceil_mode,
+            data_format=data_format, name=name
+        )
+
+
 class AdaptiveAvgPool1D(UnaryFunctionLayer):
     """Averages of `output_size` windows of [N, C, L]: `functional.adaptive_avg_pool1d` as a layer."""
 
@@ -152,6 +212,16 @@ class AdaptiveAvgPool2D(UnaryFunctionLayer):
         super().__init__(output_size=output_size, data_format=data_format, name=name)
 
 
+class AdaptiveAvgPool3D(UnaryFunctionLayer):
+    """Averages that make a volume of `output_size`: `functional.adaptive_avg_pool3d` as a layer."""
+
+    _function = staticmethod(F.adaptive_avg_pool3d)
+    _shown = ("output_size", "return_mask")
+
+    def __init__(self, output_size: Any, data_format: str = "NCDHW", name: str | None = None) -> None:
+        super().__init__(output_size=output_size, data_format=data_format, name=name)
+
+
 class AdaptiveMaxPool1D(UnaryFunctionLayer):
     """Maxima of `output_size` windows of [N, C, L]: `functional.adaptive_max_pool1d` as a layer."""
 
@@ -171,6 +241,16 @@ class AdaptiveMaxPool2D(UnaryFunctionLayer):
     """Maxima that make an image of `output_size`: `functional.adaptive_max_pool2d` as a layer."""
 
     _function = staticmethod(F.adaptive_max_pool2d)
+    _shown = ("output_size", "return_mask")
+
+    def __init__(self, output_size: Any, return_mask: bool = False, name: str | None = None) -> None:
+        super().__init__(output_size=output_size, return_mask=return_mask, name=name)
+
+
+class AdaptiveMaxPool3D(UnaryFunctionLayer):
+    """Maxima that make a volume of `output_size`: `functional.adaptive_max_pool3d` as a layer."""
+
+    _function = staticmethod(F.adaptive_max_pool3d)
     _shown = ("output_size", "return_mask")
 
     def __init__(self, output_size: Any, return_mask: bool = False, name: str | None = None) -> None:

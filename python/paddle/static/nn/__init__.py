@@ -5,7 +5,8 @@ from ..creation import create_parameter
 from ..loops import while_loop
 from ..pyfunc import py_func
 from . import sequence as sequence
-from .common import batch_norm, conv2d, embedding, fc, layer_norm
+from .common import batch_norm, bilinear_tensor_product, embedding, fc, layer_norm, row_conv
+from .conv import conv2d, conv2d_transpose, conv3d, conv3d_transpose, deform_conv2d
 from .crf import crf_decoding
 from .group import group_norm
 from .norms import instance_norm, prelu, spectral_norm
@@ -15,12 +16,17 @@ from .sequence import *  # noqa: F403
 __all__ = [
     "fc",
     "batch_norm",
+    "bilinear_tensor_product",
     "embedding",
     "case",
     "cond",
     "conv2d",
+    "conv2d_transpose",
+    "conv3d",
+    "conv3d_transpose",
     "create_parameter",
     "crf_decoding",
+    "deform_conv2d",
     "group_norm",
     "instance_norm",
     "prelu",
@@ -28,6 +34,7 @@ __all__ = [
     "layer_norm",
     "nce",
     "py_func",
+    "row_conv",
     "switch_case",
     "while_loop",
     *sequence.__all__,

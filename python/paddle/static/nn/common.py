@@ -1,4 +1,4 @@
-"""Layers that make their own parameters: fc, embedding, conv2d, batch_norm, layer_norm."""
+"""Layers that make their own parameters: fc, embedding, batch_norm, layer_norm, bilinear_tensor_product, row_conv."""
 
 from __future__ import annotations
 
@@ -11,15 +11,13 @@ from paddle._basics.checks import check_dtype, check_type
 from paddle._basics.dtypes import VarType
 from paddle._basics.mode import static_only
 from paddle._dispatch.append import named
-from paddle._dispatch.arguments import convert_to_list
-from paddle._dispatch.windows import channel_last, paddings
 from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_variable_and_dtype
-from paddle.nn.initializer.base import Constant, Normal
+from paddle.nn.initializer.base import Constant
 from paddle.nn.layer_helper import LayerHelper
 from paddle.nn.param_attr import ParamAttr
 
-__all__ = ["fc", "embedding", "conv2d", "batch_norm", "layer_norm"]
+__all__ = ["fc", "embedding", "batch_norm", "layer_norm", "bilinear_tensor_product", "row_conv"]
 
 _FLOATS = ["float16", "float32", "float64"]
 
@@ -121,76 +119,6 @@ def embedding(
         param_attr,
         dtype,
     )
-
-
-def conv2d(
-    input,  # noqa: A002
-    num_filters,
-    filter_size,
-    stride=1,
-    padding=0,
-    dilation=1,
-    groups=None,
-    param_attr=None,
-    bias_attr=None,
-    use_cudnn=True,
-    act=None,
-    name=None,
-    data_format="NCHW",
-):
-    """A 2-D convolution with filters and bias of its own.
-
-    Args:
-        input (Variable): [N, C, H, W], or [N, H, W, C] for NHWC; the channels must be known.
-        num_filters (int): output channels.
-        filter_size, stride, dilation (int|list): one number or [height, width].
-        padding (int|list|str): a number, [height, width], [top, bottom, left, right], four pairs, "SAME" or "VALID".
-        groups (int, optional): groups of channels.
-        param_attr, bias_attr (ParamAttr|bool, optional): False for the bias: none.
-        act (str, optional): an activation operator.
-
-    Raises:
-        ValueError: for channels that groups do not divide, unknown channels, another data format.
-    """
-    check_variable_and_dtype(input, "input", _FLOATS, "conv2d")
-    if not isinstance(use_cudnn, bool):
-        raise ValueError(f"use_cudnn must be True or False, got {use_cudnn}")
-    last = channel_last(data_format, 2)
-    channels = input.shape[3 if last else 1]
-    if channels < 0:
-        raise ValueError(f"conv: the number of channels of input must be known, got {channels} in shape {input.shape}")
-    assert param_attr is not False, "conv: param_attr can not be False"
-    depthwise = channels == groups and num_filters % channels == 0 and not use_cudnn
-    op_type = "depthwise_conv2d" if depthwise else "conv2d"
-    helper = LayerHelper(op_type, **locals())
-    if groups is not None and (groups <= 0 or channels % groups):
-        raise ValueError(
-            f"conv: groups={groups} does not divide the {channels} channels of input (shape {input.shape})"
-        )
-    filter_size = convert_to_list(filter_size, 2, "filter_size")
-    sizes, algorithm = paddings(padding, 2, last)
-    elements = filter_size[0] * filter_size[1] * channels
-    filters = helper.create_parameter(
-        attr=helper.param_attr,
-        shape=[num_filters, channels // (groups or 1), *filter_size],
-        dtype=input.dtype,
-        default_initializer=Normal(0.0, (2.0 / elements) ** 0.5, 0),
-    )
-    out = named(
-        helper.name,
-        getattr(_ops, op_type),
-        input,
-        filters,
-        strides=convert_to_list(stride, 2, "stride"),
-        paddings=sizes,
-        dilations=convert_to_list(dilation, 2, "dilation"),
-        groups=groups or 1,
-        use_cudnn=use_cudnn,
-        padding_algorithm=algorithm,
-        data_format=data_format,
-    )
-    axis = 3 if last else 1
-    return helper.append_activation(helper.append_bias_op(out, dim_start=axis, dim_end=axis + 1))
 
 
 def batch_norm(
@@ -318,3 +246,61 @@ def layer_norm(
     )
     mean.stop_gradient = variance.stop_gradient = True
     return helper.append_activation(out)
+
+
+def bilinear_tensor_product(x, y, size, act=None, name=None, param_attr=None, bias_attr=None):
+    """act(x W[k] y + b[k]) for every k of `size`, with weights and bias of its own (Paddle 2.0:
+    paddle.static.nn.bilinear_tensor_product).
+
+    Args:
+        x (Variable): [batch, m], float32 or float64.
+        y (Variable): [batch, n] of the same type.
+        size (int): how many matrices, and columns of the result.
+        act (str, optional): an activation operator.
+        param_attr, bias_attr (ParamAttr|bool, optional): of the weights [size, m, n] and the bias [1, size]; False for
+            the bias: none.
+
+    Returns:
+        Variable: [batch, size].
+
+    Examples:
+        >>> import paddle
+        >>> paddle.enable_static()
+        >>> x, y = paddle.static.data("x", [None, 5]), paddle.static.data("y", [None, 4])
+        >>> paddle.static.nn.bilinear_tensor_product(x, y, 10).shape
+        (-1, 10)
+    """
+    helper = LayerHelper("bilinear_tensor_product", **locals())
+    dtype = helper.input_dtype("x")
+    weight = helper.create_parameter(attr=helper.param_attr, shape=[size, x.shape[1], y.shape[1]], dtype=dtype)
+    bias = None
+    if helper.bias_attr:
+        bias = helper.create_parameter(attr=helper.bias_attr, shape=[1, size], dtype=dtype, is_bias=True)
+    return helper.append_activation(named(helper.name, _ops.bilinear_tensor_product, x, y, weight, bias))
+
+
+def row_conv(input, future_context_size, param_attr=None, act=None):  # noqa: A002
+    """The convolution of every step with the steps ahead of it, each column with its own filter (Paddle 2.0:
+    paddle.static.nn.row_conv).
+
+    Args:
+        input (Variable): float32; [steps, width] with LoD, or [sequences, steps, width].
+        future_context_size (int): how many steps ahead are seen.
+        param_attr (ParamAttr, optional): of the filter [future_context_size + 1, width].
+        act (str, optional): an activation operator.
+
+    Returns:
+        Variable: of the shape (and LoD) of `input`.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.enable_static()
+        >>> x = paddle.static.data("x", [9, 4, 16], "float32")
+        >>> paddle.static.nn.row_conv(x, 2).shape
+        (9, 4, 16)
+    """
+    helper = LayerHelper("row_conv", **locals())
+    check_variable_and_dtype(input, "input", ["float32"], "row_conv")
+    shape = [future_context_size + 1, input.shape[-1]]
+    weight = helper.create_parameter(attr=helper.param_attr, shape=shape, dtype=helper.input_dtype())
+    return helper.append_activation(named(helper.name, _ops.row_conv, input, weight))

@@ -3,6 +3,7 @@
 pub mod axis;
 pub mod broadcast;
 pub mod complex;
+pub mod conv;
 pub mod elements;
 pub mod fill;
 pub mod given;

@@ -73,31 +73,10 @@ pub fn split_images(x: &[i64], channels_last: bool) -> (i64, i64, &[i64]) {
 impl Geometry {
     /// Windows over images of shape `x`, which has two dimensions more than there are strides.
     pub fn new(w: &Windows, x: &[i64]) -> Result<Geometry> {
-        let (op, n) = (w.op, w.strides.len());
-        ensure!(
-            n > 0 && x.len() == n + 2 && w.kernel.len() == n,
-            InvalidArgument,
-            "operator {op}: images of shape {x:?} and windows of sizes {:?} do not fit strides {:?}, one an axis",
-            w.kernel,
-            w.strides
-        );
-        ensure!(
-            w.dilations.len() == n && w.strides.iter().chain(w.dilations).all(|&v| v > 0),
-            InvalidArgument,
-            "operator {op}: strides {:?} and dilations {:?} must be positive, one an axis",
-            w.strides,
-            w.dilations
-        );
-        ensure!(
-            w.paddings.len() == n || w.paddings.len() == 2 * n,
-            InvalidArgument,
-            "operator {op}: paddings must have {n} or {} numbers, got {:?}",
-            2 * n,
-            w.paddings
-        );
+        w.check(x)?;
         let channels_last = channels_last(w.data_format);
         let (images, channels, sizes) = split_images(x, channels_last);
-        let axes = (0..n).map(|i| w.axis(i, sizes[i])).collect::<Result<_>>()?;
+        let axes = (0..sizes.len()).map(|i| w.axis(i, sizes[i])).collect::<Result<_>>()?;
         Ok(Geometry { images, channels, channels_last, axes })
     }
 
@@ -122,19 +101,13 @@ impl Geometry {
 }
 
 impl Windows<'_> {
-    fn axis(&self, i: usize, size: i64) -> Result<Axis> {
-        let (op, same) = (self.op, self.padding_algorithm == "SAME");
-        let (kernel, stride) = (self.kernel[i], self.strides[i] as i64);
-        let dilation = if same { 1 } else { self.dilations[i] as i64 };
-        let mut axis = Axis { size, kernel, stride, dilation, pad: (0, 0), out: -1 };
-        if size < 0 || kernel < 0 {
-            return Ok(axis);
-        }
-        ensure!(kernel > 0, InvalidArgument, "operator {op}: a window of sizes {:?} is empty", self.kernel);
-        axis.pad = match self.padding_algorithm {
+    /// Zeros before and behind axis `i` of size `size`.
+    pub fn padding(&self, i: usize, size: i64) -> Result<(i64, i64)> {
+        let pad = match self.padding_algorithm {
             "SAME" => {
+                let stride = self.strides[i] as i64;
                 let out = size.saturating_add(stride - 1) / stride;
-                let sum = ((out - 1) * stride + kernel).saturating_sub(size).max(0);
+                let sum = ((out - 1) * stride + self.kernel[i]).saturating_sub(size).max(0);
                 (sum / 2, sum - sum / 2)
             }
             "VALID" => (0, 0),
@@ -142,11 +115,60 @@ impl Windows<'_> {
             _ => (self.paddings[2 * i] as i64, self.paddings[2 * i + 1] as i64),
         };
         ensure!(
-            axis.pad.0 >= 0 && axis.pad.1 >= 0,
+            pad.0 >= 0 && pad.1 >= 0,
             InvalidArgument,
-            "operator {op}: paddings must not be negative, got {:?}",
+            "operator {}: paddings must not be negative, got {:?}",
+            self.op,
             self.paddings
         );
+        Ok(pad)
+    }
+
+    /// How far apart a window's elements along axis `i` are: padding to the same size does not know dilations.
+    pub fn dilation(&self, i: usize) -> i64 {
+        if self.padding_algorithm == "SAME" {
+            1
+        } else {
+            self.dilations[i] as i64
+        }
+    }
+
+    /// The lists of numbers must have one number an axis, `paddings` may have two.
+    pub fn check(&self, x: &[i64]) -> Result<()> {
+        let (op, n) = (self.op, self.strides.len());
+        ensure!(
+            n > 0 && x.len() == n + 2 && self.kernel.len() == n,
+            InvalidArgument,
+            "operator {op}: images of shape {x:?} and windows of sizes {:?} do not fit strides {:?}, one an axis",
+            self.kernel,
+            self.strides
+        );
+        ensure!(
+            self.dilations.len() == n && self.strides.iter().chain(self.dilations).all(|&v| v > 0),
+            InvalidArgument,
+            "operator {op}: strides {:?} and dilations {:?} must be positive, one an axis",
+            self.strides,
+            self.dilations
+        );
+        ensure!(
+            self.paddings.len() == n || self.paddings.len() == 2 * n,
+            InvalidArgument,
+            "operator {op}: paddings must have {n} or {} numbers, got {:?}",
+            2 * n,
+            self.paddings
+        );
+        Ok(())
+    }
+
+    fn axis(&self, i: usize, size: i64) -> Result<Axis> {
+        let op = self.op;
+        let (kernel, stride, dilation) = (self.kernel[i], self.strides[i] as i64, self.dilation(i));
+        let mut axis = Axis { size, kernel, stride, dilation, pad: (0, 0), out: -1 };
+        if size < 0 || kernel < 0 {
+            return Ok(axis);
+        }
+        ensure!(kernel > 0, InvalidArgument, "operator {op}: a window of sizes {:?} is empty", self.kernel);
+        axis.pad = self.padding(i, size)?;
         let reach = (kernel - 1).saturating_mul(dilation).saturating_add(1);
         let padded = size.saturating_add(axis.pad.0 + axis.pad.1);
         let up = if self.ceil_mode { stride - 1 } else { 0 };

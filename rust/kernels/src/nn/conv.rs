@@ -1,5 +1,6 @@
-//! Two-dimensional convolution, its input gradient and its filter gradient, for planes (NCHW) and channels last
-//! (NHWC), with groups, strides, dilations and any padding. Filters are [out, in / groups, kh, kw] in both layouts.
+//! Convolution along one to three axes, its input gradient and its filter gradient, for planes (NCHW, NCDHW) and channels
+//! last (NHWC, NDHWC), with groups, strides, dilations and any padding. Filters are [out, in / groups, axes..] in both
+//! layouts. What has fewer axes is an image with first axes of size 1.
 //!
 //! A convolution is a product with the patches of an image (`conv_patch`); few output channels go without panels
 //! (`conv_direct`). An input gradient is one convolution of the output's gradient for each phase of the stride.
@@ -12,33 +13,37 @@ use crate::gemm_simd::Real;
 use crate::gemm_vec::Shared;
 use crate::{conv_depthwise, conv_direct, conv_dots};
 
-/// The shape of a convolution. Padding below and to the right follows from the output's size: what lies outside of
-/// the input counts as zero.
+/// The shape of a convolution. Padding behind each axis follows from the output's size: what lies outside of the input
+/// counts as zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Conv2d {
+pub struct Conv {
     pub images: usize,
     pub in_channels: usize,
-    pub in_size: (usize, usize),
+    pub in_size: [usize; 3],
     pub out_channels: usize,
-    pub out_size: (usize, usize),
-    pub kernel: (usize, usize),
-    pub stride: (usize, usize),
-    pub dilation: (usize, usize),
-    /// Rows above and columns to the left.
-    pub pad: (usize, usize),
+    pub out_size: [usize; 3],
+    pub kernel: [usize; 3],
+    pub stride: [usize; 3],
+    pub dilation: [usize; 3],
+    /// Elements before each axis.
+    pub pad: [usize; 3],
     pub groups: usize,
     pub channels_last: bool,
 }
 
-impl Conv2d {
+fn product(sizes: [usize; 3]) -> usize {
+    sizes.iter().product()
+}
+
+impl Conv {
     pub fn in_len(&self) -> usize {
-        self.images * self.in_channels * self.in_size.0 * self.in_size.1
+        self.images * self.in_channels * product(self.in_size)
     }
     pub fn out_len(&self) -> usize {
-        self.images * self.out_channels * self.out_size.0 * self.out_size.1
+        self.images * self.out_channels * product(self.out_size)
     }
     pub fn filter_len(&self) -> usize {
-        self.out_channels * self.group_in() * self.kernel.0 * self.kernel.1
+        self.out_channels * self.group_in() * product(self.kernel)
     }
     fn group_in(&self) -> usize {
         self.in_channels / self.groups
@@ -57,51 +62,67 @@ impl Conv2d {
                 && self.in_channels.is_multiple_of(self.groups)
                 && self.out_channels.is_multiple_of(self.groups)
         );
-        assert!(self.stride.0 > 0 && self.stride.1 > 0 && self.dilation.0 > 0 && self.dilation.1 > 0);
+        assert!(self.stride.iter().chain(&self.dilation).all(|&s| s > 0));
         assert_eq!((x, w, y), (self.in_len(), self.filter_len(), self.out_len()), "sizes do not fit the convolution");
     }
 
-    fn taps(&self) -> impl Iterator<Item = (usize, usize)> {
-        let (kh, kw) = self.kernel;
-        (0..kh * kw).map(move |t| (t / kw, t % kw))
+    fn taps(&self) -> impl Iterator<Item = [usize; 3]> {
+        let [_, kh, kw] = self.kernel;
+        (0..product(self.kernel)).map(move |t| [t / (kh * kw), t / kw % kh, t % kw])
     }
 
     /// The patches of the input that the output's pixels see.
     fn patches<T: Real>(&self, x: *const T) -> Patches<T> {
-        let taps = self
-            .taps()
-            .map(|(r, s)| {
-                let at = |k: usize, d: usize, pad: usize| (k * d) as isize - pad as isize;
-                (at(r, self.dilation.0, self.pad.0), at(s, self.dilation.1, self.pad.1))
-            })
-            .collect();
+        let at = |k: [usize; 3]| std::array::from_fn(|a| (k[a] * self.dilation[a]) as isize - self.pad[a] as isize);
         source(x, self.images, self.in_channels, self.in_size, self.channels_last, self.group_in())
-            .with(taps, self.out_size, self.stride)
+            .with(self.taps().map(at).collect(), self.out_size, self.stride)
             .flattened()
     }
 
-    /// Phase (a, b) of the input: its pixels (a, b) + stride * grid, which filter taps reach them, and the patches of
-    /// the output's gradient under those taps.
-    fn phase<T: Real>(&self, dy: *const T, a: usize, b: usize) -> (Patches<T>, Vec<usize>) {
-        let offset = |phase: usize, k: usize, d: usize, pad: usize, stride: usize| {
-            let x = (phase + pad) as isize - (k * d) as isize;
-            (x.rem_euclid(stride as isize) == 0).then(|| x.div_euclid(stride as isize))
+    /// A phase of the input: its pixels `phase + stride * grid`, which filter taps reach them, and the patches of the
+    /// output's gradient under those taps.
+    fn phase<T: Real>(&self, dy: *const T, phase: [usize; 3]) -> (Patches<T>, Vec<usize>) {
+        let offset = |a: usize, k: usize| {
+            let (x, stride) =
+                ((phase[a] + self.pad[a]) as isize - (k * self.dilation[a]) as isize, self.stride[a] as isize);
+            (x.rem_euclid(stride) == 0).then(|| x.div_euclid(stride))
         };
         let (mut taps, mut which) = (Vec::new(), Vec::new());
-        for (t, (r, s)) in self.taps().enumerate() {
-            let y = offset(a, r, self.dilation.0, self.pad.0, self.stride.0);
-            let x = offset(b, s, self.dilation.1, self.pad.1, self.stride.1);
-            if let (Some(y), Some(x)) = (y, x) {
-                taps.push((y, x));
+        for (t, k) in self.taps().enumerate() {
+            if let (Some(z), Some(y), Some(x)) = (offset(0, k[0]), offset(1, k[1]), offset(2, k[2])) {
+                taps.push([z, y, x]);
                 which.push(t);
             }
         }
-        let grid = |size: usize, phase: usize, stride: usize| size.saturating_sub(phase).div_ceil(stride);
-        let grid = (grid(self.in_size.0, a, self.stride.0), grid(self.in_size.1, b, self.stride.1));
+        let grid = std::array::from_fn(|a| self.in_size[a].saturating_sub(phase[a]).div_ceil(self.stride[a]));
         let patches = source(dy, self.images, self.out_channels, self.out_size, self.channels_last, self.group_out())
-            .with(taps, grid, (1, 1));
+            .with(taps, grid, [1; 3]);
         // With a stride the target's rows do not touch, so the grid must keep its own.
-        (if self.stride == (1, 1) { patches.flattened() } else { patches }, which)
+        (if self.stride == [1; 3] { patches.flattened() } else { patches }, which)
+    }
+
+    /// Every phase that has a pixel.
+    fn phases(&self) -> impl Iterator<Item = [usize; 3]> {
+        let [d, h, w]: [usize; 3] = std::array::from_fn(|a| self.stride[a].min(self.in_size[a]));
+        (0..d * h * w).map(move |p| [p / (h * w), p / w % h, p % w])
+    }
+
+    /// The input's pixels of a phase as a target of `grid`, a channel's elements `plane` apart.
+    fn phase_target<T>(&self, dx: *mut T, phase: [usize; 3], grid: [usize; 3]) -> PlaneTarget<T> {
+        let [_, h, w] = self.in_size;
+        let (pixels, col) = (product(self.in_size), if self.channels_last { self.in_channels } else { 1 });
+        // A flattened grid has rows of its own, all of which touch.
+        let (row, slice) = if self.stride == [1; 3] { (grid[2], grid[1] * grid[2]) } else { (w, h * w) };
+        let at = (phase[0] * h + phase[1]) * w + phase[2];
+        PlaneTarget {
+            p: dx.wrapping_add(at * col),
+            image: self.in_channels * pixels,
+            plane: if self.channels_last { 1 } else { pixels },
+            grid,
+            slice: self.stride[0] * slice * col,
+            row: self.stride[1] * row * col,
+            col: self.stride[2] * col,
+        }
     }
 }
 
@@ -109,25 +130,26 @@ fn source<T: Real>(
     p: *const T,
     images: usize,
     channels: usize,
-    size: (usize, usize),
+    size: [usize; 3],
     channels_last: bool,
     group: usize,
 ) -> Patches<T> {
-    let pixels = size.0 * size.1;
-    let (plane, row, col) = if channels_last { (1, size.1 * channels, channels) } else { (pixels, size.1, 1) };
-    let (taps, grid, step) = (Vec::new(), (0, 0), (1, 1));
-    Patches { p, image: channels * pixels, plane, row, col, size, channels: group, taps, images, grid, step }
+    let (pixels, col) = (product(size), if channels_last { channels } else { 1 });
+    let plane = if channels_last { 1 } else { pixels };
+    let (row, slice) = (size[2] * col, size[1] * size[2] * col);
+    let (taps, grid, step) = (Vec::new(), [0; 3], [1; 3]);
+    Patches { p, image: channels * pixels, plane, slice, row, col, size, channels: group, taps, images, grid, step }
 }
 
 impl<T> Patches<T> {
-    fn with(mut self, taps: Vec<(isize, isize)>, grid: (usize, usize), step: (usize, usize)) -> Self {
+    fn with(mut self, taps: Vec<[isize; 3]>, grid: [usize; 3], step: [usize; 3]) -> Self {
         (self.taps, self.grid, self.step) = (taps, grid, step);
         self
     }
 }
 
 /// `y = act(x * w + bias)`, one bias a channel. Panics if a slice does not fit the shape.
-pub fn conv2d<T: Real>(c: &Conv2d, x: &[T], w: &[T], bias: Option<&[T]>, relu: bool, y: &mut [T]) {
+pub fn convolve<T: Real>(c: &Conv, x: &[T], w: &[T], bias: Option<&[T]>, relu: bool, y: &mut [T]) {
     c.check(x.len(), w.len(), y.len());
     assert!(bias.is_none_or(|b| b.len() == c.out_channels), "one bias a channel");
     if y.is_empty() {
@@ -135,19 +157,21 @@ pub fn conv2d<T: Real>(c: &Conv2d, x: &[T], w: &[T], bias: Option<&[T]>, relu: b
     }
     let patches = c.patches(x.as_ptr());
     let out = Shared(y.as_mut_ptr());
-    let pixels = c.out_size.0 * c.out_size.1;
+    let pixels = product(c.out_size);
     let target = PlaneTarget {
         p: out.get(),
         image: c.out_channels * pixels,
         plane: pixels,
         grid: patches.grid,
-        row: patches.grid.1,
+        slice: patches.grid[1] * patches.grid[2],
+        row: patches.grid[2],
         col: 1,
     };
     let (cg, og, depth) = (c.group_in(), c.group_out(), patches.depth());
     if c.channels_last && c.depthwise() {
         let turned: Vec<T> = (0..w.len()).map(|e| w[e % c.groups * depth + e / c.groups]).collect();
-        let to = PlaneTarget { row: patches.grid.1 * c.groups, col: c.groups, ..target };
+        let (slice, row) = (target.slice * c.groups, target.row * c.groups);
+        let to = PlaneTarget { slice, row, col: c.groups, ..target };
         let bias = bias.map_or(std::ptr::null(), |b| b.as_ptr());
         // SAFETY: `check` has compared the slices with the shape.
         return unsafe { conv_depthwise::depthwise_last(&patches, c.groups, &turned, bias, relu, &to) };
@@ -188,7 +212,7 @@ pub fn conv2d<T: Real>(c: &Conv2d, x: &[T], w: &[T], bias: Option<&[T]>, relu: b
 }
 
 /// The gradient of the input, `dx`, from that of the output. Also the forward pass of a transposed convolution.
-pub fn conv2d_input_grad<T: Real>(c: &Conv2d, dy: &[T], w: &[T], dx: &mut [T]) {
+pub fn input_grad<T: Real>(c: &Conv, dy: &[T], w: &[T], dx: &mut [T]) {
     c.check(dx.len(), w.len(), dy.len());
     if dx.is_empty() {
         return;
@@ -197,30 +221,17 @@ pub fn conv2d_input_grad<T: Real>(c: &Conv2d, dy: &[T], w: &[T], dx: &mut [T]) {
         dx.fill(T::ZERO);
         return;
     }
-    let (cg, og, taps) = (c.group_in(), c.group_out(), c.kernel.0 * c.kernel.1);
+    let (cg, og, taps) = (c.group_in(), c.group_out(), product(c.kernel));
     let out = Shared(dx.as_mut_ptr());
-    let plane = c.in_size.0 * c.in_size.1;
-    for phase in 0..c.stride.0 * c.stride.1 {
-        let (a, b) = (phase / c.stride.1, phase % c.stride.1);
-        let (patches, which) = c.phase(dy.as_ptr(), a, b);
-        let depth = patches.depth();
-        if patches.pixels() == 0 {
-            continue;
-        }
+    let plane = product(c.in_size);
+    for phase in c.phases() {
+        let (patches, which) = c.phase(dy.as_ptr(), phase);
+        let (depth, target) = (patches.depth(), c.phase_target(out.get(), phase, patches.grid));
         if c.channels_last {
             // SAFETY: `check` has compared the slices with the shape.
-            unsafe { input_grad_last(c, &patches, &which, w, (a, b), out) };
+            unsafe { input_grad_last(c, &patches, &which, w, &target, out) };
             continue;
         }
-        let (gw, flat) = (patches.grid.1, patches.grid.0 == 1 && c.stride == (1, 1));
-        let target = PlaneTarget {
-            p: out.get().wrapping_add(a * c.in_size.1 + b),
-            image: c.in_channels * plane,
-            plane,
-            grid: patches.grid,
-            row: if flat { gw } else { c.stride.0 * c.in_size.1 },
-            col: c.stride.1,
-        };
         // Row c, column (o, tap).
         let at =
             |g: usize, ch: usize, k: usize| w[((g * og + k / which.len()) * cg + ch) * taps + which[k % which.len()]];
@@ -283,48 +294,39 @@ fn turn<T: Real>(w: &[T], first: usize, (og, cg, taps): (usize, usize, usize), w
 
 /// One phase of the input's gradient with channels last.
 unsafe fn input_grad_last<T: Real>(
-    c: &Conv2d,
+    c: &Conv,
     patches: &Patches<T>,
     which: &[usize],
     w: &[T],
-    (a, b): (usize, usize),
+    to: &PlaneTarget<T>,
     out: Shared<T>,
 ) {
-    let (cg, og, taps, depth) = (c.group_in(), c.group_out(), c.kernel.0 * c.kernel.1, patches.depth());
+    let (cg, og, taps, depth) = (c.group_in(), c.group_out(), product(c.kernel), patches.depth());
     if c.depthwise() {
         let turned: Vec<T> =
             (0..which.len() * c.groups).map(|e| w[e % c.groups * taps + which[e / c.groups]]).collect();
-        let to = PlaneTarget {
-            p: out.get().wrapping_add((a * c.in_size.1 + b) * c.groups),
-            image: c.in_channels * c.in_size.0 * c.in_size.1,
-            plane: 1,
-            grid: patches.grid,
-            row: c.stride.0 * c.in_size.1 * c.groups,
-            col: c.stride.1 * c.groups,
-        };
         // SAFETY: the caller's.
-        return unsafe { conv_depthwise::depthwise_last(patches, c.groups, &turned, std::ptr::null(), false, &to) };
+        return unsafe { conv_depthwise::depthwise_last(patches, c.groups, &turned, std::ptr::null(), false, to) };
     }
-    let (pixels, per) = (patches.pixels(), patches.grid.0 * patches.grid.1);
-    let mut rows = vec![T::ZERO; if c.stride == (1, 1) { 0 } else { pixels * cg }];
+    let (pixels, [gd, gh, gw]) = (patches.pixels(), patches.grid);
+    let mut rows = vec![T::ZERO; if c.stride == [1; 3] { 0 } else { pixels * cg }];
     for g in 0..c.groups {
         let at = |ch: usize, k: usize| w[((g * og + k % og) * cg + ch) * taps + which[k / og]];
         let turned: Vec<T> = (0..depth * cg).map(|e| at(e % cg, e / cg)).collect();
         let b_side = Strided { p: turned.as_ptr(), rs: cg, cs: 1, rows: depth };
         let patches = patches.moved(g * og);
-        let to = if rows.is_empty() {
+        let product = if rows.is_empty() {
             RowMajor { p: out.get().wrapping_add(g * cg), rs: c.in_channels }
         } else {
             RowMajor { p: rows.as_mut_ptr(), rs: cg }
         };
         // SAFETY: the caller's; `rows` has one row a pixel.
         unsafe {
-            parallel(pixels, cg, depth, &PixelRows(&patches), &b_side, &to, &Finish::plain());
+            parallel(pixels, cg, depth, &PixelRows(&patches), &b_side, &product, &Finish::plain());
             for (e, row) in rows.chunks_exact(cg).enumerate() {
-                let (n, i, j) = (e / per, e % per / patches.grid.1, e % patches.grid.1);
-                let (y, x) = (i * c.stride.0 + a, j * c.stride.1 + b);
-                let to = ((n * c.in_size.0 + y) * c.in_size.1 + x) * c.in_channels + g * cg;
-                std::ptr::copy_nonoverlapping(row.as_ptr(), out.get().add(to), cg);
+                let (n, z, i, j) = (e / (gd * gh * gw), e / (gh * gw) % gd, e / gw % gh, e % gw);
+                let at = n * to.image + z * to.slice + i * to.row + j * to.col + g * cg;
+                std::ptr::copy_nonoverlapping(row.as_ptr(), to.p.add(at), cg);
             }
         }
     }
@@ -334,7 +336,7 @@ unsafe fn input_grad_last<T: Real>(
 const SMALL: usize = 16 << 10;
 
 /// The gradient of the filter, `dw`, from the input and the gradient of the output.
-pub fn conv2d_filter_grad<T: Real>(c: &Conv2d, x: &[T], dy: &[T], dw: &mut [T]) {
+pub fn filter_grad<T: Real>(c: &Conv, x: &[T], dy: &[T], dw: &mut [T]) {
     c.check(x.len(), dw.len(), dy.len());
     if dw.is_empty() {
         return;
@@ -353,7 +355,7 @@ pub fn conv2d_filter_grad<T: Real>(c: &Conv2d, x: &[T], dy: &[T], dw: &mut [T]) 
         // SAFETY: as above.
         return unsafe { conv_dots::filter_grad(&patches, cg * patches.plane, c.groups, og, dy.as_ptr(), dw) };
     }
-    let plane = c.out_size.0 * c.out_size.1;
+    let plane = product(c.out_size);
     let size = depth * og;
     let parts = if size <= SMALL { c.images.min(16) } else { 1 };
     let per = c.images.div_ceil(parts);

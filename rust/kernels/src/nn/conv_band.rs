@@ -1,4 +1,5 @@
-//! Padded copies of rows of planes, for the kernels that read each tap of a filter or window in place.
+//! Padded copies of rows of planes, for the kernels that read each tap of a filter or window in place. Of a volume a copy
+//! holds the slices that the taps of one slice of the grid reach: they count slices of the grid over all images.
 
 use crate::conv_patch::Patches;
 use crate::gemm_drive::copy_short;
@@ -17,31 +18,38 @@ pub fn lanes<T: Real>() -> usize {
 }
 
 /// The padded copy (`fill` outside of the source): rows of the source under the taps of a band, each row cut into
-/// `step.1` rows of every `step.1`th column, so that whatever the stride consecutive pixels read consecutive elements.
+/// `step[2]` rows of every `step[2]`th column, so that whatever the stride consecutive pixels read consecutive elements.
 pub struct Band {
+    front: isize,
     top: isize,
     left: isize,
     pub pitch: usize,
-    /// Rows of the source that one row of the grid spans.
+    /// Slices and rows of the source that one row of the grid spans.
+    thick: usize,
     span: usize,
 }
 
 impl Band {
     pub fn of<T>(x: &Patches<T>) -> Band {
-        let range = |f: fn(&(isize, isize)) -> isize| {
-            let all = x.taps.iter().map(f);
+        let range = |axis: usize| {
+            let all = x.taps.iter().map(|t| t[axis]);
             (all.clone().min().unwrap_or(0), all.max().unwrap_or(0))
         };
-        let ((top, bottom), (left, right)) = (range(|t| t.0), range(|t| t.1));
-        let width = (x.grid.1 - 1) * x.step.1 + (right - left) as usize + 1;
-        Band { top, left, pitch: width.div_ceil(x.step.1), span: (bottom - top) as usize + 1 }
+        let ((front, back), (top, bottom), (left, right)) = (range(0), range(1), range(2));
+        let width = (x.grid[2] - 1) * x.step[2] + (right - left) as usize + 1;
+        let (thick, span) = ((back - front) as usize + 1, (bottom - top) as usize + 1);
+        Band { front, top, left, pitch: width.div_ceil(x.step[2]), thick, span }
     }
     /// Rows of the copy for `rows` of the grid.
     pub fn height<T>(&self, x: &Patches<T>, rows: usize) -> usize {
-        (rows - 1) * x.step.0 + self.span
+        (rows - 1) * x.step[1] + self.span
+    }
+    /// Distance of the copy's rows for consecutive rows of the grid.
+    pub fn row<T>(&self, x: &Patches<T>) -> usize {
+        x.step[1] * x.step[2] * self.pitch
     }
     pub fn size<T>(&self, x: &Patches<T>, rows: usize) -> usize {
-        x.channels * self.height(x, rows) * x.step.1 * self.pitch
+        x.channels * self.thick * self.height(x, rows) * x.step[2] * self.pitch
     }
     /// Where each column of the patch matrix begins in the copy.
     pub fn offsets<T>(&self, x: &Patches<T>, rows: usize) -> Vec<usize> {
@@ -49,17 +57,28 @@ impl Band {
         let mut out = Vec::with_capacity(x.channels * x.taps.len());
         for c in 0..x.channels {
             for t in &x.taps {
-                let (y, z) = ((t.0 - self.top) as usize, (t.1 - self.left) as usize);
-                out.push(((c * height + y) * x.step.1 + z % x.step.1) * self.pitch + z / x.step.1);
+                let [d, y, z] = [t[0] - self.front, t[1] - self.top, t[2] - self.left].map(|o| o as usize);
+                let row = (c * self.thick + d) * height + y;
+                out.push((row * x.step[2] + z % x.step[2]) * self.pitch + z / x.step[2]);
             }
         }
         out
     }
+    /// Copies what `rows` rows of the grid see, in the layout of a band of `of` rows.
+    ///
     /// # Safety
-    /// `dst` holds `size` elements, image `n` exists, the rows lie within the grid.
-    pub unsafe fn copy<T: Real>(&self, x: &Patches<T>, n: usize, first: usize, rows: usize, dst: *mut T, fill: T) {
+    /// `dst` holds `size` elements, slice `n` (over all images) exists, the rows lie within the grid.
+    pub unsafe fn copy<T: Real>(
+        &self,
+        x: &Patches<T>,
+        n: usize,
+        first: usize,
+        (rows, of): (usize, usize),
+        dst: *mut T,
+        fill: T,
+    ) {
         // SAFETY: the caller's.
-        unsafe { copy_rows(self, x, n, (first, rows), dst, fill) }
+        unsafe { copy_rows(self, x, n, (first, rows, of), dst, fill) }
     }
 }
 
@@ -85,26 +104,30 @@ unsafe fn copy_rows_body<V: Vector>(
     band: &Band,
     x: &Patches<V::T>,
     n: usize,
-    (first, rows): (usize, usize),
+    (first, rows, of): (usize, usize, usize),
     dst: *mut V::T,
     fill: V::T,
 ) {
-    let (height, step, pitch) = (band.height(x, rows), x.step.1, band.pitch);
-    let (h, s) = (x.size.0 as isize, step as isize);
+    let (height, step, pitch) = (band.height(x, of), x.step[2], band.pitch);
+    let (h, s) = (x.size[1] as isize, step as isize);
+    let (n, slice) = (n / x.grid[0], (n % x.grid[0] * x.step[0]) as isize + band.front);
     for b in 0..step {
         // Which columns of the copy's rows lie within the source.
         let start = band.left + b as isize;
         let clip = |v: isize| v.clamp(0, pitch as isize) as usize;
         let lo = clip((s - 1 - start).div_euclid(s));
-        let (lo, hi) = (lo, clip((x.size.1 as isize - start + s - 1).div_euclid(s)).max(lo));
-        for c in 0..x.channels {
-            for y in 0..height {
-                let row = (first * x.step.0 + y) as isize + band.top;
-                let src = x.p.wrapping_add(n * x.image + c * x.plane).wrapping_offset(row * x.row as isize);
-                let (lo, hi) = if row < 0 || row >= h { (pitch, pitch) } else { (lo, hi) };
+        let (lo, hi) = (lo, clip((x.size[2] as isize - start + s - 1).div_euclid(s)).max(lo));
+        for plane in 0..x.channels * band.thick {
+            let (c, slice) = (plane / band.thick, slice + (plane % band.thick) as isize);
+            let inside = slice >= 0 && slice < x.size[0] as isize;
+            let from = x.p.wrapping_add(n * x.image + c * x.plane).wrapping_offset(slice * x.slice as isize);
+            for y in 0..band.height(x, rows) {
+                let row = (first * x.step[1] + y) as isize + band.top;
+                let src = from.wrapping_offset(row * x.row as isize);
+                let (lo, hi) = if !inside || row < 0 || row >= h { (pitch, pitch) } else { (lo, hi) };
                 // SAFETY: columns lo..hi lie within the source's row; the copy is as large as `size` says.
                 unsafe {
-                    let out = dst.add(((c * height + y) * step + b) * pitch);
+                    let out = dst.add(((plane * height + y) * step + b) * pitch);
                     let from = src.wrapping_offset(start + lo as isize * s);
                     for e in 0..lo {
                         *out.add(e) = fill;
@@ -125,8 +148,8 @@ unsafe fn copy_rows_body<V: Vector>(
 }
 
 crate::by_level! {
-    unsafe fn copy_rows<T>(band: &Band, x: &Patches<T>, n: usize, rows: (usize, usize), dst: *mut T, fill: T)
-        = copy_rows_body
+    unsafe fn copy_rows<T>(band: &Band, x: &Patches<T>, n: usize, rows: (usize, usize, usize), dst: *mut T,
+        fill: T) = copy_rows_body
 }
 
 /// `f` for every index, several to a chunk where one is little work (`each` multiply-adds).

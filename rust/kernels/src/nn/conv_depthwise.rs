@@ -10,7 +10,7 @@ use crate::gemm_vec::Shared;
 #[inline(always)]
 unsafe fn last_row_body<V: Vector>(
     x: &Patches<V::T>,
-    (n, i): (usize, usize),
+    (n, z, i): (usize, usize, usize),
     w: *const V::T,
     channels: usize,
     bias: *const V::T,
@@ -18,7 +18,7 @@ unsafe fn last_row_body<V: Vector>(
     out: *mut V::T,
     col: usize,
 ) {
-    for j in 0..x.grid.1 {
+    for j in 0..x.grid[2] {
         let mut c = 0;
         while c < channels {
             let left = V::L.min(channels - c);
@@ -26,12 +26,9 @@ unsafe fn last_row_body<V: Vector>(
             unsafe {
                 let mut acc = if bias.is_null() { V::zero() } else { V::load_n(bias.add(c), left) };
                 for (t, tap) in x.taps.iter().enumerate() {
-                    let (y, z) = ((i * x.step.0) as isize + tap.0, (j * x.step.1) as isize + tap.1);
-                    if y < 0 || z < 0 || y as usize >= x.size.0 || z as usize >= x.size.1 {
-                        continue;
-                    }
-                    let at = n * x.image + y as usize * x.row + z as usize * x.col + c;
-                    acc = V::load_n(x.p.add(at), left).fma(V::load_n(w.add(t * channels + c), left), acc);
+                    let Some(at) = x.inside([z, i, j], *tap) else { continue };
+                    acc = V::load_n(x.p.add(n * x.image + at + c), left)
+                        .fma(V::load_n(w.add(t * channels + c), left), acc);
                 }
                 if relu {
                     acc = acc.max(V::zero());
@@ -44,7 +41,7 @@ unsafe fn last_row_body<V: Vector>(
 }
 
 crate::by_level! {
-    unsafe fn last_row<T>(x: &Patches<T>, at: (usize, usize), w: *const T, channels: usize, bias: *const T,
+    unsafe fn last_row<T>(x: &Patches<T>, at: (usize, usize, usize), w: *const T, channels: usize, bias: *const T,
         relu: bool, out: *mut T, col: usize) = last_row_body
 }
 
@@ -61,11 +58,12 @@ pub unsafe fn depthwise_last<T: Real>(
     to: &PlaneTarget<T>,
 ) {
     let (out, bias) = (Shared(to.p), Shared(bias as *mut T));
-    share(x.images * x.grid.0, channels * x.taps.len() * x.grid.1, |index| {
-        let (n, i) = (index / x.grid.0, index % x.grid.0);
-        let at = out.get().wrapping_add(n * to.image + i * to.row);
+    let [gd, gh, gw] = x.grid;
+    share(x.slices() * gh, channels * x.taps.len() * gw, |index| {
+        let (n, z, i) = (index / (gd * gh), index / gh % gd, index % gh);
+        let at = out.get().wrapping_add(n * to.image + z * to.slice + i * to.row);
         // SAFETY: the caller's; every index writes its own row of pixels.
-        unsafe { last_row(x, (n, i), w.as_ptr(), channels, bias.get(), relu, at, to.col) }
+        unsafe { last_row(x, (n, z, i), w.as_ptr(), channels, bias.get(), relu, at, to.col) }
     });
 }
 
@@ -121,7 +119,7 @@ pub unsafe fn depthwise_filter_grad<T: Real>(
     dy: &[T],
     dw: &mut [T],
 ) {
-    let (taps, (gh, gw)) = (x.taps.len(), x.grid);
+    let (taps, [gd, gh, gw]) = (x.taps.len(), x.grid);
     let out = Shared(dw.as_mut_ptr());
     if channels_last {
         let parts = x.images.min(16);
@@ -142,8 +140,8 @@ pub unsafe fn depthwise_filter_grad<T: Real>(
     }
     let band = Band::of(x);
     let offsets = band.offsets(x, gh);
-    let row = x.step.0 * x.step.1 * band.pitch;
-    share(channels, x.images * taps * gh * gw, |c| {
+    let row = band.row(x);
+    share(channels, x.slices() * taps * gh * gw, |c| {
         let x = x.moved(c * x.plane);
         with_scratch::<T, _>(band.size(&x, gh) + 16, |buf| {
             // SAFETY: the caller's extents; each channel has its own sums.
@@ -152,9 +150,9 @@ pub unsafe fn depthwise_filter_grad<T: Real>(
                 for t in 0..taps {
                     *sums.add(t) = T::ZERO;
                 }
-                for n in 0..x.images {
-                    band.copy(&x, n, 0, gh, buf, T::ZERO);
-                    let dy = dy.as_ptr().add((n * channels + c) * gh * gw);
+                for n in 0..x.slices() {
+                    band.copy(&x, n, 0, (gh, gh), buf, T::ZERO);
+                    let dy = dy.as_ptr().add(((n / gd * channels + c) * gd + n % gd) * gh * gw);
                     for t in (0..taps).step_by(TAPS) {
                         let some = &offsets[t..taps.min(t + TAPS)];
                         tap_sums(buf, row, some, dy, (gh, gw), sums.add(t));
@@ -167,27 +165,23 @@ pub unsafe fn depthwise_filter_grad<T: Real>(
 
 #[inline(always)]
 unsafe fn last_sums_body<V: Vector>(x: &Patches<V::T>, n: usize, dy: *const V::T, channels: usize, sums: *mut V::T) {
-    let (gh, gw) = x.grid;
-    for i in 0..gh {
-        for j in 0..gw {
-            // SAFETY: pixel (i, j) of image n exists.
-            let d = unsafe { dy.add(((n * gh + i) * gw + j) * channels) };
-            for (t, tap) in x.taps.iter().enumerate() {
-                let (y, z) = ((i * x.step.0) as isize + tap.0, (j * x.step.1) as isize + tap.1);
-                if y < 0 || z < 0 || y as usize >= x.size.0 || z as usize >= x.size.1 {
-                    continue;
-                }
-                // SAFETY: the tap lies within the source; sums are [tap][channels].
-                unsafe {
-                    let src = x.p.add(n * x.image + y as usize * x.row + z as usize * x.col);
-                    let s = sums.add(t * channels);
-                    let mut c = 0;
-                    while c < channels {
-                        let left = V::L.min(channels - c);
-                        let v = V::load_n(src.add(c), left).fma(V::load_n(d.add(c), left), V::load_n(s.add(c), left));
-                        v.store_n(s.add(c), left);
-                        c += left;
-                    }
+    let [gd, gh, gw] = x.grid;
+    for pixel in 0..gd * gh * gw {
+        let at = [pixel / (gh * gw), pixel / gw % gh, pixel % gw];
+        // SAFETY: the pixel of image n exists.
+        let d = unsafe { dy.add((n * gd * gh * gw + pixel) * channels) };
+        for (t, tap) in x.taps.iter().enumerate() {
+            let Some(at) = x.inside(at, *tap) else { continue };
+            // SAFETY: the tap lies within the source; sums are [tap][channels].
+            unsafe {
+                let src = x.p.add(n * x.image + at);
+                let s = sums.add(t * channels);
+                let mut c = 0;
+                while c < channels {
+                    let left = V::L.min(channels - c);
+                    let v = V::load_n(src.add(c), left).fma(V::load_n(d.add(c), left), V::load_n(s.add(c), left));
+                    v.store_n(s.add(c), left);
+                    c += left;
                 }
             }
         }

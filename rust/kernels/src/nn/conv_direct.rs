@@ -14,7 +14,7 @@ const VECTORS: usize = 4;
 
 /// Whether `direct` is the better way for `rows` output channels a group.
 pub fn suits<T: Real>(rows: usize, x: &Patches<T>) -> bool {
-    let (width, lanes) = (x.grid.1, lanes::<T>());
+    let (width, lanes) = (x.grid[2], lanes::<T>());
     let used = width as f64 / width.next_multiple_of(lanes) as f64;
     !x.taps.is_empty()
         && if rows <= 8 {
@@ -128,7 +128,7 @@ pub unsafe fn direct<T: Real>(
     relu: bool,
 ) {
     let (k, lanes) = (x.depth(), lanes::<T>());
-    let (gh, gw) = x.grid;
+    let [gd, gh, gw] = x.grid;
     let r = rows.div_ceil(rows.div_ceil(ROWS));
     let mut w = Vec::with_capacity(groups * rows * k);
     for g in 0..groups {
@@ -147,7 +147,8 @@ pub unsafe fn direct<T: Real>(
     let offsets = band.offsets(x, height);
     let shared = (Shared(to.p), Shared(w.as_mut_ptr()), Shared(bias as *mut T));
     let one = |index: usize| {
-        let (n, rest) = (index / (groups * bands), index % (groups * bands));
+        let (slice, rest) = (index / (groups * bands), index % (groups * bands));
+        let (n, z) = (slice / gd, slice % gd);
         let (g, first) = (rest / bands, rest % bands * height);
         let x = x.moved(g * step);
         let (out, w, bias) = (shared.0.get(), shared.1.get(), shared.2.get());
@@ -156,8 +157,8 @@ pub unsafe fn direct<T: Real>(
             // SAFETY: the caller's extents; the buffer has the size of a whole band (a last band that is short leaves
             // rows unread, as its copy still has the layout of `height` rows); slack for a vector at its end.
             unsafe {
-                copy_band(&band, &x, n, first, count, height, buf);
-                let row = x.step.0 * x.step.1 * band.pitch;
+                band.copy(&x, slice, first, (count, height), buf, T::ZERO);
+                let row = band.row(&x);
                 let pieces = gw.div_ceil(lanes);
                 let slots = count * pieces;
                 let mut s = 0;
@@ -179,8 +180,8 @@ pub unsafe fn direct<T: Real>(
                         let slot = (s + v).min(slots - 1);
                         let (i, j) = (slot / pieces, slot % pieces * lanes);
                         t.base[v] = buf.add(i * row + j);
-                        t.out[v] =
-                            out.wrapping_add(n * to.image + g * rows * to.plane + (first + i) * to.row + j * to.col);
+                        let at = z * to.slice + (first + i) * to.row + j * to.col;
+                        t.out[v] = out.wrapping_add(n * to.image + g * rows * to.plane + at);
                         t.cols[v] = lanes.min(gw - j);
                     }
                     let outs = t.out;
@@ -198,28 +199,5 @@ pub unsafe fn direct<T: Real>(
             }
         });
     };
-    share(x.images * groups * bands, rows * k * height * gw, one);
-}
-
-/// A band of `count` rows in the layout of one of `height` rows.
-unsafe fn copy_band<T: Real>(
-    band: &Band,
-    x: &Patches<T>,
-    n: usize,
-    first: usize,
-    count: usize,
-    height: usize,
-    buf: *mut T,
-) {
-    // SAFETY: the caller's.
-    unsafe {
-        if count == height {
-            return band.copy(x, n, first, height, buf, T::ZERO);
-        }
-        let one = Patches { channels: 1, ..x.clone() };
-        for c in 0..x.channels {
-            let plane = band.size(&one, height);
-            band.copy(&one.moved(c * x.plane), n, first, count, buf.add(c * plane), T::ZERO);
-        }
-    }
+    share(x.slices() * groups * bands, rows * k * height * gw, one);
 }

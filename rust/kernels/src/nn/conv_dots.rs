@@ -13,20 +13,31 @@ const DOT_TAPS: usize = 6;
 
 /// Whether `filter_grad` is the better way: sums over vectors of pixels pay where rows fill vectors, and panels do not.
 pub fn suits<T: Real>(rows: usize, x: &Patches<T>) -> bool {
-    let used = x.grid.1 as f64 / x.grid.1.next_multiple_of(lanes::<T>()) as f64;
+    let used = x.grid[2] as f64 / x.grid[2].next_multiple_of(lanes::<T>()) as f64;
     x.taps.len() > 1 && (rows <= 64 && used > 0.8 && x.channels <= 8 || rows <= 16 && used > 0.6)
 }
 
-/// Planes of the output's gradient and the padded copies of the same images.
+/// Slices of the output's gradient, from number `first` over all images on, and the padded copies of what they see.
 struct Dots<T> {
-    images: usize,
-    grid: (usize, usize),
+    first: usize,
+    slices: usize,
+    grid: [usize; 3],
     dy: *const T,
     dy_image: usize,
     copy: *const T,
     copy_image: usize,
     /// Distance between the copy's rows for the grid.
     row: usize,
+}
+
+impl<T> Dots<T> {
+    /// Slice `n` of these, of the first plane.
+    #[inline(always)]
+    fn slice(&self, n: usize) -> *const T {
+        let [gd, gh, gw] = self.grid;
+        let at = self.first + n;
+        self.dy.wrapping_add(at / gd * self.dy_image + at % gd * gh * gw)
+    }
 }
 
 /// `out[r * stride + s] = sum over all pixels of dy plane r . copy at offset s`.
@@ -39,17 +50,19 @@ unsafe fn dot_tile<V: Vector, const R: usize, const S: usize>(
 ) {
     // SAFETY: the caller's planes, copies and sums.
     unsafe {
-        let (gh, gw) = d.grid;
+        let [gd, gh, gw] = d.grid;
+        let plane = gd * gh * gw;
         let offs: [usize; S] = std::array::from_fn(|s| offs[s]);
         let (full, left) = (gw / V::L * V::L, gw % V::L);
         let mut acc = [[V::zero(); S]; R];
         // Two passes, as accumulators that two loops share end up in memory.
-        for n in 0..if full > 0 { d.images } else { 0 } {
+        for n in 0..if full > 0 { d.slices } else { 0 } {
+            let slice = d.slice(n);
             for i in 0..gh {
-                let dy = d.dy.add(n * d.dy_image + i * gw);
+                let dy = slice.add(i * gw);
                 let x = d.copy.add(n * d.copy_image + i * d.row);
                 for j in (0..full).step_by(V::L) {
-                    let y: [V; R] = std::array::from_fn(|r| V::load(dy.add(r * gh * gw + j)));
+                    let y: [V; R] = std::array::from_fn(|r| V::load(dy.add(r * plane + j)));
                     for s in 0..S {
                         let v = V::load(x.add(j + offs[s]));
                         for r in 0..R {
@@ -59,12 +72,13 @@ unsafe fn dot_tile<V: Vector, const R: usize, const S: usize>(
                 }
             }
         }
-        for n in 0..if left > 0 { d.images } else { 0 } {
+        for n in 0..if left > 0 { d.slices } else { 0 } {
+            let slice = d.slice(n);
             for i in 0..gh {
                 // Masked on both sides, as what lies behind a row may be NaN.
-                let dy = d.dy.add(n * d.dy_image + i * gw + full);
+                let dy = slice.add(i * gw + full);
                 let x = d.copy.add(n * d.copy_image + i * d.row + full);
-                let y: [V; R] = std::array::from_fn(|r| V::load_n(dy.add(r * gh * gw), left));
+                let y: [V; R] = std::array::from_fn(|r| V::load_n(dy.add(r * plane), left));
                 for s in 0..S {
                     let v = V::load_n(x.add(offs[s]), left);
                     for r in 0..R {
@@ -83,11 +97,11 @@ unsafe fn dot_tile<V: Vector, const R: usize, const S: usize>(
 
 #[inline(always)]
 unsafe fn dot_tiles_body<V: Vector>(d: &Dots<V::T>, rows: usize, offs: &[usize], out: *mut V::T) {
-    let (gh, gw) = d.grid;
+    let plane = d.grid.iter().product::<usize>();
     let mut r = 0;
     while r < rows {
         let now = if rows - r >= DOT_ROWS { DOT_ROWS } else { (rows - r).min(2) };
-        let d = Dots { dy: d.dy.wrapping_add(r * gh * gw), ..*d };
+        let d = Dots { dy: d.dy.wrapping_add(r * plane), ..*d };
         let mut s = 0;
         while s < offs.len() {
             let (o, left) = (&offs[s..], offs.len() - s);
@@ -123,7 +137,7 @@ crate::by_level! {
     unsafe fn dot_tiles<T>(d: &Dots<T>, rows: usize, offs: &[usize], out: *mut T) = dot_tiles_body
 }
 
-/// The filter's gradient, [out][channel][tap], of planes: each entry a sum of products over vectors of pixels, images
+/// The filter's gradient, [out][channel][tap], of planes: each entry a sum of products over vectors of pixels, slices
 /// in parts of a fixed number, the parts in order.
 ///
 /// # Safety
@@ -137,33 +151,35 @@ pub unsafe fn filter_grad<T: Real>(
     dy: *const T,
     dw: &mut [T],
 ) {
-    let (k, (gh, gw)) = (x.depth(), x.grid);
+    let (k, gh) = (x.depth(), x.grid[1]);
+    let plane = x.grid.iter().product::<usize>();
     let band = Band::of(x);
-    let (size, offsets) = (band.size(x, gh), band.offsets(x, gh));
-    let fit = (BAND_BYTES / size_of::<T>() / size).max(x.images.div_ceil(32)).max(1);
-    let parts = x.images.div_ceil(fit);
+    let (size, offsets, row) = (band.size(x, gh), band.offsets(x, gh), band.row(x));
+    let slices = x.slices();
+    let fit = (BAND_BYTES / size_of::<T>() / size).max(slices.div_ceil(32)).max(1);
+    let parts = slices.div_ceil(fit);
     let mut sums = vec![T::ZERO; parts * dw.len()];
     let (all, dy) = (Shared(sums.as_mut_ptr()), Shared(dy as *mut T));
     crate::pool::chunks(parts * groups, |index| {
         let (part, g) = (index / groups, index % groups);
         let first = part * fit;
-        let images = fit.min(x.images - first);
+        let some = fit.min(slices - first);
         let x = x.moved(g * step);
-        with_scratch::<T, _>(images * size + 16, |buf| {
+        with_scratch::<T, _>(some * size + 16, |buf| {
             // SAFETY: the caller's extents; each (part, group) has sums of its own.
             unsafe {
-                for n in 0..images {
-                    band.copy(&x, first + n, 0, gh, buf.add(n * size), T::ZERO);
+                for n in 0..some {
+                    band.copy(&x, first + n, 0, (gh, gh), buf.add(n * size), T::ZERO);
                 }
-                let dy_image = groups * rows * gh * gw;
                 let dots = Dots {
-                    images,
-                    grid: (gh, gw),
-                    dy: dy.get().add(first * dy_image + g * rows * gh * gw),
-                    dy_image,
+                    first,
+                    slices: some,
+                    grid: x.grid,
+                    dy: dy.get().add(g * rows * plane),
+                    dy_image: groups * rows * plane,
                     copy: buf,
                     copy_image: size,
-                    row: x.step.0 * x.step.1 * band.pitch,
+                    row,
                 };
                 dot_tiles(&dots, rows, &offsets, all.get().add((part * groups + g) * rows * k));
             }

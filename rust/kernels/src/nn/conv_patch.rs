@@ -7,33 +7,36 @@ use crate::gemm_kernel::A_STRIDE;
 use crate::gemm_pack::{clear, prefetch, transpose};
 use crate::gemm_simd::{Real, Vector};
 
-/// Which element of a source each (pixel of a grid, channel, tap) reads: row `i * step.0 + tap.0`, column
-/// `j * step.1 + tap.1`, zero outside of the source. Pixels are counted over all images. Columns of the patch matrix
-/// are (channel, tap) for planes, (tap, channel) where a pixel's channels are consecutive.
+/// Which element of a source each (pixel of a grid, channel, tap) reads: slice, row and column `index * step + tap`, zero
+/// outside of the source. An image is a volume of slices (one, where it has two axes). Pixels are counted over all
+/// images. Columns of the patch matrix are (channel, tap) for planes, (tap, channel) where a pixel's channels are
+/// consecutive.
 #[derive(Clone)]
 pub struct Patches<T> {
     pub p: *const T,
-    /// Distances of images, channels, rows and columns.
+    /// Distances of images, channels, slices, rows and columns.
     pub image: usize,
     pub plane: usize,
+    pub slice: usize,
     pub row: usize,
     pub col: usize,
-    pub size: (usize, usize),
+    pub size: [usize; 3],
     pub channels: usize,
-    pub taps: Vec<(isize, isize)>,
+    pub taps: Vec<[isize; 3]>,
     pub images: usize,
-    pub grid: (usize, usize),
-    pub step: (usize, usize),
+    pub grid: [usize; 3],
+    pub step: [usize; 3],
 }
 
 // SAFETY: only read through, while the call that made it waits.
 unsafe impl<T: Sync> Sync for Patches<T> {}
 
-/// `len` pixels of row `i` of image `n`, from column `j`; the first of them is number `at` of those asked for.
+/// `len` pixels of row `i` of slice `z` of image `n`, from column `j`; the first of them is number `at` of those asked for.
 #[derive(Clone, Copy)]
 struct Segment {
     at: usize,
     n: usize,
+    z: usize,
     i: usize,
     j: usize,
     len: usize,
@@ -41,7 +44,11 @@ struct Segment {
 
 impl<T: Real> Patches<T> {
     pub fn pixels(&self) -> usize {
-        self.images * self.grid.0 * self.grid.1
+        self.images * self.grid.iter().product::<usize>()
+    }
+    /// Slices of the grid over all images.
+    pub fn slices(&self) -> usize {
+        self.images * self.grid[0]
     }
     pub fn depth(&self) -> usize {
         self.channels * self.taps.len()
@@ -51,53 +58,81 @@ impl<T: Real> Patches<T> {
         Patches { p: self.p.wrapping_add(elements), ..self.clone() }
     }
 
-    /// A one-tap grid that covers its source is one long row.
+    /// Where a grid covers its source and taps lie apart along the first axes only, rows that touch become one long row.
     pub fn flattened(mut self) -> Self {
-        if self.taps == [(0, 0)] && self.step == (1, 1) && self.grid == self.size && self.row == self.col * self.size.1
-        {
-            self.grid = (1, self.size.0 * self.size.1);
-            self.size = self.grid;
+        for outer in [1, 0] {
+            let last = self.size[2];
+            let covers = |a: usize| self.step[a] == 1 && self.grid[a] == self.size[a];
+            let apart = self.taps.iter().any(|t| t[outer..].iter().any(|&o| o != 0));
+            let distance = if outer == 1 { self.row } else { self.slice };
+            if apart || !covers(outer) || !covers(2) || distance != self.col * last || (outer == 0 && self.grid[1] != 1)
+            {
+                break;
+            }
+            let row = self.size[outer] * last;
+            (self.size[outer], self.grid[outer]) = (1, 1);
+            (self.size[2], self.grid[2]) = (row, row);
         }
         self
     }
 
     #[inline(always)]
     fn segments(&self, pixel: usize, count: usize, mut f: impl FnMut(Segment)) {
-        let per = self.grid.0 * self.grid.1;
+        let [gd, gh, gw] = self.grid;
+        let per = gd * gh * gw;
         let (mut n, rest) = (pixel / per, pixel % per);
-        let (mut i, mut j) = (rest / self.grid.1, rest % self.grid.1);
+        let (mut z, mut i, mut j) = (rest / (gh * gw), rest / gw % gh, rest % gw);
         let mut at = 0;
         while at < count {
-            let len = (self.grid.1 - j).min(count - at);
-            f(Segment { at, n, i, j, len });
+            let len = (gw - j).min(count - at);
+            f(Segment { at, n, z, i, j, len });
             at += len;
             (i, j) = (i + 1, 0);
-            if i == self.grid.0 {
-                (n, i) = (n + 1, 0);
+            if i == gh {
+                (z, i) = (z + 1, 0);
+                if z == gd {
+                    (n, z) = (n + 1, 0);
+                }
             }
         }
     }
 
+    /// Where in its image the element is that a pixel reads under a tap; `None` outside of the source.
+    #[inline(always)]
+    pub fn inside(&self, pixel: [usize; 3], tap: [isize; 3]) -> Option<usize> {
+        let mut at = 0;
+        for (a, distance) in [self.slice, self.row, self.col].into_iter().enumerate() {
+            let index = (pixel[a] * self.step[a]) as isize + tap[a];
+            if index < 0 || index as usize >= self.size[a] {
+                return None;
+            }
+            at += index as usize * distance;
+        }
+        Some(at)
+    }
+
     /// The source's element of a segment's first pixel under a tap, and which of its pixels lie within the source.
     #[inline(always)]
-    fn window(&self, s: &Segment, tap: (isize, isize)) -> (*const T, usize, usize) {
-        let y = (s.i * self.step.0) as isize + tap.0;
-        let x = (s.j * self.step.1) as isize + tap.1;
+    fn window(&self, s: &Segment, tap: [isize; 3]) -> (*const T, usize, usize) {
+        let z = (s.z * self.step[0]) as isize + tap[0];
+        let y = (s.i * self.step[1]) as isize + tap[1];
+        let x = (s.j * self.step[2]) as isize + tap[2];
         let src = self
             .p
             .wrapping_add(s.n * self.image)
+            .wrapping_offset(z * self.slice as isize)
             .wrapping_offset(y * self.row as isize)
             .wrapping_offset(x * self.col as isize);
-        if y < 0 || y >= self.size.0 as isize {
+        if z < 0 || z >= self.size[0] as isize || y < 0 || y >= self.size[1] as isize {
             return (src, 0, 0);
         }
-        let w = self.size.1 as isize;
+        let w = self.size[2] as isize;
         let len = s.len as isize;
-        if self.step.1 == 1 {
+        if self.step[2] == 1 {
             let hi = (w - x).clamp(0, len);
             return (src, (-x).clamp(0, hi) as usize, hi as usize);
         }
-        let step = self.step.1 as isize;
+        let step = self.step[2] as isize;
         let lo = if x < 0 { (-x + step - 1) / step } else { 0 };
         let hi = (w - x + step - 1).div_euclid(step).clamp(0, len);
         (src, lo.min(hi) as usize, hi as usize)
@@ -115,7 +150,7 @@ unsafe fn fill_body<V: Vector>(
     dst: *mut V::T,
     ds: usize,
 ) {
-    let mut batch = [Segment { at: 0, n: 0, i: 0, j: 0, len: 0 }; BATCH];
+    let mut batch = [Segment { at: 0, n: 0, z: 0, i: 0, j: 0, len: 0 }; BATCH];
     let mut full = 0;
     x.segments(pixel, count, |s| {
         batch[full] = s;
@@ -138,7 +173,7 @@ unsafe fn fill_segments<V: Vector>(
     dst: *mut V::T,
     ds: usize,
 ) {
-    let (taps, step) = (x.taps.len(), x.step.1);
+    let (taps, step) = (x.taps.len(), x.step[2]);
     for (t, &tap) in x.taps.iter().enumerate() {
         // Channels c with k <= c * taps + t < k + kn.
         let first = (k + taps - 1 - t) / taps;
@@ -224,7 +259,7 @@ unsafe fn fill_channels_last<T: Real>(
                 unsafe {
                     let out = dst.add((s.at + e) * ds + t * ch + c0 - k);
                     if e >= lo && e < hi {
-                        copy_short(src.wrapping_add(e * x.step.1 * x.col), out, c1 - c0);
+                        copy_short(src.wrapping_add(e * x.step[2] * x.col), out, c1 - c0);
                     } else {
                         for c in 0..c1 - c0 {
                             *out.add(c) = T::ZERO;
@@ -367,8 +402,9 @@ pub struct PlaneTarget<T> {
     pub p: *mut T,
     pub image: usize,
     pub plane: usize,
-    pub grid: (usize, usize),
-    /// Distances of the grid's rows and columns.
+    pub grid: [usize; 3],
+    /// Distances of the grid's slices, rows and columns.
+    pub slice: usize,
     pub row: usize,
     pub col: usize,
 }
@@ -376,29 +412,46 @@ pub struct PlaneTarget<T> {
 // SAFETY: threads write disjoint pixels and channels.
 unsafe impl<T: Send> Sync for PlaneTarget<T> {}
 
+impl<T> PlaneTarget<T> {
+    /// The grid with rows that touch as one.
+    #[inline(always)]
+    fn joined(&self) -> [usize; 3] {
+        let [gd, gh, gw] = self.grid;
+        if self.row != self.col * gw {
+            self.grid
+        } else if self.slice != self.row * gh {
+            [gd, 1, gh * gw]
+        } else {
+            [1, 1, gd * gh * gw]
+        }
+    }
+}
+
 impl<T: Real> Target<T> for PlaneTarget<T> {
     fn row_stride(&self) -> usize {
         self.plane
     }
     fn together(&self, j: usize, cols: usize) -> bool {
-        let run = if self.row == self.col * self.grid.1 { self.grid.0 * self.grid.1 } else { self.grid.1 };
+        let run = self.joined()[2];
         self.col == 1 && j % run + cols <= run
     }
     fn runs(&self, j: usize, cols: usize, out: &mut [Run<T>; MAX_WIDTH]) -> usize {
-        // Rows that touch count as one.
-        let (gh, gw) = if self.row == self.col * self.grid.1 { (1, self.grid.0 * self.grid.1) } else { self.grid };
-        let (mut n, rest) = (j / (gh * gw), j % (gh * gw));
-        let (mut i, mut x) = (rest / gw, rest % gw);
+        let [gd, gh, gw] = self.joined();
+        let (mut n, rest) = (j / (gd * gh * gw), j % (gd * gh * gw));
+        let (mut z, mut i, mut x) = (rest / (gh * gw), rest / gw % gh, rest % gw);
         let (mut at, mut count) = (0, 0);
         while at < cols {
             let len = (gw - x).min(cols - at);
-            let p = self.p.wrapping_add(n * self.image + i * self.row + x * self.col);
+            let p = self.p.wrapping_add(n * self.image + z * self.slice + i * self.row + x * self.col);
             out[count] = Run { p, len, step: self.col };
             count += 1;
             at += len;
             (i, x) = (i + 1, 0);
             if i == gh {
-                (n, i) = (n + 1, 0);
+                (z, i) = (z + 1, 0);
+                if z == gd {
+                    (n, z) = (n + 1, 0);
+                }
             }
         }
         count

@@ -99,31 +99,33 @@ impl Pool {
             (index * pi, index * po, 1)
         }
     }
-    /// The input as patches of one channel a "image", for pooling of planes.
+    /// The input as patches of one channel a "image", for pooling of planes and volumes.
     fn patches<T: Real>(&self, x: &[T]) -> Patches<T> {
-        let [_, h, w] = self.in_size;
-        let (kh, kw) = (self.kernel[1], self.kernel[2]);
+        let [d, h, w] = self.in_size;
+        let [kd, kh, kw] = self.kernel;
         let at = |k: usize, axis: usize| k as isize - self.pad[axis] as isize;
         Patches {
             p: x.as_ptr(),
-            image: h * w,
-            plane: h * w,
+            image: d * h * w,
+            plane: d * h * w,
+            slice: h * w,
             row: w,
             col: 1,
-            size: (h, w),
+            size: self.in_size,
             channels: 1,
-            taps: (0..kh * kw).map(|t| (at(t / kw, 1), at(t % kw, 2))).collect(),
+            taps: (0..kd * kh * kw).map(|t| [at(t / (kh * kw), 0), at(t / kw % kh, 1), at(t % kw, 2)]).collect(),
             images: self.images * self.channels,
-            grid: (self.out_size[1], self.out_size[2]),
-            step: (self.stride[1], self.stride[2]),
+            grid: self.out_size,
+            step: self.stride,
         }
     }
     /// Whether windows are small enough and regular, so that vectors of outputs are formed at once.
     fn regular(&self) -> bool {
-        let flat = self.in_size[0] == 1 && self.out_size[0] == 1 && self.kernel[0] == 1 && self.pad[0] == 0;
         // A copy of the rows is made, strides apart.
-        let near = self.stride[1] <= 64 && self.stride[2] <= 64;
-        flat && near && !self.adaptive && !self.channels_last && self.kernel[1] * self.kernel[2] <= 49
+        let near = self.stride.iter().all(|&s| s <= 64);
+        // How often each slice of the input is copied.
+        let copies = self.kernel[0].div_ceil(self.stride[0]);
+        near && copies <= 4 && !self.adaptive && !self.channels_last && self.kernel.iter().product::<usize>() <= 49
     }
     /// Calls `f(plane, out index, [windows])` for the outputs of plane `index`.
     fn each(&self, [d, h, w]: [&[Window]; 3], mut f: impl FnMut(usize, [Window; 3])) {
@@ -242,25 +244,26 @@ crate::by_level! {
         y: *mut T) = row_body
 }
 
-/// Planes: rows of a padded copy, a vector of outputs at a time.
+/// Planes and volumes: rows of a padded copy, a vector of outputs at a time.
 fn regular_pool<T: Real>(p: &Pool, x: &[T], y: &mut [T], max: bool) {
     let patches = p.patches(x);
-    let (gh, gw) = patches.grid;
+    let [gd, gh, gw] = patches.grid;
     let band = Band::of(&patches);
     let (size, offsets) = (band.size(&patches, gh), band.offsets(&patches, gh));
-    let row = patches.step.0 * patches.step.1 * band.pitch;
-    let (rows, cols) = (p.windows(1), p.windows(2));
+    let row = band.row(&patches);
+    let [slices, rows, cols] = [p.windows(0), p.windows(1), p.windows(2)];
     let sizes: Vec<T> = cols.iter().map(|w| T::from_f64(w.counted as f64)).collect();
     let out = Shared(y.as_mut_ptr());
     let fill = if max { lowest() } else { T::ZERO };
-    share(patches.images, size + gh * gw * offsets.len() / 4, |n| {
+    share(patches.slices(), size + gh * gw * offsets.len() / 4, |n| {
         with_scratch::<T, _>(size + 2 * lanes::<T>(), |buf| {
             // SAFETY: the buffer holds the copy of a plane with slack; every plane of `y` belongs to one call.
             unsafe {
-                band.copy(&patches, n, 0, gh, buf, fill);
+                band.copy(&patches, n, 0, (gh, gh), buf, fill);
+                let deep = slices[n % gd].counted;
                 for (i, w) in rows.iter().enumerate() {
                     let y = out.get().add((n * gh + i) * gw);
-                    let (x, height) = (buf.add(i * row), T::from_f64(w.counted as f64));
+                    let (x, height) = (buf.add(i * row), T::from_f64((deep * w.counted) as f64));
                     if max {
                         pool_row::<T, true>(x, &offsets, gw, sizes.as_ptr(), height, y);
                     } else {
