@@ -10,7 +10,12 @@ macro_rules! data {
     };
 }
 
-const PROGRAMS: [&[u8]; 3] = [data!("pd18_sequence.program"), data!("pd26_while.program"), data!("pd26_lenet.program")];
+/// Miri, which runs a thousand times slower, gets the smallest one.
+const PROGRAMS: &[&[u8]] = if cfg!(miri) {
+    &[data!("pd26_lenet.program")]
+} else {
+    &[data!("pd18_sequence.program"), data!("pd26_while.program"), data!("pd26_lenet.program")]
+};
 
 /// A small generator: the tests must not differ from run to run.
 struct Random(u64);
@@ -28,7 +33,7 @@ impl Random {
 
 #[test]
 fn files_of_paddle_come_out_as_they_went_in() {
-    for bytes in PROGRAMS {
+    for &bytes in PROGRAMS {
         let program = Program::parse(bytes).unwrap();
         assert!(program.to_bytes() == bytes);
         assert!(program.copy().to_bytes() == bytes);
@@ -147,12 +152,13 @@ fn newer_numbers_in_types_that_2_0_2_knows() {
 fn damaged_programs_give_errors() {
     let mut random = Random(7);
     let (mut good, mut bad) = (0, 0);
-    for bytes in PROGRAMS {
-        for cut in 0..bytes.len().min(3000) {
+    let (cuts, damages) = if cfg!(miri) { (5, 8) } else { (3000, 4000) };
+    for &bytes in PROGRAMS {
+        for cut in 0..bytes.len().min(cuts) {
             // A cut between two blocks is a smaller file, any other an error; neither is a panic.
             let _ = Program::parse(&bytes[..cut]);
         }
-        for _ in 0..4000 {
+        for _ in 0..damages {
             let mut damaged = bytes.to_vec();
             for _ in 0..=random.below(4) {
                 let at = random.below(damaged.len());
@@ -174,7 +180,7 @@ fn damaged_programs_give_errors() {
             }
         }
     }
-    assert!(good > 100 && bad > 1000, "{good} {bad}");
+    assert!(good > damages / 40 && bad >= damages / 4, "{good} {bad}");
 }
 
 #[test]
@@ -265,11 +271,11 @@ fn tensor_files_of_paddle() {
 fn damaged_tensor_files_give_errors() {
     let mut random = Random(3);
     for bytes in [data!("pd18_lod_tensor.bin"), data!("pd18_selected_rows.bin")] {
-        for cut in 0..bytes.len() {
+        for cut in (0..bytes.len()).step_by(if cfg!(miri) { 16 } else { 1 }) {
             assert!(read_lod_tensor(&mut &bytes[..cut]).is_err());
             assert!(read_selected_rows(&mut &bytes[..cut]).is_err());
         }
-        for _ in 0..5000 {
+        for _ in 0..if cfg!(miri) { 20 } else { 5000 } {
             let mut damaged = bytes.to_vec();
             for _ in 0..=random.below(3) {
                 let at = random.below(damaged.len());

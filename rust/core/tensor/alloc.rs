@@ -142,7 +142,7 @@ fn from_system(size: usize) -> Option<NonNull<u8>> {
         if p == libc::MAP_FAILED {
             return None;
         }
-        #[cfg(target_os = "linux")]
+        #[cfg(all(target_os = "linux", not(miri)))]
         // SAFETY: advice on the mapping just made.
         unsafe {
             libc::madvise(p, size, libc::MADV_HUGEPAGE)
@@ -235,7 +235,7 @@ pub fn empty_cache() {
     local(|l| l.clear());
     let freed = SHARED.lock().clear();
     CACHED.fetch_sub(freed, Relaxed);
-    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    #[cfg(all(target_os = "linux", target_env = "gnu", not(miri)))]
     // SAFETY: trims the C heap; no preconditions.
     unsafe {
         libc::malloc_trim(0)
@@ -257,8 +257,44 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "Miri stops where a mapping cannot be had")]
     fn refuses_what_cannot_be() {
         assert!(alloc(usize::MAX).is_err());
         assert!(alloc(1 << 60).is_err());
+    }
+
+    #[test]
+    fn blocks_go_from_thread_to_thread() {
+        let sizes = [1usize, 64, 700, 5000, (256 << 10) + 1, MAPPED + 1];
+        let (send, receive) = std::sync::mpsc::channel::<(usize, usize, u8)>();
+        let worker = std::thread::spawn(move || {
+            for (block, size, mark) in receive {
+                let block: NonNull<u8> = NonNull::new(std::ptr::with_exposed_provenance_mut(block)).unwrap();
+                // SAFETY: the other thread made the block, wrote its first and last byte and let go of it.
+                unsafe {
+                    assert_eq!((*block.as_ptr(), *block.as_ptr().add(size - 1)), (mark, mark));
+                    free(block, size);
+                }
+                let (again, size) = alloc(size).unwrap();
+                // SAFETY: the block just made.
+                unsafe { free(again, size) };
+            }
+        });
+        for round in 0..if cfg!(miri) { 3 } else { 300 } {
+            for bytes in sizes {
+                let (block, size) = alloc(bytes).unwrap();
+                // SAFETY: the block just made has `size` bytes.
+                unsafe {
+                    *block.as_ptr() = round as u8;
+                    *block.as_ptr().add(size - 1) = round as u8;
+                }
+                send.send((block.as_ptr().expose_provenance(), size, round as u8)).unwrap();
+            }
+            if round % 2 == 1 {
+                empty_cache();
+            }
+        }
+        drop(send);
+        worker.join().unwrap();
     }
 }

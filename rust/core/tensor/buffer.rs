@@ -8,14 +8,14 @@ use std::any::Any;
 use std::ptr::NonNull;
 use std::sync::atomic::{fence, AtomicBool, AtomicU64, Ordering};
 
-/// The count has three fields: all references, how many of them are places, how many of them are exports.
+/// The count has three fields: all references, how many of them are live, how many of them are exports.
 const REFS: u32 = 28;
-const PLACES: u32 = 18;
-/// What one place, one export adds to the count, its reference included.
-const PLACE: u64 = (1 << REFS) + 1;
-const EXPORT: u64 = (1 << (REFS + PLACES)) + 1;
-/// More places or exports than this are refused, so that no field runs over.
-const MOST: u64 = 1 << (PLACES - 1);
+const LIVES: u32 = 18;
+/// What one live reference, one export adds to the count, its reference included.
+const LIVE: u64 = (1 << REFS) + 1;
+const EXPORT: u64 = (1 << (REFS + LIVES)) + 1;
+/// More live references or exports than this are refused, so that no field runs over.
+const MOST: u64 = 1 << (LIVES - 1);
 
 #[inline]
 fn refs(count: u64) -> u64 {
@@ -23,17 +23,17 @@ fn refs(count: u64) -> u64 {
 }
 
 #[inline]
-fn places(count: u64) -> u64 {
-    count >> REFS & ((1 << PLACES) - 1)
+fn lives(count: u64) -> u64 {
+    count >> REFS & ((1 << LIVES) - 1)
 }
 
 #[inline]
 fn exports(count: u64) -> u64 {
-    count >> (REFS + PLACES)
+    count >> (REFS + LIVES)
 }
 
-/// The bit of a pointer that says that the reference is a place; headers are aligned to more.
-const IS_PLACE: usize = 1;
+/// The bit of a pointer that says that the reference is live; headers are aligned to more.
+const IS_LIVE: usize = 1;
 
 /// Who else sees the bytes.
 #[derive(Clone, Copy, PartialEq)]
@@ -68,9 +68,9 @@ const DATA: usize = alloc::ALIGN;
 struct Aligned;
 const _: () = assert!(std::mem::size_of::<Header>() <= DATA);
 
-/// A counted reference to bytes, of one of two kinds. A *value* keeps the bytes as they are: whoever would write them
-/// copies them first. A *place* is what a cell and the operators at work on it hold: they see what is written there.
-/// The bytes of a place are written without a copy as long as no value refers to them, whatever number of places does.
+/// A counted reference to bytes, of one of two kinds. A *snapshot* keeps the bytes as they are: whoever would write them
+/// copies them first. A *live* reference is what a cell and the operators at work on it hold: they see what is written.
+/// Bytes are written through a live reference without a copy as long as no snapshot refers to them.
 pub struct Buffer(NonNull<Header>);
 
 // SAFETY: the count is atomic; who may write the bytes is decided by `Tensor` (`is_writable`).
@@ -142,7 +142,7 @@ impl Buffer {
 
     #[inline]
     fn at(&self) -> NonNull<Header> {
-        let at = self.0.as_ptr().map_addr(|a| a & !IS_PLACE);
+        let at = self.0.as_ptr().map_addr(|a| a & !IS_LIVE);
         // SAFETY: without the mark it is the address of a header.
         unsafe { NonNull::new_unchecked(at) }
     }
@@ -154,40 +154,41 @@ impl Buffer {
     }
 
     #[inline]
-    pub fn is_place(&self) -> bool {
-        self.0.addr().get() & IS_PLACE != 0
+    pub fn is_live(&self) -> bool {
+        self.0.addr().get() & IS_LIVE != 0
     }
 
-    /// One more place to this one, which a cell holds. It becomes a place itself if nothing but exports refers to the
-    /// bytes; while another value does, the result is a value.
+    /// One more live reference beside this one, which a cell holds. It becomes live itself if nothing but exports refers to the
+    /// bytes; while a snapshot does, the result is a snapshot.
     #[inline]
-    pub(super) fn place(&mut self) -> Buffer {
-        if self.is_place() && places(self.header().count.fetch_add(PLACE, Ordering::Relaxed)) < MOST {
+    pub(super) fn live(&mut self) -> Buffer {
+        if self.is_live() && lives(self.header().count.fetch_add(LIVE, Ordering::Relaxed)) < MOST {
             return Buffer(self.0);
         }
-        self.first_place()
+        self.first_live()
     }
 
     #[inline(never)]
-    fn first_place(&mut self) -> Buffer {
+    fn first_live(&mut self) -> Buffer {
         let count = &self.header().count;
-        if self.is_place() {
-            // One too many (see `place`): it is a value.
-            count.fetch_sub(PLACE - 1, Ordering::Relaxed);
+        if self.is_live() {
+            // One too many (see `live`): it is a snapshot.
+            count.fetch_sub(LIVE - 1, Ordering::Relaxed);
             return Buffer(self.at());
         }
         let now = count.load(Ordering::Acquire);
         if refs(now) != 1 + exports(now) {
             return self.clone();
         }
-        count.fetch_add(2 * PLACE - 1, Ordering::Relaxed);
-        self.0 = self.0.map_addr(|a| a | IS_PLACE);
+        count.fetch_add(2 * LIVE - 1, Ordering::Relaxed);
+        self.0 = self.0.map_addr(|a| a | IS_LIVE);
         Buffer(self.0)
     }
 
-    /// How many places there are.
-    pub(super) fn places(&self) -> u64 {
-        places(self.header().count.load(Ordering::Acquire))
+    /// How many live references there are.
+    #[cfg(test)]
+    fn lives(&self) -> u64 {
+        lives(self.header().count.load(Ordering::Acquire))
     }
 
     #[inline]
@@ -211,11 +212,11 @@ impl Buffer {
         refs(count) == 1 && exports(count) == 0
     }
 
-    /// True if these bytes may be written through this reference without a copy: no value but this one refers to them.
+    /// True if these bytes may be written through this reference without a copy: no snapshot but this one refers to them.
     #[inline]
     pub fn is_writable(&self) -> bool {
         let count = self.header().count.load(Ordering::Acquire);
-        let mine = if self.is_place() { places(count) } else { 1 };
+        let mine = if self.is_live() { lives(count) } else { 1 };
         (count == 1 || refs(count) == mine + exports(count)) && !self.is_read_only()
     }
 
@@ -245,7 +246,7 @@ impl Buffer {
         Ok(Export(std::mem::ManuallyDrop::new(Buffer(self.at()))))
     }
 
-    /// Gives up `references` (1, a [`PLACE`], or an [`EXPORT`]).
+    /// Gives up `references` (1, a [`LIVE`], or an [`EXPORT`]).
     #[inline]
     fn release(&self, references: u64) {
         if self.header().count.fetch_sub(references, Ordering::Release) != references {
@@ -280,7 +281,7 @@ impl Clone for Buffer {
 impl Drop for Buffer {
     #[inline]
     fn drop(&mut self) {
-        let mark = (self.0.addr().get() & IS_PLACE) as u64;
+        let mark = (self.0.addr().get() & IS_LIVE) as u64;
         self.release((mark << REFS) + 1);
     }
 }
@@ -323,12 +324,12 @@ mod tests {
     }
 
     #[test]
-    fn places_are_written_unless_a_value_keeps_the_bytes() {
+    fn live_bytes_are_written_unless_a_snapshot_keeps_them() {
         let mut held = Buffer::new(16).unwrap();
-        let (reader, writer) = (held.place(), held.place());
-        assert!(held.is_place() && reader.is_place() && writer.is_writable() && held.places() == 3);
+        let (reader, writer) = (held.live(), held.live());
+        assert!(held.is_live() && reader.is_live() && writer.is_writable() && held.lives() == 3);
         let kept = reader.clone();
-        assert!(!kept.is_place() && !kept.is_writable() && !writer.is_writable() && !held.is_writable());
+        assert!(!kept.is_live() && !kept.is_writable() && !writer.is_writable() && !held.is_writable());
         drop(kept);
         let export = writer.export().unwrap();
         assert!(writer.is_writable() && writer.is_pinned());
@@ -340,10 +341,10 @@ mod tests {
         drop(reader);
         assert!(kept.is_writable() && kept.is_unique());
         let (mut first, second) = (kept.clone(), kept);
-        assert!(!first.place().is_place() && !first.is_place());
+        assert!(!first.live().is_live() && !first.is_live());
         drop(second);
-        let value = first.place().clone();
-        assert!(!value.is_place() && first.is_place() && !first.is_writable());
+        let value = first.live().clone();
+        assert!(!value.is_live() && first.is_live() && !first.is_writable());
         drop(first);
         assert!(value.is_unique());
     }

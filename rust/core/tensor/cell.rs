@@ -1,9 +1,12 @@
 //! A cell is what a variable is: an identity, a value, and how often the value was changed in place.
 //!
 //! From its first value on a cell always holds one, whoever works on it. An operator that writes its input in place
-//! gets a place (see [`super::Buffer`]) of the bytes that the cell goes on holding; so do operators that read it, which
-//! does not keep others from writing. Threads that share a cell may see each other's elements half written, but never
-//! a shape that is not the bytes', nor bytes that were given back. What leaves (`get`) is a value and stays as it is.
+//! gets a live reference (see [`super::Buffer`]) to the bytes that the cell goes on holding; so do operators that read it,
+//! which does not keep others from writing. Threads that share a cell may see each other's elements half written, but
+//! never a shape that is not the bytes', nor bytes that were given back. What leaves (`get`) is a snapshot.
+//!
+//! Integers and bools are indices and conditions: they never change under who reads them. Operators get snapshots of
+//! them, so that one that writes them in place writes a copy, which [`Cell::finish`] installs.
 
 use super::{Export, SelectedRows, Tensor, Value};
 use crate::bail;
@@ -39,28 +42,24 @@ impl Cell {
     /// A clone of the value; the bytes are shared.
     #[inline]
     pub fn get(&self) -> Value {
-        let held = self.value.lock();
-        match &*held {
-            Value::Dense(t) if t.is_restless() => settled(t),
-            held => held.clone(),
-        }
+        self.value.lock().clone()
     }
 
     /// The value if it is a dense tensor; the bytes are shared.
     #[inline]
     pub fn dense(&self) -> Option<Tensor> {
         match &*self.value.lock() {
-            Value::Dense(t) if t.is_restless() => settled(t).as_dense().cloned(),
             Value::Dense(t) => Some(t.clone()),
             _ => None,
         }
     }
 
-    /// The value for an operator that reads it now: it does not keep others from writing the bytes in place.
+    /// The value for an operator that reads it now; of floating-point numbers it does not keep others from writing them
+    /// in place.
     #[inline]
     pub fn read(&self) -> Value {
         match &mut *self.value.lock() {
-            Value::Dense(t) if !t.is_exact() => Value::Dense(t.place()),
+            Value::Dense(t) if !t.is_exact() => Value::Dense(t.live()),
             held => read_others(held),
         }
     }
@@ -69,13 +68,13 @@ impl Cell {
     /// [`Cell::finish`].
     pub fn write(&self) -> Result<Value> {
         let mut held = self.value.lock();
-        if held.elements().is_some_and(Tensor::is_kept) {
+        if held.elements().is_some_and(|t| !t.is_exact() && t.is_kept()) {
             drop(held);
             self.move_away()?;
             held = self.value.lock();
         }
         Ok(match &mut *held {
-            Value::Dense(t) => Value::Dense(t.place()),
+            Value::Dense(t) if !t.is_exact() => Value::Dense(t.live()),
             held => read_others(held),
         })
     }
@@ -105,7 +104,7 @@ impl Cell {
     /// written in place are there already, unless somebody has given the variable another value meanwhile.
     #[inline]
     pub fn finish(&self, value: Value) {
-        if !value.elements().is_some_and(|t| t.buffer().is_place()) {
+        if !value.elements().is_some_and(|t| t.buffer().is_live()) {
             self.set(value);
         }
     }
@@ -154,10 +153,7 @@ impl Cell {
     }
 
     pub fn tensor(&self) -> Result<Tensor> {
-        match &*self.value.lock() {
-            Value::Dense(t) if t.is_restless() => t.deep_copy(),
-            held => held.dense().cloned(),
-        }
+        self.value.lock().dense().cloned()
     }
 
     #[inline]
@@ -171,18 +167,11 @@ impl Cell {
     }
 }
 
-/// A copy of elements that are being written.
-#[cold]
-fn settled(t: &Tensor) -> Value {
-    Value::Dense(t.deep_copy().unwrap_or_else(|_| t.clone()))
-}
-
-/// What [`Cell::read`] gives of integers and of what is not dense.
+/// What operators get of integers and of what is not dense.
 fn read_others(held: &mut Value) -> Value {
     match held {
-        Value::Dense(t) if t.is_restless() => settled(t),
-        Value::Rows(r) => {
-            let value = r.value.place();
+        Value::Rows(r) if !r.value.is_exact() => {
+            let value = r.value.live();
             rows_at(r, value)
         }
         held => held.clone(),
@@ -232,7 +221,7 @@ mod tests {
         assert_eq!(dense(kept).data::<f32>(), [2.0, 3.0]);
         assert_eq!(cell.tensor().unwrap().data::<f32>(), [4.0, 5.0]);
         assert_eq!(other.tensor().unwrap().data::<f32>(), [3.0, 4.0]);
-        // A place that is given to another cell is a value there.
+        // A live reference that is given to another cell is a snapshot there.
         let third = Cell::new(Value::None);
         third.set(cell.read());
         add_one(&cell);
@@ -273,5 +262,34 @@ mod tests {
         let outside = unsafe { std::slice::from_raw_parts(seen.ptr.cast::<f32>(), 2) };
         assert_eq!((outside, cell.tensor().unwrap().data::<f32>()), (&[3f32, 4.0][..], &[3f32, 4.0][..]));
         drop(kept);
+    }
+
+    #[test]
+    fn a_cell_of_integers_is_whole_for_every_thread() {
+        let cell = Cell::new(Tensor::from_slice(&[0i64; 8], &[8]).unwrap());
+        let rounds = if cfg!(miri) { 20 } else { 2000 };
+        std::thread::scope(|s| {
+            s.spawn(|| {
+                for round in 1..=rounds {
+                    let mut value = cell.write().unwrap();
+                    let Value::Dense(t) = &mut value else { panic!("dense") };
+                    t.data_mut::<i64>().unwrap().fill(round);
+                    cell.finish(value);
+                }
+            });
+            s.spawn(|| {
+                for _ in 0..rounds {
+                    let seen = dense(cell.read());
+                    assert!(seen.data::<i64>().windows(2).all(|w| w[0] == w[1]), "{seen:?}");
+                }
+            });
+            for _ in 0..rounds {
+                let kept = dense(cell.get());
+                let first = kept.data::<i64>().to_vec();
+                std::thread::yield_now();
+                assert!(first.windows(2).all(|w| w[0] == w[1]) && kept.data::<i64>() == first, "{first:?}");
+            }
+        });
+        assert_eq!(cell.tensor().unwrap().data::<i64>(), [rounds; 8]);
     }
 }

@@ -242,11 +242,11 @@ impl Tensor {
         self.buffer.export()
     }
 
-    /// One more place of these bytes, which a cell holds (see [`Buffer::place`]).
+    /// One more live reference to these bytes, which a cell holds (see [`Buffer::live`]).
     #[inline]
-    pub(super) fn place(&mut self) -> Tensor {
+    pub(super) fn live(&mut self) -> Tensor {
         Tensor {
-            buffer: self.buffer.place(),
+            buffer: self.buffer.live(),
             offset: self.offset,
             dims: copied(&self.dims),
             dtype: self.dtype,
@@ -265,23 +265,15 @@ impl Tensor {
         (self.buffer, self.offset) = (copy.buffer, copy.offset);
     }
 
-    /// Makes a value of what may be a place.
+    /// Makes a snapshot of what may be a live reference.
     #[inline]
     pub(super) fn settle(&mut self) {
-        if self.buffer.is_place() {
+        if self.buffer.is_live() {
             self.buffer = self.buffer.clone();
         }
     }
 
-    /// Whether elements that were looked at may be others by the time they are used: an operator is at work on them.
-    /// Of floating-point numbers nobody cares, but integers are indices. They are never read at a place, so a second
-    /// place is that of a writer.
-    #[inline]
-    pub(super) fn is_restless(&self) -> bool {
-        self.buffer.is_place() && self.is_exact() && self.buffer.places() > 1
-    }
-
-    /// Neither floating-point nor complex numbers.
+    /// Neither floating-point nor complex numbers: mostly indices.
     #[inline]
     pub(super) fn is_exact(&self) -> bool {
         !(self.dtype.is_float() || self.dtype.is_complex())

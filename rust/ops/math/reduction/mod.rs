@@ -7,7 +7,7 @@ use oar_core::attrs;
 use oar_core::base::shape::to_usize;
 use oar_core::base::{DType, DTypes, Dims, Result};
 use oar_core::op::parts::broadcast::cast;
-use oar_core::op::{Grad, InSlot, Infer, Kernel, NoAttrs, Op, Run, OP};
+use oar_core::op::{Attrs, Grad, InSlot, Infer, Kernel, NoAttrs, Op, Run, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::elementwise::{map, zip};
@@ -61,17 +61,11 @@ fn named_dtype(op: &str, attr: &str, n: i32) -> Result<Option<DType>> {
     }
 }
 
-fn infer(cx: &mut Infer, fixed: Option<DType>) -> Result<()> {
-    let a = cx.attrs::<ReduceAttrs>();
-    infer_as(cx, a, fixed)
-}
-
-fn infer_as(cx: &mut Infer, a: &ReduceAttrs, fixed: Option<DType>) -> Result<()> {
-    let x = cx.dims(unary::X)?;
-    let axes = axes(cx.op.name, a, x.len())?;
+/// The shape that is left; there is none without dimensions.
+fn kept(x: &[i64], axes: &[bool], keep_dim: bool) -> Dims {
     let mut dims = Dims::new();
-    for (&size, &reduced) in x.iter().zip(&axes) {
-        match (reduced, a.keep_dim) {
+    for (&size, &reduced) in x.iter().zip(axes) {
+        match (reduced, keep_dim) {
             (false, _) => dims.push(size),
             (true, true) => dims.push(1),
             (true, false) => {}
@@ -80,15 +74,32 @@ fn infer_as(cx: &mut Infer, a: &ReduceAttrs, fixed: Option<DType>) -> Result<()>
     if dims.is_empty() {
         dims.push(1);
     }
+    dims
+}
+
+fn infer(cx: &mut Infer, fixed: Option<DType>) -> Result<()> {
+    let a = cx.attrs::<ReduceAttrs>();
+    infer_as(cx, a, fixed)
+}
+
+fn infer_as(cx: &mut Infer, a: &ReduceAttrs, fixed: Option<DType>) -> Result<()> {
+    let x = cx.dims(unary::X)?;
+    let axes = axes(cx.op.name, a, x.len())?;
+    let dims = kept(&x, &axes, a.keep_dim);
     let dtype = match fixed {
         Some(d) => d,
         None => named_dtype(cx.op.name, "out_dtype", a.out_dtype)?.unwrap_or(cx.dtype(unary::X)?),
     };
     cx.set(unary::OUT, &dims, dtype);
-    if !a.reduce_all && !axes.first().copied().unwrap_or(true) {
+    if keeps_lod(a, &axes) {
         cx.share_lod(unary::OUT, unary::X);
     }
     Ok(())
+}
+
+/// Rows that stay rows keep their LoD.
+fn keeps_lod(a: &ReduceAttrs, axes: &[bool]) -> bool {
+    !a.reduce_all && axes.first() == Some(&false)
 }
 
 /// X in the data type of the output, its shape and the reduced axes.
@@ -96,6 +107,30 @@ fn operand(cx: &Run, to: DType) -> Result<(Tensor, SmallVec<[usize; 6]>, Axes)> 
     let x = cx.input(unary::X)?;
     let axes = axes(cx.op.name, cx.attrs::<ReduceAttrs>(), x.rank())?;
     Ok((cast(x, to)?, to_usize(x.dims()), axes))
+}
+
+/// How elements become one.
+enum Way {
+    By(Reduce),
+    Mean,
+}
+
+fn fast_path(name: &str, way: Way, attrs: &Attrs, ins: &[&Tensor]) -> Option<Tensor> {
+    let (&[x], a) = (ins, attrs.as_any().downcast_ref::<ReduceAttrs>()?) else { return None };
+    if a.out_dtype >= 0 || x.numel() == 0 {
+        return None;
+    }
+    let axes = axes(name, a, x.rank()).ok()?;
+    let mut out = Tensor::empty(x.dtype(), &kept(x.dims(), &axes, a.keep_dim)).ok()?;
+    let shape: SmallVec<[usize; 6]> = to_usize(x.dims());
+    dispatch!(x.dtype(), T in [f32, f64], {
+        let (x, out) = (x.data::<T>(), out.data_mut::<T>().ok()?);
+        match way {
+            Way::By(op) => reduce::reduce(op, x, &shape, &axes, out),
+            Way::Mean => reduce::mean(x, &shape, &axes, out),
+        }
+    }, _other => return None);
+    Some(if keeps_lod(a, &axes) { out.with_lod(x.lod.clone()) } else { out })
 }
 
 fn reduce(cx: &mut Run, op: Reduce) -> Result<()> {
@@ -299,20 +334,21 @@ where
 }
 
 macro_rules! reductions {
-    ($($op:ident $name:literal $grad:expr, $kernel:expr;)*) => {$(
+    ($($op:ident $name:literal $grad:expr, $way:expr, $kernel:expr;)*) => {$(
         pub static $op: Op = Op {
             name: $name, inputs: unary::INS, outputs: unary::OUTS, attrs: ReduceAttrs::FIELDS,
-            infer: |cx| infer(cx, None), cannot_fail: true, cpu: Kernel::Pure($kernel), grad: $grad, ..OP
+            infer: |cx| infer(cx, None), cannot_fail: true, cpu: Kernel::Pure($kernel), grad: $grad,
+            fast_path: Some(|attrs, ins| fast_path($name, $way, attrs, ins)), ..OP
         };
     )*};
 }
 // They take all types that can be cast to `out_dtype`.
 reductions! {
-    SUM "reduce_sum" Grad::By(&SUM_GRAD), |cx| reduce(cx, Reduce::Sum);
-    MEAN_OVER "reduce_mean" Grad::By(&MEAN_OVER_GRAD), mean_over;
-    PROD "reduce_prod" Grad::By(&PROD_GRAD), |cx| reduce(cx, Reduce::Prod);
-    MAX "reduce_max" Grad::By(&MAX_GRAD), |cx| reduce(cx, Reduce::Max);
-    MIN "reduce_min" Grad::By(&MIN_GRAD), |cx| reduce(cx, Reduce::Min);
+    SUM "reduce_sum" Grad::By(&SUM_GRAD), Way::By(Reduce::Sum), |cx| reduce(cx, Reduce::Sum);
+    MEAN_OVER "reduce_mean" Grad::By(&MEAN_OVER_GRAD), Way::Mean, mean_over;
+    PROD "reduce_prod" Grad::By(&PROD_GRAD), Way::By(Reduce::Prod), |cx| reduce(cx, Reduce::Prod);
+    MAX "reduce_max" Grad::By(&MAX_GRAD), Way::By(Reduce::Max), |cx| reduce(cx, Reduce::Max);
+    MIN "reduce_min" Grad::By(&MIN_GRAD), Way::By(Reduce::Min), |cx| reduce(cx, Reduce::Min);
 }
 
 macro_rules! gradients {
