@@ -6,7 +6,7 @@ STAMP := $(VENV)/.built
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 RUST_SOURCES := $(shell find rust -name '*.rs' -o -name Cargo.toml 2>/dev/null) Cargo.toml pyproject.toml
 
-.PHONY: demo test test-all check bench build wheel status doctest clean tools
+.PHONY: demo test test-all check bench build wheel status doctest clean tools miri tsan
 
 demo: $(STAMP)
 	$(PY) examples/demo.py
@@ -42,6 +42,17 @@ wheel: $(VENV)/.wheel
 	@PATH=$(abspath $(VENV))/bin:$$PATH VIRTUAL_ENV=$(abspath $(VENV)) maturin build -q --release --zig \
 		--compatibility manylinux2014 --out dist
 	@$(PY) tools/wheel_symbols.py dist/*.whl
+
+# Rust's own tests under Miri and ThreadSanitizer: `rustup toolchain install nightly --component miri rust-src`. Slow.
+miri:
+	MIRIFLAGS="-Zmiri-disable-isolation -Zmiri-ignore-leaks -Zmiri-permissive-provenance" RUSTFLAGS= \
+		cargo +nightly miri test -p oar-core --lib --no-default-features
+
+tsan:
+	RUSTFLAGS=-Zsanitizer=thread cargo +nightly test -Zbuild-std --target x86_64-unknown-linux-gnu --no-default-features \
+		-p oar-core -p oar-kernels --lib -- tensor:: pool --skip the_child_of_a_fork
+	RUSTFLAGS=-Zsanitizer=thread cargo +nightly test -Zbuild-std --target x86_64-unknown-linux-gnu --no-default-features \
+		-p oar-engine -p oar-dist --lib --tests
 
 tools:
 	@command -v cargo >/dev/null || { echo "make: cargo is missing: install Rust 1.89 or newer (rustup.rs)"; exit 1; }
