@@ -1,6 +1,8 @@
 """Processes that train one model together: who they are, and collectives between them."""
 from __future__ import annotations
 
+from paddle._basics import missing as _missing
+
 from . import collective, parallel
 from .collective import (
     ReduceOp,
@@ -27,3 +29,5 @@ from .spawn import spawn
 __all__ = [
     "spawn", "init_parallel_env", "get_rank", "get_world_size", "ParallelEnv", "split", *collective.__all__,
 ]
+
+__getattr__ = _missing.getter(__name__, later={"fleet": "paddle.distributed.fleet"})

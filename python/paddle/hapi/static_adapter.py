@@ -11,13 +11,13 @@ from paddle import _ops
 from paddle._programs.guards import default_main_program, default_startup_program, program_guard
 from paddle._programs.program import Program
 from paddle._programs.scope import global_scope
-from paddle.distributed.collective import all_reduce, broadcast
+from paddle.distributed import data_parallel_program
 from paddle.distributed.parallel import init_parallel_env
 from paddle.framework.io import save
 from paddle.static.compiler import CompiledProgram
 from paddle.static.executor import Executor
 from paddle.static.vars_io import is_belong_to_optimizer
-from paddle.tensor import add_n, scale
+from paddle.tensor import add_n
 
 from .adapters import NOT_READY, Adapter, to_list
 
@@ -106,22 +106,14 @@ class StaticGraphAdapter(Adapter):
         if self._nranks < 2:
             optimizer.minimize(loss, self._startup_prog)
             return
-        pairs = []
-        for parameter, grad in optimizer.backward(loss, self._startup_prog):
-            mean = scale(grad, 1.0 / self._nranks)
-            all_reduce(mean)
-            pairs.append((parameter, mean))
-        optimizer.apply_gradients(pairs)
+        data_parallel_program.minimize(optimizer, loss, self._startup_prog, ranks=self._nranks)
 
     def _share_parameters(self) -> None:
         """All processes begin with the values of rank 0."""
         if not _core.dist.joined():
             init_parallel_env()
         program = Program()
-        with program_guard(program, Program()):
-            block = program.global_block()
-            for var in self._progs["train"].all_parameters():
-                broadcast(block.create_var(name=var.name, shape=var.shape, dtype=var.dtype, persistable=True), 0)
+        data_parallel_program.share(program, self._progs["train"].all_parameters())
         if program.global_block().ops:
             assert self._executor is not None
             self._executor.run(program)

@@ -319,7 +319,7 @@ def unbind(input, axis=0) -> list[Tensor]:  # noqa: A002
         check_dtype(input.dtype, "unbind", _KINDS[2:], "unbind")
     if not isinstance(axis, INTS):
         raise TypeError(f"unbind: axis must be an int, got {type(axis)}")
-    return _ops.unbind(input, axis=check_axis("unbind", axis, len(input.shape)))
+    return _ops.unbind(input, axis=check_axis("unbind", int(axis), len(input.shape)))
 
 
 def slice(input, axes, starts, ends) -> Tensor:  # noqa: A001, A002

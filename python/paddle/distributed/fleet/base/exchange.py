@@ -1,0 +1,127 @@
+"""Small values between the processes of a job, by way of a folder or an HTTP server that all of them reach.
+
+Every operation of a group has a number. A rank writes its value under (group, number, rank) and waits for the others';
+what it wrote two operations ago nobody needs any more, since all have begun the one after it.
+"""
+from __future__ import annotations
+
+import json
+import os
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import quote
+
+__all__: list[str] = []
+
+
+class Board(Protocol):
+    """Where values are put and found; `get` answers None for what is not there (yet)."""
+
+    def put(self, key: str, value: bytes) -> None: ...
+    def get(self, key: str) -> bytes | None: ...
+    def remove(self, key: str) -> None: ...
+
+
+class Folder:
+    """A folder that all processes see."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self.path.mkdir(parents=True, exist_ok=True)
+
+    def _file(self, key: str) -> Path:
+        return self.path / quote(key, safe="")
+
+    def put(self, key: str, value: bytes) -> None:
+        file = self._file(key)
+        aside = file.with_name(f"{file.name}.{os.getpid()}.part")
+        aside.write_bytes(value)
+        aside.replace(file)  # whole, or not there
+
+    def get(self, key: str) -> bytes | None:
+        try:
+            return self._file(key).read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def remove(self, key: str) -> None:
+        self._file(key).unlink(missing_ok=True)
+
+
+class Web:
+    """A server that answers GET, PUT and DELETE of keys (`paddle.distributed.fleet.utils.http_server.KVServer`)."""
+
+    def __init__(self, host: str, port: int, scope: str) -> None:
+        self.base = f"http://{host}:{port}/{quote(scope, safe='')}/"
+
+    def _ask(self, method: str, key: str, value: bytes | None = None) -> bytes | None:
+        request = urllib.request.Request(self.base + quote(key, safe=""), data=value, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                return answer.read()
+        except urllib.error.HTTPError as e:
+            if e.code == 404:
+                return None
+            raise
+        except (urllib.error.URLError, ConnectionError):
+            if method == "GET":
+                return None  # the server may not be up yet
+            raise
+
+    def put(self, key: str, value: bytes) -> None:
+        self._ask("PUT", key, value)
+
+    def get(self, key: str) -> bytes | None:
+        return self._ask("GET", key)
+
+    def remove(self, key: str) -> None:
+        self._ask("DELETE", key)
+
+
+class Exchange:
+    """A group of processes over a board."""
+
+    def __init__(self, board: Board, group: str, rank: int, size: int, seconds: float) -> None:
+        self.board, self.group, self.rank, self.size, self.seconds = board, group, rank, size, seconds
+        self._number = 0
+
+    def _key(self, number: int, rank: int) -> str:
+        return f"{self.group}.{number}.{rank}"
+
+    def all_gather(self, value: Any) -> list[Any]:
+        """The value of every rank, by rank; of what JSON can say. TimeoutError names who did not come."""
+        number, self._number = self._number, self._number + 1
+        text = json.dumps(value).encode()
+        deadline = time.monotonic() + self.seconds
+        while True:
+            try:
+                self.board.put(self._key(number, self.rank), text)
+                break
+            except OSError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.1)
+        found: dict[int, Any] = {self.rank: value}
+        pause = 0.002
+        while len(found) < self.size:
+            for rank in set(range(self.size)) - set(found):
+                answer = self.board.get(self._key(number, rank))
+                if answer is not None:
+                    found[rank] = json.loads(answer)
+            if len(found) < self.size:
+                if time.monotonic() > deadline:
+                    missing = sorted(set(range(self.size)) - set(found))
+                    raise TimeoutError(
+                        f"rank {self.rank} of group {self.group!r} waited {self.seconds:.0f} s for ranks {missing}"
+                    )
+                time.sleep(pause)
+                pause = min(pause * 2, 0.1)
+        if number >= 2:
+            self.board.remove(self._key(number - 2, self.rank))
+        return [found[rank] for rank in range(self.size)]
+
+    def barrier(self) -> None:
+        self.all_gather(None)

@@ -1,0 +1,115 @@
+"""A server that keeps small values by scope and key, over HTTP."""
+from __future__ import annotations
+
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+__all__: list[str] = []
+
+#: no value may be longer, in bytes
+_MOST = 64 << 20
+
+
+class KVHandler(BaseHTTPRequestHandler):
+    """Answers GET, PUT and DELETE of `/scope/key`."""
+
+    protocol_version = "HTTP/1.1"
+    server: KVHTTPServer
+
+    def _place(self) -> tuple[str, str] | None:
+        parts = self.path.split("/")
+        return (parts[1], parts[2]) if len(parts) == 3 else None
+
+    def _answer(self, code: int, body: bytes = b"") -> None:
+        self.send_response(code)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_GET(self) -> None:
+        """The value, or 404."""
+        place = self._place()
+        with self.server.lock:
+            value = self.server.values.get(place) if place else None
+        self._answer(404) if value is None else self._answer(200, value)
+
+    def do_PUT(self) -> None:
+        """Sets the value."""
+        place, length = self._place(), int(self.headers.get("Content-Length") or 0)
+        if place is None or not 0 <= length <= _MOST:
+            self.close_connection = True
+            return self._answer(400)
+        value = self.rfile.read(length)
+        with self.server.lock:
+            self.server.values[place] = value
+        self._answer(200)
+
+    def do_DELETE(self) -> None:
+        """Removes the value, and counts that in its scope."""
+        place = self._place()
+        with self.server.lock:
+            if place and self.server.values.pop(place, None) is not None:
+                self.server.deleted[place[0]] = self.server.deleted.get(place[0], 0) + 1
+        self._answer(200)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        """Nothing: a request is no news."""
+
+
+class KVHTTPServer(ThreadingHTTPServer):
+    """Keeps the values."""
+
+    daemon_threads = True
+    allow_reuse_address = True
+
+    def __init__(self, port: int, handler: type[KVHandler]) -> None:
+        self.values: dict[tuple[str, str], bytes] = {}
+        self.deleted: dict[str, int] = {}
+        self.lock = threading.Lock()
+        super().__init__(("", port), handler)
+
+    def get_deleted_size(self, key: str) -> int:
+        """How many values of a scope were removed."""
+        with self.lock:
+            return self.deleted.get(key, 0)
+
+
+class KVServer:
+    """Runs a KVHTTPServer in a thread.
+
+    Args:
+        port (int): where it listens; 0 chooses a free one (`http_server.server_port`).
+        size (dict, optional): by scope how many removals it takes until :meth:`should_stop` says so.
+
+    Examples:
+        >>> import urllib.request
+        >>> from paddle.distributed.fleet.utils.http_server import KVServer
+        >>> server = KVServer(0)
+        >>> server.start()
+        >>> url = f"http://127.0.0.1:{server.http_server.server_port}/scope/key"
+        >>> _ = urllib.request.urlopen(urllib.request.Request(url, data=b"1", method="PUT")).read()
+        >>> urllib.request.urlopen(url).read()
+        b'1'
+        >>> server.stop()
+    """
+
+    def __init__(self, port: int, size: dict[str, int] | None = None) -> None:
+        self.http_server = KVHTTPServer(port, KVHandler)
+        self.size = dict(size or {})
+        self.listen_thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begins to listen."""
+        self.listen_thread = threading.Thread(target=self.http_server.serve_forever, args=(0.05,), daemon=True)
+        self.listen_thread.start()
+
+    def stop(self) -> None:
+        """Ends; what is under way is answered."""
+        self.http_server.shutdown()
+        if self.listen_thread is not None:
+            self.listen_thread.join()
+        self.http_server.server_close()
+
+    def should_stop(self) -> bool:
+        """Whether as many values as `size` says were removed from every scope of it."""
+        return all(self.http_server.get_deleted_size(key) >= count for key, count in self.size.items())
