@@ -52,6 +52,7 @@ INSIDE = {
     ("_cuda.machine", "cupy"): "an optional package",
     ("_basics.fetch", "urllib.request"): "only to download: " + QUICK,
     ("dataset.uci_housing", "matplotlib"): "an optional package",
+    ("fluid.incubate.fleet.base.role_maker", "mpi4py"): "an optional package",
     ("distributed.launch", "paddle.distributed.launch.main"): "the launcher: " + QUICK,
     ("distributed.launch.collective", "paddle._cuda"): "the launcher counts GPUs only where there is a driver",
     ("distributed.spawn", "argparse"): "only to start processes: " + QUICK,

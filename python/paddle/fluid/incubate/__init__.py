@@ -1,0 +1,1 @@
+"""fluid.incubate: fleet of 1.x, so far its role makers."""

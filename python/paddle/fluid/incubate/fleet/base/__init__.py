@@ -1,0 +1,1 @@
+"""What fleet of 1.x is made of."""
