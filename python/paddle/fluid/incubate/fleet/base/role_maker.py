@@ -481,7 +481,7 @@ class MPISymetricRoleMaker(MPIRoleMaker):
     def all_reduce_worker(self, input: Any, output: Any, mode: str = "sum") -> None:  # noqa: A002
         """Puts the sum (or "min", "max") of the workers' arrays of one dimension into `output`; servers do nothing."""
         if self.is_worker():
-            ways = {"sum": np.sum, "max": np.max, "min": np.min}
+            ways: dict[str, Any] = {"sum": np.sum, "max": np.max, "min": np.min}
             if mode not in ways:
                 raise ValueError(f"all_reduce_worker: mode must be sum, max or min, got {mode!r}")
             output[:] = ways[mode](self._node_type_comm.allgather(np.asarray(input)), axis=0)
