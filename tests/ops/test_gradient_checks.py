@@ -23,6 +23,11 @@ UNTOLD = {
     "real_grad": "rows rank dtype", "imag_grad": "rows rank dtype", "dropout_grad": "rows rank dtype",
     "stack_grad": "rows rank dtype", "scatter_grad": "rows", "unsqueeze_grad": "rank dtype",
     "softmax_with_cross_entropy_grad": "rank", "reshape2_grad": "rank dtype", "unsqueeze2_grad": "rank dtype",
+    "add_position_encoding_grad": "rows rank dtype", "affine_grid_grad": "rows dtype", "center_loss_grad": "rank",
+    "label_smooth_grad": "rows rank dtype", "lod_reset_grad": "rank", "pad_constant_like_grad": "rows dtype",
+    "pad_grad": "rows dtype", "pixel_shuffle_grad": "rows dtype", "scatter_nd_add_grad": "rows",
+    "shuffle_channel_grad": "rows dtype", "smooth_l1_loss_grad": "rank", "temporal_shift_grad": "rows dtype",
+    "tril_triu_grad": "rows rank dtype", "warpctc_grad": "rank",
 }  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any
 
+from paddle._basics import mode
 from paddle._basics.names import OP_NAMESCOPE, OP_ROLE, OP_ROLE_VAR, OpRole
 from paddle._programs.guards import default_main_program, default_startup_program
 from paddle._programs.program import Program
@@ -34,6 +35,10 @@ _SHARED = ("Param", "Grad", "LearningRate", "Beta1Tensor", "Beta2Tensor")
 
 def _scope(op: Any) -> str:
     return op.attr(OP_NAMESCOPE) if op.has_attr(OP_NAMESCOPE) else ""
+
+
+# Operators are appended to Programs here in dygraph mode, too, where they would run.
+_in_static_mode = mode._dygraph_guard(None)
 
 
 class DistributeTranspiler:
@@ -123,6 +128,7 @@ class DistributeTranspiler:
 
     # ------------------------------------------------------------------ transpile
 
+    @_in_static_mode
     def transpile(
         self,
         trainer_id,
@@ -320,6 +326,7 @@ class DistributeTranspiler:
 
     # ------------------------------------------------------------------ Programs
 
+    @_in_static_mode
     def get_trainer_program(self, wait_port=True):
         """The Program of this trainer: it sends gradients and receives parameters, and optimizes nothing.
 
@@ -337,6 +344,7 @@ class DistributeTranspiler:
             wait_server_ready(self.pserver_endpoints)
         return self.origin_program
 
+    @_in_static_mode
     def get_pserver_program(self, endpoint):
         """The main Program of a server.
 
@@ -357,6 +365,7 @@ class DistributeTranspiler:
         self.pserver_program = server_side.main_program(self, endpoint)
         return self.pserver_program
 
+    @_in_static_mode
     def get_pserver_programs(self, endpoint):
         """The main and the startup Program of a server.
 
@@ -369,6 +378,7 @@ class DistributeTranspiler:
         main = self.get_pserver_program(endpoint)
         return main, self.get_startup_program(endpoint, main)
 
+    @_in_static_mode
     def get_startup_program(self, endpoint, pserver_program=None, startup_program=None):
         """The startup Program of a server.
 
