@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from paddle._basics.dtypes import VarType
 from paddle._basics.names import GRAD_VAR_SUFFIX, strip_grad_suffix
 from paddle._basics.op_proto import has_non_empty_grad_op_maker
 
@@ -11,6 +12,8 @@ from .variable import Variable, isinstance_of
 
 __all__: list[str] = []
 
+#: element types that take no gradient
+_EXACT = (VarType.BOOL, VarType.INT16, VarType.INT32, VarType.INT64, VarType.UINT8, VarType.INT8)
 #: operators whose sub-block is walked backwards from what it gives to the outside
 _WALKED = ("conditional_block", "while")
 
@@ -135,6 +138,12 @@ def _get_sub_block_path(sub_block, op, no_grad_set, op_path_dict, sub_block_targ
     return _find_op_path_(sub_block, targets, [], no_grad_set, op_path_dict, op.type == "while")
 
 
+def _takes_gradient(block, name) -> bool:
+    """Whether a gradient may come to the variable of this name: to no integers, and nothing that refuses it."""
+    var = block._find_var_recursive(name)
+    return var is None or not (var.stop_gradient or var.dtype in _EXACT)
+
+
 def _find_op_path_(
     block, targets, inputs: Iterable, no_grad_set: set[str], op_path_dict: dict | None = None, is_while: bool = False
 ) -> list:
@@ -170,6 +179,8 @@ def _find_op_path_(
             relevant[i] = False
 
     # What one iteration reads may be written later in the body, by the one before, and so may what that depends on.
+    if is_while:
+        needed = {n for n in needed if _takes_gradient(block, n)}
     changed = is_while
     while changed:
         changed = False
@@ -177,7 +188,8 @@ def _find_op_path_(
             if not relevant[i] and _some_in_set_(ops[i].desc.output_arg_names(), needed):
                 relevant[i] = changed = True
                 if differentiable(ops[i].type):
-                    needed.update(n for n in ops[i].desc.input_arg_names() if n not in no_grad_set)
+                    inputs_of = ops[i].desc.input_arg_names()
+                    needed.update(n for n in inputs_of if n not in no_grad_set and _takes_gradient(block, n))
 
     path = [op for op, keep in zip(ops, relevant, strict=False) if keep]
     if inputs:

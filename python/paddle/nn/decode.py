@@ -17,7 +17,7 @@ from paddle._basics.structure import flatten, map_structure
 from paddle._programs.variable import Variable
 from paddle._programs.while_block import While
 from paddle.nn.functional.decode import gather_tree
-from paddle.nn.layer.recurrent import array_outside, shaped_like, swap
+from paddle.nn.layer.steps import array_outside, shaped_like, swap
 from paddle.tensor.array import array_read, array_write
 from paddle.tensor.creation import assign_array
 
@@ -99,7 +99,12 @@ class BeamSearchDecoder(Decoder):
     def tile_beam_merge_with_batch(x: Any, beam_size: int) -> Any:
         """Each of the batch `beam_size` times: [batch, ...] to [batch * beam_size, ...], for what the cell takes."""
         check_type(x, "x", Variable, "BeamSearchDecoder.tile_beam_merge_with_batch")
-        return _ops.reshape2(_tiled(x, beam_size), shape=[-1, *x.shape[1:]])
+        x = _tiled(x, beam_size)
+        # The two sizes that become one are the last ones meanwhile, as others may be unknown.
+        rank = len(x.shape)
+        x = _ops.transpose2(x, axis=[*range(2, rank), 0, 1])
+        x = _ops.reshape2(x, shape=[0] * (rank - 2) + [-1])
+        return _ops.transpose2(x, axis=[rank - 2, *range(rank - 2)])
 
     def _split_batch_beams(self, x: Any) -> Any:
         return _ops.reshape2(x, shape=[-1, self.beam_size, *x.shape[1:]])

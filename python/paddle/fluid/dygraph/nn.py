@@ -21,6 +21,7 @@ from paddle.nn.layer.norm import BatchNorm
 
 from .conv import BilinearTensorProduct, Conv2D, Conv2DTranspose, Conv3D, Conv3DTranspose, activated
 from .norms import InstanceNorm, PRelu, SpectralNorm
+from .rnn import GRUUnit  # noqa: F401 (its place in 1.x)
 
 __all__ = [
     "BatchNorm",

@@ -12,8 +12,8 @@ from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.fluid.layers.units import BasicGRUUnit, BasicLSTMUnit
 from paddle.nn.decode import BeamSearchDecoder, Decoder, cast, dynamic_decode
 from paddle.nn.functional import gather_tree
-from paddle.nn.layer.recurrent import birnn, rnn
 from paddle.nn.layer.rnn import RNNCellBase
+from paddle.nn.layer.steps import birnn, rnn
 
 __all__ = [
     "BasicDecoder",

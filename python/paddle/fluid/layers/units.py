@@ -37,9 +37,9 @@ class _Unit(Layer):
     def _make(self, inputs, gates, part=""):
         """Weight and bias for `gates` rows of sums of inputs and states."""
         rows, columns = inputs + self._hidden_size, gates * self._hidden_size
-        weight = self.create_parameter(named_part(self._param_attr, part), [rows, columns], self._dtype)
+        weight = self.create_parameter([rows, columns], named_part(self._param_attr, part), self._dtype)
         return weight, lambda: self.create_parameter(
-            named_part(self._bias_attr, part), [columns], self._dtype, is_bias=True
+            [columns], named_part(self._bias_attr, part), self._dtype, is_bias=True
         )
 
 

@@ -13,9 +13,12 @@ pub enum Act {
 }
 
 simd_fn! {
+    /// Of arguments within -40 and 13, as Paddle's networks of 1.x have them: above, the result is that of 13.
     fn sigmoids[T: Real](x: &mut [T]) {
+        let (low, high) = (T::from_f64(-40.0), T::from_f64(13.0));
         for x in x.iter_mut() {
-            *x = sigmoid::<FMA, T>(*x);
+            let v = if *x < low { low } else { *x };
+            *x = sigmoid::<FMA, T>(if v > high { high } else { v });
         }
     }
 }
