@@ -29,6 +29,8 @@ UNTOLD = {
     "shuffle_channel_grad": "rows dtype", "smooth_l1_loss_grad": "rank", "temporal_shift_grad": "rows dtype",
     "tril_triu_grad": "rows rank dtype", "warpctc_grad": "rank",
 }  # fmt: skip
+#: builtins that want more than a case's inputs: a bias for Bias@GRAD, as many outputs as there were inputs, LoD
+APART = {"gru_unit_grad", "hierarchical_sigmoid_grad", "nce_grad", "multiplex_grad", "sequence_unpad_grad"}
 
 
 def wrong(x: np.ndarray) -> dict[str, np.ndarray]:
@@ -56,7 +58,7 @@ def calls() -> dict[str, list[tuple[Any, dict, dict]]]:
 CALLS = calls()
 
 
-@pytest.mark.parametrize("grad", sorted(CALLS))
+@pytest.mark.parametrize("grad", sorted(set(CALLS) - APART))
 def test_gradients_of_other_shapes_and_types(grad: str) -> None:
     for c, row, attrs in CALLS[grad]:
 

@@ -83,7 +83,7 @@ class _ConvNd(Layer):
 
     def forward(self, input: Any) -> Any:  # noqa: A002
         """act(the convolution of `input` + bias); the channels are the second dimension."""
-        more = {"output_size": self._output_size} if self._transposed else {}
+        more: dict[str, Any] = {"output_size": self._output_size} if self._transposed else {}
         out = run_conv(
             self._l_type,
             input,

@@ -151,9 +151,13 @@ class DistributeTranspiler:
             current_endpoint (str): without servers, and in incremental training, this process's ``ip:port``.
 
         Examples:
+            >>> import paddle
             >>> import paddle.fluid as fluid
+            >>> paddle.enable_static()
+            >>> loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 13]), 1))
+            >>> _ = fluid.optimizer.SGD(0.001).minimize(loss)
             >>> t = fluid.DistributeTranspiler()
-            >>> t.transpile(0, fluid.Program(), pservers="127.0.0.1:7000", trainers=2, startup_program=fluid.Program())
+            >>> t.transpile(0, pservers="127.0.0.1:7000", trainers=2)
         """
         program = default_main_program() if program is None else program
         startup_program = default_startup_program() if startup_program is None else startup_program

@@ -285,7 +285,7 @@ def bilinear(x1: Any, x2: Any, weight: Any, bias: Any = None, name: str | None =
 
 def _pair(value: Any, what: str) -> list[int]:
     if isinstance(value, INTS):
-        return [value, value]
+        return [int(value)] * 2
     assert isinstance(value, list) and len(value) == 2, f"unfold: {what} must be an int or a list of two, got {value}"
     return value
 
