@@ -32,6 +32,10 @@ SMALL_INTS = (-3, -2, -1, 0, 1, 2, 3, 4, 5)
 TEXTS = ("", "NCHW", "NHWC", "SAME", "VALID", "EXPLICIT", "AnyLayout", "sum", "MAX", "AVERAGE", "LAST", "zeros", "\0")
 
 
+#: operators that wait for a server at their default address, which may yet come up
+WAITING = {"send_barrier"}
+
+
 def fit(sizes: list[int]) -> None:
     """Leave the largest sizes away until there are few elements."""
     while np.prod(sizes, dtype=np.float64) > 20_000:
@@ -118,7 +122,7 @@ class Fuzz(Child):
 
         self.paddle = paddle
         self.seed = seed
-        self.names = sorted(self.table)
+        self.names = sorted(set(self.table) - WAITING)
         self.bases: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {}
 
     def valid(self, op: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:
