@@ -19,7 +19,7 @@ import time
 from typing import Any
 
 import numpy as np
-from robust_child import BIG, ELEMENTS, KINDS, SCALARS, SECONDS, STRINGS, VAST, Child, gradient_inputs
+from robust_child import BIG, ELEMENTS, KINDS, SCALARS, SECONDS, STRINGS, VAST, Child, gradient_inputs, wait_shortly
 
 COMMON = ("float32", "float64", "int32", "int64")
 DTYPES = (*COMMON, "bool", "uint8", "int8", "int16", "float16", "complex64", "complex128")
@@ -30,10 +30,6 @@ FLOATS = (0.0, 1.0, -1.0, 0.5, 2.0, float("nan"), float("inf"), -float("inf"), 1
 SMALL_INTS = (-3, -2, -1, 0, 1, 2, 3, 4, 5)
 # Numbers within int32, as most integer attributes are declared; text that operators know.
 TEXTS = ("", "NCHW", "NHWC", "SAME", "VALID", "EXPLICIT", "AnyLayout", "sum", "MAX", "AVERAGE", "LAST", "zeros", "\0")
-
-
-#: operators that wait for a server at their default address, which may yet come up
-WAITING = {"send_barrier"}
 
 
 def fit(sizes: list[int]) -> None:
@@ -122,7 +118,7 @@ class Fuzz(Child):
 
         self.paddle = paddle
         self.seed = seed
-        self.names = sorted(set(self.table) - WAITING)
+        self.names = sorted(self.table)
         self.bases: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {}
 
     def valid(self, op: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:
@@ -245,6 +241,7 @@ class Fuzz(Child):
 
 def main() -> None:
     log, seed, first, calls, seconds = sys.argv[1], *map(int, sys.argv[2:6])
+    wait_shortly()
     fuzz = Fuzz(log, seed)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))

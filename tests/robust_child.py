@@ -231,8 +231,14 @@ class Child:
         self.say(done=op)
 
 
+def wait_shortly() -> None:
+    """Operators that look for a server at their default address, where none is, give up soon."""
+    os.environ.update(FLAGS_rpc_deadline="20", FLAGS_rpc_retry_times="0")
+
+
 def main() -> None:
     log, ops = sys.argv[1], sys.argv[2:]
+    wait_shortly()
     child = Child(log)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))

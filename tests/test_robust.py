@@ -13,11 +13,9 @@ from paddle import _core
 
 CHILD = Path(__file__).with_name("robust_child.py")
 #: known gaps: operands of mixed types end in an internal error (dpsgd, lars_momentum, squared_l2_distance_grad, and
-#: warpctc_grad with a gradient of another size), a number of iterations is not bounded (spectral_norm), servers that
-#: may yet come up are waited for (send_barrier, distributed_lookup_table)
+#: warpctc_grad with a gradient of another size), a number of iterations is not bounded (spectral_norm)
 GAPS = {
     "dpsgd", "lars_momentum", "squared_l2_distance_grad", "warpctc_grad", "spectral_norm", "spectral_norm_grad",
-    "send_barrier", "distributed_lookup_table",
 }  # fmt: skip
 OPS = sorted({op["type"] for op in _core.op_table()} - GAPS)
 GROUPS = 8

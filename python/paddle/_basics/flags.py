@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
+import paddle._core as core
+
 __all__ = ["set_flags", "get_flags"]
 
 #: those that programs set; each has a type and a default, and most have no effect on this engine
@@ -33,7 +35,22 @@ _DEFAULTS: dict[str, Any] = {
     "FLAGS_benchmark": False,
     "FLAGS_call_stack_level": 2,
     "FLAGS_tracer_profile_fname": "",
+    # how long a trainer waits for a parameter server (milliseconds), and how often it tries again
+    "FLAGS_rpc_deadline": 180000,
+    "FLAGS_rpc_retry_times": 3,
+    "FLAGS_communicator_max_merge_var_num": 20,
+    "FLAGS_communicator_send_queue_size": 20,
+    "FLAGS_communicator_independent_recv_thread": True,
+    "FLAGS_communicator_min_send_grad_num_before_recv": 20,
+    "FLAGS_communicator_thread_pool_size": 5,
+    "FLAGS_communicator_send_wait_times": 5,
+    "FLAGS_communicator_merge_sparse_grad": True,
+    "FLAGS_communicator_is_sgd_optimizer": True,
+    # Oar's own: the most steps that a trainer may be ahead of what has been sent and received (0: no bound)
+    "FLAGS_communicator_max_staleness": 0,
 }
+#: what the engine reads
+_SERVERS = ("FLAGS_rpc_", "FLAGS_communicator_")
 
 
 def _parse(text: str, like: Any) -> Any:
@@ -81,6 +98,8 @@ def set_flags(flags) -> None:
             _values[name] = _parse(value, default) if isinstance(value, str) else type(default)(value)
         except (TypeError, ValueError):
             raise ValueError(f"Flag {name} takes a {type(default).__name__}, but received {value!r}") from None
+        if name.startswith(_SERVERS):
+            core.dist.set_server_flag(name, int(_values[name]))
 
 
 def get_flags(flags) -> dict[str, Any]:

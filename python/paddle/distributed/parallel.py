@@ -253,4 +253,4 @@ def report(timeout: float = 2.0) -> str:
         >>> print(dist.report(), end="")
         this process is in no job of several ranks
     """
-    return _core.dist.report(timeout)
+    return _core.dist.report(timeout) + _core.dist.server_waits()

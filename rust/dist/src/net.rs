@@ -40,6 +40,11 @@ impl<'a> Deadline<'a> {
         Deadline::new(limit, &never)
     }
 
+    /// A part of this wait, that is over after `limit` at the latest.
+    pub fn within(&self, limit: Duration) -> Deadline<'a> {
+        Deadline::new(limit.min(self.left()), self.stop)
+    }
+
     pub fn left(&self) -> Duration {
         self.until.saturating_duration_since(Instant::now())
     }

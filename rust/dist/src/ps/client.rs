@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use super::channel::{parts, Channel, Lost};
+use super::limits::{Limits, Waiting};
 use super::wire::{decode_reply, Reply, Request};
 use super::{Incoming, Outgoing, Place};
 use crate::error::{Error, Result};
@@ -20,7 +21,7 @@ pub struct Settings {
     /// Grows with every start of this trainer.
     pub incarnation: u64,
     pub job: Job,
-    /// How long an answer may take altogether.
+    /// How long an answer may take altogether, where FLAGS_rpc_deadline does not end the wait before.
     pub timeout: Duration,
     /// How long to look for a server that cannot be reached.
     pub reconnect: Duration,
@@ -112,7 +113,7 @@ impl Client {
         format!("trainer {}: {} at the server {}", self.settings.trainer, request.what(), self.at)
     }
 
-    /// Ask, and ask again on a new connection where one breaks, until the answer is there.
+    /// Ask, and ask again on a new connection where one breaks, until the answer is there or the deadline is over.
     fn call(
         &self,
         link: &mut Link,
@@ -123,41 +124,77 @@ impl Client {
     ) -> Result<(Vec<String>, Vec<Incoming>)> {
         let during = self.during(request);
         let head = request.encode();
-        let deadline = Deadline::new(self.settings.timeout, stop);
+        let limits = Limits::now()?;
+        let _named = Waiting::enter(&during);
+        let deadline = Deadline::new(self.settings.timeout.min(limits.whole()), stop);
         let mut backoff = net::Backoff::default();
         let mut lost_since: Option<Instant> = None;
+        let since = Instant::now();
+        let late = |e: Error, last: Option<&str>| match e {
+            Error::Timeout { waiting_for, .. } => Error::Timeout {
+                waited: since.elapsed(),
+                during: during.clone(),
+                waiting_for: match last {
+                    Some(why) => format!("the server (last: {why}; {})", limits.words()),
+                    None => format!("{waiting_for} ({})", limits.words()),
+                },
+            },
+            other => other,
+        };
         loop {
-            let found = match self.connected(link, stop, &during) {
+            let found = match self.connected(link, &limits, &deadline, &during) {
                 Ok(()) => self.ask(link, (&head, vars), place, &deadline, &during),
                 Err(lost) => Err(lost),
             };
             let why = match found {
                 Ok(answer) => return answer,
-                Err(Lost::Wait(e)) => return Err(e),
+                Err(Lost::Wait(e)) => {
+                    // What has been sent in part cannot be gone on with.
+                    link.channel = None;
+                    return Err(late(e, None));
+                }
                 Err(Lost::Gone(why) | Lost::Refused(why)) => why,
             };
             link.channel = None;
-            let since = *lost_since.get_or_insert_with(Instant::now);
+            let lost = *lost_since.get_or_insert_with(Instant::now);
             let waiting_for = format!("the server (last: {why})");
-            if since.elapsed() > self.settings.reconnect {
-                return Err(Error::Timeout { waited: since.elapsed(), during, waiting_for });
+            if lost.elapsed() > self.settings.reconnect {
+                let e = Error::Timeout { waited: lost.elapsed(), during: String::new(), waiting_for };
+                return Err(late(e, None));
             }
-            net::pause(backoff.pause(), &deadline, &during, &waiting_for)?;
+            net::pause(backoff.pause(), &deadline, &during, &waiting_for).map_err(|e| late(e, Some(&why)))?;
         }
     }
 
-    fn connected(&self, link: &mut Link, stop: &dyn Fn() -> Result<()>, during: &str) -> std::result::Result<(), Lost> {
+    /// A connection; `whole` is when to give up altogether.
+    fn connected(
+        &self,
+        link: &mut Link,
+        limits: &Limits,
+        whole: &Deadline<'_>,
+        during: &str,
+    ) -> std::result::Result<(), Lost> {
         if link.channel.is_some() {
             return Ok(());
         }
         let s = &self.settings;
         let id = Identity::new(&s.job.name, &s.job.token, 0, s.trainer);
-        let deadline = Deadline::new(s.reconnect, stop);
-        let stream = hello::connect(self.at, &id, Purpose::Server, 0, &deadline)?;
-        let mut channel = Channel::new(stream);
-        let open = Request::Open { trainer: s.trainer, incarnation: s.incarnation };
-        channel.send(Type::Request, &open.encode(), &[], &deadline, during)?;
-        let head = channel.head(Type::Reply, &deadline, during, "the server")?;
+        // An attempt that hears nothing ends before all of them do, and another is made.
+        let deadline = whole.within(limits.once().min(s.reconnect));
+        let attempt = || {
+            let stream = hello::connect(self.at, &id, Purpose::Server, 0, &deadline)?;
+            let mut channel = Channel::new(stream);
+            let open = Request::Open { trainer: s.trainer, incarnation: s.incarnation };
+            channel.send(Type::Request, &open.encode(), &[], &deadline, during)?;
+            let head = channel.head(Type::Reply, &deadline, during, "the server")?;
+            Ok((channel, head))
+        };
+        let (channel, head) = attempt().map_err(|lost| match lost {
+            Lost::Wait(Error::Timeout { waiting_for, .. }) if !whole.left().is_zero() => {
+                Lost::Gone(format!("nothing came from {waiting_for}"))
+            }
+            other => other,
+        })?;
         match decode_reply(&head) {
             Some(Reply::Opened { life, has, restored }) => {
                 self.same_server(link, life, has, restored)?;

@@ -9,6 +9,7 @@ mod books;
 mod channel;
 mod client;
 mod conversation;
+pub mod limits;
 mod server;
 pub mod session;
 mod wire;

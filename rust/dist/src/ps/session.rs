@@ -124,6 +124,7 @@ static SESSIONS: PerProcess<Mutex<Sessions>> = PerProcess::new();
 /// In a fork handler.
 pub(crate) fn forget() {
     SESSIONS.forget();
+    super::limits::forget();
 }
 
 /// A number that grows with every start.

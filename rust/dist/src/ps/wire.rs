@@ -188,14 +188,25 @@ impl Request {
     pub fn what(&self) -> String {
         match self {
             Request::Open { .. } => "opening a connection".into(),
-            Request::Push { barrier: true, .. } => "the end of a step".into(),
-            Request::Push { vars, .. } => format!("sending {}", vars.first().map_or("nothing", |m| &m.name)),
-            Request::Get { names } => format!("receiving {}", names.first().map_or("nothing", |n| n)),
+            Request::Push { barrier: true, vars, .. } => {
+                format!("the end of a step, sending {}", some(vars.iter().map(|m| &*m.name)))
+            }
+            Request::Push { vars, .. } => format!("sending {}", some(vars.iter().map(|m| &*m.name))),
+            Request::Get { names } => format!("receiving {}", some(names.iter().map(|n| &**n))),
             Request::Lookup { name, .. } => format!("looking rows of {name} up"),
             Request::Barrier { .. } => "a barrier of trainers".into(),
             Request::Complete => "saying goodbye".into(),
             Request::Notify { words } => words.first().cloned().unwrap_or_default(),
         }
+    }
+}
+
+/// The first of these names, and how many there are besides.
+fn some<'a>(mut names: impl ExactSizeIterator<Item = &'a str>) -> String {
+    match (names.next(), names.len()) {
+        (None, _) => "nothing".into(),
+        (Some(first), 0) => first.into(),
+        (Some(first), more) => format!("{first} and {more} more"),
     }
 }
 
