@@ -10,3 +10,11 @@ def three():
     pool = Pool(3)
     yield pool
     pool.close()
+
+
+@pytest.fixture(scope="session")
+def two_apart():
+    """Two processes that make their rings by the Programs they run."""
+    pool = Pool(2, join=False)
+    yield pool
+    pool.close()

@@ -27,9 +27,10 @@ def environment(rank: int, world: int, master: str, token: bytes, **more: str) -
     }
 
 
-def _serve(pipe, env: dict[str, str]) -> None:
+def _serve(pipe, env: dict[str, str], join: bool) -> None:
     os.environ.update(env)
-    paddle.distributed.init_parallel_env()
+    if join:
+        paddle.distributed.init_parallel_env()
     while True:
         try:
             task = pipe.recv()
@@ -45,12 +46,10 @@ def _serve(pipe, env: dict[str, str]) -> None:
         pipe.send(answer)
 
 
-
-
 class Pool:
-    """`world` processes that have joined one job."""
+    """`world` processes that have joined one job, or are to join by what they run."""
 
-    def __init__(self, world: int, **more: str) -> None:
+    def __init__(self, world: int, join: bool = True, **more: str) -> None:
         self.world = world
         token = _core.dist.fresh_token()
         self.store = _core.dist.Store.host("127.0.0.1:0", "tests", token)
@@ -58,7 +57,7 @@ class Pool:
         for rank in range(world):
             here, there = _context.Pipe()
             env = environment(rank, world, self.store.address, token, **more)
-            process = _context.Process(target=_serve, args=(there, env), daemon=True)
+            process = _context.Process(target=_serve, args=(there, env, join), daemon=True)
             process.start()
             there.close()
             self.pipes.append(here)

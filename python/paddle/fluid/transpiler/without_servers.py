@@ -5,6 +5,7 @@ from typing import Any
 
 import paddle._core as core
 
+from .collective import GradAllReduce, LocalSGD, SingleProcessMultiThread
 from .details import wait_server_ready
 
 __all__ = ["collective", "nccl2", "prepare_nccl2"]
@@ -57,4 +58,12 @@ def nccl2(config: Any, trainer_id: int, trainers: str, endpoint: str, startup: A
 
 def collective(mode: Any, rings: int, rank: int, trainers: Any, endpoint: str, startup: Any, main: Any, wait: bool):
     """Collective operators in both Programs."""
-    raise NotImplementedError("DistributeTranspiler with mode='collective' is not there yet; use paddle.distributed")
+    endpoints = trainers.split(",") if isinstance(trainers, str) else trainers
+    kinds: dict[Any, Any] = {
+        "grad_allreduce": lambda: GradAllReduce(rings),
+        "local_sgd": lambda: LocalSGD(rings),
+        "single_process_multi_thread": SingleProcessMultiThread,
+    }
+    if mode not in kinds:
+        raise ValueError(f"collective_mode must be one of {', '.join(kinds)}, got {mode!r}")
+    kinds[mode]().transpile(startup, main, rank, endpoints, endpoint, wait)

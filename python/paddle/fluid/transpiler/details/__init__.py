@@ -1,6 +1,7 @@
 """What the transpilers share."""
 
-from .checkport import wait_server_ready
+from paddle.distributed.checkport import wait_server_ready
+
 from .program_utils import delete_ops, find_op_by_input_arg, find_op_by_output_arg
 from .vars_distributed import VarDistributed, VarsDistributed, VarStruct
 

@@ -31,7 +31,7 @@ def wait_server_ready(endpoints: Sequence[str]) -> None:
         TimeoutError: naming those that do not, after ``OAR_INIT_TIMEOUT`` seconds (300 where that is not set).
 
     Examples:
-        >>> from paddle.fluid.transpiler.details import wait_server_ready
+        >>> from paddle.distributed.checkport import wait_server_ready
         >>> wait_server_ready([])
     """
     if isinstance(endpoints, str):

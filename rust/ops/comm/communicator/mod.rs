@@ -18,6 +18,8 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
+mod nccl_id;
+
 attrs! {
     pub struct GenIdAttrs { endpoint: String, other_endpoints: Vec<String> = vec![], rank: i32 = 0 }
     pub struct CommInitAttrs { nranks: i32, rank: i32, device_id: i32 = -1, ring_id: i32 = 0 }
@@ -192,4 +194,4 @@ pub static C_COMM_INIT: Op = Op {
 pub static C_COMM_INIT_ALL: Op =
     Op { name: "c_comm_init_all", attrs: CommInitAllAttrs::FIELDS, cpu: Kernel::Host(comm_init_all), ..OP };
 
-pub static TABLE: &[&Op] = &[&C_GEN_NCCL_ID, &C_COMM_INIT, &C_COMM_INIT_ALL];
+pub static TABLE: &[&Op] = &[&C_GEN_NCCL_ID, &C_COMM_INIT, &C_COMM_INIT_ALL, &nccl_id::GEN_NCCL_ID];

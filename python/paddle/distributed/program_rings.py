@@ -1,0 +1,81 @@
+"""Operators by which a Program makes its rings and hands the parameters of rank 0 out, and what operators are for."""
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import paddle._core as _core
+from paddle._basics import unique_name
+from paddle._basics.names import OP_ROLE, OpRole
+
+from .checkport import wait_server_ready
+
+__all__: list[str] = []
+
+
+def is_update(op: Any) -> bool:
+    """Whether an operator makes a parameter's next value of its gradient."""
+    return all(slot in op.input_names for slot in ("Param", "Grad", "LearningRate"))
+
+
+def is_loss_grad(op: Any) -> bool:
+    """Whether an operator makes the gradient of the loss, from which backward starts."""
+    return op._has_role(OpRole.Backward) and op._has_role(OpRole.Loss)
+
+
+def append_ring(
+    program: Any, endpoint: str, endpoints: list[str], rank: int, ring: int, wait_port: bool,
+    role: OpRole = OpRole.Forward,
+) -> None:  # fmt: skip
+    """Appends to `program` that its process is `rank` of the ring of all `endpoints`, which find each other there.
+
+    With `wait_port` rank 0 returns once the others listen.
+    """
+    others = [e for e in endpoints if e != endpoint]
+    if rank == 0 and wait_port:
+        wait_server_ready(others)
+    block = program.global_block()
+    made = block.create_var(
+        name=unique_name.generate("nccl_id"), persistable=True, type=_core.VarDesc.VarType.RAW
+    )
+    block.append_op(
+        type="c_gen_nccl_id",
+        inputs={},
+        outputs={"Out": made},
+        attrs={"rank": rank, "endpoint": endpoint, "other_endpoints": others, OP_ROLE: role},
+    )
+    block.append_op(
+        type="c_comm_init",
+        inputs={"X": made},
+        outputs={},
+        attrs={"nranks": len(endpoints), "rank": rank, "ring_id": ring, OP_ROLE: role},
+    )
+
+
+def append_broadcasts(block: Any, parameters: Iterable[Any], rings: int, role: OpRole = OpRole.Forward) -> None:
+    """Appends that every parameter which is not distributed gets the value of rank 0, over one ring after the other."""
+    last = None
+    for number, last in enumerate(p for p in parameters if not p.is_distributed):
+        block.append_op(
+            type="c_broadcast",
+            inputs={"X": last},
+            outputs={"Out": last},
+            attrs={"ring_id": number % rings, "root": 0, OP_ROLE: role},
+        )
+    if last is not None:
+        append_syncs(block, last, rings, role)
+
+
+def append_syncs(block: Any, var: Any, rings: int, role: OpRole, at: int | None = None) -> None:
+    """The ends of what was started in all rings, appended, or inserted from the place `at` on."""
+    for ring in range(rings):
+        how: dict[str, Any] = {
+            "type": "c_sync_comm_stream",
+            "inputs": {"X": var},
+            "outputs": {"Out": var},
+            "attrs": {"ring_id": ring, OP_ROLE: role},
+        }
+        if at is None:
+            block.append_op(**how)
+        else:
+            block._insert_op(at + ring, **how)

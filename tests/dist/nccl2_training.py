@@ -1,0 +1,107 @@
+"""Trainers that exchange gradients or parameters among themselves, as Programs of the transpilers; one is a process."""
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import paddle
+import paddle.fluid as fluid
+
+STEPS, BATCH = 6, 12
+
+
+def batches() -> list[dict[str, np.ndarray]]:
+    random = np.random.RandomState(0)
+    return [
+        {"x": random.normal(size=(BATCH, 13)).astype("float32"), "y": random.normal(size=(BATCH, 1)).astype("float32")}
+        for _ in range(STEPS)
+    ]
+
+
+def part(batch: dict[str, np.ndarray], rank: int, ranks: int) -> dict[str, np.ndarray]:
+    size = BATCH // ranks
+    return {k: v[rank * size : (rank + 1) * size] for k, v in batch.items()}
+
+
+def network(rank: int, optimizer: str = "momentum") -> tuple[Any, Any, Any]:
+    """Main and startup Program and the loss; each rank starts from other parameters, until it is told those of rank 0."""
+    main, startup = fluid.Program(), fluid.Program()
+    main.random_seed = startup.random_seed = rank + 1
+    with fluid.program_guard(main, startup), fluid.unique_name.guard():
+        x, y = fluid.data("x", [None, 13]), fluid.data("y", [None, 1])
+        hidden = fluid.layers.fc(x, 7, act="tanh")
+        loss = fluid.layers.mean(fluid.layers.square_error_cost(fluid.layers.fc(hidden, 1), y))
+        made: Any = {
+            "sgd": lambda: fluid.optimizer.SGD(0.1),
+            "momentum": lambda: fluid.optimizer.Momentum(0.1, 0.9),
+            "clip": lambda: fluid.optimizer.Adam(0.05, grad_clip=fluid.clip.GradientClipByGlobalNorm(0.5)),
+        }[optimizer]()
+        made.minimize(loss)
+    return main, startup, loss
+
+
+def run(program: Any, startup: Any, loss: Any, rank: int, ranks: int) -> dict[str, Any]:
+    """The loss of each step, and the parameters at the end."""
+    exe, scope = fluid.Executor(fluid.CPUPlace()), fluid.Scope()
+    with fluid.scope_guard(scope):
+        exe.run(startup)
+        losses = []
+        for batch in batches():
+            found = exe.run(program, feed=part(batch, rank, ranks), fetch_list=[loss])[0]
+            losses.append(np.asarray(found).reshape(-1).tolist())
+        names = [v.name for v in startup.list_vars() if v.name.startswith("fc_") and "velocity" not in v.name]
+        kept = [n for n in names if "moment" not in n and "pow" not in n and "@" not in n]
+        return {"loss": losses, **{n: np.array(scope.find_var(n).get_tensor()) for n in sorted(kept)}}
+
+
+def alone(optimizer: str = "momentum") -> dict[str, Any]:
+    """One process with the whole batches."""
+    return run(*network(0, optimizer), 0, 1)
+
+
+def means(rank: int, ranks: int, steps: int = STEPS) -> dict[str, Any]:
+    """What LocalSGD is by hand: every rank takes a step, then all have the mean; all of it in one process."""
+    exe = fluid.Executor(fluid.CPUPlace())
+    scopes = [fluid.Scope() for _ in range(ranks)]
+    main, startup, loss = network(0, "sgd")
+    names = [p.name for p in main.all_parameters()]
+    for scope in scopes:
+        exe.run(startup, scope=scope)
+    losses = []
+    for batch in batches()[:steps]:
+        for r, scope in enumerate(scopes):
+            found = exe.run(main, feed=part(batch, r, ranks), fetch_list=[loss], scope=scope)[0]
+            if r == rank:
+                losses.append(np.asarray(found).reshape(-1).tolist())
+        for name in names:
+            tensors = [scope.find_var(name).get_tensor() for scope in scopes]
+            mean = np.mean([np.array(t) for t in tensors], 0)
+            for t in tensors:
+                t.set(mean, fluid.CPUPlace())
+    return {"loss": losses, **{n: np.array(scopes[rank].find_var(n).get_tensor()) for n in names}}
+
+
+def here(body: Any, *args: Any) -> Any:
+    """Runs `body` in static mode."""
+    paddle.enable_static()
+    try:
+        return body(*args)
+    finally:
+        paddle.disable_static()
+
+
+def my_rank() -> int:
+    return int(os.environ["PADDLE_TRAINER_ID"])
+
+
+def collective_mode(kind: str, rings: int, optimizer: str, endpoints: list[str]) -> dict[str, Any]:
+    """DistributeTranspiler in the mode "collective", on every rank."""
+    rank = my_rank()
+    main, startup, loss = network(rank, optimizer)
+    config = fluid.DistributeTranspilerConfig()
+    config.mode, config.collective_mode, config.nccl_comm_num, config.wait_port = "collective", kind, rings, False
+    fluid.DistributeTranspiler(config).transpile(
+        rank, program=main, startup_program=startup, trainers=",".join(endpoints), current_endpoint=endpoints[rank]
+    )
+    return run(main, startup, loss, rank, len(endpoints))
