@@ -12,12 +12,7 @@ import pytest
 from paddle import _core
 
 CHILD = Path(__file__).with_name("robust_child.py")
-#: known gaps: operands of mixed types end in an internal error (dpsgd, lars_momentum, squared_l2_distance_grad, and
-#: warpctc_grad with a gradient of another size), a number of iterations is not bounded (spectral_norm)
-GAPS = {
-    "dpsgd", "lars_momentum", "squared_l2_distance_grad", "warpctc_grad", "spectral_norm", "spectral_norm_grad",
-}  # fmt: skip
-OPS = sorted({op["type"] for op in _core.op_table()} - GAPS)
+OPS = sorted({op["type"] for op in _core.op_table()})
 GROUPS = 8
 
 

@@ -287,6 +287,16 @@ fn run_distance_grad(cx: &mut Run) -> Result<()> {
     let dout = of_size(cx, DOUT, rows, sub.dtype())?;
     let width = sub.numel().checked_div(rows).unwrap_or(0);
     check_outs(cx, &[DX], sub.numel(), sub.dtype())?;
+    if cx.wants(DY) {
+        let n = cx.out(DY)?.numel();
+        ensure!(
+            n == sub.numel() || n == width,
+            InvalidArgument,
+            "operator squared_l2_distance_grad: Y must have the rows of X or one, got {n} elements for {}",
+            sub.numel()
+        );
+        check_outs(cx, &[DY], n, sub.dtype())?;
+    }
     dispatch!(sub.dtype(), T in [f32, f64], {
         let (v, d) = (sub.data::<T>(), dout.data::<T>());
         if cx.wants(DX) {
@@ -297,13 +307,6 @@ fn run_distance_grad(cx: &mut Run) -> Result<()> {
         if cx.wants(DY) {
             // One row of Y was subtracted from all rows of X: the sum of their gradients.
             let out = cx.out_data::<T>(DY)?;
-            ensure!(
-                out.len() == v.len() || out.len() == width,
-                InvalidArgument,
-                "operator squared_l2_distance_grad: Y must have the rows of X or one, got {} elements for {}",
-                out.len(),
-                v.len()
-            );
             out.fill(0.0);
             let n = out.len().max(1);
             for (i, v) in v.iter().enumerate() {

@@ -19,6 +19,9 @@ slots! {
     mod spectral_grad { DOUT "Out@GRAD", WEIGHT "Weight", U "U", V "V" => DWEIGHT "Weight@GRAD" }
 }
 
+/// What is far beyond convergence can only be a mistake.
+const MOST_ITERATIONS: i32 = 1_000_000;
+
 /// The weight as a matrix: dimension `dim` against all others; element (i, j) of `outer` = 1 lies at i * cols + j, else at
 /// (j / inner * rows + i) * inner + j % inner.
 #[derive(Clone, Copy)]
@@ -41,7 +44,12 @@ fn check(op: &str, a: &SpectralAttrs, w: &[i64]) -> Result<()> {
         "operator {op}: Weight must have 2 to 5 dimensions, got {w:?}"
     );
     ensure!(matches!(a.dim, 0 | 1), InvalidArgument, "operator {op}: dim must be 0 or 1, got {}", a.dim);
-    ensure!(a.power_iters >= 0, InvalidArgument, "operator {op}: power_iters must be 0 or more, got {}", a.power_iters);
+    ensure!(
+        (0..=MOST_ITERATIONS).contains(&a.power_iters),
+        InvalidArgument,
+        "operator {op}: power_iters must be in [0, {MOST_ITERATIONS}], got {}",
+        a.power_iters
+    );
     Ok(())
 }
 
@@ -99,12 +107,17 @@ fn find<T: Element + Number>(cx: &Run, a: &SpectralAttrs, w: &Tensor, u: &Tensor
         }
     };
     for _ in 0..a.power_iters {
+        let before = u.clone();
         for (j, o) in v.iter_mut().enumerate() {
             *o = (0..m.rows).map(|i| w[m.at(i, j)].to_f64() * u[i]).sum();
         }
         unit(&mut v, eps);
         by(&v, &mut u);
         unit(&mut u, eps);
+        // The same bits again (NaN among them): all further iterations give them, too.
+        if u.iter().zip(&before).all(|(a, b)| a.to_bits() == b.to_bits()) {
+            break;
+        }
     }
     let mut wv = vec![0.0; m.rows];
     by(&v, &mut wv);

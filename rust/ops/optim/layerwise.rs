@@ -101,7 +101,7 @@ fn run_lars(cx: &mut Run) -> Result<()> {
     let (decay, epsilon) = (a.lars_weight_decay as f64, a.epsilon as f64);
     let param = cx.out(PARAM_OUT)?;
     let (own, slope) = by_types!(cx, param.dtype(), false, |T, M, G| {
-        (rules::norm::<T, M>(param.data::<M>()), rules::norm::<T, G>(grad.elements.data::<G>()))
+        (rules::norm::<T, M>(param.data::<M>()), rules::norm::<T, G>(grad.data::<G>(cx.op.name)?))
     });
     if decay > 0.0 && own > 0.0 && slope > 0.0 {
         rate = rate * a.lars_coeff as f64 * own / (slope + decay * own + epsilon);

@@ -62,7 +62,7 @@ fn run_dpsgd(cx: &mut Run) -> Result<()> {
     use dpsgd::{GRAD, PARAM_OUT, RATE};
     let (grad, rate, a) = (Gradient::dense(cx, GRAD)?, scalar(cx, RATE)?, cx.attrs::<DpsgdAttrs>());
     let dtype = cx.out(PARAM_OUT)?.dtype();
-    let size = by_types!(cx, dtype, false, |T, M, G| rules::norm::<T, G>(grad.elements.data::<G>()));
+    let size = by_types!(cx, dtype, false, |T, M, G| rules::norm::<T, G>(grad.data::<G>(cx.op.name)?));
     let scale = if size > a.clip as f64 { size / a.clip as f64 } else { 1.0 };
     // Paddle takes the time where seed is 0; here the seed is drawn, so that paddle.seed holds.
     let seed = if a.seed == 0 { generator::next_u64() as u32 } else { a.seed as u32 };

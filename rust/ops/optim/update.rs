@@ -57,7 +57,7 @@ pub(crate) fn infer_aliases(cx: &mut Infer) -> Result<()> {
 
 /// The gradient of an update.
 pub(crate) struct Gradient<'a> {
-    pub(crate) elements: Cow<'a, Tensor>,
+    elements: Cow<'a, Tensor>,
     /// The rows that it has, ascending; all where this is `None`.
     rows: Option<Arc<Vec<i64>>>,
     height: i64,
@@ -66,6 +66,18 @@ pub(crate) struct Gradient<'a> {
 impl<'a> Gradient<'a> {
     pub(crate) fn dense(cx: &Run<'a>, slot: InSlot) -> Result<Gradient<'a>> {
         Ok(Gradient { elements: Cow::Borrowed(cx.input(slot)?), rows: None, height: 0 })
+    }
+
+    /// The elements, whose type must be that of the parameter.
+    pub(crate) fn data<G: Element>(&self, op: &str) -> Result<&[G]> {
+        ensure!(
+            self.elements.dtype() == G::DTYPE,
+            InvalidArgument,
+            "operator {op}: Grad must have data type {}, as Param has, got {}",
+            G::DTYPE,
+            self.elements.dtype()
+        );
+        Ok(self.elements.data::<G>())
     }
 
     /// `None`: SelectedRows without rows, which change nothing.
@@ -118,13 +130,7 @@ pub(crate) fn update<
 ) -> Result<()> {
     let name = cx.op.name;
     let dense = &*grad.elements;
-    ensure!(
-        dense.dtype() == G::DTYPE,
-        InvalidArgument,
-        "operator {name}: Grad must have data type {}, as Param has, got {}",
-        G::DTYPE,
-        dense.dtype()
-    );
+    let elements = grad.data::<G>(name)?;
     let names = at.param_and_states.map(|s| cx.op.outputs[s.0].name);
     let outs = outs(cx, at.param_and_states)?;
     let n = outs[0].numel();
@@ -160,8 +166,8 @@ pub(crate) fn update<
     }
     let (param, states) = slices.split_first_mut().expect("there is a parameter");
     match &grad.rows {
-        None => kernel::dense::<T, M, G, R>(rule, dense.data::<G>(), param, states),
-        Some(rows) => kernel::sparse::<T, M, G, R>(rule, rows, dense.data::<G>(), at.lazy, param, states),
+        None => kernel::dense::<T, M, G, R>(rule, elements, param, states),
+        Some(rows) => kernel::sparse::<T, M, G, R>(rule, rows, elements, at.lazy, param, states),
     }
     Ok(())
 }
