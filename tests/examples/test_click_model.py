@@ -18,8 +18,8 @@ def test_servers_train_like_one_process(mode, tmp_path) -> None:
     (alone, alone_auc), (servers, servers_auc) = (
         map(float, pair) for pair in re.findall(r"loss ([0-9.]+) +AUC ([0-9.]+)", done.stdout)
     )
-    assert alone_auc > 0.55
+    assert alone_auc > 0.8
     if mode == "sync":
         assert abs(servers - alone) <= 3e-4 and abs(servers_auc - alone_auc) <= 5e-3
-    else:  # how far the last parameters lag behind is not bounded: trainers of a job this short may see none
-        assert servers <= 1.1 * alone
+    else:
+        assert servers <= 1.02 * alone and servers_auc >= alone_auc - 0.02
