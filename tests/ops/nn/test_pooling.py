@@ -173,6 +173,8 @@ test_unpool = table(
          dtypes=SOME),
     case("unpool", [real(2, 3, 2, 2), INDICES], {"ksize": [4, 4], "strides": [2, 2], "paddings": [1, 1], **MAX}, unpool,
          grad="X"),
+    # An index that repeats keeps its last value, which alone has a gradient.
+    case("unpool", [real(2, 3, 2, 2), INDICES // 2], {"ksize": [2, 2], "strides": [2, 2], **MAX}, unpool, grad="X"),
     case("unpool", [real(2, 3, 2, 2), INDICES], {"ksize": [2, 2], **MAX}, raises=ValueError, match="less than 9"),
     case("unpool", [real(2, 3, 2, 2), -1 - INDICES], {"ksize": [2, 2], "strides": [2, 2], **MAX}, raises=ValueError,
          match="at least 0"),

@@ -236,7 +236,11 @@ fn run_unpool_grad(cx: &mut Run) -> Result<()> {
     let [plane, out_plane] = [x.dims(), &out].map(|d| (d[2] * d[3]) as usize);
     dispatch!(x.dtype(), T in [f32, f64], {
         let (dy, dx) = (dout.data::<T>(), cx.out_data::<T>(DX)?);
-        places(name, indices.data::<i32>(), plane, out_plane, |to, from| dx[to] = dy[from])?;
+        // Where an index repeats, the last element is what came out: only it has a gradient.
+        let mut last = vec![usize::MAX; dy.len()];
+        places(name, indices.data::<i32>(), plane, out_plane, |from, to| last[to] = from)?;
+        dx.fill(0.0);
+        last.iter().zip(dy).filter(|(&from, _)| from != usize::MAX).for_each(|(&from, &d)| dx[from] = d);
     }, other => return cx.unsupported(other));
     Ok(())
 }
