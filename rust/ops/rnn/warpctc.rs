@@ -77,7 +77,11 @@ struct Batch {
 
 fn rows_of(op: &str, logits: &Tensor, lens: Option<&Tensor>) -> Result<(Vec<usize>, Vec<(usize, usize)>)> {
     let rank = if lens.is_some() { 3 } else { 2 };
-    ensure!(logits.rank() == rank, InvalidArgument, "operator {op}: Logits must have {rank} dimensions, got {logits:?}");
+    ensure!(
+        logits.rank() == rank,
+        InvalidArgument,
+        "operator {op}: Logits must have {rank} dimensions, got {logits:?}"
+    );
     if let Some(t) = lens {
         let (most, batch) = (logits.dims()[0] as usize, logits.dims()[1] as usize);
         return Ok((lengths(op, "LogitsLength", t, batch, most)?, (0..batch).map(|b| (b, batch)).collect()));
