@@ -12,8 +12,8 @@ from . import common
 
 __all__ = ["train", "test"]
 
-_ADDRESS = "https://dataset.bj.bcebos.com/mnist/"
-_SUMS = {
+ADDRESS = "https://dataset.bj.bcebos.com/mnist/"
+SUMS = {
     "t10k-images-idx3-ubyte.gz": "9fb629c4189551a2d022fa330f9573f3",
     "t10k-labels-idx1-ubyte.gz": "ec29112dd5afa0611ce80d1b7f02629c",
     "train-images-idx3-ubyte.gz": "f68b3c2dcbeaaa9fbdd348bbdeb94873",
@@ -22,7 +22,7 @@ _SUMS = {
 
 
 def _file(name: str) -> str:
-    return common.download(_ADDRESS + name, "mnist", _SUMS[name])
+    return common.download(ADDRESS + name, "mnist", SUMS[name])
 
 
 def reader_creator(image_filename: str, label_filename: str, buffer_size: int) -> Callable:
@@ -60,5 +60,5 @@ def test() -> Callable:
 
 def fetch() -> None:
     """Fetch the files."""
-    for name in _SUMS:
+    for name in SUMS:
         _file(name)

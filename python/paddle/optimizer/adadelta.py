@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .base import needed
 from .optimizer import Optimizer
 from .rules import AdadeltaRule
 
@@ -39,8 +40,6 @@ class Adadelta(AdadeltaRule, Optimizer):
         grad_clip: Any = None,
         name: str | None = None,
     ) -> None:
-        for what, value in (("learning_rate", learning_rate), ("epsilon", epsilon), ("rho", rho)):
-            if value is None:
-                raise ValueError(f"{what} is not set.")
+        needed(ValueError, learning_rate=learning_rate, epsilon=epsilon, rho=rho)
         super().__init__(learning_rate, parameters, weight_decay, grad_clip, name)
         self._set(epsilon=epsilon, rho=rho)

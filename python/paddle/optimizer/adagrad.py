@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .base import needed
 from .optimizer import Optimizer
 from .rules import AdagradRule
 
@@ -40,8 +41,7 @@ class Adagrad(AdagradRule, Optimizer):
         name: str | None = None,
         initial_accumulator_value: float = 0.0,
     ) -> None:
-        assert learning_rate is not None
-        assert epsilon is not None
+        needed(AssertionError, learning_rate=learning_rate, epsilon=epsilon)
         super().__init__(learning_rate, parameters, weight_decay, grad_clip, name)
         self._set(epsilon=epsilon)
         self.initial_accumulator_value = initial_accumulator_value

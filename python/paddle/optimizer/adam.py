@@ -9,7 +9,7 @@ from paddle import _ops
 from paddle._programs.name_scope import name_scope
 from paddle._programs.variable import Variable
 
-from .base import Pairs
+from .base import Pairs, below_one, needed
 from .optimizer import Optimizer
 from .rules import AdamRule
 
@@ -50,12 +50,8 @@ class Adam(AdamRule, Optimizer):
         multi_precision: bool = False,
         name: str | None = None,
     ) -> None:
-        for what, value in (("learning_rate", learning_rate), ("beta1", beta1), ("beta2", beta2), ("epsilon", epsilon)):
-            if value is None:
-                raise ValueError(f"{what} is not set")
-        for what, value in (("beta1", beta1), ("beta2", beta2)):
-            if not isinstance(value, Variable) and not 0 <= value < 1:
-                raise ValueError(f"Invaild value of {what}, expect {what} in [0,1).")
+        needed(ValueError, learning_rate=learning_rate, beta1=beta1, beta2=beta2, epsilon=epsilon)
+        below_one(beta1=beta1, beta2=beta2)
         if not 0 <= epsilon:
             raise ValueError("epsilon may not be negative")
         super().__init__(learning_rate, parameters, weight_decay, grad_clip, name)

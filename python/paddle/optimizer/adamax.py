@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .base import below_one, needed
 from .optimizer import Optimizer
 from .rules import AdamaxRule
 
@@ -39,12 +40,8 @@ class Adamax(AdamaxRule, Optimizer):
         grad_clip: Any = None,
         name: str | None = None,
     ) -> None:
-        assert learning_rate is not None
-        for what, value in (("beta1", beta1), ("beta2", beta2)):
-            assert value is not None
-            if not 0 <= value < 1:
-                raise ValueError(f"Invaild value of {what}, expect {what} in [0,1).")
-        assert epsilon is not None
+        needed(AssertionError, learning_rate=learning_rate, beta1=beta1, beta2=beta2, epsilon=epsilon)
+        below_one(beta1=beta1, beta2=beta2)
         if not 0 <= epsilon:
             raise ValueError("Invaild value of epsilon, expect epsilon >= 0.")
         super().__init__(learning_rate, parameters, weight_decay, grad_clip, name)

@@ -33,6 +33,20 @@ __all__: list[str] = []
 Pairs = list[tuple[Any, Any]]
 
 
+def needed(error: type[Exception], **arguments: Any) -> None:
+    """`error` for an argument that is None."""
+    for name, value in arguments.items():
+        if value is None:
+            raise error(f"{name} is not set.")
+
+
+def below_one(**factors: Any) -> None:
+    """ValueError for the factor of a running mean that is not from 0 to below 1; one that is a Variable may be any."""
+    for name, value in factors.items():
+        if not isinstance(value, Variable) and not 0 <= value < 1:
+            raise ValueError(f"Invaild value of {name}, expect {name} in [0,1).")
+
+
 @contextlib.contextmanager
 def no_recording():
     """Eager calls inside leave no trace for backward."""

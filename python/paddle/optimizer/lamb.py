@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .base import needed
 from .optimizer import Optimizer
 from .rules import LambRule
 
@@ -44,10 +45,7 @@ class Lamb(LambRule, Optimizer):
         exclude_from_weight_decay_fn: Callable[[Any], bool] | None = None,
         name: str | None = None,
     ) -> None:
-        assert learning_rate is not None
-        assert beta1 is not None
-        assert beta2 is not None
-        assert epsilon is not None
+        needed(AssertionError, learning_rate=learning_rate, beta1=beta1, beta2=beta2, epsilon=epsilon)
         super().__init__(learning_rate, parameters, None, grad_clip, name)
         self._set(lamb_weight_decay=lamb_weight_decay, beta1=beta1, beta2=beta2, epsilon=epsilon)
         self._exclude_from_weight_decay_fn = exclude_from_weight_decay_fn

@@ -6,6 +6,7 @@ from typing import Any
 from paddle._basics.mode import in_dygraph_mode
 from paddle.nn.layer_helper import LayerHelper
 
+from .base import needed
 from .optimizer import Optimizer
 from .rules import MomentumRule
 
@@ -44,10 +45,7 @@ class Momentum(MomentumRule, Optimizer):
         rescale_grad: float = 1.0,
         name: str | None = None,
     ) -> None:
-        if learning_rate is None:
-            raise ValueError("learning_rate is not set")
-        if momentum is None:
-            raise ValueError("Momentum: momentum must be given")
+        needed(ValueError, learning_rate=learning_rate, momentum=momentum)
         super().__init__(learning_rate, parameters, self._left_to_decay(weight_decay), grad_clip, name)
         self._init_rule(momentum, use_nesterov, multi_precision, rescale_grad)
         if in_dygraph_mode():

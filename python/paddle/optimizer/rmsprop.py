@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .base import needed
 from .optimizer import Optimizer
 from .rules import RMSPropRule
 
@@ -45,11 +46,8 @@ class RMSProp(RMSPropRule, Optimizer):
         grad_clip: Any = None,
         name: str | None = None,
     ) -> None:
-        if learning_rate is None:
-            raise ValueError("learning_rate is not set.")
+        needed(ValueError, learning_rate=learning_rate, rho=rho, epsilon=epsilon, momentum=momentum)
         for what, value in (("rho", rho), ("epsilon", epsilon), ("momentum", momentum)):
-            if value is None:
-                raise ValueError(f"{what} is not set.")
             if not 0.0 <= value:
                 raise ValueError(f"Invalid value of {what}, expect {what} >= 0.")
         super().__init__(learning_rate, parameters, weight_decay, grad_clip, name)

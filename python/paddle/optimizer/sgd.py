@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .base import needed
 from .optimizer import Optimizer
 from .rules import SGDRule
 
@@ -30,6 +31,5 @@ class SGD(SGDRule, Optimizer):
         grad_clip: Any = None,
         name: str | None = None,
     ) -> None:
-        if learning_rate is None:
-            raise ValueError("learning_rate is not set")
+        needed(ValueError, learning_rate=learning_rate)
         super().__init__(learning_rate, parameters, weight_decay, grad_clip, name)

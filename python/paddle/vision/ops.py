@@ -9,7 +9,7 @@ from paddle._core import Tensor
 from paddle._dispatch.append import named
 from paddle._dispatch.arguments import convert_to_list
 from paddle._programs.variable_checks import check_variable_and_dtype
-from paddle.nn.initializer.base import Normal
+from paddle.nn.functional.conv import filters_of, run_deformable
 from paddle.nn.layer.layers import Layer
 
 __all__ = ["deform_conv2d", "DeformConv2D"]
@@ -54,18 +54,9 @@ def deform_conv2d(
     if mode._dygraph_tracer_ is None:
         check_variable_and_dtype(x, "x", ["float32", "float64"], "deform_conv2d")
         check_variable_and_dtype(offset, "offset", ["float32", "float64"], "deform_conv2d")
-    first = mask is None
-    out = named(
-        name,
-        _ops.deformable_conv_v1 if first else _ops.deformable_conv,
-        *((x, offset, weight) if first else (x, offset, mask, weight)),
-        strides=convert_to_list(stride, 2, "stride"),
-        paddings=convert_to_list(padding, 2, "padding"),
-        dilations=convert_to_list(dilation, 2, "dilation"),
-        groups=groups,
-        deformable_groups=1,
-        im2col_step=1,
-    )
+    operands = (x, offset, weight) if mask is None else (x, offset, mask, weight)
+    attrs = {"groups": groups, "deformable_groups": 1, "im2col_step": 1}
+    out = run_deformable(name, operands, stride, padding, dilation, **attrs)
     return out if bias is None else named(name, _ops.elementwise_add, out, bias, axis=1)
 
 
@@ -111,12 +102,8 @@ class DeformConv2D(Layer):
         self._padding = convert_to_list(padding, 2, "padding")
         self._dilation = convert_to_list(dilation, 2, "dilation")
         self._kernel_size = convert_to_list(kernel_size, 2, "kernel_size")
-        height, width = self._kernel_size
-        self.weight = self.create_parameter(
-            shape=[out_channels, in_channels // groups, height, width],
-            attr=weight_attr,
-            default_initializer=Normal(0.0, (2.0 / (height * width * in_channels)) ** 0.5, 0),
-        )
+        shape, normal = filters_of(in_channels, out_channels, groups, self._kernel_size)
+        self.weight = self.create_parameter(shape=shape, attr=weight_attr, default_initializer=normal)
         self.bias = self.create_parameter(attr=bias_attr, shape=[out_channels], is_bias=True)
 
     def forward(self, x: Any, offset: Any, mask: Any = None) -> Any:

@@ -1,14 +1,12 @@
 """Convolutions of fluid.dygraph, plain and transposed, and BilinearTensorProduct: with an activation of their own."""
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from paddle import _ops
 from paddle._dispatch.arguments import convert_to_list
 from paddle._programs.variable_checks import check_variable_and_dtype
-from paddle.nn.functional.conv import run_conv
-from paddle.nn.initializer.base import Normal
+from paddle.nn.functional.conv import filters_of, run_conv
 from paddle.nn.layer.layers import Layer
 
 __all__ = ["BilinearTensorProduct", "Conv2D", "Conv2DTranspose", "Conv3D", "Conv3DTranspose"]
@@ -61,13 +59,8 @@ class _ConvNd(Layer):
         self._bias_attr = bias_attr
         self._dtype = dtype
         size = convert_to_list(filter_size, dims, "filter_size")
-        parts = groups or 1
-        shape, initializer = [num_channels, num_filters // parts, *size], None
-        depthwise = num_filters == num_channels
-        if not self._transposed:
-            shape = [num_filters, num_channels // parts, *size]
-            initializer = Normal(0.0, (2.0 / (math.prod(size) * num_channels)) ** 0.5, 0)
-            depthwise = num_filters % num_channels == 0
+        shape, initializer = filters_of(num_channels, num_filters, groups, size, self._transposed)
+        depthwise = num_filters == num_channels if self._transposed else num_filters % num_channels == 0
         self._output_size: list[int] = []
         if output_size is not None:
             if not isinstance(output_size, (list, int)):

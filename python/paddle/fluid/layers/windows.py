@@ -7,9 +7,9 @@ from paddle._basics.checks import check_type
 from paddle._basics.mode import in_dygraph_mode
 from paddle._dispatch.append import named
 from paddle._dispatch.arguments import convert_to_list
-from paddle._dispatch.windows import channel_last, paddings
 from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.nn.functional.common import unfold
+from paddle.nn.functional.pooling import pool_attrs
 from paddle.static.nn.common import bilinear_tensor_product, row_conv
 from paddle.static.nn.conv import conv2d, conv2d_transpose, conv3d, conv3d_transpose, deformable_layer
 
@@ -42,22 +42,9 @@ def _pool(
         raise ValueError(f"{where}: pool_size must be given unless global_pooling is True, got {pool_size!s:.200}")
     if not isinstance(use_cudnn, bool):
         raise TypeError(f"use_cudnn must be True or False, got {use_cudnn!s:.200}")
-    sizes, algorithm = paddings(pool_padding, dims, channel_last(data_format, dims), ceil_mode, "pool_padding")
-    return named(
-        name,
-        getattr(_ops, where),
-        input,
-        pooling_type=pool_type,
-        ksize=convert_to_list(pool_size, dims, "pool_size"),
-        global_pooling=global_pooling,
-        strides=convert_to_list(pool_stride, dims, "pool_stride"),
-        paddings=sizes,
-        padding_algorithm=algorithm,
-        use_cudnn=use_cudnn,
-        ceil_mode=ceil_mode,
-        exclusive=exclusive,
-        data_format=data_format,
-    )
+    attrs = pool_attrs(dims, pool_type, pool_size, pool_stride, pool_padding, ceil_mode, data_format, "pool_padding")
+    more = {"global_pooling": global_pooling, "use_cudnn": use_cudnn, "exclusive": exclusive}
+    return named(name, getattr(_ops, where), input, **attrs, **more)
 
 
 def pool2d(

@@ -3,17 +3,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from paddle.optimizer.base import needed
 from paddle.optimizer.rules import AdadeltaRule, AdagradRule, DecayedAdagradRule, FtrlRule, RMSPropRule
 
 from .base import Optimizer
 
 __all__ = ["AdadeltaOptimizer", "AdagradOptimizer", "DecayedAdagradOptimizer", "FtrlOptimizer", "RMSPropOptimizer"]
-
-
-def _given(**arguments: Any) -> None:
-    for name, value in arguments.items():
-        if value is None:
-            raise ValueError(f"{name} is not set.")
 
 
 class AdagradOptimizer(AdagradRule, Optimizer):
@@ -44,8 +39,7 @@ class AdagradOptimizer(AdagradRule, Optimizer):
         name: str | None = None,
         initial_accumulator_value: float = 0.0,
     ) -> None:
-        assert learning_rate is not None
-        assert epsilon is not None
+        needed(AssertionError, learning_rate=learning_rate, epsilon=epsilon)
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
         self._set(epsilon=epsilon)
         self.initial_accumulator_value = initial_accumulator_value
@@ -70,9 +64,7 @@ class DecayedAdagradOptimizer(DecayedAdagradRule, Optimizer):
         grad_clip: Any = None,
         name: str | None = None,
     ) -> None:
-        assert learning_rate is not None
-        assert decay is not None
-        assert epsilon is not None
+        needed(AssertionError, learning_rate=learning_rate, decay=decay, epsilon=epsilon)
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
         self._set(decay=decay, epsilon=epsilon)
 
@@ -96,7 +88,7 @@ class AdadeltaOptimizer(AdadeltaRule, Optimizer):
         grad_clip: Any = None,
         name: str | None = None,
     ) -> None:
-        _given(learning_rate=learning_rate, epsilon=epsilon, rho=rho)
+        needed(ValueError, learning_rate=learning_rate, epsilon=epsilon, rho=rho)
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
         self._set(epsilon=epsilon, rho=rho)
 
@@ -125,7 +117,7 @@ class RMSPropOptimizer(RMSPropRule, Optimizer):
         grad_clip: Any = None,
         name: str | None = None,
     ) -> None:
-        _given(learning_rate=learning_rate, rho=rho, epsilon=epsilon, momentum=momentum)
+        needed(ValueError, learning_rate=learning_rate, rho=rho, epsilon=epsilon, momentum=momentum)
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
         self._set(rho=rho, epsilon=epsilon, momentum=momentum, centered=centered)
 
@@ -160,6 +152,6 @@ class FtrlOptimizer(FtrlRule, Optimizer):
         grad_clip: Any = None,
         name: str | None = None,
     ) -> None:
-        _given(learning_rate=learning_rate)
+        needed(ValueError, learning_rate=learning_rate)
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
         self._set(l1=l1, l2=l2, lr_power=lr_power)

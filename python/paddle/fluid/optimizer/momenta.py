@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from paddle.optimizer.base import needed
 from paddle.optimizer.rules import AdamaxRule, AdamRule, DpsgdRule, LambRule, LarsRule, MomentumRule, SGDRule
 
 from .base import Optimizer
@@ -39,7 +40,7 @@ class SGDOptimizer(SGDRule, Optimizer):
         grad_clip: Any = None,
         name: str | None = None,
     ) -> None:
-        assert learning_rate is not None
+        needed(AssertionError, learning_rate=learning_rate)
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
 
 
@@ -62,8 +63,7 @@ class MomentumOptimizer(MomentumRule, Optimizer):
         grad_clip: Any = None,
         name: str | None = None,
     ) -> None:
-        assert learning_rate is not None
-        assert momentum is not None
+        needed(AssertionError, learning_rate=learning_rate, momentum=momentum)
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
         self._init_rule(momentum, use_nesterov)
 
@@ -90,10 +90,7 @@ class AdamOptimizer(AdamRule, Optimizer):
         name: str | None = None,
         lazy_mode: bool = False,
     ) -> None:
-        assert learning_rate is not None
-        assert beta1 is not None
-        assert beta2 is not None
-        assert epsilon is not None
+        needed(AssertionError, learning_rate=learning_rate, beta1=beta1, beta2=beta2, epsilon=epsilon)
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
         self._init_rule(beta1, beta2, epsilon, lazy_mode)
 
@@ -133,8 +130,7 @@ class LarsMomentumOptimizer(LarsRule, Optimizer):
         exclude_from_weight_decay: list[str] | None = None,
         epsilon: float = 0,
     ) -> None:
-        assert learning_rate is not None
-        assert momentum is not None
+        needed(AssertionError, learning_rate=learning_rate, momentum=momentum)
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
         self._set(momentum=momentum, lars_coeff=float(lars_coeff), epsilon=float(epsilon))
         self._set(lars_weight_decay=float(lars_weight_decay))
@@ -161,10 +157,7 @@ class AdamaxOptimizer(AdamaxRule, Optimizer):
         grad_clip: Any = None,
         name: str | None = None,
     ) -> None:
-        assert learning_rate is not None
-        assert beta1 is not None
-        assert beta2 is not None
-        assert epsilon is not None
+        needed(AssertionError, learning_rate=learning_rate, beta1=beta1, beta2=beta2, epsilon=epsilon)
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
         self._set(beta1=beta1, beta2=beta2, epsilon=epsilon)
 
@@ -192,7 +185,7 @@ class LambOptimizer(LambRule, AdamOptimizer):
         exclude_from_weight_decay_fn: Callable[[Any], bool] | None = None,
         name: str | None = None,
     ) -> None:
-        assert lamb_weight_decay is not None
+        needed(AssertionError, lamb_weight_decay=lamb_weight_decay)
         super().__init__(
             learning_rate, beta1, beta2, epsilon, parameter_list, regularization, grad_clip, name
         )
@@ -230,9 +223,6 @@ class DpsgdOptimizer(DpsgdRule, Optimizer):
         sigma: float = 1e-08,
         parameter_list: Any = None,
     ) -> None:
-        assert learning_rate is not None
-        assert clip is not None
-        assert batch_size is not None
-        assert sigma is not None
+        needed(AssertionError, learning_rate=learning_rate, clip=clip, batch_size=batch_size, sigma=sigma)
         super().__init__(learning_rate, parameter_list)
         self._set(clip=clip, batch_size=batch_size, sigma=sigma)

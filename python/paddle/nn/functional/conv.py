@@ -1,6 +1,7 @@
 """Convolutions and transposed convolutions in one to three dimensions."""
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from paddle import _ops
@@ -10,22 +11,31 @@ from paddle._dispatch.append import named
 from paddle._dispatch.arguments import convert_to_list
 from paddle._dispatch.windows import channel_last, paddings
 from paddle._programs.variable_checks import check_variable_and_dtype
+from paddle.nn.initializer.base import Normal
 
 __all__ = ["conv1d", "conv1d_transpose", "conv2d", "conv2d_transpose", "conv3d", "conv3d_transpose"]
 
 _FLOATS = ["float16", "float32", "float64"]
 
 
-def _check_channels(x: Any, weight: Any, channels: int, groups: int) -> None:
-    filters = weight.shape[0]
+def channels_of(x: Any, groups: int | None, last: bool, what: str = "x") -> int:
+    """The channels of the argument named `what`; ValueError where they are unknown or not divisible by `groups`."""
+    channels = x.shape[-1 if last else 1]
     if channels < 0:
-        raise ValueError(f"conv: the number of channels of x must be known, got {channels} in shape {x.shape}")
-    if groups < 1 or channels % groups:
-        raise ValueError(f"conv: groups={groups} does not divide the {channels} channels of x (shape {x.shape})")
-    if filters % groups:
-        raise ValueError(
-            f"conv: groups={groups} does not divide the {filters} filters of weight (shape {weight.shape})"
-        )
+        raise ValueError(f"conv: the number of channels of {what} must be known, got {channels} in shape {x.shape}")
+    if groups is not None and (groups < 1 or channels % groups):
+        raise ValueError(f"conv: groups={groups} does not divide the {channels} channels of {what} (shape {x.shape})")
+    return channels
+
+
+def filters_of(
+    channels: int, filters: int, groups: int | None, size: list[int], transposed: bool = False
+) -> tuple[list[int], Any]:
+    """(shape, initializer) of new filters of that size; transposed ones are initialised as any other parameter."""
+    if transposed:
+        return [channels, filters // (groups or 1), *size], None
+    deviation = (2.0 / (math.prod(size) * channels)) ** 0.5
+    return [filters, channels // (groups or 1), *size], Normal(0.0, deviation, 0)
 
 
 def conv_op(channels: int, filters: int, groups: int, dims: int = 2) -> str:
@@ -70,8 +80,8 @@ def run_nd(
     return _ops.squeeze2(run_conv(op_type, x, weight, bias, last, name, **attrs), axes=[axis])
 
 
-def _windows(
-    dims: int, stride: Any, padding: Any, dilation: Any, groups: int, data_format: str, last: bool
+def windows(
+    dims: int, stride: Any, padding: Any, dilation: Any, groups: int | None, data_format: str, last: bool
 ) -> dict[str, Any]:
     """The attributes that say where the windows are."""
     sizes, algorithm = paddings(padding, dims, last)
@@ -80,9 +90,24 @@ def _windows(
         "paddings": sizes,
         "padding_algorithm": algorithm,
         "dilations": convert_to_list(dilation, dims, "dilation"),
-        "groups": groups,
+        "groups": groups or 1,
         "data_format": data_format,
     }
+
+
+def run_deformable(
+    name: str | None, operands: tuple[Any, ...], stride: Any, padding: Any, dilation: Any, **attrs: Any
+) -> Any:
+    """The deformable convolution of (x, offset, filters), or of (x, offset, mask, filters) in its second version."""
+    return named(
+        name,
+        _ops.deformable_conv if len(operands) == 4 else _ops.deformable_conv_v1,
+        *operands,
+        strides=convert_to_list(stride, 2, "stride"),
+        paddings=convert_to_list(padding, 2, "padding"),
+        dilations=convert_to_list(dilation, 2, "dilation"),
+        **attrs,
+    )
 
 
 def _conv(
@@ -99,10 +124,13 @@ def _conv(
 ) -> Any:
     """The convolution in `dims` dimensions."""
     last = channel_last(data_format, dims)
-    channels = x.shape[-1 if last else 1]
-    _check_channels(x, weight, channels, groups)
-    attrs = _windows(dims, stride, padding, dilation, groups, data_format, last)
-    op_type = conv_op(channels, weight.shape[0], groups, dims)
+    channels, filters = channels_of(x, groups, last), weight.shape[0]
+    if filters % groups:
+        raise ValueError(
+            f"conv: groups={groups} does not divide the {filters} filters of weight (shape {weight.shape})"
+        )
+    attrs = windows(dims, stride, padding, dilation, groups, data_format, last)
+    op_type = conv_op(channels, filters, groups, dims)
     return run_nd(dims, op_type, x, weight, bias, last, name, attrs)
 
 
@@ -122,12 +150,8 @@ def _conv_transpose(
 ) -> Any:
     """The transposed convolution in `dims` dimensions."""
     last = channel_last(data_format, dims)
-    channels = x.shape[-1 if last else 1]
-    if channels < 0:
-        raise ValueError(f"conv: the number of channels of x must be known, got {channels} in shape {x.shape}")
-    if groups < 1 or channels % groups:
-        raise ValueError(f"conv: groups={groups} does not divide the {channels} channels of x (shape {x.shape})")
-    attrs = _windows(dims, stride, padding, dilation, groups, data_format, last)
+    channels = channels_of(x, groups, last)
+    attrs = windows(dims, stride, padding, dilation, groups, data_format, last)
     if output_size is not None:
         if output_padding != 0:
             raise ValueError("conv: output_padding and output_size can not be given both")

@@ -49,6 +49,22 @@ def _run(dims: int, op_type: str, x: Any, name: str | None, **attrs: Any) -> Any
     return _ops.squeeze2(out, axes=[2])
 
 
+def pool_attrs(
+    dims: int, kind: str, size: Any, stride: Any, padding: Any, ceil_mode: bool, data_format: str, what: str = "padding"
+) -> dict[str, Any]:
+    """The attributes of a pool that say where its windows are; `what` is the argument with the padding."""
+    sizes, algorithm = paddings(padding, dims, channel_last(data_format, dims), ceil_mode, what)
+    return {
+        "pooling_type": kind,
+        "ksize": convert_to_list(size, dims, "kernel_size" if dims == 1 else "pool_size"),
+        "strides": convert_to_list(stride, dims, "pool_stride"),
+        "paddings": sizes,
+        "padding_algorithm": algorithm,
+        "ceil_mode": ceil_mode,
+        "data_format": data_format if dims > 1 else "NCHW",
+    }
+
+
 def _pool(
     kind: str,
     dims: int,
@@ -67,29 +83,16 @@ def _pool(
     if dims == 1:
         _check_dims(x, 3)
     last = channel_last(data_format, dims)
-    kernel = convert_to_list(kernel_size, dims, "kernel_size" if dims == 1 else "pool_size")
-    strides = kernel if stride is None else convert_to_list(stride, dims, "pool_stride")
-    sizes, algorithm = paddings(padding, dims, last, ceil_mode)
+    attrs = pool_attrs(
+        dims, kind, kernel_size, kernel_size if stride is None else stride, padding, ceil_mode, data_format
+    )
     space = max(dims, 2)
     if return_mask:
         if last:
             raise ValueError(f"{kind}_pool{dims}d: return_mask=True needs the channels in the second dimension")
         op_type = f"max_pool{space}d_with_index"
-        return _run(dims, op_type, x, name, ksize=kernel, strides=strides, paddings=sizes)
-    return _run(
-        dims,
-        f"pool{space}d",
-        x,
-        name,
-        pooling_type=kind,
-        ksize=kernel,
-        strides=strides,
-        paddings=sizes,
-        padding_algorithm=algorithm,
-        ceil_mode=ceil_mode,
-        exclusive=exclusive,
-        data_format=data_format if dims > 1 else "NCHW",
-    )
+        return _run(dims, op_type, x, name, **{key: attrs[key] for key in ("ksize", "strides", "paddings")})
+    return _run(dims, f"pool{space}d", x, name, exclusive=exclusive, **attrs)
 
 
 def _divided(out: Any, dims: int, kernel_size: Any, divisor: Any) -> Any:

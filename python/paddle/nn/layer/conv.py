@@ -1,15 +1,13 @@
 """Convolution layers, plain and transposed, in one to three dimensions."""
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from paddle._basics.checks import INTS
 from paddle._dispatch.arguments import convert_to_list
 from paddle._dispatch.windows import channel_last, paddings
 from paddle.nn import functional as F
-from paddle.nn.functional.conv import conv_op, run_nd
-from paddle.nn.initializer.base import Normal
+from paddle.nn.functional.conv import conv_op, filters_of, run_nd
 from paddle.nn.layer.layers import Layer
 
 __all__ = ["Conv1D", "Conv1DTranspose", "Conv2D", "Conv2DTranspose", "Conv3D", "Conv3DTranspose"]
@@ -65,14 +63,8 @@ class _ConvNd(Layer):
         # Other modes than zeros pad before the convolution, which then pads nothing.
         own = padding if padding_mode == "zeros" else 0
         self._updated_padding, self._padding_algorithm = paddings(own, dims, self._last)
-        shape, normal = [in_channels, out_channels // groups], None
-        if not self._transposed:
-            shape = [out_channels, in_channels // groups]
-            elements = math.prod(self._kernel_size) * in_channels
-            normal = Normal(0.0, (2.0 / elements) ** 0.5, 0)
-        self.weight = self.create_parameter(
-            shape=[*shape, *self._kernel_size], attr=weight_attr, default_initializer=normal
-        )
+        shape, normal = filters_of(in_channels, out_channels, groups, self._kernel_size, self._transposed)
+        self.weight = self.create_parameter(shape=shape, attr=weight_attr, default_initializer=normal)
         self.bias = self.create_parameter(attr=bias_attr, shape=[out_channels], is_bias=True)
         self._op_type = conv_op(in_channels, out_channels, groups, dims)
 

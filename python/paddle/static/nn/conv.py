@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
-
 from paddle import _ops
 from paddle._basics.checks import INTS, check_type
 from paddle._dispatch.append import named
 from paddle._dispatch.arguments import convert_to_list
-from paddle._dispatch.windows import channel_last, paddings
+from paddle._dispatch.windows import channel_last
 from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_variable_and_dtype
-from paddle.nn.initializer.base import Normal
+from paddle.nn.functional.conv import channels_of, filters_of, run_deformable, windows
 from paddle.nn.layer_helper import LayerHelper
 
 __all__ = ["conv2d", "conv2d_transpose", "conv3d", "conv3d_transpose", "deform_conv2d"]
@@ -24,24 +22,14 @@ def _channels(input, groups, last, use_cudnn, param_attr):  # noqa: A002
     if not isinstance(use_cudnn, bool):
         raise ValueError(f"use_cudnn must be True or False, got {use_cudnn}")
     assert param_attr is not False, "conv: param_attr can not be False"
-    channels = input.shape[-1 if last else 1]
-    if channels < 0:
-        raise ValueError(f"conv: the number of channels of input must be known, got {channels} in shape {input.shape}")
-    if groups is not None and (groups <= 0 or channels % groups):
-        raise ValueError(
-            f"conv: groups={groups} does not divide the {channels} channels of input (shape {input.shape})"
-        )
-    return channels
+    return channels_of(input, groups, last, "input")
 
 
-def _filters(helper, dtype, num_filters, channels, groups, size):
-    """New filters, normal with the deviation sqrt(2 / (elements of a filter over all channels))."""
-    return helper.create_parameter(
-        attr=helper.param_attr,
-        shape=[num_filters, channels // (groups or 1), *size],
-        dtype=dtype,
-        default_initializer=Normal(0.0, (2.0 / (math.prod(size) * channels)) ** 0.5, 0),
-    )
+def _filters(helper, dtype, *layout, transposed=False):
+    """New filters; `layout` is what `filters_of` takes."""
+    shape, initializer = filters_of(*layout, transposed=transposed)
+    attr = helper.param_attr
+    return helper.create_parameter(attr=attr, shape=shape, dtype=dtype, default_initializer=initializer)
 
 
 def _finished(helper, out, last):
@@ -59,21 +47,9 @@ def _conv(dims, input, num_filters, filter_size, stride, padding, dilation, grou
     op_type = "depthwise_conv2d" if depthwise else f"conv{dims}d"
     helper = LayerHelper(op_type, input=input, use_cudnn=use_cudnn, **layer)
     size = convert_to_list(filter_size, dims, "filter_size")
-    sizes, algorithm = paddings(padding, dims, last)
-    filters = _filters(helper, input.dtype, num_filters, channels, groups, size)
-    out = named(
-        helper.name,
-        getattr(_ops, op_type),
-        input,
-        filters,
-        strides=convert_to_list(stride, dims, "stride"),
-        paddings=sizes,
-        dilations=convert_to_list(dilation, dims, "dilation"),
-        groups=groups or 1,
-        use_cudnn=use_cudnn,
-        padding_algorithm=algorithm,
-        data_format=data_format,
-    )
+    attrs = windows(dims, stride, padding, dilation, groups, data_format, last)
+    filters = _filters(helper, input.dtype, channels, num_filters, groups, size)
+    out = named(helper.name, getattr(_ops, op_type), input, filters, use_cudnn=use_cudnn, **attrs)
     return _finished(helper, out, last)
 
 
@@ -99,8 +75,8 @@ def _conv_transpose(
     depthwise = dims == 2 and channels == groups == num_filters and not use_cudnn
     op_type = "depthwise_conv2d_transpose" if depthwise else f"conv{dims}d_transpose"
     helper = LayerHelper(op_type, input=input, use_cudnn=use_cudnn, **layer)
-    strides, dilations = convert_to_list(stride, dims, "stride"), convert_to_list(dilation, dims, "dilation")
-    sizes, algorithm = paddings(padding, dims, last)
+    # Paddle's names of the formats, whatever the number of dimensions.
+    attrs = windows(dims, stride, padding, dilation, groups, "NHWC" if last else "NCHW", last)
     if output_size is not None:
         if not isinstance(output_size, (list, tuple, INTS)):
             raise ValueError(f"output_size must be an int, or a list or tuple of them, got {type(output_size)}")
@@ -111,27 +87,15 @@ def _conv_transpose(
         raise ValueError("output_size must be given where filter_size is not")
     else:
         own = input.shape[1:-1] if last else input.shape[2:]
+        sizes, strides, dilations = attrs["paddings"], attrs["strides"], attrs["dilations"]
         both = sizes if len(sizes) == 2 * dims else [n for n in sizes for _ in (0, 1)]
         size = [
             (output_size[i] - (own[i] - 1) * strides[i] + both[2 * i] + both[2 * i + 1] - 1) // dilations[i] + 1
             for i in range(dims)
         ]
-    shape = [channels, num_filters // (groups or 1), *size]
-    filters = helper.create_parameter(attr=helper.param_attr, shape=shape, dtype=input.dtype)
-    out = named(
-        helper.name,
-        getattr(_ops, op_type),
-        input,
-        filters,
-        output_size=output_size or [],
-        strides=strides,
-        paddings=sizes,
-        padding_algorithm=algorithm,
-        dilations=dilations,
-        groups=groups or 1,
-        use_cudnn=use_cudnn,
-        data_format="NHWC" if last else "NCHW",  # Paddle's names, whatever the number of dimensions
-    )
+    filters = _filters(helper, input.dtype, channels, num_filters, groups, size, transposed=True)
+    op = getattr(_ops, op_type)
+    out = named(helper.name, op, input, filters, output_size=output_size or [], use_cudnn=use_cudnn, **attrs)
     return _finished(helper, out, last)
 
 
@@ -159,18 +123,11 @@ def deformable_layer(
     channels = _channels(input, groups, False, True, param_attr)
     helper = LayerHelper("deformable_conv", input=input, param_attr=param_attr, bias_attr=bias_attr, name=name)
     size = convert_to_list(filter_size, 2, "filter_size")
-    filters = _filters(helper, helper.input_dtype(), num_filters, channels, groups, size)
+    filters = _filters(helper, helper.input_dtype(), channels, num_filters, groups, size)
     given = {"groups": groups, "deformable_groups": deformable_groups, "im2col_step": im2col_step}
     operands = (input, offset, mask, filters) if modulated else (input, offset, filters)
-    out = named(
-        helper.name,
-        _ops.deformable_conv if modulated else _ops.deformable_conv_v1,
-        *operands,
-        strides=convert_to_list(stride, 2, "stride"),
-        paddings=convert_to_list(padding, 2, "padding"),
-        dilations=convert_to_list(dilation, 2, "dilation"),
-        **{k: v for k, v in given.items() if v is not None},
-    )
+    attrs = {k: v for k, v in given.items() if v is not None}
+    out = run_deformable(helper.name, operands, stride, padding, dilation, **attrs)
     return helper.append_bias_op(out, dim_start=1, dim_end=2)
 
 

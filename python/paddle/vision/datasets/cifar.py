@@ -61,13 +61,3 @@ class Cifar100(Cifar10):
 
     _URL, _MD5 = cifar.CIFAR100_URL, cifar.CIFAR100_MD5
     _MEMBERS = {"train": "train", "test": "test"}
-
-    def __init__(
-        self,
-        data_file: str | None = None,
-        mode: str = "train",
-        transform: Any = None,
-        download: bool = True,
-        backend: str | None = None,
-    ) -> None:
-        super().__init__(data_file, mode, transform, download, backend)

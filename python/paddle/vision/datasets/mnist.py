@@ -8,11 +8,17 @@ from typing import Any
 
 import numpy as np
 
+from paddle.dataset import mnist
 from paddle.dataset.local_files import check_mode, local_file
 
 from .files import ImageDataset
 
 __all__ = ["MNIST", "FashionMNIST"]
+
+
+def _addresses(prefix: str) -> list[str]:
+    """Where images and labels to test, then those to train, are fetched from."""
+    return [prefix + name for name in mnist.SUMS]
 
 
 def _numbers(path: str, dimensions: int) -> np.ndarray:
@@ -54,15 +60,9 @@ class MNIST(ImageDataset):
     """
 
     NAME = "mnist"
-    URL_PREFIX = "https://dataset.bj.bcebos.com/mnist/"
-    TEST_IMAGE_URL = URL_PREFIX + "t10k-images-idx3-ubyte.gz"
-    TEST_IMAGE_MD5 = "9fb629c4189551a2d022fa330f9573f3"
-    TEST_LABEL_URL = URL_PREFIX + "t10k-labels-idx1-ubyte.gz"
-    TEST_LABEL_MD5 = "ec29112dd5afa0611ce80d1b7f02629c"
-    TRAIN_IMAGE_URL = URL_PREFIX + "train-images-idx3-ubyte.gz"
-    TRAIN_IMAGE_MD5 = "f68b3c2dcbeaaa9fbdd348bbdeb94873"
-    TRAIN_LABEL_URL = URL_PREFIX + "train-labels-idx1-ubyte.gz"
-    TRAIN_LABEL_MD5 = "d53e105ee54ea40749a09fcbcd1e9432"
+    URL_PREFIX = mnist.ADDRESS
+    TEST_IMAGE_URL, TEST_LABEL_URL, TRAIN_IMAGE_URL, TRAIN_LABEL_URL = _addresses(URL_PREFIX)
+    TEST_IMAGE_MD5, TEST_LABEL_MD5, TRAIN_IMAGE_MD5, TRAIN_LABEL_MD5 = mnist.SUMS.values()
 
     def __init__(
         self,
@@ -100,11 +100,8 @@ class FashionMNIST(MNIST):
 
     NAME = "fashion-mnist"
     URL_PREFIX = "https://dataset.bj.bcebos.com/fashion_mnist/"
-    TEST_IMAGE_URL = URL_PREFIX + "t10k-images-idx3-ubyte.gz"
+    TEST_IMAGE_URL, TEST_LABEL_URL, TRAIN_IMAGE_URL, TRAIN_LABEL_URL = _addresses(URL_PREFIX)
     TEST_IMAGE_MD5 = "bef4ecab320f06d8554ea6380940ec79"
-    TEST_LABEL_URL = URL_PREFIX + "t10k-labels-idx1-ubyte.gz"
     TEST_LABEL_MD5 = "bb300cfdad3c16e7a12a480ee83cd310"
-    TRAIN_IMAGE_URL = URL_PREFIX + "train-images-idx3-ubyte.gz"
     TRAIN_IMAGE_MD5 = "8d4fb7e6c68d591d4c3dfef9ec88bf0d"
-    TRAIN_LABEL_URL = URL_PREFIX + "train-labels-idx1-ubyte.gz"
     TRAIN_LABEL_MD5 = "25c81989df183df01b3e8a0aad5dffbe"

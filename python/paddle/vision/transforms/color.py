@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numbers
 import random
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
 from . import functional as F
 from .base import BaseTransform, Compose
@@ -39,13 +40,18 @@ def _limits(
 class _Factor(BaseTransform):
     """A function of the image and a factor that is drawn anew each time."""
 
-    value: list[float] | None
+    #: what the factor changes
+    _what: ClassVar[str]
+    _function: Callable[..., Any]
+    #: of :func:`_limits`
+    _range: ClassVar[Mapping[str, Any]] = {}
 
-    def _adjust(self, image: Any, factor: float) -> Any:
-        raise NotImplementedError
+    def __init__(self, value: Any, keys: Any = None) -> None:
+        super().__init__(keys)
+        self.value = _limits(value, self._what, **self._range)
 
     def _apply_image(self, img: Any) -> Any:
-        return img if self.value is None else self._adjust(img, random.uniform(self.value[0], self.value[1]))
+        return img if self.value is None else self._function(img, random.uniform(self.value[0], self.value[1]))
 
 
 class BrightnessTransform(_Factor):
@@ -65,12 +71,8 @@ class BrightnessTransform(_Factor):
         [[14]]
     """
 
-    def __init__(self, value: Any, keys: Any = None) -> None:
-        super().__init__(keys)
-        self.value = _limits(value, "brightness")
-
-    def _adjust(self, image: Any, factor: float) -> Any:
-        return F.adjust_brightness(image, factor)
+    _what = "brightness"
+    _function = staticmethod(F.adjust_brightness)
 
 
 class ContrastTransform(_Factor):
@@ -84,12 +86,8 @@ class ContrastTransform(_Factor):
         ValueError, TypeError: for another value.
     """
 
-    def __init__(self, value: Any, keys: Any = None) -> None:
-        super().__init__(keys)
-        self.value = _limits(value, "contrast")
-
-    def _adjust(self, image: Any, factor: float) -> Any:
-        return F.adjust_contrast(image, factor)
+    _what = "contrast"
+    _function = staticmethod(F.adjust_contrast)
 
 
 class SaturationTransform(_Factor):
@@ -103,12 +101,8 @@ class SaturationTransform(_Factor):
         ValueError, TypeError: for another value.
     """
 
-    def __init__(self, value: Any, keys: Any = None) -> None:
-        super().__init__(keys)
-        self.value = _limits(value, "saturation")
-
-    def _adjust(self, image: Any, factor: float) -> Any:
-        return F.adjust_saturation(image, factor)
+    _what = "saturation"
+    _function = staticmethod(F.adjust_saturation)
 
 
 class HueTransform(_Factor):
@@ -122,12 +116,9 @@ class HueTransform(_Factor):
         ValueError, TypeError: for another value.
     """
 
-    def __init__(self, value: Any, keys: Any = None) -> None:
-        super().__init__(keys)
-        self.value = _limits(value, "hue", center=0, bound=(-0.5, 0.5), positive=False)
-
-    def _adjust(self, image: Any, factor: float) -> Any:
-        return F.adjust_hue(image, factor)
+    _what = "hue"
+    _function = staticmethod(F.adjust_hue)
+    _range = {"center": 0, "bound": (-0.5, 0.5), "positive": False}
 
 
 class ColorJitter(BaseTransform):

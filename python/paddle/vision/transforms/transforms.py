@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -164,7 +164,20 @@ class CenterCrop(BaseTransform):
         return F.center_crop(img, self.size)
 
 
-class RandomHorizontalFlip(BaseTransform):
+class _RandomFlip(BaseTransform):
+    """A flip, now and then."""
+
+    _flip: Callable[..., Any]
+
+    def __init__(self, prob: float = 0.5, keys: Any = None) -> None:
+        super().__init__(keys)
+        self.prob = prob
+
+    def _apply_image(self, img: Any) -> Any:
+        return self._flip(img) if random.random() < self.prob else img
+
+
+class RandomHorizontalFlip(_RandomFlip):
     """Exchanges left and right, now and then.
 
     Args:
@@ -172,15 +185,10 @@ class RandomHorizontalFlip(BaseTransform):
         keys (list|tuple, optional): as of BaseTransform.
     """
 
-    def __init__(self, prob: float = 0.5, keys: Any = None) -> None:
-        super().__init__(keys)
-        self.prob = prob
-
-    def _apply_image(self, img: Any) -> Any:
-        return F.hflip(img) if random.random() < self.prob else img
+    _flip = staticmethod(F.hflip)
 
 
-class RandomVerticalFlip(BaseTransform):
+class RandomVerticalFlip(_RandomFlip):
     """Exchanges top and bottom, now and then.
 
     Args:
@@ -188,12 +196,7 @@ class RandomVerticalFlip(BaseTransform):
         keys (list|tuple, optional): as of BaseTransform.
     """
 
-    def __init__(self, prob: float = 0.5, keys: Any = None) -> None:
-        super().__init__(keys)
-        self.prob = prob
-
-    def _apply_image(self, img: Any) -> Any:
-        return F.vflip(img) if random.random() < self.prob else img
+    _flip = staticmethod(F.vflip)
 
 
 class Normalize(BaseTransform):
