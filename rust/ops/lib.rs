@@ -10,6 +10,7 @@ use oar_ops_math as math;
 use oar_ops_nn as nn;
 use oar_ops_optim as optim;
 use oar_ops_ps as ps;
+use oar_ops_quant as quant;
 use oar_ops_random as random;
 use oar_ops_rnn as rnn;
 use oar_ops_sequence as sequence;
@@ -154,6 +155,9 @@ pub static TABLES: &[&[&Op]] = &[
     rnn::warpctc::TABLE,              // connectionist temporal classification
     rnn::ctc_align::TABLE,            // labels of an alignment
     rnn::edit_distance::TABLE,        // edits between sequences
+    quant::fake::TABLE,               // simulated quantisation
+    quant::dequantize::TABLE,         // levels back to numbers
+    quant::bytes::TABLE,              // quantize, requantize, dequantize
 ];
 
 /// Makes the table known to the engine ([`table::lookup`]). Whoever uses operators calls it first; once is enough.

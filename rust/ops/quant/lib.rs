@@ -1,1 +1,5 @@
 //! Operators: quantisation.
+
+pub mod bytes;
+pub mod dequantize;
+pub mod fake;
