@@ -351,45 +351,37 @@ fn array_grad(ask: &Ask, items: &[Value], dout: &Value) -> Result<Value> {
 
 const AGAIN: &[(&str, &str)] = &[("Input", "Input@GRAD@GRAD"), ("Out", "Out@GRAD@GRAD")];
 
-pub static SLICE: Op = Op {
-    name: "slice",
-    inputs: slice::INS,
-    outputs: slice::OUTS,
-    attrs: SliceAttrs::FIELDS,
-    infer: |cx| infer_slice(cx, &SLICE_SLOTS),
-    cpu: Kernel::Pure(|cx| slice(cx, &SLICE_SLOTS)),
-    grad: Grad::By(&SLICE_GRAD),
-    ..OP
-};
-pub static SLICE_GRAD: Op = Op {
-    name: "slice_grad",
-    inputs: slice_grad::INS,
-    outputs: slice_grad::OUTS,
-    attrs: SliceAttrs::FIELDS,
-    infer: |cx| infer_slice_grad(cx, &SLICE_SLOTS),
-    cpu: Kernel::Pure(|cx| slice_grad(cx, &SLICE_SLOTS)),
-    grad: Grad::Map(&SLICE, AGAIN),
-    ..OP
-};
-pub static STRIDED_SLICE: Op = Op {
-    name: "strided_slice",
-    inputs: strided_slice::INS,
-    outputs: strided_slice::OUTS,
-    attrs: StridedSliceAttrs::FIELDS,
-    infer: |cx| infer_slice(cx, &STRIDED_SLOTS),
-    cpu: Kernel::Pure(|cx| slice(cx, &STRIDED_SLOTS)),
-    grad: Grad::By(&STRIDED_SLICE_GRAD),
-    ..OP
-};
-pub static STRIDED_SLICE_GRAD: Op = Op {
-    name: "strided_slice_grad",
-    inputs: strided_slice_grad::INS,
-    outputs: strided_slice_grad::OUTS,
-    attrs: StridedSliceAttrs::FIELDS,
-    infer: |cx| infer_slice_grad(cx, &STRIDED_GRAD_SLOTS),
-    cpu: Kernel::Pure(|cx| slice_grad(cx, &STRIDED_GRAD_SLOTS)),
-    grad: Grad::Map(&STRIDED_SLICE, AGAIN),
-    ..OP
-};
+/// An operator and its gradient: names, modules of slots, what these mean.
+macro_rules! slices {
+    ($($attrs:ident: $op:ident $name:literal $slots:ident $of:expr,
+        $grad:ident $grad_name:literal $grad_slots:ident $grad_of:expr;)*) => {$(
+        pub static $op: Op = Op {
+            name: $name,
+            inputs: $slots::INS,
+            outputs: $slots::OUTS,
+            attrs: $attrs::FIELDS,
+            infer: |cx| infer_slice(cx, &$of),
+            cpu: Kernel::Pure(|cx| slice(cx, &$of)),
+            grad: Grad::By(&$grad),
+            ..OP
+        };
+        pub static $grad: Op = Op {
+            name: $grad_name,
+            inputs: $grad_slots::INS,
+            outputs: $grad_slots::OUTS,
+            attrs: $attrs::FIELDS,
+            infer: |cx| infer_slice_grad(cx, &$grad_of),
+            cpu: Kernel::Pure(|cx| slice_grad(cx, &$grad_of)),
+            grad: Grad::Map(&$op, AGAIN),
+            ..OP
+        };
+    )*};
+}
+
+slices! {
+    SliceAttrs: SLICE "slice" slice SLICE_SLOTS, SLICE_GRAD "slice_grad" slice_grad SLICE_SLOTS;
+    StridedSliceAttrs: STRIDED_SLICE "strided_slice" strided_slice STRIDED_SLOTS,
+        STRIDED_SLICE_GRAD "strided_slice_grad" strided_slice_grad STRIDED_GRAD_SLOTS;
+}
 
 pub static TABLE: &[&Op] = &[&SLICE, &SLICE_GRAD, &STRIDED_SLICE, &STRIDED_SLICE_GRAD];

@@ -22,7 +22,18 @@ def named_part(attr, part):
 
 
 class _Unit(Layer):
-    def __init__(self, name_scope, hidden_size, param_attr, bias_attr, gate_activation, activation, dtype):
+    """The arguments of a step, and how its parameters are made."""
+
+    def __init__(
+        self,
+        name_scope,
+        hidden_size,
+        param_attr=None,
+        bias_attr=None,
+        gate_activation=None,
+        activation=None,
+        dtype="float32",
+    ):
         super().__init__(name_scope, dtype)
         self._full_name = unique_name.generate(f"{name_scope}/{type(self).__name__}")
         self._helper = LayerObjectHelper(self._full_name)
@@ -53,18 +64,6 @@ class BasicGRUUnit(_Unit):
         gate_activation, activation (callable): of gates (default: sigmoid) and candidate (default: tanh).
         dtype (str): "float32" or "float64".
     """
-
-    def __init__(
-        self,
-        name_scope,
-        hidden_size,
-        param_attr=None,
-        bias_attr=None,
-        gate_activation=None,
-        activation=None,
-        dtype="float32",
-    ):
-        super().__init__(name_scope, hidden_size, param_attr, bias_attr, gate_activation, activation, dtype)
 
     def _build_once(self, input, pre_hidden):  # noqa: A002
         inputs = input.shape[-1]

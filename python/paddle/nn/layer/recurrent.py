@@ -322,20 +322,9 @@ class SimpleRNN(_RNNBase):
     ) -> None:
         if activation not in ("tanh", "relu"):
             raise ValueError(f"Unknown activation '{activation!s:.200}'")
-        super().__init__(
-            f"RNN_{activation.upper()}",
-            input_size,
-            hidden_size,
-            num_layers,
-            direction,
-            time_major,
-            dropout,
-            weight_ih_attr,
-            weight_hh_attr,
-            bias_ih_attr,
-            bias_hh_attr,
-            activation=activation,
-        )
+        sizes = (input_size, hidden_size, num_layers, direction, time_major, dropout)
+        attrs = (weight_ih_attr, weight_hh_attr, bias_ih_attr, bias_hh_attr)
+        super().__init__(f"RNN_{activation.upper()}", *sizes, *attrs, activation=activation)
         self.activation = activation
 
 
@@ -356,19 +345,8 @@ class _Gated(_RNNBase):
         bias_hh_attr: Any = None,
         name: str | None = None,
     ) -> None:
-        super().__init__(
-            self._mode,
-            input_size,
-            hidden_size,
-            num_layers,
-            direction,
-            time_major,
-            dropout,
-            weight_ih_attr,
-            weight_hh_attr,
-            bias_ih_attr,
-            bias_hh_attr,
-        )
+        attrs = (weight_ih_attr, weight_hh_attr, bias_ih_attr, bias_hh_attr)
+        super().__init__(self._mode, input_size, hidden_size, num_layers, direction, time_major, dropout, *attrs)
 
     _mode = ""
 

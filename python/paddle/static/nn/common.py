@@ -121,6 +121,25 @@ def embedding(
     )
 
 
+def batch_norm_parameters(helper, x, dtype, data_layout, statistics, averaged):
+    """(scale, bias, running mean, running variance) of a batch norm of `x`; `statistics`: the names of the last two.
+
+    Raises:
+        ValueError: for another layout than NCHW and NHWC.
+    """
+    if data_layout not in ("NCHW", "NHWC"):
+        raise ValueError(f"unsupported data layout: {data_layout!s:.200}")
+    shape = [x.shape[1 if data_layout == "NCHW" else -1]]
+    scale = helper.create_parameter(attr=helper.param_attr, shape=shape, dtype=dtype, default_initializer=Constant(1.0))
+    bias = helper.create_parameter(attr=helper.bias_attr, shape=shape, dtype=dtype, is_bias=True)
+    running = []
+    for name, value in zip(statistics, (0.0, 1.0), strict=True):
+        attr = ParamAttr(name=name, initializer=Constant(value), trainable=False, do_model_average=averaged)
+        running.append(helper.create_parameter(attr=attr, shape=shape, dtype=dtype))
+        running[-1].stop_gradient = True
+    return scale, bias, *running
+
+
 def batch_norm(
     input,  # noqa: A002
     act=None,
@@ -154,24 +173,11 @@ def batch_norm(
     assert bias_attr is not False, "batch_norm: bias_attr can not be False"
     helper = LayerHelper("batch_norm", **locals())
     check_variable_and_dtype(input, "input", _FLOATS, "batch_norm")
-    if data_layout not in ("NCHW", "NHWC"):
-        raise ValueError(f"unsupported data layout: {data_layout!s:.200}")
     dtype = VarType.FP32 if input.dtype == VarType.FP16 else input.dtype
-    shape = [input.shape[1 if data_layout == "NCHW" else -1]]
-    scale = helper.create_parameter(attr=helper.param_attr, shape=shape, dtype=dtype, default_initializer=Constant(1.0))
-    bias = helper.create_parameter(attr=helper.bias_attr, shape=shape, dtype=dtype, is_bias=True)
-    running = []
-    for stat_name, value in ((moving_mean_name, 0.0), (moving_variance_name, 1.0)):
-        attr = ParamAttr(
-            name=stat_name,
-            initializer=Constant(value),
-            trainable=False,
-            do_model_average=do_model_average_for_mean_and_var,
-        )
-        stat = helper.create_parameter(attr=attr, shape=shape, dtype=dtype)
-        stat.stop_gradient = True
-        running.append(stat)
-    mean, variance = running
+    names = (moving_mean_name, moving_variance_name)
+    scale, bias, mean, variance = batch_norm_parameters(
+        helper, input, dtype, data_layout, names, do_model_average_for_mean_and_var
+    )
     keywords = {"MomentumTensor": momentum} if isinstance(momentum, Variable) else {"momentum": momentum}
     if in_place:
         keywords["Y"] = input

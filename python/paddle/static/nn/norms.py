@@ -13,6 +13,8 @@ from paddle.nn.initializer.base import Constant, Normal
 from paddle.nn.layer_helper import LayerHelper
 from paddle.nn.param_attr import ParamAttr
 
+from .common import batch_norm_parameters
+
 __all__ = ["instance_norm", "prelu", "spectral_norm"]
 
 _FLOATS = ["float32", "float64"]
@@ -147,26 +149,10 @@ def inplace_abn(
     assert bias_attr is not False, "inplace_abn: bias_attr should not be False"
     helper = LayerHelper("inplace_abn", **locals())
     check_variable_and_dtype(input, "input", _FLOATS, "inplace_abn")
-    if data_layout not in ("NCHW", "NHWC"):
-        raise ValueError(f"unsupported data layout: {data_layout!s:.200}")
-    dtype, shape = input.dtype, [input.shape[1] if data_layout == "NCHW" else input.shape[-1]]
-
-    def running(name, value):
-        attr = ParamAttr(
-            name=name,
-            initializer=Constant(value),
-            trainable=False,
-            do_model_average=do_model_average_for_mean_and_var,
-        )
-        statistic = helper.create_parameter(attr=attr, shape=shape, dtype=dtype)
-        statistic.stop_gradient = True
-        return statistic
-
-    scale = helper.create_parameter(
-        attr=helper.param_attr, shape=shape, dtype=dtype, default_initializer=Constant(1.0)
+    names = (moving_mean_name, moving_variance_name)
+    scale, bias, mean, variance = batch_norm_parameters(
+        helper, input, input.dtype, data_layout, names, do_model_average_for_mean_and_var
     )
-    bias = helper.create_parameter(attr=helper.bias_attr, shape=shape, dtype=dtype, is_bias=True)
-    mean, variance = running(moving_mean_name, 0.0), running(moving_variance_name, 1.0)
     tensor = isinstance(momentum, Variable)
     outputs = named(
         helper.name,

@@ -113,32 +113,8 @@ fn run_pool_grad<A: Indexed>(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-macro_rules! indexed_ops {
-    ($($attrs:ident: $op:ident $name:literal, $grad:ident $grad_name:literal;)*) => {$(
-        pub static $op: Op = Op {
-            name: $name,
-            inputs: pool::INS,
-            outputs: pool::OUTS,
-            attrs: $attrs::FIELDS,
-            takes: FLOATS,
-            infer: infer::<$attrs>,
-            cpu: Kernel::Pure(|cx| in_f32(cx, pool::X, run_pool::<$attrs>)),
-            grad: Grad::By(&$grad),
-            ..OP
-        };
-        pub static $grad: Op = Op {
-            name: $grad_name,
-            inputs: pool_grad::INS,
-            outputs: pool_grad::OUTS,
-            attrs: $attrs::FIELDS,
-            infer: grads_like_inputs,
-            cpu: Kernel::Pure(|cx| in_f32(cx, pool_grad::DOUT, run_pool_grad::<$attrs>)),
-            ..OP
-        };
-    )*};
-}
-
-indexed_ops! {
+pool_ops! {
+    DOUT OP.takes;
     IndexedAttrs: INDEXED2D "max_pool2d_with_index", INDEXED2D_GRAD "max_pool2d_with_index_grad";
     Indexed3dAttrs: INDEXED3D "max_pool3d_with_index", INDEXED3D_GRAD "max_pool3d_with_index_grad";
 }

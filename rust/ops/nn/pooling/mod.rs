@@ -1,5 +1,34 @@
 //! Pooling of images and volumes over windows.
 
+/// Pools and their gradients, a row each; where it stands are their slots, shape rule and kernels. Before the rows: the
+/// slot whose type says how a gradient is computed, and the types that it takes.
+macro_rules! pool_ops {
+    ($slot:ident $takes:expr;
+        $($attrs:ident: $op:ident $name:literal, $grad:ident $grad_name:literal;)*) => {$(
+        pub static $op: Op = Op {
+            name: $name,
+            inputs: pool::INS,
+            outputs: pool::OUTS,
+            attrs: $attrs::FIELDS,
+            takes: FLOATS,
+            infer: infer::<$attrs>,
+            cpu: Kernel::Pure(|cx| in_f32(cx, pool::X, run_pool::<$attrs>)),
+            grad: Grad::By(&$grad),
+            ..OP
+        };
+        pub static $grad: Op = Op {
+            name: $grad_name,
+            inputs: pool_grad::INS,
+            outputs: pool_grad::OUTS,
+            attrs: $attrs::FIELDS,
+            takes: $takes,
+            infer: grads_like_inputs,
+            cpu: Kernel::Pure(|cx| in_f32(cx, pool_grad::$slot, run_pool_grad::<$attrs>)),
+            ..OP
+        };
+    )*};
+}
+
 mod geometry;
 mod indexed;
 mod pyramid;
@@ -109,33 +138,8 @@ fn run_pool_grad<A: Pools>(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-macro_rules! pool_ops {
-    ($($attrs:ident: $op:ident $name:literal, $grad:ident $grad_name:literal;)*) => {$(
-        pub static $op: Op = Op {
-            name: $name,
-            inputs: pool::INS,
-            outputs: pool::OUTS,
-            attrs: $attrs::FIELDS,
-            takes: FLOATS,
-            infer: infer::<$attrs>,
-            cpu: Kernel::Pure(|cx| in_f32(cx, pool::X, run_pool::<$attrs>)),
-            grad: Grad::By(&$grad),
-            ..OP
-        };
-        pub static $grad: Op = Op {
-            name: $grad_name,
-            inputs: pool_grad::INS,
-            outputs: pool_grad::OUTS,
-            attrs: $attrs::FIELDS,
-            takes: FLOATS,
-            infer: grads_like_inputs,
-            cpu: Kernel::Pure(|cx| in_f32(cx, pool_grad::X, run_pool_grad::<$attrs>)),
-            ..OP
-        };
-    )*};
-}
-
 pool_ops! {
+    X FLOATS;
     PoolAttrs: POOL2D "pool2d", POOL2D_GRAD "pool2d_grad";
     Pool3dAttrs: POOL3D "pool3d", POOL3D_GRAD "pool3d_grad";
 }

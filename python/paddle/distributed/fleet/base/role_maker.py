@@ -16,11 +16,8 @@ def _hosts(endpoints: list[str]) -> int:
     return len({e.split(":")[0] for e in endpoints})
 
 
-class RoleMakerBase:
-    """What fleet asks a role maker; a base for one's own.
-
-    Source: https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/distributed/fleet/PaddleCloudRoleMaker_en.html
-    """
+class UnknownRole:
+    """What a job asks a process about its place, for the role makers of fleet and of fluid; here nothing is known."""
 
     def __init__(self) -> None:
         self._worker_endpoints: list[str] = []
@@ -28,9 +25,6 @@ class RoleMakerBase:
         self._role_is_generated = False
         self._role: int | None = None
         self._current_id = -1
-        self._heter_trainer_endpoints: list[str] = []
-        self._heter_trainer_device = "CPU"
-        self._is_heter_parameter_server_mode = False
 
     def _unknown(self) -> Any:
         raise NotImplementedError(f"{type(self).__name__} does not say this: a role maker's own class has to")
@@ -75,6 +69,95 @@ class RoleMakerBase:
             f"server_endpoints: {self._server_endpoints}"
         )
 
+
+class KnownRole(UnknownRole):
+    """The answers of a role maker that finds out its place at the first question, and keeps it in fields."""
+
+    _trainers_num = 0
+
+    def _generate_role(self) -> None:
+        """Finds out the place, once."""
+        self._unknown()
+
+    def _known(self) -> Any:
+        if not self._role_is_generated:
+            self._generate_role()
+        return self
+
+    def _is_worker(self) -> bool:
+        return self._known()._role == Role.WORKER
+
+    def _is_server(self) -> bool:
+        return self._known()._role == Role.SERVER
+
+    def _is_first_worker(self) -> bool:
+        return self._is_worker() and self._current_id == 0
+
+    def _worker_index(self) -> int:
+        return self._known()._current_id
+
+    def _server_index(self) -> int:
+        return self._known()._current_id
+
+    def _role_id(self) -> int:
+        return self._known()._current_id
+
+    def _worker_num(self) -> int:
+        return self._known()._trainers_num
+
+    def _server_num(self) -> int:
+        return len(self._known()._server_endpoints or [])
+
+    def _get_trainer_endpoints(self) -> list[str]:
+        return self._known()._worker_endpoints
+
+    def _get_pserver_endpoints(self) -> list[str]:
+        return self._known()._server_endpoints
+
+    def _read_collective(self) -> str | None:
+        """Takes a worker's number from the environment, and gives PADDLE_TRAINER_ENDPOINTS back."""
+        self._current_id = int(os.environ.get("PADDLE_TRAINER_ID", "0"))
+        self._training_role = os.environ.get("PADDLE_TRAINING_ROLE", "TRAINER")
+        assert self._training_role == "TRAINER", "in a collective job PADDLE_TRAINING_ROLE is TRAINER"
+        self._role = Role.WORKER
+        return os.environ.get("PADDLE_TRAINER_ENDPOINTS")
+
+
+def needed(name: str) -> str:
+    """The environment variable; ValueError where it is not set."""
+    value = os.environ.get(name)
+    if value is None:
+        raise ValueError(f"role maker: the environment variable {name} is not set")
+    return value
+
+
+def position(endpoint: str, endpoints: list[str], name: str) -> int:
+    """The number of a server among the endpoints in the variable `name`."""
+    if endpoint not in endpoints:
+        raise ValueError(f"role maker: {endpoint} (POD_IP:PADDLE_PORT) is not in {name}, {endpoints}")
+    return endpoints.index(endpoint)
+
+
+def training_role(*known: str) -> str:
+    """TRAINING_ROLE, one of those that are known."""
+    role = needed("TRAINING_ROLE")
+    if role not in known:
+        raise ValueError(f"TRAINING_ROLE must be one of {', '.join(known)}, got {role}")
+    return role
+
+
+class RoleMakerBase(UnknownRole):
+    """What fleet asks a role maker; a base for one's own.
+
+    Source: https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/distributed/fleet/PaddleCloudRoleMaker_en.html
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._heter_trainer_endpoints: list[str] = []
+        self._heter_trainer_device = "CPU"
+        self._is_heter_parameter_server_mode = False
+
     def _all_gather(self, input: Any, comm_world: str = "worker") -> Any:  # noqa: A002
         warnings.warn("RoleMakerBase has no all_gather: nothing was sent", stacklevel=2)
 
@@ -101,20 +184,7 @@ class RoleMakerBase:
         return endpoints[self._current_id % len(endpoints)]
 
 
-def _needed(name: str) -> str:
-    value = os.environ.get(name)
-    if value is None:
-        raise ValueError(f"PaddleCloudRoleMaker: the environment variable {name} is not set")
-    return value
-
-
-def _position(endpoint: str, endpoints: list[str], name: str) -> int:
-    if endpoint not in endpoints:
-        raise ValueError(f"PaddleCloudRoleMaker: {endpoint} (POD_IP:PADDLE_PORT) is not in {name}, {endpoints}")
-    return endpoints.index(endpoint)
-
-
-class PaddleCloudRoleMaker(RoleMakerBase):
+class PaddleCloudRoleMaker(KnownRole, RoleMakerBase):
     """The role that environment variables say, as the launcher, PaddleCloud or a user sets them.
 
     Args:
@@ -155,43 +225,8 @@ class PaddleCloudRoleMaker(RoleMakerBase):
     def _all_reduce(self, input: Any, mode: str = "sum", comm_world: str = "worker") -> Any:  # noqa: A002
         return self._gloo.all_reduce(input, mode, comm_world)
 
-    def _known(self) -> PaddleCloudRoleMaker:
-        if not self._role_is_generated:
-            self._generate_role()
-        return self
-
-    def _is_worker(self) -> bool:
-        return self._known()._role == Role.WORKER
-
-    def _is_server(self) -> bool:
-        return self._known()._role == Role.SERVER
-
-    def _is_first_worker(self) -> bool:
-        return self._is_worker() and self._current_id == 0
-
-    def _worker_index(self) -> int:
-        return self._known()._current_id
-
-    def _server_index(self) -> int:
-        return self._known()._current_id
-
-    def _role_id(self) -> int:
-        return self._known()._current_id
-
-    def _worker_num(self) -> int:
-        return self._known()._trainers_num
-
-    def _server_num(self) -> int:
-        return len(self._known()._server_endpoints or [])
-
     def _node_num(self) -> int:
         return self._known()._nodes_num
-
-    def _get_trainer_endpoints(self) -> list[str]:
-        return self._known()._worker_endpoints
-
-    def _get_pserver_endpoints(self) -> list[str]:
-        return self._known()._server_endpoints
 
     def _is_non_distributed(self) -> bool:
         """Whether no variable says that there are others."""
@@ -213,16 +248,14 @@ class PaddleCloudRoleMaker(RoleMakerBase):
         self._server_endpoints = servers.split(",")
         workers = os.environ.get("PADDLE_TRAINER_ENDPOINTS")
         self._worker_endpoints = workers.split(",") if workers is not None else []
-        self._trainers_num = int(_needed("PADDLE_TRAINERS_NUM"))
-        role = _needed("TRAINING_ROLE")
-        if role not in ("TRAINER", "PSERVER", "HETER_TRAINER"):
-            raise ValueError(f"TRAINING_ROLE must be PSERVER, TRAINER or HETER_TRAINER, got {role}")
+        self._trainers_num = int(needed("PADDLE_TRAINERS_NUM"))
+        role = training_role("TRAINER", "PSERVER", "HETER_TRAINER")
         heter = os.environ.get("PADDLE_HETER_TRAINER_IP_PORT_LIST", "")
         self._heter_trainer_endpoints = heter.split(",") if heter else []
         self._is_heter_parameter_server_mode = bool(heter)
         self._heter_trainers_num = len(self._heter_trainer_endpoints)
         if role == "TRAINER":
-            self._role, self._current_id = Role.WORKER, int(_needed("PADDLE_TRAINER_ID"))
+            self._role, self._current_id = Role.WORKER, int(needed("PADDLE_TRAINER_ID"))
             if self._worker_endpoints:
                 if not 0 <= self._current_id < len(self._worker_endpoints):
                     raise ValueError(
@@ -231,21 +264,17 @@ class PaddleCloudRoleMaker(RoleMakerBase):
                     )
                 self._cur_endpoint = self._worker_endpoints[self._current_id]
         else:
-            port, host = _needed("PADDLE_PORT"), _needed("POD_IP")
+            port, host = needed("PADDLE_PORT"), needed("POD_IP")
             self._cur_endpoint = f"{host}:{port}"
             server = role == "PSERVER"
             self._role = Role.SERVER if server else Role.HETER_WORKER
             name = "PADDLE_PSERVERS_IP_PORT_LIST" if server else "PADDLE_HETER_TRAINER_IP_PORT_LIST"
             among = self._server_endpoints if server else self._heter_trainer_endpoints
-            self._current_id = _position(self._cur_endpoint, among, name)
+            self._current_id = position(self._cur_endpoint, among, name)
         self._nodes_num = _hosts(self._worker_endpoints)
 
     def _collective_env(self) -> None:
-        self._current_id = int(os.environ.get("PADDLE_TRAINER_ID", "0"))
-        self._training_role = os.environ.get("PADDLE_TRAINING_ROLE", "TRAINER")
-        assert self._training_role == "TRAINER", "in a collective job PADDLE_TRAINING_ROLE is TRAINER"
-        self._role = Role.WORKER
-        workers = os.environ.get("PADDLE_TRAINER_ENDPOINTS")
+        workers = self._read_collective()
         self._cur_endpoint = os.environ.get("PADDLE_CURRENT_ENDPOINT", "")
         if workers is None:
             workers = self._cur_endpoint = "127.0.0.1:6170"

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from paddle.distributed.fleet.base import gloo as gloo2
+from paddle.distributed.fleet.base.role_maker import KnownRole, UnknownRole, needed, position, training_role
 
 __all__ = [
     "Role", "RoleMakerBase", "MPISymetricRoleMaker", "UserDefinedRoleMaker", "UserDefinedCollectiveRoleMaker",
@@ -42,37 +43,27 @@ class MockBarrier:
         return [obj]
 
 
-class RoleMakerBase:
+class RoleMakerBase(UnknownRole):
     """What fleet asks a role maker; a base for one's own, which says what this one cannot.
 
     Source: https://www.paddlepaddle.org.cn/documentation/docs/en/1.8/api/fluid/incubate (fleet.base.role_maker)
     """
 
-    def __init__(self) -> None:
-        self._worker_endpoints: list[str] = []
-        self._server_endpoints: list[str] = []
-        self._role_is_generated = False
-        self._role: int | None = None
-        self._current_id = -1
-
-    def _unknown(self) -> Any:
-        raise NotImplementedError(f"{type(self).__name__} does not say this: a role maker's own class has to")
-
     def is_worker(self) -> bool:
         """Whether this is a worker."""
-        return self._unknown()
+        return self._is_worker()
 
     def is_server(self) -> bool:
         """Whether this is a parameter server."""
-        return self._unknown()
+        return self._is_server()
 
     def is_first_worker(self) -> bool:
         """Whether this is worker 0."""
-        return self._unknown()
+        return self._is_first_worker()
 
     def worker_num(self) -> int:
         """How many workers there are."""
-        return self._unknown()
+        return self._worker_num()
 
     def role_id(self) -> int:
         """This process's number among those of its role."""
@@ -80,11 +71,11 @@ class RoleMakerBase:
 
     def worker_index(self) -> int:
         """This process's number among the workers."""
-        return self._unknown()
+        return self._worker_index()
 
     def server_index(self) -> int:
         """This process's number among the parameter servers."""
-        return self._unknown()
+        return self._server_index()
 
     def get_trainer_endpoints(self) -> list[str]:
         """Where the workers are, "host:port" each."""
@@ -92,14 +83,7 @@ class RoleMakerBase:
 
     def get_pserver_endpoints(self) -> list[str]:
         """Where the parameter servers are, "host:port" each."""
-        return self._server_endpoints
-
-    def to_string(self) -> str:
-        """Role, number and endpoints in a line."""
-        return (
-            f"role: {self._role}, current_id: {self._current_id}, worker_endpoints: {self._worker_endpoints}, "
-            f"server_endpoints: {self._server_endpoints}"
-        )
+        return self._get_pserver_endpoints()
 
     def _alone(self, what: str) -> None:
         warnings.warn(f"{type(self).__name__} has no {what}: this process talks to nobody", stacklevel=3)
@@ -121,67 +105,15 @@ class RoleMakerBase:
         self._alone("barrier_all")
 
 
-class _Known(RoleMakerBase):
-    """Questions whose answers :meth:`generate_role` finds, at the first one."""
-
-    _trainers_num = 0
+class _Known(KnownRole, RoleMakerBase):
+    """Role makers that find out at the first question, or by :meth:`generate_role`."""
 
     def generate_role(self) -> None:
         """Finds out what this process is."""
         self._unknown()
 
-    def _known(self) -> Any:
-        if not self._role_is_generated:
-            self.generate_role()
-        return self
-
-    def is_worker(self) -> bool:
-        """Whether this is a worker."""
-        return self._known()._role == Role.WORKER
-
-    def is_server(self) -> bool:
-        """Whether this is a parameter server."""
-        return self._known()._role == Role.SERVER
-
-    def is_first_worker(self) -> bool:
-        """Whether this is worker 0."""
-        return self.is_worker() and self._current_id == 0
-
-    def worker_index(self) -> int:
-        """This process's number among the workers."""
-        return self._known()._current_id
-
-    def server_index(self) -> int:
-        """This process's number among the parameter servers."""
-        return self._known()._current_id
-
-    def worker_num(self) -> int:
-        """How many workers there are."""
-        return self._known()._trainers_num
-
-    def get_pserver_endpoints(self) -> list[str]:
-        """Where the parameter servers are, "host:port" each."""
-        return self._known()._server_endpoints
-
-
-def _needed(name: str) -> str:
-    value = os.environ.get(name)
-    if value is None:
-        raise ValueError(f"role maker: the environment variable {name} is not set")
-    return value
-
-
-def _position(endpoint: str, endpoints: list[str], name: str) -> int:
-    if endpoint not in endpoints:
-        raise ValueError(f"role maker: {endpoint} (POD_IP:PADDLE_PORT) is not in {name}, {endpoints}")
-    return endpoints.index(endpoint)
-
-
-def _role_of_environment() -> str:
-    role = _needed("TRAINING_ROLE")
-    if role not in ("TRAINER", "PSERVER"):
-        raise ValueError(f"TRAINING_ROLE must be PSERVER or TRAINER, got {role}")
-    return role
+    def _generate_role(self) -> None:
+        self.generate_role()
 
 
 class PaddleCloudRoleMaker(_Known):
@@ -205,27 +137,46 @@ class PaddleCloudRoleMaker(_Known):
         if self._role_is_generated:
             return
         if self._is_collective:
-            self._current_id = int(os.environ.get("PADDLE_TRAINER_ID", "0"))
-            self._training_role = os.environ.get("PADDLE_TRAINING_ROLE", "TRAINER")
-            assert self._training_role == "TRAINER", "in a collective job PADDLE_TRAINING_ROLE is TRAINER"
-            workers = os.environ.get("PADDLE_TRAINER_ENDPOINTS")
+            workers = self._read_collective()
             self._current_endpoint = os.environ.get("PADDLE_CURRENT_ENDPOINT")
             assert workers is not None, "can't find PADDLE_TRAINER_ENDPOINTS"
             self._worker_endpoints = workers.split(",")
-            self._trainers_num, self._role = len(self._worker_endpoints), Role.WORKER
+            self._trainers_num = len(self._worker_endpoints)
         else:
-            self._server_endpoints = _needed("PADDLE_PSERVERS_IP_PORT_LIST").split(",")
-            self._trainers_num = int(_needed("PADDLE_TRAINERS_NUM"))
-            if _role_of_environment() == "TRAINER":
-                self._role, self._current_id = Role.WORKER, int(_needed("PADDLE_TRAINER_ID"))
+            self._server_endpoints = needed("PADDLE_PSERVERS_IP_PORT_LIST").split(",")
+            self._trainers_num = int(needed("PADDLE_TRAINERS_NUM"))
+            if training_role("TRAINER", "PSERVER") == "TRAINER":
+                self._role, self._current_id = Role.WORKER, int(needed("PADDLE_TRAINER_ID"))
             else:
-                endpoint = f"{_needed('POD_IP')}:{_needed('PADDLE_PORT')}"
+                endpoint = f"{needed('POD_IP')}:{needed('PADDLE_PORT')}"
                 self._role = Role.SERVER
-                self._current_id = _position(endpoint, self._server_endpoints, "PADDLE_PSERVERS_IP_PORT_LIST")
+                self._current_id = position(endpoint, self._server_endpoints, "PADDLE_PSERVERS_IP_PORT_LIST")
         self._role_is_generated = True
 
 
-class UserDefinedRoleMaker(_Known):
+class _UserDefined(_Known):
+    """Role makers whose arguments say everything."""
+
+    def _check_endpoints(self, name: str, endpoints: Any) -> None:
+        what = f"{type(self).__name__}: {name} must be"
+        if not isinstance(endpoints, list) or any(not isinstance(e, str) for e in endpoints):
+            raise TypeError(f"{what} a list of str, got {endpoints!r}")
+        if not endpoints or len(set(endpoints)) != len(endpoints):
+            raise ValueError(f"{what} named, each once, got {endpoints}")
+
+    def _check_int(self, name: str, value: Any, most: int | None = None) -> None:
+        what = f"{type(self).__name__}: {name} must be"
+        if not isinstance(value, int):
+            raise TypeError(f"{what} an int, got {value!r}")
+        if most is not None and not 0 <= value < most:
+            raise ValueError(f"{what} in [0, {most}), got {value}")
+
+    def generate_role(self) -> None:
+        """Nothing is left to find out."""
+        self._role_is_generated = True
+
+
+class UserDefinedRoleMaker(_UserDefined):
     """The role that the arguments say.
 
     Args:
@@ -252,31 +203,20 @@ class UserDefinedRoleMaker(_Known):
         server_endpoints: list[str] | None = None,
     ) -> None:
         super().__init__()
-        if not isinstance(server_endpoints, list):
-            raise TypeError(f"UserDefinedRoleMaker: server_endpoints must be a list of str, got {server_endpoints!r}")
-        if not server_endpoints or len(set(server_endpoints)) != len(server_endpoints):
-            raise ValueError(f"UserDefinedRoleMaker: server_endpoints must be named, each once, got {server_endpoints}")
-        if any(not isinstance(e, str) for e in server_endpoints):
-            raise TypeError(f"UserDefinedRoleMaker: server_endpoints must be a list of str, got {server_endpoints!r}")
+        self._check_endpoints("server_endpoints", server_endpoints)
         if role not in (Role.WORKER, Role.SERVER):
             raise TypeError(f"UserDefinedRoleMaker: role must be a Role, got {role!r}")
-        for name, value in (("current_id", current_id), ("worker_num", worker_num)):
-            if not isinstance(value, int):
-                raise TypeError(f"UserDefinedRoleMaker: {name} must be an int, got {value!r}")
-        most = len(server_endpoints) if role == Role.SERVER else worker_num
+        self._check_int("current_id", current_id)
+        self._check_int("worker_num", worker_num)
         if worker_num <= 0:
             raise ValueError(f"UserDefinedRoleMaker: worker_num must be above 0, got {worker_num}")
-        if not 0 <= current_id < most:
-            raise ValueError(f"UserDefinedRoleMaker: current_id must be in [0, {most}), got {current_id}")
+        assert server_endpoints is not None
+        self._check_int("current_id", current_id, len(server_endpoints) if role == Role.SERVER else worker_num)
         self._server_endpoints, self._role = server_endpoints, role
         self._current_id, self._trainers_num = current_id, worker_num
 
-    def generate_role(self) -> None:
-        """Nothing is left to find out."""
-        self._role_is_generated = True
 
-
-class UserDefinedCollectiveRoleMaker(_Known):
+class UserDefinedCollectiveRoleMaker(_UserDefined):
     """A worker among workers that talk to each other, as the arguments say.
 
     Args:
@@ -288,23 +228,11 @@ class UserDefinedCollectiveRoleMaker(_Known):
 
     def __init__(self, current_id: int = 0, worker_endpoints: list[str] | None = None) -> None:
         super().__init__()
-        if not isinstance(worker_endpoints, list) or any(not isinstance(e, str) for e in worker_endpoints):
-            what = "UserDefinedCollectiveRoleMaker: worker_endpoints must be a list of str"
-            raise TypeError(f"{what}, got {worker_endpoints!r}")
-        if not worker_endpoints or len(set(worker_endpoints)) != len(worker_endpoints):
-            what = "UserDefinedCollectiveRoleMaker: worker_endpoints must be named, each once"
-            raise ValueError(f"{what}, got {worker_endpoints}")
-        if not isinstance(current_id, int):
-            raise TypeError(f"UserDefinedCollectiveRoleMaker: current_id must be an int, got {current_id!r}")
-        if not 0 <= current_id < len(worker_endpoints):
-            most = len(worker_endpoints)
-            raise ValueError(f"UserDefinedCollectiveRoleMaker: current_id must be in [0, {most}), got {current_id}")
+        self._check_endpoints("worker_endpoints", worker_endpoints)
+        assert worker_endpoints is not None
+        self._check_int("current_id", current_id, len(worker_endpoints))
         self._worker_endpoints, self._current_id = worker_endpoints, current_id
         self._trainers_num, self._role = len(worker_endpoints), Role.WORKER
-
-    def generate_role(self) -> None:
-        """Nothing is left to find out."""
-        self._role_is_generated = True
 
 
 class GeneralRoleMaker(_Known):
@@ -335,16 +263,16 @@ class GeneralRoleMaker(_Known):
         """Reads the environment and meets the others, once."""
         if self._role_is_generated:
             return
-        self._server_endpoints = _needed("PADDLE_PSERVERS_IP_PORT_LIST").split(",")
-        self._worker_endpoints = _needed("PADDLE_TRAINER_ENDPOINTS").split(",")
+        self._server_endpoints = needed("PADDLE_PSERVERS_IP_PORT_LIST").split(",")
+        self._worker_endpoints = needed("PADDLE_TRAINER_ENDPOINTS").split(",")
         self._trainers_num = len(self._worker_endpoints)
-        if _role_of_environment() == "TRAINER":
-            self._role, self._current_id, among = Role.WORKER, int(_needed("PADDLE_TRAINER_ID")), self._worker_endpoints
+        if training_role("TRAINER", "PSERVER") == "TRAINER":
+            self._role, self._current_id, among = Role.WORKER, int(needed("PADDLE_TRAINER_ID")), self._worker_endpoints
         else:
             self._role, among = Role.SERVER, self._server_endpoints
             number = os.environ.get("PADDLE_PSERVER_ID")
-            endpoint = "" if number else f"{_needed('POD_IP')}:{_needed('PADDLE_PORT')}"
-            self._current_id = int(number) if number else _position(endpoint, among, "PADDLE_PSERVERS_IP_PORT_LIST")
+            endpoint = "" if number else f"{needed('POD_IP')}:{needed('PADDLE_PORT')}"
+            self._current_id = int(number) if number else position(endpoint, among, "PADDLE_PSERVERS_IP_PORT_LIST")
         if not 0 <= self._current_id < len(among):
             raise ValueError(f"GeneralRoleMaker: there is no number {self._current_id} in the endpoints {among}")
         self._cur_endpoint = among[self._current_id]
@@ -391,7 +319,7 @@ class GeneralRoleMaker(_Known):
 
     def server_num(self) -> int:
         """How many parameter servers there are."""
-        return len(self._known()._server_endpoints)
+        return self._server_num()
 
 
 class MPIRoleMaker(RoleMakerBase):
@@ -420,7 +348,7 @@ class MPIRoleMaker(RoleMakerBase):
         self._unknown()
 
 
-class MPISymetricRoleMaker(MPIRoleMaker):
+class MPISymetricRoleMaker(KnownRole, MPIRoleMaker):
     """Of every two ranks of MPI the first is a parameter server, the second a worker."""
 
     def __init__(self) -> None:
@@ -446,33 +374,8 @@ class MPISymetricRoleMaker(MPIRoleMaker):
         self._node_type_comm = self._comm.Split(self._role)
         self._role_is_generated = True
 
-    def is_worker(self) -> bool:
-        """Whether this is a worker."""
-        return self._known()._role == Role.WORKER
-
-    def is_server(self) -> bool:
-        """Whether this is a parameter server."""
-        return self._known()._role == Role.SERVER
-
-    def is_first_worker(self) -> bool:
-        """Whether this is worker 0."""
-        return self.is_worker() and self._current_id == 0
-
-    def worker_num(self) -> int:
-        """How many workers there are."""
+    def _worker_num(self) -> int:
         return self._known()._get_size() // self._proc_per_node
-
-    def worker_index(self) -> int:
-        """This process's number among the workers."""
-        return self._known()._current_id
-
-    def server_index(self) -> int:
-        """This process's number among the parameter servers."""
-        return self._known()._current_id
-
-    def get_pserver_endpoints(self) -> list[str]:
-        """Where the parameter servers are, "host:port" each."""
-        return self._known()._server_endpoints
 
     def all_gather(self, input: Any) -> list[Any]:  # noqa: A002
         """The numbers of all ranks, as a list."""
