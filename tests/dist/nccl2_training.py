@@ -105,3 +105,46 @@ def collective_mode(kind: str, rings: int, optimizer: str, endpoints: list[str])
         rank, program=main, startup_program=startup, trainers=",".join(endpoints), current_endpoint=endpoints[rank]
     )
     return run(main, startup, loss, rank, len(endpoints))
+
+
+def nccl2(how: dict[str, Any], endpoints: list[str]) -> dict[str, Any]:
+    """DistributeTranspiler in the mode "nccl2", then CompiledProgram or ParallelExecutor, on every rank."""
+    rank, ranks = my_rank(), len(endpoints)
+    main, startup, loss = network(rank, how.get("optimizer", "momentum"))
+    config = fluid.DistributeTranspilerConfig()
+    config.mode, config.wait_port, config.nccl_comm_num = "nccl2", False, how.get("comms", 1)
+    if "inner" in how:
+        config.use_hierarchical_allreduce, config.hierarchical_allreduce_inter_nranks = True, how["inner"]
+    t = fluid.DistributeTranspiler(config)
+    t.transpile(
+        rank, program=main, startup_program=startup, trainers=",".join(endpoints), current_endpoint=endpoints[rank]
+    )
+    build = fluid.BuildStrategy()
+    build.num_trainers, build.trainer_id, build.trainers_endpoints = ranks, rank, endpoints
+    build.nccl_comm_num = config.nccl_comm_num
+    build.use_hierarchical_allreduce = config.use_hierarchical_allreduce
+    build.hierarchical_allreduce_inter_nranks = config.hierarchical_allreduce_inter_nranks
+    compiled = fluid.CompiledProgram(main).with_data_parallel(
+        loss.name, build, places=[fluid.CPUPlace()] * how.get("places", 1)
+    )
+    return run(compiled, startup, loss, rank, ranks)
+
+
+def by_parallel_executor(endpoints: list[str]) -> list[list[float]]:
+    """The same by ParallelExecutor, as the page has it: the losses, then those of a Program for tests."""
+    rank, ranks = my_rank(), len(endpoints)
+    main, startup, loss = network(rank)
+    test = main.clone(for_test=True)
+    config = fluid.DistributeTranspilerConfig()
+    config.mode, config.wait_port = "nccl2", False
+    fluid.DistributeTranspiler(config).transpile(
+        rank, program=main, startup_program=startup, trainers=",".join(endpoints), current_endpoint=endpoints[rank]
+    )
+    with fluid.scope_guard(fluid.Scope()):
+        fluid.Executor(fluid.CPUPlace()).run(startup)
+        exe = fluid.ParallelExecutor(False, loss.name, main, num_trainers=ranks, trainer_id=rank)
+        tester = fluid.ParallelExecutor(False, main_program=test, share_vars_from=exe)
+        found = []
+        for batch in batches():
+            found.append(exe.run([loss.name], feed=part(batch, rank, ranks))[0].tolist())
+        return [*found, tester.run([loss.name], feed=batches()[0])[0].tolist()]

@@ -93,6 +93,66 @@ def test_gradient_scale_one_gives_the_sum():
     same(summed, train(dense, lambda: fluid.optimizer.SGD(0.04), batches(), 0))
 
 
+def normalised():
+    x, y = fluid.data("x", [None, 8]), fluid.data("y", [None, 1], dtype="int64")
+    h = fluid.layers.batch_norm(fluid.layers.fc(x, 6), act="relu")
+    h = fluid.layers.batch_norm(fluid.layers.reshape(fluid.layers.fc(h, 12), [-1, 3, 2, 2]))
+    return [fluid.layers.mean(fluid.layers.cross_entropy(fluid.layers.fc(h, 4, act="softmax"), y))]
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_batch_norm_over_the_samples_of_all_places(n):
+    strategy = fluid.BuildStrategy()
+    strategy.sync_batch_norm = True
+    how = normalised, lambda: fluid.optimizer.Momentum(0.1, 0.9), batches(size=12)
+    found, want = train(*how, n, strategy), train(*how, 0)
+    # The mean of the places' losses is that of all samples, as all have the same number.
+    same(found, want, 2e-5)
+    apart = train(*how, n)
+    assert not np.allclose(apart[0], want[0], rtol=1e-3)
+
+
+def test_what_works_on_the_sum_runs_once():
+    """As an all-reduce of the summed gradient over other processes does: twice would be wrong."""
+    def net(n):
+        with fluid.scope_guard(fluid.Scope()):
+            main, startup, (loss, _) = build(dense, lambda: fluid.optimizer.SGD(0.1))
+            block = main.global_block()
+            at = next(i for i, op in enumerate(block.ops) if op._is_optimize_op())
+            for p in main.all_parameters():
+                grad = block.var(p.name + "@GRAD")
+                block._insert_op(
+                    at, type="scale", inputs={"X": grad}, outputs={"Out": grad}, attrs={"scale": 0.5, "op_role": 1}
+                )
+            exe = fluid.Executor(fluid.CPUPlace())
+            exe.run(startup)
+            prog = fluid.CompiledProgram(main).with_data_parallel(loss.name, places=places(n)) if n else main
+            return [np.mean(exe.run(prog, feed=feed, fetch_list=[loss])[0]) for feed in batches()]
+
+    np.testing.assert_allclose(net(4), net(0), rtol=2e-6)
+
+
+def test_the_graph_is_drawn(tmp_path):
+    strategy = fluid.BuildStrategy()
+    strategy.debug_graphviz_path = str(tmp_path / "graph")
+    train(dense, lambda: fluid.optimizer.SGD(0.1), batches(1), 2, strategy)
+    drawn = (tmp_path / "graph").read_text()
+    assert drawn.startswith("digraph G {") and drawn.count('[label="softmax", shape=box]') == 2
+    assert drawn.count('[label="sum", shape=box]') == 4
+    assert (tmp_path / "graph_original_graph").read_text().count('[label="softmax", shape=box]') == 1
+
+
+def test_an_error_at_one_place_reaches_the_caller():
+    main, startup, (loss, _) = build(dense, lambda: fluid.optimizer.SGD(0.1))
+    exe = fluid.Executor(fluid.CPUPlace())
+    exe.run(startup)
+    prog = fluid.CompiledProgram(main).with_data_parallel(loss.name, places=places(2))
+    good, wrong = batches(1)[0], {"x": np.ones((4, 8), "float32"), "y": np.full((4, 1), 9)}
+    with pytest.raises(Exception, match="(?s)cross_entropy.*9"):
+        exe.run(prog, feed=[good, wrong], fetch_list=[loss])
+    assert np.isfinite(exe.run(prog, feed=[good, good], fetch_list=[loss])[0]).all()
+
+
 @pytest.mark.parametrize("is_sparse", [False, True])
 def test_an_embedding(is_sparse):
     def net():

@@ -124,13 +124,15 @@ class CompiledProgram:
             if not self._share_vars_from._compiled:
                 raise ValueError("share_vars_from has not run yet, so it has no variables to share")
         places = self._get_places(place)
-        if len(places) > 1:
-            if isinstance(place, CUDAPlace):
+        trainers = self._build_strategy.num_trainers if self._is_data_parallel and self._build_strategy else 1
+        if len(places) > 1 or trainers > 1:
+            if len(places) > 1 and isinstance(place, CUDAPlace):
                 raise NotImplementedError(
                     f"data parallelism over {len(places)} GPUs of one process is not there yet: give one place, "
                     "or start several processes with paddle.distributed.launch"
                 )
-            self._executor = MultiPlaceExecutor(self._build_strategy, self._loss_name, scope, places)
+            shares = self._share_vars_from is not None
+            self._executor = MultiPlaceExecutor(self._build_strategy, self._loss_name, scope, places, shares)
         self._places, self._scope, self._place, self._compiled = places, scope, place, True
         return self
 

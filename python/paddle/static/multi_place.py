@@ -10,10 +10,12 @@ import paddle._core as core
 from paddle._basics.names import OpRole
 from paddle._programs.program import Program
 
+from .drawing import draw
 from .feed import FeedSlot, _to_name_str, as_numpy
 from .py_reader import source_of, without_readers
 from .replicas import Replicas, at_place, merge, split
 from .strategies import BuildStrategy
+from .trainers import Trainers
 
 __all__: list[str] = []
 
@@ -54,13 +56,14 @@ class MultiPlaceExecutor:
     there once for each, the first one's under its own name.
     """
 
-    def __init__(self, strategy: Any, loss_name: str | None, scope, places: list) -> None:
+    def __init__(self, strategy: Any, loss_name: str | None, scope, places: list, shares: bool = False) -> None:
         strategy = strategy or BuildStrategy()
-        if strategy.sync_batch_norm:
-            raise NotImplementedError("BuildStrategy.sync_batch_norm is not there yet over several places")
+        self._sync, self._graph_path = strategy.sync_batch_norm, strategy.debug_graphviz_path
+        self._trainers = Trainers(strategy) if strategy.num_trainers > 1 else None
+        self._unshared = self._trainers is not None and not shares
         self._scope, self._places = scope, places
         self._loss_name = loss_name
-        scales = {_Scale.CoeffNumDevice: 1.0 / len(places), _Scale.One: 1.0}
+        scales = {_Scale.CoeffNumDevice: 1.0 / (len(places) * strategy.num_trainers), _Scale.One: 1.0}
         self._scale = scales.get(strategy.gradient_scale_strategy)
         self._made: dict = {}
         self._programs: dict[tuple, _Known] = {}
@@ -81,6 +84,9 @@ class MultiPlaceExecutor:
         """As `Executor.run`: a result for each of `fetch_list`, of all places one after the other or in a list."""
         known = self._known(program)
         trains = known.trains
+        if self._unshared and self._trainers is not None:
+            self._trainers.share(executor, program, self._scope)
+            self._unshared = False
         shares = self._read(known) + self._shares(known, feed)
         count = len(self._places)
         fed: dict[str, list] = {}
@@ -120,7 +126,11 @@ class MultiPlaceExecutor:
         key = (program.desc._uid, program.desc._revision, count, frozenset(fed))
         made = self._made.get(key)
         if made is None:
-            made = self._made[key] = Replicas(without_readers(program), count, fed, self._loss_name, self._scale)
+            how = self._loss_name, self._scale, self._trainers, self._sync
+            made = self._made[key] = Replicas(without_readers(program), count, fed, *how)
+            if self._graph_path:
+                draw(program.desc, self._graph_path + "_original_graph")
+                draw(made.desc, self._graph_path)
         for name in made.states:
             value = self._scope.find_var(name)
             for place in range(1, count):

@@ -18,6 +18,8 @@ from paddle._basics.dtypes import VarType
 from paddle._basics.names import EMPTY_VAR_NAME, GRAD_VAR_SUFFIX, OP_ROLE, OP_ROLE_VAR, OpRole, strip_grad_suffix
 from paddle._basics.place import CPUPlace
 
+from .trainers import BATCH_NORM, Trainers, append
+
 __all__: list[str] = []
 
 _ONCE = OpRole.Optimize | OpRole.LRSched | OpRole.RPC | OpRole.Dist
@@ -50,6 +52,11 @@ def _role(op) -> int:
     return int(op.attr(OP_ROLE)) if op.has_attr(OP_ROLE) else 0
 
 
+def _cut_output(op) -> str:
+    """The output of a batch norm or its gradient that has the samples of the batch."""
+    return "X@GRAD" if op.type().endswith("_grad") else "Y"
+
+
 class Replicas:
     """The Program that does for `count` places what `source` does for one.
 
@@ -59,10 +66,22 @@ class Replicas:
         fed (tuple of str): the variables that are fed: every place has its own.
         loss_name (str|None): whose gradient is scaled; None where nothing is trained.
         scale (float|None): what that gradient starts from; None where the user sets it.
+        trainers (Trainers, optional): the processes over which gradients are added up, too.
+        sync (bool): whether batch norms are over the samples of all places and trainers.
     """
 
-    def __init__(self, source, count: int, fed: tuple, loss_name: str | None, scale: float | None) -> None:
+    def __init__(
+        self,
+        source,
+        count: int,
+        fed: tuple,
+        loss_name: str | None,
+        scale: float | None,
+        trainers: Trainers | None = None,
+        sync: bool = False,
+    ) -> None:
         self.count = count
+        self._trainers, self._sync = trainers, sync
         self._source = source
         self.desc = core.ProgramDesc(source)
         self._from, self._into = source.block(0), self.desc.block(0)
@@ -70,6 +89,8 @@ class Replicas:
         self._scale = scale
         #: variables of which every place has its own
         self._own = set(fed)
+        #: what batch norms over the samples of all places make: there is one of each
+        self._joint: set[str] = set()
         #: gradients that have been summed: from there on all places mean the first one's
         self._summed: set[str] = set()
         ops = [self._from.op(i) for i in range(self._from.op_size())]
@@ -94,7 +115,11 @@ class Replicas:
         written = {name for op in every for name in op.output_arg_names()}
         read = {name for op in every for name in op.input_arg_names()}
         unwritten = {n for n in read - written - once if not self._is_persistable(n)}
-        self._own |= (written | unwritten) - {EMPTY_VAR_NAME}
+        if self._sync and self.count > 1:
+            for op in (op for op in every if self._joins(op)):
+                cut = _cut_output(op)
+                self._joint |= {n for slot in op.output_names() if slot != cut for n in op.output(slot)}
+        self._own |= (written | unwritten) - {EMPTY_VAR_NAME} - self._joint
 
     def name(self, name: str, place: int, inner: frozenset = frozenset()) -> str:
         """What the variable is called at a place; `inner` are those that the blocks around the operator declare."""
@@ -116,22 +141,68 @@ class Replicas:
             for place in range(self.count):
                 self._copy(op, self._into, place)._set_attr("value", self._scale)
             return
-        for place in range(self.count):
-            self._copy(op, self._into, place)
+        if self._joins(op):
+            self._batch_norm(op)
+        else:
+            for place in range(1 if self._is_shared(op) else self.count):
+                self._copy(op, self._into, place)
         if self._loss_grad is None or not op.has_attr(OP_ROLE_VAR) or not _role(op) & OpRole.Backward:
             return
         for grad in op.attr(OP_ROLE_VAR)[1::2]:
-            if grad in self._own and grad not in self._summed:
+            if grad in self._own | self._joint and grad not in self._summed:
                 self._sum(grad)
 
+    def _joins(self, op) -> bool:
+        """Whether an operator is a batch norm (or its gradient) of which all samples count."""
+        by_averages = any(op.has_attr(name) and op.attr(name) for name in ("use_global_stats", "is_test"))
+        return self._sync and op.type() in BATCH_NORM and not by_averages
+
+    def _is_shared(self, op) -> bool:
+        """Whether an operator works on what the places share by now, as a sum of gradients over other processes does."""
+        made = op.output_arg_names()
+        return bool(made) and all(self.name(n, 1) == n for n in (*made, *op.input_arg_names()))
+
     def _sum(self, grad: str) -> None:
-        """Adds the places' gradients up into the first one's."""
-        op = self._into.append_op()
-        op.set_type("sum")
-        op.set_input("X", [at_place(grad, place) for place in range(self.count)])
-        op.set_output("Out", [grad])
-        op._set_attr(OP_ROLE, int(OpRole.Backward))
+        """Adds the gradients of places and trainers up into the first place's."""
+        if self.count > 1 and grad not in self._joint:
+            append(self._into, "sum", {"X": [at_place(grad, p) for p in range(self.count)]}, {"Out": [grad]})
+        if self._trainers is not None:
+            self._trainers.append_sum(self._into, grad)
         self._summed.add(grad)
+
+    def _batch_norm(self, op) -> None:
+        """A batch norm or its gradient over the samples of all places: of their batches joined, and cut again."""
+        if self.count == 1:
+            self._copy(op, self._into, 0).set_type(BATCH_NORM[op.type()])
+            return
+        role, cut = {OP_ROLE: _role(op)}, _cut_output(op)
+        (x,), (made,) = op.input("X"), op.output(cut)
+        whole = {}
+        for name in (x, *(op.input("Y@GRAD") if cut == "X@GRAD" else ())):
+            whole[name] = self._whole(name)
+            append(self._into, "concat", {"X": self._at_places(name)}, {"Out": [whole[name]]}, axis=0, **role)
+        result = self._whole(made)
+        joined = self._copy(op, self._into, 0)
+        if self._trainers is not None:
+            joined.set_type(BATCH_NORM[op.type()])
+        for slot in ("X", "Y@GRAD"):
+            if slot in op.input_names():
+                joined.set_input(slot, [whole[n] for n in op.input(slot)])
+        joined.set_output(cut, [result])
+        # What cuts as the batches were is the gradient of joining them.
+        ins = {"X": self._at_places(x), "Out@GRAD": [result]}
+        append(self._into, "concat_grad", ins, {"X@GRAD": self._at_places(made)}, axis=0, **role)
+
+    def _at_places(self, name: str) -> list[str]:
+        return [self._declared(name, place, frozenset()) for place in range(self.count)]
+
+    def _whole(self, name: str) -> str:
+        """A variable for the batches of all places, one after the other."""
+        made = name + "@ALL_PLACES"
+        var = self._from.find_var(name)
+        if var is not None and not self._into.has_var(made):
+            _declare(self._into, var, made)
+        return made
 
     def _copy(self, op, into, place: int, inner: frozenset = frozenset()) -> Any:
         """A copy of `op` in the block `into`, for the variables of `place`."""

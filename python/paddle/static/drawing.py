@@ -1,0 +1,38 @@
+"""Programs as pictures, in the language of Graphviz: operators are boxes, variables ellipses."""
+
+from __future__ import annotations
+
+import json
+
+from paddle._basics.names import EMPTY_VAR_NAME
+
+__all__: list[str] = []
+
+
+def draw(desc, path: str) -> None:
+    """Writes block 0 of a ProgramDesc to the file `path`: ``dot -Tsvg path`` makes a picture of it.
+
+    A variable that is written anew is a new ellipse, so that arrows go down only.
+    """
+    block = desc.block(0)
+    lines, versions = ["digraph G {"], dict[str, int]()
+
+    def node(name: str) -> str:
+        return json.dumps(f"{name}:{versions[name]}")
+
+    def declare(name: str) -> str:
+        versions[name] = versions.get(name, -1) + 1
+        lines.append(f"  {node(name)} [label={json.dumps(name)}];")
+        return node(name)
+
+    for number in range(block.op_size()):
+        op = block.op(number)
+        lines.append(f"  op_{number} [label={json.dumps(op.type())}, shape=box];")
+        for name in dict.fromkeys(op.input_arg_names()):
+            if name != EMPTY_VAR_NAME:
+                lines.append(f"  {node(name) if name in versions else declare(name)} -> op_{number};")
+        for name in dict.fromkeys(op.output_arg_names()):
+            if name != EMPTY_VAR_NAME:
+                lines.append(f"  op_{number} -> {declare(name)};")
+    with open(path, "w") as f:
+        f.write("\n".join([*lines, "}"]) + "\n")

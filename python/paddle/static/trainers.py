@@ -1,0 +1,113 @@
+"""The trainers of a CompiledProgram: processes that each run it on batches of their own, and add gradients up over rings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import paddle._core as core
+from paddle._basics.dtypes import VarType
+from paddle._basics.names import OP_ROLE, OpRole
+from paddle._programs.program import Program
+
+__all__: list[str] = []
+
+#: operators whose statistics `BuildStrategy.sync_batch_norm` makes those of all places and trainers
+BATCH_NORM = {
+    "batch_norm": "sync_batch_norm",
+    "sync_batch_norm": "sync_batch_norm",
+    "batch_norm_grad": "sync_batch_norm_grad",
+    "sync_batch_norm_grad": "sync_batch_norm_grad",
+}
+
+
+def append(block, kind: str, inputs: dict[str, list[str]], outputs: dict[str, list[str]], **attrs: Any) -> Any:
+    """An operator at the end of a BlockDesc."""
+    op = block.append_op()
+    op.set_type(kind)
+    for slot, names in inputs.items():
+        op.set_input(slot, names)
+    for slot, names in outputs.items():
+        op.set_output(slot, names)
+    for name, value in {OP_ROLE: int(OpRole.Backward), **attrs}.items():
+        op._set_attr(name, value)
+    return op
+
+
+class Trainers:
+    """Who takes part, by a BuildStrategy; the rings are those that `gen_nccl_id` makes (see its kernel).
+
+    Args:
+        strategy (BuildStrategy): `num_trainers`, `trainer_id`, and how many rings share the work.
+
+    Raises:
+        RuntimeError: this process has not joined them.
+        ValueError: for other numbers than those it has joined by.
+    """
+
+    def __init__(self, strategy: Any) -> None:
+        self.count, self.rank = strategy.num_trainers, strategy.trainer_id
+        self._comms, self._turn = max(1, strategy.nccl_comm_num), 0
+        self._inner = strategy.hierarchical_allreduce_inter_nranks if strategy.use_hierarchical_allreduce else 0
+        if not 0 <= self.rank < self.count:
+            raise ValueError(f"trainer_id must be in [0, {self.count}), got {self.rank}")
+        try:
+            world = core.dist.get_group(0)
+        except ValueError as e:
+            raise self._not_joined() from e
+        if world.nranks == 1:
+            raise self._not_joined()
+        if (world.nranks, world.rank) != (self.count, self.rank):
+            raise ValueError(
+                f"num_trainers is {self.count} and trainer_id {self.rank}, but this process has joined as rank "
+                f"{world.rank} of {world.nranks}"
+            )
+        if self._comms > 1 or self._inner:
+            self._find_rings()
+
+    def _not_joined(self) -> RuntimeError:
+        return RuntimeError(
+            f"num_trainers is {self.count}, but this process has joined nobody: run the startup Program first that "
+            "DistributeTranspiler has rewritten (mode 'nccl2'), or call paddle.distributed.init_parallel_env"
+        )
+
+    def _find_rings(self) -> None:
+        """Rings that only `gen_nccl_id` makes; without it one ring does the same."""
+        try:
+            for ring in range(self._comms):
+                core.dist.get_group(ring)
+            if self._inner:
+                core.dist.get_group(self._comms)
+        except ValueError:
+            self._comms, self._inner = 1, 0
+
+    def append_sum(self, block, name: str) -> None:
+        """The sum over the trainers of a gradient, in place; rings take turns."""
+        comm = self._turn % self._comms
+        self._turn += 1
+        slots = {"X": [name]}, {"Out": [name]}
+        if not self._inner:
+            append(block, "c_allreduce_sum", *slots, ring_id=comm, use_calc_stream=True)
+            return
+        within, across = self._comms + 2 * comm, self._comms + 2 * comm + 1
+        append(block, "c_reduce_sum", *slots, ring_id=within, root_id=0, use_calc_stream=True)
+        if self.rank % self._inner == 0:
+            append(block, "c_allreduce_sum", *slots, ring_id=across, use_calc_stream=True)
+        append(block, "c_broadcast", *slots, ring_id=within, root=0, use_calc_stream=True)
+
+    def share(self, executor: Any, program: Program, scope: Any) -> None:
+        """Gives the persistable tensors of the Program that have a value those of trainer 0."""
+        shared = Program()
+        block = shared.desc.block(0)
+        for var in sorted(program.list_vars(), key=lambda v: v.name):
+            if not var.persistable or var.type != VarType.LOD_TENSOR:
+                continue
+            found = scope.find_var(var.name)
+            if found is None or not found.get_tensor()._is_initialized():
+                continue
+            declared = block.var(var.name)
+            declared.set_type(VarType.LOD_TENSOR)
+            declared.set_persistable(True)
+            slots = {"X": [var.name]}, {"Out": [var.name]}
+            append(block, "c_broadcast", *slots, ring_id=0, root=0, use_calc_stream=True)
+        shared.desc.flush()
+        executor.run(shared.desc, scope, [], [], [], None)
