@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import paddle
 import paddle.fluid as fluid
+from paddle.fluid.incubate.fleet.base.role_maker import UserDefinedCollectiveRoleMaker
+from paddle.fluid.incubate.fleet.collective import DistributedStrategy, fleet
 
 STEPS, BATCH = 6, 12
 
@@ -32,17 +34,18 @@ def network(rank: int, optimizer: str = "momentum") -> tuple[Any, Any, Any]:
         x, y = fluid.data("x", [None, 13]), fluid.data("y", [None, 1])
         hidden = fluid.layers.fc(x, 7, act="tanh")
         loss = fluid.layers.mean(fluid.layers.square_error_cost(fluid.layers.fc(hidden, 1), y))
-        made: Any = {
+        made: dict[str, Any] = {
             "sgd": lambda: fluid.optimizer.SGD(0.1),
             "momentum": lambda: fluid.optimizer.Momentum(0.1, 0.9),
             "clip": lambda: fluid.optimizer.Adam(0.05, grad_clip=fluid.clip.GradientClipByGlobalNorm(0.5)),
-        }[optimizer]()
-        made.minimize(loss)
+        }
+        if optimizer in made:
+            made[optimizer]().minimize(loss)
     return main, startup, loss
 
 
-def run(program: Any, startup: Any, loss: Any, rank: int, ranks: int) -> dict[str, Any]:
-    """The loss of each step, and the parameters at the end."""
+def run(program: Any, startup: Any, loss: Any, rank: int, ranks: int, then: Any = None) -> dict[str, Any]:
+    """The loss of each step, and the parameters at the end, before which `then` is called with the Executor."""
     exe, scope = fluid.Executor(fluid.CPUPlace()), fluid.Scope()
     with fluid.scope_guard(scope):
         exe.run(startup)
@@ -50,6 +53,8 @@ def run(program: Any, startup: Any, loss: Any, rank: int, ranks: int) -> dict[st
         for batch in batches():
             found = exe.run(program, feed=part(batch, rank, ranks), fetch_list=[loss])[0]
             losses.append(np.asarray(found).reshape(-1).tolist())
+        if then is not None:
+            then(exe)
         names = [v.name for v in startup.list_vars() if v.name.startswith("fc_") and "velocity" not in v.name]
         kept = [n for n in names if "moment" not in n and "pow" not in n and "@" not in n]
         return {"loss": losses, **{n: np.array(scope.find_var(n).get_tensor()) for n in sorted(kept)}}
@@ -148,3 +153,23 @@ def by_parallel_executor(endpoints: list[str]) -> list[list[float]]:
         for batch in batches():
             found.append(exe.run([loss.name], feed=part(batch, rank, ranks))[0].tolist())
         return [*found, tester.run([loss.name], feed=batches()[0])[0].tolist()]
+
+
+def by_fleet(options: dict[str, Any], folder: str, endpoints: list[str]) -> dict[str, Any]:
+    """incubate.fleet.collective, on every rank; rank 0 saves."""
+    rank, ranks = my_rank(), len(endpoints)
+    main, startup, loss = network(rank, "none")
+    fleet.init(UserDefinedCollectiveRoleMaker(rank, endpoints))
+    strategy = DistributedStrategy()
+    for name, value in options.items():
+        setattr(strategy, name, value)
+    with fluid.program_guard(main, startup), fluid.unique_name.guard("by_fleet"):
+        fleet.distributed_optimizer(fluid.optimizer.SGD(0.1), strategy).minimize(loss, startup)
+
+    def save(exe: Any) -> None:
+        if rank == 0:
+            fleet.save_persistables(exe, folder + "/persistables")
+            result = fleet._origin_program.global_block().var("fc_1.tmp_1")
+            fleet.save_inference_model(exe, folder + "/model", ["x"], [result])
+
+    return run(fleet.main_program, startup, loss, rank, ranks, save)

@@ -158,7 +158,7 @@ class Replicas:
         return self._sync and op.type() in BATCH_NORM and not by_averages
 
     def _is_shared(self, op) -> bool:
-        """Whether an operator works on what the places share by now, as a sum of gradients over other processes does."""
+        """Whether an operator works on what the places share by now, as a sum of gradients over processes does."""
         made = op.output_arg_names()
         return bool(made) and all(self.name(n, 1) == n for n in (*made, *op.input_arg_names()))
 

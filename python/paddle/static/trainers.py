@@ -1,4 +1,4 @@
-"""The trainers of a CompiledProgram: processes that each run it on batches of their own, and add gradients up over rings."""
+"""The trainers of a CompiledProgram: processes that run it on batches of their own, and add gradients up over rings."""
 
 from __future__ import annotations
 

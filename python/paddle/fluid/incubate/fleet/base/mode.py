@@ -1,0 +1,12 @@
+"""The kinds of fleets of 1.x."""
+from __future__ import annotations
+
+__all__ = ["Mode"]
+
+
+class Mode:
+    """What a fleet is built on."""
+
+    TRANSPILER = 1
+    PSLIB = 2
+    COLLECTIVE = 3
