@@ -127,6 +127,25 @@ def test_every_rust_file_is_a_module_of_its_crate():
     assert not [p for p, stem in stems.items() if stem not in named | {"lib", "main"}]
 
 
+def rows(code: str, of: str) -> list[list[str]]:
+    """The entries of each table `of` in a source."""
+    code = re.sub(r"//.*", "", code)
+    tables = re.findall(rf"\b{of}: &\[[^=]*\] = &\[(.*?)\];", code, re.S)
+    return [[row.strip() for row in table.split(",") if row.strip()] for table in tables]
+
+
+def test_tables_of_operators_name_nothing_twice():
+    """Two branches that each add a line leave it twice after a merge."""
+    (families,) = rows((ROOT / "rust" / "ops" / "lib.rs").read_text(), "TABLES")
+    tables = [("rust/ops/lib.rs", families)]
+    for path in rust_files("ops"):
+        tables += [(str(path.relative_to(ROOT)), table) for table in rows(path.read_text(), "TABLE")]
+    assert len(families) > 100 and len(tables) > 100, "the tables are not written as this test reads them"
+    twice = {where: sorted({row for row in table if table.count(row) > 1}) for where, table in tables}
+    assert not {where: row for where, row in twice.items() if row}
+    assert rows("TABLE: &[&Op] = &[&A, &B, // twice\n &A];", "TABLE") == [["&A", "&B", "&A"]]
+
+
 def test_operators_have_no_rust_tests():
     """Their crates are built without tests (tests/ops runs them through the table), so one would never run."""
     for path in rust_files("ops"):
@@ -262,3 +281,23 @@ def test_no_circle_of_files():
         if i.target in arrows:
             arrows[i.importer].add(i.target)
     assert not circles(arrows)
+
+
+def test_sets_of_element_types_stand_in_one_place():
+    """In `_basics/element_types.py`; a function that takes what its operator does reads the operator's row."""
+    from paddle._basics import element_types
+
+    known = {frozenset(v) for k, v in vars(element_types).items() if k.isupper()}
+    wrong = []
+    for name, path in modules().items():
+        if name.startswith(("paddle._basics.", "paddle._cuda.")):
+            continue
+        tree = ast.parse(path.read_text())
+        literals = [n.value for n in tree.body if isinstance(n, ast.Assign)]
+        checks = ("check_dtype", "check_variable_and_dtype")
+        calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and ast.unparse(n.func) in checks]
+        for node in [*literals, *(n.args[2] for n in calls if len(n.args) > 2)]:
+            texts = [ast.unparse(e).strip("'") for e in node.elts] if isinstance(node, ast.List | ast.Tuple) else []
+            if frozenset(texts) in known:
+                wrong.append(f"{path.relative_to(ROOT)}:{node.lineno}")
+    assert not wrong, wrong

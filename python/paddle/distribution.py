@@ -14,6 +14,7 @@ from paddle import _ops
 from paddle._basics import mode
 from paddle._basics.checks import check_type
 from paddle._basics.dtypes import convert_dtype
+from paddle._basics.element_types import FLOATS
 from paddle._dispatch.append import layer_name
 from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_variable_and_dtype
@@ -23,7 +24,6 @@ from paddle.tensor.creation import assign
 
 __all__ = ["Categorical", "Distribution", "Normal", "Uniform"]
 
-_FLOATS = ("float32", "float64")
 
 
 def _check(value: Any, name: str, kinds: Any, where: str) -> None:
@@ -84,9 +84,9 @@ class Distribution:
         for a in args:
             if not isinstance(a, (int, float, list, np.ndarray, np.number)):
                 raise TypeError(f"parameters are floats, lists, arrays or Tensors, but this is a {type(a)}")
-        dtype = next((str(a.dtype) for a in args if isinstance(a, np.ndarray) and str(a.dtype) in _FLOATS), "float32")
+        dtype = next((str(a.dtype) for a in args if isinstance(a, np.ndarray) and str(a.dtype) in FLOATS), "float32")
         arrays = [np.atleast_1d(np.asarray(a)) for a in args]
-        if any(isinstance(a, np.ndarray) and str(a.dtype) not in _FLOATS for a in args):
+        if any(isinstance(a, np.ndarray) and str(a.dtype) not in FLOATS for a in args):
             warnings.warn("parameters of distributions are float32 or float64: others become float32", stacklevel=4)
         # constants of Programs are float32, so float64 goes through it, as in Paddle
         tensors = [assign(np.ascontiguousarray(a, "float32")) for a in np.broadcast_arrays(*arrays)]
@@ -95,7 +95,7 @@ class Distribution:
     @staticmethod
     def _like(value: Any, parameter: Any) -> Any:
         """A value in the type of the parameters."""
-        check_variable_and_dtype(value, "value", list(_FLOATS), "log_prob")
+        check_variable_and_dtype(value, "value", FLOATS, "log_prob")
         if value.dtype == parameter.dtype:
             return value
         warnings.warn("the value gets the type of the distribution's parameters", stacklevel=3)

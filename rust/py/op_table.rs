@@ -3,6 +3,7 @@
 use super::attrs::to_py;
 use oar_core::op::table;
 use oar_core::op::{self, Grad, Kernel, Op, Slot};
+use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -79,6 +80,13 @@ fn op_table(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     Ok(list)
 }
 
+/// The data types that the first input of an operator may have.
+#[pyfunction]
+fn op_dtypes(name: &str) -> PyResult<Vec<&'static str>> {
+    let op = table::lookup(name).ok_or_else(|| PyKeyError::new_err(format!("there is no operator {name}")))?;
+    Ok(op.takes.iter().map(|t| t.name()).collect())
+}
+
 #[pyfunction]
 fn has_op(name: &str) -> bool {
     table::lookup(name).is_some()
@@ -86,5 +94,6 @@ fn has_op(name: &str) -> bool {
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(op_table, m)?)?;
+    m.add_function(wrap_pyfunction!(op_dtypes, m)?)?;
     m.add_function(wrap_pyfunction!(has_op, m)?)
 }

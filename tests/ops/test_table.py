@@ -74,3 +74,31 @@ def test_gradient(name: str) -> None:
 def test_every_gradient_is_in_the_table() -> None:
     missing = [op["grad"] for op in OPS.values() if op["grad"] is not None and op["grad"] not in OPS]
     assert not missing
+
+
+def test_no_operator_stands_in_it_twice() -> None:
+    assert len(OPS) == len(_core.op_table())
+
+
+def test_its_data_types_are_those_that_python_checks() -> None:
+    """A static function refuses what its operator's row does not name, with 2.0.2's TypeError."""
+    import paddle
+    from paddle._basics.element_types import takes
+
+    assert all(list(takes(name)) == op["dtypes"] for name, op in OPS.items())
+    with pytest.raises(KeyError, match="no_such"):
+        takes("no_such")
+    functions = {"cholesky": paddle.cholesky, "bernoulli": paddle.bernoulli, "relu": paddle.nn.functional.relu}
+    paddle.enable_static()
+    try:
+        for name, function in functions.items():
+            for dtype in ("bool", "int16", "int32", "int64", "float16", "float32", "float64", "uint8", "int8"):
+                with paddle.static.program_guard(paddle.static.Program()):
+                    x = paddle.static.data(f"{name}_{dtype}", [3, 3], dtype)
+                    if dtype in OPS[name]["dtypes"]:
+                        function(x)
+                    else:
+                        with pytest.raises(TypeError, match=dtype):
+                            function(x)
+    finally:
+        paddle.disable_static()

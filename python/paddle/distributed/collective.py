@@ -7,6 +7,7 @@ import numpy as np
 
 import paddle._core as _core
 from paddle import _ops
+from paddle._basics.element_types import HALF_NUMERIC
 from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.nn.layer_helper import LayerHelper
@@ -20,7 +21,6 @@ Group = _core.dist.Group
 
 __all__ = ["broadcast", "all_reduce", "reduce", "all_gather", "scatter", "barrier", "ReduceOp"]
 
-_DTYPES = ["float16", "float32", "float64", "int32", "int64"]
 _static = _core.in_static_mode
 
 
@@ -191,7 +191,7 @@ def all_reduce(tensor, op=ReduceOp.SUM, group=0, *, sync_op=True):
         [[1, 2, 3], [1, 2, 3]]
     """
     if _static():
-        check_variable_and_dtype(tensor, "tensor", _DTYPES, "all_reduce")
+        check_variable_and_dtype(tensor, "tensor", HALF_NUMERIC, "all_reduce")
         _check_op(op)
         return _append(f"c_allreduce_{_NAMES[op]}", tensor, tensor, ring_id=_ring(group))
     _check_tensor(tensor, "tensor", "all_reduce")
@@ -235,7 +235,7 @@ def reduce(tensor, dst, op=ReduceOp.SUM, group=0, *, sync_op=True):
         [1.0, 2.0]
     """
     if _static():
-        check_variable_and_dtype(tensor, "tensor", _DTYPES, "reduce")
+        check_variable_and_dtype(tensor, "tensor", HALF_NUMERIC, "reduce")
         _check_op(op)
         dst = _check_rank(dst, "dst", "reduce")
         return _append(f"c_reduce_{_NAMES[op]}", tensor, tensor, ring_id=_ring(group), root_id=dst)
@@ -265,7 +265,7 @@ def broadcast(tensor, src, group=0, *, sync_op=True):
         [1, 2, 3]
     """
     if _static():
-        check_variable_and_dtype(tensor, "tensor", _DTYPES, "broadcast")
+        check_variable_and_dtype(tensor, "tensor", HALF_NUMERIC, "broadcast")
         src = _check_rank(src, "src", "broadcast")
         return _append("c_broadcast", tensor, tensor, ring_id=_ring(group), root=src)
     _check_tensor(tensor, "tensor", "broadcast")
@@ -295,8 +295,8 @@ def all_gather(tensor_list, tensor, group=0, *, sync_op=True):
     _check_list(tensor_list, "tensor_list", "all_gather", holds_tensors=False)
     if _static():
         for one in tensor_list:
-            check_variable_and_dtype(one, "tensor_list", _DTYPES, "all_gather")
-        check_variable_and_dtype(tensor, "tensor", _DTYPES, "all_gather")
+            check_variable_and_dtype(one, "tensor_list", HALF_NUMERIC, "all_gather")
+        check_variable_and_dtype(tensor, "tensor", HALF_NUMERIC, "all_gather")
         _, n = _planned(group)
         out = LayerHelper("c_allgather").create_variable_for_type_inference(dtype=tensor.dtype)
         _append("c_allgather", tensor, out, ring_id=_ring(group), nranks=n)
@@ -347,7 +347,7 @@ def scatter(tensor, tensor_list=None, src=0, group=0, *, sync_op=True):
 
 
 def _append_scatter(tensor, tensor_list, src, group) -> None:
-    check_variable_and_dtype(tensor, "tensor", _DTYPES, "scatter")
+    check_variable_and_dtype(tensor, "tensor", HALF_NUMERIC, "scatter")
     src = _check_rank(src, "src", "scatter")
     rank, n = _planned(group)
     parts = list(tensor_list or []) if rank == src else [tensor] * n

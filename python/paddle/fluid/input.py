@@ -5,6 +5,7 @@ from __future__ import annotations
 from paddle import _ops
 from paddle._basics import mode
 from paddle._basics.checks import check_type
+from paddle._basics.element_types import INDICES
 from paddle._dispatch.arguments import number
 from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_variable_and_dtype
@@ -29,7 +30,7 @@ def one_hot(input, depth, allow_out_of_range=False):  # noqa: A002
 
 def one_hot_rows(op_type, ids, depth, allow_out_of_range):
     """The rows by the operator one_hot or one_hot_v2."""
-    check_variable_and_dtype(ids, "input", ["int32", "int64"], op_type)
+    check_variable_and_dtype(ids, "input", INDICES, op_type)
     check_type(depth, "depth", (int, Variable), op_type)
     op = getattr(_ops, op_type)
     if isinstance(depth, Variable) and not mode.in_dygraph_mode():

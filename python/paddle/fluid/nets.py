@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from paddle._basics.element_types import FLOATS, HALF_FLOATS
 from paddle._programs.variable_checks import check_variable_and_dtype
 
 from . import layers
@@ -101,7 +102,7 @@ def img_conv_group(
 
 def glu(input, dim=-1):  # noqa: A002
     """a * sigmoid(b), where a and b are the halves of `input` along `dim`."""
-    check_variable_and_dtype(input, "input", ["float16", "float32", "float64"], "glu")
+    check_variable_and_dtype(input, "input", HALF_FLOATS, "glu")
     a, b = layers.split(input, num_or_sections=2, dim=dim)
     return layers.elementwise_mul(a, layers.sigmoid(b))
 
@@ -120,7 +121,7 @@ def scaled_dot_product_attention(queries, keys, values, num_heads=1, dropout_rat
     where = "scaled_dot_product_attention"
     named = {"queries": queries, "keys": keys, "values": values}
     for name, x in named.items():
-        check_variable_and_dtype(x, name, ["float32", "float64"], where)
+        check_variable_and_dtype(x, name, FLOATS, where)
     if not queries.dtype == keys.dtype == values.dtype:
         raise TypeError(f"queries, keys and values must share one dtype, got {[x.dtype for x in named.values()]}")
     if any(len(x.shape) != 3 for x in named.values()):
@@ -175,7 +176,7 @@ def sequence_conv_pool(
         act (str): the activation between the two.
         pool_type (str): "average", "sum", "sqrt", "max", "first" or "last".
     """
-    check_variable_and_dtype(input, "input", ["float32", "float64"], "input")
+    check_variable_and_dtype(input, "input", FLOATS, "input")
     out = layers.sequence_conv(
         input, num_filters, filter_size, param_attr=param_attr, bias_attr=bias_attr, act=act
     )

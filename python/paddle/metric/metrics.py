@@ -10,6 +10,7 @@ import numpy as np
 
 import paddle._core as core
 from paddle import _ops
+from paddle._basics.element_types import HALF_FLOATS
 from paddle._core import Tensor
 from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.tensor.manipulation import reshape, slice
@@ -315,7 +316,7 @@ def accuracy(
         >>> paddle.metric.accuracy(scores, label).numpy().tolist()
         [0.5]
     """
-    check_variable_and_dtype(input, "input", ["float16", "float32", "float64"], "accuracy")
+    check_variable_and_dtype(input, "input", HALF_FLOATS, "accuracy")
     values, indices = _ops.top_k(input, k=k)
     given = {slot: var for slot, var in (("Correct", correct), ("Total", total)) if var is not None}
     return _ops.accuracy(values, indices, label, **given)[0]

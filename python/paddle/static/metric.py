@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from paddle import _ops
+from paddle._basics.element_types import HALF_FLOATS, INDICES, takes
 from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.nn.initializer.base import Constant
 from paddle.nn.layer_helper import LayerHelper
@@ -24,7 +25,7 @@ def accuracy(input, label, k=1, correct=None, total=None):  # noqa: A002
     Returns:
         Variable: float32, one element.
     """
-    check_variable_and_dtype(input, "input", ["float16", "float32", "float64"], "accuracy")
+    check_variable_and_dtype(input, "input", HALF_FLOATS, "accuracy")
     values, indices = _ops.top_k(input, k=k)
     values.stop_gradient = indices.stop_gradient = True
     return _ops.accuracy(values, indices, label, Correct=correct, Total=total)[0]
@@ -69,8 +70,8 @@ def auc(
         1.0
         >>> paddle.disable_static()
     """
-    check_variable_and_dtype(input, "input", ["float32", "float64"], "auc")
-    check_variable_and_dtype(label, "label", ["int32", "int64"], "auc")
+    check_variable_and_dtype(input, "input", takes("auc"), "auc")
+    check_variable_and_dtype(label, "label", INDICES, "auc")
     helper = LayerHelper("auc")
 
     def counts(shape: list[int]) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 import paddle._core as core
 from paddle import _ops
 from paddle._basics.checks import check_type
+from paddle._basics.element_types import BOOL_NUMERIC
 from paddle._basics.mode import static_only
 from paddle._basics.place import CPUPlace
 from paddle._dispatch.append import named
@@ -139,7 +140,7 @@ def Print(  # noqa: N802 (Paddle's name)
     Returns:
         Variable: with the same value; prints only when something uses it or it is run.
     """
-    check_variable_and_dtype(input, "input", ["float32", "float64", "int32", "int64", "bool"], "fluid.layers.Print")
+    check_variable_and_dtype(input, "input", BOOL_NUMERIC, "fluid.layers.Print")
     helper = LayerHelper(f"print_{input.name}")
     return named(
         helper.name,

@@ -4,6 +4,7 @@ from __future__ import annotations
 import paddle._core as _core
 from paddle import _ops
 from paddle._basics.checks import check_type
+from paddle._basics.element_types import BOOL_HALF_NUMERIC
 from paddle._core import Tensor
 from paddle._dispatch.append import named
 from paddle._programs.variable import Variable
@@ -22,7 +23,7 @@ def shape(input) -> Tensor:  # noqa: A002
     """
     if _core.in_static_mode():
         check_variable_and_dtype(
-            input, "input", ["bool", "float16", "float32", "float64", "int32", "int64"], "shape"
+            input, "input", BOOL_HALF_NUMERIC, "shape"
         )
     out = _ops.shape(input)
     out.stop_gradient = True

@@ -8,6 +8,7 @@ from paddle import _ops
 from paddle._basics.checks import check_dtype, check_type
 from paddle._basics.default_dtype import get_default_dtype
 from paddle._basics.dtypes import VarType, convert_dtype, convert_np_dtype_to_dtype_
+from paddle._basics.element_types import BOOL_HALF_NUMERIC, HALF_NUMERIC, INDICES, NUMERIC
 from paddle._core import Tensor
 from paddle._dispatch.append import named
 from paddle._dispatch.arguments import shape_arguments
@@ -15,7 +16,6 @@ from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_shape, check_variable_and_dtype
 
 _static = _core.in_static_mode
-_KINDS = ["bool", "float16", "float32", "float64", "int32", "int64"]
 
 __all__ = [
     "zeros", "zeros_like", "ones", "ones_like", "full", "full_like", "arange", "assign", "linspace", "eye", "diag",
@@ -45,7 +45,7 @@ def full(shape, fill_value, dtype=None, name=None) -> Tensor:
     dtype = _dtype(dtype)
     if _static():
         check_shape(shape, "fill_constant")
-        check_dtype(convert_dtype(dtype), "dtype", _KINDS, "fill_constant")
+        check_dtype(convert_dtype(dtype), "dtype", BOOL_HALF_NUMERIC, "fill_constant")
         check_type(shape, "shape", (Variable, list, tuple), "fill_constant")
     return fill(shape, fill_value, dtype, name)
 
@@ -96,8 +96,8 @@ def full_like(x, fill_value, dtype=None, name=None) -> Tensor:
     """
     dtype = x.dtype if dtype is None else _dtype(dtype)
     if _static():
-        check_variable_and_dtype(x, "x", [*_KINDS], "full_like")
-        check_dtype(convert_dtype(dtype), "dtype", _KINDS, "full_like/zeros_like/ones_like")
+        check_variable_and_dtype(x, "x", BOOL_HALF_NUMERIC, "full_like")
+        check_dtype(convert_dtype(dtype), "dtype", BOOL_HALF_NUMERIC, "full_like/zeros_like/ones_like")
     out = named(name, _ops.fill_any_like, x, value=float(fill_value), dtype=dtype)
     out.stop_gradient = True
     return out
@@ -132,7 +132,7 @@ def arange(start=0, end=None, step=1, dtype=None, name=None) -> Tensor:
         start, end = 0, start
     dtype = _dtype(dtype)
     if _static():
-        check_dtype(convert_dtype(dtype), "dtype", ["int32", "int64", "float32", "float64"], "range/arange")
+        check_dtype(convert_dtype(dtype), "dtype", NUMERIC, "range/arange")
 
     def bound(v):
         if isinstance(v, Variable):
@@ -191,7 +191,7 @@ def assign(x, output=None) -> Tensor:
     check_type(x, "input", (Variable, np.ndarray, list, tuple, float, int, bool), "assign")
     if isinstance(x, Variable):
         if _static():
-            check_dtype(x.dtype, "input", _KINDS, "assign", "(input is a Variable)")
+            check_dtype(x.dtype, "input", BOOL_HALF_NUMERIC, "assign", "(input is a Variable)")
         return _ops.assign(x) if output is None else _changed(_ops.assign(x, Out=output))
     if _static():
         return assign_array(np.array(x), output)
@@ -202,7 +202,6 @@ def assign(x, output=None) -> Tensor:
     return tensor if output is None else _changed(_ops.assign(tensor, Out=output))
 
 
-_NUMBERS = ["float32", "float64", "int32", "int64"]
 
 
 def linspace(start, stop, num, dtype=None, name=None) -> Tensor:
@@ -227,12 +226,12 @@ def linspace(start, stop, num, dtype=None, name=None) -> Tensor:
     if _static():
         for value, what in ((start, "start"), (stop, "stop")):
             if isinstance(value, Variable):
-                check_dtype(value.dtype, what, _NUMBERS, "linspace")
+                check_dtype(value.dtype, what, NUMERIC, "linspace")
             else:
                 check_type(value, what, (int, float), "linspace")
         if isinstance(num, Variable):
             check_dtype(num.dtype, "num", ["int32"], "linspace")
-        check_dtype(convert_dtype(dtype), "dtype", _NUMBERS, "linspace")
+        check_dtype(convert_dtype(dtype), "dtype", NUMERIC, "linspace")
     ends = [v if isinstance(v, Variable) else full([1], v, dtype) for v in (start, stop)]
     out = convert_dtype(dtype)
     for end in ends if _static() else ():
@@ -265,7 +264,7 @@ def eye(num_rows, num_columns=None, dtype=None, name=None) -> Tensor:
     dtype = _dtype(dtype, "float32")
     columns = num_rows if num_columns is None else num_columns
     if _static():
-        check_dtype(convert_dtype(dtype), "dtype", _KINDS[1:], "eye")
+        check_dtype(convert_dtype(dtype), "dtype", HALF_NUMERIC, "eye")
     for size, what in ((num_rows, "num_rows"), (columns, "num_columns")):
         if not isinstance(size, int) or size < 0:
             raise TypeError(f"eye: {what} must be an int that is not negative, got {size!s:.200}")
@@ -292,7 +291,7 @@ def diag(x, offset=0, padding_value=0, name=None) -> Tensor:
     """
     if _static():
         check_type(x, "x", Variable, "diag_v2")
-        check_dtype(x.dtype, "x", _NUMBERS, "diag_v2")
+        check_dtype(x.dtype, "x", NUMERIC, "diag_v2")
         check_type(offset, "offset", int, "diag_v2")
         check_type(padding_value, "padding_value", (int, float), "diag_v2")
         if len(x.shape) not in (1, 2):
@@ -305,7 +304,7 @@ def diag(x, offset=0, padding_value=0, name=None) -> Tensor:
 
 def _triangle(where: str, x, diagonal, name) -> Tensor:
     if _static():
-        check_variable_and_dtype(x, "x", _KINDS[1:], where)
+        check_variable_and_dtype(x, "x", HALF_NUMERIC, where)
         if len(x.shape) < 2:
             raise ValueError(f"{where}: x must have 2 dimensions or more, got {len(x.shape)}")
         if not isinstance(diagonal, int):
@@ -355,7 +354,7 @@ def meshgrid(*args, **kwargs) -> list[Tensor]:
     if _static():
         for v in vectors:
             check_type(v, "args", Variable, "meshgrid")
-            check_dtype(v.dtype, "create data type", _KINDS[1:], "meshgrid")
+            check_dtype(v.dtype, "create data type", HALF_NUMERIC, "meshgrid")
     return named(kwargs.get("name"), _ops.meshgrid, vectors)
 
 
@@ -373,10 +372,10 @@ def empty(shape, dtype=None, name=None) -> Tensor:
     """
     dtype = _dtype(dtype)
     if _static():
-        check_dtype(convert_dtype(dtype), "dtype", _KINDS, "empty")
+        check_dtype(convert_dtype(dtype), "dtype", BOOL_HALF_NUMERIC, "empty")
         check_type(shape, "shape", (Variable, list, tuple), "empty")
         if isinstance(shape, Variable):
-            check_dtype(shape.dtype, "shape", ["int32", "int64"], "empty")
+            check_dtype(shape.dtype, "shape", INDICES, "empty")
     out = named(name, _ops.empty, dtype=dtype, **shape_arguments(shape))
     out.stop_gradient = True
     return out
@@ -392,6 +391,6 @@ def empty_like(x, dtype=None, name=None) -> Tensor:
     """
     dtype = x.dtype if dtype is None else dtype
     if _static():
-        check_variable_and_dtype(x, "x", _KINDS, "empty_like")
+        check_variable_and_dtype(x, "x", BOOL_HALF_NUMERIC, "empty_like")
         return empty(_ops.shape(x), dtype, name)
     return empty(x.shape, dtype, name)

@@ -6,6 +6,7 @@ from typing import Any
 from paddle import _ops
 from paddle._basics import mode
 from paddle._basics.checks import INTS, check_type
+from paddle._basics.element_types import NUMERIC
 from paddle._core import Tensor
 from paddle._dispatch.append import named
 from paddle._dispatch.arguments import split_list
@@ -14,7 +15,6 @@ from paddle._programs.variable_checks import check_variable_and_dtype
 
 __all__ = ["crop"]
 
-_NUMBERS = ["float32", "float64", "int32", "int64"]
 
 
 def _checked(what: str, values: Any, least: int) -> None:
@@ -63,7 +63,7 @@ def crop(x: Any, shape: Any = None, offsets: Any = None, name: str | None = None
         >>> paddle.crop(x, [1, -1], [1, 1]).numpy().tolist()
         [[5, 6]]
     """
-    check_variable_and_dtype(x, "x", _NUMBERS, "crop_tensor")
+    check_variable_and_dtype(x, "x", NUMERIC, "crop_tensor")
     check_type(shape, "shape", (list, tuple, Variable), "crop_tensor")
     check_type(offsets, "offsets", (list, tuple, Variable, type(None)), "crop_tensor")
     offsets = [0] * len(x.shape) if offsets is None else offsets

@@ -4,14 +4,13 @@ from __future__ import annotations
 import paddle._core as _core
 from paddle import _ops
 from paddle._basics.checks import INTS, NUMBERS, check_dtype, check_type
+from paddle._basics.element_types import BOOL_HALF_NUMERIC, FLOATS, HALF_FLOATS, HALF_NUMERIC, NUMERIC, takes
 from paddle._basics.shapes import check_permutation
 from paddle._core import Tensor
 from paddle._dispatch.append import named
 from paddle._programs.variable_checks import check_variable_and_dtype
 
 _static = _core.in_static_mode
-_FLOATS = ["float32", "float64"]
-_NUMBERS = ["float32", "float64", "int32", "int64"]
 
 __all__ = [
     "addmm", "bmm", "cholesky", "cross", "dist", "dot", "histogram", "inverse", "kron", "matmul", "mm", "mv", "norm",
@@ -36,7 +35,7 @@ def matmul(x, y, transpose_x=False, transpose_y=False, name=None) -> Tensor:
     """
     if _static():
         for v, what in ((x, "x"), (y, "y")):
-            check_variable_and_dtype(v, what, ["float16", "float32", "float64"], "matmul")
+            check_variable_and_dtype(v, what, HALF_FLOATS, "matmul")
         return named(name, _ops.matmul_v2, x, y, trans_x=transpose_x, trans_y=transpose_y)
     if transpose_x or transpose_y:
         return _ops.matmul_v2(x, y, trans_x=transpose_x, trans_y=transpose_y)
@@ -47,7 +46,7 @@ def mm(input, mat2, name=None) -> Tensor:  # noqa: A002
     """The matrix product without options; see `matmul`."""
     if _static():
         for v, what in ((input, "input"), (mat2, "mat2")):
-            check_variable_and_dtype(v, what, ["float16", "float32", "float64"], "mm")
+            check_variable_and_dtype(v, what, HALF_FLOATS, "mm")
         a, b = list(input.shape), list(mat2.shape)
         if len(a) > 1 and len(b) > 1 and a[-1] != b[-2] and a[-1] != -1 and b[-2] != -1:
             raise ValueError(
@@ -66,7 +65,7 @@ def transpose(x, perm, name=None) -> Tensor:
     """
     if not _static():
         return _ops.transpose2(x, axis=perm)
-    check_variable_and_dtype(x, "x", ["float16", "float32", "float64", "int32", "int64", "bool"], "transpose")
+    check_variable_and_dtype(x, "x", BOOL_HALF_NUMERIC, "transpose")
     check_type(perm, "perm", (list, tuple), "transpose")
     check_permutation(perm, len(x.shape))
     return named(name, _ops.transpose2, x, axis=list(perm))
@@ -83,7 +82,7 @@ def t(input, name=None) -> Tensor:  # noqa: A002
             f"t: input must have at most 2 dimensions, got {len(input.shape)}; paddle.transpose takes more"
         )
     if _static():
-        check_variable_and_dtype(input, "input", ["float16", "float32", "float64", "int32", "int64"], "transpose")
+        check_variable_and_dtype(input, "input", HALF_NUMERIC, "transpose")
     return input if len(input.shape) <= 1 else _ops.transpose2(input, axis=[1, 0])
 
 
@@ -134,7 +133,7 @@ def mv(x, vec, name=None) -> Tensor:
     """
     if _static():
         for v, what, rank in ((x, "x", 2), (vec, "vec", 1)):
-            check_variable_and_dtype(v, what, _FLOATS, "mv")
+            check_variable_and_dtype(v, what, FLOATS, "mv")
             if len(v.shape) != rank:
                 raise ValueError(f"mv: {what} must have {rank} dimensions, got shape {list(v.shape)}")
     return named(name, _ops.mv, x, vec)
@@ -159,8 +158,8 @@ def dot(x, y, name=None) -> Tensor:
     """
     if _static():
         assert x is not None and y is not None, "dot: x and y must be given"
-        check_variable_and_dtype(x, "x", _NUMBERS, "dot")
-        check_variable_and_dtype(y, "y", _NUMBERS, "dot")
+        check_variable_and_dtype(x, "x", NUMERIC, "dot")
+        check_variable_and_dtype(y, "y", NUMERIC, "dot")
     return named(name, _ops.dot, x, y)
 
 
@@ -191,7 +190,7 @@ def addmm(input, x, y, beta=1.0, alpha=1.0, name=None) -> Tensor:  # noqa: A002
         raise ValueError(f"addmm: the width of x must be the height of y, got shapes {a} and {b}")
     if _static():
         for v, what in ((input, "Input"), (x, "X"), (y, "Y")):
-            check_variable_and_dtype(v, what, _FLOATS, "addmm")
+            check_variable_and_dtype(v, what, takes("addmm"), "addmm")
     return named(name, _ops.addmm, input, x, y, Alpha=alpha, Beta=beta)
 
 
@@ -211,7 +210,7 @@ def kron(x, y, name=None) -> Tensor:
     """
     if _static():
         for v, what in ((x, "x"), (y, "y")):
-            check_variable_and_dtype(v, what, ["float16", *_NUMBERS], "kron")
+            check_variable_and_dtype(v, what, HALF_NUMERIC, "kron")
     return named(name, _ops.kron, x, y)
 
 
@@ -249,7 +248,7 @@ def trace(x, offset=0, axis1=0, axis2=1, name=None) -> Tensor:
         [5]
     """
     if _static():
-        check_dtype(x.dtype, "Input", ["int32", "int64", "float16", *_FLOATS], "trace")
+        check_dtype(x.dtype, "Input", HALF_NUMERIC, "trace")
         rank = len(x.shape)
         assert rank >= 2, f"trace: x must have 2 dimensions or more, got {rank}"
         for axis, what in ((axis1, "axis1"), (axis2, "axis2")):
@@ -274,7 +273,7 @@ def cholesky(x, upper=False, name=None) -> Tensor:
         [[2.0, 0.0], [1.0, 2.0]]
     """
     if _static():
-        check_variable_and_dtype(x, "dtype", _FLOATS, "cholesky")
+        check_variable_and_dtype(x, "dtype", takes("cholesky"), "cholesky")
         check_type(upper, "upper", bool, "cholesky")
     return named(name, _ops.cholesky, x, upper=upper)
 
@@ -294,7 +293,7 @@ def inverse(x, name=None) -> Tensor:
         [[0.5, 0.0], [0.0, 0.25]]
     """
     if _static():
-        check_variable_and_dtype(x, "x", _FLOATS, "inverse")
+        check_variable_and_dtype(x, "x", takes("inverse"), "inverse")
         if len(x.shape) < 2:
             raise ValueError(f"inverse: x must have 2 dimensions or more, got shape {list(x.shape)}")
     return named(name, _ops.inverse, x)
@@ -317,7 +316,7 @@ def histogram(input, bins=100, min=0, max=0) -> Tensor:  # noqa: A002
         [0, 2, 1, 0]
     """
     if _static():
-        check_variable_and_dtype(input, "X", ["int32", "int64", *_FLOATS], "histogram")
+        check_variable_and_dtype(input, "X", takes("histogram"), "histogram")
     return _ops.histogram(input, bins=bins, min=min, max=max)
 
 
@@ -336,22 +335,22 @@ def dist(x, y, p=2) -> Tensor:
         >>> paddle.dist(paddle.to_tensor([3.0, 4.0]), paddle.to_tensor([0.0, 0.0])).numpy().tolist()
         [5.0]
     """
-    check_variable_and_dtype(x, "dtype", _FLOATS, "dist")
-    check_variable_and_dtype(y, "dtype", _FLOATS, "dist")
+    check_variable_and_dtype(x, "dtype", takes("dist"), "dist")
+    check_variable_and_dtype(y, "dtype", takes("dist"), "dist")
     check_type(p, "p", (float, int), "dist")
     return _ops.dist(x, y, p=float(p))
 
 
 def _frobenius(x, dim, keepdim, name) -> Tensor:
     if _static():
-        check_variable_and_dtype(x, "input", _FLOATS, "frobenius_norm")
+        check_variable_and_dtype(x, "input", FLOATS, "frobenius_norm")
     keywords = {"reduce_all": True} if dim is None else {"dim": dim}
     return named(name, _ops.frobenius_norm, x, keep_dim=keepdim, **keywords)
 
 
 def _vector_norm(x, p, axis, keepdim, name) -> Tensor:
     if _static():
-        check_variable_and_dtype(x, "input", _FLOATS, "p_norm")
+        check_variable_and_dtype(x, "input", takes("p_norm"), "p_norm")
     return named(name, _ops.p_norm, x, porder=float(p), axis=-1 if axis is None else axis, keepdim=keepdim,
                  asvector=axis is None)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 import paddle._core as _core
 from paddle import _ops
 from paddle._basics.checks import check_type
+from paddle._basics.element_types import BOOL_HALF_NUMERIC, HALF_NUMERIC, NUMERIC, takes
 from paddle._core import Tensor
 from paddle._dispatch.append import named
 from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_variable_and_dtype
 
 _static = _core.in_static_mode
-_KINDS = ["bool", "float16", "float32", "float64", "int32", "int64"]
 
 
 def _compare(op_type: str, sign: str):
@@ -18,8 +18,8 @@ def _compare(op_type: str, sign: str):
 
     def function(x, y, name=None):
         if _static():
-            check_variable_and_dtype(x, "x", _KINDS, op_type)
-            check_variable_and_dtype(y, "y", _KINDS, op_type)
+            check_variable_and_dtype(x, "x", BOOL_HALF_NUMERIC, op_type)
+            check_variable_and_dtype(y, "y", BOOL_HALF_NUMERIC, op_type)
             out = named(name, builtin, x, y)
             out.stop_gradient = True
             return out
@@ -99,7 +99,6 @@ def is_tensor(x) -> bool:
     return isinstance(x, Variable)
 
 
-_INTS = ["float16", "float32", "float64", "int32", "int64"]
 
 
 def _question(name_: str, summary: str):
@@ -107,14 +106,14 @@ def _question(name_: str, summary: str):
 
     def function(x, name=None):
         if _static():
-            check_variable_and_dtype(x, "x", _INTS, name_)
+            check_variable_and_dtype(x, "x", HALF_NUMERIC, name_)
         return named(name, builtin, x)
 
     function.__name__ = function.__qualname__ = name_
     function.__doc__ = f"""Whether each element is {summary}.
 
     Args:
-        x (Tensor): {", ".join(_INTS)}.
+        x (Tensor): {", ".join(HALF_NUMERIC)}.
         name (str, optional): a name for the output in static mode.
 
     Returns:
@@ -150,8 +149,8 @@ def allclose(x, y, rtol=1e-05, atol=1e-08, equal_nan=False, name=None) -> Tensor
         [True]
     """
     if _static():
-        check_variable_and_dtype(x, "input", ["float32", "float64"], "allclose")
-        check_variable_and_dtype(y, "input", ["float32", "float64"], "allclose")
+        check_variable_and_dtype(x, "input", takes("allclose"), "allclose")
+        check_variable_and_dtype(y, "input", takes("allclose"), "allclose")
         check_type(rtol, "rtol", float, "allclose")
         check_type(atol, "atol", float, "allclose")
         check_type(equal_nan, "equal_nan", bool, "allclose")
@@ -184,7 +183,7 @@ def is_empty(x, name=None) -> Tensor:
         [True]
     """
     if _static():
-        check_variable_and_dtype(x, "x", ["float32", "float64", "int32", "int64"], "is_empty")
+        check_variable_and_dtype(x, "x", NUMERIC, "is_empty")
         check_type(name, "name", (str, type(None)), "is_empty")
     out = named(name, _ops.is_empty, x)
     out.stop_gradient = True

@@ -6,6 +6,7 @@ from paddle import _ops
 from paddle._basics import mode
 from paddle._basics.checks import INTS, check_dtype, check_type
 from paddle._basics.dtypes import convert_dtype
+from paddle._basics.element_types import BOOL_HALF_NUMERIC, BOOL_NUMERIC, HALF_NUMERIC, INDICES, NUMERIC
 from paddle._basics.shapes import check_axis
 from paddle._core import Tensor
 from paddle._dispatch.append import named
@@ -19,7 +20,6 @@ from .array import is_array
 from .picking import *  # noqa: F403
 
 _static = _core.in_static_mode
-_KINDS = ["bool", "float16", "float32", "float64", "int32", "int64"]
 
 __all__ = [
     *picking.__all__, "broadcast_to", "chunk", "concat", "expand", "expand_as", "flatten", "flip", "reshape",
@@ -77,7 +77,7 @@ def _check_new_shape(x, sizes) -> None:
 
 def append_reshape(x, shape, name=None, **slots):
     """`reshape` in static mode; 1.x's has slots of its own: `Shape` for the shape at run time, `Out`."""
-    check_variable_and_dtype(x, "x", _KINDS, "reshape")
+    check_variable_and_dtype(x, "x", BOOL_HALF_NUMERIC, "reshape")
     check_type(shape, "shape", (list, tuple, Variable), "reshape")
     if isinstance(shape, (list, tuple)):
         _check_new_shape(x, shape)
@@ -110,7 +110,7 @@ def squeeze(x, axis=None, name=None) -> Tensor:
         [5, 10]
     """
     if _static():
-        check_variable_and_dtype(x, "input", [*_KINDS, "int8"], "squeeze")
+        check_variable_and_dtype(x, "input", [*BOOL_HALF_NUMERIC, "int8"], "squeeze")
         check_type(axis, "axis/axes", (int, list, tuple, type(None)), "squeeze")
     return named(name, _ops.squeeze2, x, axes=_axes(axis))
 
@@ -132,7 +132,7 @@ def unsqueeze(x, axis, name=None) -> Tensor:
     if not _static():
         return _ops.unsqueeze2(x, axes=[int(number(a)) for a in _axes(axis)])
     check_type(axis, "axis/axes", (int, list, tuple, Variable), "unsqueeze")
-    check_variable_and_dtype(x, "input", [*_KINDS, "int8"], "unsqueeze")
+    check_variable_and_dtype(x, "input", [*BOOL_HALF_NUMERIC, "int8"], "unsqueeze")
     keywords = shape_arguments(axis, "AxesTensor", "AxesTensorList")
     sizes = keywords.pop("shape")
     if "AxesTensorList" not in keywords:  # the operator looks at tensors only where it has no attribute
@@ -190,7 +190,7 @@ def concat(x, axis=0, name=None) -> Tensor:
     check_type(x, "x", (list, tuple, Variable), "concat")
     inputs = [x] if isinstance(x, Variable) else list(x)
     for i, v in enumerate(inputs):
-        check_variable_and_dtype(v, f"x[{i}]", _KINDS, "concat")
+        check_variable_and_dtype(v, f"x[{i}]", BOOL_HALF_NUMERIC, "concat")
         if v.dtype != inputs[0].dtype:
             raise TypeError("concat: the Tensors must share one dtype")
     check_type(axis, "axis", (int, Variable), "concat")
@@ -198,7 +198,7 @@ def concat(x, axis=0, name=None) -> Tensor:
         assert len(inputs) == 1, f"the number of arrays in 'x' in concat must be 1, but received {len(inputs)}"
         return named(name, _ops.tensor_array_to_tensor, inputs[0], axis=axis, use_stack=False)[0]
     if isinstance(axis, Variable):
-        check_dtype(axis.dtype, "axis", ["int32", "int64"], "concat")
+        check_dtype(axis.dtype, "axis", INDICES, "concat")
         axis.stop_gradient = True
         return named(name, _ops.concat, inputs, axis)
     return named(name, _ops.concat, inputs, axis=axis)
@@ -226,7 +226,7 @@ def stack(x, axis=0, name=None) -> Tensor:
         raise TypeError(f"The type of 'x' in stack must be list[Tensor] or tuple[Tensor], but received {type(x)}")
     if x and is_array(x[0]):
         assert len(x) == 1, f"the number of arrays in 'x' in stack must be 1, but received {len(x)}"
-        check_variable_and_dtype(x[0], "x", _KINDS[1:], "stack")
+        check_variable_and_dtype(x[0], "x", HALF_NUMERIC, "stack")
         return named(name, _ops.tensor_array_to_tensor, x[0], axis=axis, use_stack=True)[0]
     return named(name, _ops.stack, list(x), axis=axis)
 
@@ -257,13 +257,13 @@ def split(x, num_or_sections, axis=0, name=None) -> list[Tensor]:
 
 
 def _append_split(x, num_or_sections, axis, name):
-    check_variable_and_dtype(x, "x", _KINDS, "split")
+    check_variable_and_dtype(x, "x", BOOL_HALF_NUMERIC, "split")
     check_type(num_or_sections, "num_or_sections", (list, int, tuple), "split")
     check_type(axis, "axis", (int, Variable), "split")
     keywords: dict = {}
     size = -1
     if isinstance(axis, Variable):
-        check_dtype(axis.dtype, "axis", ["int32", "int64"], "split")
+        check_dtype(axis.dtype, "axis", INDICES, "split")
         axis.stop_gradient = True
         keywords["AxisTensor"] = axis
     else:
@@ -316,7 +316,7 @@ def unbind(input, axis=0) -> list[Tensor]:  # noqa: A002
     """
     if _static():
         check_type(input, "input", Variable, "unbind")
-        check_dtype(input.dtype, "unbind", _KINDS[2:], "unbind")
+        check_dtype(input.dtype, "unbind", NUMERIC, "unbind")
     if not isinstance(axis, INTS):
         raise TypeError(f"unbind: axis must be an int, got {type(axis)}")
     return _ops.unbind(input, axis=check_axis("unbind", int(axis), len(input.shape)))
@@ -340,7 +340,7 @@ def slice(input, axes, starts, ends) -> Tensor:  # noqa: A001, A002
 def strided_slice(x, axes, starts, ends, strides, name=None) -> Tensor:
     """input[start:end:stride] along each of `axes`."""
     if _static():
-        check_variable_and_dtype(x, "x", ["bool", "float32", "float64", "int32", "int64"], "strided_slice")
+        check_variable_and_dtype(x, "x", BOOL_NUMERIC, "strided_slice")
         for what, value in (("starts", starts), ("ends", ends), ("strides", strides)):
             check_type(value, what, (list, tuple, Variable), "strided_slice")
     return bounded(_ops.strided_slice, x, axes, starts=starts, ends=ends, strides=strides)
@@ -356,7 +356,7 @@ def expand(x, shape, name=None) -> Tensor:
     """
     if not _static():
         return _ops.expand_v2(x, shape=_sizes(shape))
-    check_variable_and_dtype(x, "x", ["bool", "float32", "float64", "int32", "int64"], "expand")
+    check_variable_and_dtype(x, "x", BOOL_NUMERIC, "expand")
     check_type(shape, "shape", (list, tuple, Variable), "expand")
     if isinstance(shape, Variable):
         return named(name, _ops.expand_v2, x, shape, shape=[])
@@ -378,7 +378,7 @@ def expand_as(x, y, name=None) -> Tensor:
         [3, 2]
     """
     if _static():
-        check_variable_and_dtype(x, "x", ["bool", *_KINDS[2:]], "expand_as")
+        check_variable_and_dtype(x, "x", BOOL_NUMERIC, "expand_as")
         check_type(y, "y", Variable, "expand_as")
         _no_gradient_of_bools(x, "expand_as")
     return named(name, _ops.expand_as_v2, x, target_shape=y.shape)
@@ -412,7 +412,7 @@ def tile(x, repeat_times, name=None) -> Tensor:
         is_vector = isinstance(times, Variable) and len(times.shape) == 1
         assert is_vector or isinstance(times, INTS), "tile: repeat_times must be ints or Tensors of one dimension"
         assert isinstance(times, Variable) or times > 0, "tile: all numbers in repeat_times must be positive"
-    check_variable_and_dtype(x, "x", ["bool", *_KINDS[2:]], "tile")
+    check_variable_and_dtype(x, "x", BOOL_NUMERIC, "tile")
     _no_gradient_of_bools(x, "tile")
     if isinstance(repeat_times, Variable):
         repeat_times.stop_gradient = True
@@ -466,7 +466,7 @@ def flip(x, axis, name=None) -> Tensor:
     if _static():
         check_type(x, "X", Variable, "flip")
         check_type(axis, "axis", (list, tuple), "flip")
-        check_variable_and_dtype(x, "X", ["float16", "float32", "float64", "int32", "int64", "bool"], "flip")
+        check_variable_and_dtype(x, "X", BOOL_HALF_NUMERIC, "flip")
     return named(name, _ops.flip, x, axis=[axis] if isinstance(axis, INTS) else list(axis))
 
 

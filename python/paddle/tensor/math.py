@@ -1,12 +1,15 @@
 """Arithmetic and reductions."""
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 import paddle._core as _core
 from paddle import _ops
 from paddle._basics.checks import INTS, NUMBERS, check_dtype, check_type
 from paddle._basics.dtypes import VarType, convert_dtype, convert_np_dtype_to_dtype_
+from paddle._basics.element_types import BOOL_NUMERIC, FLOATS, HALF_FLOATS, HALF_NUMERIC, NUMERIC, takes
 from paddle._core import Tensor
 from paddle._dispatch.append import activated, named
 from paddle._dispatch.in_place import in_place_in_dygraph
@@ -14,12 +17,9 @@ from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_variable_and_dtype
 
 _static = _core.in_static_mode
-_FLOATS = ["float16", "float32", "float64"]
-_NUMBERS = ["float32", "float64", "int32", "int64"]
-_INTS = [*_FLOATS, "int32", "int64"]
 
 
-def _unary(name: str, op_type: str, summary: str, dtypes: list[str]):
+def _unary(name: str, op_type: str, summary: str, dtypes: Sequence[str]):
     builtin = getattr(_ops, op_type)
 
     def function(x, name=None):
@@ -49,35 +49,35 @@ def _unary(name: str, op_type: str, summary: str, dtypes: list[str]):
 _UNARY = {
     name: _unary(name, name, summary, dtypes)
     for name, summary, dtypes in (
-        ("abs", "The absolute value", _INTS),
-        ("exp", "e to the power x", _FLOATS),
-        ("log", "The natural logarithm", _FLOATS),
+        ("abs", "The absolute value", HALF_NUMERIC),
+        ("exp", "e to the power x", HALF_FLOATS),
+        ("log", "The natural logarithm", HALF_FLOATS),
         ("log2", "The logarithm to the base 2", ["float32", "float64"]),
         ("log10", "The logarithm to the base 10", ["float32", "float64"]),
         ("log1p", "The natural logarithm of 1 + x", ["float32", "float64"]),
-        ("sqrt", "The square root", _FLOATS),
-        ("rsqrt", "1 / sqrt(x)", _FLOATS),
-        ("square", "x * x", _INTS),
-        ("reciprocal", "1 / x", _FLOATS),
-        ("tanh", "The hyperbolic tangent", _FLOATS),
-        ("erf", "The error function", _FLOATS),
-        ("sin", "The sine", _FLOATS),
-        ("cos", "The cosine", _FLOATS),
-        ("sinh", "The hyperbolic sine", _FLOATS),
-        ("cosh", "The hyperbolic cosine", _FLOATS),
-        ("asin", "The arc sine", _FLOATS),
-        ("acos", "The arc cosine", _FLOATS),
-        ("atan", "The arc tangent", _FLOATS),
-        ("floor", "The greatest integer not above x", _FLOATS),
-        ("ceil", "The least integer not below x", _FLOATS),
-        ("round", "The nearest integer, halves away from zero", _FLOATS),
-        ("sign", "1, 0 or -1, as x is above, at or below zero", _FLOATS),
+        ("sqrt", "The square root", HALF_FLOATS),
+        ("rsqrt", "1 / sqrt(x)", HALF_FLOATS),
+        ("square", "x * x", HALF_NUMERIC),
+        ("reciprocal", "1 / x", HALF_FLOATS),
+        ("tanh", "The hyperbolic tangent", HALF_FLOATS),
+        ("erf", "The error function", HALF_FLOATS),
+        ("sin", "The sine", HALF_FLOATS),
+        ("cos", "The cosine", HALF_FLOATS),
+        ("sinh", "The hyperbolic sine", HALF_FLOATS),
+        ("cosh", "The hyperbolic cosine", HALF_FLOATS),
+        ("asin", "The arc sine", HALF_FLOATS),
+        ("acos", "The arc cosine", HALF_FLOATS),
+        ("atan", "The arc tangent", HALF_FLOATS),
+        ("floor", "The greatest integer not above x", HALF_FLOATS),
+        ("ceil", "The least integer not below x", HALF_FLOATS),
+        ("round", "The nearest integer, halves away from zero", HALF_FLOATS),
+        ("sign", "1, 0 or -1, as x is above, at or below zero", HALF_FLOATS),
     )
 }
 globals().update(_UNARY)
 
 
-def _binary(name: str, op_type: str, summary: str, dtypes: list[str]):
+def _binary(name: str, op_type: str, summary: str, dtypes: Sequence[str]):
     builtin = getattr(_ops, op_type)
 
     def function(x, y, name=None):
@@ -111,14 +111,14 @@ def _binary(name: str, op_type: str, summary: str, dtypes: list[str]):
 _BINARY = {
     name: _binary(name, op_type, summary, dtypes)
     for name, op_type, summary, dtypes in (
-        ("add", "elementwise_add", "x + y", _INTS),
-        ("subtract", "elementwise_sub", "x - y", _INTS),
-        ("multiply", "elementwise_mul", "x * y", _INTS),
-        ("divide", "elementwise_div", "x / y", _INTS),
-        ("maximum", "elementwise_max", "The greater of x and y", _NUMBERS),
-        ("minimum", "elementwise_min", "The lesser of x and y", _NUMBERS),
+        ("add", "elementwise_add", "x + y", HALF_NUMERIC),
+        ("subtract", "elementwise_sub", "x - y", HALF_NUMERIC),
+        ("multiply", "elementwise_mul", "x * y", HALF_NUMERIC),
+        ("divide", "elementwise_div", "x / y", HALF_NUMERIC),
+        ("maximum", "elementwise_max", "The greater of x and y", NUMERIC),
+        ("minimum", "elementwise_min", "The lesser of x and y", NUMERIC),
         ("floor_divide", "elementwise_floordiv", "x // y", ["int32", "int64"]),
-        ("remainder", "elementwise_mod", "The remainder of x / y with the sign of y", _NUMBERS),
+        ("remainder", "elementwise_mod", "The remainder of x / y with the sign of y", NUMERIC),
     )
 }
 globals().update(_BINARY)
@@ -141,7 +141,7 @@ def pow(x, y, name=None) -> Tensor:  # noqa: A001
         [1.0, 4.0, 9.0]
     """
     if _static():
-        check_variable_and_dtype(x, "x", _INTS, "pow")
+        check_variable_and_dtype(x, "x", HALF_NUMERIC, "pow")
     if isinstance(y, NUMBERS):
         return named(name, _ops.pow, x, factor=float(y))
     if isinstance(y, Variable):
@@ -170,7 +170,7 @@ def stanh(x, scale_a=0.67, scale_b=1.7159, name=None) -> Tensor:
         [0.0, 2.0]
     """
     if _static():
-        check_variable_and_dtype(x, "x", _FLOATS, "stanh")
+        check_variable_and_dtype(x, "x", takes("stanh"), "stanh")
     return named(name, _ops.stanh, x, scale_a=scale_a, scale_b=scale_b)
 
 
@@ -188,7 +188,7 @@ def scale(x, scale=1.0, bias=0.0, bias_after_scale=True, act=None, name=None) ->
         [3.0, 5.0]
     """
     if _static():
-        kinds = [*_FLOATS, "int8", "int16", "int32", "int64", "uint8"]
+        kinds = [*HALF_FLOATS, "int8", "int16", "int32", "int64", "uint8"]
         check_variable_and_dtype(x, "x", kinds, "scale")
     tensor = scale if isinstance(scale, Variable) else None
     number = 1.0 if tensor is not None else float(scale)
@@ -210,7 +210,7 @@ def add_n(inputs, name=None) -> Tensor:
     if _static():
         check_type(inputs, "inputs", (list, tuple, Variable), "add_n")
         for i in inputs:
-            check_variable_and_dtype(i, "inputs", _NUMBERS, "add_n")
+            check_variable_and_dtype(i, "inputs", NUMERIC, "add_n")
     return named(name, _ops.sum, list(inputs))
 
 
@@ -232,7 +232,7 @@ def _axes(axis, rank: int):
 
 
 def _check_sum_dtype(have: str, wanted: str) -> None:
-    check_dtype(wanted, "dtype", _NUMBERS, "sum")
+    check_dtype(wanted, "dtype", NUMERIC, "sum")
     if (have == "float64" and wanted in ("float32", "int32")) or (have == "int64" and wanted == "int32"):
         raise ValueError(f"sum: dtype={wanted} is narrower than the {have} of x and may overflow")
 
@@ -256,7 +256,7 @@ def sum(x, axis=None, dtype=None, keepdim=False, name=None) -> Tensor:  # noqa: 
     """
     static = _static()
     if static:
-        check_variable_and_dtype(x, "x", ["bool", *_NUMBERS], "sum")
+        check_variable_and_dtype(x, "x", BOOL_NUMERIC, "sum")
         if dtype is not None:
             _check_sum_dtype(convert_dtype(x.dtype), convert_dtype(dtype))
         check_type(axis, "axis", (int, list, tuple, type(None)), "sum")
@@ -273,7 +273,7 @@ def sum(x, axis=None, dtype=None, keepdim=False, name=None) -> Tensor:  # noqa: 
     return named(name, _ops.reduce_sum, x, dim=dim, keep_dim=keepdim, reduce_all=reduce_all)
 
 
-def _reduction(name: str, op_type: str, summary: str, dtypes: list[str]):
+def _reduction(name: str, op_type: str, summary: str, dtypes: Sequence[str]):
     builtin = getattr(_ops, op_type)
 
     def function(x, axis=None, keepdim=False, name=None):
@@ -300,8 +300,8 @@ def _reduction(name: str, op_type: str, summary: str, dtypes: list[str]):
 _REDUCTIONS = {
     name: _reduction(name, op_type, summary, dtypes)
     for name, op_type, summary, dtypes in (
-        ("max", "reduce_max", "The maximum", _NUMBERS),
-        ("min", "reduce_min", "The minimum", _NUMBERS),
+        ("max", "reduce_max", "The maximum", NUMERIC),
+        ("min", "reduce_min", "The minimum", NUMERIC),
         ("all", "reduce_all", "Whether all elements hold", ["bool"]),
         ("any", "reduce_any", "Whether any element holds", ["bool"]),
     )
@@ -314,11 +314,11 @@ def prod(x, axis=None, keepdim=False, dtype=None, name=None) -> Tensor:
     """The product over `axis`, or over all; see `sum`."""
     if dtype is not None:
         if _static():
-            check_dtype(dtype, "dtype", _NUMBERS, "prod")
+            check_dtype(dtype, "dtype", NUMERIC, "prod")
         if convert_np_dtype_to_dtype_(dtype) != x.dtype:
             x = cast(x, dtype)
     if _static():
-        check_variable_and_dtype(x, "x/input", _NUMBERS, "reduce_prod")
+        check_variable_and_dtype(x, "x/input", NUMERIC, "reduce_prod")
     dim, reduce_all = _axes(axis, _rank(x))
     return named(name, _ops.reduce_prod, x, dim=dim, keep_dim=keepdim, reduce_all=reduce_all)
 
@@ -332,7 +332,7 @@ def cast(x, dtype) -> Tensor:
         [1]
     """
     if _static():
-        kinds = ["bool", *_FLOATS, "int32", "int64", "uint8", "int8", "int16", "uint16"]
+        kinds = ["bool", *HALF_FLOATS, "int32", "int64", "uint8", "int8", "int16", "uint16"]
         check_variable_and_dtype(x, "x", kinds, "cast")
     if not isinstance(dtype, VarType):
         dtype = convert_np_dtype_to_dtype_(dtype)
@@ -376,7 +376,7 @@ def clip(x, min=None, max=None, name=None) -> Tensor:  # noqa: A002
     integers = convert_dtype(x.dtype) in ("int32", "int64")
     low, high = (-2147483648.0, 2147483647.0) if integers else (-3.4028234663852886e38, 3.4028234663852886e38)
     if _static():
-        check_variable_and_dtype(x, "x", _NUMBERS, "clip")
+        check_variable_and_dtype(x, "x", NUMERIC, "clip")
         for bound, what in ((min, "min"), (max, "max")):
             if bound is not None:
                 check_type(bound, what, (float, int, Variable), "clip")
@@ -401,7 +401,7 @@ def increment(x, value=1.0, name=None) -> Tensor:
         [1.0]
     """
     if _static():
-        check_variable_and_dtype(x, "x", _NUMBERS, "increment")
+        check_variable_and_dtype(x, "x", takes("increment"), "increment")
     return _ops.increment(x, step=float(value), Out=x)
 
 
@@ -426,7 +426,7 @@ def conj(x, name=None) -> Tensor:
                [(1-1j), (2+2j)])
     """
     if _static():
-        check_variable_and_dtype(x, "x", ["complex64", "complex128", *_NUMBERS], "conj")
+        check_variable_and_dtype(x, "x", takes("conj"), "conj")
     return named(name, _ops.conj, x)
 
 
@@ -444,7 +444,7 @@ def logsumexp(x, axis=None, keepdim=False, name=None) -> Tensor:
         [0.0]
     """
     if _static():
-        check_variable_and_dtype(x, "x", ["float32", "float64"], "logsumexp")
+        check_variable_and_dtype(x, "x", FLOATS, "logsumexp")
     dim, reduce_all = _axes(axis, _rank(x))
     return named(name, _ops.logsumexp, x, axis=dim, keepdim=keepdim, reduce_all=reduce_all)
 

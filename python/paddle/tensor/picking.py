@@ -7,6 +7,7 @@ import paddle._core as _core
 from paddle import _ops
 from paddle._basics.checks import INTS, check_dtype, check_type
 from paddle._basics.dtypes import convert_np_dtype_to_dtype_
+from paddle._basics.element_types import BOOL_NUMERIC, INDICES, NUMERIC
 from paddle._core import Tensor
 from paddle._dispatch.append import named
 from paddle._dispatch.in_place import in_place_in_dygraph
@@ -16,8 +17,6 @@ from paddle._programs.variable_checks import check_variable_and_dtype
 from .creation import zeros
 
 _static = _core.in_static_mode
-_NUMBERS = ["float32", "float64", "int32", "int64"]
-_INDICES = ["int32", "int64"]
 
 __all__ = ["gather", "gather_nd", "multiplex", "scatter", "scatter_", "scatter_nd", "scatter_nd_add", "shard_index",
            "unique"]
@@ -40,9 +39,9 @@ def gather(x, index, axis=None, name=None) -> Tensor:
         check_variable_and_dtype(
             x, "x", ["float16", "float32", "float64", "int32", "int64", "uint8"], "gather"
         )
-        check_variable_and_dtype(index, "index", ["int32", "int64"], "gather")
+        check_variable_and_dtype(index, "index", INDICES, "gather")
         if isinstance(axis, Variable):
-            check_variable_and_dtype(axis, "axis", ["int32", "int64"], "gather")
+            check_variable_and_dtype(axis, "axis", INDICES, "gather")
         else:
             check_type(axis, "axis", int, "gather")
     if isinstance(axis, INTS):
@@ -62,7 +61,7 @@ def scatter(x, index, updates, overwrite=True, name=None) -> Tensor:
         [6.0, 1.0, 5.0]
     """
     if _static():
-        check_variable_and_dtype(x, "dtype", ["float32", "int32", "int64", "float64"], "scatter")
+        check_variable_and_dtype(x, "dtype", NUMERIC, "scatter")
         check_type(overwrite, "overwrite", bool, "scatter")
     return named(name, _ops.scatter, x, index, updates, overwrite=overwrite)
 
@@ -93,8 +92,8 @@ def gather_nd(x, index, name=None) -> Tensor:
         [3, 2]
     """
     if _static():
-        check_variable_and_dtype(x, "input", ["bool", *_NUMBERS], "gather_nd")
-        check_variable_and_dtype(index, "index", _INDICES, "gather_nd")
+        check_variable_and_dtype(x, "input", BOOL_NUMERIC, "gather_nd")
+        check_variable_and_dtype(index, "index", INDICES, "gather_nd")
     return named(name, _ops.gather_nd, x, index)
 
 
@@ -152,8 +151,8 @@ def multiplex(inputs, index, name=None) -> Tensor:
         if len(inputs) < 2:
             raise ValueError("multiplex: inputs must be a list of at least 2 Tensors")
         for i, x in enumerate(inputs):
-            check_variable_and_dtype(x, f"input[{i}]", _NUMBERS, "multiplex")
-        check_variable_and_dtype(index, "index", _INDICES, "multiplex")
+            check_variable_and_dtype(x, f"input[{i}]", NUMERIC, "multiplex")
+        check_variable_and_dtype(index, "index", INDICES, "multiplex")
     return named(name, _ops.multiplex, index, inputs)
 
 
@@ -210,11 +209,11 @@ def unique(x, return_index=False, return_inverse=False, return_counts=False, axi
     """
     outputs: dict = {}
     if _static():
-        check_variable_and_dtype(x, "input", _NUMBERS, "unique")
+        check_variable_and_dtype(x, "input", NUMERIC, "unique")
         flags = {"return_index": return_index, "return_inverse": return_inverse, "return_counts": return_counts}
         for what, flag in flags.items():
             check_type(flag, what, bool, "unique")
-        check_dtype(dtype, "dtype", _INDICES, "unique")
+        check_dtype(dtype, "dtype", INDICES, "unique")
         if axis is not None:
             check_type(axis, "axis", int, "unique")
         outputs = {"Indices": 1, "Counts": 1}

@@ -6,6 +6,7 @@ from paddle import _ops
 from paddle._basics.checks import check_dtype, check_type
 from paddle._basics.default_dtype import get_default_dtype
 from paddle._basics.dtypes import convert_dtype
+from paddle._basics.element_types import FLOATS, INDICES, NUMERIC, takes
 from paddle._core import Tensor
 from paddle._dispatch.append import named
 from paddle._dispatch.arguments import shape_arguments
@@ -42,7 +43,7 @@ def uniform(shape, dtype=None, min=-1.0, max=1.0, seed=0, name=None) -> Tensor: 
     dtype = _drawn(dtype, "uniform/rand")
     if _static():
         check_type(shape, "shape", (list, tuple, Variable), "uniform/rand")
-        check_dtype(convert_dtype(dtype), "dtype", ("float32", "float64"), "uniform/rand")
+        check_dtype(convert_dtype(dtype), "dtype", FLOATS, "uniform/rand")
     return named(name, _ops.uniform_random, min=float(min), max=float(max), seed=seed, dtype=dtype,
                  **shape_arguments(shape))
 
@@ -57,7 +58,7 @@ def gaussian(shape, mean=0.0, std=1.0, dtype=None, name=None) -> Tensor:
     dtype = _drawn(dtype, "gaussian/standard_normal/randn/normal")
     if _static():
         check_shape(shape, "gaussian")
-        check_dtype(convert_dtype(dtype), "dtype", ["float32", "float64"], "gaussian/standard_normal/randn/normal")
+        check_dtype(convert_dtype(dtype), "dtype", FLOATS, "gaussian/standard_normal/randn/normal")
     return named(name, _ops.gaussian_random, mean=float(mean), std=float(std), seed=0, dtype=dtype,
                  **shape_arguments(shape))
 
@@ -114,7 +115,7 @@ def randint(low=0, high=None, shape=[1], dtype=None, name=None) -> Tensor:  # no
     dtype = _dtype(dtype, "int64")
     if _static():
         check_shape(shape, "randint")
-        check_dtype(convert_dtype(dtype), "dtype", ["int32", "int64"], "randint")
+        check_dtype(convert_dtype(dtype), "dtype", INDICES, "randint")
     if low >= high:
         raise ValueError(f"randint: low must be below high, got {low!s:.200} and {high!s:.200}")
     return named(name, _ops.randint, low=int(low), high=int(high), seed=0, dtype=dtype, **shape_arguments(shape))
@@ -132,7 +133,7 @@ def randperm(n, dtype="int64", name=None) -> Tensor:
         raise ValueError("randperm: n must be positive")
     dtype = _dtype(dtype)
     if _static():
-        check_dtype(convert_dtype(dtype), "dtype", ["int64", "int32", "float32", "float64"], "randperm")
+        check_dtype(convert_dtype(dtype), "dtype", NUMERIC, "randperm")
     out = named(name, _ops.randperm, n=n, seed=0, dtype=dtype)
     out.stop_gradient = True
     return out
@@ -153,7 +154,7 @@ def bernoulli(x, name=None) -> Tensor:
         [0.0, 1.0]
     """
     if _static():
-        check_variable_and_dtype(x, "x", ["float32", "float64"], "bernoulli")
+        check_variable_and_dtype(x, "x", takes("bernoulli"), "bernoulli")
     out = named(name, _ops.bernoulli, x)
     out.stop_gradient = True
     return out
@@ -179,7 +180,7 @@ def multinomial(x, num_samples=1, replacement=False, name=None) -> Tensor:
         [1, 1, 1]
     """
     if _static():
-        check_variable_and_dtype(x, "x", ["float32", "float64"], "multinomial")
+        check_variable_and_dtype(x, "x", takes("multinomial"), "multinomial")
     out = named(name, _ops.multinomial, x, num_samples=num_samples, replacement=replacement)
     out.stop_gradient = True
     return out

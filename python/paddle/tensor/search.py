@@ -7,6 +7,7 @@ import paddle._core as _core
 from paddle import _ops
 from paddle._basics.checks import INTS, check_dtype, check_type
 from paddle._basics.dtypes import convert_np_dtype_to_dtype_
+from paddle._basics.element_types import INDICES, NUMERIC, ORDERED
 from paddle._core import Tensor
 from paddle._dispatch.append import named
 from paddle._dispatch.arguments import number
@@ -14,7 +15,6 @@ from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_variable_and_dtype
 
 _static = _core.in_static_mode
-_NUMBERS = ["float32", "float64", "int16", "int32", "int64", "uint8"]
 
 __all__ = ["argmax", "argmin", "argsort", "sort", "topk", "where", "nonzero", "index_select",
            "index_sample", "masked_select"]
@@ -26,8 +26,8 @@ def _arg(op_type: str, x, axis, keepdim, dtype, name):
     if axis is not None and not isinstance(axis, INTS):
         raise TypeError(f"{op_type}: axis must be an int or None, got {type(axis)}")
     if _static():
-        check_variable_and_dtype(x, "x", _NUMBERS, "paddle." + op_type.replace("_", ""))
-        check_dtype(dtype, "dtype", ["int32", "int64"], op_type)
+        check_variable_and_dtype(x, "x", ORDERED, "paddle." + op_type.replace("_", ""))
+        check_dtype(dtype, "dtype", INDICES, op_type)
     flatten = axis is None
     return named(name, getattr(_ops, op_type), x, axis=0 if flatten else axis, keepdims=keepdim, flatten=flatten,
                  dtype=convert_np_dtype_to_dtype_(dtype))
@@ -58,14 +58,14 @@ def argsort(x, axis=-1, descending=False, name=None) -> Tensor:
         [1, 2, 0]
     """
     if _static():
-        check_variable_and_dtype(x, "x", _NUMBERS, "argsort")
+        check_variable_and_dtype(x, "x", ORDERED, "argsort")
     return named(name, _ops.argsort, x, axis=axis, descending=descending)[1]
 
 
 def sort(x, axis=-1, descending=False, name=None) -> Tensor:
     """The elements sorted along `axis`."""
     if _static():
-        check_variable_and_dtype(x, "x", _NUMBERS, "sort")
+        check_variable_and_dtype(x, "x", ORDERED, "sort")
     return named(name, _ops.argsort, x, axis=axis, descending=descending)[0]
 
 
@@ -115,8 +115,8 @@ def where(condition, x, y, name=None) -> Tensor:
     """
     if _static():
         check_variable_and_dtype(condition, "condition", ["bool"], "where")
-        check_variable_and_dtype(x, "x", ["float32", "float64", "int32", "int64"], "where")
-        check_variable_and_dtype(y, "y", ["float32", "float64", "int32", "int64"], "where")
+        check_variable_and_dtype(x, "x", NUMERIC, "where")
+        check_variable_and_dtype(y, "y", NUMERIC, "where")
     if list(condition.shape) == list(x.shape) == list(y.shape):
         return named(name, _ops.where, condition, x, y)
     # Broadcasting by arithmetic, as in 2.0.2.
@@ -138,7 +138,6 @@ def nonzero(x, as_tuple=False) -> Any:
     return tuple(_ops.slice(found, axes=[1], starts=[i], ends=[i + 1]) for i in range(len(x.shape)))
 
 
-_PICKED = ["float32", "float64", "int32", "int64"]
 
 
 def index_select(x, index, axis=0, name=None) -> Tensor:
@@ -159,8 +158,8 @@ def index_select(x, index, axis=0, name=None) -> Tensor:
         [[3, 1], [6, 4]]
     """
     if _static():
-        check_variable_and_dtype(x, "x", _PICKED, "paddle.tensor.search.index_select")
-        check_variable_and_dtype(index, "index", ["int32", "int64"], "paddle.tensor.search.index_select")
+        check_variable_and_dtype(x, "x", NUMERIC, "paddle.tensor.search.index_select")
+        check_variable_and_dtype(index, "index", INDICES, "paddle.tensor.search.index_select")
     return named(name, _ops.index_select, x, index, dim=axis)
 
 
@@ -181,8 +180,8 @@ def index_sample(x, index) -> Tensor:
         [[1.0, 3.0], [5.0, 5.0]]
     """
     if _static():
-        check_variable_and_dtype(x, "x", _PICKED, "paddle.tensor.search.index_sample")
-        check_variable_and_dtype(index, "index", ["int32", "int64"], "paddle.tensor.search.index_sample")
+        check_variable_and_dtype(x, "x", NUMERIC, "paddle.tensor.search.index_sample")
+        check_variable_and_dtype(index, "index", INDICES, "paddle.tensor.search.index_sample")
     return _ops.index_sample(x, index)
 
 
@@ -200,6 +199,6 @@ def masked_select(x, mask, name=None) -> Tensor:
         [3.0, 4.0]
     """
     if _static():
-        check_variable_and_dtype(x, "x", _PICKED, "paddle.tensor.search.mask_select")
+        check_variable_and_dtype(x, "x", NUMERIC, "paddle.tensor.search.mask_select")
         check_variable_and_dtype(mask, "mask", ["bool"], "paddle.tensor.search.masked_select")
     return named(name, _ops.masked_select, x, mask)

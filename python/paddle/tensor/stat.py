@@ -7,6 +7,7 @@ import paddle._core as _core
 from paddle import _ops
 from paddle._basics.checks import INTS, check_type
 from paddle._basics.dtypes import convert_dtype
+from paddle._basics.element_types import FLOATS
 from paddle._core import Tensor
 from paddle._dispatch.append import named
 from paddle._programs.variable import Variable
@@ -43,7 +44,7 @@ def mean(x, axis=None, keepdim=False, name=None) -> Tensor:
 def var(x, axis=None, unbiased=True, keepdim=False, name=None) -> Tensor:
     """The variance over `axis`, or over all; divided by n - 1 where `unbiased` (0 for a single element)."""
     if _static():
-        check_variable_and_dtype(x, "x", ["float32", "float64"], "var")
+        check_variable_and_dtype(x, "x", FLOATS, "var")
     u = mean(x, axis, True)
     d = _ops.elementwise_sub(x, u)
     out = _sum(_ops.elementwise_mul(d, d), axis, keepdim=keepdim)

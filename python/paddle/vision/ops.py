@@ -5,6 +5,7 @@ from typing import Any
 
 from paddle import _ops
 from paddle._basics import mode
+from paddle._basics.element_types import FLOATS
 from paddle._core import Tensor
 from paddle._dispatch.append import named
 from paddle._dispatch.arguments import convert_to_list
@@ -52,8 +53,8 @@ def deform_conv2d(
         [2, 4, 6, 6]
     """
     if mode._dygraph_tracer_ is None:
-        check_variable_and_dtype(x, "x", ["float32", "float64"], "deform_conv2d")
-        check_variable_and_dtype(offset, "offset", ["float32", "float64"], "deform_conv2d")
+        check_variable_and_dtype(x, "x", FLOATS, "deform_conv2d")
+        check_variable_and_dtype(offset, "offset", FLOATS, "deform_conv2d")
     operands = (x, offset, weight) if mask is None else (x, offset, mask, weight)
     attrs = {"groups": groups, "deformable_groups": 1, "im2col_step": 1}
     out = run_deformable(name, operands, stride, padding, dilation, **attrs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from paddle import _ops
+from paddle._basics.element_types import FLOATS
 from paddle._dispatch.arguments import convert_to_list
 from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.nn.functional.conv import filters_of, run_conv
@@ -301,6 +302,6 @@ class BilinearTensorProduct(Layer):
 
     def forward(self, x: Any, y: Any) -> Any:
         """`x` [batch, input1_dim] and `y` [batch, input2_dim] to [batch, output_dim]."""
-        check_variable_and_dtype(x, "x", ["float32", "float64"], "BilinearTensorProduct")
-        check_variable_and_dtype(y, "y", ["float32", "float64"], "BilinearTensorProduct")
+        check_variable_and_dtype(x, "x", FLOATS, "BilinearTensorProduct")
+        check_variable_and_dtype(y, "y", FLOATS, "BilinearTensorProduct")
         return activated(_ops.bilinear_tensor_product(x, y, self.weight, self.bias), self._act)

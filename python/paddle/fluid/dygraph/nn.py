@@ -9,6 +9,7 @@ from typing import Any
 from paddle import _ops
 from paddle._basics import mode
 from paddle._basics.checks import INTS, NUMBERS
+from paddle._basics.element_types import HALF_FLOATS
 from paddle._basics.missing import getter as _getter
 from paddle._dispatch.arguments import convert_to_list
 from paddle._programs import guards
@@ -42,7 +43,6 @@ __all__ = [
     "SpectralNorm",
 ]
 
-_FLOATS = ["float16", "float32", "float64"]
 
 
 class Pool2D(Layer):
@@ -101,7 +101,7 @@ class Pool2D(Layer):
 
     def forward(self, input: Any) -> Any:  # noqa: A002
         """The maxima or averages."""
-        check_variable_and_dtype(input, "input", ["int8", "uint8", *_FLOATS], "Pool2D")
+        check_variable_and_dtype(input, "input", ["int8", "uint8", *HALF_FLOATS], "Pool2D")
         return _ops.pool2d(
             input,
             pooling_type=self._pool_type,

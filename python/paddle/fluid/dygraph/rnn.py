@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from paddle import _ops
+from paddle._basics.element_types import FLOATS
 from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.nn.layer.layers import Layer
 
@@ -51,8 +52,8 @@ class GRUUnit(Layer):
 
     def forward(self, input: Any, hidden: Any) -> tuple[Any, Any, Any]:  # noqa: A002
         """(states, states before behind the reset gate, gates)."""
-        check_variable_and_dtype(input, "input", ["float32", "float64"], "GRUUnit")
-        check_variable_and_dtype(hidden, "hidden", ["float32", "float64"], "GRUUnit")
+        check_variable_and_dtype(input, "input", FLOATS, "GRUUnit")
+        check_variable_and_dtype(hidden, "hidden", FLOATS, "GRUUnit")
         gate, reset, updated = _ops.gru_unit(
             input,
             hidden,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from paddle import _ops
 from paddle._basics import mode
 from paddle._basics.checks import check_type
+from paddle._basics.element_types import BOOL_NUMERIC, NUMERIC, takes
 from paddle._dispatch.append import named
 from paddle._programs import guards
 from paddle._programs.variable import Variable
@@ -68,7 +69,6 @@ def create_array(dtype):
     return arrays.create_array(dtype)
 
 
-_COMPARED = ["float32", "float64", "int32", "int64"]
 
 
 def increment(x, value=1.0, in_place=True):
@@ -88,11 +88,11 @@ def increment(x, value=1.0, in_place=True):
         ...     int(fluid.layers.increment(fluid.layers.fill_constant([1], "int64", 3)))
         4
     """
-    check_variable_and_dtype(x, "x", _COMPARED, "increment")
+    check_variable_and_dtype(x, "x", takes("increment"), "increment")
     return _ops.increment(x, step=float(value), Out=x if in_place else None)
 
 
-def _compare(op_type, x, y, cond, name, dtypes=_COMPARED, **attrs):  # noqa: A002
+def _compare(op_type, x, y, cond, name, dtypes=NUMERIC, **attrs):  # noqa: A002
     check_variable_and_dtype(x, "x", dtypes, op_type)
     check_variable_and_dtype(y, "y", dtypes, op_type)
     if cond is not None:
@@ -135,12 +135,12 @@ def greater_equal(x, y, cond=None, name=None):
 
 def equal(x, y, cond=None, name=None):
     """x == y; arguments as of :func:`less_than`."""
-    return _compare("equal", x, y, cond, name, ["bool", *_COMPARED])
+    return _compare("equal", x, y, cond, name, BOOL_NUMERIC)
 
 
 def not_equal(x, y, cond=None, name=None):
     """x != y; arguments as of :func:`less_than`."""
-    return _compare("not_equal", x, y, cond, name, ["bool", *_COMPARED])
+    return _compare("not_equal", x, y, cond, name, BOOL_NUMERIC)
 
 
 def Assert(cond, data=None, summarize=20, name=None):  # noqa: N802

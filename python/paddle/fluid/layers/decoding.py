@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import paddle._core as _core
 from paddle import _ops
+from paddle._basics.element_types import FLOATS
 from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.nn.functional.decode import warp_ctc
 from paddle.static.nn.crf import crf_cost, crf_decoding
@@ -82,7 +83,7 @@ def ctc_greedy_decoder(input, blank, input_length=None, padding_value=0, name=No
         int64 labels [labels of all sequences, 1] with a LoD (one -1 where there are none at all); with lengths
         ([batch, steps], their numbers [batch, 1]).
     """
-    check_variable_and_dtype(input, "input", ["float32", "float64"], "ctc_greedy_decoder")
+    check_variable_and_dtype(input, "input", FLOATS, "ctc_greedy_decoder")
     _, best = _ops.top_k(input, k=1)
     if input_length is None:
         return _ops.ctc_align(best, merge_repeated=True, blank=blank)[0]

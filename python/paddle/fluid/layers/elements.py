@@ -5,6 +5,7 @@ from __future__ import annotations
 from paddle import _ops
 from paddle._basics import mode
 from paddle._basics.dtypes import convert_dtype, convert_np_dtype_to_dtype_
+from paddle._basics.element_types import BOOL_HALF_NUMERIC, BOOL_NUMERIC, NUMERIC
 from paddle._dispatch.append import named
 from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.tensor import picking
@@ -26,7 +27,6 @@ __all__ = [
     "where",
 ]
 
-_NUMBERS = ["float32", "float64", "int32", "int64"]
 
 
 def gather_nd(input, index, name=None):  # noqa: A002
@@ -55,8 +55,8 @@ def expand_as(x, target_tensor, name=None):
         >>> paddle.fluid.layers.expand_as(x, paddle.ones([2, 4])).numpy().tolist()
         [[1, 2, 1, 2], [1, 2, 1, 2]]
     """
-    check_variable_and_dtype(x, "x", ["bool", *_NUMBERS], "expand_as")
-    check_variable_and_dtype(target_tensor, "target_tensor", ["bool", *_NUMBERS], "expand_as")
+    check_variable_and_dtype(x, "x", BOOL_NUMERIC, "expand_as")
+    check_variable_and_dtype(target_tensor, "target_tensor", BOOL_NUMERIC, "expand_as")
     return named(name, _ops.expand_as, x, target_tensor)
 
 
@@ -66,7 +66,7 @@ def size(input):  # noqa: A002
     Args:
         input (Variable): bool, float16, float32, float64, int32 or int64.
     """
-    check_variable_and_dtype(input, "input", ["bool", "float16", *_NUMBERS], "size")
+    check_variable_and_dtype(input, "input", BOOL_HALF_NUMERIC, "size")
     return _ops.size(input)
 
 
@@ -112,7 +112,7 @@ def unique(x, dtype="int32"):
         >>> [t.numpy().tolist() for t in paddle.fluid.layers.unique(paddle.to_tensor([2, 3, 3, 1]))]
         [[2, 3, 1], [0, 1, 1, 2]]
     """
-    check_variable_and_dtype(x, "x", _NUMBERS, "unique")
+    check_variable_and_dtype(x, "x", NUMERIC, "unique")
     out, inverse, *_ = _ops.unique(x, dtype=convert_np_dtype_to_dtype_(dtype))
     return out, inverse
 
@@ -128,7 +128,7 @@ def unique_with_counts(x, dtype="int32"):
         >>> [t.numpy().tolist() for t in paddle.fluid.layers.unique_with_counts(paddle.to_tensor([2, 3, 3, 1]))]
         [[2, 3, 1], [0, 1, 1, 2], [1, 2, 1]]
     """
-    check_variable_and_dtype(x, "x", _NUMBERS, "unique_with_counts")
+    check_variable_and_dtype(x, "x", NUMERIC, "unique_with_counts")
     if convert_dtype(dtype) not in ("int32", "int64"):
         raise TypeError(f"unique_with_counts: dtype must be int32 or int64, got {dtype}")
     if x is None or len(x.shape) != 1:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from paddle import _ops
 from paddle._basics.checks import check_dtype, check_type
 from paddle._basics.dtypes import convert_dtype, convert_np_dtype_to_dtype_
+from paddle._basics.element_types import FLOATS, INDICES, NUMERIC
 from paddle._dispatch.append import named
 from paddle._dispatch.arguments import shape_arguments
 from paddle._programs.variable import Variable
@@ -49,7 +50,6 @@ __all__ = [
     "tril",
 ]
 
-_NUMBERS = ["float32", "float64", "int32", "int64"]
 
 
 def _into(out, result):
@@ -65,7 +65,7 @@ def addcmul(input, tensor1, tensor2, value=1.0, out=None, name=None):  # noqa: A
         value (float|int): an int for integers.
     """
     for x, what in ((input, "input"), (tensor1, "tensor1"), (tensor2, "tensor2")):
-        check_variable_and_dtype(x, what, _NUMBERS, "addcmul")
+        check_variable_and_dtype(x, what, NUMERIC, "addcmul")
     check_type(value, "value", int if "int" in convert_dtype(input.dtype) else float, "addcmul")
     product = _ops.scale(_ops.elementwise_mul(tensor1, tensor2), scale=float(value))
     return _into(out, named(name, _ops.elementwise_add, input, product))
@@ -158,14 +158,14 @@ def kron(x, y, out=None, name=None):
 
 def log1p(x, out=None, name=None):
     """The logarithm of 1 + x, element by element; into `out` when given."""
-    check_variable_and_dtype(x, "x", ["float32", "float64"], "log1p")
+    check_variable_and_dtype(x, "x", FLOATS, "log1p")
     return named(name, _ops.log1p, x, Out=out)
 
 
 def log_softmax(input, axis=None, dtype=None, name=None):  # noqa: A002
     """The logarithm of softmax along `axis`, the last one by default; with `dtype` converted first."""
     if dtype is not None:
-        check_dtype(dtype, "dtype", ["float32", "float64"], "log_softmax")
+        check_dtype(dtype, "dtype", FLOATS, "log_softmax")
         input = math.cast(input, dtype)  # noqa: A001
     return named(name, _ops.log_softmax, input, axis=-1 if axis is None else axis)
 
@@ -199,7 +199,7 @@ def randint(low, high=None, shape=None, out=None, dtype=None, device=None, stop_
         ValueError: for an empty range.
     """
     dtype = "int64" if dtype is None else dtype
-    check_dtype(dtype, "dtype", ["int32", "int64"], "randint")
+    check_dtype(dtype, "dtype", INDICES, "randint")
     low, high = (0, low) if high is None else (low, high)
     if low >= high:
         raise ValueError(f"randint: low must be below high, got {low} and {high}")
@@ -219,7 +219,7 @@ def randn(shape, out=None, dtype=None, device=None, stop_gradient=True, name=Non
     check_type(shape, "shape", (list, tuple), "randn")
     assert len(shape) > 0, "randn: shape must have an entry"
     dtype = "float32" if dtype is None else dtype
-    check_dtype(dtype, "dtype", ["float32", "float64"], "randn")
+    check_dtype(dtype, "dtype", FLOATS, "randn")
     drawn = named(name, _ops.gaussian_random, shape=list(shape), dtype=convert_np_dtype_to_dtype_(dtype))
     return _settled(_into(out, drawn), stop_gradient)
 
@@ -232,7 +232,7 @@ def randperm(n, out=None, dtype="int64", device=None, stop_gradient=True, seed=0
     """
     if n < 1:
         raise ValueError(f"randperm: n must be positive, got {n}")
-    check_dtype(dtype, "dtype", ["int64", "int32"], "randperm")
+    check_dtype(dtype, "dtype", INDICES, "randperm")
     if device not in (None, "cpu", "gpu"):
         raise ValueError(f"randperm: device must be None, 'cpu' or 'gpu', got {device!r}")
     check_type(stop_gradient, "stop_gradient", bool, "randperm")

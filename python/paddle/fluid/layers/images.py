@@ -10,6 +10,7 @@ from paddle import _ops
 from paddle._basics import mode, unique_name
 from paddle._basics.checks import INTS, check_type
 from paddle._basics.dtypes import VarType
+from paddle._basics.element_types import FLOATS, HALF_NUMERIC, NUMERIC
 from paddle._dispatch.append import activated, named
 from paddle._programs import guards
 from paddle._programs.variable import Variable
@@ -52,8 +53,6 @@ __all__ = [
     "clip_by_norm",
 ]
 
-_FLOATS = ["float32", "float64"]
-_NUMBERS = ["float16", "float32", "float64", "int32", "int64"]
 _METHODS = ("LINEAR", "BILINEAR", "TRILINEAR", "NEAREST")
 
 
@@ -208,7 +207,7 @@ def pad2d(
     Raises:
         AssertionError: for another mode.
     """
-    check_variable_and_dtype(input, "input", _NUMBERS, "pad2d")
+    check_variable_and_dtype(input, "input", HALF_NUMERIC, "pad2d")
     modes = ("constant", "reflect", "edge")
     assert mode in modes, f"pad2d: mode should be one of {', '.join(modes)}, got {mode!s:.200}"
     tensor = isinstance(paddings, Variable)
@@ -221,7 +220,7 @@ def pad2d(
 def pad_constant_like(x, y, pad_value=0.0, name=None):
     """`y` with as many numbers behind each dimension as make it as large as `x` (ValueError where it is larger)."""
     check_type(x, "x", Variable, "pad_constant_like")
-    check_variable_and_dtype(y, "y", ["float32", "float64", "int32", "int64"], "pad_constant_like")
+    check_variable_and_dtype(y, "y", NUMERIC, "pad_constant_like")
     return named(name, _ops.pad_constant_like, x, y, pad_value=float(pad_value))
 
 
@@ -322,7 +321,7 @@ def space_to_depth(x, blocksize, name=None):
     """
     if not isinstance(blocksize, INTS):
         raise ValueError("blocksize must be a python Int")
-    check_variable_and_dtype(x, "x", _NUMBERS, "space_to_depth")
+    check_variable_and_dtype(x, "x", HALF_NUMERIC, "space_to_depth")
     return named(name, _ops.space_to_depth, x, blocksize=blocksize)
 
 
@@ -356,7 +355,7 @@ def affine_channel(x, scale=None, bias=None, data_layout="NCHW", name=None, act=
         data_layout (str): "NCHW": channels second; else last.
         act (str, optional): an activation operator.
     """
-    check_variable_and_dtype(x, "x", _FLOATS, "affine_channel")
+    check_variable_and_dtype(x, "x", FLOATS, "affine_channel")
     check_type(scale, "scale", (Variable, type(None)), "affine_channel")
     check_type(bias, "bias", (Variable, type(None)), "affine_channel")
     out = named(name, _ops.affine_channel, x, scale, bias, data_layout=data_layout)
@@ -369,7 +368,7 @@ def add_position_encoding(input, alpha, beta, name=None):  # noqa: A002
     Args:
         input (Variable): float32 or float64, [N, words, size], or [words, size] with LoD; size even (ValueError).
     """
-    check_variable_and_dtype(input, "input", _FLOATS, "add_position_encoding")
+    check_variable_and_dtype(input, "input", FLOATS, "add_position_encoding")
     return named(name, _ops.add_position_encoding, input, alpha=alpha, beta=beta)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from paddle import _ops
 from paddle._basics import mode
 from paddle._basics.checks import check_type
+from paddle._basics.element_types import FLOATS, takes
 from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.nn.layer_helper import LayerHelper
@@ -13,17 +14,16 @@ from paddle.static.nn.common import fc_layer
 
 __all__ = ["dynamic_gru", "dynamic_lstm", "dynamic_lstmp", "gru_unit", "lstm", "lstm_unit"]
 
-_FLOATS = ["float32", "float64"]
 _UNITS = {"identity": 0, "sigmoid": 1, "tanh": 2, "relu": 3}
 
 
 def _check(where: str, input, *states) -> None:  # noqa: A002
     assert not mode.in_dygraph_mode(), f"{where} is for Programs only; paddle.nn has LSTM and GRU"
-    check_variable_and_dtype(input, "input", _FLOATS, where)
+    check_variable_and_dtype(input, "input", FLOATS, where)
     for state in states:
         check_type(state, "h_0, c_0", (Variable, type(None)), where)
         if state is not None:
-            check_variable_and_dtype(state, "h_0, c_0", _FLOATS, where)
+            check_variable_and_dtype(state, "h_0, c_0", FLOATS, where)
 
 
 def _check_state(state, rows: int, width: int) -> None:
@@ -215,8 +215,8 @@ def gru_unit(  # noqa: D417
     Returns:
         (states, states before behind the reset gate, gates).
     """
-    check_variable_and_dtype(input, "input", _FLOATS, "gru_unit")
-    check_variable_and_dtype(hidden, "hidden", _FLOATS, "gru_unit")
+    check_variable_and_dtype(input, "input", takes("gru_unit"), "gru_unit")
+    check_variable_and_dtype(hidden, "hidden", FLOATS, "gru_unit")
     check_type(size, "size", int, "gru_unit")
     acts = {"activation": _UNITS[activation], "gate_activation": _UNITS[gate_activation]}
     helper = LayerHelper("gru_unit", **locals())
@@ -246,7 +246,7 @@ def lstm_unit(x_t, hidden_t_prev, cell_t_prev, forget_bias=0.0, param_attr=None,
     """
     given = {"x_t": x_t, "hidden_t_prev": hidden_t_prev, "cell_t_prev": cell_t_prev}
     for what, value in given.items():
-        check_variable_and_dtype(value, what, _FLOATS, "lstm_unit")
+        check_variable_and_dtype(value, what, takes("lstm_unit"), "lstm_unit")
     for what, value in given.items():
         if len(value.shape) != 2:
             raise ValueError(f"Rank of {what} must be 2.")
@@ -293,7 +293,7 @@ def lstm(  # noqa: D417
     """
     helper = LayerHelper("cudnn_lstm", **locals())
     for value, what in ((input, "input"), (init_h, "init_h"), (init_c, "init_c")):
-        check_variable_and_dtype(value, what, _FLOATS, "lstm")
+        check_variable_and_dtype(value, what, takes("lstm"), "lstm")
     for number, what in ((max_len, "max_len"), (hidden_size, "hidden_size"), (num_layers, "num_layers")):
         check_type(number, what, int, "lstm")
     directions = 2 if is_bidirec else 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from paddle import _ops
+from paddle._basics.element_types import FLOATS, takes
 from paddle._dispatch.append import named
 from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.nn.functional.loss import softmax_loss
@@ -18,7 +19,6 @@ __all__ = [
 ]
 
 kIgnoreIndex = -100
-_FLOATS = ["float16", "float32", "float64"]
 
 
 def cross_entropy(input, label, soft_label=False, ignore_index=kIgnoreIndex):  # noqa: A002
@@ -33,7 +33,7 @@ def cross_entropy(input, label, soft_label=False, ignore_index=kIgnoreIndex):  #
     Returns:
         Variable: [N1, ..., Nk, 1].
     """
-    check_variable_and_dtype(input, "input", _FLOATS, "cross_entropy")
+    check_variable_and_dtype(input, "input", takes("cross_entropy"), "cross_entropy")
     if not soft_label:
         return _ops.cross_entropy2(input, label, ignore_index=ignore_index)[0]
     return _ops.cross_entropy(input, label, soft_label=True, ignore_index=ignore_index)
@@ -45,8 +45,8 @@ def square_error_cost(input, label):  # noqa: A002
     Args:
         input, label (Variable): float32 or float64 of one shape.
     """
-    check_variable_and_dtype(input, "input", ["float32", "float64"], "square_error_cost")
-    check_variable_and_dtype(label, "label", ["float32", "float64"], "square_error_cost")
+    check_variable_and_dtype(input, "input", FLOATS, "square_error_cost")
+    check_variable_and_dtype(label, "label", FLOATS, "square_error_cost")
     return _ops.square(_ops.elementwise_sub(input, label))
 
 
@@ -81,7 +81,8 @@ def sigmoid_cross_entropy_with_logits(x, label, ignore_index=kIgnoreIndex, name=
         ignore_index (int): elements with this label cost nothing.
         normalize (bool): divide by the number of elements that are not ignored.
     """
-    check_variable_and_dtype(x, "input", _FLOATS, "sigmoid_cross_entropy_with_logits")
+    where = "sigmoid_cross_entropy_with_logits"
+    check_variable_and_dtype(x, "input", takes(where), where)
     return named(name, _ops.sigmoid_cross_entropy_with_logits, x, label, ignore_index=ignore_index, normalize=normalize)
 
 
@@ -91,6 +92,6 @@ def mse_loss(input, label):  # noqa: A002
     Args:
         input, label (Variable): float32 or float64 of one shape.
     """
-    check_variable_and_dtype(input, "input", ["float32", "float64"], "mse_loss")
-    check_variable_and_dtype(label, "label", ["float32", "float64"], "mse_loss")
+    check_variable_and_dtype(input, "input", FLOATS, "mse_loss")
+    check_variable_and_dtype(label, "label", FLOATS, "mse_loss")
     return nn.reduce_mean(square_error_cost(input, label))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from paddle import _ops
 from paddle._basics import mode
 from paddle._basics.checks import INTS, check_type
+from paddle._basics.element_types import HALF_NUMERIC, INDICES
 from paddle._dispatch.append import activated, named
 from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_variable_and_dtype
@@ -29,7 +30,6 @@ __all__ = [
     "rank",
 ]
 
-_NUMBERS = ["float16", "float32", "float64", "int32", "int64"]
 
 
 def reshape(x, shape, actual_shape=None, act=None, inplace=False, name=None):
@@ -70,7 +70,7 @@ def transpose(x, perm, name=None):
         TypeError: for another data type, and where `perm` is no list.
         ValueError: when `perm` is no permutation.
     """
-    check_variable_and_dtype(x, "x", _NUMBERS, "transpose")
+    check_variable_and_dtype(x, "x", HALF_NUMERIC, "transpose")
     return linalg.transpose(x, perm, name)
 
 
@@ -132,8 +132,8 @@ def gather(input, index, overwrite=True):  # noqa: A002
         index (Variable): int32 or int64, one dimension.
         overwrite (bool): how equal rows count in the gradient: the last one (True), or all.
     """
-    check_variable_and_dtype(input, "x", [*_NUMBERS, "uint8"], "gather")
-    check_variable_and_dtype(index, "index", ["int32", "int64"], "gather")
+    check_variable_and_dtype(input, "x", [*HALF_NUMERIC, "uint8"], "gather")
+    check_variable_and_dtype(index, "index", INDICES, "gather")
     return _ops.gather(input, index, overwrite=overwrite)
 
 

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from paddle import _ops
 from paddle._basics import mode
 from paddle._basics.checks import INTS, check_type
 from paddle._basics.dtypes import convert_dtype
+from paddle._basics.element_types import FLOATS, HALF_FLOATS, HALF_NUMERIC, NUMERIC, takes
 from paddle._dispatch.append import activated, named
 from paddle._dispatch.arguments import number
 from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.tensor.math import add_n
 
-_FLOATS = ["float16", "float32", "float64"]
-_NUMBERS = ["float32", "float64", "int32", "int64"]
-
 
 def _elementwise(op_type: str, what: str):
     def function(x, y, axis=-1, act=None, name=None):
-        kinds = [*_FLOATS, "int32", "int64"]
+        kinds = HALF_NUMERIC
         check_variable_and_dtype(x, "x", kinds, op_type)
         check_variable_and_dtype(y, "y", kinds, op_type)
         return activated(named(name, getattr(_ops, op_type), x, y, axis=axis), act, name)
@@ -55,7 +55,7 @@ _ELEMENTWISE = {
 }
 
 
-def _reduction(op_type: str, what: str, kinds: list[str]):
+def _reduction(op_type: str, what: str, kinds: Sequence[str]):
     def function(input, dim=None, keep_dim=False, name=None):  # noqa: A002
         check_variable_and_dtype(input, "input", kinds, op_type)
         if dim is not None and not isinstance(dim, (*INTS, list, tuple)):
@@ -82,11 +82,11 @@ def _reduction(op_type: str, what: str, kinds: list[str]):
 _REDUCTIONS = {
     op_type: _reduction(op_type, what, kinds)
     for op_type, what, kinds in (
-        ("reduce_sum", "The sum", _NUMBERS),
+        ("reduce_sum", "The sum", NUMERIC),
         ("reduce_mean", "The mean", ["float32", "float64", "int32", "int64"]),
-        ("reduce_max", "The maximum", _NUMBERS),
-        ("reduce_min", "The minimum", _NUMBERS),
-        ("reduce_prod", "The product", _NUMBERS),
+        ("reduce_max", "The maximum", NUMERIC),
+        ("reduce_min", "The minimum", NUMERIC),
+        ("reduce_prod", "The product", NUMERIC),
         ("reduce_all", "Whether all hold", ["bool"]),
         ("reduce_any", "Whether any holds", ["bool"]),
     )
@@ -122,7 +122,7 @@ def mean(x, name=None):
     Returns:
         Variable: one element.
     """
-    check_variable_and_dtype(x, "x", _FLOATS, "mean")
+    check_variable_and_dtype(x, "x", takes("mean"), "mean")
     return named(name, _ops.mean, x)
 
 
@@ -136,15 +136,15 @@ def mul(x, y, x_num_col_dims=1, y_num_col_dims=1, name=None):
     Returns:
         Variable: x.shape[:x_num_col_dims] + y.shape[y_num_col_dims:].
     """
-    check_variable_and_dtype(x, "x", _FLOATS, "mul")
-    check_variable_and_dtype(y, "y", _FLOATS, "mul")
+    check_variable_and_dtype(x, "x", HALF_FLOATS, "mul")
+    check_variable_and_dtype(y, "y", HALF_FLOATS, "mul")
     return named(name, _ops.mul, x, y, x_num_col_dims=x_num_col_dims, y_num_col_dims=y_num_col_dims)
 
 
 def _check_product(x, y, transpose_x: bool, transpose_y: bool) -> None:
     shapes = []
     for name, var, transposed, lone in (("x", x, transpose_x, 0), ("y", y, transpose_y, 1)):
-        check_variable_and_dtype(var, name, _FLOATS, "matmul")
+        check_variable_and_dtype(var, name, HALF_FLOATS, "matmul")
         shape = list(var.shape)
         if len(shape) == 1:
             shape.insert(lone, 1)
@@ -187,7 +187,7 @@ def scale(x, scale=1.0, bias=0.0, bias_after_scale=True, act=None, name=None):
         bias_after_scale (bool): add after multiplying.
         act (str, optional): an activation operator.
     """
-    check_variable_and_dtype(x, "x", [*_FLOATS, "int8", "int16", "int32", "int64", "uint8"], "scale")
+    check_variable_and_dtype(x, "x", [*HALF_FLOATS, "int8", "int16", "int32", "int64", "uint8"], "scale")
     keywords = {"bias": float(bias), "bias_after_scale": bias_after_scale}
     if isinstance(scale, Variable) and not mode.in_dygraph_mode():
         keywords["ScaleTensor"] = scale
@@ -212,7 +212,7 @@ def clip(x, min, max, name=None):  # noqa: A002
         x (Variable): float16, float32 or float64.
         min, max (float): the bounds.
     """
-    check_variable_and_dtype(x, "x", _FLOATS, "clip")
+    check_variable_and_dtype(x, "x", HALF_FLOATS, "clip")
     return named(name, _ops.clip, x, min=float(min), max=float(max))
 
 
@@ -259,7 +259,7 @@ def pow(x, factor=1.0, name=None):  # noqa: A001
         x (Variable): float32, float64, int32 or int64.
         factor (float|Variable): a number, or a tensor of shape [1].
     """
-    check_variable_and_dtype(x, "x", [*_NUMBERS, "float16"], "pow")
+    check_variable_and_dtype(x, "x", HALF_NUMERIC, "pow")
     if isinstance(factor, Variable) and not mode.in_dygraph_mode():
         check_variable_and_dtype(factor, "factor", ["float32"], "pow")
         factor.stop_gradient = True
@@ -273,5 +273,5 @@ def log(x, name=None):
     Args:
         x (Variable): float32 or float64.
     """
-    check_variable_and_dtype(x, "x", ["float32", "float64"], "log")
+    check_variable_and_dtype(x, "x", FLOATS, "log")
     return named(name, _ops.log, x)

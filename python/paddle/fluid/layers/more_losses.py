@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 from paddle import _ops
+from paddle._basics.element_types import FLOATS, HALF_FLOATS, NUMERIC
 from paddle._dispatch.append import named
 from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_type, check_variable_and_dtype
@@ -30,10 +32,9 @@ __all__ = [
     "teacher_student_sigmoid_loss",
 ]
 
-_FLOATS = ["float32", "float64"]
 
 
-def _check(where: str, dtypes: list[str], **variables: Any) -> None:
+def _check(where: str, dtypes: Sequence[str], **variables: Any) -> None:
     for name, value in variables.items():
         check_variable_and_dtype(value, name, dtypes, where)
 
@@ -54,7 +55,7 @@ def bpr_loss(input: Any, label: Any, name: str | None = None) -> Any:  # noqa: A
         >>> round(float(paddle.fluid.layers.bpr_loss(paddle.zeros([1, 4]), paddle.to_tensor([[2]]))), 4)
         0.6931
     """
-    _check("bpr_loss", ["float16", *_FLOATS], input=input)
+    _check("bpr_loss", HALF_FLOATS, input=input)
     return named(name, _ops.bpr_loss, input, label)
 
 
@@ -90,13 +91,13 @@ def center_loss(
         >>> float(fluid.layers.center_loss(x, label, 3, 0.5, zeros))
         2.0
     """
-    _check("center_loss", _FLOATS, input=input)
+    _check("center_loss", FLOATS, input=input)
     _check("center_loss", ["int32", "int64"], label=label)
     helper = LayerHelper("center_loss", param_attr=param_attr)
     centers = helper.create_parameter(attr=param_attr, shape=[num_classes, input.shape[1]], dtype=input.dtype)
     centers.stop_gradient = True
     if isinstance(alpha, Variable):
-        _check("center_loss", _FLOATS, alpha=alpha)
+        _check("center_loss", FLOATS, alpha=alpha)
     else:
         assert isinstance(alpha, float), f"center_loss: alpha must be a float or a Variable, got {type(alpha)}"
         rate = helper.create_global_variable(
@@ -140,7 +141,7 @@ def hsigmoid(
     Raises:
         ValueError: for fewer classes, or paths where they do not belong or are missing.
     """
-    _check("hsigmoid", _FLOATS, input=input)
+    _check("hsigmoid", FLOATS, input=input)
     _check("hsigmoid", ["int64"], label=label)
     if (num_classes is None or num_classes < 2) and not is_custom:
         raise ValueError("num_classes must not be less than 2 with default tree")
@@ -182,7 +183,7 @@ def huber_loss(input: Any, label: Any, delta: float) -> Any:  # noqa: A002
         input, label (Variable): float32 or float64 of one shape.
         delta (float): from where on the loss is a line.
     """
-    _check("huber_loss", _FLOATS, input=input, label=label)
+    _check("huber_loss", FLOATS, input=input, label=label)
     return _ops.huber_loss(input, label, delta=delta)[1]
 
 
@@ -195,7 +196,7 @@ def kldiv_loss(x: Any, target: Any, reduction: str = "mean", name: str | None = 
         reduction (str): "mean", "sum", "batchmean" or "none".
         name (str): a name for the output.
     """
-    _check("kldiv_loss", _FLOATS, x=x, target=target)
+    _check("kldiv_loss", FLOATS, x=x, target=target)
     check_type(reduction, "reduction", str, "kldiv_loss")
     return named(name, _ops.kldiv_loss, x, target, reduction=reduction)
 
@@ -239,7 +240,7 @@ def teacher_student_sigmoid_loss(
             for a click.
         soft_max_up_bound, soft_max_lower_bound (float): beyond them scores have no gradient.
     """
-    _check("teacher_student_sigmoid_loss", [*_FLOATS, "int32", "int64"], input=input, label=label)
+    _check("teacher_student_sigmoid_loss", NUMERIC, input=input, label=label)
     return _ops.teacher_student_sigmoid_loss(
         input,
         label,
@@ -262,7 +263,7 @@ def smooth_l1(
     Returns:
         Variable: [N, 1].
     """
-    _check("smooth_l1_loss", _FLOATS, X=x, Y=y)
+    _check("smooth_l1_loss", FLOATS, X=x, Y=y)
     return _ops.smooth_l1_loss(x, y, inside_weight, outside_weight, sigma=1.0 if sigma is None else sigma)[1]
 
 
@@ -279,7 +280,7 @@ def sigmoid_focal_loss(x: Any, label: Any, fg_num: Any, gamma: float = 2.0, alph
     Returns:
         Variable: of the shape of `x`.
     """
-    _check("sigmoid_focal_loss", _FLOATS, x=x)
+    _check("sigmoid_focal_loss", FLOATS, x=x)
     _check("sigmoid_focal_loss", ["int32"], label=label, fg_num=fg_num)
     return _ops.sigmoid_focal_loss(x, label, fg_num, gamma=gamma, alpha=alpha)
 

@@ -10,6 +10,7 @@ from paddle import _ops
 from paddle._basics import mode
 from paddle._basics.checks import check_dtype, check_type
 from paddle._basics.dtypes import convert_np_dtype_to_dtype_
+from paddle._basics.element_types import BOOL_NUMERIC, FLOATS, takes
 from paddle._dispatch.append import named
 from paddle._dispatch.arguments import number, shape_arguments
 from paddle._programs import guards
@@ -71,7 +72,6 @@ __all__ = [
     "PyFuncRegistry",
 ]
 
-_FLOATS = ["float16", "float32", "float64"]
 
 fc = fc_layer
 
@@ -123,7 +123,7 @@ def dropout(x, dropout_prob, is_test=None, seed=None, name=None, dropout_impleme
         seed = random_seed
     if is_test is None and mode.in_dygraph_mode():
         is_test = not mode._dygraph_tracer()._train_mode
-    check_variable_and_dtype(x, "x", _FLOATS, "dropout")
+    check_variable_and_dtype(x, "x", takes("dropout"), "dropout")
     out, mask = named(
         name,
         _ops.dropout,
@@ -146,7 +146,7 @@ def softmax(input, use_cudnn=True, name=None, axis=-1):  # noqa: A002
         input (Variable): float16, float32 or float64.
         axis (int): the dimension that sums to one.
     """
-    check_variable_and_dtype(input, "input/x", _FLOATS, "softmax")
+    check_variable_and_dtype(input, "input/x", takes("softmax"), "softmax")
     return named(name, _ops.softmax, input, axis=axis, use_cudnn=use_cudnn)
 
 
@@ -164,7 +164,7 @@ def l2_normalize(x, axis, epsilon=1e-12, name=None):
         >>> paddle.fluid.layers.l2_normalize(paddle.to_tensor([[3.0, 4.0]]), axis=1).numpy().tolist()
         [[0.6000000238418579, 0.800000011920929]]
     """
-    check_variable_and_dtype(x, "X", ["float32", "float64"], "norm")
+    check_variable_and_dtype(x, "X", FLOATS, "norm")
     axis = 0 if len(x.shape) == 1 else 1 if axis is None else axis
     return named(name, _ops.norm, x, axis=axis, epsilon=epsilon)[1]
 
@@ -218,7 +218,7 @@ def selu(x, scale=None, alpha=None, name=None):
         alpha (float, optional): 1.6732... if it is not given.
         name (str, optional): a name for the output.
     """
-    check_variable_and_dtype(x, "x", ["float32", "float64"], "selu")
+    check_variable_and_dtype(x, "x", FLOATS, "selu")
     attrs = {key: value for key, value in (("scale", scale), ("alpha", alpha)) if value is not None}
     return named(name, _ops.selu, x, **attrs)
 
@@ -237,7 +237,7 @@ def mish(x, threshold=20, name=None):
         >>> paddle.fluid.layers.mish(paddle.to_tensor([0.0, 30.0])).numpy().tolist()
         [0.0, 30.0]
     """
-    check_variable_and_dtype(x, "x", ["float32", "float64"], "mish")
+    check_variable_and_dtype(x, "x", FLOATS, "mish")
     check_type(threshold, "threshold", (float, int), "mish")
     return named(name, _ops.mish, x, threshold=float(threshold or -1))
 
@@ -256,7 +256,7 @@ def sign(x):
     check_type(x, "x", (Variable, np.ndarray), "sign")
     if isinstance(x, np.ndarray):
         x = assign(x)
-    check_dtype(x.dtype, "x", _FLOATS, "sign")
+    check_dtype(x.dtype, "x", takes("sign"), "sign")
     return _ops.sign(x)
 
 
@@ -273,7 +273,7 @@ def expand(x, expand_times, name=None):
         >>> fluid.layers.expand(fluid.layers.ones([1, 3], "float32"), [2, 2]).shape
         [2, 6]
     """
-    check_variable_and_dtype(x, "x", ["bool", "float32", "float64", "int32", "int64"], "expand")
+    check_variable_and_dtype(x, "x", BOOL_NUMERIC, "expand")
     check_type(expand_times, "expand_times", (list, tuple, Variable), "expand")
     if isinstance(expand_times, Variable):
         return named(name, _ops.expand, x, expand_times)
@@ -323,7 +323,7 @@ def uniform_random(shape, dtype="float32", min=-1.0, max=1.0, seed=0, name=None)
         seed (int): 0 takes the global generator.
     """
     mode.choose_static()
-    check_dtype(dtype, "dtype", ("float32", "float64"), "uniform_random/rand")
+    check_dtype(dtype, "dtype", FLOATS, "uniform_random/rand")
     check_type(shape, "shape", (list, tuple, Variable), "uniform_random/rand")
     vartype = convert_np_dtype_to_dtype_(dtype)
     out = named(
@@ -358,9 +358,9 @@ def uniform_random_batch_size_like(
         min, max (float): the bounds.
         seed (int): 0 takes the global generator.
     """
-    check_variable_and_dtype(input, "Input", ("float32", "float64"), "uniform_random_batch_size_like")
+    check_variable_and_dtype(input, "Input", FLOATS, "uniform_random_batch_size_like")
     check_type(shape, "shape", (list, tuple), "uniform_random_batch_size_like")
-    check_dtype(dtype, "dtype", ("float32", "float64"), "uniform_random_batch_size_like")
+    check_dtype(dtype, "dtype", FLOATS, "uniform_random_batch_size_like")
     return _ops.uniform_random_batch_size_like(
         input,
         shape=list(shape),
@@ -383,7 +383,7 @@ def gaussian_random(shape, mean=0.0, std=1.0, seed=0, dtype="float32", name=None
         dtype (str): float32 or float64.
     """
     mode.choose_static()
-    check_dtype(dtype, "dtype", ("float32", "float64"), "gaussian_random/randn")
+    check_dtype(dtype, "dtype", FLOATS, "gaussian_random/randn")
     check_type(shape, "shape", (list, tuple, Variable), "gaussian_random/randn")
     vartype = convert_np_dtype_to_dtype_(dtype)
     return named(

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from paddle import _ops
 from paddle._basics.checks import check_type
+from paddle._basics.element_types import HALF_FLOATS, HALF_NUMERIC, takes
 from paddle._dispatch.append import named
 from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_variable_and_dtype
 
-_FLOATS = ["float16", "float32", "float64"]
-_INTS = [*_FLOATS, "int32", "int64"]
 
-
-def _make(op_type: str, summary: str, dtypes: list[str]):
+def _make(op_type: str, summary: str, dtypes: Sequence[str]):
     builtin = getattr(_ops, op_type)
 
     def function(x, name=None):
@@ -33,29 +33,29 @@ def _make(op_type: str, summary: str, dtypes: list[str]):
 
 
 _ROWS = [
-    ("exp", "e to the power x", _FLOATS),
-    ("tanh", "The hyperbolic tangent", _FLOATS),
-    ("sqrt", "The square root", _FLOATS),
-    ("rsqrt", "1 / sqrt(x)", _FLOATS),
-    ("abs", "The absolute value", _INTS),
-    ("floor", "The greatest integer not above x", _FLOATS),
-    ("cos", "The cosine", _FLOATS),
-    ("sin", "The sine", _FLOATS),
-    ("sinh", "The hyperbolic sine", _FLOATS),
-    ("cosh", "The hyperbolic cosine", _FLOATS),
-    ("asin", "The arc sine", _FLOATS),
-    ("acos", "The arc cosine", _FLOATS),
-    ("atan", "The arc tangent", _FLOATS),
-    ("ceil", "The least integer not below x", _FLOATS),
-    ("round", "The nearest integer, halves away from zero", _FLOATS),
-    ("softsign", "x / (1 + |x|)", _FLOATS),
-    ("tanh_shrink", "x - tanh(x)", _FLOATS),
-    ("reciprocal", "1 / x", _FLOATS),
-    ("square", "x * x", _INTS),
-    ("sigmoid", "1 / (1 + exp(-x))", _FLOATS),
-    ("logsigmoid", "log(sigmoid(x))", _FLOATS),
-    ("softplus", "log(1 + exp(x))", _FLOATS),
-    ("erf", "The error function", _FLOATS),
+    ("exp", "e to the power x", HALF_FLOATS),
+    ("tanh", "The hyperbolic tangent", HALF_FLOATS),
+    ("sqrt", "The square root", HALF_FLOATS),
+    ("rsqrt", "1 / sqrt(x)", HALF_FLOATS),
+    ("abs", "The absolute value", HALF_NUMERIC),
+    ("floor", "The greatest integer not above x", HALF_FLOATS),
+    ("cos", "The cosine", HALF_FLOATS),
+    ("sin", "The sine", HALF_FLOATS),
+    ("sinh", "The hyperbolic sine", HALF_FLOATS),
+    ("cosh", "The hyperbolic cosine", HALF_FLOATS),
+    ("asin", "The arc sine", HALF_FLOATS),
+    ("acos", "The arc cosine", HALF_FLOATS),
+    ("atan", "The arc tangent", HALF_FLOATS),
+    ("ceil", "The least integer not below x", HALF_FLOATS),
+    ("round", "The nearest integer, halves away from zero", HALF_FLOATS),
+    ("softsign", "x / (1 + |x|)", HALF_FLOATS),
+    ("tanh_shrink", "x - tanh(x)", HALF_FLOATS),
+    ("reciprocal", "1 / x", HALF_FLOATS),
+    ("square", "x * x", HALF_NUMERIC),
+    ("sigmoid", "1 / (1 + exp(-x))", HALF_FLOATS),
+    ("logsigmoid", "log(sigmoid(x))", HALF_FLOATS),
+    ("softplus", "log(1 + exp(x))", HALF_FLOATS),
+    ("erf", "The error function", HALF_FLOATS),
 ]
 
 _MADE = {name: _make(name, summary, dtypes) for name, summary, dtypes in _ROWS}
@@ -70,7 +70,7 @@ def gelu(x, approximate=False):
         x (Variable): float16, float32 or float64.
         approximate (bool): use 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))).
     """
-    check_variable_and_dtype(x, "x", _FLOATS, "gelu")
+    check_variable_and_dtype(x, "x", takes("gelu"), "gelu")
     return _ops.gelu(x, approximate=approximate)
 
 
@@ -93,7 +93,7 @@ def hard_shrink(x, threshold=None):
         x (Variable): float16, float32 or float64.
         threshold (float, optional): 0.5 if it is not given.
     """
-    check_variable_and_dtype(x, "x", _FLOATS, "hard_shrink")
+    check_variable_and_dtype(x, "x", takes("hard_shrink"), "hard_shrink")
     return _ops.hard_shrink(x, **_given(threshold=threshold))
 
 
@@ -104,7 +104,7 @@ def softshrink(x, alpha=None):
         x (Variable): float16, float32 or float64.
         alpha (float, optional): 0.5 if it is not given.
     """
-    check_variable_and_dtype(x, "x", _FLOATS, "softshrink")
+    check_variable_and_dtype(x, "x", takes("softshrink"), "softshrink")
     return _ops.softshrink(x, **_given(**{"lambda": alpha}))
 
 
@@ -115,7 +115,7 @@ def thresholded_relu(x, threshold=None):
         x (Variable): float16, float32 or float64.
         threshold (float, optional): 1.0 if it is not given.
     """
-    check_variable_and_dtype(x, "x", _FLOATS, "thresholded_relu")
+    check_variable_and_dtype(x, "x", takes("thresholded_relu"), "thresholded_relu")
     return _ops.thresholded_relu(x, **_given(threshold=threshold))
 
 

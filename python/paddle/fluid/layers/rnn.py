@@ -7,6 +7,7 @@ import collections
 from paddle import _ops
 from paddle._basics.checks import check_dtype, check_type
 from paddle._basics.dtypes import VarType
+from paddle._basics.element_types import FLOATS, NUMERIC
 from paddle._basics.structure import flatten, map_structure
 from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.fluid.layers.units import BasicGRUUnit, BasicLSTMUnit
@@ -32,7 +33,6 @@ __all__ = [
     "rnn",
 ]
 
-_FLOATS = ["float32", "float64"]
 
 
 class RNNCell:
@@ -48,9 +48,9 @@ class RNNCell:
 
     def get_initial_states(self, batch_ref, shape=None, dtype="float32", init_value=0, batch_dim_idx=0):
         """States to begin with; see `paddle.nn.RNNCellBase.get_initial_states`."""
-        check_variable_and_dtype(flatten(batch_ref)[0], "batch_ref", [*_FLOATS, "int32", "int64"], "RNNCell")
+        check_variable_and_dtype(flatten(batch_ref)[0], "batch_ref", NUMERIC, "RNNCell")
         check_type(shape, "shape", (list, tuple, type(None), int), "RNNCell")
-        check_dtype(dtype, "dtype", _FLOATS, "RNNCell")
+        check_dtype(dtype, "dtype", FLOATS, "RNNCell")
         return RNNCellBase.get_initial_states(self, batch_ref, shape, dtype, init_value, batch_dim_idx)
 
     @property
@@ -86,14 +86,14 @@ class GRUCell(RNNCell):
         name="GRUCell",
     ):
         check_type(hidden_size, "hidden_size", int, "GRUCell")
-        check_dtype(dtype, "dtype", _FLOATS, "GRUCell")
+        check_dtype(dtype, "dtype", FLOATS, "GRUCell")
         self.hidden_size = hidden_size
         self.gru_unit = BasicGRUUnit(name, hidden_size, param_attr, bias_attr, gate_activation, activation, dtype)
 
     def call(self, inputs, states):
         """(state, state), both [batch, hidden_size]."""
-        check_variable_and_dtype(inputs, "inputs", _FLOATS, "GRUCell")
-        check_variable_and_dtype(states, "states", _FLOATS, "GRUCell")
+        check_variable_and_dtype(inputs, "inputs", FLOATS, "GRUCell")
+        check_variable_and_dtype(states, "states", FLOATS, "GRUCell")
         hidden = self.gru_unit(inputs, states)
         return hidden, hidden
 
@@ -124,7 +124,7 @@ class LSTMCell(RNNCell):
         name="LSTMCell",
     ):
         check_type(hidden_size, "hidden_size", int, "LSTMCell")
-        check_dtype(dtype, "dtype", _FLOATS, "LSTMCell")
+        check_dtype(dtype, "dtype", FLOATS, "LSTMCell")
         self.hidden_size = hidden_size
         self.lstm_unit = BasicLSTMUnit(
             name, hidden_size, param_attr, bias_attr, gate_activation, activation, forget_bias, dtype
@@ -132,10 +132,10 @@ class LSTMCell(RNNCell):
 
     def call(self, inputs, states):
         """(state, [state, cell]), all [batch, hidden_size]."""
-        check_variable_and_dtype(inputs, "inputs", _FLOATS, "LSTMCell")
+        check_variable_and_dtype(inputs, "inputs", FLOATS, "LSTMCell")
         check_type(states, "states", list, "LSTMCell")
         for i, state in enumerate(states):
-            check_variable_and_dtype(state, f"state[{i}]", _FLOATS, "LSTMCell")
+            check_variable_and_dtype(state, f"state[{i}]", FLOATS, "LSTMCell")
         hidden, cell = self.lstm_unit(inputs, *states)
         return hidden, [hidden, cell]
 

@@ -8,6 +8,7 @@ from paddle import _ops
 from paddle._basics import unique_name
 from paddle._basics.checks import check_type
 from paddle._basics.dtypes import convert_np_dtype_to_dtype_
+from paddle._basics.element_types import NUMERIC
 from paddle._dispatch.append import named
 from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_variable_and_dtype
@@ -16,7 +17,6 @@ from paddle.static.nn.sequence import *  # noqa: F403
 
 __all__ = [*sequence.__all__, "sequence_mask", "lod_reset", "lod_append"]
 
-_NUMBERS = ["float32", "float64", "int32", "int64"]
 
 
 def sequence_mask(x, maxlen=None, dtype="int64", name=None):
@@ -63,7 +63,7 @@ def lod_reset(x, y=None, target_lod=None):
         >>> fluid.layers.lod_reset(x, target_lod=[0, 4, 6]).lod_level
         1
     """
-    check_variable_and_dtype(x, "x", _NUMBERS, "lod_reset")
+    check_variable_and_dtype(x, "x", NUMERIC, "lod_reset")
     if y is not None:
         check_type(y, "y", Variable, "lod_reset")
         return _ops.lod_reset(x, y)
@@ -86,7 +86,7 @@ def lod_append(x, level):
         raise ValueError("lod_append: x can't be None")
     if not isinstance(level, (Iterable, Variable)):
         raise ValueError("lod_append: level must be a list, a tuple or a Variable")
-    check_variable_and_dtype(x, "x", _NUMBERS, "lod_append")
+    check_variable_and_dtype(x, "x", NUMERIC, "lod_append")
     helper_name = unique_name.generate("lod_append")
     if isinstance(level, Variable):
         return named(helper_name, _ops.lod_reset, x, level, append=True)

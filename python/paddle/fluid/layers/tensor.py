@@ -9,6 +9,7 @@ from paddle import _ops
 from paddle._basics import mode
 from paddle._basics.checks import INTS, check_dtype, check_type
 from paddle._basics.dtypes import convert_dtype, convert_np_dtype_to_dtype_
+from paddle._basics.element_types import BOOL_HALF_NUMERIC, BOOL_NUMERIC, NUMERIC, ORDERED
 from paddle._dispatch.append import named
 from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_shape, check_variable_and_dtype
@@ -46,8 +47,6 @@ __all__ = [
     "triu",
 ]
 
-_NUMBERS = ["float32", "float64", "int32", "int64"]
-_ORDERED = ["float32", "float64", "uint8", "int16", "int32", "int64"]
 
 
 def create_tensor(dtype, name=None, persistable=False):
@@ -169,9 +168,9 @@ def sums(input, out=None):  # noqa: A002
     check_type(input, "input", (Variable, tuple, list), "sums")
     inputs = [input] if isinstance(input, Variable) else list(input)
     for x in inputs:
-        check_variable_and_dtype(x, "input", _NUMBERS, "sums")
+        check_variable_and_dtype(x, "input", NUMERIC, "sums")
     if out is not None:
-        check_variable_and_dtype(out, "out", _NUMBERS, "sums")
+        check_variable_and_dtype(out, "out", NUMERIC, "sums")
     return _ops.sum(inputs, Out=out)
 
 
@@ -219,7 +218,7 @@ def fill_constant(shape, dtype, value, force_cpu=False, out=None, name=None):
     check_shape(shape, "fill_constant")
     if isinstance(shape, (list, tuple)) and not mode.in_dygraph_mode():
         assert len(shape) > 0, "The size of 'shape' in fill_constant can't be zero, but received 0."
-    check_dtype(dtype, "dtype", ["bool", "float16", *_NUMBERS], "fill_constant")
+    check_dtype(dtype, "dtype", BOOL_HALF_NUMERIC, "fill_constant")
     if out is not None:
         check_variable_and_dtype(out, "out", [dtype], "fill_constant")
     vartype = convert_np_dtype_to_dtype_(dtype)
@@ -252,7 +251,7 @@ def fill_constant_batch_size_like(
 
 def argmax(x, axis=0):
     """The positions (int64) of the maxima of `x` along `axis`."""
-    check_variable_and_dtype(x, "x", _ORDERED, "argmax")
+    check_variable_and_dtype(x, "x", ORDERED, "argmax")
     out = _ops.arg_max(x, axis=axis)
     out.stop_gradient = True
     return out
@@ -260,7 +259,7 @@ def argmax(x, axis=0):
 
 def argmin(x, axis=0):
     """The positions (int64) of the minima of `x` along `axis`."""
-    check_variable_and_dtype(x, "x", _ORDERED, "argmin")
+    check_variable_and_dtype(x, "x", ORDERED, "argmin")
     out = _ops.arg_min(x, axis=axis)
     out.stop_gradient = True
     return out
@@ -268,7 +267,7 @@ def argmin(x, axis=0):
 
 def argsort(input, axis=-1, descending=False, name=None):  # noqa: A002
     """(sorted values, their positions as int64) of `input` along `axis`."""
-    check_variable_and_dtype(input, "input", _ORDERED, "argsort")
+    check_variable_and_dtype(input, "input", ORDERED, "argsort")
     out, ids = named(name, _ops.argsort, input, axis=axis, descending=descending)
     out.stop_gradient = ids.stop_gradient = True
     return out, ids
@@ -291,7 +290,7 @@ def range(start, end, step, dtype, name=None):  # noqa: A001
         start, end, step (int|float|Variable): numbers or tensors of shape [1].
         dtype (VarType|numpy type|str): float32, float64, int32 or int64.
     """
-    check_dtype(dtype, "dtype", _NUMBERS, "range/arange")
+    check_dtype(dtype, "dtype", NUMERIC, "range/arange")
     vartype = convert_np_dtype_to_dtype_(dtype)
     bounds = []
     for bound in (start, end, step):
@@ -307,7 +306,7 @@ def range(start, end, step, dtype, name=None):  # noqa: A001
 
 def zeros_like(x, out=None):
     """Zeros of the shape and type of `x`, into `out` when given."""
-    check_variable_and_dtype(x, "x", ["bool", *_NUMBERS], "ones_like")
+    check_variable_and_dtype(x, "x", BOOL_NUMERIC, "ones_like")
     result = _ops.fill_zeros_like(x, Out=out)
     result.stop_gradient = True
     return result
@@ -315,7 +314,7 @@ def zeros_like(x, out=None):
 
 def ones_like(x, out=None):
     """Ones of the shape and type of `x`, into `out` when given."""
-    check_variable_and_dtype(x, "x", ["bool", *_NUMBERS], "ones_like")
+    check_variable_and_dtype(x, "x", BOOL_NUMERIC, "ones_like")
     result = _ops.fill_any_like(x, value=1.0, Out=out)
     result.stop_gradient = True
     return result
@@ -334,7 +333,7 @@ def reverse(x, axis):
         >>> paddle.fluid.layers.reverse(paddle.to_tensor([[1, 2], [3, 4]]), [0, 1]).numpy().tolist()
         [[4, 3], [2, 1]]
     """
-    check_variable_and_dtype(x, "x", [*_NUMBERS, "uint8"], "reverse")
+    check_variable_and_dtype(x, "x", [*NUMERIC, "uint8"], "reverse")
     check_type(axis, "axis", (int, tuple, list), "reverse")
     return _ops.reverse(x, axis=[axis] if isinstance(axis, INTS) else list(axis))
 
@@ -352,7 +351,7 @@ def diag(diagonal):
         [[3, 0], [0, 4]]
     """
     check_type(diagonal, "diagonal", (Variable, np.ndarray), "diag")
-    check_dtype(diagonal.dtype, "diagonal", _NUMBERS, "diag")
+    check_dtype(diagonal.dtype, "diagonal", NUMERIC, "diag")
     out = _ops.diag(diagonal if isinstance(diagonal, Variable) else assign(diagonal))
     out.stop_gradient = True
     return out
@@ -419,5 +418,5 @@ def isfinite(x):
     Args:
         x (Variable): float32, float64, int32 or int64.
     """
-    check_variable_and_dtype(x, "x", _NUMBERS, "isfinite")
+    check_variable_and_dtype(x, "x", NUMERIC, "isfinite")
     return _ops.isfinite(x)

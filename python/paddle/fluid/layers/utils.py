@@ -2,6 +2,7 @@
 
 from paddle._basics import mode
 from paddle._basics.checks import check_dtype
+from paddle._basics.element_types import INDICES
 from paddle._basics.structure import (
     assert_same_structure,
     copy_mutable_vars,
@@ -53,14 +54,14 @@ def get_shape_tensor_inputs(inputs, attrs, shape, op_type):
         TypeError: for another shape. AssertionError: for an empty one.
     """
     if isinstance(shape, Variable):
-        check_dtype(shape.dtype, "shape", ["int32", "int64"], op_type)
+        check_dtype(shape.dtype, "shape", INDICES, op_type)
         shape.stop_gradient = True
         inputs["ShapeTensor"] = shape
     elif isinstance(shape, (list, tuple)):
         assert len(shape) > 0, f"{op_type}: shape must have an entry"
         for i, size in enumerate(shape):
             if isinstance(size, Variable):
-                check_dtype(size.dtype, f"shape[{i}]", ["int32", "int64"], op_type)
+                check_dtype(size.dtype, f"shape[{i}]", INDICES, op_type)
         attrs["shape"], tensors = split_list(shape)
         if tensors is not None:
             inputs["ShapeTensorList"] = tensors

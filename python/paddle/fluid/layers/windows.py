@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from paddle import _ops
 from paddle._basics.checks import check_type
+from paddle._basics.element_types import HALF_NUMERIC
 from paddle._basics.mode import in_dygraph_mode
 from paddle._dispatch.append import named
 from paddle._dispatch.arguments import convert_to_list
@@ -118,7 +119,7 @@ def pool3d(
 def _adaptive_pool(dims, input, pool_size, pool_type, require_index, name):  # noqa: A002
     """The maxima or averages of windows that cover the input in `dims` dimensions."""
     where = f"adaptive_pool{dims}d"
-    check_variable_and_dtype(input, "input", ["float16", "float32", "float64", "int32", "int64"], where)
+    check_variable_and_dtype(input, "input", HALF_NUMERIC, where)
     check_type(pool_type, "pool_type", str, where)
     check_type(pool_size, "pool_size", (int, list, tuple), where)
     check_type(require_index, "require_index", bool, where)

@@ -12,6 +12,7 @@ from paddle import _ops
 from paddle._basics import mode
 from paddle._basics.checks import check_dtype
 from paddle._basics.dtypes import VarType, convert_np_dtype_to_dtype_
+from paddle._basics.element_types import FLOATS, HALF_FLOATS, takes
 from paddle._core import Tensor
 from paddle._dispatch.append import named
 from paddle._programs.variable_checks import check_variable_and_dtype
@@ -47,11 +48,10 @@ __all__ = [
     "thresholded_relu",
 ]
 
-_FLOATS = ["float16", "float32", "float64"]
 
 
 def _static(x: Any, op_type: str) -> None:
-    check_variable_and_dtype(x, "x", _FLOATS, op_type)
+    check_variable_and_dtype(x, "x", takes(op_type), op_type)
 
 
 def run_activation(what: str, builtin: Any, x: Any, name: str | None, **attrs: Any) -> Any:
@@ -347,7 +347,7 @@ def prelu(x: Any, weight: Any, name: str | None = None) -> Tensor:
     """
     if mode._dygraph_tracer_ is None:
         _static(x, "prelu")
-        check_variable_and_dtype(weight, "weight", _FLOATS, "prelu")
+        check_variable_and_dtype(weight, "weight", HALF_FLOATS, "prelu")
     assert len(weight.shape) == 1, f"prelu: weight must have 1 dimension, got {len(weight.shape)}"
     one = weight.shape[0] == 1
     assert one or len(x.shape) > 1, "prelu: x must have 2 dimensions or more for a weight of more than one element"
@@ -376,7 +376,7 @@ def maxout(x: Any, groups: int, axis: int = 1, name: str | None = None) -> Tenso
         [4.0, 3.0]
     """
     if mode._dygraph_tracer_ is None:
-        check_variable_and_dtype(x, "x", ["float32", "float64"], "maxout")
+        check_variable_and_dtype(x, "x", FLOATS, "maxout")
     if axis not in (1, -1, 3):
         raise ValueError(f"maxout: axis should be 1, -1 or 3, got {axis!s:.200}")
     return named(name, _ops.maxout, x, groups=groups, axis=3 if axis == -1 else axis)

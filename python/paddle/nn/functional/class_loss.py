@@ -1,11 +1,13 @@
 """Losses of probabilities of classes: binary_cross_entropy, log_loss, nll_loss, kl_div, hsigmoid_loss."""
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from paddle import _ops
 from paddle._basics import mode
 from paddle._basics.dtypes import convert_dtype
+from paddle._basics.element_types import FLOATS
 from paddle._core import Tensor
 from paddle._dispatch.append import named
 from paddle._programs.variable import Variable
@@ -15,10 +17,9 @@ from .loss import _reduced, check_reduction
 
 __all__ = ["binary_cross_entropy", "hsigmoid_loss", "kl_div", "log_loss", "nll_loss", "smooth_l1_loss"]
 
-_FLOATS = ["float32", "float64"]
 
 
-def _check(where: str, dtypes: list[str], **variables: Any) -> None:
+def _check(where: str, dtypes: Sequence[str], **variables: Any) -> None:
     """In static mode: TypeError for anything but Variables of these types; None passes."""
     if mode._dygraph_tracer_ is None:
         for name, value in variables.items():
@@ -54,7 +55,7 @@ def binary_cross_entropy(
         0.6931
     """
     check_reduction("binary_cross_entropy", reduction)
-    _check("binary_cross_entropy", _FLOATS, input=input, label=label)
+    _check("binary_cross_entropy", FLOATS, input=input, label=label)
     plain = reduction == "none"
     out = named(name if plain and weight is None else None, _ops.bce_loss, input, label)
     if weight is not None:
@@ -124,7 +125,7 @@ def nll_loss(
     shape = list(input.shape)
     if len(shape) < 2:
         raise ValueError(f"Expected 2 or more dimensions (got {len(shape)})")
-    _check("nll_loss", _FLOATS, input=input)
+    _check("nll_loss", FLOATS, input=input)
     _check("nll_loss", ["int64"], label=label)
     folded = len(shape) not in (2, 4)
     if folded:
@@ -164,7 +165,7 @@ def kl_div(input: Any, label: Any, reduction: str = "mean", name: str | None = N
         input = _ops.cast(input, in_dtype=input.dtype, out_dtype=label.dtype)  # noqa: A001
     elif kinds == ["float64", "float32"]:
         label = _ops.cast(label, in_dtype=label.dtype, out_dtype=input.dtype)
-    _check("kl_div", _FLOATS, input=input, label=label)
+    _check("kl_div", FLOATS, input=input, label=label)
     check_type(reduction, "reduction", str, "kl_div")
     return named(name, _ops.kldiv_loss, input, label, reduction=reduction)
 
@@ -196,7 +197,7 @@ def smooth_l1_loss(
         [0.125, 2.5]
     """
     for what, value in (("input", input), ("label", label)):
-        check_variable_and_dtype(value, what, _FLOATS, "smooth_l1_loss")
+        check_variable_and_dtype(value, what, FLOATS, "smooth_l1_loss")
     check_reduction("smooth_l1_loss", reduction)
     plain = reduction == "none"
     out = named(name if plain else None, _ops.huber_loss, input, label, delta=delta)[1]
@@ -243,7 +244,7 @@ def hsigmoid_loss(
         >>> round(float(paddle.nn.functional.hsigmoid_loss(x, label, 4, paddle.zeros([3, 3]))), 4)
         1.3863
     """
-    _check("hsigmoid_loss", _FLOATS, input=input, weight=weight, bias=bias)
+    _check("hsigmoid_loss", FLOATS, input=input, weight=weight, bias=bias)
     _check("hsigmoid_loss", ["int64"], label=label, path_table=path_table, path_code=path_code)
     return named(
         name,

@@ -7,6 +7,7 @@ from paddle import _ops
 from paddle._basics import mode, unique_name
 from paddle._basics.checks import INTS, NUMBERS
 from paddle._basics.dtypes import VarType
+from paddle._basics.element_types import FLOATS, HALF_FLOATS, takes
 from paddle._core import Tensor
 from paddle._dispatch.append import named
 from paddle._dispatch.windows import channel_last
@@ -25,7 +26,6 @@ __all__ = [
     "unfold",
 ]
 
-_FLOATS = ["float16", "float32", "float64"]
 
 
 def linear(x: Any, weight: Any, bias: Any = None, name: str | None = None) -> Tensor:
@@ -49,7 +49,7 @@ def linear(x: Any, weight: Any, bias: Any = None, name: str | None = None) -> Te
     if mode._dygraph_tracer_ is not None:
         out = _ops.matmul(x, weight)
         return out if bias is None else _ops.elementwise_add(out, bias)
-    check_variable_and_dtype(x, "x", _FLOATS, "linear")
+    check_variable_and_dtype(x, "x", HALF_FLOATS, "linear")
     name = name or unique_name.generate("linear")
     out = named(name, _ops.matmul, x, weight, transpose_X=False, transpose_Y=False, alpha=1.0)
     if bias is None:
@@ -95,7 +95,7 @@ def dropout(
         raise ValueError("dropout: mode must be 'downscale_in_infer' or 'upscale_in_train'")
     if axis is not None:
         return _dropout_slices(x, p, axis, training, mode, name)
-    check_variable_and_dtype(x, "x", _FLOATS, "dropout")
+    check_variable_and_dtype(x, "x", takes("dropout"), "dropout")
     seed = guards.default_main_program().random_seed
     out, mask = named(
         name,
@@ -115,7 +115,7 @@ def dropout(
 def _dropout_slices(x: Any, p: float, axis: Any, training: bool, how: str, name: str | None) -> Any:
     if not isinstance(axis, (*INTS, list)):
         raise TypeError("dropout: axis must be an int or a list")
-    check_variable_and_dtype(x, "x", ["float32", "float64"], "dropout")
+    check_variable_and_dtype(x, "x", FLOATS, "dropout")
     keep = 1 - p
     if not training:
         return _ops.scale(x, scale=keep) if how == "downscale_in_infer" else x
@@ -194,7 +194,7 @@ def alpha_dropout(x: Any, p: float = 0.5, training: bool = True, name: str | Non
         raise TypeError("alpha_dropout: p must be a float or int")
     if p < 0 or p > 1:
         raise ValueError("alpha_dropout: p must be in [0, 1]")
-    check_variable_and_dtype(x, "x", ["float32", "float64"], "alpha_dropout")
+    check_variable_and_dtype(x, "x", FLOATS, "alpha_dropout")
     if not training:
         return x
     if p == 1:
@@ -253,7 +253,7 @@ def label_smooth(label: Any, prior_dist: Any = None, epsilon: float = 0.1, name:
     if epsilon > 1.0 or epsilon < 0.0:
         raise ValueError(f"label_smooth: epsilon must be between 0 and 1, got {epsilon}")
     if mode._dygraph_tracer_ is None:
-        check_variable_and_dtype(label, "label", ["float32", "float64"], "label_smooth")
+        check_variable_and_dtype(label, "label", FLOATS, "label_smooth")
         label.stop_gradient = True
     return named(name, _ops.label_smooth, label, prior_dist, epsilon=float(epsilon))
 
@@ -278,8 +278,8 @@ def bilinear(x1: Any, x2: Any, weight: Any, bias: Any = None, name: str | None =
         [[6.0, 6.0, 6.0, 6.0]]
     """
     if mode._dygraph_tracer_ is None:
-        check_variable_and_dtype(x1, "x1", ["float32", "float64"], "bilinear")
-        check_variable_and_dtype(x2, "x2", ["float32", "float64"], "bilinear")
+        check_variable_and_dtype(x1, "x1", FLOATS, "bilinear")
+        check_variable_and_dtype(x2, "x2", FLOATS, "bilinear")
     return named(name, _ops.bilinear_tensor_product, x1, x2, weight, bias)
 
 
@@ -314,7 +314,7 @@ def unfold(
         >>> paddle.nn.functional.unfold(x, [1, 2]).numpy().tolist()
         [[[0.0, 2.0], [1.0, 3.0]]]
     """
-    check_variable_and_dtype(x, "x", ["float32", "float64"], "unfold")
+    check_variable_and_dtype(x, "x", FLOATS, "unfold")
     assert len(x.shape) == 4, f"unfold: x must have the shape [N, C, H, W], got {x.shape}"
     if isinstance(paddings, INTS):
         pads = [paddings] * 4

@@ -6,6 +6,7 @@ from typing import Any
 
 from paddle import _ops
 from paddle._basics import mode, unique_name
+from paddle._basics.element_types import takes
 from paddle._core import Tensor
 from paddle._dispatch.append import named
 from paddle._dispatch.arguments import convert_to_list
@@ -15,7 +16,6 @@ from paddle.nn.initializer.base import Normal
 
 __all__ = ["conv1d", "conv1d_transpose", "conv2d", "conv2d_transpose", "conv3d", "conv3d_transpose"]
 
-_FLOATS = ["float16", "float32", "float64"]
 
 
 def channels_of(x: Any, groups: int | None, last: bool, what: str = "x") -> int:
@@ -48,7 +48,7 @@ def conv_op(channels: int, filters: int, groups: int, dims: int = 2) -> str:
 def run_conv(op_type: str, x: Any, weight: Any, bias: Any, last: bool, name: str | None = None, **attrs: Any) -> Any:
     """The convolution of arguments that have been looked at, plus the bias; the channels come last or second."""
     if mode._dygraph_tracer_ is None:
-        check_variable_and_dtype(x, "x", _FLOATS, op_type)
+        check_variable_and_dtype(x, "x", takes(op_type), op_type)
         name = name or unique_name.generate(op_type)
     out = named(name, getattr(_ops, op_type), x, weight, **attrs)
     if bias is None:

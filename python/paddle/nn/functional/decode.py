@@ -5,6 +5,7 @@ from typing import Any
 
 import paddle._core as _core
 from paddle import _ops
+from paddle._basics.element_types import INDICES, takes
 from paddle._core import Tensor
 from paddle._programs.variable_checks import check_variable_and_dtype
 
@@ -21,7 +22,7 @@ def warp_ctc(
 ) -> Any:
     """The loss of each sequence, [batch, 1]: for ctc_loss and fluid.layers.warpctc."""
     if _core.in_static_mode():
-        check_variable_and_dtype(scores, "input", ["float32", "float64"], "warpctc")
+        check_variable_and_dtype(scores, "input", takes("warpctc"), "warpctc")
         check_variable_and_dtype(label, "label", ["int32"], "warpctc")
     elif steps is None or label_length is None:
         raise ValueError("warpctc: input_length and label_length must not be None in dygraph mode")
@@ -93,6 +94,6 @@ def gather_tree(ids: Any, parents: Any) -> Tensor:
         [[[2, 1]], [[3, 4]]]
     """
     if _core.in_static_mode():
-        check_variable_and_dtype(ids, "ids", ["int32", "int64"], "gather_tree")
-        check_variable_and_dtype(parents, "parents", ["int32", "int64"], "gather_tree")
+        check_variable_and_dtype(ids, "ids", takes("gather_tree"), "gather_tree")
+        check_variable_and_dtype(parents, "parents", INDICES, "gather_tree")
     return _ops.gather_tree(ids, parents)

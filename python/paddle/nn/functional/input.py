@@ -5,6 +5,7 @@ from typing import Any
 
 from paddle import _ops
 from paddle._basics import mode, unique_name
+from paddle._basics.element_types import INDICES
 from paddle._core import Tensor
 from paddle._dispatch.append import named
 from paddle._dispatch.arguments import number
@@ -32,7 +33,7 @@ def one_hot(x: Any, num_classes: Any, name: str | None = None) -> Tensor:
     """
     if mode._dygraph_tracer_ is not None:
         return _ops.one_hot_v2(x, depth=int(number(num_classes)))
-    check_variable_and_dtype(x, "input", ["int32", "int64"], "one_hot_v2")
+    check_variable_and_dtype(x, "input", INDICES, "one_hot_v2")
     if isinstance(num_classes, Variable):
         num_classes.stop_gradient = True
         out = named(name, _ops.one_hot_v2, x, num_classes)
@@ -72,7 +73,7 @@ def embedding(
         padding_idx %= rows
     if mode._dygraph_tracer_ is not None:
         return _ops.lookup_table_v2(weight, x, is_sparse=sparse, padding_idx=padding_idx)
-    check_variable_and_dtype(x, "input", ["int32", "int64"], "embedding")
+    check_variable_and_dtype(x, "input", INDICES, "embedding")
     return named(
         name or unique_name.generate("embedding"),
         _ops.lookup_table_v2,

@@ -7,6 +7,7 @@ from typing import Any
 from paddle import _ops
 from paddle._basics import mode
 from paddle._basics.dtypes import convert_dtype
+from paddle._basics.element_types import FLOATS, NUMERIC
 from paddle._core import Tensor
 from paddle._dispatch.append import named
 from paddle._programs.variable_checks import check_variable_and_dtype
@@ -24,7 +25,6 @@ __all__ = [
     "square_error_cost",
 ]
 
-_FLOATS = ["float32", "float64"]
 
 
 def check_reduction(where: str, reduction: str) -> None:
@@ -80,7 +80,7 @@ def binary_cross_entropy_with_logits(
         where = "binary_cross_entropy_with_logits"
         for text, value in (("logit", logit), ("label", label), ("pos_weight", pos_weight), ("weight", weight)):
             if value is not None:
-                check_variable_and_dtype(value, text, _FLOATS, where)
+                check_variable_and_dtype(value, text, FLOATS, where)
     out = _ops.sigmoid_cross_entropy_with_logits(logit, label)
     if pos_weight is not None:
         one = _constant(1.0, logit.dtype)
@@ -144,14 +144,14 @@ def cross_entropy(
     if label_dims != dims:
         label = _ops.unsqueeze2(label, axes=[axis])
     if mode._dygraph_tracer_ is None:
-        check_variable_and_dtype(input, "input", _FLOATS, "softmax_cross_entropy")
-        check_variable_and_dtype(label, "label", ["int32", "int64", *_FLOATS], "softmax_cross_entropy")
+        check_variable_and_dtype(input, "input", FLOATS, "softmax_cross_entropy")
+        check_variable_and_dtype(label, "label", NUMERIC, "softmax_cross_entropy")
     out = _ops.softmax_with_cross_entropy(
         input, label, soft_label=soft_label, ignore_index=ignore_index, axis=axis, use_softmax=use_softmax
     )[1]
     weights = None
     if weight is not None:
-        check_variable_and_dtype(weight, "weight", _FLOATS, "softmax_cross_entropy")
+        check_variable_and_dtype(weight, "weight", FLOATS, "softmax_cross_entropy")
         weights = _class_weights(label, weight, soft_label, axis, ignore_index)
         out = named(name if reduction == "none" else None, _ops.elementwise_mul, out, weights)
     if reduction != "mean":
@@ -251,8 +251,8 @@ def square_error_cost(input: Any, label: Any) -> Tensor:  # noqa: A002
     Args:
         input, label: float32 or float64 Tensors of one shape.
     """
-    check_variable_and_dtype(input, "input", _FLOATS, "square_error_cost")
-    check_variable_and_dtype(label, "label", _FLOATS, "square_error_cost")
+    check_variable_and_dtype(input, "input", FLOATS, "square_error_cost")
+    check_variable_and_dtype(label, "label", FLOATS, "square_error_cost")
     return _ops.square(_ops.elementwise_sub(input, label))
 
 
@@ -271,8 +271,8 @@ def mse_loss(input: Any, label: Any, reduction: str = "mean", name: str | None =
     """
     check_reduction("mse_loss", reduction)
     if mode._dygraph_tracer_ is None:
-        check_variable_and_dtype(input, "input", _FLOATS, "mse_loss")
-        check_variable_and_dtype(label, "label", _FLOATS, "mse_loss")
+        check_variable_and_dtype(input, "input", FLOATS, "mse_loss")
+        check_variable_and_dtype(label, "label", FLOATS, "mse_loss")
     out = _ops.elementwise_sub(input, label)
     out = named(name if reduction == "none" else None, _ops.square, out)
     if reduction == "mean":
@@ -295,8 +295,8 @@ def l1_loss(input: Any, label: Any, reduction: str = "mean", name: str | None = 
     """
     check_reduction("L1Loss", reduction)
     if mode._dygraph_tracer_ is None:
-        check_variable_and_dtype(input, "input", [*_FLOATS, "int32", "int64"], "l1_loss")
-        check_variable_and_dtype(label, "label", [*_FLOATS, "int32", "int64"], "l1_loss")
+        check_variable_and_dtype(input, "input", NUMERIC, "l1_loss")
+        check_variable_and_dtype(label, "label", NUMERIC, "l1_loss")
     out = _ops.elementwise_sub(input, label)
     return _reduced(named(name if reduction == "none" else None, _ops.abs, out), reduction, name)
 
@@ -319,7 +319,7 @@ def margin_ranking_loss(
     """
     check_reduction("MarginRankingLoss", reduction)
     for text, value in (("input", input), ("other", other), ("label", label)):
-        check_variable_and_dtype(value, text, _FLOATS, "margin_rank_loss")
+        check_variable_and_dtype(value, text, FLOATS, "margin_rank_loss")
     out = _ops.elementwise_mul(_ops.elementwise_sub(other, input), label)
     if margin != 0.0:
         out = _ops.scale(out, scale=1.0, bias=float(margin))
@@ -348,7 +348,7 @@ def sigmoid_focal_loss(
     """
     check_reduction("sigmoid_focal_loss", reduction)
     if normalizer is not None:
-        check_variable_and_dtype(normalizer, "normalizer", _FLOATS, "sigmoid_focal_loss")
+        check_variable_and_dtype(normalizer, "normalizer", FLOATS, "sigmoid_focal_loss")
         if len(normalizer.shape) > 1:
             raise ValueError(f"sigmoid_focal_loss: normalizer must have one dimension, got {len(normalizer.shape)}")
     loss = binary_cross_entropy_with_logits(logit, label, reduction="none")
@@ -381,7 +381,7 @@ def dice_loss(input: Any, label: Any, epsilon: float = 1e-05, name: str | None =
         Tensor of the shape [1].
     """
     shape = list(input.shape)
-    check_variable_and_dtype(input, "input", _FLOATS, "dice_loss")
+    check_variable_and_dtype(input, "input", FLOATS, "dice_loss")
     assert len(shape) >= 2, "The rank of input should be greater than or equal to 2."
     assert len(label.shape) == len(shape), "The rank of input and label should be equal."
     assert label.shape[-1] == 1, "The last dimension of label should be 1."
@@ -406,9 +406,9 @@ def npair_loss(anchor: Any, positive: Any, labels: Any, l2_reg: float = 0.002) -
     Returns:
         Tensor of the shape [1].
     """
-    check_variable_and_dtype(anchor, "anchor", _FLOATS, "npair_loss")
-    check_variable_and_dtype(positive, "positive", _FLOATS, "positive")
-    check_variable_and_dtype(labels, "labels", [*_FLOATS, "int64"], "labels")
+    check_variable_and_dtype(anchor, "anchor", FLOATS, "npair_loss")
+    check_variable_and_dtype(positive, "positive", FLOATS, "positive")
+    check_variable_and_dtype(labels, "labels", [*FLOATS, "int64"], "labels")
     column, row = _ops.reshape2(labels, shape=[-1, 1]), _ops.reshape2(labels, shape=[1, -1])
     same = _ops.equal(column, row)
     same = _ops.cast(same, in_dtype=same.dtype, out_dtype=anchor.dtype)

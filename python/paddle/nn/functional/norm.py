@@ -6,13 +6,13 @@ from typing import Any
 from paddle import _ops
 from paddle._basics import mode
 from paddle._basics.checks import INTS, check_type
+from paddle._basics.element_types import FLOATS, takes
 from paddle._core import Tensor
 from paddle._dispatch.append import named
 from paddle._programs.variable_checks import check_variable_and_dtype
 
 __all__ = ["batch_norm", "instance_norm", "layer_norm", "local_response_norm", "normalize"]
 
-_FLOATS = ["float16", "float32", "float64"]
 _FORMATS = ("NC", "NCL", "NCHW", "NCDHW", "NLC", "NHWC", "NDHWC")
 
 
@@ -58,7 +58,7 @@ def batch_norm(
             f"batch_norm: data_format must be NC, NCL, NCHW, NCDHW, NLC, NHWC or NDHWC, got {data_format!s:.200}"
         )
     if mode._dygraph_tracer_ is None:
-        check_variable_and_dtype(x, "input", _FLOATS, "BatchNorm")
+        check_variable_and_dtype(x, "input", takes("batch_norm"), "BatchNorm")
     outputs = named(
         name,
         _ops.batch_norm,
@@ -116,7 +116,7 @@ def layer_norm(
         )
     if mode._dygraph_tracer_ is not None:
         return _ops.layer_norm(x, weight, bias, epsilon=epsilon, begin_norm_axis=begin)[0]
-    check_variable_and_dtype(x, "input", _FLOATS, "LayerNorm")
+    check_variable_and_dtype(x, "input", takes("layer_norm"), "LayerNorm")
     out, mean, variance = named(
         name, _ops.layer_norm, x, weight, bias, epsilon=epsilon, begin_norm_axis=begin
     )
@@ -155,7 +155,7 @@ def instance_norm(
     """
     if mode._dygraph_tracer_ is not None:
         return _ops.instance_norm(x, weight, bias, epsilon=eps)[0]
-    check_variable_and_dtype(x, "input", ["float32", "float64"], "InstanceNorm")
+    check_variable_and_dtype(x, "input", FLOATS, "InstanceNorm")
     out, mean, variance = named(name, _ops.instance_norm, x, weight, bias, epsilon=eps)
     mean.stop_gradient = variance.stop_gradient = True
     return out
@@ -259,7 +259,7 @@ def normalize(x: Any, p: float = 2, axis: int = 1, epsilon: float = 1e-12, name:
     if mode._dygraph_tracer_ is None:
         check_type(p, "p", (float, int), "normalize")
         check_type(axis, "axis", int, "normalize")
-        check_variable_and_dtype(x, "x", ["float32", "float64"], "normalize")
+        check_variable_and_dtype(x, "x", FLOATS, "normalize")
     if len(x.shape) == 1 and axis not in (0, -1):
         raise ValueError(f"normalize: axis of a 1-D x must be 0 or -1, got {axis}")
     return named(name, _ops.elementwise_div, x, p_norm(x, p, axis, True, epsilon))

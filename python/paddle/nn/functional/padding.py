@@ -5,6 +5,7 @@ from typing import Any
 
 from paddle import _ops
 from paddle._basics import mode as modes
+from paddle._basics.element_types import HALF_NUMERIC
 from paddle._core import Tensor
 from paddle._dispatch.append import named
 from paddle._programs.variable import Variable
@@ -13,12 +14,11 @@ from paddle._programs.variable_checks import check_variable_and_dtype
 __all__ = ["pad"]
 
 _FORMATS = {3: ("NCL", "NLC"), 4: ("NCHW", "NHWC"), 5: ("NCDHW", "NDHWC")}
-_NUMBERS = ["float16", "float32", "float64", "int32", "int64"]
 
 
 def pad_all(x: Any, paddings: Any, pad_value: float = 0.0, name: str | None = None) -> Tensor:
     """`x` with a frame of one number: two paddings a dimension, the first dimension's first."""
-    check_variable_and_dtype(x, "x", _NUMBERS, "pad")
+    check_variable_and_dtype(x, "x", HALF_NUMERIC, "pad")
     return named(name, _ops.pad, x, paddings=list(paddings), pad_value=float(pad_value))
 
 

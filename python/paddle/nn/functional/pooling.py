@@ -6,6 +6,7 @@ from typing import Any
 
 from paddle import _ops
 from paddle._basics.checks import INTS, NUMBERS, check_type
+from paddle._basics.element_types import FLOATS, HALF_FLOATS
 from paddle._core import Tensor
 from paddle._dispatch.append import named
 from paddle._dispatch.arguments import convert_to_list
@@ -27,8 +28,6 @@ __all__ = [
     "adaptive_max_pool3d",
 ]
 
-_HALVES = ["float16", "float32", "float64"]
-_FLOATS = ["float32", "float64"]
 
 
 def _check_dims(x: Any, dims: int) -> None:
@@ -79,7 +78,7 @@ def _pool(
     return_mask: bool = False,
 ) -> Any:
     """Maxima or averages of windows in `dims` dimensions; with `return_mask` places, too."""
-    check_variable_and_dtype(x, "x", _HALVES if (kind, dims) == ("max", 2) else _FLOATS, f"{kind}_pool{dims}d")
+    check_variable_and_dtype(x, "x", HALF_FLOATS if (kind, dims) == ("max", 2) else FLOATS, f"{kind}_pool{dims}d")
     if dims == 1:
         _check_dims(x, 3)
     last = channel_last(data_format, dims)
@@ -107,7 +106,7 @@ def _divided(out: Any, dims: int, kernel_size: Any, divisor: Any) -> Any:
 def _adaptive(kind: str, dims: int, x: Any, output_size: Any, data_format: str, name: str | None) -> Any:
     """Windows that cover `x`, as many as `output_size` says; maxima come with their places."""
     where = f"adaptive_{kind}_pool{dims}d"
-    check_variable_and_dtype(x, "x", _HALVES, where)
+    check_variable_and_dtype(x, "x", HALF_FLOATS, where)
     last = channel_last(data_format, dims)
     if kind == "max" or dims == 1:
         _check_dims(x, dims + 2)

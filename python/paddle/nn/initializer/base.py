@@ -13,6 +13,7 @@ import numpy as np
 from paddle._basics import unique_name
 from paddle._basics.checks import check_type
 from paddle._basics.dtypes import VarType, convert_dtype
+from paddle._basics.element_types import HALF_FLOATS
 from paddle._basics.mode import in_dygraph_mode
 from paddle._programs.block import Block
 from paddle._programs.guards import default_main_program
@@ -38,7 +39,6 @@ __all__ = [
     "set_global_initializer",
 ]
 
-_FLOATS = ["float16", "float32", "float64"]
 
 _global_weight_initializer_: Initializer | None = None
 _global_bias_initializer_: Initializer | None = None
@@ -120,7 +120,7 @@ class _Filling(Initializer):
         """Fills `var` and returns the operator."""
         block = self._check_block(block)
         if self._for_op is not None:
-            check_variable_and_dtype(var, "Out", _FLOATS, self._for_op)
+            check_variable_and_dtype(var, "Out", HALF_FLOATS, self._for_op)
         assert isinstance(var, Variable), f"var must be a Variable, but got {type(var)}"
         return self._put(var, block)
 
@@ -295,7 +295,7 @@ class BilinearInitializer(Initializer):
             raise ValueError("Bilinear: a shape of 4 sizes is expected")
         if shape[2] != shape[3]:
             raise ValueError("Bilinear: the last two sizes of the shape must agree")
-        if convert_dtype(var.dtype) not in _FLOATS:
+        if convert_dtype(var.dtype) not in HALF_FLOATS:
             raise TypeError(f"Unsupported dtype {var.dtype}")
         if int(np.prod(shape)) > 1024 * 1024:
             raise ValueError("Bilinear: a shape of more than 1024 * 1024 elements does not fit an operator")

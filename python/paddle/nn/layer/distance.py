@@ -5,6 +5,7 @@ from typing import Any
 
 from paddle import _ops
 from paddle._basics.checks import check_type
+from paddle._basics.element_types import FLOATS
 from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.nn.functional.norm import p_norm
 from paddle.nn.layer.layers import Layer
@@ -40,8 +41,8 @@ class PairwiseDistance(Layer):
 
     def forward(self, x: Any, y: Any) -> Any:
         """`x` and `y` [N, D] (float32 or float64) to the distances [N]."""
-        check_variable_and_dtype(x, "x", ["float32", "float64"], "PairwiseDistance")
-        check_variable_and_dtype(y, "y", ["float32", "float64"], "PairwiseDistance")
+        check_variable_and_dtype(x, "x", FLOATS, "PairwiseDistance")
+        check_variable_and_dtype(y, "y", FLOATS, "PairwiseDistance")
         return p_norm(_ops.elementwise_sub(x, y), self.p, 1, self.keepdim)
 
     def extra_repr(self) -> str:

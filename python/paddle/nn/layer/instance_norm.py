@@ -5,6 +5,7 @@ import math
 from typing import Any
 
 from paddle import _ops
+from paddle._basics.element_types import takes
 from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.nn import functional as F
 from paddle.nn.initializer.base import Constant, Normal
@@ -154,7 +155,7 @@ class SpectralNorm(Layer):
 
     def forward(self, weight: Any) -> Any:
         """The weight, divided."""
-        check_variable_and_dtype(weight, "weight", ["float32", "float64"], "SpectralNorm")
+        check_variable_and_dtype(weight, "weight", takes("spectral_norm"), "SpectralNorm")
         return _ops.spectral_norm(
             weight, self.weight_u, self.weight_v, dim=self._dim, power_iters=self._power_iters, eps=self._eps
         )

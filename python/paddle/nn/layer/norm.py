@@ -7,6 +7,7 @@ import warnings
 from typing import Any
 
 from paddle import _ops
+from paddle._basics.element_types import takes
 from paddle._basics.mode import in_dygraph_mode
 from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.nn import functional as F
@@ -307,7 +308,7 @@ class BatchNorm(Layer):
         """act of the normalised input."""
         dygraph = in_dygraph_mode()
         if not dygraph:
-            check_variable_and_dtype(input, "input", ["float16", "float32", "float64"], "BatchNorm")
+            check_variable_and_dtype(input, "input", takes("batch_norm"), "BatchNorm")
         outputs = _ops.batch_norm(
             input,
             self.weight,

@@ -7,6 +7,7 @@ from typing import Any
 import paddle._core as _core
 from paddle import _ops
 from paddle._basics.checks import check_type
+from paddle._basics.element_types import FLOATS
 from paddle._basics.structure import assert_same_structure, flatten, map_structure
 from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_variable_and_dtype
@@ -147,7 +148,7 @@ def rnn(
         check_type(inputs, "inputs", (Variable, list, tuple), "rnn")
         if isinstance(inputs, (list, tuple)):
             for i, x in enumerate(inputs):
-                check_variable_and_dtype(x, f"inputs[{i}]", ["float32", "float64"], "rnn")
+                check_variable_and_dtype(x, f"inputs[{i}]", FLOATS, "rnn")
         check_type(initial_states, "initial_states", (Variable, list, tuple, type(None)), "rnn")
         check_type(sequence_length, "sequence_length", (Variable, type(None)), "rnn")
     if initial_states is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from paddle import _ops
+from paddle._basics.element_types import takes
 from paddle._basics.mode import in_dygraph_mode
 from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.nn.layer.layers import Layer
@@ -48,7 +49,7 @@ class SyncBatchNorm(_BatchNormBase):
         """The normalised input, of 2 to 5 dimensions."""
         dygraph = in_dygraph_mode()
         if not dygraph:
-            check_variable_and_dtype(x, "input", ["float16", "float32", "float64"], "SyncBatchNorm")
+            check_variable_and_dtype(x, "input", takes("sync_batch_norm"), "SyncBatchNorm")
         outputs = _ops.sync_batch_norm(
             x,
             self.weight,

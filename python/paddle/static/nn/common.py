@@ -9,6 +9,7 @@ from paddle import _ops
 from paddle._basics import mode
 from paddle._basics.checks import check_dtype, check_type
 from paddle._basics.dtypes import VarType
+from paddle._basics.element_types import FLOATS, HALF_FLOATS, takes
 from paddle._basics.mode import static_only
 from paddle._dispatch.append import named
 from paddle._programs.variable import Variable
@@ -19,7 +20,6 @@ from paddle.nn.param_attr import ParamAttr
 
 __all__ = ["fc", "embedding", "batch_norm", "layer_norm", "bilinear_tensor_product", "row_conv"]
 
-_FLOATS = ["float16", "float32", "float64"]
 
 
 def fc_layer(input, size, num_flatten_dims=1, param_attr=None, bias_attr=None, act=None, name=None):  # noqa: A002
@@ -30,7 +30,7 @@ def fc_layer(input, size, num_flatten_dims=1, param_attr=None, bias_attr=None, a
         for i, x in enumerate(input):
             check_type(x, f"input[{i}]", Variable, "fc")
     dtype = helper.input_dtype()
-    check_dtype(dtype, "input", _FLOATS, "fc")
+    check_dtype(dtype, "input", takes("fc"), "fc")
     products = []
     for x, attr in helper.iter_inputs_and_params():
         if num_flatten_dims == -1:
@@ -70,7 +70,7 @@ def lookup_layer(op_type, where, input, size, is_sparse, is_distributed, padding
     """Rows of a new table of shape `size` by the operator lookup_table or lookup_table_v2."""
     helper = LayerHelper("embedding", param_attr=param_attr)
     check_variable_and_dtype(input, "input", ["int64"], where)
-    check_dtype(dtype, "dtype", _FLOATS, where)
+    check_dtype(dtype, "dtype", HALF_FLOATS, where)
     table = helper.create_parameter(attr=helper.param_attr, shape=size, dtype=dtype)
     padding_idx = -1 if padding_idx is None else padding_idx if padding_idx >= 0 else size[0] + padding_idx
     return named(
@@ -172,7 +172,7 @@ def batch_norm(
     """
     assert bias_attr is not False, "batch_norm: bias_attr can not be False"
     helper = LayerHelper("batch_norm", **locals())
-    check_variable_and_dtype(input, "input", _FLOATS, "batch_norm")
+    check_variable_and_dtype(input, "input", takes("batch_norm"), "batch_norm")
     dtype = VarType.FP32 if input.dtype == VarType.FP16 else input.dtype
     names = (moving_mean_name, moving_variance_name)
     scale, bias, mean, variance = batch_norm_parameters(
@@ -226,7 +226,7 @@ def layer_norm(
     """
     assert not mode.in_dygraph_mode(), "layer_norm is for Programs; use LayerNorm outside one"
     helper = LayerHelper("layer_norm", **locals())
-    check_variable_and_dtype(input, "input", ["float32", "float64"], "layer_norm")
+    check_variable_and_dtype(input, "input", FLOATS, "layer_norm")
     shape = [math.prod(input.shape[begin_norm_axis:])]
     weight = bias = None
     if scale:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from paddle import _ops
 from paddle._basics.checks import INTS, check_type
+from paddle._basics.element_types import FLOATS, takes
 from paddle._dispatch.append import named
 from paddle._dispatch.arguments import convert_to_list
 from paddle._dispatch.windows import channel_last
@@ -14,7 +15,6 @@ from paddle.nn.layer_helper import LayerHelper
 
 __all__ = ["conv2d", "conv2d_transpose", "conv3d", "conv3d_transpose", "deform_conv2d"]
 
-_FLOATS = ["float16", "float32", "float64"]
 
 
 def _channels(input, groups, last, use_cudnn, param_attr):  # noqa: A002
@@ -40,7 +40,7 @@ def _finished(helper, out, last):
 
 def _conv(dims, input, num_filters, filter_size, stride, padding, dilation, groups, use_cudnn, data_format, **layer):  # noqa: A002
     """The convolution in `dims` dimensions; `layer` is what a LayerHelper takes."""
-    check_variable_and_dtype(input, "input", _FLOATS, f"conv{dims}d")
+    check_variable_and_dtype(input, "input", takes(f"conv{dims}d"), f"conv{dims}d")
     last = channel_last(data_format, dims)
     channels = _channels(input, groups, last, use_cudnn, layer["param_attr"])
     depthwise = dims == 2 and channels == groups and num_filters % channels == 0 and not use_cudnn
@@ -118,7 +118,7 @@ def deformable_layer(
 ):
     """A deformable convolution; `modulated`: the second version, whose elements are scaled by `mask`."""
     for what, x in (("input", input), ("offset", offset)):
-        check_variable_and_dtype(x, what, ["float32", "float64"], "deformable_conv")
+        check_variable_and_dtype(x, what, FLOATS, "deformable_conv")
     check_type(mask, "mask", (Variable, type(None)), "deformable_conv")
     channels = _channels(input, groups, False, True, param_attr)
     helper = LayerHelper("deformable_conv", input=input, param_attr=param_attr, bias_attr=bias_attr, name=name)

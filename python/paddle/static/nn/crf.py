@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from paddle import _ops
+from paddle._basics.element_types import takes
 from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.nn.layer_helper import LayerHelper
 
@@ -11,7 +12,7 @@ __all__ = ["crf_decoding"]
 
 def crf_cost(input, label, param_attr=None, length=None):  # noqa: A002
     """Minus the log likelihood of the tags of each sequence; for fluid.layers.linear_chain_crf."""
-    check_variable_and_dtype(input, "input", ["float32", "float64"], "linear_chain_crf")
+    check_variable_and_dtype(input, "input", takes("linear_chain_crf"), "linear_chain_crf")
     check_variable_and_dtype(label, "label", ["int64"], "linear_chain_crf")
     helper = LayerHelper("linear_chain_crf", **locals())
     size = input.shape[1 if length is None else 2]
@@ -33,6 +34,6 @@ def crf_decoding(input, param_attr, label=None, length=None):  # noqa: A002
 
     Source: https://www.paddlepaddle.org.cn/documentation/docs/en/2.0-rc/api/paddle/static/nn/crf_decoding_en.html
     """
-    check_variable_and_dtype(input, "input", ["float32", "float64"], "crf_decoding")
+    check_variable_and_dtype(input, "input", takes("crf_decoding"), "crf_decoding")
     helper = LayerHelper("crf_decoding", **locals())
     return _ops.crf_decoding(input, helper.get_parameter(param_attr.name), label, length)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from paddle import _ops
+from paddle._basics.element_types import takes
 from paddle._dispatch.append import named
 from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.nn.initializer.base import Constant
@@ -36,7 +37,7 @@ def group_norm(
         ValueError: for another layout.
     """
     helper = LayerHelper("group_norm", **locals())
-    check_variable_and_dtype(input, "input", ["float32", "float64"], "group_norm")
+    check_variable_and_dtype(input, "input", takes("group_norm"), "group_norm")
     if data_layout not in ("NCHW", "NHWC"):
         raise ValueError(f"group_norm: data_layout must be NCHW or NHWC, got {data_layout}")
     shape = [input.shape[1] if data_layout == "NCHW" else input.shape[-1]]

@@ -6,6 +6,7 @@ import math
 
 from paddle import _ops
 from paddle._basics.checks import check_type
+from paddle._basics.element_types import FLOATS, takes
 from paddle._dispatch.append import named
 from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_variable_and_dtype
@@ -17,7 +18,6 @@ from .common import batch_norm_parameters
 
 __all__ = ["instance_norm", "prelu", "spectral_norm"]
 
-_FLOATS = ["float32", "float64"]
 
 
 def instance_norm(input, epsilon=1e-05, param_attr=None, bias_attr=None, name=None):  # noqa: A002
@@ -30,7 +30,7 @@ def instance_norm(input, epsilon=1e-05, param_attr=None, bias_attr=None, name=No
             leaves the step out.
         name (str, optional): a name for the output.
     """
-    check_variable_and_dtype(input, "input", _FLOATS, "instance_norm")
+    check_variable_and_dtype(input, "input", FLOATS, "instance_norm")
     if param_attr is False:
         assert bias_attr is False, "instance_norm: param_attr and bias_attr must be False together"
     helper = LayerHelper("instance_norm", **locals())
@@ -57,7 +57,7 @@ def spectral_norm(weight, dim=0, power_iters=1, eps=1e-12, name=None):
         name (str, optional): a name for the output.
     """
     helper = LayerHelper("spectral_norm", **locals())
-    check_variable_and_dtype(weight, "weight", _FLOATS, "spectral_norm")
+    check_variable_and_dtype(weight, "weight", takes("spectral_norm"), "spectral_norm")
     check_type(dim, "dim", int, "spectral_norm")
     check_type(power_iters, "power_iters", int, "spectral_norm")
     check_type(eps, "eps", float, "spectral_norm")
@@ -88,7 +88,7 @@ def prelu(x, mode, param_attr=None, name=None):
         ValueError: for another mode.
         AssertionError: for an x of too few dimensions.
     """
-    check_variable_and_dtype(x, "x", _FLOATS, "prelu")
+    check_variable_and_dtype(x, "x", FLOATS, "prelu")
     helper = LayerHelper("prelu", **locals())
     if mode not in ("all", "channel", "element"):
         raise ValueError(f"prelu: mode should be one of all, channel, element, got {mode!s:.200}")
@@ -148,7 +148,7 @@ def inplace_abn(
     )
     assert bias_attr is not False, "inplace_abn: bias_attr should not be False"
     helper = LayerHelper("inplace_abn", **locals())
-    check_variable_and_dtype(input, "input", _FLOATS, "inplace_abn")
+    check_variable_and_dtype(input, "input", FLOATS, "inplace_abn")
     names = (moving_mean_name, moving_variance_name)
     scale, bias, mean, variance = batch_norm_parameters(
         helper, input, input.dtype, data_layout, names, do_model_average_for_mean_and_var

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from paddle import _ops
+from paddle._basics.element_types import takes
 from paddle._core import Tensor
 from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.nn.initializer.assign import Assign
@@ -96,7 +97,7 @@ def nce(
         (-1, 1)
         >>> paddle.disable_static()
     """
-    check_variable_and_dtype(input, "input", ["float32", "float64"], "nce")
+    check_variable_and_dtype(input, "input", takes("nce"), "nce")
     check_variable_and_dtype(label, "label", ["int64"], "nce")
     number = sampler_number(sampler, custom_dist)
     helper = LayerHelper("nce", param_attr=param_attr, bias_attr=bias_attr, name=name)

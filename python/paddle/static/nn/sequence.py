@@ -8,6 +8,7 @@ from __future__ import annotations
 from paddle import _ops
 from paddle._basics import mode
 from paddle._basics.checks import check_type
+from paddle._basics.element_types import FLOATS, INDICES, NUMERIC, takes
 from paddle._dispatch.append import named
 from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_variable_and_dtype
@@ -31,8 +32,6 @@ __all__ = [
     "sequence_unpad",
 ]
 
-_FLOATS = ["float32", "float64"]
-_NUMBERS = ["float32", "float64", "int32", "int64"]
 
 
 def _static_only() -> None:
@@ -79,7 +78,7 @@ def sequence_conv(
         ((-1, 4), 1)
     """
     _static_only()
-    check_variable_and_dtype(input, "input", _FLOATS, "sequence_conv")
+    check_variable_and_dtype(input, "input", takes("sequence_conv"), "sequence_conv")
     helper = LayerHelper("sequence_conv", **locals())
     shape = [filter_size * input.shape[1], num_filters]
     weight = helper.create_parameter(attr=helper.param_attr, shape=shape, dtype=input.dtype)
@@ -105,7 +104,7 @@ def sequence_softmax(input, use_cudnn=False, name=None):  # noqa: A002
         name (str, optional): a name for the output.
     """
     _static_only()
-    check_variable_and_dtype(input, "input", _FLOATS, "sequence_softmax")
+    check_variable_and_dtype(input, "input", takes("sequence_softmax"), "sequence_softmax")
     return named(name, _ops.sequence_softmax, input, use_cudnn=use_cudnn)
 
 
@@ -119,7 +118,7 @@ def sequence_pool(input, pool_type, is_test=False, pad_value=0.0):  # noqa: A002
         pad_value (float): the row of an empty sequence.
     """
     _static_only()
-    check_variable_and_dtype(input, "input", _FLOATS, "sequence_pool")
+    check_variable_and_dtype(input, "input", FLOATS, "sequence_pool")
     out, index = _ops.sequence_pool(input, pooltype=pool_type.upper(), is_test=is_test, pad_value=pad_value)
     if index is not None:
         index.stop_gradient = True
@@ -139,7 +138,7 @@ def sequence_concat(input, name=None):  # noqa: A002
     _static_only()
     check_type(input, "input", list, "fluid.layers.sequence_concat")
     for i, x in enumerate(input):
-        check_variable_and_dtype(x, f"input[{i}]", ["int64", *_FLOATS], "fluid.layers.sequence_concat")
+        check_variable_and_dtype(x, f"input[{i}]", ["int64", *FLOATS], "fluid.layers.sequence_concat")
     return named(name, _ops.sequence_concat, input)
 
 
@@ -165,9 +164,9 @@ def sequence_slice(input, offset, length, name=None):  # noqa: A002
         IndexError: where a sequence has fewer steps (in a run).
     """
     _static_only()
-    check_variable_and_dtype(input, "input", _NUMBERS, "sequence_slice")
-    check_variable_and_dtype(offset, "offset", ["int32", "int64"], "sequence_slice")
-    check_variable_and_dtype(length, "length", ["int32", "int64"], "sequence_slice")
+    check_variable_and_dtype(input, "input", NUMERIC, "sequence_slice")
+    check_variable_and_dtype(offset, "offset", INDICES, "sequence_slice")
+    check_variable_and_dtype(length, "length", INDICES, "sequence_slice")
     offset.stop_gradient = length.stop_gradient = True
     return named(name, _ops.sequence_slice, input, offset, length)
 
@@ -181,7 +180,7 @@ def sequence_expand(x, y, ref_level=-1, name=None):
         ref_level (int): the level of `y`, -1 the last.
     """
     _static_only()
-    check_variable_and_dtype(x, "x", _NUMBERS, "sequence_expand")
+    check_variable_and_dtype(x, "x", NUMERIC, "sequence_expand")
     return named(name, _ops.sequence_expand, x, y, ref_level=ref_level)
 
 
@@ -194,7 +193,7 @@ def sequence_expand_as(x, y, name=None):
         name (str, optional): a name for the output.
     """
     _static_only()
-    check_variable_and_dtype(x, "x", _NUMBERS, "sequence_expand_as")
+    check_variable_and_dtype(x, "x", NUMERIC, "sequence_expand_as")
     check_type(y, "y", Variable, "sequence_expand_as")
     return named(name, _ops.sequence_expand_as, x, y)
 
@@ -225,8 +224,8 @@ def sequence_pad(x, pad_value, maxlen=None, name=None):
         ([[[1.0], [1.0]], [[1.0], [0.0]]], [2, 1])
     """
     _static_only()
-    check_variable_and_dtype(x, "x", _NUMBERS, "fluid.layers.sequence_pad")
-    check_variable_and_dtype(pad_value, "pad_value", _NUMBERS, "fluid.layers.sequence_pad")
+    check_variable_and_dtype(x, "x", NUMERIC, "fluid.layers.sequence_pad")
+    check_variable_and_dtype(pad_value, "pad_value", NUMERIC, "fluid.layers.sequence_pad")
     pad_value.stop_gradient = True
     out, length = named(name, _ops.sequence_pad, x, pad_value, padded_length=-1 if maxlen is None else maxlen)
     length.stop_gradient = True
@@ -242,7 +241,7 @@ def sequence_unpad(x, length, name=None):
         name (str, optional): a name for the output.
     """
     _static_only()
-    check_variable_and_dtype(x, "x", _NUMBERS, "fluid.layers.sequence_unpad")
+    check_variable_and_dtype(x, "x", NUMERIC, "fluid.layers.sequence_unpad")
     check_variable_and_dtype(length, "length", ["int64"], "fluid.layers.sequence_unpad")
     length.stop_gradient = True
     return named(name, _ops.sequence_unpad, x, length)
@@ -256,7 +255,7 @@ def sequence_reshape(input, new_dim):  # noqa: A002
         new_dim (int): the new width, which must divide the elements of every sequence.
     """
     _static_only()
-    check_variable_and_dtype(input, "input", _NUMBERS, "fluid.layers.sequence_reshape")
+    check_variable_and_dtype(input, "input", NUMERIC, "fluid.layers.sequence_reshape")
     return _ops.sequence_reshape(input, new_dim=new_dim)
 
 
@@ -270,9 +269,9 @@ def sequence_scatter(input, index, updates, name=None):  # noqa: A002
         name (str, optional): a name for the output.
     """
     _static_only()
-    check_variable_and_dtype(input, "input", _NUMBERS, "sequence_scatter")
-    check_variable_and_dtype(index, "index", ["int32", "int64"], "sequence_scatter")
-    check_variable_and_dtype(updates, "updates", _NUMBERS, "sequence_scatter")
+    check_variable_and_dtype(input, "input", takes("sequence_scatter"), "sequence_scatter")
+    check_variable_and_dtype(index, "index", INDICES, "sequence_scatter")
+    check_variable_and_dtype(updates, "updates", NUMERIC, "sequence_scatter")
     return named(name, _ops.sequence_scatter, input, index, updates)
 
 
@@ -286,7 +285,7 @@ def sequence_enumerate(input, win_size, pad_value=0, name=None):  # noqa: A002
         name (str, optional): a name for the output.
     """
     _static_only()
-    check_variable_and_dtype(input, "input", ["int32", "int64"], "sequence_enumerate")
+    check_variable_and_dtype(input, "input", takes("sequence_enumerate"), "sequence_enumerate")
     out = named(name, _ops.sequence_enumerate, input, win_size=win_size, pad_value=pad_value)
     out.stop_gradient = True
     return out

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from paddle._basics.element_types import HALF_FLOATS
 from paddle.nn import functional as F
 from paddle.tensor import cast, clip, concat, flip, full_like, stack, to_tensor, unsqueeze, where
 
@@ -17,7 +18,6 @@ from .geometry import Border, output_size
 
 __all__: list[str] = []
 
-_FLOATS = ("float16", "float32", "float64")
 
 
 def _type(img: Any) -> str:
@@ -25,7 +25,7 @@ def _type(img: Any) -> str:
 
 
 def floats(img: Any) -> Any:
-    return img if _type(img) in _FLOATS else cast(img, "float32")
+    return img if _type(img) in HALF_FLOATS else cast(img, "float32")
 
 
 def _channels(img: Any, name: str) -> int:
@@ -38,8 +38,8 @@ def _channels(img: Any, name: str) -> int:
 def _as(values: Any, img: Any) -> Any:
     """Values between 0 and the type's white, in the type of `img`."""
     dtype = _type(img)
-    values = clip(values, 0.0, 1.0 if dtype in _FLOATS else 255.0)
-    return values if dtype in _FLOATS else cast(values, dtype)
+    values = clip(values, 0.0, 1.0 if dtype in HALF_FLOATS else 255.0)
+    return values if dtype in HALF_FLOATS else cast(values, dtype)
 
 
 def _mixed(img: Any, other: Any, factor: float) -> Any:
@@ -95,7 +95,7 @@ def adjust_brightness(img: Any, factor: float) -> Any:
 
 def adjust_contrast(img: Any, factor: float) -> Any:
     gray = _gray(img) if _channels(img, "adjust_contrast") == 3 else floats(img)
-    if _type(img) not in _FLOATS:
+    if _type(img) not in HALF_FLOATS:
         gray = gray.floor()  # a gray image of this type
     return _mixed(img, gray.mean(axis=[-3, -2, -1], keepdim=True), factor)
 
@@ -107,7 +107,7 @@ def adjust_saturation(img: Any, factor: float) -> Any:
 def adjust_hue(img: Any, factor: float) -> Any:
     if _channels(img, "adjust_hue") == 1:
         return img
-    whole = _type(img) not in _FLOATS
+    whole = _type(img) not in HALF_FLOATS
     values = floats(img) / 255.0 if whole else img
     red, green, blue = (values[..., i, :, :] for i in range(3))
     most = values.max(axis=-3)
@@ -171,7 +171,7 @@ def rotate(img: Any, angle: float, interpolation: str, expand: bool, center: Any
 
 def to_grayscale(img: Any, channels: int) -> Any:
     gray = _gray(img)
-    if _type(img) not in _FLOATS:
+    if _type(img) not in HALF_FLOATS:
         gray = cast(gray, _type(img))
     return gray if channels == 1 else concat([gray] * 3, axis=-3)
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from paddle import _ops
+from paddle._basics.element_types import takes
 from paddle._dispatch.append import named
 from paddle._programs.variable_checks import check_variable_and_dtype
 
 __all__ = ["bilateral_slice"]
 
-_FLOATS = ["float32", "float64"]
 
 
 def bilateral_slice(x, guide, grid, has_offset, name=None):
@@ -34,5 +34,5 @@ def bilateral_slice(x, guide, grid, has_offset, name=None):
         [1, 2, 4, 4]
     """
     for what, value in (("x", x), ("guide", guide), ("grid", grid)):
-        check_variable_and_dtype(value, what, _FLOATS, "bilateral_slice")
+        check_variable_and_dtype(value, what, takes("bilateral_slice"), "bilateral_slice")
     return named(name, _ops.bilateral_slice, x, grid, guide, has_offset=has_offset)
