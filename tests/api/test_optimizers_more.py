@@ -171,9 +171,16 @@ def test_adam_and_lamb_are_relatives():
         fluid.optimizer.DGCMomentumOptimizer(0.1, 0.9, 0)
 
 
-def test_dgc_says_what_it_needs(static):
-    with pytest.raises(NotImplementedError, match="dgc_momentum"):
-        fluid.optimizer.DGCMomentumOptimizer(0.1, 0.9, 0)
+def test_small_parameters_of_dgc_are_those_of_momentum(static):
+    x = fluid.data("x", [None, 4])
+    loss = fluid.layers.mean(fluid.layers.fc(x, 8))
+    fluid.optimizer.DGCMomentumOptimizer(0.1, 0.9, 0).minimize(loss)
+    types = [op.type for op in loss.block.ops]
+    assert types.count("momentum") == 2 and types[0] == "increment"
+    with pytest.raises(TypeError, match="ClipGradByNorm"):
+        fluid.optimizer.DGCMomentumOptimizer(0.1, 0.9, 0, grad_clip=fluid.clip.GradientClipByGlobalNorm(1.0))
+    with pytest.raises(AssertionError, match="num_trainers"):
+        fluid.optimizer.DGCMomentumOptimizer(0.1, 0.9, 0, grad_clip=fluid.clip.GradientClipByNorm(1.0))
 
 
 # averages

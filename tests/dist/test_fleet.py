@@ -329,11 +329,19 @@ def test_three_workers_train_a_program_as_one(three):
     np.testing.assert_allclose(first, program(), rtol=2e-5)
 
 
-def test_what_is_not_there_yet_says_so():
-    job(0, 1)
-    strategy = fleet.DistributedStrategy()
-    strategy.sharding = True
-    with pytest.raises(RuntimeError, match="sharding"):
-        fleet.distributed_optimizer(paddle.optimizer.SGD(parameters=nn.Linear(1, 1).parameters()), strategy)
-    with pytest.raises(AttributeError, match="init_server"):
-        fleet.init_server()
+def test_steps_of_a_job_with_servers_come_after_minimize():
+    role = fleet.UserDefinedRoleMaker(
+        current_id=0, role=fleet.Role.WORKER, worker_endpoints=["h:1", "h:2"], server_endpoints=["h:3"]
+    )
+    alone, fresh = fleet.Fleet(), fleet.Fleet()
+    alone.init(fleet.UserDefinedRoleMaker(is_collective=True, current_id=0, worker_endpoints=["h:1"]))
+    fresh.init(role)
+    with pytest.raises(ValueError, match="fleet.init_server: call fleet.minimize first"):
+        fresh.init_server()
+    with pytest.raises(ValueError, match="minimize"):
+        fresh.save_persistables(None, "folder")
+    with pytest.warns(UserWarning, match="minimize"):
+        assert alone._get_applied_meta_list() == []
+    alone.distributed_optimizer(paddle.optimizer.SGD(parameters=nn.Linear(1, 1).parameters()))
+    with pytest.raises(AssertionError, match="amp"):
+        alone.amp_init(paddle.CPUPlace())

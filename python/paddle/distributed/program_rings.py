@@ -52,6 +52,31 @@ def append_ring(
     )
 
 
+def append_world(program: Any, endpoints: list[str], rank: int, how: Any) -> Any:
+    """Appends to `program` that its process is `rank` of all `endpoints`, in as many rings as `how` says.
+
+    `how` is a BuildStrategy or a DistributeTranspilerConfig. Returns the variable of the first ring.
+    """
+    names = ["NCCLID", *(f"NCCLID_{i}" for i in range(1, how.nccl_comm_num))]
+    if how.use_hierarchical_allreduce:
+        names += [f"Hierarchical_{side}_NCCLID_{i}" for i in range(how.nccl_comm_num) for side in ("inter", "exter")]
+    block = program.global_block()
+    made = [block.create_var(name=name, persistable=True, type=_core.VarDesc.VarType.RAW) for name in names]
+    block.append_op(
+        type="gen_nccl_id",
+        inputs={},
+        outputs={"NCCLID": made[0]},
+        attrs={
+            "trainers": endpoints,
+            "trainer_id": rank,
+            "nccl_comm_num": how.nccl_comm_num,
+            "use_hierarchical_allreduce": how.use_hierarchical_allreduce,
+            "hierarchical_allreduce_inter_nranks": how.hierarchical_allreduce_inter_nranks,
+        },
+    )
+    return made[0]
+
+
 def append_broadcasts(block: Any, parameters: Iterable[Any], rings: int, role: OpRole = OpRole.Forward) -> None:
     """Appends that every parameter which is not distributed gets the value of rank 0, over one ring after the other."""
     last = None

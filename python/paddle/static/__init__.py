@@ -10,7 +10,7 @@ from paddle._programs.scope import global_scope, scope_guard
 from paddle._programs.variable import Variable
 from paddle.nn.param_attr import WeightNormParamAttr
 
-from . import nn
+from . import amp, nn
 from .compiler import CompiledProgram
 from .creation import InputSpec, create_global_var, create_parameter, data
 from .executor import Executor
@@ -72,6 +72,7 @@ __all__ = [
 # reachable as in 2.0.2, though not in its __all__
 _ALSO = (
     Scope,
+    amp,
     create_global_var,
     create_parameter,
     deserialize_persistables,

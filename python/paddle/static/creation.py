@@ -6,6 +6,7 @@ import numbers
 
 import numpy as np
 
+from paddle._basics import mode
 from paddle._basics.checks import check_dtype, check_type
 from paddle._basics.dtypes import VarType, convert_dtype, convert_np_dtype_to_dtype_
 from paddle._basics.mode import static_only
@@ -204,3 +205,23 @@ class InputSpec:
 
     def __ne__(self, other) -> bool:
         return not self == other
+
+
+def autoincreased_step_counter(counter_name=None, begin=1, step=1):
+    """An int64 variable that grows by `step` at every run; it is `begin` in the first.
+
+    Args:
+        counter_name (str, optional): ``@STEP_COUNTER@`` when None; one variable for a name.
+    """
+    mode.choose_static()
+    helper = LayerHelper("global_step_counter")
+    counter, is_new = helper.create_or_get_global_variable(
+        name=counter_name or "@STEP_COUNTER@", dtype="int64", shape=[1], persistable=True, belong_to_optimizer=True
+    )
+    if is_new:
+        helper.set_variable_initializer(counter, initializer=Constant(value=begin - 1, force_cpu=True))
+        helper.main_program.global_block()._prepend_op(
+            type="increment", inputs={"X": [counter]}, outputs={"Out": [counter]}, attrs={"step": float(step)}
+        )
+        counter.stop_gradient = True
+    return counter

@@ -23,6 +23,8 @@ from .trainers import BATCH_NORM, Trainers, append
 __all__: list[str] = []
 
 _ONCE = OpRole.Optimize | OpRole.LRSched | OpRole.RPC | OpRole.Dist
+#: what GradientMergeOptimizer calls the variable that says whether its sums are due
+DUE = "grad_merge_cond_name"
 
 
 def at_place(name: str, place: int) -> str:
@@ -135,7 +137,8 @@ class Replicas:
         if _role(op) & _ONCE:
             self._copy(op, self._into, 0)
             return
-        if _role(op) == OpRole.Backward | OpRole.Loss and op.output_arg_names() == [self._loss_grad]:
+        # That of a scaled loss has another name than the loss's own gradient.
+        if self._loss_grad is not None and _role(op) == OpRole.Backward | OpRole.Loss and op.type() == "fill_constant":
             if self._scale is None:
                 return
             for place in range(self.count):
@@ -150,7 +153,7 @@ class Replicas:
             return
         for grad in op.attr(OP_ROLE_VAR)[1::2]:
             if grad in self._own | self._joint and grad not in self._summed:
-                self._sum(grad)
+                self._sum(grad, op.attr(DUE) if op.has_attr(DUE) else None)
 
     def _joins(self, op) -> bool:
         """Whether an operator is a batch norm (or its gradient) of which all samples count."""
@@ -162,13 +165,25 @@ class Replicas:
         made = op.output_arg_names()
         return bool(made) and all(self.name(n, 1) == n for n in (*made, *op.input_arg_names()))
 
-    def _sum(self, grad: str) -> None:
-        """Adds the gradients of places and trainers up into the first place's."""
+    def _sum(self, grad: str, due: str | None) -> None:
+        """Adds the gradients of places and trainers up into the first place's; merged ones where `due` holds."""
         if self.count > 1 and grad not in self._joint:
             append(self._into, "sum", {"X": [at_place(grad, p) for p in range(self.count)]}, {"Out": [grad]})
         if self._trainers is not None:
-            self._trainers.append_sum(self._into, grad)
+            self._trainers.append_sum(self._exchange_block(grad, due), grad)
         self._summed.add(grad)
+
+    def _exchange_block(self, grad: str, due: str | None) -> Any:
+        """Where the operators stand that exchange a gradient: a branch of their own where not every run does."""
+        if due is None:
+            return self._into
+        inner = self.desc.append_block(self._into)
+        scopes = self._into.var(f"{grad}@EXCHANGED")
+        scopes.set_type(VarType.STEP_SCOPES)
+        outputs = {"Out": [grad], "Scope": [scopes.name()]}
+        slots = {"Cond": [due], "Input": [grad]}, outputs
+        append(self._into, "conditional_block", *slots, is_scalar_condition=True).set_block_attr("sub_block", inner)
+        return inner
 
     def _batch_norm(self, op) -> None:
         """A batch norm or its gradient over the samples of all places: of their batches joined, and cut again."""

@@ -1,8 +1,8 @@
-"""paddle.distributed.fleet: the strategy and the roles of a job's processes, training in dygraph mode, `util`, and the
-launcher (`launch`). Parameter servers and the rewriting of Programs by a strategy are not there yet."""
+"""paddle.distributed.fleet: the strategy and the roles of a job's processes, training in both modes, `util`, and the
+launcher (`launch`)."""
 from __future__ import annotations
 
-from . import metrics, utils
+from . import meta_optimizers, metrics, runtime, utils
 from .base import role_maker
 from .base.distributed_strategy import DistributedStrategy
 from .base.fleet_base import Fleet, fleet
@@ -10,6 +10,9 @@ from .base.role_maker import PaddleCloudRoleMaker, Role, UserDefinedRoleMaker
 from .base.util_factory import UtilBase
 
 __all__ = ["DistributedStrategy", "UtilBase", "UserDefinedRoleMaker", "PaddleCloudRoleMaker", "Fleet", "Role"]
+
+# reachable as in 2.0.2, though not in its __all__
+_ALSO = (meta_optimizers, runtime)
 
 util = fleet.util
 
@@ -32,4 +35,15 @@ set_lr = fleet.set_lr
 get_lr = fleet.get_lr
 step = fleet.step
 clear_grad = fleet.clear_grad
+amp_init = fleet.amp_init
 minimize = fleet.minimize
+init_worker = fleet.init_worker
+init_server = fleet.init_server
+run_server = fleet.run_server
+stop_worker = fleet.stop_worker
+save_inference_model = fleet.save_inference_model
+save_persistables = fleet.save_persistables
+shrink = fleet.shrink
+_final_strategy = fleet._final_strategy
+_get_applied_meta_list = fleet._get_applied_meta_list
+_get_applied_graph_list = fleet._get_applied_graph_list

@@ -18,8 +18,8 @@ from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.fluid.input import one_hot_rows
 from paddle.nn.functional.activation import relu, run_activation
-from paddle.nn.initializer.base import Constant
 from paddle.nn.layer_helper import LayerHelper
+from paddle.static.creation import autoincreased_step_counter
 from paddle.static.nn.common import batch_norm, fc_layer, layer_norm, lookup_layer
 from paddle.static.nn.group import group_norm
 from paddle.static.pyfunc import PyFuncRegistry, py_func
@@ -395,26 +395,6 @@ def gaussian_random(shape, mean=0.0, std=1.0, seed=0, dtype="float32", name=None
         dtype=vartype,
         **shape_arguments(shape),
     )
-
-
-def autoincreased_step_counter(counter_name=None, begin=1, step=1):
-    """An int64 variable that grows by `step` at every run; it is `begin` in the first.
-
-    Args:
-        counter_name (str, optional): ``@STEP_COUNTER@`` when None; one variable for a name.
-    """
-    mode.choose_static()
-    helper = LayerHelper("global_step_counter")
-    counter, is_new = helper.create_or_get_global_variable(
-        name=counter_name or "@STEP_COUNTER@", dtype="int64", shape=[1], persistable=True, belong_to_optimizer=True
-    )
-    if is_new:
-        helper.set_variable_initializer(counter, initializer=Constant(value=begin - 1, force_cpu=True))
-        helper.main_program.global_block()._prepend_op(
-            type="increment", inputs={"X": [counter]}, outputs={"Out": [counter]}, attrs={"step": float(step)}
-        )
-        counter.stop_gradient = True
-    return counter
 
 
 def get_tensor_from_selected_rows(x, name=None):

@@ -1,12 +1,13 @@
 """fluid.optimizer: the optimizers of Paddle 1.x, over the updates of paddle.optimizer."""
 from paddle._basics.missing import getter as _getter
+from paddle.incubate.optimizer.gradient_merge import GradientMergeOptimizer as GradientMergeOptimizer
+from paddle.incubate.optimizer.recompute import RecomputeOptimizer
 from paddle.optimizer.regularization import append_regularization_ops as append_regularization_ops
 
 from .adaptive import AdadeltaOptimizer, AdagradOptimizer, DecayedAdagradOptimizer, FtrlOptimizer, RMSPropOptimizer
 from .averages import ExponentialMovingAverage, ModelAverage
 from .base import Optimizer as Optimizer
 from .dgc import DGCMomentumOptimizer as DGCMomentumOptimizer
-from .merging import GradientMergeOptimizer as GradientMergeOptimizer
 from .merging import LookaheadOptimizer
 from .momenta import (
     AdamaxOptimizer,
@@ -18,7 +19,6 @@ from .momenta import (
     SGDOptimizer,
 )
 from .pipeline import PipelineOptimizer
-from .recompute import RecomputeOptimizer
 
 __all__ = [
     "SGD", "Momentum", "Adagrad", "Adam", "Adamax", "Dpsgd", "DecayedAdagrad", "Ftrl", "SGDOptimizer",

@@ -1,30 +1,31 @@
-"""DGCMomentumOptimizer, which needs CUDA."""
+"""DGCMomentumOptimizer: momentum whose gradients travel sparsely."""
 from __future__ import annotations
 
 from typing import Any
 
 from paddle._basics import mode
-from paddle._basics.missing import require
+from paddle.optimizer.dgc import DGCMomentumRule
 
 from .base import Optimizer
 
 __all__ = ["DGCMomentumOptimizer"]
 
 
-class DGCMomentumOptimizer(Optimizer):
+class DGCMomentumOptimizer(DGCMomentumRule, Optimizer):
     """Momentum whose gradients are exchanged sparsely (deep gradient compression, Lin et al., 2017).
 
-    Paddle has the operators for it (`dgc`, `dgc_momentum`) in its builds for CUDA only; they are not here.
+    Source: https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/fluid/optimizer/DGCMomentumOptimizer_en.html
 
     Args:
-        learning_rate, parameter_list, regularization, grad_clip, name: as of :class:`Optimizer`.
+        learning_rate, parameter_list, regularization, grad_clip, name: as of :class:`Optimizer`; the clipping must be
+            by norm (TypeError).
         momentum, use_nesterov: as of :class:`MomentumOptimizer`.
-        rampup_begin_step, rampup_step, sparsity: from which step on, in how many steps, and how sparsely.
-        num_trainers: how many processes train.
+        rampup_begin_step, rampup_step, sparsity: from which step on, in how many steps, and which part of a gradient
+            stays behind.
+        num_trainers: how many processes train; needed with `grad_clip` (AssertionError).
 
     Raises:
         Exception: in dygraph mode.
-        paddle.OperatorMissing: a NotImplementedError, always in static mode.
     """
 
     def __init__(
@@ -43,8 +44,8 @@ class DGCMomentumOptimizer(Optimizer):
     ) -> None:
         if mode.in_dygraph_mode():
             raise Exception("DGCMomentumOptimizer is for Programs only")
-        require("paddle.fluid.optimizer.DGCMomentumOptimizer", "dgc_momentum")
-
-    def apply_gradients(self, params_grads: Any) -> list[Any]:
-        """Never reached: there is no such optimizer without its operators."""
-        require("paddle.fluid.optimizer.DGCMomentumOptimizer", "dgc_momentum")
+        assert learning_rate is not None
+        assert momentum is not None
+        super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
+        self._init_rule(momentum, use_nesterov)
+        self._init_dgc(rampup_begin_step, rampup_step, sparsity, num_trainers)

@@ -4,6 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 import paddle._core as core
+from paddle.distributed.program_rings import append_world
 
 from .collective import GradAllReduce, LocalSGD, SingleProcessMultiThread
 from .details import wait_server_ready
@@ -36,24 +37,7 @@ def nccl2(config: Any, trainer_id: int, trainers: str, endpoint: str, startup: A
     others = [e for e in every if e != endpoint]
     if trainer_id == 0 and wait_port:
         wait_server_ready(others)
-    names = ["NCCLID", *(f"NCCLID_{i}" for i in range(1, config.nccl_comm_num))]
-    if config.use_hierarchical_allreduce:
-        names += [f"Hierarchical_{side}_NCCLID_{i}" for i in range(config.nccl_comm_num) for side in ("inter", "exter")]
-    block, raw = startup.global_block(), core.VarDesc.VarType.RAW
-    made = [block.create_var(name=name, persistable=True, type=raw) for name in names]
-    block.append_op(
-        type="gen_nccl_id",
-        inputs={},
-        outputs={"NCCLID": made[0]},
-        attrs={
-            "trainers": every,
-            "trainer_id": trainer_id,
-            "nccl_comm_num": config.nccl_comm_num,
-            "use_hierarchical_allreduce": config.use_hierarchical_allreduce,
-            "hierarchical_allreduce_inter_nranks": config.hierarchical_allreduce_inter_nranks,
-        },
-    )
-    return made[0]
+    return append_world(startup, every, trainer_id, config)
 
 
 def collective(mode: Any, rings: int, rank: int, trainers: Any, endpoint: str, startup: Any, main: Any, wait: bool):

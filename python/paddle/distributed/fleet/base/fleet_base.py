@@ -2,21 +2,40 @@
 from __future__ import annotations
 
 import copy
+import functools
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 from paddle._basics import mode
-from paddle.distributed import data_parallel_program
+from paddle._programs.guards import switch_main_program
 from paddle.distributed.data_parallel import DataParallel
 from paddle.distributed.parallel import init_parallel_env, is_initialized
-from paddle.static import default_startup_program
+from paddle.static import CompiledProgram, default_main_program, default_startup_program
 
 from .distributed_strategy import DistributedStrategy
+from .meta_optimizer_factory import MetaOptimizerFactory
 from .role_maker import PaddleCloudRoleMaker, RoleMakerBase
-from .strategy_fields import CONFIGS
+from .runtime_factory import RuntimeFactory
+from .strategy_compiler import StrategyCompiler
 from .util_factory import UtilBase
 
 __all__ = ["Fleet"]
+
+
+def _of_the_job(function: Callable) -> Callable:
+    """A step of a job with servers: nothing for a process that is alone, a ValueError before `minimize`."""
+
+    @functools.wraps(function)
+    def step(self: Fleet, *args: Any, **kwargs: Any) -> Any:
+        if self._roles()._is_non_distributed():
+            warnings.warn(f"fleet.{function.__name__}: this process is alone, so nothing is done", stacklevel=2)
+            return None
+        if self._runtime_handle is None:
+            raise ValueError(f"fleet.{function.__name__}: call fleet.minimize first, which makes what runs the job")
+        return function(self, *args, **kwargs)
+
+    return step
 
 
 class Fleet:
@@ -46,6 +65,9 @@ class Fleet:
         self._user_defined_strategy = DistributedStrategy()
         self._util = UtilBase()
         self.user_defined_optimizer: Any = None
+        self.strategy_compiler = StrategyCompiler()
+        self._runtime_handle: Any = None
+        self._context: dict[str, Any] = {}
 
     def init(self, role_maker: Any = None, is_collective: bool = False, strategy: Any = None) -> None:
         """Says what this process is, and joins the others of a collective job in dygraph mode.
@@ -68,6 +90,7 @@ class Fleet:
         self._role_maker = role_maker
         self._is_collective = role_maker._is_collective
         role_maker._generate_role()
+        self.strategy_compiler = StrategyCompiler()
         self._util._set_role_maker(role_maker)
         self._util._set_strategy(self._user_defined_strategy)
         if mode.in_dygraph_mode() and self._is_collective and self.worker_num() > 1:
@@ -140,18 +163,12 @@ class Fleet:
 
         Returns:
             Fleet: this, with `step`, `clear_grad`, `minimize`, `get_lr`, ... of the optimizer.
-
-        Raises:
-            RuntimeError: in a job of several processes, for a part of the strategy that is not there yet.
         """
         self._roles()
         self.user_defined_optimizer = optimizer
         if strategy is not None:
             self._user_defined_strategy = copy.deepcopy(strategy)
-        wanted = [name for name in (*CONFIGS, "fp16_allreduce") if getattr(self._user_defined_strategy, name)]
-        absent = [name for name in wanted if name != "a_sync"]
-        if absent:
-            raise RuntimeError(f"fleet: of the strategy {', '.join(absent)} is not there yet")
+        self._context = {}
         return self
 
     def distributed_model(self, model: Any) -> Any:
@@ -203,25 +220,182 @@ class Fleet:
     ) -> Any:
         """Appends backward and updates to the loss's Program, or runs them (dygraph mode), as the optimizer does.
 
-        In a collective job the Program averages gradients over the workers, and the startup program gives all of them
-        the parameters of worker 0.
+        In static mode the strategy decides what is appended: its optimizers rewrite the Program one inside the other,
+        and a job of workers averages gradients when it runs the compiled Program.
+
+        Returns:
+            (operators of the update, pairs of parameter and gradient); (None, None) where only the compiled Program
+            trains together.
 
         Raises:
-            RuntimeError: for a job with parameter servers, which is not there yet.
+            NotImplementedError: for what the strategy asks for and is not there.
         """
         optimizer = self._optimizer()
-        if self.server_num():
-            raise RuntimeError("fleet.minimize: training with parameter servers by fleet is not there yet")
-        if mode.in_dygraph_mode() or self.worker_num() == 1:
+        strategy = copy.deepcopy(self._user_defined_strategy)
+        if mode.in_dygraph_mode():
+            self._context = {"user_defined_strategy": strategy}
             return optimizer.minimize(loss, startup_program, parameter_list, no_grad_set)
-        if not is_initialized():
-            init_parallel_env()
-        startup = startup_program or default_startup_program()
-        result = data_parallel_program.minimize(
-            optimizer, loss, startup, parameter_list, no_grad_set, ranks=self.worker_num()
+        program = self.origin_main_program = loss.block.program
+        startup_program = startup_program or default_startup_program()
+        self.origin_startup_program = startup_program.clone()
+        context: dict[str, Any] = {
+            "origin_main_program": program, "origin_startup_program": startup_program, "loss": loss,
+            "role_maker": self._role_maker, "user_defined_strategy": self._user_defined_strategy,
+        }  # fmt: skip
+        outer, graph = self._compile_strategy(loss, optimizer, strategy, context)
+        self._context = context
+        self.valid_strategy._enable_env()
+        how = loss, startup_program, parameter_list, no_grad_set
+        if self._role_maker._is_non_distributed() and not self._is_collective:
+            self._make_runtime(context)
+            program._graph = CompiledProgram(program).with_data_parallel(loss.name)
+            return optimizer.minimize(*how)
+        result = (outer or optimizer).minimize(*how)
+        context["program_optimize_ops"], context["program_params_grads"] = result[:2]
+        if outer is not None and default_main_program() is not program:
+            switch_main_program(program)
+        if graph is not None:
+            result = graph.minimize(*how)
+            context["graph_optimize_ops"], context["graph_optimize_grads"] = result
+        self._make_runtime(context)
+        self._util._set_strategy(self.valid_strategy)
+        return result[:2]
+
+    def _compile_strategy(self, loss: Any, optimizer: Any, strategy: Any, context: dict[str, Any]) -> tuple[Any, Any]:
+        """Chooses the optimizers of the strategy, and keeps what of it is valid."""
+        candidates = MetaOptimizerFactory()._get_valid_meta_optimizers(optimizer)
+        if strategy._is_strict_auto():
+            for one in candidates:
+                one._enable_strategy(strategy, context)
+        for one in candidates:
+            one._set_basic_info(loss, self._role_maker, optimizer, strategy)
+        applicable = [one for one in candidates if one._can_apply()]
+        compiler = self.strategy_compiler
+        outer, graph = compiler.generate_optimizer(
+            loss, self._role_maker, optimizer, strategy, [o for o in applicable if not o._is_graph_out()],
+            [o for o in applicable if o._is_graph_out()],
+        )  # fmt: skip
+        self.valid_strategy = compiler._get_valid_strategy(strategy, [o for o in candidates if o not in applicable])
+        context["valid_strategy"] = copy.deepcopy(self.valid_strategy)
+        context["applied_meta_list"] = compiler._get_applied_meta_list()
+        context["applied_graph_list"] = compiler._get_applied_graph_list()
+        return outer, graph
+
+    def _make_runtime(self, context: dict[str, Any]) -> None:
+        if self._runtime_handle is None:
+            self._runtime_handle = RuntimeFactory()._create_runtime(context)
+
+    def _of_minimize(self, name: str, nothing: Any) -> Any:
+        if name not in self._context:
+            warnings.warn(f"fleet: {name} is known after fleet.minimize", stacklevel=3)
+        return self._context.get(name, nothing)
+
+    def _final_strategy(self) -> Any:
+        """The strategy that `minimize` applied."""
+        return self._of_minimize("valid_strategy", {})
+
+    def _get_applied_meta_list(self) -> list[str]:
+        """The optimizers of the strategy that rewrote the Program, the outermost first."""
+        return self._of_minimize("applied_meta_list", [])
+
+    def _get_applied_graph_list(self) -> list[str]:
+        """Those that act when the compiled Program runs."""
+        return self._of_minimize("applied_graph_list", [])
+
+    def amp_init(self, place: Any, scope: Any = None, test_program: Any = None, use_fp16_test: bool = False) -> Any:
+        """After the startup program has run: casts the parameters of pure float16 training.
+
+        Args:
+            place (Place): where they lie. scope (Scope, optional): the global one when None.
+            test_program (Program, optional): is rewritten like the Program that trains.
+            use_fp16_test (bool): also without pure float16 training.
+
+        Raises:
+            AssertionError: where neither the strategy has `amp` nor the optimizer comes from `decorate`.
+        """
+        found = [*self.strategy_compiler._get_applied_meta_optimizer(), self.user_defined_optimizer]
+        inits = [one.amp_init for one in found if hasattr(one, "amp_init")]
+        assert inits, "fleet.amp_init: the strategy has no amp, and the optimizer is none of static.amp.decorate"
+        return inits[0](place, scope, test_program, use_fp16_test)
+
+    # ------------------------------------------------------------------------------- parameter servers
+
+    @_of_the_job
+    def init_worker(self) -> None:
+        """Makes a worker of a job with servers ready, after the startup program has run.
+
+        Raises:
+            ValueError: before `minimize`.
+        """
+        self._runtime_handle._init_worker()
+
+    @_of_the_job
+    def init_server(self, *args: Any, **kwargs: Any) -> None:
+        """Makes a server ready.
+
+        Args:
+            args: the folder of a model to start from, as `save_persistables` wrote it.
+
+        Raises:
+            ValueError: before `minimize`, or where there is no such folder.
+        """
+        self._runtime_handle._init_server(*args, **kwargs)
+
+    @_of_the_job
+    def run_server(self) -> None:
+        """Serves until all workers have stopped."""
+        self._runtime_handle._run_server()
+
+    @_of_the_job
+    def stop_worker(self) -> None:
+        """Tells the servers that this worker has done."""
+        self._runtime_handle._stop_worker()
+
+    def _runtime(self) -> Any:
+        if self._runtime_handle is None:
+            raise ValueError("fleet: call fleet.minimize first, which makes what runs the job")
+        return self._runtime_handle
+
+    def save_inference_model(
+        self,
+        executor: Any,
+        dirname: str,
+        feeded_var_names: list[str],
+        target_vars: list[Any],
+        main_program: Any = None,
+        export_for_deployment: bool = True,
+        mode: int = 0,
+    ) -> None:
+        """Saves a model for inference, with the parameters that the servers hold.
+
+        Args:
+            executor (Executor): of this worker. dirname (str): the folder.
+            feeded_var_names (list[str]), target_vars (list[Variable]): what goes in and what comes out.
+            main_program (Program, optional): that of `minimize`'s loss when None.
+            export_for_deployment (bool), mode (int): as of `paddle.fluid.io.save_inference_model`.
+
+        Raises:
+            TypeError: for an executor or a Program of another type.
+        """
+        self._runtime()._save_inference_model(
+            executor, dirname, feeded_var_names, target_vars, main_program, export_for_deployment
         )
-        data_parallel_program.share(startup, loss.block.program.all_parameters())
-        return result
+
+    def save_persistables(self, executor: Any, dirname: str, main_program: Any = None, mode: int = 0) -> None:
+        """Saves the parameters and states that the servers hold.
+
+        Args:
+            executor (Executor): of this worker. dirname (str): the folder.
+            main_program (Program, optional): that of `minimize`'s loss when None. mode (int): 0.
+
+        Raises:
+            TypeError: for an executor or a Program of another type.
+        """
+        self._runtime()._save_persistables(executor, dirname, main_program)
+
+    def shrink(self, threshold: float) -> None:
+        """Drops rows of sparse tables that are below `threshold`."""
+        self._runtime()._shrink(threshold)
 
 
 #: the process's own

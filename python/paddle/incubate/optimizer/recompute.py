@@ -4,15 +4,16 @@ from __future__ import annotations
 from typing import Any
 
 from paddle._basics import mode
+from paddle._programs.guards import program_guard
 from paddle._programs.variable import Variable
-from paddle.optimizer.base import Pairs
+from paddle.optimizer.base import OptimizerBase, Pairs
 
-from .base import Optimizer
+from .offload import offload
 
 __all__ = ["RecomputeOptimizer"]
 
 
-class RecomputeOptimizer(Optimizer):
+class RecomputeOptimizer(OptimizerBase):
     """An optimizer around another, whose backward pass keeps the checkpoints only and computes again what lies between.
 
     Args:
@@ -41,6 +42,10 @@ class RecomputeOptimizer(Optimizer):
         self._checkpoints: list[Any] | None = None
         self._learning_rate = optimizer._learning_rate
         self._learning_rate_map = optimizer._learning_rate_map
+        self._param_device_map = optimizer._param_device_map
+        self._parameter_list = getattr(optimizer, "_parameter_list", None)
+        self.enable_offload = False
+        self.checkpoint_shape: list[int] = []
 
     def _set_checkpoints(self, checkpoints: list[Any]) -> None:
         """Says which Variables (or names) are kept."""
@@ -48,6 +53,10 @@ class RecomputeOptimizer(Optimizer):
         assert isinstance(checkpoints, list), text
         assert all(isinstance(point, (str, Variable)) for point in checkpoints), text
         self._checkpoints = checkpoints
+
+    def _enable_offload(self) -> None:
+        """Checkpoints but the last wait for backward in pinned memory; `checkpoint_shape` is theirs."""
+        self.enable_offload = True
 
     def load(self, state_dict: dict) -> None:
         """Not there in Paddle either.
@@ -69,9 +78,11 @@ class RecomputeOptimizer(Optimizer):
         assert self._checkpoints is not None, "RecomputeOptimizer: call _set_checkpoints before this"
         if mode.in_dygraph_mode():
             raise NotImplementedError("RecomputeOptimizer is for Programs only")
-        return self._optimizer._backward(
-            loss, startup_program, parameter_list, no_grad_set, callbacks, self._checkpoints
-        )
+        pairs = self._backward(loss, startup_program, parameter_list, no_grad_set, callbacks, self._checkpoints)
+        if self.enable_offload:
+            with program_guard(loss.block.program, startup_program):
+                offload(loss.block, self._checkpoints, self.checkpoint_shape)
+        return pairs
 
     def apply_gradients(self, params_grads: Pairs) -> list[Any]:
         """The update of the optimizer inside; returns the appended operators."""
@@ -79,7 +90,8 @@ class RecomputeOptimizer(Optimizer):
 
     def apply_optimize(self, loss: Any, startup_program: Any, params_grads: Pairs) -> list[Any]:
         """The second part of `minimize`."""
-        return self._optimizer.apply_optimize(loss, startup_program, params_grads)
+        with program_guard(loss.block.program, startup_program):
+            return self.apply_gradients(params_grads)
 
     def minimize(
         self, loss: Any, startup_program: Any = None, parameter_list: Any = None, no_grad_set: Any = None

@@ -1,0 +1,17 @@
+"""RuntimeFactory: what runs a job of workers, or of workers and servers."""
+from __future__ import annotations
+
+from typing import Any
+
+from ..runtime import CollectiveRuntime, ParameterServerRuntime
+
+__all__: list[str] = []
+
+
+class RuntimeFactory:
+    """Chooses the runtime by the roles."""
+
+    def _create_runtime(self, context: dict[str, Any]) -> Any:
+        runtime = CollectiveRuntime() if context["role_maker"]._is_collective else ParameterServerRuntime()
+        runtime._set_basic_info(context)
+        return runtime

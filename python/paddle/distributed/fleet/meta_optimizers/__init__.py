@@ -1,0 +1,16 @@
+"""The optimizers of a strategy: each rewrites what the one inside makes of a Program."""
+
+from .amp_optimizer import AMPOptimizer
+from .dgc_optimizer import DGCOptimizer
+from .fp16_allreduce_optimizer import FP16AllReduceOptimizer
+from .gradient_merge_optimizer import GradientMergeOptimizer
+from .graph_execution_optimizer import GraphExecutionOptimizer
+from .lamb_optimizer import LambOptimizer
+from .lars_optimizer import LarsOptimizer
+from .localsgd_optimizer import AdaptiveLocalSGDOptimizer, LocalSGDOptimizer
+from .recompute_optimizer import RecomputeOptimizer
+
+__all__ = [
+    "AMPOptimizer", "AdaptiveLocalSGDOptimizer", "DGCOptimizer", "FP16AllReduceOptimizer", "GradientMergeOptimizer",
+    "GraphExecutionOptimizer", "LambOptimizer", "LarsOptimizer", "LocalSGDOptimizer", "RecomputeOptimizer",
+]  # fmt: skip

@@ -1,0 +1,7 @@
+"""What runs a job: workers alone, or workers and parameter servers."""
+
+from .collective_runtime import CollectiveRuntime
+from .parameter_server_runtime import ParameterServerRuntime
+from .runtime_base import RuntimeBase
+
+__all__ = ["CollectiveRuntime", "ParameterServerRuntime", "RuntimeBase"]

@@ -1,0 +1,304 @@
+"""Rewriting a Program so that some of its operators compute in float16."""
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from paddle._basics.dtypes import VarType
+from paddle._basics.names import OP_NAMESCOPE, OP_ROLE, OP_ROLE_VAR, OpRole
+from paddle._programs.name_scope import name_scope
+from paddle._programs.scope import global_scope
+
+from .fp16_lists import AutoMixedPrecisionLists
+
+__all__ = ["fp16_guard", "cast_model_to_fp16", "cast_parameters_to_fp16"]
+
+_TENSORS = (VarType.LOD_TENSOR, VarType.SELECTED_ROWS, VarType.LOD_TENSOR_ARRAY)
+_GUARD = "__use_fp16__"
+#: normalisations keep their scales and averages in float32: what of them may be float16
+_NORMS = ("batch_norm", "fused_bn_add_activation", "layer_norm")
+_NORM_INPUTS, _NORM_OUTPUTS = ("X", "Z"), ("Y",)
+#: what reads data is left as it is
+_READERS = ("create_py_reader", "read")
+_SHORT = {VarType.FP16: "fp16", VarType.FP32: "fp32"}
+
+
+def _inputs(op: Any, whole: bool = False) -> list[str]:
+    """The variables that an operator reads; of normalisations those that may be float16, unless `whole`."""
+    slots = op.input_names if whole or op.type not in _NORMS else _NORM_INPUTS
+    return [name for slot in slots for name in op.input(slot)]
+
+
+def _outputs(op: Any) -> list[str]:
+    slots = op.output_names if op.type not in _NORMS else _NORM_OUTPUTS
+    return [name for slot in slots for name in op.output(slot)]
+
+
+def _cast(block: Any, at: int, var: Any, dtype: Any) -> tuple[Any, bool]:
+    """`var` in another type, and whether an operator for that was inserted at `at`: there is one cast of a variable."""
+    name = f"{var.name}.cast_{_SHORT[dtype]}"
+    known = block.vars.get(name)
+    if known is not None and known.dtype == dtype:
+        return known, False
+    out = block.create_var(name=name, dtype=dtype, persistable=False, stop_gradient=var.stop_gradient)
+    attrs = {"in_dtype": var.dtype, "out_dtype": dtype}
+    block._insert_op(at, type="cast", inputs={"X": var}, outputs={"Out": out}, attrs=attrs)
+    return out, True
+
+
+def _cast_inputs(block: Any, op: Any, at: int, source: Any, target: Any) -> int:
+    """Inserts casts of an operator's inputs from `source` to `target` before it; returns how many."""
+    inserted = 0
+    for name in _inputs(op, whole=source != VarType.FP32):
+        var = block.var(name)
+        if var.type not in _TENSORS or var.dtype == target:
+            continue
+        if var.dtype == source:
+            out, new = _cast(block, at, var, target)
+            inserted += new
+            op._rename_input(name, out.name)
+            op._rename_output(name, out.name)
+        elif op.has_attr("in_dtype"):
+            op._set_attr("in_dtype", target)
+    if (source, target) == (VarType.FP32, VarType.FP16):
+        for name in _outputs(op):
+            var = block.var(name)
+            if var.type in _TENSORS and var.dtype == VarType.FP32:
+                var.desc.set_dtype(VarType.FP16)
+                if op.has_attr("out_dtype"):
+                    op._set_attr("out_dtype", VarType.FP16)
+    return inserted
+
+
+def find_true_prev_op(ops: list[Any], cur_op: Any, var_name: str) -> Any:
+    """The operator before `cur_op` that writes `var_name`, or None.
+
+    Raises:
+        ValueError: where several do.
+    """
+    before = ops[: next((i for i, op in enumerate(ops) if op is cur_op), len(ops))]
+    found = [op for op in before for name in op.output_arg_names if name == var_name]
+    if len(found) > 1:
+        raise ValueError(f"mixed precision: {len(found)} operators write {var_name}, where one is expected")
+    return found[0] if found else None
+
+
+def find_true_post_op(ops: list[Any], cur_op: Any, var_name: str) -> list[Any]:
+    """The operators behind `cur_op` that read `var_name`."""
+    at = next((i for i, op in enumerate(ops) if op is cur_op), len(ops))
+    return [op for op in ops[at + 1 :] for name in op.input_arg_names if name == var_name]
+
+
+@contextlib.contextmanager
+def fp16_guard() -> Iterator[None]:
+    """Operators made in this context are those that pure float16 training computes in float16.
+
+    Source: https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/static/amp/fp16_guard_en.html
+
+    Examples:
+        >>> import paddle
+        >>> paddle.enable_static()
+        >>> x = paddle.static.data("x", [None, 8], "float32")
+        >>> with paddle.static.amp.fp16_guard():
+        ...     loss = paddle.mean(paddle.static.nn.fc(x, 2))
+        >>> paddle.disable_static()
+    """
+    with name_scope(_GUARD):
+        yield
+
+
+def _keeps_fp32(op: Any, lists: AutoMixedPrecisionLists, guarded: bool) -> bool:
+    if op.type in lists.unsupported_list:
+        return True
+    if any("learning_rate" in name for name in (*op.input_arg_names, *op.output_arg_names)):
+        return True
+    return guarded and not (op.has_attr(OP_NAMESCOPE) and _GUARD in op.attr(OP_NAMESCOPE))
+
+
+def cast_model_to_fp16(
+    program: Any, amp_lists: AutoMixedPrecisionLists | None = None, use_fp16_guard: bool = True
+) -> set[str]:
+    """Makes the variables and operators of a Program float16, but for those that must stay in float32.
+
+    Source: https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/static/amp/cast_model_to_fp16_en.html
+
+    Args:
+        program (Program): is changed in place: types of variables, `dtype` attributes, and casts around operators that
+            compute in float32.
+        amp_lists (CustomOpLists, optional): operators that do not compute in float16; the default lists when None.
+        use_fp16_guard (bool): only what was made under :func:`fp16_guard` becomes float16.
+
+    Returns:
+        set[str]: the variables that are read in float16, among them the parameters to cast with
+        :func:`cast_parameters_to_fp16`.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.enable_static()
+        >>> main = paddle.static.Program()
+        >>> with paddle.static.program_guard(main, paddle.static.Program()):
+        ...     y = paddle.tanh(paddle.static.data("x", [None, 8], "float32"))
+        >>> sorted(paddle.static.amp.cast_model_to_fp16(main, use_fp16_guard=False))
+        ['x']
+        >>> y.dtype
+        VarType.FP16
+        >>> paddle.disable_static()
+    """
+    lists = amp_lists or AutoMixedPrecisionLists()
+    origin = [op for block in program.blocks for op in block.ops]
+    kept: set[Any] = set()
+    half: set[str] = set()
+    for block in program.blocks:
+        for op in block.ops:
+            if op.type in _READERS:
+                continue
+            if _keeps_fp32(op, lists, use_fp16_guard):
+                kept.add(op)
+                continue
+            for names, read in ((_inputs(op), True), (_outputs(op), False)):
+                for name in names:
+                    var = block._find_var_recursive(name)
+                    if var is None or var.type not in _TENSORS or var.dtype != VarType.FP32:
+                        continue
+                    var.desc.set_dtype(VarType.FP16)
+                    if read:
+                        half.add(name)
+            for attr in ("in_dtype", "out_dtype", "dtype"):
+                if op.has_attr(attr) and op.attr(attr) == int(VarType.FP32):
+                    op._set_attr(attr, VarType.FP16)
+    for block in program.blocks:
+        renamed: dict[str, str] = {}
+        at = 0
+        while at < len(block.ops):
+            op = block.ops[at]
+            at += 1
+            if op not in kept:
+                continue
+            at += _cast_inputs(block, op, at - 1, VarType.FP16, VarType.FP32)
+            behind = at
+            for name in op.output_arg_names:
+                var = block.vars.get(name)
+                if var is None or var.type not in _TENSORS or var.dtype != VarType.FP16:
+                    continue
+                var.desc.set_dtype(VarType.FP32)
+                if any(user not in kept for user in find_true_post_op(block.ops, op, name)):
+                    out, new = _cast(block, behind, var, VarType.FP16)
+                    at += new
+                    renamed[name] = out.name
+        for op in origin:
+            if op.block is block and op not in kept:
+                for name in set(op.input_arg_names) & set(renamed):
+                    op._rename_input(name, renamed[name])
+    return half
+
+
+def cast_parameters_to_fp16(place: Any, program: Any, scope: Any = None, to_fp16_var_names: Any = None) -> None:
+    """Casts the values of parameters to float16.
+
+    Source: https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/static/amp/cast_parameters_to_fp16_en.html
+
+    Args:
+        place (CPUPlace|CUDAPlace): where they lie.
+        program (Program): whose parameters.
+        scope (Scope, optional): where the values are; the global one when None.
+        to_fp16_var_names (set|list, optional): which, as :func:`cast_model_to_fp16` returned them.
+    """
+    wanted = set(to_fp16_var_names or ())
+    scope = scope or global_scope()
+    for param in (p for block in program.blocks for p in block.all_parameters()):
+        if param.name in wanted:
+            tensor = scope.find_var(param.name).get_tensor()
+            tensor.set(np.array(tensor).astype(np.float16), place)
+
+
+def rewrite_program(main_prog: Any, amp_lists: AutoMixedPrecisionLists) -> None:
+    """Inserts casts into the global block so that operators of the white list compute in float16, those of the black
+    list in float32, and those of the gray list as what they read was computed."""
+    block = main_prog.global_block()
+    white: set[Any] = set()
+    black: set[Any] = set()
+
+    def side_of(op: Any) -> set[Any] | None:
+        if amp_lists.black_varnames and amp_lists.black_varnames & {*op.input_arg_names, *op.output_arg_names}:
+            return black
+        if op.type in amp_lists.black_list:
+            return black
+        if op.type in amp_lists.white_list:
+            return white
+        if op.type not in amp_lists.gray_list:
+            return black
+        sides = []
+        for name in op.input_arg_names:
+            maker = block.var(name).op
+            if maker is op:  # written in place
+                maker = find_true_prev_op(block.ops, op, name)
+            if maker is None:
+                continue
+            if maker in black or maker.type in amp_lists.black_list:
+                sides.append(black)
+            elif maker in white or maker.type in amp_lists.white_list:
+                sides.append(white)
+        return black if any(s is black for s in sides) else white if sides else None
+
+    for op in block.ops:
+        if op.type not in _READERS:
+            side = side_of(op)
+            if side is not None:
+                side.add(op)
+    at = 0
+    while at < len(block.ops):
+        op = block.ops[at]
+        if op in black:
+            at += _cast_inputs(block, op, at, VarType.FP16, VarType.FP32)
+        elif op in white:
+            at += _cast_inputs(block, op, at, VarType.FP32, VarType.FP16)
+        at += 1
+
+
+def update_role_var_grad(main_prog: Any, params_grads: list[tuple[Any, Any]]) -> None:
+    """Where the gradient of a float32 parameter is a cast of a float16 one, ranks exchange the float16 one: its
+    operator gets the attribute that names it, and the cast becomes part of the update.
+
+    Raises:
+        ValueError: for a cast that is no part of backward, or whose result backward itself reads.
+    """
+    block = main_prog.global_block()
+    for param, grad in params_grads:
+        op = grad.op
+        if grad.dtype != VarType.FP32 or op.type != "cast":
+            continue
+        if not (op.attr(OP_ROLE) & int(OpRole.Backward) and op.has_attr(OP_ROLE_VAR)):
+            raise ValueError(f"mixed precision: the cast that gives {grad.name} is no operator of backward: {op}")
+        op._remove_attr(OP_ROLE_VAR)
+        half = op.input("X")[0]
+        maker = find_true_prev_op(block.ops, op, half)
+        names = [param.name, half]
+        if maker.has_attr(OP_ROLE_VAR):
+            names += maker.attr(OP_ROLE_VAR)
+        maker._set_attr(OP_ROLE_VAR, names)
+        op._set_attr(OP_ROLE, int(OpRole.Optimize))
+        if op is block.ops[-1]:
+            continue
+        users = find_true_post_op(block.ops, op, grad.name)
+        if users:
+            raise ValueError(f"mixed precision: {grad.name} is read by {users[0].type} before the update")
+        _move_to_end(block, op)
+
+
+def _move_to_end(block: Any, op: Any) -> None:
+    # The gradient's `op` is looked up by what follows: it is to be the one that stays.
+    desc = block.desc.append_op()
+    desc.copy_from(op.desc)
+    at = op.idx
+    block.desc._remove_op(at, at + 1)
+    del block.ops[at]
+    op.desc = _last_desc(block)
+    block.ops.append(op)
+
+
+def _last_desc(block: Any) -> Any:
+    """The description of the last operator of a block."""
+    return block.desc.op(block.desc.op_size() - 1)

@@ -1,0 +1,121 @@
+"""A small model under the strategies of fleet, trained by the ranks of a job, each on its part of every batch.
+
+    python -m paddle.distributed.launch --nproc_per_node 2 fleet_training.py OUT NAME...
+
+Each name is a strategy of `STRATEGIES`; losses, parameters and what else is known go to OUT.RANK as JSON.
+"""
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any
+
+import numpy as np
+import paddle
+import paddle.distributed.fleet as fleet
+from paddle import fluid
+
+WIDTH, HIDDEN, BATCH, STEPS = 8, 24, 16, 20
+OPTIMIZERS = {
+    "sgd": lambda: fluid.optimizer.SGD(0.1),
+    "momentum": lambda: fluid.optimizer.Momentum(0.05, 0.9),
+    "adam": lambda: fluid.optimizer.Adam(0.01),
+    "clipped": lambda: fluid.optimizer.Momentum(
+        0.05, 0.9, regularization=fluid.regularizer.L2Decay(0.01), grad_clip=fluid.clip.GradientClipByGlobalNorm(0.1)
+    ),
+    "decayed": lambda: paddle.optimizer.Momentum(
+        paddle.optimizer.lr.ExponentialDecay(0.05, 0.9), 0.9, weight_decay=0.01
+    ),
+}
+#: name -> (optimizer, fields of the strategy)
+STRATEGIES: dict[str, tuple[str, dict[str, Any]]] = {
+    "plain": ("momentum", {}),
+    "decayed": ("decayed", {}),
+    "clipped": ("clipped", {}),
+    "batch_norm": ("sgd", {"sync_batch_norm": True}),
+    "recompute": ("adam", {"recompute": True, "recompute_configs": {"checkpoints": ["h0", "h1"]}}),
+    "lars": ("momentum", {"lars": True, "lars_configs": {"lars_coeff": 0.5, "lars_weight_decay": 0.01}}),
+    "lamb": ("adam", {"lamb": True}),
+    "merge": ("momentum", {"gradient_merge": True, "gradient_merge_configs": {"k_steps": 2, "avg": True}}),
+    "half": ("momentum", {"fp16_allreduce": True}),
+    "amp": ("momentum", {"amp": True, "amp_configs": {"init_loss_scaling": 8.0}}),
+    "pure": ("momentum", {"amp": True, "amp_configs": {"use_pure_fp16": True, "use_fp16_guard": False}}),
+    "local1": ("sgd", {"localsgd": True}),
+    "local3": ("sgd", {"localsgd": True, "localsgd_configs": {"k_steps": 3, "begin_step": 4}}),
+    "adaptive": ("sgd", {"adaptive_localsgd": True}),
+}
+
+
+def numbers(seed: int, *shape: int) -> np.ndarray:
+    return np.random.RandomState(seed).uniform(-0.5, 0.5, shape).astype("float32")
+
+
+def batch(step: int) -> dict[str, np.ndarray]:
+    x = numbers(100 + step, BATCH, WIDTH)
+    return {"x": x, "y": np.sin(x.sum(1, keepdims=True)).astype("float32")}
+
+
+def values(name: str, seed: int, *shape: int) -> fluid.ParamAttr:
+    return fluid.ParamAttr(name=name, initializer=fluid.initializer.NumpyArrayInitializer(numbers(seed, *shape)))
+
+
+def build(name: str) -> Any:
+    x, y = fluid.data("x", [None, WIDTH]), fluid.data("y", [None, 1])
+    for i in range(2):
+        x = fluid.layers.fc(x, HIDDEN, act="tanh", param_attr=values(f"w{i}", i, WIDTH if not i else HIDDEN, HIDDEN),
+                            bias_attr=fluid.ParamAttr(name=f"b{i}"))
+        if name == "batch_norm":
+            x = fluid.layers.batch_norm(x, param_attr=f"scale{i}", bias_attr=f"shift{i}")
+        x = fluid.layers.scale(x, name=f"h{i}")
+        x.block._rename_var(x.name, f"h{i}")
+        x = x.block.var(f"h{i}")
+    x = fluid.layers.fc(x, 1, param_attr=values("w2", 2, HIDDEN, 1), bias_attr=fluid.ParamAttr(name="b2"))
+    return fluid.layers.reduce_mean(fluid.layers.square_error_cost(x, y))
+
+
+def strategy_of(name: str) -> tuple[Any, fleet.DistributedStrategy]:
+    optimizer, fields = STRATEGIES[name]
+    strategy = fleet.DistributedStrategy()
+    for field, value in fields.items():
+        setattr(strategy, field, value)
+    return OPTIMIZERS[optimizer](), strategy
+
+
+def parameters(program: Any, scope: Any) -> dict[str, list]:
+    return {p.name: np.array(scope.find_var(p.name).get_tensor()).tolist() for p in program.all_parameters()}
+
+
+def train(name: str) -> dict[str, Any]:
+    """What the rank of this process finds."""
+    main, startup, scope = fluid.Program(), fluid.Program(), fluid.Scope()
+    with fluid.program_guard(main, startup), fluid.unique_name.guard(), fluid.scope_guard(scope):
+        fleet.init(is_collective=True)
+        rank, ranks = fleet.worker_index(), fleet.worker_num()
+        loss = build(name)
+        optimizer, strategy = strategy_of(name)
+        optimizer = fleet.distributed_optimizer(optimizer, strategy)
+        optimizer.minimize(loss, startup)
+        exe = fluid.Executor(fluid.CPUPlace())
+        exe.run(startup)
+        if name == "pure":
+            optimizer.amp_init(fluid.CPUPlace())
+        losses = []
+        for step in range(STEPS):
+            feed = {k: np.array_split(v, ranks)[rank] for k, v in batch(step).items()}
+            if name == "pure":
+                feed = {k: v.astype("float16") for k, v in feed.items()}
+            losses.append(float(np.asarray(exe.run(main, feed, [loss])[0]).mean()))
+        return {"losses": losses, "parameters": parameters(main, scope), "meta": fleet._get_applied_meta_list()}
+
+
+def run() -> None:
+    paddle.enable_static()
+    out, *names = sys.argv[1:]
+    found = {name: train(name) for name in names}
+    with open(f"{out}.{os.environ['PADDLE_TRAINER_ID']}", "w") as f:
+        json.dump(found, f)
+
+
+if __name__ == "__main__":
+    run()
