@@ -3,6 +3,7 @@
 use oar_core::op::{table, Op};
 use oar_ops_comm as comm;
 use oar_ops_control as control;
+use oar_ops_detection as detection;
 use oar_ops_fused as fused;
 use oar_ops_io as io;
 use oar_ops_loss as loss;
@@ -155,6 +156,12 @@ pub static TABLES: &[&[&Op]] = &[
     rnn::warpctc::TABLE,              // connectionist temporal classification
     rnn::ctc_align::TABLE,            // labels of an alignment
     rnn::edit_distance::TABLE,        // edits between sequences
+    detection::rois::max::TABLE,      // regions of interest: their maxima,
+    detection::rois::align::TABLE,    // bilinear samples,
+    detection::rois::psroi::TABLE,    // averages, every bin of its own plane,
+    detection::rois::precise::TABLE,  // integrals,
+    detection::rois::deform::TABLE,   // samples of displaced bins,
+    detection::rois::quads::TABLE,    // quadrangles as rectangles
     quant::fake::TABLE,               // simulated quantisation
     quant::dequantize::TABLE,         // levels back to numbers
     quant::bytes::TABLE,              // quantize, requantize, dequantize

@@ -1,1 +1,3 @@
 //! Operators: boxes, anchors, regions of interest.
+
+pub mod rois;
