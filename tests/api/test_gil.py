@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
@@ -56,6 +57,17 @@ def counter() -> Iterator[Counter]:
 def calls(folder: str) -> dict[str, Callable[[], object]]:
     array = np.ones(BIG, "float32")
     tensor = paddle.to_tensor(array)
+
+    def saved(protocol: int) -> None:
+        paddle.save({"w": tensor}, f"{folder}/{protocol}.pdparams", pickle_protocol=protocol)
+
+    def loaded(protocol: int) -> None:
+        path = f"{folder}/{protocol}.pdparams"
+        if not os.path.exists(path):
+            array.view("uint8")[::2] = 200  # no ASCII: two bytes each in protocol 2
+            saved(protocol)
+        paddle.load(path)
+
     return {
         "full": lambda: paddle.full([4 * BIG], 2.0),
         "uniform": lambda: paddle.uniform([BIG // 2]),
@@ -66,6 +78,10 @@ def calls(folder: str) -> dict[str, Callable[[], object]]:
         "to_tensor": lambda: paddle.to_tensor(array),
         "numpy": lambda: tensor.numpy(),
         "assigned": lambda: tensor.__setitem__(slice(None), 3.0),
+        "paddle.save, protocol 2": lambda: saved(2),
+        "paddle.save, protocol 4": lambda: saved(4),
+        "paddle.load, protocol 2": lambda: loaded(2),
+        "paddle.load, protocol 4": lambda: loaded(4),
         "save": lambda: _core.ops.save(tensor, file_path=f"{folder}/saved"),
     }
 

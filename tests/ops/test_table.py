@@ -88,7 +88,7 @@ def test_its_data_types_are_those_that_python_checks() -> None:
     assert all(list(takes(name)) == op["dtypes"] for name, op in OPS.items())
     with pytest.raises(KeyError, match="no_such"):
         takes("no_such")
-    functions = {"cholesky": paddle.cholesky, "bernoulli": paddle.bernoulli, "relu": paddle.nn.functional.relu}
+    functions = {"cholesky": paddle.cholesky, "bernoulli": paddle.bernoulli, "histogram": paddle.histogram}
     paddle.enable_static()
     try:
         for name, function in functions.items():
@@ -100,5 +100,20 @@ def test_its_data_types_are_those_that_python_checks() -> None:
                     else:
                         with pytest.raises(TypeError, match=dtype):
                             function(x)
+    finally:
+        paddle.disable_static()
+
+
+@pytest.mark.parametrize("name", "relu hardshrink hardsigmoid hardswish hardtanh log_sigmoid tanhshrink".split())
+def test_activations_check_types_under_their_own_names(name: str) -> None:
+    import paddle
+
+    paddle.enable_static()
+    try:
+        with paddle.static.program_guard(paddle.static.Program()):
+            function = getattr(paddle.nn.functional, name)
+            function(paddle.static.data("x", [2], "float32"))
+            with pytest.raises(TypeError, match="int32"):
+                function(paddle.static.data("i", [2], "int32"))
     finally:
         paddle.disable_static()

@@ -8,6 +8,7 @@ array are one step of it, so a state dict loads as fast.
 
 from __future__ import annotations
 
+import codecs
 import io
 import os
 import pickle
@@ -16,6 +17,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, BinaryIO
 
 import numpy as np
+
+from .array_pickler import LARGE
 
 __all__: list[str] = []
 
@@ -56,9 +59,17 @@ def _frombuffer(data: Any, dtype: Any, shape: Any, order: Any) -> np.ndarray:
     return np.frombuffer(data, dtype).reshape(shape, order=order)
 
 
+class _Latin1:
+    """A long text that was read to become bytes, as it is in protocol 2: as these."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+
 def _encode(text: Any, encoding: Any = "latin1") -> bytes:
-    _need(encoding in ("latin1", "latin-1") and isinstance(text, str), f"bytes in the encoding {encoding!r:.80}")
-    return text.encode("latin1")
+    good = encoding in ("latin1", "latin-1") and isinstance(text, (str, _Latin1))
+    _need(good, f"bytes in the encoding {encoding!r:.80}")
+    return text.data if isinstance(text, _Latin1) else text.encode("latin1")
 
 
 #: parts that a key may have: tuples that hold one tuple twice, which holds one twice, ... take forever to hash
@@ -173,6 +184,25 @@ class _ArrayUnpickler(_Unpickler):
             # What a user's own attributes of an OrderedDict are is not known here.
             _need(type(made) is OrderedDict, f"the state of a {type(made).__name__}")
 
+    def _binunicode(self) -> None:
+        size = int.from_bytes(self.read(4), "little")
+        if size >= LARGE and self.stack and self.stack[-1] is _encode:
+            self.append(self._long_latin1(size))
+        else:
+            self.append(str(self.read(size), "utf-8", "surrogatepass"))
+
+    def _long_latin1(self, size: int) -> _Latin1:
+        """A text of `size` bytes, read by pieces: other threads run between them."""
+        made, rest = io.BytesIO(), b""
+        while size:
+            piece = self.read(min(size, LARGE))
+            _need(len(piece) == min(size, LARGE), "it ends too early")
+            size -= len(piece)
+            text, used = codecs.utf_8_decode(rest + piece, "strict", not size)
+            made.write(text.encode("latin1"))
+            rest = (rest + piece)[used:]
+        return _Latin1(made.getvalue())
+
     def _bytearray8(self) -> None:
         self.append(bytearray(self.read(int.from_bytes(self.read(8), "little"))))
 
@@ -211,6 +241,7 @@ class _ArrayUnpickler(_Unpickler):
     dispatch[pickle.NEWOBJ[0]] = _reduce
     dispatch[pickle.BUILD[0]] = _build
     dispatch[pickle.BYTEARRAY8[0]] = _bytearray8
+    dispatch[pickle.BINUNICODE[0]] = _binunicode
     dispatch[pickle.SETITEM[0]] = _setitem
     dispatch[pickle.SETITEMS[0]] = _setitems
     dispatch[pickle.DICT[0]] = _dict

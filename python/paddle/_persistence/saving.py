@@ -2,14 +2,13 @@
 from __future__ import annotations
 
 import os
-import pickle
 import warnings
 
 import numpy as np
 
 import paddle._core as _core
 
-from . import safe_pickle, whole_files
+from . import array_pickler, safe_pickle, whole_files
 from .pieces import join_arrays, split_arrays
 from .whole_files import whole_file
 
@@ -84,7 +83,7 @@ def save(obj, path, pickle_protocol=2) -> None:
     saved = _plain(obj, {})
     saved[NAME_TABLE] = {k: v.name for k, v in obj.items() if isinstance(v, _core.Tensor)}
     with whole_file(path) as file:
-        pickle.dump(split_arrays(saved, pickle_protocol), file, protocol=pickle_protocol)
+        array_pickler.dump(split_arrays(saved, pickle_protocol), file, pickle_protocol)
 
 
 def _arrays(value, seen: dict):

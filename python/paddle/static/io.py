@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import pickle
 import warnings
 
 import numpy as np
@@ -15,7 +14,7 @@ from paddle._basics.dtypes import VarType
 from paddle._basics.missing import getter as _getter
 from paddle._basics.mode import static_only
 from paddle._basics.place import CPUPlace
-from paddle._persistence import safe_pickle
+from paddle._persistence import array_pickler, safe_pickle
 from paddle._persistence.pieces import join_arrays as _pack_loaded_dict
 from paddle._persistence.pieces import split_arrays as _unpack_saved_dict
 from paddle._persistence.whole_files import names_under, read_together, saving, where
@@ -72,9 +71,9 @@ def save(program, model_path, pickle_protocol=2) -> None:
     folder, name = os.path.split(model_path)
     with saving(folder) as files:
         with open(files.path(name + ".pdparams"), "wb") as file:
-            pickle.dump(_unpack_saved_dict(parameters, pickle_protocol), file, protocol=pickle_protocol)
+            array_pickler.dump(_unpack_saved_dict(parameters, pickle_protocol), file, pickle_protocol)
         with open(files.path(name + ".pdopt"), "wb") as file:
-            pickle.dump(state, file, protocol=pickle_protocol)
+            array_pickler.dump(state, file, pickle_protocol)
         files.write(name + ".pdmodel", desc.serialize_to_string())
 
 

@@ -1,0 +1,96 @@
+"""Writing pickles whose large arrays go to the file piece by piece, so that other threads run meanwhile.
+
+The bytes are those that `pickle.dump` writes, which makes up to three copies of a large array while it holds the GIL.
+"""
+from __future__ import annotations
+
+import codecs
+import pickle
+from collections.abc import Iterator
+from struct import pack
+from typing import Any, BinaryIO
+
+import numpy as np
+
+__all__: list[str] = []
+
+#: arrays of so many bytes, or more, are written by pieces of so many
+LARGE = 1 << 20
+
+
+def _is_large(value: Any) -> bool:
+    if type(value) is not np.ndarray or value.nbytes < LARGE:
+        return False
+    return value.flags.c_contiguous and value.dtype.kind in "biufc" and value.dtype.isnative
+
+
+def _holds_large(value: Any) -> bool:
+    """Whether a large array is in `value`, or in containers in it."""
+    waiting, seen = [value], set()
+    while waiting:
+        value = waiting.pop()
+        if _is_large(value):
+            return True
+        if isinstance(value, (dict, list, tuple)) and id(value) not in seen:
+            seen.add(id(value))
+            waiting.extend(value.values() if isinstance(value, dict) else value)
+    return False
+
+
+class _Bytes:
+    """Stands for the bytes of a large array in its state."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.flat = array.reshape(-1).view(np.uint8)
+
+    def pieces(self) -> Iterator[np.ndarray]:
+        return (self.flat[i : i + LARGE] for i in range(0, self.flat.size, LARGE))
+
+
+class _Text(_Bytes):
+    """Stands for the text whose characters have the numbers of these bytes: what they are in protocol 2."""
+
+
+_Pickler: Any = pickle._Pickler  # type: ignore[attr-defined]
+
+
+class _ArrayPickler(_Pickler):
+    dispatch = dict(_Pickler.dispatch)
+
+    def reducer_override(self, value: Any) -> Any:
+        if not _is_large(value):
+            return NotImplemented
+        make, args, (version, _, dtype, fortran, _) = value[:0].__reduce__()
+        return make, args, (version, value.shape, dtype, fortran, _Bytes(value))
+
+    def _save_pieces(self, head: bytes, value: _Bytes, pieces: Iterator[Any]) -> None:
+        self._write_large_bytes(head, b"")  # ends a frame, in which pieces may not be
+        for piece in pieces:
+            self._file_write(piece)
+        self.memoize(value)
+
+    def _save_bytes(self, value: _Bytes) -> None:
+        size = value.flat.size
+        if self.proto < 3:
+            self.save_reduce(codecs.encode, (_Text(value.flat), "latin1"), obj=value)
+        elif size > 0xFFFFFFFF and self.proto >= 4:
+            self._save_pieces(pickle.BINBYTES8 + pack("<Q", size), value, value.pieces())
+        else:
+            self._save_pieces(pickle.BINBYTES + pack("<I", size), value, value.pieces())
+
+    def _save_text(self, value: _Text) -> None:
+        # Two bytes in UTF-8 for each that is no ASCII character.
+        size = value.flat.size + sum(int(np.count_nonzero(piece & 128)) for piece in value.pieces())
+        texts = (codecs.latin_1_decode(piece)[0].encode() for piece in value.pieces())  # type: ignore[arg-type]
+        self._save_pieces(pickle.BINUNICODE + pack("<I", size), value, texts)
+
+    dispatch[_Bytes] = _save_bytes
+    dispatch[_Text] = _save_text
+
+
+def dump(value: Any, file: BinaryIO, protocol: int) -> None:
+    """As `pickle.dump`, for protocols 2 to 4."""
+    if _holds_large(value):
+        _ArrayPickler(file, protocol).dump(value)
+    else:
+        pickle.dump(value, file, protocol=protocol)
