@@ -44,6 +44,14 @@ STRATEGIES: dict[str, tuple[str, dict[str, Any]]] = {
     "local1": ("sgd", {"localsgd": True}),
     "local3": ("sgd", {"localsgd": True, "localsgd_configs": {"k_steps": 3, "begin_step": 4}}),
     "adaptive": ("sgd", {"adaptive_localsgd": True}),
+    "shards": ("momentum", {"sharding": True}),
+    "small_shards": ("adam", {"sharding": True, "sharding_configs": {"fuse_broadcast_MB": 0.0005}}),
+    "clipped_shards": ("clipped", {"sharding": True, "sharding_configs": {"fuse_broadcast_MB": 0.0005}}),
+    "half_shards": ("momentum", {"sharding": True, "amp": True, "amp_configs": {"init_loss_scaling": 8.0}}),
+    "again_shards": ("adam", {
+        "sharding": True, "recompute": True, "recompute_configs": {"checkpoints": ["h0", "h1"]},
+        "sharding_configs": {"fuse_broadcast_MB": 0.0005},
+    }),
 }
 
 
@@ -106,7 +114,10 @@ def train(name: str) -> dict[str, Any]:
             if name == "pure":
                 feed = {k: v.astype("float16") for k, v in feed.items()}
             losses.append(float(np.asarray(exe.run(main, feed, [loss])[0]).mean()))
-        return {"losses": losses, "parameters": parameters(main, scope), "meta": fleet._get_applied_meta_list()}
+        kept = sum(np.array(v.get_tensor()).nbytes for v in map(scope.find_var, main.global_block().vars) if v is not None
+                   and v.get_tensor()._is_initialized())
+        return {"losses": losses, "parameters": parameters(main, scope), "meta": fleet._get_applied_meta_list(),
+                "bytes": kept}
 
 
 def run() -> None:

@@ -17,8 +17,9 @@ from paddle import fluid
 
 SCRIPT = str(Path(__file__).with_name("fleet_training.py"))
 #: what rounds to float16 on its way; the others follow one process to 1e-5
-LOOSE = {"half": 2e-3, "amp": 5e-3, "pure": 2e-2}
-EXACT = ["plain", "decayed", "clipped", "batch_norm", "recompute", "lars", "lamb", "merge", "local1"]
+LOOSE = {"half": 2e-3, "amp": 5e-3, "pure": 2e-2, "half_shards": 5e-3}
+SHARDS = ["shards", "small_shards", "clipped_shards", "again_shards"]
+EXACT = ["plain", "decayed", "clipped", "batch_norm", "recompute", "lars", "lamb", "merge", "local1", *SHARDS]
 NAMES = [*EXACT, *LOOSE, "local3", "adaptive"]
 
 
@@ -88,8 +89,12 @@ def test_two_ranks_train_as_one_process(trained, name):
     mean = np.mean([found[name]["losses"] for found in trained], axis=0)
     np.testing.assert_allclose(mean, losses, rtol=near, atol=near)
     for found in trained:
+        mine = found[name]["parameters"]
+        assert mine.keys() == parameters.keys() or "shards" in name
         for key, value in parameters.items():
-            np.testing.assert_allclose(np.float32(found[name]["parameters"][key]), value, rtol=near, atol=near, err_msg=key)
+            if key not in mine:
+                continue
+            np.testing.assert_allclose(np.float32(mine[key]), value, rtol=near, atol=near, err_msg=key)
 
 
 def part(step: int, rank: int) -> dict[str, np.ndarray]:
@@ -121,6 +126,16 @@ def test_ranks_that_meet_less_and_less(trained):
     # They went apart at some step, after a common start.
     first = [np.float32(found["adaptive"]["parameters"]["w0"]) for found in trained]
     assert np.abs(first[0] - first[1]).max() < 0.1
+
+
+@pytest.mark.parametrize("name", [*SHARDS, "half_shards"])
+def test_a_rank_holds_its_part(trained, name):
+    parts = [set(found[name]["parameters"]) for found in trained]
+    assert parts[0] and parts[1] and not parts[0] & parts[1]
+    assert parts[0] | parts[1] == set(alone(name)[1])
+    whole = trained[0]["recompute" if job.STRATEGIES[name][0] == "adam" else "plain"]["bytes"]
+    # Together they keep what one keeps, and each its own learning rate.
+    assert sum(found[name]["bytes"] for found in trained) < whole + 64
 
 
 def test_what_was_applied(trained):

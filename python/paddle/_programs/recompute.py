@@ -54,11 +54,14 @@ class _Path:
     def segment(self, i: int) -> int:
         return bisect.bisect_right(self.ends, i)
 
-    def forward(self, start: int, end: int, wanted: set[str], suffix: str) -> list:
-        """The operators of a segment that give `wanted`, with outputs of other names."""
+    def forward(self, start: int, end: int, suffix: str) -> list:
+        """The operators of a segment whose outputs are not kept, with outputs of other names.
+
+        As in Paddle all of them stand in the Program, though the plan leaves out what gradients do not ask for.
+        """
         out = []
         for op in reversed(self.ops[start:end]):
-            if op.type in _ONCE or not wanted & set(op.desc.output_arg_names()):
+            if op.type in _ONCE or not self.again & set(op.desc.output_arg_names()):
                 continue
             desc = _create_op_desc_(op.type, {}, {}, {})
             desc.copy_from(op.desc)
@@ -67,7 +70,6 @@ class _Path:
                 desc._rename_output(name, name + suffix)  # running means, too: they must not move a second time
             for name in set(op.desc.input_arg_names()) & self.again:
                 desc._rename_input(name, name + suffix)
-                wanted.add(name)
             out.append(desc)
         return out[::-1]
 
@@ -101,11 +103,9 @@ def _append_backward_ops_with_checkpoints_(
         start, end = path.ends[k - 1] if k else 0, path.ends[k]
         suffix = f".subprog_{k}"
         grads = gradients(start, end)
-        wanted: set[str] = set()
         for desc in grads:
             for name in set(desc.input_arg_names()) & path.again:
                 desc._rename_input(name, name + suffix)
-                wanted.add(name)
-        descs.extend(path.forward(start, end, wanted, suffix))
+        descs.extend(path.forward(start, end, suffix))
         descs.extend(grads)
     _place_gradients(descs, ops, block, block, no_grad_dict, grad_to_var, callbacks, None)

@@ -9,8 +9,10 @@ from .lamb_optimizer import LambOptimizer
 from .lars_optimizer import LarsOptimizer
 from .localsgd_optimizer import AdaptiveLocalSGDOptimizer, LocalSGDOptimizer
 from .recompute_optimizer import RecomputeOptimizer
+from .sharding_optimizer import ShardingOptimizer
 
 __all__ = [
     "AMPOptimizer", "AdaptiveLocalSGDOptimizer", "DGCOptimizer", "FP16AllReduceOptimizer", "GradientMergeOptimizer",
     "GraphExecutionOptimizer", "LambOptimizer", "LarsOptimizer", "LocalSGDOptimizer", "RecomputeOptimizer",
+    "ShardingOptimizer",
 ]  # fmt: skip
