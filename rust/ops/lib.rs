@@ -165,6 +165,14 @@ pub static TABLES: &[&[&Op]] = &[
     quant::fake::TABLE,               // simulated quantisation
     quant::dequantize::TABLE,         // levels back to numbers
     quant::bytes::TABLE,              // quantize, requantize, dequantize
+    detection::anchors::TABLE,        // anchor_generator, prior_box, density_prior_box
+    detection::box_coder::TABLE,      // box_coder, box_clip, box_decoder_and_assign
+    detection::similarity::TABLE,     // iou_similarity, polygon_box_transform
+    detection::matching::TABLE,       // bipartite_match, target_assign, mine_hard_examples
+    detection::multiclass_nms::TABLE, // multiclass_nms
+    detection::other_nms::TABLE,      // matrix_nms, locality_aware_nms, retinanet_detection_output
+    detection::yolo::TABLE,           // yolo_box, yolov3_loss
+    detection::detection_map::TABLE,  // detection_map
 ];
 
 /// Makes the table known to the engine ([`table::lookup`]). Whoever uses operators calls it first; once is enough.

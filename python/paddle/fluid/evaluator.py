@@ -9,14 +9,13 @@ import numpy as np
 from paddle import _ops
 from paddle._basics import unique_name
 from paddle._basics.dtypes import VarType
-from paddle._basics.missing import getter as _getter
 from paddle._programs.guards import program_guard
 from paddle._programs.program import Program
-from paddle.fluid import layers
+from paddle.fluid import layers, metrics
 from paddle.nn.initializer.base import Constant
 from paddle.nn.layer_helper import LayerHelper
 
-__all__ = ["EditDistance", "Evaluator"]
+__all__ = ["ChunkEvaluator", "DetectionMAP", "EditDistance", "Evaluator"]
 
 
 def _clone(block: Any, var: Any) -> Any:
@@ -107,4 +106,53 @@ class EditDistance(Evaluator):
         return np.array(result[0]), np.array(result[1])
 
 
-__getattr__ = _getter(__name__, {"ChunkEvaluator": "chunk_eval", "DetectionMAP": "detection_map"})
+class DetectionMAP(metrics.DetectionMAP, Evaluator):
+    """The mean average precision of detections: `fluid.metrics.DetectionMAP`, by its former name."""
+
+    def _begin(self) -> None:
+        Evaluator.__init__(self, "map_eval")
+
+
+class ChunkEvaluator(Evaluator):
+    """Precision, recall and F1 of chunks of tags.
+
+    Args:
+        input, label, chunk_scheme, num_chunk_types, excluded_chunk_types: as of `fluid.layers.chunk_eval`.
+
+    Raises:
+        ValueError: inside a sub-block.
+    """
+
+    def __init__(
+        self,
+        input: Any,  # noqa: A002
+        label: Any,
+        chunk_scheme: str,
+        num_chunk_types: int,
+        excluded_chunk_types: Any = None,
+    ) -> None:
+        super().__init__("chunk_eval")
+        if self.helper.main_program.current_block().idx != 0:
+            raise ValueError("You can only invoke Evaluator in root block")
+        self.num_infer_chunks = self._create_state("num_infer_chunks", "int64", [1])
+        self.num_label_chunks = self._create_state("num_label_chunks", "int64", [1])
+        self.num_correct_chunks = self._create_state("num_correct_chunks", "int64", [1])
+        *values, inferred, labelled, correct = layers.chunk_eval(
+            input=input,
+            label=label,
+            chunk_scheme=chunk_scheme,
+            num_chunk_types=num_chunk_types,
+            excluded_chunk_types=excluded_chunk_types,
+        )
+        for state, part in zip(self.states, (inferred, labelled, correct), strict=True):
+            _ops.sum([state, part], Out=state)
+        self.metrics += values
+
+    def eval(self, executor: Any, eval_program: Any = None) -> tuple[np.ndarray, ...]:
+        """(precision, recall, F1), each [1], by a Program that the executor runs."""
+        program = Program() if eval_program is None else eval_program
+        block = program.current_block()
+        numbers = executor.run(program, fetch_list=[_clone(block, v) for v in self.states])
+        counted = metrics.ChunkEvaluator()
+        counted.update(*(int(n[0]) for n in numbers))
+        return tuple(np.array([v], dtype="float32") for v in counted.eval())

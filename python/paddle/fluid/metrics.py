@@ -6,13 +6,21 @@ from typing import Any
 
 import numpy as np
 
-from paddle._basics.missing import getter as _getter
+from paddle import _ops
+from paddle._basics import unique_name
+from paddle._programs.guards import program_guard
+from paddle._programs.program import Program
+from paddle.fluid.layers import cast, concat, fill_constant
+from paddle.fluid.layers.detection import detection_map
+from paddle.nn.initializer.base import Constant
+from paddle.nn.layer_helper import LayerHelper
 
 __all__ = [
     "Accuracy",
     "Auc",
     "ChunkEvaluator",
     "CompositeMetric",
+    "DetectionMAP",
     "EditDistance",
     "MetricBase",
     "Precision",
@@ -302,4 +310,90 @@ class Auc(MetricBase):
         return area / pos / neg if pos > 0.0 and neg > 0.0 else 0.0
 
 
-__getattr__ = _getter(__name__, {"DetectionMAP": "detection_map"})
+class DetectionMAP:
+    """The mean average precision of detections, of a batch and of all batches since `reset`; its states are variables
+    of the Program.
+
+    Args:
+        input (Variable): detections [M, 6], (class, score, box), with LoD by images.
+        gt_label (Variable): classes of objects, [N, 1], with LoD.
+        gt_box (Variable): their boxes, [N, 4], as shares of the image.
+        gt_difficult (Variable): 1 for objects that are difficult to see, [N, 1], or None.
+        class_num (int): classes.
+        background_label (int): as in Paddle it is not looked at.
+        overlap_threshold (float): a detection is right from this overlap on.
+        evaluate_difficult (bool): difficult objects count, too.
+        ap_version (str): "integral" or "11point".
+
+    Examples:
+        >>> import paddle, paddle.fluid as fluid
+        >>> paddle.enable_static()
+        >>> found = fluid.data("found", [None, 6], lod_level=1)
+        >>> label, box = (fluid.data(n, [None, k], lod_level=1) for n, k in (("label", 1), ("box", 4)))
+        >>> current, overall = fluid.metrics.DetectionMAP(found, label, box, class_num=3).get_map_var()
+        >>> overall.shape
+        (1,)
+    """
+
+    def __init__(
+        self,
+        input: Any,  # noqa: A002
+        gt_label: Any,
+        gt_box: Any,
+        gt_difficult: Any = None,
+        class_num: Any = None,
+        background_label: int = 0,
+        overlap_threshold: float = 0.5,
+        evaluate_difficult: bool = True,
+        ap_version: str = "integral",
+    ) -> None:
+        self._begin()
+        columns = [cast(gt_label, gt_box.dtype), gt_box]
+        if gt_difficult is not None:
+            columns.insert(1, cast(gt_difficult, gt_box.dtype))
+        label = concat(columns, axis=1)
+
+        def precision(**states: Any) -> Any:
+            return detection_map(
+                input,
+                label,
+                class_num,
+                background_label,
+                overlap_threshold=overlap_threshold,
+                evaluate_difficult=evaluate_difficult,
+                ap_version=ap_version,
+                **states,
+            )
+
+        self.cur_map = precision()
+        self.states = [
+            self._variable("accum_pos_count", "int32", None),
+            self._variable("accum_true_pos", "float32", None),
+            self._variable("accum_false_pos", "float32", None),
+        ]
+        self.has_state = flag = self._variable("has_state", "int32", [1])
+        self.helper.set_variable_initializer(flag, initializer=Constant(value=0))
+        self.accum_map = precision(has_state=flag, input_states=self.states, out_states=self.states)
+        fill_constant(shape=flag.shape, value=1, dtype=flag.dtype, out=flag)
+
+    def _begin(self) -> None:
+        self.helper = LayerHelper("map_eval")
+
+    def _variable(self, suffix: str, dtype: str, shape: Any) -> Any:
+        name = "_".join([unique_name.generate(self.helper.name), suffix])
+        return self.helper.create_variable(name=name, persistable=True, dtype=dtype, shape=shape)
+
+    def get_map_var(self) -> tuple[Any, Any]:
+        """The variables (precision of the batch, precision of all batches), both [1]."""
+        return self.cur_map, self.accum_map
+
+    def reset(self, executor: Any, reset_program: Any = None) -> None:
+        """Begins anew, by a Program that the executor runs."""
+        program = Program() if reset_program is None else reset_program
+        flag = self.has_state
+        with program_guard(program):
+            own = program.current_block().create_var(
+                name=flag.name, shape=flag.shape, dtype=flag.dtype, type=flag.type, persistable=True
+            )
+            _ops.fill_constant(shape=list(own.shape), dtype=own.dtype, value=0.0, Out=own)
+        executor.run(program)

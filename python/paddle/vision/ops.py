@@ -1,10 +1,11 @@
-"""Operators on images: deformable convolution."""
+"""Operators on images: deformable convolution, YOLOv3."""
 from __future__ import annotations
 
 from typing import Any
 
 from paddle import _ops
 from paddle._basics import mode
+from paddle._basics.checks import check_type
 from paddle._basics.element_types import FLOATS
 from paddle._core import Tensor
 from paddle._dispatch.append import named
@@ -13,7 +14,7 @@ from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.nn.functional.conv import filters_of, run_deformable
 from paddle.nn.layer.layers import Layer
 
-__all__ = ["deform_conv2d", "DeformConv2D"]
+__all__ = ["deform_conv2d", "DeformConv2D", "yolo_box", "yolo_loss"]
 
 
 def deform_conv2d(
@@ -112,3 +113,130 @@ class DeformConv2D(Layer):
         return deform_conv2d(
             x, offset, self.weight, self.bias, self._stride, self._padding, self._dilation, self._groups, mask
         )
+
+
+def yolo_loss(
+    x: Any,
+    gt_box: Any,
+    gt_label: Any,
+    anchors: Any,
+    anchor_mask: Any,
+    class_num: int,
+    ignore_thresh: float,
+    downsample_ratio: int,
+    gt_score: Any = None,
+    use_label_smooth: bool = True,
+    name: str | None = None,
+    scale_x_y: float = 1.0,
+) -> Tensor:
+    """The loss of one output of a YOLOv3 (Paddle 2.0: paddle.vision.ops.yolo_loss).
+
+    For each object, at its place and the anchor most like it: the cross entropies of center and classes, and how far
+    the logarithms of its sides are off. Further the cross entropy of whether there is an object, but where a box that
+    is seen overlaps with one by more than `ignore_thresh`.
+
+    Args:
+        x: float32 or float64 Tensor of the shape [N, len(anchor_mask) * (5 + class_num), H, H].
+        gt_box: Tensor of the shape [N, B, 4], (center x, center y, width, height) as shares of the image; rows without
+            a width or height are no objects.
+        gt_label: int32 Tensor of the shape [N, B].
+        anchors: widths and heights of all anchors in pixels, in turn.
+        anchor_mask: which of them this output is for.
+        class_num: the number of classes.
+        ignore_thresh: see above.
+        downsample_ratio: pixels of the network's input for each place, along each side.
+        gt_score: Tensor of the shape [N, B], weights of the objects (for mixed images); None: 1.
+        use_label_smooth: the targets of classes are 1 - s and s instead of 1 and 0; s is 1 / class_num, at most 1 / 40.
+        name: a name for the output.
+        scale_x_y: how far centers reach beyond their places.
+
+    Returns:
+        Tensor of the shape [N]; only `x` gets a gradient. ValueError for shapes that do not fit, TypeError for
+        arguments of other types (in Programs).
+
+    Examples:
+        >>> import paddle
+        >>> x, box = paddle.zeros([1, 7, 2, 2]), paddle.to_tensor([[[0.25, 0.25, 0.5, 0.5]]])
+        >>> label = paddle.zeros([1, 1], "int32")
+        >>> loss = paddle.vision.ops.yolo_loss(x, box, label, [32, 32], [0], 2, 0.7, 32)
+        >>> round(float(loss), 4)
+        6.5849
+    """
+    if mode._dygraph_tracer_ is None:
+        check_variable_and_dtype(x, "x", FLOATS, "yolo_loss")
+        check_variable_and_dtype(gt_box, "gt_box", FLOATS, "yolo_loss")
+        check_variable_and_dtype(gt_label, "gt_label", ["int32"], "yolo_loss")
+        check_type(class_num, "class_num", int, "yolo_loss")
+    check_type(anchors, "anchors", (list, tuple), "yolo_loss")
+    check_type(anchor_mask, "anchor_mask", (list, tuple), "yolo_loss")
+    check_type(ignore_thresh, "ignore_thresh", float, "yolo_loss")
+    check_type(use_label_smooth, "use_label_smooth", bool, "yolo_loss")
+    return named(
+        name,
+        _ops.yolov3_loss,
+        x,
+        gt_box,
+        gt_label,
+        gt_score,
+        anchors=list(anchors),
+        anchor_mask=list(anchor_mask),
+        class_num=class_num,
+        ignore_thresh=ignore_thresh,
+        downsample_ratio=downsample_ratio,
+        use_label_smooth=use_label_smooth,
+        scale_x_y=scale_x_y,
+    )[0]
+
+
+def yolo_box(
+    x: Any,
+    img_size: Any,
+    anchors: Any,
+    class_num: int,
+    conf_thresh: float,
+    downsample_ratio: int,
+    clip_bbox: bool = True,
+    name: str | None = None,
+    scale_x_y: float = 1.0,
+) -> tuple[Tensor, Tensor]:
+    """The boxes of one output of a YOLOv3 (Paddle 2.0: paddle.vision.ops.yolo_box).
+
+    Args:
+        x: float32 or float64 Tensor of the shape [N, anchors * (5 + class_num), H, W].
+        img_size: int32 Tensor of the shape [N, 2], heights and widths of the original images.
+        anchors: widths and heights of the anchors in pixels, in turn.
+        class_num: the number of classes.
+        conf_thresh: where an object is less likely, box and scores are 0.
+        downsample_ratio: pixels of the network's input for each place, along each side.
+        clip_bbox: cut the boxes at the edges of the images.
+        name: a name for the outputs.
+        scale_x_y: how far centers reach beyond their places.
+
+    Returns:
+        (boxes [N, anchors * H * W, 4] in pixels of the original images, scores [N, anchors * H * W, class_num]).
+        ValueError for shapes that do not fit, TypeError for arguments of other types (in Programs).
+
+    Examples:
+        >>> import paddle
+        >>> x, size = paddle.zeros([1, 7, 1, 1]), paddle.to_tensor([[64, 64]], "int32")
+        >>> boxes, scores = paddle.vision.ops.yolo_box(x, size, [16, 16], 2, 0.01, 32)
+        >>> boxes.numpy().tolist(), scores.numpy().tolist()
+        ([[[16.0, 16.0, 48.0, 48.0]]], [[[0.25, 0.25]]])
+    """
+    if mode._dygraph_tracer_ is None:
+        check_variable_and_dtype(x, "x", FLOATS, "yolo_box")
+        check_variable_and_dtype(img_size, "img_size", ["int32"], "yolo_box")
+    check_type(anchors, "anchors", (list, tuple), "yolo_box")
+    check_type(conf_thresh, "conf_thresh", float, "yolo_box")
+    return named(
+        name,
+        _ops.yolo_box,
+        x,
+        img_size,
+        anchors=list(anchors),
+        class_num=class_num,
+        conf_thresh=conf_thresh,
+        downsample_ratio=downsample_ratio,
+        clip_bbox=clip_bbox,
+        scale_x_y=scale_x_y,
+    )

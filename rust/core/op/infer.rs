@@ -241,6 +241,24 @@ impl<'a> Infer<'a> {
         }
     }
 
+    /// Refuses an input of another shape. A size of -1 is not known yet, or may be any.
+    pub fn shaped(&self, slot: InSlot, dims: &[i64]) -> Result<()> {
+        let got = self.dims(slot)?;
+        let agrees = |(&a, &b): (&i64, &i64)| a == b || a < 0 || b < 0;
+        if got.len() == dims.len() && got.iter().zip(dims).all(agrees) {
+            return Ok(());
+        }
+        self.wrong(slot, &format!("of shape {dims:?}"))
+    }
+
+    /// As [`Infer::shaped`], but of values only: Programs may declare shapes that those do not have.
+    pub fn shaped_in_run(&self, slot: InSlot, dims: &[i64]) -> Result<()> {
+        match self.tensor(slot) {
+            Some(_) => self.shaped(slot, dims),
+            None => self.meta(slot, 0).map(|_| ()),
+        }
+    }
+
     /// An error about an input, naming it.
     pub fn wrong<T>(&self, slot: InSlot, expected: &str) -> Result<T> {
         let got = match self.meta(slot, 0) {

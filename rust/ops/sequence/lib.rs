@@ -1,11 +1,12 @@
 //! Operators: sequences of different lengths (LoD).
 
+use oar_core::op::parts::levels;
+
 pub mod beam;
 pub mod concat;
 pub mod conv;
 pub mod cut;
 pub mod expand_as;
-mod levels;
 pub mod padding;
 pub mod relevel;
 pub mod reverse;

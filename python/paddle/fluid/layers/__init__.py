@@ -5,6 +5,7 @@ from . import (
     branches,
     control_flow,
     decoding,
+    detection,
     detection_rois,
     device,
     former,
@@ -26,6 +27,7 @@ from .beams import *  # noqa: F403
 from .branches import *  # noqa: F403
 from .control_flow import *  # noqa: F403
 from .decoding import *  # noqa: F403
+from .detection import *  # noqa: F403
 from .detection_rois import *  # noqa: F403
 from .former import *  # noqa: F403
 from .images import *  # noqa: F403
@@ -52,6 +54,7 @@ __all__ = [
     *branches.__all__,
     *control_flow.__all__,
     *decoding.__all__,
+    *detection.__all__,
     *detection_rois.__all__,
     *beams.__all__,
     *ops.__all__,

@@ -8,6 +8,7 @@ from . import sequence as sequence
 from .common import batch_norm, bilinear_tensor_product, embedding, fc, layer_norm, row_conv
 from .conv import conv2d, conv2d_transpose, conv3d, conv3d_transpose, deform_conv2d
 from .crf import crf_decoding
+from .detection import multi_box_head
 from .group import group_norm
 from .norms import instance_norm, prelu, spectral_norm
 from .sampled import nce
@@ -32,6 +33,7 @@ __all__ = [
     "prelu",
     "spectral_norm",
     "layer_norm",
+    "multi_box_head",
     "nce",
     "py_func",
     "row_conv",

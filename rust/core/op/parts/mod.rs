@@ -10,6 +10,7 @@ pub mod given;
 pub mod half;
 pub mod index;
 pub mod join;
+pub mod levels;
 pub mod norm;
 pub mod region;
 pub mod row;

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from paddle import _ops
+from paddle._dispatch.append import named
 
-__all__ = ["sequence_topk_avg_pooling"]
+__all__ = ["multiclass_nms2", "sequence_topk_avg_pooling"]
 
 
 def sequence_topk_avg_pooling(input, row, col, topks, channel_num):  # noqa: A002
@@ -29,3 +30,53 @@ def sequence_topk_avg_pooling(input, row, col, topks, channel_num):  # noqa: A00
     out, pos = _ops.sequence_topk_avg_pooling(input, row, col, topks=list(topks), channel_num=channel_num)
     pos.stop_gradient = True
     return out
+
+
+def multiclass_nms2(
+    bboxes,
+    scores,
+    score_threshold,
+    nms_top_k,
+    keep_top_k,
+    nms_threshold=0.3,
+    normalized=True,
+    nms_eta=1.0,
+    background_label=0,
+    return_index=False,
+    name=None,
+):
+    """As `fluid.layers.multiclass_nms`, but where no box stays the results have no rows, and the boxes' places can be
+    had.
+
+    Args:
+        return_index (bool): give the places of the boxes as well.
+
+    The other arguments are those of `fluid.layers.multiclass_nms`.
+
+    Returns:
+        Variable: [boxes that stay, 2 + numbers of a box] with LoD by images; with `return_index` also int32
+        [boxes that stay, 1], which count through all images.
+
+    Examples:
+        >>> import paddle, paddle.fluid as fluid
+        >>> boxes, scores = paddle.to_tensor([[[0.0, 0.0, 0.5, 0.5]]]), paddle.to_tensor([[[0.5]]])
+        >>> nms = fluid.contrib.multiclass_nms2
+        >>> out, index = nms(boxes, scores, 0.0, -1, -1, background_label=-1, return_index=True)
+        >>> out.shape, index.numpy().tolist()
+        ([1, 6], [[0]])
+    """
+    out, index = named(
+        name,
+        _ops.multiclass_nms2,
+        bboxes,
+        scores,
+        background_label=background_label,
+        score_threshold=score_threshold,
+        nms_top_k=nms_top_k,
+        nms_threshold=nms_threshold,
+        keep_top_k=keep_top_k,
+        nms_eta=nms_eta,
+        normalized=normalized,
+    )
+    out.stop_gradient = index.stop_gradient = True
+    return (out, index) if return_index else out

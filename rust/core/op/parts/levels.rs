@@ -1,8 +1,8 @@
-//! LoD levels as the operators of this group read them: offsets that ascend from 0 and cut all rows of a tensor.
+//! LoD levels as operators on sequences read them: offsets that ascend from 0 and cut all rows of a tensor.
 
-use oar_core::base::Result;
-use oar_core::ensure;
-use oar_core::tensor::Tensor;
+use crate::base::Result;
+use crate::ensure;
+use crate::tensor::Tensor;
 use std::sync::Arc;
 
 /// The level must ascend from 0 and end at the number of things that it cuts.

@@ -1,0 +1,287 @@
+"""What detectors of fluid.layers learn from: which boxes stand for which objects, losses, precision."""
+
+from __future__ import annotations
+
+from paddle import _ops
+from paddle._basics.checks import check_type
+from paddle._basics.dtypes import VarType
+from paddle._dispatch.append import named
+from paddle._programs.variable import Variable
+from paddle.vision.ops import yolo_box as _yolo_box
+from paddle.vision.ops import yolo_loss
+
+from .detection_priors import box_coder, iou_similarity
+from .loss import softmax_with_cross_entropy
+from .manipulation import flatten, reshape
+from .more_losses import sigmoid_focal_loss, smooth_l1
+
+__all__ = [
+    "bipartite_match",
+    "sigmoid_focal_loss",
+    "ssd_loss",
+    "target_assign",
+    "yolo_box",
+    "yolov3_loss",
+]
+
+
+def _given(**attrs):
+    """The attributes that are not None."""
+    return {name: value for name, value in attrs.items() if value is not None}
+
+
+def bipartite_match(dist_matrix, match_type=None, dist_threshold=None, name=None):
+    """Pairs up rows and columns one to one, the most alike first.
+
+    Args:
+        dist_matrix (Variable): how alike each row is to each column, [rows, columns], float32 or float64; with LoD the
+            rows of each image are matched on their own.
+        match_type (str): "bipartite" (None, too), or "per_prediction": a column that is left gets the row most like it.
+        dist_threshold (float): if they are at least so much alike (None: 0.5).
+        name (str): a name for the outputs.
+
+    Returns:
+        (int32 [images, columns], the row of each column, counted within its image, or -1; how alike both are, else 0).
+
+    Raises:
+        ValueError: for another `match_type`.
+
+    Examples:
+        >>> import paddle, paddle.fluid as fluid
+        >>> rows, likeness = fluid.layers.bipartite_match(paddle.to_tensor([[0.5, 0.25, 0.0], [0.75, 0.5, 0.0]]))
+        >>> rows.numpy().tolist(), likeness.numpy().tolist()
+        ([[1, 0, -1]], [[0.75, 0.25, 0.0]])
+    """
+    attrs = _given(match_type=match_type, dist_threshold=dist_threshold)
+    return named(name, _ops.bipartite_match, dist_matrix, **attrs)
+
+
+def target_assign(input, matched_indices, negative_indices=None, mismatch_value=None, name=None):  # noqa: A002
+    """For each column the row that `bipartite_match` gave it.
+
+    Args:
+        input (Variable): [rows, P, K] with LoD by images, int32 or float32; column j takes the part j modulo P.
+        matched_indices (Variable): int32 [images, columns], rows within their images or -1.
+        negative_indices (Variable): int32 [n, 1] with LoD by images: columns that count as background.
+        mismatch_value (int): what columns without a row get (None: 0).
+        name (str): a name for the outputs.
+
+    Returns:
+        ([images, columns, K], weights float32 [images, columns, 1]: 1 where there is a row or background).
+
+    Raises:
+        ValueError: where LoD is missing, for indices that are none.
+
+    Examples:
+        >>> import paddle, paddle.fluid as fluid
+        >>> paddle.enable_static()
+        >>> x = fluid.data("x", [None, 1, 4], lod_level=1)
+        >>> out, weight = fluid.layers.target_assign(x, fluid.data("rows", [None, 20], "int32"))
+        >>> out.shape, weight.shape
+        ((-1, 20, 4), (-1, 20, 1))
+    """
+    attrs = _given(mismatch_value=mismatch_value)
+    return named(name, _ops.target_assign, input, matched_indices, negative_indices, **attrs)
+
+
+def _still(x):
+    x.stop_gradient = True
+    return x
+
+
+def _matrix(x):
+    """[N, boxes, K] as [N * boxes, K]."""
+    return flatten(x, axis=2)
+
+
+def _labels(x):
+    return _still(_matrix(_ops.cast(x, in_dtype=x.dtype, out_dtype=VarType.INT64)))
+
+
+def ssd_loss(
+    location,
+    confidence,
+    gt_box,
+    gt_label,
+    prior_box,
+    prior_box_var=None,
+    background_label=0,
+    overlap_threshold=0.5,
+    neg_pos_ratio=3.0,
+    neg_overlap=0.5,
+    loc_loss_weight=1.0,
+    conf_loss_weight=1.0,
+    match_type="per_prediction",
+    mining_type="max_negative",
+    normalize=True,
+    sample_size=None,
+):
+    """The loss of an SSD: of prior boxes that stand for an object how far off they are, and of these and the worst
+    others the cross entropy of their classes.
+
+    Args:
+        location (Variable): differences from the prior boxes, [N, M, 4], float32.
+        confidence (Variable): scores, [N, M, classes].
+        gt_box (Variable): boxes of objects, [objects, 4], with LoD by images.
+        gt_label (Variable): their classes, int32 [objects, 1], with the same LoD.
+        prior_box (Variable): [M, 4].
+        prior_box_var (Variable|list): [M, 4], or four numbers.
+        background_label (int): the class of the background.
+        overlap_threshold (float): from this overlap on a prior box stands for an object.
+        neg_pos_ratio (float): so many of the others count for each of those.
+        neg_overlap (float): which overlap less than this with any object.
+        loc_loss_weight, conf_loss_weight (float): of the two parts.
+        match_type (str): as of `bipartite_match`.
+        mining_type (str): "max_negative".
+        normalize (bool): divide by the number of prior boxes that stand for an object.
+        sample_size (int): not used by this way of mining.
+
+    Returns:
+        Variable: [N, 1].
+
+    Raises:
+        ValueError: for another `mining_type`.
+        TypeError: for a `prior_box_var` that is neither Variable nor list.
+
+    Examples:
+        >>> import paddle, paddle.fluid as fluid
+        >>> paddle.enable_static()
+        >>> prior, var = (fluid.data(n, [10, 4]) for n in ("prior", "var"))
+        >>> loc, scores = fluid.data("loc", [None, 10, 4]), fluid.data("scores", [None, 10, 3])
+        >>> boxes = fluid.data("boxes", [None, 4], lod_level=1)
+        >>> labels = fluid.data("labels", [None, 1], "int32", lod_level=1)
+        >>> fluid.layers.ssd_loss(loc, scores, boxes, labels, prior, var).shape
+        (-1, 1)
+    """
+    if mining_type != "max_negative":
+        raise ValueError(f"Only support mining_type == max_negative now, got {mining_type}.")
+    images_and_boxes = _still(_ops.slice(_ops.shape(confidence), axes=[0], starts=[0], ends=[2]))
+    rows, likeness = bipartite_match(iou_similarity(gt_box, prior_box), match_type, overlap_threshold)
+    # The cross entropy of all boxes, to find the worst of those without an object.
+    gt_label = _still(reshape(gt_label, shape=(0,) * (len(gt_label.shape) - 1) + (-1, 1)))
+    classes, _ = target_assign(gt_label, rows, mismatch_value=background_label)
+    confidence = _matrix(confidence)
+    entropy = softmax_with_cross_entropy(confidence, _labels(classes))
+    entropy = _still(reshape(entropy, shape=(-1, 0), actual_shape=images_and_boxes))
+    negative, rows = _ops.mine_hard_examples(
+        ClsLoss=entropy,
+        MatchIndices=rows,
+        MatchDist=likeness,
+        neg_pos_ratio=neg_pos_ratio,
+        neg_dist_threshold=neg_overlap,
+        mining_type=mining_type,
+        **_given(sample_size=sample_size),
+    )
+    # The targets, and what counts.
+    encoded = box_coder(prior_box, prior_box_var, gt_box, code_type="encode_center_size")
+    places, is_object = target_assign(encoded, rows, mismatch_value=background_label)
+    classes, counts = target_assign(gt_label, rows, negative_indices=negative, mismatch_value=background_label)
+    of_classes = softmax_with_cross_entropy(confidence, _labels(classes)) * _still(_matrix(counts))
+    is_object = _still(_matrix(is_object))
+    of_places = smooth_l1(_matrix(location), _still(_matrix(places))) * is_object
+    loss = conf_loss_weight * of_classes + loc_loss_weight * of_places
+    loss = reshape(loss, shape=(-1, 0), actual_shape=images_and_boxes)
+    loss = _ops.reduce_sum(loss, dim=[1], keep_dim=True)
+    return loss / _ops.reduce_sum(is_object, reduce_all=True) if normalize else loss
+
+
+def yolov3_loss(
+    x,
+    gt_box,
+    gt_label,
+    anchors,
+    anchor_mask,
+    class_num,
+    ignore_thresh,
+    downsample_ratio,
+    gt_score=None,
+    use_label_smooth=True,
+    name=None,
+    scale_x_y=1.0,
+):
+    """The loss of one output of a YOLOv3; see `paddle.vision.ops.yolo_loss`, whose arguments these are.
+
+    Returns:
+        Variable: [N].
+
+    Raises:
+        TypeError: for arguments of other types.
+    """
+    for text, value in (("x", x), ("gt_box", gt_box), ("gt_label", gt_label)):
+        check_type(value, text, Variable, "yolov3_loss")
+    check_type(gt_score, "gt_score", (Variable, type(None)), "yolov3_loss")
+    check_type(class_num, "class_num", int, "yolov3_loss")
+    return yolo_loss(
+        x,
+        gt_box,
+        gt_label,
+        anchors,
+        anchor_mask,
+        class_num,
+        ignore_thresh,
+        downsample_ratio,
+        gt_score,
+        use_label_smooth,
+        name,
+        scale_x_y,
+    )
+
+
+def yolo_box(
+    x, img_size, anchors, class_num, conf_thresh, downsample_ratio, clip_bbox=True, name=None, scale_x_y=1.0
+):
+    """The boxes of one output of a YOLOv3; see `paddle.vision.ops.yolo_box`, whose arguments these are.
+
+    Returns:
+        (boxes [N, M, 4], scores [N, M, class_num]).
+
+    Raises:
+        TypeError: for arguments of other types.
+    """
+    for text, value in (("x", x), ("img_size", img_size)):
+        check_type(value, text, Variable, "yolo_box")
+    check_type(class_num, "class_num", int, "yolo_box")
+    return _yolo_box(x, img_size, anchors, class_num, conf_thresh, downsample_ratio, clip_bbox, name, scale_x_y)
+
+
+def detection_map(
+    detect_res,
+    label,
+    class_num,
+    background_label=0,
+    overlap_threshold=0.3,
+    evaluate_difficult=True,
+    has_state=None,
+    input_states=None,
+    out_states=None,
+    ap_version="integral",
+):
+    """The mean average precision of detections; `fluid.metrics.DetectionMAP` keeps the states.
+
+    Args:
+        detect_res (Variable): [detections, 6], (class, score, box), with LoD by images.
+        label (Variable): [objects, 6], (class, difficult, box), or [objects, 5] without the second; with LoD.
+        class_num (int): classes.
+        background_label (int): as in Paddle it is not looked at.
+        overlap_threshold (float): a detection is right from this overlap on.
+        evaluate_difficult (bool): difficult objects count, too.
+        has_state (Variable): int32 [1]; 0: `input_states` do not count.
+        input_states, out_states (list of Variable): numbers of objects, right and wrong detections so far.
+        ap_version (str): "integral" or "11point".
+
+    Returns:
+        Variable: [1].
+    """
+    states = dict(zip(("PosCount", "TruePos", "FalsePos"), input_states or (), strict=False))
+    outs = dict(zip(("AccumPosCount", "AccumTruePos", "AccumFalsePos"), out_states or (), strict=False))
+    return _ops.detection_map(
+        DetectRes=detect_res,
+        Label=label,
+        **_given(HasState=has_state),
+        **states,
+        **outs,
+        overlap_threshold=overlap_threshold,
+        evaluate_difficult=evaluate_difficult,
+        ap_type=ap_version,
+        class_num=class_num,
+    )[-1]
