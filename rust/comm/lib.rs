@@ -1,5 +1,7 @@
 //! Between the engine and the processes it works with: signals while it waits for them, their failures as its errors.
 
+pub mod servers;
+
 use oar_core::base::interrupt::check_interrupt;
 use oar_core::base::{Error, Kind, Result};
 use oar_core::err;
@@ -49,6 +51,11 @@ impl Signals {
                 true
             }
         }
+    }
+
+    /// The signal that ended the wait, after [`Signals::stop`] said so.
+    pub fn pending(&self) -> Error {
+        self.answer.take().unwrap_or_else(|| Error::new(Kind::Interrupted, "the wait was interrupted"))
     }
 
     /// The end of the wait as the engine's result.

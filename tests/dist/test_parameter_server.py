@@ -34,13 +34,13 @@ def endpoints(count: int) -> str:
 class Job:
     """Processes of one job; whatever happens, none is left."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.processes = folder, {}
+    def __init__(self, folder: Path, script: Path = SCRIPT) -> None:
+        self.folder, self.script, self.processes = folder, script, {}
 
     def start(self, role: str, index: int, places: str, names: list[str], **env: str) -> subprocess.Popen:
         tag = f"{role}{index}"
         out, log = self.folder / f"{tag}.json", self.folder / f"{tag}.log"
-        command = [sys.executable, str(SCRIPT), role, str(index), places, str(out), *names]
+        command = [sys.executable, str(self.script), role, str(index), places, str(out), *names]
         everything = os.environ | {"OMP_NUM_THREADS": "1", "OAR_INIT_TIMEOUT": "60", "OAR_TIMEOUT": "120"} | env
         with log.open("a") as f:
             self.processes[tag] = subprocess.Popen(command, env=everything, stdout=f, stderr=f)

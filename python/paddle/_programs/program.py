@@ -49,6 +49,7 @@ class Program:
         self._parameters_on_pservers = None
         self._endpoints: list[str] = []
         self._ps_endpoint = None
+        self._communication = None
         self._trainers_endpoints: list[str] = []
         self._distributed_lookup_table = None
         self._enable_dgc = False
@@ -311,6 +312,7 @@ class Program:
             "_parameters_on_pservers",
             "_endpoints",
             "_ps_endpoint",
+            "_communication",
             "_distributed_lookup_table",
         ):
             setattr(self, name, getattr(other, name))

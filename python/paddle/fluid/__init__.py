@@ -7,6 +7,7 @@ from paddle.nn.initializer.base import set_global_initializer  # noqa: F401 (out
 from . import (  # noqa: F401 (some are reached as attributes, outside __all__)
     backward,
     clip,
+    communicator,
     compiler,
     contrib,
     core,

@@ -13,6 +13,7 @@ from paddle.fluid.distribute_lookup_table import find_distributed_lookup_table
 
 from . import server_side, tables, trainer_side, without_servers
 from .blocks import VarBlock, cut, is_part_of, name_parts, row_numel, slice_variable
+from .communication import of_program
 from .config import DistributedMode, DistributeTranspilerConfig, ServerRuntimeConfig
 from .details import VarsDistributed, VarStruct, wait_server_ready
 from .ps_dispatcher import PSDispatcher, RoundRobin
@@ -175,14 +176,7 @@ class DistributeTranspiler:
             return
         if self.config.mode != "pserver":
             raise ValueError(f"config.mode must be pserver, nccl2 or collective, got {self.config.mode!r}")
-        self.trainer_num, self.sync_mode, self.trainer_id = trainers, sync_mode, trainer_id
-        self.pserver_endpoints = pservers.split(",")
-        if len(set(self.pserver_endpoints)) != len(self.pserver_endpoints):
-            raise ValueError(f"pservers names an endpoint twice: {pservers}")
-        self._read_program()
-        program._is_distributed, program._is_chief = True, trainer_id == 0
-        program._endpoints, program._ps_endpoint = self.pserver_endpoints, current_endpoint
-        program._distributed_lookup_table = self.table_name
+        self._begin(program, trainer_id, trainers, pservers, sync_mode, current_endpoint)
         self._init_splited_vars()
         trainer_side.build(self, program)
         if self.has_distributed_lookup_table:
@@ -190,6 +184,26 @@ class DistributeTranspiler:
             tables.send_table_gradient(self, program)
         self._get_distributed_optimizer_vars()
         program._parameters_on_pservers = self.vars_overview
+        program._communication = of_program(self._communicator_mode(), trainers, program)
+
+    def _communicator_mode(self) -> int:
+        """How a communicator of the trainer's Program keeps step."""
+        if self.distributed_mode == DistributedMode.ASYNC and self.config.half_async:
+            return DistributedMode.HALF_ASYNC
+        return self.distributed_mode
+
+    def _begin(
+        self, program: Any, trainer_id: int, trainers: int, pservers: str, sync_mode: bool, endpoint: str
+    ) -> None:
+        """Who takes part, and what the Program is made of; noted in the Program, too."""
+        self.trainer_num, self.sync_mode, self.trainer_id = trainers, sync_mode, trainer_id
+        self.pserver_endpoints = pservers.split(",")
+        if len(set(self.pserver_endpoints)) != len(self.pserver_endpoints):
+            raise ValueError(f"pservers names an endpoint twice: {pservers}")
+        self._read_program()
+        program._is_distributed, program._is_chief = True, trainer_id == 0
+        program._endpoints, program._ps_endpoint = self.pserver_endpoints, endpoint
+        program._distributed_lookup_table = self.table_name
 
     def _read_program(self) -> None:
         """Who optimizes what, and which tables there are."""

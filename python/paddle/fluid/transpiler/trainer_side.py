@@ -18,16 +18,16 @@ from .tables import (
     replace_remote_lookups,
 )
 
-__all__ = ["build", "delete_optimizer", "extend_startup", "finish", "learning_rate_ops"]
+__all__ = ["build", "control_var", "delete_optimizer", "extend_startup", "finish", "learning_rate_ops"]
 
 _RPC = int(OpRole.RPC)
 _DIST = int(OpRole.Dist)
 _SCHEDULE = int(OpRole.LRSched)
 
 
-def _control_var(program: Any) -> Any:
+def control_var(program: Any) -> Any:
     """A variable without a value, which only says what comes after what."""
-    from_name = f"__control_var@{len(program.global_block().vars)}"
+    from_name = f"_control_var@{len(program.global_block().vars)}"
     while program.global_block().has_var(from_name):
         from_name += "_"
     return program.global_block().create_var(name=from_name)
@@ -84,7 +84,7 @@ def _send_gradients(t: Any, program: Any, items: list[tuple[str, list[Any]]], en
             param = t.grad_name_to_param_name[name]
             if is_looked_up_remotely(t, param):
                 t.sparse_param_to_height_sections[param] = height_sections(parts)
-        done = _control_var(program)
+        done = control_var(program)
         t.grad_name_to_send_dummy_out[name] = done
         what, sections, names = parts, [], []
         if t.config.runtime_split_send_recv:
@@ -110,7 +110,7 @@ def _send_counter(t: Any, program: Any) -> list[Any]:
     """Without steps in common the servers count those of all trainers, which each tells them."""
     if t.sync_mode or not learning_rate_ops(t) or not t.counter_var:
         return []
-    done = _control_var(program)
+    done = control_var(program)
     program.global_block().append_op(
         type="send",
         inputs={"X": t.counter_var},
@@ -184,9 +184,9 @@ def build(t: Any, program: Any) -> None:
     """Put the sends, barriers, recvs and concats into the main Program, and recvs into the startup Program."""
     items, endpoint_of = _dispatch(t)
     _send_gradients(t, program, items, endpoint_of)
-    sends_done = _control_var(program)
+    sends_done = control_var(program)
     if t.has_distributed_lookup_table:
-        t.grad_name_to_send_dummy_out[t.table_name] = _control_var(program)
+        t.grad_name_to_send_dummy_out[t.table_name] = control_var(program)
     before = [*t.grad_name_to_send_dummy_out.values(), *_send_counter(t, program)]
     if t.sync_mode:
         _barrier(t, program, "send_barrier", before, sends_done, half_async=False)
@@ -215,7 +215,7 @@ def extend_startup(t: Any, endpoint_of: dict[str, str]) -> None:
                 block.create_var(name=v.name, persistable=False, **kept)
         attrs = {"epmap": [endpoint_of[v.name] for v in parts], "trainer_id": t.trainer_id, OP_ROLE: _RPC}
         block.append_op(type="recv", inputs={"X": []}, outputs={"Out": parts}, attrs=attrs)
-    _barrier(t, startup, "fetch_barrier", [], _control_var(startup))
+    _barrier(t, startup, "fetch_barrier", [], control_var(startup))
     _join_blocks(t, startup, names)
 
 

@@ -87,6 +87,18 @@ impl Session {
         Ok(found)
     }
 
+    /// Send these, and get others in the answer, which the next message does not bring again.
+    pub fn exchange(
+        &self,
+        vars: Vec<Outgoing>,
+        want: Vec<String>,
+        place: Place<'_>,
+        stop: Stop<'_>,
+    ) -> Result<Vec<Incoming>> {
+        self.flush(place, stop)?;
+        self.client.push(&vars, false, want, place, stop)
+    }
+
     pub fn lookup(&self, name: &str, ids: Outgoing, place: Place<'_>, stop: Stop<'_>) -> Result<Incoming> {
         self.flush(place, stop)?;
         self.client.lookup(name, ids, place, stop)

@@ -1,7 +1,8 @@
 //! listen_and_serv: the operator that a server's Program consists of.
 
-use super::remote::named;
+use super::changes::Changes;
 use super::serving::Serving;
+use oar_comm::servers::remote::named;
 use oar_comm::{error, Signals};
 use oar_core::base::{Error, Kind as ErrorKind, Result};
 use oar_core::ir::attr::AttrType;
@@ -114,6 +115,7 @@ fn serve(cx: &mut Run) -> Result<()> {
         lookups: pairs(op, &a.prefetch_var_name_to_block_id)?.into_iter().collect::<HashMap<_, _>>(),
         dc_asgd: a.dc_asgd,
         lr: Mutex::new(()),
+        changes: Changes::new(op, (a.distributed_mode == 3).then_some(&a.sparse_grad_to_param[..]))?,
     };
     if mode == Mode::Free {
         // The learning rate that the first gradients meet.

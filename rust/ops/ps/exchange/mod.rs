@@ -1,11 +1,10 @@
 //! Trainers and servers: what trainers send and receive, and the operator that a server is.
 
+mod changes;
 mod listen;
 mod receive;
-mod remote;
 mod send;
 mod serving;
-mod values;
 
 use oar_core::op::Op;
 

@@ -1,14 +1,15 @@
 //! recv, prefetch, distributed_lookup_table: what a trainer gets from the servers.
 
-use super::remote::{distinct, one_each, open, trainer, with_all};
-use super::values::{arrived, outgoing, room};
+use oar_comm::servers::communicator;
+use oar_comm::servers::parts::joined;
+use oar_comm::servers::remote::{fetch, one_each, open, trainer, with_all};
+use oar_comm::servers::values::{arrived, outgoing, room};
 use oar_core::base::{DType, Dims, Result};
 use oar_core::ir::Attr;
 use oar_core::op::attrs::Text;
 use oar_core::op::{Infer, Kernel, Op, RowsKernel, Run, OP};
 use oar_core::tensor::{Tensor, Value};
-use oar_core::{attrs, bail, ensure, err, slots};
-use oar_dist::ps::Incoming;
+use oar_core::{attrs, bail, ensure, slots};
 use parking_lot::Mutex;
 use std::collections::{BTreeSet, HashMap};
 
@@ -31,23 +32,6 @@ slots! {
     mod lookup { IDS "Ids".many(), W "W".meta_only() => OUT "Outputs".many().made() }
 }
 
-/// Variables by (server, name): one message to each server.
-fn fetch(op: &str, me: u32, wanted: &[(String, String)]) -> Result<Vec<Value>> {
-    let servers = distinct(&wanted.iter().map(|(e, _)| e.clone()).collect::<Vec<_>>());
-    let sessions = servers.iter().map(|e| open(e, me)).collect::<Result<Vec<_>>>()?;
-    let found = with_all(op, &sessions, |i, session, stop| {
-        let names: Vec<String> = wanted.iter().filter(|(e, _)| *e == servers[i]).map(|(_, n)| n.clone()).collect();
-        session.receive(&names, &room, stop)
-    })?;
-    let mut lists: HashMap<&str, std::vec::IntoIter<Incoming>> =
-        servers.iter().map(String::as_str).zip(found.into_iter().map(Vec::into_iter)).collect();
-    let next = |(e, n): &(String, String)| {
-        let var = lists.get_mut(e.as_str()).and_then(Iterator::next);
-        arrived(var.ok_or_else(|| err!(Fatal, "operator {op}: nothing came for '{n}'"))?)
-    };
-    wanted.iter().map(next).collect()
-}
-
 fn run_recv(cx: &mut Run) -> Result<()> {
     let a = cx.attrs::<RecvAttrs>();
     if a.do_not_run != 0 {
@@ -55,6 +39,10 @@ fn run_recv(cx: &mut Run) -> Result<()> {
     }
     let (op, me, outs) = (cx.op.name, trainer(cx, a.trainer_id)?, cx.env.names("Out"));
     if !a.recv_varnames.is_empty() {
+        if communicator::current().is_some() {
+            // It receives beside the steps.
+            return Ok(());
+        }
         // The blocks of one parameter, which the communicator would join.
         one_each(cx, &a.epmap, a.recv_varnames.len())?;
         let wanted: Vec<_> = a.epmap.iter().cloned().zip(a.recv_varnames.iter().cloned()).collect();
@@ -78,31 +66,6 @@ fn run_recv(cx: &mut Run) -> Result<()> {
         cx.set_nth(recv::OUT, i, value);
     }
     Ok(())
-}
-
-/// Blocks of rows, one after the other.
-fn joined(op: &str, parts: &[&Tensor]) -> Result<Tensor> {
-    let [first, ..] = parts else { bail!(InvalidArgument, "operator {op}: nothing to join") };
-    let mut dims = Dims::from_slice(first.dims());
-    ensure!(!dims.is_empty(), InvalidArgument, "operator {op}: a block has no rows");
-    for t in &parts[1..] {
-        ensure!(
-            t.rank() == dims.len() && t.dims()[1..] == dims[1..] && t.dtype() == first.dtype(),
-            InvalidArgument,
-            "operator {op}: blocks {:?} and {:?} are not of one parameter",
-            first.dims(),
-            t.dims()
-        );
-        dims[0] += t.dims()[0];
-    }
-    let mut whole = Tensor::empty(first.dtype(), &dims)?;
-    let mut at = 0;
-    let bytes = whole.bytes_mut()?;
-    for t in parts {
-        bytes[at..at + t.nbytes()].copy_from_slice(t.bytes());
-        at += t.nbytes();
-    }
-    Ok(whole)
 }
 
 pub static RECV: Op = Op {

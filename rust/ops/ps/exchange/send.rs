@@ -1,11 +1,13 @@
 //! send, send_barrier, fetch_barrier: what a trainer gives to the servers.
 
-use super::remote::{distinct, endpoints, one_each, open, trainer, with_all};
-use super::values::{outgoing, room};
+use oar_comm::servers::communicator::{self, Context, Mode};
+use oar_comm::servers::remote::{distinct, endpoints, one_each, open, trainer, with_all};
+use oar_comm::servers::values::{outgoing, room};
+use oar_comm::Signals;
 use oar_core::base::Result;
 use oar_core::op::{Kernel, Op, RowsKernel, Run, OP};
 use oar_core::tensor::Value;
-use oar_core::{attrs, slots};
+use oar_core::{attrs, ensure, slots};
 
 attrs! {
     pub struct SendAttrs {
@@ -28,7 +30,30 @@ slots! {
 /// The variables wait for the end of the step, or for the next recv, which send all in one message.
 fn run_send(cx: &mut Run) -> Result<()> {
     let a = cx.attrs::<SendAttrs>();
+    let signals = Signals::watch();
+    match communicator::current() {
+        Some(c) if c.mode() == Mode::Geo || !a.send_varnames.is_empty() => {
+            if c.take(cx.op.name, &a.send_varnames, &cx.env.names("X"), cx.values(send::X), &signals)? {
+                return Ok(());
+            }
+        }
+        _ => {}
+    }
     let (names, to, me) = (cx.env.names("X"), endpoints(cx, &a.endpoints, "epmap"), trainer(cx, a.trainer_id)?);
+    if to.is_empty() {
+        // GeoSgdTranspiler's operators; what has no value only says that something is over.
+        ensure!(
+            !names.is_empty() && cx.values(send::X).iter().all(Value::is_none),
+            PreconditionNotMet,
+            "operator {}: it is for a communicator, and none runs: start fluid.communicator.Communicator(program) before",
+            cx.op.name
+        );
+        return Ok(());
+    }
+    if a.use_send_handler && a.sections.len() > 1 && names.len() == 1 {
+        // A variable that the communicator would cut.
+        return send_parts(cx, a, &to, me);
+    }
     if a.use_send_handler {
         one_each(cx, &to, names.len())?;
     }
@@ -46,6 +71,27 @@ fn run_send(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
+fn send_parts(cx: &Run, a: &SendAttrs, to: &[String], me: u32) -> Result<()> {
+    let (name, value) = (cx.env.names("X").swap_remove(0), cx.value(send::X)?.clone());
+    if value.is_none() {
+        return Ok(());
+    }
+    let context = Context {
+        name,
+        parts: a.send_varnames.clone(),
+        endpoints: to.to_vec(),
+        sections: a.sections.clone(),
+        trainer: me,
+        sum: true,
+        sparse: false,
+        everywhere: false,
+    };
+    for (out, endpoint) in context.check()?.cut(value)?.into_iter().zip(to) {
+        open(endpoint, me)?.send(out);
+    }
+    Ok(())
+}
+
 pub static SEND: Op = Op {
     name: "send",
     inputs: send::INS,
@@ -56,14 +102,17 @@ pub static SEND: Op = Op {
     ..OP
 };
 
-/// Returns when the servers have taken the step.
+/// Returns when the servers have taken the step; with `half_async`, when they have taken what this trainer sent.
 fn run_barrier(cx: &mut Run) -> Result<()> {
     let a = cx.attrs::<BarrierAttrs>();
+    if let Some(c) = communicator::current().filter(|_| a.half_async) {
+        return c.barrier(&Signals::watch());
+    }
     let me = trainer(cx, a.trainer_id)?;
     let sessions = distinct(&a.endpoints).iter().map(|e| open(e, me)).collect::<Result<Vec<_>>>()?;
     with_all(cx.op.name, &sessions, |_, session, stop| match a.half_async {
         false => session.end_step(&room, stop),
-        true => session.barrier(&room, stop),
+        true => session.flush(&room, stop),
     })
     .map(drop)
 }

@@ -1,6 +1,7 @@
 //! What a server does with what trainers send: runs blocks of its Program on them.
 
-use super::values::{announced, arrived, outgoing, room};
+use super::changes::{Asked, Changes};
+use oar_comm::servers::values::{announced, arrived, outgoing, room};
 use oar_core::base::{DType, Result};
 use oar_core::ir::desc::VarKind;
 use oar_core::op::run::{Env, Frame};
@@ -28,6 +29,8 @@ pub struct Serving<'a> {
     pub lookups: HashMap<String, i32>,
     pub dc_asgd: bool,
     pub lr: Mutex<()>,
+    /// Which rows of tables have changed, where trainers ask for that.
+    pub changes: Changes,
 }
 
 type Answer<T> = std::result::Result<T, String>;
@@ -122,10 +125,16 @@ impl Serving<'_> {
             bail!(NotFound, "the server has no block for '{name}'")
         };
         let value = arrived(var)?;
+        let rows = match &value {
+            Value::Rows(r) if self.changes.knows(&name) => r.rows.clone(),
+            _ => Arc::default(),
+        };
         let id = Tensor::from_slice(&[i64::from(trainer)], &[1])?;
         let _turn = turn.lock();
         let bound = vec![(whole(&name).to_string(), value), ("@TRAINER_ID@".to_string(), Value::Dense(id))];
-        self.run(*block, bound)
+        self.run(*block, bound)?;
+        self.changes.note(&name, &rows);
+        Ok(())
     }
 
     /// A trainer says how many steps it has taken more; the learning rate follows their sum.
@@ -147,6 +156,9 @@ impl Serving<'_> {
     }
 
     fn give(&self, trainer: u32, name: &str) -> Result<Outgoing> {
+        if let Some(asked) = Asked::parse(name) {
+            return outgoing(name, self.changes.answer(&asked, |table| self.held(table))?);
+        }
         let value = self.held(name)?;
         if self.dc_asgd {
             if let Some(copy) = self.frame.scope.find(&format!("{name}.trainer_{trainer}_bak")) {

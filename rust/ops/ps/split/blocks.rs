@@ -1,14 +1,11 @@
 //! Gradients cut into the blocks that servers hold: split_byref for dense ones, split_selected_rows for rows.
 
-use super::take_rows;
+use oar_comm::servers::parts::by_sections;
 use oar_core::base::Result;
 use oar_core::op::attrs::NONE;
 use oar_core::op::infer::VarKind;
-use oar_core::op::parts::rows::check_rows;
 use oar_core::op::{table, Dst, Fwd, Grad, GradOp, Infer, Kernel, Op, RowsKernel, Run, Src, OP};
-use oar_core::tensor::SelectedRows;
 use oar_core::{attrs, bail, ensure, slots};
-use std::sync::Arc;
 
 attrs! {
     pub struct ByRefAttrs { sections: Vec<i32> = vec![], num: i32 = 0 }
@@ -112,32 +109,14 @@ fn split_rows(cx: &mut Run) -> Result<()> {
     let Some(x) = cx.rows(split_rows::X) else {
         bail!(InvalidArgument, "operator {op}: input 'X' must be SelectedRows, got {}", cx.value(split_rows::X)?.what())
     };
-    check_rows(op, x)?;
     ensure!(
         sections.len() == cx.n_outs(split_rows::OUT) && sections.iter().all(|&s| s >= 0),
         InvalidArgument,
         "operator {op}: height_sections {sections:?} do not fit {} outputs",
         cx.n_outs(split_rows::OUT)
     );
-    let mut ends = Vec::with_capacity(sections.len());
-    let mut total = 0i64;
-    for &s in sections {
-        total = total.saturating_add(s);
-        ends.push(total);
-    }
-    let mut places: Vec<Vec<usize>> = vec![Vec::new(); sections.len()];
-    for (at, &row) in x.rows.iter().enumerate() {
-        let section = ends.partition_point(|&end| end <= row);
-        let Some(list) = places.get_mut(section) else {
-            bail!(OutOfRange, "operator {op}: row {row} of 'X' lies beyond height_sections {sections:?}")
-        };
-        list.push(at);
-    }
-    for (i, list) in places.iter().enumerate() {
-        let start = ends[i] - sections[i];
-        let rows: Vec<i64> = list.iter().map(|&at| x.rows[at] - start).collect();
-        let value = take_rows(&x.value, list)?;
-        cx.set_nth(split_rows::OUT, i, SelectedRows { rows: Arc::new(rows), height: sections[i], value });
+    for (i, part) in by_sections(op, x, sections)?.into_iter().enumerate() {
+        cx.set_nth(split_rows::OUT, i, part);
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! split_ids deals ids (or rows) to servers by their remainder; merge_ids puts the rows that came back in the ids' order.
 
-use super::take_rows;
+use oar_comm::servers::parts::take_rows;
 use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::infer::VarKind;
 use oar_core::op::{Infer, Kernel, NoAttrs, Op, RowsKernel, Run, OP};

@@ -1,6 +1,5 @@
 //! Tables of rows that are made when they are first asked for (LargeScaleKV): lookup_sparse_table_*.
 
-mod kv;
 mod ops;
 mod update;
 

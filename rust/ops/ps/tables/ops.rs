@@ -1,6 +1,6 @@
 //! Making tables, reading and writing their rows.
 
-use super::kv::{install, table};
+use oar_comm::servers::tables::{install, table};
 use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::parts::rows::merged;
 use oar_core::op::{Infer, Kernel, Op, RowsKernel, Run, OP};

@@ -1,6 +1,6 @@
 //! Optimizers on the rows of a table that a gradient touches.
 
-use super::kv::table;
+use oar_comm::servers::tables::{table, Table};
 use oar_core::base::{DType, Result};
 use oar_core::op::parts::rows::merged;
 use oar_core::op::{Kernel, Op, RowsKernel, Run, OP};
@@ -48,7 +48,7 @@ fn gradient(cx: &Run, slot: oar_core::op::InSlot) -> Result<(SelectedRows, usize
 }
 
 /// Where the values of these names lie, all as wide as the gradient.
-fn places<const N: usize>(cx: &Run, t: &super::kv::Table, names: &[String], width: usize) -> Result<[usize; N]> {
+fn places<const N: usize>(cx: &Run, t: &Table, names: &[String], width: usize) -> Result<[usize; N]> {
     let op = cx.op.name;
     ensure!(names.len() == N, InvalidArgument, "operator {op}: {N} value_names are needed, got {names:?}");
     let mut found = [0; N];

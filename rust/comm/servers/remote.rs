@@ -1,11 +1,14 @@
 //! Talking to several servers at once, signals obeyed.
 
-use oar_comm::{error, Signals};
+use super::values::{arrived, room};
+use crate::{error, Signals};
 use oar_core::base::{Error, Kind, Result};
 use oar_core::ir::Attr;
 use oar_core::op::Run;
+use oar_core::tensor::Value;
 use oar_core::{ensure, err};
-use oar_dist::ps::{session, Session};
+use oar_dist::ps::{session, Incoming, Session};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
@@ -105,4 +108,21 @@ pub fn named(op: &str, e: Error) -> Error {
         Kind::Interrupted => e,
         kind => Error::new(kind, format!("operator {op}: {}", e.message())),
     }
+}
+
+/// Variables by (server, name): one message to each server.
+pub fn fetch(op: &str, me: u32, wanted: &[(String, String)]) -> Result<Vec<Value>> {
+    let servers = distinct(&wanted.iter().map(|(e, _)| e.clone()).collect::<Vec<_>>());
+    let sessions = servers.iter().map(|e| open(e, me)).collect::<Result<Vec<_>>>()?;
+    let found = with_all(op, &sessions, |i, session, stop| {
+        let names: Vec<String> = wanted.iter().filter(|(e, _)| *e == servers[i]).map(|(_, n)| n.clone()).collect();
+        session.receive(&names, &room, stop)
+    })?;
+    let mut lists: HashMap<&str, std::vec::IntoIter<Incoming>> =
+        servers.iter().map(String::as_str).zip(found.into_iter().map(Vec::into_iter)).collect();
+    let next = |(e, n): &(String, String)| {
+        let var = lists.get_mut(e.as_str()).and_then(Iterator::next);
+        arrived(var.ok_or_else(|| err!(Fatal, "operator {op}: nothing came for '{n}'"))?)
+    };
+    wanted.iter().map(next).collect()
 }

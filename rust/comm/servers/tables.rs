@@ -2,11 +2,15 @@
 //!
 //! A row begins with values that depend on the seed and its id alone, not on the order in which rows are asked for.
 
-use oar_core::base::Result;
+use oar_core::base::{DType, Error, Result};
+use oar_core::ir::tensor_file;
 use oar_core::tensor::generator;
 use oar_core::{bail, ensure, err};
 use parking_lot::Mutex;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Read, Write};
+use std::path::Path;
 use std::sync::Arc;
 
 const SHARDS: usize = 32;
@@ -181,6 +185,69 @@ impl Table {
         Ok(work(&mut shard.data[start..start + self.width]))
     }
 
+    pub fn len(&self) -> usize {
+        self.shards.iter().map(|s| s.lock().counts.len()).sum()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// A file of SelectedRows for each value, by its name, in `folder`; rows in the order of their ids.
+    pub fn save(&self, folder: &Path) -> Result<()> {
+        std::fs::create_dir_all(folder).map_err(|e| failed("make the folder", folder, &e))?;
+        let ids: Vec<i64> =
+            self.shards.iter().flat_map(|s| s.lock().index.keys().copied().collect::<Vec<_>>()).collect();
+        let ids: Vec<i64> = ids.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
+        let height = ids.last().map_or(0, |last| last.saturating_add(1));
+        for v in &self.values {
+            let mut bytes = Vec::with_capacity(ids.len() * v.dim * 4);
+            for &id in &ids {
+                self.row(id, true, |row| bytes.extend(row[v.at..v.at + v.dim].iter().flat_map(|x| x.to_le_bytes())))?;
+            }
+            let path = folder.join(&v.name);
+            let file = File::create(&path).map_err(|e| failed("write", &path, &e))?;
+            let mut file = BufWriter::new(file);
+            let dims = [ids.len() as i64, v.dim as i64];
+            tensor_file::write_selected_rows(&ids, height, DType::F32, &dims, &bytes, &mut file)?;
+            file.flush().map_err(|e| failed("write", &path, &e))?;
+        }
+        Ok(())
+    }
+
+    /// Rows of the files that `save` wrote; where `keep` says no, they are left out.
+    pub fn load(&self, folder: &Path, keep: impl Fn(i64) -> bool) -> Result<()> {
+        for v in &self.values {
+            let path = folder.join(&v.name);
+            let file = File::open(&path).map_err(|e| failed("read", &path, &e))?;
+            let mut file = BufReader::new(file);
+            let (ids, _, header) = tensor_file::read_selected_rows_header(&mut file)?;
+            let (dtype, dims) = (header.dtype, header.dims);
+            ensure!(
+                dtype == DType::F32 && dims[..] == [ids.len() as i64, v.dim as i64],
+                InvalidArgument,
+                "{}: {} rows of float32 [{}] are due for the table {}, the file has {dtype} {:?}",
+                path.display(),
+                ids.len(),
+                v.dim,
+                self.name,
+                &dims[..]
+            );
+            let mut row = vec![0; v.dim * 4];
+            for id in ids {
+                file.read_exact(&mut row).map_err(|e| failed("read", &path, &e))?;
+                if keep(id) {
+                    self.row(id, true, |to| {
+                        for (x, b) in to[v.at..v.at + v.dim].iter_mut().zip(row.chunks_exact(4)) {
+                            *x = f32::from_le_bytes([b[0], b[1], b[2], b[3]]);
+                        }
+                    })?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Count that the row was asked for.
     pub fn touch(&self, id: i64) {
         let shard = &mut *self.shard(id).lock();
@@ -201,6 +268,10 @@ impl Table {
             Entry::Probability(p) => unit(mix(id as u64)) < p,
         }
     }
+}
+
+fn failed(what: &str, path: &Path, e: &std::io::Error) -> Error {
+    err!(External, "cannot {what} {}: {e}", path.display())
 }
 
 /// Makes these tables, all or none; one of that name is replaced.

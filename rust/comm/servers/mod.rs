@@ -1,0 +1,10 @@
+//! What trainers do with parameter servers, whichever operator asks for it.
+
+pub mod communicator;
+mod geo;
+mod merge;
+pub mod parts;
+mod queues;
+pub mod remote;
+pub mod tables;
+pub mod values;
