@@ -1,4 +1,4 @@
-//! A rank's membership in a job: it meets the others through the store, watches over them, and makes groups.
+//! A rank's membership in a job: it meets the others through the store, and watches over them.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -13,13 +13,11 @@ use crate::codec::{Put, Take};
 use crate::error::{Error, Result};
 use crate::fork::ForkGeneration;
 use crate::frame::Type;
-use crate::group::Group;
 use crate::hello::{self, Acceptor, Identity, Purpose};
 use crate::monitor::{Monitor, Reports, Timing};
 use crate::net::{self, Deadline};
 use crate::state::{PeerInfo, Route, Shared};
 use crate::store::Store;
-use crate::transport::Transport;
 use crate::verdict;
 
 /// How a context behaves. `Options::default()` is right for one machine.
@@ -168,29 +166,8 @@ impl Context {
         &self.store
     }
 
-    /// A group of these (distinct) ranks, this one among them, in this order. All its members must make it, and make
-    /// their common groups in the same order; it has a program order of its own.
-    pub fn group(self: &Arc<Self>, ranks: &[usize]) -> Result<Arc<Group>> {
-        self.place(ranks)?;
-        let id = self.new_id(ranks);
-        Group::make(self, id, ranks.to_vec(), None)
-    }
-
-    /// A group whose data goes through a transport of the caller's making, such as MPI. `make` is told the rank within
-    /// the group and the global ranks. The watch over the ranks, the fingerprints and the plans are the same.
-    pub fn group_over(
-        self: &Arc<Self>,
-        ranks: &[usize],
-        make: impl FnOnce(usize, &[usize]) -> Result<Box<dyn Transport>>,
-    ) -> Result<Arc<Group>> {
-        let me = self.place(ranks)?;
-        let transport = make(me, ranks)?;
-        let id = self.new_id(ranks);
-        Group::make(self, id, ranks.to_vec(), Some(transport))
-    }
-
     /// This rank within `ranks`, which must be distinct.
-    fn place(&self, ranks: &[usize]) -> Result<usize> {
+    pub(crate) fn place(&self, ranks: &[usize]) -> Result<usize> {
         let mut seen = vec![false; self.world()];
         for &r in ranks {
             if r >= self.world() || std::mem::replace(&mut seen[r], true) {
@@ -202,7 +179,7 @@ impl Context {
     }
 
     /// The same number on every member, without a word between them.
-    fn new_id(&self, ranks: &[usize]) -> u64 {
+    pub(crate) fn new_id(&self, ranks: &[usize]) -> u64 {
         let number = {
             let mut made = self.made.lock();
             let n = made.entry(ranks.to_vec()).or_insert(0);
@@ -216,11 +193,6 @@ impl Context {
         let mut id = [0; 8];
         id.copy_from_slice(&digest[..8]);
         u64::from_le_bytes(id)
-    }
-
-    /// The group of all ranks.
-    pub fn world_group(self: &Arc<Self>) -> Result<Arc<Group>> {
-        self.group(&(0..self.world()).collect::<Vec<_>>())
     }
 
     /// End every wait of this rank within 50 ms with `Error::Interrupted`; groups that were in an operation are broken.

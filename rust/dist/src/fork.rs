@@ -106,8 +106,7 @@ fn keep_for_itself() {
 
 extern "C" fn forked() {
     GENERATION.fetch_add(1, Ordering::AcqRel);
-    crate::rings::forget();
-    crate::ps::session::forget();
+    forget();
     keep_for_itself();
     // The numbers stay taken, by a socket whose other end is closed: what still refers to them finds an end of file,
     // and closes no file of somebody else's.
@@ -161,6 +160,19 @@ impl ForkGeneration {
     }
 }
 
+/// Where the values of `PerProcess` are that this process has made.
+static PER_PROCESS: [AtomicPtr<AtomicPtr<()>>; 16] = [const { AtomicPtr::new(std::ptr::null_mut()) }; 16];
+
+fn forget() {
+    for known in &PER_PROCESS {
+        let now = known.swap(std::ptr::null_mut(), Ordering::AcqRel);
+        if !now.is_null() {
+            // SAFETY: what is listed is a static.
+            unsafe { &*now }.store(std::ptr::null_mut(), Ordering::Release);
+        }
+    }
+}
+
 /// A value that a forked child starts anew. What the parent had is not dropped there.
 pub(crate) struct PerProcess<T> {
     now: AtomicPtr<T>,
@@ -175,6 +187,7 @@ impl<T: Default> PerProcess<T> {
         let mut now = self.now.load(Ordering::Acquire);
         if now.is_null() {
             handle_forks();
+            self.list(); // first: a fork may come between any two lines of another thread
             let fresh = Box::into_raw(Box::<T>::default());
             now = match self.now.compare_exchange(std::ptr::null_mut(), fresh, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => fresh,
@@ -189,8 +202,15 @@ impl<T: Default> PerProcess<T> {
         unsafe { &*now }
     }
 
-    /// In a fork handler.
-    pub fn forget(&self) {
-        self.now.store(std::ptr::null_mut(), Ordering::Release);
+    /// Tells the fork handler of it. A pointer to a T is stored as a pointer to nothing is.
+    fn list(&'static self) {
+        let here = std::ptr::from_ref(&self.now).cast::<AtomicPtr<()>>().cast_mut();
+        let listed = PER_PROCESS.iter().any(|p| {
+            match p.compare_exchange(std::ptr::null_mut(), here, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => true,
+                Err(other) => other == here,
+            }
+        });
+        assert!(listed, "there are fewer statics of this kind than places");
     }
 }

@@ -11,9 +11,10 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::call::{CollectiveCall, Region};
 use crate::codec::{Put, Take};
-use crate::collective::{self, Engine};
+use crate::collective;
 use crate::context::Context;
 use crate::dtype::{Dtype, ReduceOp};
+use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::fork::ForkGeneration;
@@ -59,10 +60,38 @@ pub struct Group {
     _context: Option<Arc<Context>>,
 }
 
+impl Context {
+    /// A group of these (distinct) ranks, this one among them, in this order. All its members must make it, and make
+    /// their common groups in the same order; it has a program order of its own.
+    pub fn group(self: &Arc<Self>, ranks: &[usize]) -> Result<Arc<Group>> {
+        self.place(ranks)?;
+        let id = self.new_id(ranks);
+        Group::make(self, id, ranks.to_vec(), None)
+    }
+
+    /// A group whose data goes through a transport of the caller's making, such as MPI. `make` is told the rank within
+    /// the group and the global ranks. The watch over the ranks, the fingerprints and the plans are the same.
+    pub fn group_over(
+        self: &Arc<Self>,
+        ranks: &[usize],
+        make: impl FnOnce(usize, &[usize]) -> Result<Box<dyn Transport>>,
+    ) -> Result<Arc<Group>> {
+        let me = self.place(ranks)?;
+        let transport = make(me, ranks)?;
+        let id = self.new_id(ranks);
+        Group::make(self, id, ranks.to_vec(), Some(transport))
+    }
+
+    /// The group of all ranks.
+    pub fn world_group(self: &Arc<Self>) -> Result<Arc<Group>> {
+        self.group(&(0..self.world()).collect::<Vec<_>>())
+    }
+}
+
 type Tick<'a> = &'a dyn Fn() -> bool;
 
 impl Group {
-    pub(crate) fn make(
+    fn make(
         context: &Arc<Context>,
         id: u64,
         ranks: Vec<usize>,

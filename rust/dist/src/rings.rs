@@ -40,11 +40,6 @@ struct Member {
 /// What a process has joined, its forked children have not.
 static MEMBER: PerProcess<Member> = PerProcess::new();
 
-/// In a fork handler.
-pub(crate) fn forget() {
-    MEMBER.forget();
-}
-
 fn rings<T>(f: impl FnOnce(&mut Rings) -> T) -> T {
     f(&mut MEMBER.get().rings.lock())
 }

@@ -73,11 +73,6 @@ struct Waits {
 
 static WAITS: PerProcess<Mutex<Waits>> = PerProcess::new();
 
-/// In a fork handler.
-pub(crate) fn forget() {
-    WAITS.forget();
-}
-
 /// A wait that the report names until this is dropped.
 pub struct Waiting(u64);
 

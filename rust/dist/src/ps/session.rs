@@ -133,12 +133,6 @@ struct Sessions {
 
 static SESSIONS: PerProcess<Mutex<Sessions>> = PerProcess::new();
 
-/// In a fork handler.
-pub(crate) fn forget() {
-    SESSIONS.forget();
-    super::limits::forget();
-}
-
 /// A number that grows with every start.
 fn incarnation() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |d| d.as_nanos() as u64)
