@@ -1,23 +1,148 @@
-//! `x[index] = value` with a derivative. What is made of integers and slices without steps is the operator set_value;
+//! `x[index] = value` of eager Tensors. It takes whatever numpy takes, as in 2.0.2: what is not made of integers and
+//! slices goes through a numpy array. With a derivative, what is made of integers and slices without steps is the operator set_value;
 //! any other index becomes positions in the flat tensor, for scatter. Both work in the variable of `x`.
 
 use super::eager::run;
-use super::indexing::{int32, parse, plain_index, tensor_of, Parsed};
+use super::indexing::{int32, parse, Parsed};
 use super::number::{attrs_with, call1, need};
-use super::numpy::from_array;
-use super::tensor::PyTensor;
-use crate::error::OrRaise;
-use oar_core::base::DType;
+use super::numpy::{aside, from_array, is_array, to_array};
+use super::object::PyTensor;
+use crate::error::{raise, OrRaise};
+use oar_core::base::shape::numel;
+use oar_core::base::{DType, Dims, Result};
 use oar_core::ir::Attr;
-use oar_core::op::parts::region::broadcast_from;
+use oar_core::op::parts::fill::{full, Scalar};
+use oar_core::op::parts::region::{broadcast_from, broadcast_to, Region};
 use oar_core::op::{Args, Attrs, Op};
-use oar_core::tensor::Tensor;
-use oar_engine::autograd::eager::{Destination, Ins};
-use oar_engine::autograd::EVar;
+use oar_core::tensor::{Tensor, Value};
+use oar_core::{bail, ensure, err};
+use oar_engine::autograd::eager::{is_recording, Destination, Ins};
+use oar_engine::autograd::{trace, EVar};
+use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::{PyFloat, PyInt, PyTuple};
 use std::sync::Arc;
 
-pub fn recorded(
+/// `x[index] = value`, in place. Recorded where a gradient flows to `x` or from the value.
+pub fn set(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+    let (dims, dtype) = {
+        let x = slf.get().tensor().or_raise()?;
+        (Dims::from_slice(x.dims()), x.dtype())
+    };
+    if is_recording() && (dtype.is_float() || dtype.is_complex()) {
+        let var = &slf.get().var;
+        let flows = |t: &Bound<'_, PyTensor>| !t.get().var.stop_gradient();
+        if !var.stop_gradient() && var.is_leaf() {
+            return Err(raise(err!(
+                InvalidArgument,
+                "a leaf Tensor with stop_gradient=False can not be assigned to in place: its gradient would have no \
+                 place to go; do it under paddle.no_grad(), or on a copy"
+            )));
+        }
+        if !var.stop_gradient() || value.cast::<PyTensor>().is_ok_and(flows) {
+            return recorded(slf, index, value, &dims, dtype);
+        }
+    }
+    let cell = &slf.get().var.cell;
+    match (parse(index, &dims, true)?, tensor_of(value, dtype)?) {
+        (Some(p), Some(v)) => {
+            let part = p.dims(true);
+            let work = || {
+                let v = broadcast_to("set_value", &v, &part)?;
+                match &mut *cell.lock() {
+                    Value::Dense(t) => write(t, &dims, &p.region, &v),
+                    _ => bail!(PreconditionNotMet, "the Tensor lost its memory"),
+                }
+            };
+            // What is shared is copied before it is written.
+            let whole = cell.lock().as_dense().is_some_and(|t| !t.buffer().is_writable());
+            let bytes = numel(if whole { &dims } else { &part }) * dtype.size();
+            aside(slf.py(), bytes, work).or_raise()?;
+        }
+        _ => by_numpy(slf, index, value)?,
+    }
+    cell.bump();
+    trace::given(&slf.get().var);
+    Ok(())
+}
+
+fn write(t: &mut Tensor, dims: &[i64], region: &Region, value: &Tensor) -> Result<()> {
+    ensure!(t.dims() == dims, PreconditionNotMet, "the Tensor was changed by another thread");
+    region.write(value, t)
+}
+
+/// A value of the tensor's own type, or None where numpy must convert it.
+fn tensor_of(value: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Option<Tensor>> {
+    if let Ok(t) = value.cast::<PyTensor>() {
+        let t = t.get().tensor().or_raise()?;
+        return Ok((t.dtype() == dtype).then_some(t));
+    }
+    if is_array(value) {
+        let t = from_array(value)?;
+        return Ok((t.dtype() == dtype && dtype != DType::BF16).then_some(t));
+    }
+    let scalar = if value.is_instance_of::<PyInt>() && dtype.is_integer() {
+        let n: i64 = value.extract()?;
+        let bits = 8 * dtype.size() as u32;
+        let (low, high) = match dtype {
+            DType::U8 => (0, 255),
+            _ => (i64::MIN >> (64 - bits), i64::MAX >> (64 - bits)),
+        };
+        if !(low..=high).contains(&n) {
+            return Err(PyOverflowError::new_err(format!("Python integer {n} out of bounds for {dtype}")));
+        }
+        Scalar { float: n as f64, int: Some(n) }
+    } else if value.is_instance_of::<PyInt>() || value.is_instance_of::<PyFloat>() {
+        let v: f64 = value.extract()?;
+        if dtype.is_integer() && !v.is_finite() {
+            return Err(PyValueError::new_err(format!("cannot convert float {v} to {dtype}")));
+        }
+        Scalar::from(v)
+    } else {
+        return Ok(None);
+    };
+    Ok(Some(full(dtype, &[1], scalar).or_raise()?))
+}
+
+/// A Tensor as a numpy array, others as they are.
+fn plain(obj: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    match obj.cast::<PyTensor>() {
+        Ok(t) => Ok(to_array(obj.py(), &t.get().tensor().or_raise()?)?.unbind()),
+        Err(_) => Ok(obj.clone().unbind()),
+    }
+}
+
+/// An index as numpy takes it.
+fn plain_index(index: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    let Ok(items) = index.cast::<PyTuple>() else { return plain(index) };
+    let items = items.iter().map(|i| plain(&i)).collect::<PyResult<Vec<_>>>()?;
+    Ok(PyTuple::new(index.py(), items)?.into_any().unbind())
+}
+
+/// Everything else: through a numpy copy of the whole tensor.
+fn by_numpy(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+    let py = slf.py();
+    let x = slf.get().tensor().or_raise()?;
+    if x.dtype() == DType::BF16 {
+        return Err(raise(err!(Unimplemented, "assigning converted values to a bfloat16 Tensor is not supported")));
+    }
+    let array = to_array(py, &x)?;
+    drop(x);
+    let index = plain_index(index)?;
+    array.set_item(index, plain(value)?)?;
+    let new = from_array(&array)?;
+    let cell = &slf.get().var.cell;
+    let copy = || match &mut *cell.lock() {
+        Value::Dense(t) if t.dims() == new.dims() && t.dtype() == new.dtype() => {
+            t.bytes_mut()?.copy_from_slice(new.bytes());
+            Ok(())
+        }
+        _ => bail!(PreconditionNotMet, "the Tensor was changed while it was assigned to"),
+    };
+    aside(py, new.nbytes(), copy).or_raise()
+}
+
+fn recorded(
     slf: &Bound<'_, PyTensor>,
     index: &Bound<'_, PyAny>,
     value: &Bound<'_, PyAny>,

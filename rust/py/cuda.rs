@@ -4,7 +4,7 @@
 use super::attrs::to_py;
 use super::error::wrap;
 use super::numpy::{from_array, to_array};
-use super::tensor::PyTensor;
+use super::object::PyTensor;
 use crate::error::OrRaise;
 use oar_core::base::{DType, Result};
 use oar_core::op::backend::{self, Backend, DeviceCall};

@@ -4,8 +4,7 @@
 //! copy, which `Work.wait` puts into the variable. One that fails leaves a tensor of the same shape whose elements may
 //! be combined with those of some ranks.
 
-use super::dist_store::seconds;
-use super::tensor::PyTensor;
+use super::object::PyTensor;
 use crate::error::{raise, OrRaise};
 use oar_comm as comm;
 use oar_comm::Signals;
@@ -15,9 +14,15 @@ use oar_core::{bail, ensure};
 use oar_dist::{rings, CollectiveCall, Dtype, Group, ReduceOp, Region, Work};
 use oar_engine::autograd::{trace, EVar};
 use parking_lot::Mutex;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::Arc;
+use std::time::Duration;
+
+pub fn seconds(s: f64) -> PyResult<Duration> {
+    Duration::try_from_secs_f64(s).map_err(|_| PyValueError::new_err(format!("{s} is no number of seconds")))
+}
 
 type Installs = Vec<(Arc<Cell>, Tensor)>;
 
@@ -36,7 +41,7 @@ impl Pending {
     }
 
     /// Without the GIL: results may replace values that Python objects own.
-    fn wait(&self, limit: Option<std::time::Duration>) -> Result<()> {
+    fn wait(&self, limit: Option<Duration>) -> Result<()> {
         let signals = Signals::watch();
         let result = self.work.wait_with(limit, &|| signals.stop());
         signals.explain(result)?;
@@ -431,14 +436,15 @@ fn new_group(py: Python<'_>, ranks: Vec<usize>, ring: Option<i32>) -> PyResult<P
     Ok(PyGroup { id, ours, ranks, group, pending: Mutex::default() })
 }
 
-pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+/// Makes the module, with what other files have for it.
+pub fn register(m: &Bound<'_, PyModule>, with: &[fn(&Bound<'_, PyModule>) -> PyResult<()>]) -> PyResult<()> {
     let dist = PyModule::new(m.py(), "dist")?;
     dist.add_class::<PyGroup>()?;
     dist.add_class::<PyWork>()?;
     dist.add_function(wrap_pyfunction!(get_group, &dist)?)?;
     dist.add_function(wrap_pyfunction!(new_group, &dist)?)?;
-    super::dist_reducer::register(&dist)?;
-    super::dist_servers::register(&dist)?;
-    super::dist_store::register(&dist)?;
+    for register in with {
+        register(&dist)?;
+    }
     m.add_submodule(&dist)
 }

@@ -1,7 +1,7 @@
 //! `_core.dist.Reducer`: what `paddle.DataParallel` keeps of the engine.
 
 use super::dist::PyGroup;
-use super::tensor::PyTensor;
+use super::object::PyTensor;
 use crate::error::OrRaise;
 use oar_engine::autograd::reducer::{Param, Reducer};
 use pyo3::prelude::*;

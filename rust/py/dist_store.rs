@@ -1,6 +1,6 @@
 //! `_core.dist`: the rendezvous store, joining and leaving a job.
 
-use super::dist::{group_of, PyGroup};
+use super::dist::{group_of, seconds, PyGroup};
 use crate::error::OrRaise;
 use oar_comm::Signals;
 use oar_core::base::Result;
@@ -11,10 +11,6 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;
-
-pub fn seconds(s: f64) -> PyResult<Duration> {
-    Duration::try_from_secs_f64(s).map_err(|_| PyValueError::new_err(format!("{s} is no number of seconds")))
-}
 
 fn socket(address: &str) -> PyResult<SocketAddr> {
     let found = address.to_socket_addrs()?.min_by_key(SocketAddr::is_ipv6);

@@ -1,7 +1,7 @@
 //! DLPack: memory shared with other libraries, both ways (dlpack.h, versions 0 and 1).
 
 use super::lod_tensor::PyLoDTensor;
-use super::tensor::PyTensor;
+use super::object::PyTensor;
 use crate::error::OrRaise;
 use oar_core::base::shape::checked_numel;
 use oar_core::base::{shortened, DType, Result};

@@ -1,6 +1,6 @@
 //! Eager mode's switches: backward, recording, static mode, the allocator's figures.
 
-use super::tensor::PyTensor;
+use super::object::PyTensor;
 use crate::error::OrRaise;
 use oar_core::base::Result;
 use oar_core::op::run::{Env, NoEnv, LARGE};

@@ -3,9 +3,9 @@
 use super::desc::{PyBlockDesc, PyOpDesc, PyProgramDesc};
 use super::lod_tensor::PyLoDTensor;
 use super::numpy::from_array;
+use super::object::PyTensor;
 use super::scope::{PyScope, PyTensorArray};
 use super::selected_rows::PySelectedRows;
-use super::tensor::PyTensor;
 use crate::error::OrRaise;
 use oar_core::base::interrupt::{interrupted, INTERRUPT};
 use oar_core::ensure;

@@ -1,27 +1,23 @@
-//! `x[index]` and `x[index] = value` of eager Tensors. 2.0.2 reads with integers and slices; Ellipsis, None and
-//! one-element integer Tensors are taken as well. Writing takes whatever numpy takes, as in 2.0.2: what is not made of
-//! integers and slices goes through a numpy array.
+//! `x[index]` of eager Tensors. 2.0.2 reads with integers and slices; Ellipsis, None and one-element integer Tensors
+//! are taken as well.
 
-use super::assign;
 use super::eager::{is_large, run};
 use super::number::{attrs_with, call1, need};
-use super::numpy::{aside, from_array, is_array, to_array};
-use super::tensor::PyTensor;
+use super::numpy::is_array;
+use super::object::PyTensor;
 use crate::error::{raise, OrRaise};
-use oar_core::base::shape::numel;
 use oar_core::base::{DType, Dims, Result};
+use oar_core::err;
 use oar_core::ir::Attr;
-use oar_core::op::parts::fill::{full, Scalar};
-use oar_core::op::parts::region::{broadcast_to, Region, SliceAttrs, StridedSliceAttrs};
+use oar_core::op::parts::region::{Region, SliceAttrs, StridedSliceAttrs};
 use oar_core::op::{backend, table, Args, Attrs, Op};
 use oar_core::tensor::{Tensor, Value};
-use oar_core::{bail, ensure, err};
 use oar_engine::autograd::eager::{is_recording, wrap_plain, Destination, Ins};
 use oar_engine::autograd::{trace, EVar};
-use pyo3::exceptions::{PyIndexError, PyOverflowError, PyValueError};
+use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyEllipsis, PyFloat, PyInt, PySlice, PyTuple};
+use pyo3::types::{PyBool, PyEllipsis, PyInt, PySlice, PyTuple};
 use smallvec::SmallVec;
 use std::sync::{Arc, OnceLock};
 
@@ -267,123 +263,4 @@ fn call(py: Python<'_>, p: &Parsed, var: &EVar, x: Tensor) -> PyResult<EVar> {
     targets.push_one(Destination::New);
     let outs = run(py, op, &attrs, &ins, &targets, false).or_raise()?;
     outs.flat.into_iter().flatten().next().ok_or_else(|| raise(err!(Fatal, "operator {} gave nothing", op.name)))
-}
-
-/// `x[index] = value`, in place. Recorded where a gradient flows to `x` or from the value.
-pub fn set(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
-    let (dims, dtype) = {
-        let x = slf.get().tensor().or_raise()?;
-        (Dims::from_slice(x.dims()), x.dtype())
-    };
-    if is_recording() && (dtype.is_float() || dtype.is_complex()) {
-        let var = &slf.get().var;
-        let flows = |t: &Bound<'_, PyTensor>| !t.get().var.stop_gradient();
-        if !var.stop_gradient() && var.is_leaf() {
-            return Err(raise(err!(
-                InvalidArgument,
-                "a leaf Tensor with stop_gradient=False can not be assigned to in place: its gradient would have no \
-                 place to go; do it under paddle.no_grad(), or on a copy"
-            )));
-        }
-        if !var.stop_gradient() || value.cast::<PyTensor>().is_ok_and(flows) {
-            return assign::recorded(slf, index, value, &dims, dtype);
-        }
-    }
-    let cell = &slf.get().var.cell;
-    match (parse(index, &dims, true)?, tensor_of(value, dtype)?) {
-        (Some(p), Some(v)) => {
-            let part = p.dims(true);
-            let work = || {
-                let v = broadcast_to("set_value", &v, &part)?;
-                match &mut *cell.lock() {
-                    Value::Dense(t) => write(t, &dims, &p.region, &v),
-                    _ => bail!(PreconditionNotMet, "the Tensor lost its memory"),
-                }
-            };
-            // What is shared is copied before it is written.
-            let whole = cell.lock().as_dense().is_some_and(|t| !t.buffer().is_writable());
-            let bytes = numel(if whole { &dims } else { &part }) * dtype.size();
-            aside(slf.py(), bytes, work).or_raise()?;
-        }
-        _ => by_numpy(slf, index, value)?,
-    }
-    cell.bump();
-    trace::given(&slf.get().var);
-    Ok(())
-}
-
-fn write(t: &mut Tensor, dims: &[i64], region: &Region, value: &Tensor) -> Result<()> {
-    ensure!(t.dims() == dims, PreconditionNotMet, "the Tensor was changed by another thread");
-    region.write(value, t)
-}
-
-/// A value of the tensor's own type, or None where numpy must convert it.
-pub(super) fn tensor_of(value: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Option<Tensor>> {
-    if let Ok(t) = value.cast::<PyTensor>() {
-        let t = t.get().tensor().or_raise()?;
-        return Ok((t.dtype() == dtype).then_some(t));
-    }
-    if is_array(value) {
-        let t = from_array(value)?;
-        return Ok((t.dtype() == dtype && dtype != DType::BF16).then_some(t));
-    }
-    let scalar = if value.is_instance_of::<PyInt>() && dtype.is_integer() {
-        let n: i64 = value.extract()?;
-        let bits = 8 * dtype.size() as u32;
-        let (low, high) = match dtype {
-            DType::U8 => (0, 255),
-            _ => (i64::MIN >> (64 - bits), i64::MAX >> (64 - bits)),
-        };
-        if !(low..=high).contains(&n) {
-            return Err(PyOverflowError::new_err(format!("Python integer {n} out of bounds for {dtype}")));
-        }
-        Scalar { float: n as f64, int: Some(n) }
-    } else if value.is_instance_of::<PyInt>() || value.is_instance_of::<PyFloat>() {
-        let v: f64 = value.extract()?;
-        if dtype.is_integer() && !v.is_finite() {
-            return Err(PyValueError::new_err(format!("cannot convert float {v} to {dtype}")));
-        }
-        Scalar::from(v)
-    } else {
-        return Ok(None);
-    };
-    Ok(Some(full(dtype, &[1], scalar).or_raise()?))
-}
-
-/// A Tensor as a numpy array, others as they are.
-fn plain(obj: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-    match obj.cast::<PyTensor>() {
-        Ok(t) => Ok(to_array(obj.py(), &t.get().tensor().or_raise()?)?.unbind()),
-        Err(_) => Ok(obj.clone().unbind()),
-    }
-}
-
-/// An index as numpy takes it.
-pub(super) fn plain_index(index: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-    let Ok(items) = index.cast::<PyTuple>() else { return plain(index) };
-    let items = items.iter().map(|i| plain(&i)).collect::<PyResult<Vec<_>>>()?;
-    Ok(PyTuple::new(index.py(), items)?.into_any().unbind())
-}
-
-/// Everything else: through a numpy copy of the whole tensor.
-fn by_numpy(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
-    let py = slf.py();
-    let x = slf.get().tensor().or_raise()?;
-    if x.dtype() == DType::BF16 {
-        return Err(raise(err!(Unimplemented, "assigning converted values to a bfloat16 Tensor is not supported")));
-    }
-    let array = to_array(py, &x)?;
-    drop(x);
-    let index = plain_index(index)?;
-    array.set_item(index, plain(value)?)?;
-    let new = from_array(&array)?;
-    let cell = &slf.get().var.cell;
-    let copy = || match &mut *cell.lock() {
-        Value::Dense(t) if t.dims() == new.dims() && t.dtype() == new.dtype() => {
-            t.bytes_mut()?.copy_from_slice(new.bytes());
-            Ok(())
-        }
-        _ => bail!(PreconditionNotMet, "the Tensor was changed while it was assigned to"),
-    };
-    aside(py, new.nbytes(), copy).or_raise()
 }

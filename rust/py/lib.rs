@@ -52,7 +52,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     py_func::register(m)?;
     random::register(m)?;
     cuda::register(m)?;
-    dist::register(m)?;
+    dist::register(m, &[dist_reducer::register, dist_servers::register, dist_store::register])?;
     profiler::register(m)?;
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! `LoDTensor`: a handle on a cell, as `fluid.core` has it.
 
-use super::numpy::{aside, dtype_from_py, to_array, to_array_of};
+use super::numpy::{aside, dtype_from_py, from_array, to_array, to_array_of};
+use super::object::PyTensor;
 use crate::error::{raise, OrRaise};
 use oar_core::bail;
 use oar_core::base::{DType, Result};
@@ -66,6 +67,17 @@ impl PyLoDTensor {
     }
 }
 
+/// The value of a Tensor, a LoDTensor or an array.
+pub fn value_of(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+    if let Ok(t) = obj.cast::<PyTensor>() {
+        return t.get().tensor().or_raise()?.share().or_raise();
+    }
+    match tensor_of(obj) {
+        Some(t) => Ok(t.or_raise()?.share().or_raise()?),
+        None => from_array(obj),
+    }
+}
+
 #[pymethods]
 impl PyLoDTensor {
     #[new]
@@ -82,7 +94,7 @@ impl PyLoDTensor {
     #[pyo3(signature = (array, place=None, zero_copy=false))]
     fn set(&self, array: &Bound<'_, PyAny>, place: Option<&Bound<'_, PyAny>>, zero_copy: bool) -> PyResult<()> {
         let _ = (place, zero_copy);
-        let t = super::tensor_new::value_of(array)?;
+        let t = value_of(array)?;
         let lod = self.0.lock().as_dense().and_then(|t| t.lod.clone());
         self.0.set(t.with_lod(lod));
         Ok(())

@@ -3,7 +3,7 @@
 
 use super::eager::{is_large, plain_sized, run_sized};
 use super::numpy::{from_array, is_array};
-use super::tensor::PyTensor;
+use super::object::PyTensor;
 use crate::error::{raise, OrRaise};
 use num_complex::Complex;
 use oar_core::base::{DType, Result};

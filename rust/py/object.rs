@@ -1,12 +1,51 @@
-//! New Tensor objects of Python, made as cheaply as they can be.
+//! The Tensor objects of Python, made as cheaply as they can be. Their methods are in tensor.rs.
 
-use super::tensor::PyTensor;
+use oar_core::base::DType;
 use oar_core::tensor::Value;
 use oar_engine::autograd::{trace, EVar};
+use parking_lot::Mutex;
 use pyo3::prelude::*;
 use pyo3::{ffi, PyTypeInfo};
 use std::mem::size_of;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+/// An array with gradients: what `paddle.to_tensor` and every operator of dygraph mode gives.
+///
+/// Operators of Python (`+`, `*`, `@`, `[]`, comparisons) work element by element and with numbers and numpy arrays.
+/// Operators on Tensors whose `stop_gradient` is False are recorded; `backward` computes the gradients.
+#[pyclass(name = "Tensor", module = "paddle", subclass, dict, weakref, frozen)]
+pub struct PyTensor {
+    pub var: EVar,
+    pub(super) name: Mutex<Option<Box<str>>>,
+    /// Data type and shape of a variable that holds nothing yet.
+    pub declared: Option<Box<(DType, Vec<i64>)>>,
+}
+
+pub(super) static UNNAMED: AtomicU64 = AtomicU64::new(0);
+
+/// Nobody has chosen dygraph or static mode yet; the first Tensor chooses dygraph mode.
+pub(super) static UNDECIDED: AtomicBool = AtomicBool::new(false);
+
+#[inline]
+fn decide() {
+    if UNDECIDED.load(Relaxed) {
+        UNDECIDED.store(false, Relaxed);
+    }
+}
+
+impl PyTensor {
+    #[inline]
+    fn of(var: EVar) -> PyTensor {
+        decide();
+        PyTensor { var, name: Mutex::new(None), declared: None }
+    }
+
+    /// A variable that holds nothing yet.
+    pub fn bare(declared: Option<Box<(DType, Vec<i64>)>>) -> PyTensor {
+        decide();
+        PyTensor { var: EVar::from_parts(Default::default(), None, true), name: Mutex::new(None), declared }
+    }
+}
 
 /// Where the Rust value lies in an object of the class; 0 while objects have to be made by pyo3 (see `plain_layout`).
 static VALUE_AT: AtomicUsize = AtomicUsize::new(0);

@@ -5,7 +5,7 @@
 //! existing output variable by its slot's name. In static mode the call is handed to the Python `append`.
 
 use super::eager::{any_large, append_hook, is_static, plain_sized, run};
-use super::tensor::PyTensor;
+use super::object::PyTensor;
 use crate::error::{raise, OrRaise};
 use oar_core::base::shortened;
 use oar_core::op::attrs::unshared;

@@ -4,6 +4,7 @@
 use super::eager::is_large;
 use super::number::{binary, scale, Bin};
 use super::numpy::{is_array, to_array};
+use super::object::{PyTensor, UNNAMED};
 use super::tensor_new;
 use crate::error::OrRaise;
 use oar_core::base::{DType, Result};
@@ -12,50 +13,13 @@ use oar_core::ir::VarKind;
 use oar_core::tensor::{Tensor, Value};
 use oar_engine::autograd::leaf::{clear_grad, grad_of};
 use oar_engine::autograd::{trace, EVar};
-use parking_lot::Mutex;
 use pyo3::exceptions::{PyAssertionError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pyclass::CompareOp;
 use pyo3::types::{PyComplex, PyDict, PyList, PyTuple};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-
-/// An array with gradients: what `paddle.to_tensor` and every operator of dygraph mode gives.
-///
-/// Operators of Python (`+`, `*`, `@`, `[]`, comparisons) work element by element and with numbers and numpy arrays.
-/// Operators on Tensors whose `stop_gradient` is False are recorded; `backward` computes the gradients.
-#[pyclass(name = "Tensor", module = "paddle", subclass, dict, weakref, frozen)]
-pub struct PyTensor {
-    pub var: EVar,
-    name: Mutex<Option<Box<str>>>,
-    /// Data type and shape of a variable that holds nothing yet.
-    pub declared: Option<Box<(DType, Vec<i64>)>>,
-}
-
-pub(super) static UNNAMED: AtomicU64 = AtomicU64::new(0);
-
-/// Nobody has chosen dygraph or static mode yet; the first Tensor chooses dygraph mode.
-pub(super) static UNDECIDED: AtomicBool = AtomicBool::new(false);
-
-#[inline]
-fn decide() {
-    if UNDECIDED.load(Relaxed) {
-        UNDECIDED.store(false, Relaxed);
-    }
-}
+use std::sync::atomic::Ordering::Relaxed;
 
 impl PyTensor {
-    #[inline]
-    pub(super) fn of(var: EVar) -> PyTensor {
-        decide();
-        PyTensor { var, name: Mutex::new(None), declared: None }
-    }
-
-    /// A variable that holds nothing yet.
-    pub fn bare(declared: Option<Box<(DType, Vec<i64>)>>) -> PyTensor {
-        decide();
-        PyTensor { var: EVar::from_parts(Default::default(), None, true), name: Mutex::new(None), declared }
-    }
-
     pub fn tensor(&self) -> Result<Tensor> {
         match self.var.cell.get() {
             Value::Dense(t) => t.fetch().map(|()| t),
@@ -325,7 +289,7 @@ impl PyTensor {
     }
 
     fn __setitem__(slf: &Bound<'_, Self>, index: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        super::indexing::set(slf, index, value)
+        super::assign::set(slf, index, value)
     }
 
     fn __add__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Py<PyAny>> {
@@ -441,7 +405,7 @@ impl PyTensor {
 
     /// Copies `src` (a Tensor, LoDTensor or numpy array) into this tensor.
     fn _assign(&self, src: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.var.cell.set(tensor_new::value_of(src)?);
+        self.var.cell.set(super::lod_tensor::value_of(src)?);
         trace::given(&self.var);
         Ok(())
     }

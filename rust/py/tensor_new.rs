@@ -2,24 +2,12 @@
 
 use super::lod_tensor::tensor_of;
 use super::numpy::{aside, dtype_from_py, from_array, is_array};
-use super::tensor::{PyTensor, UNDECIDED, UNNAMED};
+use super::object::{PyTensor, UNDECIDED, UNNAMED};
 use crate::error::OrRaise;
-use oar_core::tensor::Tensor;
 use oar_engine::autograd::trace;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-
-/// The value of a Tensor, a LoDTensor or an array.
-pub fn value_of(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
-    if let Ok(t) = obj.cast::<PyTensor>() {
-        return t.get().tensor().or_raise()?.share().or_raise();
-    }
-    match tensor_of(obj) {
-        Some(t) => Ok(t.or_raise()?.share().or_raise()?),
-        None => from_array(obj),
-    }
-}
 
 /// `(dtype, dims, name, type, persistable)` rather than `(value, ..)`.
 fn is_described(args: &Bound<'_, PyTuple>) -> PyResult<bool> {

@@ -1,7 +1,7 @@
 //! The log of eager calls (`autograd::trace`) as Python objects.
 
 use super::attrs::to_py;
-use super::tensor::PyTensor;
+use super::object::PyTensor;
 use crate::error::OrRaise;
 use oar_core::op::{Args, Attrs, Slot};
 use oar_core::tensor::Cell;

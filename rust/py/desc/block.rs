@@ -1,30 +1,15 @@
 //! `core.BlockDesc`.
 
-use super::{Name, PyOpDesc, PyVarDesc};
+use super::handles::{PyBlockDesc, PyOpDesc};
+use super::{Name, PyVarDesc};
 use crate::error::{raise, OrRaise};
 use oar_core::err;
-use oar_core::ir::{BlockNode, Message, OpDesc, OpNode, Program, VarNode};
+use oar_core::ir::{Message, OpDesc, OpNode, VarNode};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::sync::Arc;
 
-/// A block of a Program.
-#[pyclass(name = "BlockDesc", module = "paddle._core", frozen, weakref)]
-pub struct PyBlockDesc {
-    node: Arc<BlockNode>,
-    program: Option<Arc<Program>>,
-}
-
 impl PyBlockDesc {
-    pub fn new(node: Arc<BlockNode>) -> PyBlockDesc {
-        let program = node.program();
-        PyBlockDesc { node, program }
-    }
-
-    pub fn node(&self) -> &Arc<BlockNode> {
-        &self.node
-    }
-
     fn wrap_op(&self, op: Arc<OpNode>) -> PyOpDesc {
         PyOpDesc::new(op, self.program.clone())
     }

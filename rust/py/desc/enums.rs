@@ -1,6 +1,5 @@
 //! `VarDesc.VarType` and `AttrType`: classes that behave as pybind's enumerations do.
 
-use super::PyVarDesc;
 use oar_core::ir::{AttrType, VarKind};
 use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
@@ -141,11 +140,11 @@ pub fn var_type(py: Python<'_>, kind: VarKind) -> PyResult<Py<PyAny>> {
     PyVarType::object(py, kind.0)?.into_py_any(py)
 }
 
-pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+/// Adds the enumerations; VarType is an attribute of the class of variables.
+pub(super) fn register(m: &Bound<'_, PyModule>, var_desc: &Bound<'_, PyType>) -> PyResult<()> {
     let py = m.py();
     let var_type = py.get_type::<PyVarType>();
     PyVarType::fill(&var_type)?;
-    let var_desc = py.get_type::<PyVarDesc>();
     if var_desc.getattr("VarType").is_ok_and(|have| !have.is(&var_type)) {
         return Err(PyAttributeError::new_err("VarDesc.VarType is taken"));
     }

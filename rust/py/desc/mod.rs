@@ -3,13 +3,13 @@
 
 mod block;
 mod enums;
+mod handles;
 mod op;
 mod program;
 mod var;
 
-pub use block::PyBlockDesc;
 pub use enums::{var_type, PyAttrType, PyVarType};
-pub use op::PyOpDesc;
+pub use handles::{PyBlockDesc, PyOpDesc};
 pub use program::PyProgramDesc;
 pub use var::PyVarDesc;
 
@@ -51,5 +51,5 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(program::prune, m)?)?;
     m.add_function(wrap_pyfunction!(program::prune_backward, m)?)?;
     m.add_function(wrap_pyfunction!(program::save_op_version_info, m)?)?;
-    enums::register(m)
+    enums::register(m, &m.py().get_type::<PyVarDesc>())
 }

@@ -1,33 +1,19 @@
 //! `core.OpDesc`.
 
 use super::enums::PyAttrType;
-use super::{names, Name, PyBlockDesc};
+use super::handles::{PyBlockDesc, PyOpDesc};
+use super::{names, Name};
 use crate::attrs;
 use crate::error::{raise, OrRaise};
 use oar_core::err;
-use oar_core::ir::{hooks, Attr, BlockNode, Message, OpNode, Program};
+use oar_core::ir::{hooks, Attr, BlockNode, Message, OpNode};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use pyo3::IntoPyObjectExt;
 use std::sync::Arc;
 
-/// An operator of a block.
-#[pyclass(name = "OpDesc", module = "paddle._core", frozen, weakref)]
-pub struct PyOpDesc {
-    node: Arc<OpNode>,
-    _keep: Option<Arc<Program>>,
-}
-
 impl PyOpDesc {
-    pub fn new(node: Arc<OpNode>, program: Option<Arc<Program>>) -> PyOpDesc {
-        PyOpDesc { node, _keep: program }
-    }
-
-    pub fn node(&self) -> &Arc<OpNode> {
-        &self.node
-    }
-
     fn get_attr(&self, name: &str) -> PyResult<Attr> {
         self.node
             .attr(name)
