@@ -10,7 +10,7 @@ use crate::error::OrRaise;
 use oar_core::base::interrupt::{interrupted, INTERRUPT};
 use oar_core::ensure;
 use oar_core::ir::OpNode;
-use oar_core::op::run::call_checked;
+use oar_core::op::call::call_checked;
 use oar_core::op::{backend, run, Args};
 use oar_core::tensor::{Cell, Value};
 use oar_engine::graph::passes::{self, Passes};

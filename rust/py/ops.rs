@@ -410,7 +410,7 @@ unsafe extern "C" fn trampoline(
             std::ptr::null_mut()
         }
         Err(panic) => {
-            let text = oar_core::op::run::panic_text(&*panic).to_string();
+            let text = oar_core::op::call::panic_text(&*panic).to_string();
             raise(oar_core::err!(Fatal, "internal error in operator {}: {text}", op.name)).restore(py);
             std::ptr::null_mut()
         }

@@ -2,35 +2,16 @@
 //! valid whatever is added or removed around it. Every change through any handle counts up the Program's revision.
 
 use super::desc::*;
-use super::{Attr, AttrMap, Program};
+use super::nodes::{BlockNode, BlockState, OpNode, Program, Revision, VarNode, VarTable};
+use super::{Attr, AttrMap};
 use crate::base::Result;
 use crate::{bail, ensure};
 use parking_lot::{RwLock, RwLockReadGuard};
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Weak};
 
 /// The name that stands in a slot for no variable.
 pub const EMPTY_VAR_NAME: &str = "@EMPTY@";
-
-/// Counts changes.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Revision(Arc<AtomicU64>);
-
-impl Revision {
-    pub(super) fn get(&self) -> u64 {
-        self.0.load(Ordering::Acquire)
-    }
-
-    pub(super) fn bump(&self) {
-        self.0.fetch_add(1, Ordering::Release);
-    }
-}
-
-pub struct VarNode {
-    desc: RwLock<VarDesc>,
-    revision: Revision,
-}
 
 impl VarNode {
     /// A variable of no block.
@@ -73,14 +54,6 @@ impl VarNode {
     pub fn set_lod_level(&self, level: i32) -> Result<()> {
         self.update(|d| d.set_lod_level(level))
     }
-}
-
-pub struct OpNode {
-    desc: RwLock<OpDesc>,
-    revision: Revision,
-    /// The block it was made in, or for an operator of no block the global block of the Program whose blocks its
-    /// attributes name.
-    block: RwLock<Weak<BlockNode>>,
 }
 
 impl OpNode {
@@ -139,50 +112,6 @@ impl OpNode {
             self.bind(&block);
         }
     }
-}
-
-/// The variables of a block in the order in which they were made, found by name.
-#[derive(Default)]
-struct VarTable {
-    next: u64,
-    by_name: HashMap<String, u64>,
-    in_order: BTreeMap<u64, Arc<VarNode>>,
-}
-
-impl VarTable {
-    fn get(&self, name: &str) -> Option<&Arc<VarNode>> {
-        self.by_name.get(name).map(|seq| &self.in_order[seq])
-    }
-
-    /// Puts a variable at the end, or in the place of the one of the same name.
-    fn put(&mut self, name: &str, var: Arc<VarNode>) {
-        let next = &mut self.next;
-        let seq = *self.by_name.entry(name.to_string()).or_insert_with(|| {
-            *next += 1;
-            *next
-        });
-        self.in_order.insert(seq, var);
-    }
-
-    fn remove(&mut self, name: &str) -> Option<Arc<VarNode>> {
-        let seq = self.by_name.remove(name)?;
-        self.in_order.remove(&seq)
-    }
-}
-
-struct BlockState {
-    parent_idx: i32,
-    forward_block_idx: Option<i32>,
-    vars: VarTable,
-    ops: Vec<Arc<OpNode>>,
-    unknown: Vec<u8>,
-}
-
-pub struct BlockNode {
-    idx: i32,
-    program: Weak<Program>,
-    revision: Revision,
-    state: RwLock<BlockState>,
 }
 
 impl BlockNode {

@@ -6,7 +6,7 @@ use super::codec_attr::{decode_attr, encode_attr};
 use super::desc::*;
 use super::wire::*;
 use crate::base::Result;
-use crate::{ensure, err};
+use crate::ensure;
 use std::borrow::Cow;
 
 /// A message that can be read and written.
@@ -21,34 +21,6 @@ pub trait Message: Sized {
     }
 }
 
-/// Walks the fields of a message: `(number, Value pattern) => action`; everything else is kept in `unknown`.
-macro_rules! fields {
-    ($bytes:expr, $unknown:ident, { $($number:literal, $pat:pat => $action:expr),* $(,)? }) => {{
-        let mut $unknown = Vec::new();
-        let mut reader = Reader::new($bytes);
-        while let Some(field) = reader.field()? {
-            match (field.number, field.value) {
-                $(($number, $pat) => { $action; })*
-                _ => $unknown.extend_from_slice(field.raw),
-            }
-        }
-        $unknown
-    }};
-}
-
-pub(super) use fields;
-
-pub(super) fn text(bytes: &[u8], what: &str) -> Result<String> {
-    match std::str::from_utf8(bytes) {
-        Ok(s) => Ok(s.to_string()),
-        Err(_) => Err(err!(InvalidArgument, "the {what} is not valid UTF-8")),
-    }
-}
-
-pub(super) fn required<T>(value: Option<T>, message: &str, field: &str) -> Result<T> {
-    value.ok_or_else(|| err!(InvalidArgument, "the required field {message}.{field} is missing"))
-}
-
 /// A message field that comes in several pieces is what the pieces make together.
 fn join<'a>(have: &mut Option<Cow<'a, [u8]>>, piece: &'a [u8]) {
     match have {
@@ -59,19 +31,6 @@ fn join<'a>(have: &mut Option<Cow<'a, [u8]>>, piece: &'a [u8]) {
 
 fn decode_joined<T: Message>(bytes: Option<Cow<'_, [u8]>>) -> Result<Option<T>> {
     bytes.map(|b| T::decode(&b)).transpose()
-}
-
-/// Numbers of a packed list (lists are written one by one, but may be read either way).
-pub(super) fn packed<T>(
-    bytes: &[u8],
-    out: &mut Vec<T>,
-    mut next: impl FnMut(&mut Reader<'_>) -> Result<T>,
-) -> Result<()> {
-    let mut reader = Reader::new(bytes);
-    while !reader.is_empty() {
-        out.push(next(&mut reader)?);
-    }
-    Ok(())
 }
 
 impl Message for TensorDesc {

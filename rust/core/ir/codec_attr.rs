@@ -1,7 +1,6 @@
 //! OpDesc.Attr: a name, a type, and one of twenty fields that the type chooses.
 
 use super::attr::{Attr, AttrType, Scalar};
-use super::codec::{fields, packed, required, text};
 use super::wire::*;
 use crate::base::Result;
 

@@ -7,6 +7,7 @@ mod codec_attr;
 pub mod desc;
 pub mod hooks;
 pub mod names;
+mod nodes;
 pub mod op_version;
 pub mod program;
 pub mod prune;
@@ -16,7 +17,6 @@ mod tests;
 mod wire;
 
 pub use attr::{Attr, AttrMap, AttrType};
-pub use block::{BlockNode, OpNode, VarNode};
 pub use codec::Message;
 pub use desc::{BlockDesc, OpDesc, ProgramDesc, VarDesc, VarKind, VarType};
-pub use program::Program;
+pub use nodes::{BlockNode, OpNode, Program, VarNode};

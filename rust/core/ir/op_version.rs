@@ -1,7 +1,7 @@
 //! Versions of operators' definitions: how often the definition of an operator had changed by 2.0.2. They go into
 //! saved programs, so that a newer Paddle knows which defaults were meant.
 
-use super::program::Program;
+use super::Program;
 
 /// Operators whose definitions changed; all others have the version 0 and are not written.
 #[rustfmt::skip]

@@ -1,28 +1,14 @@
 //! A Program that is being built, from its blocks (see `block`).
 
-use super::block::Revision;
 use super::codec::Message;
 use super::desc::*;
-use super::{Attr, BlockNode};
+use super::nodes::{BlockNode, Program, ProgramState, Revision};
+use super::Attr;
 use crate::base::Result;
 use crate::{bail, ensure, err};
 use parking_lot::RwLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
-
-struct ProgramState {
-    blocks: Vec<Arc<BlockNode>>,
-    version: Option<Version>,
-    op_version_map: Option<OpVersionMap>,
-    unknown: Vec<u8>,
-}
-
-pub struct Program {
-    uid: u64,
-    revision: Revision,
-    this: Weak<Program>,
-    state: RwLock<ProgramState>,
-}
 
 static NEXT_UID: AtomicU64 = AtomicU64::new(1);
 

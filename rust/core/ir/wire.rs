@@ -1,7 +1,7 @@
 //! The protobuf wire format: fields out of a byte slice and into a buffer. Nothing here knows a message.
 
 use crate::base::Result;
-use crate::{bail, ensure};
+use crate::{bail, ensure, err};
 
 /// The value of one field.
 #[derive(Clone, Copy, Debug)]
@@ -170,4 +170,45 @@ pub fn put_message(out: &mut Vec<u8>, number: u32, write: impl FnOnce(&mut Vec<u
     let n = length.len();
     out.extend_from_slice(&length);
     out[start..].rotate_right(n);
+}
+
+/// Walks the fields of a message: `(number, Value pattern) => action`; everything else is kept in `unknown`.
+macro_rules! fields {
+    ($bytes:expr, $unknown:ident, { $($number:literal, $pat:pat => $action:expr),* $(,)? }) => {{
+        let mut $unknown = Vec::new();
+        let mut reader = Reader::new($bytes);
+        while let Some(field) = reader.field()? {
+            match (field.number, field.value) {
+                $(($number, $pat) => { $action; })*
+                _ => $unknown.extend_from_slice(field.raw),
+            }
+        }
+        $unknown
+    }};
+}
+
+pub(super) use fields;
+
+pub(super) fn text(bytes: &[u8], what: &str) -> Result<String> {
+    match std::str::from_utf8(bytes) {
+        Ok(s) => Ok(s.to_string()),
+        Err(_) => Err(err!(InvalidArgument, "the {what} is not valid UTF-8")),
+    }
+}
+
+pub(super) fn required<T>(value: Option<T>, message: &str, field: &str) -> Result<T> {
+    value.ok_or_else(|| err!(InvalidArgument, "the required field {message}.{field} is missing"))
+}
+
+/// Numbers of a packed list (lists are written one by one, but may be read either way).
+pub(super) fn packed<T>(
+    bytes: &[u8],
+    out: &mut Vec<T>,
+    mut next: impl FnMut(&mut Reader<'_>) -> Result<T>,
+) -> Result<()> {
+    let mut reader = Reader::new(bytes);
+    while !reader.is_empty() {
+        out.push(next(&mut reader)?);
+    }
+    Ok(())
 }

@@ -122,7 +122,7 @@ pub fn to_device(backend: &dyn Backend, value: &Value, device: i32) -> Result<Va
     })
 }
 
-/// [`run::call`] while a backend is registered.
+/// [`run::call_cpu`] while a backend is registered.
 #[cold]
 #[inline(never)]
 pub fn call(

@@ -3,6 +3,7 @@
 pub mod args;
 pub mod attrs;
 pub mod backend;
+pub mod call;
 pub mod callbacks;
 pub mod forward;
 pub mod grad;

@@ -1,14 +1,13 @@
 //! A run of a kernel: inputs by slot, outputs made beforehand from the shape rule, typed attributes.
 
-use super::{backend, profile, Args, Attrs, InSlot, Infer, Meta, Op, OutSlot};
+use super::{Args, Attrs, InSlot, Infer, Meta, Op, OutSlot};
 use crate::base::dtype::Element;
-use crate::base::{DTypes, Kind, Result};
-use crate::ir::{Attr, AttrMap, Program};
+use crate::base::{DTypes, Result};
+use crate::ir::{Attr, Program};
 use crate::op::infer::{Ins, VarKind};
 use crate::op::{KernelFn, RowsKernel, DUPLICABLE, MADE};
 use crate::tensor::{Scope, SelectedRows, Tensor, Value};
-use crate::{bail, ensure, err};
-use std::any::Any;
+use crate::{bail, err};
 use std::sync::Arc;
 
 /// What a Host or Control operator may reach outside its slots. An eager call has no scope and no blocks.
@@ -274,22 +273,7 @@ impl<'a> Run<'a> {
 ///
 /// `outs` has one entry for every output variable, with `wanted` and `in_place` set. An output that aliases an
 /// input starts with that input's value, moved where `in_place`; its kernel reads the value there.
-#[inline]
-pub fn call(
-    op: &'static Op,
-    attrs: &Attrs,
-    ins: &mut Args,
-    outs: &mut Args<Out>,
-    free: bool,
-    env: &dyn Env,
-) -> Result<()> {
-    if backend::is_active() {
-        return backend::call(op, attrs, ins, outs, free, env);
-    }
-    call_cpu(op, attrs, ins, outs, free, env)
-}
-
-/// [`call`] on the CPU, whose operands are all on the host.
+/// All operands are on the host.
 #[inline]
 pub fn call_cpu(
     op: &'static Op,
@@ -368,84 +352,4 @@ fn rows_refused(op: &'static Op, ins: &Args) -> crate::base::Error {
     let held = |slot: &usize| ins.slot(*slot).iter().any(|v| matches!(v, Value::Rows(_)));
     let name = (0..op.inputs.len()).find(held).map_or("?", |slot| op.inputs[slot].name);
     err!(InvalidArgument, "operator {}: input '{name}' cannot be SelectedRows", op.name)
-}
-
-/// [`call`] with a Rust panic turned into an error, the operator named in any error, and its time logged where asked.
-pub fn call_checked(
-    op: &'static Op,
-    attrs: &Attrs,
-    ins: &mut Args,
-    outs: &mut Args<Out>,
-    free: bool,
-    env: &dyn Env,
-) -> Result<()> {
-    let _span = profile::span(|| op.name.into());
-    checked(op, attrs, ins, outs, free, env)
-}
-
-fn checked(
-    op: &'static Op,
-    attrs: &Attrs,
-    ins: &mut Args,
-    outs: &mut Args<Out>,
-    free: bool,
-    env: &dyn Env,
-) -> Result<()> {
-    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| call(op, attrs, ins, outs, free, env)));
-    match result {
-        Ok(Ok(())) => Ok(()),
-        Ok(Err(e)) => Err(explain(op, ins, e)),
-        Err(panic) => Err(explain(op, ins, err!(Fatal, "internal error: {}", panic_text(&*panic)))),
-    }
-}
-
-pub fn panic_text(panic: &(dyn Any + Send)) -> &str {
-    panic
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("unknown panic")
-}
-
-#[cold]
-fn explain(op: &'static Op, ins: &Args, e: crate::base::Error) -> crate::base::Error {
-    if e.kind() == Kind::Interrupted {
-        return e;
-    }
-    let mut parts = Vec::new();
-    for (i, s) in op.inputs.iter().enumerate() {
-        for v in ins.slot(i) {
-            if let Some(m) = Meta::of(v) {
-                parts.push(format!("{}: {} {:?}", s.name, m.dtype, &m.dims[..]));
-            }
-        }
-    }
-    e.context(format!(
-        "[operator < {} > with {}]",
-        op.name,
-        if parts.is_empty() { "no inputs".into() } else { parts.join(", ") }
-    ))
-}
-
-/// Runs an operator on plain tensors: for tests and for kernels that are made of others.
-pub fn call_simple(op: &'static Op, attrs: &AttrMap, ins: Vec<Vec<Value>>) -> Result<Vec<Vec<Value>>> {
-    let attrs = op.attrs.parse(op.name, attrs)?;
-    ensure!(ins.len() <= op.inputs.len(), InvalidArgument, "operator {} has {} inputs", op.name, op.inputs.len());
-    let mut args = Args::new();
-    for slot in ins {
-        args.push_slot(slot);
-    }
-    let mut outs = Args::new();
-    for s in op.outputs {
-        if s.is(DUPLICABLE) {
-            outs.push_slot([]);
-        } else {
-            outs.push_one(Out::wanted(true));
-        }
-    }
-    // Not logged: what a kernel is made of is its own time.
-    checked(op, &attrs, &mut args, &mut outs, true, &NoEnv)?;
-    Ok((0..op.outputs.len())
-        .map(|i| outs.slot_mut(i).iter_mut().map(|o| std::mem::take(&mut o.value)).collect())
-        .collect())
 }

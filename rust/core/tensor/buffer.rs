@@ -1,12 +1,12 @@
 //! Counted bytes. Header and data share one block of the allocator, so a small tensor costs one allocation.
 
 use super::alloc;
-use super::device::{Device, Memory};
 use crate::bail;
 use crate::base::Result;
 use std::any::Any;
 use std::ptr::NonNull;
 use std::sync::atomic::{fence, AtomicBool, AtomicU64, Ordering};
+use std::sync::OnceLock;
 
 /// The count has three fields: all references, how many of them are live, how many of them are exports.
 const REFS: u32 = 28;
@@ -298,6 +298,44 @@ impl Export {
 impl Drop for Export {
     fn drop(&mut self) {
         self.0.release(EXPORT);
+    }
+}
+
+/// Device memory as its backend holds it; dropping it gives the memory back (or queues that).
+pub trait Memory: Any + Send + Sync {
+    /// Size in bytes.
+    fn bytes(&self) -> usize;
+    /// The number of the device.
+    fn device(&self) -> i32;
+    /// Where the bytes are on the device.
+    fn address(&self) -> usize;
+    /// A copy of all bytes on the host; waits for what writes them.
+    fn download(&self) -> Result<Buffer>;
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// What a device buffer owns: the memory, and its bytes on the host once somebody has read them.
+pub struct Device {
+    memory: Box<dyn Memory>,
+    pub(super) mirror: OnceLock<Buffer>,
+}
+
+impl Device {
+    fn new(memory: Box<dyn Memory>) -> Device {
+        Device { memory, mirror: OnceLock::new() }
+    }
+
+    pub fn memory(&self) -> &dyn Memory {
+        &*self.memory
+    }
+
+    /// The bytes on the host. They stay right: kernels of the device write only memory that has no such copy.
+    pub(super) fn mirror(&self) -> Result<&Buffer> {
+        if let Some(there) = self.mirror.get() {
+            return Ok(there);
+        }
+        let fetched = self.memory.download()?;
+        Ok(self.mirror.get_or_init(|| fetched))
     }
 }
 

@@ -1,50 +1,11 @@
 //! Tensors whose bytes are in the memory of a device. Such a tensor is never written by CPU code: reading fetches its
 //! bytes once, writing makes a tensor on the host.
 
+pub use super::buffer::{Device, Memory};
 use super::{Buffer, Tensor};
 use crate::base::shape::{checked_numel, Dims};
 use crate::base::{DType, Result};
 use crate::ensure;
-use std::any::Any;
-use std::sync::OnceLock;
-
-/// Device memory as its backend holds it; dropping it gives the memory back (or queues that).
-pub trait Memory: Any + Send + Sync {
-    /// Size in bytes.
-    fn bytes(&self) -> usize;
-    /// The number of the device.
-    fn device(&self) -> i32;
-    /// Where the bytes are on the device.
-    fn address(&self) -> usize;
-    /// A copy of all bytes on the host; waits for what writes them.
-    fn download(&self) -> Result<Buffer>;
-    fn as_any(&self) -> &dyn Any;
-}
-
-/// What a device buffer owns: the memory, and its bytes on the host once somebody has read them.
-pub struct Device {
-    memory: Box<dyn Memory>,
-    mirror: OnceLock<Buffer>,
-}
-
-impl Device {
-    pub(super) fn new(memory: Box<dyn Memory>) -> Device {
-        Device { memory, mirror: OnceLock::new() }
-    }
-
-    pub fn memory(&self) -> &dyn Memory {
-        &*self.memory
-    }
-
-    /// The bytes on the host. They stay right: kernels of the device write only memory that has no such copy.
-    fn mirror(&self) -> Result<&Buffer> {
-        if let Some(there) = self.mirror.get() {
-            return Ok(there);
-        }
-        let fetched = self.memory.download()?;
-        Ok(self.mirror.get_or_init(|| fetched))
-    }
-}
 
 impl Tensor {
     /// A tensor at the start of device memory.
@@ -99,6 +60,7 @@ impl Tensor {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::any::Any;
     use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
     static FETCHED: AtomicUsize = AtomicUsize::new(0);

@@ -116,7 +116,8 @@ mod tests {
     use super::*;
     use oar_core::base::DType;
     use oar_core::ir::AttrMap;
-    use oar_core::op::run::{call_checked, NoEnv, Out};
+    use oar_core::op::call::call_checked;
+    use oar_core::op::run::{NoEnv, Out};
     use oar_core::op::Args;
     use oar_core::tensor::Value;
 

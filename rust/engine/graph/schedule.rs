@@ -14,7 +14,7 @@
 use super::plan::{Plan, Task, ABSENT};
 use oar_core::base::Result;
 use oar_core::err;
-use oar_core::op::run::panic_text;
+use oar_core::op::call::panic_text;
 use oar_kernels::pool;
 use parking_lot::Mutex;
 use std::cmp::Reverse;

@@ -3,8 +3,8 @@
 use oar_core::attrs;
 use oar_core::base::{DType, Result};
 use oar_core::ir::{Attr, AttrMap};
+use oar_core::op::call::call_simple;
 use oar_core::op::infer::{Ins, Meta, VarKind};
-use oar_core::op::run::call_simple;
 use oar_core::op::{table, Args, Grad, Infer, Kernel, Op, Run, OP};
 use oar_core::tensor::{Tensor, Value};
 use oar_core::{bail, ensure, slots};

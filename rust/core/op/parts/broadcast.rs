@@ -1,6 +1,8 @@
 //! What several families share: broadcasting by Paddle's `axis` attribute, small tensor expressions.
 
 use super::complex;
+use super::real::cast_real;
+pub use super::real::strides;
 use crate::base::shape::to_usize;
 use crate::base::{DType, Dims, Result};
 use crate::tensor::Tensor;
@@ -8,7 +10,6 @@ use crate::{bail, dispatch, ensure};
 use half::{bf16, f16};
 use oar_kernels::elementwise::{self as ew, Binary};
 use oar_kernels::reduce::{self, Reduce};
-use oar_kernels::strides::broadcast_strides;
 
 /// The shape of `x (op) y`. With `axis` -1 the shapes align at the right; otherwise the smaller one's first
 /// dimension stands at `axis` of the larger. While a Program is built sizes may be -1 (unknown).
@@ -47,16 +48,6 @@ pub fn broadcast_dims(op: &str, x: &[i64], y: &[i64], axis: i32) -> Result<Dims>
         };
     }
     Ok(out)
-}
-
-/// Strides with which a tensor of shape `from` is read as `out`; `axis` as in [`broadcast_dims`].
-pub fn strides(from: &[i64], out: &[i64], axis: i32) -> Result<Vec<isize>> {
-    ensure!(axis >= -1, InvalidArgument, "axis must be -1 or more to place shape {from:?} within {out:?}, got {axis}");
-    let place = (axis != -1 && from.len() < out.len()).then_some(axis as usize);
-    match broadcast_strides(&to_usize(from), &to_usize(out), place) {
-        Some(s) => Ok(s),
-        None => bail!(InvalidArgument, "shape {from:?} cannot be broadcast to {out:?} (axis {axis})"),
-    }
 }
 
 /// `out = x (op) y` into a tensor that has the broadcast shape.
@@ -139,17 +130,8 @@ pub fn expand_to(t: &Tensor, dims: &[i64], axis: i32) -> Result<Tensor> {
 
 /// The tensor in another data type; the tensor itself where it has that one.
 pub fn cast(t: &Tensor, to: DType) -> Result<Tensor> {
-    if t.dtype() == to {
-        return t.share();
-    }
-    if t.dtype().is_complex() || to.is_complex() {
+    if t.dtype() != to && (t.dtype().is_complex() || to.is_complex()) {
         return Ok(complex::convert(t, to)?.with_lod(t.lod.clone()));
     }
-    let mut out = Tensor::empty(to, t.dims())?;
-    dispatch!(t.dtype(), T in [f32, f64, i32, i64, bool, f16, bf16, i16, i8, u8], {
-        dispatch!(to, U in [f32, f64, i32, i64, bool, f16, bf16, i16, i8, u8], {
-            oar_kernels::cast::cast(t.data::<T>(), out.data_mut::<U>()?);
-        }, _never => unreachable!("all real types are in the list"))
-    }, _never => unreachable!("all real types are in the list"));
-    Ok(out.with_lod(t.lod.clone()))
+    cast_real(t, to)
 }

@@ -1,8 +1,8 @@
 //! Arithmetic of complex tensors, for every family that takes them. Sums and products with real numbers run on the
 //! parts, as tensors with one more dimension of two.
 
-use super::broadcast::{cast, strides};
 use super::elements::strided;
+use super::real::{cast_real, strides};
 use crate::base::{DType, Dims, Result};
 use crate::tensor::Tensor;
 use crate::{bail, dispatch, ensure};
@@ -66,26 +66,26 @@ pub fn conj(t: &Tensor) -> Result<Tensor> {
 /// it is whether it is not 0.
 pub fn convert(t: &Tensor, to: DType) -> Result<Tensor> {
     if !t.dtype().is_complex() {
-        let re = cast(t, to.real())?;
+        let re = cast_real(t, to.real())?;
         return join(&re, &Tensor::zeros(re.dtype(), re.dims())?);
     }
     if to.is_complex() {
-        return Ok(of_parts(&cast(&parts(t), to.real())?));
+        return Ok(of_parts(&cast_real(&parts(t), to.real())?));
     }
     if to == DType::Bool {
-        let parts = cast(&parts(t), DType::Bool)?;
+        let parts = cast_real(&parts(t), DType::Bool)?;
         let mut out = Tensor::empty(DType::Bool, t.dims())?;
         let axes: Vec<bool> = (0..parts.rank()).map(|i| i + 1 == parts.rank()).collect();
         let shape = crate::base::shape::to_usize(parts.dims());
         reduce::all_any(false, parts.data::<bool>(), &shape, &axes, out.data_mut::<bool>()?);
         return Ok(out);
     }
-    cast(&split(t)?.0, to)
+    cast_real(&split(t)?.0, to)
 }
 
 /// A tensor of the operands' common type, spread to the shape `dims`.
 fn operand(t: &Tensor, dtype: DType, dims: &[i64], axis: i32) -> Result<Tensor> {
-    let t = cast(t, dtype)?;
+    let t = if t.dtype() == dtype { t.share()? } else { convert(t, dtype)? };
     if t.dims() == dims {
         return Ok(t);
     }

@@ -12,6 +12,7 @@ pub mod index;
 pub mod join;
 pub mod levels;
 pub mod norm;
+pub mod real;
 pub mod region;
 pub mod row;
 pub mod rows;

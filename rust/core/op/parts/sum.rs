@@ -75,7 +75,7 @@ pub fn add_values(a: Value, b: &Value) -> Result<Value> {
         (a, b) => {
             let op = crate::op::table::need("sum")?;
             let ins = vec![vec![a, b.clone()]];
-            let mut outs = crate::op::run::call_simple(op, &Default::default(), ins)?;
+            let mut outs = crate::op::call::call_simple(op, &Default::default(), ins)?;
             outs.swap_remove(0).swap_remove(0)
         }
     })

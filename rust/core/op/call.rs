@@ -1,0 +1,105 @@
+//! One operator on values: on the CPU, or where a backend is registered.
+
+use super::run::{call_cpu, Env, NoEnv, Out};
+use super::{backend, profile, Args, Attrs, Meta, Op, DUPLICABLE};
+use crate::base::{Kind, Result};
+use crate::ir::AttrMap;
+use crate::tensor::Value;
+use crate::{ensure, err};
+use std::any::Any;
+
+/// As [`call_cpu`], wherever the operands are.
+#[inline]
+pub fn call(
+    op: &'static Op,
+    attrs: &Attrs,
+    ins: &mut Args,
+    outs: &mut Args<Out>,
+    free: bool,
+    env: &dyn Env,
+) -> Result<()> {
+    if backend::is_active() {
+        return backend::call(op, attrs, ins, outs, free, env);
+    }
+    call_cpu(op, attrs, ins, outs, free, env)
+}
+
+/// [`call`] with a Rust panic turned into an error, the operator named in any error, and its time logged where asked.
+pub fn call_checked(
+    op: &'static Op,
+    attrs: &Attrs,
+    ins: &mut Args,
+    outs: &mut Args<Out>,
+    free: bool,
+    env: &dyn Env,
+) -> Result<()> {
+    let _span = profile::span(|| op.name.into());
+    checked(op, attrs, ins, outs, free, env)
+}
+
+fn checked(
+    op: &'static Op,
+    attrs: &Attrs,
+    ins: &mut Args,
+    outs: &mut Args<Out>,
+    free: bool,
+    env: &dyn Env,
+) -> Result<()> {
+    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| call(op, attrs, ins, outs, free, env)));
+    match result {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(e)) => Err(explain(op, ins, e)),
+        Err(panic) => Err(explain(op, ins, err!(Fatal, "internal error: {}", panic_text(&*panic)))),
+    }
+}
+
+pub fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("unknown panic")
+}
+
+#[cold]
+fn explain(op: &'static Op, ins: &Args, e: crate::base::Error) -> crate::base::Error {
+    if e.kind() == Kind::Interrupted {
+        return e;
+    }
+    let mut parts = Vec::new();
+    for (i, s) in op.inputs.iter().enumerate() {
+        for v in ins.slot(i) {
+            if let Some(m) = Meta::of(v) {
+                parts.push(format!("{}: {} {:?}", s.name, m.dtype, &m.dims[..]));
+            }
+        }
+    }
+    e.context(format!(
+        "[operator < {} > with {}]",
+        op.name,
+        if parts.is_empty() { "no inputs".into() } else { parts.join(", ") }
+    ))
+}
+
+/// Runs an operator on plain tensors: for tests and for kernels that are made of others.
+pub fn call_simple(op: &'static Op, attrs: &AttrMap, ins: Vec<Vec<Value>>) -> Result<Vec<Vec<Value>>> {
+    let attrs = op.attrs.parse(op.name, attrs)?;
+    ensure!(ins.len() <= op.inputs.len(), InvalidArgument, "operator {} has {} inputs", op.name, op.inputs.len());
+    let mut args = Args::new();
+    for slot in ins {
+        args.push_slot(slot);
+    }
+    let mut outs = Args::new();
+    for s in op.outputs {
+        if s.is(DUPLICABLE) {
+            outs.push_slot([]);
+        } else {
+            outs.push_one(Out::wanted(true));
+        }
+    }
+    // Not logged: what a kernel is made of is its own time.
+    checked(op, &attrs, &mut args, &mut outs, true, &NoEnv)?;
+    Ok((0..op.outputs.len())
+        .map(|i| outs.slot_mut(i).iter_mut().map(|o| std::mem::take(&mut o.value)).collect())
+        .collect())
+}
