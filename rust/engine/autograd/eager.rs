@@ -1,8 +1,8 @@
 //! An eager call: read the cells, run the operator, wrap the outputs, record what backward will need.
 
-use super::tape::{next_number, Node, OutInfo, Saved, SavedVar, Track};
+pub use super::tape::Ins;
+use super::tape::{next_number, EVar, Node, OutInfo, Saved, SavedVar, Track};
 use super::trace;
-use super::var::EVar;
 use oar_core::base::{DType, Dims, Result};
 use oar_core::op::call::call_checked;
 use oar_core::op::infer::shape_of_first;
@@ -40,8 +40,6 @@ pub enum Destination<'a> {
     /// A new variable, whose bytes may be those of this tensor if it fits.
     Lent(Mutex<Option<Tensor>>),
 }
-
-pub type Ins<'a> = Args<Option<&'a EVar>>;
 
 /// The outputs every slot has when the caller names none: one variable, or as many as the shape rule says. Hidden ones
 /// are for the gradient: nobody wants them where nothing is recorded.

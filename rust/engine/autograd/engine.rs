@@ -4,6 +4,7 @@
 use super::eager::{call_in, Destination};
 use super::leaf;
 use super::reducer::{self, Pass};
+pub use super::request::Request;
 use super::tape::{Node, Saved, Track};
 use super::EVar;
 use oar_core::base::interrupt::check_interrupt_now_and_then;
@@ -17,20 +18,6 @@ use smallvec::SmallVec;
 use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
-
-/// What a backward is asked for.
-pub struct Request<'a> {
-    pub outputs: &'a [EVar],
-    /// The gradient of each output; ones where absent.
-    pub grads: &'a [Option<EVar>],
-    pub retain_graph: bool,
-    pub create_graph: bool,
-    /// `paddle.grad`: the gradients of these variables alone, instead of those of every leaf.
-    pub inputs: Option<&'a [EVar]>,
-    /// Gradients do not flow through these.
-    pub stop_at: &'a [EVar],
-    pub allow_unused: bool,
-}
 
 struct Ready(Arc<Node>);
 

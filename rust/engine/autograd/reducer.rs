@@ -8,55 +8,23 @@
 //! A bucket's gradients lie side by side (`BucketMemory`). The gradient operator that makes the only one of a parameter is lent
 //! its place there to compute into; others are copied. Where the ranks share memory the place is one that they all see.
 
-use super::engine::Request;
+pub use super::bucket::Param;
+use super::bucket::{wire, Bucket, Slot};
 use super::reducer_memory::{BucketMemory, Held, ALIGN};
 use super::reducer_rows::{dense, rows_average};
-use super::tape::{Node, Track};
-use super::EVar;
+use super::request::Request;
+use super::tape::{EVar, Node, Track};
 use oar_comm as comm;
 use oar_comm::Signals;
-use oar_core::base::{DType, Result};
+use oar_core::base::Result;
 use oar_core::op::backend;
 use oar_core::tensor::{Tensor, Value};
 use oar_core::{bail, ensure};
-use oar_dist::{CollectiveCall, Dtype, Group, ReduceOp, Region, Work};
+use oar_dist::{CollectiveCall, Dtype, Group, ReduceOp, Work};
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
-
-/// A parameter whose gradients are averaged.
-pub struct Param {
-    pub var: EVar,
-    pub name: String,
-    /// Its gradient is expected to be SelectedRows.
-    pub sparse: bool,
-}
-
-/// Where a dense parameter's gradient lies: in elements, from the start of the bucket.
-#[derive(Clone, Copy)]
-pub struct Slot {
-    pub param: usize,
-    pub from: usize,
-    pub len: usize,
-}
-
-pub struct Bucket {
-    pub dtype: DType,
-    pub slots: Vec<Slot>,
-    /// Elements.
-    pub len: usize,
-}
-
-impl Bucket {
-    fn new(dtype: DType) -> Bucket {
-        Bucket { dtype, slots: Vec::new(), len: 0 }
-    }
-
-    pub fn bytes(&self) -> usize {
-        self.len * self.dtype.size()
-    }
-}
 
 pub struct Reducer {
     params: Vec<Param>,
@@ -419,17 +387,4 @@ fn copied(memory: &BucketMemory, bucket: &Bucket, slot: usize, values: Option<&T
         None => t.bytes_mut()?.fill(0),
     }
     Ok(t)
-}
-
-pub(super) fn wire(dtype: DType) -> Result<Dtype> {
-    Dtype::from_number(dtype.proto() as u8).map_err(comm::error)
-}
-
-pub(super) fn raw(t: &Tensor) -> Region {
-    // SAFETY: the tensor goes with the region and keeps the bytes; only the operation uses them until it has ended.
-    unsafe { Region::raw(t.ptr(), t.nbytes(), Some(Box::new(t.clone()))) }
-}
-
-pub(super) fn average(t: &Tensor) -> Result<CollectiveCall> {
-    Ok(CollectiveCall::all_reduce(raw(t), wire(t.dtype())?, ReduceOp::Avg))
 }

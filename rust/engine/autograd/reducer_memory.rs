@@ -1,6 +1,6 @@
 //! Where gradients that are averaged together lie: side by side, and computed there already where that can be.
 
-use super::reducer::Bucket;
+use super::bucket::Bucket;
 use oar_core::base::Result;
 use oar_core::tensor::{Buffer, Owner, Tensor};
 use oar_dist::{Region, SymmetricBuffer};
@@ -112,7 +112,7 @@ pub enum Held {
 
 #[cfg(test)]
 mod tests {
-    use super::super::reducer::Slot;
+    use super::super::bucket::Slot;
     use super::*;
     use oar_core::base::DType;
     use oar_core::ir::AttrMap;

@@ -1,6 +1,6 @@
 //! Gradients that are SelectedRows, averaged over the ranks.
 
-use super::reducer::{average, raw, wire, Param};
+use super::bucket::{average, raw, wire, Param};
 use oar_comm as comm;
 use oar_core::base::{DType, Result};
 use oar_core::tensor::{SelectedRows, Tensor, Value};

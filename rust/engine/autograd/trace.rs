@@ -1,7 +1,6 @@
 //! What the eager calls of a thread read and wrote, in their order: the Program of a TracedLayer is made of it.
 
-use super::eager::Ins;
-use super::EVar;
+use super::tape::{EVar, Ins};
 use oar_core::base::Result;
 use oar_core::op::{profile, Args, Attrs, Op};
 use oar_core::tensor::Cell;

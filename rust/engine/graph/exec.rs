@@ -1,7 +1,8 @@
 //! Running plans. An `Executor` keeps the plans it has compiled, by Program and its version, feeds, fetches and passes.
 
+use super::compile::compile;
 use super::passes::{self, Passes};
-use super::plan::{at_line, compile, Plan, Read, Step, Storage, Task, ABSENT};
+use super::plan::{at_line, Plan, Read, Step, Storage, Task, ABSENT};
 use super::schedule::{self, Mode};
 use super::state::State;
 use super::{fused, plan};

@@ -1,8 +1,8 @@
 //! Running a group of elementwise steps as one pass. Everything is asked first; where the operands of this run are not
 //! what the group takes, nothing has been done and its steps run one by one, with the errors that are theirs.
 
-use super::passes::fuse::{External, Group, Part, Source};
 use super::plan::Plan;
+use super::plan::{External, Group, Part, Source};
 use super::state::State;
 use half::{bf16, f16};
 use oar_core::base::shape::to_usize;

@@ -1,6 +1,7 @@
 //! Programs at run time: what the table says of a desc, scopes, plans, their execution.
 
 pub mod bind;
+mod compile;
 pub mod exec;
 mod fused;
 pub mod grad_desc;

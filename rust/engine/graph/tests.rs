@@ -1,7 +1,8 @@
 //! Plans by hand: what the passes find, and how windows run.
 
+use super::compile::compile;
 use super::passes::Passes;
-use super::plan::{compile, Plan, Task};
+use super::plan::{Plan, Task};
 use super::schedule::{self, Mode, Window};
 use oar_core::ir::desc::{OpDesc, VarKind};
 use oar_core::ir::Program;

@@ -4,74 +4,17 @@
 //! groups apart that could not.
 
 use super::release::reads;
-use super::Passes;
+use super::select::Passes;
 use crate::graph::bind::meta_of;
-use crate::graph::plan::{Plan, Step, Storage, Var, ABSENT};
+use crate::graph::plan::{External, Group, Part, PartMade, Plan, Source, Step, Storage, Store, Var, ABSENT};
 use oar_core::ir::BlockNode;
 use oar_core::op::pointwise::{Lane, Operand, PointwiseCall};
-use oar_core::op::Args;
 use oar_kernels::fused::Chain;
 use std::collections::{HashMap, HashSet};
-use std::ops::Range;
 
 /// Lanes, and operands, of a group at most: their tiles should stay in the first-level cache.
 const MOST: usize = 24;
 const _: () = assert!(MOST <= oar_kernels::fused::MOST);
-
-/// Steps in a row that run as one.
-pub struct Group {
-    pub steps: Range<usize>,
-    pub chain: Chain,
-    /// The operands in memory.
-    pub externals: Vec<External>,
-    /// One of them that is as large as the results, as far as is known.
-    pub probe: usize,
-    pub parts: Vec<Part>,
-    /// What of the results is kept.
-    pub stores: Vec<Store>,
-    /// Temporaries that nobody reads behind the group, and those of which the shape alone is read.
-    pub dead: Vec<Var>,
-    pub release: Vec<Var>,
-}
-
-pub struct External {
-    pub var: Var,
-    /// Paddle's `axis` where it may be repeated along the result; `None`: it has the result's shape.
-    pub axis: Option<i32>,
-    /// A result may be written over it.
-    pub take: bool,
-}
-
-/// Where a step of the group finds an input.
-#[derive(Clone, Copy, Debug)]
-pub enum Source {
-    Absent,
-    State(Var),
-    /// A value made in the group.
-    Made(u16),
-}
-
-/// A step as the shape rules see it.
-pub struct Part {
-    pub ins: Args<Source>,
-    pub made: Vec<PartMade>,
-}
-
-pub struct PartMade {
-    /// The output, by flat position.
-    pub out: usize,
-    pub like: Option<Source>,
-    /// Where its elements are.
-    pub from: Operand,
-}
-
-pub struct Store {
-    pub var: Var,
-    /// The number of the value.
-    pub made: usize,
-    /// Nobody reads its elements.
-    pub shape_only: bool,
-}
 
 #[derive(Default)]
 struct Open {
