@@ -4,7 +4,7 @@
 // Coefficients stand as published, with more digits than the type keeps.
 #![allow(clippy::excessive_precision)]
 
-use crate::functions::{
+use crate::functions_real::{
     horner, log_cubic32, log_ends32, log_ends64, log_series64, pow2_32, pow2_64, reduce32, reduce64, split32, split64,
     Real,
 };

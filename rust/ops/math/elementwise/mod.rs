@@ -2,12 +2,14 @@
 
 use oar_core::op::parts::broadcast::{binary, binary_into, broadcast_dims, cast, expand_to, reduce_to};
 use oar_core::op::parts::complex::conj;
+mod attrs;
 pub mod second;
 
+pub use attrs::ElementwiseAttrs;
+use attrs::{negated, NUMBERS, REAL};
+
 use half::{bf16, f16};
-use oar_core::attrs;
 use oar_core::base::{DTypes, Result};
-use oar_core::op::attrs::Text;
 use oar_core::op::infer::VarKind;
 use oar_core::op::pointwise::{Operand, PointwiseCall};
 use oar_core::op::{Grad, InSlot, Infer, Kernel, Op, OutSlot, RowsKernel, Run, OP};
@@ -17,14 +19,6 @@ use oar_kernels::elementwise::Binary;
 use oar_kernels::formula::Row;
 use oar_kernels::formula_rows as rows;
 use second::{ADD_GRAD_GRAD, DIV_GRAD_GRAD, DIV_SECOND, MUL_GRAD_GRAD, SECOND, SUB_GRAD_GRAD};
-
-attrs! {
-    pub struct ElementwiseAttrs {
-        axis: i32 = -1, use_mkldnn: bool = false, x_data_format: Text = "".into(), y_data_format: Text = "".into(),
-        use_quantizer: bool = false, mkldnn_data_type: Text = "float32".into(), Scale_x: f32 = 1.0,
-        Scale_y: f32 = 1.0, Scale_out: f32 = 1.0,
-    }
-}
 
 slots! {
     mod forward { X "X", Y "Y" => OUT "Out" }
@@ -37,9 +31,6 @@ slots! {
         X "X".meta_only(), Y "Y", OUT "Out", DOUT "Out@GRAD" => DX "X@GRAD".made(), DY "Y@GRAD".made()
     }
 }
-
-const REAL: DTypes = DTypes::FLOATS.and(DTypes::HALVES).and(DTypes::INTEGERS);
-pub(super) const NUMBERS: DTypes = REAL.and(DTypes::COMPLEX);
 
 /// The broadcast shape, the data type in which X and Y meet, the LoD of X; SelectedRows where X is.
 pub fn infer(cx: &mut Infer) -> Result<()> {
@@ -165,11 +156,6 @@ fn add_grad(cx: &mut Run) -> Result<()> {
         give(cx, of_values::DY, dout.clone(), y, axis)?;
     }
     Ok(())
-}
-
-pub(super) fn negated(t: &Tensor) -> Result<Tensor> {
-    let zero = Tensor::zeros(t.dtype(), &[1])?;
-    binary("negation", Binary::Sub, &zero, t, -1)
 }
 
 fn sub_grad(cx: &mut Run) -> Result<()> {

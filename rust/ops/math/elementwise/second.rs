@@ -1,6 +1,6 @@
 //! Second gradients of the binary elementwise operators. DDX and DDY may be absent: then they are zero.
 
-use super::{negated, ElementwiseAttrs, NUMBERS};
+use super::attrs::{negated, ElementwiseAttrs, NUMBERS};
 use oar_core::base::{DTypes, Result};
 use oar_core::op::parts::broadcast::{binary, cast, expand_to, reduce_to};
 use oar_core::op::parts::complex::conj;

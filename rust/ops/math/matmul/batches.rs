@@ -1,12 +1,12 @@
 //! Products of matrices in batches: which of them are one product of `gemm`, and where each one's matrices lie.
 
-use super::complex;
-use super::Shape;
+use super::plan::Shape;
 use half::{bf16, f16};
 use oar_core::base::dtype::Element;
 use oar_core::base::shape::numel;
 use oar_core::base::Result;
 use oar_core::dispatch;
+use oar_core::op::parts::complex::{join, split};
 use oar_core::tensor::Tensor;
 use oar_kernels::gemm::{self, Epilogue, Gemm, View};
 use oar_kernels::types::Number;
@@ -25,10 +25,27 @@ pub(super) fn product(
         product_of::<T>(alpha, (a.0.data(), a.1), (b.0.data(), b.1), (c.0.data_mut()?, c.1), add);
         Ok(())
     }, other => if other.is_complex() {
-        complex::complex_product(alpha, a, b, c, add)
+        complex_product(alpha, a, b, c, add)
     } else {
         oar_core::bail!(Unimplemented, "matrix products have no CPU kernel for data type {other}")
     })
+}
+
+/// `c = alpha * a b + beta * c`, all of one complex type: four products of the parts.
+fn complex_product(
+    alpha: f64,
+    a: (&Tensor, &Shape),
+    b: (&Tensor, &Shape),
+    c: (&mut Tensor, &Shape),
+    add: bool,
+) -> Result<()> {
+    let ((ar, ai), (br, bi), (mut cr, mut ci)) = (split(a.0)?, split(b.0)?, split(c.0)?);
+    product(alpha, (&ar, a.1), (&br, b.1), (&mut cr, c.1), add)?;
+    product(-alpha, (&ai, a.1), (&bi, b.1), (&mut cr, c.1), true)?;
+    product(alpha, (&ar, a.1), (&bi, b.1), (&mut ci, c.1), add)?;
+    product(alpha, (&ai, a.1), (&br, b.1), (&mut ci, c.1), true)?;
+    *c.0 = join(&cr, &ci)?.with_lod(c.0.lod.clone());
+    Ok(())
 }
 
 fn product_of<T: Gemm + Number + Element>(

@@ -1,29 +1,13 @@
 //! Matrix products of complex numbers: four real products of the parts.
 
 use super::batches::product;
-use super::{backward, checked, forward, grad_x, grad_y, second, Plan, Shape};
+use super::gradients::{checked, grad_x, grad_y};
+use super::plan::{backward, forward, second, Plan};
 use oar_core::base::{DType, Result};
 use oar_core::op::parts::broadcast::cast;
-use oar_core::op::parts::complex::{conj, join, split};
+use oar_core::op::parts::complex::conj;
 use oar_core::op::{InSlot, OutSlot, Run};
 use oar_core::tensor::Tensor;
-
-/// `c = alpha * a b + beta * c`, all of one complex type.
-pub fn complex_product(
-    alpha: f64,
-    a: (&Tensor, &Shape),
-    b: (&Tensor, &Shape),
-    c: (&mut Tensor, &Shape),
-    add: bool,
-) -> Result<()> {
-    let ((ar, ai), (br, bi), (mut cr, mut ci)) = (split(a.0)?, split(b.0)?, split(c.0)?);
-    product(alpha, (&ar, a.1), (&br, b.1), (&mut cr, c.1), add)?;
-    product(-alpha, (&ai, a.1), (&bi, b.1), (&mut cr, c.1), true)?;
-    product(alpha, (&ar, a.1), (&bi, b.1), (&mut ci, c.1), add)?;
-    product(alpha, (&ai, a.1), (&br, b.1), (&mut ci, c.1), true)?;
-    *c.0 = join(&cr, &ci)?.with_lod(c.0.lod.clone());
-    Ok(())
-}
 
 /// The forward product where an operand is complex; the output has the type in which they meet.
 pub fn run(cx: &mut Run, p: &Plan, dtype: DType) -> Result<()> {

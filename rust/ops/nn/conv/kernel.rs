@@ -1,7 +1,7 @@
 //! The kernels of convolutions and transposed convolutions along any number of axes: one text for all of them.
 
 use super::attrs::Convolves;
-use super::{conv, conv_grad, conv_grad_grad};
+use super::slots::{conv, conv_grad, conv_grad_grad};
 use oar_core::base::shape::to_usize;
 use oar_core::base::{Dims, Result};
 use oar_core::op::parts::conv::Plan;

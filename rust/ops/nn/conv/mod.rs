@@ -2,33 +2,14 @@
 
 mod attrs;
 mod kernel;
+mod slots;
 
 use attrs::{Conv3dAttrs, ConvAttrs, Convolves, Transpose3dAttrs, TransposeAttrs};
 use kernel::{convolve, convolve_grad, convolve_grad_grad};
 use oar_core::base::{DTypes, Result};
 use oar_core::op::parts::half::in_f32;
 use oar_core::op::{Amp, Grad, Infer, Kernel, Op, OP};
-use oar_core::slots;
-
-slots! {
-    mod conv { INPUT "Input", FILTER "Filter", BIAS "Bias".opt(), RESIDUAL "ResidualData".opt() => OUTPUT "Output" }
-    mod conv3d { INPUT "Input", FILTER "Filter", RESIDUAL "ResidualData".opt() => OUTPUT "Output" }
-    mod transpose { INPUT "Input", FILTER "Filter", BIAS "Bias".opt() => OUTPUT "Output" }
-    mod transpose3d { INPUT "Input", FILTER "Filter" => OUTPUT "Output" }
-    // The gradients have the same slots at the same places, whatever the third is.
-    mod conv_grad {
-        INPUT "Input", FILTER "Filter", BIAS "Bias".opt(), DOUTPUT "Output@GRAD"
-        => DINPUT "Input@GRAD", DFILTER "Filter@GRAD", DBIAS "Bias@GRAD"
-    }
-    mod conv3d_grad {
-        INPUT "Input", FILTER "Filter", RESIDUAL "ResidualData".opt(), DOUTPUT "Output@GRAD"
-        => DINPUT "Input@GRAD", DFILTER "Filter@GRAD"
-    }
-    mod conv_grad_grad {
-        INPUT "Input", FILTER "Filter", DOUTPUT "DOutput", DDINPUT "DDInput".opt(), DDFILTER "DDFilter".opt()
-        => DDOUTPUT "DDOutput", DFILTER "DFilter", DINPUT "DInput"
-    }
-}
+use slots::{conv, conv3d, conv3d_grad, conv_grad, conv_grad_grad, transpose, transpose3d};
 
 const SECOND: &[(&str, &str)] = &[
     ("DOutput", "Output@GRAD"),
