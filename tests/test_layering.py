@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from rust_arrows import Arrows
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -281,6 +282,12 @@ def test_no_circle_of_files():
     for i in imports():
         if i.target in arrows:
             arrows[i.importer].add(i.target)
+    assert not circles(arrows)
+
+
+def test_no_circle_of_rust_files():
+    arrows = Arrows(ROOT / "rust").between_files()
+    assert len(arrows) > 300 and sum(map(len, arrows.values())) > len(arrows)
     assert not circles(arrows)
 
 

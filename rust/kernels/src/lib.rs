@@ -22,10 +22,11 @@ pub use math::{
     cast, complex, elementwise, formula, formula_rows, functions, fused, gemm, gemm_simd, integer, order, reduce, scan,
 };
 use math::{
-    elementwise_loops, erfinv, functions_more, gemm_drive, gemm_kernel, gemm_pack, gemm_sweep, gemm_tile, gemm_vec,
+    elementwise_loops, erfinv, functions_more, functions_real, gemm_drive, gemm_kernel, gemm_pack, gemm_sides,
+    gemm_sweep, gemm_tile, gemm_vec,
 };
 pub use nn::{conv, deform, grid_sample, norm, pooling, resize, softmax, unfold, unit};
 use nn::{conv_band, conv_depthwise, conv_direct, conv_dots, conv_patch, norm_lanes};
 pub use optim::{optimizer, rules};
-pub use rnn::{act, batches, ctc, lod_gru, lod_lstm, recurrent};
+pub use rnn::{act, batches, ctc, lod_gru, lod_lstm, recurrent, recurrent_grad};
 pub use shape::{copy, index, strides};

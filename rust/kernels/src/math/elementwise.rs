@@ -5,7 +5,7 @@
 //! ten) is first unrolled into a pattern.
 
 use crate::elementwise_loops::{simple, And, Eq, Ge, Gt, Le, Lt, Ne, Or, Xor, TILE};
-pub use crate::elementwise_loops::{Arithmetic, Equal, Loops};
+pub use crate::elementwise_loops::{Arithmetic, Binary, Compare, Equal, Logic, Loops};
 use crate::pool;
 use crate::simd;
 use crate::strides::{contiguous, in_bounds, numel, Walk};
@@ -13,36 +13,6 @@ use crate::types::{Number, Plain};
 
 /// Elements per chunk of a parallel run, and the most that run inline.
 pub const GRAIN: usize = 16 * 1024;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Binary {
-    Add,
-    Sub,
-    Mul,
-    Div,
-    Max,
-    Min,
-    Pow,
-    Mod,
-    FloorDiv,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Compare {
-    Eq,
-    Ne,
-    Lt,
-    Le,
-    Gt,
-    Ge,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Logic {
-    And,
-    Or,
-    Xor,
-}
 
 /// An integer was to be divided by zero; the result is not written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

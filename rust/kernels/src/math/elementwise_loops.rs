@@ -1,10 +1,39 @@
 //! The inner loops of the binary operators, comparisons and logic, for every element type.
 
-use crate::elementwise::Binary;
 use crate::simd;
 use crate::simd_fn;
 use crate::types::{Half, Number, Plain};
 use half::{bf16, f16};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Binary {
+    Add,
+    Sub,
+    Mul,
+    Div,
+    Max,
+    Min,
+    Pow,
+    Mod,
+    FloorDiv,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compare {
+    Eq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Logic {
+    And,
+    Or,
+    Xor,
+}
 
 /// Elements that go through a buffer at a time.
 pub(crate) const TILE: usize = 1024;

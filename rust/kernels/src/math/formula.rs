@@ -2,7 +2,6 @@
 //! and C: rustc compiles it for f32 and f64 at every SIMD level (float16 and bfloat16 pass through f32 tile by tile), and
 //! `Row::cuda_source` renders the same text as CUDA C++. The rows stand in `formula_rows.rs`.
 
-use crate::formula_rows as rows;
 use crate::pool;
 use crate::simd;
 use half::{bf16, f16, slice::HalfFloatSliceExt};
@@ -194,27 +193,6 @@ impl Row {
     }
 }
 
-/// out = x^factor; squares, reciprocals and copies without a call of libm.
-pub fn power<T: Element>(x: &[T], factor: f64, out: &mut [T]) {
-    match factor {
-        1.0 => {
-            assert_eq!(x.len(), out.len());
-            out.copy_from_slice(x)
-        }
-        2.0 => rows::square.run(&[x], &[], out),
-        -1.0 => rows::reciprocal.run(&[x], &[], out),
-        _ => rows::pow.run(&[x], &[factor], out),
-    }
-}
-
-/// The gradient of `power`: dout * factor * x^(factor - 1).
-pub fn power_grad<T: Element>(x: &[T], dout: &[T], factor: f64, out: &mut [T]) {
-    match factor {
-        2.0 => rows::square_grad.run(&[x, dout], &[], out),
-        _ => rows::pow_grad.run(&[x, dout], &[factor], out),
-    }
-}
-
 fn views<'a, T>(inputs: &[&'a [T]], range: std::ops::Range<usize>) -> [&'a [T]; MOST] {
     let mut views: [&[T]; MOST] = [&[]; MOST];
     views.iter_mut().zip(inputs).for_each(|(v, x)| *v = &x[range.clone()]);
@@ -244,7 +222,7 @@ fn typed_literals(expression: &str) -> String {
     out
 }
 
-/// What a rendered row needs before it: the vocabulary of `math.rs` in C++. Outside CUDA define OAR_DEVICE first.
+/// What a rendered row needs before it: the vocabulary of `functions.rs` in C++. Outside CUDA define OAR_DEVICE first.
 pub const CUDA_PRELUDE: &str = "\
 #ifndef OAR_DEVICE
 #define OAR_DEVICE __device__ __forceinline__
@@ -258,7 +236,7 @@ template <typename T> OAR_DEVICE T phi(T x) { return T(0.5) * (T(1.0) + erf(x * 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::formula_rows::TABLE;
+    use crate::formula_rows::{self as rows, TABLE};
     use crate::simd::at_every_level;
 
     fn sample(n: usize, seed: u32) -> Vec<f32> {
@@ -316,19 +294,6 @@ mod tests {
         let mut out = vec![bf16::ZERO; x.len()];
         rows::relu.run(&[&x], &[], &mut out);
         assert!(x.iter().zip(&out).all(|(x, y)| y.to_f32() == x.to_f32().max(0.0)));
-    }
-
-    #[test]
-    fn powers() {
-        let x = [0.5f32, -2.0, 3.0];
-        let mut out = [0.0f32; 3];
-        for factor in [1.0, 2.0, -1.0, 3.0, 0.5] {
-            power(&x, factor, &mut out);
-            assert!(x.iter().zip(&out).all(|(x, y)| *y == x.powf(factor as f32) || y.is_nan()), "{factor}");
-            power_grad(&x, &[1.0; 3], factor, &mut out);
-            let want = |x: f32| factor as f32 * x.powf(factor as f32 - 1.0);
-            assert!(x.iter().zip(&out).all(|(x, y)| *y == want(*x) || y.is_nan()), "{factor}");
-        }
     }
 
     /// Every row as C++, compiled and run against the Rust kernel: the text is the formula that rustc compiled.

@@ -123,7 +123,7 @@ formula! {
     round(x) => round(x);
     round_grad(dout) => 0.0;
     sign(x) => select(x > 0.0, 1.0, 0.0) - select(x < 0.0, 1.0, 0.0);
-    /// A general power; `formula::power` has the common exponents.
+    /// A general power.
     pow(x; factor) => pow(x, factor);
     pow_grad(x, dout; factor) => dout * factor * pow(x, factor - 1.0);
     scale(x; scale, bias) => scale * x + bias;

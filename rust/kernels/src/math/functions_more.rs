@@ -1,5 +1,5 @@
-//! Further logarithms, hyperbolic and inverse trigonometric functions, branch-free like those of `math.rs`. Largest errors
-//! found by `math_tests.rs`: f32 asin 2.3 ulp, atan 2.1, log10 1.7 (without FMA), the others 1.5; f64 2 (against libm).
+//! Further logarithms, hyperbolic and inverse trigonometric functions, branch-free like those of `functions_real.rs`. Largest errors
+//! found by `functions_tests.rs`: f32 asin 2.3 ulp, atan 2.1, log10 1.7 (without FMA), the others 1.5; f64 2 (against libm).
 
 // Coefficients stand as published, with more digits than the type keeps.
 #![allow(clippy::excessive_precision)]

@@ -4,8 +4,9 @@
 //! Floating point runs on the blocked driver (`gemm_drive`) or, for a vector, on `gemm_vec`; f16 and bf16 are computed
 //! in f32; integers wrap. Results do not depend on the number of threads.
 
-use crate::gemm_drive::{parallel, serial, Finish};
+use crate::gemm_drive::{parallel, serial};
 use crate::gemm_pack::{BeforeNext, RowMajor, Soon, Strided};
+use crate::gemm_sides::Finish;
 use crate::gemm_simd::Real;
 use crate::gemm_vec::matrix_vector;
 use half::{bf16, f16};

@@ -1,118 +1,16 @@
 //! The blocked product over packed panels, generic in where A and B come from and where C goes: plain matrices,
 //! patches of an image, images of a batch.
 
-use crate::gemm_kernel::{copying, kernel, Shape, A_STRIDE, KC};
+use crate::gemm_kernel::{copying, kernel, Shape, A_STRIDE};
+use crate::gemm_sides::{
+    block_bytes, k_block, with_scratch, Finish, LeftSide, Part, RightSide, Run, Target, MAX_WIDTH,
+};
 use crate::gemm_simd::Real;
 use crate::gemm_sweep::sweep;
 use crate::gemm_tile::{between, one_tile, Operands, Room};
-use std::cell::Cell;
-
-/// Widest tile of C, in elements.
-pub const MAX_WIDTH: usize = 64;
-/// Bytes of the packed block of B: what fits into the second-level cache with room to spare.
-pub fn block_bytes() -> usize {
-    crate::simd::core_cache_size() / 2
-}
 
 /// The most bytes of C that are summed up in a buffer.
 const C_BYTES: usize = 1 << 20;
-
-/// Where panels of A come from.
-pub trait LeftSide<T>: Sync {
-    /// Rows `i..i + rows`, columns `p..p + kc`, either in place in the columns layout (pointer, distance) or written to
-    /// `buf` in the rows layout (`None`).
-    ///
-    /// # Safety
-    /// `buf` holds `rows * A_STRIDE` elements; the range lies within the matrix.
-    unsafe fn panel(&self, i: usize, rows: usize, p: usize, kc: usize, buf: *mut T) -> Option<(*const T, usize)>;
-    /// Says that this range is wanted soon: short rows far apart are more than the processor foresees.
-    fn announce(&self, _rows: std::ops::Range<usize>, _p: usize, _kc: usize) {}
-}
-
-/// Where blocks of B come from.
-pub trait RightSide<T>: Sync {
-    /// Rows `p..p + kc`, columns `j..j + nc`, written to `buf` as panels of `width` columns (row `q` of panel `s` at
-    /// `(s * kc + q) * width`, zeros after the last column).
-    ///
-    /// # Safety
-    /// `buf` holds `kc * nc` elements with nc rounded up to `width`; the range lies within the matrix.
-    unsafe fn pack(&self, p: usize, kc: usize, j: usize, nc: usize, width: usize, buf: *mut T);
-    /// The same range in place (pointer, distance of rows), where that is possible and better for `m` rows of A.
-    fn in_place(&self, _p: usize, _j: usize, _m: usize, _lanes: usize) -> Option<(*const T, usize)> {
-        None
-    }
-    /// The same range in place wherever its rows' elements are neighbours: what is packed while the first panel is computed.
-    fn rows(&self, _p: usize, _j: usize) -> Option<(*const T, usize)> {
-        None
-    }
-    /// Tile `t` of `of` is about to be computed: time to ask for what comes after this product.
-    fn ahead(&self, _t: usize, _of: usize) {}
-}
-
-/// Elements of a row of C at even distance.
-#[derive(Clone, Copy)]
-pub struct Run<T> {
-    pub p: *mut T,
-    pub len: usize,
-    pub step: usize,
-}
-
-/// Where C lies.
-pub trait Target<T>: Sync {
-    /// Distance between rows.
-    fn row_stride(&self) -> usize;
-    /// Where the first row's columns from `j` lie, and how many of these runs there are.
-    fn runs(&self, j: usize, cols: usize, out: &mut [Run<T>; MAX_WIDTH]) -> usize;
-    /// Whether these columns are neighbours.
-    fn together(&self, _j: usize, _cols: usize) -> bool {
-        true
-    }
-}
-
-/// What is done to a finished element: biases are null or one value a row, a column.
-#[derive(Clone, Copy)]
-pub struct Finish<T> {
-    pub alpha: T,
-    pub beta: T,
-    pub row_bias: *const T,
-    pub col_bias: *const T,
-    pub relu: bool,
-}
-
-impl<T: Real> Finish<T> {
-    pub fn plain() -> Self {
-        Finish { alpha: T::ONE, beta: T::ZERO, row_bias: std::ptr::null(), col_bias: std::ptr::null(), relu: false }
-    }
-}
-
-// SAFETY: the pointers are only read, and stay valid while the call that made them waits.
-unsafe impl<T: Sync> Sync for Finish<T> {}
-
-thread_local! {
-    static SCRATCH: Cell<Vec<u64>> = const { Cell::new(Vec::new()) };
-}
-
-/// Calls `f` with a 64-byte aligned buffer of this thread of at least `n` elements of arbitrary content.
-pub fn with_scratch<T: Real, R>(n: usize, f: impl FnOnce(*mut T) -> R) -> R {
-    let words = (n * size_of::<T>()).div_ceil(8) + 8;
-    // Taken, not borrowed: a nested call gets a buffer of its own.
-    let mut buf = SCRATCH.take();
-    if buf.len() < words {
-        buf = vec![0; words.next_power_of_two()];
-    }
-    let p = buf.as_mut_ptr();
-    // SAFETY: the eight words of slack cover the alignment.
-    let result = f(unsafe { p.byte_add(p.align_offset(64) * 8).cast() });
-    if buf.len() <= 1 << 20 {
-        SCRATCH.set(buf);
-    }
-    result
-}
-
-/// How k is cut: by k alone, so that a result depends on nothing else.
-pub fn k_block(k: usize) -> usize {
-    k.div_ceil(k.div_ceil(KC).max(1)).max(1)
-}
 
 /// Rows `m` and columns `n` of C, by one thread.
 ///
@@ -207,17 +105,6 @@ unsafe fn spread<T: Real>(m: &std::ops::Range<usize>, n: std::ops::Range<usize>,
     }
 }
 
-/// Rows and columns `j..j + nc` of C, with the columns `p..p + kc` of A.
-pub struct Part {
-    pub rows: std::ops::Range<usize>,
-    pub j: usize,
-    pub nc: usize,
-    pub p: usize,
-    pub kc: usize,
-    pub last: bool,
-    pub shape: Shape,
-}
-
 #[inline]
 unsafe fn one_block<T: Real>(
     x: &Part,
@@ -278,28 +165,6 @@ unsafe fn one_block<T: Real>(
                 one_tile(x, &tile, f, (i, rows), (j, cols), c, finish, &mut room);
                 j += cols;
             }
-        }
-    }
-}
-
-/// A copy of a few elements, without a call.
-#[inline(always)]
-pub unsafe fn copy_short<T: Copy>(src: *const T, dst: *mut T, n: usize) {
-    // SAFETY: both hold n elements.
-    unsafe {
-        let mut i = 0;
-        while i + 8 <= n {
-            dst.add(i).cast::<[T; 8]>().write(src.add(i).cast::<[T; 8]>().read());
-            i += 8;
-        }
-        if n >= 8 && i < n {
-            // The last eight again, over what is there already.
-            dst.add(n - 8).cast::<[T; 8]>().write(src.add(n - 8).cast::<[T; 8]>().read());
-            return;
-        }
-        while i < n {
-            *dst.add(i) = *src.add(i);
-            i += 1;
         }
     }
 }

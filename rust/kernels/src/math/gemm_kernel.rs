@@ -2,8 +2,7 @@
 //! multiply-adds over k, whatever the tile's shape: so the way C is cut never shows in the result.
 #![allow(clippy::needless_range_loop)] // registers are counted, not iterated
 
-use crate::gemm_pack::prefetch;
-use crate::gemm_simd::{Real, Vector};
+use crate::gemm_simd::{prefetch, Real, Vector};
 use crate::simd::{level, Level};
 
 /// Longest run of k that a panel of A holds.

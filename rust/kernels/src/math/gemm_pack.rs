@@ -1,8 +1,8 @@
 //! Panels of plain matrices.
 
-use crate::gemm_drive::{copy_short, LeftSide, RightSide, Run, Target, MAX_WIDTH};
 use crate::gemm_kernel::A_STRIDE;
-use crate::gemm_simd::{Real, Vector};
+use crate::gemm_sides::{copy_short, LeftSide, RightSide, Run, Target, MAX_WIDTH};
+use crate::gemm_simd::{prefetch, Real, Vector};
 use crate::simd::{level, Level};
 
 /// A matrix of arbitrary row and column distance.
@@ -124,18 +124,6 @@ impl<T: Real> RightSide<T> for BeforeNext<T> {
             }
         }
     }
-}
-
-/// Asks for the cache line of `p` in the second-level cache; any address will do.
-#[inline(always)]
-pub fn prefetch<T>(p: *const T) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a hint, which does not read.
-    unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T1 }>(p.cast())
-    };
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = p;
 }
 
 impl<T: Real> RightSide<T> for Strided<T> {

@@ -185,33 +185,6 @@ macro_rules! lanes {
 lanes!(f32, 4, u32, 23, 127u32);
 lanes!(f64, 2, u64, 52, 1023u64);
 
-#[cfg(target_arch = "x86_64")]
-pub use crate::gemm_simd_x86::{F32x16, F32x8, F64x4, F64x8};
-
-macro_rules! real {
-    ($t:ty, $base:ty, $avx2:ty, $avx512:ty) => {
-        impl Real for $t {
-            const ZERO: $t = 0.0;
-            const ONE: $t = 1.0;
-            #[inline(always)]
-            fn to_f64(self) -> f64 {
-                self as f64
-            }
-            type Base = $base;
-            #[cfg(target_arch = "x86_64")]
-            type Avx2 = $avx2;
-            #[cfg(target_arch = "x86_64")]
-            type Avx512 = $avx512;
-            #[cfg(not(target_arch = "x86_64"))]
-            type Avx2 = $base;
-            #[cfg(not(target_arch = "x86_64"))]
-            type Avx512 = $base;
-        }
-    };
-}
-real!(f32, Lanes<f32, 4>, F32x8, F32x16);
-real!(f64, Lanes<f64, 2>, F64x4, F64x8);
-
 /// Compiles a generic function over `Vector` once per level: `dispatch!(body::<V>(args))` within a function generic in
 /// `T: Real` calls it for the level in use.
 #[macro_export]
@@ -245,4 +218,16 @@ macro_rules! by_level {
             }
         }
     };
+}
+
+/// Asks for the cache line of `p` in the second-level cache; any address will do.
+#[inline(always)]
+pub fn prefetch<T>(p: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a hint, which does not read.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T1 }>(p.cast())
+    };
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = p;
 }

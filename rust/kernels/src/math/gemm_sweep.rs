@@ -5,8 +5,8 @@
 //! the tiles of B come one by one: the first panel of rows packs a tile, and while the next panels are computed with it the
 //! tile after it is asked for, a line a step. Every element of C is the same chain of additions as elsewhere.
 
-use crate::gemm_drive::{block_bytes, k_block, with_scratch, Finish, LeftSide, Part, RightSide, Target};
 use crate::gemm_kernel::{asking, copying, kernel, Shape, A_STRIDE};
+use crate::gemm_sides::{block_bytes, k_block, with_scratch, Finish, LeftSide, Part, RightSide, Target};
 use crate::gemm_simd::Real;
 use crate::gemm_tile::{one_tile, Operands, Room};
 use std::ops::Range;

@@ -1,7 +1,7 @@
 //! One tile of C: what it reads, where it goes.
 
-use crate::gemm_drive::{copy_short, Finish, Part, Run, Target, MAX_WIDTH};
 use crate::gemm_kernel::{Kernel, Tile};
+use crate::gemm_sides::{copy_short, Finish, Part, Run, Target, MAX_WIDTH};
 use crate::gemm_simd::Real;
 
 /// What a tile reads, and what its kernel does beside the product; see `Tile`.

@@ -1,7 +1,7 @@
 //! Matrix-vector products: bound by reading the matrix, so they read it once, in long runs, and copy nothing.
 #![allow(clippy::needless_range_loop)] // registers are counted, not iterated
 
-use crate::gemm_drive::with_scratch;
+use crate::gemm_sides::with_scratch;
 use crate::gemm_simd::{Real, Vector};
 
 /// Columns that one call of `combine` covers: the sums stay in the first-level cache.
@@ -86,7 +86,7 @@ unsafe fn add_rows<V: Vector, const R: usize, const ASKS: bool>(
             let mut s = V::load(out.add(j));
             for r in 0..R {
                 if ASKS {
-                    crate::gemm_pack::prefetch(b.wrapping_add((R + r) * rs + j));
+                    crate::gemm_simd::prefetch(b.wrapping_add((R + r) * rs + j));
                 }
                 s = V::load(b.add(r * rs + j)).fma(times[r], s);
             }

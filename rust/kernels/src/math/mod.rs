@@ -11,6 +11,7 @@ pub mod formula;
 pub mod formula_rows;
 pub mod functions;
 pub(crate) mod functions_more;
+pub(crate) mod functions_real;
 #[cfg(test)]
 mod functions_tests;
 pub mod fused;
@@ -18,7 +19,9 @@ pub mod gemm;
 pub(crate) mod gemm_drive;
 pub(crate) mod gemm_kernel;
 pub(crate) mod gemm_pack;
+pub(crate) mod gemm_sides;
 pub mod gemm_simd;
+mod gemm_simd_levels;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod gemm_simd_x86;
 pub(crate) mod gemm_sweep;

@@ -7,8 +7,9 @@
 
 use crate::conv_direct::direct;
 use crate::conv_patch::{Patches, PixelRows, PlaneColumns, PlaneTarget, Turned};
-use crate::gemm_drive::{parallel, Finish};
+use crate::gemm_drive::parallel;
 use crate::gemm_pack::{transpose, RowMajor, Strided};
+use crate::gemm_sides::Finish;
 use crate::gemm_simd::Real;
 use crate::gemm_vec::Shared;
 use crate::{conv_depthwise, conv_direct, conv_dots};

@@ -1,8 +1,8 @@
 //! Padded copies of rows of planes, for the kernels that read each tap of a filter or window in place. Of a volume a copy
 //! holds the slices that the taps of one slice of the grid reach: they count slices of the grid over all images.
 
-use crate::conv_patch::Patches;
-use crate::gemm_drive::copy_short;
+use crate::conv_patch::{take_even, Patches};
+use crate::gemm_sides::copy_short;
 use crate::gemm_simd::{Real, Vector};
 use crate::simd::{level, Level};
 
@@ -79,23 +79,6 @@ impl Band {
     ) {
         // SAFETY: the caller's.
         unsafe { copy_rows(self, x, n, (first, rows, of), dst, fill) }
-    }
-}
-
-/// `to[e] = from[2 * e]` for `n` elements; nothing behind the last is read.
-#[inline(always)]
-pub unsafe fn take_even<V: Vector>(from: *const V::T, to: *mut V::T, n: usize) {
-    let mut e = 0;
-    // SAFETY: the caller's rows.
-    unsafe {
-        while e + V::L <= n {
-            V::load_even(from.add(2 * e)).store(to.add(e));
-            e += V::L;
-        }
-        while e < n {
-            *to.add(e) = *from.add(2 * e);
-            e += 1;
-        }
     }
 }
 

@@ -4,7 +4,7 @@
 
 use crate::conv_band::{lanes, share, Band, BAND_BYTES};
 use crate::conv_patch::{Patches, PlaneTarget};
-use crate::gemm_drive::with_scratch;
+use crate::gemm_sides::with_scratch;
 use crate::gemm_simd::{Real, Vector};
 use crate::gemm_vec::Shared;
 

@@ -1,11 +1,10 @@
 //! The patches of an image as one side of a product: panels are filled straight from the image, so that the matrix of
 //! all patches never exists.
 
-use crate::conv_band::take_even;
-use crate::gemm_drive::{copy_short, LeftSide, RightSide, Run, Target, MAX_WIDTH};
 use crate::gemm_kernel::A_STRIDE;
-use crate::gemm_pack::{clear, prefetch, transpose};
-use crate::gemm_simd::{Real, Vector};
+use crate::gemm_pack::{clear, transpose};
+use crate::gemm_sides::{copy_short, LeftSide, RightSide, Run, Target, MAX_WIDTH};
+use crate::gemm_simd::{prefetch, Real, Vector};
 
 /// Which element of a source each (pixel of a grid, channel, tap) reads: slice, row and column `index * step + tap`, zero
 /// outside of the source. An image is a volume of slices (one, where it has two axes). Pixels are counted over all
@@ -455,5 +454,22 @@ impl<T: Real> Target<T> for PlaneTarget<T> {
             }
         }
         count
+    }
+}
+
+/// `to[e] = from[2 * e]` for `n` elements; nothing behind the last is read.
+#[inline(always)]
+pub unsafe fn take_even<V: Vector>(from: *const V::T, to: *mut V::T, n: usize) {
+    let mut e = 0;
+    // SAFETY: the caller's rows.
+    unsafe {
+        while e + V::L <= n {
+            V::load_even(from.add(2 * e)).store(to.add(e));
+            e += V::L;
+        }
+        while e < n {
+            *to.add(e) = *from.add(2 * e);
+            e += 1;
+        }
     }
 }

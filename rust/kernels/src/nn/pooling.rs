@@ -5,7 +5,7 @@
 
 use crate::conv_band::{lanes, share, Band};
 use crate::conv_patch::Patches;
-use crate::gemm_drive::with_scratch;
+use crate::gemm_sides::with_scratch;
 use crate::gemm_simd::{Real, Vector};
 use crate::gemm_vec::Shared;
 

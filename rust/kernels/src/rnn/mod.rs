@@ -7,4 +7,4 @@ pub(crate) mod gates;
 pub mod lod_gru;
 pub mod lod_lstm;
 pub mod recurrent;
-pub(crate) mod recurrent_grad;
+pub mod recurrent_grad;

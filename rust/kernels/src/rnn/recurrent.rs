@@ -8,8 +8,6 @@ use crate::gemm::{gemm, Epilogue, Gemm, View};
 use crate::gemm_simd::Real;
 use crate::pool::{self, Shared};
 
-pub use super::recurrent_grad::{backward, Came, Grads};
-
 /// An element type of recurrent networks.
 pub trait Number: Real + Gemm {}
 impl Number for f32 {}

@@ -8,15 +8,13 @@ mod plan;
 
 use batches::product;
 use gradients::{checked, grad_x, grad_y};
-use oar_core::attrs;
-use oar_core::base::shape::numel;
-use oar_core::base::{DType, DTypes, Dims, Result};
-use oar_core::op::attrs::Text;
+use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::infer::grads_like_inputs;
 use oar_core::op::{Grad, InSlot, Infer, Kernel, Op, Run, OP};
 use oar_core::tensor::Tensor;
-use oar_core::{dispatch, ensure, slots};
+use oar_core::{dispatch, ensure};
 use oar_kernels::gemm;
+use plan::{backward, forward, second, MatmulAttrs, MatmulV2Attrs, MulAttrs, Plan};
 use smallvec::smallvec;
 
 // Operators

@@ -1,9 +1,11 @@
 //! The checks that poolings share, and the kernels' description of one.
 
-use oar_core::base::{Dims, Result};
+use oar_core::base::{DTypes, Dims, Result};
 use oar_core::ensure;
 use oar_core::op::parts::window::{channels_last, split_images, Axis, Geometry, Windows};
 use oar_kernels::pooling as kernel;
+
+pub const FLOATS: DTypes = DTypes::FLOATS.and(DTypes::HALVES);
 
 /// The attributes of a pooling.
 pub struct Pooling<'a> {

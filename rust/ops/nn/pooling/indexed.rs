@@ -1,7 +1,6 @@
 //! Maxima with their places, and `unpool`, which puts values back to such places.
 
-use super::geometry::Pooling;
-use super::FLOATS;
+use super::geometry::{Pooling, FLOATS};
 use oar_core::attrs;
 use oar_core::base::{DType, Dims, Result};
 use oar_core::op::infer::grads_like_inputs;

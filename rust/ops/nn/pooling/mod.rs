@@ -33,10 +33,10 @@ mod geometry;
 mod indexed;
 mod pyramid;
 
-use geometry::Pooling;
+use geometry::{Pooling, FLOATS};
 use indexed::{INDEXED2D, INDEXED2D_GRAD, INDEXED3D, INDEXED3D_GRAD, UNPOOL, UNPOOL_GRAD};
 use oar_core::attrs;
-use oar_core::base::{DTypes, Result};
+use oar_core::base::Result;
 use oar_core::op::attrs::Text;
 use oar_core::op::infer::grads_like_inputs;
 use oar_core::op::parts::half::in_f32;
@@ -65,8 +65,6 @@ slots! {
     mod pool { X "X" => OUT "Out" }
     mod pool_grad { X "X", OUT "Out", DOUT "Out@GRAD" => DX "X@GRAD" }
 }
-
-const FLOATS: DTypes = DTypes::FLOATS.and(DTypes::HALVES);
 
 /// Attributes of a pooling to maxima or averages.
 trait Pools: 'static {

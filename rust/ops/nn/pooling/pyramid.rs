@@ -1,6 +1,6 @@
 //! Spatial pyramid pooling: an image pooled to 1, 4, 16, .. windows, one level behind the other.
 
-use super::FLOATS;
+use super::geometry::FLOATS;
 use oar_core::attrs;
 use oar_core::base::{Dims, Result};
 use oar_core::op::infer::grads_like_inputs;

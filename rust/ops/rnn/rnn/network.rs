@@ -5,7 +5,8 @@ use oar_core::base::Result;
 use oar_core::tensor::generator::with_engine;
 use oar_core::tensor::Tensor;
 use oar_kernels::random as draw;
-use oar_kernels::recurrent::{self as kernel, Came, Cell, Grads, Number, Pass, Weights};
+use oar_kernels::recurrent::{self as kernel, Cell, Number, Pass, Weights};
+use oar_kernels::recurrent_grad::{self as kernel_grad, Came, Grads};
 use oar_kernels::types::Number as Scalar;
 
 pub struct Network {
@@ -199,7 +200,7 @@ impl Network {
                 };
                 let grads = Grads { x: dx.map(|dx| (dx, direction > 0)), ih, hh, bias_ih, bias_hh };
                 let w = self.weights(&params.list, layer, direction);
-                kernel::backward(&p, &w, &came, dout, (&mut dh[state], dc), grads, scratch.data_mut::<T>()?);
+                kernel_grad::backward(&p, &w, &came, dout, (&mut dh[state], dc), grads, scratch.data_mut::<T>()?);
             }
             if layer > 0 && self.drops() {
                 self.drop(made.data::<T>(), kept.mask, came.data_mut::<T>()?);
