@@ -173,6 +173,10 @@ pub static TABLES: &[&[&Op]] = &[
     detection::other_nms::TABLE,      // matrix_nms, locality_aware_nms, retinanet_detection_output
     detection::yolo::TABLE,           // yolo_box, yolov3_loss
     detection::detection_map::TABLE,  // detection_map
+    nn::fsp::TABLE,                   // fsp
+    nn::similarity_focus::TABLE,      // similarity_focus
+    nn::correlation::TABLE,           // correlation
+    loss::pairs::TABLE,               // positive_negative_pair
 ];
 
 /// Makes the table known to the engine ([`table::lookup`]). Whoever uses operators calls it first; once is enough.

@@ -53,20 +53,53 @@ const MANY: usize = 130;
 
 /// Pairs up rows and columns, the most alike first. An entry of `row` that is -1 has no row yet.
 fn pair<T: Real>(dist: &[T], columns: usize, row: &mut [i32], found: &mut [T]) {
-    let rows = dist.len() / columns;
-    let floor = |d: T| if rows >= MANY { d.to_f64() > 0.0 } else { d.to_f64() >= T::of(LEAST).to_f64() };
-    // Of equal pairs the first column comes first where there are few rows, else the first row.
-    let order = |k: usize| if rows >= MANY { k } else { k % columns * rows + k / columns };
-    let mut pairs: Vec<usize> = (0..rows * columns).filter(|&k| floor(dist[k])).collect();
-    pairs.sort_unstable_by(|&a, &b| {
-        let by_dist = dist[b].partial_cmp(&dist[a]).unwrap_or(std::cmp::Ordering::Equal);
-        by_dist.then(order(a).cmp(&order(b)))
-    });
-    let mut taken = vec![false; rows];
+    if dist.len() / columns >= MANY {
+        pair_sorted(dist, columns, row, found);
+    } else {
+        pair_few(dist, columns, row, found);
+    }
+}
+
+/// Of equal pairs the first row comes first.
+fn pair_sorted<T: Real>(dist: &[T], columns: usize, row: &mut [i32], found: &mut [T]) {
+    let mut pairs: Vec<usize> = (0..dist.len()).filter(|&k| dist[k] > T::ZERO).collect();
+    pairs.sort_by(|&a, &b| dist[b].partial_cmp(&dist[a]).unwrap_or(std::cmp::Ordering::Equal));
+    let mut taken = vec![false; dist.len() / columns];
     for k in pairs {
         let (i, j) = (k / columns, k % columns);
         if !taken[i] && row[j] == -1 {
             (row[j], found[j], taken[i]) = (i as i32, dist[k], true);
+        }
+    }
+}
+
+/// Of equal pairs the first column comes first. Every row keeps the best column that is left for it.
+fn pair_few<T: Real>(dist: &[T], columns: usize, row: &mut [i32], found: &mut [T]) {
+    let least = T::of(LEAST);
+    let favourite = |i: usize, row: &[i32]| {
+        let mut best: Option<(T, usize)> = None;
+        for (j, &d) in dist[i * columns..(i + 1) * columns].iter().enumerate() {
+            if row[j] == -1 && d >= least && best.is_none_or(|b| d > b.0) {
+                best = Some((d, j));
+            }
+        }
+        best
+    };
+    let mut best: Vec<_> = (0..dist.len() / columns).map(|i| favourite(i, row)).collect();
+    loop {
+        let mut next: Option<(T, usize, usize)> = None;
+        for (i, own) in best.iter().enumerate() {
+            let Some((d, j)) = *own else { continue };
+            if next.is_none_or(|n| d > n.0 || d == n.0 && j < n.1) {
+                next = Some((d, j, i));
+            }
+        }
+        let Some((d, j, i)) = next else { return };
+        (row[j], found[j], best[i]) = (i as i32, d, None);
+        for (i, own) in best.iter_mut().enumerate() {
+            if own.is_some_and(|b| b.1 == j) {
+                *own = favourite(i, row);
+            }
         }
     }
 }

@@ -11,6 +11,7 @@ pub mod loss;
 pub mod margin;
 pub mod metric;
 pub mod nce;
+pub mod pairs;
 pub mod probability;
 pub mod residual;
 pub mod sigmoid;

@@ -18,6 +18,7 @@ from . import (
     more_losses,
     nn,
     ops,
+    relations,
     sampled,
     sequence_lod,
     tensor,
@@ -39,6 +40,7 @@ from .metric_op import *  # noqa: F403
 from .more_losses import *  # noqa: F403
 from .nn import *  # noqa: F403
 from .ops import *  # noqa: F403
+from .relations import *  # noqa: F403
 from .rnn import *  # noqa: F403
 from .rnn import __all__ as _rnn
 from .sampled import *  # noqa: F403
@@ -58,6 +60,7 @@ __all__ = [
     *detection_rois.__all__,
     *beams.__all__,
     *ops.__all__,
+    *relations.__all__,
     *lod_nets.__all__,
     *loss.__all__,
     *metric_op.__all__,

@@ -140,6 +140,7 @@ def locality_aware_nms(
         >>> fluid.layers.locality_aware_nms(boxes, scores, 0.0, -1, -1).numpy().tolist()
         [[0.0, 0.75, 0.0, 0.0, 1.0, 1.0]]
     """
+    check_variable_and_dtype(scores, "scores", FLOATS, "locality_aware_nms")
     shape = scores.shape
     assert len(shape) == 3, f"locality_aware_nms: scores must have three dimensions, got the shape {shape}"
     assert shape[1] == 1, f"locality_aware_nms: there can be one class only, scores of [N, 1, M], got the shape {shape}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from paddle import _ops
 from paddle._dispatch.append import named
 
-__all__ = ["multiclass_nms2", "sequence_topk_avg_pooling"]
+__all__ = ["correlation", "multiclass_nms2", "sequence_topk_avg_pooling"]
 
 
 def sequence_topk_avg_pooling(input, row, col, topks, channel_num):  # noqa: A002
@@ -80,3 +80,40 @@ def multiclass_nms2(
     )
     out.stop_gradient = index.stop_gradient = True
     return (out, index) if return_index else out
+
+
+def correlation(x, y, pad_size, kernel_size, max_displacement, stride1, stride2, corr_type_multiply=1):
+    """How much the surroundings of places in one feature map are like those of displaced places in another (FlowNet):
+    the mean over channels and surroundings of the products. Paddle has a kernel for GPUs alone.
+
+    Args:
+        x, y (Variable): [N, C, H, W], float32 or float64.
+        pad_size (int): zeros around both.
+        kernel_size (int): side of the surroundings.
+        max_displacement (int): to each side; `stride2` lies between displacements.
+        stride1 (int): between places.
+        stride2 (int): see above.
+        corr_type_multiply (int): not used.
+
+    Returns:
+        Variable: [N, displacements, height, width].
+
+    Raises:
+        ValueError: for sizes and strides that cannot be.
+
+    Examples:
+        >>> import paddle, paddle.fluid as fluid
+        >>> x = paddle.ones([1, 2, 4, 4])
+        >>> fluid.contrib.correlation(x, x, 1, 1, 1, 1, 1).shape
+        [1, 9, 4, 4]
+    """
+    return _ops.correlation(
+        x,
+        y,
+        pad_size=pad_size,
+        kernel_size=kernel_size,
+        max_displacement=max_displacement,
+        stride1=stride1,
+        stride2=stride2,
+        corr_type_multiply=corr_type_multiply,
+    )
