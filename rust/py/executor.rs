@@ -23,9 +23,9 @@ use std::sync::Arc;
 
 #[pyclass(name = "Executor", module = "paddle.fluid.core", frozen)]
 pub struct PyExecutor {
-    inner: Executor,
+    pub inner: Executor,
     /// The device of its place; `None` is the CPU.
-    device: Option<i32>,
+    pub device: Option<i32>,
 }
 
 /// The value that a handle, a Tensor or a numpy array holds.

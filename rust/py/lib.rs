@@ -13,6 +13,7 @@ mod dlpack;
 mod eager;
 mod error;
 mod executor;
+mod feed;
 mod indexing;
 mod lod_tensor;
 mod number;
@@ -49,6 +50,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     eager::register(m)?;
     trace::register(m)?;
     executor::register(m)?;
+    feed::register(m)?;
     py_func::register(m)?;
     random::register(m)?;
     cuda::register(m)?;

@@ -27,7 +27,16 @@ from .parallel import ParallelEnv, get_rank, get_world_size, init_parallel_env, 
 from .spawn import spawn
 
 __all__ = [
-    "spawn", "init_parallel_env", "get_rank", "get_world_size", "ParallelEnv", "split", *collective.__all__,
+    "spawn", "init_parallel_env", "get_rank", "get_world_size", "ParallelEnv", "split", "InMemoryDataset",
+    "QueueDataset", "ProbabilityEntry", "CountFilterEntry", *collective.__all__,
 ]
 
-__getattr__ = _missing.getter(__name__, later={"fleet": "paddle.distributed.fleet"})
+_LATER = {
+    "fleet": "paddle.distributed.fleet",
+    **dict.fromkeys(("CountFilterEntry", "ProbabilityEntry"), "paddle.distributed.entry_attr"),
+    **dict.fromkeys(
+        ("BoxPSDataset", "DatasetBase", "FileInstantDataset", "InMemoryDataset", "QueueDataset"),
+        "paddle.distributed.fleet.dataset",
+    ),
+}
+__getattr__ = _missing.getter(__name__, later=_LATER)

@@ -97,6 +97,7 @@ __all__ = [
     "CUDAPinnedPlace",
     "CUDAPlace",
     "CompiledProgram",
+    "DataFeedDesc",
     "DataFeeder",
     "DistributeTranspiler",
     "DistributeTranspilerConfig",
@@ -171,4 +172,13 @@ __all__ = [
     "xpu_places",
 ]
 
-__getattr__ = _getter(__name__, later={name: f"paddle.fluid.{name}" for name in ("average", "install_check")})
+_MODULES = (
+    "average", "data_feed_desc", "dataset", "device_worker", "entry_attr", "incubate", "install_check", "trainer_desc",
+    "trainer_factory",
+)  # fmt: skip
+_LATER = {
+    **{name: f"paddle.fluid.{name}" for name in _MODULES},
+    **dict.fromkeys(("DatasetFactory", "InMemoryDataset", "QueueDataset"), "paddle.fluid.dataset"),
+    "DataFeedDesc": "paddle.fluid.data_feed_desc",
+}
+__getattr__ = _getter(__name__, later=_LATER)

@@ -12,13 +12,16 @@ from paddle._basics.names import op_proto_and_checker_maker
 from paddle._basics.op_proto import has_non_empty_grad_op_maker
 from paddle._basics.place import CPUPlace, CUDAPinnedPlace, CUDAPlace, Place, XPUPlace
 from paddle.static.predictor import NativeConfig, PaddleBuf, PaddleDType, PaddleTensor
+from paddle.static.trainers import BoxPS, Dataset
 
 from .core_helpers import (
     DeviceType,
+    Fleet,
     _create_loaded_parameter,
     _set_eager_deletion_mode,
     get_fetch_variable,
     infer_no_need_buffer_slots,
+    run_cmd,
     set_feed_variable,
 )
 from .core_helpers import globals as _flag_values
@@ -153,6 +156,8 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
+    "BoxPS",
+    "Dataset",
     "has_non_empty_grad_op_maker",
     "op_proto_and_checker_maker",
     "CPUPlace",

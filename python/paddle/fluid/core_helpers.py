@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import subprocess
 from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
@@ -16,7 +17,7 @@ from paddle._basics.place import CPUPlace
 
 __all__ = [
     "globals", "set_feed_variable", "get_fetch_variable", "infer_no_need_buffer_slots", "_set_eager_deletion_mode",
-    "_create_loaded_parameter", "DeviceType",
+    "_create_loaded_parameter", "DeviceType", "Fleet", "run_cmd",
 ]
 
 
@@ -141,3 +142,34 @@ def _create_loaded_parameter(parameters: Iterable[Any], scope: Any, executor: An
                 f"the parameter {var.name} has no value in the scope: give an executor, or run the startup program"
             )
         scope.var(var.name).get_tensor().set(np.zeros(var.shape, to_numpy_dtype(var.dtype)), CPUPlace())
+
+
+class Fleet:
+    """The client of the pslib servers, which are closed source: it keeps settings, and has no table."""
+
+    def __init__(self) -> None:
+        self._client2client: tuple[int, int, int] = (500000, 10000, 3)
+
+    def set_client2client_config(self, request_timeout_ms: int, connect_timeout_ms: int, max_retry: int) -> None:
+        """Keeps the waits and retries of messages between trainers."""
+        self._client2client = (request_timeout_ms, connect_timeout_ms, max_retry)
+
+    def get_cache_threshold(self, table_id: int) -> float:
+        """How often a row must have been shown to be cached: 0, as without pslib in 2.0.2."""
+        return 0.0
+
+
+def run_cmd(cmd: str, time_out: int = -1, sleep_inter: int = -1) -> str:
+    """What a shell command writes to its output.
+
+    Args:
+        cmd: the command. time_out: milliseconds after which it is given up; -1: never. sleep_inter: not needed.
+
+    Raises:
+        TimeoutError: when it takes longer.
+    """
+    seconds = None if time_out < 0 else time_out / 1000
+    try:
+        return subprocess.run(["bash", "-c", cmd], stdout=subprocess.PIPE, timeout=seconds, text=True).stdout
+    except subprocess.TimeoutExpired:
+        raise TimeoutError(f"run_cmd: {cmd!r} took more than {time_out} ms") from None

@@ -10,5 +10,9 @@ from paddle.static.feed import (  # noqa: F401 (tests and user code import them 
     dimension_is_compatible_with,
     dtype_is_compatible_with,
 )
+from paddle.static.trainers import FetchHandler, FetchHandlerMonitor
 
-__all__ = ["Executor", "global_scope", "scope_guard", "_fetch_var", "_switch_scope", "as_numpy"]
+__all__ = [
+    "Executor", "global_scope", "scope_guard", "_fetch_var", "_switch_scope", "as_numpy", "FetchHandler",
+    "FetchHandlerMonitor",
+]  # fmt: skip

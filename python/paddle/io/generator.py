@@ -500,11 +500,46 @@ class PyReader(DataLoaderBase):
 
 
 class DatasetLoader(DataLoaderBase):
-    """The loader that `DataLoader.from_dataset` returns: batches of an InMemoryDataset or QueueDataset."""
+    """The loader that `DataLoader.from_dataset` returns: a batch of every place each step, as dicts by variable."""
 
     def __init__(self, dataset: Any, places: Any, drop_last: bool) -> None:
         super().__init__()
-        raise NotImplementedError(
-            "DataLoader.from_dataset needs InMemoryDataset or QueueDataset, which this version does not have yet: "
-            "use paddle.io.DataLoader over a paddle.io.IterableDataset"
-        )
+        if not hasattr(dataset, "proto_desc"):
+            raise TypeError(f"from_dataset takes an InMemoryDataset or QueueDataset, got {type(dataset)}")
+        self._places = place_list(places)
+        count = len(self._places)
+        if len(dataset.filelist) < count:
+            raise AssertionError(f"from_dataset: {count} places take as many files, there are {len(dataset.filelist)}")
+        if dataset.thread_num not in (0, count):
+            warnings.warn(f"from_dataset: the data set's {dataset.thread_num} threads become {count}", stacklevel=3)
+        dataset._set_thread(count)
+        self._dataset, self._drop_last = dataset, drop_last
+        self._names: list[str] = []
+        self._readers: list[Any] = []
+
+    def __iter__(self) -> DatasetLoader:
+        self._close()
+        self._dataset._prepare_to_run()
+        self._names, self._readers = self._dataset.dataset.batches(len(self._places or []))
+        return self
+
+    def _close(self) -> None:
+        for reader in self._readers:
+            reader.close()
+        self._readers = []
+
+    def __next__(self) -> list[dict[str, Any]]:
+        step: list[dict[str, Any]] = []
+        wanted = len(self._places or [])
+        # Readers whose files are at their end leave their places to the others; a step that stays short is left out.
+        while self._readers and len(step) < wanted:
+            for reader in list(self._readers):
+                batch = reader.next()
+                if batch is None or self._drop_last and batch[0] != self._dataset.proto_desc.batch_size:
+                    self._readers.remove(reader)
+                    continue
+                step.append(dict(zip(self._names, batch[1], strict=True)))
+                if len(step) == wanted:
+                    return step
+        self._close()
+        raise StopIteration

@@ -18,8 +18,9 @@ from paddle._programs.scope import _switch_scope, global_scope, scope_guard
 from paddle._programs.variable import Variable, isinstance_of
 
 from .compiler import CompiledProgram
-from .feed import FeedSlot, _to_name_str, as_numpy, check_feed_shape_type, split_fetch_list
+from .feed import FeedSlot, _to_name_str, as_numpy, check_feed_shape_type, say_what_is_empty, split_fetch_list
 from .py_reader import READER_OPS, source_of, without_readers
+from .trainers import run_from_dataset
 
 __all__ = ["Executor", "global_scope", "scope_guard"]
 
@@ -58,30 +59,13 @@ class _Run:
                 self.slots.append(FeedSlot(block.var(name)))
             else:
                 warnings.warn(
-                    f"variable '{name}' is not in the Program: never made there, or pruned", stacklevel=5
+                    f"variable '{name}' is not in the Program: never made there, or pruned", stacklevel=6
                 )
         self.feed_names = [s.name for s in self.slots]
         self.fetch_names = [_to_name_str(v) for v in fetch_list]
         self.fetched = fetch_list  # kept alive: the key of the cache holds their ids
         #: the ProgramDesc (not a clone without readers or what is pruned) and its revision
         self.made_of: tuple = ()
-
-
-def _say_what_is_empty(error: Exception, program: Program, scope, fed: list) -> None:
-    """Adds to an error about a variable without a value which ones were not fed, or not made by the startup program."""
-    if error.kind != "NoValue":  # type: ignore[attr-defined]
-        return
-    found = {name: scope.find_var(name) for name in program.global_block().vars}
-    empty = {name for name, var in found.items() if var is None or var._kind() == "an uninitialised variable"}
-    variables = [v for v in program.list_vars() if v.name in empty and v.name not in fed]
-    unfed = [v.name for v in variables if v.is_data and v.desc.need_check_feed()]
-    unmade = [v.name for v in variables if v.persistable and v.type == VarType.LOD_TENSOR]
-    text = str(error)
-    if unfed:
-        text += f"\n  no data was fed for {', '.join(unfed)}"
-    if unmade:
-        text += f"\n  the startup program has not been run in this scope for {', '.join(unmade[:5])}"
-    error.args = (text,)
 
 
 class Executor:
@@ -155,10 +139,29 @@ class Executor:
             RuntimeError: when the executor was closed, or a tensor with LoD is fetched as an array.
             TypeError, ValueError: for feeds, fetches or programs that are not what they should be.
         """
+        return self._run_impl(
+            program, feed, fetch_list, feed_var_name, fetch_var_name, scope, return_numpy, use_program_cache,
+            return_merged, use_prune,
+        )  # fmt: skip
+
+    def _run_impl(
+        self,
+        program,
+        feed,
+        fetch_list,
+        feed_var_name,
+        fetch_var_name,
+        scope,
+        return_numpy,
+        use_program_cache,
+        return_merged,
+        use_prune,
+    ):
+        """`run`: checks the Program and hands it to what runs it."""
         if self._closed:
             raise RuntimeError("this Executor has been closed")
         if isinstance(program, CompiledProgram) and program._is_inference:
-            return program._predictor.run(feed)
+            return self._run_inference(program._predictor, feed)
         default = program is None
         if default:
             program = guards.default_main_program()
@@ -184,12 +187,39 @@ class Executor:
             return []
         if compiled is not None and compiled._executor is not None:
             return self._run_places(compiled, program, feed, list(fetch_list), return_numpy, return_merged, use_prune)
+        if not isinstance(fetch_var_name, str):
+            raise TypeError(f"fetch_var: name must be a str, got {type(fetch_var_name)}")
+        passes = None if compiled is None else compiled._passes()
+        return self._run_prepared(program, feed, fetch_list, scope, return_numpy, use_prune, passes)
+
+    def _run_program(
+        self, program, feed, fetch_list, feed_var_name, fetch_var_name, scope, return_numpy, use_program_cache
+    ):
+        """Runs a Program that is not compiled."""
+        if not isinstance(program, Program):
+            raise TypeError(f"run: program must be a Program, got {type(program)}")
+        if not isinstance(fetch_var_name, str):
+            raise TypeError(f"fetch_var: name must be a str, got {type(fetch_var_name)}")
+        return self._run_prepared(program, feed, fetch_list or (), scope, return_numpy, False, None)
+
+    def _run_parallel(self, program, scope, feed, fetch_list, fetch_var_name, return_numpy, return_merged):
+        """Runs a CompiledProgram, over its places where it has several."""
+        names = "feed", fetch_var_name, scope, return_numpy, False, return_merged, False
+        return self._run_impl(program, feed, fetch_list, *names)
+
+    def _run_inference(self, exe, feed):
+        """Runs the predictor `exe` of a Program that was compiled for inference."""
+        return exe.run(feed)
+
+    def _split_optimize_ops_in_fetch_list(self, fetch_list):
+        """The variables of a fetch list, and the optimizer's operators that `minimize` has put there."""
+        return split_fetch_list(fetch_list)
+
+    def _run_prepared(self, program: Program, feed, fetch_list, scope, return_numpy, use_prune, passes) -> list:
         if feed is None:
             feed = {}
         elif type(feed) is not dict:
             feed = self._one_feed(feed)
-        if not isinstance(fetch_var_name, str):
-            raise TypeError(f"fetch_var: name must be a str, got {type(fetch_var_name)}")
 
         fetch_key = tuple([v if type(v) is str else id(v) for v in fetch_list])
         key = (tuple(feed), fetch_key, use_prune)
@@ -215,11 +245,10 @@ class Executor:
                 names.extend(slot.name for slot in slots)
         if "lr_sheduler" in program.__dict__:
             self._set_learning_rate(program, scope)
-        passes = None if compiled is None else compiled._passes()
         try:
             out = self._default_executor.run(prepared.desc, scope, names, tensors, prepared.fetch_names, passes)
         except core.EnforceNotMet as error:
-            _say_what_is_empty(error, program, scope, names)
+            say_what_is_empty(error, program, scope, names)
             raise
         return [as_numpy(t) for t in out] if return_numpy else out
 
@@ -238,7 +267,7 @@ class Executor:
             return compiled._executor.run(self._default_executor, program, feed, variables, *how)
         except core.EnforceNotMet as error:
             fed = [name for one in (feed if isinstance(feed, (list, tuple)) else [feed]) for name in one]
-            _say_what_is_empty(error, program, compiled._scope, fed)
+            say_what_is_empty(error, program, compiled._scope, fed)
             raise
 
     def _prepare(self, program: Program, feed: dict, fetch_list: list, use_prune: bool) -> _Run:
@@ -284,7 +313,7 @@ class Executor:
             if default
             else "if you pass a Program, make sure that the model was created under its program_guard"
         )
-        warnings.warn(f"the Program has no operators to run; {hint}", stacklevel=3)
+        warnings.warn(f"the Program has no operators to run; {hint}", stacklevel=4)
 
     def infer_from_dataset(
         self,
@@ -298,8 +327,13 @@ class Executor:
         print_period=100,
         fetch_handler=None,
     ):
-        """Running over a Dataset is not there yet: raises NotImplementedError."""
-        raise NotImplementedError("Executor.infer_from_dataset is not there yet; feed batches to Executor.run")
+        """Run a Program over all batches of a data set, as :meth:`train_from_dataset` does, to evaluate it.
+
+        The Program is run as it is: one without an optimizer (``clone(for_test=True)``) leaves parameters alone. To
+        parameter servers of tables nothing is pushed.
+        """
+        how = debug, fetch_list, fetch_info, print_period, fetch_handler
+        self._run_from_dataset(program, dataset, scope, thread, True, *how)
 
     def train_from_dataset(
         self,
@@ -313,8 +347,74 @@ class Executor:
         print_period=100,
         fetch_handler=None,
     ):
-        """Running over a Dataset is not there yet: raises NotImplementedError."""
-        raise NotImplementedError("Executor.train_from_dataset is not there yet; feed batches to Executor.run")
+        """Train a Program over all batches of a data set, by threads that share its parameters (Hogwild).
+
+        Args:
+            program (Program|CompiledProgram, optional): the default main program when None.
+            dataset (DatasetBase): `paddle.distributed.InMemoryDataset` (loaded before) or `QueueDataset`.
+            scope (Scope, optional): where the parameters live; the global one when None.
+            thread (int): how many threads; 0: as many as the data set has. Those of a QueueDataset read files of their
+                own, so there are not more of them than the data set has threads. With one thread the result is that of
+                `run` over the same batches.
+            debug (bool): also print to stderr what operators took, and write the trainer's description to a file.
+            fetch_list (list, optional): Variables that the first thread prints.
+            fetch_info (list of str, optional): what stands before their values; their names when None.
+            print_period (int): batches of the first thread between two prints.
+            fetch_handler (FetchHandler, optional): called with the values of variables every so many seconds.
+
+        Raises:
+            RuntimeError: without a data set; where a file cannot be read. OSError: for a pipe command that fails.
+            ValueError: for a damaged line, naming file and line.
+
+        Examples:
+            >>> import paddle
+            >>> paddle.enable_static()
+            >>> main, startup = paddle.static.Program(), paddle.static.Program()
+            >>> with paddle.static.program_guard(main, startup):
+            ...     x = paddle.static.data("x", [None, 2], "float32")
+            ...     mean = paddle.mean(x)
+            >>> with open("train_from_dataset.txt", "w") as file:
+            ...     _ = file.write("2 1 2\\n2 3 4\\n")
+            >>> dataset = paddle.distributed.QueueDataset()
+            >>> dataset.init(batch_size=2, use_var=[x])
+            >>> dataset.set_filelist(["train_from_dataset.txt"])
+            >>> exe = paddle.static.Executor(paddle.CPUPlace())
+            >>> exe.train_from_dataset(main, dataset, fetch_list=[mean], print_period=1) # doctest: +ELLIPSIS
+            time: [...], batch: [1], ...[1]:[2.5]
+        """
+        how = debug, fetch_list, fetch_info, print_period, fetch_handler
+        self._run_from_dataset(program, dataset, scope, thread, False, *how)
+
+    def _run_from_dataset(
+        self,
+        program=None,
+        dataset=None,
+        scope=None,
+        thread=0,
+        is_infer=False,
+        debug=False,
+        fetch_list=None,
+        fetch_info=None,
+        print_period=100,
+        fetch_handler=None,
+    ):
+        if self._closed:
+            raise RuntimeError("this Executor has been closed")
+        how = is_infer, debug, fetch_list, fetch_info, print_period, fetch_handler
+        run_from_dataset(self, program, dataset, scope, thread, *how)
+
+    def start_heter_trainer(
+        self,
+        program=None,
+        scope=None,
+        debug=False,
+        fetch_list=None,
+        fetch_info=None,
+        print_period=100,
+        fetch_handler=None,
+    ):
+        """Waiting for work of trainers on other devices is not there: raises NotImplementedError."""
+        raise NotImplementedError("Executor.start_heter_trainer: heterogeneous parameter servers are not there yet")
 
 
 def _fetch_var(name: str, scope=None, return_numpy: bool = True):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import paddle._core as core
-from paddle._basics.dtypes import convert_dtype, convert_np_dtype_to_dtype_, regular_array, to_numpy_dtype
+from paddle._basics.dtypes import VarType, convert_dtype, convert_np_dtype_to_dtype_, regular_array, to_numpy_dtype
 from paddle._programs.operator import Operator
 from paddle._programs.variable import Variable, isinstance_of
 
@@ -187,3 +187,20 @@ def split_fetch_list(fetch_list) -> tuple[list, list]:
                     f"run: fetch_list must hold names, Variables or what minimize returned, got {type(one)}"
                 )
     return variables, operators
+
+
+def say_what_is_empty(error: Exception, program: Any, scope, fed: list) -> None:
+    """Adds to an error about a variable without a value which ones were not fed, or not made by the startup program."""
+    if error.kind != "NoValue":  # type: ignore[attr-defined]
+        return
+    found = {name: scope.find_var(name) for name in program.global_block().vars}
+    empty = {name for name, var in found.items() if var is None or var._kind() == "an uninitialised variable"}
+    variables = [v for v in program.list_vars() if v.name in empty and v.name not in fed]
+    unfed = [v.name for v in variables if v.is_data and v.desc.need_check_feed()]
+    unmade = [v.name for v in variables if v.persistable and v.type == VarType.LOD_TENSOR]
+    text = str(error)
+    if unfed:
+        text += f"\n  no data was fed for {', '.join(unfed)}"
+    if unmade:
+        text += f"\n  the startup program has not been run in this scope for {', '.join(unmade[:5])}"
+    error.args = (text,)

@@ -5,6 +5,7 @@ mod compile;
 pub mod exec;
 mod fused;
 pub mod grad_desc;
+pub mod hogwild;
 pub mod passes;
 pub mod plan;
 pub mod schedule;

@@ -343,6 +343,18 @@ pub fn chunks(chunks: usize, f: impl Fn(usize) + Sync) {
     }
 }
 
+/// Runs `f` with all parallel calls of this thread serial: where as many threads as there are processors do the same.
+pub fn alone<R>(f: impl FnOnce() -> R) -> R {
+    struct Back(bool);
+    impl Drop for Back {
+        fn drop(&mut self) {
+            INSIDE.set(self.0);
+        }
+    }
+    let _back = Back(INSIDE.replace(true));
+    f()
+}
+
 /// Calls `f` with consecutive ranges of `grain` indices (the last may be shorter) that cover `0..n`.
 pub fn ranges(n: usize, grain: usize, f: impl Fn(Range<usize>) + Sync) {
     let grain = grain.max(1);

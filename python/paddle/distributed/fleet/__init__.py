@@ -2,14 +2,20 @@
 launcher (`launch`)."""
 from __future__ import annotations
 
-from . import meta_optimizers, metrics, runtime, utils
+from . import data_generator, dataset, meta_optimizers, metrics, runtime, utils
 from .base import role_maker
 from .base.distributed_strategy import DistributedStrategy
 from .base.fleet_base import Fleet, fleet
 from .base.role_maker import PaddleCloudRoleMaker, Role, UserDefinedRoleMaker
 from .base.util_factory import UtilBase
+from .data_generator import MultiSlotDataGenerator, MultiSlotStringDataGenerator
+from .dataset import BoxPSDataset, DatasetBase, FileInstantDataset, InMemoryDataset, QueueDataset
 
-__all__ = ["DistributedStrategy", "UtilBase", "UserDefinedRoleMaker", "PaddleCloudRoleMaker", "Fleet", "Role"]
+__all__ = [
+    "DistributedStrategy", "UtilBase", "UserDefinedRoleMaker", "PaddleCloudRoleMaker", "Fleet", "Role",
+    "MultiSlotDataGenerator", "MultiSlotStringDataGenerator", "BoxPSDataset", "DatasetBase", "FileInstantDataset",
+    "InMemoryDataset", "QueueDataset",
+]
 
 # reachable as in 2.0.2, though not in its __all__
 _ALSO = (meta_optimizers, runtime)

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from paddle._basics import flags
+from paddle._basics.message import Message, assign
 from paddle.static import BuildStrategy, ExecutionStrategy
 
-from .message import Message, assign
 from .strategy_fields import CONFIGS, STRATEGY
 
 __all__ = ["DistributedStrategy"]

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .message import Field, Schema
+from paddle._basics.message import Field, Schema
 
 __all__: list[str] = []
 

@@ -1,8 +1,10 @@
-"""A message of protobuf (2): named fields with types and defaults, and its text format, which other Paddles read."""
+"""A message of protobuf (2): named fields with types and defaults, its text format, which other Paddles read, and its
+bytes."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+import struct
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,14 +18,31 @@ _TOKEN = re.compile(r"""\s*(?:\#[^\n]*\s*)*(?:(?P<name>[A-Za-z_]\w*)
     |(?P<text>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')|(?P<mark>[{}\[\]:,;<>]))""", re.X)
 
 
+class Int64(int):
+    """The kind of a field of 64 bits."""
+
+
+class UInt64(int):
+    """The kind of a field of 64 bits that are no sign."""
+
+
+_RANGES = {int: (-(2**31), 2**31), Int64: (-(2**63), 2**63), UInt64: (0, 2**64)}
+
+
 @dataclass(frozen=True)
 class Field:
-    """A field: `kind` is bool, int, float, str, a tuple of an enum's names (from 1 on) or a Schema."""
+    """A field: `kind` is bool, int (32 bits), Int64, UInt64, float, str,
+    bytes (of a message that is kept as such), a tuple of an enum's names or a Schema.
+
+    `number` is the field's in bytes; `first` the number of an enum's first name.
+    """
 
     name: str
     kind: Any
     default: Any = None
     repeated: bool = False
+    number: int = 0
+    first: int = 1
 
 
 class Schema(dict):
@@ -34,20 +53,58 @@ class Schema(dict):
         self.name = name
 
 
+class Repeated(list):
+    """The elements of a repeated field, checked as they come."""
+
+    def __init__(self, message: Message, field: Field) -> None:
+        super().__init__()
+        self._message, self._field = message, field
+
+    def append(self, value: Any) -> None:
+        """Adds an element."""
+        super().append(self._message._checked(self._field, value))
+
+    def extend(self, values: Iterable[Any]) -> None:
+        """Adds all of them, or none if one cannot be."""
+        super().extend([self._message._checked(self._field, v) for v in values])
+
+    def add(self) -> Message:
+        """Adds an empty message, to be filled in."""
+        super().append(Message(self._field.kind))
+        return self[-1]
+
+
 class Message:
-    """Values of a schema's fields; what was never set has its default and is not written."""
+    """Values of a schema's fields, which are its attributes; what was never set has its default and is not written."""
+
+    schema: Schema
+    _values: dict[str, Any]
 
     def __init__(self, schema: Schema) -> None:
-        self.schema = schema
-        self._values: dict[str, Any] = {}
+        self.__dict__.update(schema=schema, _values={})
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name not in self.schema:
+            raise AttributeError(f"{self.schema.name} has no field {name!r}")
+        return self.get(name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        field = self.schema.get(name)
+        if field is None or field.repeated or isinstance(field.kind, Schema):
+            what = "has no field" if field is None else "cannot be given another message or list for"
+            raise AttributeError(f"{self.schema.name} {what} {name!r}")
+        self.set(name, value)
+
+    def __str__(self) -> str:
+        return self.to_text()
 
     def get(self, name: str) -> Any:
         field = self.schema[name]
         if name not in self._values:
-            if isinstance(field.kind, Schema):
+            if field.repeated:
+                self._values[name] = Repeated(self, field)
+            elif isinstance(field.kind, Schema):
                 self._values[name] = Message(field.kind)
-            elif field.repeated:
-                self._values[name] = []
             else:
                 return field.default
         return self._values[name]
@@ -58,7 +115,7 @@ class Message:
         if field.repeated:
             if isinstance(value, str) or not hasattr(value, "__iter__"):
                 raise TypeError(f"{self.schema.name}.{name} takes a list of {field.kind.__name__}, got {value!r}")
-            self.get(name).extend([self._checked(field, v) for v in value])
+            self.get(name).extend(value)
         else:
             self._values[name] = self._checked(field, value)
 
@@ -66,16 +123,21 @@ class Message:
         where = f"{self.schema.name}.{field.name}"
         if field.kind is bool and isinstance(value, bool | int | np.bool_ | np.integer) and value in (0, 1):
             return bool(value)
-        if field.kind is int and isinstance(value, int | np.integer):
-            if not -(2**31) <= value < 2**31:
-                raise ValueError(f"{where} is an int32, got {value}")
+        if field.kind in _RANGES and isinstance(value, int | np.integer):
+            least, end = _RANGES[field.kind]
+            if not least <= value < end:
+                raise ValueError(f"{where} is {least} or more and below {end}, got {value}")
             return int(value)
         if field.kind is float and isinstance(value, int | float | np.number):
             return float(np.float32(value))
-        if field.kind is str and isinstance(value, str):
+        if field.kind in (str, bytes) and isinstance(value, field.kind):
             return value
         if isinstance(field.kind, tuple) and value in field.kind:
             return value
+        if isinstance(field.kind, Schema) and isinstance(value, Message) and value.schema is field.kind:
+            return value
+        if isinstance(field.kind, Schema):
+            raise TypeError(f"{where} takes a message {field.kind.name}, got {value!r}")
         wanted = " or ".join(field.kind) if isinstance(field.kind, tuple) else field.kind.__name__
         raise TypeError(f"{where} takes {wanted}, got {value!r}")
 
@@ -88,15 +150,27 @@ class Message:
         """The fields that were set, a line each, as protobuf prints them."""
         lines = []
         for name, field in self.schema.items():
-            value = self._values.get(name)
-            if isinstance(value, Message):
-                inner = value.to_text(indent + "  ")
-                if inner:
-                    lines.append(f"{indent}{name} {{\n{inner}{indent}}}\n")
-                continue
-            for one in value if field.repeated and value else [] if value is None or field.repeated else [value]:
-                lines.append(f"{indent}{name}: {_printed(field, one)}\n")
+            for one in self._set(field):
+                if isinstance(one, Message):
+                    inner = one.to_text(indent + "  ")
+                    if inner or field.repeated:
+                        lines.append(f"{indent}{name} {{\n{inner}{indent}}}\n")
+                else:
+                    lines.append(f"{indent}{name}: {_printed(field, one)}\n")
         return "".join(lines)
+
+    def _set(self, field: Field) -> list[Any]:
+        """What the field was given, one or many."""
+        value = self._values.get(field.name)
+        return [] if value is None else list(value) if field.repeated else [value]
+
+    def SerializeToString(self) -> bytes:  # noqa: N802 (protobuf's name)
+        """The bytes of the fields that were set."""
+        out = bytearray()
+        for field in self.schema.values():
+            for one in self._set(field):
+                out += _wire(field, one)
+        return bytes(out)
 
     def merge_text(self, text: str) -> None:
         """Takes over the fields of a text. ValueError with the line for what is no such text."""
@@ -116,7 +190,8 @@ class Message:
                     token = next(tokens)
                 if token.text not in "{<" or not token.text:
                     raise token.error(f"{name.text} is a message, expected '{{', got {token.text!r}")
-                self.get(field.name)._merge(tokens, next(tokens), "}" if token.text == "{" else ">")
+                inner = self.get(field.name).add() if field.repeated else self.get(field.name)
+                inner._merge(tokens, next(tokens), "}" if token.text == "{" else ">")
                 token = next(tokens)
             else:
                 if token.text != ":":
@@ -186,18 +261,41 @@ def _printed(field: Field, value: Any) -> str:
     return str(value)
 
 
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    value &= 2**64 - 1
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*out, value])
+
+
+def _wire(field: Field, value: Any) -> bytes:
+    """A field of a message as bytes; messages that have none are only there where they are repeated."""
+    if isinstance(value, Message | str | bytes):
+        inner = value.SerializeToString() if isinstance(value, Message) else value
+        inner = inner.encode() if isinstance(inner, str) else inner
+        if not inner and isinstance(value, Message) and not field.repeated:
+            return b""
+        return _varint(field.number << 3 | 2) + _varint(len(inner)) + inner
+    if field.kind is float:
+        return _varint(field.number << 3 | 5) + struct.pack("<f", value)
+    number = field.kind.index(value) + field.first if isinstance(field.kind, tuple) else int(value)
+    return _varint(field.number << 3) + _varint(number)
+
+
 def _parsed(field: Field, token: _Token) -> Any:
     text = token.text
     if field.kind is bool and text in ("true", "True", "t", "1", "false", "False", "f", "0"):
         return text in ("true", "True", "t", "1")
-    if field.kind is int and token.kind == "number":
+    if field.kind in _RANGES and token.kind == "number":
         return int(text)
     if field.kind is float and (token.kind == "number" or text in ("inf", "nan")):
         return float(text.rstrip("f") if token.kind == "number" else text)
     if field.kind is str and token.kind == "text":
         return re.sub(r"\\(.)", lambda m: _ESCAPES[m[1]], text[1:-1])
     if isinstance(field.kind, tuple) and (text in field.kind or token.kind == "number"):
-        return text if text in field.kind else field.kind[int(text) - 1]
+        return text if text in field.kind else field.kind[int(text) - field.first]
     raise ValueError(text)
 
 

@@ -1,0 +1,92 @@
+"""DataFeedDesc: what the lines of a data set are, from a file of protobuf's text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from os import PathLike
+
+from paddle.static.trainers.messages import data_feed_desc
+
+__all__ = ["DataFeedDesc"]
+
+
+class DataFeedDesc:
+    """The description of a data feed: its slots, its batch size and how lines are read.
+
+    Args:
+        proto_file (str): a file of protobuf's text.
+
+    Raises:
+        ValueError: with the line for what is no such text. OSError: where the file cannot be read.
+
+    Examples:
+        >>> import paddle.fluid as fluid
+        >>> with open("data.proto", "w") as file:
+        ...     _ = file.write('name: "MultiSlotDataFeed"\\nbatch_size: 2\\n'
+        ...                    'multi_slot_desc { slots { name: "words" type: "uint64" } }')
+        >>> desc = fluid.DataFeedDesc("data.proto")
+        >>> desc.set_batch_size(128)
+        >>> desc.set_use_slots(["words"])
+        >>> print(desc.desc())
+        name: "MultiSlotDataFeed"
+        batch_size: 128
+        multi_slot_desc {
+          slots {
+            name: "words"
+            type: "uint64"
+            is_used: true
+          }
+        }
+        pipe_command: "cat"
+        <BLANKLINE>
+    """
+
+    def __init__(self, proto_file: str | PathLike[str]) -> None:
+        self.proto_desc = data_feed_desc(pipe_command="cat")
+        with open(proto_file) as file:
+            self.proto_desc.merge_text(file.read())
+
+    def set_batch_size(self, batch_size: int) -> None:
+        """Set how many instances a batch has.
+
+        Args:
+            batch_size (int): how many.
+        """
+        self.proto_desc.batch_size = batch_size
+
+    def set_dense_slots(self, dense_slots_name: Iterable[str]) -> None:
+        """Have slots become tensors without LoD; all are sparse by default.
+
+        Args:
+            dense_slots_name (list of str): the slots.
+
+        Raises:
+            ValueError: for another feed than MultiSlotDataFeed. KeyError: for a slot that is not there.
+        """
+        self._set(dense_slots_name, "is_dense", "set_dense_slots")
+
+    def set_use_slots(self, use_slots_name: Iterable[str]) -> None:
+        """Have slots be used; by default none is.
+
+        Args:
+            use_slots_name (list of str): the slots.
+
+        Raises:
+            ValueError: for another feed than MultiSlotDataFeed. KeyError: for a slot that is not there.
+        """
+        self._set(use_slots_name, "is_used", "set_use_slots")
+
+    def _set(self, names: Iterable[str], field: str, what: str) -> None:
+        if self.proto_desc.name != "MultiSlotDataFeed":
+            raise ValueError(f"{what} is for a MultiSlotDataFeed, this is a {self.proto_desc.name!r}")
+        slots = {slot.name: slot for slot in self.proto_desc.multi_slot_desc.slots}
+        for name in names:
+            setattr(slots[name], field, True)
+
+    def desc(self) -> str:
+        """The description as protobuf's text.
+
+        Returns:
+            str: the text.
+        """
+        return str(self.proto_desc)

@@ -1,0 +1,110 @@
+//! Hogwild: threads that run a Program over one scope, each with batches of its own. Persistable variables are shared and
+//! written without order (see `oar_core::tensor::Cell`); what else a run makes is its own.
+
+use oar_core::base::interrupt::check_interrupt;
+use oar_core::base::{Error, Result};
+use oar_core::ir::Program;
+use oar_core::tensor::{Scope, Value};
+use oar_kernels::pool;
+use parking_lot::{Condvar, Mutex};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A thread's batches: what its Program is fed; `None` after the last.
+pub type Next<'a> = Box<dyn FnMut() -> Result<Option<Vec<Value>>> + Send + 'a>;
+
+/// What threads do with a batch.
+pub struct Work<'a> {
+    pub program: &'a Arc<Program>,
+    /// Runs the Program in a thread's scope: fed with values, it gives those of the fetched names.
+    pub run: &'a (dyn Fn(&Arc<Scope>, Vec<Value>, &[String]) -> Result<Vec<Value>> + Sync),
+    /// What the first thread fetches at every `period`th of its batches (numbered from 1; 0: at none), and whom it tells.
+    pub fetches: &'a [String],
+    pub period: u64,
+    pub tell: &'a (dyn Fn(u64, Vec<Value>) -> Result<()> + Sync),
+    /// What the first thread's scope holds after each batch, for those who look there meanwhile.
+    pub watched: &'a [String],
+    /// Ends what the batches come from.
+    pub call_off: &'a (dyn Fn() + Sync),
+}
+
+/// Runs a thread for each scope until its batches end. The first error ends all.
+pub fn train(work: &Work, root: &Arc<Scope>, threads: Vec<(Arc<Scope>, Next)>) -> Result<()> {
+    // A variable that nobody has made yet is everybody's, not that of the thread which meets it first.
+    if let Some(block) = work.program.block(0) {
+        for var in block.all_vars().iter().filter(|v| v.read().is_persistable()) {
+            let name = &var.read().name;
+            if root.find(name).is_none() {
+                root.var(name);
+            }
+        }
+    }
+    let stop = AtomicBool::new(false);
+    let call_off = || {
+        stop.store(true, Ordering::Relaxed);
+        (work.call_off)();
+    };
+    let failed = Mutex::new(None::<Error>);
+    let running = (Mutex::new(threads.len()), Condvar::new());
+    let fail = |e: Error| {
+        failed.lock().get_or_insert(e);
+        call_off();
+    };
+    let many = threads.len() > 1;
+    std::thread::scope(|scope| {
+        for (number, (local, next)) in threads.into_iter().enumerate() {
+            let (fail, running, stop) = (&fail, &running, &stop);
+            let thread = move || {
+                let body = || one_thread(work, number == 0, &local, next, stop);
+                let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| match many {
+                    true => pool::alone(body),
+                    false => body(),
+                }));
+                match result {
+                    Ok(Ok(())) => {}
+                    Ok(Err(e)) => fail(e),
+                    Err(_) => fail(oar_core::err!(Fatal, "a training thread panicked")),
+                }
+                *running.0.lock() -= 1;
+                running.1.notify_one();
+            };
+            if let Err(e) = std::thread::Builder::new().name("paddle-hogwild".into()).spawn_scoped(scope, thread) {
+                *running.0.lock() -= 1;
+                fail(e.into());
+            }
+        }
+        let mut left = running.0.lock();
+        while *left > 0 {
+            running.1.wait_for(&mut left, Duration::from_millis(50));
+            if *left > 0 && !stop.load(Ordering::Relaxed) {
+                parking_lot::MutexGuard::unlocked(&mut left, || {
+                    if let Err(e) = check_interrupt() {
+                        fail(e);
+                    }
+                });
+            }
+        }
+    });
+    failed.into_inner().map_or(Ok(()), Err)
+}
+
+fn one_thread(work: &Work, first: bool, local: &Arc<Scope>, mut next: Next, stop: &AtomicBool) -> Result<()> {
+    let watched: &[String] = if first { work.watched } else { &[] };
+    let with_fetches: Vec<String> = watched.iter().chain(work.fetches).cloned().collect();
+    let mut batch = 0;
+    while !stop.load(Ordering::Relaxed) {
+        let Some(values) = next()? else { break };
+        batch += 1;
+        let told = first && work.period > 0 && batch % work.period == 0;
+        let mut fetched = (work.run)(local, values, if told { &with_fetches } else { watched })?;
+        let rest = fetched.split_off(watched.len());
+        for (name, value) in watched.iter().zip(fetched) {
+            local.var(name).set(value);
+        }
+        if told {
+            (work.tell)(batch, rest)?;
+        }
+    }
+    Ok(())
+}

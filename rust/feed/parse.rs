@@ -1,0 +1,209 @@
+//! One line of text.
+
+use super::block::{Block, MOST};
+use super::desc::{Desc, Slot};
+use std::fmt::Write;
+
+/// What is wrong with a line; who reads it knows the file and the line's number.
+pub type Damage = String;
+
+fn blank(c: u8) -> bool {
+    matches!(c, b' ' | b'\t' | b'\r' | 0x0b | 0x0c)
+}
+
+/// What is left of a line.
+struct Rest<'a>(&'a [u8]);
+
+impl<'a> Rest<'a> {
+    fn skip_blanks(&mut self) {
+        let n = self.0.iter().take_while(|&&c| blank(c)).count();
+        self.0 = &self.0[n..];
+    }
+
+    fn token(&mut self) -> &'a [u8] {
+        self.skip_blanks();
+        let n = self.0.iter().position(|&c| blank(c)).unwrap_or(self.0.len());
+        let (token, rest) = self.0.split_at(n);
+        self.0 = rest;
+        token
+    }
+
+    /// The integer that comes next, if it is one (negative ones wrap around, as in C).
+    #[inline]
+    fn int(&mut self) -> Option<u64> {
+        let mut at = 0;
+        let bytes = self.0;
+        while at < bytes.len() && blank(bytes[at]) {
+            at += 1;
+        }
+        let negative = bytes.get(at) == Some(&b'-');
+        at += usize::from(negative || bytes.get(at) == Some(&b'+'));
+        let first = at;
+        let mut n = 0_u64;
+        while let Some(digit) = bytes.get(at).map(|c| c.wrapping_sub(b'0')).filter(|&d| d < 10) {
+            // 18 digits always fit.
+            n = if at - first < 18 {
+                n * 10 + u64::from(digit)
+            } else {
+                n.checked_mul(10)?.checked_add(u64::from(digit))?
+            };
+            at += 1;
+        }
+        if at == first || bytes.get(at).is_some_and(|&c| !blank(c)) {
+            return None;
+        }
+        self.0 = &bytes[at..];
+        Some(if negative { n.wrapping_neg() } else { n })
+    }
+
+    #[inline]
+    fn float(&mut self) -> Option<f32> {
+        let before = self.0;
+        let token = self.token();
+        let found = short_decimal(token).or_else(|| std::str::from_utf8(token).ok()?.parse().ok());
+        if found.is_none() {
+            self.0 = before;
+        }
+        found
+    }
+}
+
+/// Decimals whose digits make a number below 2^24, and which have 10 of them at most behind the point: one exact division.
+#[inline]
+fn short_decimal(token: &[u8]) -> Option<f32> {
+    const POWERS: [f32; 11] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10];
+    let (negative, digits) = match token.split_first()? {
+        (b'-', rest) => (true, rest),
+        _ => (false, token),
+    };
+    let (mut n, mut point, mut seen) = (0_u32, None, 0);
+    for (i, &c) in digits.iter().enumerate() {
+        match c {
+            b'0'..=b'9' => {
+                n = n * 10 + u32::from(c - b'0');
+                seen += 1;
+                if n >= 1 << 24 {
+                    return None;
+                }
+            }
+            b'.' if point.is_none() => point = Some(i),
+            _ => return None,
+        }
+    }
+    let behind = point.map_or(0, |p| digits.len() - p - 1);
+    if seen == 0 || behind > 10 {
+        return None;
+    }
+    let value = n as f32 / POWERS[behind];
+    Some(if negative { -value } else { value })
+}
+
+fn quoted(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    for c in String::from_utf8_lossy(&bytes[..bytes.len().min(40)]).chars() {
+        let _ = write!(text, "{}", c.escape_debug());
+    }
+    if bytes.len() > 40 {
+        text.push_str("...");
+    }
+    text
+}
+
+/// Adds the line to the block. A damaged line may leave values of it there.
+pub fn line(desc: &Desc, text: &[u8], block: &mut Block) -> Result<(), Damage> {
+    if text.len() + block.ints.len().max(block.floats.len()) >= MOST {
+        return Err(format!("a line of {} bytes is too long", text.len()));
+    }
+    let mut rest = Rest(text);
+    if desc.ids {
+        block.ids.push(named(&mut rest, "id")?);
+    }
+    if desc.contents {
+        block.contents.push(named(&mut rest, "content")?);
+    }
+    for (i, slot) in desc.slots.iter().enumerate() {
+        values(desc, slot, &mut rest, block).map_err(|(what, at)| {
+            let near = if at.is_empty() { "the line ends".to_string() } else { format!("near '{}'", quoted(at)) };
+            format!("slot '{}' ({} of {}): {what} ({near})", slot.name, i + 1, desc.slots.len())
+        })?;
+    }
+    // Lines may have slots that nobody asks for: behind those in use, they count as skipped if they are slots.
+    rest.skip_blanks();
+    while !rest.0.is_empty() {
+        let behind = rest.0;
+        let skipped = count(&mut rest).and_then(|n| (0..n).all(|_| !rest.token().is_empty()).then_some(()));
+        if skipped.is_none() {
+            return Err(format!("what follows the {} slots is none: '{}'", desc.slots.len(), quoted(behind)));
+        }
+        rest.skip_blanks();
+    }
+    block.end_instance();
+    Ok(())
+}
+
+/// How many values there are: positive, and not more than an int.
+fn count(rest: &mut Rest) -> Option<u64> {
+    rest.int().filter(|&n| n > 0 && n <= i32::MAX as u64)
+}
+
+fn named(rest: &mut Rest, what: &str) -> Result<Box<str>, Damage> {
+    let before = rest.0;
+    let one = rest.int();
+    let text = rest.token();
+    if one != Some(1) || text.is_empty() {
+        return Err(format!("a line begins with its {what}, as '1 <{what}>', got '{}'", quoted(before)));
+    }
+    Ok(String::from_utf8_lossy(text).into())
+}
+
+fn values<'a>(desc: &Desc, slot: &Slot, rest: &mut Rest<'a>, block: &mut Block) -> Result<(), (String, &'a [u8])> {
+    rest.skip_blanks();
+    let before = rest.0;
+    let n = count(rest).ok_or_else(|| {
+        ("expected the number of values, 1 or more (a data generator must pad what has none)".to_string(), before)
+    })?;
+    let short = |got: u64, rest: &Rest<'a>, kind: &str| {
+        let at = Rest(rest.0).token();
+        match at.is_empty() {
+            true => (format!("has {n} values, but there are only {got}"), at),
+            false => (format!("value {} of {n} is no {kind}", got + 1), at),
+        }
+    };
+    if !slot.used {
+        for i in 0..n {
+            if rest.token().is_empty() {
+                return Err(short(i, rest, "value"));
+            }
+        }
+        return Ok(());
+    }
+    let dropped = desc.drop_zeros && !slot.dense;
+    let kept;
+    if slot.float {
+        let from = block.floats.len();
+        for i in 0..n {
+            let value = rest.float().ok_or_else(|| short(i, rest, "number"))?;
+            if !(dropped && value.abs() < 1e-6) {
+                block.floats.push(value);
+            }
+        }
+        kept = block.floats.len() - from;
+    } else {
+        let from = block.ints.len();
+        for i in 0..n {
+            let value = rest.int().ok_or_else(|| short(i, rest, "integer of 64 bits"))?;
+            if !(dropped && value == 0) {
+                block.ints.push(value);
+            }
+        }
+        kept = block.ints.len() - from;
+    }
+    if slot.each > 1 && kept % slot.each != 0 {
+        return Err((
+            format!("its shape {:?} takes a multiple of {} values, got {kept}", slot.shape, slot.each),
+            before,
+        ));
+    }
+    block.counts.push(kept as u32);
+    Ok(())
+}

@@ -1,0 +1,306 @@
+//! Lines of files: read as they are, in pieces that threads share, or what a command makes of them.
+
+use super::block::Block;
+use super::desc::Desc;
+use super::parse;
+use super::read::{Command, Reading, Stop};
+use oar_core::base::{Error, Kind, Result};
+use oar_core::{bail, err};
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::FileExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
+
+/// A piece of a file that one thread parses.
+const PIECE: u64 = 4 << 20;
+/// Text of a command's output that becomes one block.
+const PART: usize = 1 << 20;
+/// Longer lines are taken for something else than text.
+const LONGEST: usize = 1 << 28;
+
+/// Something that one thread reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Piece {
+    /// The lines that begin at these bytes of a file.
+    Bytes { file: usize, from: u64, to: u64 },
+    /// All that a command makes of a file.
+    Whole { file: usize },
+}
+
+impl Piece {
+    pub fn file(&self) -> usize {
+        match *self {
+            Piece::Bytes { file, .. } | Piece::Whole { file } => file,
+        }
+    }
+}
+
+fn is_remote(path: &str) -> bool {
+    path.starts_with("hdfs:") || path.starts_with("afs:")
+}
+
+impl Reading {
+    fn piped(&self) -> bool {
+        !matches!(self.pipe_command.trim(), "" | "cat")
+    }
+
+    fn is_plain(&self, path: &str) -> bool {
+        !self.piped() && !is_remote(path) && !path.ends_with(".gz")
+    }
+
+    /// A file in pieces of which each has whole lines; `split` is false where one thread reads it all in order.
+    pub fn pieces(&self, file: usize, split: bool) -> Result<Vec<Piece>> {
+        let path = &self.files[file];
+        if !self.is_plain(path) {
+            return Ok(vec![Piece::Whole { file }]);
+        }
+        let meta = std::fs::metadata(path).map_err(|e| cannot(path, &e))?;
+        if meta.is_dir() {
+            bail!(InvalidArgument, "the data file '{path}' is a folder");
+        }
+        if !meta.is_file() {
+            return Ok(vec![Piece::Whole { file }]);
+        }
+        let step = if split { PIECE } else { meta.len().max(1) };
+        let begins = (0..meta.len()).step_by(step as usize);
+        Ok(begins.map(|from| Piece::Bytes { file, from, to: (from + step).min(meta.len()) }).collect())
+    }
+
+    /// Parses a piece, and hands over what it has read block by block.
+    pub fn read(
+        &self,
+        desc: &Desc,
+        piece: Piece,
+        stop: &Arc<Stop>,
+        take: &mut dyn FnMut(Block) -> Result<()>,
+    ) -> Result<()> {
+        let path = &self.files[piece.file()];
+        match piece {
+            Piece::Whole { .. } if self.is_plain(path) => {
+                let mut file = File::open(path).map_err(|e| cannot(path, &e))?;
+                lines(desc, &mut file, path, stop, take).map(drop)
+            }
+            Piece::Whole { .. } => self.through_command(desc, path, stop, take),
+            Piece::Bytes { from, to, .. } => {
+                let file = File::open(path).map_err(|e| cannot(path, &e))?;
+                let mut at = from;
+                // A file that is read in order comes in parts, so that little of it is in memory.
+                while at < to && !stop.asked() {
+                    let end = (at + PIECE).min(to);
+                    let block = bytes(desc, &file, path, at, end)?;
+                    if !block.is_empty() {
+                        take(block)?;
+                    }
+                    at = end;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// What the shell runs for a file, and whether the file is its input.
+    fn shell(&self, path: &str) -> (String, bool) {
+        let pipe = if self.piped() { Some(format!("( {} )", self.pipe_command)) } else { None };
+        let (first, is_input) = match () {
+            () if is_remote(path) => (Some(format!("{} \"$1\"", self.download_command)), false),
+            () if path.ends_with(".gz") => (Some("zcat".to_string()), true),
+            () => (None, true),
+        };
+        let text = first.into_iter().chain(pipe).collect::<Vec<_>>().join(" | ");
+        (format!("set -o pipefail; {text}"), is_input)
+    }
+
+    fn through_command(
+        &self,
+        desc: &Desc,
+        path: &str,
+        stop: &Arc<Stop>,
+        take: &mut dyn FnMut(Block) -> Result<()>,
+    ) -> Result<()> {
+        let (text, is_input) = self.shell(path);
+        let input = match is_input {
+            true => Stdio::from(File::open(path).map_err(|e| cannot(path, &e))?),
+            false => Stdio::null(),
+        };
+        let mut shell = std::process::Command::new("bash");
+        shell.args(["-c", &text, "bash", path]).stdin(input).stdout(Stdio::piped()).process_group(0);
+        let mut child =
+            shell.spawn().map_err(|e| err!(External, "cannot start bash for the data file '{path}': {e}"))?;
+        let out = child.stdout.take();
+        let command = Command::new(child, stop);
+        let Some(mut out) = out else { bail!(Fatal, "the command for '{path}' has no output to read") };
+        let mut instances = 0;
+        let read = lines(desc, &mut out, path, stop, &mut |block| {
+            instances += block.len();
+            take(block)
+        });
+        drop(out);
+        if stop.asked() || read.is_err() {
+            return read.map(drop);
+        }
+        let status = command.child.lock().wait().map_err(Error::from)?;
+        let said = self.say(path, status);
+        match status.code() {
+            _ if status.success() => Ok(()),
+            // As in 2.0.2, a shell that finds no such command leaves the data set without this file's instances.
+            Some(126 | 127) if instances == 0 => {
+                eprintln!("paddle: {said}: the file counts as empty");
+                Ok(())
+            }
+            _ => bail!(External, "{said} after {instances} instances"),
+        }
+    }
+
+    fn say(&self, path: &str, status: ExitStatus) -> String {
+        let how = match (status.signal(), status.code()) {
+            (Some(signal), _) => format!("was killed by signal {signal}"),
+            (None, Some(code)) if code > 128 => format!("ended with status {code} (signal {})", code - 128),
+            (None, code) => format!("ended with status {}", code.unwrap_or(-1)),
+        };
+        let first = if is_remote(path) { format!("{} | ", self.download_command) } else { String::new() };
+        format!("the pipe command `{first}{}` for the data file '{path}' {how}", self.pipe_command)
+    }
+}
+
+fn cannot(path: &str, e: &std::io::Error) -> Error {
+    let kind = match e.kind() {
+        std::io::ErrorKind::NotFound => Kind::NotFound,
+        std::io::ErrorKind::PermissionDenied => Kind::PermissionDenied,
+        _ => Kind::External,
+    };
+    Error::new(kind, format!("cannot read the data file '{path}': {e}"))
+}
+
+fn damaged(path: &str, line: usize, what: &str) -> Error {
+    err!(InvalidArgument, "{path}:{line}: {what}")
+}
+
+/// Parses whole lines. The error is the number of the line, from 0, and what is wrong.
+fn parse_all(desc: &Desc, text: &[u8], block: &mut Block) -> std::result::Result<usize, (usize, String)> {
+    let mut n = 0;
+    for line in text.split_inclusive(|&c| c == b'\n') {
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
+        parse::line(desc, line, block).map_err(|what| (n, what))?;
+        n += 1;
+    }
+    Ok(n)
+}
+
+/// The lines that begin at the bytes `from..to` of a file.
+fn bytes(desc: &Desc, file: &File, path: &str, from: u64, to: u64) -> Result<Block> {
+    let mut text = vec![0; (to - from) as usize];
+    let read = |buffer: &mut [u8], at| -> Result<usize> {
+        let mut done = 0;
+        while done < buffer.len() {
+            match file.read_at(&mut buffer[done..], at + done as u64) {
+                Ok(0) => break,
+                Ok(n) => done += n,
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(cannot(path, &e)),
+            }
+        }
+        Ok(done)
+    };
+    let n = read(&mut text, from)?;
+    text.truncate(n);
+    let mut begin = 0;
+    if from > 0 {
+        let mut before = [0];
+        read(&mut before, from - 1)?;
+        if before[0] != b'\n' {
+            match text.iter().position(|&c| c == b'\n') {
+                Some(i) => begin = i + 1,
+                None => return Ok(Block::default()),
+            }
+        }
+    }
+    if begin == text.len() {
+        return Ok(Block::default());
+    }
+    // The last line may go on behind the piece.
+    let mut more = vec![0; 1 << 16];
+    while text.last() != Some(&b'\n') {
+        let n = read(&mut more, from + text.len() as u64)?;
+        let line = more[..n].iter().position(|&c| c == b'\n').map_or(n, |i| i + 1);
+        text.extend_from_slice(&more[..line]);
+        if n == 0 {
+            break;
+        }
+        if text.len() > LONGEST + PIECE as usize {
+            bail!(InvalidArgument, "{path}: a line around byte {to} is longer than {LONGEST} bytes");
+        }
+    }
+    let mut block = Block::default();
+    if let Err((line, what)) = parse_all(desc, &text[begin..], &mut block) {
+        let before = lines_before(file, from + begin as u64).map_err(|e| cannot(path, &e))?;
+        return Err(damaged(path, before + line + 1, &what));
+    }
+    Ok(block)
+}
+
+/// How many lines end before a byte of a file (for an error: it reads the file again).
+fn lines_before(file: &File, to: u64) -> std::io::Result<usize> {
+    let mut buffer = vec![0; 1 << 16];
+    let (mut at, mut lines) = (0, 0);
+    while at < to {
+        let most = ((to - at) as usize).min(buffer.len());
+        let n = file.read_at(&mut buffer[..most], at)?;
+        if n == 0 {
+            break;
+        }
+        lines += buffer[..n].iter().filter(|&&c| c == b'\n').count();
+        at += n as u64;
+    }
+    Ok(lines)
+}
+
+/// Parses a stream to its end; returns how many lines it had.
+fn lines(
+    desc: &Desc,
+    input: &mut dyn Read,
+    path: &str,
+    stop: &Stop,
+    take: &mut dyn FnMut(Block) -> Result<()>,
+) -> Result<usize> {
+    let (mut text, mut number) = (vec![0_u8; PART], 0);
+    let mut held = 0;
+    loop {
+        if held == text.len() {
+            if held > LONGEST {
+                bail!(InvalidArgument, "{path}:{}: a line is longer than {LONGEST} bytes", number + 1);
+            }
+            text.resize(held * 2, 0);
+        }
+        let n = match input.read(&mut text[held..]) {
+            Ok(n) => n,
+            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => continue,
+            Err(e) => return Err(cannot(path, &e)),
+        };
+        if stop.asked() {
+            return Ok(number);
+        }
+        let (scanned, end) = (held, n == 0);
+        held += n;
+        let whole = match end {
+            true => held,
+            false => match text[scanned..held].iter().rposition(|&c| c == b'\n') {
+                // Small writes of a command are gathered, unless it has us wait.
+                Some(i) if held >= PART / 2 || n < 4096 => scanned + i + 1,
+                _ => continue,
+            },
+        };
+        if whole > 0 {
+            let mut block = Block::default();
+            number += parse_all(desc, &text[..whole], &mut block)
+                .map_err(|(line, what)| damaged(path, number + line + 1, &what))?;
+            take(block)?;
+            text.copy_within(whole..held, 0);
+            held -= whole;
+        }
+        if end {
+            return Ok(number);
+        }
+    }
+}
