@@ -69,6 +69,12 @@ impl Block {
         self.ints.len() + instance.ints.len() < MOST && self.floats.len() + instance.floats.len() < MOST
     }
 
+    /// For about as many values as a text of so many bytes has; what is not used goes back by `shrink`.
+    pub fn for_text(bytes: usize) -> Block {
+        let ints = Vec::with_capacity(bytes / 8);
+        Block { ints, floats: Vec::with_capacity(bytes / 8), ..Block::default() }
+    }
+
     pub fn shrink(&mut self) {
         self.ints.shrink_to_fit();
         self.floats.shrink_to_fit();

@@ -63,13 +63,13 @@ impl Memory {
             pieces.extend(reading.pieces(file, true)?);
         }
         let (next, found, failed) = (AtomicUsize::new(0), Mutex::new(Vec::new()), Mutex::new(None::<(usize, Error)>));
-        let work = || loop {
+        let read_next = |text: &mut Vec<u8>| {
             let at = next.fetch_add(1, Ordering::Relaxed);
             if at >= pieces.len() || stop.asked() {
-                return;
+                return false;
             }
             let mut part = 0;
-            let read = reading.read(desc, pieces[at], stop, &mut |mut block| {
+            let read = reading.read(desc, pieces[at], text, stop, &mut |mut block| {
                 block.shrink();
                 if !block.is_empty() {
                     found.lock().push(((at, part), block));
@@ -85,6 +85,11 @@ impl Memory {
                 }
                 stop.ask();
             }
+            true
+        };
+        let work = || {
+            let mut text = Vec::new();
+            while read_next(&mut text) {}
         };
         run_threads(threads.clamp(1, pieces.len().max(1)), &work, stop)?;
         if let Some((_, e)) = failed.into_inner() {

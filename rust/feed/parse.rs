@@ -40,8 +40,16 @@ impl<'a> Rest<'a> {
         at += usize::from(negative || bytes.get(at) == Some(&b'+'));
         let first = at;
         let mut n = 0_u64;
+        // Eight bytes at a time, as long as 18 digits, which always fit, are not exceeded.
+        while let Some(word) = bytes.get(at..at + 8).filter(|_| at - first <= 10) {
+            let (digits, value) = leading_digits(u64::from_le_bytes(word.try_into().unwrap_or_default()));
+            n = n * POWERS_OF_TEN[digits] + value;
+            at += digits;
+            if digits < 8 {
+                break;
+            }
+        }
         while let Some(digit) = bytes.get(at).map(|c| c.wrapping_sub(b'0')).filter(|&d| d < 10) {
-            // 18 digits always fit.
             n = if at - first < 18 {
                 n * 10 + u64::from(digit)
             } else {
@@ -66,6 +74,27 @@ impl<'a> Rest<'a> {
         }
         found
     }
+}
+
+const POWERS_OF_TEN: [u64; 9] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
+
+/// How many of eight bytes, the first the lowest, are digits before one that is none, and their number.
+#[inline]
+fn leading_digits(word: u64) -> (usize, u64) {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let x = word ^ (ONES * 0x30);
+    // The high bit of each byte that is above 9; a carry reaches only bytes behind the first of them.
+    let others = (x.wrapping_add(ONES * 0x76) | x) & (ONES * 0x80);
+    let digits = (others.trailing_zeros() / 8) as usize;
+    if digits == 0 {
+        return (0, 0);
+    }
+    // Zeros before the number; then pairs, fours and the eight are added up.
+    let x = x << (64 - 8 * digits);
+    let x = (x.wrapping_mul(10).wrapping_add(x >> 8)) & 0x00ff_00ff_00ff_00ff;
+    let x = (x.wrapping_mul(100).wrapping_add(x >> 16)) & 0x0000_ffff_0000_ffff;
+    let x = (x.wrapping_mul(10000).wrapping_add(x >> 32)) & 0xffff_ffff;
+    (digits, x)
 }
 
 /// Decimals whose digits make a number below 2^24, and which have 10 of them at most behind the point: one exact division.

@@ -8,13 +8,14 @@ use oar_core::base::{Error, Kind, Result};
 use oar_core::{bail, err};
 use std::fs::File;
 use std::io::Read;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 
 /// A piece of a file that one thread parses.
-const PIECE: u64 = 4 << 20;
+const PIECE: u64 = 1 << 20;
 /// Text of a command's output that becomes one block.
 const PART: usize = 1 << 20;
 /// Longer lines are taken for something else than text.
@@ -68,11 +69,12 @@ impl Reading {
         Ok(begins.map(|from| Piece::Bytes { file, from, to: (from + step).min(meta.len()) }).collect())
     }
 
-    /// Parses a piece, and hands over what it has read block by block.
+    /// Parses a piece, and hands over what it has read block by block. `text` is room that reading after reading uses.
     pub fn read(
         &self,
         desc: &Desc,
         piece: Piece,
+        text: &mut Vec<u8>,
         stop: &Arc<Stop>,
         take: &mut dyn FnMut(Block) -> Result<()>,
     ) -> Result<()> {
@@ -89,7 +91,7 @@ impl Reading {
                 // A file that is read in order comes in parts, so that little of it is in memory.
                 while at < to && !stop.asked() {
                     let end = (at + PIECE).min(to);
-                    let block = bytes(desc, &file, path, at, end)?;
+                    let block = bytes(desc, &file, path, at..end, text)?;
                     if !block.is_empty() {
                         take(block)?;
                     }
@@ -177,20 +179,29 @@ fn damaged(path: &str, line: usize, what: &str) -> Error {
     err!(InvalidArgument, "{path}:{line}: {what}")
 }
 
+fn newline(text: &[u8]) -> Option<usize> {
+    // SAFETY: memchr reads no more than the slice has, and gives a place in it or null.
+    let found = unsafe { libc::memchr(text.as_ptr().cast(), b'\n'.into(), text.len()) };
+    (!found.is_null()).then(|| found as usize - text.as_ptr() as usize)
+}
+
 /// Parses whole lines. The error is the number of the line, from 0, and what is wrong.
 fn parse_all(desc: &Desc, text: &[u8], block: &mut Block) -> std::result::Result<usize, (usize, String)> {
     let mut n = 0;
-    for line in text.split_inclusive(|&c| c == b'\n') {
-        let line = line.strip_suffix(b"\n").unwrap_or(line);
-        parse::line(desc, line, block).map_err(|what| (n, what))?;
+    let mut rest = text;
+    while !rest.is_empty() {
+        let end = newline(rest).unwrap_or(rest.len());
+        parse::line(desc, &rest[..end], block).map_err(|what| (n, what))?;
+        rest = rest.get(end + 1..).unwrap_or_default();
         n += 1;
     }
     Ok(n)
 }
 
-/// The lines that begin at the bytes `from..to` of a file.
-fn bytes(desc: &Desc, file: &File, path: &str, from: u64, to: u64) -> Result<Block> {
-    let mut text = vec![0; (to - from) as usize];
+/// The lines that begin at these bytes of a file.
+fn bytes(desc: &Desc, file: &File, path: &str, at: Range<u64>, text: &mut Vec<u8>) -> Result<Block> {
+    let Range { start: from, end: to } = at;
+    text.resize((to - from) as usize, 0);
     let read = |buffer: &mut [u8], at| -> Result<usize> {
         let mut done = 0;
         while done < buffer.len() {
@@ -203,14 +214,14 @@ fn bytes(desc: &Desc, file: &File, path: &str, from: u64, to: u64) -> Result<Blo
         }
         Ok(done)
     };
-    let n = read(&mut text, from)?;
+    let n = read(text, from)?;
     text.truncate(n);
     let mut begin = 0;
     if from > 0 {
         let mut before = [0];
         read(&mut before, from - 1)?;
         if before[0] != b'\n' {
-            match text.iter().position(|&c| c == b'\n') {
+            match newline(text) {
                 Some(i) => begin = i + 1,
                 None => return Ok(Block::default()),
             }
@@ -220,10 +231,10 @@ fn bytes(desc: &Desc, file: &File, path: &str, from: u64, to: u64) -> Result<Blo
         return Ok(Block::default());
     }
     // The last line may go on behind the piece.
-    let mut more = vec![0; 1 << 16];
+    let mut more = [0; 1 << 12];
     while text.last() != Some(&b'\n') {
         let n = read(&mut more, from + text.len() as u64)?;
-        let line = more[..n].iter().position(|&c| c == b'\n').map_or(n, |i| i + 1);
+        let line = newline(&more[..n]).map_or(n, |i| i + 1);
         text.extend_from_slice(&more[..line]);
         if n == 0 {
             break;
@@ -232,7 +243,7 @@ fn bytes(desc: &Desc, file: &File, path: &str, from: u64, to: u64) -> Result<Blo
             bail!(InvalidArgument, "{path}: a line around byte {to} is longer than {LONGEST} bytes");
         }
     }
-    let mut block = Block::default();
+    let mut block = Block::for_text(text.len());
     if let Err((line, what)) = parse_all(desc, &text[begin..], &mut block) {
         let before = lines_before(file, from + begin as u64).map_err(|e| cannot(path, &e))?;
         return Err(damaged(path, before + line + 1, &what));

@@ -52,10 +52,10 @@ fn read_files(
 ) {
     let gone = || Error::new(Kind::Unavailable, "nobody takes the batches");
     let all = || -> Result<()> {
-        let mut file = first;
+        let (mut file, mut text) = (first, Vec::new());
         while file < reading.files.len() && !stop.asked() {
             for piece in reading.pieces(file, false)? {
-                reading.read(desc, piece, stop, &mut |block| to.send(Ok(block)).map_err(|_| gone()))?;
+                reading.read(desc, piece, &mut text, stop, &mut |block| to.send(Ok(block)).map_err(|_| gone()))?;
             }
             file = next.fetch_add(1, Ordering::Relaxed);
         }

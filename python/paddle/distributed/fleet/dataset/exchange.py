@@ -19,6 +19,7 @@ class Trainers:
     """The trainers of a job, as `fleet` (2.0's or one of fluid's) knows them."""
 
     def __init__(self, fleet: Any) -> None:
+        fleet = getattr(fleet, "fleet", fleet)  # the module stands for its Fleet
         self._role = fleet._role_maker
         self._old = hasattr(self._role, "barrier_worker")
         self.count = int(fleet.worker_num())
