@@ -11,8 +11,8 @@ from paddle._basics.missing import OperatorMissing, absent
 from paddle._basics.names import op_proto_and_checker_maker
 from paddle._basics.op_proto import has_non_empty_grad_op_maker
 from paddle._basics.place import CPUPlace, CUDAPinnedPlace, CUDAPlace, Place, XPUPlace
+from paddle.static.datasets import BoxPS, Dataset
 from paddle.static.predictor import NativeConfig, PaddleBuf, PaddleDType, PaddleTensor
-from paddle.static.trainers import BoxPS, Dataset
 
 from .core_helpers import (
     DeviceType,

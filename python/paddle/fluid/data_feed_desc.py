@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from os import PathLike
 
-from paddle.static.trainers.messages import data_feed_desc
+from paddle.static.datasets.messages import data_feed_desc
 
 __all__ = ["DataFeedDesc"]
 

@@ -1,6 +1,6 @@
 """paddle.fluid.device_worker."""
 
-from paddle.static.trainers.device_worker import (  # noqa: F401 (the factory is outside __all__, as upstream)
+from paddle.static.datasets.device_worker import (  # noqa: F401 (the factory is outside __all__, as upstream)
     DeviceWorker,
     DeviceWorkerFactory,
     DownpourSGD,

@@ -1,6 +1,6 @@
 """paddle.fluid.trainer_desc."""
 
-from paddle.static.trainers.trainer_desc import (  # noqa: F401 (two are outside __all__, as upstream)
+from paddle.static.datasets.trainer_desc import (  # noqa: F401 (two are outside __all__, as upstream)
     DistMultiTrainer,
     HeterBoxTrainer,
     HeterXpuTrainer,

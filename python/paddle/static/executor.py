@@ -18,9 +18,9 @@ from paddle._programs.scope import _switch_scope, global_scope, scope_guard
 from paddle._programs.variable import Variable, isinstance_of
 
 from .compiler import CompiledProgram
+from .datasets import run_from_dataset
 from .feed import FeedSlot, _to_name_str, as_numpy, check_feed_shape_type, say_what_is_empty, split_fetch_list
 from .py_reader import READER_OPS, source_of, without_readers
-from .trainers import run_from_dataset
 
 __all__ = ["Executor", "global_scope", "scope_guard"]
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from paddle._basics.dtypes import VarType
-from paddle.static.trainers import BoxPS, Dataset
-from paddle.static.trainers.messages import data_feed_desc
+from paddle.static.datasets import BoxPS, Dataset
+from paddle.static.datasets.messages import data_feed_desc
 
 from .exchange import Trainers
 
