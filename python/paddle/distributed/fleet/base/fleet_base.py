@@ -252,8 +252,9 @@ class Fleet:
             return optimizer.minimize(*how)
         result = (outer or optimizer).minimize(*how)
         context["program_optimize_ops"], context["program_params_grads"] = result[:2]
-        if outer is not None and default_main_program() is not program:
-            switch_main_program(program)
+        context["server_programs"] = getattr(outer, "programs", None)
+        if outer is not None and default_main_program() is not loss.block.program:
+            switch_main_program(loss.block.program)
         if graph is not None:
             result = graph.minimize(*how)
             context["graph_optimize_ops"], context["graph_optimize_grads"] = result

@@ -8,11 +8,12 @@ from .graph_execution_optimizer import GraphExecutionOptimizer
 from .lamb_optimizer import LambOptimizer
 from .lars_optimizer import LarsOptimizer
 from .localsgd_optimizer import AdaptiveLocalSGDOptimizer, LocalSGDOptimizer
+from .parameter_server_optimizer import ParameterServerGraphOptimizer, ParameterServerOptimizer
 from .recompute_optimizer import RecomputeOptimizer
 from .sharding_optimizer import ShardingOptimizer
 
 __all__ = [
     "AMPOptimizer", "AdaptiveLocalSGDOptimizer", "DGCOptimizer", "FP16AllReduceOptimizer", "GradientMergeOptimizer",
-    "GraphExecutionOptimizer", "LambOptimizer", "LarsOptimizer", "LocalSGDOptimizer", "RecomputeOptimizer",
-    "ShardingOptimizer",
+    "GraphExecutionOptimizer", "LambOptimizer", "LarsOptimizer", "LocalSGDOptimizer",
+    "ParameterServerGraphOptimizer", "ParameterServerOptimizer", "RecomputeOptimizer", "ShardingOptimizer",
 ]  # fmt: skip

@@ -1,6 +1,19 @@
 """ParameterServerRuntime: of workers and parameter servers."""
 from __future__ import annotations
 
+import os
+from typing import Any
+
+import numpy as np
+
+from paddle._basics.place import CPUPlace
+from paddle._programs.guards import default_main_program, default_startup_program
+from paddle._programs.program import Program
+from paddle._programs.scope import global_scope, scope_guard
+from paddle.static import CompiledProgram, Executor
+from paddle.static.inference_folder import save_inference_model
+from paddle.static.vars_io import is_persistable, save_vars
+
 from .runtime_base import RuntimeBase
 
 __all__: list[str] = []
@@ -21,6 +34,98 @@ _STATES = {
 
 class ParameterServerRuntime(RuntimeBase):
     """Starts, runs and ends the processes of a job with servers, and saves what the servers hold."""
+
+    _executor: Any = None
+
+    def _exe(self) -> Executor:
+        if self._executor is None:
+            self._executor = Executor(CPUPlace())
+        return self._executor
+
+    def _programs(self) -> Any:
+        """The Programs that the strategy made, or None for a process that is alone."""
+        return self.context.get("server_programs")
+
+    def _init_worker(self, *args: Any, **kwargs: Any) -> None:
+        """Nothing: the worker's startup Program takes the parameters from the servers."""
+
+    def _init_server(self, *args: Any, **kwargs: Any) -> None:
+        """Runs the server's startup Program, and reads the folder of a model where one is given."""
+        if len(args) > 1:
+            raise TypeError(f"fleet.init_server takes the folder of a model at most, got {len(args)} arguments")
+        dirname = kwargs.get("dirname", args[0] if args else None)
+        self._exe().run(default_startup_program())
+        if dirname is not None:
+            self._programs().load(self._exe(), dirname, global_scope())
+
+    def _run_server(self, *args: Any, **kwargs: Any) -> None:
+        """Serves until all workers have stopped."""
+        self._exe().run(default_main_program())
+
+    def _stop_worker(self, *args: Any, **kwargs: Any) -> None:
+        """Tells the servers that this worker has done."""
+        self._exe().close()
+        self._executor = None
+
+    def _shrink(self, threshold: Any) -> None:
+        raise NotImplementedError("fleet.shrink: the servers' tables have no scores by which rows could be dropped yet")
+
+    def _checked(self, what: str, executor: Any, main_program: Any) -> Any:
+        if not isinstance(executor, Executor):
+            raise TypeError(f"fleet.{what}: executor must be an Executor, got {type(executor)}")
+        if isinstance(main_program, CompiledProgram):
+            raise TypeError(f"fleet.{what}: main_program must be a Program, got a CompiledProgram")
+        if main_program is not None and not isinstance(main_program, Program):
+            raise TypeError(f"fleet.{what}: main_program must be a Program, got {type(main_program)}")
+        return self.context["origin_main_program"] if main_program is None else main_program
+
+    def _save_inference_model(
+        self,
+        executor: Any,
+        dirname: str,
+        feeded_var_names: list[str],
+        target_vars: list[Any],
+        main_program: Any = None,
+        export_for_deployment: bool = True,
+    ) -> None:
+        program = self._checked("save_inference_model", executor, main_program)
+        made, scope = self._programs(), global_scope()
+        if made is None:
+            save_inference_model(
+                dirname, feeded_var_names, target_vars, executor, program, None, None, export_for_deployment
+            )
+            return
+        # Lookups in the servers' tables become those of one process, with the whole tables.
+        origin = made.origin.global_block()
+        theirs, fetched = made.fetch(executor)
+        names = {var.name for var in fetched}
+        for var in origin.vars.values():
+            mine = scope.find_var(var.name) if var.persistable and var.name not in names else None
+            if mine is not None and mine.get_tensor()._is_initialized():
+                theirs.var(var.name).get_tensor().set(np.array(mine.get_tensor()), CPUPlace())
+        targets = [origin.var(var.name) for var in target_vars]
+        with scope_guard(theirs):
+            save_inference_model(
+                dirname, feeded_var_names, targets, executor, made.origin, None, None, export_for_deployment
+            )
+
+    def _save_persistables(self, executor: Any, dirname: str, main_program: Any = None) -> None:
+        program, scope = self._checked("save_persistables", executor, main_program), global_scope()
+        os.makedirs(dirname, exist_ok=True)
+        fetched: list[Any] = []
+        if self._programs() is not None:
+            theirs, fetched = self._programs().fetch(executor)
+            with scope_guard(theirs):
+                save_vars(executor, dirname, program, vars=fetched)
+        names = {var.name for var in fetched}
+
+        def own(var: Any) -> bool:
+            """Whether only workers have it, such as running averages."""
+            found = scope.find_var(var.name) if is_persistable(var) and var.name not in names else None
+            return found is not None and found.get_tensor()._is_initialized()
+
+        if any(map(own, program.list_vars())):
+            save_vars(executor, dirname, program, predicate=own)
 
     @staticmethod
     def _get_optimizer_status(op: str, param_name: str | None) -> tuple[list[str], list[str]]:

@@ -1,0 +1,106 @@
+"""The Programs of a job of fleet with parameter servers, by DistributeTranspiler."""
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from paddle._core import _Scope as executor_scope
+from paddle._programs.program import Program
+from paddle.distributed.fleet.runtime import servers
+from paddle.static.vars_io import load_vars
+
+from .config import DistributeTranspilerConfig
+from .distribute_transpiler import DistributeTranspiler
+
+__all__: list[str] = []
+
+
+class ServerPrograms:
+    """What a worker and a server of a job run.
+
+    Args:
+        role (RoleMakerBase): what this process is.
+        program, startup (Program): with the update of one process; changed in place.
+        sync (bool): all workers take each step together.
+        push_nums (int): above 0: workers train by themselves, and exchange what changed after so many steps.
+        settings (dict): the strategy's `a_sync_configs`.
+
+    Raises:
+        NotImplementedError: for `push_nums` above 0.
+    """
+
+    def __init__(
+        self, role: Any, program: Any, startup: Any, sync: bool, push_nums: int, settings: dict[str, Any]
+    ) -> None:
+        if push_nums > 0:
+            raise NotImplementedError(
+                f"fleet: geo (a_sync with k_steps {push_nums}) is not there yet; k_steps 0 trains asynchronously"
+            )
+        self.role, self.program, self.startup = role, program, startup
+        #: what is trained, as one process would
+        self.origin = program.clone()
+        self.endpoints = role._get_pserver_endpoints()
+        config = DistributeTranspilerConfig()
+        config.sync_mode = sync
+        self.transpiler = DistributeTranspiler(config)
+        self.transpiler.transpile(
+            role._worker_index() if role._is_worker() else 0, program, ",".join(self.endpoints), role._worker_num(),
+            sync, startup,
+        )  # fmt: skip
+
+    def of_worker(self, wait: bool) -> tuple[Any, Any]:
+        """The main and the startup Program of a worker; with `wait`, once all servers listen."""
+        return self.transpiler.get_trainer_program(wait_port=wait), self.startup
+
+    def of_server(self) -> tuple[Any, Any]:
+        """The main and the startup Program of this server."""
+        return self.transpiler.get_pserver_programs(self.endpoints[self.role._server_index()])
+
+    def fetch(self, executor: Any) -> tuple[Any, list[Any]]:
+        """Gets what the servers hold, parameters, tables and states; returns a scope with it, and the variables."""
+        program, scope = Program(), executor_scope()
+        block, found = program.global_block(), []
+        kinds = ["Param", "RemotePrefetch", "Optimizer"]
+        held = self.transpiler.vars_overview.get_distributed_vars_by_vtypes(kinds, groupby=True)
+        for name, parts in held.items():
+            parts = sorted(parts, key=lambda v: v.block_id)
+            whole = parts[0].origin
+            # What each server has one of, such as powers of Adam's factors, all have alike.
+            parts = parts if parts[0].is_slice else parts[:1]
+            found.append(block.create_var(name=name, shape=whole.shape, dtype=whole.dtype, persistable=True))
+            attrs = {
+                "epmap": [v.endpoint for v in parts], "recv_varnames": [v.slice.name for v in parts],
+                "trainer_id": self.role._worker_index(),
+            }  # fmt: skip
+            block.append_op(type="recv", inputs={"X": []}, outputs={"Out": [found[-1]]}, attrs=attrs)
+        executor.run(program, scope=scope)
+        return scope, found
+
+    def load(self, executor: Any, dirname: str, scope: Any) -> None:
+        """Reads this server's parts of what `save_persistables` wrote; what was not saved stays as it starts.
+
+        Raises:
+            ValueError: where there is no such folder.
+        """
+        folder = Path(dirname)
+        if not folder.is_dir():
+            raise ValueError(f"fleet.init_server: there is no folder {dirname}")
+        endpoint = self.endpoints[self.role._server_index()]
+        for var in self.transpiler.vars_overview.get_distributed_vars_by_ep(endpoint):
+            found = scope.find_var(var.slice.name)
+            if found is None or not (folder / var.origin.name).is_file():
+                continue
+            block = self.startup.global_block()
+            whole = block._find_var_recursive(var.origin.name) or self.program.global_block().var(var.origin.name)
+            load_vars(executor, dirname, vars=[whole])
+            value = np.array(scope.find_var(whole.name).get_tensor())
+            if var.is_slice:
+                first = var.offset // math.prod(var.origin.shape[1:])
+                value = value[first : first + var.slice.shape[0]]
+            found.get_tensor().set(value, executor.place)
+
+
+servers.register(ServerPrograms)
