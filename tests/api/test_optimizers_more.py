@@ -346,7 +346,7 @@ def test_gradient_merge(static, avg):
 
 def test_pipeline_says_what_it_lacks(static):
     pipeline = fluid.optimizer.PipelineOptimizer(fluid.optimizer.SGD(0.1), num_microbatches=2)
-    with pytest.raises(NotImplementedError, match="sections"):
+    with pytest.raises(AssertionError, match="fleet"):
         pipeline.minimize(build())
     with pytest.raises(ValueError, match="Optimizer"):
         fluid.optimizer.PipelineOptimizer(1)

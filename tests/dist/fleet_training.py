@@ -44,6 +44,9 @@ STRATEGIES: dict[str, tuple[str, dict[str, Any]]] = {
     "local1": ("sgd", {"localsgd": True}),
     "local3": ("sgd", {"localsgd": True, "localsgd_configs": {"k_steps": 3, "begin_step": 4}}),
     "adaptive": ("sgd", {"adaptive_localsgd": True}),
+    "pipe": ("momentum", {"pipeline": True, "pipeline_configs": {"micro_batch": 4}}),
+    "pipe_adam": ("adam", {"pipeline": True, "pipeline_configs": {"micro_batch": 2}}),
+    "pipe_decayed": ("decayed", {"pipeline": True, "pipeline_configs": {"micro_batch": 2}}),
     "shards": ("momentum", {"sharding": True}),
     "small_shards": ("adam", {"sharding": True, "sharding_configs": {"fuse_broadcast_MB": 0.0005}}),
     "clipped_shards": ("clipped", {"sharding": True, "sharding_configs": {"fuse_broadcast_MB": 0.0005}}),
@@ -53,6 +56,9 @@ STRATEGIES: dict[str, tuple[str, dict[str, Any]]] = {
         "sharding_configs": {"fuse_broadcast_MB": 0.0005},
     }),
 }
+
+
+PIPES = ("pipe", "pipe_adam", "pipe_decayed")
 
 
 def numbers(seed: int, *shape: int) -> np.ndarray:
@@ -69,17 +75,23 @@ def values(name: str, seed: int, *shape: int) -> fluid.ParamAttr:
 
 
 def build(name: str) -> Any:
-    x, y = fluid.data("x", [None, WIDTH]), fluid.data("y", [None, 1])
-    for i in range(2):
-        x = fluid.layers.fc(x, HIDDEN, act="tanh", param_attr=values(f"w{i}", i, WIDTH if not i else HIDDEN, HIDDEN),
-                            bias_attr=fluid.ParamAttr(name=f"b{i}"))
-        if name == "batch_norm":
-            x = fluid.layers.batch_norm(x, param_attr=f"scale{i}", bias_attr=f"shift{i}")
-        x = fluid.layers.scale(x, name=f"h{i}")
-        x.block._rename_var(x.name, f"h{i}")
-        x = x.block.var(f"h{i}")
-    x = fluid.layers.fc(x, 1, param_attr=values("w2", 2, HIDDEN, 1), bias_attr=fluid.ParamAttr(name="b2"))
-    return fluid.layers.reduce_mean(fluid.layers.square_error_cost(x, y))
+    with fluid.device_guard("gpu:0" if name in PIPES else None):
+        x, y = fluid.data("x", [None, WIDTH]), fluid.data("y", [None, 1])
+        x = hidden(name, 0, x)
+    with fluid.device_guard("gpu:1" if name in PIPES else None):
+        x = hidden(name, 1, x)
+        x = fluid.layers.fc(x, 1, param_attr=values("w2", 2, HIDDEN, 1), bias_attr=fluid.ParamAttr(name="b2"))
+        return fluid.layers.reduce_mean(fluid.layers.square_error_cost(x, y))
+
+
+def hidden(name: str, i: int, x: Any) -> Any:
+    x = fluid.layers.fc(x, HIDDEN, act="tanh", param_attr=values(f"w{i}", i, WIDTH if not i else HIDDEN, HIDDEN),
+                        bias_attr=fluid.ParamAttr(name=f"b{i}"))
+    if name == "batch_norm":
+        x = fluid.layers.batch_norm(x, param_attr=f"scale{i}", bias_attr=f"shift{i}")
+    x = fluid.layers.scale(x, name=f"h{i}")
+    x.block._rename_var(x.name, f"h{i}")
+    return x.block.var(f"h{i}")
 
 
 def strategy_of(name: str) -> tuple[Any, fleet.DistributedStrategy]:
@@ -91,7 +103,8 @@ def strategy_of(name: str) -> tuple[Any, fleet.DistributedStrategy]:
 
 
 def parameters(program: Any, scope: Any) -> dict[str, list]:
-    return {p.name: np.array(scope.find_var(p.name).get_tensor()).tolist() for p in program.all_parameters()}
+    found = {p.name: scope.find_var(p.name) for p in program.all_parameters()}
+    return {name: np.array(var.get_tensor()).tolist() for name, var in found.items() if var is not None}
 
 
 def train(name: str) -> dict[str, Any]:
@@ -111,9 +124,12 @@ def train(name: str) -> dict[str, Any]:
         losses = []
         for step in range(STEPS):
             feed = {k: np.array_split(v, ranks)[rank] for k, v in batch(step).items()}
+            if name in PIPES:
+                feed = batch(step)
             if name == "pure":
                 feed = {k: v.astype("float16") for k, v in feed.items()}
-            losses.append(float(np.asarray(exe.run(main, feed, [loss])[0]).mean()))
+            (value,) = exe.run(main, feed, [loss])
+            losses.append(None if value is None else float(np.asarray(value).mean()))
         kept = sum(np.array(v.get_tensor()).nbytes for v in map(scope.find_var, main.global_block().vars) if v is not None
                    and v.get_tensor()._is_initialized())
         return {"losses": losses, "parameters": parameters(main, scope), "meta": fleet._get_applied_meta_list(),

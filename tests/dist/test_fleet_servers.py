@@ -65,7 +65,8 @@ def test_workers_in_step_train_as_one_process_and_go_on_from_what_they_saved(tmp
     np.testing.assert_allclose(np.mean(again, axis=0), found, rtol=1e-5, atol=1e-6)
 
 
-def test_workers_that_do_not_wait(tmp_path):
-    losses = launched(tmp_path, "async", "20")
+@pytest.mark.parametrize("mode", ["async", "geo"])
+def test_workers_that_do_not_wait(tmp_path, mode):
+    losses = launched(tmp_path, mode, "20")
     # The first of the two starts from what nobody has trained.
     assert np.mean([found[-5:] for found in losses]) < 0.7 * max(found[0] for found in losses)

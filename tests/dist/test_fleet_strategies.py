@@ -19,7 +19,7 @@ SCRIPT = str(Path(__file__).with_name("fleet_training.py"))
 #: what rounds to float16 on its way; the others follow one process to 1e-5
 LOOSE = {"half": 2e-3, "amp": 5e-3, "pure": 2e-2, "half_shards": 5e-3}
 SHARDS = ["shards", "small_shards", "clipped_shards", "again_shards"]
-EXACT = ["plain", "decayed", "clipped", "batch_norm", "recompute", "lars", "lamb", "merge", "local1", *SHARDS]
+EXACT = [*job.PIPES, "plain", "decayed", "clipped", "batch_norm", "recompute", "lars", "lamb", "merge", "local1", *SHARDS]
 NAMES = [*EXACT, *LOOSE, "local3", "adaptive"]
 
 
@@ -86,11 +86,12 @@ def alone(name: str) -> tuple[list[float], dict[str, np.ndarray]]:
 def test_two_ranks_train_as_one_process(trained, name):
     near = LOOSE.get(name, 1e-5)
     losses, parameters = alone(name)
-    mean = np.mean([found[name]["losses"] for found in trained], axis=0)
+    # The first section of a pipeline has no loss.
+    mean = np.mean([found[name]["losses"] for found in trained if None not in found[name]["losses"]], axis=0)
     np.testing.assert_allclose(mean, losses, rtol=near, atol=near)
     for found in trained:
         mine = found[name]["parameters"]
-        assert mine.keys() == parameters.keys() or "shards" in name
+        assert mine.keys() == parameters.keys() or "shards" in name or name in job.PIPES
         for key, value in parameters.items():
             if key not in mine:
                 continue
@@ -136,6 +137,12 @@ def test_a_rank_holds_its_part(trained, name):
     whole = trained[0]["recompute" if job.STRATEGIES[name][0] == "adam" else "plain"]["bytes"]
     # Together they keep what one keeps, and each its own learning rate.
     assert sum(found[name]["bytes"] for found in trained) < whole + 64
+
+
+@pytest.mark.parametrize("name", job.PIPES)
+def test_a_rank_runs_its_section(trained, name):
+    assert [set(found[name]["parameters"]) for found in trained] == [{"w0", "b0"}, {"w1", "b1", "w2", "b2"}]
+    assert set(trained[0][name]["losses"]) == {None}
 
 
 def test_what_was_applied(trained):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import sys
 import warnings
+from collections.abc import Callable
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from .compiler import CompiledProgram
 from .datasets import run_from_dataset
 from .feed import FeedSlot, _to_name_str, as_numpy, check_feed_shape_type, say_what_is_empty, split_fetch_list
 from .py_reader import READER_OPS, source_of, without_readers
+from .sections import Section
 
 __all__ = ["Executor", "global_scope", "scope_guard"]
 
@@ -66,6 +68,10 @@ class _Run:
         self.fetched = fetch_list  # kept alive: the key of the cache holds their ids
         #: the ProgramDesc (not a clone without readers or what is pruned) and its revision
         self.made_of: tuple = ()
+
+
+#: what is called with the Executor and what it is given, before each run
+before_run: list[Callable] = []
 
 
 class Executor:
@@ -160,6 +166,8 @@ class Executor:
         """`run`: checks the Program and hands it to what runs it."""
         if self._closed:
             raise RuntimeError("this Executor has been closed")
+        for function in before_run:
+            function(self, program)
         if isinstance(program, CompiledProgram) and program._is_inference:
             return self._run_inference(program._predictor, feed)
         default = program is None
@@ -174,6 +182,10 @@ class Executor:
         if scope is None:
             scope = scopes.g_scope
         compiled = None
+        if isinstance(program, Program) and program._pipeline_opt:
+            if "startup_program" not in program._pipeline_opt:
+                return self._run_section(program, feed or {}, fetch_list, scope, return_numpy)
+            program = program._pipeline_opt["startup_program"]
         if isinstance(program, CompiledProgram):
             compiled, program = program, program._compile(scope, self.place)._program
         elif type(program) is not Program and not isinstance(program, Program):
@@ -251,6 +263,15 @@ class Executor:
             say_what_is_empty(error, program, scope, names)
             raise
         return [as_numpy(t) for t in out] if return_numpy else out
+
+    def _run_section(self, program: Program, feed: dict, fetch_list, scope, return_numpy) -> list:
+        """A batch through this process's section of a pipeline."""
+        known: dict = program._pipeline_opt  # type: ignore[assignment]  # of a section there is one
+        if "section" not in known:
+            known["section"] = Section(known["section_program"]["program"], known["num_microbatches"])
+        if "lr_sheduler" in program.__dict__:
+            self._set_learning_rate(program, scope)
+        return known["section"].run(self._default_executor, feed, list(fetch_list), scope, self.place, return_numpy)
 
     def _run_places(
         self, compiled, program: Program, feed, fetch_list: list, return_numpy, return_merged, use_prune

@@ -38,7 +38,7 @@ def at_place(name: str, place: int) -> str:
     return f"{base}@PLACE_{place}{suffix}{rest}"
 
 
-def _declare(block, var, name: str) -> None:
+def declare(block, var, name: str) -> None:
     """Declares `name` in the BlockDesc as `var` is declared elsewhere."""
     copy = block.var(name)
     copy.set_type(var.type())
@@ -216,7 +216,7 @@ class Replicas:
         made = name + "@ALL_PLACES"
         var = self._from.find_var(name)
         if var is not None and not self._into.has_var(made):
-            _declare(self._into, var, made)
+            declare(self._into, var, made)
         return made
 
     def _copy(self, op, into, place: int, inner: frozenset = frozenset()) -> Any:
@@ -244,7 +244,7 @@ class Replicas:
         inner |= {var.name() for var in source.all_vars()}
         copy = self.desc.append_block(parent)
         for var in source.all_vars():
-            _declare(copy, var, self.name(var.name(), place, inner))
+            declare(copy, var, self.name(var.name(), place, inner))
         for i in range(source.op_size()):
             self._copy(source.op(i), copy, place, inner)
         return copy, inner
@@ -255,7 +255,7 @@ class Replicas:
         if new != name and name not in inner and not self._into.has_var(new):
             var = self._from.find_var(name)
             if var is not None:
-                _declare(self._into, var, new)
+                declare(self._into, var, new)
         return new
 
 

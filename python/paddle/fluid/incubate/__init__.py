@@ -1,1 +1,5 @@
-"""fluid.incubate: fleet of 1.x, so far its role makers."""
+"""fluid.incubate: fleet of 1.x and checkpoints."""
+
+from . import checkpoint as checkpoint
+
+__all__: list[str] = []

@@ -1,6 +1,7 @@
 """fluid.optimizer: the optimizers of Paddle 1.x, over the updates of paddle.optimizer."""
 from paddle._basics.missing import getter as _getter
 from paddle.incubate.optimizer.gradient_merge import GradientMergeOptimizer as GradientMergeOptimizer
+from paddle.incubate.optimizer.pipeline import PipelineOptimizer
 from paddle.incubate.optimizer.recompute import RecomputeOptimizer
 from paddle.optimizer.regularization import append_regularization_ops as append_regularization_ops
 
@@ -18,7 +19,6 @@ from .momenta import (
     MomentumOptimizer,
     SGDOptimizer,
 )
-from .pipeline import PipelineOptimizer
 
 __all__ = [
     "SGD", "Momentum", "Adagrad", "Adam", "Adamax", "Dpsgd", "DecayedAdagrad", "Ftrl", "SGDOptimizer",

@@ -1,6 +1,5 @@
 """paddle.fluid.transpiler: Programs of one process rewritten for several."""
 
-from . import fleet_servers as fleet_servers
 from .distribute_transpiler import DistributeTranspiler, DistributeTranspilerConfig
 from .memory_optimization_transpiler import memory_optimize, release_memory
 from .ps_dispatcher import HashName, RoundRobin

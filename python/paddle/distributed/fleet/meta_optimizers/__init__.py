@@ -9,11 +9,13 @@ from .lamb_optimizer import LambOptimizer
 from .lars_optimizer import LarsOptimizer
 from .localsgd_optimizer import AdaptiveLocalSGDOptimizer, LocalSGDOptimizer
 from .parameter_server_optimizer import ParameterServerGraphOptimizer, ParameterServerOptimizer
+from .pipeline_optimizer import PipelineOptimizer
 from .recompute_optimizer import RecomputeOptimizer
 from .sharding_optimizer import ShardingOptimizer
 
 __all__ = [
     "AMPOptimizer", "AdaptiveLocalSGDOptimizer", "DGCOptimizer", "FP16AllReduceOptimizer", "GradientMergeOptimizer",
     "GraphExecutionOptimizer", "LambOptimizer", "LarsOptimizer", "LocalSGDOptimizer",
-    "ParameterServerGraphOptimizer", "ParameterServerOptimizer", "RecomputeOptimizer", "ShardingOptimizer",
+    "ParameterServerGraphOptimizer", "ParameterServerOptimizer", "PipelineOptimizer", "RecomputeOptimizer",
+    "ShardingOptimizer",
 ]  # fmt: skip

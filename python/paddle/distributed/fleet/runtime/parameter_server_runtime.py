@@ -36,6 +36,7 @@ class ParameterServerRuntime(RuntimeBase):
     """Starts, runs and ends the processes of a job with servers, and saves what the servers hold."""
 
     _executor: Any = None
+    _communicator: Any = None
 
     def _exe(self) -> Executor:
         if self._executor is None:
@@ -47,7 +48,11 @@ class ParameterServerRuntime(RuntimeBase):
         return self.context.get("server_programs")
 
     def _init_worker(self, *args: Any, **kwargs: Any) -> None:
-        """Nothing: the worker's startup Program takes the parameters from the servers."""
+        """Starts what exchanges beside the steps; the worker's startup Program has taken the parameters before."""
+        made = self._programs()
+        self._communicator = made.communicator() if made is not None else None
+        if self._communicator is not None:
+            self._communicator.start()
 
     def _init_server(self, *args: Any, **kwargs: Any) -> None:
         """Runs the server's startup Program, and reads the folder of a model where one is given."""
@@ -63,7 +68,10 @@ class ParameterServerRuntime(RuntimeBase):
         self._exe().run(default_main_program())
 
     def _stop_worker(self, *args: Any, **kwargs: Any) -> None:
-        """Tells the servers that this worker has done."""
+        """Sends what is left, and tells the servers that this worker has done."""
+        if self._communicator is not None:
+            self._communicator.stop()
+            self._communicator = None
         self._exe().close()
         self._executor = None
 

@@ -2,5 +2,6 @@
 from __future__ import annotations
 
 from .fs import LocalFS
+from .hdfs import HDFSClient
 
-__all__ = ["LocalFS"]
+__all__ = ["LocalFS", "HDFSClient"]

@@ -12,8 +12,10 @@ from paddle._programs.program import Program
 from paddle.distributed.fleet.runtime import servers
 from paddle.static.vars_io import load_vars
 
-from .config import DistributeTranspilerConfig
-from .distribute_transpiler import DistributeTranspiler
+from .communicator import Communicator
+from .transpiler.config import DistributeTranspilerConfig
+from .transpiler.distribute_transpiler import DistributeTranspiler
+from .transpiler.geo_sgd_transpiler import GeoSgdTranspiler
 
 __all__: list[str] = []
 
@@ -27,25 +29,19 @@ class ServerPrograms:
         sync (bool): all workers take each step together.
         push_nums (int): above 0: workers train by themselves, and exchange what changed after so many steps.
         settings (dict): the strategy's `a_sync_configs`.
-
-    Raises:
-        NotImplementedError: for `push_nums` above 0.
     """
 
     def __init__(
         self, role: Any, program: Any, startup: Any, sync: bool, push_nums: int, settings: dict[str, Any]
     ) -> None:
-        if push_nums > 0:
-            raise NotImplementedError(
-                f"fleet: geo (a_sync with k_steps {push_nums}) is not there yet; k_steps 0 trains asynchronously"
-            )
         self.role, self.program, self.startup = role, program, startup
         #: what is trained, as one process would
         self.origin = program.clone()
         self.endpoints = role._get_pserver_endpoints()
         config = DistributeTranspilerConfig()
         config.sync_mode = sync
-        self.transpiler = DistributeTranspiler(config)
+        config.geo_sgd_mode, config.geo_sgd_need_push_nums = push_nums > 0, max(push_nums, 1)
+        self.transpiler = (GeoSgdTranspiler if push_nums > 0 else DistributeTranspiler)(config)
         self.transpiler.transpile(
             role._worker_index() if role._is_worker() else 0, program, ",".join(self.endpoints), role._worker_num(),
             sync, startup,
@@ -55,6 +51,11 @@ class ServerPrograms:
         """The main and the startup Program of a worker; with `wait`, once all servers listen."""
         return self.transpiler.get_trainer_program(wait_port=wait), self.startup
 
+    def communicator(self) -> Communicator | None:
+        """What exchanges beside a worker's steps, where there is such a thing."""
+        geo = isinstance(self.transpiler, GeoSgdTranspiler)
+        return Communicator(self.transpiler.get_trainer_program(wait_port=False)) if geo else None
+
     def of_server(self) -> tuple[Any, Any]:
         """The main and the startup Program of this server."""
         return self.transpiler.get_pserver_programs(self.endpoints[self.role._server_index()])
@@ -63,6 +64,8 @@ class ServerPrograms:
         """Gets what the servers hold, parameters, tables and states; returns a scope with it, and the variables."""
         program, scope = Program(), executor_scope()
         block, found = program.global_block(), []
+        if isinstance(self.transpiler, GeoSgdTranspiler):
+            return scope, []  # each worker has the whole model
         kinds = ["Param", "RemotePrefetch", "Optimizer"]
         held = self.transpiler.vars_overview.get_distributed_vars_by_vtypes(kinds, groupby=True)
         for name, parts in held.items():

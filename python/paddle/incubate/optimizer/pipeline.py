@@ -1,0 +1,272 @@
+"""PipelineOptimizer: a Program cut at its device_guards into sections, each for a process of its own."""
+from __future__ import annotations
+
+from typing import Any
+
+from paddle._basics import mode, unique_name
+from paddle._basics.names import EMPTY_VAR_NAME, GRAD_VAR_SUFFIX, OP_DEVICE, OP_ROLE, OP_ROLE_VAR, OpRole
+from paddle._programs.guards import default_startup_program
+from paddle._programs.program import Program
+from paddle.optimizer.base import OptimizerBase, Pairs
+from paddle.static.amp.decorator import OptimizerWithMixedPrecision
+
+__all__ = ["PipelineOptimizer"]
+
+_READERS = ("create_py_reader", "read", "create_double_buffer_reader")
+
+
+def _role(op: Any) -> int:
+    return int(op.attr(OP_ROLE))
+
+
+def _device(op: Any) -> str:
+    return op.attr(OP_DEVICE) if op.has_attr(OP_DEVICE) else ""
+
+
+def _number(device: str) -> int:
+    return int(device.split(":")[1])
+
+
+def _updates(op: Any) -> bool:
+    return {"Param", "Grad", "LearningRate"} <= set(op.input_names)
+
+
+class PipelineOptimizer:
+    """An optimizer around another, for Programs that are cut at their `device_guard`s into sections.
+
+    ``device_guard("gpu:0")``, ``"gpu:1"`` and so on number the sections; under fleet each is run by a process of its
+    own, wherever that computes. A batch goes through them in `num_microbatches` parts: all forward, then all backward,
+    then one update by the mean of their gradients, as in 2.0.2.
+
+    Args:
+        optimizer: the one that updates (ValueError for anything else).
+        num_microbatches: into how many parts a batch is cut, 1 or more (AssertionError).
+        start_cpu_core_id: of the first section's thread, 0 or more (AssertionError).
+
+    Raises:
+        Exception: in dygraph mode.
+    """
+
+    def __init__(self, optimizer: Any, num_microbatches: int = 1, start_cpu_core_id: int = 0) -> None:
+        if mode.in_dygraph_mode():
+            raise Exception("PipelineOptimizer is for Programs only")
+        if not isinstance(optimizer, (OptimizerBase, OptimizerWithMixedPrecision)):
+            raise ValueError(f"PipelineOptimizer: optimizer must be an Optimizer, got {type(optimizer)}")
+        assert num_microbatches >= 1, f"num_microbatches must be 1 or more, got {num_microbatches}"
+        assert start_cpu_core_id >= 0, f"start_cpu_core_id must not be negative, got {start_cpu_core_id}"
+        self._optimizer: Any = optimizer
+        self._num_microbatches = num_microbatches
+        self._start_cpu_core_id = start_cpu_core_id
+        self._param_device_map: dict[str, Any] = {}
+
+    # ------------------------------------------------------------------------------------------- who runs what
+
+    def _place(self, block: Any) -> list[str]:
+        """Gives every operator a device; returns the devices in order."""
+        first = next((_device(op) for op in block.ops if _device(op)), "")
+        if not first.startswith("gpu:"):
+            raise ValueError("PipelineOptimizer: sections are made by device_guard('gpu:0') and so on: there is none")
+        for at, op in enumerate(block.ops):
+            if _device(op):
+                continue
+            names = op.attr(OP_ROLE_VAR) if op.has_attr(OP_ROLE_VAR) else []
+            if _role(op) & OpRole.LRSched:
+                device = first
+            elif op.type == "sum" and _role(op) & OpRole.Backward:
+                made = op.output("Out")[0]
+                device = next(_device(o) for o in block.ops[at + 1 :] if made in o.input_arg_names)
+            elif _role(op) == OpRole.Optimize and len(names) == 2:
+                device = self._param_device_map[names[0]]
+            else:
+                raise ValueError(
+                    f"PipelineOptimizer: operator {op.type} (of {op.output_arg_names}) stands under no device_guard, "
+                    "and belongs to no single parameter"
+                )
+            op._set_attr(OP_DEVICE, device)
+        devices = list(dict.fromkeys(_device(op) for op in block.ops))
+        if any(not d.startswith("gpu:") for d in devices) or devices != sorted(devices, key=_number):
+            raise ValueError(f"PipelineOptimizer: devices must be 'gpu:N', in the order of their numbers: {devices}")
+        return devices
+
+    @staticmethod
+    def _send(block: Any, at: int, var: Any, device: str, peer: str, role: int) -> None:
+        attrs = {OP_DEVICE: device, OP_ROLE: role, "use_calc_stream": True, "peer": _number(peer)}
+        block._insert_op(at, type="send_v2", inputs={"X": var}, attrs=attrs)
+
+    @staticmethod
+    def _receive(block: Any, at: int, var: Any, device: str, peer: str, role: int) -> None:
+        attrs = {
+            "out_shape": list(var.shape), "dtype": var.dtype, OP_DEVICE: device, OP_ROLE: role, "use_calc_stream": True,
+            "peer": _number(peer),
+        }  # fmt: skip
+        block._insert_op(at, type="recv_v2", outputs={"Out": [var]}, attrs=attrs)
+
+    def _send_between(self, block: Any) -> None:
+        """What an operator reads and another section has made is sent, once to each section."""
+        made_at: dict[str, str] = {}
+        known: set[tuple[str, str]] = set()
+        inserted = 0
+        for at, op in enumerate(list(block.ops)):
+            here, role = _device(op), _role(op)
+            if not role & OpRole.LRSched and not _updates(op):
+                for name in op.input_arg_names:
+                    var = block.vars.get(name)
+                    there = made_at.get(name, here)
+                    if var is None or var.is_data or there == here or (name, here) in known:
+                        continue
+                    known.add((name, here))
+                    self._send(block, at + inserted, var, there, here, role)
+                    self._receive(block, at + inserted + 1, var, here, there, role)
+                    inserted += 2
+            for name in op.output_arg_names:
+                made_at[name] = here
+                known = {k for k in known if k[0] != name}
+
+    # ------------------------------------------------------------------------------------------------ sections
+
+    @staticmethod
+    def _declare(block: Any, source: Any) -> None:
+        for op in block.ops:
+            for name in (*op.input_arg_names, *op.output_arg_names):
+                if name != EMPTY_VAR_NAME and "_blocking_queue" not in name and block._find_var_recursive(name) is None:
+                    block._clone_variable(source._var_recursive(name), False)
+
+    def _split(self, block: Any, devices: list[str]) -> list[dict[str, Any]]:
+        """A Program for each device; the learning rate is computed in all."""
+        sections = {device: Program() for device in devices}
+        for op in block.ops:
+            everywhere = _role(op) & OpRole.LRSched or op.type in _READERS
+            for device in devices if everywhere else [_device(op)]:
+                copy = sections[device].global_block().desc.append_op()
+                copy.copy_from(op.desc)
+                if op.has_attr("sub_block"):
+                    self._copy_block(sections[device], block.program.block(op._block_attr_id("sub_block")), copy)
+        for program in sections.values():
+            program._sync_with_cpp()
+            self._declare(program.global_block(), block)
+        return [{"program": program} for program in sections.values()]
+
+    def _copy_block(self, program: Any, source: Any, op: Any) -> None:
+        inner = program._create_block(parent_idx=0)
+        program._rollback()
+        for one in source.ops:
+            inner.desc.append_op().copy_from(one.desc)
+        inner._sync_with_cpp()
+        self._declare(inner, source)
+        op.set_block_attr("sub_block", inner.desc)
+
+    def _send_data(self, main: Any, blocks: list[Any], devices: list[str]) -> None:
+        """The first section hands out what is fed."""
+        for name, var in main.vars.items():
+            if not var.is_data:
+                continue
+            readers = {_device(op) for op in main.ops if name in op.input_arg_names}
+            for block, device in list(zip(blocks, devices, strict=True))[1:]:
+                if device in readers:
+                    if name not in blocks[0].vars:
+                        blocks[0]._clone_variable(var, False)
+                    self._send(blocks[0], 0, blocks[0].var(name), devices[0], device, int(OpRole.Forward))
+                    self._receive(block, 0, block.var(name), device, devices[0], int(OpRole.Forward))
+
+    def _send_shared(self, blocks: list[Any], devices: list[str]) -> None:
+        """A parameter that several sections read goes from the one that updates it to the others, once for a batch."""
+        for name in dict.fromkeys(n for b in blocks for n, v in b.vars.items() if v.persistable):
+            having = [i for i, b in enumerate(blocks) if name in b.vars]
+            writers = [
+                i for i in having
+                if any(name in op.output_arg_names and not _role(op) & OpRole.LRSched for op in blocks[i].ops)
+            ]  # fmt: skip
+            if len(having) < 2 or not writers:
+                continue
+            assert len(writers) == 1, f"PipelineOptimizer: several sections write {name}"
+            owner = writers[0]
+            for i in having:
+                if i != owner:
+                    once, there = int(OpRole.LRSched), devices[i]
+                    self._send(blocks[owner], 0, blocks[owner].var(name), devices[owner], there, once)
+                    self._receive(blocks[i], 0, blocks[i].var(name), there, devices[owner], once)
+
+    def _split_startup(self, startup: Any, devices: list[str], mine: int) -> Program:
+        """What this section's variables start from."""
+        program = Program()
+        program.random_seed = startup.random_seed
+        for op in startup.global_block().ops:
+            device = _device(op)
+            if device == "cpu":  # the powers of Adam's factors
+                device = self._param_device_map[op.output_arg_names[0].partition("_beta")[0]]
+            if device in ("", devices[mine]):
+                copy = program.global_block().desc.append_op()
+                copy.copy_from(op.desc)
+                copy._set_attr(OP_DEVICE, "")
+        program._sync_with_cpp()
+        self._declare(program.global_block(), startup.global_block())
+        return program
+
+    # ----------------------------------------------------------------------------------------------- gradients
+
+    def _accumulate(self, block: Any, device: str) -> None:
+        """Gradients of the parts of a batch are added up, from zero, and are those of their mean."""
+        for at, op in reversed(list(enumerate(block.ops))):
+            if _role(op) & (OpRole.Backward | OpRole.Loss) == OpRole.Backward | OpRole.Loss:
+                grad = block.vars[op.output_arg_names[0]]
+                attrs = {"scale": 1.0 / self._num_microbatches, OP_DEVICE: device, OP_ROLE: OpRole.Backward}
+                block._insert_op(at + 1, type="scale", inputs={"X": grad}, outputs={"Out": grad}, attrs=attrs)
+                continue
+            if not _role(op) & OpRole.Backward or not op.has_attr(OP_ROLE_VAR) or op.type == "recv_v2":
+                continue
+            names = op.attr(OP_ROLE_VAR)
+            for name in names[1::2]:
+                grad = block.vars[name]
+                part = block.create_var(
+                    name=unique_name.generate(name), shape=grad.shape, dtype=grad.dtype, persistable=False
+                )
+                op._rename_output(name, part.name)
+                block._insert_op(
+                    at + 1,
+                    type="sum",
+                    inputs={"X": [grad, part]},
+                    outputs={"Out": grad},
+                    attrs={OP_DEVICE: device, OP_ROLE: OpRole.Backward, OP_ROLE_VAR: names},
+                )
+        for param, where in self._param_device_map.items():
+            grad = block.vars.get(param + GRAD_VAR_SUFFIX)
+            if where == device and grad is not None:
+                attrs = {"shape": list(grad.shape), "dtype": grad.dtype, "value": 0.0, OP_DEVICE: device}
+                attrs[OP_ROLE] = OpRole.LRSched  # once for a batch
+                block._insert_op(0, type="fill_constant", inputs={}, outputs={"Out": [grad]}, attrs=attrs)
+
+    def minimize(
+        self, loss: Any, startup_program: Any = None, parameter_list: Any = None, no_grad_set: Any = None
+    ) -> tuple[list[Any], Pairs, list[dict[str, Any]]]:
+        """Appends backward and update, and cuts the Program of `loss` into sections.
+
+        Returns:
+            (operators of the update, pairs of parameter and gradient, the sections' Programs).
+
+        Raises:
+            ValueError: for operators under no device_guard, or devices that are not numbered one after the other.
+            AssertionError: without fleet, which says which section is this process's.
+        """
+        main, startup = loss.block.program, startup_program or default_startup_program()
+        assert isinstance(main._pipeline_opt, dict) and "local_rank" in main._pipeline_opt, (
+            "PipelineOptimizer is used by fleet, with strategy.pipeline: that says which section is this process's"
+        )
+        ops, pairs = self._optimizer.minimize(loss, startup_program, parameter_list, no_grad_set)
+        self._param_device_map = self._optimizer._param_device_map
+        block = loss.block
+        devices = self._place(block)
+        self._send_between(block)
+        sections = self._split(block, devices)
+        blocks = [section["program"].global_block() for section in sections]
+        self._send_data(block, blocks, devices)
+        self._send_shared(blocks, devices)
+        mine = main._pipeline_opt["local_rank"] % len(devices)
+        self.startup_program = self._split_startup(startup, devices, mine)
+        startup._pipeline_opt = {"startup_program": self.startup_program}
+        self._accumulate(blocks[mine], devices[mine])
+        main._pipeline_opt = {
+            "trainer": "PipelineTrainer", "device_worker": "Section", "inner_parallelism": len(devices),
+            "section_program": sections[mine], "place_id": mine, "sync_steps": -1,
+            "num_microbatches": self._num_microbatches, "start_cpu_core_id": self._start_cpu_core_id,
+        }  # fmt: skip
+        return ops, pairs, sections
