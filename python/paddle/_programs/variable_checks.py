@@ -24,6 +24,12 @@ def check_variable_and_dtype(
     check_dtype(input.dtype, input_name, expected_dtype, op_name, extra_message)
 
 
+def check_variables(op_name: str, expected_dtype, **variables: Any) -> None:
+    """`check_variable_and_dtype` of several Variables by their names."""
+    for name, value in variables.items():
+        check_variable_and_dtype(value, name, expected_dtype, op_name)
+
+
 def check_shape(
     shape: Any,
     op_name: str,

@@ -1,4 +1,4 @@
-"""The trainers of a CompiledProgram: processes that run it on batches of their own, and add gradients up over rings."""
+"""Data parallelism of a CompiledProgram over several processes (trainers): all-reduces of gradients over rings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""sgd and adam: parameters and states change in place. Rates and powers are read on the device: nothing waits."""
+"""sgd and adam: parameters and states change in place. Rates and powers are read on the device, so that the host
+never waits for it."""
 from __future__ import annotations
 
 import numpy as np

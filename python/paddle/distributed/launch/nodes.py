@@ -42,7 +42,7 @@ class Nodes:
         self._told: bytes | None = None
         self._known = held is not None
         self._turns = self._lost = 0
-        # Of every other launcher, for the first one: its last sign, and how often it was looked for in vain since.
+        # In the first launcher, of every other: its last sign of life, and how often since then none was found.
         self._signs: dict[int, tuple[bytes | None, int]] = {i: (None, 0) for i in range(job.nodes) if i != job.index}
         self._leaving = threading.Event()
         self._thread = threading.Thread(target=self._run, name="launchers", daemon=True)

@@ -1,4 +1,4 @@
-"""Labels of sequences in fluid.layers: alignments, edit distances, tags."""
+"""Sequence labelling in fluid.layers: CTC, edit distances, linear chain CRF, chunks."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def edit_distance(  # noqa: D417
     input_length=None,
     label_length=None,
 ):
-    """How many insertions, deletions and substitutions make each sequence of `label` of that of `input`.
+    """The edit distance: how many insertions, deletions and substitutions turn a sequence of `input` into its `label`.
 
     Args:
         input, label (Variable): int64 [batch, ids]; without lengths [ids of all sequences, 1] with a LoD.
@@ -118,7 +118,7 @@ def chunk_eval(  # noqa: D417
     excluded_chunk_types=None,
     seq_length=None,
 ):
-    """How many of the chunks that tags mark are found.
+    """Precision, recall and F1 score of the chunks that tags mark.
 
     Args:
         input, label (Variable): int64 tags [rows, 1] with a LoD; with lengths [batch, steps]. Tag t is place t % n of

@@ -6,10 +6,11 @@ from typing import Any
 
 from paddle import _ops
 from paddle._basics import mode
+from paddle._basics.checks import check_type
 from paddle._basics.element_types import FLOATS
 from paddle._dispatch.append import named
 from paddle._dispatch.arguments import convert_to_list
-from paddle._programs.variable_checks import check_type, check_variable_and_dtype
+from paddle._programs.variable_checks import check_variables
 
 __all__ = [
     "deformable_roi_pooling",
@@ -19,10 +20,6 @@ __all__ = [
     "roi_perspective_transform",
     "roi_pool",
 ]
-
-def _check(where: str, dtypes: list[str], **variables: Any) -> None:
-    for name, value in variables.items():
-        check_variable_and_dtype(value, name, dtypes, where)
 
 
 def _check_sizes(where: str, spatial_scale: Any, height: Any, width: Any) -> None:
@@ -75,7 +72,7 @@ def roi_pool(
         [[[[5.0, 7.0], [13.0, 15.0]]]]
     """
     _counted("roi_pool", rois_num)
-    _check("roi_pool", ["float32"], input=input, rois=rois)
+    check_variables("roi_pool", ["float32"], input=input, rois=rois)
     out, argmax = named(
         name,
         _ops.roi_pool,
@@ -125,7 +122,7 @@ def roi_align(
         [[[[2.5, 3.5], [6.5, 7.5]]]]
     """
     _counted("roi_align", rois_num)
-    _check("roi_align", FLOATS, input=input, rois=rois)
+    check_variables("roi_align", FLOATS, input=input, rois=rois)
     return named(
         name,
         _ops.roi_align,
@@ -221,7 +218,7 @@ def prroi_pool(
         >>> paddle.fluid.layers.prroi_pool(maps, rois, batch_roi_nums=count).numpy().tolist()
         [[[[7.0]]]]
     """
-    _check("prroi_pool", ["float32"], input=input, rois=rois)
+    check_variables("prroi_pool", ["float32"], input=input, rois=rois)
     _check_sizes("prroi_pool", spatial_scale, pooled_height, pooled_width)
     return named(
         name,
@@ -286,7 +283,7 @@ def deformable_roi_pooling(
         >>> out.shape
         (-1, 3, 8, 8)
     """
-    _check("deformable_roi_pooling", FLOATS, input=input, rois=rois, trans=trans)
+    check_variables("deformable_roi_pooling", FLOATS, input=input, rois=rois, trans=trans)
     check_type(group_size, "group_size", (list, tuple), "deformable_roi_pooling")
     if part_size is None:
         part_size = [pooled_height, pooled_width]
@@ -349,7 +346,7 @@ def roi_perspective_transform(
         [(-1, 256, 7, 7), (-1, 1, 7, 7), (-1, 9)]
     """
     where = "roi_perspective_transform"
-    _check(where, ["float32"], input=input, rois=rois)
+    check_variables(where, ["float32"], input=input, rois=rois)
     check_type(transformed_height, "transformed_height", int, where)
     check_type(transformed_width, "transformed_width", int, where)
     check_type(spatial_scale, "spatial_scale", float, where)

@@ -47,7 +47,7 @@ def dynamic_lstm(  # noqa: D417
     dtype="float32",
     name=None,
 ):
-    """An LSTM over sequences with a LoD; the products of its inputs are made before.
+    """An LSTM over sequences with a LoD, whose input has been multiplied by the input weights already.
 
     Args:
         input (Variable): float32 or float64 [rows, 4 * width] with a LoD.
@@ -159,7 +159,7 @@ def dynamic_gru(  # noqa: D417
     h_0=None,
     origin_mode=False,
 ):
-    """A GRU over sequences with a LoD; the products of its inputs are made before.
+    """A GRU over sequences with a LoD, whose input has been multiplied by the input weights already.
 
     Args:
         input (Variable): float32 or float64 [rows, 3 * size] with a LoD.
@@ -202,7 +202,7 @@ def gru_unit(  # noqa: D417
     gate_activation="sigmoid",
     origin_mode=False,
 ):
-    """One step of a GRU; the product of its input is made before.
+    """One step of a GRU, whose input has been multiplied by the input weights already.
 
     Args:
         input (Variable): float32 or float64 [batch, 3 * width].
@@ -230,7 +230,7 @@ def gru_unit(  # noqa: D417
 
 
 def lstm_unit(x_t, hidden_t_prev, cell_t_prev, forget_bias=0.0, param_attr=None, bias_attr=None, name=None):
-    """One step of an LSTM, its product included.
+    """One step of an LSTM, with the products of input and state.
 
     Args:
         x_t (Variable): float32 or float64 [batch, inputs].

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from typing import Any
 
 from paddle import _ops
+from paddle._basics.checks import check_type
 from paddle._basics.element_types import FLOATS, HALF_FLOATS, NUMERIC
 from paddle._dispatch.append import named
 from paddle._programs.variable import Variable
-from paddle._programs.variable_checks import check_type, check_variable_and_dtype
+from paddle._programs.variable_checks import check_variables
 from paddle.nn.functional import dice_loss, log_loss, npair_loss
 from paddle.nn.initializer.base import Constant
 from paddle.nn.layer_helper import LayerHelper
@@ -33,12 +33,6 @@ __all__ = [
 ]
 
 
-
-def _check(where: str, dtypes: Sequence[str], **variables: Any) -> None:
-    for name, value in variables.items():
-        check_variable_and_dtype(value, name, dtypes, where)
-
-
 def bpr_loss(input: Any, label: Any, name: str | None = None) -> Any:  # noqa: A002
     """Bayesian personalized ranking: the mean over the other classes of log(1 + exp(their score - the label's)).
 
@@ -55,7 +49,7 @@ def bpr_loss(input: Any, label: Any, name: str | None = None) -> Any:  # noqa: A
         >>> round(float(paddle.fluid.layers.bpr_loss(paddle.zeros([1, 4]), paddle.to_tensor([[2]]))), 4)
         0.6931
     """
-    _check("bpr_loss", HALF_FLOATS, input=input)
+    check_variables("bpr_loss", HALF_FLOATS, input=input)
     return named(name, _ops.bpr_loss, input, label)
 
 
@@ -91,13 +85,13 @@ def center_loss(
         >>> float(fluid.layers.center_loss(x, label, 3, 0.5, zeros))
         2.0
     """
-    _check("center_loss", FLOATS, input=input)
-    _check("center_loss", ["int32", "int64"], label=label)
+    check_variables("center_loss", FLOATS, input=input)
+    check_variables("center_loss", ["int32", "int64"], label=label)
     helper = LayerHelper("center_loss", param_attr=param_attr)
     centers = helper.create_parameter(attr=param_attr, shape=[num_classes, input.shape[1]], dtype=input.dtype)
     centers.stop_gradient = True
     if isinstance(alpha, Variable):
-        _check("center_loss", FLOATS, alpha=alpha)
+        check_variables("center_loss", FLOATS, alpha=alpha)
     else:
         assert isinstance(alpha, float), f"center_loss: alpha must be a float or a Variable, got {type(alpha)}"
         rate = helper.create_global_variable(
@@ -141,8 +135,8 @@ def hsigmoid(
     Raises:
         ValueError: for fewer classes, or paths where they do not belong or are missing.
     """
-    _check("hsigmoid", FLOATS, input=input)
-    _check("hsigmoid", ["int64"], label=label)
+    check_variables("hsigmoid", FLOATS, input=input)
+    check_variables("hsigmoid", ["int64"], label=label)
     if (num_classes is None or num_classes < 2) and not is_custom:
         raise ValueError("num_classes must not be less than 2 with default tree")
     if is_sparse and not is_custom:
@@ -183,7 +177,7 @@ def huber_loss(input: Any, label: Any, delta: float) -> Any:  # noqa: A002
         input, label (Variable): float32 or float64 of one shape.
         delta (float): from where on the loss is a line.
     """
-    _check("huber_loss", FLOATS, input=input, label=label)
+    check_variables("huber_loss", FLOATS, input=input, label=label)
     return _ops.huber_loss(input, label, delta=delta)[1]
 
 
@@ -196,7 +190,7 @@ def kldiv_loss(x: Any, target: Any, reduction: str = "mean", name: str | None = 
         reduction (str): "mean", "sum", "batchmean" or "none".
         name (str): a name for the output.
     """
-    _check("kldiv_loss", FLOATS, x=x, target=target)
+    check_variables("kldiv_loss", FLOATS, x=x, target=target)
     check_type(reduction, "reduction", str, "kldiv_loss")
     return named(name, _ops.kldiv_loss, x, target, reduction=reduction)
 
@@ -210,7 +204,7 @@ def margin_rank_loss(label: Any, left: Any, right: Any, margin: float = 0.1, nam
         margin (float): by how much.
         name (str): a name for the output.
     """
-    _check("margin_rank_loss", ["float32"], label=label, left=left, right=right)
+    check_variables("margin_rank_loss", ["float32"], label=label, left=left, right=right)
     return named(name, _ops.margin_rank_loss, left, right, label, margin=margin)[1]
 
 
@@ -222,7 +216,7 @@ def rank_loss(label: Any, left: Any, right: Any, name: str | None = None) -> Any
         left, right (Variable): float32 [N, 1], scores.
         name (str): a name for the output.
     """
-    _check("rank_loss", ["float32"], label=label, left=left, right=right)
+    check_variables("rank_loss", ["float32"], label=label, left=left, right=right)
     return named(name, _ops.rank_loss, label, left, right)
 
 
@@ -240,7 +234,7 @@ def teacher_student_sigmoid_loss(
             for a click.
         soft_max_up_bound, soft_max_lower_bound (float): beyond them scores have no gradient.
     """
-    _check("teacher_student_sigmoid_loss", NUMERIC, input=input, label=label)
+    check_variables("teacher_student_sigmoid_loss", NUMERIC, input=input, label=label)
     return _ops.teacher_student_sigmoid_loss(
         input,
         label,
@@ -263,7 +257,7 @@ def smooth_l1(
     Returns:
         Variable: [N, 1].
     """
-    _check("smooth_l1_loss", FLOATS, X=x, Y=y)
+    check_variables("smooth_l1_loss", FLOATS, X=x, Y=y)
     return _ops.smooth_l1_loss(x, y, inside_weight, outside_weight, sigma=1.0 if sigma is None else sigma)[1]
 
 
@@ -280,8 +274,8 @@ def sigmoid_focal_loss(x: Any, label: Any, fg_num: Any, gamma: float = 2.0, alph
     Returns:
         Variable: of the shape of `x`.
     """
-    _check("sigmoid_focal_loss", FLOATS, x=x)
-    _check("sigmoid_focal_loss", ["int32"], label=label, fg_num=fg_num)
+    check_variables("sigmoid_focal_loss", FLOATS, x=x)
+    check_variables("sigmoid_focal_loss", ["int32"], label=label, fg_num=fg_num)
     return _ops.sigmoid_focal_loss(x, label, fg_num, gamma=gamma, alpha=alpha)
 
 
@@ -304,5 +298,5 @@ def mean_iou(input: Any, label: Any, num_classes: int) -> Any:  # noqa: A002
         >>> float(paddle.fluid.layers.mean_iou(p, y, 2)[0])
         0.5
     """
-    _check("mean_iou", ["int32", "int64"], Predictions=input, Labels=label)
+    check_variables("mean_iou", ["int32", "int64"], Predictions=input, Labels=label)
     return _ops.mean_iou(input, label, num_classes=num_classes)

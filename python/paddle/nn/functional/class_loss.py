@@ -6,25 +6,23 @@ from typing import Any
 
 from paddle import _ops
 from paddle._basics import mode
+from paddle._basics.checks import check_type
 from paddle._basics.dtypes import convert_dtype
 from paddle._basics.element_types import FLOATS
 from paddle._core import Tensor
 from paddle._dispatch.append import named
 from paddle._programs.variable import Variable
-from paddle._programs.variable_checks import check_type, check_variable_and_dtype
+from paddle._programs.variable_checks import check_variable_and_dtype, check_variables
 
 from .loss import _reduced, check_reduction
 
 __all__ = ["binary_cross_entropy", "hsigmoid_loss", "kl_div", "log_loss", "nll_loss", "smooth_l1_loss"]
 
 
-
 def _check(where: str, dtypes: Sequence[str], **variables: Any) -> None:
     """In static mode: TypeError for anything but Variables of these types; None passes."""
     if mode._dygraph_tracer_ is None:
-        for name, value in variables.items():
-            if value is not None:
-                check_variable_and_dtype(value, name, dtypes, where)
+        check_variables(where, dtypes, **{name: value for name, value in variables.items() if value is not None})
 
 
 def binary_cross_entropy(

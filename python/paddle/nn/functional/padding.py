@@ -1,4 +1,4 @@
-"""Tensors continued beyond their borders."""
+"""Padding: constant, reflected, replicated, circular."""
 from __future__ import annotations
 
 from typing import Any

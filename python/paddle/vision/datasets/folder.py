@@ -49,7 +49,32 @@ def _need_some(samples: list[Any], root: str, endings: Any) -> None:
         raise RuntimeError(f"Found 0 files in subfolders of {root} {what}")
 
 
-class DatasetFolder(Dataset):
+class _FolderDataset(Dataset):
+    """Samples that are files below a folder; a subclass says which."""
+
+    def __init__(
+        self, root: str, loader: Any = None, extensions: Any = None, transform: Any = None, is_valid_file: Any = None
+    ) -> None:
+        super().__init__()
+        self.root = root
+        self.transform = transform
+        self.loader = default_loader if loader is None else loader
+        self.extensions, takes = _chosen(extensions, is_valid_file)
+        self.samples = self._find(os.path.expanduser(root), takes)
+        _need_some(self.samples, root, self.extensions)
+
+    def _find(self, folder: str, takes: Callable[[str], bool]) -> list[Any]:
+        raise NotImplementedError
+
+    def _load(self, path: str) -> Any:
+        sample = self.loader(path)
+        return sample if self.transform is None else self.transform(sample)
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+
+class DatasetFolder(_FolderDataset):
     """Files of classes: each class is a folder, ``root/<class>/.../<file>``.
 
     Args:
@@ -78,23 +103,13 @@ class DatasetFolder(Dataset):
         (['cat', 'dog'], ('DOG', 1))
     """
 
-    def __init__(
-        self, root: str, loader: Any = None, extensions: Any = None, transform: Any = None, is_valid_file: Any = None
-    ) -> None:
-        super().__init__()
-        self.root = root
-        self.transform = transform
-        self.loader = default_loader if loader is None else loader
-        self.classes, self.class_to_idx = self._find_classes(os.path.expanduser(root))
-        self.extensions, takes = _chosen(extensions, is_valid_file)
-        self.samples = [
-            (path, self.class_to_idx[name])
-            for name in self.classes
-            for path in _files(os.path.join(os.path.expanduser(root), name), takes)
-        ]
-        _need_some(self.samples, root, self.extensions)
-        self.targets = [target for _, target in self.samples]
+    def _find(self, folder: str, takes: Callable[[str], bool]) -> list[Any]:
+        self.classes, self.class_to_idx = self._find_classes(folder)
         self.dtype = get_default_dtype()
+        pairs = self.class_to_idx.items()
+        found = [(path, i) for name, i in pairs for path in _files(os.path.join(folder, name), takes)]
+        self.targets = [target for _, target in found]
+        return found
 
     def _find_classes(self, dir: str) -> tuple[list[str], dict[str, int]]:  # noqa: A002 (Paddle's name)
         classes = sorted(entry.name for entry in os.scandir(dir) if entry.is_dir())
@@ -102,14 +117,10 @@ class DatasetFolder(Dataset):
 
     def __getitem__(self, index: int) -> tuple[Any, int]:
         path, target = self.samples[index]
-        sample = self.loader(path)
-        return sample if self.transform is None else self.transform(sample), target
-
-    def __len__(self) -> int:
-        return len(self.samples)
+        return self._load(path), target
 
 
-class ImageFolder(Dataset):
+class ImageFolder(_FolderDataset):
     """Files below a folder, without classes: samples are lists of one.
 
     Args:
@@ -120,20 +131,8 @@ class ImageFolder(Dataset):
         RuntimeError: when there is no file.
     """
 
-    def __init__(
-        self, root: str, loader: Any = None, extensions: Any = None, transform: Any = None, is_valid_file: Any = None
-    ) -> None:
-        super().__init__()
-        self.root = root
-        self.transform = transform
-        self.loader = default_loader if loader is None else loader
-        self.extensions, takes = _chosen(extensions, is_valid_file)
-        self.samples = _files(os.path.expanduser(root), takes)
-        _need_some(self.samples, root, self.extensions)
+    def _find(self, folder: str, takes: Callable[[str], bool]) -> list[Any]:
+        return _files(folder, takes)
 
     def __getitem__(self, index: int) -> list[Any]:
-        sample = self.loader(self.samples[index])
-        return [sample if self.transform is None else self.transform(sample)]
-
-    def __len__(self) -> int:
-        return len(self.samples)
+        return [self._load(self.samples[index])]
