@@ -162,6 +162,11 @@ pub static TABLES: &[&[&Op]] = &[
     detection::rois::precise::TABLE,  // integrals,
     detection::rois::deform::TABLE,   // samples of displaced bins,
     detection::rois::quads::TABLE,    // quadrangles as rectangles
+    fused::batch_norm::TABLE,         // batch_norm with a sum and an activation
+    fused::elementwise::TABLE,        // fused_elemwise_activation
+    fused::transformer::TABLE,        // attention and layer_norm with what stands before them
+    fused::products::TABLE,           // chains of products
+    fused::seq_pool::TABLE,           // fused_embedding_seq_pool
     quant::fake::TABLE,               // simulated quantisation
     quant::dequantize::TABLE,         // levels back to numbers
     quant::bytes::TABLE,              // quantize, requantize, dequantize

@@ -1,6 +1,7 @@
 //! Convolutions with what inference programs have fused into them: bias, residual and activation (conv2d_fusion), and the
 //! four branches of an Inception block (conv2d_inception_fusion).
 
+use super::compose::same_types;
 use oar_core::attrs;
 use oar_core::base::{DTypes, Dims, Result};
 use oar_core::op::attrs::Text;
@@ -66,20 +67,6 @@ fn activate<T: Real>(op: &str, name: &str, y: &mut [T]) -> Result<()> {
             InvalidArgument,
             "operator {op}: activation must be identity, relu, relux, relu6, sigmoid or tanh, got '{name}'"
         ),
-    }
-    Ok(())
-}
-
-/// All operands must have one data type.
-fn same_types(op: &str, x: &Tensor, others: &[&Tensor]) -> Result<()> {
-    for t in others {
-        ensure!(
-            t.dtype() == x.dtype(),
-            InvalidArgument,
-            "operator {op}: all inputs must have one dtype, got {} and {}",
-            x.dtype(),
-            t.dtype()
-        );
     }
     Ok(())
 }

@@ -1,0 +1,69 @@
+//! Kernels that are made of other operators' kernels.
+
+use oar_core::base::Result;
+use oar_core::ir::{Attr, AttrMap};
+use oar_core::op::run::call_simple;
+use oar_core::op::{table, Op};
+use oar_core::tensor::{Tensor, Value};
+use oar_core::{bail, ensure, err};
+
+/// What an operator made, by slot.
+pub struct Made {
+    op: &'static Op,
+    outs: Vec<Vec<Value>>,
+}
+
+impl Made {
+    pub fn take(&mut self, slot: &str) -> Result<Tensor> {
+        let value = self.op.output(slot).and_then(|i| self.outs[i].first_mut()).map(std::mem::take);
+        match value {
+            Some(Value::Dense(t)) => Ok(t),
+            _ => bail!(Fatal, "operator {} made no {slot}", self.op.name),
+        }
+    }
+}
+
+/// Runs an operator on tensors by slot; a slot that is named more than once takes them all.
+pub fn run(name: &str, ins: &[(&str, &Tensor)], attrs: &[(&str, Attr)]) -> Result<Made> {
+    let op = table::need(name)?;
+    let mut slots = vec![Vec::new(); op.inputs.len()];
+    for (slot, t) in ins {
+        let i = op.input(slot).ok_or_else(|| err!(Fatal, "operator {name} has no input {slot}"))?;
+        slots[i].push(Value::Dense((*t).clone()));
+    }
+    let attrs: AttrMap = attrs.iter().map(|(k, v)| ((*k).into(), v.clone())).collect();
+    Ok(Made { op, outs: call_simple(op, &attrs, slots)? })
+}
+
+/// The only output of an operator, whose name is Out.
+pub fn out(name: &str, ins: &[(&str, &Tensor)], attrs: &[(&str, Attr)]) -> Result<Tensor> {
+    run(name, ins, attrs)?.take("Out")
+}
+
+pub fn add(x: &Tensor, y: &Tensor) -> Result<Tensor> {
+    out("elementwise_add", &[("X", x), ("Y", y)], &[])
+}
+
+/// The tensor with its elements in another shape.
+pub fn reshaped(op: &str, t: &Tensor, dims: &[i64]) -> Result<Tensor> {
+    ensure!(
+        dims.iter().all(|&d| d >= 0) && dims.iter().product::<i64>() == t.numel() as i64,
+        InvalidArgument,
+        "operator {op}: {t:?} does not have the elements of shape {dims:?}"
+    );
+    Ok(t.share()?.reshaped(dims))
+}
+
+/// All operands must have one data type.
+pub fn same_types(op: &str, x: &Tensor, others: &[&Tensor]) -> Result<()> {
+    for t in others {
+        ensure!(
+            t.dtype() == x.dtype(),
+            InvalidArgument,
+            "operator {op}: all inputs must have one dtype, got {} and {}",
+            x.dtype(),
+            t.dtype()
+        );
+    }
+    Ok(())
+}
