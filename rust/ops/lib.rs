@@ -167,6 +167,16 @@ pub static TABLES: &[&[&Op]] = &[
     fused::transformer::TABLE,        // attention and layer_norm with what stands before them
     fused::products::TABLE,           // chains of products
     fused::seq_pool::TABLE,           // fused_embedding_seq_pool
+    math::similarity::TABLE,          // cos_sim
+    math::minus::TABLE,               // minus
+    shape::fill::TABLE,               // fill
+    random::shuffle_batch::TABLE,     // shuffle_batch
+    loss::sample_logits::TABLE,       // sample_logits
+    nn::cvm::TABLE,                   // cvm
+    nn::data_norm::TABLE,             // data_norm
+    nn::tdm::TABLE,                   // trees of items
+    sequence::instag::TABLE,          // filter_by_instag
+    sequence::hash::TABLE,            // hash
     quant::fake::TABLE,               // simulated quantisation
     quant::dequantize::TABLE,         // levels back to numbers
     quant::bytes::TABLE,              // quantize, requantize, dequantize

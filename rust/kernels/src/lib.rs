@@ -5,6 +5,7 @@ pub mod pool;
 pub mod simd;
 pub mod types;
 
+pub mod hash;
 mod loss;
 mod math;
 mod nn;

@@ -14,4 +14,5 @@ pub mod nce;
 pub mod pairs;
 pub mod probability;
 pub mod residual;
+pub mod sample_logits;
 pub mod sigmoid;

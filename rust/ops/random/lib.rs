@@ -4,3 +4,4 @@ pub mod random;
 pub mod random_crop;
 pub mod sampling;
 pub mod sampling_id;
+pub mod shuffle_batch;

@@ -30,6 +30,10 @@ attrs! {
         shape: Vec<i64> = vec![], mean: f32 = 0.0, std: f32 = 1.0, seed: i32 = 0, dtype: i32 = 5,
         use_mkldnn: bool = false,
     }
+    pub struct GaussianLikeAttrs {
+        shape: Vec<i32>, input_dim_idx: i32 = 0, output_dim_idx: i32 = 0, mean: f32 = 0.0, std: f32 = 1.0, seed: i32 = 0,
+        dtype: i32 = 5,
+    }
     pub struct TruncatedAttrs { shape: Vec<i32>, mean: f32 = 0.0, std: f32 = 1.0, seed: i32 = 0, dtype: i32 = 5 }
     pub struct RandintAttrs { shape: Vec<i64> = vec![], low: i32, high: i32, dtype: i32 = 3, seed: i32 = 0 }
     pub struct RandpermAttrs { n: i32, dtype: i32 = 3, seed: i32 = 0 }
@@ -207,6 +211,25 @@ pub static GAUSSIAN_RANDOM: Op = Op {
     },
     cpu: Kernel::Random(|cx| {
         let a = cx.attrs::<GaussianAttrs>();
+        floats(cx, a.seed, (a.mean, a.std), (draw::normal, draw::normal))
+    }),
+    ..OP
+};
+
+pub static GAUSSIAN_RANDOM_BATCH_SIZE_LIKE: Op = Op {
+    name: "gaussian_random_batch_size_like",
+    inputs: drawn_like::INS,
+    outputs: drawn_like::OUTS,
+    attrs: GaussianLikeAttrs::FIELDS,
+    infer: |cx| {
+        let a = cx.attrs::<GaussianLikeAttrs>();
+        let dims = batch_size_like(cx, &a.shape, a.input_dim_idx, a.output_dim_idx)?;
+        let dtype = data_type(cx.op.name, a.dtype)?;
+        cx.set(drawn_like::OUT, &dims, dtype);
+        Ok(())
+    },
+    cpu: Kernel::Random(|cx| {
+        let a = cx.attrs::<GaussianLikeAttrs>();
         floats(cx, a.seed, (a.mean, a.std), (draw::normal, draw::normal))
     }),
     ..OP
@@ -408,6 +431,7 @@ pub static TABLE: &[&Op] = &[
     &UNIFORM_RANDOM,
     &UNIFORM_RANDOM_BATCH_SIZE_LIKE,
     &GAUSSIAN_RANDOM,
+    &GAUSSIAN_RANDOM_BATCH_SIZE_LIKE,
     &TRUNCATED_GAUSSIAN_RANDOM,
     &RANDINT,
     &RANDPERM,

@@ -7,6 +7,8 @@ pub mod concat;
 pub mod conv;
 pub mod cut;
 pub mod expand_as;
+pub mod hash;
+pub mod instag;
 pub mod padding;
 pub mod relevel;
 pub mod reverse;

@@ -5,6 +5,7 @@ pub mod creation;
 pub mod diagonal;
 pub mod expand;
 pub mod expand_v2;
+pub mod fill;
 pub mod flip;
 pub mod gather_nd;
 pub mod grid;

@@ -1,0 +1,52 @@
+//! hash: buckets of rows of integers, by XXH64 of their bytes.
+
+use oar_core::attrs;
+use oar_core::base::{DType, DTypes, Result};
+use oar_core::op::{Infer, Kernel, Op, Run, OP};
+use oar_core::{dispatch, ensure, slots};
+use oar_kernels::hash::xxh64;
+
+attrs! { pub struct HashAttrs { num_hash: i32 = 1, mod_by: i64 = 100000 } }
+
+slots! { mod hash { X "X" => OUT "Out" } }
+
+fn infer(cx: &mut Infer) -> Result<()> {
+    let (op, a, x, dtype) = (cx.op.name, cx.attrs::<HashAttrs>(), cx.dims(hash::X)?, cx.dtype(hash::X)?);
+    ensure!(x.len() == 2, InvalidArgument, "operator {op}: X must have 2 dimensions, got shape {:?}", &x[..]);
+    ensure!(
+        a.num_hash > 0 && a.mod_by != 0,
+        InvalidArgument,
+        "operator {op}: num_hash must be positive and mod_by not 0, got {} and {}",
+        a.num_hash,
+        a.mod_by
+    );
+    cx.set(hash::OUT, &[x[0], a.num_hash as i64, 1], dtype);
+    cx.share_lod(hash::OUT, hash::X);
+    Ok(())
+}
+
+fn run(cx: &mut Run) -> Result<()> {
+    let (x, a) = (cx.input(hash::X)?, cx.attrs::<HashAttrs>());
+    let row = x.dims()[1] as usize * x.dtype().size();
+    let (bytes, count) = (x.bytes(), a.num_hash as usize);
+    dispatch!(x.dtype(), T in [i32, i64], {
+        for (i, out) in cx.out_data::<T>(hash::OUT)?.iter_mut().enumerate() {
+            let of_row = &bytes[i / count * row..][..row];
+            *out = (xxh64(of_row, (i % count) as u64) % a.mod_by as u64) as T;
+        }
+    }, other => return cx.unsupported(other));
+    Ok(())
+}
+
+pub static HASH: Op = Op {
+    name: "hash",
+    inputs: hash::INS,
+    outputs: hash::OUTS,
+    attrs: HashAttrs::FIELDS,
+    takes: DTypes::of(&[DType::I32, DType::I64]),
+    infer,
+    cpu: Kernel::Pure(run),
+    ..OP
+};
+
+pub static TABLE: &[&Op] = &[&HASH];
