@@ -46,6 +46,12 @@ from .core import CPUPlace, CUDAPinnedPlace, CUDAPlace, Scope, XPUPlace
 from .data import data
 from .data_feeder import DataFeeder
 from .dygraph import Layer, disable_dygraph, enable_dygraph, load_dygraph, save_dygraph
+from .dygraph.conv import (  # noqa: F401 (names of fluid itself, outside its __all__)
+    BilinearTensorProduct,
+    Conv2DTranspose,
+    Conv3D,
+    Conv3DTranspose,
+)
 from .dygraph.nce import NCE  # noqa: F401 (outside __all__, as those below)
 from .dygraph.nn import (  # noqa: F401 (names of fluid itself, outside its __all__)
     BatchNorm,

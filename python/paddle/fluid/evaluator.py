@@ -65,6 +65,56 @@ class Evaluator:
         return var
 
 
+class ChunkEvaluator(Evaluator):
+    """Precision, recall and F1 of chunks of tags over all batches.
+
+    Args:
+        input, label: tags, as of `fluid.layers.chunk_eval`.
+        chunk_scheme: IOB, IOE, IOBES or plain.
+        num_chunk_types: how many types of chunks there are.
+        excluded_chunk_types: types that do not count.
+
+    Raises:
+        ValueError: inside a sub-block.
+    """
+
+    def __init__(
+        self,
+        input: Any,  # noqa: A002
+        label: Any,
+        chunk_scheme: str,
+        num_chunk_types: int,
+        excluded_chunk_types: Any = None,
+    ) -> None:
+        super().__init__("chunk_eval")
+        if self.helper.main_program.current_block().idx != 0:
+            raise ValueError("You can only invoke Evaluator in root block")
+        names = ("num_infer_chunks", "num_label_chunks", "num_correct_chunks")
+        states = [self._create_state(name, "int64", [1]) for name in names]
+        self.num_infer_chunks, self.num_label_chunks, self.num_correct_chunks = states
+        *metrics, found, labelled, correct = layers.chunk_eval(
+            input=input,
+            label=label,
+            chunk_scheme=chunk_scheme,
+            num_chunk_types=num_chunk_types,
+            excluded_chunk_types=excluded_chunk_types,
+        )
+        for state, part in zip(states, (found, labelled, correct), strict=True):
+            _ops.sum([state, part], Out=state)
+        self.metrics += metrics
+
+    def eval(self, executor: Any, eval_program: Any = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(precision, recall, F1), by a Program that the executor runs."""
+        program = Program() if eval_program is None else eval_program
+        block = program.current_block()
+        counts = executor.run(program, fetch_list=[_clone(block, state) for state in self.states])
+        found, labelled, correct = (int(count[0]) for count in counts)
+        precision = correct / found if found else 0.0
+        recall = correct / labelled if labelled else 0.0
+        f1 = 2 * precision * recall / (precision + recall) if correct else 0.0
+        return np.array([precision], "float32"), np.array([recall], "float32"), np.array([f1], "float32")
+
+
 class EditDistance(Evaluator):
     """The mean edit distance of sequences, and the share of sequences with an error.
 
@@ -111,48 +161,3 @@ class DetectionMAP(metrics.DetectionMAP, Evaluator):
 
     def _begin(self) -> None:
         Evaluator.__init__(self, "map_eval")
-
-
-class ChunkEvaluator(Evaluator):
-    """Precision, recall and F1 of chunks of tags.
-
-    Args:
-        input, label, chunk_scheme, num_chunk_types, excluded_chunk_types: as of `fluid.layers.chunk_eval`.
-
-    Raises:
-        ValueError: inside a sub-block.
-    """
-
-    def __init__(
-        self,
-        input: Any,  # noqa: A002
-        label: Any,
-        chunk_scheme: str,
-        num_chunk_types: int,
-        excluded_chunk_types: Any = None,
-    ) -> None:
-        super().__init__("chunk_eval")
-        if self.helper.main_program.current_block().idx != 0:
-            raise ValueError("You can only invoke Evaluator in root block")
-        self.num_infer_chunks = self._create_state("num_infer_chunks", "int64", [1])
-        self.num_label_chunks = self._create_state("num_label_chunks", "int64", [1])
-        self.num_correct_chunks = self._create_state("num_correct_chunks", "int64", [1])
-        *values, inferred, labelled, correct = layers.chunk_eval(
-            input=input,
-            label=label,
-            chunk_scheme=chunk_scheme,
-            num_chunk_types=num_chunk_types,
-            excluded_chunk_types=excluded_chunk_types,
-        )
-        for state, part in zip(self.states, (inferred, labelled, correct), strict=True):
-            _ops.sum([state, part], Out=state)
-        self.metrics += values
-
-    def eval(self, executor: Any, eval_program: Any = None) -> tuple[np.ndarray, ...]:
-        """(precision, recall, F1), each [1], by a Program that the executor runs."""
-        program = Program() if eval_program is None else eval_program
-        block = program.current_block()
-        numbers = executor.run(program, fetch_list=[_clone(block, v) for v in self.states])
-        counted = metrics.ChunkEvaluator()
-        counted.update(*(int(n[0]) for n in numbers))
-        return tuple(np.array([v], dtype="float32") for v in counted.eval())

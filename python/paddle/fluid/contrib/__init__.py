@@ -1,8 +1,21 @@
-"""fluid.contrib: mixed precision, its optimizer and some layers."""
+"""fluid.contrib: mixed precision, its optimizer, some layers, and what Programs count for."""
 
-from . import layers, mixed_precision, optimizer
+from . import layers, memory_usage_calc, mixed_precision, model_stat, op_frequence, optimizer
 from .layers import *  # noqa: F403
+from .memory_usage_calc import *  # noqa: F403
 from .mixed_precision import *  # noqa: F403
+from .model_stat import *  # noqa: F403
+from .op_frequence import *  # noqa: F403
 from .optimizer import Momentum
 
-__all__ = ["Momentum", "layers", "mixed_precision", "optimizer", *layers.__all__, *mixed_precision.__all__]
+__all__ = [
+    "Momentum",
+    "layers",
+    "mixed_precision",
+    "optimizer",
+    *layers.__all__,
+    *memory_usage_calc.__all__,
+    *mixed_precision.__all__,
+    *model_stat.__all__,
+    *op_frequence.__all__,
+]

@@ -4,10 +4,12 @@ from . import (
     beams,
     branches,
     control_flow,
+    ctr,
     decoding,
     detection,
     detection_rois,
     device,
+    distributions,
     former,
     images,
     io,
@@ -27,9 +29,11 @@ from . import (
 from .beams import *  # noqa: F403
 from .branches import *  # noqa: F403
 from .control_flow import *  # noqa: F403
+from .ctr import *  # noqa: F403
 from .decoding import *  # noqa: F403
 from .detection import *  # noqa: F403
 from .detection_rois import *  # noqa: F403
+from .distributions import *  # noqa: F403
 from .former import *  # noqa: F403
 from .images import *  # noqa: F403
 from .io import *  # noqa: F403
@@ -58,6 +62,8 @@ __all__ = [
     *decoding.__all__,
     *detection.__all__,
     *detection_rois.__all__,
+    *ctr.__all__,
+    *distributions.__all__,
     *beams.__all__,
     *ops.__all__,
     *relations.__all__,

@@ -13,6 +13,7 @@ from .group import group_norm
 from .norms import instance_norm, prelu, spectral_norm
 from .sampled import nce
 from .sequence import *  # noqa: F403
+from .statistics import data_norm
 
 __all__ = [
     "fc",
@@ -27,6 +28,7 @@ __all__ = [
     "conv3d_transpose",
     "create_parameter",
     "crf_decoding",
+    "data_norm",
     "deform_conv2d",
     "group_norm",
     "instance_norm",

@@ -1,0 +1,138 @@
+"""Layers over trees of items: tdm_child, tdm_sampler."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from paddle import _ops
+from paddle._basics.checks import check_dtype
+from paddle._basics.dtypes import convert_np_dtype_to_dtype_
+from paddle._basics.element_types import takes
+from paddle.nn.initializer.base import Constant
+from paddle.nn.layer_helper import LayerHelper
+from paddle.tensor import reshape, slice  # noqa: A004
+
+__all__ = ["tdm_child", "tdm_sampler"]
+
+
+def tdm_child(x: Any, node_nums: int, child_nums: int, param_attr: Any = None, dtype: str = "int32") -> tuple[Any, Any]:
+    """The children of nodes of a tree (Paddle 2.0: paddle.fluid.contrib.layers.tdm_child).
+
+    Args:
+        x (Variable): numbers of nodes, int32 or int64; 0 is no node.
+        node_nums (int): nodes of the tree, 0 included.
+        child_nums (int): the most children of a node.
+        param_attr (ParamAttr, optional): of the tree, a parameter that is not trained: for each node its item, layer,
+            parent and children; 0 for none.
+        dtype (str): of the tree and the results, int32 or int64 (a TypeError otherwise).
+
+    Returns:
+        tuple: the children, [..., child_nums], and 1 where a child has an item, else 0.
+
+    Examples:
+        >>> import paddle, paddle.fluid as fluid
+        >>> paddle.enable_static()
+        >>> x = fluid.data("x", [None, 1], "int32")
+        >>> child, leaf = fluid.contrib.layers.tdm_child(x, node_nums=6, child_nums=2)
+        >>> child.shape, leaf.shape
+        ((-1, 1, 2), (-1, 1, 2))
+    """
+    helper = LayerHelper("tdm_child", **locals())
+    check_dtype(dtype, "dtype", takes("tdm_child"), "fluid.contrib.layers.tdm_child")
+    tree = helper.create_parameter(
+        attr=helper.param_attr, shape=[node_nums, 3 + child_nums], dtype=dtype, default_initializer=Constant(0)
+    )
+    tree.stop_gradient = True
+    child, leaf = _ops.tdm_child(x, tree, child_nums=child_nums, dtype=convert_np_dtype_to_dtype_(dtype))
+    child.stop_gradient = leaf.stop_gradient = True
+    return child, leaf
+
+
+def tdm_sampler(
+    x: Any,
+    neg_samples_num_list: list[int],
+    layer_node_num_list: list[int],
+    leaf_node_num: int,
+    tree_travel_attr: Any = None,
+    tree_layer_attr: Any = None,
+    output_positive: bool = True,
+    output_list: bool = True,
+    seed: int = 0,
+    tree_dtype: str = "int32",
+    dtype: str = "int32",
+) -> tuple[Any, Any, Any]:
+    """For leaves of a tree the nodes of their paths, and others drawn from the same layers (Paddle 2.0:
+    paddle.fluid.contrib.layers.tdm_sampler).
+
+    Args:
+        x (Variable): [N, 1], numbers of leaves, int32 or int64.
+        neg_samples_num_list (list of int): how many others are drawn in each layer.
+        layer_node_num_list (list of int): how many nodes the layers have.
+        leaf_node_num (int): leaves.
+        tree_travel_attr (ParamAttr, optional): of the paths [leaves, layers], a parameter; 0 where a path has ended.
+        tree_layer_attr (ParamAttr, optional): of the nodes of all layers [nodes, 1], a parameter.
+        output_positive (bool): the node of the path stands before the others.
+        output_list (bool): results are lists with one Variable [N, nodes, 1] for each layer; else one Variable for all.
+        seed (int): of the draws; 0 for the global generator.
+        tree_dtype, dtype (str): of the parameters and of the results, int32 or int64 (a TypeError otherwise).
+
+    Returns:
+        tuple: nodes, labels (1 for the path's own) and masks (0 where the path has ended).
+
+    Raises:
+        ValueError: for lists of different lengths, or more draws than other nodes.
+
+    Examples:
+        >>> import paddle, paddle.fluid as fluid
+        >>> paddle.enable_static()
+        >>> x = fluid.data("x", [None, 1], "int32")
+        >>> nodes, labels, masks = fluid.contrib.layers.tdm_sampler(x, [1, 3], [3, 4], leaf_node_num=2)
+        >>> [v.shape for v in nodes]
+        [(-1, 2, 1), (-1, 4, 1)]
+    """
+    helper = LayerHelper("tdm_sampler", **locals())
+    for what, kind in (("tree_dtype", tree_dtype), ("dtype", dtype)):
+        check_dtype(kind, what, takes("tdm_sampler"), "fluid.contrib.layers.tdm_sampler")
+    counts, sizes = list(neg_samples_num_list), list(layer_node_num_list)
+    if len(counts) != len(sizes):
+        raise ValueError(
+            f"tdm_sampler: neg_samples_num_list and layer_node_num_list must be of one length, got {counts} and {sizes}"
+        )
+    assert leaf_node_num is not None, "tdm_sampler: leaf_node_num must be given"
+    for layer, (count, size) in enumerate(zip(counts, sizes, strict=True)):
+        if count >= size:
+            raise ValueError(f"tdm_sampler: {count} others cannot be drawn from the {size} nodes of layer {layer}")
+    offsets = [sum(sizes[:i]) for i in range(len(sizes) + 1)]
+    assert leaf_node_num < offsets[-1], f"tdm_sampler: leaf_node_num must be less than the {offsets[-1]} nodes"
+
+    def parameter(attr: Any, shape: list[int]) -> Any:
+        return helper.create_parameter(attr=attr, shape=shape, dtype=tree_dtype, default_initializer=Constant(0))
+
+    travel = parameter(tree_travel_attr, [leaf_node_num, len(sizes)])
+    layers = parameter(tree_layer_attr, [offsets[-1], 1])
+    labels = helper.create_variable_for_type_inference(dtype=dtype)
+    results = _ops.tdm_sampler(
+        x,
+        travel,
+        layers,
+        neg_samples_num_list=counts,
+        output_positive=output_positive,
+        layer_offset_lod=offsets,
+        seed=seed,
+        dtype=convert_np_dtype_to_dtype_(dtype),
+        Labels=labels,
+    )
+    for v in results:
+        v.stop_gradient = True
+    if not output_list:
+        return results
+    parts: tuple[list[Any], ...] = ([], [], [])
+    start = 0
+    for count in counts:
+        width = count + int(output_positive)
+        for result, part in zip(results, parts, strict=True):
+            of_layer = reshape(slice(result, axes=[1], starts=[start], ends=[start + width]), [-1, width, 1])
+            of_layer.stop_gradient = True
+            part.append(of_layer)
+        start += width
+    return parts[0], parts[1], parts[2]

@@ -1,0 +1,164 @@
+"""Layers of click models: cosines, show and click, tags, hashes, normal numbers for a batch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from paddle import _ops
+from paddle._basics.checks import check_dtype, check_type
+from paddle._basics.dtypes import convert_np_dtype_to_dtype_
+from paddle._basics.element_types import FLOATS, takes
+from paddle._dispatch.append import named
+from paddle._programs.variable_checks import check_variable_and_dtype
+from paddle.static.nn.statistics import data_norm
+
+__all__ = [
+    "continuous_value_model",
+    "cos_sim",
+    "data_norm",
+    "filter_by_instag",
+    "gaussian_random_batch_size_like",
+    "hash",
+]
+
+
+def cos_sim(X: Any, Y: Any) -> Any:  # noqa: N803
+    """The cosines between the rows of two Tensors (Paddle 2.0: paddle.fluid.layers.cos_sim).
+
+    Args:
+        X (Variable): [N, ...], float32.
+        Y (Variable): of the shape of `X`, or with one row for all of them.
+
+    Returns:
+        Variable: [N, 1].
+
+    Raises:
+        ValueError: for shapes that do not fit.
+
+    Examples:
+        >>> import paddle
+        >>> x, y = paddle.to_tensor([[3.0, 4.0], [1.0, 0.0]]), paddle.to_tensor([[4.0, 3.0]])
+        >>> paddle.fluid.layers.cos_sim(x, y).shape
+        [2, 1]
+    """
+    check_variable_and_dtype(X, "X", ["float32"], "cos_sim")
+    check_variable_and_dtype(Y, "Y", ["float32"], "cos_sim")
+    return _ops.cos_sim(X, Y)[0]
+
+
+def continuous_value_model(input: Any, cvm: Any, use_cvm: bool = True) -> Any:  # noqa: A002
+    """Rows that begin with how often something was shown and clicked (Paddle 2.0:
+    paddle.fluid.layers.continuous_value_model).
+
+    Args:
+        input (Variable): [N, 2 + width], float32 or float64: show, click, and an embedding.
+        cvm (Variable): [N, 2]: show and click, which stand for the gradient of these two (servers count them).
+        use_cvm (bool): show becomes log(show + 1), click log(click + 1) - log(show + 1); False leaves both out.
+
+    Returns:
+        Variable: [N, 2 + width], or [N, width].
+
+    Examples:
+        >>> import paddle
+        >>> paddle.fluid.layers.continuous_value_model(paddle.ones([3, 6]), paddle.ones([3, 2]), False).shape
+        [3, 4]
+    """
+    check_variable_and_dtype(input, "input", ["float16", *FLOATS], "cvm")
+    return _ops.cvm(input, cvm, use_cvm=use_cvm)
+
+
+def filter_by_instag(ins: Any, ins_tag: Any, filter_tag: Any, is_lod: bool, out_val_if_empty: int = 0) -> list[Any]:
+    """The instances that have one of the wanted tags (Paddle 2.0: paddle.fluid.layers.filter_by_instag).
+
+    Args:
+        ins (Variable): [rows, width], float32, float64, int32 or int64; with `is_lod` its LoD cuts the instances, else
+            each row is one.
+        ins_tag (Variable): int64, the tags of each instance, with LoD.
+        filter_tag (Variable): int64, the wanted tags.
+        is_lod (bool): as above.
+        out_val_if_empty (int): what fills the one row that the result has when no instance is left.
+
+    Returns:
+        list: the rows of those instances, with LoD, and the weights of their losses, [instances, 1]: 1 each, but 0 when
+        none is left.
+
+    Examples:
+        >>> import paddle, paddle.fluid as fluid
+        >>> paddle.enable_static()
+        >>> ins = fluid.data("ins", [None, 32], lod_level=1)
+        >>> tags, wanted = (fluid.data(n, [None, 1], "int64", lod_level=1) for n in ("tags", "wanted"))
+        >>> out, weight = fluid.layers.filter_by_instag(ins, tags, wanted, True)
+        >>> out.shape, weight.shape
+        ((-1, 32), (-1, 1))
+    """
+    out, weight, _ = _ops.filter_by_instag(ins, ins_tag, filter_tag, is_lod=is_lod, out_val_if_empty=out_val_if_empty)
+    return [out, weight]
+
+
+def hash(input: Any, hash_size: int, num_hash: int = 1, name: str | None = None) -> Any:  # noqa: A001, A002
+    """Buckets of rows of integers, by XXH64 of their bytes (Paddle 2.0: paddle.fluid.layers.hash).
+
+    Args:
+        input (Variable): [N, length], int32 or int64.
+        hash_size (int): how many buckets there are.
+        num_hash (int): how many hashes, seeds 0, 1, ..., each row gets.
+        name (str, optional): a name for the output.
+
+    Returns:
+        Variable: [N, num_hash, 1] of the type and LoD of `input`.
+
+    Raises:
+        TypeError: for other types. ValueError: for a `hash_size` of 0.
+
+    Examples:
+        >>> import paddle
+        >>> x = paddle.to_tensor([[1], [77]], dtype="int32")
+        >>> paddle.fluid.layers.hash(x, hash_size=10000, num_hash=2).numpy()[..., 0].tolist()
+        [[6897, 3218], [6312, 8441]]
+    """
+    check_variable_and_dtype(input, "input", takes("hash"), "hash")
+    check_type(hash_size, "hash_size", int, "hash")
+    check_type(num_hash, "num_hash", int, "hash")
+    out = named(name, _ops.hash, input, num_hash=num_hash, mod_by=hash_size)
+    out.stop_gradient = True
+    return out
+
+
+def gaussian_random_batch_size_like(
+    input: Any,  # noqa: A002
+    shape: Any,
+    input_dim_idx: int = 0,
+    output_dim_idx: int = 0,
+    mean: float = 0.0,
+    std: float = 1.0,
+    seed: int = 0,
+    dtype: str = "float32",
+) -> Any:
+    """Numbers of the normal distribution, in as many rows as `input` has (Paddle 2.0:
+    paddle.fluid.layers.gaussian_random_batch_size_like).
+
+    Args:
+        input (Variable): its size `input_dim_idx` becomes the size `output_dim_idx`.
+        shape (list|tuple of int): the other sizes.
+        mean, std (float): of the distribution.
+        seed (int): 0 takes the global generator.
+        dtype (str): float16 or float32.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.fluid.layers.gaussian_random_batch_size_like(paddle.ones([13, 2]), shape=[-1, 11]).shape
+        [13, 11]
+    """
+    where = "fluid.layers.gaussian_random_batch_size_like"
+    check_type(shape, "shape", (list, tuple), where)
+    check_dtype(dtype, "dtype", ["float16", "float32", "int"], where)
+    return _ops.gaussian_random_batch_size_like(
+        input,
+        shape=list(shape),
+        input_dim_idx=input_dim_idx,
+        output_dim_idx=output_dim_idx,
+        mean=float(mean),
+        std=float(std),
+        seed=seed,
+        dtype=convert_np_dtype_to_dtype_(dtype),
+    )
