@@ -1,0 +1,6 @@
+"""fluid.contrib.quantize: Programs that train with quantised numbers."""
+
+from . import quantize_transpiler
+from .quantize_transpiler import *  # noqa: F403
+
+__all__ = [*quantize_transpiler.__all__]
