@@ -163,7 +163,7 @@ class Executor:
         return_merged,
         use_prune,
     ):
-        """`run`: checks the Program and hands it to what runs it."""
+        """As :meth:`run`: finds out what the program is, and runs it as such."""
         if self._closed:
             raise RuntimeError("this Executor has been closed")
         for function in before_run:
@@ -198,36 +198,33 @@ class Executor:
         if compiled is not None and compiled._dry_run():
             return []
         if compiled is not None and compiled._executor is not None:
-            return self._run_places(compiled, program, feed, list(fetch_list), return_numpy, return_merged, use_prune)
-        if not isinstance(fetch_var_name, str):
-            raise TypeError(f"fetch_var: name must be a str, got {type(fetch_var_name)}")
-        passes = None if compiled is None else compiled._passes()
-        return self._run_prepared(program, feed, fetch_list, scope, return_numpy, use_prune, passes)
+            return self._run_parallel(
+                compiled, scope, feed, list(fetch_list), fetch_var_name, return_numpy, return_merged, use_prune
+            )
+        return self._run_program(
+            program, feed, fetch_list, feed_var_name, fetch_var_name, scope, return_numpy, use_program_cache, use_prune,
+            None if compiled is None else compiled._passes(),
+        )  # fmt: skip
 
     def _run_program(
-        self, program, feed, fetch_list, feed_var_name, fetch_var_name, scope, return_numpy, use_program_cache
+        self,
+        program,
+        feed,
+        fetch_list,
+        feed_var_name,
+        fetch_var_name,
+        scope,
+        return_numpy,
+        use_program_cache,
+        use_prune=False,
+        passes=None,
     ):
-        """Runs a Program that is not compiled."""
+        """Runs a Program at the Executor's place; without the `passes` that a CompiledProgram turns off."""
         if not isinstance(program, Program):
             raise TypeError(f"run: program must be a Program, got {type(program)}")
         if not isinstance(fetch_var_name, str):
             raise TypeError(f"fetch_var: name must be a str, got {type(fetch_var_name)}")
-        return self._run_prepared(program, feed, fetch_list or (), scope, return_numpy, False, None)
-
-    def _run_parallel(self, program, scope, feed, fetch_list, fetch_var_name, return_numpy, return_merged):
-        """Runs a CompiledProgram, over its places where it has several."""
-        names = "feed", fetch_var_name, scope, return_numpy, False, return_merged, False
-        return self._run_impl(program, feed, fetch_list, *names)
-
-    def _run_inference(self, exe, feed):
-        """Runs the predictor `exe` of a Program that was compiled for inference."""
-        return exe.run(feed)
-
-    def _split_optimize_ops_in_fetch_list(self, fetch_list):
-        """The variables of a fetch list, and the optimizer's operators that `minimize` has put there."""
-        return split_fetch_list(fetch_list)
-
-    def _run_prepared(self, program: Program, feed, fetch_list, scope, return_numpy, use_prune, passes) -> list:
+        fetch_list = fetch_list or ()
         if feed is None:
             feed = {}
         elif type(feed) is not dict:
@@ -273,9 +270,15 @@ class Executor:
             self._set_learning_rate(program, scope)
         return known["section"].run(self._default_executor, feed, list(fetch_list), scope, self.place, return_numpy)
 
-    def _run_places(
-        self, compiled, program: Program, feed, fetch_list: list, return_numpy, return_merged, use_prune
-    ) -> list:
+    def _run_inference(self, exe, feed):
+        """Runs what a CompiledProgram has been made for inference from; `feed` and results are PaddleTensors."""
+        return exe.run(feed)
+
+    def _run_parallel(
+        self, program, scope, feed, fetch_list, fetch_var_name, return_numpy, return_merged, use_prune=False
+    ):
+        """Runs a CompiledProgram over its places and trainers."""
+        compiled, program = program, program._program
         variables, optimize_ops = split_fetch_list(fetch_list)
         if use_prune or optimize_ops:
             names = feed if isinstance(feed, dict) else {name: 0 for one in feed or () for name in one}
@@ -290,6 +293,17 @@ class Executor:
             fed = [name for one in (feed if isinstance(feed, (list, tuple)) else [feed]) for name in one]
             say_what_is_empty(error, program, compiled._scope, fed)
             raise
+
+    def _split_optimize_ops_in_fetch_list(self, fetch_list):
+        """What of a fetch list is variables and names, and the optimizer's operators, which say what is to be run.
+
+        Args:
+            fetch_list (list): names, Variables, Operators, lists of these, or what `minimize` returned.
+
+        Returns:
+            tuple of two lists
+        """
+        return split_fetch_list(fetch_list)
 
     def _prepare(self, program: Program, feed: dict, fetch_list: list, use_prune: bool) -> _Run:
         variables, optimize_ops = split_fetch_list(fetch_list)
