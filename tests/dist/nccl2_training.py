@@ -65,6 +65,17 @@ def alone(optimizer: str = "momentum") -> dict[str, Any]:
     return run(*network(0, optimizer), 0, 1)
 
 
+def check_saved(folder: str, want: dict[str, Any]) -> None:
+    """An inference model in `folder` computes with the parameters in `want`."""
+    exe = fluid.Executor(fluid.CPUPlace())
+    with fluid.scope_guard(fluid.Scope()):
+        program, feeds, fetches = fluid.io.load_inference_model(folder, exe)
+        x = batches()[0]["x"]
+        (got,) = exe.run(program, feed={feeds[0]: x}, fetch_list=fetches)
+    hidden = np.tanh(x @ want["fc_0.w_0"] + want["fc_0.b_0"])
+    np.testing.assert_allclose(got, hidden @ want["fc_1.w_0"] + want["fc_1.b_0"], rtol=1e-4, atol=1e-5)
+
+
 def means(rank: int, ranks: int, steps: int = STEPS) -> dict[str, Any]:
     """What LocalSGD is by hand: every rank takes a step, then all have the mean; all of it in one process."""
     exe = fluid.Executor(fluid.CPUPlace())

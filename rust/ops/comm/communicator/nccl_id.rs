@@ -94,6 +94,9 @@ fn make(cx: &mut Run) -> Result<()> {
             join(op, store, rank, ring.trainers.len(), ring.number)?;
         }
     }
+    // Trainer 0 has the stores of all rings, also of those that it is not in: it stays until everybody has joined.
+    let world = oar_comm::group(op, 0)?;
+    oar_comm::run(&world, oar_dist::CollectiveCall::barrier())?;
     cx.set(gen_nccl_id::NCCL_ID, Value::Bytes(Arc::new(message)));
     Ok(())
 }

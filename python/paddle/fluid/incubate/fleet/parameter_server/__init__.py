@@ -1,0 +1,1 @@
+"""Fleets of 1.x with parameter servers."""

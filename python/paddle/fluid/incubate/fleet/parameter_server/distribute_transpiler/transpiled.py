@@ -1,0 +1,252 @@
+"""FleetTranspiler: trainers and parameter servers of one Program, by DistributeTranspiler."""
+from __future__ import annotations
+
+import copy
+import os
+from typing import Any
+
+from paddle.distributed.checkport import wait_server_ready
+from paddle.fluid import io
+from paddle.fluid.compiler import CompiledProgram
+from paddle.fluid.executor import Executor
+from paddle.fluid.framework import Program, default_startup_program
+from paddle.fluid.incubate.fleet.base.fleet_base import DistributedOptimizer, Fleet
+from paddle.fluid.incubate.fleet.base.mode import Mode
+from paddle.fluid.incubate.fleet.base.role_maker import MPISymetricRoleMaker
+from paddle.fluid.incubate.fleet.parameter_server.mode import PSMode
+from paddle.fluid.parallel_executor import ParallelExecutor
+from paddle.fluid.transpiler.distribute_transpiler import DistributeTranspiler, DistributeTranspilerConfig
+from paddle.optimizer.base import OptimizerBase
+
+from .distributed_strategy import (
+    AsyncStrategy,
+    DistributedStrategy,
+    GeoStrategy,
+    HalfAsyncStrategy,
+    SyncStrategy,
+)
+
+__all__ = ["FleetTranspiler", "ParameterServerOptimizer", "fleet"]
+
+
+def _strategy_of(config: DistributeTranspilerConfig) -> DistributedStrategy:
+    """The strategy that does what a configuration says."""
+    strategy: DistributedStrategy
+    if config.sync_mode:
+        config.sync_mode = False
+        strategy = SyncStrategy()
+    elif not config.runtime_split_send_recv:
+        config.half_async = config.runtime_split_send_recv = True
+        strategy = HalfAsyncStrategy()
+    elif config.geo_sgd_mode:
+        strategy = GeoStrategy(config.geo_sgd_need_push_nums)
+    else:
+        strategy = HalfAsyncStrategy() if config.half_async else AsyncStrategy()
+    strategy.set_program_config(config)
+    return strategy
+
+
+class FleetTranspiler(Fleet):
+    """Trainers and parameter servers.
+
+    Attributes:
+        main_program, startup_program (Program): this process's, after :meth:`ParameterServerOptimizer.minimize`.
+
+    Source: https://www.paddlepaddle.org.cn/documentation/docs/en/1.8/api/fluid/incubate
+    (fleet.parameter_server.distribute_transpiler)
+
+    Examples:
+        >>> import paddle
+        >>> import paddle.fluid as fluid
+        >>> from paddle.fluid.incubate.fleet.base.role_maker import Role, UserDefinedRoleMaker
+        >>> from paddle.fluid.incubate.fleet.parameter_server.distribute_transpiler import StrategyFactory, fleet
+        >>> paddle.enable_static()
+        >>> fleet.init(UserDefinedRoleMaker(0, Role.SERVER, 2, ["127.0.0.1:6174"]))
+        >>> loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 13]), 1))
+        >>> sgd = fleet.distributed_optimizer(fluid.optimizer.SGD(0.1), StrategyFactory.create_sync_strategy())
+        >>> _ = sgd.minimize(loss)
+        >>> [op.type for op in fleet.main_program.global_block().ops]
+        ['listen_and_serv']
+    """
+
+    def __init__(self):
+        super().__init__(Mode.TRANSPILER)
+        self._inner_mode = PSMode.TRANSPILER
+        self._strategy: Any = None
+        self._transpiler: Any = None
+        self._origin_main_program: Any = None
+        self._origin_startup_program: Any = None
+        self.startup_program: Any = None
+        self.main_program: Any = None
+
+    def init(self, role_maker=None):
+        """Say what this process is: what MPI says when None (a trainer and a server on each host)."""
+        super().init(MPISymetricRoleMaker() if role_maker is None else role_maker)
+
+    def _made(self, program: Any) -> Any:
+        if program is None:
+            raise ValueError("fleet: call minimize of fleet.distributed_optimizer first")
+        return program
+
+    def init_worker(self):
+        """What a trainer does before it runs ``fleet.startup_program``: waits for the servers."""
+        self._made(self.main_program)
+        wait_server_ready(self.server_endpoints())
+
+    def init_server(self, model_dir=None, **kwargs):
+        """What a server does before it serves: gives its parameters their first values.
+
+        Args:
+            model_dir (str, optional): where values lie that :meth:`save_persistables` or ``io.save_persistables`` of
+                one process has written; variables that the folder lacks keep their first values.
+
+        Raises:
+            ValueError: before `minimize`, or for a folder that there is not.
+        """
+        self._executor.run(self._made(self.startup_program))
+        if not model_dir:
+            return
+        if not os.path.isdir(model_dir):
+            raise ValueError(f"there is no folder {model_dir}")
+        there = [v for v in self.main_program.list_vars() if os.path.isfile(os.path.join(model_dir, v.name))]
+        io.load_vars(self._executor, model_dir, self.main_program, vars=there)
+
+    def run_server(self):
+        """Serve until all trainers are complete."""
+        self._executor.run(self._made(self.main_program))
+
+    def stop_worker(self):
+        """Tell the servers that this trainer is complete."""
+        if isinstance(self._role_maker, MPISymetricRoleMaker):
+            self._role_maker._finalize()
+        self._executor.close()
+
+    def distributed_optimizer(self, optimizer, strategy=None):
+        """An optimizer whose `minimize` makes the Programs those of trainers and servers.
+
+        Args:
+            optimizer (Optimizer): what servers are to run.
+            strategy (DistributedStrategy|DistributeTranspilerConfig): how they keep step.
+
+        Returns:
+            ParameterServerOptimizer
+
+        Raises:
+            ValueError: before :meth:`init`, or for something that is no optimizer.
+            TypeError: for another strategy, and, as in 2.0.2, for None.
+        """
+        if not isinstance(optimizer, OptimizerBase):
+            raise ValueError(f"an Optimizer is needed, got {type(optimizer)}")
+        if not self._is_initialized:
+            raise ValueError("fleet: call fleet.init first, which says what this process is")
+        if isinstance(strategy, DistributeTranspilerConfig):
+            strategy = _strategy_of(strategy)
+        elif not isinstance(strategy, DistributedStrategy):
+            raise TypeError(f"a DistributedStrategy or DistributeTranspilerConfig is needed, got {type(strategy)}")
+        self._strategy = strategy
+        self._optimizer = ParameterServerOptimizer(optimizer, strategy)
+        return self._optimizer
+
+    def _what_to_save(self, executor: Any, main_program: Any) -> None:
+        if isinstance(executor, ParallelExecutor) or not isinstance(executor, Executor):
+            raise TypeError(f"fleet saves by an Executor, got {type(executor)}")
+        if isinstance(main_program, CompiledProgram):
+            raise TypeError("fleet saves a Program, got a CompiledProgram")
+
+    def save_inference_model(
+        self, executor, dirname, feeded_var_names, target_vars, main_program=None, export_for_deployment=True
+    ):
+        """Save what computes `target_vars` from `feeded_var_names`, with the parameters that this trainer has received.
+
+        Args:
+            executor (Executor): who has them.
+            dirname (str): the folder.
+            feeded_var_names (list of str), target_vars (list of Variable): where it begins and ends.
+            main_program (Program, optional): the one before `minimize` cut it when None.
+            export_for_deployment (bool): leave out what only training needs.
+
+        Raises:
+            TypeError: for another executor or program.
+            NotImplementedError: for tables that only servers have as a whole.
+        """
+        self._what_to_save(executor, main_program)
+        program = self._made(self._origin_main_program) if main_program is None else main_program
+        if self._transpiler is not None and (
+            self._transpiler.has_distributed_lookup_table or self._transpiler.sparse_update_ops
+        ):
+            raise NotImplementedError("fleet.save_inference_model: tables that servers hold can not be saved yet")
+        io.save_inference_model(
+            dirname, feeded_var_names, target_vars, executor, program, None, None, export_for_deployment
+        )
+
+    def save_persistables(self, executor, dirname, main_program=None, **kwargs):
+        """Saving the state of optimizers, which servers hold, is not there yet: raises NotImplementedError."""
+        self._what_to_save(executor, main_program)
+        raise NotImplementedError("fleet.save_persistables: the state that servers hold can not be saved yet")
+
+
+fleet = FleetTranspiler()
+
+
+def _plain(strategy: DistributedStrategy) -> DistributeTranspilerConfig:
+    """The configuration for operators that send and receive in the step itself, without a communicator beside it."""
+    if isinstance(strategy, GeoStrategy):
+        raise NotImplementedError("GeoStrategy: exchanging every few steps what has changed is not there yet")
+    config = copy.copy(strategy.get_program_config())
+    config.runtime_split_send_recv = False
+    config.sync_mode = config.completely_not_async
+    config.half_async = False
+    return config
+
+
+class ParameterServerOptimizer(DistributedOptimizer):
+    """Makes the Programs those of the trainers and servers of :data:`fleet`.
+
+    Args:
+        optimizer (Optimizer): what servers are to run.
+        strategy (DistributedStrategy): how they keep step. Sends and receives are part of a trainer's step: without
+            steps in common servers apply gradients when they come, and the trainer goes on with what it receives.
+        mode (int): PSMode.TRANSPILER; PSLIB is not there yet.
+    """
+
+    def __init__(self, optimizer, strategy, mode=PSMode.TRANSPILER):
+        super().__init__(optimizer, strategy)
+        if mode != PSMode.TRANSPILER:
+            raise NotImplementedError("ParameterServerOptimizer: PSLib is not there yet")
+        self._mode = mode
+        self._window = 1
+        self.type = "downpour"
+
+    def minimize(self, losses, scopes=None, startup_programs=None, parameter_list=None, no_grad_set=None):
+        """Append backward and updates to the default Programs, and make ``fleet.main_program`` and
+        ``fleet.startup_program``, which this process is to run.
+
+        Args:
+            losses (Variable): what becomes smaller. parameter_list, no_grad_set: as of the optimizer.
+
+        Raises:
+            ValueError: for a list of losses.
+        """
+        if isinstance(losses, list):
+            raise ValueError("minimize: one loss is needed, got a list")
+        self._optimizer.minimize(losses, startup_programs, parameter_list, no_grad_set)
+        main, startup = losses.block.program, startup_programs or default_startup_program()
+        fleet._origin_main_program = main.clone(for_test=False)
+        fleet._origin_startup_program = startup.clone(for_test=False)
+        fleet.main_program, fleet.startup_program = self._programs(main.clone(for_test=False), startup.clone())
+
+    def _programs(self, main: Program, startup: Program) -> tuple[Any, Any]:
+        config = _plain(self._strategy)
+        fleet._transpiler = t = DistributeTranspiler(config)
+        t._set_server_config(self._strategy.get_server_runtime_config())
+        t.transpile(
+            max(fleet.worker_index(), 0) if fleet.is_worker() else 0,
+            program=main,
+            startup_program=startup,
+            pservers=fleet.server_endpoints(to_string=True),
+            trainers=fleet.worker_num(),
+            sync_mode=config.sync_mode,
+        )
+        if fleet.is_worker():
+            return t.get_trainer_program(wait_port=False), startup
+        return t.get_pserver_programs(fleet.server_endpoints()[fleet.server_index()])
