@@ -106,7 +106,31 @@ class TestOperators:
             fluid.DistributeTranspiler(config).transpile(0, trainers=",".join(ENDS), current_endpoint=ENDS[0])
 
 
-def close(found, want, **how):
+    def test_functions_of_layers(self):
+        main = fluid.Program()
+        with fluid.program_guard(main):
+            x, made = fluid.data("x", [6, 2]), fluid.layers.collective
+            shapes = [
+                made._allreduce(x, reduce_type="max").shape, made._c_allreduce(x, reduce_type="min").shape,
+                made._c_allgather(x, 3).shape, made._c_reducescatter(x, 3).shape,
+            ]  # fmt: skip
+            for one in (made._broadcast(x, 0), made._c_broadcast(x), made._c_sync_calc_stream(x)):
+                assert one is x
+            assert made._c_sync_comm_stream(x, 1) is x
+            assert [list(s) for s in shapes] == [[6, 2], [6, 2], [18, 2], [2, 2]]
+            assert types(main) == [
+                "allreduce", "c_allreduce_min", "c_allgather", "c_reducescatter", "broadcast", "c_broadcast",
+                "c_sync_calc_stream", "c_sync_comm_stream",
+            ]  # fmt: skip
+            with pytest.raises(ValueError, match="6 rows are not parts for 4 ranks"):
+                made._c_reducescatter(x, 4)
+            with pytest.raises(TypeError, match="reduce_type must be one of"):
+                made._allreduce(x, reduce_type="mean")
+            with pytest.raises(TypeError, match="a Variable is needed"):
+                made._c_reducescatter(3, 2)
+
+
+def close(found, want):
     for name in want:
         if name != "loss":
             np.testing.assert_allclose(found[name], want[name], rtol=1e-5, atol=1e-6, err_msg=name)

@@ -10,7 +10,7 @@ from paddle._programs.variable import Variable
 from paddle.tensor.manipulation import concat
 from paddle.tensor.math import cast
 
-from .collective import _group, all_gather, new_group
+from .collective import _planned, all_gather, new_group
 from .parallel import get_rank, get_world_size
 
 Tensor = Any
@@ -49,7 +49,7 @@ def _sum(x, group):
 
 def _joined(x, group, place: int):
     """The parts of all ranks side by side; only this rank's own part gets a gradient here."""
-    if _group(group).nranks == 1:
+    if _planned(group)[1] == 1:
         return x
     parts: list = []
     if _static():
@@ -62,7 +62,7 @@ def _joined(x, group, place: int):
 
 def _shared(x, group):
     """`x` as it is, whose gradient is the sum of what the ranks' parts of the layer have to say."""
-    if _static() or x.stop_gradient or not _core.is_grad_enabled() or _group(group).nranks == 1:
+    if _static() or x.stop_gradient or not _core.is_grad_enabled() or _planned(group)[1] == 1:
         return x
     nothing = _ops.c_allreduce_sum(x - x.detach(), ring_id=_ring(group), use_calc_stream=True)
     return x.detach() + nothing

@@ -3,6 +3,7 @@
 from . import (
     beams,
     branches,
+    collective,
     control_flow,
     ctr,
     decoding,

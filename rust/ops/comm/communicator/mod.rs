@@ -13,7 +13,7 @@ use oar_dist::mailbox::{deliver, Mailbox};
 use oar_dist::net::Deadline;
 use oar_dist::{rings, Context, Job, Options, Store};
 use parking_lot::Mutex;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
@@ -36,6 +36,8 @@ slots! {
 struct Hosted {
     stores: HashMap<SocketAddr, Store>,
     mailboxes: HashMap<SocketAddr, Mailbox>,
+    /// The rings of the devices of this process.
+    of_devices: HashSet<i32>,
 }
 
 static HOSTED: Mutex<Option<Hosted>> = Mutex::new(None);
@@ -168,6 +170,13 @@ fn comm_init_all(cx: &mut Run) -> Result<()> {
         Unimplemented,
         "operator c_comm_init_all: one process drives one device here, got devices {:?}",
         a.devices
+    );
+    ensure!(
+        hosted(|h| h.of_devices.insert(a.ring_id)),
+        InvalidArgument,
+        "operator {}: ring {} has been made before",
+        cx.op.name,
+        a.ring_id
     );
     let store = host(([127, 0, 0, 1], 0).into(), &surroundings()?.0)?;
     join(cx.op.name, store.address(), 0, 1, a.ring_id)

@@ -347,6 +347,10 @@ class MPIRoleMaker(RoleMakerBase):
         """Finds out what this process is."""
         self._unknown()
 
+    def _finalize(self) -> None:
+        """The end of MPI in this process."""
+        self.MPI.Finalize()
+
 
 class MPISymetricRoleMaker(KnownRole, MPIRoleMaker):
     """Of every two ranks of MPI the first is a parameter server, the second a worker."""

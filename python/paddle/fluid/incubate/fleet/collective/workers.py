@@ -173,6 +173,13 @@ class DistributedStrategy(BuildStrategy):
         super().__init__()
         object.__setattr__(self, "exec_strategy", ExecutionStrategy())
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        # As in 2.0.2, where this is a class of Python: scripts set options here that it does not have.
+        if name in self._defaults:
+            super().__setattr__(name, value)
+        else:
+            object.__setattr__(self, name, value)
+
     def __repr__(self) -> str:
         kept, shown = self.exec_strategy, object.__setattr__
         shown(self, "exec_strategy", None)
