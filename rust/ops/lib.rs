@@ -177,6 +177,11 @@ pub static TABLES: &[&[&Op]] = &[
     nn::tdm::TABLE,                   // trees of items
     sequence::instag::TABLE,          // filter_by_instag
     sequence::hash::TABLE,            // hash
+    detection::rois::fpn::TABLE,      // levels of a feature pyramid
+    detection::proposals::TABLE,      // generate_proposals
+    detection::targets::rpn::TABLE,   // what anchors aim at,
+    detection::targets::rcnn::TABLE,  // proposals,
+    detection::targets::masks::TABLE, // masks
     quant::fake::TABLE,               // simulated quantisation
     quant::dequantize::TABLE,         // levels back to numbers
     quant::bytes::TABLE,              // quantize, requantize, dequantize

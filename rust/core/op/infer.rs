@@ -217,6 +217,13 @@ impl<'a> Infer<'a> {
         }
     }
 
+    /// The output has a LoD of this many levels, which the kernel makes.
+    pub fn set_levels(&mut self, slot: OutSlot, levels: i32) {
+        if let Ins::Build(_) = self.ins {
+            self.outs.slot_mut(slot.0).iter_mut().for_each(|m| m.lod_level = levels);
+        }
+    }
+
     /// The output has the shape and dtype of an input.
     #[inline]
     pub fn like(&mut self, slot: OutSlot, input: InSlot) -> Result<()> {

@@ -8,7 +8,9 @@ from . import (
     ctr,
     decoding,
     detection,
+    detection_proposals,
     detection_rois,
+    detection_targets,
     device,
     distributions,
     former,
@@ -33,8 +35,10 @@ from .control_flow import *  # noqa: F403
 from .ctr import *  # noqa: F403
 from .decoding import *  # noqa: F403
 from .detection import *  # noqa: F403
+from .detection_proposals import *  # noqa: F403
 from .detection_rois import *  # noqa: F403
 from .distributions import *  # noqa: F403
+from .detection_targets import *  # noqa: F403
 from .former import *  # noqa: F403
 from .images import *  # noqa: F403
 from .io import *  # noqa: F403
@@ -62,9 +66,11 @@ __all__ = [
     *control_flow.__all__,
     *decoding.__all__,
     *detection.__all__,
+    *detection_proposals.__all__,
     *detection_rois.__all__,
     *ctr.__all__,
     *distributions.__all__,
+    *detection_targets.__all__,
     *beams.__all__,
     *ops.__all__,
     *relations.__all__,

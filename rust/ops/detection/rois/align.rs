@@ -1,6 +1,7 @@
 //! roi_align: the mean of bilinear samples in each bin of a region of interest. Samples of a bin form a grid, so the
 //! weights of its rows and of its columns are made apart.
 
+use crate::boxes::most;
 use crate::rois::{self, between, Bins, Feature, Line, Pooling};
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Kind, Result};
@@ -57,7 +58,7 @@ impl<R: Real> Side<R> {
         let start = cut(from.wide() * scale - cut(offset));
         let mut length = cut(to.wide() * scale - cut(offset)) - start;
         if !a.aligned {
-            length = rois::larger(length, R::ONE);
+            length = most(length, R::ONE);
         }
         let bin = cut(length / rois::real(pooled as f64));
         let samples = if a.sampling_ratio > 0 { a.sampling_ratio as i64 } else { rois::ceil(bin) };

@@ -1,6 +1,7 @@
 //! deformable_psroi_pooling: the mean of bilinear samples in each bin of a region of interest, where a bin is displaced by
 //! a learned part of the region's size and may read a plane of its own.
 
+use crate::boxes::{least, most};
 use crate::rois::{self, between, Bins, Line, Pooling};
 use oar_core::attrs;
 use oar_core::base::dtype::Element;
@@ -120,7 +121,7 @@ impl<R: Real> Side<R> {
         let (scale, half) = (rois::real::<R>(a.spatial_scale as f64), rois::real::<R>(0.5));
         let start = rois::round(from) * scale - half;
         let end = rois::real::<R>(rois::round(to).to_f64() + 1.0) * scale - half;
-        let length = rois::larger(end - start, rois::real(0.1));
+        let length = most(end - start, rois::real(0.1));
         Side { start, length, bin: length / rois::real(pooled as f64), size }
     }
 
@@ -131,8 +132,8 @@ impl<R: Real> Side<R> {
         let (low, high) = (rois::real::<R>(-0.5), rois::real::<R>(self.size as f64 - 0.5));
         (0..a.sample_per_part).filter_map(move |i| {
             let place = begin + rois::real::<R>(i as f64) * step;
-            let most = rois::real(self.size as f64 - 1.0);
-            (!(place < low || place > high)).then(|| rois::smaller(rois::larger(place, R::ZERO), most))
+            let last = rois::real::<R>(self.size as f64 - 1.0);
+            (!(place < low || place > high)).then(|| least(most(place, R::ZERO), last))
         })
     }
 

@@ -4,6 +4,7 @@
 
 pub mod align;
 pub mod deform;
+pub mod fpn;
 pub mod max;
 pub mod precise;
 pub mod psroi;
@@ -61,23 +62,6 @@ pub fn ceil<R: Real>(v: R) -> i64 {
 pub fn round<R: Real>(v: R) -> R {
     real(v.to_f64().round())
 }
-/// The larger one, the first where they cannot be compared.
-pub fn larger<R: Real>(a: R, b: R) -> R {
-    if a < b {
-        b
-    } else {
-        a
-    }
-}
-/// The smaller one, the first where they cannot be compared.
-pub fn smaller<R: Real>(a: R, b: R) -> R {
-    if b < a {
-        b
-    } else {
-        a
-    }
-}
-
 // Shapes
 
 /// Checks X and ROIs, which have `sides` numbers each, and the sizes of the result; gives its shape.

@@ -1,6 +1,7 @@
 //! prroi_pool: the mean, over each bin of a region of interest, of the map interpolated between its elements: an integral,
 //! which has a gradient with respect to the places of the region, too. Integers are averaged in f64 and cut once.
 
+use crate::boxes::{least, most};
 use crate::rois::{self, Bins, Feature, Line, Pooling};
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Kind, Result};
@@ -53,7 +54,7 @@ impl<R: Real> Side<R> {
     fn new<T: Feature<W = R>>(a: &PrRoiAttrs, (from, to): (T, T), pooled: i32, size: usize) -> Side<R> {
         let scale = rois::real(a.spatial_scale as f64);
         let start = from.wide() * scale;
-        let length = rois::larger(to.wide() * scale - start, R::ZERO);
+        let length = most(to.wide() * scale - start, R::ZERO);
         Side { start, bin: length / rois::real(pooled as f64), size }
     }
 
@@ -70,7 +71,7 @@ impl<R: Real> Side<R> {
         let last = self.size as i64 - 1;
         for cell in rois::floor(from).max(-1)..rois::ceil(end).min(last + 1) {
             let low: R = rois::real(cell as f64);
-            let (a, b) = (rois::larger(from, low) - low, rois::smaller(end, low + R::ONE) - low);
+            let (a, b) = (most(from, low) - low, least(end, low + R::ONE) - low);
             if cell >= 0 {
                 to.add(cell as usize, hat(a, b));
             }
@@ -99,7 +100,7 @@ fn sides<T: Feature>(a: &PrRoiAttrs, roi: &[T], (height, width): (usize, usize))
 
 fn bins<T: Feature>(a: &PrRoiAttrs, roi: &[T], size: (usize, usize), to: &mut Bins<T::W>) {
     let (down, across) = sides(a, roi, size);
-    let area = rois::larger(T::W::ZERO, across.bin * down.bin);
+    let area = most(T::W::ZERO, across.bin * down.bin);
     let cols: Vec<_> = (0..a.pooled_width as usize).map(|p| to.line(|l| across.weights(p, l))).collect();
     for p in 0..a.pooled_height as usize {
         let rows = to.line(|l| down.weights(p, l));

@@ -1,5 +1,6 @@
 //! psroi_pool: the average of each bin of a region of interest, every bin of a plane of its own.
 
+use crate::boxes::most;
 use crate::rois::{self, Bins, Pooling};
 use oar_core::attrs;
 use oar_core::base::{DTypes, Kind, Result};
@@ -42,7 +43,7 @@ fn infer(cx: &mut Infer) -> Result<()> {
 fn side<R: Real>(from: R, to: R, scale: R, pooled: i32, size: usize) -> Vec<Range<usize>> {
     let start = rois::round(from) * scale;
     let end = rois::real::<R>(rois::round(to).to_f64() + 1.0) * scale;
-    let bin = rois::larger(end - start, rois::real(0.1)) / rois::real(pooled as f64);
+    let bin = most(end - start, rois::real(0.1)) / rois::real(pooled as f64);
     let place = |p: i32| rois::real::<R>(p as f64) * bin + start;
     let clip = |at: i64| at.clamp(0, size as i64) as usize;
     (0..pooled).map(|p| clip(rois::floor(place(p)))..clip(rois::ceil(place(p + 1)))).collect()

@@ -1,6 +1,7 @@
 //! roi_perspective_transform: quadrangles of the maps turned into rectangles. Every element of a result is a bilinear
 //! sample at the place that the transform of its quadrangle gives it.
 
+use crate::boxes::{least, most};
 use crate::rois::{self, between, Bins, Feature, Line, Pooling};
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Kind, Result};
@@ -84,7 +85,7 @@ impl<R: Real> Quad<R> {
 
     fn contains(&self, x: R, y: R) -> bool {
         let cut = |[xs, ys, xe, ye]: [R; 4]| (y - ys) * (xe - xs) / (ye - ys) + xs;
-        let within = |v: R, a: R, b: R| at_least(v, rois::smaller(a, b)) && at_most(v, rois::larger(a, b));
+        let within = |v: R, a: R, b: R| at_least(v, least(a, b)) && at_most(v, most(a, b));
         let on_level = self.sides(false).any(|s| same(y, s[1]) && same(y, s[3]) && within(x, s[0], s[2]));
         let on_upright = || self.sides(true).any(|s| same(cut(s), x) && within(y, s[1], s[3]));
         if on_level || on_upright() {
@@ -93,7 +94,7 @@ impl<R: Real> Quad<R> {
         // A ray to the right crosses the outline an odd number of times.
         let mut inside = false;
         for s in self.sides(true) {
-            let (low, high) = (rois::smaller(s[1], s[3]), rois::larger(s[1], s[3]));
+            let (low, high) = (least(s[1], s[3]), most(s[1], s[3]));
             if at_most(y, low) || (y - high).to_f64() > NEAR {
                 continue;
             }

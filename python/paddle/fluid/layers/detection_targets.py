@@ -1,0 +1,307 @@
+"""Layers of fluid that say what a detector in training aims at: anchors and proposals matched with the true boxes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from paddle import _ops
+from paddle._basics.element_types import FLOATS
+from paddle._programs.variable_checks import check_variable_and_dtype
+
+__all__ = ["generate_mask_labels", "generate_proposal_labels", "retinanet_target_assign", "rpn_target_assign"]
+
+
+def _check(where: str, dtypes: Any, **variables: Any) -> None:
+    for name, value in variables.items():
+        check_variable_and_dtype(value, name, dtypes, where)
+
+
+def _fixed(outputs: Any) -> Any:
+    """Targets are given: no gradient flows to them."""
+    for value in outputs:
+        value.stop_gradient = True
+    return outputs
+
+
+def _picked(values: Any, width: int, index: Any) -> Any:
+    return _ops.gather(_ops.reshape2(values, shape=[-1, width])[0], index)
+
+
+def rpn_target_assign(
+    bbox_pred: Any,
+    cls_logits: Any,
+    anchor_box: Any,
+    anchor_var: Any,
+    gt_boxes: Any,
+    is_crowd: Any,
+    im_info: Any,
+    rpn_batch_size_per_im: int = 256,
+    rpn_straddle_thresh: float = 0.0,
+    rpn_fg_fraction: float = 0.5,
+    rpn_positive_overlap: float = 0.7,
+    rpn_negative_overlap: float = 0.3,
+    use_random: bool = True,
+) -> Any:
+    """Anchors drawn for the training of a region proposal network, with the predictions for them and the targets.
+
+    An anchor shows an object if it overlaps with one by rpn_positive_overlap or as much as any anchor does, and
+    background if it overlaps with none by rpn_negative_overlap.
+
+    Args:
+        bbox_pred (Variable): predicted deltas, [N, M, 4], float32 or float64.
+        cls_logits (Variable): predicted scores, [N, M, 1].
+        anchor_box (Variable): [M, 4].
+        anchor_var (Variable): [M, 4]; not used.
+        gt_boxes (Variable): true boxes, [G, 4], with a LoD.
+        is_crowd (Variable): int32 [G, 1], with the same LoD: 1 for boxes that are left out.
+        im_info (Variable): [N, 3]: height, width and scale of each image.
+        rpn_batch_size_per_im (int): anchors that are drawn of each image.
+        rpn_straddle_thresh (float): anchors that stick out of the image further are left out; below 0 none is.
+        rpn_fg_fraction (float): the share of anchors that show objects, at most.
+        rpn_positive_overlap, rpn_negative_overlap (float): see above.
+        use_random (bool): whether anchors are drawn at random (`paddle.seed` repeats the draws) or the first are taken.
+
+    Returns:
+        tuple: predicted scores [F + B, 1] and deltas [F, 4], targets of the scores (int32 [F + B, 1]) and of the deltas
+        [F, 4], weights of the deltas [F, 4]: 0 for those that only fill up.
+
+    Raises:
+        TypeError: for variables of another type.
+        ValueError: for shapes or LoDs that do not fit.
+
+    Examples:
+        >>> import paddle, paddle.fluid as fluid
+        >>> paddle.enable_static()
+        >>> pred, logits = fluid.data("pred", [None, 36, 4]), fluid.data("logits", [None, 36, 1])
+        >>> anchors, variances = fluid.data("anchors", [36, 4]), fluid.data("variances", [36, 4])
+        >>> boxes, crowd = fluid.data("boxes", [None, 4], lod_level=1), fluid.data("crowd", [None, 1], "int32", 1)
+        >>> info = fluid.data("info", [None, 3])
+        >>> found = fluid.layers.rpn_target_assign(pred, logits, anchors, variances, boxes, crowd, info)
+        >>> [v.shape for v in found]
+        [(-1, 1), (-1, 4), (-1, 1), (-1, 4), (-1, 4)]
+    """
+    where = "rpn_target_assign"
+    _check(where, FLOATS, bbox_pred=bbox_pred, cls_logits=cls_logits, anchor_box=anchor_box, anchor_var=anchor_var)
+    _check(where, FLOATS, gt_boxes=gt_boxes, im_info=im_info)
+    _check(where, ["int32"], is_crowd=is_crowd)
+    location, score, target, label, weight = _fixed(
+        _ops.rpn_target_assign(
+            anchor_box,
+            gt_boxes,
+            is_crowd,
+            im_info,
+            rpn_batch_size_per_im=rpn_batch_size_per_im,
+            rpn_straddle_thresh=rpn_straddle_thresh,
+            rpn_positive_overlap=rpn_positive_overlap,
+            rpn_negative_overlap=rpn_negative_overlap,
+            rpn_fg_fraction=rpn_fg_fraction,
+            use_random=use_random,
+        )
+    )
+    return _picked(cls_logits, 1, score), _picked(bbox_pred, 4, location), label, target, weight
+
+
+def retinanet_target_assign(
+    bbox_pred: Any,
+    cls_logits: Any,
+    anchor_box: Any,
+    anchor_var: Any,
+    gt_boxes: Any,
+    gt_labels: Any,
+    is_crowd: Any,
+    im_info: Any,
+    num_classes: int = 1,
+    positive_overlap: float = 0.5,
+    negative_overlap: float = 0.4,
+) -> Any:
+    """As rpn_target_assign, but of all anchors, with the classes of the objects: for RetinaNet.
+
+    Args:
+        bbox_pred (Variable): predicted deltas, [N, M, 4], float32 or float64.
+        cls_logits (Variable): predicted scores, [N, M, num_classes].
+        anchor_box (Variable): [M, 4].
+        anchor_var (Variable): [M, 4]; not used.
+        gt_boxes (Variable): true boxes, [G, 4], with a LoD.
+        gt_labels (Variable): int32 [G, 1], their classes from 1 on, with the same LoD.
+        is_crowd (Variable): int32 [G, 1], with the same LoD: 1 for boxes that are left out.
+        im_info (Variable): [N, 3]: height, width and scale of each image.
+        num_classes (int): classes, without background.
+        positive_overlap, negative_overlap (float): from where on an anchor shows an object, below which background.
+
+    Returns:
+        tuple: predicted scores [F + B, num_classes] and deltas [F, 4], classes (int32 [F + B, 1], 0 for background),
+        targets of the deltas [F, 4] and their weights [F, 4], and int32 [N, 1]: one more than each image's F.
+
+    Raises:
+        TypeError: for variables of another type.
+        ValueError: for shapes or LoDs that do not fit.
+
+    Examples:
+        >>> import paddle, paddle.fluid as fluid
+        >>> paddle.enable_static()
+        >>> pred, logits = fluid.data("pred", [1, 36, 4]), fluid.data("logits", [1, 36, 10])
+        >>> anchors, variances = fluid.data("anchors", [36, 4]), fluid.data("variances", [36, 4])
+        >>> boxes = fluid.data("boxes", [None, 4], lod_level=1)
+        >>> labels, crowd = (fluid.data(n, [None, 1], "int32", 1) for n in ("labels", "crowd"))
+        >>> info = fluid.data("info", [1, 3])
+        >>> found = fluid.layers.retinanet_target_assign(
+        ...     pred, logits, anchors, variances, boxes, labels, crowd, info, num_classes=10)
+        >>> [v.shape for v in found]
+        [(-1, 10), (-1, 4), (-1, 1), (-1, 4), (-1, 4), (-1, 1)]
+    """
+    where = "retinanet_target_assign"
+    _check(where, FLOATS, bbox_pred=bbox_pred, cls_logits=cls_logits, anchor_box=anchor_box, anchor_var=anchor_var)
+    _check(where, FLOATS, gt_boxes=gt_boxes, im_info=im_info)
+    _check(where, ["int32"], gt_labels=gt_labels, is_crowd=is_crowd)
+    location, score, target, label, weight, count = _fixed(
+        _ops.retinanet_target_assign(
+            anchor_box,
+            gt_boxes,
+            gt_labels,
+            is_crowd,
+            im_info,
+            positive_overlap=positive_overlap,
+            negative_overlap=negative_overlap,
+        )
+    )
+    scores = _picked(cls_logits, num_classes, score)
+    return scores, _picked(bbox_pred, 4, location), label, target, weight, count
+
+
+def generate_proposal_labels(
+    rpn_rois: Any,
+    gt_classes: Any,
+    is_crowd: Any,
+    gt_boxes: Any,
+    im_info: Any,
+    batch_size_per_im: int = 256,
+    fg_fraction: float = 0.25,
+    fg_thresh: float = 0.25,
+    bg_thresh_hi: float = 0.5,
+    bg_thresh_lo: float = 0.0,
+    bbox_reg_weights: Any = [0.1, 0.1, 0.2, 0.2],  # noqa: B006 (2.0.2's signature)
+    class_nums: Any = None,
+    use_random: bool = True,
+    is_cls_agnostic: bool = False,
+    is_cascade_rcnn: bool = False,
+    max_overlap: Any = None,
+    return_max_overlap: bool = False,
+) -> Any:
+    """Proposals (and true boxes) drawn for the training of Fast R-CNN, with their classes and the deltas to aim at.
+
+    Args:
+        rpn_rois (Variable): proposals, [R, 4], float32 or float64, with a LoD.
+        gt_classes (Variable): int32 [G, 1], classes of the true boxes, with a LoD.
+        is_crowd (Variable): int32 [G, 1], with the same LoD: 1 for true boxes that are not drawn.
+        gt_boxes (Variable): true boxes in the image before it was scaled, [G, 4], with the same LoD.
+        im_info (Variable): [N, 3]: height, width and scale of each image.
+        batch_size_per_im (int): boxes that are drawn of each image.
+        fg_fraction (float): the share that shows objects, at most.
+        fg_thresh (float): from which overlap on a box shows an object.
+        bg_thresh_hi, bg_thresh_lo (float): between which overlaps it shows background.
+        bbox_reg_weights (list of 4 floats): by which the deltas are divided.
+        class_nums (int): classes, with background.
+        use_random (bool): whether boxes are drawn at random (`paddle.seed` repeats the draws) or the first are taken.
+        is_cls_agnostic (bool): whether all classes share the deltas of class 1.
+        is_cascade_rcnn (bool): whether all boxes are taken but the proposals that are true boxes.
+        max_overlap (Variable): [R], what each proposal overlapped with in the stage before; for a cascade.
+        return_max_overlap (bool): whether to give the overlaps of the drawn boxes, too.
+
+    Returns:
+        tuple: boxes [P, 4], classes (int32 [P, 1]), deltas [P, 4 * class_nums], and twice [P, 4 * class_nums], 1 where
+        there is a delta; with return_max_overlap the overlaps [P]. All have a LoD.
+
+    Raises:
+        TypeError: for variables of another type.
+        ValueError: for shapes, LoDs or classes that do not fit.
+
+    Examples:
+        >>> import paddle, paddle.fluid as fluid
+        >>> paddle.enable_static()
+        >>> rois, boxes = (fluid.data(n, [None, 4], lod_level=1) for n in ("rois", "boxes"))
+        >>> classes, crowd = (fluid.data(n, [None, 1], "int32", 1) for n in ("classes", "crowd"))
+        >>> info = fluid.data("info", [None, 3])
+        >>> found = fluid.layers.generate_proposal_labels(rois, classes, crowd, boxes, info, class_nums=10)
+        >>> [v.shape for v in found]
+        [(-1, 4), (-1, 1), (-1, 40), (-1, 40), (-1, 40)]
+    """
+    where = "generate_proposal_labels"
+    _check(where, FLOATS, rpn_rois=rpn_rois)
+    _check(where, ["int32"], gt_classes=gt_classes, is_crowd=is_crowd)
+    if is_cascade_rcnn:
+        assert max_overlap is not None, f"{where}: max_overlap must be given where is_cascade_rcnn is True"
+    found = _fixed(
+        _ops.generate_proposal_labels(
+            rpn_rois,
+            gt_classes,
+            is_crowd,
+            gt_boxes,
+            im_info,
+            max_overlap,
+            batch_size_per_im=batch_size_per_im,
+            fg_fraction=fg_fraction,
+            fg_thresh=fg_thresh,
+            bg_thresh_hi=bg_thresh_hi,
+            bg_thresh_lo=bg_thresh_lo,
+            bbox_reg_weights=list(bbox_reg_weights),
+            class_nums=class_nums,
+            use_random=use_random,
+            is_cls_agnostic=is_cls_agnostic,
+            is_cascade_rcnn=is_cascade_rcnn,
+        )
+    )
+    return tuple(found) if return_max_overlap else tuple(found[:5])
+
+
+def generate_mask_labels(
+    im_info: Any,
+    gt_classes: Any,
+    is_crowd: Any,
+    gt_segms: Any,
+    rois: Any,
+    labels_int32: Any,
+    num_classes: int,
+    resolution: int,
+) -> Any:
+    """For each box that shows an object the part of the object's outline in it, drawn as a grid of 0 and 1.
+
+    Args:
+        im_info (Variable): float32 [N, 3]: height, width and scale of each image.
+        gt_classes (Variable): int32 [G, 1], classes of the objects, with a LoD.
+        is_crowd (Variable): int32 [G, 1], with the same LoD: 1 for objects that are left out.
+        gt_segms (Variable): float32 [points, 2], corners of the polygons that objects consist of (COCO's form), in
+            the image before it was scaled, with a LoD of 3 levels: objects of images, their polygons, points of these.
+        rois (Variable): float32 [R, 4], boxes with a LoD, as of generate_proposal_labels.
+        labels_int32 (Variable): int32 [R, 1], their classes, with the same LoD.
+        num_classes (int): classes, with background.
+        resolution (int): rows and columns of a grid.
+
+    Returns:
+        tuple: the boxes that show objects [P, 4]; which of their image's boxes they are, int32 [P, 1]; int32
+        [P, num_classes * resolution * resolution]: the grid at the place of the box's class, -1 elsewhere. An image
+        without objects has one box, of background. All have a LoD.
+
+    Raises:
+        ValueError: for shapes, LoDs or classes that do not fit.
+
+    Examples:
+        >>> import paddle, paddle.fluid as fluid
+        >>> paddle.enable_static()
+        >>> info, rois = fluid.data("info", [None, 3]), fluid.data("rois", [None, 4], lod_level=1)
+        >>> classes, crowd, labels = (fluid.data(n, [None, 1], "int32", 1) for n in ("classes", "crowd", "labels"))
+        >>> segments = fluid.data("segments", [None, 2], lod_level=3)
+        >>> found = fluid.layers.generate_mask_labels(info, classes, crowd, segments, rois, labels, 81, 14)
+        >>> [v.shape for v in found]
+        [(-1, 4), (-1, 1), (-1, 15876)]
+    """
+    found = _ops.generate_mask_labels(
+        im_info,
+        gt_classes,
+        is_crowd,
+        gt_segms,
+        rois,
+        labels_int32,
+        num_classes=num_classes,
+        resolution=resolution,
+    )
+    return tuple(_fixed(found))
