@@ -199,3 +199,17 @@ def test_draws_repeat_by_seed(seed):
     assert (draw(), draw()) == (first, second)
     assert first != second
     assert len(first) == 16
+
+
+def test_predictions_of_drawn_anchors():
+    """The layer picks the predictions of the anchors that the operator has drawn, over all images."""
+    boxes, crowd = (core.VarBase(lod_tensor(v, TRUTH)) for v in (BOXES, CROWD))
+    pred, scores = wave(2, 24, 4).astype("float32"), wave(2, 24, 1, seed=3).astype("float32")
+    given = [core.VarBase(v) for v in (pred, scores, GRID, GRID)]
+    options = {k: v for k, v in RPN.items() if k != "use_random"}
+    found = paddle.fluid.layers.rpn_target_assign(
+        *given, boxes, crowd, core.VarBase(SIZES), use_random=False, **options
+    )
+    drawn = recorded("rpn_target_assign")[0]
+    np.testing.assert_array_equal(found[0].numpy(), scores.reshape(-1, 1)[drawn["ScoreIndex"]])
+    np.testing.assert_array_equal(found[1].numpy(), pred.reshape(-1, 4)[drawn["LocationIndex"]])

@@ -24,7 +24,7 @@ def _fixed(outputs: Any) -> Any:
 
 
 def _picked(values: Any, width: int, index: Any) -> Any:
-    return _ops.gather(_ops.reshape2(values, shape=[-1, width])[0], index)
+    return _ops.gather(_ops.reshape2(values, shape=[-1, width]), index)
 
 
 def rpn_target_assign(
