@@ -1,7 +1,6 @@
 """What a job's scripts need beside training: file systems, a server of small values."""
 from __future__ import annotations
 
-from .fs import LocalFS
-from .hdfs import HDFSClient
+from .fs import HDFSClient, LocalFS
 
 __all__ = ["LocalFS", "HDFSClient"]

@@ -9,7 +9,15 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from .fs import FS, ExecuteError, FSFileExistsError, FSFileNotExistsError, FSShellCmdAborted, FSTimeOut, LocalFS
+from .file_systems import (
+    FS,
+    ExecuteError,
+    FSFileExistsError,
+    FSFileNotExistsError,
+    FSShellCmdAborted,
+    FSTimeOut,
+    LocalFS,
+)
 
 __all__ = ["HDFSClient"]
 

@@ -1,0 +1,192 @@
+"""File systems of a job: one interface, and the local one."""
+from __future__ import annotations
+
+import os
+import shutil
+from abc import ABC, abstractmethod
+
+__all__ = ["LocalFS"]
+
+
+class ExecuteError(Exception):
+    """A command of a file system failed."""
+
+
+class FSFileExistsError(Exception):
+    """What was to be made is there."""
+
+
+class FSFileNotExistsError(Exception):
+    """What was to be read or moved is not there."""
+
+
+class FSTimeOut(Exception):
+    """A file system took too long."""
+
+
+class FSShellCmdAborted(ExecuteError):
+    """A command of a file system was ended."""
+
+
+class FS(ABC):
+    """What a file system can do."""
+
+    @abstractmethod
+    def ls_dir(self, fs_path: str) -> tuple[list[str], list[str]]:
+        """Names of the folders, and of the files, in a folder."""
+
+    @abstractmethod
+    def is_file(self, fs_path: str) -> bool:
+        """Whether the path is a file."""
+
+    @abstractmethod
+    def is_dir(self, fs_path: str) -> bool:
+        """Whether the path is a folder."""
+
+    @abstractmethod
+    def is_exist(self, fs_path: str) -> bool:
+        """Whether anything is there."""
+
+    @abstractmethod
+    def upload(self, local_path: str, fs_path: str) -> None:
+        """Brings a local file or folder there."""
+
+    @abstractmethod
+    def download(self, fs_path: str, local_path: str) -> None:
+        """Brings a file or folder here."""
+
+    @abstractmethod
+    def mkdirs(self, fs_path: str) -> None:
+        """Makes a folder, with those above it."""
+
+    @abstractmethod
+    def delete(self, fs_path: str) -> None:
+        """Removes a file or folder; nothing if there is none."""
+
+    @abstractmethod
+    def need_upload_download(self) -> bool:
+        """Whether files have to be brought there and back."""
+
+    @abstractmethod
+    def rename(self, fs_src_path: str, fs_dst_path: str) -> None:
+        """Gives a file or folder another name."""
+
+    @abstractmethod
+    def mv(self, fs_src_path: str, fs_dst_path: str, overwrite: bool = False, test_exists: bool = False) -> None:
+        """Moves a file or folder; what is in its way is replaced or refused."""
+
+    @abstractmethod
+    def upload_dir(self, local_dir: str, dest_dir: str) -> None:
+        """Brings a local folder there."""
+
+    @abstractmethod
+    def list_dirs(self, fs_path: str) -> list[str]:
+        """Names of the folders in a folder."""
+
+    @abstractmethod
+    def touch(self, fs_path: str, exist_ok: bool = True) -> None:
+        """Makes an empty file where there is none."""
+
+
+class LocalFS(FS):
+    """The files of this machine.
+
+    Source: https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/distributed/fleet/utils/LocalFS_en.html
+
+    Examples:
+        >>> import os, tempfile
+        >>> from paddle.distributed.fleet.utils import LocalFS
+        >>> client = LocalFS()
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     client.mkdirs(os.path.join(folder, "a", "b"))
+        ...     client.touch(os.path.join(folder, "a", "file"))
+        ...     client.ls_dir(os.path.join(folder, "a"))
+        (['b'], ['file'])
+    """
+
+    def ls_dir(self, fs_path: str) -> tuple[list[str], list[str]]:
+        """Names of the folders, and of the files, in a folder; none if it is not there."""
+        if not self.is_exist(fs_path):
+            return [], []
+        dirs = self.list_dirs(fs_path)
+        return dirs, [name for name in os.listdir(fs_path) if name not in set(dirs)]
+
+    def mkdirs(self, fs_path: str) -> None:
+        """Makes a folder, with those above it. AssertionError if it is a file."""
+        assert not os.path.isfile(fs_path), f"{fs_path} is already a file"
+        os.makedirs(fs_path, exist_ok=True)
+
+    def rename(self, fs_src_path: str, fs_dst_path: str) -> None:
+        """Gives a file or folder another name."""
+        os.rename(fs_src_path, fs_dst_path)
+
+    def delete(self, fs_path: str) -> None:
+        """Removes a file, or a folder with all that is in it; nothing if there is none."""
+        if os.path.isdir(fs_path) and not os.path.islink(fs_path):
+            shutil.rmtree(fs_path)
+        elif os.path.lexists(fs_path):
+            os.remove(fs_path)
+
+    def need_upload_download(self) -> bool:
+        """False: files are where they are."""
+        return False
+
+    def is_file(self, fs_path: str) -> bool:
+        """Whether the path is a file."""
+        return os.path.isfile(fs_path)
+
+    def is_dir(self, fs_path: str) -> bool:
+        """Whether the path is a folder."""
+        return os.path.isdir(fs_path)
+
+    def is_exist(self, fs_path: str) -> bool:
+        """Whether anything is there."""
+        return os.path.exists(fs_path)
+
+    def touch(self, fs_path: str, exist_ok: bool = True) -> None:
+        """Makes an empty file where there is none. FSFileExistsError if one is there and `exist_ok` False."""
+        if self.is_exist(fs_path):
+            if not exist_ok:
+                raise FSFileExistsError(fs_path)
+            return
+        with open(fs_path, "a"):
+            pass
+
+    def mv(self, src_path: str, dst_path: str, overwrite: bool = False, test_exists: bool = False) -> None:
+        """Moves a file or folder.
+
+        Raises:
+            FSFileNotExistsError: if there is nothing to move. FSFileExistsError: if something is in its way, and
+                `overwrite` False.
+        """
+        if not self.is_exist(src_path):
+            raise FSFileNotExistsError(src_path)
+        if self.is_exist(dst_path):
+            if not overwrite:
+                raise FSFileExistsError(dst_path)
+            self.delete(dst_path)
+        self.rename(src_path, dst_path)
+
+    def list_dirs(self, fs_path: str) -> list[str]:
+        """Names of the folders in a folder; none if it is not there."""
+        if not self.is_exist(fs_path):
+            return []
+        return [name for name in os.listdir(fs_path) if os.path.isdir(os.path.join(fs_path, name))]
+
+    def _copy(self, source: str, to: str) -> None:
+        if os.path.isdir(source):
+            shutil.copytree(source, to, dirs_exist_ok=True)
+        else:
+            shutil.copy2(source, to)
+
+    def upload(self, local_path: str, fs_path: str) -> None:
+        """Copies a file or folder."""
+        self._copy(local_path, fs_path)
+
+    def download(self, fs_path: str, local_path: str) -> None:
+        """Copies a file or folder."""
+        self._copy(fs_path, local_path)
+
+    def upload_dir(self, local_dir: str, dest_dir: str) -> None:
+        """Copies a folder."""
+        self._copy(local_dir, dest_dir)
