@@ -37,8 +37,8 @@ from .decoding import *  # noqa: F403
 from .detection import *  # noqa: F403
 from .detection_proposals import *  # noqa: F403
 from .detection_rois import *  # noqa: F403
-from .distributions import *  # noqa: F403
 from .detection_targets import *  # noqa: F403
+from .distributions import *  # noqa: F403
 from .former import *  # noqa: F403
 from .images import *  # noqa: F403
 from .io import *  # noqa: F403
