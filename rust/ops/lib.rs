@@ -85,7 +85,7 @@ pub static TABLES: &[&[&Op]] = &[
     nn::batch_norm::TABLE,            // batch_norm
     nn::layer_norm::TABLE,            // layer_norm
     nn::group_norm::TABLE,            // group_norm
-    nn::unit::TABLE,                  // norm: vectors of length one
+    nn::l2_normalize::TABLE,          // norm: vectors of length one
     nn::softmax::TABLE,               // softmax
     nn::log_softmax::TABLE,           // log_softmax
     nn::instance_norm::TABLE,         // instance_norm

@@ -1,9 +1,8 @@
 //! Devices besides the CPU. A backend holds memory and runs the operators that it has a twin of; the rest run on the
 //! CPU with their operands copied there and back. As long as no backend is registered a call pays one relaxed load.
 
-use super::infer::Ins;
 use super::run::{self, Env, Out};
-use super::{Args, Attrs, Infer, Kernel, Meta, Op, DUPLICABLE};
+use super::{Args, Attrs, Kernel, Meta, Op};
 use crate::base::{DType, Result};
 use crate::tensor::{SelectedRows, Tensor, Value};
 use parking_lot::RwLock;
@@ -168,13 +167,7 @@ fn run_twin(
     free: bool,
     device: i32,
 ) -> Result<bool> {
-    let mut metas = outs.map(|_| Meta::default());
-    (op.infer)(&mut Infer { op, ins: Ins::Run(&*ins), attrs, outs: &mut metas, free_outs: free })?;
-    if free {
-        for (i, _) in op.outputs.iter().enumerate().filter(|(_, s)| s.is(DUPLICABLE)) {
-            outs.resize_slot(i, metas.slot(i).len(), || Out::wanted(true));
-        }
-    }
+    let metas = run::inferred(op, attrs, ins, outs, free)?;
     for v in ins.flat.iter_mut() {
         if v.elements().is_some_and(|t| t.on_device().is_none_or(|(memory, _)| memory.device() != device)) {
             *v = to_device(backend, v, device)?;

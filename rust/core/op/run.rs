@@ -269,6 +269,25 @@ impl<'a> Run<'a> {
     }
 }
 
+/// What the shape rule says of the outputs; where it is `free` to, it also says how many a slot has.
+#[inline]
+pub(super) fn inferred(
+    op: &'static Op,
+    attrs: &Attrs,
+    ins: &Args,
+    outs: &mut Args<Out>,
+    free: bool,
+) -> Result<Args<Meta>> {
+    let mut metas = outs.map(|_| Meta::default());
+    (op.infer)(&mut Infer { op, ins: Ins::Run(ins), attrs, outs: &mut metas, free_outs: free })?;
+    if free {
+        for (i, _) in op.outputs.iter().enumerate().filter(|(_, s)| s.is(DUPLICABLE)) {
+            outs.resize_slot(i, metas.slot(i).len(), || Out::wanted(true));
+        }
+    }
+    Ok(metas)
+}
+
 /// Infers, allocates and runs one operator on values.
 ///
 /// `outs` has one entry for every output variable, with `wanted` and `in_place` set. An output that aliases an
@@ -283,17 +302,8 @@ pub fn call_cpu(
     free: bool,
     env: &dyn Env,
 ) -> Result<()> {
-    let mut metas = outs.map(|_| Meta::default());
-    let mut cx = Infer { op, ins: Ins::Run(&*ins), attrs, outs: &mut metas, free_outs: free };
-    (op.infer)(&mut cx)?;
+    let mut metas = inferred(op, attrs, ins, outs, free)?;
     let kernel = kernel(op, ins)?;
-    if free {
-        for (i, s) in op.outputs.iter().enumerate() {
-            if s.is(DUPLICABLE) {
-                outs.resize_slot(i, metas.slot(i).len(), || Out::wanted(true));
-            }
-        }
-    }
     for (i, s) in op.outputs.iter().enumerate() {
         let Some(input) = s.alias.and_then(|name| op.input(name)) else { continue };
         for (k, at) in ins.range(input).enumerate() {

@@ -1,4 +1,4 @@
-//! A dense tensor is a value: cloning shares the bytes, writing copies them first unless they are unshared.
+//! Dense tensors are values: a clone shares the bytes, and a write to bytes that are shared copies them first.
 
 use super::{Buffer, Export};
 use crate::base::dtype::Element;
@@ -35,7 +35,7 @@ impl Clone for Tensor {
 }
 
 impl Tensor {
-    /// A tensor whose elements are to be written; they are some initialised values.
+    /// A new tensor to be written: its elements are initialised, but to what is not said.
     #[inline]
     pub fn empty(dtype: DType, dims: &[i64]) -> Result<Tensor> {
         let n = checked_numel(dims)?;
@@ -154,15 +154,15 @@ impl Tensor {
         unsafe { self.buffer.ptr().add(self.offset) }
     }
 
-    /// Makes the bools 0 or 1 again where somebody outside sees the bytes or has seen them (numpy writes 7 into them
-    /// through a view of bytes). Elements of other types may be any bits.
+    /// Makes the bools 0 or 1 again if the bytes are or were exported (DLPack, buffer protocol): numpy can write a 7 into
+    /// a bool through a view of its bytes. Elements of other types may be any bits.
     #[inline(never)]
     fn heal_bools(&self) {
         if !self.buffer.is_known_outside() {
             return;
         }
-        // SAFETY: the bytes are initialised. Who else reads pinned bytes lives with their being written; read-only ones
-        // are 0 or 1 since they came (they are copied otherwise), so nothing is written there.
+        // SAFETY: the bytes are initialised. Pinned bytes may change under their other readers, which know that; read-only
+        // ones have been 0 or 1 since they were imported (else they were copied), so nothing is written there.
         unsafe {
             let first = self.buffer.ptr().add(self.offset);
             for b in (0..self.nbytes()).map(|i| first.add(i)).filter(|b| **b > 1) {
@@ -288,8 +288,8 @@ impl Tensor {
             && self.on_host_here()
             && new.on_host_here();
         if fits && !self.buffer.same(&new.buffer) {
-            // SAFETY: both have `nbytes` bytes; different buffers do not overlap, or copy the same (two views of memory
-            // outside), for which `copy` is right. Who else reads pinned bytes lives with their being written.
+            // SAFETY: both have `nbytes` bytes. Two buffers may overlap if both are views of imported memory: `copy` allows
+            // that. Pinned bytes may change under their other readers, which know that.
             unsafe { std::ptr::copy(new.ptr(), self.ptr(), self.nbytes()) };
         }
         let fits = fits && (!self.buffer.same(&new.buffer) || self.offset == new.offset);

@@ -1,4 +1,4 @@
-//! The state of a run: temporaries by number, and the cells of variables that live in scopes. Units of a plan that run
+//! The state of a run: temporaries by number, and the cells of variables that live in scopes. Tasks of a plan that run
 //! at the same time share it.
 
 use super::plan::{Plan, Storage, Var, ABSENT};

@@ -9,7 +9,9 @@ use oar_core::base::{DTypes, Result};
 use oar_core::op::attrs::Text;
 use oar_core::op::parts::given;
 use oar_core::op::parts::half::in_f32;
-use oar_core::op::parts::norm::{check_channel, check_epsilon, check_like, check_statistics, of_statistics};
+use oar_core::op::parts::norm::{
+    check_channel, check_epsilon, check_like, check_statistics, infer_channel, of_statistics,
+};
 use oar_core::op::parts::window::{channels_last, split_images};
 use oar_core::op::{Attrs, Dst, Fwd, Grad, GradOp, InSlot, Infer, Kernel, Op, OutSlot, Run, Src, OP};
 use oar_core::tensor::Tensor;
@@ -309,17 +311,7 @@ fn infer(cx: &mut Infer) -> Result<()> {
     check_epsilon(cx.op.name, a.epsilon)?;
     check_rank(cx.op.name, &x)?;
     let c = split_images(&x, a.last).1;
-    for slot in [SCALE, BIAS, MEAN, VARIANCE] {
-        let d = cx.dims(slot)?;
-        ensure!(
-            d.len() == 1 && (d[0] == c || d[0] < 0 || c < 0),
-            InvalidArgument,
-            "operator {}: {} must have shape [{c}], got {:?}",
-            cx.op.name,
-            cx.op.inputs[slot.0].name,
-            &d[..]
-        );
-    }
+    infer_channel(cx, &[SCALE, BIAS, MEAN, VARIANCE], c)?;
     cx.set(Y, &x, dtype);
     for slot in [MEAN_OUT, VARIANCE_OUT, SAVED_MEAN, SAVED_VARIANCE] {
         cx.set(slot, &[c], of_statistics(dtype));

@@ -7,7 +7,7 @@ use oar_core::base::{DTypes, Dims, Result};
 use oar_core::op::attrs::Text;
 use oar_core::op::infer::Meta;
 use oar_core::op::parts::conv::{Convolution, Plan};
-use oar_core::op::parts::elements::{strided, strides_of};
+use oar_core::op::parts::elements::{same_types, strided, strides_of};
 use oar_core::op::parts::half::in_f32;
 use oar_core::op::{Infer, Kernel, Op, Run, OP};
 use oar_core::tensor::Tensor;

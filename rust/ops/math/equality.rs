@@ -62,7 +62,7 @@ fn run_allclose(cx: &mut Run) -> Result<()> {
             if a.is_nan() || b.is_nan() {
                 return attrs.equal_nan && a.is_nan() == b.is_nan();
             }
-            // In the elements' own precision, with Paddle's tolerance of the tolerance.
+            // As in Paddle the difference, in the elements' own precision, may exceed the tolerance by 1e-15.
             let (left, right) = ((a - b).abs(), (atol + rtol * f64::from(b.abs())) as T);
             a == b || left <= right || f64::from((left - right).abs()) <= 1e-15
         })
@@ -82,8 +82,9 @@ pub static ALLCLOSE: Op = Op {
     ..OP
 };
 
-// equal_all: tensors of different shapes are not equal; floating-point numbers are when they differ by less than this.
+// equal_all
 
+/// Floating-point numbers that differ by less are equal.
 const NEARLY: f64 = 1e-8;
 
 fn run_equal_all(cx: &mut Run) -> Result<()> {

@@ -5,7 +5,7 @@ use oar_core::base::{DTypes, Result};
 use oar_core::op::attrs::Text;
 use oar_core::op::infer::grads_like_inputs;
 use oar_core::op::parts::half::in_f32;
-use oar_core::op::parts::norm::{check_channel, check_like};
+use oar_core::op::parts::norm::{check_channel, check_like, infer_channel};
 use oar_core::op::parts::window::split_images;
 use oar_core::op::{Grad, InSlot, Infer, Kernel, Op, Run, OP};
 use oar_core::{dispatch, ensure, slots};
@@ -39,17 +39,7 @@ fn layout(a: &AffineAttrs, x: &[i64]) -> Channels {
 fn infer(cx: &mut Infer) -> Result<()> {
     let x = cx.dims(affine::X)?;
     let c = check(cx.op.name, cx.attrs(), &x)?;
-    for slot in [affine::SCALE, affine::BIAS] {
-        let d = cx.dims(slot)?;
-        ensure!(
-            d.len() == 1 && (d[0] == c || d[0] < 0 || c < 0),
-            InvalidArgument,
-            "operator {}: {} must have shape [{c}], got {:?}",
-            cx.op.name,
-            cx.op.inputs[slot.0].name,
-            &d[..]
-        );
-    }
+    infer_channel(cx, &[affine::SCALE, affine::BIAS], c)?;
     cx.like(affine::OUT, affine::X)?;
     cx.share_lod(affine::OUT, affine::X);
     Ok(())

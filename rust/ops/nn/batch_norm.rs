@@ -5,7 +5,9 @@ use oar_core::base::dtype::Element;
 use oar_core::base::{DTypes, Result};
 use oar_core::op::attrs::Text;
 use oar_core::op::parts::half::in_f32;
-use oar_core::op::parts::norm::{check_channel, check_epsilon, check_like, check_statistics, of_statistics};
+use oar_core::op::parts::norm::{
+    check_channel, check_epsilon, check_like, check_statistics, infer_channel, of_statistics, SECOND_GRAD,
+};
 use oar_core::op::parts::window::{channels_last, split_images};
 use oar_core::op::{Dst, Fwd, Grad, GradOp, InSlot, Infer, Kernel, Op, OutSlot, Run, Src, OP};
 use oar_core::tensor::Tensor;
@@ -67,17 +69,7 @@ fn infer_batch(cx: &mut Infer) -> Result<()> {
     check_epsilon(cx.op.name, a.epsilon)?;
     check_rank(cx.op.name, &x)?;
     let c = a.channels(&x);
-    for slot in [SCALE, BIAS, MEAN, VARIANCE] {
-        let d = cx.dims(slot)?;
-        ensure!(
-            d.len() == 1 && (d[0] == c || d[0] < 0 || c < 0),
-            InvalidArgument,
-            "operator {}: {} must have shape [{c}], got {:?}",
-            cx.op.name,
-            cx.op.inputs[slot.0].name,
-            &d[..]
-        );
-    }
+    infer_channel(cx, &[SCALE, BIAS, MEAN, VARIANCE], c)?;
     cx.set(Y, &x, dtype);
     for slot in [MEAN_OUT, VARIANCE_OUT, SAVED_MEAN, SAVED_VARIANCE] {
         cx.set(slot, &[c], of_statistics(dtype));
@@ -303,19 +295,9 @@ pub static BATCH_NORM_GRAD: Op = Op {
     takes: DTypes::FLOATS.and(DTypes::HALVES),
     infer: infer_batch_grad,
     cpu: Kernel::Pure(|cx| in_f32(cx, batch_norm_grad::X, backward)),
-    grad: Grad::Map(&BATCH_NORM_GRAD_GRAD, SECOND),
+    grad: Grad::Map(&BATCH_NORM_GRAD_GRAD, SECOND_GRAD),
     ..OP
 };
-
-const SECOND: &[(&str, &str)] = &[
-    ("DDX", "X@GRAD@GRAD"),
-    ("DDScale", "Scale@GRAD@GRAD"),
-    ("DDBias", "Bias@GRAD@GRAD"),
-    ("DY", "Y@GRAD"),
-    ("DX", "X@GRAD"),
-    ("DScale", "Scale@GRAD"),
-    ("DDY", "Y@GRAD@GRAD"),
-];
 
 pub static BATCH_NORM_GRAD_GRAD: Op = Op {
     name: "batch_norm_grad_grad",

@@ -2,6 +2,7 @@
 
 use oar_core::base::dtype::Element;
 use oar_core::base::{DTypes, Result};
+use oar_core::op::parts::elements::same_types;
 use oar_core::op::parts::half::in_f32;
 use oar_core::op::{Grad, Infer, Kernel, NoAttrs, Op, Run, OP};
 use oar_core::tensor::Tensor;
@@ -63,20 +64,6 @@ fn infer_grad(cx: &mut Infer) -> Result<()> {
     cx.like(DWEIGHT, WEIGHT)?;
     let (size, dtype) = (cx.dims(WEIGHT)?[0], cx.dtype(X)?);
     cx.set(DBIAS, &[1, size], dtype);
-    Ok(())
-}
-
-fn same_types(cx: &Run, x: &Tensor, others: &[&Tensor]) -> Result<()> {
-    for t in others {
-        ensure!(
-            t.dtype() == x.dtype(),
-            InvalidArgument,
-            "operator {}: all inputs must have one dtype, got {} and {}",
-            cx.op.name,
-            x.dtype(),
-            t.dtype()
-        );
-    }
     Ok(())
 }
 
@@ -173,9 +160,9 @@ impl<'a, T: Element + Gemm + Real> Operands<'a, T> {
 fn run(cx: &mut Run) -> Result<()> {
     let (x, y, w) = (cx.input(product::X)?, cx.input(product::Y)?, cx.input(product::WEIGHT)?);
     let bias = cx.opt(product::BIAS);
-    same_types(cx, x, &[y, w])?;
+    same_types(cx.op.name, x, &[y, w])?;
     if let Some(b) = bias {
-        same_types(cx, x, &[b])?;
+        same_types(cx.op.name, x, &[b])?;
     }
     dispatch!(x.dtype(), T in [f32, f64], {
         Operands::<T>::of(x, y, w).forward(bias.map(|b| b.data::<T>()), cx.out_data::<T>(product::OUT)?);
@@ -186,7 +173,7 @@ fn run(cx: &mut Run) -> Result<()> {
 fn run_grad(cx: &mut Run) -> Result<()> {
     use product_grad::{DBIAS, DOUT, DWEIGHT, DX, DY, WEIGHT, X, Y};
     let (x, y, w, dout) = (cx.input(X)?, cx.input(Y)?, cx.input(WEIGHT)?, cx.input(DOUT)?);
-    same_types(cx, x, &[y, w, dout])?;
+    same_types(cx.op.name, x, &[y, w, dout])?;
     let out = out_shape(cx.op.name, x.dims(), y.dims(), w.dims())?;
     ensure!(
         dout.dims() == out,

@@ -6,6 +6,7 @@ use oar_core::base::dtype::Element;
 use oar_core::base::{DTypes, Dims, Result};
 use oar_core::op::infer::grads_like_inputs;
 use oar_core::op::parts::conv::Convolution;
+use oar_core::op::parts::elements::same_types;
 use oar_core::op::parts::half::in_f32;
 use oar_core::op::parts::window::{Axis, Geometry};
 use oar_core::op::{Grad, InSlot, Infer, Kernel, Op, OutSlot, Run, OP};
@@ -127,14 +128,7 @@ fn look<'a>(cx: &Run<'a>, slots: &Slots) -> Result<Call<'a>> {
     let (x, w, offset) = (cx.input(slots.input)?, cx.input(slots.filter)?, cx.input(slots.offset)?);
     let mask = slots.mask.map(|m| cx.input(m)).transpose()?;
     for t in [Some(w), Some(offset), mask].into_iter().flatten() {
-        ensure!(
-            t.dtype() == x.dtype(),
-            InvalidArgument,
-            "operator {}: all inputs must have one dtype, got {} and {}",
-            cx.op.name,
-            x.dtype(),
-            t.dtype()
-        );
+        same_types(cx.op.name, x, &[t])?;
     }
     let (g, out) = geometry(cx.op.name, a, x.dims(), w.dims(), offset.dims(), mask.map(|m| m.dims()))?;
     let pair = |number: fn(&Axis) -> i64| (number(&g.axes[0]) as usize, number(&g.axes[1]) as usize);

@@ -3,6 +3,7 @@
 use oar_core::attrs;
 use oar_core::base::{DTypes, Dims, Result};
 use oar_core::op::attrs::Text;
+use oar_core::op::parts::elements::same_types;
 use oar_core::op::parts::half::in_f32;
 use oar_core::op::{Infer, Kernel, Op, Run, OP};
 use oar_core::{dispatch, ensure, slots};
@@ -81,14 +82,7 @@ fn run(cx: &mut Run) -> Result<()> {
     let (a, x, w, bias) = (cx.attrs::<FcAttrs>(), cx.input(fc::INPUT)?, cx.input(fc::W)?, cx.opt(fc::BIAS));
     let (out, [k, n]) = out_shape(cx.op.name, a, x.dims(), w.dims(), bias.map(|b| b.dims()))?;
     for t in [Some(w), bias].into_iter().flatten() {
-        ensure!(
-            t.dtype() == x.dtype(),
-            InvalidArgument,
-            "operator {}: all inputs must have one dtype, got {} and {}",
-            cx.op.name,
-            x.dtype(),
-            t.dtype()
-        );
+        same_types(cx.op.name, x, &[t])?;
     }
     let relu = a.activation_type == "relu";
     ensure!(

@@ -5,7 +5,9 @@ use oar_core::attrs;
 use oar_core::base::dtype::Element;
 use oar_core::base::{DTypes, Result};
 use oar_core::op::parts::half::in_f32;
-use oar_core::op::parts::norm::{check_channel, check_epsilon, check_like, check_statistics, of_statistics};
+use oar_core::op::parts::norm::{
+    check_channel, check_epsilon, check_like, check_statistics, of_statistics, SECOND_GRAD,
+};
 use oar_core::op::{Grad, InSlot, Infer, Kernel, Op, Run, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
@@ -220,19 +222,9 @@ pub static INSTANCE_NORM_GRAD: Op = Op {
     takes: TYPES,
     infer: infer_grad,
     cpu: Kernel::Pure(|cx| in_f32(cx, norm_grad::X, backward)),
-    grad: Grad::Map(&INSTANCE_NORM_GRAD_GRAD, SECOND),
+    grad: Grad::Map(&INSTANCE_NORM_GRAD_GRAD, SECOND_GRAD),
     ..OP
 };
-
-const SECOND: &[(&str, &str)] = &[
-    ("DDX", "X@GRAD@GRAD"),
-    ("DDScale", "Scale@GRAD@GRAD"),
-    ("DDBias", "Bias@GRAD@GRAD"),
-    ("DY", "Y@GRAD"),
-    ("DX", "X@GRAD"),
-    ("DScale", "Scale@GRAD"),
-    ("DDY", "Y@GRAD@GRAD"),
-];
 
 pub static INSTANCE_NORM_GRAD_GRAD: Op = Op {
     name: "instance_norm_grad_grad",

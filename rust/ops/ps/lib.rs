@@ -1,4 +1,4 @@
-//! Operators: the parameter server.
+//! Operators of trainers and parameter servers.
 
 pub mod exchange;
 pub mod split;

@@ -1,4 +1,4 @@
-//! Sequences and rectangles: sequence_mask, sequence_pad, sequence_unpad.
+//! Sequences with LoD to padded tensors and back: sequence_pad, sequence_unpad; sequence_mask.
 
 use crate::levels;
 use oar_core::attrs;
@@ -87,7 +87,7 @@ fn run_mask(cx: &mut Run) -> Result<()> {
 
 // sequence_pad
 
-/// (the level, the longest sequence)
+/// The offsets of the sequences, and the length of the longest.
 fn padded<'a>(op: &str, x: &'a Tensor) -> Result<(&'a [usize], usize)> {
     ensure!(levels::count(x) > 0, NotFound, "operator {op}: input 'X' must have LoD");
     let level = levels::first(op, "X", x)?;
@@ -164,7 +164,7 @@ fn run_pad(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-/// Copies between sequences, whose rows lie one after the other, and a rectangle with `length` rows for each.
+/// Copies between packed sequences (their rows one after the other) and padded ones (`length` rows for each).
 fn unpadded(level: &[usize], length: usize, row: usize, from: &[u8], to: &mut [u8]) {
     for (i, span) in level.windows(2).enumerate() {
         let n = (span[1] - span[0]) * row;
@@ -192,7 +192,7 @@ fn run_pad_grad(cx: &mut Run) -> Result<()> {
 
 // sequence_unpad
 
-/// The offsets that the lengths make.
+/// The offsets of sequences with these lengths.
 fn unpad_level(op: &str, x: &[i64], lengths: &Tensor) -> Result<Vec<usize>> {
     let most = x.get(1).copied().unwrap_or(0);
     ensure!(

@@ -1,5 +1,5 @@
-//! Diagonals of matrices: diag, diag_v2, diag_embed, trace, eye. One view serves all of them: every second index of two
-//! axes at once.
+//! Diagonals of matrices: diag, diag_v2, diag_embed, trace, eye. All of them work on one strided view of a tensor: the
+//! elements whose indices along two axes grow together.
 
 use half::{bf16, f16};
 use oar_core::attrs;

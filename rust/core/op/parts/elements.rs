@@ -7,6 +7,20 @@ use crate::ensure;
 use crate::tensor::Tensor;
 use oar_kernels::types::Word;
 
+/// The operands must have the data type of `x`.
+pub fn same_types(op: &str, x: &Tensor, others: &[&Tensor]) -> Result<()> {
+    for t in others {
+        ensure!(
+            t.dtype() == x.dtype(),
+            InvalidArgument,
+            "operator {op}: all inputs must have one dtype, got {} and {}",
+            x.dtype(),
+            t.dtype()
+        );
+    }
+    Ok(())
+}
+
 /// The elements as integers of their size, for kernels to which the type means nothing.
 pub fn words<T: Word>(t: &Tensor) -> &[T] {
     assert_eq!(std::mem::size_of::<T>(), t.dtype().size());

@@ -2,8 +2,19 @@
 
 use crate::base::{DType, Result};
 use crate::ensure;
-use crate::op::{InSlot, OutSlot, Run};
+use crate::op::{InSlot, Infer, OutSlot, Run};
 use crate::tensor::Tensor;
+
+/// The slots of a norm's second gradient: their names, and what they stand for.
+pub const SECOND_GRAD: &[(&str, &str)] = &[
+    ("DDX", "X@GRAD@GRAD"),
+    ("DDScale", "Scale@GRAD@GRAD"),
+    ("DDBias", "Bias@GRAD@GRAD"),
+    ("DY", "Y@GRAD"),
+    ("DX", "X@GRAD"),
+    ("DScale", "Scale@GRAD"),
+    ("DDY", "Y@GRAD@GRAD"),
+];
 
 pub fn check_epsilon(op: &str, epsilon: f32) -> Result<()> {
     ensure!(
@@ -33,6 +44,22 @@ pub fn check_like(cx: &Run, x: &Tensor, slots: &[InSlot]) -> Result<()> {
             "operator {}: {} must be like X {x:?}, got {t:?}",
             cx.op.name,
             cx.op.inputs[slot.0].name
+        );
+    }
+    Ok(())
+}
+
+/// In a shape rule: inputs that hold one number for each of `c` channels, as far as sizes are known.
+pub fn infer_channel(cx: &Infer, slots: &[InSlot], c: i64) -> Result<()> {
+    for &slot in slots {
+        let d = cx.dims(slot)?;
+        ensure!(
+            d.len() == 1 && (d[0] == c || d[0] < 0 || c < 0),
+            InvalidArgument,
+            "operator {}: {} must have shape [{c}], got {:?}",
+            cx.op.name,
+            cx.op.inputs[slot.0].name,
+            &d[..]
         );
     }
     Ok(())

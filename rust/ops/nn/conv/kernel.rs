@@ -5,6 +5,7 @@ use super::slots::{conv, conv_grad, conv_grad_grad};
 use oar_core::base::shape::to_usize;
 use oar_core::base::{Dims, Result};
 use oar_core::op::parts::conv::Plan;
+use oar_core::op::parts::elements::same_types;
 use oar_core::op::parts::sum::accumulate;
 use oar_core::op::Run;
 use oar_core::tensor::Tensor;
@@ -15,27 +16,13 @@ fn plan<A: Convolves>(cx: &Run, x: &Tensor, w: &Tensor) -> Result<(Plan, Dims)> 
     cx.attrs::<A>().convolution(cx.op.name).plan(x.dims(), w.dims())
 }
 
-fn same_types(cx: &Run, x: &Tensor, others: &[&Tensor]) -> Result<()> {
-    for t in others {
-        ensure!(
-            t.dtype() == x.dtype(),
-            InvalidArgument,
-            "operator {}: input and filter must have one dtype, got {} and {}",
-            cx.op.name,
-            x.dtype(),
-            t.dtype()
-        );
-    }
-    Ok(())
-}
-
 pub fn convolve<A: Convolves>(cx: &mut Run) -> Result<()> {
     let (x, w) = (cx.input(conv::INPUT)?, cx.input(conv::FILTER)?);
     let bias = if A::BIAS { cx.opt(conv::BIAS) } else { None };
-    same_types(cx, x, &[w])?;
+    same_types(cx.op.name, x, &[w])?;
     let (p, _) = plan::<A>(cx, x, w)?;
     if let Some(b) = bias {
-        same_types(cx, x, &[b])?;
+        same_types(cx.op.name, x, &[b])?;
         ensure!(
             b.numel() == p.channels(),
             InvalidArgument,
@@ -66,7 +53,7 @@ fn check_grad(cx: &Run, dy: &Tensor, out: &[i64]) -> Result<()> {
 pub fn convolve_grad<A: Convolves>(cx: &mut Run) -> Result<()> {
     use conv_grad::{BIAS, DBIAS, DFILTER, DINPUT, DOUTPUT, FILTER, INPUT};
     let (x, w, dy) = (cx.input(INPUT)?, cx.input(FILTER)?, cx.input(DOUTPUT)?);
-    same_types(cx, x, &[w, dy])?;
+    same_types(cx.op.name, x, &[w, dy])?;
     let (p, out) = plan::<A>(cx, x, w)?;
     check_grad(cx, dy, &out)?;
     dispatch!(x.dtype(), T in [f32, f64], {
@@ -95,9 +82,9 @@ pub fn convolve_grad_grad<A: Convolves>(cx: &mut Run) -> Result<()> {
     for (given, like) in [(ddx, x), (ddw, w)] {
         let Some(t) = given else { continue };
         ensure!(t.dims() == like.dims(), InvalidArgument, "operator {}: shapes of gradients differ", cx.op.name);
-        same_types(cx, x, &[t])?;
+        same_types(cx.op.name, x, &[t])?;
     }
-    same_types(cx, x, &[w, dy])?;
+    same_types(cx.op.name, x, &[w, dy])?;
     dispatch!(x.dtype(), T in [f32, f64], {
         let [ddout, dw, dx] = cx.each_out([DDOUTPUT, DFILTER, DINPUT]);
         if let Some(ddout) = ddout {

@@ -7,7 +7,7 @@ use oar_core::op::parts::axis::{like, split};
 use oar_core::op::parts::half::in_f32;
 use oar_core::op::{Grad, Infer, Kernel, Op, Run, OP};
 use oar_core::{dispatch, ensure, slots};
-use oar_kernels::unit as kernel;
+use oar_kernels::l2_normalize as kernel;
 
 attrs! {
     pub struct NormAttrs { axis: i32, epsilon: f32 = 1e-10 }
