@@ -121,6 +121,7 @@ pub static TABLES: &[&[&Op]] = &[
     optim::adaptive::TABLE,           // adagrad, adadelta, adamax, rmsprop
     optim::proximal::TABLE,           // ftrl, proximal_gd, proximal_adagrad
     optim::layerwise::TABLE,          // lamb, lars_momentum
+    optim::dgc_momentum::TABLE,       // dgc_momentum
     optim::private::TABLE,            // dpsgd
     optim::average::TABLE,            // average_accumulates
     optim::loss_scaling::TABLE,       // check_finite_and_unscale, update_loss_scaling
@@ -141,7 +142,9 @@ pub static TABLES: &[&[&Op]] = &[
     rnn::gather_tree::TABLE,          // the sequences of a beam search
     comm::communicator::TABLE,        // rings
     comm::collective::TABLE,          // collectives of Programs
+    ps::compress::TABLE,              // dgc
     ps::exchange::TABLE,              // send, recv, listen_and_serv
+    ps::pipeline::TABLE,              // queues within a process
     ps::tables::TABLE,                // tables of rows made when they are asked for
     ps::split::TABLE,                 // values cut up for servers
     sequence::topk::TABLE,            // sequence_topk_avg_pooling

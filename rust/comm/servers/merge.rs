@@ -90,7 +90,7 @@ pub fn together(name: &str, values: Vec<Value>, mean: bool, once: bool) -> Resul
 }
 
 /// Rows of the same matrix, one after the other.
-fn stacked(name: &str, mut all: Vec<SelectedRows>) -> Result<SelectedRows> {
+pub fn stacked(name: &str, mut all: Vec<SelectedRows>) -> Result<SelectedRows> {
     if all.len() == 1 {
         return Ok(all.remove(0));
     }

@@ -2,7 +2,7 @@
 
 pub mod communicator;
 mod geo;
-mod merge;
+pub mod merge;
 pub mod parts;
 mod queues;
 pub mod remote;

@@ -1,8 +1,9 @@
-//! clip_by_norm: a tensor made as short as a limit, if it is longer.
+//! clip_by_norm: a tensor made as short as a limit, if it is longer; dgc_clip_by_norm: from a step on.
 
 use oar_core::attrs;
 use oar_core::base::{DTypes, Result};
 use oar_core::op::infer::kind_of_first;
+use oar_core::op::parts::given::scalar;
 use oar_core::op::parts::half::in_f32;
 use oar_core::op::parts::rows::merged;
 use oar_core::op::{Infer, Kernel, Op, RowsKernel, Run, OP};
@@ -73,4 +74,38 @@ pub static CLIP_BY_NORM: Op = Op {
     ..OP
 };
 
-pub static TABLE: &[&Op] = &[&CLIP_BY_NORM];
+// dgc_clip_by_norm
+
+attrs! {
+    pub struct DgcClipAttrs { rampup_begin_step: f32 = -1.0, max_norm: f32 }
+}
+
+slots! {
+    mod dgc_clip { STEP "current_step", X "X" => OUT "Out" }
+}
+
+/// Before deep gradient compression begins, nothing is clipped; without a beginning, never.
+fn dgc_clip(cx: &mut Run) -> Result<()> {
+    let (op, a) = (cx.op.name, cx.attrs::<DgcClipAttrs>());
+    let (step, x) = (scalar(cx, dgc_clip::STEP)?, cx.input(dgc_clip::X)?);
+    let begin = f64::from(a.rampup_begin_step).trunc();
+    let most = if begin < 0.0 || step.trunc() < begin { f32::INFINITY } else { a.max_norm };
+    clipped(op, x, most, cx.out(dgc_clip::OUT)?)
+}
+
+pub static DGC_CLIP_BY_NORM: Op = Op {
+    name: "dgc_clip_by_norm",
+    inputs: dgc_clip::INS,
+    outputs: dgc_clip::OUTS,
+    attrs: DgcClipAttrs::FIELDS,
+    takes: DTypes::FLOATS,
+    infer: |cx| {
+        let most = cx.attrs::<DgcClipAttrs>().max_norm;
+        ensure!(most > 0.0, InvalidArgument, "operator {}: max_norm must be greater than 0, got {most}", cx.op.name);
+        cx.like(dgc_clip::OUT, dgc_clip::X)
+    },
+    cpu: Kernel::Pure(dgc_clip),
+    ..OP
+};
+
+pub static TABLE: &[&Op] = &[&CLIP_BY_NORM, &DGC_CLIP_BY_NORM];

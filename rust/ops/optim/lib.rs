@@ -2,6 +2,7 @@
 
 pub mod adaptive;
 pub mod average;
+pub mod dgc_momentum;
 pub mod layerwise;
 pub mod loss_scaling;
 pub mod optimizer;

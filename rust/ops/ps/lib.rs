@@ -1,5 +1,7 @@
 //! Operators of trainers and parameter servers.
 
+pub mod compress;
 pub mod exchange;
+pub mod pipeline;
 pub mod split;
 pub mod tables;

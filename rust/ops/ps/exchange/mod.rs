@@ -3,6 +3,7 @@
 mod changes;
 mod listen;
 mod receive;
+mod save;
 mod send;
 mod serving;
 
@@ -16,4 +17,7 @@ pub static TABLE: &[&Op] = &[
     &receive::PREFETCH,
     &receive::DISTRIBUTED_LOOKUP_TABLE,
     &listen::LISTEN_AND_SERV,
+    &save::RECV_SAVE,
+    &save::CHECKPOINT_NOTIFY,
+    &save::SEND_AND_RECV,
 ];

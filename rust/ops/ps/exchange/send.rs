@@ -31,13 +31,11 @@ slots! {
 fn run_send(cx: &mut Run) -> Result<()> {
     let a = cx.attrs::<SendAttrs>();
     let signals = Signals::watch();
-    match communicator::current() {
-        Some(c) if c.mode() == Mode::Geo || !a.send_varnames.is_empty() => {
-            if c.take(cx.op.name, &a.send_varnames, &cx.env.names("X"), cx.values(send::X), &signals)? {
-                return Ok(());
-            }
+    let beside = communicator::current().filter(|c| c.mode() == Mode::Geo || !a.send_varnames.is_empty());
+    if let Some(c) = beside {
+        if c.take(cx.op.name, &a.send_varnames, &cx.env.names("X"), cx.values(send::X), &signals)? {
+            return Ok(());
         }
-        _ => {}
     }
     let (names, to, me) = (cx.env.names("X"), endpoints(cx, &a.endpoints, "epmap"), trainer(cx, a.trainer_id)?);
     if to.is_empty() {

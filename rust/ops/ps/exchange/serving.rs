@@ -1,6 +1,8 @@
 //! What a server does with what trainers send: runs blocks of its Program on them.
 
 use super::changes::{Asked, Changes};
+use super::save::write_tensor;
+use oar_comm::servers::tables::table;
 use oar_comm::servers::values::{announced, arrived, outgoing, room};
 use oar_core::base::{DType, Result};
 use oar_core::ir::desc::VarKind;
@@ -10,6 +12,7 @@ use oar_core::{bail, err};
 use oar_dist::ps::{Incoming, Kind, Memory, Meta, Outgoing, Service};
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
+use std::path::Path;
 use std::sync::Arc;
 
 /// Most bytes of ids in one question.
@@ -168,6 +171,15 @@ impl Serving<'_> {
         outgoing(name, value)
     }
 
+    /// A table of rows made on first touch goes to a folder, any other variable to a file.
+    fn checkpoint(&self, path: &Path, name: &str) -> Result<Vec<String>> {
+        match table("checkpoint_notify", name) {
+            Ok(found) => found.save(path)?,
+            Err(_) => write_tensor(self.held(name)?.dense()?, path)?,
+        }
+        Ok(Vec::new())
+    }
+
     fn find_rows(&self, name: &str, ids: Incoming) -> Result<Outgoing> {
         let ids = arrived(ids)?;
         if let Some(&block) = self.lookups.get(name) {
@@ -259,6 +271,9 @@ impl Service for Serving<'_> {
     }
 
     fn notify(&self, _trainer: u32, what: &[String]) -> Answer<Vec<String>> {
-        Err(format!("the server does not know what to do at {what:?}"))
+        match what {
+            [word, path, name] if word == "checkpoint" => words(self.checkpoint(Path::new(path), name)),
+            _ => Err(format!("the server does not know what to do at {what:?}")),
+        }
     }
 }

@@ -1,9 +1,18 @@
 //! Tables of rows that are made when they are first asked for (LargeScaleKV): lookup_sparse_table_*.
 
+mod files;
 mod ops;
 mod update;
 
 use oar_core::op::Op;
 
-pub static TABLE: &[&Op] =
-    &[&ops::INIT, &ops::READ, &ops::WRITE, &ops::GRAD_SPLIT, &update::FUSE_SGD, &update::FUSE_ADAM];
+pub static TABLE: &[&Op] = &[
+    &ops::INIT,
+    &ops::READ,
+    &ops::WRITE,
+    &ops::GRAD_SPLIT,
+    &update::FUSE_SGD,
+    &update::FUSE_ADAM,
+    &files::MERGE,
+    &files::LOAD,
+];

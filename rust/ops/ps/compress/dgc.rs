@@ -1,0 +1,149 @@
+//! dgc: deep gradient compression (Lin et al., 2018). Of a gradient only the largest elements of what has gathered are
+//! sent; the rest waits, its momentum corrected, until it is large enough.
+
+use oar_core::base::{DType, DTypes, Result};
+use oar_core::op::parts::given::scalar;
+use oar_core::op::{Infer, Kernel, Op, Run, OP};
+use oar_core::tensor::Tensor;
+use oar_core::{attrs, ensure, slots};
+
+attrs! {
+    pub struct DgcAttrs {
+        m: f32 = 0.9, use_nesterov: bool = true, sparsity: Vec<f32>, rampup_begin_step: f32 = 0.0, rampup_step: f32,
+        regular_coeff: f32 = 0.0, regular_type: i32 = 0,
+    }
+}
+
+slots! {
+    mod dgc {
+        U "U", V "V", GRAD "Grad", PARAM "Param", STEP "current_step", RANKS "nranks"
+        => U_OUT "U_out".made(), V_OUT "V_out".made(), ENCODED "EncodeGrad".made(), GRAD_OUT "Grad_out".made(),
+        K "k".made(), GATHERED "GatherBuff".made()
+    }
+}
+
+/// Most processes that a message is gathered from.
+const MOST_RANKS: f64 = 65_536.0;
+
+/// The part of the elements that stays at home, which grows in as many steps as there are entries.
+fn sparsity(a: &DgcAttrs, op: &str, since: f64) -> Result<f64> {
+    ensure!(
+        !a.sparsity.is_empty() && a.rampup_step > 0.0,
+        InvalidArgument,
+        "operator {op}: sparsity must not be empty and rampup_step above 0, got {:?} and {}",
+        a.sparsity,
+        a.rampup_step
+    );
+    let at = (since * a.sparsity.len() as f64 / f64::from(a.rampup_step)) as usize;
+    let found = f64::from(a.sparsity[at.min(a.sparsity.len() - 1)]);
+    ensure!(
+        found > 0.0 && found <= 1.0,
+        InvalidArgument,
+        "operator {op}: sparsity must be above 0 and at most 1, got {:?}",
+        a.sparsity
+    );
+    Ok(found)
+}
+
+/// The places of the `k` largest elements by magnitude, ascending. Of equal ones the first count.
+fn largest(v: &[f32], k: usize) -> Vec<usize> {
+    let mut places: Vec<usize> = (0..v.len()).collect();
+    if k < places.len() {
+        places.select_nth_unstable_by(k, |&a, &b| v[b].abs().total_cmp(&v[a].abs()).then(a.cmp(&b)));
+        places.truncate(k);
+    }
+    places.sort_unstable();
+    places
+}
+
+fn infer(cx: &mut Infer) -> Result<()> {
+    let a = cx.attrs::<DgcAttrs>();
+    ensure!(
+        (0..=2).contains(&a.regular_type),
+        InvalidArgument,
+        "operator {}: regular_type must be 0 (none), 1 (L1) or 2 (L2), got {}",
+        cx.op.name,
+        a.regular_type
+    );
+    for (out, like) in [(dgc::U_OUT, dgc::U), (dgc::V_OUT, dgc::V), (dgc::GRAD_OUT, dgc::GRAD)] {
+        cx.like(out, like)?;
+    }
+    cx.set(dgc::ENCODED, &[-1], DType::F32);
+    cx.set(dgc::GATHERED, &[-1], DType::F32);
+    cx.set(dgc::K, &[1], DType::F32);
+    Ok(())
+}
+
+fn run(cx: &mut Run) -> Result<()> {
+    let (op, a) = (cx.op.name, cx.attrs::<DgcAttrs>());
+    let (step, ranks) = (scalar(cx, dgc::STEP)?, scalar(cx, dgc::RANKS)?.trunc());
+    ensure!(
+        ranks > 1.0 && ranks <= MOST_RANKS,
+        PreconditionNotMet,
+        "operator {op}: nranks must be from 2 to {MOST_RANKS}, got {ranks}"
+    );
+    let (mut u, mut v) = (cx.input(dgc::U)?.clone(), cx.input(dgc::V)?.clone());
+    let (mut grad, param) = (cx.input(dgc::GRAD)?.clone(), cx.input(dgc::PARAM)?.clone());
+    for t in [&u, &v, &grad, &param] {
+        ensure!(
+            t.dtype() == DType::F32 && t.numel() == grad.numel(),
+            InvalidArgument,
+            "operator {op}: U, V, Grad and Param must be float32 and as large as each other, got {} {:?}",
+            t.dtype(),
+            t.dims()
+        );
+    }
+    let (coeff, scale) = (a.regular_coeff, ranks as f32);
+    for (g, &p) in grad.data_mut::<f32>()?.iter_mut().zip(param.data::<f32>()) {
+        let decay = match a.regular_type {
+            0 => 0.0,
+            1 if p == 0.0 => 0.0,
+            1 => coeff * p.signum(),
+            _ => coeff * p,
+        };
+        *g = scale * *g + decay;
+    }
+    let begin = f64::from(a.rampup_begin_step.trunc());
+    let (mut encoded, mut k) = (Vec::new(), 0);
+    if step.trunc() >= begin {
+        ensure!(step >= 0.0, InvalidArgument, "operator {op}: current_step must not be negative, got {step}");
+        k = (grad.numel() as f64 * (1.0 - sparsity(a, op, step - f64::from(a.rampup_begin_step))?)) as usize;
+        let (u, v) = (u.data_mut::<f32>()?, v.data_mut::<f32>()?);
+        for ((u, v), &g) in u.iter_mut().zip(v.iter_mut()).zip(grad.data::<f32>()) {
+            if a.use_nesterov {
+                *u = a.m * (*u + g);
+                *v += *u + g;
+            } else {
+                *u = a.m * *u + g;
+                *v += *u;
+            }
+        }
+        let places = largest(v, k);
+        // The places as whole numbers in the bits of the first half, the values in the second.
+        encoded.extend(places.iter().map(|&at| f32::from_bits(at as u32)));
+        encoded.extend(places.iter().map(|&at| v[at]));
+        for at in places {
+            (u[at], v[at]) = (0.0, 0.0);
+        }
+        grad.data_mut::<f32>()?.fill(0.0);
+    }
+    let room = 2 * k as i64 * ranks as i64;
+    cx.set(dgc::ENCODED, Tensor::from_slice(&encoded, &[encoded.len() as i64])?);
+    cx.set(dgc::GATHERED, Tensor::zeros(DType::F32, &[room])?);
+    cx.set(dgc::K, Tensor::from_slice(&[k as f32], &[1])?);
+    cx.set(dgc::U_OUT, u);
+    cx.set(dgc::V_OUT, v);
+    cx.set(dgc::GRAD_OUT, grad);
+    Ok(())
+}
+
+pub static DGC: Op = Op {
+    name: "dgc",
+    inputs: dgc::INS,
+    outputs: dgc::OUTS,
+    attrs: DgcAttrs::FIELDS,
+    takes: DTypes::FLOATS,
+    infer,
+    cpu: Kernel::Pure(run),
+    ..OP
+};
