@@ -198,33 +198,20 @@ class Executor:
         if compiled is not None and compiled._dry_run():
             return []
         if compiled is not None and compiled._executor is not None:
-            return self._run_parallel(
-                compiled, scope, feed, list(fetch_list), fetch_var_name, return_numpy, return_merged, use_prune
-            )
-        return self._run_program(
-            program, feed, fetch_list, feed_var_name, fetch_var_name, scope, return_numpy, use_program_cache, use_prune,
-            None if compiled is None else compiled._passes(),
-        )  # fmt: skip
+            return self._run_places(compiled, feed, list(fetch_list), return_numpy, return_merged, use_prune)
+        passes = None if compiled is None else compiled._passes()
+        return self._run_place(program, feed, fetch_list, fetch_var_name, scope, return_numpy, use_prune, passes)
 
     def _run_program(
-        self,
-        program,
-        feed,
-        fetch_list,
-        feed_var_name,
-        fetch_var_name,
-        scope,
-        return_numpy,
-        use_program_cache,
-        use_prune=False,
-        passes=None,
+        self, program, feed, fetch_list, feed_var_name, fetch_var_name, scope, return_numpy, use_program_cache
     ):
-        """Runs a Program at the Executor's place; without the `passes` that a CompiledProgram turns off."""
+        """Runs a Program at the Executor's place."""
         if not isinstance(program, Program):
             raise TypeError(f"run: program must be a Program, got {type(program)}")
-        if not isinstance(fetch_var_name, str):
-            raise TypeError(f"fetch_var: name must be a str, got {type(fetch_var_name)}")
         fetch_list = fetch_list or ()
+        return self._run_place(program, feed, fetch_list, fetch_var_name, scope, return_numpy, False, None)
+
+    def _run_place(self, program, feed, fetch_list, fetch_var_name, scope, return_numpy, use_prune, passes):
         if feed is None:
             feed = {}
         elif type(feed) is not dict:
@@ -274,11 +261,12 @@ class Executor:
         """Runs what a CompiledProgram has been made for inference from; `feed` and results are PaddleTensors."""
         return exe.run(feed)
 
-    def _run_parallel(
-        self, program, scope, feed, fetch_list, fetch_var_name, return_numpy, return_merged, use_prune=False
-    ):
-        """Runs a CompiledProgram over its places and trainers."""
-        compiled, program = program, program._program
+    def _run_parallel(self, program, scope, feed, fetch_list, fetch_var_name, return_numpy, return_merged):
+        """Runs a CompiledProgram over its places and trainers, in the scope of its first run."""
+        return self._run_places(program, feed, fetch_list, return_numpy, return_merged, False)
+
+    def _run_places(self, compiled, feed, fetch_list: list, return_numpy, return_merged, use_prune) -> list:
+        program = compiled._program
         variables, optimize_ops = split_fetch_list(fetch_list)
         if use_prune or optimize_ops:
             names = feed if isinstance(feed, dict) else {name: 0 for one in feed or () for name in one}
