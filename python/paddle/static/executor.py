@@ -212,6 +212,8 @@ class Executor:
         return self._run_place(program, feed, fetch_list, fetch_var_name, scope, return_numpy, False, None)
 
     def _run_place(self, program, feed, fetch_list, fetch_var_name, scope, return_numpy, use_prune, passes):
+        if not isinstance(fetch_var_name, str):
+            raise TypeError(f"fetch_var: name must be a str, got {type(fetch_var_name)}")
         if feed is None:
             feed = {}
         elif type(feed) is not dict:
