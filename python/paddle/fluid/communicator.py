@@ -114,7 +114,7 @@ class Communicator:
         self.mode = _MODES[mode]
         self._kwargs = dict(kwargs or {})
         if described is not None:
-            self.init_with_ctx(found.send, found.recv)
+            self.init_with_ctx(found.send, found.recv, None, None)
 
     def _setting(self, name: str) -> Any:
         flag = f"FLAGS_communicator_{name}"
@@ -129,7 +129,7 @@ class Communicator:
             **flags, trainers=int(kwargs.get("trainers", 1)), push_nums=int(kwargs.get("push_nums", 100))
         )
 
-    def init_with_ctx(self, send_ctx, recv_ctx, proto_txt=None, unit64_hosts=None, scope=None):
+    def init_with_ctx(self, send_ctx, recv_ctx, proto_txt, unit64_hosts, scope=None):
         """Say what is sent and received.
 
         Args:

@@ -218,7 +218,11 @@ fn quantize_range(cx: &mut Run) -> Result<()> {
     let mut scale = last;
     let before = held(cx, range::OUT_SCALES, window);
     if !a.is_test {
-        let mut scales = before.map_or_else(|| vec![0.0; window], <[f32]>::to_vec);
+        let size = [window as i64];
+        let mut scales = match before {
+            Some(before) => Tensor::from_slice(before, &size)?,
+            None => Tensor::zeros(DType::F32, &size)?,
+        };
         let iter = cx.input(range::ITER)?.to_i64s()?;
         ensure!(
             iter.len() == 1 && iter[0] >= 0,
@@ -226,13 +230,14 @@ fn quantize_range(cx: &mut Run) -> Result<()> {
             "operator {op}: Iter must be one number that is not negative, got {iter:?}"
         );
         let (iter, current) = (iter[0] as usize, abs_max(x));
-        let removed = std::mem::replace(&mut scales[iter % window], current);
+        let held = scales.data_mut::<f32>()?;
+        let removed = std::mem::replace(&mut held[iter % window], current);
         if scale < current {
             scale = current;
         } else if (removed - scale).abs() < 1e-6 {
-            scale = abs_max(&scales[..iter.clamp(1, window)]);
+            scale = abs_max(&held[..iter.clamp(1, window)]);
         }
-        cx.set(range::OUT_SCALES, Tensor::from_slice(&scales, &[window as i64])?);
+        cx.set(range::OUT_SCALES, scales);
     } else if before.is_none() {
         cx.set(range::OUT_SCALES, Value::None);
     }

@@ -130,7 +130,8 @@ class QuantizeTranspiler:
         bits = self.weight_bits if is_parameter else self.activation_bits
         var = block.var(name)
         quantized = _like(block, var, ".quantized")
-        inputs, outputs, attrs = {"X": var}, {"Out": quantized}, {"bit_length": bits}
+        inputs, outputs = {"X": var}, {"Out": quantized}
+        attrs: dict[str, Any] = {"bit_length": bits}
         if kind == "abs_max":
             scale = outputs["OutScale"] = _like(block, var, ".scale")
         else:
