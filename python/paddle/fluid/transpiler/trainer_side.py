@@ -27,7 +27,7 @@ _SCHEDULE = int(OpRole.LRSched)
 
 def control_var(program: Any) -> Any:
     """A variable without a value, which only says what comes after what."""
-    from_name = f"_control_var@{len(program.global_block().vars)}"
+    from_name = f"__control_var@{len(program.global_block().vars)}"
     while program.global_block().has_var(from_name):
         from_name += "_"
     return program.global_block().create_var(name=from_name)
