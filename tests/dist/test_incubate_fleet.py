@@ -162,6 +162,14 @@ class TestOptimizer:
         self.minimize(strategy)
         assert strategy.exec_strategy.num_threads == 1
 
+    def test_mixed_precision(self):
+        fleet.init(UserDefinedCollectiveRoleMaker(0, ENDS[:1]))
+        strategy = DistributedStrategy()
+        strategy.use_amp, strategy.amp_loss_scaling = True, 8.0
+        main = self.minimize(strategy)[2]
+        kinds = {op.type for op in main.global_block().ops}
+        assert {"cast", "check_finite_and_unscale", "update_loss_scaling"} <= kinds
+
     def test_both_steps_apart(self):
         main, startup, loss = training.network(0, "none")
         ours = CollectiveOpBasedOptimizer(fluid.optimizer.SGD(0.1), DistributedStrategy())

@@ -354,7 +354,9 @@ class CollectiveOptimizer(CollectiveOpBasedOptimizer):
         if self._use_amp:
             if kind in ("OptimizerWithMixedPrecision", "DGCMomentumOptimizer"):
                 self.raiseOptimizeError("mixed_precision", kind)
-            self._optimizer = _mixed_precision(self._optimizer, self._amp_loss_scaling)
+            self._optimizer = contrib.mixed_precision.decorate(
+                self._optimizer, init_loss_scaling=self._amp_loss_scaling, use_dynamic_loss_scaling=True
+            )
         main_program = loss.block.program
         fleet.startup_program = default_startup_program() if startup_program is None else startup_program
         self._loss = loss
@@ -364,10 +366,3 @@ class CollectiveOptimizer(CollectiveOpBasedOptimizer):
         fleet._transpiled_program = main_program
         fleet.main_program = self._try_to_compile(fleet.startup_program, main_program)
         return result
-
-
-def _mixed_precision(optimizer: Any, scaling: float) -> Any:
-    decorate = getattr(getattr(contrib, "mixed_precision", None), "decorate", None)
-    if decorate is None:
-        raise NotImplementedError("DistributedStrategy.use_amp: mixed precision in Programs is not there yet")
-    return decorate(optimizer, init_loss_scaling=scaling, use_dynamic_loss_scaling=True)
