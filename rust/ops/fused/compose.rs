@@ -2,7 +2,7 @@
 
 use oar_core::base::Result;
 use oar_core::ir::{Attr, AttrMap};
-use oar_core::op::run::call_simple;
+use oar_core::op::call::call_simple;
 use oar_core::op::{table, Op};
 use oar_core::tensor::{Tensor, Value};
 use oar_core::{bail, ensure, err};
@@ -52,18 +52,4 @@ pub fn reshaped(op: &str, t: &Tensor, dims: &[i64]) -> Result<Tensor> {
         "operator {op}: {t:?} does not have the elements of shape {dims:?}"
     );
     Ok(t.share()?.reshaped(dims))
-}
-
-/// All operands must have one data type.
-pub fn same_types(op: &str, x: &Tensor, others: &[&Tensor]) -> Result<()> {
-    for t in others {
-        ensure!(
-            t.dtype() == x.dtype(),
-            InvalidArgument,
-            "operator {op}: all inputs must have one dtype, got {} and {}",
-            x.dtype(),
-            t.dtype()
-        );
-    }
-    Ok(())
 }

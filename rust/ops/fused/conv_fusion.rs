@@ -1,7 +1,6 @@
 //! Convolutions with what inference programs have fused into them: bias, residual and activation (conv2d_fusion), and the
 //! four branches of an Inception block (conv2d_inception_fusion).
 
-use super::compose::same_types;
 use oar_core::attrs;
 use oar_core::base::{DTypes, Dims, Result};
 use oar_core::op::attrs::Text;

@@ -1,10 +1,11 @@
 //! A binary operator and an activation in one: Binary(X, Unary(Y)) or Unary(Binary(X, Y)), by the order of their names.
 
-use super::compose::{out, run, same_types};
+use super::compose::{out, run};
 use oar_core::attrs;
 use oar_core::base::{DTypes, Result};
 use oar_core::ir::Attr;
 use oar_core::op::parts::broadcast::broadcast_dims;
+use oar_core::op::parts::elements::same_types;
 use oar_core::op::{table, Grad, InSlot, Infer, Kernel, Op, OutSlot, Run, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{bail, ensure, slots};

@@ -1,10 +1,11 @@
 //! Matrix products with what stands around them (fusion_repeated_fc_relu, fusion_squared_mat_sub), and tensors that are
 //! transposed, flattened and joined (fusion_transpose_flatten_concat).
 
-use super::compose::{out, run, same_types};
+use super::compose::{out, run};
 use oar_core::attrs;
 use oar_core::base::{DTypes, Dims, Result};
 use oar_core::ir::Attr;
+use oar_core::op::parts::elements::same_types;
 use oar_core::op::{InSlot, Infer, Kernel, Meta, Op, Run, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{ensure, slots};

@@ -1,11 +1,12 @@
 //! Pieces of a transformer as inference programs fuse them: multihead_matmul, skip_layernorm,
 //! fused_embedding_eltwise_layernorm, fused_fc_elementwise_layernorm. 2.0.2 has them on GPUs only.
 
-use super::compose::{add, out, reshaped, run, same_types, Made};
+use super::compose::{add, out, reshaped, run, Made};
 use oar_core::attrs;
 use oar_core::base::{DTypes, Dims, Result};
 use oar_core::ir::Attr;
 use oar_core::op::attrs::Text;
+use oar_core::op::parts::elements::same_types;
 use oar_core::op::{Infer, Kernel, Op, Run, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{ensure, slots};
