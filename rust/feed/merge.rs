@@ -122,10 +122,12 @@ fn merge<'a>(desc: &'a Desc, group: &[Instance<'a>]) -> std::result::Result<Part
             let (ints, floats) = (own.ints[i], own.floats[i]);
             let had = merged.ints[i].len() + merged.floats[i].len() > 0;
             let says = ints.iter().any(|&v| v != 0) || floats.iter().any(|v| v.abs() >= 1e-6);
-            if !slot.dense && had && !(ints.is_empty() && floats.is_empty()) {
+            let some = !ints.is_empty() || !floats.is_empty();
+            if !slot.dense && had && some {
                 return Err(&slot.name);
             }
-            if !had || (slot.dense && says) || (!slot.dense && !(ints.is_empty() && floats.is_empty())) {
+            let better = if slot.dense { says } else { some };
+            if !had || better {
                 (merged.ints[i], merged.floats[i]) = (ints, floats);
             }
         }

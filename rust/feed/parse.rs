@@ -207,8 +207,7 @@ fn values<'a>(desc: &Desc, slot: &Slot, rest: &mut Rest<'a>, block: &mut Block) 
         return Ok(());
     }
     let dropped = desc.drop_zeros && !slot.dense;
-    let kept;
-    if slot.float {
+    let kept = if slot.float {
         let from = block.floats.len();
         for i in 0..n {
             let value = rest.float().ok_or_else(|| short(i, rest, "number"))?;
@@ -216,7 +215,7 @@ fn values<'a>(desc: &Desc, slot: &Slot, rest: &mut Rest<'a>, block: &mut Block) 
                 block.floats.push(value);
             }
         }
-        kept = block.floats.len() - from;
+        block.floats.len() - from
     } else {
         let from = block.ints.len();
         for i in 0..n {
@@ -225,8 +224,8 @@ fn values<'a>(desc: &Desc, slot: &Slot, rest: &mut Rest<'a>, block: &mut Block) 
                 block.ints.push(value);
             }
         }
-        kept = block.ints.len() - from;
-    }
+        block.ints.len() - from
+    };
     if slot.each > 1 && kept % slot.each != 0 {
         return Err((
             format!("its shape {:?} takes a multiple of {} values, got {kept}", slot.shape, slot.each),

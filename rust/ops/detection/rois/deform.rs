@@ -227,7 +227,7 @@ impl<T: rois::Feature<W = T> + Real> Call<'_, T> {
 
     fn counts(&self, count: &mut [T]) {
         pool::parts(count, (self.p.channels * self.p.bins).max(1), |at, count| {
-            let mut made = Bins::new();
+            let mut made = Bins::default();
             let roi = at / (self.p.channels * self.p.bins);
             for (c, count) in count.chunks_exact_mut(self.p.bins).enumerate() {
                 if c % self.p.alike == 0 {
@@ -251,7 +251,7 @@ impl<T: rois::Feature<W = T> + Real> Call<'_, T> {
             let to = unsafe { shared.part(roi * each..(roi + 1) * each) };
             let (down, across) = self.sides(roi);
             let std = T::from_f64(self.a.trans_std as f64);
-            let mut lines = Bins::new();
+            let mut lines = Bins::default();
             for class in 0..self.classes {
                 let mut index = 0;
                 self.each_bin(|bin| {

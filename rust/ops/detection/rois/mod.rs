@@ -178,6 +178,7 @@ pub fn spans(op: &str, name: &str, t: &Tensor, counts: Option<&Tensor>) -> Resul
 // Pooling
 
 /// The weights of a RoI's bins.
+#[derive(Default)]
 pub struct Bins<R> {
     /// Rows or columns with their weights.
     taps: Vec<(usize, R)>,
@@ -194,9 +195,6 @@ struct Bin<R> {
 }
 
 impl<R: Real> Bins<R> {
-    pub fn new() -> Bins<R> {
-        Bins { taps: Vec::new(), bins: Vec::new() }
-    }
     pub fn clear(&mut self) {
         self.taps.clear();
         self.bins.clear();
@@ -207,7 +205,7 @@ impl<R: Real> Bins<R> {
         fill(&mut Line { taps: &mut self.taps, from });
         from..self.taps.len()
     }
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.bins.len()
     }
     pub fn divisors(&self) -> impl Iterator<Item = R> + '_ {
@@ -315,7 +313,7 @@ impl Pooling {
         }
         let image = self.image_of_rois();
         pool::parts(out, each * GRAIN.div_ceil(each), |at, part| {
-            let mut made = Bins::new();
+            let mut made = Bins::default();
             for (k, out) in part.chunks_exact_mut(each).enumerate() {
                 let roi = at / each + k;
                 let x = &x[image[roi] * self.planes * self.area()..][..self.planes * self.area()];
@@ -337,7 +335,7 @@ impl Pooling {
     /// The gradient of X. Each element is summed in the order of the RoIs.
     pub fn backward<T: Feature>(&self, dout: &[T], dx: &mut [T], bins: impl Fn(usize, usize, &mut Bins<T::W>) + Sync) {
         self.scatter(dx, |rois, channels, dx| {
-            let mut made = Bins::new();
+            let mut made = Bins::default();
             for roi in rois {
                 for c in channels.clone() {
                     if c % self.alike == 0 || c == channels.start {

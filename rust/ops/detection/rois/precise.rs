@@ -118,7 +118,7 @@ fn of_places<T: Feature>((p, a): (&Pooling, &PrRoiAttrs), roi: &[T], (x, out, do
     if area > T::W::ZERO {
         let scale = rois::real::<T::W>(a.spatial_scale as f64) / area;
         let part = |k: usize, of: i32| rois::real::<T::W>(k as f64 / of as f64);
-        let mut lines = Bins::new();
+        let mut lines = Bins::default();
         for ph in 0..a.pooled_height as usize {
             for pw in 0..a.pooled_width as usize {
                 lines.clear();

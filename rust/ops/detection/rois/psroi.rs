@@ -58,7 +58,7 @@ fn bins<R: Real>(a: &PsRoiAttrs, roi: &[R], (height, width): (usize, usize), to:
     let across: Vec<_> = cols.iter().map(|range| ones(to, range)).collect();
     for (r, row) in rows.iter().zip(lines) {
         for (c, col) in cols.iter().zip(&across) {
-            let plane = to.len();
+            let plane = to.count();
             to.push(plane, row.clone(), col.clone(), rois::real((r.len() * c.len()) as f64));
         }
     }
