@@ -14,6 +14,10 @@ RECORDED = {op["type"]: op for op in json.loads(PATH.read_text()) if op["source"
 FORWARD = sorted(set(OPS) & set(RECORDED)) or ["none"]  # an empty list would skip the test
 
 
+#: recorded without X and Y, which 2.0.2 (fused_elemwise_activation_op.cc, line 259) gives the gradient
+INCOMPLETE = {"fused_elemwise_activation", "fused_elemwise_add_activation"}
+
+
 def visible(slots: list[dict]) -> list[dict]:
     return [s for s in slots if not s["extra"]]
 
@@ -67,6 +71,8 @@ def test_gradient(name: str) -> None:
     want = theirs["grad_op"]
     assert ours["grad"] == want["type"]
     grad = OPS[ours["grad"]]
+    if name in INCOMPLETE:
+        want = {**want, "inputs": [*want["inputs"], "X", "Y"], "outputs": [*want["outputs"], "X@GRAD", "Y@GRAD"]}
     assert {s["name"] for s in visible(grad["inputs"])} <= set(want["inputs"])
     assert {s["name"] for s in visible(grad["outputs"])} == set(want["outputs"])
 

@@ -127,9 +127,9 @@ def test_compiled(static, exe):
         strategy.enable_inplace = "yes"
 
 
-def test_not_there_yet(static, exe):
+def test_wrong_programs(static, exe):
     for call in (exe.train_from_dataset, exe.infer_from_dataset):
-        with pytest.raises(NotImplementedError):
+        with pytest.raises(RuntimeError, match="dataset is need and should be initialized"):
             call()
     with pytest.raises(TypeError):
         exe.run("program")

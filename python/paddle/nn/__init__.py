@@ -1,10 +1,9 @@
 """paddle.nn: layers, their functions, initializers and gradient clips."""
 from paddle._basics.missing import getter as _getter
 
-from . import clip, functional, initializer, layer
+from . import clip, functional, initializer
 from .clip import ClipGradByGlobalNorm, ClipGradByNorm, ClipGradByValue
 from .decode import BeamSearchDecoder, dynamic_decode
-from .layer import *  # noqa: F403
 from .layer import (
     activation,
     common,
@@ -20,13 +19,46 @@ from .layer import (
     transformer,
     vision,
 )
+from .layer.activation import *  # noqa: F403
+from .layer.common import *  # noqa: F403
+from .layer.container import LayerList, ParameterList, Sequential
+from .layer.conv import *  # noqa: F403
+from .layer.ctc import CTCLoss
+from .layer.distance import PairwiseDistance
+from .layer.instance_norm import *  # noqa: F403
+from .layer.layers import Layer
+from .layer.loss import *  # noqa: F403
+from .layer.norm import *  # noqa: F403
+from .layer.pooling import *  # noqa: F403
+from .layer.recurrent import *  # noqa: F403
+from .layer.rnn import *  # noqa: F403
+from .layer.sync_batch_norm import *  # noqa: F403
+from .layer.transformer import *  # noqa: F403
+from .layer.vision import *  # noqa: F403
 
 __all__ = [
     "BeamSearchDecoder",
     "ClipGradByGlobalNorm",
     "ClipGradByNorm",
+    "CTCLoss",
     "ClipGradByValue",
-    *layer.__all__,
+    "Layer",
+    "LayerList",
+    "PairwiseDistance",
+    "ParameterList",
+    "Sequential",
+    *activation.__all__,
+    *common.__all__,
+    *conv.__all__,
+    *instance_norm.__all__,
+    *loss.__all__,
+    *norm.__all__,
+    *pooling.__all__,
+    *recurrent.__all__,
+    *rnn.__all__,
+    *sync_batch_norm.__all__,
+    *transformer.__all__,
+    *vision.__all__,
     "clip",
     "dynamic_decode",
     "functional",

@@ -264,8 +264,9 @@ class Executor:
         return exe.run(feed)
 
     def _run_parallel(self, program, scope, feed, fetch_list, fetch_var_name, return_numpy, return_merged):
-        """Runs a CompiledProgram over its places and trainers, in the scope of its first run."""
-        return self._run_places(program, feed, fetch_list, return_numpy, return_merged, False)
+        """Runs a CompiledProgram: over its places and trainers where it has several, in the scope of its first run."""
+        names = "feed", fetch_var_name, scope, return_numpy, False, return_merged, False
+        return self._run_impl(program, feed, fetch_list, *names)
 
     def _run_places(self, compiled, feed, fetch_list: list, return_numpy, return_merged, use_prune) -> list:
         program = compiled._program

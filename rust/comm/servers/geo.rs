@@ -4,7 +4,7 @@
 //! Parameters change in the trainer's own thread, between two steps: what came is added then. The exchange itself goes on
 //! beside the steps that follow.
 
-use super::communicator::{interrupted, Base, Context};
+use super::base::{interrupted, Base, Context};
 use super::merge::{add, difference};
 use super::parts::joined;
 use super::remote::{fetch, open, with_all};
@@ -165,7 +165,7 @@ impl Geo {
             }
         }
         let me = self.base.trainer();
-        state.under_way = Some(super::communicator::spawn("geo", move || exchange(me, out, &want))?);
+        state.under_way = Some(super::base::spawn("geo", move || exchange(me, out, &want))?);
         Ok(())
     }
 

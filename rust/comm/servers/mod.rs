@@ -1,5 +1,6 @@
 //! What trainers do with parameter servers, whichever operator asks for it.
 
+mod base;
 pub mod communicator;
 mod geo;
 pub mod merge;

@@ -1,6 +1,6 @@
 //! Gradients wait in queues, one for each variable; a thread merges what several steps gave, sends it, and receives.
 
-use super::communicator::{interrupted, spawn, Base, Mode, Settings};
+use super::base::{interrupted, spawn, Base, Mode, Settings};
 use super::merge::together;
 use super::parts::joined;
 use super::remote::{fetch, with_all};

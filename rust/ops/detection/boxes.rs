@@ -1,31 +1,11 @@
-//! Boxes [xmin, ymin, xmax, ymax], polygons [x1, y1, x2, y2, ...] and the numbers that they are made of.
+//! Boxes [xmin, ymin, xmax, ymax], polygons [x1, y1, x2, y2, ...], their order.
 
 use super::polygon;
-use oar_core::base::dtype::Element;
+pub use super::real::Real;
 use oar_core::base::{DType, Dims};
 use oar_core::op::infer::Meta;
 use oar_core::op::{Infer, OutSlot};
-use oar_kernels::gemm_simd;
 use std::cmp::Ordering;
-
-/// float32 and float64.
-pub trait Real: gemm_simd::Real + Element + std::fmt::Display {
-    fn of(v: f64) -> Self {
-        Self::from_f64(v)
-    }
-    fn exp(self) -> Self {
-        Self::of(self.to_f64().exp())
-    }
-    fn round(self) -> Self {
-        Self::of(self.to_f64().round())
-    }
-    /// The logistic function, computed in float64 as Paddle does.
-    fn sigmoid(self) -> Self {
-        Self::of(1.0 / (1.0 + (-self.to_f64()).exp()))
-    }
-}
-impl Real for f32 {}
-impl Real for f64 {}
 
 /// `std::min`: the first of two that do not compare.
 pub fn least<T: PartialOrd>(a: T, b: T) -> T {

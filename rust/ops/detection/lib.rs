@@ -9,6 +9,7 @@ pub mod multiclass_nms;
 pub mod other_nms;
 mod polygon;
 pub mod proposals;
+mod real;
 pub mod rois;
 pub mod similarity;
 mod suppress;

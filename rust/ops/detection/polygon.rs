@@ -1,6 +1,6 @@
 //! Polygons given by their corners; of several parts the even-odd rule says what is inside.
 
-use super::boxes::Real;
+use super::real::Real;
 
 type Point = [f64; 2];
 

@@ -1,0 +1,23 @@
+//! The numbers that boxes are made of.
+
+use oar_core::base::dtype::Element;
+use oar_kernels::gemm_simd;
+
+/// float32 and float64.
+pub trait Real: gemm_simd::Real + Element + std::fmt::Display {
+    fn of(v: f64) -> Self {
+        Self::from_f64(v)
+    }
+    fn exp(self) -> Self {
+        Self::of(self.to_f64().exp())
+    }
+    fn round(self) -> Self {
+        Self::of(self.to_f64().round())
+    }
+    /// The logistic function, computed in float64 as Paddle does.
+    fn sigmoid(self) -> Self {
+        Self::of(1.0 / (1.0 + (-self.to_f64()).exp()))
+    }
+}
+impl Real for f32 {}
+impl Real for f64 {}
