@@ -5,6 +5,9 @@ import paddle
 import pytest
 from paddle import fluid
 
+#: a startup Program of a network without parameters is empty
+pytestmark = pytest.mark.filterwarnings("ignore:the Program has no operators to run")
+
 
 @pytest.fixture
 def program():

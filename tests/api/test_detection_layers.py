@@ -5,6 +5,9 @@ import paddle
 import paddle.fluid as fluid
 import pytest
 
+#: a startup Program of a network without parameters is empty
+pytestmark = pytest.mark.filterwarnings("ignore:the Program has no operators to run")
+
 L = fluid.layers
 PRIOR = [[0.1, 0.1, 0.5, 0.6], [0.12, 0.1, 0.52, 0.58], [0.6, 0.55, 0.9, 0.95], [0.1, 0.5, 0.3, 0.9]]
 PRIOR.append([0.5, 0.0, 0.9, 0.4])

@@ -169,6 +169,7 @@ def test_files_go_from_one_mode_to_the_other(tmp_path):
         "model.pdopt", "model.pdparams", "model_static.pdopt", "model_static.pdparams"]  # fmt: skip
 
 
+@pytest.mark.filterwarnings("ignore:Skip loading for")
 def test_load_says_what_does_not_fit(tmp_path):
     path = str(tmp_path / "model")
     model = made()

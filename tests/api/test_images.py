@@ -6,6 +6,9 @@ import paddle.fluid as fluid
 import paddle.nn.functional as F
 import pytest
 
+#: a startup Program of a network without parameters is empty
+pytestmark = pytest.mark.filterwarnings("ignore:the Program has no operators to run")
+
 X = np.random.RandomState(0).uniform(-1, 1, (2, 3, 4, 5)).astype("float32")
 
 

@@ -86,6 +86,7 @@ def test_no_operator_stands_in_it_twice() -> None:
     assert len(OPS) == len(_core.op_table())
 
 
+@pytest.mark.filterwarnings("ignore:The data type of")
 def test_its_data_types_are_those_that_python_checks() -> None:
     """A static function refuses what its operator's row does not name, with 2.0.2's TypeError."""
     import paddle
