@@ -33,7 +33,11 @@ def fresh():
     paddle.disable_static()
 
 
-@pytest.mark.filterwarnings("ignore:DataParallel runs on this one process", "ignore:.* is deprecated and does nothing")
+@pytest.mark.filterwarnings(
+    "ignore:DataParallel runs on this one process",
+    "ignore:.* is deprecated and does nothing",
+    "ignore:a batch norm that trains always updates",
+)
 @pytest.mark.parametrize("name", modules())
 def test_examples(name, tmp_path, monkeypatch):
     module = importlib.import_module(name)
