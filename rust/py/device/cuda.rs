@@ -1,0 +1,344 @@
+//! The CUDA backend: a Python object (`paddle._cuda.runtime.Runtime`) owns memory and launches kernels; Rust holds its
+//! handles and addresses. Handles dropped without the GIL are queued and let go at the next call.
+
+use crate::error::wrap;
+use crate::error::OrRaise;
+use crate::ops::attrs::to_py;
+use crate::tensor::numpy::{from_array, to_array};
+use crate::tensor::object::PyTensor;
+use oar_core::base::{DType, Result};
+use oar_core::op::backend::{self, Backend, DeviceCall};
+use oar_core::op::infer::VarKind;
+use oar_core::op::{Op, DUPLICABLE};
+use oar_core::tensor::device::Memory;
+use oar_core::tensor::{Buffer, SelectedRows, Tensor, Value};
+use oar_core::{bail, err};
+use oar_kernels::formula::CUDA_PRELUDE;
+use oar_kernels::formula_rows::TABLE;
+use parking_lot::Mutex;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple};
+use std::any::Any;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// The rows of the formula table as CUDA C++: a list of `{name, inputs, params, source}`.
+#[pyfunction]
+fn cuda_rows(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
+    let list = PyList::empty(py);
+    for row in TABLE {
+        let d = PyDict::new(py);
+        d.set_item("name", row.name)?;
+        d.set_item("inputs", row.inputs)?;
+        d.set_item("params", row.params)?;
+        d.set_item("source", row.cuda_source())?;
+        list.append(d)?;
+    }
+    Ok(list)
+}
+
+/// What stands before the rows' source.
+#[pyfunction]
+fn cuda_prelude() -> &'static str {
+    CUDA_PRELUDE
+}
+
+type Handle = Py<PyAny>;
+
+struct PyBackend {
+    runtime: Handle,
+    twins: HashSet<String>,
+    freed: Arc<Mutex<Vec<Handle>>>,
+    said: Mutex<HashSet<&'static str>>,
+}
+
+struct PyMemory {
+    runtime: Handle,
+    /// `None` only while it is dropped.
+    handle: Option<Handle>,
+    freed: Arc<Mutex<Vec<Handle>>>,
+    bytes: usize,
+    device: i32,
+    address: usize,
+}
+
+impl Memory for PyMemory {
+    fn bytes(&self) -> usize {
+        self.bytes
+    }
+    fn device(&self) -> i32 {
+        self.device
+    }
+    fn address(&self) -> usize {
+        self.address
+    }
+    fn download(&self) -> Result<Buffer> {
+        Python::attach(|py| {
+            let host = self.runtime.bind(py).call_method1("read", (&self.handle,)).map_err(wrap)?;
+            Ok(from_array(&host).map_err(wrap)?.buffer().clone())
+        })
+    }
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl Drop for PyMemory {
+    fn drop(&mut self) {
+        self.freed.lock().extend(self.handle.take());
+    }
+}
+
+impl PyBackend {
+    fn new(runtime: &Bound<'_, PyAny>) -> PyResult<PyBackend> {
+        Ok(PyBackend {
+            twins: runtime.getattr("twins")?.extract()?,
+            runtime: runtime.clone().unbind(),
+            freed: Default::default(),
+            said: Default::default(),
+        })
+    }
+
+    fn let_go(&self) -> usize {
+        let freed = std::mem::take(&mut *self.freed.lock());
+        freed.len()
+    }
+
+    /// With the GIL, after letting go of what was dropped.
+    fn attached<T>(&self, f: impl FnOnce(Python<'_>, &Bound<'_, PyAny>) -> PyResult<T>) -> Result<T> {
+        Python::attach(|py| {
+            self.let_go();
+            f(py, self.runtime.bind(py)).map_err(wrap)
+        })
+    }
+
+    fn tensor(&self, made: Made, device: i32) -> Result<Tensor> {
+        let (handle, address, bytes, dtype, dims) = made;
+        let Some(dtype) = DType::ALL.into_iter().find(|d| d.name() == dtype) else {
+            bail!(Type, "a device kernel made elements of type {dtype}")
+        };
+        let (runtime, freed) = Python::attach(|py| (self.runtime.clone_ref(py), self.freed.clone()));
+        let memory = PyMemory { runtime, handle: Some(handle), freed, bytes, device, address };
+        Tensor::from_device(Box::new(memory), dtype, &dims)
+    }
+
+    fn value(&self, made: &Bound<'_, PyAny>, device: i32) -> PyResult<Value> {
+        if made.is_none() {
+            return Ok(Value::None);
+        }
+        if let Ok((rows, height, value)) = made.extract::<(Bound<'_, PyAny>, i64, Made)>() {
+            let (rows, value) = (from_array(&rows)?, self.tensor(value, device).or_raise()?);
+            let rows = Arc::new(rows.to_i64s().or_raise()?);
+            return Ok(SelectedRows { rows, height, value }.into());
+        }
+        Ok(Value::Dense(self.tensor(made.extract()?, device).or_raise()?))
+    }
+
+    fn run_all(&self, py: Python<'_>, runtime: &Bound<'_, PyAny>, segment: &mut [DeviceCall]) -> PyResult<()> {
+        let calls = PyList::empty(py);
+        for call in segment.iter() {
+            match describe(py, call)? {
+                Some(call) => calls.append(call)?,
+                None => break,
+            }
+        }
+        let results = runtime.call_method1("run", (calls,))?;
+        for (call, result) in segment.iter_mut().zip(results.try_iter()?) {
+            let result = result?;
+            if result.is_none() {
+                break;
+            }
+            for (slot, made) in result.try_iter()?.enumerate() {
+                let made = made?;
+                let one = !call.op.outputs[slot].is(DUPLICABLE);
+                for (i, out) in call.outs.slot_mut(slot).iter_mut().enumerate() {
+                    let made = if one || made.is_none() { made.clone() } else { made.get_item(i)? };
+                    out.value = self.value(&made, call.device)?;
+                }
+            }
+            call.ran = true;
+        }
+        Ok(())
+    }
+}
+
+/// What Python returns for a new tensor: handle, address, bytes, data type, shape.
+type Made = (Handle, usize, usize, String, Vec<i64>);
+
+/// `(handle, offset, data type, shape)`; a tensor whose elements were not kept has no handle.
+fn dense<'py>(py: Python<'py>, t: &Tensor) -> PyResult<Option<Bound<'py, PyTuple>>> {
+    let handle = match t.on_device() {
+        None if t.has_bytes() => return Ok(None),
+        None => (py.None(), 0),
+        Some((memory, offset)) => match memory.as_any().downcast_ref::<PyMemory>().and_then(|m| m.handle.as_ref()) {
+            Some(handle) => (handle.clone_ref(py), offset),
+            None => return Ok(None),
+        },
+    };
+    (handle.0, handle.1, t.dtype().name(), t.dims().to_vec()).into_pyobject(py).map(Some)
+}
+
+/// `None`: not a value that kernels take.
+fn argument<'py>(py: Python<'py>, value: &Value) -> PyResult<Option<Bound<'py, PyAny>>> {
+    Ok(match value {
+        Value::None => Some(py.None().into_bound(py)),
+        Value::Dense(t) => dense(py, t)?.map(Bound::into_any),
+        Value::Rows(r) => match dense(py, &r.value)? {
+            Some(value) => {
+                let rows = Tensor::from_slice(&r.rows[..], &[r.rows.len() as i64]).or_raise()?;
+                Some((to_array(py, &rows)?, r.height, value).into_pyobject(py)?.into_any())
+            }
+            None => None,
+        },
+        _ => None,
+    })
+}
+
+/// `(op, device, {slot: argument}, {attribute: value}, {output slot: wanted}, {output slot: may be written},
+/// {output slot: (shape, data type)})`.
+fn describe<'py>(py: Python<'py>, call: &DeviceCall) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let op = call.op;
+    let ins = PyDict::new(py);
+    for (slot, s) in op.inputs.iter().enumerate() {
+        let values = PyList::empty(py);
+        for v in call.ins.slot(slot) {
+            match argument(py, v)? {
+                Some(v) => values.append(v)?,
+                None => return Ok(None),
+            }
+        }
+        if s.is(DUPLICABLE) {
+            ins.set_item(s.name, values)?;
+        } else {
+            ins.set_item(s.name, values.get_item(0).unwrap_or_else(|_| py.None().into_bound(py)))?;
+        }
+    }
+    let attrs = PyDict::new(py);
+    for (i, f) in op.attrs.fields.iter().enumerate() {
+        attrs.set_item(f.name, to_py(py, &call.attrs.get(i))?)?;
+    }
+    let (wanted, writable, rule) = (PyDict::new(py), PyDict::new(py), PyDict::new(py));
+    for (slot, s) in op.outputs.iter().enumerate() {
+        wanted.set_item(s.name, call.outs.slot(slot).iter().any(|o| o.wanted))?;
+        if let Some(m) = call.metas.slot(slot).first().filter(|m| m.known && m.kind == VarKind::Dense) {
+            rule.set_item(s.name, (PyTuple::new(py, m.dims.iter())?, m.dtype.name()))?;
+        }
+        let Some(input) = s.alias.and_then(|name| op.input(name)) else { continue };
+        let (from, out) = (call.ins.slot(input).first(), call.outs.slot(slot).first());
+        if let (Some(Value::Dense(t)), Some(out)) = (from, out) {
+            writable.set_item(s.name, (s.alias, out.in_place && t.device_may_write()))?;
+        }
+    }
+    Ok(Some((op.name, call.device, ins, attrs, wanted, writable, rule).into_pyobject(py)?.into_any()))
+}
+
+impl Backend for PyBackend {
+    fn alloc(&self, device: i32, dtype: DType, dims: &[i64]) -> Result<Tensor> {
+        let bytes = oar_core::base::shape::checked_numel(dims)? * dtype.size();
+        let (handle, address) =
+            self.attached(|_, runtime| runtime.call_method1("alloc", (device, bytes))?.extract())?;
+        self.tensor((handle, address, bytes, dtype.name().into(), dims.to_vec()), device)
+    }
+
+    fn copy(&self, t: &Tensor, to: Option<i32>) -> Result<Tensor> {
+        let host = t.on_host()?;
+        let Some(device) = to else { return Ok(host) };
+        let fresh = self.alloc(device, t.dtype(), t.dims())?;
+        self.attached(|py, runtime| {
+            let handle = fresh.on_device().and_then(|(m, _)| m.as_any().downcast_ref::<PyMemory>()?.handle.as_ref());
+            runtime.call_method1("write", (handle, to_array(py, &host)?)).map(drop)
+        })?;
+        Ok(fresh)
+    }
+
+    fn has(&self, op: &str) -> bool {
+        self.twins.contains(op)
+    }
+
+    fn run(&self, segment: &mut [DeviceCall]) -> Result<()> {
+        self.attached(|py, runtime| self.run_all(py, runtime, segment))
+    }
+
+    fn enter(&self, f: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        Python::attach(|_| f())
+    }
+
+    fn drain(&self) -> usize {
+        Python::attach(|_| self.let_go())
+    }
+
+    fn lacks(&self, op: &'static Op) -> Result<()> {
+        if !self.said.lock().insert(op.name) {
+            return Ok(());
+        }
+        self.attached(|_, runtime| runtime.call_method1("lacks", (op.name,)).map(drop))
+    }
+}
+
+/// Registers the object that owns device memory and runs kernels; None leaves the CPU alone.
+#[pyfunction]
+fn register_backend(runtime: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    let backend = runtime.map(PyBackend::new).transpose()?;
+    drop(backend::register(backend.map(|b| Arc::new(b) as Arc<dyn Backend>)));
+    Ok(())
+}
+
+#[pyfunction]
+fn has_backend() -> bool {
+    backend::is_active()
+}
+
+/// Sets where operators without operands on a device run; -1 is the CPU.
+#[pyfunction]
+fn set_current_device(device: i32) {
+    backend::set_current((device >= 0).then_some(device));
+}
+
+/// The number of the device that holds a Tensor's elements, -1 for the CPU.
+#[pyfunction]
+fn device_of(tensor: &Bound<'_, PyTensor>) -> i32 {
+    let value = tensor.get().var.cell.lock();
+    value.elements().and_then(|t| t.on_device()).map_or(-1, |(memory, _)| memory.device())
+}
+
+/// Where a Tensor's elements are on its device; 0 for the CPU.
+#[pyfunction]
+fn device_address(tensor: &Bound<'_, PyTensor>) -> usize {
+    match &*tensor.get().var.cell.lock() {
+        Value::Dense(t) => t.on_device().map_or(0, |(memory, offset)| memory.address() + offset),
+        _ => 0,
+    }
+}
+
+/// A new Tensor outside the tape with the elements on a device (-1: the CPU).
+#[pyfunction]
+fn copy_to_device<'py>(py: Python<'py>, tensor: &Bound<'py, PyTensor>, device: i32) -> PyResult<Bound<'py, PyTensor>> {
+    let value = tensor.get().held();
+    let moved = if device < 0 {
+        backend::to_host(&value).or_raise()?
+    } else {
+        let backend =
+            backend::registered().ok_or_else(|| err!(Unavailable, "no device has been registered")).or_raise()?;
+        backend::to_device(&*backend, &value, device).or_raise()?
+    };
+    PyTensor::given(py, moved, tensor.get().var.stop_gradient())
+}
+
+/// Lets go of device memory that was dropped; returns how many blocks there were.
+#[pyfunction]
+fn drain_device() -> usize {
+    let Some(backend) = backend::registered() else { return 0 };
+    backend.drain()
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(cuda_rows, m)?)?;
+    m.add_function(wrap_pyfunction!(cuda_prelude, m)?)?;
+    m.add_function(wrap_pyfunction!(register_backend, m)?)?;
+    m.add_function(wrap_pyfunction!(has_backend, m)?)?;
+    m.add_function(wrap_pyfunction!(set_current_device, m)?)?;
+    m.add_function(wrap_pyfunction!(device_of, m)?)?;
+    m.add_function(wrap_pyfunction!(device_address, m)?)?;
+    m.add_function(wrap_pyfunction!(copy_to_device, m)?)?;
+    m.add_function(wrap_pyfunction!(drain_device, m)?)
+}

@@ -1,0 +1,3 @@
+//! Devices besides the CPU.
+
+pub mod cuda;

@@ -1,0 +1,6 @@
+//! Processes: groups, the reducer of gradients, parameter servers, the store.
+
+pub mod group;
+pub mod reducer;
+pub mod servers;
+pub mod store;

@@ -1,0 +1,178 @@
+//! `_core.dist`: a trainer's parameter servers, and the communicator that talks to them beside its steps.
+
+use crate::error::OrRaise;
+use crate::program::scope::PyScope;
+use oar_comm::servers::communicator::{self, Context, Mode, Settings};
+use oar_comm::servers::tables::{table, Table};
+use oar_comm::Signals;
+use oar_core::base::Result;
+use oar_dist::ps::{limits, session};
+use pyo3::prelude::*;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// A variable as the communicator sends or receives it.
+#[derive(FromPyObject)]
+struct PyContext {
+    name: String,
+    parts: Vec<String>,
+    endpoints: Vec<String>,
+    sections: Vec<i64>,
+    trainer: u32,
+    sum: bool,
+    sparse: bool,
+    everywhere: bool,
+}
+
+impl From<PyContext> for Context {
+    fn from(c: PyContext) -> Context {
+        let PyContext { name, parts, endpoints, sections, trainer, sum, sparse, everywhere } = c;
+        Context { name, parts, endpoints, sections, trainer, sum, sparse, everywhere }
+    }
+}
+
+#[derive(FromPyObject)]
+struct PySettings {
+    max_merge_var_num: usize,
+    send_queue_size: usize,
+    send_wait_times: u32,
+    min_send_grad_num_before_recv: u64,
+    independent_recv_thread: bool,
+    merge_sparse_grad: bool,
+    max_staleness: u64,
+    trainers: u32,
+    push_nums: u64,
+}
+
+#[pyclass(name = "Communicator", module = "paddle._core", frozen)]
+struct PyCommunicator(Arc<communicator::Communicator>);
+
+impl PyCommunicator {
+    fn run(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&Arc<communicator::Communicator>) -> Result<()> + Send,
+    ) -> PyResult<()> {
+        py.detach(|| work(&self.0)).or_raise()
+    }
+}
+
+#[pymethods]
+impl PyCommunicator {
+    #[new]
+    fn new(
+        mode: &str,
+        send: Vec<PyContext>,
+        recv: Vec<PyContext>,
+        scope: &PyScope,
+        settings: PySettings,
+    ) -> PyResult<PyCommunicator> {
+        let s = settings;
+        let settings = Settings {
+            max_merge_var_num: s.max_merge_var_num,
+            send_queue_size: s.send_queue_size,
+            send_wait_times: s.send_wait_times,
+            min_send_grad_num_before_recv: s.min_send_grad_num_before_recv,
+            independent_recv_thread: s.independent_recv_thread,
+            merge_sparse_grad: s.merge_sparse_grad,
+            max_staleness: s.max_staleness,
+            trainers: s.trainers,
+            push_nums: s.push_nums,
+        };
+        let contexts = |list: Vec<PyContext>| list.into_iter().map(Context::from).collect();
+        let made = Mode::parse(mode).and_then(|mode| {
+            communicator::Communicator::new(mode, contexts(send), contexts(recv), scope.0.clone(), settings)
+        });
+        Ok(PyCommunicator(Arc::new(made.or_raise()?)))
+    }
+
+    fn start(&self, py: Python<'_>) -> PyResult<()> {
+        self.run(py, |c| c.start())
+    }
+
+    fn stop(&self, py: Python<'_>) -> PyResult<()> {
+        self.run(py, |c| c.stop())
+    }
+
+    fn is_running(&self) -> bool {
+        self.0.is_running()
+    }
+
+    fn recv(&self, py: Python<'_>) -> PyResult<()> {
+        self.run(py, |c| c.receive())
+    }
+}
+
+/// Sends what waits to be sent, and tells all servers that this process needs them no more.
+#[pyfunction]
+fn complete_servers(py: Python<'_>) -> PyResult<()> {
+    if communicator::current().is_some() {
+        py.detach(communicator::stop_current).or_raise()?;
+    }
+    if !session::any() {
+        return Ok(());
+    }
+    let done: Result<()> = py.detach(|| {
+        let signals = Signals::watch();
+        let stop = || match signals.stop() {
+            true => Err(oar_dist::Error::Interrupted { during: "saying goodbye to the servers".into() }),
+            false => Ok(()),
+        };
+        let result = session::complete_all(&stop);
+        signals.explain(result)
+    });
+    done.or_raise()
+}
+
+/// Whether this process talks to parameter servers.
+#[pyfunction]
+fn has_servers() -> bool {
+    session::any()
+}
+
+/// A setting of trainers and servers by its name (FLAGS_rpc_*, FLAGS_communicator_*).
+#[pyfunction]
+fn set_server_flag(name: &str, value: i64) {
+    limits::set_flag(name, value);
+}
+
+/// What this process waits for at parameter servers, a line each.
+#[pyfunction]
+fn server_waits(py: Python<'_>) -> String {
+    py.detach(limits::report)
+}
+
+fn of_table(py: Python<'_>, name: &str, work: impl FnOnce(&Table) -> Result<()> + Send) -> PyResult<()> {
+    py.detach(|| work(&*table("LargeScaleKV", name)?)).or_raise()
+}
+
+#[pyfunction]
+fn save_table(py: Python<'_>, name: &str, folder: PathBuf) -> PyResult<()> {
+    of_table(py, name, |t| t.save(&folder))
+}
+
+#[pyfunction]
+fn load_table(py: Python<'_>, name: &str, folder: PathBuf) -> PyResult<()> {
+    of_table(py, name, |t| t.load(&folder, |_| true))
+}
+
+#[pyfunction]
+fn table_size(py: Python<'_>, name: &str) -> PyResult<usize> {
+    let mut found = 0;
+    of_table(py, name, |t| {
+        found = t.len();
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+pub fn register(dist: &Bound<'_, PyModule>) -> PyResult<()> {
+    dist.add_class::<PyCommunicator>()?;
+    dist.add_function(wrap_pyfunction!(save_table, dist)?)?;
+    dist.add_function(wrap_pyfunction!(load_table, dist)?)?;
+    dist.add_function(wrap_pyfunction!(table_size, dist)?)?;
+    dist.add_function(wrap_pyfunction!(complete_servers, dist)?)?;
+    dist.add_function(wrap_pyfunction!(set_server_flag, dist)?)?;
+    dist.add_function(wrap_pyfunction!(server_waits, dist)?)?;
+    dist.add_function(wrap_pyfunction!(has_servers, dist)?)
+}

@@ -1,0 +1,296 @@
+//! `_core.feed`: instances from files of MultiSlot text, and training over them.
+
+use crate::error::{wrap, OrRaise};
+use crate::program::desc::PyProgramDesc;
+use crate::program::executor::{handle, PyExecutor};
+use crate::program::scope::PyScope;
+use oar_core::bail;
+use oar_core::base::Result;
+use oar_core::op::backend;
+use oar_core::tensor::Value;
+use oar_engine::graph::hogwild::{self, Next, Work};
+use oar_engine::graph::passes::Passes;
+use oar_feed::{Batch, Batches, Desc, Memory, Reading, Slot, Stop};
+use parking_lot::{Mutex, RwLock};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList};
+use std::sync::Arc;
+
+/// How lines are read and batches made.
+#[pyclass(name = "Feed", module = "paddle._core.feed", frozen)]
+struct PyFeed {
+    desc: Arc<Desc>,
+    reading: Arc<Reading>,
+}
+
+#[pymethods]
+impl PyFeed {
+    /// A slot is (name, is it float, is it dense, is it used, shape).
+    #[new]
+    #[pyo3(signature = (slots, batch_size, whole_batches, drop_zeros, ids, contents, files, pipe_command, download_command))]
+    fn new(
+        slots: Vec<(String, bool, bool, bool, Vec<i64>)>,
+        batch_size: i64,
+        whole_batches: bool,
+        drop_zeros: bool,
+        ids: bool,
+        contents: bool,
+        files: Vec<String>,
+        pipe_command: String,
+        download_command: String,
+    ) -> PyResult<PyFeed> {
+        let slots =
+            slots.into_iter().map(|(name, float, dense, used, shape)| Slot::new(name, float, dense, used, shape));
+        let slots = slots.collect::<Result<_>>().or_raise()?;
+        let desc = Desc::new(slots, batch_size, whole_batches, drop_zeros, ids, contents).or_raise()?;
+        let reading = Reading { files, pipe_command, download_command };
+        Ok(PyFeed { desc: Arc::new(desc), reading: Arc::new(reading) })
+    }
+
+    /// The names of the slots in use.
+    fn names(&self) -> Vec<String> {
+        self.desc.used().map(|s| s.name.clone()).collect()
+    }
+
+    /// Batches of the files as they are read, by so many threads.
+    fn stream(&self, threads: usize) -> PyResult<Vec<PyBatches>> {
+        let stop = Arc::new(Stop::default());
+        let all = oar_feed::stream::streams(&self.desc, &self.reading, threads, &stop).or_raise()?;
+        Ok(all.into_iter().map(|b| PyBatches::new(b, &stop)).collect())
+    }
+}
+
+/// Instances in memory.
+#[pyclass(name = "Memory", module = "paddle._core.feed", frozen)]
+struct PyMemory {
+    held: RwLock<Memory>,
+    /// Of the load that is going on.
+    stop: Mutex<Arc<Stop>>,
+}
+
+impl PyMemory {
+    /// To read, for lines of these slots.
+    fn fitting(&self, feed: &Bound<'_, PyFeed>) -> PyResult<parking_lot::RwLockReadGuard<'_, Memory>> {
+        let held = self.held.read();
+        held.check(&feed.get().desc).or_raise()?;
+        Ok(held)
+    }
+
+    fn change(&self, py: Python<'_>, f: impl FnOnce(&mut Memory) + Send) {
+        py.detach(|| f(&mut self.held.write()));
+    }
+}
+
+#[pymethods]
+impl PyMemory {
+    #[new]
+    fn new() -> PyMemory {
+        PyMemory { held: RwLock::default(), stop: Mutex::default() }
+    }
+
+    fn __len__(&self) -> usize {
+        self.held.read().len()
+    }
+
+    /// Holds the instances of the files from now on.
+    fn load(&self, py: Python<'_>, feed: &Bound<'_, PyFeed>, threads: usize) -> PyResult<()> {
+        let (desc, reading) = (feed.get().desc.clone(), feed.get().reading.clone());
+        let stop = Arc::new(Stop::default());
+        *self.stop.lock() = stop.clone();
+        py.detach(|| {
+            let loaded = Memory::load(&desc, &reading, threads, &stop)?;
+            if stop.asked() {
+                bail!(Unavailable, "loading the data set was called off");
+            }
+            *self.held.write() = loaded;
+            Ok(())
+        })
+        .or_raise()
+    }
+
+    /// Ends a load that another thread does.
+    fn call_off(&self, py: Python<'_>) {
+        let stop = self.stop.lock().clone();
+        py.detach(|| stop.ask());
+    }
+
+    fn clear(&self, py: Python<'_>) {
+        self.change(py, |m| *m = Memory::default());
+    }
+
+    fn shuffle(&self, py: Python<'_>) {
+        self.change(py, Memory::shuffle);
+    }
+
+    /// Merges instances of one id; tells what was left out: (id, how many, why).
+    fn merge(&self, py: Python<'_>, feed: &Bound<'_, PyFeed>, size: usize) -> PyResult<Vec<(String, usize, String)>> {
+        drop(self.fitting(feed)?);
+        let desc = feed.get().desc.clone();
+        Ok(py.detach(|| {
+            let mut held = self.held.write();
+            let (merged, dropped) = held.merged(&desc, size);
+            *held = merged;
+            dropped
+        }))
+    }
+
+    /// These instances with the values of some slots taken from others.
+    fn slots_shuffled(
+        &self,
+        py: Python<'_>,
+        feed: &Bound<'_, PyFeed>,
+        slots: Vec<String>,
+        candidates: usize,
+    ) -> PyResult<PyMemory> {
+        drop(self.fitting(feed)?);
+        let desc = feed.get().desc.clone();
+        let held = py.detach(|| self.held.read().slots_shuffled(&desc, &slots, candidates)).or_raise()?;
+        Ok(PyMemory { held: RwLock::new(held), stop: Mutex::default() })
+    }
+
+    /// A copy, which shares the values.
+    fn copy(&self) -> PyMemory {
+        PyMemory { held: RwLock::new(self.held.read().clone()), stop: Mutex::default() }
+    }
+
+    /// The distinct integers, dealt out by their remainder.
+    fn distinct(&self, py: Python<'_>, shards: u64) -> Vec<Vec<u64>> {
+        py.detach(|| {
+            let mut dealt = vec![Vec::new(); shards.max(1) as usize];
+            for v in self.held.read().distinct() {
+                dealt[(v % shards.max(1)) as usize].push(v);
+            }
+            dealt
+        })
+    }
+
+    /// The instances as a message to each of `parts` trainers.
+    fn deal<'py>(
+        &self,
+        py: Python<'py>,
+        feed: &Bound<'_, PyFeed>,
+        parts: usize,
+        by_id: bool,
+    ) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+        drop(self.fitting(feed)?);
+        let desc = feed.get().desc.clone();
+        let messages = py.detach(|| self.held.read().deal(&desc, parts, by_id));
+        Ok(messages.iter().map(|m| PyBytes::new(py, m)).collect())
+    }
+
+    /// Takes the instances of messages in place of its own.
+    fn take(&self, py: Python<'_>, feed: &Bound<'_, PyFeed>, messages: Vec<Bound<'_, PyBytes>>) -> PyResult<()> {
+        let messages: Vec<&[u8]> = messages.iter().map(|m| m.as_bytes()).collect();
+        let desc = feed.get().desc.clone();
+        let taken = py.detach(|| Memory::take(&desc, &messages)).or_raise()?;
+        *self.held.write() = taken;
+        Ok(())
+    }
+
+    fn batches(&self, feed: &Bound<'_, PyFeed>, threads: usize) -> PyResult<Vec<PyBatches>> {
+        let stop = Arc::new(Stop::default());
+        let all = self.fitting(feed)?.batches(&feed.get().desc, threads, &stop);
+        Ok(all.into_iter().map(|b| PyBatches::new(b, &stop)).collect())
+    }
+}
+
+/// One thread's batches.
+#[pyclass(name = "Batches", module = "paddle._core.feed", frozen)]
+struct PyBatches {
+    inner: Mutex<Option<Box<dyn Batches>>>,
+    stop: Arc<Stop>,
+}
+
+impl PyBatches {
+    fn new(inner: Box<dyn Batches>, stop: &Arc<Stop>) -> PyBatches {
+        PyBatches { inner: Mutex::new(Some(inner)), stop: stop.clone() }
+    }
+
+    fn next_batch(&self) -> Result<Option<Batch>> {
+        match self.inner.lock().as_mut() {
+            Some(batches) => batches.next(),
+            None => Ok(None),
+        }
+    }
+}
+
+#[pymethods]
+impl PyBatches {
+    /// The next batch: how many instances, and a LoDTensor for each slot. None after the last.
+    fn next<'py>(&self, py: Python<'py>) -> PyResult<Option<(usize, Bound<'py, PyList>)>> {
+        let Some(batch) = py.detach(|| self.next_batch()).or_raise()? else { return Ok(None) };
+        let tensors = batch.values.into_iter().map(|v| handle(py, v)).collect::<PyResult<Vec<_>>>()?;
+        Ok(Some((batch.instances, PyList::new(py, tensors)?)))
+    }
+
+    /// Ends the reading of all that were made with it.
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| {
+            self.stop.ask();
+            *self.inner.lock() = None;
+        });
+    }
+}
+
+/// Trains block 0 of a Program over batches, a thread for each of `batches`; `scopes` are theirs. The first thread calls
+/// `tell(batch, values)` with what it fetches at every `period`th batch (0: at none).
+#[pyfunction]
+#[pyo3(signature = (executor, program, root, scopes, names, batches, fetches, period, tell, watched, passes=None))]
+fn train(
+    py: Python<'_>,
+    executor: &Bound<'_, PyExecutor>,
+    program: &Bound<'_, PyProgramDesc>,
+    root: &Bound<'_, PyScope>,
+    scopes: Vec<Bound<'_, PyScope>>,
+    names: Vec<String>,
+    batches: Vec<Bound<'_, PyBatches>>,
+    fetches: Vec<String>,
+    period: u64,
+    tell: Py<PyAny>,
+    watched: Vec<String>,
+    passes: Option<&str>,
+) -> PyResult<()> {
+    let allowed = passes.map_or(Ok(Passes::ALL), Passes::parse).or_raise()?;
+    let program = program.get().program().clone();
+    let (executor, root) = (executor.get(), root.get().0.clone());
+    let batches: Vec<&PyBatches> = batches.iter().map(|b| b.get()).collect();
+    let scopes: Vec<_> = scopes.iter().map(|s| s.get().0.clone()).collect();
+    let run = |scope: &Arc<_>, values: Vec<Value>, fetches: &[String]| {
+        let run = || executor.inner.run(&program, scope, &names, values, fetches, allowed);
+        match backend::is_active() {
+            true => backend::on(executor.device, run),
+            false => run(),
+        }
+    };
+    let tell = |batch: u64, values: Vec<Value>| {
+        Python::attach(|py| {
+            let values = values.into_iter().map(|v| handle(py, v.share().or_raise()?)).collect::<PyResult<Vec<_>>>()?;
+            tell.call1(py, (batch, values)).map(drop)
+        })
+        .map_err(wrap)
+    };
+    let call_off = || batches.iter().for_each(|b| b.stop.ask());
+    let work = Work {
+        program: &program,
+        run: &run,
+        fetches: &fetches,
+        period,
+        tell: &tell,
+        watched: &watched,
+        call_off: &call_off,
+    };
+    let threads = scopes.into_iter().zip(&batches).map(|(scope, batches)| {
+        let next: Next = Box::new(move || Ok(batches.next_batch()?.map(|b| b.values)));
+        (scope, next)
+    });
+    py.detach(|| hogwild::train(&work, &root, threads.collect())).or_raise()
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    let module = PyModule::new(m.py(), "feed")?;
+    module.add_class::<PyFeed>()?;
+    module.add_class::<PyMemory>()?;
+    module.add_class::<PyBatches>()?;
+    module.add_function(wrap_pyfunction!(train, &module)?)?;
+    m.add_submodule(&module)
+}

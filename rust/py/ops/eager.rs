@@ -1,0 +1,241 @@
+//! Eager mode's switches: backward, recording, static mode, the allocator's figures.
+
+use crate::error::OrRaise;
+use crate::tensor::object::PyTensor;
+use oar_core::base::Result;
+use oar_core::op::run::{Env, NoEnv, LARGE};
+use oar_core::op::{Args, Attrs, Op};
+use oar_core::tensor::{alloc, Tensor, Value};
+use oar_engine::autograd::engine::{self, Request};
+use oar_engine::autograd::{eager, trace, EVar};
+use pyo3::prelude::*;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::Mutex;
+
+#[inline]
+pub fn is_large(t: &Tensor) -> bool {
+    t.nbytes() > LARGE
+}
+
+/// The environment of a call that begins with the GIL.
+struct Attached;
+
+impl Env for Attached {
+    fn aside(&self, kernel: &mut (dyn FnMut() + Send)) {
+        Python::attach(|py| py.detach(kernel));
+    }
+}
+
+/// Calls that may wait: for other processes, for the disk, for the random generator that another thread draws from.
+#[inline]
+fn waits(op: &Op) -> bool {
+    !op.is_pure()
+}
+
+/// Runs an eager call; large ones, and those that may wait, let other Python threads run.
+#[inline]
+pub fn run(
+    py: Python<'_>,
+    op: &'static Op,
+    attrs: &Attrs,
+    ins: &eager::Ins,
+    targets: &Args<eager::Destination>,
+    free: bool,
+) -> Result<Args<Option<EVar>>> {
+    run_sized(py, op, attrs, ins, targets, free, any_large(ins))
+}
+
+/// [`run`] where the caller knows whether the inputs are large.
+#[inline]
+pub fn run_sized(
+    py: Python<'_>,
+    op: &'static Op,
+    attrs: &Attrs,
+    ins: &eager::Ins,
+    targets: &Args<eager::Destination>,
+    free: bool,
+    large: bool,
+) -> Result<Args<Option<EVar>>> {
+    if large || waits(op) {
+        py.detach(|| eager::call(op, attrs, ins, targets, free, &NoEnv))
+    } else {
+        eager::call(op, attrs, ins, targets, free, &Attached)
+    }
+}
+
+/// [`run_sized`] for an operator with one plain output.
+#[inline]
+pub fn plain_sized(
+    py: Python<'_>,
+    op: &'static Op,
+    attrs: &Attrs,
+    ins: &eager::Ins,
+    large: bool,
+) -> Result<Option<EVar>> {
+    if large || waits(op) {
+        py.detach(|| eager::call_plain(op, attrs, ins, &NoEnv))
+    } else {
+        eager::call_plain(op, attrs, ins, &Attached)
+    }
+}
+
+/// Is any input so large that other Python threads should run meanwhile?
+pub fn any_large(ins: &eager::Ins) -> bool {
+    ins.flat.iter().flatten().any(|v| match &*v.cell.lock() {
+        Value::Dense(t) => is_large(t),
+        Value::None => false,
+        _ => true,
+    })
+}
+
+static STATIC_MODE: AtomicBool = AtomicBool::new(false);
+static APPEND: Mutex<Option<Py<PyAny>>> = Mutex::new(None);
+
+#[inline]
+pub fn is_static() -> bool {
+    STATIC_MODE.load(Relaxed)
+}
+
+/// The Python function that appends an operator to the current block.
+pub fn append_hook(py: Python<'_>) -> PyResult<Py<PyAny>> {
+    APPEND.lock().unwrap_or_else(|e| e.into_inner()).as_ref().map(|f| f.clone_ref(py)).ok_or_else(|| {
+        pyo3::exceptions::PyRuntimeError::new_err("static mode is on, but nobody has said how operators are appended")
+    })
+}
+
+/// Turns static mode on or off; returns what it was.
+#[pyfunction]
+fn set_static_mode(on: bool) -> bool {
+    STATIC_MODE.swap(on, Relaxed)
+}
+
+#[pyfunction]
+fn in_static_mode() -> bool {
+    is_static()
+}
+
+/// Sets the function `append(op_type, inputs, attrs, outputs) -> {slot: [variable]}` that builtins call in static mode.
+#[pyfunction]
+fn set_append_hook(f: Py<PyAny>) {
+    *APPEND.lock().unwrap_or_else(|e| e.into_inner()) = Some(f);
+}
+
+/// Turns recording of gradients on or off; returns what it was.
+#[pyfunction]
+fn set_grad_enabled(on: bool) -> bool {
+    eager::set_recording(on)
+}
+
+#[pyfunction]
+fn is_grad_enabled() -> bool {
+    eager::is_recording()
+}
+
+fn vars(list: &[Bound<'_, PyTensor>]) -> Vec<EVar> {
+    list.iter().map(|t| t.get().var.clone()).collect()
+}
+
+fn grads(list: Vec<Option<Bound<'_, PyTensor>>>, n: usize) -> Vec<Option<EVar>> {
+    let mut out: Vec<Option<EVar>> = list.into_iter().map(|t| t.map(|t| t.get().var.clone())).collect();
+    out.resize_with(n, || None);
+    out
+}
+
+/// Runs backward from `tensors`; gradients accumulate in the leaves. Nothing happens where all of them have
+/// stop_gradient set, though they may have been computed with it unset.
+#[pyfunction]
+#[pyo3(signature = (tensors, grad_tensors=vec![], retain_graph=false))]
+fn run_backward(
+    py: Python<'_>,
+    tensors: Vec<Bound<'_, PyTensor>>,
+    grad_tensors: Vec<Option<Bound<'_, PyTensor>>>,
+    retain_graph: bool,
+) -> PyResult<()> {
+    let outputs = vars(&tensors);
+    if outputs.iter().all(EVar::stop_gradient) {
+        return Ok(());
+    }
+    let grads = grads(grad_tensors, outputs.len());
+    py.detach(|| {
+        engine::run(&Request {
+            outputs: &outputs,
+            grads: &grads,
+            retain_graph,
+            create_graph: false,
+            inputs: None,
+            stop_at: &[],
+            allow_unused: true,
+        })
+    })
+    .or_raise()?;
+    Ok(())
+}
+
+/// The gradients of `outputs` with respect to `inputs`, and of nothing else.
+#[pyfunction]
+fn partial_grad<'py>(
+    py: Python<'py>,
+    outputs: Vec<Bound<'py, PyTensor>>,
+    inputs: Vec<Bound<'py, PyTensor>>,
+    grad_outputs: Vec<Option<Bound<'py, PyTensor>>>,
+    no_grad_vars: Vec<Bound<'py, PyTensor>>,
+    retain_graph: bool,
+    create_graph: bool,
+    allow_unused: bool,
+) -> PyResult<Vec<Option<Bound<'py, PyTensor>>>> {
+    let (outputs, inputs, stop_at) = (vars(&outputs), vars(&inputs), vars(&no_grad_vars));
+    let grads = grads(grad_outputs, outputs.len());
+    let found = py
+        .detach(|| {
+            engine::run(&Request {
+                outputs: &outputs,
+                grads: &grads,
+                retain_graph,
+                create_graph,
+                inputs: Some(&inputs),
+                stop_at: &stop_at,
+                allow_unused,
+            })
+        })
+        .or_raise()?;
+    found.iter().flatten().for_each(trace::given);
+    found.into_iter().map(|g| g.map(|g| PyTensor::wrap(py, g)).transpose()).collect()
+}
+
+/// Bytes in use, the peak of it, and bytes kept for reuse.
+#[pyfunction]
+fn memory_stats() -> (usize, usize, usize) {
+    let s = alloc::stats();
+    (s.in_use, s.peak, s.cached)
+}
+
+#[pyfunction]
+fn reset_peak_memory() {
+    alloc::reset_peak();
+}
+
+/// Gives idle memory back to the system.
+#[pyfunction]
+fn empty_cache() {
+    alloc::empty_cache();
+}
+
+/// Number of threads of the compute pool.
+#[pyfunction]
+fn num_threads() -> usize {
+    oar_kernels::pool::threads()
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(set_static_mode, m)?)?;
+    m.add_function(wrap_pyfunction!(in_static_mode, m)?)?;
+    m.add_function(wrap_pyfunction!(set_append_hook, m)?)?;
+    m.add_function(wrap_pyfunction!(set_grad_enabled, m)?)?;
+    m.add_function(wrap_pyfunction!(is_grad_enabled, m)?)?;
+    m.add_function(wrap_pyfunction!(run_backward, m)?)?;
+    m.add_function(wrap_pyfunction!(partial_grad, m)?)?;
+    m.add_function(wrap_pyfunction!(memory_stats, m)?)?;
+    m.add_function(wrap_pyfunction!(reset_peak_memory, m)?)?;
+    m.add_function(wrap_pyfunction!(empty_cache, m)?)?;
+    m.add_function(wrap_pyfunction!(num_threads, m)?)
+}

@@ -1,0 +1,99 @@
+//! The operator table as Python data: what tests, OpProto and the status command read.
+
+use crate::ops::attrs::to_py;
+use oar_core::op::table;
+use oar_core::op::{self, Grad, Kernel, Op, Slot};
+use pyo3::exceptions::PyKeyError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+
+fn slots<'py>(py: Python<'py>, slots: &[Slot]) -> PyResult<Bound<'py, PyList>> {
+    let list = PyList::empty(py);
+    for s in slots {
+        let d = PyDict::new(py);
+        d.set_item("name", s.name)?;
+        for (flag, key) in [
+            (op::DUPLICABLE, "duplicable"),
+            (op::DISPENSABLE, "dispensable"),
+            (op::INTERMEDIATE, "intermediate"),
+            (op::META_ONLY, "meta_only"),
+            (op::EXTRA, "extra"),
+            (op::HIDDEN, "hidden"),
+        ] {
+            d.set_item(key, s.is(flag))?;
+        }
+        d.set_item("alias", s.alias)?;
+        list.append(d)?;
+    }
+    Ok(list)
+}
+
+fn describe<'py>(py: Python<'py>, op: &'static Op) -> PyResult<Bound<'py, PyDict>> {
+    let d = PyDict::new(py);
+    d.set_item("type", op.name)?;
+    d.set_item("inputs", slots(py, op.inputs)?)?;
+    d.set_item("outputs", slots(py, op.outputs)?)?;
+    let attrs = PyList::empty(py);
+    for f in op.attrs.fields {
+        let a = PyDict::new(py);
+        a.set_item("name", f.name)?;
+        a.set_item("type", f.kind as i32)?;
+        a.set_item("required", f.required)?;
+        match (f.default)() {
+            Some(v) => a.set_item("default", to_py(py, &v)?)?,
+            None => a.set_item("default", py.None())?,
+        }
+        attrs.append(a)?;
+    }
+    d.set_item("attrs", attrs)?;
+    let (grad, form) = match op.grad {
+        Grad::None => (None, "none"),
+        Grad::By(g) => (Some(g.name), "by name"),
+        Grad::Map(g, _) => (Some(g.name), "map"),
+        Grad::Fn(_) => (None, "function"),
+        Grad::Program(_) => (None, "program"),
+    };
+    d.set_item("grad", grad)?;
+    d.set_item("grad_form", form)?;
+    d.set_item(
+        "kernel",
+        match op.cpu {
+            Kernel::Pure(_) => "kernel",
+            Kernel::Random(_) => "random",
+            Kernel::Host(_) => "host",
+            Kernel::Control(_) => "control",
+        },
+    )?;
+    d.set_item("elementwise", op.pointwise.is_some())?;
+    d.set_item("dtypes", op.takes.iter().map(|t| t.name()).collect::<Vec<_>>())?;
+    d.set_item("amp", format!("{:?}", op.amp).to_lowercase())?;
+    Ok(d)
+}
+
+/// Every operator: type, inputs, outputs, attributes, gradient.
+#[pyfunction]
+fn op_table(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
+    let list = PyList::empty(py);
+    for op in table::all() {
+        list.append(describe(py, op)?)?;
+    }
+    Ok(list)
+}
+
+/// The data types that the first input of an operator may have.
+#[pyfunction]
+fn op_dtypes(name: &str) -> PyResult<Vec<&'static str>> {
+    let op = table::lookup(name).ok_or_else(|| PyKeyError::new_err(format!("there is no operator {name}")))?;
+    Ok(op.takes.iter().map(|t| t.name()).collect())
+}
+
+#[pyfunction]
+fn has_op(name: &str) -> bool {
+    table::lookup(name).is_some()
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(op_table, m)?)?;
+    m.add_function(wrap_pyfunction!(op_dtypes, m)?)?;
+    m.add_function(wrap_pyfunction!(has_op, m)?)
+}

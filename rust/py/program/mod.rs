@@ -1,0 +1,5 @@
+//! Programs: descriptions, scopes, the executor.
+
+pub mod desc;
+pub mod executor;
+pub mod scope;

@@ -1,0 +1,271 @@
+//! `LoDTensor`: a handle on a cell, as `fluid.core` has it.
+
+use crate::error::{raise, OrRaise};
+use crate::tensor::numpy::{aside, dtype_from_py, from_array, to_array, to_array_of};
+use crate::tensor::object::PyTensor;
+use oar_core::bail;
+use oar_core::base::{DType, Result};
+use oar_core::tensor::{Cell, Lod, Tensor, Value};
+use pyo3::exceptions::PyIndexError;
+use pyo3::prelude::*;
+use std::sync::Arc;
+
+/// Is this a level-of-detail: every level rises from 0, and each level's last offset is the next one's length?
+fn is_valid_lod(lod: &Lod, height: i64) -> bool {
+    lod.iter().all(|l| l.len() >= 2 && l[0] == 0 && l.windows(2).all(|w| w[0] <= w[1]))
+        && lod.windows(2).all(|w| w[0].last() == Some(&(w[1].len() - 1)))
+        && lod.last().is_none_or(|l| l.last().is_none_or(|&n| n as i64 == height))
+}
+
+/// The tensor with other sizes: the same elements where their number is the same, else zeros.
+pub fn resized(t: &Tensor, dims: &[i64]) -> Result<Tensor> {
+    if dims.iter().all(|&d| d >= 0) && oar_core::base::shape::numel(dims) == t.numel() {
+        return Ok(t.reshaped(dims));
+    }
+    Tensor::zeros(t.dtype(), dims)
+}
+
+fn offsets(lengths: &[Vec<usize>]) -> Lod {
+    lengths
+        .iter()
+        .map(|level| {
+            let mut at = 0;
+            let ends = level.iter().map(|n| {
+                at += n;
+                at
+            });
+            std::iter::once(0).chain(ends).collect()
+        })
+        .collect()
+}
+
+/// A tensor of a Scope or a feed: a handle on a cell.
+#[pyclass(name = "LoDTensor", module = "paddle.fluid.core", subclass, weakref, frozen)]
+pub struct PyLoDTensor(pub Arc<Cell>);
+
+/// The tensor behind a LoDTensor object; `None` for objects of other types.
+pub fn tensor_of(obj: &Bound<'_, PyAny>) -> Option<Result<Tensor>> {
+    obj.cast::<PyLoDTensor>().ok().map(|t| t.get().tensor())
+}
+
+impl PyLoDTensor {
+    fn tensor(&self) -> Result<Tensor> {
+        match self.0.get() {
+            Value::Dense(t) => Ok(t),
+            Value::None => bail!(InvalidArgument, "the LoDTensor is not initialised: nothing has been set or computed"),
+            other => bail!(InvalidArgument, "expected a LoDTensor, the variable holds {}", other.what()),
+        }
+    }
+
+    fn set_lod_of(&self, lod: Lod) -> Result<()> {
+        let t = match self.0.get() {
+            Value::Dense(t) => t,
+            _ => Tensor::empty(DType::F32, &[0])?,
+        };
+        self.0.set(t.with_lod((!lod.is_empty()).then(|| Arc::new(lod))));
+        Ok(())
+    }
+}
+
+/// The value of a Tensor, a LoDTensor or an array.
+pub fn value_of(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+    if let Ok(t) = obj.cast::<PyTensor>() {
+        return t.get().tensor().or_raise()?.share().or_raise();
+    }
+    match tensor_of(obj) {
+        Some(t) => Ok(t.or_raise()?.share().or_raise()?),
+        None => from_array(obj),
+    }
+}
+
+#[pymethods]
+impl PyLoDTensor {
+    #[new]
+    #[pyo3(signature = (lengths=None))]
+    fn new(lengths: Option<Vec<Vec<usize>>>) -> PyResult<PyLoDTensor> {
+        let t = PyLoDTensor(Default::default());
+        if let Some(lengths) = lengths {
+            t.set_lod_of(offsets(&lengths)).or_raise()?;
+        }
+        Ok(t)
+    }
+
+    /// Copies a numpy array (or a Tensor) into this tensor; the LoD stays.
+    #[pyo3(signature = (array, place=None, zero_copy=false))]
+    fn set(&self, array: &Bound<'_, PyAny>, place: Option<&Bound<'_, PyAny>>, zero_copy: bool) -> PyResult<()> {
+        let _ = (place, zero_copy);
+        let t = value_of(array)?;
+        let lod = self.0.lock().as_dense().and_then(|t| t.lod.clone());
+        self.0.set(t.with_lod(lod));
+        Ok(())
+    }
+
+    fn set_lod(&self, lod: Lod) -> PyResult<()> {
+        let height = self.0.lock().as_dense().and_then(|t| t.dims().first().copied());
+        if let Some(rows) = height.filter(|h| *h > 0 && !lod.is_empty() && !is_valid_lod(&lod, *h)) {
+            return Err(raise(oar_core::err!(InvalidArgument, "the LoD {lod:?} does not fit a tensor of {rows} rows")));
+        }
+        self.set_lod_of(lod).or_raise()
+    }
+
+    fn lod(&self) -> Lod {
+        self.0.lock().as_dense().and_then(|t| t.lod.as_deref().cloned()).unwrap_or_default()
+    }
+
+    fn set_recursive_sequence_lengths(&self, lengths: Vec<Vec<usize>>) -> PyResult<()> {
+        let lod = offsets(&lengths);
+        let rows = lod.last().and_then(|level| level.last()).map_or(0, |&n| n as i64);
+        if !lod.is_empty() && !is_valid_lod(&lod, rows) {
+            return Err(raise(oar_core::err!(
+                InvalidArgument,
+                "the levels of the lengths {lengths:?} do not fit each other"
+            )));
+        }
+        self.set_lod(lod)
+    }
+
+    fn recursive_sequence_lengths(&self) -> Vec<Vec<usize>> {
+        self.lod().iter().map(|l| l.windows(2).map(|w| w[1] - w[0]).collect()).collect()
+    }
+
+    fn has_valid_recursive_sequence_lengths(&self) -> bool {
+        let height = self.0.lock().as_dense().and_then(|t| t.dims().first().copied()).unwrap_or(0);
+        is_valid_lod(&self.lod(), height)
+    }
+
+    fn shape(&self) -> Vec<i64> {
+        self.0.lock().as_dense().map(|t| t.dims().to_vec()).unwrap_or_default()
+    }
+
+    fn _get_dims(&self) -> Vec<i64> {
+        self.shape()
+    }
+
+    fn _dtype(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let dtype = self.0.lock().as_dense().map_or(DType::F32, Tensor::dtype);
+        crate::program::desc::var_type(py, dtype.into())
+    }
+
+    fn _is_initialized(&self) -> bool {
+        self.0.lock().as_dense().is_some()
+    }
+
+    fn _numel(&self) -> usize {
+        self.0.lock().as_dense().map_or(0, Tensor::numel)
+    }
+
+    fn _ptr(&self) -> PyResult<usize> {
+        Ok(self.tensor().or_raise()?.ptr() as usize)
+    }
+
+    fn _clear(&self) {
+        self.0.set(Value::None);
+    }
+
+    fn _share_data_with(&self, other: &Bound<'_, PyLoDTensor>) -> PyResult<()> {
+        self.0.set(other.get().0.get().share().or_raise()?);
+        Ok(())
+    }
+
+    fn _share_buffer_to(&self, other: &Bound<'_, PyLoDTensor>) -> PyResult<()> {
+        other.get().0.set(self.0.get().share().or_raise()?);
+        Ok(())
+    }
+
+    #[pyo3(signature = (_place=None))]
+    fn _copy(&self, py: Python<'_>, _place: Option<&Bound<'_, PyAny>>) -> PyResult<PyLoDTensor> {
+        let t = self.tensor().or_raise()?;
+        Ok(PyLoDTensor(Arc::new(Cell::new(aside(py, t.nbytes(), || t.deep_copy()).or_raise()?))))
+    }
+
+    /// Gives the tensor these sizes and (with `_mutable`) memory of that dtype.
+    fn _set_dims(&self, dims: Vec<i64>) -> PyResult<()> {
+        let t = match self.0.get() {
+            Value::Dense(t) => resized(&t, &dims).or_raise()?,
+            _ => Tensor::zeros(DType::F32, &dims).or_raise()?,
+        };
+        self.0.set(t);
+        Ok(())
+    }
+
+    fn _alloc(&self, dtype: &Bound<'_, PyAny>, dims: Vec<i64>) -> PyResult<()> {
+        self.0.set(Tensor::zeros(dtype_from_py(dtype)?, &dims).or_raise()?);
+        Ok(())
+    }
+
+    fn _get_float_element(&self, i: usize) -> PyResult<f64> {
+        element(&self.tensor().or_raise()?, i)
+    }
+
+    fn _set_float_element(&self, i: usize, value: f32) -> PyResult<()> {
+        self.set_element(i, |t| {
+            t.data_mut::<f32>()?[i] = value;
+            Ok(())
+        })
+    }
+
+    fn _get_double_element(&self, i: usize) -> PyResult<f64> {
+        self._get_float_element(i)
+    }
+
+    fn _set_double_element(&self, i: usize, value: f64) -> PyResult<()> {
+        self.set_element(i, |t| {
+            t.data_mut::<f64>()?[i] = value;
+            Ok(())
+        })
+    }
+
+    #[pyo3(signature = (dtype=None, copy=None))]
+    fn __array__<'py>(
+        &self,
+        py: Python<'py>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let _ = copy;
+        to_array_of(py, &self.tensor().or_raise()?, dtype)
+    }
+
+    unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut pyo3::ffi::Py_buffer, flags: i32) -> PyResult<()> {
+        let cell = slf.get().0.clone();
+        // SAFETY: the interpreter gives a view to fill.
+        unsafe { crate::tensor::buffer::fill(&cell, slf.into_any(), view, flags) }
+    }
+
+    unsafe fn __releasebuffer__(&self, view: *mut pyo3::ffi::Py_buffer) {
+        // SAFETY: a view that `__getbuffer__` has filled.
+        unsafe { crate::tensor::buffer::release(view) }
+    }
+
+    fn __str__(&self, py: Python<'_>) -> PyResult<String> {
+        let t = match self.tensor() {
+            Ok(t) => t,
+            Err(_) => return Ok("LoDTensor(not initialised)".into()),
+        };
+        let lod = t.lod.as_ref().map(|l| format!("  - lod: {l:?}\n")).unwrap_or_default();
+        let data = to_array(py, &t)?.call_method0("flatten")?.str()?.to_string();
+        Ok(format!("{lod}  - place: CPUPlace\n  - shape: {:?}\n  - dtype: {}\n  - data: {data}", t.dims(), t.dtype()))
+    }
+}
+
+impl PyLoDTensor {
+    fn set_element(&self, i: usize, write: impl FnOnce(&mut Tensor) -> Result<()>) -> PyResult<()> {
+        let mut guard = self.0.lock();
+        match &mut *guard {
+            Value::Dense(t) if i < t.numel() => Ok(write(t).or_raise()?),
+            _ => Err(PyIndexError::new_err(format!("no element {i}"))),
+        }
+    }
+}
+
+/// Element `i` of the flat tensor.
+pub fn element(t: &Tensor, i: usize) -> PyResult<f64> {
+    if i >= t.numel() {
+        return Err(PyIndexError::new_err(format!("element {i} of {} elements", t.numel())));
+    }
+    Ok(t.view(i, &[1]).to_f64s()[0])
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<PyLoDTensor>()
+}

@@ -1,0 +1,225 @@
+//! Between tensors and numpy arrays, through numpy's C interface.
+
+use crate::error::{raise, OrRaise};
+use ::numpy::npyffi::{self, NPY_TYPES, PY_ARRAY_API};
+use oar_core::base::{DType, Result};
+use oar_core::op::run::LARGE;
+use oar_core::tensor::Tensor;
+use oar_core::{bail, ensure, err};
+use pyo3::ffi::PyTypeObject;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyType;
+use smallvec::SmallVec;
+
+fn type_num(dtype: DType) -> NPY_TYPES {
+    match dtype {
+        DType::Bool => NPY_TYPES::NPY_BOOL,
+        DType::I16 => NPY_TYPES::NPY_SHORT,
+        DType::I32 => NPY_TYPES::NPY_INT,
+        DType::I64 => NPY_TYPES::NPY_LONG,
+        DType::F16 => NPY_TYPES::NPY_HALF,
+        DType::F32 => NPY_TYPES::NPY_FLOAT,
+        DType::F64 => NPY_TYPES::NPY_DOUBLE,
+        DType::U8 => NPY_TYPES::NPY_UBYTE,
+        DType::I8 => NPY_TYPES::NPY_BYTE,
+        // numpy has no bfloat16: Paddle shows the bits as uint16.
+        DType::BF16 => NPY_TYPES::NPY_USHORT,
+        DType::C64 => NPY_TYPES::NPY_CFLOAT,
+        DType::C128 => NPY_TYPES::NPY_CDOUBLE,
+    }
+}
+
+/// The dtype of a numpy type number, as Paddle reads it (uint16 holds bfloat16 bits).
+fn dtype_of(num: i32) -> Option<DType> {
+    use NPY_TYPES::*;
+    const TABLE: &[(NPY_TYPES, DType)] = &[
+        (NPY_FLOAT, DType::F32),
+        (NPY_LONG, DType::I64),
+        (NPY_DOUBLE, DType::F64),
+        (NPY_INT, DType::I32),
+        (NPY_BOOL, DType::Bool),
+        (NPY_LONGLONG, DType::I64),
+        (NPY_SHORT, DType::I16),
+        (NPY_HALF, DType::F16),
+        (NPY_UBYTE, DType::U8),
+        (NPY_BYTE, DType::I8),
+        (NPY_USHORT, DType::BF16),
+        (NPY_CFLOAT, DType::C64),
+        (NPY_CDOUBLE, DType::C128),
+    ];
+    TABLE.iter().find(|(n, _)| *n as i32 == num).map(|(_, d)| *d)
+}
+
+/// The class of arrays of one element and some dimensions, where numpy itself does not make numbers of them.
+static ONE_ELEMENT: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+
+/// Sets that class, a subclass of ndarray, once.
+#[pyfunction]
+fn set_one_element_class(py: Python<'_>, class: Py<PyType>) {
+    ONE_ELEMENT.get_or_init(py, || class);
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(set_one_element_class, m)?)
+}
+
+/// A new array with a copy of the tensor's elements.
+pub fn to_array<'py>(py: Python<'py>, t: &Tensor) -> PyResult<Bound<'py, PyAny>> {
+    t.fetch().or_raise()?;
+    let class = match t.numel() {
+        1 if t.rank() > 0 => ONE_ELEMENT.get(py).map(|class| class.bind(py).as_type_ptr()),
+        _ => None,
+    };
+    let array = new_array(py, t.dtype(), t.dims(), class)?;
+    // SAFETY: a new C-contiguous array of the same shape and element size.
+    unsafe {
+        let data = (*array.as_ptr().cast::<npyffi::PyArrayObject>()).fields.data.cast::<u8>();
+        copy(py, t.bytes().as_ptr(), data, t.nbytes());
+    }
+    Ok(array)
+}
+
+/// Copies bytes; other Python threads run while it takes long.
+///
+/// # Safety
+/// As for `copy_nonoverlapping`, of objects that the caller keeps.
+unsafe fn copy(py: Python<'_>, from: *const u8, to: *mut u8, n: usize) {
+    if n == 0 {
+        return;
+    }
+    // SAFETY: by the contract; the array is new, or nobody writes it but somebody who means to.
+    let (from, to) = unsafe { (std::slice::from_raw_parts(from, n), std::slice::from_raw_parts_mut(to, n)) };
+    aside(py, n, || to.copy_from_slice(from));
+}
+
+/// Runs work on so many bytes, without the GIL if they are many. The caller holds no lock that somebody with the GIL may
+/// want.
+pub fn aside<T: Send>(py: Python<'_>, bytes: usize, work: impl FnOnce() -> T + Send) -> T {
+    if bytes > LARGE {
+        py.detach(work)
+    } else {
+        work()
+    }
+}
+
+/// [`to_array`] with elements of the dtype that `__array__` was asked for.
+pub fn to_array_of<'py>(py: Python<'py>, t: &Tensor, dtype: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+    let array = to_array(py, t)?;
+    match dtype {
+        Some(d) => array.call_method1("astype", (d,)),
+        None => Ok(array),
+    }
+}
+
+/// `class`: a subclass of ndarray, or ndarray itself.
+fn new_array<'py>(
+    py: Python<'py>,
+    dtype: DType,
+    dims: &[i64],
+    class: Option<*mut PyTypeObject>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let mut shape: SmallVec<[npyffi::npy_intp; 8]> = dims.iter().map(|&d| d as npyffi::npy_intp).collect();
+    // SAFETY: numpy copies the shape; a null result carries a Python exception.
+    unsafe {
+        let ptr = PY_ARRAY_API.PyArray_New(
+            py,
+            class.unwrap_or_else(|| npyffi::get_type_object(py, npyffi::NpyTypes::PyArray_Type)),
+            shape.len() as i32,
+            shape.as_mut_ptr(),
+            type_num(dtype) as i32,
+            std::ptr::null_mut(),
+            std::ptr::null_mut(),
+            0,
+            0,
+            std::ptr::null_mut(),
+        );
+        Bound::from_owned_ptr_or_err(py, ptr)
+    }
+}
+
+pub fn is_array(obj: &Bound<'_, PyAny>) -> bool {
+    // SAFETY: a type check of a live object.
+    unsafe { npyffi::PyArray_Check(obj.py(), obj.as_ptr()) != 0 }
+}
+
+fn to_c_order<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    static FUNC: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let py = obj.py();
+    let f = FUNC.get_or_try_init(py, || py.import("numpy")?.getattr("ascontiguousarray").map(Bound::unbind))?;
+    f.bind(py).call1((obj,))
+}
+
+/// A tensor with a copy of the array's elements. A 0-d array gives a tensor of shape [] (the caller decides).
+pub fn from_array(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+    if !is_array(obj) {
+        return Err(pyo3::exceptions::PyTypeError::new_err(format!(
+            "expected a numpy.ndarray, got {}",
+            obj.get_type().name()?
+        )));
+    }
+    const PLAIN: i32 = npyffi::NPY_ARRAY_C_CONTIGUOUS | npyffi::NPY_ARRAY_ALIGNED;
+    // SAFETY: `is_array` has checked the type.
+    let flags = unsafe { (*obj.as_ptr().cast::<npyffi::PyArrayObject>()).fields.flags };
+    if flags & PLAIN != PLAIN {
+        // ascontiguousarray makes 0-d arrays 1-d; those are contiguous and do not come here.
+        let copy = to_c_order(&obj.call_method0("copy")?)?;
+        return copy_of(&copy).or_raise();
+    }
+    copy_of(obj).or_raise()
+}
+
+fn copy_of(obj: &Bound<'_, PyAny>) -> Result<Tensor> {
+    // SAFETY: the caller has checked that this is a C-contiguous array; shape and data live while `obj` does.
+    unsafe {
+        let array = obj.as_ptr().cast::<npyffi::PyArrayObject>();
+        let f = &(*array).fields;
+        let dims: SmallVec<[i64; 8]> = (0..f.nd as usize).map(|i| *f.dimensions.add(i) as i64).collect();
+        let num = descr_type_num(obj);
+        let Some(dtype) = dtype_of(num) else {
+            let name = obj.getattr("dtype").map(|d| d.to_string()).unwrap_or_default();
+            bail!(
+                Type,
+                "tensors of numpy dtype {name} are not supported: expected bool, uint8, int8, int16, int32, int64, \
+                 float16, float32, float64, complex64, complex128 or uint16 (bits of bfloat16)"
+            );
+        };
+        if obj.getattr("dtype").and_then(|d| d.getattr("byteorder")).is_ok_and(|b| b.to_string() == ">") {
+            bail!(Type, "big-endian arrays are not supported");
+        }
+        let mut t = Tensor::empty(dtype, &dims)?;
+        ensure!(t.nbytes() == 0 || !f.data.is_null(), Fatal, "a numpy array without data");
+        let n = t.nbytes();
+        if dtype == DType::Bool && n > 0 {
+            // numpy lets a bool array be a view of other bytes; here an element is 0 or 1.
+            let from = std::slice::from_raw_parts(f.data.cast::<u8>(), n);
+            let to = t.bytes_mut()?;
+            aside(obj.py(), n, || to.iter_mut().zip(from).for_each(|(to, &b)| *to = (b != 0) as u8));
+        } else {
+            copy(obj.py(), f.data.cast::<u8>(), t.bytes_mut()?.as_mut_ptr(), n);
+        }
+        Ok(t)
+    }
+}
+
+/// The type number of an array.
+unsafe fn descr_type_num(obj: &Bound<'_, PyAny>) -> i32 {
+    // SAFETY: an array's descriptor is never null.
+    unsafe { (*(*obj.as_ptr().cast::<npyffi::PyArrayObject>()).fields.descr).fields.type_num }
+}
+
+/// The dtype that a numpy dtype, type object or name stands for.
+pub fn dtype_from_py(obj: &Bound<'_, PyAny>) -> PyResult<DType> {
+    if let Some(n) = crate::ops::attrs::int(obj) {
+        return DType::from_proto(n as i32).ok_or_else(|| raise(err!(Type, "no data type has the number {n}")));
+    }
+    let name: String = match obj.extract::<String>() {
+        Ok(name) => name,
+        Err(_) => obj.py().import("numpy")?.getattr("dtype")?.call1((obj,))?.getattr("name")?.extract()?,
+    };
+    let name = if name == "uint16" { "bfloat16" } else { name.as_str() };
+    DType::ALL
+        .into_iter()
+        .find(|d| d.name() == name)
+        .ok_or_else(|| raise(err!(Type, "'{name}' is not a data type of tensors")))
+}
