@@ -21,7 +21,7 @@ if os.path.exists(left) and int(open(left).read()):
     sys.exit(1)
 if os.path.exists(os.path.join(root, "slow")):
     time.sleep(30)
-verb, rest = args[0][1:], [a for a in args[1:] if a not in ("-p", "-r", "-d")]
+verb, rest = args[0][1:], [a for a in args[1:] if a not in ("-p", "-r", "-R", "-d", "-e")]
 at = lambda p: os.path.join(root, "files", p.lstrip("/"))
 if verb == "ls":
     path = at(rest[0])
@@ -29,11 +29,13 @@ if verb == "ls":
         print(f"ls: {{rest[0]}}: No such file or directory", file=sys.stderr)
         sys.exit(1)
     names = sorted(os.listdir(path)) if os.path.isdir(path) else [""]
+    if "-R" in args:
+        names = [os.path.relpath(os.path.join(d, n), path) for d, ds, fs in os.walk(path) for n in sorted(ds + fs)]
     for n in names:
         kind = "d" if os.path.isdir(os.path.join(path, n)) else "-"
         print(f"{{kind}}rw-r--r--   3 me us 1 2020-01-01 10:00 {{os.path.join(rest[0], n)}}")
 elif verb == "test":
-    sys.exit(0 if os.path.isdir(at(rest[0])) else 1)
+    sys.exit(0 if (os.path.isdir if "-d" in args else os.path.exists)(at(rest[0])) else 1)
 elif verb == "put":
     (shutil.copytree if os.path.isdir(rest[0]) else shutil.copy)(rest[0], at(rest[1]))
 elif verb == "get":

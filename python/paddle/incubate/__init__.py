@@ -2,9 +2,9 @@
 from paddle._basics.missing import getter as _getter
 from paddle.nn.layer_helper import LayerHelper as LayerHelper
 
-from . import optimizer
+from . import optimizer, reader
 from .optimizer import LookAhead, ModelAverage
 
-__all__ = ["LookAhead", "ModelAverage", "optimizer"]
+__all__ = ["LookAhead", "ModelAverage", "optimizer", "reader"]
 
 __getattr__ = _getter(__name__)

@@ -1,6 +1,18 @@
-"""fluid.contrib: mixed precision, its optimizer, some layers, and what Programs count for."""
+"""fluid.contrib: mixed precision, its optimizer, some layers, files on Hadoop, and what Programs count for."""
 
-from . import layers, memory_usage_calc, mixed_precision, model_stat, op_frequence, optimizer, quantize
+from . import (
+    extend_optimizer,
+    layers,
+    memory_usage_calc,
+    mixed_precision,
+    model_stat,
+    op_frequence,
+    optimizer,
+    quantize,
+    reader,
+    utils,
+)
+from .extend_optimizer import *  # noqa: F403
 from .layers import *  # noqa: F403
 from .memory_usage_calc import *  # noqa: F403
 from .mixed_precision import *  # noqa: F403
@@ -8,6 +20,8 @@ from .model_stat import *  # noqa: F403
 from .op_frequence import *  # noqa: F403
 from .optimizer import Momentum
 from .quantize import *  # noqa: F403
+from .reader import *  # noqa: F403
+from .utils import *  # noqa: F403
 
 __all__ = [
     "Momentum",
@@ -20,4 +34,7 @@ __all__ = [
     *model_stat.__all__,
     *op_frequence.__all__,
     *quantize.__all__,
+    *extend_optimizer.__all__,
+    *reader.__all__,
+    *utils.__all__,
 ]

@@ -82,7 +82,7 @@ class HDFSClient(FS):
     def _run_cmd(self, *words: str) -> tuple[int, list[str]]:
         """Runs a command of the file system; returns how it ended and the lines that it printed, errors last."""
         for path in words[1:]:
-            if path.startswith("-") and path not in ("-d", "-p", "-r"):
+            if path.startswith("-") and path not in ("-d", "-e", "-p", "-r", "-R"):
                 raise ValueError(f"HDFSClient: a path must not begin with '-', got {path!r}")
         command = [*self.pre_commands, f"-{words[0]}", *words[1:]]
         try:

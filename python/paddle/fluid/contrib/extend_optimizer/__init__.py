@@ -1,0 +1,6 @@
+"""fluid.contrib.extend_optimizer: optimizers of 1.x with more to them."""
+
+from . import extend_optimizer_with_weight_decay
+from .extend_optimizer_with_weight_decay import *  # noqa: F403
+
+__all__ = [*extend_optimizer_with_weight_decay.__all__]

@@ -1,0 +1,1 @@
+"""What scripts of fleet 1.x need beside training."""

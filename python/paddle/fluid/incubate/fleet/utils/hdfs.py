@@ -1,0 +1,5 @@
+"""HDFSClient where 1.x has it."""
+
+from paddle.distributed.fleet.utils.fs import HDFSClient
+
+__all__ = ["HDFSClient"]
