@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import random
 
 __all__: list[str] = []
 
@@ -59,6 +60,11 @@ class op_proto_and_checker_maker:  # noqa: N801 (the name that Paddle's core exp
     @staticmethod
     def kOpDeviceAttrName() -> str:
         return OP_DEVICE
+
+
+def generate_control_dev_var_name() -> str:
+    """A name for a control variable: the prefix of those, and a random number."""
+    return f"{CONTROL_DEP_VAR_PREFIX}@{random.random()}"
 
 
 def grad_var_name(var_name: str) -> str:

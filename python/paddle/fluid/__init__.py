@@ -45,7 +45,15 @@ from .compiler import BuildStrategy, CompiledProgram, ExecutionStrategy
 from .core import CPUPlace, CUDAPinnedPlace, CUDAPlace, Scope, XPUPlace
 from .data import data
 from .data_feeder import DataFeeder
-from .dygraph import Layer, disable_dygraph, enable_dygraph, load_dygraph, save_dygraph
+from .dygraph import (
+    Layer,
+    disable_dygraph,
+    disable_imperative,
+    enable_dygraph,
+    enable_imperative,
+    load_dygraph,
+    save_dygraph,
+)
 from .dygraph.conv import (  # noqa: F401 (names of fluid itself, outside its __all__)
     BilinearTensorProduct,
     Conv2DTranspose,
@@ -94,7 +102,6 @@ from .parallel_executor import ParallelExecutor
 from .param_attr import ParamAttr, WeightNormParamAttr
 from .transpiler import DistributeTranspiler, DistributeTranspilerConfig, memory_optimize, release_memory
 
-enable_imperative, disable_imperative = enable_dygraph, disable_dygraph
 LoDTensor = Tensor = _core.LoDTensor
 LoDTensorArray = _core.LoDTensorArray
 

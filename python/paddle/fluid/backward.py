@@ -25,5 +25,6 @@ from paddle._programs.backward_path import (
     _some_in_set_,
     _strip_grad_suffix_,
 )
+from paddle._programs.program_stats import ProgramStats, serialize_op_decs  # noqa: F401 (outside __all__, as upstream)
 
 __all__ = ["append_backward", "gradients", "calc_gradient"]

@@ -10,6 +10,8 @@ from paddle.static.feed import (  # noqa: F401 (tests and user code import them 
     check_feed_shape_type,
     dimension_is_compatible_with,
     dtype_is_compatible_with,
+    has_feed_operators,
+    has_fetch_operators,
 )
 
 __all__ = [

@@ -40,6 +40,7 @@ from paddle._basics.names import (
     GRAD_VAR_SUFFIX,
     TEMP_VAR_NAME,
     ZERO_VAR_SUFFIX,
+    generate_control_dev_var_name,
     grad_var_name,
 )
 from paddle._basics.op_proto import OpProtoHolder, get_all_op_protos
@@ -145,6 +146,7 @@ _IMPORTED = (
     convert_np_dtype_to_dtype_,
     core,
     dtype_is_floating,
+    generate_control_dev_var_name,
     get_all_op_protos,
     grad_var_name,
     switch_device,

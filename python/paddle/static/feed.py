@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -204,3 +206,65 @@ def say_what_is_empty(error: Exception, program: Any, scope, fed: list) -> None:
     if unmade:
         text += f"\n  the startup program has not been run in this scope for {', '.join(unmade[:5])}"
     error.args = (text,)
+
+
+def _has_operators(kind: str, pairs: list[tuple[str, str]], names: Collection[str], holder: str) -> bool:
+    """Whether there are feed or fetch operators, (holder, variable) each, that match what is asked for."""
+    for held, name in pairs:
+        if held != holder:
+            raise ValueError(f"{kind} operator of {name}: its holder is {held!r}, expected {holder!r}")
+        if name not in names:
+            raise ValueError(f"'{kind}_targets' does not have {name} variable")
+    if pairs and len(pairs) != len(names):
+        raise ValueError(f"{len(pairs)} {kind} operators do not match the {len(names)} '{kind}_targets'")
+    return bool(pairs)
+
+
+def has_feed_operators(block: Any, feed_targets: Any, feed_holder_name: str) -> bool:
+    """Whether a block begins with feed operators.
+
+    Args:
+        block (Block): a Program's global block. feed_targets (dict): what is fed, by name.
+        feed_holder_name (str): the variable that the operators read.
+
+    Raises:
+        ValueError: for operators that feed something else, or from another variable.
+
+    Examples:
+        >>> import paddle, paddle.fluid as fluid
+        >>> paddle.enable_static()
+        >>> x = fluid.data("x", [2])
+        >>> fluid.executor.has_feed_operators(x.block, {"x": None}, "feed")
+        False
+    """
+    first = takewhile(lambda op: op.type == "feed", block.ops)
+    pairs = [(op.desc.input("X")[0], op.desc.output("Out")[0]) for op in first]
+    return _has_operators("feed", pairs, feed_targets, feed_holder_name)
+
+
+def has_fetch_operators(block: Any, fetch_targets: Any, fetch_holder_name: str) -> bool:
+    """Whether a block has fetch operators.
+
+    Args:
+        block (Block): a Program's global block. fetch_targets (list): the Variables to fetch, in order.
+        fetch_holder_name (str): the variable that the operators write.
+
+    Raises:
+        ValueError: for operators that fetch something else, in another order, or to another variable.
+
+    Examples:
+        >>> import paddle, paddle.fluid as fluid
+        >>> paddle.enable_static()
+        >>> x = fluid.data("x", [2])
+        >>> fluid.executor.has_fetch_operators(x.block, [x], "fetch")
+        False
+    """
+    found = [op for op in block.ops if op.type == "fetch"]
+    names = [var.name for var in fetch_targets]
+    pairs = [(op.desc.output("Out")[0], op.desc.input("X")[0]) for op in found]
+    there = _has_operators("fetch", pairs, names, fetch_holder_name)
+    for op, (_, name) in zip(found, pairs, strict=True):
+        place = op.attr("col")
+        if not 0 <= place < len(names) or names[place] != name:
+            raise ValueError(f"fetch operator of {name}: its column is {place}, 'fetch_targets' are {names}")
+    return there

@@ -20,7 +20,13 @@ from paddle._dispatch.dygraph import (
 )
 from paddle._programs.variable import Variable
 
-__all__ = ["no_grad", "no_grad_", "grad", "guard", "enable_dygraph", "disable_dygraph", "enabled", "to_variable"]
+__all__ = [
+    "no_grad", "no_grad_", "grad", "guard", "enable_dygraph", "disable_dygraph", "enabled", "to_variable",
+    "enable_imperative", "disable_imperative",
+]  # fmt: skip
+
+# what 1.8 calls them
+enable_imperative, disable_imperative = enable_dygraph, disable_dygraph
 
 
 @dygraph_only
