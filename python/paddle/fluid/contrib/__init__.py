@@ -1,6 +1,7 @@
-"""fluid.contrib: mixed precision, its optimizer, some layers, files on Hadoop, and what Programs count for."""
+"""fluid.contrib: mixed precision, its optimizer, layers, decoders, files on Hadoop, and what Programs count for."""
 
 from . import (
+    decoder,
     extend_optimizer,
     layers,
     memory_usage_calc,
@@ -12,6 +13,7 @@ from . import (
     reader,
     utils,
 )
+from .decoder import *  # noqa: F403
 from .extend_optimizer import *  # noqa: F403
 from .layers import *  # noqa: F403
 from .memory_usage_calc import *  # noqa: F403
@@ -35,6 +37,7 @@ __all__ = [
     *op_frequence.__all__,
     *quantize.__all__,
     *extend_optimizer.__all__,
+    *decoder.__all__,
     *reader.__all__,
     *utils.__all__,
 ]

@@ -1,0 +1,6 @@
+"""fluid.contrib.decoder: decoders of recurrent networks whose step the user writes."""
+
+from . import beam_search_decoder
+from .beam_search_decoder import *  # noqa: F403
+
+__all__ = [*beam_search_decoder.__all__]
