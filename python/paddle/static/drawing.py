@@ -10,11 +10,15 @@ __all__: list[str] = []
 
 
 def draw(desc, path: str) -> None:
-    """Writes block 0 of a ProgramDesc to the file `path`: ``dot -Tsvg path`` makes a picture of it.
+    """Writes block 0 of a ProgramDesc to the file `path`: ``dot -Tsvg path`` makes a picture of it."""
+    draw_block(desc.block(0), path)
+
+
+def draw_block(block, path: str) -> None:
+    """Writes a BlockDesc to the file `path`.
 
     A variable that is written anew is a new ellipse, so that arrows go down only.
     """
-    block = desc.block(0)
     lines, versions = ["digraph G {"], dict[str, int]()
 
     def node(name: str) -> str:
