@@ -198,6 +198,11 @@ pub static TABLES: &[&[&Op]] = &[
     detection::detection_map::TABLE,  // detection_map
     nn::fsp::TABLE,                   // fsp
     nn::similarity_focus::TABLE,      // similarity_focus
+    shape::partial::TABLE,            // partial_concat, partial_sum
+    nn::batch_fc::TABLE,              // batch_fc, rank_attention
+    nn::tree_conv::TABLE,             // tree_conv
+    sequence::match_matrix::TABLE,    // match_matrix_tensor
+    sequence::var_conv::TABLE,        // var_conv_2d
     nn::correlation::TABLE,           // correlation
     loss::pairs::TABLE,               // positive_negative_pair
 ];

@@ -57,8 +57,9 @@ def test_graphs_of_the_core():
 
 
 @pytest.mark.parametrize(("statement", "says"), [
-    ("from paddle.fluid.dygraph.nn import TreeConv", "'paddle.fluid.dygraph.nn'; it needs the operator 'tree_conv'"),
-    ("from paddle.fluid.dygraph.nn import Conv2D, TreeConv as T", "it needs the operator 'tree_conv'"),
+    ("from paddle.fluid.dygraph.nn import SequenceConv",
+     "'paddle.fluid.dygraph.nn'; it needs the operator 'sequence_conv'"),
+    ("from paddle.fluid.dygraph.nn import Conv2D, SequenceConv as S", "it needs the operator 'sequence_conv'"),
     ("from paddle import no_such_name", "'no_such_name' from 'paddle'; a name of Paddle 2.0.2 that is missing here is"),
     ("from paddle.fluid.layers import no_such_name", "'no_such_name' from 'paddle.fluid.layers'; a name of Paddle"),
     ("from paddle.nn.layer.common import no_such_name", "is not there yet"),

@@ -71,6 +71,7 @@ from .dygraph.nn import (  # noqa: F401 (names of fluid itself, outside its __al
     LayerNorm,
     Linear,
     Pool2D,
+    TreeConv,
 )
 from .dygraph.norms import InstanceNorm, PRelu, SpectralNorm  # noqa: F401 (as above)
 from .dygraph.rnn import GRUUnit  # noqa: F401

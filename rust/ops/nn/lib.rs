@@ -1,6 +1,7 @@
 //! Operators: convolution, pooling, normalisation, softmax, embedding.
 
 pub mod affine_channel;
+pub mod batch_fc;
 pub mod batch_norm;
 pub mod bilateral_slice;
 pub mod bilinear;
@@ -32,4 +33,5 @@ pub mod softmax;
 pub mod spectral_norm;
 pub mod tdm;
 pub mod temporal_shift;
+pub mod tree_conv;
 pub mod unfold;

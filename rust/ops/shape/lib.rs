@@ -16,6 +16,7 @@ pub mod memory;
 pub mod multiplex;
 pub mod pad;
 pub mod pad_images;
+pub mod partial;
 pub mod reshape;
 pub mod roll;
 pub mod set_value;

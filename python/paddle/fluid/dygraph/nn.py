@@ -23,6 +23,7 @@ from paddle.nn.layer.norm import BatchNorm
 from .conv import BilinearTensorProduct, Conv2D, Conv2DTranspose, Conv3D, Conv3DTranspose, activated
 from .norms import InstanceNorm, PRelu, SpectralNorm
 from .rnn import GRUUnit  # noqa: F401 (its place in 1.x)
+from .trees import TreeConv
 
 __all__ = [
     "BatchNorm",
@@ -41,6 +42,7 @@ __all__ = [
     "PRelu",
     "Pool2D",
     "SpectralNorm",
+    "TreeConv",
 ]
 
 
@@ -356,6 +358,5 @@ class GroupNorm(Layer):
 # layer: the operator it waits for
 WAITING = {
     "SequenceConv": "sequence_conv",
-    "TreeConv": "tree_conv",
 }
 __getattr__ = _getter(__name__, WAITING)

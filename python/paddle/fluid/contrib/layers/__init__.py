@@ -1,6 +1,7 @@
 """fluid.contrib.layers: layers outside the stable API of 1.x."""
 
-from . import fused, metric_op, nn, rnn_impl, trees
+from . import click, fused, metric_op, nn, rnn_impl, trees
+from .click import *  # noqa: F403
 from .fused import *  # noqa: F403
 from .images import bilateral_slice
 from .metric_op import *  # noqa: F403
@@ -10,6 +11,7 @@ from .trees import *  # noqa: F403
 
 __all__ = [
     "bilateral_slice",
+    *click.__all__,
     *fused.__all__,
     *metric_op.__all__,
     *nn.__all__,
