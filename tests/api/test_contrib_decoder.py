@@ -8,6 +8,13 @@ import pytest
 from paddle.fluid.contrib import BeamSearchDecoder, InitState, StateCell, TrainingDecoder
 from paddle.fluid.contrib.decoder.beam_search_decoder import StateCell as SameCell
 
+
+@pytest.fixture(autouse=True)
+def _dygraph_again():
+    yield
+    paddle.disable_static()
+
+
 WORDS, WIDTH, STEPS = 7, 4, 6
 
 

@@ -6,6 +6,13 @@ import paddle
 import paddle.fluid as fluid
 import pytest
 
+
+@pytest.fixture(autouse=True)
+def _dygraph_again():
+    yield
+    paddle.disable_static()
+
+
 RNG = np.random.default_rng(0)
 X, H, C = RNG.normal(size=(4, 3)), RNG.normal(size=(4, 5)), RNG.normal(size=(4, 5))
 

@@ -7,6 +7,13 @@ import paddle.fluid as fluid
 import pytest
 
 
+@pytest.fixture(autouse=True)
+def _dygraph_again():
+    yield
+    paddle.disable_static()
+
+
+
 def trained(optimizer, coefficient=None, steps=2):
     """Parameters after some steps of a small network, which begin alike."""
     main, startup = fluid.Program(), fluid.Program()

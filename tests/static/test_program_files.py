@@ -8,6 +8,13 @@ import pytest
 from paddle.fluid.incubate.fleet.utils import utils
 
 
+@pytest.fixture(autouse=True)
+def _dygraph_again():
+    yield
+    paddle.disable_static()
+
+
+
 @pytest.fixture
 def net():
     paddle.enable_static()

@@ -10,6 +10,13 @@ from paddle.fluid.executor import has_feed_operators, has_fetch_operators
 
 
 @pytest.fixture(autouse=True)
+def _dygraph_again():
+    yield
+    paddle.disable_static()
+
+
+
+@pytest.fixture(autouse=True)
 def program():
     paddle.enable_static()
     with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard():
