@@ -13,7 +13,6 @@ def _dygraph_again():
     paddle.disable_static()
 
 
-
 def trained(optimizer, coefficient=None, steps=2):
     """Parameters after some steps of a small network, which begin alike."""
     main, startup = fluid.Program(), fluid.Program()

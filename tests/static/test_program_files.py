@@ -14,7 +14,6 @@ def _dygraph_again():
     paddle.disable_static()
 
 
-
 @pytest.fixture
 def net():
     paddle.enable_static()

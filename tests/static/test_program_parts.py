@@ -15,7 +15,6 @@ def _dygraph_again():
     paddle.disable_static()
 
 
-
 @pytest.fixture(autouse=True)
 def program():
     paddle.enable_static()
