@@ -68,7 +68,7 @@ $(VENV)/.base: | tools
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.base
-	$(VENV)/bin/pip install -q pytest pytest-benchmark scipy
+	$(VENV)/bin/pip install -q "pytest>=9" pytest-benchmark scipy
 	@$(VENV)/bin/pip install -q nvidia-cuda-nvrtc-cu12 || echo "make: without NVRTC the CUDA kernels are not compiled for a GPU"
 	@touch $@
 

@@ -159,11 +159,13 @@ def test_killed_at_any_time(static, tmp_path, form):
     script = textwrap.dedent(KILLED).format(here=os.path.dirname(__file__), form=form, folder=str(tmp_path))
     for turn in range(4):
         with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as child:
-            assert child.stdout.readline() == b"ready\n"
-            time.sleep(0.05 + 0.013 * turn)
-            # While another process writes, what is read is whole, too.
-            assert load(static, tmp_path) in (OLD, NEW)
-            child.send_signal(signal.SIGKILL)
+            try:
+                assert child.stdout.readline() == b"ready\n"
+                time.sleep(0.05 + 0.013 * turn)
+                # While another process writes, what is read is whole, too.
+                assert load(static, tmp_path) in (OLD, NEW)
+            finally:  # a child that saves for ever would keep a failed test waiting for its end
+                child.send_signal(signal.SIGKILL)
         assert load(static, tmp_path) in (OLD, NEW)
     save(static, tmp_path, 2, 1.0)
     assert load(static, tmp_path) == OLD and sorted(os.listdir(tmp_path)) == names
@@ -314,7 +316,8 @@ def test_saves_in_threads_meet_whole(static, tmp_path):
                 one, two = read_together([a, b], lambda: [open(where(p), "rb").read() for p in (a, b)])
             except FileNotFoundError:
                 continue
-            except RuntimeError:  # never still
+            except RuntimeError as error:  # never still
+                errors.append(error)
                 continue
             if one != two:
                 errors.append((one, two))
@@ -326,6 +329,39 @@ def test_saves_in_threads_meet_whole(static, tmp_path):
     stop.set()
     reader.join()
     assert not errors and sorted(os.listdir(tmp_path)) == ["a", "b"]
+
+
+def test_a_slow_reader_beside_a_save_in_a_loop(static, tmp_path):
+    """Reading takes longer than a save: without a word to the saver it would never see the files at rest."""
+    from paddle._persistence.whole_files import read_together, saving, where
+
+    a, b, stop = str(tmp_path / "a"), str(tmp_path / "b"), threading.Event()
+
+    def write():
+        turn = 0
+        while not stop.is_set():
+            turn += 1
+            with saving(str(tmp_path)) as files:
+                files.write("a", b"%d" % turn)
+                files.write("b", b"%d" % turn)
+            time.sleep(0.001)
+
+    def read():
+        one = open(where(a), "rb").read()
+        time.sleep(0.03)
+        return one, open(where(b), "rb").read()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        while not (os.path.exists(a) and os.path.exists(b)):
+            time.sleep(0.001)
+        for _ in range(3):
+            one, two = read_together([a, b], read)
+            assert one == two
+    finally:
+        stop.set()
+        writer.join()
 
 
 @pytest.mark.parametrize("name", ["../../x", "/tmp/x", "..", "a/../../x"])

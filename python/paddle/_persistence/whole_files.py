@@ -15,6 +15,7 @@ import re
 import shutil
 import stat
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from typing import BinaryIO, TypeVar
 
@@ -25,6 +26,8 @@ _PART_FOLDER = re.compile(r"\.oar-.*\.part")
 #: what killed operators leave behind: the name, numbers of process and thread
 _PART_FILE = re.compile(r"(.+?)(\.\d+){1,2}\.part")
 _TRIES = 20
+#: seconds that a reader waits for the folder's lock
+_DEADLINE = 5.0
 
 T = TypeVar("T")
 
@@ -71,17 +74,25 @@ def names_under(folder: str) -> set[str]:
 
 
 def read_together(paths: list[str], read: Callable[[], T], folder: str | None = None) -> T:
-    """What `read` gives, which reads `paths` (see :func:`where`); again if one of them has been replaced meanwhile."""
-    for _ in range(_TRIES):
-        before = [_identity(p, folder) for p in paths]
-        try:
-            result = read()
-        except Exception:
+    """What `read` gives, which reads `paths` (see :func:`where`); again if one of them has been replaced meanwhile.
+
+    Whoever saves in a loop could win that race for ever: after some tries no save may move its files for a moment.
+    """
+    folders = {os.path.realpath(folder or os.path.dirname(p) or ".") for p in paths}
+    for attempt in range(_TRIES):
+        with contextlib.ExitStack() as locks:
+            if attempt >= _TRIES // 2:
+                for name in sorted(folders):
+                    locks.enter_context(_held_still(name))
+            before = [_identity(p, folder) for p in paths]
+            try:
+                result = read()
+            except Exception:
+                if before == [_identity(p, folder) for p in paths]:
+                    raise
+                continue
             if before == [_identity(p, folder) for p in paths]:
-                raise
-            continue
-        if before == [_identity(p, folder) for p in paths]:
-            return result
+                return result
     raise RuntimeError(f"load: {', '.join(paths)} are being written again and again: they cannot be read together")
 
 
@@ -254,6 +265,29 @@ def _lock(path: str) -> int:
             os.close(handle)
             raise
     return handle
+
+
+@contextlib.contextmanager
+def _held_still(folder: str) -> Iterator[None]:
+    """No save moves its files into `folder` meanwhile, if those that do now are done within `_DEADLINE` seconds."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:  # `read` says what is wrong
+        yield
+        return
+    try:
+        deadline = time.monotonic() + _DEADLINE
+        while time.monotonic() < deadline:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                time.sleep(0.0005)
+            except OSError:  # the filesystem has no locks
+                break
+        yield
+    finally:
+        os.close(handle)
 
 
 @contextlib.contextmanager
