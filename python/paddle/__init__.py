@@ -63,24 +63,24 @@ from . import metric as metric
 from . import optimizer as optimizer
 from . import regularizer as regularizer
 from . import compat as compat
-from . import dataset as dataset
 from . import jit as jit
-from . import reader as reader
 from . import utils as utils
 from . import incubate as incubate
-from . import fluid as fluid
 from .utils.dlpack import from_dlpack as from_dlpack
 from .batch import batch as batch
 
 __version__ = full_version = version.full_version
 
 if _TYPE_CHECKING:
-    from . import callbacks as callbacks, distribution as distribution, hapi as hapi, onnx as onnx
-    from . import sysconfig as sysconfig, text as text, vision as vision
+    from . import callbacks as callbacks, dataset as dataset, distribution as distribution, fluid as fluid
+    from . import hapi as hapi, onnx as onnx, reader as reader, sysconfig as sysconfig, text as text, vision as vision
     from .hapi import Model as Model, flops as flops, summary as summary
 
 # What most programs do without is imported when it is first named.
-_LATER = {name: f"paddle.{name}" for name in "callbacks distribution hapi onnx sysconfig text vision".split()}
+_LATER = {
+    name: f"paddle.{name}"
+    for name in "callbacks dataset distribution fluid hapi onnx reader sysconfig text vision".split()
+}
 _LATER.update(dict.fromkeys(("Model", "flops", "summary"), "paddle.hapi"))
 
 # From here on: the package itself has made Tensors.

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from importlib.abc import MetaPathFinder
 from typing import Any, NoReturn
 
-__all__ = ["OperatorMissing", "absent", "functions", "getter", "install", "require"]
+__all__ = ["OperatorMissing", "absent", "functions", "getter", "install", "require", "speak"]
 
 _IMPORT_FROM = dis.opmap.get("IMPORT_FROM")
 NOT_YET = "a name of Paddle 2.0.2 that is missing here is not there yet"
@@ -98,7 +98,7 @@ def getter(
 def _bring(module: str, name: str, source: str) -> object:
     """Imports what `module` has under `name` from the module `source`, and keeps it there."""
     found = importlib.import_module(source)
-    _speak()
+    speak()
     value = found if source.rpartition(".")[2] == name else getattr(found, name)
     setattr(sys.modules[module], name, value)
     return value
@@ -114,7 +114,8 @@ class _Finder(MetaPathFinder):
             )
 
 
-def _speak() -> None:
+def speak() -> None:
+    """Lets every public module that is loaded say of a missing name what `absent` says."""
     for name, module in list(sys.modules.items()):
         if name.startswith("paddle.") and "._" not in name and "__getattr__" not in vars(module):
             module.__getattr__ = getter(name)  # type: ignore[method-assign]
@@ -122,7 +123,7 @@ def _speak() -> None:
 
 def install() -> None:
     """Makes every public module that is loaded, and every one that is not there, speak as `absent` does."""
-    _speak()
+    speak()
     sys.meta_path.append(_Finder())
 
 

@@ -2,6 +2,7 @@
 
 import paddle._core as _core
 from paddle._basics.missing import getter as _getter
+from paddle._basics.missing import speak as _speak
 from paddle.nn.initializer.base import set_global_initializer  # noqa: F401 (outside __all__, as upstream)
 
 from . import (  # noqa: F401 (some are reached as attributes, outside __all__)
@@ -197,3 +198,4 @@ _LATER = {
     "DataFeedDesc": "paddle.fluid.data_feed_desc",
 }
 __getattr__ = _getter(__name__, later=_LATER)
+_speak()

@@ -1,6 +1,7 @@
 """Who makes the Programs of a job with parameter servers: the transpiler, which stands above and says so here."""
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -18,5 +19,7 @@ def register(maker: Callable[..., Any]) -> None:
 def make(*how: Any) -> Any:
     """The Programs of a job with servers (`paddle.fluid.transpiler.fleet_servers.ServerPrograms`)."""
     if _maker is None:
-        raise RuntimeError("fleet: parameter servers need paddle.fluid, which has not been imported")
+        importlib.import_module("paddle.fluid.fleet_servers")  # registers itself; most programs do without fluid
+    if _maker is None:
+        raise RuntimeError("fleet: no maker of servers' Programs has been registered")
     return _maker(*how)
