@@ -60,8 +60,8 @@ def table(name, python, kinds, data, folder, init, problems):
     """Train the examples on one Python, and print a line for each."""
     os.makedirs(folder, exist_ok=True)
     for kind in kinds:
-        # dygraph and static draw the same initial values from one seed; the fluid generators of 1.8 are others
-        given = init or os.path.join(folder, "dygraph", "init.npz") if kind == "fluid" else None
+        # Programs draw their parameters in another order than dygraph mode, and 1.8 by other generators.
+        given = init or (None if kind == "dygraph" else os.path.join(folder, "dygraph", "init.npz"))
         accuracy, again, seconds, whole = train(python, kind, data, folder, given)
         print(
             "  %-16s held-out %.2f %%, loaded in a new process %.2f %%, trained in %.2f s, whole process %.2f s"
@@ -110,7 +110,7 @@ def main():
         print("LeNet, %d digits to learn, %d held out, %d epochs of batches of %d"
               % (len(train_images), len(test_images), digits.EPOCHS, digits.BATCH), flush=True)
         table("%s", sys.executable, KINDS, data, folder, None, problems)
-        print("three curves from one seed:")
+        print("three curves from the same initial values:")
         reference = losses(folder, "dygraph")
         compare("%s", KINDS[1:], folder, 1e-5, reference, problems)
         print("in two processes:")

@@ -1,4 +1,4 @@
-"""The examples' training functions, for a few steps: one seed gives one curve three ways."""
+"""The examples' training functions, for a few steps: the same initial values give one curve three ways."""
 
 import importlib
 import os
@@ -34,7 +34,7 @@ def test_three_ways(examples, tmp_path):
     init = str(tmp_path / "dygraph" / "init.npz")
 
     paddle.enable_static()
-    static.train(images, labels, 2, str(tmp_path / "static"))
+    static.train(images, labels, 2, str(tmp_path / "static"), init)
     with paddle.static.scope_guard(paddle.static.Scope()):
         # the parameters come from the files, not from the scope that was trained in
         assert static.test(str(tmp_path / "static"), held_out, names) == pytest.approx(again, abs=0.01)

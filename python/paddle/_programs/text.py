@@ -106,7 +106,9 @@ def block_text(desc) -> str:
     """A BlockDesc in protobuf's text format."""
     text = f"idx: {desc.id}\nparent_idx: {desc.parent}\n"
     text += "".join(message("vars", var_text(v)) for v in desc.all_vars())
-    return text + "".join(message("ops", op_text(desc.op(i))) for i in range(desc.op_size()))
+    text += "".join(message("ops", op_text(desc.op(i))) for i in range(desc.op_size()))
+    forward = desc.get_forward_block_idx()
+    return text if forward < 0 else text + f"forward_block_idx: {forward}\n"
 
 
 def program_text(desc) -> str:

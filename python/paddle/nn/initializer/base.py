@@ -84,6 +84,7 @@ class Initializer:
         *,
         label: str,
         through_float: tuple[str, ...] = ("float16",),
+        at_head: bool = True,
     ) -> Any:
         """Puts `op` into the block; for element types it does not have, a float32 variable `label` and a cast."""
         cast = convert_dtype(var.dtype) in through_float
@@ -95,9 +96,10 @@ class Initializer:
         else:
             dtype, out = var.dtype, var
         attrs = {"shape": list(var.shape), "dtype": dtype, **attrs}
-        # In the order of creation, so that one seed fills a Program's parameters as it fills those of dygraph mode
-        # (2.0.2 itself puts these operators at the head, in reverse order; later releases do not).
-        made = block.append_op(type=op, inputs={}, outputs={"Out": out}, attrs=attrs, stop_gradient=True)
+        # At the head, as in 1.8 and 2.0: who seeds the global generator gets the values that he got there. (So the
+        # parameters of a Program are drawn in reverse, and differ from those of dygraph mode.)
+        put = block._prepend_op if at_head else block.append_op
+        made = put(type=op, inputs={}, outputs={"Out": out}, attrs=attrs, stop_gradient=True)
         if cast:
             block.append_op(
                 type="cast",
@@ -307,6 +309,7 @@ class BilinearInitializer(Initializer):
             {"fp32_values": values},
             label="bilinear_init",
             through_float=("float16", "float64"),
+            at_head=False,
         )
 
 
