@@ -90,6 +90,17 @@ def _guess_dtype(inputs: dict, attrs: dict):
     return VarType.FP32
 
 
+# Operators whose layer has another name, after which Paddle calls the outputs.
+_LAYERS = {
+    "transpose2": "transpose",
+    "squeeze2": "squeeze",
+    "fill_zeros_like": "zeros_like",
+    "flatten2": "flatten",
+    "lod_array_length": "array_length",
+    "ctc_align": "ctc_greedy_decoder",
+}
+
+
 def append(op_type: str, inputs: dict[str, Any], attrs: dict[str, Any], outputs: dict[str, Any]):
     """Append `op_type` to the current block of the main program.
 
@@ -104,7 +115,7 @@ def append(op_type: str, inputs: dict[str, Any], attrs: dict[str, Any], outputs:
     """
     block = guards.default_main_program().current_block()
     proto = OpProtoHolder.instance().get_op_proto(op_type)
-    key = (_layer_name or unique_name.generate(op_type)) + ".tmp"
+    key = (_layer_name or unique_name.generate(_LAYERS.get(op_type, op_type))) + ".tmp"
     dtype = None
     slots: dict[str, Any] = {}
     for slot in proto.outputs:

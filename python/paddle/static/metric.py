@@ -6,6 +6,7 @@ from typing import Any
 
 from paddle import _ops
 from paddle._basics.element_types import HALF_FLOATS, INDICES, takes
+from paddle._dispatch.append import named
 from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.nn.initializer.base import Constant
 from paddle.nn.layer_helper import LayerHelper
@@ -80,7 +81,9 @@ def auc(
         return var
 
     def area(pos: Any, neg: Any, steps: int) -> Any:
-        return _ops.auc(
+        return named(
+            helper.name,
+            _ops.auc,
             input, label, pos, neg, StatPosOut=pos, StatNegOut=neg, curve=curve, num_thresholds=num_thresholds,
             slide_steps=steps,
         )[0]  # fmt: skip

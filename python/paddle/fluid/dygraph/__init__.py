@@ -1,5 +1,4 @@
 """fluid.dygraph: dygraph mode by its 1.x names."""
-from paddle._basics.missing import getter as _getter
 from paddle.tensor.tensor import monkey_patch_math_varbase  # noqa: F401
 
 from . import (
@@ -41,6 +40,3 @@ __all__ = [
     "TracedLayer", "Layer", "LayerList", "ParameterList", "Sequential",
     "DataParallel", "ParallelEnv", "prepare_context", "load_dygraph", "save_dygraph",
 ]
-
-# layers whose operators are not there yet say so
-__getattr__ = _getter(__name__, nn.WAITING)

@@ -10,7 +10,6 @@ from paddle import _ops
 from paddle._basics import mode
 from paddle._basics.checks import INTS, NUMBERS
 from paddle._basics.element_types import HALF_FLOATS
-from paddle._basics.missing import getter as _getter
 from paddle._dispatch.arguments import convert_to_list
 from paddle._programs import guards
 from paddle._programs.variable_checks import check_variable_and_dtype
@@ -23,6 +22,7 @@ from paddle.nn.layer.norm import BatchNorm
 from .conv import BilinearTensorProduct, Conv2D, Conv2DTranspose, Conv3D, Conv3DTranspose, activated
 from .norms import InstanceNorm, PRelu, SpectralNorm
 from .rnn import GRUUnit  # noqa: F401 (its place in 1.x)
+from .sequences import SequenceConv  # noqa: F401 (as in 2.0.2, not among the public names)
 from .trees import TreeConv
 
 __all__ = [
@@ -44,7 +44,6 @@ __all__ = [
     "SpectralNorm",
     "TreeConv",
 ]
-
 
 
 class Pool2D(Layer):
@@ -353,10 +352,3 @@ class GroupNorm(Layer):
         """The normalised input."""
         out = _ops.group_norm(input, self.weight, self.bias, epsilon=self._epsilon, groups=self._groups)[0]
         return activated(out, self._act)
-
-
-# layer: the operator it waits for
-WAITING = {
-    "SequenceConv": "sequence_conv",
-}
-__getattr__ = _getter(__name__, WAITING)

@@ -6,6 +6,7 @@ from paddle import _ops
 from paddle._basics import mode
 from paddle._basics.checks import check_type
 from paddle._basics.element_types import FLOATS, takes
+from paddle._dispatch.append import named
 from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.nn.layer_helper import LayerHelper
@@ -72,7 +73,9 @@ def dynamic_lstm(  # noqa: D417
     bias = helper.create_parameter(attr=helper.bias_attr, shape=shape, dtype=dtype, is_bias=True)
     for state in (h_0, c_0):
         _check_state(state, input.shape[0], width)
-    hidden, cell, _, _ = _ops.lstm(
+    hidden, cell, _, _ = named(
+        helper.name,
+        _ops.lstm,
         input,
         h_0,
         c_0,
@@ -129,7 +132,9 @@ def dynamic_lstmp(  # noqa: D417
     _check_state(c_0, input.shape[0], width)
     for clip, what in ((cell_clip, "cell_clip"), (proj_clip, "proj_clip")):
         assert not clip or clip >= 0, f"{what} should not be negative."
-    out, cell, *_ = _ops.lstmp(
+    out, cell, *_ = named(
+        helper.name,
+        _ops.lstmp,
         input,
         h_0,
         c_0,
@@ -180,7 +185,9 @@ def dynamic_gru(  # noqa: D417
     weight = helper.create_parameter(attr=helper.param_attr, shape=[size, 3 * size], dtype=dtype)
     bias = helper.create_parameter(attr=helper.bias_attr, shape=[1, 3 * size], dtype=dtype, is_bias=True)
     _check_state(h_0, input.shape[0], size)
-    return _ops.gru(
+    return named(
+        helper.name,
+        _ops.gru,
         input,
         h_0,
         weight,
@@ -225,7 +232,9 @@ def gru_unit(  # noqa: D417
     bias = None
     if helper.bias_attr:
         bias = helper.create_parameter(attr=helper.bias_attr, shape=[1, 3 * width], dtype=dtype, is_bias=True)
-    gate, reset, updated = _ops.gru_unit(input, hidden, weight, bias, origin_mode=origin_mode, **acts)
+    gate, reset, updated = named(
+        helper.name, _ops.gru_unit, input, hidden, weight, bias, origin_mode=origin_mode, **acts
+    )
     return updated, reset, gate
 
 
@@ -304,7 +313,9 @@ def lstm(  # noqa: D417
     weight = helper.create_parameter(
         attr=helper.param_attr, shape=[size], dtype=input.dtype, default_initializer=default_initializer
     )
-    _, _, out, last_h, last_c = _ops.cudnn_lstm(
+    _, _, out, last_h, last_c = named(
+        helper.name,
+        _ops.cudnn_lstm,
         input,
         init_h,
         init_c,

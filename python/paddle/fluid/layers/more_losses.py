@@ -99,7 +99,9 @@ def center_loss(
         )
         helper.set_variable_initializer(rate, Constant(alpha))
         alpha = rate
-    return _ops.center_loss(
+    return named(
+        helper.name,
+        _ops.center_loss,
         input, label, centers, alpha, CentersOut=centers, cluster_num=num_classes, need_update=update_center
     )[2]
 
@@ -157,7 +159,7 @@ def hsigmoid(
     if helper.bias_attr:
         bias = helper.create_parameter(attr=helper.bias_attr, shape=[nodes, 1], is_bias=True, dtype=input.dtype)
     return named(
-        name,
+        helper.name,
         _ops.hierarchical_sigmoid,
         input,
         weights,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from paddle import _ops
 from paddle._basics.element_types import takes
+from paddle._dispatch.append import named
 from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.nn.layer_helper import LayerHelper
 
@@ -17,7 +18,7 @@ def crf_cost(input, label, param_attr=None, length=None):  # noqa: A002
     helper = LayerHelper("linear_chain_crf", **locals())
     size = input.shape[1 if length is None else 2]
     transition = helper.create_parameter(attr=helper.param_attr, shape=[size + 2, size], dtype=helper.input_dtype())
-    return _ops.linear_chain_crf(input, transition, label, length)[3]
+    return named(helper.name, _ops.linear_chain_crf, input, transition, label, length)[3]
 
 
 def crf_decoding(input, param_attr, label=None, length=None):  # noqa: A002
@@ -36,4 +37,4 @@ def crf_decoding(input, param_attr, label=None, length=None):  # noqa: A002
     """
     check_variable_and_dtype(input, "input", takes("crf_decoding"), "crf_decoding")
     helper = LayerHelper("crf_decoding", **locals())
-    return _ops.crf_decoding(input, helper.get_parameter(param_attr.name), label, length)
+    return named(helper.name, _ops.crf_decoding, input, helper.get_parameter(param_attr.name), label, length)

@@ -8,6 +8,7 @@ import numpy as np
 from paddle import _ops
 from paddle._basics.element_types import takes
 from paddle._core import Tensor
+from paddle._dispatch.append import named
 from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.nn.initializer.assign import Assign
 from paddle.nn.layer_helper import LayerHelper
@@ -109,7 +110,9 @@ def nce(
         bias = helper.create_parameter(attr=helper.bias_attr, shape=shape, is_bias=True, dtype=input.dtype)
     tables = nce_tables(helper, custom_dist) if number == 2 else [None] * 3
     drawn = 10 if num_neg_samples is None else int(num_neg_samples)
-    cost = _ops.nce(
+    cost = named(
+        helper.name,
+        _ops.nce,
         input, label, weight, bias, sample_weight, *tables, num_total_classes=int(num_total_classes),
         num_neg_samples=drawn, seed=seed, sampler=number, is_sparse=is_sparse,
     )[0]  # fmt: skip

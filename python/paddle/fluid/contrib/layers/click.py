@@ -7,6 +7,7 @@ from typing import Any
 
 from paddle import _ops
 from paddle._basics.element_types import FLOATS, HALF_NUMERIC, NUMERIC
+from paddle._dispatch.append import named
 from paddle._dispatch.arguments import convert_to_list
 from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_dtype, check_type, check_variable_and_dtype
@@ -66,7 +67,7 @@ def tree_conv(
     helper = LayerHelper("tree_conv", param_attr=param_attr, bias_attr=bias_attr, act=act, name=name)
     shape = [nodes_vector.shape[2], 3, output_size, num_filters]
     w = helper.create_parameter(attr=helper.param_attr, shape=shape, dtype=nodes_vector.dtype, is_bias=False)
-    out = _ops.tree_conv(nodes_vector, edge_set, w, max_depth=max_depth)
+    out = named(helper.name, _ops.tree_conv, nodes_vector, edge_set, w, max_depth=max_depth)
     return helper.append_activation(helper.append_bias_op(out) if helper.bias_attr else out)
 
 
@@ -116,7 +117,7 @@ def var_conv_2d(
     w = helper.create_parameter(attr=helper.param_attr, shape=shape, dtype=dtype)
     sizes = {"KernelH": rows, "KernelW": cols, "StrideH": down, "StrideW": across}
     channels = {"InputChannel": input_channel, "OutputChannel": output_channel}
-    return helper.append_activation(_ops.var_conv_2d(input, row, col, w, **channels, **sizes)[0])
+    return helper.append_activation(named(helper.name, _ops.var_conv_2d, input, row, col, w, **channels, **sizes)[0])
 
 
 def match_matrix_tensor(
@@ -156,7 +157,7 @@ def match_matrix_tensor(
     assert fits, f"match_matrix_tensor: x and y must have rows of one width, got shapes {x.shape} and {y.shape}"
     shape = [x.shape[-1], channel_num, y.shape[-1]]
     w = helper.create_parameter(attr=helper.param_attr, shape=shape, dtype=dtype, is_bias=False)
-    out, turned = _ops.match_matrix_tensor(x, y, w, dim_t=channel_num)
+    out, turned = named(helper.name, _ops.match_matrix_tensor, x, y, w, dim_t=channel_num)
     turned.stop_gradient = True
     return helper.append_activation(out), turned
 
@@ -255,7 +256,7 @@ def rank_attention(
     helper = LayerHelper("rank_attention")
     w = helper.create_parameter(attr=rank_param_attr, shape=rank_param_shape, dtype=input.dtype)
     w.stop_gradient = False
-    return _ops.rank_attention(input, rank_offset, w, MaxRank=max_rank, MaxSize=max_size)[1]
+    return named(helper.name, _ops.rank_attention, input, rank_offset, w, MaxRank=max_rank, MaxSize=max_size)[1]
 
 
 def batch_fc(
@@ -298,4 +299,4 @@ def batch_fc(
     helper = LayerHelper("batch_fc", act=act)
     w = helper.create_parameter(attr=param_attr, shape=param_size, dtype=input.dtype, is_bias=False)
     b = helper.create_parameter(attr=bias_attr, shape=bias_size, dtype=input.dtype, is_bias=False)
-    return helper.append_activation(_ops.batch_fc(input, w, b))
+    return helper.append_activation(named(helper.name, _ops.batch_fc, input, w, b))

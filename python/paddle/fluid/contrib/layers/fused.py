@@ -98,7 +98,8 @@ def fused_embedding_seq_pool(
     helper = LayerHelper("fused_embedding_seq_pool", **locals())
     table = helper.create_parameter(attr=helper.param_attr, shape=size, dtype=dtype, is_bias=False)
     padding = -1 if padding_idx is None else padding_idx if padding_idx >= 0 else size[0] + padding_idx
-    return _ops.fused_embedding_seq_pool(table, input, is_sparse=is_sparse, combiner=combiner, padding_idx=padding)
+    more = {"is_sparse": is_sparse, "combiner": combiner, "padding_idx": padding}
+    return named(helper.name, _ops.fused_embedding_seq_pool, table, input, **more)
 
 
 def fused_bn_add_act(
@@ -191,7 +192,7 @@ def shuffle_batch(x: Any, seed: Any = None) -> Any:
         seed = helper.create_variable(
             name=unique_name.generate("shuffle_batch_seed"), dtype="int64", persistable=True, shape=[1]
         )
-    return _ops.shuffle_batch(x, seed, SeedOut=seed, **start)[0]
+    return named(helper.name, _ops.shuffle_batch, x, seed, SeedOut=seed, **start)[0]
 
 
 def _pull_box_extended_sparse(

@@ -47,6 +47,9 @@ def _layers(unit, states, input, hidden_size, num_layers, sequence_length, dropo
     """(outputs, last states by kind of state); `unit` makes one of a name and its ParamAttrs."""
     x = swap(input) if batch_first else input
     directions = 2 if both else 1
+    # States may come as [layers * directions * batch, width], too.
+    shape = [num_layers * directions, -1, hidden_size]
+    states = [s if s is None or len(s.shape) == 3 else _ops.reshape2(s, shape=shape) for s in states]
     mask = None
     if sequence_length is not None:
         mask = sequence_masks(sequence_length, x, x.dtype)

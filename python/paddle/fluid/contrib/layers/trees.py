@@ -8,6 +8,7 @@ from paddle import _ops
 from paddle._basics.checks import check_dtype
 from paddle._basics.dtypes import convert_np_dtype_to_dtype_
 from paddle._basics.element_types import takes
+from paddle._dispatch.append import named
 from paddle.nn.initializer.base import Constant
 from paddle.nn.layer_helper import LayerHelper
 from paddle.tensor import reshape, slice  # noqa: A004
@@ -43,7 +44,8 @@ def tdm_child(x: Any, node_nums: int, child_nums: int, param_attr: Any = None, d
         attr=helper.param_attr, shape=[node_nums, 3 + child_nums], dtype=dtype, default_initializer=Constant(0)
     )
     tree.stop_gradient = True
-    child, leaf = _ops.tdm_child(x, tree, child_nums=child_nums, dtype=convert_np_dtype_to_dtype_(dtype))
+    dtype = convert_np_dtype_to_dtype_(dtype)
+    child, leaf = named(helper.name, _ops.tdm_child, x, tree, child_nums=child_nums, dtype=dtype)
     child.stop_gradient = leaf.stop_gradient = True
     return child, leaf
 
@@ -111,7 +113,9 @@ def tdm_sampler(
     travel = parameter(tree_travel_attr, [leaf_node_num, len(sizes)])
     layers = parameter(tree_layer_attr, [offsets[-1], 1])
     labels = helper.create_variable_for_type_inference(dtype=dtype)
-    results = _ops.tdm_sampler(
+    results = named(
+        helper.name,
+        _ops.tdm_sampler,
         x,
         travel,
         layers,
