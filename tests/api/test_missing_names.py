@@ -57,9 +57,7 @@ def test_graphs_of_the_core():
 
 
 @pytest.mark.parametrize(("statement", "says"), [
-    ("from paddle.fluid.dygraph.nn import SequenceConv",
-     "'paddle.fluid.dygraph.nn'; it needs the operator 'sequence_conv'"),
-    ("from paddle.fluid.dygraph.nn import Conv2D, SequenceConv as S", "it needs the operator 'sequence_conv'"),
+    ("from paddle.fluid.dygraph.nn import Conv2D, no_such_name", "'no_such_name' from 'paddle.fluid.dygraph.nn'"),
     ("from paddle import no_such_name", "'no_such_name' from 'paddle'; a name of Paddle 2.0.2 that is missing here is"),
     ("from paddle.fluid.layers import no_such_name", "'no_such_name' from 'paddle.fluid.layers'; a name of Paddle"),
     ("from paddle.nn.layer.common import no_such_name", "is not there yet"),
@@ -70,3 +68,12 @@ def test_import_of_a_name_says_what_is_missing(statement, says):
     assert says in str(caught.value) and type(caught.value) is ImportError
     module, name = statement.split()[1], statement.split()[-1]
     assert not hasattr(importlib.import_module(module), name)
+
+
+def test_names_where_2_0_defines_them():
+    for module, names in missing.HOMES.items():
+        for name, package in names.items():
+            there = getattr(importlib.import_module(module), name)
+            assert there is getattr(importlib.import_module(package), name), (module, name)
+    with pytest.raises(AttributeError, match="no attribute 'no_such_name'"):
+        _ = paddle.fluid.layers.nn.no_such_name

@@ -1,5 +1,4 @@
-"""Names of the API that this build does not have: they raise an error that says so, and names the operator that a
-function or layer waits for, where it is one."""
+"""Names of the API that this build does not have: they raise an error that says so."""
 from __future__ import annotations
 
 import dis
@@ -10,7 +9,9 @@ from collections.abc import Callable, Mapping
 from importlib.abc import MetaPathFinder
 from typing import Any, NoReturn
 
-__all__ = ["OperatorMissing", "absent", "functions", "getter", "install", "require", "speak"]
+from paddle._basics.homes import homes
+
+__all__ = ["OperatorMissing", "absent", "getter", "install", "require", "speak"]
 
 _IMPORT_FROM = dis.opmap.get("IMPORT_FROM")
 NOT_YET = "a name of Paddle 2.0.2 that is missing here is not there yet"
@@ -46,6 +47,7 @@ def _module_names() -> frozenset[str]:
 
 
 MODULES = _module_names()
+HOMES = homes()
 
 
 class OperatorMissing(NotImplementedError, AttributeError):
@@ -72,24 +74,19 @@ def _is_import(frame: types.FrameType) -> bool:
     return frame.f_lasti >= 0 and frame.f_code.co_code[frame.f_lasti] == _IMPORT_FROM
 
 
-def getter(
-    module: str, table: Mapping[str, str] | None = None, later: Mapping[str, str] | None = None
-) -> Callable[[str], object]:
-    """A module's ``__getattr__``: the names in `table` (name to operator) raise OperatorMissing, others `absent`.
+def getter(module: str, later: Mapping[str, str] | None = None) -> Callable[[str], object]:
+    """A module's ``__getattr__``: names that are not there raise as `absent` does.
 
     Names in `later` (name to the module that has it, or that it is) are imported when they are first asked for.
     """
 
+    later = later or HOMES.get(module)
+
     def __getattr__(name: str) -> object:
         if later and name in later:
             return _bring(module, name, later[name])
-        why = NOT_YET
-        if table and name in table:
-            why = f"it needs the operator {table[name]!r}, which is not implemented yet"
         if _is_import(sys._getframe(1)):
-            raise ImportError(f"cannot import name {name!r} from {module!r}; {why}", name=module)
-        if table and name in table:
-            require(f"{module}.{name}", table[name])
+            raise ImportError(f"cannot import name {name!r} from {module!r}; {NOT_YET}", name=module)
         absent(module, name)
 
     return __getattr__
@@ -125,17 +122,3 @@ def install() -> None:
     """Makes every public module that is loaded, and every one that is not there, speak as `absent` does."""
     speak()
     sys.meta_path.append(_Finder())
-
-
-def functions(module: str, table: Mapping[str, str]) -> dict[str, Callable]:
-    """A function for each name in `table` (name to operator): it can be imported, and raises when called."""
-
-    def make(name: str, operator: str) -> Callable:
-        def missing(*args, **kwargs):
-            require(f"{module}.{name}", operator)
-
-        missing.__name__ = missing.__qualname__ = name
-        missing.__doc__ = f"Waits for the operator {operator}: raises OperatorMissing."
-        return missing
-
-    return {name: make(name, operator) for name, operator in table.items()}

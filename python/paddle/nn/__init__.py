@@ -65,4 +65,4 @@ __all__ = [
     "initializer",
 ]
 
-__getattr__ = _getter(__name__, {}, later={"utils": "paddle.nn.utils"})
+__getattr__ = _getter(__name__, later={"utils": "paddle.nn.utils"})
