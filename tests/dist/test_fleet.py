@@ -1,6 +1,7 @@
 """paddle.distributed.fleet: roles from the environment, small values between processes, training in both modes."""
 from __future__ import annotations
 
+import copy
 import threading
 import warnings
 
@@ -194,6 +195,16 @@ def test_a_strategy_in_protobufs_text(tmp_path):
     other.load_from_prototxt(str(file))
     assert (other.amp_configs, other.lars_configs) == (s.amp_configs, s.lars_configs)
     assert "amp=True <-> amp_configs" in str(other) and "lars_coeff" in str(other)
+
+
+def test_a_copy_of_a_strategy_is_its_own():
+    s = fleet.DistributedStrategy()
+    s.amp_configs = {"custom_white_list": ["conv2d"]}
+    other = copy.deepcopy(s)
+    other.amp_configs = {"custom_white_list": ["mul"], "incr_ratio": 1.5}
+    other.sharding = True
+    assert s.amp_configs["custom_white_list"] == ["conv2d"] and s.amp_configs["incr_ratio"] == 2.0
+    assert (s.sharding, other.amp_configs["incr_ratio"]) == (False, 1.5)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 bytes."""
 from __future__ import annotations
 
+import copy
 import re
 import struct
 from collections.abc import Iterable, Iterator, Mapping
@@ -87,6 +88,16 @@ class Message:
         if name.startswith("__") or name not in self.schema:
             raise AttributeError(f"{self.schema.name} has no field {name!r}")
         return self.get(name)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Message:
+        made = memo[id(self)] = Message(self.schema)
+        for name, value in self._values.items():
+            if isinstance(value, Repeated):
+                # Its elements have been checked, and it knows which message it is of.
+                list.extend(made.get(name), (copy.deepcopy(one, memo) for one in value))
+            else:
+                made._values[name] = copy.deepcopy(value, memo)
+        return made
 
     def __setattr__(self, name: str, value: Any) -> None:
         field = self.schema.get(name)
