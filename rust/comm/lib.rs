@@ -1,5 +1,6 @@
 //! Between the engine and the processes it works with: signals while it waits for them, their failures as its errors.
 
+pub mod rows;
 pub mod servers;
 
 use oar_core::base::interrupt::check_interrupt;

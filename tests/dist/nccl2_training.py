@@ -41,6 +41,10 @@ def network(rank: int, optimizer: str = "momentum") -> tuple[Any, Any, Any]:
         }
         if optimizer in made:
             made[optimizer]().minimize(loss)
+        elif optimizer == "layers":
+            # The Program itself exchanges the gradients.
+            one = made["momentum"]()
+            one.apply_gradients([(p, fluid.layers.collective._allreduce(g)) for p, g in one.backward(loss)])
     return main, startup, loss
 
 

@@ -130,3 +130,37 @@ def gathered_gradient():
 def test_gradient_of_gathering(three):
     for found in three.run(gathered_gradient):
         np.testing.assert_array_equal(found, np.full((N, 2), 6, "float32"))
+
+
+def rows_of(rank: int) -> tuple[list[int], np.ndarray]:
+    """What a rank has: rows that others have as well, one of them twice; the last rank has none."""
+    rows = [[4, 1, 4], [1, 0], []][rank]
+    return rows, np.random.RandomState(rank).normal(size=(len(rows), 2)).astype("float32")
+
+
+def summed_rows(ring: int) -> tuple[list[int], int, np.ndarray]:
+    paddle.enable_static()
+    try:
+        program, scope = static.Program(), static.Scope()
+        block, (rows, values) = program.global_block(), rows_of(dist.get_rank())
+        block.create_var(name="g", type=_core.VarDesc.VarType.SELECTED_ROWS, persistable=True)
+        block.append_op(type="c_allreduce_sum", inputs={"X": ["g"]}, outputs={"Out": ["g"]}, attrs={"ring_id": ring})
+        held = scope.var("g").get_selected_rows()
+        held.set_rows(rows)
+        held.set_height(6)
+        held.get_tensor().set(values, paddle.CPUPlace())
+        static.Executor(paddle.CPUPlace()).run(program, scope=scope)
+        held = scope.find_var("g").get_selected_rows()
+        return list(held.rows()), held.height(), np.array(held.get_tensor())
+    finally:
+        paddle.disable_static()
+
+
+def test_rows_are_summed(three):
+    want = np.zeros((6, 2), "float32")
+    for rank in range(N):
+        rows, values = rows_of(rank)
+        np.add.at(want, rows, values)
+    for rows, height, values in three.run(summed_rows, 0):
+        assert (rows, height) == ([0, 1, 4], 6)
+        np.testing.assert_allclose(values, want[[0, 1, 4]], rtol=1e-6)

@@ -33,7 +33,8 @@ def check(found, want) -> None:
 
 @pytest.mark.parametrize(
     "how",
-    [{}, {"optimizer": "clip", "comms": 2}, {"places": 2}, {"places": 3, "optimizer": "sgd"}],
+    [{}, {"optimizer": "clip", "comms": 2}, {"places": 2}, {"places": 3, "optimizer": "sgd"}, {"optimizer": "layers"},
+     {"optimizer": "layers", "places": 3}],
     ids=lambda how: "+".join(f"{k}={v}" for k, v in how.items()) or "plain",
 )
 def test_two_trainers(two_apart, how):

@@ -23,6 +23,8 @@ from .trainers import BATCH_NORM, Trainers, append
 __all__: list[str] = []
 
 _ONCE = OpRole.Optimize | OpRole.LRSched | OpRole.RPC | OpRole.Dist
+#: how the places' values are combined for each `reduce_type` of the operator allreduce
+_COMBINE = ("elementwise_add", "elementwise_mul", "elementwise_max", "elementwise_min")
 #: what GradientMergeOptimizer calls the variable that says whether its sums are due
 DUE = "grad_merge_cond_name"
 
@@ -96,6 +98,8 @@ class Replicas:
         #: gradients that have been summed: from there on all places mean the first one's
         self._summed: set[str] = set()
         ops = [self._from.op(i) for i in range(self._from.op_size())]
+        #: gradients that the Program exchanges itself, by an operator of its own
+        self._exchanged = {name for op in ops if op.type() == "allreduce" for name in op.input("X")}
         self._find_own(ops)
         #: persistable variables that the places change, such as running averages
         self.states = [n for n in sorted(self._own - set(fed)) if self._is_persistable(n)]
@@ -146,13 +150,15 @@ class Replicas:
             return
         if self._joins(op):
             self._batch_norm(op)
+        elif op.type() == "allreduce" and self.count > 1:
+            self._all_reduce(op)
         else:
             for place in range(1 if self._is_shared(op) else self.count):
                 self._copy(op, self._into, place)
         if self._loss_grad is None or not op.has_attr(OP_ROLE_VAR) or not _role(op) & OpRole.Backward:
             return
         for grad in op.attr(OP_ROLE_VAR)[1::2]:
-            if grad in self._own | self._joint and grad not in self._summed:
+            if grad in (self._own | self._joint) - self._summed - self._exchanged:
                 self._sum(grad, op.attr(DUE) if op.has_attr(DUE) else None)
 
     def _joins(self, op) -> bool:
@@ -172,6 +178,18 @@ class Replicas:
         if self._trainers is not None:
             self._trainers.append_sum(self._exchange_block(grad, due), grad)
         self._summed.add(grad)
+
+    def _all_reduce(self, op) -> None:
+        """The operator `allreduce`: over the places first, then as it stands over the trainers."""
+        (x,), (out,) = op.input("X"), op.output("Out")
+        total = x
+        for place in range(1, self.count):
+            terms = {"X": [total], "Y": [self._declared(x, place, frozenset())]}
+            append(self._into, _COMBINE[op.attr("reduce_type")], terms, {"Out": [out]}, axis=-1)
+            total = out
+        if self._trainers is not None:
+            self._copy(op, self._into, 0).set_input("X", [out])
+        self._summed.add(out)
 
     def _exchange_block(self, grad: str, due: str | None) -> Any:
         """Where the operators stand that exchange a gradient: a branch of their own where not every run does."""

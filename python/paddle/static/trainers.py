@@ -85,7 +85,9 @@ class Trainers:
         comm = self._turn % self._comms
         self._turn += 1
         slots = {"X": [name]}, {"Out": [name]}
-        if not self._inner:
+        var = block.find_var_recursive(name)
+        # Rows are gathered, which levels would not lessen.
+        if not self._inner or (var is not None and var.type() == VarType.SELECTED_ROWS):
             append(block, "c_allreduce_sum", *slots, ring_id=comm, use_calc_stream=True)
             return
         within, across = self._comms + 2 * comm, self._comms + 2 * comm + 1

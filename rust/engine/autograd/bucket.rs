@@ -1,10 +1,10 @@
 //! What is averaged: parameters, the buckets that their gradients lie in, and calls on their bytes.
 
 use super::tape::EVar;
-use oar_comm as comm;
+pub(super) use oar_comm::rows::{raw, wire};
 use oar_core::base::{DType, Result};
 use oar_core::tensor::Tensor;
-use oar_dist::{CollectiveCall, Dtype, ReduceOp, Region};
+use oar_dist::{CollectiveCall, ReduceOp};
 
 /// A parameter whose gradients are averaged.
 pub struct Param {
@@ -37,15 +37,6 @@ impl Bucket {
     pub fn bytes(&self) -> usize {
         self.len * self.dtype.size()
     }
-}
-
-pub(super) fn wire(dtype: DType) -> Result<Dtype> {
-    Dtype::from_number(dtype.proto() as u8).map_err(comm::error)
-}
-
-pub(super) fn raw(t: &Tensor) -> Region {
-    // SAFETY: the tensor goes with the region and keeps the bytes; only the operation uses them until it has ended.
-    unsafe { Region::raw(t.ptr(), t.nbytes(), Some(Box::new(t.clone()))) }
 }
 
 pub(super) fn average(t: &Tensor) -> Result<CollectiveCall> {

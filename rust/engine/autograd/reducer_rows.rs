@@ -1,11 +1,12 @@
 //! Gradients that are SelectedRows, averaged over the ranks.
 
-use super::bucket::{average, raw, wire, Param};
+use super::bucket::{average, Param};
 use oar_comm as comm;
+use oar_comm::rows::{gather, gather_rows};
 use oar_core::base::{DType, Result};
 use oar_core::tensor::{SelectedRows, Tensor, Value};
 use oar_core::{bail, ensure, err};
-use oar_dist::{CollectiveCall, Group};
+use oar_dist::Group;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -46,12 +47,6 @@ fn dense_of<T: Number>(r: &SelectedRows) -> Result<Tensor> {
     Ok(whole)
 }
 
-fn gather(group: &Group, mine: Tensor) -> Result<Tensor> {
-    let all = Tensor::empty(mine.dtype(), &[(mine.numel() * group.world()) as i64])?;
-    comm::run(group, CollectiveCall::all_gather(raw(&mine), raw(&all), wire(mine.dtype())?))?;
-    Ok(all)
-}
-
 /// The average of gradients that are SelectedRows; rows rise, so that every rank has the same bits. If one of the ranks
 /// has a dense gradient, all get one. `None` where no rank has any.
 pub fn rows_average(group: &Group, param: &Param, mine: Option<Value>) -> Result<Option<Value>> {
@@ -78,35 +73,31 @@ pub fn rows_average(group: &Group, param: &Param, mine: Option<Value>) -> Result
         return Ok(Some(sum.into()));
     }
     let width: usize = like.dims()[1..].iter().map(|d| *d as usize).product();
-    let most = states.iter().max().map_or(0, |n| (*n).max(0) as usize);
-    let mut rows = Tensor::zeros(DType::I64, &[most as i64])?;
-    let mut values = Tensor::zeros(like.dtype(), &[(most * width) as i64])?;
-    if let Value::Rows(r) = &mine {
-        let n = r.rows.len();
-        ensure!(
-            r.value.dtype() == like.dtype() && r.value.numel() == n * width,
-            InvalidArgument,
-            "the gradient of parameter {} has rows {:?}, the parameter is {like:?}",
-            param.name,
-            r.value
-        );
-        rows.data_mut::<i64>()?[..n].copy_from_slice(&r.rows);
-        values.bytes_mut()?[..r.value.nbytes()].copy_from_slice(r.value.bytes());
-    }
-    let (rows, values) = (gather(group, rows)?, gather(group, values)?);
+    let counts: Vec<usize> = states.iter().map(|n| (*n).max(0) as usize).collect();
+    let mut none = like.dims().to_vec();
+    none[0] = 0;
+    let mine = match mine {
+        Value::Rows(r) => *r,
+        _ => SelectedRows { rows: Arc::default(), height: like.dims()[0], value: Tensor::empty(like.dtype(), &none)? },
+    };
+    ensure!(
+        mine.value.dtype() == like.dtype() && mine.value.numel() == mine.rows.len() * width,
+        InvalidArgument,
+        "the gradient of parameter {} has rows {:?}, the parameter is {like:?}",
+        param.name,
+        mine.value
+    );
+    let all = gather_rows(group, &counts, &mine)?;
     // For every row the places it is found at, by rank and then as the rank had them.
     let mut places: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
-    for (rank, n) in states.iter().enumerate() {
-        for k in 0..(*n).max(0) as usize {
-            let at = rank * most + k;
-            places.entry(rows.data::<i64>()[at]).or_default().push(at);
-        }
+    for (at, row) in all.rows.iter().enumerate() {
+        places.entry(*row).or_default().push(at);
     }
     let mut dims = like.dims().to_vec();
     dims[0] = places.len() as i64;
     let value = match like.dtype() {
-        DType::F32 => merged::<f32>(&places, &values, width, &dims, group.world())?,
-        DType::F64 => merged::<f64>(&places, &values, width, &dims, group.world())?,
+        DType::F32 => merged::<f32>(&places, &all.value, width, &dims, group.world())?,
+        DType::F64 => merged::<f64>(&places, &all.value, width, &dims, group.world())?,
         other => return Err(err!(Unimplemented, "SelectedRows of {other} as a gradient between processes")),
     };
     let rows = Arc::new(places.into_keys().collect());

@@ -2,11 +2,13 @@
 //!
 //! Every operator ends when its data has arrived, whatever `use_calc_stream` says: on the CPU there is one stream.
 
+use oar_comm::rows::{gather, gather_rows};
 use oar_comm::{group, run};
 use oar_core::base::{DType, DTypes, Dims, Result};
 use oar_core::op::grad::{Fwd, Grad, GradOp};
+use oar_core::op::parts::rows::{ascending, check_rows};
 use oar_core::op::{infer, Infer, Kernel, NoAttrs, Op, RowsKernel, Run, OP};
-use oar_core::tensor::Tensor;
+use oar_core::tensor::{Tensor, Value};
 use oar_core::{attrs, ensure, err, slots};
 use oar_dist::{CollectiveCall, Dtype, Group, ReduceOp, Region};
 use std::sync::Arc;
@@ -83,6 +85,22 @@ fn run_in_place(cx: &mut Run, group: &Group, call: impl FnOnce(Region, Dtype) ->
 fn all_reduce(cx: &mut Run, ring: i32, op: ReduceOp) -> Result<()> {
     let group = group(cx.op.name, ring)?;
     run_in_place(cx, &group, |bytes, kind| CollectiveCall::all_reduce(bytes, kind, op))
+}
+
+/// The rows of all ranks, equal ones added up; they rise, so that every rank has the same bits.
+fn sum_rows(cx: &mut Run) -> Result<()> {
+    let (op, ring) = (cx.op.name, ring(cx));
+    let group = group(op, ring)?;
+    let Some(Value::Rows(x)) = cx.outs.slot(in_place::OUT.0).first().map(|o| &o.value) else {
+        return Err(err!(NotFound, "operator {op}: output 'Out' is not there"));
+    };
+    check_rows(op, x)?;
+    let counts = gather(&group, Tensor::scalar(x.rows.len() as i64)?)?.to_i64s()?;
+    let counts: Vec<usize> = counts.iter().map(|n| *n as usize).collect();
+    let all = gather_rows(&group, &counts, x)?;
+    let sum = ascending(op, &all)?.into_owned();
+    cx.set(in_place::OUT, Value::Rows(Box::new(sum)));
+    Ok(())
 }
 
 fn reduce(cx: &mut Run, op: ReduceOp) -> Result<()> {
@@ -293,8 +311,6 @@ fn ring(cx: &Run) -> i32 {
 }
 
 in_place! {
-    C_ALLREDUCE_SUM "c_allreduce_sum" RingAttrs Grad::Map(&C_ALLREDUCE_SUM, SELF_GRAD),
-        |cx| all_reduce(cx, ring(cx), ReduceOp::Sum);
     C_ALLREDUCE_MAX "c_allreduce_max" RingAttrs Grad::None, |cx| all_reduce(cx, ring(cx), ReduceOp::Max);
     C_ALLREDUCE_MIN "c_allreduce_min" RingAttrs Grad::None, |cx| all_reduce(cx, ring(cx), ReduceOp::Min);
     C_ALLREDUCE_PROD "c_allreduce_prod" RingAttrs Grad::None, |cx| all_reduce(cx, ring(cx), ReduceOp::Prod);
@@ -310,6 +326,18 @@ in_place! {
     BROADCAST "broadcast" OldBroadcastAttrs Grad::None, |cx| broadcast(cx, 0, cx.attrs::<OldBroadcastAttrs>().root);
 }
 
+pub static C_ALLREDUCE_SUM: Op = Op {
+    name: "c_allreduce_sum",
+    inputs: in_place::INS,
+    outputs: in_place::OUTS,
+    attrs: RingAttrs::FIELDS,
+    takes: SENT,
+    infer: infer::kind_of_first,
+    cpu: Kernel::Host(|cx| all_reduce(cx, ring(cx), ReduceOp::Sum)),
+    rows: RowsKernel::Own(sum_rows),
+    grad: Grad::Map(&C_ALLREDUCE_SUM, SELF_GRAD),
+    ..OP
+};
 pub static BARRIER: Op = Op {
     name: "barrier",
     inputs: in_place::INS,
