@@ -32,7 +32,10 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     ops::py_func::register(m)?;
     tensor::random::register(m)?;
     device::cuda::register(m)?;
-    dist::group::register(m, &[dist::reducer::register, dist::servers::register, dist::store::register])?;
+    dist::group::register(
+        m,
+        &[dist::reducer::register, dist::servers::register, dist::store::register, dist::transport::register],
+    )?;
     profiler::register(m)?;
     Ok(())
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,8 @@ OPTIMIZERS = {
         paddle.optimizer.lr.ExponentialDecay(0.05, 0.9), 0.9, weight_decay=0.01
     ),
 }
+#: groups of two ranks that share the parameters
+HYBRID = {"fuse_broadcast_MB": 0.0005, "hybrid_dp": True, "sharding_group_size": 2}
 #: name -> (optimizer, fields of the strategy)
 STRATEGIES: dict[str, tuple[str, dict[str, Any]]] = {
     "plain": ("momentum", {}),
@@ -51,6 +54,9 @@ STRATEGIES: dict[str, tuple[str, dict[str, Any]]] = {
     "small_shards": ("adam", {"sharding": True, "sharding_configs": {"fuse_broadcast_MB": 0.0005}}),
     "clipped_shards": ("clipped", {"sharding": True, "sharding_configs": {"fuse_broadcast_MB": 0.0005}}),
     "half_shards": ("momentum", {"sharding": True, "amp": True, "amp_configs": {"init_loss_scaling": 8.0}}),
+    "hybrid": ("momentum", {"sharding": True, "sharding_configs": HYBRID}),
+    "hybrid_adam": ("adam", {"sharding": True, "sharding_configs": HYBRID}),
+    "sparse": ("momentum", {}),
     "again_shards": ("adam", {
         "sharding": True, "recompute": True, "recompute_configs": {"checkpoints": ["h0", "h1"]},
         "sharding_configs": {"fuse_broadcast_MB": 0.0005},
@@ -77,11 +83,20 @@ def values(name: str, seed: int, *shape: int) -> fluid.ParamAttr:
 def build(name: str) -> Any:
     with fluid.device_guard("gpu:0" if name in PIPES else None):
         x, y = fluid.data("x", [None, WIDTH]), fluid.data("y", [None, 1])
+        if name == "sparse":
+            x = looked_up(x)
         x = hidden(name, 0, x)
     with fluid.device_guard("gpu:1" if name in PIPES else None):
         x = hidden(name, 1, x)
         x = fluid.layers.fc(x, 1, param_attr=values("w2", 2, HIDDEN, 1), bias_attr=fluid.ParamAttr(name="b2"))
         return fluid.layers.reduce_mean(fluid.layers.square_error_cost(x, y))
+
+
+def looked_up(x: Any) -> Any:
+    """A row of a table for each number, by its first digit; the gradient has the rows that were looked up."""
+    ids = fluid.layers.cast(fluid.layers.floor(fluid.layers.scale(x, 10.0, 5.0)), "int64")
+    rows = fluid.embedding(ids, [12, WIDTH], is_sparse=True, param_attr=values("table", 3, 12, WIDTH))
+    return fluid.layers.reduce_sum(rows, dim=1)
 
 
 def hidden(name: str, i: int, x: Any) -> Any:
@@ -107,7 +122,7 @@ def parameters(program: Any, scope: Any) -> dict[str, list]:
     return {name: np.array(var.get_tensor()).tolist() for name, var in found.items() if var is not None}
 
 
-def train(name: str) -> dict[str, Any]:
+def train(name: str, steps: Iterable[int] = range(STEPS), batch: Callable[[int], dict[str, np.ndarray]] = batch) -> dict[str, Any]:
     """What the rank of this process finds."""
     main, startup, scope = fluid.Program(), fluid.Program(), fluid.Scope()
     with fluid.program_guard(main, startup), fluid.unique_name.guard(), fluid.scope_guard(scope):
@@ -122,10 +137,10 @@ def train(name: str) -> dict[str, Any]:
         if name == "pure":
             optimizer.amp_init(fluid.CPUPlace())
         losses = []
-        for step in range(STEPS):
-            feed = {k: np.array_split(v, ranks)[rank] for k, v in batch(step).items()}
-            if name in PIPES:
-                feed = batch(step)
+        for step in steps:
+            # The two sections of a pipeline get the same samples.
+            sections = 2 if name in PIPES else 1
+            feed = {k: np.array_split(v, ranks // sections)[rank // sections] for k, v in batch(step).items()}
             if name == "pure":
                 feed = {k: v.astype("float16") for k, v in feed.items()}
             (value,) = exe.run(main, feed, [loss])

@@ -14,6 +14,7 @@ from paddle.nn.layer_helper import LayerHelper
 from paddle.tensor import concat
 from paddle.tensor import split as split_tensor
 
+from . import mpi
 from .parallel import ParallelEnv, _groups, _made_groups
 
 Tensor = Any
@@ -98,7 +99,8 @@ def new_group(ranks=None, backend=None):
 
     Args:
         ranks (list[int], optional): distinct global ranks; their order is the order in the group. None: all.
-        backend (str, optional): ignored; there is one.
+        backend (str, optional): "mpi" for data that goes through MPI, by mpi4py under mpirun; any other name means
+            what all groups use.
 
     Returns:
         Group: has ``id``, ``rank`` (-1 outside), ``nranks``, ``ranks``, ``is_member()``, ``get_group_rank(rank)``.
@@ -112,11 +114,10 @@ def new_group(ranks=None, backend=None):
         >>> group.rank, group.nranks
         (0, 1)
     """
-    del backend
     ranks = list(range(get_group(0).nranks)) if ranks is None else [int(r) for r in ranks]
     if any(r < 0 for r in ranks):
         raise ValueError(f"{ranks} are not ranks of the job.")
-    group = _core.dist.new_group(ranks)
+    group = _core.dist.new_group(ranks, over=mpi.maker(backend))
     _made_groups[group._number] = group
     return group
 

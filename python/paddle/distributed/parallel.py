@@ -14,6 +14,7 @@ from typing import Any
 
 import paddle._core as _core
 
+from . import mpi
 from .launch import cause
 
 __all__ = ["init_parallel_env"]
@@ -136,6 +137,7 @@ def init_parallel_env() -> None:
     Call it once at the start of a script that `paddle.distributed.launch` or `spawn` runs in several processes. Where
     the others are found is in the environment: the launcher sets ``PADDLE_MASTER`` and listens there; where the
     variables are set by hand, rank 0 listens, at ``PADDLE_MASTER`` or at the first of the ``PADDLE_TRAINER_ENDPOINTS``.
+    With ``OAR_BACKEND=mpi`` and mpi4py, mpirun starts the processes, and their data goes through MPI.
 
     Raises:
         ValueError: a variable of the environment is missing or wrong.
@@ -151,6 +153,7 @@ def init_parallel_env() -> None:
         1
     """
     global _global_parallel_env
+    mpi.begin()
     env = _global_parallel_env = ParallelEnv()
     if env.world_size < 2:
         warnings.warn(
@@ -170,7 +173,7 @@ def init_parallel_env() -> None:
     _core.dist.join()
     _groups.clear()
     _made_groups.clear()
-    _watch_the_end()
+    watch_the_end()
 
 
 _watching = False
@@ -178,7 +181,7 @@ _watching = False
 atexit.register(_core.dist.leave)
 
 
-def _watch_the_end() -> None:
+def watch_the_end() -> None:
     """Leave in order when the process ends; tell the others of an exception; SIGUSR1 prints the debug report."""
     global _watching
     if _watching:
@@ -201,8 +204,7 @@ def abort(reason: BaseException | str) -> None:
     """Tell the other processes that this one cannot go on, and why: their waits end with a RuntimeError of it."""
     if isinstance(reason, BaseException):
         text = str(reason).strip().split("\n")[0]
-        if _core.dist.joined():
-            cause.tell(reason)
+        cause.tell(reason)
         reason = f"{type(reason).__name__}: {text}" if text else type(reason).__name__
     _core.dist.abort(reason)
 

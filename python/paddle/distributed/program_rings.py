@@ -8,7 +8,9 @@ import paddle._core as _core
 from paddle._basics import unique_name
 from paddle._basics.names import OP_ROLE, OpRole
 
+from . import mpi
 from .checkport import wait_server_ready
+from .parallel import watch_the_end
 
 __all__: list[str] = []
 
@@ -23,6 +25,12 @@ def is_loss_grad(op: Any) -> bool:
     return op._has_role(OpRole.Backward) and op._has_role(OpRole.Loss)
 
 
+def _take_part() -> None:
+    """What a process does that is to be in a ring."""
+    mpi.begin()
+    watch_the_end()
+
+
 def append_ring(
     program: Any, endpoint: str, endpoints: list[str], rank: int, ring: int, wait_port: bool,
     role: OpRole = OpRole.Forward,
@@ -31,6 +39,7 @@ def append_ring(
 
     With `wait_port` rank 0 returns once the others listen.
     """
+    _take_part()
     others = [e for e in endpoints if e != endpoint]
     if rank == 0 and wait_port:
         wait_server_ready(others)
@@ -57,6 +66,7 @@ def append_world(program: Any, endpoints: list[str], rank: int, how: Any) -> Any
 
     `how` is a BuildStrategy or a DistributeTranspilerConfig. Returns the variable of the first ring.
     """
+    _take_part()
     names = ["NCCLID", *(f"NCCLID_{i}" for i in range(1, how.nccl_comm_num))]
     if how.use_hierarchical_allreduce:
         names += [f"Hierarchical_{side}_NCCLID_{i}" for i in range(how.nccl_comm_num) for side in ("inter", "exter")]

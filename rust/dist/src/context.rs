@@ -18,6 +18,7 @@ use crate::monitor::{Monitor, Reports, Timing};
 use crate::net::{self, Deadline};
 use crate::state::{PeerInfo, Route, Shared};
 use crate::store::Store;
+use crate::transport::Over;
 use crate::verdict;
 
 /// How a context behaves. `Options::default()` is right for one machine.
@@ -40,6 +41,10 @@ pub struct Options {
     pub shared_memory: bool,
     /// Collectives by messages between pairs even where all ranks share memory; for comparisons.
     pub flat: bool,
+    /// The number of this process in the whole job, where its rank is another one.
+    pub number: Option<usize>,
+    /// What the groups' data goes through instead of shared memory and TCP.
+    pub over: Option<Over>,
     /// Stands in for what tells hosts apart (ranks with equal keys share memory).
     pub host_key: Option<String>,
     /// Up to this many bytes an all_reduce between hosts goes for latency instead of bandwidth.
@@ -61,6 +66,8 @@ impl Default for Options {
             linger: Duration::from_secs(5),
             shared_memory: true,
             flat: false,
+            number: None,
+            over: None,
             host_key: None,
             small: 32 << 10,
             route: None,
@@ -272,7 +279,9 @@ fn meet(rank: usize, world: usize, store: &Store, options: &Options, at: SocketA
         Some(key) => key.clone(),
         None => net::host_key(),
     };
-    let mine = Put::default().bytes(at.to_string().as_bytes()).bytes(net::host_name().as_bytes()).bytes(key.as_bytes());
+    let number = options.number.unwrap_or(rank) as u64;
+    let (at, host) = (at.to_string(), net::host_name());
+    let mine = Put::default().bytes(at.as_bytes()).bytes(host.as_bytes()).bytes(key.as_bytes()).u64(number);
     let name = |r: usize| format!("oar/{}/rank/{r}", options.name);
     let table_key = format!("oar/{}/table", options.name);
     let stored = store.compare_and_set(&name(rank), None, &mine.0, deadline.left())?;
@@ -303,7 +312,7 @@ fn meet(rank: usize, world: usize, store: &Store, options: &Options, at: SocketA
         let mut e = Take(entry);
         let info = (|| {
             let address = e.text()?.parse().ok()?;
-            Some(PeerInfo { address, host: e.text()?, host_key: e.text()? })
+            Some(PeerInfo { address, host: e.text()?, host_key: e.text()?, number: e.u64()? as usize })
         })();
         peers.extend(info);
     }

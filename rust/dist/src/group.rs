@@ -24,7 +24,7 @@ use crate::net::{self, SLICE};
 use crate::plan::RankInfo;
 use crate::shm::symmetric::SymmetricBuffer;
 use crate::state::{GroupState, Guard, PeerInfo, Shared, NOBODY};
-use crate::transport::{Nobody, Transport};
+use crate::transport::{Nobody, Over, Party};
 use crate::verdict;
 use crate::work::{Outcome, Work};
 
@@ -57,29 +57,22 @@ struct Inner {
 pub struct Group {
     inner: Arc<Inner>,
     /// The context lives at least as long as its groups.
-    _context: Option<Arc<Context>>,
+    context: Option<Arc<Context>>,
 }
 
 impl Context {
     /// A group of these (distinct) ranks, this one among them, in this order. All its members must make it, and make
     /// their common groups in the same order; it has a program order of its own.
     pub fn group(self: &Arc<Self>, ranks: &[usize]) -> Result<Arc<Group>> {
-        self.place(ranks)?;
-        let id = self.new_id(ranks);
-        Group::make(self, id, ranks.to_vec(), None)
+        self.group_over(ranks, self.options.over.as_ref())
     }
 
-    /// A group whose data goes through a transport of the caller's making, such as MPI. `make` is told the rank within
-    /// the group and the global ranks. The watch over the ranks, the fingerprints and the plans are the same.
-    pub fn group_over(
-        self: &Arc<Self>,
-        ranks: &[usize],
-        make: impl FnOnce(usize, &[usize]) -> Result<Box<dyn Transport>>,
-    ) -> Result<Arc<Group>> {
-        let me = self.place(ranks)?;
-        let transport = make(me, ranks)?;
+    /// A group whose data goes through a transport that `over` makes, such as MPI. The watch over the ranks, the
+    /// fingerprints and the plans are the same.
+    pub fn group_over(self: &Arc<Self>, ranks: &[usize], over: Option<&Over>) -> Result<Arc<Group>> {
+        self.place(ranks)?;
         let id = self.new_id(ranks);
-        Group::make(self, id, ranks.to_vec(), Some(transport))
+        Group::make(self, id, ranks.to_vec(), over)
     }
 
     /// The group of all ranks.
@@ -91,18 +84,14 @@ impl Context {
 type Tick<'a> = &'a dyn Fn() -> bool;
 
 impl Group {
-    fn make(
-        context: &Arc<Context>,
-        id: u64,
-        ranks: Vec<usize>,
-        over: Option<Box<dyn Transport>>,
-    ) -> Result<Arc<Group>> {
+    fn make(context: &Arc<Context>, id: u64, ranks: Vec<usize>, over: Option<&Over>) -> Result<Arc<Group>> {
         let shared = context.shared.clone();
         let me = ranks.iter().position(|r| *r == shared.rank).unwrap_or(0);
         let state = Arc::new(GroupState::new(id, ranks)?);
         shared.enter(&state);
         let engine = match over {
-            Some(transport) => Ok(Engine::over(transport, RankInfo::new(me, state.ranks.len()), context.options.small)),
+            Some(make) => make(Party::new(shared.clone(), state.clone(), me))
+                .map(|t| Engine::over(t, RankInfo::new(me, state.ranks.len()), context.options.small)),
             None => Engine::make(context, &state, me),
         };
         let engine = match engine {
@@ -122,13 +111,14 @@ impl Group {
             changed: Condvar::new(),
             generation: ForkGeneration::now(),
         });
-        Ok(Arc::new(Group { inner, _context: Some(context.clone()) }))
+        Ok(Arc::new(Group { inner, context: Some(context.clone()) }))
     }
 
     /// The group of a process that is in no job: rank 0 of 1.
     pub fn solo() -> Result<Arc<Group>> {
         let identity = Arc::new(Identity::new("", &[], 1, 0));
-        let nowhere = PeerInfo { address: ([127, 0, 0, 1], 0).into(), host: net::host_name(), host_key: String::new() };
+        let (address, host) = (([127, 0, 0, 1], 0).into(), net::host_name());
+        let nowhere = PeerInfo { address, host, number: 0, host_key: String::new() };
         let shared = Arc::new(Shared::new(identity, vec![nowhere], None)?);
         let state = Arc::new(GroupState::new(0, vec![0])?);
         shared.enter(&state);
@@ -142,7 +132,12 @@ impl Group {
             changed: Condvar::new(),
             generation: ForkGeneration::now(),
         });
-        Ok(Arc::new(Group { inner, _context: None }))
+        Ok(Arc::new(Group { inner, context: None }))
+    }
+
+    /// The membership by which it was made; `None` for a process alone.
+    pub(crate) fn context(&self) -> Option<&Arc<Context>> {
+        self.context.as_ref()
     }
 
     /// This rank within the group.
@@ -176,7 +171,7 @@ impl Group {
     /// where copies are the quicker way.
     pub fn symmetric_buffer(&self, bytes: usize) -> Result<Option<Arc<SymmetricBuffer>>> {
         self.inner.generation.check("a group")?;
-        let Some(context) = &self._context else { return Ok(None) };
+        let Some(context) = &self.context else { return Ok(None) };
         // All or none, and of one size.
         let wanted = u64::from(self.inner.engine.lock().wants_rooms());
         let mut asked = Put::default().u64(wanted).u64(bytes as u64).u64(!(bytes as u64)).0;
@@ -386,7 +381,7 @@ impl Drop for Group {
     fn drop(&mut self) {
         if self.inner.generation.elsewhere() {
             // Nothing of it may be touched, the shared memory least of all.
-            std::mem::forget((self.inner.clone(), self._context.clone()));
+            std::mem::forget((self.inner.clone(), self.context.clone()));
             return;
         }
         self.inner.queue.lock().closing = true;

@@ -61,5 +61,5 @@ pub use group::Group;
 pub use shm::symmetric::SymmetricBuffer;
 pub use state::Route;
 pub use store::{Job, Store};
-pub use transport::{Transport, Want};
+pub use transport::{Over, Party, Transport, Want};
 pub use work::Work;

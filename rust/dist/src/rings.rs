@@ -19,6 +19,7 @@ use crate::fork::PerProcess;
 use crate::group::Group;
 use crate::net::{Deadline, SLICE};
 use crate::store::{Job, Store};
+use crate::transport::Over;
 
 #[derive(Default)]
 struct Rings {
@@ -39,6 +40,13 @@ struct Member {
 
 /// What a process has joined, its forked children have not.
 static MEMBER: PerProcess<Member> = PerProcess::new();
+
+/// What the data of all groups to come goes through, where that is not shared memory and TCP.
+static OVER: Mutex<Option<Over>> = Mutex::new(None);
+
+pub fn go_over(over: Option<Over>) {
+    *OVER.lock() = over;
+}
 
 fn rings<T>(f: impl FnOnce(&mut Rings) -> T) -> T {
     f(&mut MEMBER.get().rings.lock())
@@ -109,6 +117,7 @@ pub fn options_from_env() -> Result<Options> {
         beat: d.beat.min(heartbeat_limit / 4),
         heartbeat_limit,
         shared_memory: number("OAR_SHARED_MEMORY", 1u8)? != 0,
+        over: OVER.lock().clone(),
         ..d
     })
 }
@@ -270,7 +279,13 @@ pub fn set(ring: i32, group: Arc<Group>) {
 
 /// Make a group of these global ranks, under the lowest free number if `ring` is `None`. All members must make their
 /// common groups in the same order; on other ranks this only takes the number. A number that exists must have these ranks.
-pub fn make(ring: Option<i32>, ranks: &[usize], tick: &dyn Fn() -> bool) -> Result<(i32, Option<Arc<Group>>)> {
+/// The data goes through `over`, where that is given.
+pub fn make(
+    ring: Option<i32>,
+    ranks: &[usize],
+    over: Option<&Over>,
+    tick: &dyn Fn() -> bool,
+) -> Result<(i32, Option<Arc<Group>>)> {
     let _making = MEMBER.get().making.lock();
     let world = get(0)?;
     if let Some(known) = ring.and_then(|ring| rings(|r| r.groups.get(&ring).cloned().map(|g| (ring, g)))) {
@@ -293,7 +308,14 @@ pub fn make(ring: Option<i32>, ranks: &[usize], tick: &dyn Fn() -> bool) -> Resu
         }
         None => Some(Group::solo()?),
         Some(context) => {
-            let made = watched(tick, || context.interrupt(true), || context.group(ranks));
+            let made = watched(
+                tick,
+                || context.interrupt(true),
+                || match over {
+                    Some(_) => context.group_over(ranks, over),
+                    None => context.group(ranks),
+                },
+            );
             if matches!(made, Err(Error::Interrupted { .. })) {
                 context.interrupt(false);
             }
@@ -319,10 +341,18 @@ pub fn release(ring: i32, group: &Option<Arc<Group>>) {
     drop(held);
 }
 
-/// Tell the other ranks why this one cannot go on.
+/// Tell the other ranks, of the job and of all rings, why this one cannot go on.
 pub fn abort(reason: &str) {
-    if let Some(context) = context() {
-        context.abort(reason);
+    let mut told: Vec<Arc<Context>> = Vec::new();
+    let contexts: Vec<_> = rings(|r| {
+        let of_rings = r.groups.values().flatten().filter_map(|g| g.context());
+        r.context.iter().chain(of_rings).cloned().collect()
+    });
+    for context in contexts {
+        if !told.iter().any(|c| Arc::ptr_eq(c, &context)) {
+            context.abort(reason);
+            told.push(context);
+        }
     }
 }
 

@@ -19,6 +19,8 @@ use crate::net::{Doorbell, SLICE};
 pub struct PeerInfo {
     pub address: SocketAddr,
     pub host: String,
+    /// Its number in the whole job, by which users know it.
+    pub number: usize,
     /// Equal for ranks that can share memory.
     pub host_key: String,
 }
@@ -132,8 +134,11 @@ impl Shared {
     }
 
     pub fn peer(&self, rank: usize) -> Peer {
-        let host = self.peers.get(rank).map_or("an unknown host", |p| p.host.as_str());
-        Peer { rank, host: host.to_string() }
+        let host = self.peers.get(rank).map_or("an unknown host".into(), |p| match p.number == rank {
+            true => p.host.clone(),
+            false => format!("{} (trainer {})", p.host, p.number),
+        });
+        Peer { rank, host }
     }
 
     pub fn address(&self, rank: usize) -> SocketAddr {

@@ -3,10 +3,12 @@
 //! One trait, so that sockets, shared memory, MPI or NCCL can stand behind the same plans: messages between pairs of
 //! ranks, in order per pair, begun and completed without blocking, and one place to wait.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Peer, Result};
 use crate::fingerprint::Fingerprint;
+use crate::state::{GroupState, Shared};
 
 /// What a rank waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +74,44 @@ pub trait Transport: Send {
     /// Wait until one of `wants` may have come true, at most `limit`; early returns are allowed.
     fn wait(&mut self, wants: &[Want], limit: Duration) -> Result<()>;
 }
+
+/// A group, for a transport that is made for it elsewhere.
+pub struct Party {
+    /// The same number on all members, and no other group's.
+    pub id: u64,
+    pub me: usize,
+    /// By group rank: the number of the process in the whole job.
+    pub numbers: Vec<usize>,
+    shared: Arc<Shared>,
+    state: Arc<GroupState>,
+}
+
+impl Party {
+    pub(crate) fn new(shared: Arc<Shared>, state: Arc<GroupState>, me: usize) -> Party {
+        let numbers = state.ranks.iter().map(|r| shared.peers[*r].number).collect();
+        Party { id: state.id, me, numbers, shared, state }
+    }
+
+    /// A member as errors name it.
+    pub fn peer(&self, rank: usize) -> Peer {
+        self.shared.peer(self.state.ranks[rank])
+    }
+
+    /// The error of waiting for a member that has left in order.
+    pub fn left(&self, rank: usize, doing: &Fingerprint) -> Option<Error> {
+        let rank = self.state.ranks[rank];
+        self.shared.has_left(rank).then(|| self.state.left(&self.shared, rank, doing))
+    }
+
+    /// The error of two members that called different things.
+    pub fn mismatch(&self, mine: &Fingerprint, rank: usize, theirs: &Fingerprint) -> Error {
+        let (a_call, b_call) = (mine.to_string(), theirs.to_string());
+        Error::Mismatch { a: self.peer(self.me), a_call, b: self.peer(rank), b_call }
+    }
+}
+
+/// Makes the transport of a group.
+pub type Over = Arc<dyn Fn(Party) -> Result<Box<dyn Transport>> + Send + Sync>;
 
 /// The transport of a group of one, which has nobody to send to.
 pub struct Nobody;

@@ -10,7 +10,7 @@ use common::{job, options};
 use half::{bf16, f16};
 use oar_dist::fingerprint::Fingerprint;
 use oar_dist::frame::crc32c;
-use oar_dist::{CollectiveCall, Dtype, Group, Options, ReduceOp, Result, Transport, Want};
+use oar_dist::{CollectiveCall, Dtype, Group, Options, Over, Party, ReduceOp, Result, Transport, Want};
 
 /// Small numbers that every type holds exactly, also as sums and products of a few ranks.
 fn value(rank: usize, i: usize) -> i64 {
@@ -429,12 +429,13 @@ fn over_a_transport_of_ones_own() {
         3,
         |_| options(),
         |c, _| {
-            let own = |me: usize, _: &[usize]| -> Result<Box<dyn Transport>> {
-                let (mail, doing) = (mail.clone(), vec![]);
+            let mail = mail.clone();
+            let own: Over = Arc::new(move |party: Party| -> Result<Box<dyn Transport>> {
+                let (mail, doing, me) = (mail.clone(), vec![], party.me);
                 let (fresh, sums) = Default::default();
                 Ok(Box::new(Letters { mail, me, doing, fresh, sums, forwarded: 0 }))
-            };
-            let g = c.group_over(&[0, 1, 2], own).unwrap();
+            });
+            let g = c.group_over(&[0, 1, 2], Some(&own)).unwrap();
             assert_eq!(g.transport(), "letters");
             reductions(&g, Dtype::F32, 5_000);
             movements(&g, Dtype::I16, 5_000);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
-use oar_dist::mailbox::{deliver, Mailbox};
+use oar_dist::mailbox::{deliver, topic, Mailbox};
 use oar_dist::net::Deadline;
 use oar_dist::{Error, Job};
 
@@ -67,14 +67,14 @@ fn proxy(to: SocketAddr, toward: usize, back: usize) -> Proxy {
 fn in_order_and_once() {
     let here = Mailbox::open(any(), &job()).unwrap();
     for i in 0..5u8 {
-        deliver(here.address(), &job(), &[i], &deadline()).unwrap();
+        deliver(here.address(), &job(), 7, &[i], &deadline()).unwrap();
     }
-    deliver(here.address(), &job(), b"", &deadline()).unwrap();
+    deliver(here.address(), &job(), 7, b"", &deadline()).unwrap();
     for i in 0..5u8 {
-        assert_eq!(here.take(&deadline()).unwrap(), [i]);
+        assert_eq!(here.take(Some(7), &deadline()).unwrap(), [i]);
     }
-    assert_eq!(here.take(&deadline()).unwrap(), b"");
-    let e = here.take(&Deadline::only(Duration::from_millis(100))).unwrap_err();
+    assert_eq!(here.take(Some(7), &deadline()).unwrap(), b"");
+    let e = here.take(Some(7), &Deadline::only(Duration::from_millis(100))).unwrap_err();
     assert!(matches!(e, Error::Timeout { .. }) && e.to_string().contains("message"), "{e}");
 }
 
@@ -82,10 +82,10 @@ fn in_order_and_once() {
 fn many_bring_and_many_take() {
     let here = Mailbox::open(any(), &job()).unwrap();
     let mut found: Vec<u8> = std::thread::scope(|scope| {
-        let takers: Vec<_> = (0..8).map(|_| scope.spawn(|| here.take(&deadline()).unwrap()[0])).collect();
+        let takers: Vec<_> = (0..8).map(|_| scope.spawn(|| here.take(Some(7), &deadline()).unwrap()[0])).collect();
         for i in 0..8u8 {
             let at = here.address();
-            scope.spawn(move || deliver(at, &job(), &[i], &deadline()).unwrap());
+            scope.spawn(move || deliver(at, &job(), 7, &[i], &deadline()).unwrap());
         }
         takers.into_iter().map(|t| t.join().unwrap()).collect()
     });
@@ -93,13 +93,31 @@ fn many_bring_and_many_take() {
     assert_eq!(found, [0, 1, 2, 3, 4, 5, 6, 7]);
 }
 
+/// Who asks for one topic gets nothing of another, and loses nothing.
+#[test]
+fn topics_are_told_apart() {
+    let here = Mailbox::open(any(), &job()).unwrap();
+    let (a, b) = (topic("ring", &["a:1".into(), "b:1".into()]), topic("ring", &["b:1".into(), "c:1".into()]));
+    assert_ne!(a, b);
+    assert_eq!(a, topic("ring", &["b:1".into(), "a:1".into()]));
+    for (about, text) in [(b, b"b0"), (b, b"b1"), (a, b"a0"), (b, b"b2")] {
+        deliver(here.address(), &job(), about, text, &deadline()).unwrap();
+    }
+    assert_eq!(here.take(Some(a), &deadline()).unwrap(), b"a0");
+    let e = here.take(Some(a), &Deadline::only(Duration::from_millis(300))).unwrap_err();
+    assert!(e.to_string().contains("3 came that are of other rings"), "{e}");
+    assert_eq!(here.take(Some(b), &deadline()).unwrap(), b"b0");
+    assert_eq!(here.take(None, &deadline()).unwrap(), b"b1");
+    assert_eq!(here.take(Some(b), &deadline()).unwrap(), b"b2");
+}
+
 /// Cut at every byte of the answers, and of what is sent: the message is there, and it is there once.
 #[test]
 fn a_broken_connection_neither_loses_nor_doubles_a_message() {
     let here = Mailbox::open(any(), &job()).unwrap();
     let whole = proxy(here.address(), usize::MAX, usize::MAX);
-    deliver(whole.at, &job(), b"whole", &deadline()).unwrap();
-    assert_eq!(here.take(&deadline()).unwrap(), b"whole");
+    deliver(whole.at, &job(), 7, b"whole", &deadline()).unwrap();
+    assert_eq!(here.take(Some(7), &deadline()).unwrap(), b"whole");
     let (toward, back) = (whole.toward.load(Ordering::Relaxed), whole.back.load(Ordering::Relaxed));
     let cuts: Vec<_> =
         (0..back).map(|n| (usize::MAX, n)).chain((0..toward).step_by(3).map(|n| (n, usize::MAX))).collect();
@@ -109,10 +127,10 @@ fn a_broken_connection_neither_loses_nor_doubles_a_message() {
                 for &(toward, back) in some {
                     let here = Mailbox::open(any(), &job()).unwrap();
                     let cut = proxy(here.address(), toward, back);
-                    deliver(cut.at, &job(), b"one", &deadline()).unwrap();
-                    deliver(here.address(), &job(), b"two", &deadline()).unwrap();
-                    assert_eq!(here.take(&deadline()).unwrap(), b"one", "cut at {toward}, {back}");
-                    assert_eq!(here.take(&deadline()).unwrap(), b"two", "cut at {toward}, {back}");
+                    deliver(cut.at, &job(), 7, b"one", &deadline()).unwrap();
+                    deliver(here.address(), &job(), 7, b"two", &deadline()).unwrap();
+                    assert_eq!(here.take(Some(7), &deadline()).unwrap(), b"one", "cut at {toward}, {back}");
+                    assert_eq!(here.take(Some(7), &deadline()).unwrap(), b"two", "cut at {toward}, {back}");
                 }
             });
         }
@@ -123,10 +141,16 @@ fn a_broken_connection_neither_loses_nor_doubles_a_message() {
 fn nobody_listens_and_strangers() {
     let gone = TcpListener::bind(any()).unwrap().local_addr().unwrap();
     let short = || Deadline::only(Duration::from_millis(200));
-    let e = deliver(gone, &job(), b"x", &short()).unwrap_err();
+    let e = deliver(gone, &job(), 7, b"x", &short()).unwrap_err();
     assert!(matches!(e, Error::Timeout { .. }) && e.to_string().contains(&gone.to_string()), "{e}");
     let here = Mailbox::open(any(), &job()).unwrap();
-    assert!(matches!(deliver(here.address(), &Job::new("test", b"wrong"), b"x", &short()), Err(Error::Refused { .. })));
+    assert!(matches!(
+        deliver(here.address(), &Job::new("test", b"wrong"), 7, b"x", &short()),
+        Err(Error::Refused { .. })
+    ));
     let stop = || Err(Error::Interrupted { during: "a test".into() });
-    assert!(matches!(here.take(&Deadline::new(Duration::from_secs(9), &stop)), Err(Error::Interrupted { .. })));
+    assert!(matches!(
+        here.take(Some(7), &Deadline::new(Duration::from_secs(9), &stop)),
+        Err(Error::Interrupted { .. })
+    ));
 }

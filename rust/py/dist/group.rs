@@ -4,6 +4,7 @@
 //! copy, which `Work.wait` puts into the variable. One that fails leaves a tensor of the same shape whose elements may
 //! be combined with those of some ranks.
 
+use crate::dist::transport::over_python;
 use crate::error::{raise, OrRaise};
 use crate::tensor::object::PyTensor;
 use oar_comm as comm;
@@ -422,13 +423,15 @@ fn get_group(ring: i32) -> PyResult<PyGroup> {
     group_of(ring)
 }
 
-/// Makes a group of these ranks under the lowest free number, or under the one given.
+/// Makes a group of these ranks under the lowest free number, or under the one given; `over` (see transport.rs) makes
+/// what its data goes through.
 #[pyfunction]
-#[pyo3(signature = (ranks, ring=None))]
-fn new_group(py: Python<'_>, ranks: Vec<usize>, ring: Option<i32>) -> PyResult<PyGroup> {
+#[pyo3(signature = (ranks, ring=None, over=None))]
+fn new_group(py: Python<'_>, ranks: Vec<usize>, ring: Option<i32>, over: Option<Py<PyAny>>) -> PyResult<PyGroup> {
+    let over = over.map(over_python);
     let made: Result<_> = py.detach(|| {
         let signals = Signals::watch();
-        let made = rings::make(ring, &ranks, &|| signals.stop());
+        let made = rings::make(ring, &ranks, over.as_ref(), &|| signals.stop());
         signals.explain(made)
     });
     let (id, group) = made.or_raise()?;

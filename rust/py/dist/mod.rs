@@ -4,3 +4,4 @@ pub mod group;
 pub mod reducer;
 pub mod servers;
 pub mod store;
+pub mod transport;

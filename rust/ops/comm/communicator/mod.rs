@@ -9,7 +9,7 @@ use oar_core::op::infer::VarKind;
 use oar_core::op::{Kernel, Meta, Op, Run, OP};
 use oar_core::tensor::Value;
 use oar_core::{attrs, bail, ensure, err, slots};
-use oar_dist::mailbox::{deliver, Mailbox};
+use oar_dist::mailbox::{deliver, topic, Mailbox};
 use oar_dist::net::Deadline;
 use oar_dist::{rings, Context, Job, Options, Store};
 use parking_lot::Mutex;
@@ -108,12 +108,17 @@ fn gen_id(cx: &mut Run) -> Result<()> {
     let mine = address(op, &a.endpoint)?;
     let others = a.other_endpoints.iter().map(|e| address(op, e)).collect::<Result<Vec<_>>>()?;
     let (job, options) = surroundings()?;
+    // Who is in two rings may hear of the second one first.
+    let about = topic("ring", a.other_endpoints.iter().chain([&a.endpoint]));
     let id = if a.rank != 0 {
         let mailbox = mailbox(mine, &job)?;
-        until_deadline(op, &options, |deadline| mailbox.take(deadline))?
+        let about = (!others.is_empty()).then_some(about);
+        until_deadline(op, &options, |deadline| mailbox.take(about, deadline))?
     } else {
         let id = host(SocketAddr::new(mine.ip(), 0), &job)?.address().to_string().into_bytes();
-        until_deadline(op, &options, |deadline| others.iter().try_for_each(|to| deliver(*to, &job, &id, deadline)))?;
+        until_deadline(op, &options, |deadline| {
+            others.iter().try_for_each(|to| deliver(*to, &job, about, &id, deadline))
+        })?;
         id
     };
     cx.set(gen_id::OUT, Value::Bytes(Arc::new(id)));
@@ -131,6 +136,8 @@ fn join(op: &str, at: SocketAddr, rank: usize, world: usize, ring: i32) -> Resul
         None => Store::connect_until(at, &job, deadline),
     })?;
     options.bind = store.local_ip().map_err(error)?;
+    // A ring has numbers of its own.
+    options.number = std::env::var("PADDLE_TRAINER_ID").ok().and_then(|t| t.trim().parse().ok());
     let signals = Signals::watch();
     let made = rings::watched(
         &|| signals.stop(),

@@ -9,7 +9,7 @@ use oar_core::op::infer::VarKind;
 use oar_core::op::{Kernel, Meta, Op, Run, OP};
 use oar_core::tensor::Value;
 use oar_core::{attrs, ensure, err, slots};
-use oar_dist::mailbox::deliver;
+use oar_dist::mailbox::{deliver, topic};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -70,17 +70,18 @@ fn make(cx: &mut Run) -> Result<()> {
     let rings = rings_of(op, a)?;
     let every = a.trainers.iter().map(|e| address(op, e)).collect::<Result<Vec<_>>>()?;
     let (job, options) = surroundings()?;
+    let about = topic("trainers", &a.trainers);
     let message = if me == 0 {
         let at = SocketAddr::new(every[0].ip(), 0);
         let stores = rings.iter().map(|_| Ok(host(at, &job)?.address().to_string())).collect::<Result<Vec<_>>>()?;
         let message = stores.join(" ").into_bytes();
         until_deadline(op, &options, |deadline| {
-            every[1..].iter().try_for_each(|to| deliver(*to, &job, &message, deadline))
+            every[1..].iter().try_for_each(|to| deliver(*to, &job, about, &message, deadline))
         })?;
         message
     } else {
         let mailbox = mailbox(every[me], &job)?;
-        until_deadline(op, &options, |deadline| mailbox.take(deadline))?
+        until_deadline(op, &options, |deadline| mailbox.take(Some(about), deadline))?
     };
     let stores = parse(&message).filter(|s| s.len() == rings.len()).ok_or_else(|| -> Error {
         err!(

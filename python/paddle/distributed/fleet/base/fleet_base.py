@@ -9,6 +9,7 @@ from typing import Any
 
 from paddle._basics import mode
 from paddle._programs.guards import switch_main_program
+from paddle.distributed import mpi
 from paddle.distributed.data_parallel import DataParallel
 from paddle.distributed.parallel import init_parallel_env, is_initialized
 from paddle.static import CompiledProgram, default_main_program, default_startup_program
@@ -80,6 +81,7 @@ class Fleet:
         Raises:
             ValueError: for a role maker that is none, or `is_collective` that is no bool.
         """
+        mpi.begin()
         self._user_defined_strategy = copy.deepcopy(strategy) if strategy is not None else DistributedStrategy()
         if role_maker is None:
             if not isinstance(is_collective, bool):

@@ -1,0 +1,154 @@
+//! A transport whose messages an object of Python moves, such as MPI's by mpi4py.
+//!
+//! The object is made for each group by a function of Python: `make(id, numbers)`, with the group's number and the members'
+//! numbers in the job. It has a `name`, and a member is told by its rank in the group:
+//!
+//! - `send(to, message)` begins to send; `sent(to)` says whether the bytes have left, and moves them on.
+//! - `receive(of)` gives the next message (a bytearray), or None as long as it is not here whole.
+
+use oar_dist::fingerprint::{Fingerprint, BYTES};
+use oar_dist::{rings, Error, Over, Party, Result, Transport, Want};
+use pyo3::prelude::*;
+use pyo3::types::{PyByteArray, PyBytes};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Pieces of large buffers, as over TCP: where they end decides the order of some sums.
+const SEGMENT: usize = 1 << 20;
+/// A wait looks again after this long: there is nothing to sleep on.
+const LOOK: Duration = Duration::from_micros(50);
+/// So long after a member has left its last messages may come.
+const GRACE: Duration = Duration::from_millis(500);
+
+struct Moved {
+    party: Party,
+    name: &'static str,
+    mover: Py<PyAny>,
+    doing: Fingerprint,
+    /// By rank: the first message of the operation was sent, was received; one is under way.
+    told: Vec<bool>,
+    heard: Vec<bool>,
+    sending: Vec<bool>,
+}
+
+impl Moved {
+    fn new(party: Party, make: &Py<PyAny>) -> Result<Moved> {
+        let world = party.numbers.len();
+        let (name, mover) = Python::attach(|py| -> PyResult<(String, Py<PyAny>)> {
+            let mover = make.call1(py, (party.id, party.numbers.clone()))?;
+            let name: String = mover.getattr(py, "name")?.extract(py)?;
+            Ok((name, mover))
+        })
+        .map_err(failed)?;
+        // One for each kind of transport, of which there are few.
+        let name: &'static str = if name == "mpi" { "mpi" } else { Box::leak(name.into_boxed_str()) };
+        let none = || vec![false; world];
+        Ok(Moved { party, name, mover, doing: Fingerprint::NONE, told: none(), heard: none(), sending: none() })
+    }
+
+    fn receive(&self, from: usize) -> Result<Option<Vec<u8>>> {
+        Python::attach(|py| -> PyResult<Option<Vec<u8>>> {
+            let found: Option<Py<PyByteArray>> = self.mover.call_method1(py, "receive", (from,))?.extract(py)?;
+            Ok(found.map(|bytes| bytes.bind(py).to_vec()))
+        })
+        .map_err(failed)
+    }
+
+    fn damaged(&self, from: usize, what: String) -> Error {
+        Error::Corrupt { peer: self.party.peer(from), what, during: self.doing.to_string() }
+    }
+}
+
+/// What Python's side raised.
+fn failed(e: PyErr) -> Error {
+    Error::Io { what: "the transport".into(), cause: e.to_string() }
+}
+
+impl Transport for Moved {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn segment(&self) -> usize {
+        SEGMENT
+    }
+
+    fn begin(&mut self, doing: &Fingerprint, _limit: Duration) {
+        self.doing = *doing;
+        self.told.fill(false);
+        self.heard.fill(false);
+    }
+
+    fn try_send(&mut self, to: usize, bytes: &[u8]) -> Result<bool> {
+        Python::attach(|py| -> PyResult<bool> {
+            if !self.sending[to] {
+                // The first message of an operation says which one it is of.
+                let head: &[u8] = if self.told[to] { &[] } else { &self.doing.0 };
+                let message = PyBytes::new_with(py, head.len() + bytes.len(), |room| {
+                    room[..head.len()].copy_from_slice(head);
+                    room[head.len()..].copy_from_slice(bytes);
+                    Ok(())
+                })?;
+                self.mover.call_method1(py, "send", (to, message))?;
+                (self.told[to], self.sending[to]) = (true, true);
+            }
+            let sent: bool = self.mover.call_method1(py, "sent", (to,))?.extract(py)?;
+            self.sending[to] = !sent;
+            Ok(sent)
+        })
+        .map_err(failed)
+    }
+
+    fn try_recv(&mut self, from: usize, into: &mut [u8]) -> Result<bool> {
+        let left = self.party.left(from, &self.doing);
+        let mut message = self.receive(from)?;
+        if left.is_some() {
+            // What it sent before it left may still be on the way.
+            let until = Instant::now() + GRACE;
+            while message.is_none() && Instant::now() < until {
+                std::thread::sleep(LOOK);
+                message = self.receive(from)?;
+            }
+        }
+        let Some(message) = message else { return left.map_or(Ok(false), Err) };
+        let body = if self.heard[from] {
+            &message[..]
+        } else {
+            let Some((head, body)) = message.split_at_checked(BYTES) else {
+                return Err(self.damaged(from, format!("a first message of {} bytes", message.len())));
+            };
+            let theirs = Fingerprint::from_slice(head).unwrap_or(Fingerprint::NONE);
+            if theirs != self.doing {
+                return Err(self.party.mismatch(&self.doing, from, &theirs));
+            }
+            self.heard[from] = true;
+            body
+        };
+        if body.len() != into.len() {
+            return Err(self.damaged(from, format!("{} bytes where {} were to come", body.len(), into.len())));
+        }
+        into.copy_from_slice(body);
+        Ok(true)
+    }
+
+    fn wait(&mut self, _wants: &[Want], limit: Duration) -> Result<()> {
+        std::thread::sleep(LOOK.min(limit));
+        Ok(())
+    }
+}
+
+/// The function of Python as one that groups ask for their transport.
+pub fn over_python(make: Py<PyAny>) -> Over {
+    Arc::new(move |party| Ok(Box::new(Moved::new(party, &make)?) as Box<dyn Transport>))
+}
+
+/// From now on groups are made over what `make` gives (None: over shared memory and TCP again).
+#[pyfunction]
+#[pyo3(signature = (make))]
+fn go_over(make: Option<Py<PyAny>>) {
+    rings::go_over(make.map(over_python));
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(go_over, m)?)
+}
