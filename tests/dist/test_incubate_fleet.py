@@ -218,3 +218,44 @@ class TestOptimizer:
         for name, args in (("backward", (None,)), ("apply_gradients", ([],)), ("minimize", (None,))):
             with pytest.raises(NotImplementedError, match=name):
                 getattr(base, name)(*args)
+
+
+def test_a_worker_alone_by_hand():
+    """What minimize does, step by step: `_try_to_compile` and, within it, `_transpile`."""
+    main, startup, loss = training.network(0, "none")
+    fleet.init(UserDefinedCollectiveRoleMaker(0, ENDS[:1]))
+    strategy = DistributedStrategy()
+    optimizer = CollectiveOptimizer(fluid.optimizer.SGD(0.1), strategy)
+    with fluid.program_guard(main, startup):
+        optimizer._optimizer.minimize(loss, startup)
+    optimizer._loss = loss
+    optimizer._transpile(startup, main)
+    assert [op.type for op in startup.global_block().ops][-1] == "gen_nccl_id"
+    compiled = optimizer._try_to_compile(startup, main)
+    assert isinstance(compiled, fluid.CompiledProgram) and strategy.num_trainers == 1
+
+
+@pytest.mark.parametrize("mode", ["_transpile_nccl2", "_transpile_collective"])
+def test_the_transpilers_own_steps(mode):
+    main, startup, _ = training.network(0)
+    config = dist_transpiler.DistributeTranspilerConfig()
+    config.wait_port = False
+    t = dist_transpiler.DistributeTranspiler(config)
+    if mode == "_transpile_nccl2":
+        t._transpile_nccl2(0, ",".join(ENDS), ENDS[0], startup, wait_port=False)
+        assert startup.global_block().ops[-1].type == "gen_nccl_id"
+    else:
+        t._transpile_collective("grad_allreduce", 0, ",".join(ENDS), ENDS[0], startup, main, wait_port=False)
+        assert "c_allreduce_sum" in [op.type for op in main.global_block().ops]
+
+
+def test_programs_of_one_server():
+    main, startup, _ = training.network(0)
+    t = dist_transpiler.DistributeTranspiler()
+    t.transpile(0, program=main, pservers=",".join(ENDS[:2]), trainers=1, startup_program=startup)
+    program = t.get_pserver_program(ENDS[0])
+    assert [op.type for op in program.global_block().ops] == ["listen_and_serv"]
+    begins = t.get_startup_program(ENDS[0], program)
+    assert [op.type for op in t.get_pserver_programs(ENDS[0])[1].global_block().ops] == [
+        op.type for op in begins.global_block().ops
+    ]

@@ -128,6 +128,8 @@ def test_mpi(monkeypatch):
     with pytest.raises(ImportError, match="mpi4py"):
         rm.MPISymetricRoleMaker()
     monkeypatch.setitem(sys.modules, "mpi4py", SimpleNamespace(MPI=SimpleNamespace(COMM_WORLD=Comm(3, 4))))
+    base = rm.MPIRoleMaker()
+    assert (base._get_rank(), base._get_size()) == (3, 4)
     role = rm.MPISymetricRoleMaker()
     with pytest.raises(NameError, match="generate_role"):
         role.is_worker()
