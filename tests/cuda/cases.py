@@ -1,35 +1,14 @@
 """Calls of operators that have a CUDA twin, with operands that are random but the same in every run."""
 from __future__ import annotations
 
-import zlib
-from dataclasses import dataclass, field
-from typing import Any
-
 import numpy as np
+from calls import Case, real
+from cases_plain import plain
 from paddle import _core, _cuda
 from paddle._cuda import formula
 
 TABLE = {op["type"]: op for op in _core.op_table()}
 TOL = {"float64": 1e-11, "float32": 3e-5, "float16": 4e-3}
-
-
-@dataclass
-class Case:
-    op: str
-    ins: dict[str, Any]
-    attrs: dict[str, Any] = field(default_factory=dict)
-    dtypes: tuple[str, ...] = ("float64", "float32")
-    # Kernels of the twin's own that must have run; False: the work is CuPy's.
-    own: bool = True
-
-    def name(self) -> str:
-        shapes = ["x".join(map(str, a.shape)) for a in self.ins.values() if hasattr(a, "shape")]
-        return "-".join([self.op, *shapes, *(f"{k}={v}".replace(" ", "") for k, v in self.attrs.items())])
-
-
-def real(*shape: int, low: float = -2.0, high: float = 2.0) -> np.ndarray:
-    rng = np.random.default_rng(zlib.crc32(repr((shape, low, high)).encode()))
-    return rng.uniform(low, high, shape)
 
 
 def ids(*shape: int, high: int, dtype: str = "int64") -> np.ndarray:
@@ -141,6 +120,7 @@ def run(case: Case, dtype: str, place) -> list:
     ins = {slot: tensor(a) for slot, a in case.ins.items()}
     results = getattr(_core.ops, case.op)(*[ins.get(s["name"]) for s in TABLE[case.op]["inputs"]], **case.attrs)
     results = results if isinstance(results, tuple) else (results,)
+    results = [t for result in results for t in (result if isinstance(result, list) else [result])]
     device = -1 if place.is_cpu_place() else 0
     for t in results:
         assert t is None or _core.device_of(t) == device, f"{case.op}: a result is on device {_core.device_of(t)}"
@@ -162,5 +142,5 @@ def compare(case: Case, place) -> None:
             np.testing.assert_allclose(g, w, rtol=tol, atol=tol * scale, err_msg=what)
 
 
-ALL = formulas() + explicit() + by_cupy()
+ALL = formulas() + explicit() + by_cupy() + plain()
 assert {c.op for c in ALL} <= set(_cuda.TWINS)

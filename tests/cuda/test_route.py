@@ -296,3 +296,10 @@ def test_the_list_of_operators_without_a_twin():
 @pytest.mark.gpu
 def test_route_on_a_gpu(gpu):
     test_gradients_stay_on_the_device(None)
+
+
+def test_what_has_no_operands_is_made_where_the_device_is_set(current):
+    full = paddle.full([2, 3], 2.5, "float64")
+    assert full.place == place() and full.numpy().tolist() == [[2.5] * 3] * 2
+    large = _core.ops.fill_constant(shape=[1], dtype=3, str_value="9007199254740993")
+    assert large.place == place() and large.numpy().tolist() == [9007199254740993]

@@ -9,14 +9,19 @@ import paddle._core as _core
 
 from . import formula
 from .call import Call
+from .loss import elements
 from .machine import CupyMachine, missing
-from .math import elementwise, matmul, reduction
+from .math import elementwise, matmul, products, reduction
 from .nn import embedding, instance_norm, layer_norm, softmax
-from .optim import optimizer
+from .optim import optimizer, states
 from .runtime import Runtime
+from .shape import joins, layout
 from .units import Unit
 
-_FAMILIES = (formula, elementwise, matmul, reduction, softmax, layer_norm, instance_norm, embedding, optimizer)
+_FAMILIES = (
+    formula, elementwise, matmul, products, reduction, layout, joins, elements, softmax, layer_norm, instance_norm,
+    embedding, optimizer, states,
+)  # fmt: skip
 
 # Operator type -> its launcher.
 TWINS: dict[str, Callable[[Call], dict]] = {op: launch for family in _FAMILIES for op, launch in family.TWINS.items()}

@@ -59,6 +59,32 @@ class Call:
             raise Declined
         return value
 
+    def floats(self, *slots: str) -> list:
+        """The dense inputs of slots, which must be floating-point numbers of one data type."""
+        arrays = [self.array(slot) for slot in slots]
+        same_dtype(*arrays)
+        if arrays[0].dtype.kind != "f":
+            raise Declined
+        return arrays
+
+    def alone(self, *slots: str) -> None:
+        """Declined where an input of another slot is given: a size or an axis that comes as a tensor."""
+        if any(value is not None and value != [] for slot, value in self.ins.items() if slot not in slots):
+            raise Declined
+
+    def shape(self, slot: str) -> tuple[int, ...]:
+        """The shape that the rule gives an output; Declined if it does not know all sizes."""
+        shape = self._rule[slot][0] if slot in self._rule else (-1,)
+        if any(d < 0 for d in shape):
+            raise Declined
+        return shape
+
+    def dtype(self, slot: str) -> str:
+        """The data type that the rule gives an output, by numpy's name; Declined for one that numpy has not."""
+        if slot not in self._rule or self._rule[slot][1] in NUMPY_NAMES:
+            raise Declined
+        return self._rule[slot][1]
+
     def out(self, slot: str):
         shape, dtype = self._rule[slot]
         return self.xp.empty(shape, NUMPY_NAMES.get(dtype, dtype))

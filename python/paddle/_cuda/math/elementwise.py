@@ -33,6 +33,58 @@ def _binary(name: str):
     return launch
 
 
+def _compared(name: str):
+    def launch(call: Call) -> dict:
+        x, y = _operands(call)
+        return {"Out": getattr(call.xp, name)(x, y)}
+
+    return launch
+
+
+def _logical(name: str):
+    def launch(call: Call) -> dict:
+        values = [call.array(slot) for slot in ("X", "Y") if slot in call.ins]
+        if any(v.dtype.name != "bool" or v.shape != values[0].shape for v in values):
+            raise Declined
+        return {"Out": getattr(call.xp, name)(*values)}
+
+    return launch
+
+
+def _larger(first: bool):
+    """The larger or the smaller element: the first one where they are equal or one is NaN, as on the CPU."""
+
+    def launch(call: Call) -> dict:
+        x, y = _operands(call)
+        return {"Out": call.xp.where((y > x) if first else (y < x), y, x)}
+
+    return launch
+
+
+def _minus(call: Call) -> dict:
+    x, y = call.floats("X", "Y")
+    if x.shape != y.shape:
+        raise Declined
+    return {"Out": x - y}
+
+
+def _finite(name: str, join: str | None):
+    """Of every element, or (the operators of 1.x) of all or any of them."""
+
+    def launch(call: Call) -> dict:
+        found = getattr(call.xp, name)(call.floats("X")[0])
+        return {"Out": getattr(found, join)().reshape(1) if join else found}
+
+    return launch
+
+
+def _increment(call: Call) -> dict:
+    x = call.array("X")
+    if x.dtype.name == "uint16":  # bfloat16 travels so
+        raise Declined
+    return {"Out": x + x.dtype.type(call.attrs["step"])}
+
+
 def _reduced(grad, shape, seen):
     axes = tuple(i for i, (a, b) in enumerate(zip(grad.shape, seen, strict=True)) if b == 1 and a != 1)
     return (grad.sum(axis=axes, keepdims=True) if axes else grad).reshape(shape)
@@ -80,5 +132,23 @@ TWINS = {
     "elementwise_sub_grad": _gradient(lambda x, y, out, d: d, lambda x, y, out, d: -d),
     "elementwise_mul_grad": _gradient(lambda x, y, out, d: d * y, lambda x, y, out, d: d * x),
     "elementwise_div_grad": _gradient(lambda x, y, out, d: d / y, lambda x, y, out, d: -d * out / y),
+    "elementwise_max_grad": _gradient(lambda x, y, out, d: d * (x > y), lambda x, y, out, d: d * (x <= y)),
+    "elementwise_min_grad": _gradient(lambda x, y, out, d: d * (x < y), lambda x, y, out, d: d * (x >= y)),
+    "elementwise_max": _larger(True),
+    "elementwise_min": _larger(False),
+    "grad_add": _binary("add"),
+    "minus": _minus,
+    "increment": _increment,
     "sum": _sum,
+    "equal": _compared("equal"),
+    "not_equal": _compared("not_equal"),
+    "less_than": _compared("less"),
+    "less_equal": _compared("less_equal"),
+    "greater_than": _compared("greater"),
+    "greater_equal": _compared("greater_equal"),
+    **{op: _logical(op) for op in ("logical_and", "logical_or", "logical_xor", "logical_not")},
+    **{f"{op}_v2": _finite(op, None) for op in ("isfinite", "isinf", "isnan")},
+    "isfinite": _finite("isfinite", "all"),
+    "isinf": _finite("isinf", "any"),
+    "isnan": _finite("isnan", "any"),
 }

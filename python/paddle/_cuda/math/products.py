@@ -1,0 +1,181 @@
+"""Products of vectors and stacks of matrices, sums along an axis and norms, by CuPy's own functions."""
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..call import Call, Declined
+
+
+def _bmm(call: Call) -> dict:
+    x, y = call.floats("X", "Y")
+    return {"Out": call.xp.matmul(x, y)}
+
+
+def _bmm_grad(call: Call) -> dict:
+    x, y, d = call.floats("X", "Y", "Out@GRAD")
+    return {"X@GRAD": call.xp.matmul(d, y.swapaxes(1, 2)), "Y@GRAD": call.xp.matmul(x.swapaxes(1, 2), d)}
+
+
+def _mv(call: Call) -> dict:
+    x, v = call.floats("X", "Vec")
+    return {"Out": call.xp.matmul(x, v)}
+
+
+def _mv_grad(call: Call) -> dict:
+    x, v, d = call.floats("X", "Vec", "Out@GRAD")
+    return {"X@GRAD": d[:, None] * v, "Vec@GRAD": call.xp.matmul(x.T, d)}
+
+
+def _dot(call: Call) -> dict:
+    x, y = call.floats("X", "Y")
+    return {"Out": (x * y).sum(axis=-1, keepdims=True)}
+
+
+def _dot_grad(call: Call) -> dict:
+    x, y, d = call.floats("X", "Y", "Out@GRAD")
+    d = d.reshape(*x.shape[:-1], 1)
+    return {"X@GRAD": d * y, "Y@GRAD": d * x}
+
+
+def _addmm(call: Call) -> dict:
+    added, x, y = call.floats("Input", "X", "Y")
+    of = x.dtype.type
+    return {"Out": of(call.attrs["Beta"]) * added + of(call.attrs["Alpha"]) * call.xp.matmul(x, y)}
+
+
+def _cumsum(call: Call) -> dict:
+    x, a = call.array("X"), call.attrs
+    if x.dtype.name not in ("float32", "float64", "int32", "int64") or x.size == 0:
+        raise Declined
+    shape, axis = x.shape, a["axis"]
+    if a["flatten"]:
+        x, shape, axis = x.reshape(-1), (x.size,), 0
+    x = call.xp.flip(x, axis) if a["reverse"] else x
+    out = call.xp.cumsum(x, axis=axis, dtype=x.dtype)
+    if a["exclusive"]:
+        out = out - x
+    return {"Out": (call.xp.flip(out, axis) if a["reverse"] else out).reshape(shape)}
+
+
+def _extreme(name: str) -> Callable[[Call], dict]:
+    def launch(call: Call) -> dict:
+        x, a = call.array("X"), call.attrs
+        if x.dtype.kind not in "fi" or x.size == 0:
+            raise Declined
+        found = getattr(call.xp, name)(x.reshape(-1) if a["flatten"] else x, axis=0 if a["flatten"] else a["axis"])
+        return {"Out": found.astype(call.dtype("Out")).reshape(call.shape("Out"))}
+
+    return launch
+
+
+def _axes(call: Call, rank: int, name: str) -> tuple[int, ...]:
+    return tuple(range(rank)) if call.attrs["reduce_all"] else tuple(sorted({d % rank for d in call.attrs[name]}))
+
+
+def _truth(name: str) -> Callable[[Call], dict]:
+    def launch(call: Call) -> dict:
+        x = call.array("X")
+        if x.dtype.name != "bool" or x.ndim == 0:
+            raise Declined
+        found = getattr(call.xp, name)(x, axis=_axes(call, x.ndim, "dim"))
+        return {"Out": call.xp.asarray(found).reshape(call.shape("Out"))}
+
+    return launch
+
+
+def _kept(call: Call, name: str):
+    """X, with the result and its gradient in the shape in which they meet it."""
+    x, out, d = call.floats("X", "Out", "Out@GRAD")
+    axes = _axes(call, x.ndim, name)
+    shape = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
+    return x, out.reshape(shape), d.reshape(shape)
+
+
+def _logsumexp(call: Call) -> dict:
+    (x,) = call.floats("X")
+    if x.size == 0:
+        raise Declined
+    axes = _axes(call, x.ndim, "axis")
+    most = x.max(axis=axes, keepdims=True)
+    out = call.xp.log(call.xp.exp(x - most).sum(axis=axes, keepdims=True)) + most
+    return {"Out": out.reshape(call.shape("Out"))}
+
+
+def _logsumexp_grad(call: Call) -> dict:
+    x, out, d = _kept(call, "axis")
+    return {"X@GRAD": d * call.xp.exp(x - out)}
+
+
+def _frobenius(call: Call) -> dict:
+    (x,) = call.floats("X")
+    return {"Out": call.xp.sqrt((x * x).sum(axis=_axes(call, x.ndim, "dim"))).reshape(call.shape("Out"))}
+
+
+def _frobenius_grad(call: Call) -> dict:
+    x, out, d = _kept(call, "dim")
+    return {"X@GRAD": d * (x / out)}
+
+
+def _extreme_grad(call: Call) -> dict:
+    x, out, d = _kept(call, "dim")
+    return {"X@GRAD": d * (x == out)}
+
+
+def _prod_grad(call: Call) -> dict:
+    x, out, d = _kept(call, "dim")
+    return {"X@GRAD": d * out / x}
+
+
+def _l1(call: Call) -> dict:
+    (x,) = call.floats("X")
+    return {"Out": abs(x).sum().reshape(1)}
+
+
+def _l1_grad(call: Call) -> dict:
+    x, d = call.floats("X", "Out@GRAD")
+    return {"X@GRAD": d.reshape((1,) * x.ndim) * call.xp.sign(x)}
+
+
+def _l2(call: Call) -> dict:
+    (x,) = call.floats("X")
+    return {"Out": (x * x).sum().reshape(1)}
+
+
+def _l2_grad(call: Call) -> dict:
+    x, d = call.floats("X", "Out@GRAD")
+    return {"X@GRAD": d.reshape((1,) * x.ndim) * 2 * x}
+
+
+def _affine(call: Call) -> dict:
+    x, scale, bias = call.floats("X", "Scale", "Bias")
+    last = call.attrs["data_layout"] == "NHWC"
+    shape = (-1,) if last else (-1, *(1,) * (x.ndim - 2))
+    return {"Out": x * scale.reshape(shape) + bias.reshape(shape)}
+
+
+TWINS: dict[str, Callable[[Call], dict]] = {
+    "bmm": _bmm,
+    "bmm_grad": _bmm_grad,
+    "mv": _mv,
+    "mv_grad": _mv_grad,
+    "dot": _dot,
+    "dot_grad": _dot_grad,
+    "addmm": _addmm,
+    "cumsum": _cumsum,
+    "arg_max": _extreme("argmax"),
+    "arg_min": _extreme("argmin"),
+    "reduce_all": _truth("all"),
+    "reduce_any": _truth("any"),
+    "logsumexp": _logsumexp,
+    "logsumexp_grad": _logsumexp_grad,
+    "frobenius_norm": _frobenius,
+    "frobenius_norm_grad": _frobenius_grad,
+    "reduce_max_grad": _extreme_grad,
+    "reduce_min_grad": _extreme_grad,
+    "reduce_prod_grad": _prod_grad,
+    "l1_norm": _l1,
+    "l1_norm_grad": _l1_grad,
+    "squared_l2_norm": _l2,
+    "squared_l2_norm_grad": _l2_grad,
+    "affine_channel": _affine,
+}

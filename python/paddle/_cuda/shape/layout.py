@@ -1,0 +1,111 @@
+"""The same elements in another shape or order, and the gradients, by CuPy's own functions."""
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..call import Call, Declined
+
+
+def _also(call: Call, result: dict) -> dict:
+    """With XShape, which has no elements, where the operator has it."""
+    return {**result, "XShape": call.out("XShape")} if "XShape" in call.wanted else result
+
+
+def _reshaped(source: str, to: str) -> Callable[[Call], dict]:
+    """The elements of `source` in the shape that the rule gives `to`."""
+
+    def launch(call: Call) -> dict:
+        call.alone("X", source, "XShape")
+        return _also(call, {to: call.array(source).reshape(call.shape(to))})
+
+    return launch
+
+
+def _moved(source: str, to: str, move: Callable) -> Callable[[Call], dict]:
+    """`move(xp, array, attributes)` of the elements of `source`."""
+
+    def launch(call: Call) -> dict:
+        x = call.array(source)
+        return _also(call, {to: move(call.xp, x, call.attrs).reshape(call.shape(to))})
+
+    return launch
+
+
+def _back(xp, d, attrs):
+    order = attrs["axis"]
+    return d.transpose(sorted(range(len(order)), key=lambda i: order[i] % d.ndim))
+
+
+def _rolled(sign: int) -> Callable:
+    def move(xp, x, attrs):
+        shifts = [sign * s for s in attrs["shifts"]]
+        return xp.roll(x, tuple(shifts), tuple(attrs["axis"]))
+
+    return move
+
+
+def _triangle(xp, x, attrs):
+    return (xp.tril if attrs["lower"] else xp.triu)(x, attrs["diagonal"])
+
+
+def _groups(xp, x, attrs):
+    n, c, h, w = x.shape
+    return x.reshape(n, attrs["group"], -1, h, w).swapaxes(1, 2)
+
+
+def _groups_back(xp, d, attrs):
+    n, c, h, w = d.shape
+    return d.reshape(n, -1, attrs["group"], h, w).swapaxes(1, 2)
+
+
+def _pixels(xp, x, attrs):
+    r = attrs["upscale_factor"]
+    if attrs["data_format"] != "NCHW" or x.ndim != 4:
+        raise Declined
+    n, c, h, w = x.shape
+    return x.reshape(n, c // (r * r), r, r, h, w).transpose(0, 1, 4, 2, 5, 3)
+
+
+def _pixels_back(xp, d, attrs):
+    r = attrs["upscale_factor"]
+    if attrs["data_format"] != "NCHW" or d.ndim != 4:
+        raise Declined
+    n, c, h, w = d.shape
+    return d.reshape(n, c, h // r, r, w // r, r).transpose(0, 1, 3, 5, 2, 4)
+
+
+def _transposed(xp, x, attrs):
+    return x.transpose(attrs["axis"])
+
+
+def _flipped(xp, x, attrs):
+    return xp.flip(x, tuple(attrs["axis"]))
+
+
+def _cast(call: Call) -> dict:
+    x = call.array("X")
+    if x.dtype.name == "uint16":  # bfloat16 travels so
+        raise Declined
+    return {"Out": x.astype(call.dtype("Out"))}
+
+
+_SHAPES = (
+    "reshape", "reshape2", "squeeze", "squeeze2", "unsqueeze", "unsqueeze2", "flatten", "flatten2",
+    "flatten_contiguous_range",
+)  # fmt: skip
+TWINS: dict[str, Callable[[Call], dict]] = {
+    **dict.fromkeys((*_SHAPES, "assign"), _reshaped("X", "Out")),
+    **dict.fromkeys([f"{op}_grad" for op in _SHAPES], _reshaped("Out@GRAD", "X@GRAD")),
+    **dict.fromkeys(("transpose", "transpose2"), _moved("X", "Out", _transposed)),
+    **dict.fromkeys(("transpose_grad", "transpose2_grad"), _moved("Out@GRAD", "X@GRAD", _back)),
+    **dict.fromkeys(("flip", "reverse"), _moved("X", "Out", _flipped)),
+    "roll": _moved("X", "Out", _rolled(1)),
+    "roll_grad": _moved("Out@GRAD", "X@GRAD", _rolled(-1)),
+    "tril_triu": _moved("X", "Out", _triangle),
+    "tril_triu_grad": _moved("Out@GRAD", "X@GRAD", _triangle),
+    "shuffle_channel": _moved("X", "Out", _groups),
+    "shuffle_channel_grad": _moved("Out@GRAD", "X@GRAD", _groups_back),
+    "pixel_shuffle": _moved("X", "Out", _pixels),
+    "pixel_shuffle_grad": _moved("Out@GRAD", "X@GRAD", _pixels_back),
+    "cast": _cast,
+}
