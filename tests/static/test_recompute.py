@@ -63,7 +63,10 @@ def test_numbers_are_equal_to_the_last_bit():
     assert state.keys() == state2.keys()
     for name, value in state.items():  # running means of batch_norm among them
         np.testing.assert_array_equal(value, state2[name], err_msg=name)
-    assert types2.count("tanh") > types.count("tanh") and types2.count("dropout") == types.count("dropout")
+    assert types2.count("tanh") > types.count("tanh")
+    # a dropout is run again, too, with the number that an operator before it gave
+    assert types2.count("seed") == types.count("dropout") > types.count("seed") == 0
+    assert types2.count("dropout") > types.count("dropout")
 
 
 def test_memory_falls():
@@ -103,5 +106,5 @@ def test_errors():
     with pytest.raises(NotImplementedError, match="sub-block"):
         static.append_backward(paddle.mean(z), checkpoints=[y])
     paddle.disable_static()
-    with pytest.raises(Exception, match="for Programs only"):
+    with pytest.raises(Exception, match="In dygraph, don't support"):
         fluid.optimizer.RecomputeOptimizer(None)

@@ -16,7 +16,7 @@ from .backward_path import (
     _get_stop_gradients_,
     _strip_grad_suffix_,
 )
-from .recompute import _append_backward_ops_with_checkpoints_
+from .recompute import _append_backward_ops_with_checkpoints_, seed_dropouts
 from .variable import Variable
 
 __all__ = ["append_backward", "gradients"]
@@ -128,6 +128,8 @@ def append_backward(loss, parameter_list=None, no_grad_set=None, callbacks=None,
         # a second pass takes up only what hangs on this loss
         start = {_append_grad_suffix_(loss.name)} if not inside and program._appending_grad_times > 1 else None
         if checkpoints and not inside:
+            path = seed_dropouts(block, path)
+            forward_ops = block.desc.op_size() - 1  # the loss's gradient stands behind them
             _append_backward_ops_with_checkpoints_(block, path, no_grad_dict, grad_to_var, checkpoints, callbacks)
             continue
         _append_backward_ops_(block, path, target, no_grad_dict, grad_to_var, callbacks, start, paths)

@@ -6,6 +6,7 @@ import bisect
 from typing import Any
 
 import paddle._core as core
+from paddle._basics import unique_name
 from paddle._basics.names import EMPTY_VAR_NAME, OP_DEVICE, OP_ROLE, OpRole
 
 from .backward_ops import _create_op_desc_, _place_gradients
@@ -14,10 +15,34 @@ __all__: list[str] = []
 
 #: operators that give something else the second time, or act on the world: their outputs are kept
 _ONCE = frozenset(
-    "dropout uniform_random gaussian_random truncated_gaussian_random randint randperm bernoulli multinomial "
+    "uniform_random gaussian_random truncated_gaussian_random randint randperm bernoulli multinomial "
     "sampling_id seed random_crop shuffle_batch nce sample_logits uniform_random_batch_size_like "
     "gaussian_random_batch_size_like py_func print read feed fetch save load".split()
 )
+
+
+def _once(op: Any) -> bool:
+    """Whether the operator must not run a second time: a dropout may, where its seed comes from another operator."""
+    return op.type in _ONCE or (op.type == "dropout" and not op.desc.input("Seed"))
+
+
+def seed_dropouts(block: Any, ops: list) -> list:
+    """`ops` of `block` with an operator `seed` before every dropout, which draws from it: so it can be run again.
+
+    As in Paddle, which gives each its number when it runs, so that the numbers after it are the same, too.
+    """
+    out = []
+    for op in ops:
+        if op.type == "dropout" and not op.desc.input("Seed"):
+            name = unique_name.generate_with_ignorable_key(unique_name.generate("seed") + ".tmp")
+            seed = block.create_var(name=name, dtype="int32", persistable=False, stop_gradient=False)
+            number = int(op.attr("seed")) if op.attr("fix_seed") else 0
+            out.append(block._insert_op(op.idx, type="seed", outputs={"Out": [seed]}, attrs={"seed": number}))
+            op.desc.set_input("Seed", [name])
+            op._remove_attr("fix_seed")
+            op._remove_attr("seed")
+        out.append(op)
+    return out
 
 
 class _Path:
@@ -46,7 +71,7 @@ class _Path:
             for name in op.desc.input_arg_names():
                 if made.get(name) != here:
                     self.held.add(name)  # from outside, or from another segment
-            if op.type in _ONCE or set(op.desc.input_arg_names()) & set(op.desc.output_arg_names()):
+            if _once(op) or set(op.desc.input_arg_names()) & set(op.desc.output_arg_names()):
                 self.held.update(op.desc.output_arg_names())
         #: variables that the second forward pass gives
         self.again = set(made) - self.held - {EMPTY_VAR_NAME}
@@ -61,7 +86,7 @@ class _Path:
         """
         out = []
         for op in reversed(self.ops[start:end]):
-            if op.type in _ONCE or not self.again & set(op.desc.output_arg_names()):
+            if _once(op) or not self.again & set(op.desc.output_arg_names()):
                 continue
             desc = _create_op_desc_(op.type, {}, {}, {})
             desc.copy_from(op.desc)
@@ -101,7 +126,7 @@ def _append_backward_ops_with_checkpoints_(
     descs = gradients(last, len(ops))
     for k in reversed(range(len(path.ends))):
         start, end = path.ends[k - 1] if k else 0, path.ends[k]
-        suffix = f".subprog_{k}"
+        suffix = f".subprog_{len(path.ends) - 1 - k}"
         grads = gradients(start, end)
         for desc in grads:
             for name in set(desc.input_arg_names()) & path.again:

@@ -99,7 +99,7 @@ class ModelAverage(_Swapped, Averaging, Optimizer):
         name: str | None = None,
     ) -> None:
         if mode.in_dygraph_mode():
-            raise Exception("fluid.optimizer.ModelAverage is for Programs only")
+            raise Exception("In dygraph, don't support ModelAverage.")
         super().__init__(0.0, regularization=regularization, name=name)
         self._set_window(average_window_rate, min_average_window, max_average_window)
         self.params_grads = _averaged("{}.tmp")
@@ -143,7 +143,7 @@ class ExponentialMovingAverage(_Swapped):
 
     def __init__(self, decay: float = 0.999, thres_steps: Any = None, name: str | None = None) -> None:
         if mode.in_dygraph_mode():
-            raise Exception("ExponentialMovingAverage is for Programs only")
+            raise Exception("In dygraph, don't support ExponentialMovingAverage.")
         self._decay = decay
         self._thres_steps = thres_steps
         self._name = name if name is not None else ""

@@ -43,7 +43,7 @@ class DGCMomentumOptimizer(DGCMomentumRule, Optimizer):
         name: str | None = None,
     ) -> None:
         if mode.in_dygraph_mode():
-            raise Exception("DGCMomentumOptimizer is for Programs only")
+            raise Exception("In dygraph, don't support DGCMomentumOptimizer.")
         assert learning_rate is not None
         assert momentum is not None
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)

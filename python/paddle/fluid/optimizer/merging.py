@@ -38,7 +38,7 @@ class LookaheadOptimizer:
 
     def __init__(self, inner_optimizer: Any, alpha: float = 0.5, k: int = 5) -> None:
         if mode.in_dygraph_mode():
-            raise Exception("LookaheadOptimizer is for Programs only")
+            raise Exception("In dygraph, don't support LookaheadOptimizer.")
         self.inner_optimizer = checked(inner_optimizer, alpha, k)
         self.alpha = alpha
         self.k = k

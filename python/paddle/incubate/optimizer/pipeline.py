@@ -49,7 +49,7 @@ class PipelineOptimizer:
 
     def __init__(self, optimizer: Any, num_microbatches: int = 1, start_cpu_core_id: int = 0) -> None:
         if mode.in_dygraph_mode():
-            raise Exception("PipelineOptimizer is for Programs only")
+            raise Exception("In dygraph, don't support PipelineOptimizer.")
         if not isinstance(optimizer, (OptimizerBase, OptimizerWithMixedPrecision)):
             raise ValueError(f"PipelineOptimizer: optimizer must be an Optimizer, got {type(optimizer)}")
         assert num_microbatches >= 1, f"num_microbatches must be 1 or more, got {num_microbatches}"

@@ -37,7 +37,7 @@ class RecomputeOptimizer(OptimizerBase):
 
     def __init__(self, optimizer: Any) -> None:
         if mode.in_dygraph_mode():
-            raise Exception("RecomputeOptimizer is for Programs only")
+            raise Exception("In dygraph, don't support RecomputeOptimizer.")
         self._optimizer = optimizer
         self._checkpoints: list[Any] | None = None
         self._learning_rate = optimizer._learning_rate
