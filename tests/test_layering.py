@@ -52,6 +52,7 @@ INSIDE = {
     ("utils.profiler", "paddle._cuda"): "only for a profile of CUDA: " + QUICK,
     ("utils.profiler", "cupy"): "an optional package",
     ("_cuda.machine", "cupy"): "an optional package",
+    ("distributed.mpi", "mpi4py"): "an optional package",
     ("_basics.fetch", "urllib.request"): "only to download: " + QUICK,
     ("dataset.uci_housing", "matplotlib"): "an optional package",
     ("fluid.incubate.fleet.base.role_maker", "mpi4py"): "an optional package",

@@ -58,14 +58,19 @@ def made(rate=0.01, prepared=True, metrics=True):
     if prepared:
         adam = paddle.optimizer.Adam(rate, parameters=net.parameters())
         model.prepare(adam, nn.CrossEntropyLoss(), Accuracy() if metrics else None)
+        if not paddle.in_dynamic_mode():
+            # Startup Programs draw the first layer's weights last.
+            for p, value in zip(net.parameters(), WEIGHTS, strict=True):
+                paddle.static.global_scope().find_var(p.name).get_tensor().set(value, paddle.CPUPlace())
     return model
 
 
 def by_hand(epochs, batch):
-    """The losses of the same training, written out."""
+    """The first weights, losses and last outputs of the same training, written out."""
     paddle.seed(7)
     np.random.seed(7)
     net = Net()
+    weights = [p.numpy() for p in net.parameters()]
     adam = paddle.optimizer.Adam(0.01, parameters=net.parameters())
     losses = []
     for _ in range(epochs):
@@ -77,7 +82,7 @@ def by_hand(epochs, batch):
             adam.clear_grad()
             losses.append(loss.numpy().item())
     net.eval()
-    return losses, net(paddle.to_tensor(X)).numpy()
+    return weights, losses, net(paddle.to_tensor(X)).numpy()
 
 
 class Losses(paddle.callbacks.Callback):
@@ -89,7 +94,7 @@ class Losses(paddle.callbacks.Callback):
         self.seen.append(float(logs["loss"][0]))
 
 
-LOSSES, OUTPUTS = by_hand(2, 16)
+WEIGHTS, LOSSES, OUTPUTS = by_hand(2, 16)
 
 
 def test_fit_is_the_training_by_hand(mode):

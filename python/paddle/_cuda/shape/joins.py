@@ -103,7 +103,7 @@ def _broadcast(call: Call) -> dict:
 
 def _tile(call: Call) -> dict:
     call.alone("X")
-    times = call.attrs.get("repeat_times") or call.attrs.get("expand_times")
+    times = call.attrs.get("repeat_times") or call.attrs.get("expand_times") or ()
     return {"Out": call.xp.tile(call.array("X"), tuple(times)).reshape(call.shape("Out"))}
 
 

@@ -103,7 +103,7 @@ def of_program(mode: int, trainers: int, program: Any) -> Communication:
     block = program.global_block()
     for op in block.ops:
         if op.type == "send" and op.attr("send_varnames"):
-            name, endpoints = op.input("X")[0], list(op.attr("epmap" if op.has_attr("epmap") else "endpoints"))
+            name, endpoints = op.input("X")[0], list(op.attr("endpoints"))
             parts, whole = list(op.attr("send_varnames")), not op.attr("use_send_handler")
             send[name] = CommContext(
                 name, parts * len(endpoints) if whole else parts, endpoints, list(op.attr("sections")), [name],

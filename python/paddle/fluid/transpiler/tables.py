@@ -184,7 +184,7 @@ def send_table_gradient(t: Any, program: Any) -> None:
         inputs={"X": parts},
         outputs={"Out": [t.grad_name_to_send_dummy_out[t.table_name]] if t.sync_mode else []},
         attrs={
-            "epmap": t.pserver_endpoints,
+            "endpoints": t.pserver_endpoints,
             "trainer_id": t.trainer_id,
             OP_ROLE: _RPC,
             OP_ROLE_VAR: [t.grad_name_to_param_name[grad], grad],

@@ -97,7 +97,7 @@ def _send_gradients(t: Any, program: Any, items: list[tuple[str, list[Any]]], en
             inputs={"X": what},
             outputs={"Out": done},
             attrs={
-                "epmap": endpoints,
+                "endpoints": endpoints,
                 "trainer_id": t.trainer_id,
                 "sections": sections,
                 "send_varnames": names,
@@ -116,7 +116,7 @@ def _send_counter(t: Any, program: Any) -> list[Any]:
         inputs={"X": t.counter_var},
         outputs={"Out": done},
         attrs={
-            "epmap": t.pserver_endpoints,
+            "endpoints": t.pserver_endpoints,
             "trainer_id": t.trainer_id,
             "sections": [],
             "send_varnames": [t.counter_var.name] if t.config.runtime_split_send_recv else [],
