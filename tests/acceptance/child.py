@@ -21,6 +21,7 @@ import numpy as np
 
 OUT, STOP = open(sys.argv[1], "w"), int(sys.argv[2])
 DRAWS = ("uniform_random", "gaussian_random", "truncated_gaussian_random")
+CHANGE = float(os.environ.get("CHANGE", "0"))
 count = [0]
 
 
@@ -48,8 +49,11 @@ def numbers(fetched):
 def drawn(name, shape, kind, attrs):
     draw = np.random.RandomState(zlib.crc32(name.encode()))
     if kind == "uniform_random":
-        return draw.uniform(attrs["min"], attrs["max"], shape)
-    return attrs["mean"] + attrs["std"] * np.clip(draw.standard_normal(shape), -2, 2)
+        value = draw.uniform(attrs["min"], attrs["max"], shape)
+    else:
+        value = attrs["mean"] + attrs["std"] * np.clip(draw.standard_normal(shape), -2, 2)
+    # What the program itself makes of a change in the last digits.
+    return value * (1 + CHANGE * draw.standard_normal(shape)) if CHANGE else value
 
 
 def loss_of(program):

@@ -15,7 +15,7 @@ class Program(NamedTuple):
     folder: str
     command: tuple
     losses: int = 20
-    seconds: int = 240
+    seconds: int = 150
 
 
 def book(name):

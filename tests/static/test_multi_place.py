@@ -215,6 +215,25 @@ def test_running_averages_are_each_places_own():
         np.testing.assert_allclose(mean, share.mean(0) * 0.75, rtol=1e-6)
 
 
+def test_places_that_reduce_count_together():
+    """Here 1.8.5's CPU places write to one table, too."""
+    p, y = fluid.data("p", [None, 2]), fluid.data("y", [None, 1], "int64")
+    loss = fluid.layers.mean(fluid.layers.fc(p, 1))
+    *_, tables = fluid.layers.auc(p, y)
+    fluid.optimizer.SGD(0.1).minimize(loss)
+    strategy = fluid.BuildStrategy()
+    strategy.reduce_strategy = fluid.BuildStrategy.ReduceStrategy.Reduce
+    exe = fluid.Executor(fluid.CPUPlace())
+    exe.run(fluid.default_startup_program())
+    program = fluid.CompiledProgram(fluid.default_main_program()).with_data_parallel(
+        loss_name=loss.name, build_strategy=strategy, places=places()
+    )
+    for _ in range(3):
+        exe.run(program, feed={"p": np.full((4, 2), 0.5, "float32"), "y": np.ones((4, 1), "int64")}, fetch_list=[loss])
+    counts = np.array(fluid.global_scope().find_var(tables[2].name).get_tensor())
+    assert counts.sum() == 12
+
+
 def test_what_is_fetched_and_fed():
     main, startup, (loss, p) = build(dense, lambda: fluid.optimizer.SGD(0.1))
     exe = fluid.Executor(fluid.CPUPlace())

@@ -60,6 +60,8 @@ class MultiPlaceExecutor:
         strategy = strategy or BuildStrategy()
         self._sync, self._graph_path = strategy.sync_batch_norm, strategy.debug_graphviz_path
         self._trainers = Trainers(strategy) if strategy.num_trainers > 1 else None
+        # As on Paddle's CPU places, where variables are copied for an all-reduce only.
+        self._one_state = strategy.reduce_strategy == BuildStrategy.ReduceStrategy.Reduce
         self._unshared = self._trainers is not None and not shares
         self._scope, self._places = scope, places
         self._loss_name = loss_name
@@ -126,7 +128,7 @@ class MultiPlaceExecutor:
         key = (program.desc._uid, program.desc._revision, count, frozenset(fed))
         made = self._made.get(key)
         if made is None:
-            how = self._loss_name, self._scale, self._trainers, self._sync
+            how = self._loss_name, self._scale, self._trainers, self._sync, self._one_state
             made = self._made[key] = Replicas(without_readers(program), count, fed, *how)
             if self._graph_path:
                 draw(program.desc, self._graph_path + "_original_graph")

@@ -72,6 +72,7 @@ class Replicas:
         scale (float|None): what that gradient starts from; None where the user sets it.
         trainers (Trainers, optional): the processes over which gradients are added up, too.
         sync (bool): whether batch norms are over the samples of all places and trainers.
+        one_state (bool): whether there is one of the persistable variables that the places change.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class Replicas:
         scale: float | None,
         trainers: Trainers | None = None,
         sync: bool = False,
+        one_state: bool = False,
     ) -> None:
         self.count = count
         self._trainers, self._sync = trainers, sync
@@ -101,6 +103,8 @@ class Replicas:
         #: gradients that the Program exchanges itself, by an operator of its own
         self._exchanged = {name for op in ops if op.type() == "allreduce" for name in op.input("X")}
         self._find_own(ops)
+        if one_state:
+            self._own -= {n for n in self._own - set(fed) if self._is_persistable(n)}
         #: persistable variables that the places change, such as running averages
         self.states = [n for n in sorted(self._own - set(fed)) if self._is_persistable(n)]
         self._into._remove_op(0, len(ops))
