@@ -160,12 +160,14 @@ class Block:
 
     def create_parameter(self, *args, **kwargs):
         """A new Parameter of the global block; an `initializer` given appends its operator here."""
+        initializer = kwargs.get("initializer")
         if mode.in_dygraph_mode():
             param = ParamBase(*args, **kwargs)
-        else:
-            param = Parameter(self.program.global_block(), *args, **kwargs)
-            param.stop_gradient = False
-        initializer = kwargs.get("initializer")
+            if initializer is not None:  # whatever a Program has by the same name
+                initializer(param, self)
+            return param
+        param = Parameter(self.program.global_block(), *args, **kwargs)
+        param.stop_gradient = False
         if initializer is not None:
             made_by = [
                 op

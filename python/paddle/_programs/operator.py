@@ -128,7 +128,7 @@ class Operator:
             if self._has_kernel(type):
                 attrs[OP_DEVICE] = mode._current_device
             else:
-                warnings.warn(f"operator {type}: no device can be given to it", stacklevel=4)
+                warnings.warn(f"The Op({type}) is not support to set device.", stacklevel=4)
             if attrs.get("force_cpu"):
                 warnings.warn(
                     f"The Attr(force_cpu) of Op({type}) is deprecated; 'device_guard' has priority over it.",

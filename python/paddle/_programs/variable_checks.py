@@ -37,13 +37,15 @@ def check_shape(
     expected_element_type=(int, Variable),
     expected_tensor_dtype=("int32", "int64"),
 ) -> None:  # noqa: E501
-    """TypeError unless `shape` is a list or tuple of sizes, Variables among them allowed, or a Variable of integers."""
+    """TypeError unless `shape` is a list or tuple of sizes, Variables among them allowed, or a Variable of integers;
+    AssertionError for a list without any."""
     if mode.in_dygraph_mode():
         return
     check_type(shape, "shape", expected_shape_type, op_name)
     if isinstance(shape, Variable):
         check_dtype(shape.dtype, "shape", expected_tensor_dtype, op_name)
         return
+    assert len(shape) > 0, f"{op_name}: the size of 'shape' can't be zero"
     for item in shape:
         if isinstance(item, np.integer):
             continue

@@ -189,8 +189,8 @@ __all__ = [
 ]
 
 _MODULES = (
-    "average", "data_feed_desc", "dataset", "device_worker", "entry_attr", "incubate", "install_check", "trainer_desc",
-    "trainer_factory",
+    "average", "data_feed_desc", "dataset", "debugger", "device_worker", "entry_attr", "generator", "incubate",
+    "install_check", "trainer_desc", "trainer_factory",
 )  # fmt: skip
 _LATER = {
     **{name: f"paddle.fluid.{name}" for name in _MODULES},

@@ -172,10 +172,8 @@ class InputSpec:
         return self
 
     def unbatch(self) -> InputSpec:
-        """Drop the first dimension; returns itself. ValueError when there is none."""
-        if len(self.shape) == 0:
-            raise ValueError("InputSpec.unbatch: shape has no entry to take away")
-        self.shape = self.shape[1:]
+        """Drop the first dimension; returns itself. ValueError when it is the only one."""
+        self.shape = self._verify(self.shape[1:])
         return self
 
     @staticmethod
@@ -187,14 +185,14 @@ class InputSpec:
         for i, size in enumerate(shape):
             if size is not None and not isinstance(size, numbers.Integral):
                 raise ValueError(f"shape[{i}] should be int or None, but received {type(size).__name__}:{size!s:.200}.")
-        return tuple(-1 if n is None else int(n) for n in shape)
+        return tuple(-1 if n is None or n < -1 else int(n) for n in shape)
 
     def __repr__(self) -> str:
         return f"InputSpec(shape={self.shape}, dtype={self.dtype}, name={self.name})"
 
     def __hash__(self) -> int:
-        # a spec serves as the key of a cache of programs; dimensions of any size are alike
-        return hash((tuple(self.shape), self.dtype, self.name))
+        # a spec serves as the key of a cache of programs, to which names do not matter
+        return hash((tuple(self.shape), self.dtype))
 
     def __eq__(self, other) -> bool:
         return type(self) is type(other) and (self.shape, self.dtype, self.name) == (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 from paddle._basics.names import EMPTY_VAR_NAME
 
@@ -14,8 +15,8 @@ def draw(desc, path: str) -> None:
     draw_block(desc.block(0), path)
 
 
-def draw_block(block, path: str) -> None:
-    """Writes a BlockDesc to the file `path`.
+def draw_block(block, path: str, marked: Callable[[str], bool] = lambda name: False) -> None:
+    """Writes a BlockDesc to the file `path`; operators and variables are orange whose name is `marked`.
 
     A variable that is written anew is a new ellipse, so that arrows go down only.
     """
@@ -24,14 +25,17 @@ def draw_block(block, path: str) -> None:
     def node(name: str) -> str:
         return json.dumps(f"{name}:{versions[name]}")
 
+    def look(name: str) -> str:
+        return f"label={json.dumps(name)}" + (", style=filled, fillcolor=orange" if marked(name) else "")
+
     def declare(name: str) -> str:
         versions[name] = versions.get(name, -1) + 1
-        lines.append(f"  {node(name)} [label={json.dumps(name)}];")
+        lines.append(f"  {node(name)} [{look(name)}];")
         return node(name)
 
     for number in range(block.op_size()):
         op = block.op(number)
-        lines.append(f"  op_{number} [label={json.dumps(op.type())}, shape=box];")
+        lines.append(f"  op_{number} [{look(op.type())}, shape=box];")
         for name in dict.fromkeys(op.input_arg_names()):
             if name != EMPTY_VAR_NAME:
                 lines.append(f"  {node(name) if name in versions else declare(name)} -> op_{number};")

@@ -102,6 +102,11 @@ class Replicas:
         ops = [self._from.op(i) for i in range(self._from.op_size())]
         #: gradients that the Program exchanges itself, by an operator of its own
         self._exchanged = {name for op in ops if op.type() == "allreduce" for name in op.input("X")}
+        if count > 1 and any(op.type() == "conditional_block_grad" and self._updates(op) for op in ops):
+            raise NotImplementedError(
+                "a Program whose optimizer stands in a branch cannot run on several places: a branch is taken by each "
+                "place, an update is made once"
+            )
         self._find_own(ops)
         if one_state:
             self._own -= {n for n in self._own - set(fed) if self._is_persistable(n)}
@@ -114,6 +119,11 @@ class Replicas:
             for name in fed:
                 self._declared(name, place, frozenset())
         self.desc.flush()
+
+    def _updates(self, op) -> bool:
+        """Whether the sub-block of an operator has an optimizer's update."""
+        block = self._source.block(op._block_attr_id("sub_block"))
+        return any(_role(block.op(i)) & OpRole.Optimize for i in range(block.op_size()))
 
     def _is_persistable(self, name: str) -> bool:
         var = self._from.find_var(name)

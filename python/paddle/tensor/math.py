@@ -3,8 +3,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 import paddle._core as _core
 from paddle import _ops
 from paddle._basics.checks import INTS, NUMBERS, check_dtype, check_type
@@ -225,6 +223,8 @@ def _axes(axis, rank: int):
         return [0], True
     if isinstance(axis, INTS):
         return [axis], rank == 1
+    if isinstance(axis, str):
+        raise TypeError(f"axis must be an int, a list or a tuple, got {axis!r:.200}")
     axis = list(axis)
     if not axis or len(axis) == rank:
         return axis or [0], True
@@ -463,12 +463,25 @@ def tan(x, name=None) -> Tensor:
 def broadcast_shape(x_shape, y_shape) -> list[int]:
     """The shape that two shapes broadcast to.
 
+    A size that is not known yet, -1, stays so beside 1 and takes on any other.
+
+    Raises:
+        ValueError: when the shapes do not fit.
+
     Examples:
         >>> import paddle
         >>> paddle.broadcast_shape([2, 1, 3], [1, 3, 1])
         [2, 3, 3]
     """
-    return list(np.broadcast_shapes(tuple(x_shape), tuple(y_shape)))
+    shapes = sorted((list(x_shape), list(y_shape)), key=len)
+    shapes[0] = [1] * (len(shapes[1]) - len(shapes[0])) + shapes[0]
+    out = []
+    for pair in zip(*shapes, strict=True):
+        low, high = sorted(pair)
+        if low != high and high > 1 and low not in (-1, 1):
+            raise ValueError(f"broadcast_shape: {list(x_shape)} and {list(y_shape)} do not fit")
+        out.append(low if low <= 0 and high <= 1 else high)
+    return out
 
 
 __all__ = [

@@ -80,6 +80,8 @@ def numel(x, name=None) -> Tensor:
 
 def median(x, axis=None, keepdim=False, name=None) -> Tensor:
     """The middle element along `axis` (the mean of the two middle ones), as float32 or float64."""
+    if not isinstance(x, Variable):
+        raise TypeError(f"median: x must be a Tensor, got {type(x)}")
     if axis is not None and not isinstance(axis, INTS):
         raise ValueError("median: axis must be None or an int")
     rank = len(x.shape)

@@ -14,6 +14,11 @@ from paddle._dispatch.windows import channel_last
 from paddle._programs import guards
 from paddle._programs.variable_checks import check_variable_and_dtype
 
+# where 2.0.2 has them
+from .padding import pad as pad
+from .resize import interpolate as interpolate
+from .resize import upsample as upsample
+
 __all__ = [
     "alpha_dropout",
     "bilinear",

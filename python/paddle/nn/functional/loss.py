@@ -5,7 +5,7 @@ import warnings
 from typing import Any
 
 from paddle import _ops
-from paddle._basics import mode
+from paddle._basics import mode, unique_name
 from paddle._basics.dtypes import convert_dtype
 from paddle._basics.element_types import FLOATS, NUMERIC
 from paddle._core import Tensor
@@ -320,6 +320,8 @@ def margin_ranking_loss(
     check_reduction("MarginRankingLoss", reduction)
     for text, value in (("input", input), ("other", other), ("label", label)):
         check_variable_and_dtype(value, text, FLOATS, "margin_rank_loss")
+    if not mode.in_dygraph_mode():
+        name = name or unique_name.generate("margin_ranking_loss")
     out = _ops.elementwise_mul(_ops.elementwise_sub(other, input), label)
     if margin != 0.0:
         out = _ops.scale(out, scale=1.0, bias=float(margin))

@@ -5,7 +5,7 @@ from ..creation import create_parameter
 from ..loops import while_loop
 from ..pyfunc import py_func
 from . import sequence as sequence
-from .common import batch_norm, bilinear_tensor_product, embedding, fc, layer_norm, row_conv
+from .common import batch_norm, bilinear_tensor_product, embedding, fc, layer_norm, row_conv, sparse_embedding
 from .conv import conv2d, conv2d_transpose, conv3d, conv3d_transpose, deform_conv2d
 from .crf import crf_decoding
 from .detection import multi_box_head
@@ -39,6 +39,7 @@ __all__ = [
     "nce",
     "py_func",
     "row_conv",
+    "sparse_embedding",
     "switch_case",
     "while_loop",
     *sequence.__all__,

@@ -72,7 +72,6 @@ def lookup_layer(op_type, where, input, size, is_sparse, is_distributed, padding
     check_variable_and_dtype(input, "input", ["int64"], where)
     check_dtype(dtype, "dtype", HALF_FLOATS, where)
     table = helper.create_parameter(attr=helper.param_attr, shape=size, dtype=dtype)
-    padding_idx = -1 if padding_idx is None else padding_idx if padding_idx >= 0 else size[0] + padding_idx
     return named(
         helper.name,
         getattr(_ops, op_type),
@@ -81,8 +80,13 @@ def lookup_layer(op_type, where, input, size, is_sparse, is_distributed, padding
         is_sparse=is_sparse,
         is_distributed=is_distributed,
         remote_prefetch=is_sparse and not is_distributed,
-        padding_idx=padding_idx,
+        padding_idx=_row(padding_idx, size),
     )
+
+
+def _row(padding_idx, size) -> int:
+    """A row of a table of `size` counted from its start; -1 for None."""
+    return -1 if padding_idx is None else padding_idx if padding_idx >= 0 else size[0] + padding_idx
 
 
 @static_only
@@ -118,6 +122,63 @@ def embedding(
         padding_idx,
         param_attr,
         dtype,
+    )
+
+
+@static_only
+def sparse_embedding(
+    input,  # noqa: A002
+    size,
+    padding_idx=None,
+    is_test=False,
+    entry=None,
+    param_attr=None,
+    dtype="float32",
+):
+    """Rows for ids of a table that parameter servers hold.
+
+    Args:
+        input (Variable): int64 ids, the last dimension of size 1.
+        size (list|tuple): [rows, width] of the table.
+        padding_idx (int, optional): this id gives zeros.
+        is_test (bool): ids that have no row get none.
+        entry (ProbabilityEntry|CountFilterEntry, optional): which ids get a row in training; None: all.
+        param_attr (ParamAttr, optional): of the table.
+        dtype (str): float32.
+
+    Returns:
+        Variable: of shape input.shape[:-1] + [width].
+
+    Raises:
+        TypeError: for other ids or another dtype.
+        ValueError: for another kind of entry.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.enable_static()
+        >>> ids = paddle.static.data("ids", [None, 1], "int64")
+        >>> entry = paddle.distributed.CountFilterEntry(10)
+        >>> paddle.static.nn.sparse_embedding(ids, [100000, 16], entry=entry).shape
+        (-1, 16)
+    """
+    where = "paddle.static.nn.sparse_embedding"
+    helper = LayerHelper("sparse_embedding", param_attr=param_attr)
+    check_variable_and_dtype(input, "input", ["int64"], where)
+    check_dtype(dtype, "dtype", ["float32"], where)
+    if entry is not None and type(entry).__name__ not in ("ProbabilityEntry", "CountFilterEntry"):
+        raise ValueError(f"{where}: entry must be a ProbabilityEntry or a CountFilterEntry, got {type(entry)}")
+    table = helper.create_parameter(attr=helper.param_attr, shape=size, dtype=dtype, type=VarType.SELECTED_ROWS)
+    return named(
+        helper.name,
+        _ops.lookup_table,
+        table,
+        input,
+        is_sparse=True,
+        is_distributed=True,
+        remote_prefetch=True,
+        padding_idx=_row(padding_idx, size),
+        is_test=is_test,
+        entry="none" if entry is None else entry._to_attr(),
     )
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from paddle import _ops
 from paddle._dispatch.append import named
+from paddle.static.nn.common import sparse_embedding
 
-__all__ = ["correlation", "multiclass_nms2", "sequence_topk_avg_pooling"]
+__all__ = ["correlation", "multiclass_nms2", "sequence_topk_avg_pooling", "sparse_embedding"]
 
 
 def sequence_topk_avg_pooling(input, row, col, topks, channel_num):  # noqa: A002
