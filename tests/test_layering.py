@@ -32,8 +32,8 @@ PACKAGE = ROOT / "python" / "paddle"
 
 # The rooms of the Python package, from the ground up: a room may import the ones before it.
 PYTHON = """
-    version _ops _cuda _basics _programs _dispatch _persistence compat batch reader device amp utils dataset tensor
-    regularizer nn metric optimizer static incubate jit io distributed framework hapi callbacks
+    version check_import_scipy _ops _cuda _basics _programs _dispatch _persistence compat batch reader device amp utils
+    dataset tensor regularizer nn metric optimizer static incubate jit io distributed framework hapi callbacks
     distribution vision text onnx sysconfig fluid
 """.split()
 
@@ -53,6 +53,7 @@ INSIDE = {
     ("utils.profiler", "cupy"): "an optional package",
     ("_cuda.machine", "cupy"): "an optional package",
     ("distributed.mpi", "mpi4py"): "an optional package",
+    ("check_import_scipy", "scipy.io"): "an optional package",
     ("_basics.fetch", "urllib.request"): "only to download: " + QUICK,
     ("dataset.uci_housing", "matplotlib"): "an optional package",
     ("fluid.incubate.fleet.base.role_maker", "mpi4py"): "an optional package",
