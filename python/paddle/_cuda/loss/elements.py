@@ -1,5 +1,5 @@
-"""Losses of elements, label_smooth and dropout's gradient, by CuPy's own functions. What the CPU's kernels refuse by a
-look at the elements (bce_loss, modified_huber_loss) runs there."""
+"""Losses of elements, label_smooth and dropout's gradient, by CuPy's own functions. What the CPU's kernels refuse
+by a look at the elements (bce_loss, modified_huber_loss) runs there."""
 from __future__ import annotations
 
 from collections.abc import Callable
