@@ -56,6 +56,10 @@ class Tracer:
     def _generate_unique_name(self, key: str = "eager_tmp") -> str:
         return unique_name.generate(key)
 
+    def trace(self, type: str, ins, outs, attrs, place=None, trace_backward: bool = True) -> None:  # noqa: A002
+        """`trace_op`, where whether the call is recorded is an argument; it runs where its operands are."""
+        run_eager(type, ins, outs, attrs, not trace_backward)
+
     def trace_op(self, type: str, inputs, outputs, attrs, stop_gradient: bool = False) -> None:
         """Run the operator `type` at once, writing into the tensors given in `outputs`."""
         run_eager(type, inputs, outputs, attrs, stop_gradient)

@@ -3,7 +3,9 @@
 import paddle._core as _core
 from paddle._basics.missing import getter as _getter
 from paddle._basics.missing import speak as _speak
-from paddle.nn.initializer.base import set_global_initializer  # noqa: F401 (outside __all__, as upstream)
+from paddle._dispatch.math_op_patch import monkey_patch_variable  # noqa: F401 (outside __all__, as upstream)
+from paddle.nn.initializer.base import set_global_initializer  # noqa: F401 (as above)
+from paddle.tensor.tensor import monkey_patch_math_varbase as monkey_patch_varbase  # noqa: F401 (as above)
 
 from . import (  # noqa: F401 (some are reached as attributes, outside __all__)
     backward,
@@ -78,6 +80,7 @@ from .dygraph.norms import InstanceNorm, PRelu, SpectralNorm  # noqa: F401 (as a
 from .dygraph.rnn import GRUUnit  # noqa: F401
 from .executor import Executor, global_scope, scope_guard
 from .framework import (
+    ComplexVariable,
     Program,
     Variable,
     cpu_places,
@@ -113,6 +116,7 @@ __all__ = [
     "CUDAPinnedPlace",
     "CUDAPlace",
     "CompiledProgram",
+    "ComplexVariable",
     "DataFeedDesc",
     "DataFeeder",
     "DistributeTranspiler",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from typing import Any
 
@@ -65,6 +66,7 @@ from paddle._programs.variable import Parameter, ParameterMetaClass, Variable, V
 from paddle.utils.op_library import load_op_library
 
 from . import core, unique_name
+from .complex_variable import ComplexVariable
 
 _dygraph_not_support_, _dygraph_only_ = dygraph_not_support, dygraph_only
 _static_only_, _fake_interface_only_ = static_only, fake_interface_only
@@ -83,6 +85,7 @@ __all__ = [
     "is_compiled_with_cuda",
     "is_compiled_with_xpu",
     "Variable",
+    "ComplexVariable",
     "load_op_library",
     "require_version",
     "device_guard",
@@ -106,6 +109,20 @@ def __getattr__(name: str) -> Any:
     if name in _ELSEWHERE:
         return getattr(_ELSEWHERE[name], name)
     absent(__name__, name)
+
+
+def deprecate_stat_dict(func: Any) -> Any:
+    """A decorator: the old argument `stat_dict` goes to `state_dict`."""
+
+    @functools.wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        if "stat_dict" in kwargs:
+            text = "The argument `stat_dict` has deprecated, please change it to `state_dict`."
+            warnings.warn(text, DeprecationWarning, stacklevel=2)
+            kwargs["state_dict"] = kwargs.pop("stat_dict")
+        return func(*args, **kwargs)
+
+    return wrapper
 
 
 def _var_base_to_np(var_base: Any) -> Any:

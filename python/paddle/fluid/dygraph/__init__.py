@@ -1,4 +1,5 @@
 """fluid.dygraph: dygraph mode by its 1.x names."""
+from paddle._basics.tracer import Tracer  # noqa: F401 (outside __all__)
 from paddle.tensor.tensor import monkey_patch_math_varbase  # noqa: F401
 
 from . import (
