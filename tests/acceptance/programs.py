@@ -55,11 +55,8 @@ PROGRAMS = [
         "rank/nfm", "rank/pnn", "rank/wide_deep", "rank/xdeepfm", "recall/fasttext", "recall/gnn", "recall/gru4rec",
         "recall/look-alike_recall", "recall/ncf", "recall/ssr", "recall/word2vec", "recall/youtube_dnn",
         "rerank/listwise")),
-    Program("models/dygraph/mnist", "models", "dygraph/mnist", ("train.py", "-e", "1")),
     *(Program("models/" + folder, "models", "PaddleRec/" + folder, ("train.py", *more)) for folder, *more in (
         ("gru4rec",), ("ssr", "--batch_size", "8"), ("tagspace",), ("multiview_simnet", "--sparse_feature_dim", "1001"),
-        ("rerank/listwise",), ("text_classification",), ("gnn",), ("ctr/din",))),
+        ("rerank/listwise",), ("text_classification",))),
     Program("models/gru4rec_negative", "models", "PaddleRec/gru4rec", ("train_sample_neg.py",)),
-    *(Program("models/dygraph_" + name, "models", "dygraph/reinforcement_learning", (name + ".py",)) for name in (
-        "reinforce", "actor_critic")),
 ]  # fmt: skip
