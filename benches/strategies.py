@@ -1,0 +1,155 @@
+"""What each strategy of fleet costs beside plain data parallelism, on two ranks of this machine.
+
+    python benches/strategies.py [--seconds 3] [--rounds 2] [NAME...]
+
+A multilayer perceptron (784 - 4 x 1024 - 10, Adam, 64 samples a rank and step; a pipeline's two sections get 128).
+Prints a table: the operators that the main Program has more than the plain one; bytes that a rank keeps between steps
+(parameters, states of the optimizer, sums), that it needs at most, and steps per second, all three over "plain".
+Strategies take turns, and the best round of each counts.
+"""
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+WIDTH, HIDDEN, LAYERS, BATCH = 784, 1024, 4, 64
+STRATEGIES: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "amp": {"amp": True},
+    "recompute": {"recompute": True, "recompute_configs": {"checkpoints": ["h1", "h3"]}},
+    "gradient_merge": {"gradient_merge": True, "gradient_merge_configs": {"k_steps": 4, "avg": True}},
+    "localsgd": {"localsgd": True, "localsgd_configs": {"k_steps": 4, "begin_step": 1}},
+    "adaptive_localsgd": {"adaptive_localsgd": True},
+    "lars": {"lars": True},
+    "lamb": {"lamb": True},
+    "fp16_allreduce": {"fp16_allreduce": True},
+    "dgc": {"dgc": True, "dgc_configs": {"rampup_begin_step": 0, "sparsity": [0.999]}},
+    "sharding": {"sharding": True, "sharding_configs": {"fuse_broadcast_MB": 4.0}},
+    "pipeline": {"pipeline": True, "pipeline_configs": {"micro_batch": 4}},
+}
+#: the optimizers that these take
+INSIDE = {"localsgd": "SGD", "adaptive_localsgd": "SGD", "lars": "Momentum", "dgc": "Momentum"}
+
+
+def build(name: str, fluid: Any) -> Any:
+    def device(section: int) -> Any:
+        return fluid.device_guard(f"gpu:{section}" if name == "pipeline" else None)
+
+    with device(0):
+        x, y = fluid.data("x", [None, WIDTH]), fluid.data("y", [None, 1], "int64")
+        for i in range(LAYERS // 2):
+            x = layer(i, x, fluid)
+    with device(1):
+        for i in range(LAYERS // 2, LAYERS):
+            x = layer(i, x, fluid)
+        return fluid.layers.mean(fluid.layers.softmax_with_cross_entropy(fluid.layers.fc(x, 10), y))
+
+
+def layer(i: int, x: Any, fluid: Any) -> Any:
+    x = fluid.layers.fc(x, HIDDEN, act="relu", name=f"fc{i}")
+    x.block._rename_var(x.name, f"h{i}")
+    return x.block.var(f"h{i}")
+
+
+def measure(name: str, seconds: float) -> dict[str, Any]:
+    """What the rank of this process finds."""
+    import numpy as np
+    from paddle import _core, fluid
+    from paddle.distributed import fleet
+
+    main, startup, scope = fluid.Program(), fluid.Program(), fluid.Scope()
+    with fluid.program_guard(main, startup), fluid.unique_name.guard(), fluid.scope_guard(scope):
+        fleet.init(is_collective=True)
+        ranks, strategy = fleet.worker_num(), fleet.DistributedStrategy()
+        loss = build(name, fluid)
+        for field, value in STRATEGIES[name].items():
+            setattr(strategy, field, value)
+        kind = INSIDE.get(name, "Adam")
+        inside = fluid.optimizer.Momentum(0.01, 0.9) if kind == "Momentum" else getattr(fluid.optimizer, kind)(0.001)
+        fleet.distributed_optimizer(inside, strategy).minimize(loss, startup)
+        exe = fluid.Executor(fluid.CPUPlace())
+        exe.run(startup)
+        samples = BATCH * (ranks if name == "pipeline" else 1)
+        random = np.random.RandomState(fleet.worker_index())
+        feed = {
+            "x": random.uniform(size=(samples, WIDTH)).astype("float32"),
+            "y": random.randint(0, 10, (samples, 1)).astype("int64"),
+        }
+        for _ in range(5):
+            exe.run(main, feed, [loss])
+        _core.reset_peak_memory()
+        begin = time.perf_counter()
+        # As many steps on every rank as this one says would fit.
+        exe.run(main, feed, [loss])
+        count = agreed(max(4, int(seconds / (time.perf_counter() - begin))), fleet)
+        begin = time.perf_counter()
+        for _ in range(count):
+            exe.run(main, feed, [loss])
+        rate = count / (time.perf_counter() - begin)
+        held = (v for v in map(scope.find_var, main.global_block().vars) if v is not None)
+        kept = sum(np.array(v.get_tensor()).nbytes for v in held if v.get_tensor()._is_initialized())
+        types = Counter(op.type for block in main.blocks for op in block.ops)
+    return {"rate": rate, "kept": kept, "peak": _core.memory_stats()[1], "types": types}
+
+
+def agreed(count: int, fleet: Any) -> int:
+    """The least of the ranks' counts."""
+    import numpy as np
+
+    return int(fleet.util.all_reduce(np.array([count]), "min")[0])
+
+
+def job(name: str, seconds: float) -> list[dict[str, Any]]:
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "out"
+        launch = [sys.executable, "-m", "paddle.distributed.launch", "--nproc_per_node=2", f"--log_dir={folder}/log"]
+        child = [__file__, "--child", str(out), "--seconds", str(seconds), name]
+        subprocess.run([*launch, *child], check=True, stdout=subprocess.DEVNULL, timeout=300)
+        return [json.loads(Path(f"{out}.{rank}").read_text()) for rank in range(2)]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--seconds", type=float, default=3.0)
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--child", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.child:
+        import os
+
+        import paddle
+
+        paddle.enable_static()
+        found = measure(args.names[0], args.seconds)
+        Path(f"{args.child}.{os.environ['PADDLE_TRAINER_ID']}").write_text(json.dumps(found))
+        return
+    names = list(dict.fromkeys(["plain", *(args.names or STRATEGIES)]))
+    rounds: dict[str, list[list[dict[str, Any]]]] = {name: [] for name in names}
+    for _ in range(args.rounds):
+        for name in names:
+            rounds[name].append(job(name, args.seconds))
+    rate = {name: max(min(r["rate"] for r in one) for one in rounds[name]) for name in names}
+    kept = {name: max(r["kept"] for r in rounds[name][0]) for name in names}
+    peak = {name: max(r["peak"] for r in rounds[name][0]) for name in names}
+    plain = Counter(rounds["plain"][0][0]["types"])
+    print("| strategy | operators more (or fewer) | kept a rank | at most a rank | steps/s |\n|---|---|---|---|---|")
+    for name in names:
+        more = Counter(rounds[name][0][0]["types"])
+        more.subtract(plain)
+        text = ", ".join(f"{n:+d} {kind}" for kind, n in sorted(more.items()) if n)
+        over = [f"{of[name] / of['plain']:.2f}" for of in (kept, peak, rate)]
+        print(f"| {name} | {text or '-'} | {' | '.join(over)} |")
+    sizes = f"{kept['plain'] / 2**20:.1f} MB kept, {peak['plain'] / 2**20:.1f} MB at most"
+    print(f"plain: {sizes}, {rate['plain']:.1f} steps/s")
+
+
+if __name__ == "__main__":
+    main()
