@@ -1,6 +1,6 @@
 """What each strategy of fleet costs beside plain data parallelism, on two ranks of this machine.
 
-    python benches/strategies.py [--seconds 3] [--rounds 2] [NAME...]
+    python benches/strategies.py [--steps 40] [--rounds 2] [NAME...]
 
 A multilayer perceptron (784 - 4 x 1024 - 10, Adam, 64 samples a rank and step; a pipeline's two sections get 128).
 Prints a table: the operators that the main Program has more than the plain one; bytes that a rank keeps between steps
@@ -58,7 +58,7 @@ def layer(i: int, x: Any, fluid: Any) -> Any:
     return x.block.var(f"h{i}")
 
 
-def measure(name: str, seconds: float) -> dict[str, Any]:
+def measure(name: str, steps: int) -> dict[str, Any]:
     """What the rank of this process finds."""
     import numpy as np
     from paddle import _core, fluid
@@ -86,31 +86,20 @@ def measure(name: str, seconds: float) -> dict[str, Any]:
             exe.run(main, feed, [loss])
         _core.reset_peak_memory()
         begin = time.perf_counter()
-        # As many steps on every rank as this one says would fit.
-        exe.run(main, feed, [loss])
-        count = agreed(max(4, int(seconds / (time.perf_counter() - begin))), fleet)
-        begin = time.perf_counter()
-        for _ in range(count):
+        for _ in range(steps):
             exe.run(main, feed, [loss])
-        rate = count / (time.perf_counter() - begin)
+        rate = steps / (time.perf_counter() - begin)
         held = (v for v in map(scope.find_var, main.global_block().vars) if v is not None)
         kept = sum(np.array(v.get_tensor()).nbytes for v in held if v.get_tensor()._is_initialized())
         types = Counter(op.type for block in main.blocks for op in block.ops)
     return {"rate": rate, "kept": kept, "peak": _core.memory_stats()[1], "types": types}
 
 
-def agreed(count: int, fleet: Any) -> int:
-    """The least of the ranks' counts."""
-    import numpy as np
-
-    return int(fleet.util.all_reduce(np.array([count]), "min")[0])
-
-
-def job(name: str, seconds: float) -> list[dict[str, Any]]:
+def job(name: str, steps: int) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "out"
         launch = [sys.executable, "-m", "paddle.distributed.launch", "--nproc_per_node=2", f"--log_dir={folder}/log"]
-        child = [__file__, "--child", str(out), "--seconds", str(seconds), name]
+        child = [__file__, "--child", str(out), "--steps", str(steps), name]
         subprocess.run([*launch, *child], check=True, stdout=subprocess.DEVNULL, timeout=300)
         return [json.loads(Path(f"{out}.{rank}").read_text()) for rank in range(2)]
 
@@ -118,7 +107,7 @@ def job(name: str, seconds: float) -> list[dict[str, Any]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*")
-    parser.add_argument("--seconds", type=float, default=3.0)
+    parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--child", help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -128,14 +117,14 @@ def main() -> None:
         import paddle
 
         paddle.enable_static()
-        found = measure(args.names[0], args.seconds)
+        found = measure(args.names[0], args.steps)
         Path(f"{args.child}.{os.environ['PADDLE_TRAINER_ID']}").write_text(json.dumps(found))
         return
     names = list(dict.fromkeys(["plain", *(args.names or STRATEGIES)]))
     rounds: dict[str, list[list[dict[str, Any]]]] = {name: [] for name in names}
     for _ in range(args.rounds):
         for name in names:
-            rounds[name].append(job(name, args.seconds))
+            rounds[name].append(job(name, args.steps))
     rate = {name: max(min(r["rate"] for r in one) for one in rounds[name]) for name in names}
     kept = {name: max(r["kept"] for r in rounds[name][0]) for name in names}
     peak = {name: max(r["peak"] for r in rounds[name][0]) for name in names}
