@@ -7,6 +7,7 @@ use oar_kernels::gemm::{batched, matmul, strided_batch, Epilogue, View};
 use oar_kernels::norm::{batch_norm, batch_stats, inverse_deviation, layer_norm, Channels};
 use oar_kernels::pooling::{max_pool, max_pool_grad, Pool};
 use oar_kernels::softmax::{log_softmax, softmax, softmax_grad};
+use oar_kernels::winograd::enable;
 use std::time::Duration;
 
 fn values(n: usize) -> Vec<f32> {
@@ -82,6 +83,16 @@ fn convolutions(c: &mut Criterion) {
         g.bench_function(format!("{name}/forward"), |b| b.iter(|| convolve(&shape, &x, &w, None, false, &mut y)));
         g.bench_function(format!("{name}/input_grad"), |b| b.iter(|| input_grad(&shape, &dy, &w, &mut dx)));
         g.bench_function(format!("{name}/filter_grad"), |b| b.iter(|| filter_grad(&shape, &x, &dy, &mut dw)));
+        if name.starts_with("3x3") {
+            // The same without transformed tiles.
+            enable(false);
+            g.bench_function(format!("{name}/plain/forward"), |b| {
+                b.iter(|| convolve(&shape, &x, &w, None, false, &mut y))
+            });
+            g.bench_function(format!("{name}/plain/input_grad"), |b| b.iter(|| input_grad(&shape, &dy, &w, &mut dx)));
+            g.bench_function(format!("{name}/plain/filter_grad"), |b| b.iter(|| filter_grad(&shape, &x, &dy, &mut dw)));
+            enable(true);
+        }
     }
     g.finish();
 }

@@ -2,7 +2,7 @@
 mod common;
 use common::{at_every_level, narrow};
 use oar_kernels::conv::{convolve, filter_grad, input_grad, Conv};
-use oar_kernels::pool;
+use oar_kernels::{pool, winograd};
 
 fn noise(n: usize, seed: u64) -> Vec<f32> {
     narrow(&common::noise(n, seed))
@@ -172,7 +172,7 @@ fn matches_plain_loops_at_every_level() {
 #[test]
 fn threads_do_not_show() {
     let before = pool::threads();
-    for c in shapes() {
+    for c in shapes().into_iter().chain(tiled()) {
         for c in [c, Conv { channels_last: true, ..c }, Conv { images: 19, ..c }] {
             let (x, w, dy) = (noise(c.in_len(), 1), noise(c.filter_len(), 2), noise(c.out_len(), 4));
             let run = |threads| {
@@ -215,5 +215,92 @@ fn empty_batches_and_nan() {
         filter_grad(&c, &x, &dy, &mut dw);
         assert!(y.iter().zip(&hit).all(|(v, h)| v.is_nan() == *h), "{c:?}");
         assert!(dw.iter().zip(&hit_w).all(|(v, h)| v.is_nan() == *h), "{c:?}");
+    }
+}
+
+/// Convolutions that `winograd` takes: edges within tiles, channels that fill no vector, deep ones, several blocks.
+#[rustfmt::skip]
+fn tiled() -> Vec<Conv> {
+    vec![
+        shape(2, 16, (20, 22), 40, (3, 3), (1, 1), (1, 1), [1; 4], 1),
+        shape(3, 37, (14, 13), 35, (3, 3), (1, 1), (1, 1), [0, 1, 2, 0], 1),
+        shape(1, 64, (16, 16), 64, (3, 3), (1, 1), (1, 1), [0; 4], 1),
+        shape(2, 400, (7, 7), 24, (3, 3), (1, 1), (1, 1), [1; 4], 1),
+        shape(1, 24, (8, 8), 700, (3, 3), (1, 1), (1, 1), [2; 4], 1),
+        shape(1, 300, (5, 8), 300, (3, 3), (1, 1), (1, 1), [3, 3, 1, 1], 1),
+        shape(9, 16, (40, 41), 20, (3, 3), (1, 1), (1, 1), [1; 4], 1),
+    ]
+}
+
+#[test]
+fn tiles_match_plain_loops_at_every_level() {
+    at_every_level(|_| {
+        for c in tiled() {
+            assert!(winograd::suits::<f32>(c.images, [c.in_channels, c.out_channels], [c.out_size[1], c.out_size[2]]));
+            check(&c);
+            check(&Conv { channels_last: true, ..c });
+        }
+    });
+}
+
+/// Root of the mean square error, and the largest, against the exact values.
+fn errors(got: &[f32], want: &[f64]) -> [f64; 2] {
+    let each = || got.iter().zip(want).map(|(&g, &w)| (g as f64 - w).abs());
+    [(each().map(|e| e * e).sum::<f64>() / want.len() as f64).sqrt(), each().fold(0.0, f64::max)]
+}
+
+/// The bound that ARCHITECTURE.md states.
+#[test]
+fn tiles_are_as_exact_as_they_should_be() {
+    let cases = [(2, 16, 24, 32), (1, 64, 28, 64), (1, 128, 12, 96), (2, 512, 7, 64)];
+    at_every_level(|_| {
+        for (images, ins, side, outs) in cases {
+            let c = shape(images, ins, (side, side), outs, (3, 3), (1, 1), (1, 1), [1; 4], 1);
+            let (x, w, dy) = (noise(c.in_len(), 5), noise(c.filter_len(), 6), noise(c.out_len(), 7));
+            let all = |on: bool| {
+                winograd::enable(on);
+                let (mut y, mut dx, mut dw) = (dy.clone(), x.clone(), w.clone());
+                convolve(&c, &x, &w, None, false, &mut y);
+                input_grad(&c, &dy, &w, &mut dx);
+                filter_grad(&c, &x, &dy, &mut dw);
+                winograd::enable(true);
+                [y, dx, dw]
+            };
+            let wide = |v: &[f32]| v.iter().map(|&v| v as f64).collect::<Vec<_>>();
+            let (mut y, mut dx, mut dw) = (wide(&dy), wide(&x), wide(&w));
+            convolve(&c, &wide(&x), &wide(&w), None, false, &mut y);
+            input_grad(&c, &wide(&dy), &wide(&w), &mut dx);
+            filter_grad(&c, &wide(&x), &wide(&dy), &mut dw);
+            let (tiles, plain) = (all(true), all(false));
+            for (i, exact) in [y, dx, dw].iter().enumerate() {
+                assert!(tiles[i] != plain[i], "not computed by tiles: {c:?}");
+                let (t, p) = (errors(&tiles[i], exact), errors(&plain[i], exact));
+                println!("{i} {c:?} {:.2} {:.2}", t[0] / p[0], t[1] / p[1]);
+                assert!(t[0] <= 4.0 * p[0] && t[1] <= 4.0 * p[1], "result {i}: {t:?}, directly {p:?}; {c:?}");
+            }
+        }
+    });
+}
+
+#[test]
+fn tiles_spread_nothing_that_is_not_finite() {
+    let c = tiled()[0];
+    let (mut x, w, dy) = (noise(c.in_len(), 1), noise(c.filter_len(), 2), noise(c.out_len(), 3));
+    for bad in [f32::INFINITY, f32::NAN, 3e38] {
+        x[500] = bad;
+        let run = |on: bool| {
+            winograd::enable(on);
+            let (mut y, mut dw) = (dy.clone(), w.clone());
+            convolve(&c, &x, &w, None, true, &mut y);
+            filter_grad(&c, &x, &dy, &mut dw);
+            winograd::enable(true);
+            [y, dw].map(|v| v.iter().map(|v| v.to_bits()).collect::<Vec<_>>())
+        };
+        if bad.is_finite() {
+            let finite = |v: &[Vec<u32>; 2]| v[0].iter().filter(|b| f32::from_bits(**b).is_finite()).count();
+            assert!(finite(&run(true)) >= finite(&run(false)));
+        } else {
+            assert!(run(true) == run(false));
+        }
     }
 }

@@ -92,8 +92,15 @@ fn has_op(name: &str) -> bool {
     table::lookup(name).is_some()
 }
 
+/// Whether convolutions may be computed by Winograd's transforms (FLAGS_conv_winograd).
+#[pyfunction]
+fn set_conv_winograd(on: bool) {
+    oar_kernels::winograd::enable(on);
+}
+
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(op_table, m)?)?;
     m.add_function(wrap_pyfunction!(op_dtypes, m)?)?;
-    m.add_function(wrap_pyfunction!(has_op, m)?)
+    m.add_function(wrap_pyfunction!(has_op, m)?)?;
+    m.add_function(wrap_pyfunction!(set_conv_winograd, m)?)
 }

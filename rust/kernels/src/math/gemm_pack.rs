@@ -223,10 +223,11 @@ unsafe fn copy_row<T: Copy>(src: *const T, dst: *mut T, n: usize) {
 pub unsafe fn transpose<T: Real>(src: *const T, stride: usize, rows: usize, kc: usize, width: usize, dst: *mut T) {
     let (mut r0, mut q0) = (0, 0);
     #[cfg(target_arch = "x86_64")]
-    if size_of::<T>() == 4 && level() >= Level::Avx2 {
-        (r0, q0) = (rows / 8 * 8, kc / 8 * 8);
-        for r in (0..r0).step_by(8) {
-            for q in (0..q0).step_by(8) {
+    if size_of::<T>() == 4 && level() >= Level::Avx2 && rows.min(kc) >= 8 {
+        (r0, q0) = (rows, kc);
+        // What is left at the ends is moved with the eight before it, over what is there already.
+        for r in (0..rows).step_by(8).map(|r| r.min(rows - 8)) {
+            for q in (0..kc).step_by(8).map(|q| q.min(kc - 8)) {
                 // SAFETY: an 8 x 8 block within both; T is f32, the only Real of four bytes.
                 unsafe { transpose8(src.add(r * stride + q).cast(), stride, dst.add(q * width + r).cast(), width) };
             }

@@ -83,22 +83,26 @@ impl<T: Real> Finish<T> {
 unsafe impl<T: Sync> Sync for Finish<T> {}
 
 thread_local! {
-    static SCRATCH: Cell<Vec<u64>> = const { Cell::new(Vec::new()) };
+    static SCRATCH: Cell<Vec<Vec<u64>>> = const { Cell::new(Vec::new()) };
 }
 
 /// Calls `f` with a 64-byte aligned buffer of this thread of at least `n` elements of arbitrary content.
 pub fn with_scratch<T: Real, R>(n: usize, f: impl FnOnce(*mut T) -> R) -> R {
     let words = (n * size_of::<T>()).div_ceil(8) + 8;
     // Taken, not borrowed: a nested call gets a buffer of its own.
-    let mut buf = SCRATCH.take();
+    let mut free = SCRATCH.take();
+    let mut buf = free.pop().unwrap_or_default();
+    SCRATCH.set(free);
     if buf.len() < words {
         buf = vec![0; words.next_power_of_two()];
     }
     let p = buf.as_mut_ptr();
     // SAFETY: the eight words of slack cover the alignment.
     let result = f(unsafe { p.byte_add(p.align_offset(64) * 8).cast() });
-    if buf.len() <= 1 << 20 {
-        SCRATCH.set(buf);
+    if buf.len() <= 1 << 21 {
+        let mut free = SCRATCH.take();
+        free.push(buf);
+        SCRATCH.set(free);
     }
     result
 }

@@ -12,7 +12,8 @@ use crate::gemm_pack::{transpose, RowMajor, Strided};
 use crate::gemm_sides::Finish;
 use crate::gemm_simd::Real;
 use crate::gemm_vec::Shared;
-use crate::{conv_depthwise, conv_direct, conv_dots};
+use crate::winograd_tiles::{Filters, Image};
+use crate::{conv_depthwise, conv_direct, conv_dots, winograd};
 
 /// The shape of a convolution. Padding behind each axis follows from the output's size: what lies outside of the input
 /// counts as zero.
@@ -102,6 +103,33 @@ impl Conv {
         (if self.stride == [1; 3] { patches.flattened() } else { patches }, which)
     }
 
+    /// Whether tiles of this convolution (of its input gradient, where `backward`) can and should be transformed.
+    fn transformed<T: Real>(&self, backward: bool) -> bool {
+        let plain = self.kernel == [1, 3, 3]
+            && (self.groups, self.stride, self.dilation) == (1, [1; 3], [1; 3])
+            && (self.in_size[0], self.out_size[0], self.pad[0]) == (1, 1, 0);
+        let [_, h, w] = if backward { self.in_size } else { self.out_size };
+        plain && winograd::suits::<T>(self.images, [self.in_channels, self.out_channels], [h, w])
+    }
+
+    fn image<T>(&self, p: *const T, channels: usize, [_, h, w]: [usize; 3]) -> Image<T> {
+        let (plane, col) = if self.channels_last { (1, channels) } else { (h * w, 1) };
+        Image { p: p as *mut T, image: channels * h * w, plane, row: w * col, col, channels, size: [h, w] }
+    }
+
+    /// Where the window of output 0 begins.
+    fn origin(&self) -> [isize; 2] {
+        [-(self.pad[1] as isize), -(self.pad[2] as isize)]
+    }
+
+    fn input<T>(&self, p: *const T) -> Image<T> {
+        self.image(p, self.in_channels, self.in_size)
+    }
+
+    fn output<T>(&self, p: *const T) -> Image<T> {
+        self.image(p, self.out_channels, self.out_size)
+    }
+
     /// Every phase that has a pixel.
     fn phases(&self) -> impl Iterator<Item = [usize; 3]> {
         let [d, h, w]: [usize; 3] = std::array::from_fn(|a| self.stride[a].min(self.in_size[a]));
@@ -155,6 +183,16 @@ pub fn convolve<T: Real>(c: &Conv, x: &[T], w: &[T], bias: Option<&[T]>, relu: b
     assert!(bias.is_none_or(|b| b.len() == c.out_channels), "one bias a channel");
     if y.is_empty() {
         return;
+    }
+    if c.transformed::<T>(false) {
+        let (ins, outs) = (c.in_channels, c.out_channels);
+        let w = Filters { p: w.as_ptr(), outs: 9 * ins, ins: 9, turned: false, count: [outs, ins] };
+        let bias = bias.map_or(std::ptr::null(), |b| b.as_ptr());
+        let (from, to) = (c.input(x.as_ptr()), c.output(y.as_mut_ptr()));
+        // SAFETY: `check` has compared the slices with the shape.
+        if unsafe { winograd::convolve(c.images, &from, &w, bias, relu, &to, c.origin()) } {
+            return;
+        }
     }
     let patches = c.patches(x.as_ptr());
     let out = Shared(y.as_mut_ptr());
@@ -221,6 +259,16 @@ pub fn input_grad<T: Real>(c: &Conv, dy: &[T], w: &[T], dx: &mut [T]) {
     if dy.is_empty() {
         dx.fill(T::ZERO);
         return;
+    }
+    if c.transformed::<T>(true) {
+        let (ins, outs) = (c.in_channels, c.out_channels);
+        let w = Filters { p: w.as_ptr(), outs: 9, ins: 9 * ins, turned: true, count: [ins, outs] };
+        let (from, to) = (c.output(dy.as_ptr()), c.input(dx.as_mut_ptr()));
+        let origin = c.origin().map(|before| -2 - before);
+        // SAFETY: `check` has compared the slices with the shape.
+        if unsafe { winograd::convolve(c.images, &from, &w, std::ptr::null(), false, &to, origin) } {
+            return;
+        }
     }
     let (cg, og, taps) = (c.group_in(), c.group_out(), product(c.kernel));
     let out = Shared(dx.as_mut_ptr());
@@ -345,6 +393,13 @@ pub fn filter_grad<T: Real>(c: &Conv, x: &[T], dy: &[T], dw: &mut [T]) {
     if dy.is_empty() || x.is_empty() {
         dw.fill(T::ZERO);
         return;
+    }
+    if c.transformed::<T>(false) {
+        let (from, dy) = (c.input(x.as_ptr()), c.output(dy.as_ptr()));
+        // SAFETY: `check` has compared the slices with the shape.
+        if unsafe { winograd::filter_grad(c.images, &from, &dy, dw.as_mut_ptr(), c.origin()) } {
+            return;
+        }
     }
     let patches = c.patches(x.as_ptr());
     if c.depthwise() {

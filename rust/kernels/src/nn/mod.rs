@@ -15,3 +15,5 @@ pub mod pooling;
 pub mod resize;
 pub mod softmax;
 pub mod unfold;
+pub mod winograd;
+pub(crate) mod winograd_tiles;

@@ -1,0 +1,36 @@
+"""Convolutions of 3 x 3 filters by transformed tiles, and the flag that turns them off."""
+
+import numpy as np
+import paddle
+import paddle.nn.functional as F
+import pytest
+
+
+@pytest.fixture
+def flag():
+    yield lambda on: paddle.set_flags({"FLAGS_conv_winograd": on})
+    paddle.set_flags({"FLAGS_conv_winograd": True})
+
+
+def values(*shape):
+    return np.random.default_rng(sum(shape)).standard_normal(shape, "float32")
+
+
+def results(layout):
+    last = layout == "NHWC"
+    x = paddle.to_tensor(values(2, 20, 22, 24) if last else values(2, 24, 20, 22), stop_gradient=False)
+    w = paddle.to_tensor(values(32, 24, 3, 3), stop_gradient=False)
+    y = F.conv2d(x, w, padding=1, data_format=layout)
+    return [y, *paddle.grad([(y * y).sum()], [x, w])]
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_the_flag_chooses_between_two_right_results(flag, layout):
+    assert paddle.get_flags("FLAGS_conv_winograd") == {"FLAGS_conv_winograd": True}
+    tiles = results(layout)
+    flag(False)
+    plain = results(layout)
+    for a, b in zip(tiles, plain, strict=True):
+        a, b = a.numpy(), b.numpy()
+        assert not np.array_equal(a, b)
+        np.testing.assert_allclose(a, b, atol=2e-5 * np.abs(b).max())
