@@ -56,7 +56,7 @@ class Tracer:
     def _generate_unique_name(self, key: str = "eager_tmp") -> str:
         return unique_name.generate(key)
 
-    def trace(self, type: str, ins, outs, attrs, place=None, trace_backward: bool = True) -> None:  # noqa: A002
+    def trace(self, type: str, ins, outs, attrs, place, trace_backward: bool) -> None:  # noqa: A002
         """`trace_op`, where whether the call is recorded is an argument; it runs where its operands are."""
         run_eager(type, ins, outs, attrs, not trace_backward)
 
