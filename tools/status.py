@@ -29,6 +29,8 @@ def operators(show: bool, spec: Path) -> None:
     wanted = [o["type"] for o in json.loads((spec / "ops.json").read_text()) if o["source"] == "2.0.2"]
     have = [name for name in wanted if name in ours]
     print(f"operators          {len(have):5} / {len(wanted)}   ({len(ours)} in the table, gradients included)")
+    outside = [op for op in ours.values() if op["needs"]]
+    print(f"  that only say what they need {len(outside):4}")
     stage = spec / "stages" / "mechanism.txt"
     lines = [line for line in stage.read_text().splitlines() if line and line[0] != "#"]
     listed = [n for line in lines for n in line.split(":")[1].split()]
@@ -40,6 +42,9 @@ def operators(show: bool, spec: Path) -> None:
     print(f"CUDA twins         {len(twins & set(ours)):5} / {len(ours)}   (python -m paddle._cuda lists the rest)")
     if show:
         print("\noperators not there:", " ".join(n for n in wanted if n not in ours))
+        print("\noperators that only say what they need:")
+        for op in outside:
+            print(f"  {op['type']:28} {op['needs']}")
         print("\nof mechanism.txt not there:", " ".join(n for n in listed if n not in ours))
         print("\noperators without a case:", " ".join(without))
 

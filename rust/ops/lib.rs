@@ -46,6 +46,7 @@ pub static TABLES: &[&[&Op]] = &[
     control::delete_var::TABLE,       // delete_var
     control::rank_table::TABLE,       // sequences by length, for dynamic recurrent networks
     control::recurrent::TABLE,        // recurrent
+    control::run_program::TABLE,      // run_program
     control::select::TABLE,           // select_input, select_output, get_places
     io::reader::TABLE,                // create_py_reader, read
     io::files::TABLE,                 // save, load
@@ -145,8 +146,10 @@ pub static TABLES: &[&[&Op]] = &[
     ps::compress::TABLE,              // dgc
     ps::exchange::TABLE,              // send, recv, listen_and_serv
     ps::pipeline::TABLE,              // queues within a process
+    ps::outside::TABLE,               // tables of PSLib and BoxPS
     ps::tables::TABLE,                // tables of rows made when they are asked for
     ps::split::TABLE,                 // values cut up for servers
+    sequence::pyramid_hash::TABLE,    // pyramid_hash
     sequence::topk::TABLE,            // sequence_topk_avg_pooling
     rnn::lstm::TABLE,                 // LSTM over sequences with LoD
     rnn::lstm_unit::TABLE,            // a step of it

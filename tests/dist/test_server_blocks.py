@@ -39,7 +39,7 @@ class Server:
             self.scope.var(name).get_tensor().set(value, paddle.CPUPlace())
         attrs = {"endpoint": self.endpoint, "Fanin": 1, **make(program)}
         program.global_block().append_op(
-            type="listen_and_serv", inputs={"X": attrs.pop("received", [])}, outputs={}, attrs=attrs
+            type=attrs.pop("type", "listen_and_serv"), inputs={"X": attrs.pop("received", [])}, outputs={}, attrs=attrs
         )
         self.program = program
         self.thread = threading.Thread(target=self.serve)
@@ -122,5 +122,32 @@ def test_what_a_server_does_not_know_is_refused_by_name(static) -> None:
 
     with pytest.raises(RuntimeError, match="does not know the variable stranger"):
         send("stranger", np.zeros(4, "float32"))
+    _core.dist.complete_servers()
+    server.end()
+
+
+@pytest.mark.operators("fl_listen_and_serv")
+def test_a_federation_fetches_trains_and_sends(static) -> None:
+    def average(program) -> dict:
+        new = program.global_block().create_var(name="new", shape=[3], dtype="float32", persistable=True)
+        w, block = program.global_block().var("w"), program._create_block(0)
+        block.append_op(type="scale", inputs={"X": new}, outputs={"Out": w}, attrs={"scale": 2.0})
+        return {"type": "fl_listen_and_serv", "received": [new], "optimize_blocks": [block]}
+
+    server = Server(average, w=np.ones(3, "float32"))
+
+    def fetch(block):
+        block.create_var(name="w", dtype="float32")
+        block.append_op(type="recv", inputs={"X": []}, outputs={"Out": "w"}, attrs={"epmap": [server.endpoint]})
+
+    def send(block):
+        attrs = {"endpoints": [server.endpoint]}
+        block.append_op(type="send", inputs={"X": "new"}, outputs={"Out": []}, attrs=attrs)
+        block.append_op(type="send_barrier", inputs={"X": []}, outputs={"Out": []}, attrs=attrs)
+
+    for want in (1, 4, 10):
+        (w,) = run(fetch, ["w"])
+        assert w.tolist() == [want] * 3
+        run(send, [], {"new": w + 1})
     _core.dist.complete_servers()
     server.end()

@@ -25,7 +25,7 @@ def run_eager(op_type: str, inputs: dict, outputs: dict, attrs: dict, stop_gradi
     keywords = {k: v for k, v in attrs.items() if k in known and v is not None}
     for slot in proto.outputs:
         value = outputs.get(slot.name)
-        if value is None:
+        if value is None or slot.name == "OutScope":  # run_program: every call keeps a scope of its own
             continue
         if isinstance(value, (list, tuple)) and not slot.duplicable:
             value = value[0]

@@ -98,13 +98,13 @@ class Generator:
         """(seed, words, position of the next word), as `paddle.seed(...).get_state()` has it."""
         return self._seed, list(self._words), self._next
 
-    def set_state(self, state: tuple[int, list[int], int]) -> None:
+    def set_state(self, arg: tuple[int, list[int], int]) -> None:
         """Go on from what `get_state` gave.
 
         Raises:
             ValueError: when it is no such state.
         """
-        seed, words, position = state
+        seed, words, position = arg
         if len(words) != _WORDS or not 0 <= position <= _WORDS:
             raise ValueError("Generator.set_state: not the state of a generator")
         self._seed, self._words, self._next = int(seed), [int(w) & _ALL for w in words], int(position)

@@ -27,7 +27,7 @@ from .feeder import DataFeeder
 __all__ = ["py_reader", "create_py_reader_by_data", "read_file", "double_buffer"]
 
 #: operators that the executor answers by feeding
-READER_OPS = ("create_py_reader", "create_double_buffer_reader", "read")
+READER_OPS = ("create_py_reader", "create_double_buffer_reader", "create_custom_reader", "read")
 #: names of the loaders' readers, which differ in the whole process
 loader_names = UniqueNameGenerator()
 #: reader variable -> where its batches come from
@@ -177,20 +177,45 @@ class _ReaderVariable(Variable):
         return self.source.thread
 
 
-def source_of(program: Program, reader_name: str) -> _Source:
+class _Worked:
+    """Batches of another source after the operators of a block (create_custom_reader)."""
+
+    def __init__(self, inner: Any, program: Program, op: Any) -> None:
+        self._inner = inner
+        self._given, self._asked = list(op.attr("source_var_names")), list(op.attr("sink_var_names"))
+        # The block as a Program of its own, which shares no variable with the one that trains.
+        self._desc = core.ProgramDesc(program.desc)
+        root, block = self._desc.block(0), program.desc.block(op._block_attr_id("sub_block"))
+        root._remove_op(0, root.op_size())
+        for i in range(block.op_size()):
+            root.append_op().copy_from(block.op(i))
+        self._executor = core.Executor(CPUPlace())
+
+    def next(self) -> list:
+        batch = self._inner.next()
+        if len(batch) != len(self._given):
+            raise ValueError(f"a custom reader works on {self._given}, and got a batch of {len(batch)} variables")
+        known = dict(zip(self._given, batch, strict=True))
+        made = [name for name in self._asked if name not in known]
+        known.update(zip(made, self._executor.run(self._desc, core._Scope(), self._given, batch, made), strict=True))
+        return [known[name] for name in self._asked]
+
+
+def source_of(program: Program, reader_name: str) -> Any:
     """Where the batches of a `read` operator come from; RuntimeError when its py_reader is gone."""
-    under = {
-        op.output("Out")[0]: op.input("UnderlyingReader")[0]
-        for op in program.global_block().ops
-        if op.type == "create_double_buffer_reader"
-    }
+    block = program.global_block()
+    under = {op.output("Out")[0]: op for op in block.ops if "UnderlyingReader" in op.input_names}
+    worked = []
     while reader_name in under:
-        reader_name = under[reader_name]
+        op = under[reader_name]
+        reader_name = op.input("UnderlyingReader")[0]
+        worked += [op] if op.type == "create_custom_reader" else []
     # A name may stand in several Programs: the Program's own variable knows first.
-    var = program.global_block().vars.get(reader_name)
-    source = getattr(var, "source", None) or _sources.get(reader_name)
+    source: Any = getattr(block.vars.get(reader_name), "source", None) or _sources.get(reader_name)
     if source is None:
         raise RuntimeError(f"no py_reader of this process has the name {reader_name}: a Program from a file has none")
+    for op in reversed(worked):
+        source = _Worked(source, program, op)
     return source
 
 

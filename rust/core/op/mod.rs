@@ -37,6 +37,8 @@ pub struct Op {
     pub cpu: Kernel,
     pub grad: Grad,
     pub amp: Amp,
+    /// What its kernel needs that is not here; nothing for nearly all.
+    pub needs: &'static str,
     /// For inputs that hold SelectedRows.
     pub rows: RowsKernel,
     /// The data types that the first input given may have.
@@ -63,6 +65,7 @@ pub const OP: Op = Op {
     cpu: Kernel::Pure(run::not_there),
     grad: Grad::None,
     amp: Amp::Gray,
+    needs: "",
     rows: RowsKernel::None,
     takes: DTypes::ALL,
     cannot_fail: false,

@@ -6,7 +6,7 @@ use crate::base::{DTypes, Result};
 use crate::ir::{Attr, Program};
 use crate::op::infer::{Ins, VarKind};
 use crate::op::{KernelFn, RowsKernel, DUPLICABLE, MADE};
-use crate::tensor::{Scope, SelectedRows, Tensor, Value};
+use crate::tensor::{Cell, Scope, SelectedRows, Tensor, Value};
 use crate::{bail, err};
 use std::sync::Arc;
 
@@ -27,6 +27,14 @@ pub trait Env: Sync {
     /// Names of the variables of a slot; empty in eager calls.
     fn names(&self, _slot: &str) -> Vec<String> {
         Vec::new()
+    }
+    /// The Program that blocks among the attributes are of.
+    fn program(&self) -> Option<Arc<Program>> {
+        self.frame().map(|f| f.program)
+    }
+    /// The variable itself of an input, where it is no temporary.
+    fn cell(&self, _slot: &str, _i: usize) -> Option<Arc<Cell>> {
+        None
     }
     /// Runs a kernel that makes much: an eager call lets other Python threads run meanwhile.
     fn aside(&self, kernel: &mut (dyn FnMut() + Send)) {
@@ -101,7 +109,10 @@ pub struct Run<'a> {
 
 /// The kernel of an operator that has none.
 pub fn not_there(cx: &mut Run) -> Result<()> {
-    bail!(Unimplemented, "operator {} has no CPU kernel yet", cx.op.name)
+    match (cx.op.name, cx.op.needs) {
+        (name, "") => bail!(Unimplemented, "operator {name} has no CPU kernel yet"),
+        (name, needs) => bail!(Unavailable, "operator {name} needs {needs}"),
+    }
 }
 
 impl<'a> Run<'a> {

@@ -26,9 +26,32 @@ pub fn lookup(name: &str) -> Option<&'static Op> {
     TABLE.get()?.1.get(name).copied()
 }
 
+/// What operators of Paddle need that are not in the table.
+const ELSEWHERE: &[(&str, &str)] = &[
+    ("ascend_trigger", "an Ascend device of Huawei"),
+    (
+        "create_ctr_reader",
+        "a reader whose sources Paddle 2.0.2 no longer has: DataLoader or a Dataset reads such files",
+    ),
+    (
+        "fusion_group",
+        "the CUDA code that a pass of Paddle's has made in the same process: the operator only has its name",
+    ),
+    ("heter_listen_and_serv", "parameter servers over devices of several kinds"),
+    ("lite_engine", "Paddle Lite"),
+    ("nccl", "NCCL and NVIDIA's GPUs: the operators c_allreduce_sum, c_broadcast and c_reduce_sum do it on the CPU"),
+    ("tensorrt_engine", "TensorRT and NVIDIA's GPUs"),
+];
+
+/// Why there is no such operator.
+pub fn why_not(name: &str) -> String {
+    let entry = ELSEWHERE.iter().find(|(what, _)| name == *what || *what == "nccl" && name.starts_with("nccl"));
+    entry.map_or_else(|| "it is not there yet".into(), |(_, needs)| format!("it needs {needs}"))
+}
+
 /// An operator that the engine itself needs.
 pub fn need(name: &str) -> Result<&'static Op> {
-    lookup(name).ok_or_else(|| err!(NotFound, "operator {name} has not been registered: it is not there yet"))
+    lookup(name).ok_or_else(|| err!(NotFound, "operator {name} has not been registered: {}", why_not(name)))
 }
 
 /// The operators whose gradient, by name or by map, is this gradient operator.

@@ -15,7 +15,7 @@ use oar_core::op::call::call_checked;
 use oar_core::op::profile;
 use oar_core::op::run::{Env, Frame, Out};
 use oar_core::op::Args;
-use oar_core::tensor::{Scope, Tensor, Value};
+use oar_core::tensor::{Cell, Scope, Tensor, Value};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -84,6 +84,21 @@ impl Executor {
             plan = self.plan(program, 0, feeds, fetches, passes.without(Passes::DEAD))?;
         }
         run(&plan, values)
+    }
+
+    /// Runs a block on values by name; its variables that sub-blocks see stay in `scope`.
+    pub fn run_in(
+        &self,
+        program: &Arc<Program>,
+        block: i32,
+        scope: &Arc<Scope>,
+        feeds: &[String],
+        values: Vec<Value>,
+        fetches: &[String],
+    ) -> Result<Vec<Value>> {
+        let passes = if backend::is_active() { Passes::NONE } else { passes::current()?.without(Passes::DEAD) };
+        let plan = self.plan(program, block, feeds, fetches, passes)?;
+        self.run_plan(program, &plan, scope, Some(scope), values, passes)
     }
 
     /// Runs a sub-block once in `scope` (a step scope, whose parents hold what the block does not declare).
@@ -346,6 +361,10 @@ impl Env for PlanEnv<'_> {
     fn names(&self, slot: &str) -> Vec<String> {
         let desc = &self.step.desc;
         desc.input(slot).or_else(|| desc.output(slot)).map(<[String]>::to_vec).unwrap_or_default()
+    }
+
+    fn cell(&self, slot: &str, i: usize) -> Option<Arc<Cell>> {
+        self.scope.find(self.step.desc.input(slot)?.get(i)?)
     }
 
     fn check_interrupt(&self) -> Result<()> {

@@ -6,6 +6,7 @@ pub mod exec;
 mod fused;
 pub mod grad_desc;
 pub mod hogwild;
+pub mod part;
 pub mod passes;
 pub mod plan;
 pub mod schedule;

@@ -1,4 +1,4 @@
-//! Hashes of bytes: xxHash of 32 and 64 bits, as its author publishes it.
+//! Hashes of bytes: xxHash of 32 and 64 bits and MurmurHash3 of 128 bits, as their authors publish them.
 
 fn word32(b: &[u8]) -> u32 {
     u32::from_le_bytes([b[0], b[1], b[2], b[3]])
@@ -79,6 +79,35 @@ pub fn xxh32(bytes: &[u8], seed: u32) -> u32 {
     h ^ (h >> 16)
 }
 
+/// MurmurHash3 for 64-bit machines, of 128 bits.
+pub fn murmur3(bytes: &[u8], seed: u32) -> [u64; 2] {
+    const C: [u64; 2] = [0x87C3_7B91_1142_53D5, 0x4CF5_AD43_2745_937F];
+    let turn = |k: u64, i: usize| k.wrapping_mul(C[i]).rotate_left([31, 33][i]).wrapping_mul(C[1 - i]);
+    let [mut a, mut b] = [u64::from(seed); 2];
+    let mut blocks = bytes.chunks_exact(16);
+    for block in &mut blocks {
+        a ^= turn(word64(block), 0);
+        a = a.rotate_left(27).wrapping_add(b).wrapping_mul(5).wrapping_add(0x52DC_E729);
+        b ^= turn(word64(&block[8..]), 1);
+        b = b.rotate_left(31).wrapping_add(a).wrapping_mul(5).wrapping_add(0x3849_5AB5);
+    }
+    let mut tail = [0; 16];
+    let rest = blocks.remainder();
+    tail[..rest.len()].copy_from_slice(rest);
+    a ^= turn(word64(&tail), 0) ^ bytes.len() as u64;
+    b ^= turn(word64(&tail[8..]), 1) ^ bytes.len() as u64;
+    let mix = |mut k: u64| {
+        k = (k ^ (k >> 33)).wrapping_mul(0xFF51_AFD7_ED55_8CCD);
+        k = (k ^ (k >> 33)).wrapping_mul(0xC4CE_B9FE_1A85_EC53);
+        k ^ (k >> 33)
+    };
+    a = a.wrapping_add(b);
+    b = b.wrapping_add(a);
+    (a, b) = (mix(a), mix(b));
+    a = a.wrapping_add(b);
+    [a, b.wrapping_add(a)]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -89,5 +118,6 @@ mod tests {
         assert_eq!(xxh64(b"abc", 0), 0x44BC_2CF5_AD77_0999);
         assert_eq!(xxh32(b"", 0), 0x02CC_5D05);
         assert_eq!(xxh32(b"abc", 0), 0x32D1_53FF);
+        assert_eq!(murmur3(b"hello", 0), [0xCBD8_A7B3_41BD_9B02, 0x5B1E_906A_48AE_1D19]);
     }
 }

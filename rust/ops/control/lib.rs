@@ -8,4 +8,5 @@ pub mod delete_var;
 pub mod program;
 pub mod rank_table;
 pub mod recurrent;
+pub mod run_program;
 pub mod select;

@@ -38,7 +38,18 @@ fn as_half(t: &Tensor, half: bool) -> Result<Tensor> {
     Ok(t.clone())
 }
 
+/// `fake_init` makes such tensors of the tables that servers hold.
+fn has_elements(t: &Tensor) -> Result<()> {
+    ensure!(
+        t.has_bytes(),
+        PreconditionNotMet,
+        "{t:?} holds no memory: only its shape was kept, and there is nothing to save"
+    );
+    Ok(())
+}
+
 fn write_tensor(t: &Tensor, half: bool, out: &mut impl Write) -> Result<()> {
+    has_elements(t)?;
     let t = as_half(t, half)?;
     let lod: Vec<Vec<u64>> =
         t.lod.iter().flat_map(|l| l.iter()).map(|l| l.iter().map(|&n| n as u64).collect()).collect();
@@ -174,6 +185,7 @@ fn save(cx: &mut Run) -> Result<()> {
         Value::Dense(t) => write_tensor(t, a.save_as_fp16, &mut file.out)?,
         Value::Rows(r) => {
             let v = &r.value;
+            has_elements(v)?;
             tensor_file::write_selected_rows(&r.rows, r.height, v.dtype(), v.dims(), v.bytes(), &mut file.out)?
         }
         other => bail!(InvalidArgument, "operator save: {} cannot be saved", other.what()),

@@ -1,9 +1,9 @@
-//! create_py_reader, create_double_buffer_reader, read: what a Program is written with that fetches its own batches.
+//! create_py_reader, create_double_buffer_reader, create_custom_reader, read: what a Program is written with that fetches its own batches.
 //! `Executor.run` takes the next batch and feeds it in place of `read`'s outputs, so that nothing of these runs here.
 
 use oar_core::attrs;
 use oar_core::base::Result;
-use oar_core::op::attrs::Text;
+use oar_core::op::attrs::{BlockRef, Text};
 use oar_core::op::{Kernel, Op, Run, OP};
 use oar_core::{bail, slots};
 
@@ -13,6 +13,7 @@ attrs! {
         use_data_config: bool = true, device_index: i32 = 0, device_count: i32 = 1,
     }
     pub struct DoubleBufferAttrs { place: Text = "AUTO".into() }
+    pub struct CustomAttrs { sub_block: BlockRef, source_var_names: Vec<String>, sink_var_names: Vec<String> }
     pub struct ReadAttrs { throw_eof_exp: bool = true, infer_out: bool = true, drop_last: bool = true }
 }
 
@@ -44,6 +45,16 @@ pub static CREATE_DOUBLE_BUFFER_READER: Op = Op {
     ..OP
 };
 
+/// Batches of another reader after the operators of a block.
+pub static CREATE_CUSTOM_READER: Op = Op {
+    name: "create_custom_reader",
+    inputs: create_double_buffer_reader::INS,
+    outputs: create_double_buffer_reader::OUTS,
+    attrs: CustomAttrs::FIELDS,
+    cpu: Kernel::Host(fed_instead),
+    ..OP
+};
+
 pub static READ: Op = Op {
     name: "read",
     inputs: read::INS,
@@ -53,4 +64,4 @@ pub static READ: Op = Op {
     ..OP
 };
 
-pub static TABLE: &[&Op] = &[&CREATE_PY_READER, &CREATE_DOUBLE_BUFFER_READER, &READ];
+pub static TABLE: &[&Op] = &[&CREATE_PY_READER, &CREATE_DOUBLE_BUFFER_READER, &CREATE_CUSTOM_READER, &READ];

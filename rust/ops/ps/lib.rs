@@ -2,6 +2,7 @@
 
 pub mod compress;
 pub mod exchange;
+pub mod outside;
 pub mod pipeline;
 pub mod split;
 pub mod tables;

@@ -11,6 +11,7 @@ pub mod hash;
 pub mod instag;
 pub mod match_matrix;
 pub mod padding;
+pub mod pyramid_hash;
 pub mod relevel;
 pub mod reverse;
 pub mod segment_pool;

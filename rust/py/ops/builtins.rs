@@ -5,14 +5,16 @@
 //! existing output variable by its slot's name. In static mode the call is handed to the Python `append`.
 
 use crate::error::{raise, OrRaise};
-use crate::ops::eager::{any_large, append_hook, is_static, plain_sized, run};
+use crate::ops::eager::{any_large, append_hook, is_static, plain_sized, run, InBlock};
+use crate::program::desc::PyBlockDesc;
 use crate::tensor::object::PyTensor;
 use oar_core::base::shortened;
+use oar_core::ir::Program;
 use oar_core::op::attrs::unshared;
 use oar_core::op::table;
 use oar_core::op::{forward, Args, Attrs, Op, DISPENSABLE, DUPLICABLE, HIDDEN};
 use oar_core::tensor::Value;
-use oar_engine::autograd::eager::{call_quick, is_plain, Destination, Ins};
+use oar_engine::autograd::eager::{call, call_quick, is_plain, Destination, Ins};
 use oar_engine::autograd::EVar;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::ffi;
@@ -21,6 +23,7 @@ use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use pyo3::Borrowed;
 use smallvec::SmallVec;
 use std::ffi::{c_char, CString};
+use std::sync::Arc;
 
 type Object<'py> = Bound<'py, PyAny>;
 /// The Tensors of the lists that stand in duplicable slots.
@@ -190,8 +193,44 @@ impl<'py> BuiltinCall<'py> {
             let t = obj.cast::<PyTensor>().map_err(|_| self.bad_output(*slot, obj))?;
             targets.slot_mut(*slot)[0] = Destination::Into(&t.get().var);
         }
-        let outs = run(py, self.op, &attrs, &ins, &targets, free).or_raise()?;
+        let outs = match self.in_block(&listed, &into)? {
+            Some(env) => {
+                let op = self.op;
+                py.detach(|| call(op, &attrs, &ins, &targets, free, &env)).or_raise()?
+            }
+            None => run(py, self.op, &attrs, &ins, &targets, free).or_raise()?,
+        };
         self.wrap(py, outs)
+    }
+
+    /// What an operator with a block among its attributes may ask for.
+    #[cold]
+    fn block_env(&self, program: Arc<Program>, listed: &Listed<'py>, into: &Listed<'py>) -> PyResult<InBlock> {
+        let tensors =
+            |slot: usize, obj: Option<&Object<'py>>, lists: &Listed<'py>| match obj.map(|o| o.cast::<PyTensor>()) {
+                Some(Ok(t)) => vec![t.clone()],
+                _ => lists.iter().filter(|(at, _)| *at == slot).flat_map(|(_, items)| items.iter().cloned()).collect(),
+            };
+        let mut operands = Vec::new();
+        for (slot, obj) in self.ins.iter().enumerate() {
+            operands.push((self.op.inputs[slot].name, tensors(slot, obj.as_ref(), listed)));
+        }
+        for (slot, obj) in &self.outs {
+            operands.push((self.op.outputs[*slot].name, tensors(*slot, Some(obj), into)));
+        }
+        let named = |t: &Bound<'_, PyTensor>| (t.get().name(), t.get().var.cell.clone());
+        let operands = operands.into_iter().map(|(slot, list)| (slot, list.iter().map(named).collect())).collect();
+        Ok(InBlock { program, operands })
+    }
+
+    #[inline]
+    fn in_block(&self, listed: &Listed<'py>, into: &Listed<'py>) -> PyResult<Option<InBlock>> {
+        if self.op.is_pure() {
+            return Ok(None);
+        }
+        let block = self.named.iter().find_map(|(_, value)| value.cast::<PyBlockDesc>().ok());
+        let program = block.and_then(|b| b.get().node().program());
+        program.map(|program| self.block_env(program, listed, into)).transpose()
     }
 
     /// The Tensors of the lists among the inputs, by slot. The call owns them: the iterator of a subclass may make them

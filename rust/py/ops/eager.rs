@@ -3,14 +3,15 @@
 use crate::error::OrRaise;
 use crate::tensor::object::PyTensor;
 use oar_core::base::Result;
+use oar_core::ir::Program;
 use oar_core::op::run::{Env, NoEnv, LARGE};
 use oar_core::op::{Args, Attrs, Op};
-use oar_core::tensor::{alloc, Tensor, Value};
+use oar_core::tensor::{alloc, Cell, Tensor, Value};
 use oar_engine::autograd::engine::{self, Request};
 use oar_engine::autograd::{eager, trace, EVar};
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 #[inline]
 pub fn is_large(t: &Tensor) -> bool {
@@ -23,6 +24,33 @@ struct Attached;
 impl Env for Attached {
     fn aside(&self, kernel: &mut (dyn FnMut() + Send)) {
         Python::attach(|py| py.detach(kernel));
+    }
+}
+
+/// The environment of a call with a block of a Program among its attributes.
+pub struct InBlock {
+    pub program: Arc<Program>,
+    /// The variables by slot, with their names.
+    pub operands: Vec<(&'static str, Vec<(String, Arc<Cell>)>)>,
+}
+
+impl InBlock {
+    fn slot(&self, slot: &str) -> &[(String, Arc<Cell>)] {
+        self.operands.iter().find(|(name, _)| *name == slot).map_or(&[], |(_, list)| list)
+    }
+}
+
+impl Env for InBlock {
+    fn program(&self) -> Option<Arc<Program>> {
+        Some(self.program.clone())
+    }
+
+    fn names(&self, slot: &str) -> Vec<String> {
+        self.slot(slot).iter().map(|(name, _)| name.clone()).collect()
+    }
+
+    fn cell(&self, slot: &str, i: usize) -> Option<Arc<Cell>> {
+        self.slot(slot).get(i).map(|(_, cell)| cell.clone())
     }
 }
 

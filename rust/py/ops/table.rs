@@ -64,6 +64,7 @@ fn describe<'py>(py: Python<'py>, op: &'static Op) -> PyResult<Bound<'py, PyDict
             Kernel::Control(_) => "control",
         },
     )?;
+    d.set_item("needs", op.needs)?;
     d.set_item("elementwise", op.pointwise.is_some())?;
     d.set_item("dtypes", op.takes.iter().map(|t| t.name()).collect::<Vec<_>>())?;
     d.set_item("amp", format!("{:?}", op.amp).to_lowercase())?;

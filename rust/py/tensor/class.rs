@@ -145,7 +145,7 @@ impl PyTensor {
 
     /// The name; one is made up for a Tensor that got none.
     #[getter]
-    fn name(&self) -> String {
+    pub fn name(&self) -> String {
         let mut name = self.name.lock();
         name.get_or_insert_with(|| format!("generated_tensor_{}", UNNAMED.fetch_add(1, Relaxed)).into()).to_string()
     }

@@ -2,14 +2,15 @@
 
 import numpy as np
 import paddle
+import paddle.fluid as fluid
 import paddle.nn.functional as F
 import pytest
 
 
 @pytest.fixture
 def flag():
-    yield lambda on: paddle.set_flags({"FLAGS_conv_winograd": on})
-    paddle.set_flags({"FLAGS_conv_winograd": True})
+    yield lambda on: fluid.set_flags({"FLAGS_conv_winograd": on})
+    fluid.set_flags({"FLAGS_conv_winograd": True})
 
 
 def values(*shape):
@@ -26,7 +27,7 @@ def results(layout):
 
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
 def test_the_flag_chooses_between_two_right_results(flag, layout):
-    assert paddle.get_flags("FLAGS_conv_winograd") == {"FLAGS_conv_winograd": True}
+    assert fluid.get_flags("FLAGS_conv_winograd") == {"FLAGS_conv_winograd": True}
     tiles = results(layout)
     flag(False)
     plain = results(layout)

@@ -46,6 +46,13 @@ attrs! {
     }
 }
 
+attrs! {
+    pub struct FederatedAttrs {
+        endpoint: String = "127.0.0.1:6164".to_string(), sync_mode: bool = true, Fanin: i32 = 1,
+        optimize_blocks: BlockList = BlockList::default(),
+    }
+}
+
 slots! {
     mod listen { X "X".many() => }
 }
@@ -92,7 +99,25 @@ fn declare(frame: &Frame) {
 }
 
 fn serve(cx: &mut Run) -> Result<()> {
-    let (a, op, frame) = (cx.attrs::<ListenAttrs>(), cx.op.name, cx.frame()?);
+    serve_as(cx, cx.attrs::<ListenAttrs>())
+}
+
+/// Trainers of a federation fetch, train, and send what they have trained: steps that all take, as in common training.
+/// (2.0.2 reads `sync_mode` and serves in steps all the same.)
+fn serve_federation(cx: &mut Run) -> Result<()> {
+    let a = cx.attrs::<FederatedAttrs>();
+    let (endpoint, optimize_blocks) = (a.endpoint.clone(), a.optimize_blocks.clone());
+    ensure!(
+        !optimize_blocks.0.is_empty(),
+        InvalidArgument,
+        "operator {}: optimize_blocks must name a block at least",
+        cx.op.name
+    );
+    serve_as(cx, &ListenAttrs { endpoint, optimize_blocks, Fanin: a.Fanin, ..ListenAttrs::default() })
+}
+
+fn serve_as(cx: &Run, a: &ListenAttrs) -> Result<()> {
+    let (op, frame) = (cx.op.name, cx.frame()?);
     declare(&frame);
     ensure!(a.Fanin > 0, InvalidArgument, "operator {op}: Fanin must be the number of trainers, got {}", a.Fanin);
     // Gradients are averaged in steps that all take; otherwise each is applied when it comes.
@@ -144,5 +169,14 @@ pub static LISTEN_AND_SERV: Op = Op {
     attrs: ListenAttrs::FIELDS,
     rows: RowsKernel::Same,
     cpu: Kernel::Control(serve),
+    ..OP
+};
+
+pub static FL_LISTEN_AND_SERV: Op = Op {
+    name: "fl_listen_and_serv",
+    inputs: listen::INS,
+    attrs: FederatedAttrs::FIELDS,
+    rows: RowsKernel::Same,
+    cpu: Kernel::Control(serve_federation),
     ..OP
 };

@@ -17,6 +17,7 @@ pub static TABLE: &[&Op] = &[
     &receive::PREFETCH,
     &receive::DISTRIBUTED_LOOKUP_TABLE,
     &listen::LISTEN_AND_SERV,
+    &listen::FL_LISTEN_AND_SERV,
     &save::RECV_SAVE,
     &save::CHECKPOINT_NOTIFY,
     &save::SEND_AND_RECV,

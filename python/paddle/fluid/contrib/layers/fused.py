@@ -9,7 +9,6 @@ import numpy as np
 from paddle import _ops
 from paddle._basics import unique_name
 from paddle._basics.element_types import takes
-from paddle._basics.missing import require
 from paddle._dispatch.append import named
 from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.nn.initializer.base import Constant
@@ -17,7 +16,6 @@ from paddle.nn.layer_helper import LayerHelper
 from paddle.nn.param_attr import ParamAttr
 
 __all__ = [
-    "_pull_box_extended_sparse",
     "fused_bn_add_act",
     "fused_elemwise_activation",
     "fused_embedding_seq_pool",
@@ -193,13 +191,3 @@ def shuffle_batch(x: Any, seed: Any = None) -> Any:
             name=unique_name.generate("shuffle_batch_seed"), dtype="int64", persistable=True, shape=[1]
         )
     return named(helper.name, _ops.shuffle_batch, x, seed, SeedOut=seed, **start)[0]
-
-
-def _pull_box_extended_sparse(
-    input: Any,  # noqa: A002
-    size: int,
-    extend_size: int = 64,
-    dtype: str = "float32",
-) -> Any:
-    """Needs a BoxPS server, which is not there: raises OperatorMissing."""
-    require("fluid.contrib.layers._pull_box_extended_sparse", "pull_box_extended_sparse")
