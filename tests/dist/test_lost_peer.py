@@ -63,12 +63,17 @@ def in_a_program(op: str) -> None:
         paddle.disable_static()
 
 
-def outlive(op: str) -> str:
+def outlive(op: str, passed: str) -> str:
     layer = paddle.nn.Linear(3, 4)
     optimizer = paddle.optimizer.SGD(0.5, parameters=layer.parameters())
     dist.barrier()
     if dist.get_rank() == 1:
-        time.sleep(60)
+        deadline = time.monotonic() + 30
+        while not os.path.exists(passed) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        time.sleep(0.3)  # the other waits in its collective
+        os.kill(os.getpid(), signal.SIGKILL)
+    open(passed, "w").close()
     eagerly(op, layer.weight)
     before = layer.weight.numpy()
     layer(paddle.ones([2, 3])).mean().backward()
@@ -79,13 +84,11 @@ def outlive(op: str) -> str:
 
 
 @pytest.mark.parametrize("op", list(CALLS))
-def test_the_variable_outlives_the_peer(op):
+def test_the_variable_outlives_the_peer(op, tmp_path):
     pool = Pool(2)
     try:
         pool.run(dist.get_rank)  # all have joined
-        pool.start(outlive, op)
-        time.sleep(0.7)
-        os.kill(pool.processes[1].pid, signal.SIGKILL)
+        pool.start(outlive, op, str(tmp_path / "passed"))
         assert pool.answers([0], 30) == [("ok", "outlived")]
     finally:
         pool.close()
