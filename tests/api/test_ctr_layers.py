@@ -126,8 +126,9 @@ def test_distributions_of_several_variables():
 
 
 def test_what_needs_a_server_that_is_not_there(program):
-    with pytest.raises(NotImplementedError, match="pull_box_extended_sparse"):
-        fluid.contrib.layers._pull_box_extended_sparse(fluid.data("x", [None, 1], "int64"), 8)
+    found = fluid.contrib.layers._pull_box_extended_sparse(fluid.data("x", [None, 1], "int64"), 8)
+    with pytest.raises(RuntimeError, match="BoxPS"):
+        fluid.Executor().run(program[0], feed={"x": np.zeros((2, 1), "int64")}, fetch_list=list(found))
 
 
 def test_counts_of_programs_refuse_other_things(program):
