@@ -4,6 +4,7 @@ use super::run::{call_cpu, Env, NoEnv, Out};
 use super::{backend, profile, Args, Attrs, Meta, Op, DUPLICABLE};
 use crate::base::{Kind, Result};
 use crate::ir::AttrMap;
+use crate::tensor::device::NOT_KEPT;
 use crate::tensor::Value;
 use crate::{ensure, err};
 use std::any::Any;
@@ -49,8 +50,16 @@ fn checked(
     match result {
         Ok(Ok(())) => Ok(()),
         Ok(Err(e)) => Err(explain(op, ins, e)),
-        Err(panic) => Err(explain(op, ins, err!(Fatal, "internal error: {}", panic_text(&*panic)))),
+        Err(panic) => Err(explain(op, ins, of_panic(panic_text(&*panic)))),
     }
+}
+
+#[cold]
+fn of_panic(text: &str) -> crate::base::Error {
+    if text == NOT_KEPT {
+        return err!(PreconditionNotMet, "{text} (a table of a parameter server, which trainers do not hold?)");
+    }
+    err!(Fatal, "internal error: {text}")
 }
 
 pub fn panic_text(panic: &(dyn Any + Send)) -> &str {

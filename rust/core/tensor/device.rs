@@ -7,6 +7,9 @@ use crate::base::shape::{checked_numel, Dims};
 use crate::base::{DType, Result};
 use crate::ensure;
 
+/// What unwinds from reading the elements of a `Tensor::shape_only`. Whoever runs an operator makes it an error.
+pub const NOT_KEPT: &str = "the Tensor holds no memory: only its shape was kept";
+
 impl Tensor {
     /// A tensor at the start of device memory.
     pub fn from_device(memory: Box<dyn Memory>, dtype: DType, dims: &[i64]) -> Result<Tensor> {
@@ -48,7 +51,7 @@ impl Tensor {
     #[cold]
     #[inline(never)]
     pub(super) fn ptr_elsewhere(&self) -> *mut u8 {
-        let device = self.buffer.device().expect("the elements of this tensor were not kept");
+        let Some(device) = self.buffer.device() else { std::panic::resume_unwind(Box::new(NOT_KEPT)) };
         match device.mirror() {
             // SAFETY: the mirror holds all bytes of the memory, in which the offset lies.
             Ok(mirror) => unsafe { mirror.ptr().add(self.offset) },
