@@ -48,13 +48,14 @@ def network(rank: int, optimizer: str = "momentum") -> tuple[Any, Any, Any]:
     return main, startup, loss
 
 
-def run(program: Any, startup: Any, loss: Any, rank: int, ranks: int, then: Any = None) -> dict[str, Any]:
-    """The loss of each step, and the parameters at the end, before which `then` is called with the Executor."""
+def run(program: Any, startup: Any, loss: Any, rank: int, ranks: int, then: Any = None, rounds: int = 1) -> dict[str, Any]:
+    """The loss of each step, and the parameters at the end, before which `then` is called with the Executor; the batches
+    come in several rounds."""
     exe, scope = fluid.Executor(fluid.CPUPlace()), fluid.Scope()
     with fluid.scope_guard(scope):
         exe.run(startup)
         losses = []
-        for batch in batches():
+        for batch in batches() * rounds:
             found = exe.run(program, feed=part(batch, rank, ranks), fetch_list=[loss])[0]
             losses.append(np.asarray(found).reshape(-1).tolist())
         if then is not None:
@@ -64,9 +65,9 @@ def run(program: Any, startup: Any, loss: Any, rank: int, ranks: int, then: Any 
         return {"loss": losses, **{n: np.array(scope.find_var(n).get_tensor()) for n in sorted(kept)}}
 
 
-def alone(optimizer: str = "momentum") -> dict[str, Any]:
+def alone(optimizer: str = "momentum", rounds: int = 1) -> dict[str, Any]:
     """One process with the whole batches."""
-    return run(*network(0, optimizer), 0, 1)
+    return run(*network(0, optimizer), 0, 1, rounds=rounds)
 
 
 def check_saved(folder: str, want: dict[str, Any]) -> None:

@@ -40,13 +40,13 @@ def _static(monkeypatch):
     paddle.disable_static()
 
 
-def run(kind: str, folder: Path) -> list[dict]:
+def run(kind: str, folder: Path, *saved: str) -> list[dict]:
     endpoints = ",".join(f"127.0.0.1:{p}" for p in free(2))
     env = clean_environment(OMP_NUM_THREADS="1", OAR_INIT_TIMEOUT="60", OAR_TIMEOUT="60")
     jobs = {}
     for role in ("server", "trainer"):
         for index in range(2):
-            command = [sys.executable, str(SCRIPT), role, str(index), endpoints, str(folder / f"{role}{index}"), kind]
+            command = [sys.executable, str(SCRIPT), role, str(index), endpoints, str(folder / f"{role}{index}"), kind, *saved]
             jobs[role, index] = subprocess.Popen(command, env=env, stderr=subprocess.PIPE, text=True)
     try:
         errors = {job: process.communicate(timeout=120)[1] for job, process in jobs.items()}
@@ -64,6 +64,34 @@ def test_sync_is_one_process(tmp_path):
         for name in set(want) - {"loss"}:
             np.testing.assert_allclose(one[name], want[name], rtol=1e-5, atol=1e-6)
     training.check_saved(str(tmp_path / "trainer0.model"), want)
+
+
+def test_what_was_saved_is_where_the_next_job_begins(tmp_path):
+    """Parameters, and the optimizer's state that only servers have."""
+    run("sync+momentum", tmp_path)
+    saved = tmp_path / "trainer0.persistables"
+    assert sum("velocity" in p.name for p in saved.iterdir()) == 4
+    found, want = run("sync+momentum", tmp_path, str(saved)), training.alone(rounds=2)
+    np.testing.assert_allclose(np.mean([f["loss"] for f in found], 0), want["loss"][training.STEPS :], rtol=1e-4)
+    for one in found:
+        for name in set(want) - {"loss"}:
+            np.testing.assert_allclose(one[name], want[name], rtol=1e-4, atol=1e-5)
+
+
+def test_geo(tmp_path):
+    """Trainers by themselves, who exchange every other step what has changed."""
+    found = run("geo", tmp_path)
+    names = set(found[0]) - {"loss"}
+    assert np.mean([f["loss"][-6:] for f in found]) < np.mean([f["loss"][:6] for f in found])
+    # Without an exchange they would be further apart; GEO does not bring them all the way together.
+    alone = [training.run(*training.network(0, "sgd"), i, 2, rounds=4) for i in range(2)]
+
+    def apart(both):
+        return sum(np.square(np.subtract(both[0][n], both[1][n])).sum() for n in names)
+
+    assert apart(found) < 0.8 * apart(alone)
+    # The first trainer's model is its own, which it has saved before the other one stopped.
+    training.check_saved(str(tmp_path / "trainer0.model"), {n: np.array(found[0][n], "float32") for n in names})
 
 
 @pytest.mark.parametrize("kind", ["async", "half_async"])
@@ -218,8 +246,6 @@ class TestFleet:
         with pytest.raises(NotImplementedError, match="PSLib"):
             ParameterServerOptimizer(fluid.optimizer.SGD(0.1), AsyncStrategy(), PSMode.PSLIB)
         exe = fluid.Executor(fluid.CPUPlace())
-        with pytest.raises(NotImplementedError, match="the state that servers hold"):
-            ours.save_persistables(exe, "folder")
         for save, more in ((ours.save_persistables, ()), (ours.save_inference_model, (["x"], []))):
             with pytest.raises(TypeError, match="by an Executor"):
                 save("exe", "folder", *more)

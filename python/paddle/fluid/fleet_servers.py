@@ -61,49 +61,59 @@ class ServerPrograms:
         return self.transpiler.get_pserver_programs(self.endpoints[self.role._server_index()])
 
     def fetch(self, executor: Any) -> tuple[Any, list[Any]]:
-        """Gets what the servers hold, parameters, tables and states; returns a scope with it, and the variables."""
-        program, scope = Program(), executor_scope()
-        block, found = program.global_block(), []
-        if isinstance(self.transpiler, GeoSgdTranspiler):
-            return scope, []  # each worker has the whole model
-        kinds = ["Param", "RemotePrefetch", "Optimizer"]
-        held = self.transpiler.vars_overview.get_distributed_vars_by_vtypes(kinds, groupby=True)
-        for name, parts in held.items():
-            parts = sorted(parts, key=lambda v: v.block_id)
-            whole = parts[0].origin
-            # What each server has one of, such as powers of Adam's factors, all have alike.
-            parts = parts if parts[0].is_slice else parts[:1]
-            found.append(block.create_var(name=name, shape=whole.shape, dtype=whole.dtype, persistable=True))
-            attrs = {
-                "epmap": [v.endpoint for v in parts], "recv_varnames": [v.slice.name for v in parts],
-                "trainer_id": self.role._worker_index(),
-            }  # fmt: skip
-            block.append_op(type="recv", inputs={"X": []}, outputs={"Out": [found[-1]]}, attrs=attrs)
-        executor.run(program, scope=scope)
-        return scope, found
+        """What :func:`fetch` finds."""
+        return fetch(self.transpiler, executor, self.role._worker_index())
 
     def load(self, executor: Any, dirname: str, scope: Any) -> None:
-        """Reads this server's parts of what `save_persistables` wrote; what was not saved stays as it starts.
+        """As :func:`load`, for this server."""
+        load(self.transpiler, self.endpoints[self.role._server_index()], executor, dirname, scope)
 
-        Raises:
-            ValueError: where there is no such folder.
-        """
-        folder = Path(dirname)
-        if not folder.is_dir():
-            raise ValueError(f"fleet.init_server: there is no folder {dirname}")
-        endpoint = self.endpoints[self.role._server_index()]
-        for var in self.transpiler.vars_overview.get_distributed_vars_by_ep(endpoint):
-            found = scope.find_var(var.slice.name)
-            if found is None or not (folder / var.origin.name).is_file():
-                continue
-            block = self.startup.global_block()
-            whole = block._find_var_recursive(var.origin.name) or self.program.global_block().var(var.origin.name)
-            load_vars(executor, dirname, vars=[whole])
-            value = np.array(scope.find_var(whole.name).get_tensor())
-            if var.is_slice:
-                first = var.offset // math.prod(var.origin.shape[1:])
-                value = value[first : first + var.slice.shape[0]]
-            found.get_tensor().set(value, executor.place)
+
+def fetch(transpiler: Any, executor: Any, trainer: int) -> tuple[Any, list[Any]]:
+    """Gets what the servers hold, parameters, tables and states; returns a scope with it, and the variables."""
+    program, scope = Program(), executor_scope()
+    block, found = program.global_block(), []
+    if isinstance(transpiler, GeoSgdTranspiler):
+        return scope, []  # each worker has the whole model
+    kinds = ["Param", "RemotePrefetch", "Optimizer"]
+    held = transpiler.vars_overview.get_distributed_vars_by_vtypes(kinds, groupby=True)
+    for name, parts in held.items():
+        parts = sorted(parts, key=lambda v: v.block_id)
+        whole = parts[0].origin
+        # What each server has one of, such as powers of Adam's factors, all have alike.
+        parts = parts if parts[0].is_slice else parts[:1]
+        found.append(block.create_var(name=name, shape=whole.shape, dtype=whole.dtype, persistable=True))
+        attrs = {
+            "epmap": [v.endpoint for v in parts], "recv_varnames": [v.slice.name for v in parts],
+            "trainer_id": trainer,
+        }  # fmt: skip
+        block.append_op(type="recv", inputs={"X": []}, outputs={"Out": [found[-1]]}, attrs=attrs)
+    executor.run(program, scope=scope)
+    return scope, found
+
+
+def load(transpiler: Any, endpoint: str, executor: Any, dirname: str, scope: Any) -> None:
+    """Reads a server's parts of what `save_persistables` wrote; what the folder lacks stays as it starts.
+
+    Raises:
+        ValueError: where there is no such folder.
+    """
+    folder = Path(dirname)
+    if not folder.is_dir():
+        raise ValueError(f"fleet.init_server: there is no folder {dirname}")
+    for var in transpiler.vars_overview.get_distributed_vars_by_ep(endpoint):
+        found = scope.find_var(var.slice.name)
+        if found is None or not (folder / var.origin.name).is_file():
+            continue
+        block = transpiler.startup_program.global_block()
+        origin = transpiler.origin_program.global_block()
+        whole = block._find_var_recursive(var.origin.name) or origin.var(var.origin.name)
+        load_vars(executor, dirname, vars=[whole])
+        value = np.array(scope.find_var(whole.name).get_tensor())
+        if var.is_slice:
+            first = var.offset // math.prod(var.origin.shape[1:])
+            value = value[first : first + var.slice.shape[0]]
+        found.get_tensor().set(value, executor.place)
 
 
 servers.register(ServerPrograms)

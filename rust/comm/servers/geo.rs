@@ -22,6 +22,9 @@ use std::time::Duration;
 
 const OP: &str = "communicator";
 
+/// What a startup Program sends at its end: the trainer has the servers' parameters (again).
+const STARTED: &str = "param_init";
+
 /// What a trainer asks for to get a table's version, and the rows that have changed since one. Servers know these names.
 fn version_of(part: &str) -> String {
     format!("{part}@VERSION")
@@ -101,6 +104,9 @@ impl Geo {
 
     /// An operator at the end of a step, with the ids that the step looked up in each table.
     pub fn step(&self, op: &str, tables: &[String], values: &[Value], signals: &Signals) -> Result<()> {
+        if tables == [STARTED] {
+            return self.start();
+        }
         let mut state = self.state.lock();
         for (table, ids) in tables.iter().zip(values) {
             if !self.base.send.get(table).is_some_and(|c| c.sparse) {

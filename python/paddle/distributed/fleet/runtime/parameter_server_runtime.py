@@ -1,19 +1,16 @@
 """ParameterServerRuntime: of workers and parameter servers."""
 from __future__ import annotations
 
-import os
 from typing import Any
-
-import numpy as np
 
 from paddle._basics.place import CPUPlace
 from paddle._programs.guards import default_main_program, default_startup_program
 from paddle._programs.program import Program
-from paddle._programs.scope import global_scope, scope_guard
+from paddle._programs.scope import global_scope
 from paddle.static import CompiledProgram, Executor
 from paddle.static.inference_folder import save_inference_model
-from paddle.static.vars_io import is_persistable, save_vars
 
+from . import servers
 from .runtime_base import RuntimeBase
 
 __all__: list[str] = []
@@ -97,43 +94,20 @@ class ParameterServerRuntime(RuntimeBase):
         export_for_deployment: bool = True,
     ) -> None:
         program = self._checked("save_inference_model", executor, main_program)
-        made, scope = self._programs(), global_scope()
+        made = self._programs()
         if made is None:
             save_inference_model(
                 dirname, feeded_var_names, target_vars, executor, program, None, None, export_for_deployment
             )
             return
         # Lookups in the servers' tables become those of one process, with the whole tables.
-        origin = made.origin.global_block()
-        theirs, fetched = made.fetch(executor)
-        names = {var.name for var in fetched}
-        for var in origin.vars.values():
-            mine = scope.find_var(var.name) if var.persistable and var.name not in names else None
-            if mine is not None and mine.get_tensor()._is_initialized():
-                theirs.var(var.name).get_tensor().set(np.array(mine.get_tensor()), CPUPlace())
-        targets = [origin.var(var.name) for var in target_vars]
-        with scope_guard(theirs):
-            save_inference_model(
-                dirname, feeded_var_names, targets, executor, made.origin, None, None, export_for_deployment
-            )
+        servers.save_for_inference(
+            executor, dirname, feeded_var_names, target_vars, made.origin, made.fetch(executor), export_for_deployment
+        )
 
     def _save_persistables(self, executor: Any, dirname: str, main_program: Any = None) -> None:
-        program, scope = self._checked("save_persistables", executor, main_program), global_scope()
-        os.makedirs(dirname, exist_ok=True)
-        fetched: list[Any] = []
-        if self._programs() is not None:
-            theirs, fetched = self._programs().fetch(executor)
-            with scope_guard(theirs):
-                save_vars(executor, dirname, program, vars=fetched)
-        names = {var.name for var in fetched}
-
-        def own(var: Any) -> bool:
-            """Whether only workers have it, such as running averages."""
-            found = scope.find_var(var.name) if is_persistable(var) and var.name not in names else None
-            return found is not None and found.get_tensor()._is_initialized()
-
-        if any(map(own, program.list_vars())):
-            save_vars(executor, dirname, program, predicate=own)
+        program, made = self._checked("save_persistables", executor, main_program), self._programs()
+        servers.save(executor, dirname, program, (None, []) if made is None else made.fetch(executor))
 
     @staticmethod
     def _get_optimizer_status(op: str, param_name: str | None) -> tuple[list[str], list[str]]:

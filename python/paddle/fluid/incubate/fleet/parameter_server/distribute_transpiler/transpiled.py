@@ -2,13 +2,14 @@
 from __future__ import annotations
 
 import copy
-import os
 from typing import Any
 
 from paddle.distributed.checkport import wait_server_ready
-from paddle.fluid import io
+from paddle.distributed.fleet.runtime import servers
+from paddle.fluid import fleet_servers
+from paddle.fluid.communicator import Communicator
 from paddle.fluid.compiler import CompiledProgram
-from paddle.fluid.executor import Executor
+from paddle.fluid.executor import Executor, global_scope
 from paddle.fluid.framework import Program, default_startup_program
 from paddle.fluid.incubate.fleet.base.fleet_base import DistributedOptimizer, Fleet
 from paddle.fluid.incubate.fleet.base.mode import Mode
@@ -16,6 +17,7 @@ from paddle.fluid.incubate.fleet.base.role_maker import MPISymetricRoleMaker
 from paddle.fluid.incubate.fleet.parameter_server.mode import PSMode
 from paddle.fluid.parallel_executor import ParallelExecutor
 from paddle.fluid.transpiler.distribute_transpiler import DistributeTranspiler, DistributeTranspilerConfig
+from paddle.fluid.transpiler.geo_sgd_transpiler import GeoSgdTranspiler
 from paddle.optimizer.base import OptimizerBase
 
 from .distributed_strategy import (
@@ -74,6 +76,7 @@ class FleetTranspiler(Fleet):
         self._inner_mode = PSMode.TRANSPILER
         self._strategy: Any = None
         self._transpiler: Any = None
+        self._communicator: Any = None
         self._origin_main_program: Any = None
         self._origin_startup_program: Any = None
         self.startup_program: Any = None
@@ -89,12 +92,16 @@ class FleetTranspiler(Fleet):
         return program
 
     def init_worker(self):
-        """What a trainer does before it runs ``fleet.startup_program``: waits for the servers."""
+        """What a trainer does before its steps: waits for the servers. With GeoStrategy what changes is exchanged from
+        here on; ``fleet.startup_program`` is run before or after."""
         self._made(self.main_program)
         wait_server_ready(self.server_endpoints())
+        if isinstance(self._strategy, GeoStrategy):
+            self._communicator = Communicator(self.main_program)
+            self._communicator.start()
 
     def init_server(self, model_dir=None, **kwargs):
-        """What a server does before it serves: gives its parameters their first values.
+        """What a server does before it serves: gives its parameters, and optimizers' states, their first values.
 
         Args:
             model_dir (str, optional): where values lie that :meth:`save_persistables` or ``io.save_persistables`` of
@@ -104,19 +111,19 @@ class FleetTranspiler(Fleet):
             ValueError: before `minimize`, or for a folder that there is not.
         """
         self._executor.run(self._made(self.startup_program))
-        if not model_dir:
-            return
-        if not os.path.isdir(model_dir):
-            raise ValueError(f"there is no folder {model_dir}")
-        there = [v for v in self.main_program.list_vars() if os.path.isfile(os.path.join(model_dir, v.name))]
-        io.load_vars(self._executor, model_dir, self.main_program, vars=there)
+        if model_dir:
+            endpoint = self.server_endpoints()[self.server_index()]
+            fleet_servers.load(self._transpiler, endpoint, self._executor, model_dir, global_scope())
 
     def run_server(self):
         """Serve until all trainers are complete."""
         self._executor.run(self._made(self.main_program))
 
     def stop_worker(self):
-        """Tell the servers that this trainer is complete."""
+        """Send what is left, and tell the servers that this trainer is complete."""
+        if self._communicator is not None:
+            self._communicator.stop()
+            self._communicator = None
         if isinstance(self._role_maker, MPISymetricRoleMaker):
             self._role_maker._finalize()
         self._executor.close()
@@ -156,7 +163,7 @@ class FleetTranspiler(Fleet):
     def save_inference_model(
         self, executor, dirname, feeded_var_names, target_vars, main_program=None, export_for_deployment=True
     ):
-        """Save what computes `target_vars` from `feeded_var_names`, with the parameters that this trainer has received.
+        """Save what computes `target_vars` from `feeded_var_names`, with the parameters and tables of the servers.
 
         Args:
             executor (Executor): who has them.
@@ -167,22 +174,31 @@ class FleetTranspiler(Fleet):
 
         Raises:
             TypeError: for another executor or program.
-            NotImplementedError: for tables that only servers have as a whole.
         """
         self._what_to_save(executor, main_program)
         program = self._made(self._origin_main_program) if main_program is None else main_program
-        if self._transpiler is not None and (
-            self._transpiler.has_distributed_lookup_table or self._transpiler.sparse_update_ops
-        ):
-            raise NotImplementedError("fleet.save_inference_model: tables that servers hold can not be saved yet")
-        io.save_inference_model(
-            dirname, feeded_var_names, target_vars, executor, program, None, None, export_for_deployment
+        fetched = fleet_servers.fetch(self._transpiler, executor, max(self.worker_index(), 0))
+        servers.save_for_inference(
+            executor, dirname, feeded_var_names, target_vars, program, fetched, export_for_deployment
         )
 
     def save_persistables(self, executor, dirname, main_program=None, **kwargs):
-        """Saving the state of optimizers, which servers hold, is not there yet: raises NotImplementedError."""
+        """Save what the servers hold, parameters, tables and optimizers' states, and what only this trainer has.
+
+        Files are those that ``io.save_persistables`` of one process writes; :meth:`init_server` reads them.
+
+        Args:
+            executor (Executor): this trainer's.
+            dirname (str): the folder, made where it is not there.
+            main_program (Program, optional): this trainer's when None.
+
+        Raises:
+            TypeError: for another executor or program.
+        """
         self._what_to_save(executor, main_program)
-        raise NotImplementedError("fleet.save_persistables: the state that servers hold can not be saved yet")
+        program = self._made(self.main_program) if main_program is None else main_program
+        fetched = fleet_servers.fetch(self._transpiler, executor, max(self.worker_index(), 0))
+        servers.save(executor, dirname, program, fetched)
 
 
 fleet = FleetTranspiler()
@@ -190,8 +206,6 @@ fleet = FleetTranspiler()
 
 def _plain(strategy: DistributedStrategy) -> DistributeTranspilerConfig:
     """The configuration for operators that send and receive in the step itself, without a communicator beside it."""
-    if isinstance(strategy, GeoStrategy):
-        raise NotImplementedError("GeoStrategy: exchanging every few steps what has changed is not there yet")
     config = copy.copy(strategy.get_program_config())
     config.runtime_split_send_recv = False
     config.sync_mode = config.completely_not_async
@@ -205,7 +219,8 @@ class ParameterServerOptimizer(DistributedOptimizer):
     Args:
         optimizer (Optimizer): what servers are to run.
         strategy (DistributedStrategy): how they keep step. Sends and receives are part of a trainer's step: without
-            steps in common servers apply gradients when they come, and the trainer goes on with what it receives.
+            steps in common servers apply gradients when they come, and the trainer goes on with what it receives. With
+            GeoStrategy trainers train by themselves, and servers add up what they have changed.
         mode (int): PSMode.TRANSPILER; PSLIB is not there yet.
     """
 
@@ -236,8 +251,8 @@ class ParameterServerOptimizer(DistributedOptimizer):
         fleet.main_program, fleet.startup_program = self._programs(main.clone(for_test=False), startup.clone())
 
     def _programs(self, main: Program, startup: Program) -> tuple[Any, Any]:
-        config = _plain(self._strategy)
-        fleet._transpiler = t = DistributeTranspiler(config)
+        config, geo = _plain(self._strategy), isinstance(self._strategy, GeoStrategy)
+        fleet._transpiler = t = (GeoSgdTranspiler if geo else DistributeTranspiler)(config)
         t._set_server_config(self._strategy.get_server_runtime_config())
         t.transpile(
             max(fleet.worker_index(), 0) if fleet.is_worker() else 0,
