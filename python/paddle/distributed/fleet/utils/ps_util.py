@@ -1,0 +1,124 @@
+"""DistributedInfer: a trained model computes with the tables that parameter servers hold."""
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from paddle._programs.guards import default_main_program, default_startup_program
+from paddle.optimizer import SGD
+from paddle.static.vars_io import is_persistable, load_vars
+
+from ..base.distributed_strategy import DistributedStrategy
+from ..base.fleet_base import fleet
+
+__all__ = ["DistributedInfer"]
+
+_LOOKUPS = ("lookup_table", "lookup_table_v2")
+#: what an operator that looks up at the servers is told
+_WHERE = ("table_names", "endpoints", "height_sections", "trainer_id", "pserver_num")
+
+
+class DistributedInfer:
+    """Makes a Program of inference look up in the tables of a job's servers, which no worker holds.
+
+    Source: https://www.paddlepaddle.org.cn/documentation/docs/en/2.0/api/paddle/distributed/fleet
+    (fleet.utils.DistributedInfer)
+
+    Args:
+        main_program (Program, optional): what computes, without an update; a copy of the default one when None.
+        startup_program (Program, optional): what gives its variables their first values; the default one when None.
+
+    Examples:
+        >>> import paddle
+        >>> from paddle.distributed.fleet.utils import DistributedInfer
+        >>> paddle.enable_static()
+        >>> ids = paddle.static.data("ids", [None, 1], "int64")
+        >>> found = paddle.static.nn.embedding(ids, [10, 4])
+        >>> infer = DistributedInfer()  # in a job with servers its Program would look up there
+        >>> [op.type for op in infer.origin_main_program.global_block().ops]
+        ['lookup_table_v2']
+    """
+
+    def __init__(self, main_program=None, startup_program=None):
+        self.origin_main_program = (main_program or default_main_program()).clone()
+        self.origin_startup_program = startup_program or default_startup_program()
+        self.sparse_table_maps: dict[str, dict[str, Any]] | None = None
+
+    def init_distributed_infer_env(self, exe, loss, role_maker=None, dirname=None):
+        """Begin a job of inference: servers read the model and serve until all workers have stopped, workers read
+        what the servers do not hold. A process that trains already is left as it is.
+
+        Args:
+            exe (Executor): a worker's.
+            loss (Variable): of the default main Program, whose parameters and tables are served.
+            role_maker (RoleMakerBase, optional): what this process is; the environment says it when None.
+            dirname (str, optional): the folder that ``fleet.save_persistables`` wrote.
+
+        Raises:
+            ValueError: where there is no such folder.
+        """
+        if fleet._runtime_handle is not None:
+            return
+        fleet.init(role_maker=role_maker)
+        strategy = DistributedStrategy()
+        strategy.a_sync = True
+        fleet.distributed_optimizer(SGD(), strategy=strategy).minimize(loss, self.origin_startup_program)
+        if fleet.is_server():
+            fleet.init_server(*([] if dirname is None else [dirname]))
+            fleet.run_server()
+            return
+        exe.run(default_startup_program())
+        fleet.init_worker()
+        if dirname is not None:
+            self._load_own(exe, dirname)
+
+    def _load_own(self, exe: Any, dirname: str) -> None:
+        if not os.path.isdir(dirname):
+            raise ValueError(f"init_distributed_infer_env: there is no folder {dirname}")
+        tables = self._tables()
+        own = [
+            v
+            for v in self.origin_main_program.list_vars()
+            if is_persistable(v) and v.name not in tables and os.path.isfile(os.path.join(dirname, v.name))
+        ]
+        load_vars(exe, dirname, self.origin_main_program, vars=own)
+
+    def _tables(self) -> dict[str, dict[str, Any]]:
+        """By the name of a table that only servers hold, where its parts are: read from what the worker trains with."""
+        if self.sparse_table_maps is None:
+            if fleet._runtime_handle is None:
+                raise ValueError("DistributedInfer: this process is in no job: call init_distributed_infer_env first")
+            made = fleet._runtime_handle._programs()
+            ops = [] if made is None else made.program.global_block().ops
+            self.sparse_table_maps = {
+                op.input("W")[0]: {name: op.attr(name) for name in _WHERE}
+                for op in ops
+                if op.type == "distributed_lookup_table"
+            }
+        return self.sparse_table_maps
+
+    def get_dist_infer_program(self):
+        """The Program of inference, whose lookups in tables that only servers hold are made there.
+
+        Returns:
+            Program
+
+        Raises:
+            ValueError: in a process that is in no job with servers.
+        """
+        program, tables = self.origin_main_program.clone(), self._tables()
+        block = program.global_block()
+        for index, op in enumerate(list(block.ops)):
+            table = tables.get(op.input("W")[0]) if op.type in _LOOKUPS else None
+            if table is None:
+                continue
+            slots = {"Ids": op.input("Ids"), "W": op.input("W")}, {"Outputs": op.output("Out")}
+            told = {"padding_idx": op.attr("padding_idx"), "lookup_table_version": op.type}
+            sections = table["height_sections"]
+            attrs = {**{k: v for k, v in table.items() if k != "height_sections"}, **told}
+            block._remove_op(index)
+            made = block._insert_op(
+                index=index, type="distributed_lookup_table", inputs=slots[0], outputs=slots[1], attrs=attrs
+            )
+            made._set_attr("height_sections", sections)
+        return program
