@@ -133,6 +133,7 @@ class MultiPlaceExecutor:
             if self._graph_path:
                 draw(program.desc, self._graph_path + "_original_graph")
                 draw(made.desc, self._graph_path)
+        self._say_how_many(made)
         for name in made.states:
             value = self._scope.find_var(name)
             for place in range(1, count):
@@ -140,6 +141,15 @@ class MultiPlaceExecutor:
                 if value is not None and not mine._is_initialized() and value.get_tensor()._is_initialized():
                     mine.set(np.array(value.get_tensor()), self._places[place])
         return made
+
+    def _say_how_many(self, made: Replicas) -> None:
+        """Tells operators of deep gradient compression, by their variable, how many places take part."""
+        for name in {op.input("nranks")[0] for op in made.compressed.values()}:
+            found = self._scope.find_var(name)
+            if found is None:
+                raise RuntimeError(f"the variable {name} has no value: run the startup Program first")
+            ranks = len(self._places) * (self._trainers.count if self._trainers is not None else 1)
+            found.get_tensor().set(np.array([ranks], "float32"), self._places[0])
 
     def _known(self, program: Program) -> _Known:
         key = (program.desc._uid, program.desc._revision)

@@ -18,7 +18,7 @@ from paddle._basics.dtypes import VarType
 from paddle._basics.names import EMPTY_VAR_NAME, GRAD_VAR_SUFFIX, OP_ROLE, OP_ROLE_VAR, OpRole, strip_grad_suffix
 from paddle._basics.place import CPUPlace
 
-from .trainers import BATCH_NORM, Trainers, append
+from .trainers import BATCH_NORM, Trainers, append, append_decoded
 
 __all__: list[str] = []
 
@@ -107,6 +107,13 @@ class Replicas:
                 "a Program whose optimizer stands in a branch cannot run on several places: a branch is taken by each "
                 "place, an update is made once"
             )
+        #: the operator that compresses a gradient
+        self.compressed = {op.output("Grad_out")[0]: op for op in ops if op.type() == "dgc"}
+        if count > 1 and any(op.attr("rampup_begin_step") >= 1 for op in self.compressed.values()):
+            raise NotImplementedError(
+                "gradients that are compressed (dgc) from a later step than the first cannot be those of several "
+                "places of a process: set the environment variable CPU_NUM to 1, or rampup_begin_step to 0"
+            )
         self._find_own(ops)
         if one_state:
             self._own -= {n for n in self._own - set(fed) if self._is_persistable(n)}
@@ -189,9 +196,19 @@ class Replicas:
         """Adds the gradients of places and trainers up into the first place's; merged ones where `due` holds."""
         if self.count > 1 and grad not in self._joint:
             append(self._into, "sum", {"X": [at_place(grad, p) for p in range(self.count)]}, {"Out": [grad]})
-        if self._trainers is not None:
+        if grad in self.compressed:
+            self._exchange_compressed(grad)
+        elif self._trainers is not None:
             self._trainers.append_sum(self._exchange_block(grad, due), grad)
         self._summed.add(grad)
+
+    def _exchange_compressed(self, grad: str) -> None:
+        """Adds up what the operators `dgc` of places and trainers chose."""
+        op = self.compressed[grad]
+        encoded = [self.name(op.output("EncodeGrad")[0], place) for place in range(self.count)]
+        if self._trainers is not None or self.count > 1:
+            ring = -1 if self._trainers is None else self._trainers.next_ring()
+            append_decoded(self._into, op, grad, encoded, ring)
 
     def _all_reduce(self, op) -> None:
         """The operator `allreduce`: over the places first, then as it stands over the trainers."""

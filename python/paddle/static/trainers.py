@@ -33,6 +33,13 @@ def append(block, kind: str, inputs: dict[str, list[str]], outputs: dict[str, li
     return op
 
 
+def append_decoded(block, op, grad: str, encoded: list[str], ring: int) -> None:
+    """What the operator `dgc` (`op`) chose of the gradients of all ranks of a ring, added up (-1: of this process)."""
+    inputs = {"X": [grad], "Encoded": encoded, "current_step": op.input("current_step")}
+    begin = op.attr("rampup_begin_step")
+    append(block, "dgc_allreduce", inputs, {"Out": [grad]}, ring_id=ring, rampup_begin_step=begin)
+
+
 class Trainers:
     """Who takes part, by a BuildStrategy; the rings are those that `gen_nccl_id` makes (see its kernel).
 
@@ -82,8 +89,7 @@ class Trainers:
 
     def append_sum(self, block, name: str) -> None:
         """The sum over the trainers of a gradient, in place; rings take turns."""
-        comm = self._turn % self._comms
-        self._turn += 1
+        comm = self.next_ring()
         slots = {"X": [name]}, {"Out": [name]}
         var = block.find_var_recursive(name)
         # Rows are gathered, which levels would not lessen.
@@ -95,6 +101,11 @@ class Trainers:
         if self.rank % self._inner == 0:
             append(block, "c_allreduce_sum", *slots, ring_id=across, use_calc_stream=True)
         append(block, "c_broadcast", *slots, ring_id=within, root=0, use_calc_stream=True)
+
+    def next_ring(self) -> int:
+        """The ring of the next exchange."""
+        self._turn += 1
+        return (self._turn - 1) % self._comms
 
     def share(self, executor: Any, program: Program, scope: Any) -> None:
         """Gives the persistable tensors of the Program that have a value those of trainer 0."""

@@ -69,6 +69,35 @@ def test_wrong_arguments(wrong, match) -> None:
         _core.ops.dgc(**{k: to_eager(v) for k, v in slots.items()}, **attrs)
 
 
+def encoded(places, values):
+    return np.concatenate([np.array(places, "int32").view("float32"), np.array(values, "float32")])
+
+
+def exchanged(x, parts, step, **attrs):
+    """dgc_allreduce within this process."""
+    attrs = {"ring_id": -1, "rampup_begin_step": 2.0, **attrs}
+    return _core.ops.dgc_allreduce(to_eager(x), [to_eager(p) for p in parts], to_eager(one(step)), **attrs).numpy()
+
+
+def test_what_places_chose_is_added_up() -> None:
+    x = np.full((2, 3), 7, "float32")
+    parts = [encoded([0, 4], [1, 2]), encoded([4, 5], [3, 4])]
+    np.testing.assert_array_equal(exchanged(x, parts, 2.0), [[1, 0, 0], [0, 5, 4]])
+    np.testing.assert_array_equal(exchanged(x, parts, 1.0), x)
+    np.testing.assert_array_equal(exchanged(x, [np.zeros(0, "float32")], 5.0), 0 * x)
+
+
+@pytest.mark.parametrize("parts, match", [
+    ([encoded([6], [1])], "names element 6 of a gradient that has 6"),
+    ([encoded([-1], [1])], "names element 4294967295"),
+    ([np.zeros(3, "float32")], "one even size"),
+    ([np.zeros(2, "float32"), np.zeros(4, "float32")], "one even size"),
+])  # fmt: skip
+def test_wrong_encodings(parts, match) -> None:
+    with pytest.raises(ValueError, match=match):
+        exchanged(np.zeros((2, 3), "float32"), parts, 3.0)
+
+
 def clipped(step, x, max_norm, rampup_begin_step=-1.0):
     norm = np.sqrt((x**2).sum())
     return x if norm <= max_norm or rampup_begin_step < 0 or step[0] < rampup_begin_step else x * (max_norm / norm)

@@ -1,7 +1,8 @@
 //! Gradients made smaller before they travel.
 
 mod dgc;
+mod exchange;
 
 use oar_core::op::Op;
 
-pub static TABLE: &[&Op] = &[&dgc::DGC];
+pub static TABLE: &[&Op] = &[&dgc::DGC, &exchange::DGC_ALLREDUCE];

@@ -27,7 +27,8 @@ class DGCOptimizer(AroundAnother):
 
     def _make(self) -> Any:
         config, momentum = self.user_defined_strategy.dgc_configs, self.inner_opt
-        made = updated_by(momentum, DGCMomentumRule, momentum=momentum._momentum, use_nesterov=momentum._use_nesterov)
+        made = updated_by(momentum, DGCMomentumRule)
+        made._init_rule(momentum._momentum, momentum._use_nesterov)
         made._init_dgc(
             config["rampup_begin_step"], config["rampup_step"], list(config["sparsity"]) or [0.999],
             self.role_maker._worker_num(),
