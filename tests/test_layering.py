@@ -53,6 +53,8 @@ INSIDE = {
     ("utils.profiler", "cupy"): "an optional package",
     ("_cuda.machine", "cupy"): "an optional package",
     ("distributed.mpi", "mpi4py"): "an optional package",
+    ("distributed.nccl", "paddle._cuda"): "only where NCCL is asked for: " + QUICK,
+    ("distributed.nccl", "paddle._cuda.comm.rings"): "only where NCCL is asked for: " + QUICK,
     ("check_import_scipy", "scipy.io"): "an optional package",
     ("_basics.fetch", "urllib.request"): "only to download: " + QUICK,
     ("dataset.uci_housing", "matplotlib"): "an optional package",

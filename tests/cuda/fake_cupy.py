@@ -26,6 +26,8 @@ class Array(np.ndarray):
 
 
 class Stream(contextlib.AbstractContextManager):
+    ptr = 0
+
     def __exit__(self, *error: Any) -> None:
         pass
 

@@ -3,13 +3,16 @@ import paddle
 import pytest
 from cases import ALL, compare
 from paddle import _cuda
+from paddle._cuda.comm import rings
 
 # Their operands change in place, or there are none; test_route.py has them.
 IN_PLACE = {"sgd", "adam", "fill_constant"}
+# Those between processes: test_nccl.py has them.
+BETWEEN = set(rings.TWINS)
 
 
 def test_every_twin_has_a_case():
-    assert set(_cuda.TWINS) - {c.op for c in ALL} == IN_PLACE
+    assert set(_cuda.TWINS) - {c.op for c in ALL} == IN_PLACE | BETWEEN
 
 
 @pytest.mark.parametrize("case", ALL, ids=lambda c: c.name())

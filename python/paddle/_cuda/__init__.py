@@ -9,6 +9,7 @@ import paddle._core as _core
 
 from . import formula
 from .call import Call
+from .comm import rings
 from .loss import elements
 from .machine import CupyMachine, missing
 from .math import elementwise, matmul, products, reduction
@@ -20,7 +21,7 @@ from .units import Unit
 
 _FAMILIES = (
     formula, elementwise, matmul, products, reduction, layout, joins, elements, softmax, layer_norm, instance_norm,
-    embedding, optimizer, states,
+    embedding, optimizer, states, rings,
 )  # fmt: skip
 
 # Operator type -> its launcher.

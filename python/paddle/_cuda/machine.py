@@ -59,6 +59,21 @@ class CupyMachine:
         with self.on(array.device.id):
             return self.xp.asnumpy(array)
 
+    def nccl(self):
+        """CuPy's binding of NCCL; RuntimeError where it has none."""
+        found = getattr(self.xp.cuda, "nccl", None)
+        if found is None or not getattr(found, "available", True):
+            raise RuntimeError("CuPy finds no NCCL here (python -m cupyx.tools.install_library --library nccl)")
+        return found
+
+    def stream(self) -> int:
+        """The stream on which everything runs."""
+        return self.xp.cuda.Stream.null.ptr
+
+    def wait(self) -> None:
+        """Wait for all that has been started on the current device."""
+        self.xp.cuda.Stream.null.synchronize()
+
     def _compiled(self, unit: Unit, kernel: str):
         module = self.xp.RawModule(code=unit.text, options=("--std=c++14",), name_expressions=[kernel])
         return module.get_function(kernel)

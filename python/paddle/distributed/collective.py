@@ -14,7 +14,7 @@ from paddle.nn.layer_helper import LayerHelper
 from paddle.tensor import concat
 from paddle.tensor import split as split_tensor
 
-from . import mpi
+from . import mpi, nccl, on_device
 from .parallel import ParallelEnv, _groups, _made_groups
 
 Tensor = Any
@@ -99,8 +99,8 @@ def new_group(ranks=None, backend=None):
 
     Args:
         ranks (list[int], optional): distinct global ranks; their order is the order in the group. None: all.
-        backend (str, optional): "mpi" for data that goes through MPI, by mpi4py under mpirun; any other name means
-            what all groups use.
+        backend (str, optional): "mpi" for data that goes through MPI, by mpi4py under mpirun; "nccl" for NCCL between
+            CUDA devices, by CuPy; any other name means what all groups use.
 
     Returns:
         Group: has ``id``, ``rank`` (-1 outside), ``nranks``, ``ranks``, ``is_member()``, ``get_group_rank(rank)``.
@@ -117,7 +117,7 @@ def new_group(ranks=None, backend=None):
     ranks = list(range(get_group(0).nranks)) if ranks is None else [int(r) for r in ranks]
     if any(r < 0 for r in ranks):
         raise ValueError(f"{ranks} are not ranks of the job.")
-    group = _core.dist.new_group(ranks, over=mpi.maker(backend))
+    group = nccl.group_of(_core.dist.new_group(ranks, over=mpi.maker(backend)), backend)
     _made_groups[group._number] = group
     return group
 
@@ -199,6 +199,8 @@ def all_reduce(tensor, op=ReduceOp.SUM, group=0, *, sync_op=True):
     _check_op(op, average=True)
     if op in (ReduceOp.SUM, ReduceOp.AVG) and _recorded(tensor):
         return _recorded_sum(tensor, op, group, sync_op)
+    if on_device.lies_there(tensor):
+        return on_device.combined("allreduce", tensor, op, _group(group), sync_op)
     return _done(_group(group).all_reduce(tensor, op, (sync_op, None)), sync_op)
 
 
@@ -243,6 +245,8 @@ def reduce(tensor, dst, op=ReduceOp.SUM, group=0, *, sync_op=True):
     _check_tensor(tensor, "tensor", "reduce")
     _check_op(op, average=True)
     dst = _check_rank(dst, "dst", "reduce")
+    if on_device.lies_there(tensor):
+        return on_device.combined("reduce", tensor, op, _group(group), sync_op, dst)
     return _done(_group(group).reduce(tensor, dst, op, (sync_op, None)), sync_op)
 
 
@@ -271,6 +275,9 @@ def broadcast(tensor, src, group=0, *, sync_op=True):
         return _append("c_broadcast", tensor, tensor, ring_id=_ring(group), root=src)
     _check_tensor(tensor, "tensor", "broadcast")
     src = _check_rank(src, "src", "broadcast")
+    if on_device.lies_there(tensor):
+        known = _group(group)
+        return on_device.run("c_broadcast", tensor, known, sync_op, root=known.get_group_rank(src))
     return _done(_group(group).broadcast(tensor, src, (sync_op, None)), sync_op)
 
 
@@ -304,15 +311,15 @@ def all_gather(tensor_list, tensor, group=0, *, sync_op=True):
         tensor_list.extend(split_tensor(out, n, 0))
         return None
     _check_tensor(tensor, "tensor", "all_gather")
-    if _recorded(tensor):
-        if not sync_op:
+    if _recorded(tensor) or on_device.lies_there(tensor):
+        if not sync_op and _recorded(tensor):
             raise ValueError("a gradient goes through all_gather only with sync_op=True")
         n = _group(group).nranks
         attrs = {"ring_id": _ring(group), "use_calc_stream": True, "nranks": n}
         # the operator is one of several ranks
         out = _ops.c_allgather(tensor, **attrs) if n > 1 else _ops.assign(tensor)
         tensor_list.extend(split_tensor(out, n, 0))
-        return None
+        return None if sync_op else on_device.Ended()
     made, work = _group(group).all_gather(tensor, (sync_op, None))
     tensor_list.extend(made)
     return _done(work, sync_op)
@@ -344,6 +351,10 @@ def scatter(tensor, tensor_list=None, src=0, group=0, *, sync_op=True):
     src, known = _check_rank(src, "src", "scatter"), _group(group)
     here = known.is_member() and known.ranks[known.rank] == src
     parts = _check_list([] if tensor_list is None else tensor_list, "tensor_list", "scatter") if here else []
+    if on_device.lies_there(tensor) and known.nranks > 1:
+        n, root = known.nranks, known.get_group_rank(src)
+        whole = concat(parts if here else [tensor] * n, axis=0)
+        return on_device.run("c_scatter", tensor, known, sync_op, whole, root=root, nranks=n)
     return _done(known.scatter(tensor, parts, src, (sync_op, None)), sync_op)
 
 
@@ -378,6 +389,8 @@ def reduce_scatter(tensor, tensor_list, op=ReduceOp.SUM, group=0, *, sync_op=Tru
     _check_tensor(tensor, "tensor", "reduce_scatter")
     parts = _check_list(tensor_list, "tensor_list", "reduce_scatter")
     _check_op(op, average=True)
+    if on_device.lies_there(tensor) and op in (ReduceOp.SUM, ReduceOp.AVG):
+        return on_device.sum_of_parts(tensor, concat(parts, axis=0), op, _group(group), sync_op)
     return _done(_group(group).reduce_scatter(tensor, parts, op, (sync_op, None)), sync_op)
 
 
@@ -424,6 +437,8 @@ def send(tensor, dst=0, group=0, *, sync_op=True):
     """
     _check_tensor(tensor, "tensor", "send")
     dst = _check_rank(dst, "dst", "send")
+    if on_device.lies_there(tensor) and nccl.serves(_group(group)._number):
+        return on_device.send(tensor, dst, _group(group), sync_op)
     return _done(_group(group).send(tensor, dst, (sync_op, None)), sync_op)
 
 
@@ -441,6 +456,8 @@ def recv(tensor, src=0, group=0, *, sync_op=True):
     """
     _check_tensor(tensor, "tensor", "recv")
     src = _check_rank(src, "src", "recv")
+    if on_device.lies_there(tensor) and nccl.serves(_group(group)._number):
+        return on_device.recv(tensor, src, _group(group), sync_op)
     return _done(_group(group).recv(tensor, src, (sync_op, None)), sync_op)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import paddle._core as _core
 
-from . import mpi
+from . import mpi, nccl
 from .launch import cause
 
 __all__ = ["init_parallel_env"]
@@ -137,7 +137,8 @@ def init_parallel_env() -> None:
     Call it once at the start of a script that `paddle.distributed.launch` or `spawn` runs in several processes. Where
     the others are found is in the environment: the launcher sets ``PADDLE_MASTER`` and listens there; where the
     variables are set by hand, rank 0 listens, at ``PADDLE_MASTER`` or at the first of the ``PADDLE_TRAINER_ENDPOINTS``.
-    With ``OAR_BACKEND=mpi`` and mpi4py, mpirun starts the processes, and their data goes through MPI.
+    With ``OAR_BACKEND=mpi`` and mpi4py, mpirun starts the processes, and their data goes through MPI. With
+    ``OAR_BACKEND=nccl`` and CuPy, what lies on CUDA devices goes through NCCL.
 
     Raises:
         ValueError: a variable of the environment is missing or wrong.
@@ -154,6 +155,7 @@ def init_parallel_env() -> None:
     """
     global _global_parallel_env
     mpi.begin()
+    nccl.begin()
     env = _global_parallel_env = ParallelEnv()
     if env.world_size < 2:
         warnings.warn(

@@ -8,7 +8,7 @@ import paddle._core as _core
 from paddle._basics import unique_name
 from paddle._basics.names import OP_ROLE, OpRole
 
-from . import mpi
+from . import mpi, nccl
 from .checkport import wait_server_ready
 from .parallel import watch_the_end
 
@@ -28,6 +28,7 @@ def is_loss_grad(op: Any) -> bool:
 def _take_part() -> None:
     """What a process does that is to be in a ring."""
     mpi.begin()
+    nccl.begin()
     watch_the_end()
 
 

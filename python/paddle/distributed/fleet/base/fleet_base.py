@@ -9,7 +9,7 @@ from typing import Any
 
 from paddle._basics import mode
 from paddle._programs.guards import switch_main_program
-from paddle.distributed import mpi
+from paddle.distributed import mpi, nccl
 from paddle.distributed.data_parallel import DataParallel
 from paddle.distributed.parallel import init_parallel_env, is_initialized
 from paddle.static import CompiledProgram, default_main_program, default_startup_program
@@ -82,6 +82,7 @@ class Fleet:
             ValueError: for a role maker that is none, or `is_collective` that is no bool.
         """
         mpi.begin()
+        nccl.begin()
         self._user_defined_strategy = copy.deepcopy(strategy) if strategy is not None else DistributedStrategy()
         if role_maker is None:
             if not isinstance(is_collective, bool):

@@ -1,0 +1,227 @@
+"""Collectives of CUDA arrays by NCCL, through CuPy: twins of the collective operators, for rings that use it.
+
+The ranks of a ring meet on the CPU as always (`paddle.distributed.nccl` says how). They make NCCL's communicator when
+the first collective runs, which all of them run; what they do from then on is in the order of the device's stream.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+from ..call import Call, Declined
+
+__all__ = ["TWINS", "Meeting", "serves", "use"]
+
+# What NCCL adds up, by numpy's names; what only travels goes as bytes.
+_NUMBERS = {
+    "int8": "NCCL_INT8", "uint8": "NCCL_UINT8", "int32": "NCCL_INT32", "int64": "NCCL_INT64",
+    "float16": "NCCL_FLOAT16", "float32": "NCCL_FLOAT32", "float64": "NCCL_FLOAT64",
+}  # fmt: skip
+
+
+class Meeting(Protocol):
+    """What the ranks of a ring tell each other on the CPU; a rank is its number within the ring."""
+
+    rank: int
+    world: int
+
+    def share(self, value: bytes | None) -> bytes:
+        """The bytes that rank 0 has."""
+
+    def tell(self, count: int, to: int) -> None: ...
+    def hear(self, of: int) -> int: ...
+    def barrier(self) -> None: ...
+
+
+class _Ring(NamedTuple):
+    nccl: Any
+    comm: Any
+    stream: int
+    meeting: Meeting
+
+
+_meet: Callable[[int], Meeting] | None = None
+_all = False
+_numbers: set[int] = set()
+_made: dict[int, _Ring] = {}
+
+
+def use(meet: Callable[[int], Meeting] | None, ring: int | None = None) -> None:
+    """From now on rings, or the one of a number, go over NCCL; `meet` gives what ranks meet by (None: no ring)."""
+    global _meet, _all
+    _meet = meet
+    if meet is None:
+        _all = False
+        _numbers.clear()
+        _made.clear()
+    elif ring is None:
+        _all = True
+    else:
+        _numbers.add(ring)
+        _made.pop(ring, None)
+
+
+def serves(ring: int) -> bool:
+    """Whether a ring's collectives of CUDA arrays go over NCCL."""
+    return _all or ring in _numbers
+
+
+def _ring(call: Call) -> _Ring:
+    number = call.attrs.get("ring_id", 0)
+    if not serves(number) or _meet is None:
+        raise Declined
+    found = _made.get(number)
+    if found is None:
+        nccl, meeting = call.machine.nccl(), _meet(number)
+        # NCCL's id is a tuple of signed bytes.
+        mine = bytes(c % 256 for c in nccl.get_unique_id()) if meeting.rank == 0 else None
+        shared = tuple(c - 256 if c > 127 else c for c in meeting.share(mine))
+        comm = nccl.NcclCommunicator(meeting.world, shared, meeting.rank)
+        found = _made[number] = _Ring(nccl, comm, call.machine.stream(), meeting)
+    return found
+
+
+def _kind(ring: _Ring, array: Any) -> int:
+    """NCCL's number of the type of elements that are combined."""
+    if array.dtype.name not in _NUMBERS:
+        raise Declined
+    return getattr(ring.nccl, _NUMBERS[array.dtype.name])
+
+
+def _member(call: Call, ring: _Ring, what: str) -> int:
+    """A rank of the ring, from an attribute; what is none is the CPU's error."""
+    rank = call.attrs[what]
+    if not 0 <= rank < ring.meeting.world:
+        raise Declined
+    return rank
+
+
+def _whole(call: Call, ring: _Ring) -> None:
+    """The attribute `nranks` shapes the output; another number than the ring's is the CPU's error."""
+    if call.attrs["nranks"] != ring.meeting.world:
+        raise Declined
+
+
+def _in_place(call: Call, *, numbers: bool) -> tuple[_Ring, Any, int]:
+    """The ring, `Out`, which starts as `X`, and its address."""
+    call.array("X")
+    if numbers and call.dtype("Out") not in _NUMBERS:
+        raise Declined
+    ring = _ring(call)
+    out = call.old("Out")
+    return ring, out, call.machine.address(out)
+
+
+def _all_reduce(op: str) -> Callable[[Call], dict]:
+    def launch(call: Call) -> dict:
+        ring, out, at = _in_place(call, numbers=True)
+        ring.comm.allReduce(at, at, out.size, _kind(ring, out), getattr(ring.nccl, op), ring.stream)
+        return {"Out": out}
+
+    return launch
+
+
+def _reduce(op: str) -> Callable[[Call], dict]:
+    def launch(call: Call) -> dict:
+        ring, out, at = _in_place(call, numbers=True)
+        root = _member(call, ring, "root_id")
+        ring.comm.reduce(at, at, out.size, _kind(ring, out), getattr(ring.nccl, op), root, ring.stream)
+        return {"Out": out}
+
+    return launch
+
+
+def _broadcast(call: Call) -> dict:
+    ring, out, at = _in_place(call, numbers=False)
+    ring.comm.broadcast(at, at, out.nbytes, ring.nccl.NCCL_INT8, _member(call, ring, "root"), ring.stream)
+    return {"Out": out}
+
+
+def _all_gather(call: Call) -> dict:
+    x, ring = call.array("X"), _ring(call)
+    _whole(call, ring)
+    x, out = call.xp.ascontiguousarray(x), call.out("Out")
+    address = call.machine.address
+    ring.comm.allGather(address(x), address(out), x.nbytes, ring.nccl.NCCL_INT8, ring.stream)
+    return {"Out": out}
+
+
+def _reduce_scatter(call: Call) -> dict:
+    x = call.array("X")
+    if call.dtype("Out") not in _NUMBERS:
+        raise Declined
+    ring = _ring(call)
+    _whole(call, ring)
+    x, out = call.xp.ascontiguousarray(x), call.out("Out")
+    address = call.machine.address
+    ring.comm.reduceScatter(
+        address(x), address(out), out.size, _kind(ring, out), ring.nccl.NCCL_SUM, ring.stream
+    )
+    return {"Out": out}
+
+
+def _scatter(call: Call) -> dict:
+    x, ring = call.array("X"), _ring(call)
+    _whole(call, ring)
+    root, (nccl, comm, stream, meeting) = _member(call, ring, "root"), ring
+    x, out = call.xp.ascontiguousarray(x), call.out("Out")
+    at, size = call.machine.address(x), out.nbytes
+    nccl.groupStart()
+    if meeting.rank == root:
+        for to in range(meeting.world):
+            comm.send(at + to * size, size, nccl.NCCL_INT8, to, stream)
+    comm.recv(call.machine.address(out), size, nccl.NCCL_INT8, root, stream)
+    nccl.groupEnd()
+    return {"Out": out}
+
+
+def _send(call: Call) -> dict:
+    """The number of elements goes before, on the CPU: the receiver takes its first size from it."""
+    x, ring = call.array("X"), _ring(call)
+    to, x = _member(call, ring, "peer"), call.xp.ascontiguousarray(x)
+    ring.meeting.tell(x.size, to)
+    ring.comm.send(call.machine.address(x), x.nbytes, ring.nccl.NCCL_INT8, to, ring.stream)
+    return {}
+
+
+def _recv(call: Call) -> dict:
+    ring, dtype = _ring(call), call.dtype("Out")
+    of, shape = _member(call, ring, "peer"), list(call.attrs["out_shape"])
+    count, rest = ring.meeting.hear(of), 1
+    for size in shape[1:]:
+        rest *= size
+    if count and (rest <= 0 or count % rest):
+        raise ValueError(f"operator recv_v2: rank {of} sends {count} elements, which do not fill rows of {shape[1:]}")
+    shape[0] = count // rest if rest else max(shape[0], 0)
+    out = call.empty(tuple(shape), dtype)
+    ring.comm.recv(call.machine.address(out), out.nbytes, ring.nccl.NCCL_INT8, of, ring.stream)
+    return {"Out": out}
+
+
+def _barrier(call: Call) -> dict:
+    ring, out, _ = _in_place(call, numbers=False)
+    call.machine.wait()
+    ring.meeting.barrier()
+    return {"Out": out}
+
+
+def _pass(call: Call) -> dict:
+    """There is one stream, in whose order all is."""
+    if not serves(call.attrs.get("ring_id", 0)):
+        raise Declined
+    return {"Out": call.ins["X"]}
+
+
+TWINS = {
+    **{f"c_allreduce_{op}": _all_reduce(f"NCCL_{op.upper()}") for op in ("sum", "max", "min", "prod")},
+    **{f"c_reduce_{op}": _reduce(f"NCCL_{op.upper()}") for op in ("sum", "max", "min", "prod")},
+    "c_broadcast": _broadcast,
+    "c_allgather": _all_gather,
+    "c_reducescatter": _reduce_scatter,
+    "c_scatter": _scatter,
+    "send_v2": _send,
+    "recv_v2": _recv,
+    "barrier": _barrier,
+    "c_sync_calc_stream": _pass,
+    "c_sync_comm_stream": _pass,
+}

@@ -1,0 +1,81 @@
+"""NCCL as the way of collectives of CUDA Tensors, through CuPy: ``OAR_BACKEND=nccl``, or a group of
+``new_group(backend="nccl")``.
+
+Ranks still meet in a rendezvous store and watch over each other as always, and what lies on the CPU goes as it always
+does. NCCL itself waits without an end for a rank that is gone: the launcher, or an error of the monitor in the next
+exchange on the CPU, ends the others.
+"""
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+import paddle._core as _core
+
+__all__: list[str] = []
+
+
+class _Meeting:
+    """What the ranks of a ring tell each other on the CPU."""
+
+    def __init__(self, ring: int) -> None:
+        self._group = _core.dist.get_group(ring)
+        self.rank, self.world = self._group.rank, self._group.nranks
+
+    def share(self, value: bytes | None) -> bytes:
+        """The 128 bytes of rank 0."""
+        room = _on_cpu(np.zeros(128, "uint8") if value is None else np.frombuffer(value, "uint8"))
+        self._group.broadcast(room, self._group.ranks[0], (True, None))
+        return room.numpy().tobytes()
+
+    def tell(self, count: int, to: int) -> None:
+        """A number for a rank."""
+        self._group.send(_on_cpu(np.array([count])), self._group.ranks[to], (True, None))
+
+    def hear(self, of: int) -> int:
+        """What a rank tells."""
+        room = _on_cpu(np.zeros(1, "int64"))
+        self._group.recv(room, self._group.ranks[of], (True, None))
+        return int(room.numpy()[0])
+
+    def barrier(self) -> None:
+        """All are here."""
+        self._group.barrier((True, None))
+
+
+def _on_cpu(array: np.ndarray) -> Any:
+    return _core.Tensor(array.copy())
+
+
+def _rings() -> Any:
+    """The twins over NCCL; RuntimeError where there is none."""
+    from paddle import _cuda
+    from paddle._cuda.comm import rings
+
+    found = _cuda.runtime()
+    if found is None:
+        raise RuntimeError(f"collectives over NCCL need a CUDA device: {_cuda.reason()}")
+    found.machine.nccl()
+    return rings
+
+
+def begin() -> None:
+    """Where the environment asks for NCCL: all rings go over it from now on."""
+    if os.environ.get("OAR_BACKEND", "").strip().lower() == "nccl":
+        _rings().use(_Meeting)
+
+
+def group_of(group: Any, backend: str | None) -> Any:
+    """The group, which goes over NCCL if `backend` says so."""
+    if backend == "nccl":
+        _rings().use(_Meeting, group._number)
+    return group
+
+
+def serves(ring: int) -> bool:
+    """Whether a ring goes over NCCL."""
+    from paddle._cuda.comm import rings
+
+    return rings.serves(ring)

@@ -1,0 +1,160 @@
+"""Collectives of CUDA Tensors over NCCL, on every rank of a job; a stand-in for CuPy where there is no GPU.
+
+    python -m paddle.distributed.launch --nproc_per_node 2 nccl_job.py fake|gpu
+"""
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import fake_nccl
+import numpy as np
+import paddle
+import paddle.distributed as dist
+from fake_cupy import Cupy
+from paddle import _cuda
+from shim import ShimMachine
+
+RANK, WORLD = int(os.environ["PADDLE_TRAINER_ID"]), int(os.environ["PADDLE_TRAINERS_NUM"])
+FAKE = sys.argv[1] == "fake"
+PLACE: Any = None
+
+
+def on_device(array: Any) -> Any:
+    return paddle.to_tensor(np.asarray(array), place=PLACE)
+
+
+def mine(rank: int = RANK, dtype: str = "float32") -> np.ndarray:
+    return (np.arange(6).reshape(2, 3) + 10 * rank + 1).astype(dtype)
+
+
+def called(function: str, what: Callable[[], Any]) -> Any:
+    """What it returns; NCCL's function was called, and nothing went by the CPU."""
+    fake_nccl.calls.clear()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        found = what()
+    assert not FAKE or function in fake_nccl.calls, (function, fake_nccl.calls)
+    return found
+
+
+def same(tensor: Any, array: Any) -> None:
+    assert tensor.place == PLACE, tensor.place
+    assert str(tensor.numpy().dtype) == str(np.asarray(array).dtype), tensor.numpy().dtype
+    np.testing.assert_array_equal(tensor.numpy(), array)
+
+
+def combined(group: Any) -> None:
+    every = [mine(r) for r in range(WORLD)]
+    kinds = dist.ReduceOp
+    by = ((kinds.SUM, np.add), (kinds.MAX, np.maximum), (kinds.MIN, np.minimum), (kinds.PROD, np.multiply))
+    for op, how in by:
+        for dtype in ("float32", "float64", "int64", "float16"):
+            total = every[0].astype(dtype)
+            for one in every[1:]:
+                total = how(total, one.astype(dtype))
+            t = on_device(mine(dtype=dtype))
+            assert called("allReduce", lambda t=t, op=op: dist.all_reduce(t, op, group)) is None
+            same(t, total)
+            t = on_device(mine(dtype=dtype))
+            work = called("reduce", lambda t=t, op=op: dist.reduce(t, 1, op, group, sync_op=False))
+            assert work.is_completed() and work.wait() is None
+            same(t, total if RANK == 1 else mine(dtype=dtype))
+    t = on_device(mine())
+    called("allReduce", lambda: dist.all_reduce(t, dist.ReduceOp.AVG, group))
+    same(t, np.mean(every, 0, dtype="float32"))
+
+
+def moved(group: Any) -> None:
+    for array in (mine(), mine() > 11, mine(dtype="int16")):
+        t = on_device(array)
+        called("broadcast", lambda t=t: dist.broadcast(t, 1, group))
+        same(t, {"float32": mine(1), "bool": mine(1) > 11, "int16": mine(1, "int16")}[array.dtype.name])
+    gathered: list = []
+    called("allGather", lambda: dist.all_gather(gathered, on_device(mine()), group))
+    for r, t in enumerate(gathered):
+        same(t, mine(r))
+    t = on_device(np.zeros((2, 3), "float32"))
+    parts = [on_device(mine(5 + r)) for r in range(WORLD)] if RANK == 0 else None
+    called("recv", lambda: dist.scatter(t, parts, 0, group))
+    same(t, mine(5 + RANK))
+    called("reduceScatter", lambda: dist.reduce_scatter(t, [on_device(mine(r)) for r in range(WORLD)], group=group))
+    same(t, WORLD * mine())
+    if RANK == 0:
+        called("send", lambda: dist.send(on_device(mine()), 1, group))
+    elif RANK == 1:
+        t = on_device(np.zeros((2, 3), "float32"))
+        called("recv", lambda: dist.recv(t, 0, group))
+        same(t, mine(0))
+
+
+def programs() -> None:
+    """Operators of a Program, on the device."""
+    paddle.enable_static()
+    main = paddle.static.Program()
+    with paddle.static.program_guard(main):
+        x = paddle.static.data("x", [2, 3], "float32")
+        y = x * 2.0
+        dist.all_reduce(y)
+        gathered: list = []
+        dist.all_gather(gathered, y)
+        dist.barrier()
+    exe = paddle.static.Executor(PLACE)
+    fake_nccl.calls.clear()
+    total, again = exe.run(main, feed={"x": mine()}, fetch_list=[y, gathered[-1]])
+    want = 2 * np.sum([mine(r) for r in range(WORLD)], 0)
+    np.testing.assert_array_equal(total, want)
+    np.testing.assert_array_equal(again, want)
+    assert not FAKE or {"allReduce", "allGather"} <= set(fake_nccl.calls), fake_nccl.calls
+    paddle.disable_static()
+
+
+def refused(group: Any) -> None:
+    """What NCCL does not add up is added up on the CPU, and comes back."""
+    t = on_device(mine(dtype="int16"))
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        dist.all_reduce(t, group=group)
+    assert any("c_allreduce_sum has no CUDA kernel" in str(w.message) for w in seen)
+    same(t, np.sum([mine(r, "int16") for r in range(WORLD)], 0).astype("int16"))
+
+
+def main() -> None:
+    global PLACE
+    by_environment = os.environ.get("OAR_BACKEND") == "nccl"
+    if FAKE:
+        units = Path(os.environ["FAKE_NCCL"]) / f"units{RANK}"
+        units.mkdir()
+        cupy = Cupy(ShimMachine(units))
+        cupy.cuda.nccl = fake_nccl
+        sys.modules["cupy"] = cupy  # type: ignore[assignment]
+        _cuda.use(_cuda.CupyMachine())
+        PLACE = paddle.CUDAPlace(0)
+    else:
+        PLACE = paddle.CUDAPlace(RANK)
+    paddle.set_device(f"gpu:{PLACE.gpu_device_id()}")
+    dist.init_parallel_env()
+    group = 0 if by_environment else dist.new_group(backend="nccl")
+    combined(group)
+    moved(group)
+    refused(group)
+    if by_environment:
+        programs()
+    else:
+        # All of the job's ranks still go over what they went over before.
+        fake_nccl.calls.clear()
+        t = on_device(mine())
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            dist.all_reduce(t)
+        same(t, np.sum([mine(r) for r in range(WORLD)], 0))
+        assert not fake_nccl.calls
+    print("every collective is right")
+
+
+if __name__ == "__main__":
+    main()
