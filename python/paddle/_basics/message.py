@@ -27,12 +27,20 @@ class UInt64(int):
     """The kind of a field of 64 bits that are no sign."""
 
 
-_RANGES = {int: (-(2**31), 2**31), Int64: (-(2**63), 2**63), UInt64: (0, 2**64)}
+class UInt32(int):
+    """The kind of a field of 32 bits that are no sign."""
+
+
+class Double(float):
+    """The kind of a field of double precision."""
+
+
+_RANGES = {int: (-(2**31), 2**31), Int64: (-(2**63), 2**63), UInt32: (0, 2**32), UInt64: (0, 2**64)}
 
 
 @dataclass(frozen=True)
 class Field:
-    """A field: `kind` is bool, int (32 bits), Int64, UInt64, float, str,
+    """A field: `kind` is bool, int (32 bits), Int64, UInt32, UInt64, float (single precision), Double, str,
     bytes (of a message that is kept as such), a tuple of an enum's names or a Schema.
 
     `number` is the field's in bytes; `first` the number of an enum's first name.
@@ -141,6 +149,8 @@ class Message:
             return int(value)
         if field.kind is float and isinstance(value, int | float | np.number):
             return float(np.float32(value))
+        if field.kind is Double and isinstance(value, int | float | np.number):
+            return float(value)
         if field.kind in (str, bytes) and isinstance(value, field.kind):
             return value
         if isinstance(field.kind, tuple) and value in field.kind:
@@ -151,6 +161,17 @@ class Message:
             raise TypeError(f"{where} takes a message {field.kind.name}, got {value!r}")
         wanted = " or ".join(field.kind) if isinstance(field.kind, tuple) else field.kind.__name__
         raise TypeError(f"{where} takes {wanted}, got {value!r}")
+
+    def HasField(self, name: str) -> bool:  # noqa: N802 (protobuf's name)
+        """Whether a field was set; of a message, whether one of its own was."""
+        value = self._values.get(name)
+        return any(value._set(f) for f in value.schema.values()) if isinstance(value, Message) else value is not None
+
+    def CopyFrom(self, other: Message) -> None:  # noqa: N802 (protobuf's name)
+        """Becomes what another message of its kind is. TypeError for one of another kind."""
+        if not isinstance(other, Message) or other.schema is not self.schema:
+            raise TypeError(f"CopyFrom takes a message {self.schema.name}, got {other!r:.200}")
+        self.__dict__["_values"] = copy.deepcopy(other)._values
 
     def as_dict(self) -> dict[str, Any]:
         return {name: self.get(name) for name in self.schema}
@@ -269,6 +290,8 @@ def _printed(field: Field, value: Any) -> str:
         return '"' + "".join(escaped.get(c, c) for c in value) + '"'
     if field.kind is float:
         return str(np.float32(value)) if value != int(value) or abs(value) > 1e15 else f"{value:.1f}"
+    if field.kind is Double:
+        return repr(value)
     return str(value)
 
 
@@ -291,6 +314,8 @@ def _wire(field: Field, value: Any) -> bytes:
         return _varint(field.number << 3 | 2) + _varint(len(inner)) + inner
     if field.kind is float:
         return _varint(field.number << 3 | 5) + struct.pack("<f", value)
+    if field.kind is Double:
+        return _varint(field.number << 3 | 1) + struct.pack("<d", value)
     number = field.kind.index(value) + field.first if isinstance(field.kind, tuple) else int(value)
     return _varint(field.number << 3) + _varint(number)
 
@@ -301,7 +326,7 @@ def _parsed(field: Field, token: _Token) -> Any:
         return text in ("true", "True", "t", "1")
     if field.kind in _RANGES and token.kind == "number":
         return int(text)
-    if field.kind is float and (token.kind == "number" or text in ("inf", "nan")):
+    if field.kind in (float, Double) and (token.kind == "number" or text in ("inf", "nan")):
         return float(text.rstrip("f") if token.kind == "number" else text)
     if field.kind is str and token.kind == "text":
         return re.sub(r"\\(.)", lambda m: _ESCAPES[m[1]], text[1:-1])
