@@ -8,6 +8,7 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import paddle
@@ -24,6 +25,14 @@ def numbers(seed: int, *shape: int) -> np.ndarray:
 
 def batch(step: int, ranks: int) -> dict[str, np.ndarray]:
     return {"x": numbers(10 + step, ranks * BATCH, SIZE), "y": numbers(40 + step, ranks * BATCH, SIZE)}
+
+
+def model() -> Any:
+    """The loss of a linear model, whose parameter w is large enough to be compressed."""
+    x, y = fluid.data("x", [None, SIZE]), fluid.data("y", [None, SIZE])
+    start = fluid.initializer.NumpyArrayInitializer(numbers(1, SIZE, SIZE))
+    made = fluid.layers.fc(x, SIZE, param_attr=fluid.ParamAttr(name="w", initializer=start), bias_attr=False)
+    return fluid.layers.mean(fluid.layers.square_error_cost(made, y))
 
 
 class Files:
@@ -72,10 +81,7 @@ def main() -> None:
     _core.dist.go_over(lambda number, members: Files(folder, number, members))
     paddle.enable_static()
     fleet.init(is_collective=True)
-    x, y = fluid.data("x", [None, SIZE]), fluid.data("y", [None, SIZE])
-    start = fluid.initializer.NumpyArrayInitializer(numbers(1, SIZE, SIZE))
-    made = fluid.layers.fc(x, SIZE, param_attr=fluid.ParamAttr(name="w", initializer=start), bias_attr=False)
-    loss = fluid.layers.mean(fluid.layers.square_error_cost(made, y))
+    loss = model()
     strategy = fleet.DistributedStrategy()
     if kind == "dgc":
         strategy.dgc = True

@@ -10,7 +10,7 @@ from paddle._basics.names import OP_ROLE, OP_ROLE_VAR, OpRole
 from paddle._programs.guards import default_main_program
 from paddle.nn.clip import ClipGradByNorm, append_gradient_clip_ops
 from paddle.nn.layer_helper import LayerHelper
-from paddle.regularizer import L1Decay, L2Decay
+from paddle.regularizer import L1DecayRegularizer, L2DecayRegularizer
 
 from .base import Pairs, global_var
 from .regularization import append_regularization_ops
@@ -26,8 +26,8 @@ _LEAST = 16384
 
 def _decay(regularizer: Any) -> tuple[int, float]:
     """The operator's numbers for a regularizer."""
-    kind = 0 if regularizer is None else 1 if isinstance(regularizer, L1Decay) else 2
-    if kind == 2 and not isinstance(regularizer, L2Decay):
+    kind = 0 if regularizer is None else 1 if isinstance(regularizer, L1DecayRegularizer) else 2
+    if kind == 2 and not isinstance(regularizer, L2DecayRegularizer):
         raise AssertionError(f"dgc: the regularization must be L1Decay, L2Decay or None, got {type(regularizer)}")
     return kind, 0.0 if regularizer is None else float(regularizer._regularization_coeff)
 

@@ -109,11 +109,6 @@ class Replicas:
             )
         #: the operator that compresses a gradient
         self.compressed = {op.output("Grad_out")[0]: op for op in ops if op.type() == "dgc"}
-        if count > 1 and any(op.attr("rampup_begin_step") >= 1 for op in self.compressed.values()):
-            raise NotImplementedError(
-                "gradients that are compressed (dgc) from a later step than the first cannot be those of several "
-                "places of a process: set the environment variable CPU_NUM to 1, or rampup_begin_step to 0"
-            )
         self._find_own(ops)
         if one_state:
             self._own -= {n for n in self._own - set(fed) if self._is_persistable(n)}
@@ -161,6 +156,8 @@ class Replicas:
     def _add(self, op) -> None:
         if _role(op) & _ONCE:
             self._copy(op, self._into, 0)
+            if op.type() == "dgc_momentum" and self.count > 1:
+                self._hand_velocity_out(op)
             return
         # That of a scaled loss has another name than the loss's own gradient.
         if self._loss_grad is not None and _role(op) == OpRole.Backward | OpRole.Loss and op.type() == "fill_constant":
@@ -210,6 +207,23 @@ class Replicas:
             ring = -1 if self._trainers is None else self._trainers.next_ring()
             append_decoded(self._into, op, grad, encoded, ring)
 
+    def _hand_velocity_out(self, op) -> None:
+        """Until compression begins all places have the velocity that the update has made."""
+        velocity = op.output("VelocityOut")[0]
+        begin, early = f"{velocity}@BEGIN", f"{velocity}@EARLY"
+        for name, dtype in ((begin, VarType.FP32), (early, VarType.BOOL)):
+            var = self._into.var(name)
+            var.set_type(VarType.LOD_TENSOR)
+            var.set_dtype(dtype)
+            var.set_shape([1])
+        value = {"shape": [1], "dtype": int(VarType.FP32), "value": op.attr("rampup_begin_step")}
+        append(self._into, "fill_constant", {}, {"Out": [begin]}, **value)
+        append(self._into, "less_than", {"X": op.input("current_step"), "Y": [begin]}, {"Out": [early]})
+        places = [at_place(velocity, place) for place in range(1, self.count)]
+        inner = self._branch(early, velocity, places, f"{velocity}@SCOPES")
+        for place in places:
+            append(inner, "assign", {"X": [velocity]}, {"Out": [place]})
+
     def _all_reduce(self, op) -> None:
         """The operator `allreduce`: over the places first, then as it stands over the trainers."""
         (x,), (out,) = op.input("X"), op.output("Out")
@@ -226,11 +240,14 @@ class Replicas:
         """Where the operators stand that exchange a gradient: a branch of their own where not every run does."""
         if due is None:
             return self._into
+        return self._branch(due, grad, [grad], f"{grad}@EXCHANGED")
+
+    def _branch(self, cond: str, read: str, made: list[str], scopes_name: str) -> Any:
+        """The block of a branch that is taken where `cond` holds."""
         inner = self.desc.append_block(self._into)
-        scopes = self._into.var(f"{grad}@EXCHANGED")
+        scopes = self._into.var(scopes_name)
         scopes.set_type(VarType.STEP_SCOPES)
-        outputs = {"Out": [grad], "Scope": [scopes.name()]}
-        slots = {"Cond": [due], "Input": [grad]}, outputs
+        slots = {"Cond": [cond], "Input": [read]}, {"Out": made, "Scope": [scopes_name]}
         append(self._into, "conditional_block", *slots, is_scalar_condition=True).set_block_attr("sub_block", inner)
         return inner
 
