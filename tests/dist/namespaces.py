@@ -16,6 +16,12 @@ def _run(*words: str) -> None:
     subprocess.run(words, check=True, capture_output=True, text=True)
 
 
+def _kill_all(name: str) -> None:
+    left = subprocess.run(["ip", "netns", "pids", name], capture_output=True, text=True).stdout
+    for number in left.split():
+        kill(int(number))
+
+
 class Hosts:
     """`count` namespaces on one switch, which is a namespace, too; nothing of them reaches beyond.
 
@@ -53,9 +59,7 @@ class Hosts:
 
     def __exit__(self, *_) -> None:
         for name in self._made:
-            left = subprocess.run(["ip", "netns", "pids", name], capture_output=True, text=True).stdout
-            for number in left.split():
-                kill(int(number))
+            _kill_all(name)
             subprocess.run(["ip", "netns", "delete", name], capture_output=True)
         self._made.clear()
 
@@ -67,6 +71,18 @@ class Hosts:
         """Let a host send so much in a second; what finds more than `room` bytes waiting is lost."""
         _run("ip", "netns", "exec", self._names[i], "tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", rate,
              "burst", "16kb", "limit", str(room))
+
+    def emulate(self, i: int, how: str) -> None:
+        """Delay and lose what a host sends, in the words of netem."""
+        try:
+            words = ["tc", "qdisc", "add", "dev", "eth0", "root", "netem", *how.split()]
+            _run("ip", "netns", "exec", self._names[i], *words)
+        except subprocess.CalledProcessError as e:
+            pytest.skip(f"the kernel emulates no network: {e.stderr.strip()}")
+
+    def kill(self, i: int) -> None:
+        """End all that runs on a host, without a word."""
+        _kill_all(self._names[i])
 
     def lost(self, i: int) -> int:
         """Packets that a worsened host has lost."""

@@ -107,6 +107,11 @@ class CompiledProgram:
             off.add("schedule")
         return ",".join(p for p in _PASSES if p not in off) if off else None
 
+    def _threads(self) -> int:
+        """How many threads operators of several places may run on; 0 for as many as there are places."""
+        how: Any = self._exec_strategy
+        return 0 if how is None else int(how.num_threads)
+
     def _dry_run(self) -> bool:
         """Whether runs are to do nothing (`ExecutionStrategy._dry_run`)."""
         return self._exec_strategy is not None and self._exec_strategy._dry_run  # type: ignore[attr-defined]

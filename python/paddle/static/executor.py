@@ -277,7 +277,7 @@ class Executor:
         if "lr_sheduler" in program.__dict__:
             self._set_learning_rate(program, compiled._scope)
         feed = {} if feed is None else feed
-        how = compiled._passes(), return_numpy, return_merged
+        how = compiled._passes(), return_numpy, return_merged, compiled._threads()
         try:
             return compiled._executor.run(self._default_executor, program, feed, variables, *how)
         except core.EnforceNotMet as error:

@@ -82,8 +82,13 @@ class MultiPlaceExecutor:
         """Variables of a single run are dropped after each anyway."""
         self._scope.drop_kids()
 
-    def run(self, executor, program: Program, feed, fetch_list: list, passes, return_numpy, return_merged) -> list:
-        """As `Executor.run`: a result for each of `fetch_list`, of all places one after the other or in a list."""
+    def run(
+        self, executor, program: Program, feed, fetch_list: list, passes, return_numpy, return_merged, threads: int = 0
+    ) -> list:
+        """As `Executor.run`: a result for each of `fetch_list`, of all places one after the other or in a list.
+
+        Operators run on `threads` threads, 0: on one for each place.
+        """
         known = self._known(program)
         trains = known.trains
         if self._unshared and self._trainers is not None:
@@ -116,7 +121,7 @@ class MultiPlaceExecutor:
         names = [at_place(name, place) for name in fed for place in range(count)]
         tensors = [part for parts in fed.values() for part in parts]
         distinct = list(dict.fromkeys(wanted))
-        out = executor.run(replicas.desc, self._scope, names, tensors, distinct, passes)
+        out = executor.run(replicas.desc, self._scope, names, tensors, distinct, passes, threads or count)
         found = dict(zip(distinct, out, strict=True))
         results: list = []
         for at in range(len(fetch_names)):

@@ -42,7 +42,8 @@ class _Options:
 class ExecutionStrategy(_Options):
     """How a CompiledProgram is run; what does not apply to this engine is kept and has no effect.
 
-    With `num_threads` 1 operators run one after the other (each of them may still use several threads).
+    Operators of several places run on `num_threads` threads, by default on one for each place, and on no more than
+    there are cores. With 1 they run one after the other (each of them may still use several threads).
 
     Examples:
         >>> import paddle.static as static

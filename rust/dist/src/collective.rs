@@ -1,6 +1,7 @@
 //! From a call to plans: which algorithm, over what, in which precision.
 
 use crate::call::CollectiveCall;
+use crate::costs::AllReduce;
 use crate::dtype::{Dtype, ReduceOp};
 use crate::engine::{lift, lower, Engine, Piece, Way};
 use crate::error::Result;
@@ -129,9 +130,9 @@ fn all_reduce(e: &mut Engine, call: &mut CollectiveCall, guard: &Guard<'_>, spar
     let acc = dtype.accumulator();
     let data = call.output.bytes_mut();
     let count = data.len() / dtype.size();
-    if count * acc.size() <= e.small.min(p.segment) {
+    if e.costs.best(p, count * acc.size()) != AllReduce::Ring {
         let work = lift(spare, dtype, data);
-        let plan = plan::doubling_all_reduce(p, work.len());
+        let plan = plan::all_reduce(p, count, acc.size(), &e.costs);
         e.run(guard, Piece { plan, work: &mut *work, input: &[], dtype: acc, op })?;
         lower(dtype, work, data);
         return Ok(());

@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 
 use crate::codec::{Put, Take};
+use crate::costs::Costs;
 use crate::error::{Error, Result};
 use crate::fork::ForkGeneration;
 use crate::frame::Type;
@@ -47,8 +48,8 @@ pub struct Options {
     pub over: Option<Over>,
     /// Stands in for what tells hosts apart (ranks with equal keys share memory).
     pub host_key: Option<String>,
-    /// Up to this many bytes an all_reduce between hosts goes for latency instead of bandwidth.
-    pub small: usize,
+    /// By which a plan is chosen; the same on all ranks.
+    pub costs: Costs,
     pub route: Option<Route>,
     /// The namespace in the store, for several contexts over one store.
     pub name: String,
@@ -69,7 +70,7 @@ impl Default for Options {
             number: None,
             over: None,
             host_key: None,
-            small: 32 << 10,
+            costs: Costs::default(),
             route: None,
             name: "main".into(),
         }

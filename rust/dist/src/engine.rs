@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::call::CollectiveCall;
 use crate::context::Context;
+use crate::costs::Costs;
 use crate::dtype::{Dtype, ReduceOp};
 use crate::error::Result;
 use crate::exec::{self, Buffers, Scratch};
@@ -31,7 +32,7 @@ pub struct Engine {
     /// Copies of buffers that must not change, and halves in float32.
     pub(crate) spare: Vec<u8>,
     pub(crate) place: RankInfo,
-    pub(crate) small: usize,
+    pub(crate) costs: Costs,
     next: u64,
     /// Messages so far to and from every rank.
     sent: Vec<u64>,
@@ -95,7 +96,7 @@ impl Engine {
             _ => Way::Hosts(on),
         };
         let transport = pairs.unwrap_or_else(|| Box::new(TcpTransport::new(context.shared.clone(), state.clone(), me)));
-        let engine = Engine::over(transport, RankInfo::new(me, world), context.options.small);
+        let engine = Engine::over(transport, RankInfo::new(me, world), context.options.costs);
         Ok(Engine { area, way, ..engine })
     }
 
@@ -121,7 +122,7 @@ impl Engine {
     }
 
     /// Plans over `transport`.
-    pub fn over(transport: Box<dyn Transport>, place: RankInfo, small: usize) -> Engine {
+    pub fn over(transport: Box<dyn Transport>, place: RankInfo, costs: Costs) -> Engine {
         let (world, segment) = (place.world, transport.segment().max(1));
         Engine {
             transport,
@@ -130,7 +131,7 @@ impl Engine {
             scratch: Scratch::new(),
             spare: Vec::new(),
             place: RankInfo { segment, ..place },
-            small,
+            costs,
             next: 0,
             sent: vec![0; world],
             received: vec![0; world],

@@ -13,6 +13,7 @@ use crate::call::{CollectiveCall, Region};
 use crate::codec::{Put, Take};
 use crate::collective;
 use crate::context::Context;
+use crate::costs::Costs;
 use crate::dtype::{Dtype, ReduceOp};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -91,7 +92,7 @@ impl Group {
         shared.enter(&state);
         let engine = match over {
             Some(make) => make(Party::new(shared.clone(), state.clone(), me))
-                .map(|t| Engine::over(t, RankInfo::new(me, state.ranks.len()), context.options.small)),
+                .map(|t| Engine::over(t, RankInfo::new(me, state.ranks.len()), context.options.costs)),
             None => Engine::make(context, &state, me),
         };
         let engine = match engine {
@@ -127,7 +128,7 @@ impl Group {
             state,
             me: 0,
             timeout: Duration::MAX,
-            engine: Mutex::new(Engine::over(Box::new(Nobody), RankInfo::new(0, 1), 0)),
+            engine: Mutex::new(Engine::over(Box::new(Nobody), RankInfo::new(0, 1), Costs::default())),
             queue: Mutex::default(),
             changed: Condvar::new(),
             generation: ForkGeneration::now(),

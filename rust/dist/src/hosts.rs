@@ -112,12 +112,7 @@ impl Team<'_> {
         let work = if half { lift(spare, dtype, data) } else { &mut *data };
         self.within(work, acc, op)?;
         if self.speaks() {
-            let p = self.place();
-            let plan = if work.len() <= self.e.small.min(p.segment) {
-                plan::doubling_all_reduce(p, work.len())
-            } else {
-                plan::ring_all_reduce(p, work.len() / acc.size(), acc.size())
-            };
+            let plan = plan::all_reduce(self.place(), work.len() / acc.size(), acc.size(), &self.e.costs);
             self.among(plan, work, acc, op)?;
         }
         self.hand_out(work)?;

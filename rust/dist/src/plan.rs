@@ -4,6 +4,8 @@
 //! Offsets and lengths are bytes of the work buffer or the input. Both ends of a pair list their messages in the same
 //! order, so nothing but the order has to travel with them.
 
+use crate::costs::{AllReduce, Costs};
+
 /// No step.
 pub const NONE: u32 = u32::MAX;
 
@@ -170,37 +172,123 @@ where
     ring(p, part, p.me, p.world - 1, 0)
 }
 
-/// Latency-optimal all_reduce of one piece: recursive doubling. Where the ranks are not a power of two, the first ones
-/// fold into their neighbours before and get the result after.
-pub fn doubling_all_reduce(p: RankInfo, len: usize) -> Schedule {
-    let mut plan = Schedule::default();
-    let all = (0, len);
-    let power = 1 << p.world.ilog2();
-    let extra = p.world - power;
-    let (mut ready, mut me) = (NONE, p.me.wrapping_sub(extra));
-    if p.me < 2 * extra {
-        if p.me.is_multiple_of(2) {
-            plan.push(p.me + 1, What::SendWork, all, [NONE; 2]);
-            plan.push(p.me + 1, What::Recv, all, [0, NONE]);
-            return plan;
+/// A power of two of ranks that do something pairwise. Where there are more, the first ones fold into their neighbours before,
+/// and get the result after.
+struct Fold {
+    plan: Schedule,
+    power: usize,
+    extra: usize,
+    /// This rank among the power of two; `None` for one that folds into its neighbour.
+    me: Option<usize>,
+    /// What was done last.
+    ready: u32,
+}
+
+impl Fold {
+    fn begin(p: RankInfo, len: usize) -> Fold {
+        let power = 1 << p.world.ilog2();
+        let extra = p.world - power;
+        let mut fold =
+            Fold { plan: Schedule::default(), power, extra, me: Some(p.me.wrapping_sub(extra)), ready: NONE };
+        if p.me < 2 * extra {
+            let folds = p.me.is_multiple_of(2);
+            fold.me = (!folds).then_some(p.me / 2);
+            let (peer, what) = match folds {
+                true => (p.me + 1, What::SendWork),
+                false => (p.me - 1, What::Combine { mine_first: false, finish: false }),
+            };
+            fold.step(peer, what, &pieces((0, len), p.segment), NONE);
         }
-        ready = plan.push(p.me - 1, What::Combine { mine_first: false, finish: false }, all, [NONE; 2]);
-        me = p.me / 2;
+        fold
     }
-    let real = |virt: usize| if virt < extra { 2 * virt + 1 } else { virt + extra };
-    let mut bit = 1;
-    while bit < power {
-        let other = me ^ bit;
-        let sent = plan.push(real(other), What::SendWork, all, [ready, NONE]);
-        // The lower block stands on the left on both sides, so both compute the same bits.
-        let what = What::Combine { mine_first: me < other, finish: bit * 2 == power };
-        ready = plan.push(real(other), what, all, [sent, NONE]);
-        bit *= 2;
+
+    /// The real rank of one among the power of two.
+    fn real(&self, virt: usize) -> usize {
+        if virt < self.extra {
+            2 * virt + 1
+        } else {
+            virt + self.extra
+        }
     }
-    if p.me < 2 * extra {
-        plan.push(p.me - 1, What::SendWork, all, [ready, NONE]);
+
+    /// Pieces to or from a rank, after `needs`; they come in order, so the last is done when all are.
+    fn step(&mut self, peer: usize, what: What, pieces: &[(usize, usize)], needs: u32) {
+        for piece in pieces {
+            self.ready = self.plan.push(peer, what, *piece, [needs, NONE]);
+        }
     }
-    plan
+
+    fn end(mut self, p: RankInfo, len: usize) -> Schedule {
+        if p.me < 2 * self.extra {
+            let (peer, what) = if self.me.is_none() { (p.me + 1, What::Recv) } else { (p.me - 1, What::SendWork) };
+            let ready = self.ready;
+            self.step(peer, what, &pieces((0, len), p.segment), ready);
+        }
+        self.plan
+    }
+}
+
+/// Latency-optimal all_reduce of one piece: recursive doubling.
+pub fn doubling_all_reduce(p: RankInfo, len: usize) -> Schedule {
+    let mut fold = Fold::begin(RankInfo { segment: len.max(1), ..p }, len);
+    if let Some(me) = fold.me {
+        let mut bit = 1;
+        while bit < fold.power {
+            let other = me ^ bit;
+            let (peer, ready) = (fold.real(other), fold.ready);
+            fold.step(peer, What::SendWork, &[(0, len)], ready);
+            // The lower block stands on the left on both sides, so both compute the same bits.
+            let what = What::Combine { mine_first: me < other, finish: bit * 2 == fold.power };
+            let sent = fold.ready;
+            fold.step(peer, what, &[(0, len)], sent);
+            bit *= 2;
+        }
+    }
+    fold.end(RankInfo { segment: len.max(1), ..p }, len)
+}
+
+/// All_reduce in few messages that are short: recursive halving brings every rank the sum of a part, and doubling all parts to
+/// all. As many bytes as on a ring.
+pub fn halving_all_reduce(p: RankInfo, count: usize, size: usize) -> Schedule {
+    let mut fold = Fold::begin(p, count * size);
+    if let Some(me) = fold.me {
+        let chunks = chunks(count, size, fold.power);
+        let range = |from: usize, to: usize| {
+            let (off, (last, len)) = (chunks[from].0, chunks[to - 1]);
+            pieces((off, last + len - off), p.segment)
+        };
+        let (mut from, mut to) = (0, fold.power);
+        while to - from > 1 {
+            let half = (to - from) / 2;
+            let (mid, upper) = (from + half, me & half != 0);
+            let (peer, ready) = (fold.real(me ^ half), fold.ready);
+            let (gives, keeps) = if upper { ((from, mid), (mid, to)) } else { ((mid, to), (from, mid)) };
+            fold.step(peer, What::SendWork, &range(gives.0, gives.1), ready);
+            fold.ready = ready;
+            let what = What::Combine { mine_first: !upper, finish: half == 1 };
+            fold.step(peer, what, &range(keeps.0, keeps.1), ready);
+            (from, to) = keeps;
+        }
+        while to - from < fold.power {
+            let held = to - from;
+            let (peer, ready) = (fold.real(me ^ held), fold.ready);
+            fold.step(peer, What::SendWork, &range(from, to), ready);
+            fold.ready = ready;
+            let other = if me & held != 0 { (from - held, from) } else { (to, to + held) };
+            fold.step(peer, What::Recv, &range(other.0, other.1), ready);
+            (from, to) = (from.min(other.0), to.max(other.1));
+        }
+    }
+    fold.end(p, count * size)
+}
+
+/// The all_reduce that costs least.
+pub fn all_reduce(p: RankInfo, count: usize, size: usize, costs: &Costs) -> Schedule {
+    match costs.best(p, count * size) {
+        AllReduce::Doubling => doubling_all_reduce(p, count * size),
+        AllReduce::Halving => halving_all_reduce(p, count, size),
+        AllReduce::Ring => ring_all_reduce(p, count, size),
+    }
 }
 
 fn real(p: RankInfo, root: usize, virt: usize) -> usize {

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use common::{job, options};
 use half::{bf16, f16};
+use oar_dist::costs::Costs;
 use oar_dist::fingerprint::Fingerprint;
 use oar_dist::frame::crc32c;
 use oar_dist::{CollectiveCall, Dtype, Group, Options, Over, Party, ReduceOp, Result, Transport, Want};
@@ -269,6 +270,22 @@ fn over_tcp_in_many_pieces() {
             movements(&g, Dtype::F64, 150_001);
         },
     );
+}
+
+#[test]
+fn over_tcp_by_halving() {
+    // By these costs the plan is halving's; half precision goes the same way.
+    for (message, n) in [(10_000.0, 20_001), (150_000.0, 300_001)] {
+        let costs = Costs { message, byte: 1.0, combine: 0.0 };
+        job(
+            4,
+            |_| Options { costs, ..options() },
+            |_, g| {
+                reductions(&g, Dtype::F32, n);
+                reductions(&g, Dtype::Bf16, n);
+            },
+        );
+    }
 }
 
 /// Sums that depend on the order: the bits must be the same on every rank, and in every run.

@@ -85,12 +85,14 @@ fn infer_var_type(node: &OpNode, block: &BlockNode) -> Result<()> {
     // A rule that cannot say anything yet leaves the kinds as they were declared.
     let desc = node.read().clone();
     let Ok((metas, names)) = infer(&desc, block) else { return Ok(()) };
+    // What makes a variable from nothing says nothing of its kind: tables stay declared as they are.
+    let from_nothing = desc.inputs.iter().all(|(_, names)| names.is_empty());
     for (meta, name) in metas.flat.iter().zip(&names.flat) {
         let (true, Some(var)) = (meta.known, block.find_var_recursive(name)) else { continue };
         let kind = match meta.kind {
             VarKind::Rows => IrKind::SELECTED_ROWS,
             VarKind::Array => IrKind::LOD_TENSOR_ARRAY,
-            VarKind::Dense if var.kind() == IrKind::SELECTED_ROWS => IrKind::LOD_TENSOR,
+            VarKind::Dense if var.kind() == IrKind::SELECTED_ROWS && !from_nothing => IrKind::LOD_TENSOR,
             _ => var.kind(),
         };
         if var.kind() != kind {

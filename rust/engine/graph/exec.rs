@@ -3,8 +3,9 @@
 use super::compile::compile;
 use super::passes::{self, Passes};
 use super::plan::{at_line, Plan, Read, Step, Storage, Task, ABSENT};
-use super::schedule::{self, Mode};
+use super::schedule::Mode;
 use super::state::State;
+use super::window::Window;
 use super::{fused, plan};
 use oar_core::bail;
 use oar_core::base::interrupt::{check_interrupt, check_interrupt_now_and_then};
@@ -20,9 +21,24 @@ use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// How many plans an executor keeps.
 const KEPT: usize = 256;
+
+/// How a Program is run.
+#[derive(Clone, Copy)]
+pub struct How {
+    pub passes: Passes,
+    /// Tasks may run on so many threads at a time, even where a kernel uses fewer; 0: on as many as kernels.
+    pub threads: usize,
+}
+
+impl How {
+    pub fn of(passes: Passes) -> How {
+        How { passes, threads: 0 }
+    }
+}
 
 type Key = (u64, u64, i32, Passes, Vec<String>, Vec<String>);
 
@@ -58,7 +74,7 @@ impl Executor {
     }
 
     /// Runs block 0: feeds, steps, fetches. Variables that are not persistable live in a scope of the run. Of the
-    /// process's passes over plans only those of `allowed` are used.
+    /// process's passes over plans only those that `how` allows are used.
     pub fn run(
         &self,
         program: &Arc<Program>,
@@ -66,14 +82,14 @@ impl Executor {
         feeds: &[String],
         values: Vec<Value>,
         fetches: &[String],
-        allowed: Passes,
+        how: How,
     ) -> Result<Vec<Value>> {
         // On a device operators run one by one: their operands are there, and the passes know the host.
-        let passes = if backend::is_active() { Passes::NONE } else { passes::current()?.within(allowed) };
+        let passes = if backend::is_active() { Passes::NONE } else { passes::current()?.within(how.passes) };
         let mut plan = self.plan(program, 0, feeds, fetches, passes)?;
         let run = |plan: &Plan, values| {
             let local = if plan.vars.iter().any(|v| v.place == Storage::Local) { Some(scope.child()) } else { None };
-            let result = self.run_plan(program, plan, scope, local.as_ref(), values, passes);
+            let result = self.run_plan(program, plan, scope, local.as_ref(), values, How { passes, ..how });
             if let Some(local) = local {
                 local.drop_kids();
                 scope.drop_kid(&local);
@@ -98,13 +114,13 @@ impl Executor {
     ) -> Result<Vec<Value>> {
         let passes = if backend::is_active() { Passes::NONE } else { passes::current()?.without(Passes::DEAD) };
         let plan = self.plan(program, block, feeds, fetches, passes)?;
-        self.run_plan(program, &plan, scope, Some(scope), values, passes)
+        self.run_plan(program, &plan, scope, Some(scope), values, How::of(passes))
     }
 
     /// Runs a sub-block once in `scope` (a step scope, whose parents hold what the block does not declare).
     pub fn run_block(&self, program: &Arc<Program>, block: i32, scope: &Arc<Scope>, passes: Passes) -> Result<()> {
         let plan = self.plan(program, block, &[], &[], passes)?;
-        self.run_plan(program, &plan, scope, Some(scope), Vec::new(), passes).map(drop)
+        self.run_plan(program, &plan, scope, Some(scope), Vec::new(), How::of(passes)).map(drop)
     }
 
     fn run_plan(
@@ -114,10 +130,10 @@ impl Executor {
         scope: &Arc<Scope>,
         local: Option<&Arc<Scope>>,
         values: Vec<Value>,
-        passes: Passes,
+        how: How,
     ) -> Result<Vec<Value>> {
         let fed = || values.iter().filter_map(Value::elements).map(Tensor::nbytes).sum();
-        let mode = plan.schedule.mode(fed);
+        let mode = plan.schedule.mode(fed, how.threads);
         let state = State::new(plan, scope, local);
         for (var, value) in plan.feeds.iter().zip(values) {
             if let Some(var) = var {
@@ -125,7 +141,7 @@ impl Executor {
             }
         }
         let scope = local.unwrap_or(scope);
-        let run = Running { executor: self, program, plan, scope, state, passes };
+        let run = Running { executor: self, program, plan, scope, state, passes: how.passes };
         let device = if backend::is_active() { backend::registered() } else { None };
         match (device, mode) {
             (Some(device), _) => run_segments(&*device, plan, &mut |i| run.unit_checked(i))?,
@@ -133,7 +149,13 @@ impl Executor {
             (None, Mode::Timed) => {
                 (0..plan.tasks.len()).try_for_each(|u| plan.schedule.timed(u, || run.unit_checked(u)))?
             }
-            (None, Mode::Windows(windows)) => run.windows(windows)?,
+            (None, Mode::Windows(windows, threads, trial)) => {
+                let start = trial.map(|_| Instant::now());
+                run.windows(windows, threads)?;
+                if let (Some(way), Some(start)) = (trial, start) {
+                    plan.schedule.tell(way, start.elapsed());
+                }
+            }
         }
         plan.fetches
             .iter()
@@ -232,22 +254,19 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// Runs everything in order but for the windows. What ends in a window ends with it: another task may still be
-    /// reading.
-    fn windows(&self, windows: &[schedule::Window]) -> Result<()> {
+    /// Runs everything in order but for the windows. What ends in a window ends with the last task that uses it.
+    fn windows(&self, windows: &[Window], threads: usize) -> Result<()> {
         let mut at = 0;
         for window in windows {
             (at..window.tasks.start).try_for_each(|u| self.unit_checked(u))?;
-            schedule::run(window, &|u| match self.plan.tasks[u] {
+            let task = |u: usize| match self.plan.tasks[u] {
                 Task::Step(i) => self.step(i),
                 Task::Group(g) => self.group(&self.plan.groups[g], false),
+            };
+            window.run(threads, &task, &|var, shape_stays| match shape_stays {
+                true => self.state.end(&[], &[var]),
+                false => self.state.end(&[var], &[]),
             })?;
-            for u in window.tasks.clone() {
-                match self.plan.tasks[u] {
-                    Task::Step(i) => self.state.end(&self.plan.steps[i].dead, &self.plan.steps[i].release),
-                    Task::Group(g) => self.state.end(&self.plan.groups[g].dead, &self.plan.groups[g].release),
-                }
-            }
             check_interrupt()?;
             at = window.tasks.end;
         }

@@ -13,5 +13,6 @@ pub mod schedule;
 mod state;
 #[cfg(test)]
 mod tests;
+pub mod window;
 
-pub use exec::Executor;
+pub use exec::{Executor, How};

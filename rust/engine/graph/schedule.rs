@@ -8,24 +8,22 @@
 //! Whether it pays is measured: the second and third run of a plan are timed task by task. Units whose kernels used
 //! the pool already stay alone. Of the rest, stretches in which the threads would save enough become windows, whose
 //! tasks are handed out as they become ready. A plan that is a chain, or is small, keeps the plain path; so do
-//! sub-blocks, and runs that are fed much more or less than those timed. Results cannot depend on any of this, since
-//! each task computes the same from the same operands; of several errors the first one of the program is raised.
+//! sub-blocks, and runs that are fed much more or less than those timed. Where even kernels that use the pool would
+//! better run side by side, each on one thread (the copies of a model for several places), both ways are tried for a
+//! few runs. Results cannot depend on any of this, since each task computes the same from the same operands; of
+//! several errors the first one of the program is raised.
 
+use super::window::{Uses, Window};
 use oar_core::base::Result;
-use oar_core::err;
-use oar_core::op::call::panic_text;
 use oar_kernels::pool;
-use parking_lot::Mutex;
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::ops::Range;
-use std::panic::{catch_unwind, AssertUnwindSafe};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 use std::sync::OnceLock;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Runs that are timed; the one before them fills caches.
 const TIMED: u32 = 2;
+/// Runs of each of two ways that are tried; the first of them fills caches.
+const TRIED: u32 = 3;
 /// Nanoseconds that a window must save, and what it costs for each of its tasks.
 const WORTH: u64 = 20_000;
 const PRICE: u64 = 300;
@@ -36,71 +34,64 @@ pub struct Schedule {
     /// For each task those before it that it waits for, barriers left out; none of it where no two are independent.
     pub after: Vec<Vec<u32>>,
     pub barrier: Vec<bool>,
+    uses: Vec<Uses>,
     always: bool,
     runs: AtomicU32,
     /// Bytes that were fed to the timed runs: with much more or less of it the times would be others.
     fed: AtomicU64,
     times: Vec<AtomicU64>,
     wide: Vec<AtomicBool>,
-    decided: OnceLock<Vec<Window>>,
+    decided: OnceLock<Ways>,
+    /// The shortest time of a run in each way, in nanoseconds.
+    tried: [AtomicU64; 2],
 }
 
-/// Units in a row whose order is free but for what each waits for.
-pub struct Window {
-    pub tasks: Range<usize>,
-    /// For each task, counted from the first: how many it waits for, and who waits for it.
-    waits: Vec<u32>,
-    next: Vec<Vec<u32>>,
-}
-
-impl Window {
-    pub fn of(after: &[Vec<u32>], tasks: Range<usize>) -> Window {
-        let mut next = vec![Vec::new(); tasks.len()];
-        let mut waits = vec![0; tasks.len()];
-        for u in tasks.clone() {
-            for &w in after[u].iter().filter(|&&w| tasks.contains(&(w as usize))) {
-                next[w as usize - tasks.start].push((u - tasks.start) as u32);
-                waits[u - tasks.start] += 1;
-            }
-        }
-        Window { tasks, waits, next }
-    }
+/// The windows of a plan, with the tasks apart whose kernels use the pool, and with these in the windows, too, where that
+/// may be better.
+struct Ways {
+    apart: Vec<Window>,
+    joint: Option<Vec<Window>>,
 }
 
 /// How a run goes.
 pub enum Mode<'a> {
     Plain,
     Timed,
-    Windows(&'a [Window]),
+    /// By so many threads; the way of which the run is a trial.
+    Windows(&'a [Window], usize, Option<usize>),
 }
 
 impl Schedule {
-    /// What each task waits for, and which are barriers; `always`: even where it does not pay.
-    pub fn new(after: Vec<Vec<u32>>, barrier: Vec<bool>, always: bool) -> Schedule {
+    /// What each task waits for, which are barriers, and what they use; `always`: even where it does not pay.
+    pub fn new(after: Vec<Vec<u32>>, barrier: Vec<bool>, uses: Vec<Uses>, always: bool) -> Schedule {
         let n = after.len();
         Schedule {
             after,
             barrier,
+            uses,
             always,
             runs: AtomicU32::new(0),
             fed: AtomicU64::new(0),
             times: (0..n).map(|_| AtomicU64::new(u64::MAX)).collect(),
             wide: (0..n).map(|_| AtomicBool::new(false)).collect(),
             decided: OnceLock::new(),
+            tried: [const { AtomicU64::new(u64::MAX) }; 2],
         }
     }
 
-    /// How the run that begins now goes; `fed` tells how many bytes are fed to it.
+    /// How the run that begins now goes; `fed` tells how many bytes are fed to it. The Program asks for `wanted` threads,
+    /// whatever the number of those that a kernel may use.
     #[inline]
-    pub fn mode(&self, fed: impl FnOnce() -> usize) -> Mode<'_> {
+    pub fn mode(&self, fed: impl FnOnce() -> usize, wanted: usize) -> Mode<'_> {
         if self.after.is_empty() {
             return Mode::Plain;
         }
-        self.choose(fed() as u64)
+        self.choose(fed() as u64, wanted)
     }
 
-    fn choose(&self, fed: u64) -> Mode<'_> {
+    fn choose(&self, fed: u64, wanted: usize) -> Mode<'_> {
         let threads = pool::threads();
+        let threads = if wanted > threads { threads.max(wanted.min(pool::processors())) } else { threads };
         let run = self.runs.load(Relaxed);
         if !self.always {
             let known = self.fed.load(Relaxed);
@@ -113,10 +104,25 @@ impl Schedule {
                 return if run == 0 { Mode::Plain } else { Mode::Timed };
             }
         }
-        match self.decided.get_or_init(|| self.decide(threads)) {
-            windows if windows.is_empty() => Mode::Plain,
-            windows => Mode::Windows(windows),
+        let ways = self.decided.get_or_init(|| self.decide(threads));
+        let Some(joint) = &ways.joint else {
+            return if ways.apart.is_empty() { Mode::Plain } else { Mode::Windows(&ways.apart, threads, None) };
+        };
+        // In turns, so that what else the machine does is the same for both.
+        let trial = run - TIMED - 1;
+        if trial < 2 * TRIED {
+            self.runs.fetch_add(1, Relaxed);
+            let way = (trial % 2) as usize;
+            let windows = if way == 0 { &ways.apart } else { joint };
+            return Mode::Windows(windows, threads, (trial > 1).then_some(way));
         }
+        let [apart, together] = [0, 1].map(|way| self.tried[way].load(Relaxed));
+        Mode::Windows(if together < apart { joint } else { &ways.apart }, threads, None)
+    }
+
+    /// How long the trial of a way took.
+    pub fn tell(&self, way: usize, took: Duration) {
+        self.tried[way].fetch_min(took.as_nanos() as u64, Relaxed);
     }
 
     /// Runs a task and notes how long it took, and whether its kernel used the pool.
@@ -130,17 +136,33 @@ impl Schedule {
         Ok(())
     }
 
-    fn decide(&self, threads: usize) -> Vec<Window> {
+    fn decide(&self, threads: usize) -> Ways {
+        let wide = |u: usize| self.wide[u].load(Relaxed);
+        let pays = |window: &Window| {
+            let (serial, by_threads) = self.play(window, threads);
+            by_threads + WORTH <= serial && by_threads * 10 <= serial * 9
+        };
+        // Kernels on one thread may take `threads` times as long as they did on all: only what nearly halves is worth a trial.
+        let may_pay = |window: &Window| {
+            let (serial, by_threads) = self.play(window, threads);
+            window.tasks.clone().any(wide) && by_threads + WORTH <= serial && by_threads * 10 <= serial * 7
+        };
+        let apart = self.cut(|u| !self.always && wide(u), |w| self.always || pays(w));
+        let joint = if self.always { Vec::new() } else { self.cut(|_| false, may_pay) };
+        Ways { apart, joint: (!joint.is_empty()).then_some(joint) }
+    }
+
+    /// The stretches between barriers, and between tasks that are to be `alone`, that are to be `kept`.
+    fn cut(&self, alone: impl Fn(usize) -> bool, kept: impl Fn(&Window) -> bool) -> Vec<Window> {
         let n = self.after.len();
-        let alone = |u: usize| self.barrier[u] || (!self.always && self.wide[u].load(Relaxed));
         let (mut windows, mut start) = (Vec::new(), 0);
         for u in 0..=n {
-            if u < n && !alone(u) {
+            if u < n && !self.barrier[u] && !alone(u) {
                 continue;
             }
             if u - start > 1 {
-                let window = Window::of(&self.after, start..u);
-                if self.always || self.pays(&window, threads) {
+                let window = Window::of(&self.after, &self.uses, start..u);
+                if kept(&window) {
                     windows.push(window);
                 }
             }
@@ -149,78 +171,11 @@ impl Schedule {
         windows
     }
 
-    /// Would so many threads save enough? Plays the window with the times measured.
-    fn pays(&self, window: &Window, threads: usize) -> bool {
-        let time = |u: usize| match self.times[window.tasks.start + u].load(Relaxed) {
+    /// Plays a window with the times measured.
+    fn play(&self, window: &Window, threads: usize) -> (u64, u64) {
+        window.play(threads, PRICE, |u| match self.times[u].load(Relaxed) {
             u64::MAX => 0,
-            t => t + PRICE,
-        };
-        let serial: u64 = (0..window.waits.len()).map(|u| time(u) - time(u).min(PRICE)).sum();
-        let mut waits = window.waits.clone();
-        let mut ready: BinaryHeap<Reverse<usize>> = (0..waits.len()).filter(|&u| waits[u] == 0).map(Reverse).collect();
-        let mut running: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
-        let mut now = 0;
-        loop {
-            while running.len() < threads {
-                let Some(Reverse(u)) = ready.pop() else { break };
-                running.push(Reverse((now + time(u), u)));
-            }
-            let Some(Reverse((end, u))) = running.pop() else { break };
-            now = end;
-            for &v in &window.next[u] {
-                waits[v as usize] -= 1;
-                if waits[v as usize] == 0 {
-                    ready.push(Reverse(v as usize));
-                }
-            }
-        }
-        now + WORTH <= serial && now * 10 <= serial * 9
+            t => t,
+        })
     }
-}
-
-/// Runs the tasks of a window on the pool.
-pub fn run(window: &Window, task: &(dyn Fn(usize) -> Result<()> + Sync)) -> Result<()> {
-    let n = window.waits.len();
-    let waits: Vec<AtomicU32> = window.waits.iter().map(|&w| AtomicU32::new(w)).collect();
-    let first: BinaryHeap<Reverse<u32>> =
-        (0..n as u32).filter(|&u| window.waits[u as usize] == 0).map(Reverse).collect();
-    let ready = Mutex::new(first);
-    let left = AtomicUsize::new(n);
-    // The first task that failed; none behind it is begun any more.
-    let stop = AtomicU32::new(u32::MAX);
-    let failed = Mutex::new(None);
-    let work = |_worker: usize| {
-        let mut idle = 0u32;
-        while left.load(Acquire) > 0 {
-            let Some(Reverse(u)) = ready.lock().pop() else {
-                idle += 1;
-                if idle > 200 {
-                    std::thread::yield_now();
-                } else {
-                    std::hint::spin_loop();
-                }
-                continue;
-            };
-            idle = 0;
-            if u < stop.load(Acquire) {
-                // A panic must not leave the others waiting for this task.
-                let done = catch_unwind(AssertUnwindSafe(|| task(window.tasks.start + u as usize)))
-                    .unwrap_or_else(|panic| Err(err!(Fatal, "internal error: {}", panic_text(&*panic))));
-                if let Err(e) = done {
-                    let mut failed = failed.lock();
-                    if stop.fetch_min(u, AcqRel) > u {
-                        *failed = Some(e);
-                    }
-                }
-            }
-            for &v in &window.next[u as usize] {
-                if waits[v as usize].fetch_sub(1, AcqRel) == 1 {
-                    ready.lock().push(Reverse(v));
-                }
-            }
-            left.fetch_sub(1, AcqRel);
-        }
-    };
-    pool::chunks(pool::threads().min(n), work);
-    failed.into_inner().map_or(Ok(()), Err)
 }

@@ -3,7 +3,8 @@
 use super::compile::compile;
 use super::passes::Passes;
 use super::plan::{Plan, Task};
-use super::schedule::{self, Mode, Window};
+use super::schedule::Mode;
+use super::window::{Uses, Window};
 use oar_core::ir::desc::{OpDesc, VarKind};
 use oar_core::ir::Program;
 use oar_kernels::pool;
@@ -101,7 +102,7 @@ fn edges_between_units() {
     let p = plan(&ops, &["a", "b", "c", "d"], "schedule");
     assert_eq!(p.schedule.after, [vec![], vec![0], vec![0, 1], vec![2], vec![]]);
     let chain = plan(&["softmax a = x", "softmax b = a", "softmax c = b"], &["c"], "schedule");
-    assert!(chain.schedule.after.is_empty() && matches!(chain.schedule.mode(|| 0), Mode::Plain));
+    assert!(chain.schedule.after.is_empty() && matches!(chain.schedule.mode(|| 0, 0), Mode::Plain));
     // an operand that is written over counts as written
     let ops = ["softmax a = x", "softmax b = a", "tanh c = a"];
     let p = plan(&ops, &["b", "c"], "inplace,schedule");
@@ -114,26 +115,64 @@ fn windows_keep_the_edges_and_raise_the_first_error() {
     // A ladder: task 2i and 2i + 1 wait for both before them.
     let after: Vec<Vec<u32>> =
         (0..40u32).map(|u| if u < 2 { vec![] } else { vec![u / 2 * 2 - 2, u / 2 * 2 - 1] }).collect();
-    let window = Window::of(&after, 0..40);
+    let window = Window::of(&after, &[], 0..40);
+    let nothing = |_: u32, _: bool| {};
     for _ in 0..50 {
         let done = Mutex::new(Vec::new());
-        schedule::run(&window, &|u| {
-            assert!(after[u].iter().all(|w| done.lock().contains(&(*w as usize))));
-            done.lock().push(u);
-            Ok(())
-        })
-        .unwrap();
+        window
+            .run(
+                2,
+                &|u| {
+                    assert!(after[u].iter().all(|w| done.lock().contains(&(*w as usize))));
+                    done.lock().push(u);
+                    Ok(())
+                },
+                &nothing,
+            )
+            .unwrap();
         assert_eq!(done.into_inner().len(), 40);
-        let failed = schedule::run(&window, &|u| {
-            if u == 21 || u == 20 {
-                Err(oar_core::err!(Fatal, "task {u}"))
-            } else {
-                Ok(())
-            }
-        });
+        let failed = window.run(
+            2,
+            &|u| {
+                if u == 21 || u == 20 {
+                    Err(oar_core::err!(Fatal, "task {u}"))
+                } else {
+                    Ok(())
+                }
+            },
+            &nothing,
+        );
         assert!(format!("{:?}", failed.unwrap_err()).contains("task 20"));
-        let panicked = schedule::run(&window, &|u| if u == 7 { panic!("seven") } else { Ok(()) });
+        let panicked = window.run(2, &|u| if u == 7 { panic!("seven") } else { Ok(()) }, &nothing);
         assert!(format!("{:?}", panicked.unwrap_err()).contains("seven"));
     }
     assert!(pool::threads() >= 1);
+}
+
+#[test]
+fn what_ends_in_a_window_ends_with_its_last_user() {
+    // 0 and 1 write what 2 and 3 read; of variable 0 the shape alone is read by 3.
+    let after = vec![vec![], vec![], vec![0, 1], vec![0, 1]];
+    let uses = |vars: &[u32], dead: &[u32], release: &[u32]| Uses {
+        vars: vars.to_vec(),
+        dead: dead.to_vec(),
+        release: release.to_vec(),
+    };
+    let all = [uses(&[0, 0], &[], &[]), uses(&[1], &[], &[]), uses(&[0, 1], &[], &[0]), uses(&[0, 1], &[0, 1], &[])];
+    let window = Window::of(&after, &all, 0..4);
+    for _ in 0..50 {
+        let log = Mutex::new(Vec::new());
+        let task = |u: usize| {
+            log.lock().push(format!("{u}"));
+            Ok(())
+        };
+        window.run(2, &task, &|v, shape| log.lock().push(format!("{v}{}", if shape { "-" } else { "!" }))).unwrap();
+        let log = log.into_inner();
+        let at = |what: &str| log.iter().position(|l| l == what).unwrap();
+        assert_eq!(log.len(), 7);
+        assert!(at("2") < at("0-") && at("3") < at("0!") && at("2") < at("0!"));
+        assert!(at("2").max(at("3")) < at("1!"));
+    }
+    // By the times 3, 3, 5, 5 two threads need 8.
+    assert_eq!(window.play(2, 0, |u| [3, 3, 5, 5][u]), (16, 8));
 }

@@ -254,6 +254,12 @@ fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, |n| n.get())
 }
 
+/// As `cores`, asked for once.
+pub fn processors() -> usize {
+    static COUNT: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
+    *COUNT.get_or_init(cores)
+}
+
 fn from_environment() -> usize {
     let named = std::env::var("OMP_NUM_THREADS").ok();
     let named = named.and_then(|v| v.split(',').next()?.trim().parse::<usize>().ok());
@@ -289,8 +295,8 @@ pub fn set_threads(n: usize) {
     WANTED.store(if n == 0 { from_environment() } else { n.min(MOST) }, SeqCst);
 }
 
-/// The team with its `busy` flag taken, or None when another call has it.
-fn take_team() -> Option<&'static Team> {
+/// The team of `wanted` threads with its `busy` flag taken, or None when another call has it.
+fn take_team(wanted: usize) -> Option<&'static Team> {
     let mut team = TEAM.load(Acquire);
     if team.is_null() {
         // SAFETY: `forked` is an `extern "C"` function that only stores to atomics, as a fork handler must.
@@ -311,7 +317,6 @@ fn take_team() -> Option<&'static Team> {
     // SAFETY: a team is never freed once it stands in TEAM.
     let team: &'static Team = unsafe { &*team };
     team.busy.compare_exchange(false, true, Acquire, Relaxed).ok()?;
-    let wanted = threads();
     if team.limit.load(Relaxed) + 1 != wanted || team.started.load(Relaxed) + 1 < wanted {
         team.resize(wanted);
     }
@@ -321,11 +326,16 @@ fn take_team() -> Option<&'static Team> {
 /// Calls `f(i)` for every `i < chunks`, on the pool's threads and the caller's. A panic in `f` reaches the caller
 /// after every thread has left the call; chunks not begun by then are dropped.
 pub fn chunks(chunks: usize, f: impl Fn(usize) + Sync) {
+    chunks_on(threads(), chunks, f)
+}
+
+/// As `chunks`, on so many threads: for work that is cut into as many parts as its user asks for.
+pub fn chunks_on(threads: usize, chunks: usize, f: impl Fn(usize) + Sync) {
     if chunks <= 1 || INSIDE.get() {
         return (0..chunks).for_each(f);
     }
     let backward = turn_round();
-    let team = if threads() == 1 { None } else { take_team() };
+    let team = if threads == 1 { None } else { take_team(threads) };
     let Some(team) = team else {
         return match backward {
             false => (0..chunks).for_each(f),

@@ -10,6 +10,7 @@ use oar_core::op::backend;
 use oar_core::tensor::Value;
 use oar_engine::graph::hogwild::{self, Next, Work};
 use oar_engine::graph::passes::Passes;
+use oar_engine::graph::How;
 use oar_feed::{Batch, Batches, Desc, Memory, Reading, Slot, Stop};
 use parking_lot::{Mutex, RwLock};
 use pyo3::prelude::*;
@@ -250,13 +251,13 @@ fn train(
     watched: Vec<String>,
     passes: Option<&str>,
 ) -> PyResult<()> {
-    let allowed = passes.map_or(Ok(Passes::ALL), Passes::parse).or_raise()?;
+    let how = How::of(passes.map_or(Ok(Passes::ALL), Passes::parse).or_raise()?);
     let program = program.get().program().clone();
     let (executor, root) = (executor.get(), root.get().0.clone());
     let batches: Vec<&PyBatches> = batches.iter().map(|b| b.get()).collect();
     let scopes: Vec<_> = scopes.iter().map(|s| s.get().0.clone()).collect();
     let run = |scope: &Arc<_>, values: Vec<Value>, fetches: &[String]| {
-        let run = || executor.inner.run(&program, scope, &names, values, fetches, allowed);
+        let run = || executor.inner.run(&program, scope, &names, values, fetches, how);
         match backend::is_active() {
             true => backend::on(executor.device, run),
             false => run(),

@@ -16,7 +16,7 @@ use oar_core::op::{backend, run, Args};
 use oar_core::tensor::{Cell, Value};
 use oar_engine::graph::passes::{self, Passes};
 use oar_engine::graph::plan::Task;
-use oar_engine::graph::{bind, grad_desc, part, Executor};
+use oar_engine::graph::{bind, grad_desc, part, Executor, How};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::collections::{BTreeMap, HashSet};
@@ -76,8 +76,9 @@ impl PyExecutor {
     }
 
     /// Runs block 0 of a Program; returns LoDTensors (SelectedRows, LoDTensorArrays) for the fetched names. `passes`
-    /// (names separated by commas) leaves out other passes over the plan.
-    #[pyo3(signature = (program, scope, feed_names, feed_tensors, fetch_names, passes=None))]
+    /// (names separated by commas) leaves out other passes over the plan; operators may run on `threads` threads at a
+    /// time, even where one of them uses fewer.
+    #[pyo3(signature = (program, scope, feed_names, feed_tensors, fetch_names, passes=None, threads=0))]
     #[allow(clippy::too_many_arguments)] // Paddle's five, and what may be done to the plan
     fn run(
         &self,
@@ -88,15 +89,16 @@ impl PyExecutor {
         feed_tensors: Vec<Bound<'_, PyAny>>,
         fetch_names: Vec<String>,
         passes: Option<&str>,
+        threads: usize,
     ) -> PyResult<Vec<Py<PyAny>>> {
-        let allowed = passes.map_or(Ok(Passes::ALL), Passes::parse).or_raise()?;
+        let how = How { passes: passes.map_or(Ok(Passes::ALL), Passes::parse).or_raise()?, threads };
         if feed_names.len() != feed_tensors.len() {
             return Err(pyo3::exceptions::PyValueError::new_err("as many feed tensors as feed names are needed"));
         }
         let values = feed_tensors.iter().map(|f| value_of(f)?.share().or_raise()).collect::<PyResult<Vec<_>>>()?;
         let program = program.get().program().clone();
         let scope = scope.get().0.clone();
-        let run = || self.inner.run(&program, &scope, &feed_names, values, &fetch_names, allowed);
+        let run = || self.inner.run(&program, &scope, &feed_names, values, &fetch_names, how);
         let fetched =
             py.detach(|| if backend::is_active() { backend::on(self.device, run) } else { run() }).or_raise()?;
         fetched.into_iter().map(|v| handle(py, v.share().or_raise()?)).collect()

@@ -1,7 +1,8 @@
 //! Which tasks wait for which (see `graph/schedule.rs`).
 
-use crate::graph::plan::{Plan, Task, ABSENT};
+use crate::graph::plan::{Plan, Storage, Task, ABSENT};
 use crate::graph::schedule::Schedule;
+use crate::graph::window;
 use std::collections::HashMap;
 
 /// What one task does to variables.
@@ -27,6 +28,17 @@ fn uses(plan: &Plan, task: Task) -> Uses {
     uses
 }
 
+/// The temporaries among what a task touches, and what of them ends with it in program order.
+fn used(plan: &Plan, task: Task, reads: &[u32], writes: &[u32]) -> window::Uses {
+    let (dead, release) = match task {
+        Task::Step(i) => (&plan.steps[i].dead, &plan.steps[i].release),
+        Task::Group(g) => (&plan.groups[g].dead, &plan.groups[g].release),
+    };
+    let temporary = |v: &u32| plan.vars[*v as usize].place == Storage::Temporary;
+    let vars = reads.iter().chain(writes).copied().filter(temporary).collect();
+    window::Uses { vars, dead: dead.clone(), release: release.clone() }
+}
+
 /// The plain path where no two tasks are independent.
 pub fn schedule(plan: &Plan, always: bool) -> Schedule {
     let n = plan.tasks.len();
@@ -36,6 +48,7 @@ pub fn schedule(plan: &Plan, always: bool) -> Schedule {
     let mut drawn: Option<u32> = None;
     // The length of the longest chain that ends with each task.
     let mut depth: Vec<u32> = Vec::with_capacity(n);
+    let mut ends = Vec::with_capacity(n);
     for (u, &task) in plan.tasks.iter().enumerate() {
         let mut waits: Vec<u32> = Vec::new();
         if let Task::Step(i) = task {
@@ -47,6 +60,7 @@ pub fn schedule(plan: &Plan, always: bool) -> Schedule {
             }
         }
         let Uses { reads, writes } = uses(plan, task);
+        ends.push(used(plan, task, &reads, &writes));
         for v in &reads {
             waits.extend(writer.get(v));
         }
@@ -70,5 +84,5 @@ pub fn schedule(plan: &Plan, always: bool) -> Schedule {
     if depth.iter().max().is_none_or(|&longest| longest as usize == n) {
         return Schedule::default();
     }
-    Schedule::new(after, barrier, always)
+    Schedule::new(after, barrier, ends, always)
 }

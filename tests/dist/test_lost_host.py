@@ -1,0 +1,63 @@
+"""Eight ranks on four hosts (network namespaces) train a model; one host is lost."""
+from __future__ import annotations
+
+import re
+import time
+
+import hosts_training as job
+import launching
+import numpy as np
+import paddle
+import pytest
+from launching import gone, pids
+from namespaces import Hosts
+
+pytestmark = pytest.mark.slow
+LOST = 2
+
+
+@pytest.fixture(autouse=True)
+def _dygraph():
+    paddle.disable_static()
+
+
+@pytest.mark.parametrize("network", ["good", "delay 2ms 1ms loss 1%"])
+@pytest.mark.parametrize("how", ["killed", "unplugged"])
+def test_a_host_is_lost(tmp_path, monkeypatch, how, network):
+    monkeypatch.setattr(launching, "SCRIPT", job.__file__)
+    folder = tmp_path / "said"
+    folder.mkdir()
+    with Hosts(4, tmp_path) as hosts:
+        if network != "good":
+            for i in range(4):
+                hosts.emulate(i, network)
+        flags = ["--nproc_per_node=2", "--ips=" + ",".join(hosts.ips)]
+        jobs = [hosts.launch(i, flags, str(folder)) for i in range(4)]
+        try:
+            numbers = pids(folder, 8)
+            start = time.monotonic()
+            hosts.kill(LOST) if how == "killed" else hosts.cut(LOST)
+            for i, started in enumerate(jobs):
+                _, err = started.communicate(timeout=120)
+                assert started.returncode, (i, err)
+            assert not gone(numbers, 5)
+        finally:
+            for started in jobs:
+                started.kill()
+                started.communicate()
+    # Whatever the network, the model was one process's on whole batches.
+    alone = job.Training()
+    for step in range(job.STEPS):
+        alone.step(step)
+    for rank in range(8):
+        with np.load(folder / f"trained.{rank}.npz") as found:
+            for name, value in alone.parameters().items():
+                np.testing.assert_allclose(found[name], value, rtol=1e-4, atol=1e-5)
+    took = []
+    for rank in (r for r in range(8) if r // 2 != LOST):
+        at, text = (folder / f"error.{rank}").read_text().split(" ", 1)
+        took.append(float(at) - start)
+        named = re.search(r"rank (\d) on (node\d)\b.*? (died|has been silent for [\d.]+ s)", text)
+        assert named and int(named[1]) // 2 == LOST and named[2] == f"node{LOST}", (rank, text)
+        assert named[3] == "died" or how == "unplugged", (rank, text)
+    print(f"{how}, {network} network: errors after {min(took):.2f} to {max(took):.2f} s")
