@@ -3,7 +3,7 @@
     python benches/places.py [--seconds 4] [--rounds 3] [--places 2]
 
 LeNet and the multilayer perceptron of peerbench (Adam), with batches of 128 for each place, and with batches of
-128 that the places share. Single and parallel runs take turns, each in a process of its own with one thread for each kernel.
+128 that the places share. Single and parallel runs take turns, each in a process of its own; kernels use one thread.
 """
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from paddle._basics.dtypes import VarType
 from paddle._core import _Scope as executor_scope
 from paddle._programs.program import Program
 from paddle.distributed.fleet.runtime import servers
@@ -16,8 +17,20 @@ from .communicator import Communicator
 from .transpiler.config import DistributeTranspilerConfig
 from .transpiler.distribute_transpiler import DistributeTranspiler
 from .transpiler.geo_sgd_transpiler import GeoSgdTranspiler
+from .transpiler.tables import lookups_with_remote_prefetch
 
 __all__: list[str] = []
+
+
+def _declare_dense(*programs: Any) -> None:
+    """Tables and their states lie on the servers as blocks of rows, however they were declared."""
+    for program in programs:
+        for var in program.list_vars():
+            if var.persistable and var.type == VarType.SELECTED_ROWS:
+                shape, dtype = var.desc.shape(), var.desc.dtype()
+                var.desc.set_type(VarType.LOD_TENSOR)
+                var.desc.set_shape(shape)
+                var.desc.set_dtype(dtype)
 
 
 class ServerPrograms:
@@ -38,6 +51,15 @@ class ServerPrograms:
         #: what is trained, as one process would
         self.origin = program.clone()
         self.endpoints = role._get_pserver_endpoints()
+        if push_nums > 0 and role._is_worker() and not lookups_with_remote_prefetch(program):
+            raise ValueError(
+                f"fleet: by geo (a_sync_configs k_steps={push_nums}) workers exchange rows of sparse embeddings, and "
+                "the Program has none: give an embedding is_sparse=True, or set k_steps to 0"
+            )
+        # Tables that only servers hold are looked up as sparse embeddings are: there may be several.
+        for op in lookups_with_remote_prefetch(program):
+            op._set_attr("is_distributed", False)
+        _declare_dense(program, startup)
         config = DistributeTranspilerConfig()
         config.sync_mode = sync
         config.geo_sgd_mode, config.geo_sgd_need_push_nums = push_nums > 0, max(push_nums, 1)

@@ -131,7 +131,8 @@ class MasterWeights(Rule):
         return var
 
     def _get_accumulator(self, name: str, param: Any) -> Any:
-        return super()._get_accumulator(name, self._master_weights.get(param.name, param))
+        weight = self._master_weights.get(param.name, param) if self._multi_precision else param
+        return super()._get_accumulator(name, weight)
 
     def _create_accumulators(self, block: Any, parameters: list[Any]) -> None:
         for param in parameters:

@@ -135,8 +135,7 @@ fn tables(costs: &Costs, within: &Within) {
                 AllReduce::Doubling if bytes > SEGMENT => f64::NAN,
                 _ => local + play(plan, hosts, 1, bytes, costs),
             });
-            let place = RankInfo { segment: SEGMENT, ..RankInfo::new(0, hosts) };
-            let taken = costs.best(place, bytes);
+            let taken = costs.best(hosts, SEGMENT, bytes);
             let taken = PLANS.iter().find(|p| p.1 == taken).map_or("", |p| p.0);
             // A ring over more has too many steps to be played.
             let flat = PLANS.iter().filter(|p| match p.1 {
@@ -155,10 +154,9 @@ fn tables(costs: &Costs, within: &Within) {
     }
     println!("\n| hosts | doubling up to | halving up to |\n|---|---|---|");
     for hosts in [2, 4, 8, 32, 128, 512] {
-        let place = RankInfo { segment: SEGMENT, ..RankInfo::new(0, hosts) };
         let up_to = |plan: AllReduce| {
             let sizes = (2..36).flat_map(|b| [1usize << b, 3 << (b - 1)]);
-            sizes.filter(|s| costs.best(place, *s) == plan).max().map_or("-".into(), |s| match s {
+            sizes.filter(|s| costs.best(hosts, SEGMENT, *s) == plan).max().map_or("-".into(), |s| match s {
                 s if s < 1 << 20 => format!("{} KiB", s >> 10),
                 s => format!("{} MiB", s >> 20),
             })

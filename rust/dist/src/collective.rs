@@ -130,7 +130,7 @@ fn all_reduce(e: &mut Engine, call: &mut CollectiveCall, guard: &Guard<'_>, spar
     let acc = dtype.accumulator();
     let data = call.output.bytes_mut();
     let count = data.len() / dtype.size();
-    if e.costs.best(p, count * acc.size()) != AllReduce::Ring {
+    if e.costs.best(p.world, p.segment, count * acc.size()) != AllReduce::Ring {
         let work = lift(spare, dtype, data);
         let plan = plan::all_reduce(p, count, acc.size(), &e.costs);
         e.run(guard, Piece { plan, work: &mut *work, input: &[], dtype: acc, op })?;

@@ -1,7 +1,5 @@
 //! What messages cost, and which plan of an all_reduce costs least by that.
 
-use crate::plan::RankInfo;
-
 /// Nanoseconds. All ranks of a group must reckon with the same, or they would follow different plans.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Costs {
@@ -51,11 +49,11 @@ impl Costs {
         }
     }
 
-    /// The plan that takes least. A ring's pieces follow each other without a stop, which is worth a tenth.
-    pub fn best(&self, p: RankInfo, bytes: usize) -> AllReduce {
+    /// The plan that takes least among `world` ranks, messages being `segment` bytes at most. A ring's pieces follow each other without a stop, which is worth a tenth.
+    pub fn best(&self, world: usize, segment: usize, bytes: usize) -> AllReduce {
         let [doubling, halving, ring] =
-            [AllReduce::Doubling, AllReduce::Halving, AllReduce::Ring].map(|plan| self.of(plan, p.world, bytes));
-        if bytes <= p.segment && doubling <= halving.min(ring) {
+            [AllReduce::Doubling, AllReduce::Halving, AllReduce::Ring].map(|plan| self.of(plan, world, bytes));
+        if bytes <= segment && doubling <= halving.min(ring) {
             AllReduce::Doubling
         } else if ring <= 1.1 * halving {
             AllReduce::Ring
@@ -72,7 +70,7 @@ mod tests {
     #[test]
     fn the_plan_changes_with_size_and_ranks() {
         let costs = Costs { message: 15_000.0, byte: 0.5, combine: 0.1 };
-        let best = |world, bytes| costs.best(RankInfo { me: 0, world, segment: 1 << 20 }, bytes);
+        let best = |world, bytes| costs.best(world, 1 << 20, bytes);
         assert_eq!(best(2, 4), AllReduce::Doubling);
         assert_eq!(best(2, 64 << 20), AllReduce::Ring);
         assert_eq!(best(512, 4 << 10), AllReduce::Doubling);

@@ -284,7 +284,7 @@ pub fn halving_all_reduce(p: RankInfo, count: usize, size: usize) -> Schedule {
 
 /// The all_reduce that costs least.
 pub fn all_reduce(p: RankInfo, count: usize, size: usize, costs: &Costs) -> Schedule {
-    match costs.best(p, count * size) {
+    match costs.best(p.world, p.segment, count * size) {
         AllReduce::Doubling => doubling_all_reduce(p, count * size),
         AllReduce::Halving => halving_all_reduce(p, count, size),
         AllReduce::Ring => ring_all_reduce(p, count, size),

@@ -68,7 +68,7 @@ class _Server:
         self.top = self.program.global_block()
         self.params = t.param_grad_ep_mapping[endpoint]["params"]
         self.grads = t.param_grad_ep_mapping[endpoint]["grads"]
-        self.merges = t.sync_mode or (t.config.completely_not_async and t.trainer_num > 1)
+        self.merges = t.trainer_num > 0 and (t.sync_mode or (t.config.completely_not_async and t.trainer_num > 1))
         self.grad_to_block_id: list[str] = []
         self.sparse_grad_to_param: list[str] = []
         self.lr_ops: list[Any] = []

@@ -130,7 +130,7 @@ def _send_counter(t: Any, program: Any) -> list[Any]:
 
 def _barrier(t: Any, program: Any, kind: str, ins: list[Any], outs: Any, **more: Any) -> None:
     attrs = {"endpoints": t.pserver_endpoints, "trainer_id": t.trainer_id, **more, OP_ROLE: _RPC}
-    program.global_block().append_op(type=kind, inputs={"X": ins} if ins else {}, outputs={"Out": outs}, attrs=attrs)
+    program.global_block().append_op(type=kind, inputs={"X": ins}, outputs={"Out": outs}, attrs=attrs)
 
 
 def _receive(t: Any, program: Any, after: Any, endpoint_of: dict[str, str]) -> list[Any]:
@@ -193,7 +193,7 @@ def build(t: Any, program: Any) -> None:
     elif t.config.runtime_split_send_recv and t.config.half_async:
         _barrier(t, program, "send_barrier", before, sends_done, half_async=True)
     received = _receive(t, program, sends_done, endpoint_of)
-    if t.sync_mode:
+    if t.sync_mode and received:
         _barrier(t, program, "fetch_barrier", [sends_done], received)
     if not t.config.runtime_split_send_recv:
         whole = [n for n in t.param_var_mapping if n not in t.sparse_param_to_height_sections]

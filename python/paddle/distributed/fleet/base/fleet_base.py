@@ -374,15 +374,17 @@ class Fleet:
 
         Args:
             executor (Executor): of this worker. dirname (str): the folder.
-            feeded_var_names (list[str]), target_vars (list[Variable]): what goes in and what comes out.
+            feeded_var_names (list[str]), target_vars (list[Variable]): what goes in and what comes out; one or several.
             main_program (Program, optional): that of `minimize`'s loss when None.
             export_for_deployment (bool), mode (int): as of `paddle.fluid.io.save_inference_model`.
 
         Raises:
             TypeError: for an executor or a Program of another type.
         """
+        fed = [feeded_var_names] if isinstance(feeded_var_names, str) else feeded_var_names
+        targets = list(target_vars) if isinstance(target_vars, (list, tuple)) else [target_vars]
         self._runtime()._save_inference_model(
-            executor, dirname, feeded_var_names, target_vars, main_program, export_for_deployment
+            executor, dirname, fed, targets, main_program, export_for_deployment
         )
 
     def save_persistables(self, executor: Any, dirname: str, main_program: Any = None, mode: int = 0) -> None:

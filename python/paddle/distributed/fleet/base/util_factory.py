@@ -8,6 +8,18 @@ from .role_maker import RoleMakerBase
 __all__ = ["UtilBase"]
 
 
+class UtilFactory:
+    """Makes the `util` of a fleet."""
+
+    def _create_util(self, context: dict[str, Any] | None = None) -> UtilBase:
+        util, context = UtilBase(), context or {}
+        if "valid_strategy" in context:
+            util._set_strategy(context["valid_strategy"])
+        if "role_maker" in context:
+            util._set_role_maker(context["role_maker"])
+        return util
+
+
 class UtilBase:
     """Collectives of small values on the host, files dealt to workers, printing on one rank: `fleet.util`.
 

@@ -1,8 +1,11 @@
 """ParameterServerOptimizer: the strategy's `a_sync`, of jobs with parameter servers."""
 from __future__ import annotations
 
+import math
+import os
 from typing import Any
 
+from paddle._basics.dtypes import VarType, to_numpy_dtype
 from paddle._programs.guards import (
     default_startup_program,
     switch_main_program,
@@ -13,6 +16,31 @@ from ..runtime import servers
 from .meta_optimizer_base import MetaOptimizerBase
 
 __all__ = ["ParameterServerGraphOptimizer", "ParameterServerOptimizer"]
+
+#: what `auto` takes for geo: steps between exchanges; samples of a batch, and copies of a parameter, in its estimate
+_GEO_STEPS, _SAMPLES, _COPIES = 800, 1024, 5
+
+
+def _memory(program: Any) -> int:
+    """An estimate of the bytes that a worker by geo needs: the parameters in several copies, and what a batch makes."""
+    block, total = program.global_block(), 0
+    made = {name for op in block.ops for name in op.output_arg_names}
+    for name, var in block.vars.items():
+        if var.type == VarType.LOD_TENSOR and (var.persistable or name in made):
+            sizes = [_SAMPLES if size < 0 else size for size in var.shape]
+            count = math.prod(sizes) * to_numpy_dtype(var.dtype).itemsize
+            total += count * (_COPIES if var.persistable else 1)
+    return total
+
+
+def _is_sparse(program: Any) -> bool:
+    """Whether gradients of an embedding are rows."""
+    kinds = "lookup_table", "lookup_table_v2"
+    return any(op.type in kinds and op.attr("is_sparse") for op in program.global_block().ops)
+
+
+def _free_memory() -> int:
+    return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 class ParameterServerOptimizer(MetaOptimizerBase):
@@ -32,9 +60,13 @@ class ParameterServerOptimizer(MetaOptimizerBase):
         dist_strategy.a_sync_configs = {"k_steps": -1}
 
     def _enable_strategy(self, dist_strategy: Any, context: Any = None) -> None:
-        """`auto` trains asynchronously."""
+        """`auto` trains asynchronously; by geo where SGD updates rows and a worker's memory holds the whole model."""
         if dist_strategy.a_sync_configs["k_steps"] < 0:
             dist_strategy.a_sync = True
+            program = context["origin_main_program"]
+            by_rows = getattr(self.inner_opt, "type", "") == "sgd" and _is_sparse(program)
+            if by_rows and _memory(program) < _free_memory():
+                dist_strategy.a_sync_configs = {"k_steps": _GEO_STEPS}
 
     def minimize_impl(
         self, loss: Any, startup_program: Any = None, parameter_list: Any = None, no_grad_set: Any = None
@@ -48,7 +80,8 @@ class ParameterServerOptimizer(MetaOptimizerBase):
         made = servers.make(role, loss.block.program, startup_program, not strategy.a_sync, push_nums, config)
         self.programs = made
         worker = role._is_worker()
-        main, startup = made.of_worker(config["launch_barrier"]) if worker else made.of_server()
+        waits = config["launch_barrier"] and int(os.getenv("FLAGS_LAUNCH_BARRIER", "1"))
+        main, startup = made.of_worker(bool(waits)) if worker else made.of_server()
         loss.block.program = main
         switch_main_program(main)
         switch_startup_program(startup)

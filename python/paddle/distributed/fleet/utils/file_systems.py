@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from abc import ABC, abstractmethod
 
 __all__ = ["LocalFS"]
 
@@ -28,64 +27,64 @@ class FSShellCmdAborted(ExecuteError):
     """A command of a file system was ended."""
 
 
-class FS(ABC):
-    """What a file system can do."""
+class FS:
+    """What a file system can do. What a subclass does not define raises NotImplementedError."""
 
-    @abstractmethod
     def ls_dir(self, fs_path: str) -> tuple[list[str], list[str]]:
         """Names of the folders, and of the files, in a folder."""
+        raise NotImplementedError(f"{type(self).__name__} has no ls_dir")
 
-    @abstractmethod
     def is_file(self, fs_path: str) -> bool:
         """Whether the path is a file."""
+        raise NotImplementedError(f"{type(self).__name__} has no is_file")
 
-    @abstractmethod
     def is_dir(self, fs_path: str) -> bool:
         """Whether the path is a folder."""
+        raise NotImplementedError(f"{type(self).__name__} has no is_dir")
 
-    @abstractmethod
     def is_exist(self, fs_path: str) -> bool:
         """Whether anything is there."""
+        raise NotImplementedError(f"{type(self).__name__} has no is_exist")
 
-    @abstractmethod
     def upload(self, local_path: str, fs_path: str) -> None:
         """Brings a local file or folder there."""
+        raise NotImplementedError(f"{type(self).__name__} has no upload")
 
-    @abstractmethod
     def download(self, fs_path: str, local_path: str) -> None:
         """Brings a file or folder here."""
+        raise NotImplementedError(f"{type(self).__name__} has no download")
 
-    @abstractmethod
     def mkdirs(self, fs_path: str) -> None:
         """Makes a folder, with those above it."""
+        raise NotImplementedError(f"{type(self).__name__} has no mkdirs")
 
-    @abstractmethod
     def delete(self, fs_path: str) -> None:
         """Removes a file or folder; nothing if there is none."""
+        raise NotImplementedError(f"{type(self).__name__} has no delete")
 
-    @abstractmethod
     def need_upload_download(self) -> bool:
         """Whether files have to be brought there and back."""
+        raise NotImplementedError(f"{type(self).__name__} has no need_upload_download")
 
-    @abstractmethod
     def rename(self, fs_src_path: str, fs_dst_path: str) -> None:
         """Gives a file or folder another name."""
+        raise NotImplementedError(f"{type(self).__name__} has no rename")
 
-    @abstractmethod
     def mv(self, fs_src_path: str, fs_dst_path: str, overwrite: bool = False, test_exists: bool = False) -> None:
         """Moves a file or folder; what is in its way is replaced or refused."""
+        raise NotImplementedError(f"{type(self).__name__} has no mv")
 
-    @abstractmethod
     def upload_dir(self, local_dir: str, dest_dir: str) -> None:
         """Brings a local folder there."""
+        raise NotImplementedError(f"{type(self).__name__} has no upload_dir")
 
-    @abstractmethod
     def list_dirs(self, fs_path: str) -> list[str]:
         """Names of the folders in a folder."""
+        raise NotImplementedError(f"{type(self).__name__} has no list_dirs")
 
-    @abstractmethod
     def touch(self, fs_path: str, exist_ok: bool = True) -> None:
         """Makes an empty file where there is none."""
+        raise NotImplementedError(f"{type(self).__name__} has no touch")
 
 
 class LocalFS(FS):

@@ -105,13 +105,33 @@ class AutoCheckpointChecker:
         return generator("_range_")
 
 
-class ExeTrainStatus:
-    """A Program that an Executor trains within a range, and its last checkpoint."""
+class ExeTrainStatus(SerializableBase):
+    """A Program that an Executor trains within a range, and its last checkpoint. Equal to what has the same of both."""
 
-    def __init__(self, key: str, checkpoint_no: int | None = None, restored_from: str | None = None) -> None:
+    _file_name = "exe_train_status"
+    __hash__ = object.__hash__
+
+    def __init__(
+        self, key: str = "", checkpoint_no: int | None = None, restored_from: str | None = None
+    ) -> None:
         self.key, self.checkpoint_no, self.restored_from = key, checkpoint_no, restored_from
         self.exe: Any = None
         self.program: Any = None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ExeTrainStatus) and self._known() == other._known()
+
+    def _known(self) -> dict[str, Any]:
+        return {"key": self.key, "checkpoint_no": self.checkpoint_no}
+
+    def serialize(self, path: str) -> None:
+        """Writes both."""
+        Path(path, self._file_name).write_text(json.dumps(self._known()), encoding="utf-8")
+
+    def deserialize(self, path: str) -> None:
+        """Reads them."""
+        text = json.loads(Path(path, self._file_name).read_text(encoding="utf-8"))
+        self.key, self.checkpoint_no = text["key"], text["checkpoint_no"]
 
 
 class TrainEpochRange(SerializableBase):

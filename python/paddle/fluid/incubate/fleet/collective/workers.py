@@ -9,6 +9,7 @@ from paddle.fluid import contrib, io
 from paddle.fluid.compiler import BuildStrategy, CompiledProgram, ExecutionStrategy
 from paddle.fluid.executor import Executor
 from paddle.fluid.framework import Program, default_startup_program
+from paddle.fluid.incubate.checkpoint.checkpoint_saver import CheckpointSaver, PaddleModel
 from paddle.fluid.incubate.fleet.base.fleet_base import DistributedOptimizer, Fleet, Mode
 from paddle.fluid.optimizer import RecomputeOptimizer
 from paddle.fluid.transpiler.distribute_transpiler import DistributeTranspiler, DistributeTranspilerConfig
@@ -128,6 +129,44 @@ class Collective(Fleet):
             filename (str, optional): one file for all; one each when None.
         """
         io.save_persistables(executor, dirname, self._what_to_save(executor, main_program), filename=filename)
+
+    def save_checkpoint(
+        self, executor, path, trainer_id, train_status, fs, main_program=None, local_cache_path=".cache",
+        remain_all_checkpoint=True,
+    ):  # fmt: skip
+        """Writes the next checkpoint of a folder: the persistable variables, and how far training is.
+
+        Args:
+            executor (Executor): reads the variables. path (str): the folder. trainer_id (int): who writes.
+            train_status (SerializableBase): how far training is. fs (FS): the file system.
+            main_program (Program, optional): another one than the fleet's.
+            local_cache_path (str): a folder of this machine, for what is on its way to another one.
+            remain_all_checkpoint (bool): whether earlier checkpoints stay.
+
+        Returns:
+            (path of the checkpoint, its number).
+        """
+        saver, what = CheckpointSaver(fs), self._in_checkpoint(executor, main_program, train_status)
+        made = saver.save_checkpoint(path, what, trainer_id, local_cache_path)
+        if not remain_all_checkpoint:
+            saver.clean_redundant_checkpoints(path)
+        return made
+
+    def load_checkpoint(
+        self, executor, path, trainer_id, train_status, fs, main_program=None, local_cache_path=".cache",
+        ignore_empty=True,
+    ):
+        """Reads the last checkpoint of a folder; arguments are those of :meth:`save_checkpoint`.
+
+        Raises:
+            AssertionError: if there is none and not `ignore_empty`.
+        """
+        what = self._in_checkpoint(executor, main_program, train_status)
+        return CheckpointSaver(fs).load_checkpoint(path, what, trainer_id, local_cache_path, ignore_empty=ignore_empty)
+
+    def _in_checkpoint(self, executor: Any, main_program: Any, train_status: Any) -> list[Any]:
+        program = self._transpiled_program if main_program is None else main_program
+        return [PaddleModel(executor, program), train_status]
 
 
 fleet = Collective()
