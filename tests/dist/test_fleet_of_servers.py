@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import paddle
@@ -9,6 +10,7 @@ import paddle.distributed.fleet as fleet
 import pytest
 from paddle import fluid
 from paddle.distributed.fleet.base.util_factory import UtilFactory
+from paddle.distributed.fleet.runtime.the_one_ps import Table
 from paddle.distributed.fleet.utils.fs import FS, LocalFS
 from paddle.fluid.incubate.checkpoint.auto_checkpoint import ExeTrainStatus
 from paddle.fluid.incubate.checkpoint.checkpoint_saver import CheckpointSaver
@@ -98,6 +100,39 @@ def test_where_2_0_has_them():
     assert _get_optimizer_input_shape("adam", "Moment1", [100, 1], [50, 1]) == [50, 1]
     with pytest.raises(ValueError, match="adadelta"):
         _get_optimizer_input_shape("adadelta", "Moment", [2], [1])
+
+
+def test_the_text_of_a_table():
+    class Part:
+        def to_string(self, indent):
+            return " " * indent + "part {}"
+
+    table = Table()
+    table.id, table.table_class, table.common = 1001, "SPARSE_TABLE", Part()
+    want = '  downpour_table_param {table_id: 1001 table_class: "SPARSE_TABLE" shard_num: -1 type: None\n  part {}\n\n  }'
+    assert table.to_string(0) == want
+
+
+def test_gloo_of_the_core(tmp_path):
+    def rank(me):
+        one = fluid.core.Gloo()
+        one.set_rank(me)
+        one.set_size(2)
+        one.set_prefix("job")
+        one.set_timeout_seconds(20, 20)
+        one.set_hdfs_store(str(tmp_path), "", "")
+        one.init()
+        one.barrier()
+        return one.all_reduce([me, 5], "sum"), one.all_reduce([me, 5], "max"), one.all_gather(me), one.rank(), one.size()
+
+    with ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(rank, range(2)))
+    assert [f[:3] for f in found] == [([1, 10], [1, 5], [0, 1])] * 2 and [f[3:] for f in found] == [(0, 2), (1, 2)]
+    alone = fluid.core.Gloo()
+    with pytest.raises(ValueError, match="where the processes meet"):
+        alone.init()
+    with pytest.raises(RuntimeError, match="init first"):
+        alone.barrier()
 
 
 def test_checkpoints_of_a_fleet(tmp_path):

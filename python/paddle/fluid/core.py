@@ -14,6 +14,7 @@ from paddle._basics.place import CPUPlace, CUDAPinnedPlace, CUDAPlace, Place, XP
 from paddle.static.datasets import BoxPS, Dataset
 from paddle.static.predictor import NativeConfig, PaddleBuf, PaddleDType, PaddleTensor
 
+from .core_gloo import Gloo
 from .core_helpers import (
     DeviceType,
     Fleet,

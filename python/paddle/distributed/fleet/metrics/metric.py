@@ -6,14 +6,13 @@ over the workers by `util` (`fleet.util` by default). Source: paddle.distributed
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any
 
 import numpy as np
 
 from paddle._programs.program import Variable
 from paddle.static import global_scope
-
-from ..base.fleet_base import fleet
 
 __all__: list[str] = []
 
@@ -28,9 +27,14 @@ def _array(value: Any, scope: Any) -> np.ndarray:
     return np.asarray(value)
 
 
+def _of_fleet() -> Any:
+    """`paddle.distributed.fleet.util`, whatever a script has put there."""
+    return sys.modules["paddle.distributed.fleet"].util
+
+
 def _over_workers(value: Any, mode: str, scope: Any, util: Any) -> np.ndarray:
     array = _array(value, scope)
-    return np.asarray((util or fleet.util).all_reduce(array, mode)).reshape(array.shape)
+    return np.asarray((util or _of_fleet()).all_reduce(array, mode)).reshape(array.shape)
 
 
 def _ratio(part: Any, whole: Any, scope: Any, util: Any) -> float:
