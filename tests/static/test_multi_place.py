@@ -406,3 +406,67 @@ def test_sequences_are_dealt_out_whole():
     assert [len(split(np.zeros((n, 2)), 4)) for n in (0, 1, 3, 4, 5, 10)] == [4, 1, 3, 4, 3, 4]
     with pytest.raises(ValueError, match="return_merged=False"):
         merge([fluid.create_lod_tensor(np.zeros((2, n), "float32"), [[2]], None) for n in (1, 2)])
+
+
+def merging(repeats):
+    strategy = fluid.BuildStrategy()
+    merge_pass = strategy._finalize_strategy_and_create_passes().insert_pass(0, "multi_batch_merge_pass")
+    merge_pass.set("num_repeats", repeats)
+    return strategy
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_several_copies_at_a_place_make_one_update(n):
+    """Copies that are fed the same are as one."""
+    optimizer = lambda: fluid.optimizer.Momentum(0.1, 0.9)  # noqa: E731
+    want = train(dense, optimizer, batches(), 0)
+    found = train(dense, optimizer, batches(), n, merging(3))
+    np.testing.assert_allclose(found[0], want[0], rtol=1e-5)
+    for name, value in want[1].items():
+        np.testing.assert_allclose(found[1][name], value, rtol=1e-4, atol=1e-6)
+
+
+def test_copies_read_a_batch_each():
+    """Two batches of a reader make the update of both together."""
+
+    def net():
+        x, y = fluid.data("x", [None, 8]), fluid.data("y", [None, 1], dtype="int64")
+        readers.append(fluid.io.DataLoader.from_generator([x, y], capacity=4, iterable=False))
+        p = fluid.layers.fc(x, 4, act="softmax")
+        return [fluid.layers.mean(fluid.layers.cross_entropy(p, y))]
+
+    found = []
+    for size, strategy in ((16, None), (8, merging(2))):
+        readers: list = []
+        with fluid.scope_guard(fluid.Scope()):
+            main, startup, (loss,) = build(net, lambda: fluid.optimizer.SGD(0.1))
+            exe = fluid.Executor(fluid.CPUPlace())
+            exe.run(startup)
+            prog = fluid.CompiledProgram(main).with_data_parallel(loss.name, strategy, places=places(1))
+            data = batches(2)
+            cut = [{k: v[at : at + size] for k, v in b.items()} for b in data for at in range(0, 16, size)]
+            readers[0].set_batch_generator(lambda cut=cut: ((b["x"], b["y"]) for b in cut), places=places(1))
+            readers[0].start()
+            for _ in range(2):
+                exe.run(prog, fetch_list=[loss])
+            readers[0].reset()
+            found.append(np.array(fluid.global_scope().find_var("fc_0.w_0").get_tensor()))
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-5, atol=1e-7)
+
+
+def test_passes_that_are_added():
+    builder = fluid.BuildStrategy()._finalize_strategy_and_create_passes()
+    first = builder.append_pass("multi_batch_merge_pass")
+    assert first.type() == "multi_batch_merge_pass" and builder.all_passes() == [first] and builder.repeats() == 1
+    first.set("num_repeats", 0)
+    with pytest.raises(ValueError, match="num_repeats must be an integer above 0, got 0"):
+        builder.repeats()
+    with pytest.raises(ValueError, match="takes num_repeats, not 'times'"):
+        first.set("times", 2)
+    with pytest.raises(NotImplementedError, match="'graph_viz_pass'.*multi_batch_merge_pass"):
+        builder.append_pass("graph_viz_pass")
+    with pytest.raises(IndexError, match="there are 1 passes, 3 is no place"):
+        builder.insert_pass(3, "multi_batch_merge_pass")
+    builder.remove_pass(0)
+    with pytest.raises(IndexError, match="none is number 0"):
+        builder.remove_pass(0)

@@ -130,7 +130,8 @@ class CompiledProgram:
                 raise ValueError("share_vars_from has not run yet, so it has no variables to share")
         places = self._get_places(place)
         trainers = self._build_strategy.num_trainers if self._is_data_parallel and self._build_strategy else 1
-        if len(places) > 1 or trainers > 1:
+        repeats = self._build_strategy._repeats() if self._is_data_parallel and self._build_strategy else 1
+        if len(places) > 1 or trainers > 1 or repeats > 1:
             if len(places) > 1 and isinstance(place, CUDAPlace):
                 raise NotImplementedError(
                     f"data parallelism over {len(places)} GPUs of one process is not there yet: give one place, "

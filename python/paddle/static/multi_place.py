@@ -63,20 +63,22 @@ class MultiPlaceExecutor:
         # As on Paddle's CPU places, where variables are copied for an all-reduce only.
         self._one_state = strategy.reduce_strategy == BuildStrategy.ReduceStrategy.Reduce
         self._unshared = self._trainers is not None and not shares
-        self._scope, self._places = scope, places
+        #: copies of the model at each place, whose gradients make one update
+        self._repeats = strategy._repeats()
+        self._scope, self._places = scope, [place for place in places for _ in range(self._repeats)]
         self._loss_name = loss_name
-        scales = {_Scale.CoeffNumDevice: 1.0 / (len(places) * strategy.num_trainers), _Scale.One: 1.0}
+        scales = {_Scale.CoeffNumDevice: 1.0 / (len(self._places) * strategy.num_trainers), _Scale.One: 1.0}
         self._scale = scales.get(strategy.gradient_scale_strategy)
         self._made: dict = {}
         self._programs: dict[tuple, _Known] = {}
 
     def device_count(self) -> int:
         """How many places there are."""
-        return len(self._places)
+        return len(self._places) // self._repeats
 
     def local_scopes(self) -> list:
         """A scope for each place: all the one in which the parameters are."""
-        return [self._scope] * len(self._places)
+        return [self._scope] * self.device_count()
 
     def drop_local_exe_scopes(self) -> None:
         """Variables of a single run are dropped after each anyway."""
@@ -117,7 +119,9 @@ class MultiPlaceExecutor:
                 fed[name] = parts[:count]
         replicas = self._replicas(program, count, tuple(fed))
         fetch_names = [_to_name_str(v) for v in fetch_list]
-        wanted = [replicas.name(name, place) for name in fetch_names for place in range(count)]
+        # Of the copies at a place, the first one's.
+        shown = range(0, count, self._repeats if count == len(self._places) else 1)
+        wanted = [replicas.name(name, place) for name in fetch_names for place in shown]
         names = [at_place(name, place) for name in fed for place in range(count)]
         tensors = [part for parts in fed.values() for part in parts]
         distinct = list(dict.fromkeys(wanted))
@@ -125,7 +129,7 @@ class MultiPlaceExecutor:
         found = dict(zip(distinct, out, strict=True))
         results: list = []
         for at in range(len(fetch_names)):
-            parts = [found[name] for name in wanted[at * count : (at + 1) * count]]
+            parts = [found[name] for name in wanted[at * len(shown) : (at + 1) * len(shown)]]
             results.append(merge(parts) if return_merged else parts)
         return [as_numpy(r) for r in results] if return_numpy else results
 
@@ -167,15 +171,15 @@ class MultiPlaceExecutor:
         return known
 
     def _shares(self, known: _Known, feed) -> list[dict[str, list]]:
-        """The fed values by name, a part for each place."""
-        count = len(self._places)
+        """The fed values by name, a part for each place; all copies at a place get the same."""
+        count = self.device_count()
         if isinstance(feed, dict):
             shares: dict[str, list] = {}
             for name, value in feed.items():
                 parts = split(known.slot(name, count).tensor(value, self._places[0]), count)
                 if known.block.var(name).persistable and len(parts) == 1:
                     parts *= count
-                shares[name] = parts
+                shares[name] = [part for part in parts for _ in range(self._repeats)]
             return [shares]
         if not isinstance(feed, (list, tuple)):
             raise TypeError(f"run: feed must be a dict or a list of dicts, got {type(feed)}")
@@ -186,11 +190,11 @@ class MultiPlaceExecutor:
                 "DataLoader that feeds a training Program needs drop_last=True"
             )
         by_name: dict[str, list] = {}
-        for one, place in zip(feed, self._places, strict=False):
+        for one, place in zip(feed, self._places[:: self._repeats], strict=False):
             if not isinstance(one, dict):
                 raise TypeError("run: each element of a list of feeds must be a dict")
             for name, value in one.items():
-                by_name.setdefault(name, []).append(known.slot(name, 1).tensor(value, place))
+                by_name.setdefault(name, []).extend([known.slot(name, 1).tensor(value, place)] * self._repeats)
         return [by_name]
 
     def _read(self, known: _Known) -> list[dict[str, list]]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import enum
 from typing import Any
 
+from .pass_builder import PassBuilder
+
 __all__ = ["ExecutionStrategy", "BuildStrategy"]
 
 
@@ -122,3 +124,16 @@ class BuildStrategy(_Options):
         "cache_runtime_context": False,
         "mkldnn_enabled_op_types": [],
     }
+
+    _builder: PassBuilder | None = None
+
+    def _finalize_strategy_and_create_passes(self) -> PassBuilder:
+        """Where passes can be added; the same every time."""
+        if self._builder is None:
+            object.__setattr__(self, "_builder", PassBuilder())
+        assert self._builder is not None
+        return self._builder
+
+    def _repeats(self) -> int:
+        """How many batches of a place make one update."""
+        return self._builder.repeats() if self._builder is not None else 1
