@@ -21,15 +21,17 @@ def _dygraph():
     paddle.disable_static()
 
 
-@pytest.mark.parametrize("network", ["good", "delay 2ms 1ms loss 1%"])
+@pytest.mark.parametrize("network", ["good", "narrow", "delay 2ms 1ms loss 1%"])
 @pytest.mark.parametrize("how", ["killed", "unplugged"])
 def test_a_host_is_lost(tmp_path, monkeypatch, how, network):
     monkeypatch.setattr(launching, "SCRIPT", job.__file__)
     folder = tmp_path / "said"
     folder.mkdir()
     with Hosts(4, tmp_path) as hosts:
-        if network != "good":
-            for i in range(4):
+        for i in range(4):
+            if network == "narrow":
+                hosts.worsen(i, "100mbit", 16000)  # a queue of 10 packets: what finds it full is lost
+            elif network != "good":
                 hosts.emulate(i, network)
         flags = ["--nproc_per_node=2", "--ips=" + ",".join(hosts.ips)]
         jobs = [hosts.launch(i, flags, str(folder)) for i in range(4)]
@@ -41,6 +43,7 @@ def test_a_host_is_lost(tmp_path, monkeypatch, how, network):
                 _, err = started.communicate(timeout=120)
                 assert started.returncode, (i, err)
             assert not gone(numbers, 5)
+            assert network != "narrow" or all(hosts.lost(i) for i in range(4) if i != LOST)
         finally:
             for started in jobs:
                 started.kill()
