@@ -6,6 +6,7 @@ import inspect
 import paddle
 import paddle.fluid as fluid
 import pytest
+from paddle.fluid.distributed import downpour, helper
 from paddle.fluid.incubate.fleet.base.role_maker import Role, UserDefinedRoleMaker
 from paddle.fluid.incubate.fleet.parameter_server import pslib
 from paddle.fluid.incubate.fleet.parameter_server.pslib import optimizer_factory, ps_pb2
@@ -247,3 +248,36 @@ class TestFleet:
         monkeypatch.setenv("PADDLE_CURRENT_ENDPOINT", "h:2")
         monkeypatch.setenv("PADDLE_TRAINER_ID", "1")
         assert made.get_dist_env() == {"trainer_id": 1, "num_trainers": 2, "current_endpoint": "h:2", "trainer_endpoints": "h:1,h:2"}
+
+
+class TestFluidDistributed:
+    """Downpour's first faces, of which 2.0.2's own files are Python 2's."""
+
+    def test_what_minimize_describes(self):
+        ids, y = fluid.data("ids", [None, 1], "int64"), fluid.data("y", [None, 1])
+        found = fluid.layers.embedding(ids, [10, 11], is_sparse=True, param_attr="embedding")
+        found.block.ops[-1]._set_attr("is_distributed", True)
+        x = fluid.layers.data_norm(fluid.layers.reshape(found, [-1, 11]), name="dn")
+        loss = fluid.layers.mean(fluid.layers.square_error_cost(fluid.layers.fc(x, 1, param_attr="w", bias_attr="b"), y))
+        with pytest.raises(ValueError, match="takes a list of losses"):
+            downpour.DownpourSGD().minimize(loss)
+        nothing, pairs = downpour.DownpourSGD(0.2).minimize([loss])
+        assert nothing is None and [p.name for p, _ in pairs[0]][:2] == ["b", "dn.batch_size"]
+        told = loss.block.program._fleet_opt
+        sparse, dense, norm = told["fleet_desc"].server_param.downpour_server_param.downpour_table_param
+        assert (sparse.accessor.embedx_threshold, sparse.accessor.sparse_sgd_param.learning_rate) == (5, 0.2)
+        assert (dense.accessor.fea_dim, dense.accessor.dense_sgd_param.adam.learning_rate) == (12, 0.2)
+        assert (norm.accessor.fea_dim, norm.accessor.dense_sgd_param.name) == (33, "summary")
+        trainer = told["fleet_desc"].trainer_param  # one, not many
+        assert list(trainer.dense_table[0].dense_variable_name) == ["b", "w"] and list(trainer.skip_op)[0] == "lookup_table"
+        assert str(trainer.sparse_table[0]) == (
+            f'table_id: 0\nslot_key: "ids"\nslot_value: "{found.name}"\nslot_gradient: "{found.name}@GRAD"\n'
+        )
+        (config,) = trainer.program_config
+        assert (list(config.pull_sparse_table_id), list(config.push_dense_table_id)) == ([0], [1, 2])
+
+    def test_where_files_are(self):
+        desc = helper.FileSystem(uri="hdfs://x:1", user="me", passwd="secret", hadoop_bin="/h").get_desc()
+        assert str(desc) == 'uri: "hdfs://x:1"\nuser: "me"\npasswd: "secret"\nhadoop_bin: "/h"\n'
+        with pytest.raises(ValueError, match="user, passwd and hadoop_bin are needed"):
+            helper.FileSystem()

@@ -1,35 +1,47 @@
-"""Workers that wait for each other by files of a Hadoop file system."""
+"""check_all_trainers_ready: trainers wait for each other by files of a Hadoop file system."""
 from __future__ import annotations
 
+import logging
 import os
+import tempfile
 import time
-from pathlib import Path
 
-from paddle.fluid.contrib.utils import HDFSClient
 from paddle.fluid.incubate.fleet.parameter_server.distribute_transpiler import fleet
+
+from .hdfs import HDFSClient
 
 __all__ = ["check_all_trainers_ready"]
 
-#: seconds between two looks
-_PAUSE = 10.0
+_logger = logging.getLogger(__name__)
+_LOOK = 10.0
 
 
 def check_all_trainers_ready(ready_path: str, epoch: int) -> None:
-    """Waits until all workers of the fleet have come here in the epoch.
+    """Says that this trainer has come to an epoch, and waits until all trainers have.
+
+    ``HADOOP_HOME``, ``FS_NAME`` and ``FS_UGI`` of the environment say how the file system is reached.
 
     Args:
-        ready_path (str): a folder of the file system that FS_NAME and FS_UGI name; HADOOP_HOME is where the command is.
-        epoch (int): a part of the file's name that each worker puts there.
+        ready_path (str): a folder of this job there; it gets a file of each trainer and epoch.
+        epoch (int): its number.
 
     Raises:
-        KeyError: without HADOOP_HOME.
+        ValueError: where the environment does not say how the file system is reached.
     """
-    configs = {"fs.default.name": os.getenv("FS_NAME"), "hadoop.job.ugi": os.getenv("FS_UGI")}
-    client = HDFSClient(os.environ["HADOOP_HOME"], configs)
-    mine = Path(f"ready.{epoch}.{fleet.worker_index()}.done")
-    mine.write_text("")
-    if not client.is_dir(ready_path):
-        client.makedirs(ready_path)
-    client.upload(ready_path, str(mine), overwrite=True, retry_times=0)
-    while len(client.ls(ready_path)) % fleet.worker_num():
-        time.sleep(_PAUSE)
+    said = {name: os.environ.get(name) for name in ("HADOOP_HOME", "FS_NAME", "FS_UGI")}
+    missing = [name for name, value in said.items() if not value]
+    if missing:
+        raise ValueError(f"check_all_trainers_ready: the environment lacks {', '.join(missing)}")
+    configs = {"fs.default.name": said["FS_NAME"], "hadoop.job.ugi": said["FS_UGI"]}
+    client, trainers = HDFSClient(str(said["HADOOP_HOME"]), configs), fleet.worker_num()
+    folder = ready_path.rstrip("/")
+    client.mkdirs(folder)
+    place = f"{folder}/ready.{epoch}.{fleet.worker_index()}.done"
+    with tempfile.NamedTemporaryFile() as empty:
+        client.delete(place)
+        client.upload(empty.name, place)
+    wanted = {f"ready.{epoch}.{i}.done" for i in range(trainers)}
+    while absent := wanted - set(client.ls_dir(folder)[1]):
+        _logger.info("epoch %s waits for %d trainers", epoch, len(absent))
+        time.sleep(_LOOK)
+    _logger.info("all trainers have come to epoch %s", epoch)
