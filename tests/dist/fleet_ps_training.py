@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import json
 import sys
+import time
+from pathlib import Path
 from typing import Any
 
 import nccl2_training as training
@@ -18,7 +20,16 @@ from paddle.fluid.incubate.fleet.parameter_server.distribute_transpiler import S
 TRAINERS, ROUNDS = 2, 4
 
 
-def by_geo(index: int, loss: Any, save: Any) -> dict[str, Any]:
+def together(folder: Path, index: int, step: int) -> None:
+    """The trainers keep step by files, so that a slow machine does not let one train before the other begins."""
+    (folder / f"step{step}.{index}").touch()
+    until = time.monotonic() + 60
+    while not all((folder / f"step{step}.{i}").exists() for i in range(TRAINERS)):
+        assert time.monotonic() < until, f"nobody else comes to step {step}"
+        time.sleep(0.001)
+
+
+def by_geo(index: int, loss: Any, save: Any, folder: Path) -> dict[str, Any]:
     """A trainer that trains by itself; scripts begin in both orders."""
     exe, scope = fluid.Executor(fluid.CPUPlace()), fluid.Scope()
     with fluid.scope_guard(scope):
@@ -26,13 +37,15 @@ def by_geo(index: int, loss: Any, save: Any) -> dict[str, Any]:
         for begin in first if index == 0 else first[::-1]:
             begin()
         losses = []
-        for batch in training.batches() * ROUNDS:
+        for step, batch in enumerate(training.batches() * ROUNDS):
+            together(folder, index, step)
             feed = training.part(batch, index, TRAINERS)
             losses.append(exe.run(fleet.main_program, feed=feed, fetch_list=[loss])[0].tolist())
         save(exe)
-        fleet.stop_worker()
         names = [p.name for p in fleet._origin_main_program.all_parameters()]
-        return {"loss": losses, **{n: np.array(scope.find_var(n).get_tensor()) for n in names}}
+        found = {n: np.array(scope.find_var(n).get_tensor()) for n in names}
+        fleet.stop_worker()  # what is left is exchanged
+        return {"loss": losses, **found}
 
 
 def main() -> None:
@@ -60,7 +73,7 @@ def main() -> None:
                 fleet.save_persistables(exe, out + ".persistables")
 
         if name == "geo":
-            found = by_geo(int(index), loss, save)
+            found = by_geo(int(index), loss, save, Path(out).parent)
         else:
             fleet.init_worker()
             found = training.run(fleet.main_program, fleet.startup_program, loss, int(index), TRAINERS, save)
