@@ -113,6 +113,24 @@ def programs() -> None:
     paddle.disable_static()
 
 
+def data_parallel() -> None:
+    """Parameters start as those of rank 0, by NCCL; gradients are averaged on the CPU."""
+    paddle.seed(RANK)
+    model = called("broadcast", lambda: paddle.DataParallel(paddle.nn.Linear(3, 2)))
+    weight = model.parameters()[0]
+    start, gathered = weight.numpy(), []
+    dist.all_gather(gathered, weight.detach())
+    for t in gathered:
+        same(t, start)
+    x = on_device(np.full((4, 3), RANK + 1, "float32"))
+    model(x).mean().backward()
+    mean = np.mean(np.arange(WORLD) + 1) / 2
+    np.testing.assert_allclose(weight.grad, np.full((3, 2), mean), rtol=1e-6)
+    paddle.optimizer.SGD(0.1, parameters=model.parameters()).step()
+    assert weight.place == PLACE
+    np.testing.assert_allclose(weight.numpy(), start - 0.1 * mean, rtol=1e-6)
+
+
 def refused(group: Any) -> None:
     """What NCCL does not add up is added up on the CPU, and comes back."""
     t = on_device(mine(dtype="int16"))
@@ -143,6 +161,7 @@ def main() -> None:
     moved(group)
     refused(group)
     if by_environment:
+        data_parallel()
         programs()
     else:
         # All of the job's ranks still go over what they went over before.

@@ -51,7 +51,7 @@ class CupyMachine:
     def upload(self, array, host: np.ndarray) -> None:
         """Copy the bytes of `host` into the flat `array`; the host's may change afterwards."""
         with self.on(array.device.id):
-            array.set(host.reshape(-1).view(np.uint8))
+            array.set(np.asarray(host).reshape(-1).view(np.uint8))
             # Where a device reads the host's memory itself, the copy may still be under way.
             self.xp.cuda.Stream.null.synchronize()
 
