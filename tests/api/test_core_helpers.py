@@ -108,3 +108,21 @@ def test_var_base_to_np():
     x = paddle.ones([2])
     with pytest.warns(UserWarning, match="numpy"):
         np.testing.assert_array_equal(fluid.framework._var_base_to_np(x), [1, 1])
+
+
+def test_tensors_are_dealt_out_to_groups_by_size():
+    paddle.disable_static()
+    floats = [paddle.zeros([1, n]) for n in (50, 100, 50, 25)]
+    mixed = [paddle.zeros([1, 50], kind) for kind in ("float32", "float64") * 2]
+    groups = core.assign_group_by_size
+    assert groups(floats, [False] * 4, [200]) == [[0], [1], [2], [3]]
+    assert groups(floats, [False] * 4, [200, 10000]) == [[0], [1, 2, 3]]
+    assert groups(floats, [False, True, False, False], [300]) == [[0, 2], [1], [3]]
+    assert groups(mixed, [False] * 4, [400]) == [[0, 2], [1], [3]]
+    assert groups(floats, [False] * 4, [600], [3, 2, 1, 0]) == [[3, 2], [1, 0]]
+    with pytest.raises(ValueError, match="4 Tensors, but is_sparse_gradient of 1"):
+        groups(floats, [False], [1])
+    with pytest.raises(ValueError, match="the numbers below 4"):
+        groups(floats, [False] * 4, [1], [0, 0, 1, 2])
+    with pytest.raises(ValueError, match="one limit"):
+        groups(floats, [False] * 4, [])

@@ -20,6 +20,7 @@ from .core_helpers import (
     Fleet,
     _create_loaded_parameter,
     _set_eager_deletion_mode,
+    assign_group_by_size,
     get_fetch_variable,
     infer_no_need_buffer_slots,
     run_cmd,

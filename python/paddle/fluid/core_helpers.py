@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import math
 import subprocess
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -17,7 +18,7 @@ from paddle._basics.place import CPUPlace
 
 __all__ = [
     "globals", "set_feed_variable", "get_fetch_variable", "infer_no_need_buffer_slots", "_set_eager_deletion_mode",
-    "_create_loaded_parameter", "DeviceType", "Fleet", "run_cmd",
+    "_create_loaded_parameter", "DeviceType", "Fleet", "run_cmd", "assign_group_by_size",
 ]
 
 
@@ -173,3 +174,56 @@ def run_cmd(cmd: str, time_out: int = -1, sleep_inter: int = -1) -> str:
         return subprocess.run(["bash", "-c", cmd], stdout=subprocess.PIPE, timeout=seconds, text=True).stdout
     except subprocess.TimeoutExpired:
         raise TimeoutError(f"run_cmd: {cmd!r} took more than {time_out} ms") from None
+
+
+def assign_group_by_size(
+    vars: list[Any],  # noqa: A002
+    is_sparse_gradient: list[bool],
+    group_size_limits: list[int],
+    tensor_indices: list[int] | None = None,
+) -> list[list[int]]:
+    """Deals Tensors out to groups of one element type each, whose gradients travel together.
+
+    Args:
+        vars (list of Tensor): in the order in which their gradients come.
+        is_sparse_gradient (list of bool): by number; whose gradient is rows is a group of its own.
+        group_size_limits (list of int): bytes at which the first, the second, ... group of a type is full; the last one is
+            that of all further ones.
+        tensor_indices (list of int, optional): the numbers of `vars`; their places by default, and then the groups are in
+            the order of their first numbers.
+
+    Returns:
+        list of lists of int.
+
+    Raises:
+        ValueError: for lists that do not fit each other, or without a limit.
+
+    Examples:
+        >>> import paddle
+        >>> from paddle.fluid import core
+        >>> core.assign_group_by_size([paddle.zeros([100]) for _ in range(3)], [False] * 3, [800])
+        [[0, 1], [2]]
+    """
+    if len(vars) != len(is_sparse_gradient):
+        raise ValueError(f"assign_group_by_size: {len(vars)} Tensors, but is_sparse_gradient of {len(is_sparse_gradient)}")
+    if not group_size_limits:
+        raise ValueError("assign_group_by_size: group_size_limits needs one limit at least")
+    numbers = list(tensor_indices or range(len(vars)))
+    if sorted(numbers) != list(range(len(vars))):
+        raise ValueError(f"assign_group_by_size: tensor_indices must be the numbers below {len(vars)}, got {numbers}")
+    groups: list[list[int]] = []
+    #: by element type: the group that is not full yet, its bytes, how many were full before it
+    opened: dict[Any, tuple[list[int], int, int]] = {}
+    for var, number in zip(vars, numbers, strict=True):
+        if is_sparse_gradient[number]:
+            groups.append([number])
+            continue
+        group, size, before = opened.get(var.dtype, ([], 0, 0))
+        group.append(number)
+        size += math.prod(var.shape) * to_numpy_dtype(var.dtype).itemsize
+        if size >= group_size_limits[min(before, len(group_size_limits) - 1)]:
+            groups.append(group)
+            group, size, before = [], 0, before + 1
+        opened[var.dtype] = group, size, before
+    groups += [group for group, _, _ in opened.values() if group]
+    return groups if tensor_indices else sorted(groups)
