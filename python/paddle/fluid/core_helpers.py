@@ -187,10 +187,10 @@ def assign_group_by_size(
     Args:
         vars (list of Tensor): in the order in which their gradients come.
         is_sparse_gradient (list of bool): by number; whose gradient is rows is a group of its own.
-        group_size_limits (list of int): bytes at which the first, the second, ... group of a type is full; the last one is
-            that of all further ones.
-        tensor_indices (list of int, optional): the numbers of `vars`; their places by default, and then the groups are in
-            the order of their first numbers.
+        group_size_limits (list of int): bytes at which the first, the second, ... group of a type is full; the last one
+            is that of all further ones.
+        tensor_indices (list of int, optional): the numbers of `vars`; their places by default, and then the groups are
+            in the order of their first numbers.
 
     Returns:
         list of lists of int.
@@ -205,7 +205,8 @@ def assign_group_by_size(
         [[0, 1], [2]]
     """
     if len(vars) != len(is_sparse_gradient):
-        raise ValueError(f"assign_group_by_size: {len(vars)} Tensors, but is_sparse_gradient of {len(is_sparse_gradient)}")
+        told = len(is_sparse_gradient)
+        raise ValueError(f"assign_group_by_size: {len(vars)} Tensors, but is_sparse_gradient of {told}")
     if not group_size_limits:
         raise ValueError("assign_group_by_size: group_size_limits needs one limit at least")
     numbers = list(tensor_indices or range(len(vars)))
