@@ -292,9 +292,15 @@ def _block(self):
     return default_main_program().global_block()
 
 
+def _set_grad_type(self, type):  # noqa: A002
+    """Checks the kind that a gradient is to be of (LoDTensor or SelectedRows). Which it is, its operator says."""
+    if type not in (VarType.LOD_TENSOR, VarType.SELECTED_ROWS):
+        raise TypeError(f"the gradient of {self.name} is a LoDTensor or SelectedRows, got {type!r:.100}")
+
+
 _METHODS = (
-    astype, backward, gradient, set_value, copy_, clone, cpu, cuda, pin_memory, _copy_to, __deepcopy__, __reduce__,
-    __array__, __array_function__, __iter__, __reversed__, _to_static_var,
+    astype, backward, gradient, set_value, copy_, clone, cpu, cuda, pin_memory, _copy_to, _set_grad_type,
+    __deepcopy__, __reduce__, __array__, __array_function__, __iter__, __reversed__, _to_static_var,
 )
 
 

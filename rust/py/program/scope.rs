@@ -110,6 +110,11 @@ impl PyVariable {
         }
     }
 
+    /// Holds a scope, as variables of the kind STEP_SCOPES do.
+    fn set_scope(&self, scope: &Bound<'_, PyScope>) {
+        self.0.set(Value::Opaque(scope.get().0.clone()));
+    }
+
     fn is_int(&self) -> bool {
         self.0.lock().as_dense().is_some_and(|t| t.dtype() == DType::I32 && t.numel() == 1)
     }
