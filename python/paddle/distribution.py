@@ -107,11 +107,12 @@ class _LocationScale(Distribution):
 
     _all_numbers: bool
     dtype: str
+    _takes: tuple[type, ...] = (int, float, np.ndarray, Variable, list)
 
     def _start(self, first: Any, second: Any, names: tuple[str, str]) -> tuple[Any, Any]:
         kind = type(self).__name__
         for name, value in zip(names, (first, second), strict=True):
-            _check(value, name, (int, float, np.ndarray, Variable, list), kind)
+            _check(value, name, self._takes, kind)
         self._all_numbers = all(isinstance(v, (int, float)) for v in (first, second))
         tensors, self.dtype = self._tensors(first, second)
         return tensors[0], tensors[1]

@@ -103,3 +103,44 @@ def test_wrong_arguments(static, x):
         static.append_backward(x)
     with pytest.raises(TypeError):
         static.append_backward(layers.mean(x), checkpoints=[3])
+
+
+def test_penalty_of_a_gradient_without_parameters(static):
+    """As a gradient penalty has it: the first gradients leave the filter out, so it is given to none of the second."""
+    x = static.data("x", [None, 1, 3, 3])
+    x.stop_gradient = False
+    attr = fluid.ParamAttr(name="filter", initializer=fluid.initializer.Constant(0.5))
+    y = layers.conv2d(x, 2, 2, param_attr=attr, bias_attr=False)
+    y = layers.square(y) * y
+    filters = static.default_main_program().global_block().var("filter")
+    (dx,) = static.gradients(y, x, no_grad_set={filters})
+    loss = layers.reduce_sum(dx * dx)
+    (_, grad), = fluid.backward.append_backward(loss, parameter_list=[filters])
+    exe = static.Executor()
+    exe.run(static.default_startup_program())
+    feed = {"x": np.linspace(-1, 1, 18, dtype="float32").reshape(2, 1, 3, 3)}
+    (found,) = exe.run(feed=feed, fetch_list=[grad])
+    place, numeric = fluid.global_scope().find_var("filter").get_tensor(), np.zeros_like(found)
+    values = np.array(place)
+    for at in np.ndindex(*values.shape):
+        ends = []
+        for step in (0.01, -0.01):
+            moved = values.copy()
+            moved[at] += step
+            place.set(moved, fluid.CPUPlace())
+            ends.append(exe.run(feed=feed, fetch_list=[loss])[0].item())
+        numeric[at] = (ends[0] - ends[1]) / 0.02
+    np.testing.assert_allclose(found, numeric, rtol=2e-2, atol=1e-3)
+
+
+def test_no_second_gradient_is_an_error(static, x):
+    """It is no zero. (2.0.2 finds no maker of gradients for the operator.)"""
+    y = layers.sigmoid(x)
+    (dx,) = static.gradients(y, x)
+    for loss in (layers.reduce_sum(dx * dx), dx, layers.reduce_sum(dx) + layers.reduce_sum(y)):
+        with pytest.raises(RuntimeError, match="operator sigmoid_grad has no gradient operator"):
+            static.gradients(loss, x)
+    # What does not depend on that gradient has its own.
+    (again,) = static.gradients(layers.reduce_sum(y * 2.0), x)
+    s = 1 / (1 + np.exp(-ARRAY))
+    np.testing.assert_allclose(run(static, again)[0], 2 * s * (1 - s), rtol=1e-5)

@@ -14,6 +14,7 @@ import paddle
 import paddle._core as core
 import pytest
 from paddle import fluid
+from paddle._basics.message import Message
 from paddle.distributed import InMemoryDataset, QueueDataset, fleet
 
 pytestmark = pytest.mark.usefixtures("static")
@@ -430,3 +431,12 @@ def test_loader_over_places(variables, write, drop_last, steps):
         # The last step of a reader that is done is left to the other, and left out where that is not enough.
         shapes = [[step["label"].shape() for step in both] for both in found]
         assert shapes == [[[4, 1], [4, 1]], [[4, 1], [2, 1]]][:steps]
+
+
+def test_a_message_without_its_schema():
+    """One that copy or pickle has just made: its attributes are asked for before it has any."""
+    message = Message.__new__(Message)
+    for name in ("schema", "_values", "batch_size", "__setstate__"):
+        assert not hasattr(message, name)
+    with pytest.raises(AttributeError, match="Message has no schema"):
+        message.get("batch_size")

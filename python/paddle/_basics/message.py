@@ -93,6 +93,8 @@ class Message:
         self.__dict__.update(schema=schema, _values={})
 
     def __getattr__(self, name: str) -> Any:
+        if name in ("schema", "_values"):  # one that was made without __init__
+            raise AttributeError(f"this {type(self).__name__} has no {name}")
         if name.startswith("__") or name not in self.schema:
             raise AttributeError(f"{self.schema.name} has no field {name!r}")
         return self.get(name)

@@ -96,10 +96,19 @@ def _addup_repetitive_outputs_(op_descs: list, block_idx: int) -> list:
     return out
 
 
+def _leave_empty(desc) -> None:
+    """The gradient of what an operator did not give is not given either."""
+    nothing = EMPTY_VAR_NAME + GRAD_VAR_SUFFIX
+    if nothing in desc.input_arg_names():
+        for slot in desc.input_names():
+            desc.set_input(slot, [EMPTY_VAR_NAME if n == nothing else n for n in desc.input(slot)])
+
+
 def _remove_no_grad_branch_(op_descs: list, no_grad_set: set[str]) -> list:
     """Drop operators whose outputs, or whose gradient inputs, are all unwanted; fill the other gaps with zeros."""
     kept = []
     for desc in op_descs:
+        _leave_empty(desc)
         outputs = desc.output_arg_names()
         if not outputs or _all_in_set_(outputs, no_grad_set):
             continue

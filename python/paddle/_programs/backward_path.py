@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 
+import paddle._core as core
 from paddle._basics.dtypes import VarType
 from paddle._basics.names import GRAD_VAR_SUFFIX, strip_grad_suffix
 from paddle._basics.op_proto import has_non_empty_grad_op_maker
@@ -144,6 +146,40 @@ def _takes_gradient(block, name) -> bool:
     return var is None or not (var.stop_gradient or var.dtype in _EXACT)
 
 
+@functools.cache
+def _read_slots() -> dict[str, set[str]]:
+    """For each operator the input slots of which it reads more than shapes and types."""
+    return {op["type"]: {s["name"] for s in op["inputs"] if not s["meta_only"]} for op in core.op_table()}
+
+
+def _read_by(op) -> set[str]:
+    slots = _read_slots().get(op.type, set())
+    return {n for slot in op.desc.input_names() if slot in slots for n in op.desc.input(slot)}
+
+
+def _refuse_lost_gradient(block, before: list, op, starts: set[str] | None, no_grad_set: set[str]) -> None:
+    """An error where the path to the targets comes to a gradient operator that has no gradient itself.
+
+    What that reads must depend on `starts` (None: on anything that takes a gradient): that part of the derivative would
+    be missing. (2.0.2 leaves it out.)
+    """
+    if not op.type.endswith("_grad"):
+        return
+    made: set[str] = set()
+    reached = set(starts or ())
+    for earlier in before:
+        read, outputs = _read_by(earlier), earlier.desc.output_arg_names()
+        if starts is None:
+            reached.update(n for n in read - made if n not in no_grad_set and _takes_gradient(block, n))
+        made.update(outputs)
+        if read & reached:
+            reached.update(n for n in outputs if n not in no_grad_set and _takes_gradient(block, n))
+    if _read_by(op) & reached:
+        raise core.EnforceNotMet(
+            f"(NotFound) operator {op.type} has no gradient operator: what it computes cannot be differentiated again"
+        )
+
+
 def _find_op_path_(
     block, targets, inputs: Iterable, no_grad_set: set[str], op_path_dict: dict | None = None, is_while: bool = False
 ) -> list:
@@ -153,6 +189,7 @@ def _find_op_path_(
     """
     ops = block.ops
     reached = {v.name for v in inputs}
+    starts = set(reached) if reached else None
     needed = _get_output_names(block, targets)
     if op_path_dict is None:
         op_path_dict = {}
@@ -176,6 +213,8 @@ def _find_op_path_(
         if _some_in_set_(op.desc.output_arg_names(), needed) and differentiable(op.type):
             needed.update(n for n in op.desc.input_arg_names() if n not in no_grad_set)
         else:
+            if _some_in_set_(op.desc.output_arg_names(), needed):
+                _refuse_lost_gradient(block, ops[:i], op, starts, no_grad_set)
             relevant[i] = False
 
     # What one iteration reads may be written later in the body, by the one before, and so may what that depends on.

@@ -13,6 +13,9 @@ from paddle.tensor.creation import assign
 
 __all__ = ["Categorical", "MultivariateNormalDiag", "Normal", "Uniform"]
 
+# No integers, unlike those of 2.0.
+_TAKEN = (float, np.ndarray, Variable, list)
+
 
 class Uniform(distribution.Uniform):
     """Numbers spread evenly from `low` to `high` (Paddle 2.0: paddle.fluid.layers.Uniform).
@@ -29,6 +32,8 @@ class Uniform(distribution.Uniform):
         >>> u.sample([2]).shape, u.entropy().numpy().tolist()
         ([2, 1], [1.3862943649291992])
     """
+
+    _takes = _TAKEN
 
     def __init__(self, low: Any, high: Any) -> None:
         super().__init__(low, high)
@@ -49,6 +54,8 @@ class Normal(distribution.Normal):
         >>> a.sample([3]).shape, a.kl_divergence(b).numpy().tolist()
         ([3, 1], [0.5])
     """
+
+    _takes = _TAKEN
 
     def __init__(self, loc: Any, scale: Any) -> None:
         super().__init__(loc, scale)
