@@ -121,7 +121,7 @@ def test_errors(static, exe):
     loader.set_batch_generator(raising)
     loader.start()
     exe.run(main, fetch_list=fetch)
-    with pytest.raises(RuntimeError, match="no more"):
+    with pytest.raises(SystemError, match="no more"):
         exe.run(main, fetch_list=fetch)
     loader.reset()
 
@@ -132,7 +132,7 @@ def test_errors(static, exe):
     ):
         loader.set_batch_generator(lambda bad=bad: [bad])
         loader.start()
-        with pytest.raises((RuntimeError, ValueError), match=text):
+        with pytest.raises((RuntimeError, SystemError, ValueError), match=text):
             exe.run(main, fetch_list=fetch)
         loader.reset()
 
@@ -175,7 +175,7 @@ def test_queue_by_hand(static, exe, buffered):
     reader.reset()
     assert queue.push(tensors(*next(batches()))) and queue.size() == 1
     queue.kill()
-    with pytest.raises(RuntimeError, match="killed"):
+    with pytest.raises(SystemError, match="killed"):
         exe.run(main, fetch_list=fetch)
 
 

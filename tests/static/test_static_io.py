@@ -223,3 +223,25 @@ def test_save_in_threads(tmp_path):
     [t.start() for t in threads]
     [t.join() for t in threads]
     assert not errors and os.listdir(tmp_path) == ["x"]
+
+
+def test_paddle_load_reads_inference_models(static, tmp_path):
+    x = static.data("x", [None, 2])
+    y = static.nn.fc(x, 3)
+    exe = static.Executor()
+    exe.run(static.default_startup_program())
+    names = [p.name for p in static.default_main_program().all_parameters()]
+    values = {n: np.array(static.global_scope().find_var(n).get_tensor()) for n in names}
+    old = paddle.fluid.io.save_inference_model
+    for kind, files in enumerate([{}, {"model_filename": "m"}, {"params_filename": "p"},
+                                  {"model_filename": "m", "params_filename": "p"}]):  # fmt: skip
+        folder = str(tmp_path / str(kind))
+        old(folder, ["x"], [y], exe, **files)
+        for found in (paddle.load(folder, **files), paddle.fluid.load_dygraph(folder, **files)[0]):
+            assert set(found) == set(values)
+            assert all((found[n] == values[n]).all() for n in names)
+    static.save_inference_model(str(tmp_path / "new"), [x], [y], exe)
+    found = paddle.load(str(tmp_path / "new"))
+    assert set(found) == set(values) and all((found[n] == values[n]).all() for n in names)
+    static.save(static.default_main_program(), str(tmp_path / "state"))
+    assert set(paddle.load(str(tmp_path / "state"))) == set(values)

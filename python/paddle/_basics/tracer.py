@@ -53,7 +53,7 @@ class Tracer:
     def eval_mode(self) -> None:
         self._train_mode = False
 
-    def _generate_unique_name(self, key: str = "eager_tmp") -> str:
+    def _generate_unique_name(self, key: str = "dygraph_tmp") -> str:
         return unique_name.generate(key)
 
     def trace(self, type: str, ins, outs, attrs, place, trace_backward: bool) -> None:  # noqa: A002

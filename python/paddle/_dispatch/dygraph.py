@@ -132,7 +132,14 @@ class _Switch:
             finally:
                 _record(former)
 
+        _as_signed(guarded, func)
         return guarded
+
+
+def _as_signed(wrapper, func) -> None:
+    """Inspection sees the signature of what is decorated, also where it does not follow wrappers."""
+    with contextlib.suppress(ValueError, TypeError):  # those of some builtins cannot be told
+        wrapper.__signature__ = inspect.signature(func)
 
 
 def _record(enabled: bool) -> bool:

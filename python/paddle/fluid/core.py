@@ -11,6 +11,7 @@ from paddle._basics.missing import OperatorMissing, absent
 from paddle._basics.names import op_proto_and_checker_maker
 from paddle._basics.op_proto import has_non_empty_grad_op_maker
 from paddle._basics.place import CPUPlace, CUDAPinnedPlace, CUDAPlace, Place, XPUPlace
+from paddle.distributed.parallel import ParallelStrategy
 from paddle.static.datasets import BoxPS, Dataset
 from paddle.static.predictor import NativeConfig, PaddleBuf, PaddleDType, PaddleTensor
 
@@ -27,6 +28,12 @@ from .core_helpers import (
     set_feed_variable,
 )
 from .core_helpers import globals as _flag_values
+from .core_processes import (
+    _erase_process_pids,
+    _set_process_pids,
+    _set_process_signal_handler,
+    _throw_error_if_process_failed,
+)
 
 vars().update({name: getattr(_core, name) for name in dir(_core) if not name.startswith("__")})
 
@@ -95,6 +102,24 @@ def has_grad_op_maker(op_type: str) -> bool:
     return has_non_empty_grad_op_maker(op_type)
 
 
+def get_op_attrs_default_value(op_type: bytes | str) -> dict[str, Any]:
+    """The attributes of an operator that have defaults, with these.
+
+    Raises:
+        ValueError: for an operator that is not there.
+    """
+    name = op_type.decode() if isinstance(op_type, bytes) else op_type
+    table = {op["type"]: op for op in _core.op_table()}
+    if name not in table:
+        raise ValueError(f'The operator: "{name}" is not registered.')
+    return {a["name"]: a["default"] for a in table[name]["attrs"] if a.get("default") is not None}
+
+
+def __unittest_throw_exception__() -> None:
+    """What 2.0.2's tests of exceptions call: an EnforceNotMet."""
+    raise _core.EnforceNotMet("This is a test of exception")
+
+
 def has_infer_inplace(op_type: str) -> bool:
     """Whether an operator may write its output over an input of another name: outputs are reused here without that."""
     return False
@@ -160,6 +185,7 @@ def __getattr__(name: str) -> Any:
 __all__ = [
     "BoxPS",
     "Dataset",
+    "ParallelStrategy",
     "has_non_empty_grad_op_maker",
     "op_proto_and_checker_maker",
     "CPUPlace",

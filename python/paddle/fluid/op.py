@@ -17,10 +17,11 @@ class Operator:
 
     Args:
         type (str): the operator's type.
-        **kwargs: for each slot a name or a list of names, for each attribute its value.
+        **kwargs: for each slot a name or a list of names, for each attribute its value; other
+            names have no effect.
 
     Raises:
-        ValueError: for an operator, slot or attribute that is not there.
+        ValueError: for an operator that is not there.
     """
 
     def __init__(self, type: str, **kwargs) -> None:  # noqa: A002
@@ -39,8 +40,7 @@ class Operator:
                 slots[name](name, [str(n) for n in names])
             elif name in attrs:
                 self.desc._set_attr(name, value)
-            else:
-                raise ValueError(f"operator {type} has neither slot nor attribute '{name}'")
+            # Other names are passed over, as in 2.0.2.
 
     def run(self, scope, place) -> None:
         """Compute on the variables of `scope`."""

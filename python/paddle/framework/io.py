@@ -6,9 +6,19 @@ from typing import Any
 
 from paddle._persistence.saving import load_state, save
 from paddle._persistence.whole_files import where
-from paddle.static.io import load_program_state
+from paddle.static import io as static_io
 
 __all__ = ["save", "load"]
+
+
+def _model_state(path: str, model_filename: str | None, params_filename: str | None) -> dict:
+    """The parameters in a folder, or of the files with a prefix; an inference model says which there are."""
+    if not os.path.isdir(path) and os.path.exists(where(path + ".pdiparams")):
+        folder, name = os.path.split(path)
+        return static_io.state_of_model(folder, name + ".pdmodel", name + ".pdiparams")
+    if model_filename or os.path.isfile(where(os.path.join(path, "__model__"))):
+        return static_io.state_of_model(path, model_filename or "__model__", params_filename)
+    return static_io.load_program_state(path)
 
 
 def load(path, **configs) -> Any:
@@ -33,7 +43,7 @@ def load(path, **configs) -> Any:
     if os.path.isfile(where(path)):
         return load_state(path, bool(configs.get("keep_name_table")))
     if os.path.isdir(path) or any(os.path.exists(where(path + suffix)) for suffix in (".pdmodel", ".pdiparams")):
-        return load_program_state(path)
+        return _model_state(path, configs.get("model_filename"), configs.get("params_filename"))
     near = [path + suffix for suffix in (".pdparams", ".pdopt") if os.path.isfile(path + suffix)]
     hint = f" Is {' or '.join(near)} meant?" if near else ""
     raise ValueError(f"The ``path`` ({path}) to load model not exists.{hint}")

@@ -202,6 +202,13 @@ class TracedLayer:
                 f"but received {type(value)}."
             )
 
+    def _switch(self, is_test: bool = True) -> None:
+        """Let operators that work otherwise in training (dropout, batch_norm) work as in tests, or as in training."""
+        for block in self._program.blocks:
+            for op in block.ops:
+                if op.has_attr("is_test"):
+                    op._set_attr("is_test", is_test)
+
     def _share(self) -> None:
         for p in self._params:
             self._scope.var(p.name).get_tensor()._share_data_with(p.value().get_tensor())

@@ -5,17 +5,22 @@ from __future__ import annotations
 import os
 import warnings
 
+import numpy as np
+
 import paddle._core as core
 from paddle import _ops
 from paddle._basics.dtypes import VarType
 from paddle._basics.mode import static_only
 from paddle._basics.names import OP_DEVICE
+from paddle._basics.place import CPUPlace
 from paddle._dispatch.append import layer_name
 from paddle._persistence.whole_files import Saving, read_together, saving, where, whole_file
 from paddle._programs.guards import program_guard
 from paddle._programs.program import Program
 from paddle._programs.variable import Variable
 
+from .executor import Executor
+from .io import _load_program_scope, _value
 from .vars_io import chosen_vars, is_persistable, load_vars, save_vars, valid_program, write_vars
 
 __all__ = [
@@ -297,6 +302,13 @@ def load_folder(folder: str, model_path: str, executor, params_filename: str | N
         return program
 
     return interface_of(read_together([model_path], read))
+
+
+def state_of_model(folder: str, model_filename: str, params_filename: str | None) -> dict[str, np.ndarray]:
+    """The parameters of a saved inference model as arrays by name."""
+    with _load_program_scope():
+        program = load_folder(folder, os.path.join(folder, model_filename), Executor(CPUPlace()), params_filename)[0]
+        return {v.name: _value(v.name) for v in program.list_vars() if is_persistable(v)}
 
 
 def _either(folder: str, name: str, suffix: str) -> str:

@@ -68,6 +68,16 @@ class PaddleBuf:
         """The elements of an int32 buffer."""
         return self._as(np.int32)
 
+    def reset(self, data: Any) -> None:
+        """Other elements, as for a new buffer."""
+        self._data = PaddleBuf(data)._data
+
+    def tolist(self, dtype: str = "float32") -> list:
+        """The elements of a buffer of that type: "float32", "int64" or "int32"."""
+        if dtype not in ("float32", "int64", "int32"):
+            raise ValueError(f"tolist takes float32, int64 or int32, got {dtype!r}")
+        return self._as(np.dtype(dtype))
+
 
 class PaddleTensor:
     """A buffer with a shape and LoD (offsets).

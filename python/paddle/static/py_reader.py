@@ -124,7 +124,7 @@ class _Source:
                 self._change.notify_all()
                 return batch
             if isinstance(self._state, Exception):
-                raise RuntimeError(f"the decorated reader has raised an exception: {self._state!r}") from self._state
+                raise SystemError(f"(Fatal) the reader has raised an exception: {self._state!r}") from self._state
             raise core.EOFException("There is no next data.")
 
     def close(self) -> None:

@@ -25,7 +25,6 @@ from .jit import TracedLayer
 from .layers import Layer
 from .learning_rate_scheduler import *  # noqa: F403
 from .loss import *  # noqa: F403
-from .nce import NCE
 from .nn import *  # noqa: F403
 from .parallel import DataParallel, ParallelEnv, prepare_context
 from .rnn import *  # noqa: F403
@@ -33,9 +32,8 @@ from .rnn import *  # noqa: F403
 __all__ = [
     *base.__all__,
     *loss.__all__,
-    "NCE",
     *nn.__all__,
-    *rnn.__all__,
+    *(name for name in rnn.__all__ if name not in nn.__all__),
     *learning_rate_scheduler.__all__,
     "AmpScaler", "amp_guard",
     "TracedLayer", "Layer", "LayerList", "ParameterList", "Sequential",

@@ -20,9 +20,10 @@ from paddle.nn.layer.layers import Layer
 from paddle.nn.layer.norm import BatchNorm
 
 from .conv import BilinearTensorProduct, Conv2D, Conv2DTranspose, Conv3D, Conv3DTranspose, activated
+from .nce import NCE
 from .norms import InstanceNorm, PRelu, SpectralNorm
-from .rnn import GRUUnit  # noqa: F401 (its place in 1.x)
-from .sequences import SequenceConv  # noqa: F401 (as in 2.0.2, not among the public names)
+from .rnn import GRUUnit
+from .sequences import RowConv, SequenceConv  # noqa: F401 (as in 2.0.2, not among the public names)
 from .trees import TreeConv
 
 __all__ = [
@@ -35,10 +36,12 @@ __all__ = [
     "Dropout",
     "Embedding",
     "Flatten",
+    "GRUUnit",
     "GroupNorm",
     "InstanceNorm",
     "LayerNorm",
     "Linear",
+    "NCE",
     "PRelu",
     "Pool2D",
     "SpectralNorm",

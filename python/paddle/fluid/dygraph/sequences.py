@@ -1,4 +1,4 @@
-"""fluid.dygraph.SequenceConv."""
+"""Layers over sequences: fluid.dygraph.nn.SequenceConv and RowConv."""
 from __future__ import annotations
 
 from typing import Any
@@ -9,7 +9,7 @@ from paddle.nn import Layer
 
 from .conv import activated
 
-__all__ = ["SequenceConv"]
+__all__ = ["SequenceConv", "RowConv"]
 
 
 class SequenceConv(Layer):
@@ -73,3 +73,41 @@ class SequenceConv(Layer):
         if self.bias is not None:
             out = _ops.elementwise_add(out, self.bias, axis=1)
         return activated(out, self._act)
+
+
+class RowConv(Layer):
+    """`fluid.layers.row_conv` as a layer of Programs: dygraph mode has no LoD.
+
+    Args:
+        name_scope: goes before the name of the parameter.
+        future_context_size: how many later steps each one sees.
+        param_attr: a ParamAttr of `weight`, [future_context_size + 1, width], which is made at the first call.
+        act: an activation, or None.
+
+    Raises:
+        AssertionError: in dygraph mode.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.enable_static()
+        >>> x = paddle.static.data("x", [None, 16], "float32", lod_level=1)
+        >>> conv = paddle.fluid.dygraph.nn.RowConv("conv", future_context_size=2)
+        >>> conv(x).shape, conv.weight.shape
+        ((-1, 16), (3, 16))
+    """
+
+    weight: Any
+
+    def __init__(
+        self, name_scope: str, future_context_size: int, param_attr: Any = None, act: str | None = None
+    ) -> None:
+        assert not in_dygraph_mode(), "RowConv is not supported by dynamic graph mode yet!"
+        super().__init__(name_scope)
+        self._later, self._param_attr, self._act = future_context_size, param_attr, act
+
+    def _build_once(self, input: Any) -> None:  # type: ignore[override]  # noqa: A002
+        self.weight = self.create_parameter([self._later + 1, input.shape[1]], self._param_attr, input.dtype)
+
+    def forward(self, input: Any) -> Any:  # noqa: A002
+        """As many steps as `input` has, with its LoD."""
+        return activated(_ops.row_conv(input, self.weight), self._act)

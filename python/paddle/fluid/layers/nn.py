@@ -9,7 +9,7 @@ import numpy as np
 from paddle import _ops
 from paddle._basics import mode
 from paddle._basics.checks import check_dtype, check_type
-from paddle._basics.dtypes import convert_np_dtype_to_dtype_
+from paddle._basics.dtypes import VarType, convert_np_dtype_to_dtype_
 from paddle._basics.element_types import BOOL_NUMERIC, FLOATS, takes
 from paddle._dispatch.append import named
 from paddle._dispatch.arguments import number, shape_arguments
@@ -398,7 +398,14 @@ def gaussian_random(shape, mean=0.0, std=1.0, seed=0, dtype="float32", name=None
 
 
 def get_tensor_from_selected_rows(x, name=None):
-    """The rows of a SelectedRows as a tensor."""
+    """The rows of a SelectedRows as a tensor.
+
+    Raises:
+        TypeError: for another Variable, or none.
+    """
+    check_type(x, "x", Variable, "get_tensor_from_selected_rows")
+    if not mode.in_dygraph_mode() and x.type != VarType.SELECTED_ROWS:
+        raise TypeError(f"get_tensor_from_selected_rows takes a Variable of type SELECTED_ROWS, got {x.type}")
     return named(name, _ops.get_tensor_from_selected_rows, x)
 
 
