@@ -20,7 +20,8 @@ def programs():
 
 def run(feed, fetch):
     executor = fluid.Executor(fluid.CPUPlace())
-    executor.run(fluid.default_startup_program())
+    if fluid.default_startup_program().global_block().ops:
+        executor.run(fluid.default_startup_program())
     return [np.array(value) for value in executor.run(feed=feed, fetch_list=fetch, return_numpy=False)]
 
 
@@ -62,6 +63,17 @@ def test_sequence_conv_as_a_layer():
         fluid.dygraph.nn.SequenceConv("conv", 3)
 
 
+def test_row_conv_as_a_layer():
+    x = fluid.data("x", [None, 2], lod_level=1)
+    attr = fluid.ParamAttr(initializer=fluid.initializer.Constant(0.5))
+    layer = fluid.dygraph.nn.RowConv("conv", 1, param_attr=attr, act="relu")
+    function = fluid.layers.row_conv(x, 1, param_attr=attr, act="relu")
+    value = fluid.create_lod_tensor(np.arange(6, dtype="float32").reshape(3, 2), [[2, 1]], fluid.CPUPlace())
+    one, other = run({"x": value}, [layer(x), function])
+    np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(one, [[1, 2], [1, 1.5], [2, 2.5]])
+
+
 def test_states_of_basic_gru_with_their_batch():
     x, state = fluid.data("x", [None, None, 3]), fluid.data("state", [None, 4])
     _, last = fluid.contrib.layers.basic_gru(x, state, 4, num_layers=2, bidirectional=True)
@@ -81,3 +93,36 @@ def test_a_layer_takes_one_name():
     layers = ("lstm", "gru", "hierarchical_sigmoid", "nce")
     expected = {f"{layer}_{i}.{part}_0" for layer in layers for i in (0, 1) for part in "wb"}
     assert names == expected | {"linear_chain_crf_0.w_0", "linear_chain_crf_1.w_0"}
+
+
+def test_warpctc_with_a_batch_in_front():
+    scores = fluid.layers.data("scores", [4, 4, 8])
+    label = fluid.layers.data("label", [12, 1], dtype="int32")
+    lengths = [fluid.layers.data(name, [n], dtype="int64") for name, n in (("steps", 11), ("labels", 12))]
+    assert fluid.layers.warpctc(scores, label, 0, False, *lengths).shape == (-1, 1)
+    feed = {"scores": np.ones((1, 4, 4, 8), "float32"), "label": np.ones((1, 12, 1), "int32")}
+    feed |= {"steps": np.ones((1, 11), "int64"), "labels": np.ones((1, 12), "int64")}
+    with pytest.raises(ValueError, match="three dimensions"):
+        run(feed, [fluid.default_main_program().global_block().ops[-1].output("Loss")[0]])
+
+
+def test_nce_takes_the_first_sample_weights():
+    x = fluid.layers.assign(np.ones((1, 4), "float32"))
+    label = fluid.layers.assign(np.ones((1, 1), "int64"))
+    costs = [
+        fluid.layers.nce(x, label, 20, num_neg_samples=2, seed=1, param_attr="w", bias_attr="b", sample_weight=weight)
+        for weight in (None, fluid.layers.assign(np.float32([[3], [0], [0]])))
+    ]
+    one, other = run({}, costs)
+    np.testing.assert_allclose(3 * one, other, rtol=1e-6)
+
+
+def test_an_offset_of_the_wrong_width_is_refused_when_it_runs():
+    x, offset = fluid.data("x", [1, 3, 4, 4]), fluid.data("offset", [1, 4, 4, 4])
+    mask = fluid.data("mask", [1, 1, 4, 4])
+    for modulated in (True, False):
+        out = fluid.layers.deformable_conv(x, offset, mask if modulated else None, 4, 1, modulated=modulated)
+        assert out.shape == (1, 4, 4, 4)
+        feed = {v.name: np.zeros(v.shape, "float32") for v in (x, offset, mask)}
+        with pytest.raises(ValueError, match=r"Offset must have shape \[1, 2, 4, 4\]"):
+            run(feed, [out])

@@ -77,8 +77,10 @@ fn infer_nce(cx: &mut Infer) -> Result<()> {
         }
         let dims = cx.dims(slot)?;
         let known = dims.iter().all(|&d| d >= 0) && n >= 0;
+        // Weights of more samples than there are may come, as in Paddle; the first ones count.
+        let (found, more) = (dims.iter().product::<i64>(), slot == SAMPLE_WEIGHT);
         ensure!(
-            !known || dims.iter().product::<i64>() == n,
+            !known || found == n || (more && found > n),
             InvalidArgument,
             "operator nce: {} must have {n} elements, got shape {:?}",
             cx.op.inputs[slot.0].name,
@@ -197,6 +199,12 @@ fn optional<'a>(cx: &Run<'a>, slot: InSlot, n: usize, dtype: DType) -> Result<Op
     cx.opt(slot).map(|_| of_size(cx, slot, n, dtype)).transpose()
 }
 
+/// The weights of the samples, which may be more than so many.
+fn weights<'a>(cx: &Run<'a>, slot: InSlot, rows: usize, dtype: DType) -> Result<Option<&'a Tensor>> {
+    let count = cx.opt(slot).map_or(rows, |t| t.numel().max(rows));
+    optional(cx, slot, count, dtype)
+}
+
 fn run_nce(cx: &mut Run) -> Result<()> {
     use nce::{ALIAS, ALIAS_PROBS, BIAS, COST, INPUT, LABELS, LOGITS, PROBS, SAMPLE_WEIGHT, WEIGHT};
     let (x, w, a) = (cx.input(INPUT)?, cx.input(WEIGHT)?, cx.attrs::<NceAttrs>());
@@ -206,7 +214,7 @@ fn run_nce(cx: &mut Run) -> Result<()> {
     let own = columns - a.num_neg_samples as usize;
     let w = of_size(cx, WEIGHT, classes as usize * width, w.dtype())?;
     let bias = optional(cx, BIAS, classes as usize, x.dtype())?;
-    let weight = optional(cx, SAMPLE_WEIGHT, rows, x.dtype())?;
+    let weight = weights(cx, SAMPLE_WEIGHT, rows, x.dtype())?;
     ensure!(
         w.dtype() == x.dtype(),
         InvalidArgument,
@@ -251,7 +259,7 @@ fn run_nce_grad(cx: &mut Run) -> Result<()> {
     let drawn = a.num_neg_samples.max(0) as usize;
     let w = of_size(cx, WEIGHT, classes.max(0) as usize * width, w.dtype())?;
     let (logits, dcost) = (of_size(cx, LOGITS, rows * columns, x.dtype())?, of_size(cx, DCOST, rows, x.dtype())?);
-    let weight = optional(cx, SAMPLE_WEIGHT, rows, x.dtype())?;
+    let weight = weights(cx, SAMPLE_WEIGHT, rows, x.dtype())?;
     ensure!(
         w.dtype() == x.dtype() && drawn <= columns,
         InvalidArgument,

@@ -56,15 +56,9 @@ const SECOND_GRAD: Slots = Slots {
 const FIRST_GRAD: Slots =
     Slots { input: first_grad::INPUT, offset: first_grad::OFFSET, mask: None, filter: first_grad::FILTER };
 
-/// Checks the shapes, whose sizes may be -1 while a Program is built.
-fn geometry(
-    op: &str,
-    a: &DeformAttrs,
-    x: &[i64],
-    w: &[i64],
-    offset: &[i64],
-    mask: Option<&[i64]>,
-) -> Result<(Geometry, Dims)> {
+/// Checks the shapes, whose sizes may be -1 while a Program is built. Those of Offset and Mask are the kernel's to check, as
+/// in Paddle, which builds Programs with wrong ones.
+fn geometry(op: &str, a: &DeformAttrs, x: &[i64], w: &[i64]) -> Result<(Geometry, Dims)> {
     ensure!(x.len() == 4, InvalidArgument, "operator {op}: Input must have 4 dimensions, got shape {x:?}");
     ensure!(
         a.paddings.len() == 2,
@@ -97,18 +91,6 @@ fn geometry(
         x[0],
         a.im2col_step
     );
-    let taps = if w[2] < 0 || w[3] < 0 { None } else { w[2].checked_mul(w[3]).and_then(|t| t.checked_mul(2 * parts)) };
-    for (name, dims, share) in [("Offset", Some(offset), 1), ("Mask", mask, 2)] {
-        let Some(dims) = dims else { continue };
-        let wanted = [x[0], taps.map_or(-1, |t| t / share), out[2], out[3]];
-        let fits = dims.len() == 4 && dims.iter().zip(&wanted).all(|(a, b)| a == b || *a < 0 || *b < 0);
-        ensure!(
-            fits,
-            InvalidArgument,
-            "operator {op}: {name} must have shape {wanted:?} for Input {x:?}, Filter {w:?} and {parts} deformable groups, \
-             got {dims:?}"
-        );
-    }
     Ok((g, out))
 }
 
@@ -130,7 +112,23 @@ fn look<'a>(cx: &Run<'a>, slots: &Slots) -> Result<Call<'a>> {
     for t in [Some(w), Some(offset), mask].into_iter().flatten() {
         same_types(cx.op.name, x, &[t])?;
     }
-    let (g, out) = geometry(cx.op.name, a, x.dims(), w.dims(), offset.dims(), mask.map(|m| m.dims()))?;
+    let (g, out) = geometry(cx.op.name, a, x.dims(), w.dims())?;
+    let parts = a.deformable_groups as i64;
+    let taps = w.dims()[2].checked_mul(w.dims()[3]).and_then(|t| t.checked_mul(2 * parts));
+    for (name, t, share) in [("Offset", Some(offset), 1), ("Mask", mask, 2)] {
+        let Some(t) = t else { continue };
+        let wanted = [x.dims()[0], taps.map_or(-1, |t| t / share), out[2], out[3]];
+        ensure!(
+            t.dims() == wanted,
+            InvalidArgument,
+            "operator {}: {name} must have shape {wanted:?} for Input {:?}, Filter {:?} and {parts} deformable groups, \
+             got {:?}",
+            cx.op.name,
+            x.dims(),
+            w.dims(),
+            t.dims()
+        );
+    }
     let pair = |number: fn(&Axis) -> i64| (number(&g.axes[0]) as usize, number(&g.axes[1]) as usize);
     let deform = Deform {
         channels: g.channels as usize,
@@ -235,9 +233,8 @@ impl Call<'_> {
 }
 
 fn infer(cx: &mut Infer, slots: &Slots, output: OutSlot) -> Result<()> {
-    let (x, w, offset) = (cx.dims(slots.input)?, cx.dims(slots.filter)?, cx.dims(slots.offset)?);
-    let mask = slots.mask.map(|m| cx.dims(m)).transpose()?;
-    let (_, out) = geometry(cx.op.name, cx.attrs(), &x, &w, &offset, mask.as_deref())?;
+    let (x, w) = (cx.dims(slots.input)?, cx.dims(slots.filter)?);
+    let (_, out) = geometry(cx.op.name, cx.attrs(), &x, &w)?;
     let dtype = cx.dtype(slots.input)?;
     cx.set(output, &out, dtype);
     Ok(())

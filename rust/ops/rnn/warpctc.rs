@@ -37,21 +37,23 @@ fn infer(cx: &mut Infer) -> Result<()> {
         cx.op.name
     );
     let rank = if padded { 3 } else { 2 };
-    if x.len() != rank {
+    // While sizes are unknown, dimensions too many pass: `fluid.layers.data` puts one before shapes that have a batch.
+    let passes = |dims: &[i64], rank: usize| dims.len() == rank || dims.len() > rank && dims.contains(&-1);
+    if !passes(&x, rank) {
         return cx
             .wrong(warpctc::LOGITS, if padded { "of three dimensions, with lengths" } else { "of two, with LoD" });
     }
-    if label.len() != 2 {
+    if !passes(&label, 2) {
         return cx.wrong(warpctc::LABEL, "of two dimensions");
     }
-    let classes = x[rank - 1];
+    let classes = x[x.len() - 1];
     ensure!(
         blank >= 0 && (classes < 0 || (blank as i64) < classes),
         InvalidArgument,
         "operator {}: blank must be in [0, {classes}), the number of classes, got {blank}",
         cx.op.name
     );
-    let batch = if padded { x[1] } else { -1 };
+    let batch = if padded && x.len() == rank { x[1] } else { -1 };
     if padded {
         ensure!(
             label[0] == batch || label[0] < 0 || batch < 0,

@@ -143,6 +143,8 @@ test_with_index = table(
     with_index(apart(1, 2, 6, 5), [3, 2], strides=[2, 2], paddings=[1, 1]),
     with_index(apart(1, 2, 5, 7), [2, 3], adaptive=True),
     with_index(apart(1, 2, 5, 4), [1, 1], global_pooling=True, paddings=[1, 1]),
+    with_index(apart(1, 2, 3, 4), [1, 1], global_pooling=True, adaptive=True),
+    with_index(apart(1, 2, 3, 2, 2), [1, 1, 1], global_pooling=True, adaptive=True, paddings=[1, 1, 1]),
     with_index(apart(1, 2, 3, 4, 5), [2, 2, 3], strides=[1, 2, 1], paddings=[1, 0, 1]),
     with_index(apart(1, 2, 3, 4, 5), [2, 3, 2], adaptive=True),
     case("max_pool2d_with_index", [np.full((1, 1, 2, 2), np.nan, "float32")], {"ksize": [2, 2]},

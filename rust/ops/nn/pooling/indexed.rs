@@ -54,7 +54,7 @@ macro_rules! indexed {
                     padding_algorithm: "EXPLICIT",
                     data_format: "NCHW",
                     global_pooling: self.global_pooling,
-                    adaptive: self.adaptive && !self.global_pooling,
+                    adaptive: self.adaptive,
                     exclusive: true,
                     ceil_mode: false,
                 })
