@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 import paddle._core as _core
 from paddle import _dispatch
 from paddle import version as version
+from paddle._basics import flags as _flags  # noqa: F401 -- tells the engine what the environment says
 from paddle._basics import missing as _missing
 from paddle._basics import one_element as _one_element
 from paddle._basics.default_dtype import get_default_dtype as get_default_dtype

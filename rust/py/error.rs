@@ -30,6 +30,7 @@ pub fn raise(mut e: Error) -> PyErr {
         Kind::Fatal => PySystemError::new_err(text),
         Kind::External => PyOSError::new_err(text),
         Kind::Type => PyTypeError::new_err(text),
+        Kind::NotFinite => PyRuntimeError::new_err(text),
         Kind::Interrupted => PyKeyboardInterrupt::new_err(text),
         kind => Python::attach(|py| {
             let made = EnforceNotMet::new_err(text);

@@ -75,9 +75,13 @@ def _initial() -> dict[str, Any]:
     return values
 
 
+#: flags that turn a way of the engine on or off
+_SWITCHES = {"FLAGS_conv_winograd": core.set_conv_winograd, "FLAGS_check_nan_inf": core.set_check_nan_inf}
+
 _values = _initial()
-if not _values["FLAGS_conv_winograd"]:
-    core.set_conv_winograd(False)
+for _name, _switch in _SWITCHES.items():
+    if _values[_name] != _DEFAULTS[_name]:
+        _switch(_values[_name])
 
 
 def set_flags(flags) -> None:
@@ -105,8 +109,8 @@ def set_flags(flags) -> None:
             raise ValueError(f"Flag {name} takes a {type(default).__name__}, but received {value!r}") from None
         if name.startswith(_SERVERS):
             core.dist.set_server_flag(name, int(_values[name]))
-        elif name == "FLAGS_conv_winograd":
-            core.set_conv_winograd(_values[name])
+        elif name in _SWITCHES:
+            _SWITCHES[name](_values[name])
 
 
 def get_flags(flags) -> dict[str, Any]:

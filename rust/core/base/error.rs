@@ -13,6 +13,8 @@ pub enum Kind {
     AlreadyExists,
     ResourceExhausted,
     PreconditionNotMet,
+    /// A NaN or an infinity where the user asked to be told (FLAGS_check_nan_inf).
+    NotFinite,
     PermissionDenied,
     Timeout,
     Unimplemented,
@@ -33,7 +35,7 @@ impl Kind {
             Kind::OutOfRange => "OutOfRangeError",
             Kind::AlreadyExists => "AlreadyExistsError",
             Kind::ResourceExhausted => "ResourceExhaustedError",
-            Kind::PreconditionNotMet => "PreconditionNotMetError",
+            Kind::PreconditionNotMet | Kind::NotFinite => "PreconditionNotMetError",
             Kind::PermissionDenied => "PermissionDeniedError",
             Kind::Timeout => "ExecutionTimeoutError",
             Kind::Unimplemented => "UnimplementedError",

@@ -1,7 +1,7 @@
 //! One operator on values: on the CPU, or where a backend is registered.
 
 use super::run::{call_cpu, Env, NoEnv, Out};
-use super::{backend, profile, Args, Attrs, Meta, Op, DUPLICABLE};
+use super::{backend, finite, profile, Args, Attrs, Meta, Op, DUPLICABLE};
 use crate::base::{Kind, Result};
 use crate::ir::AttrMap;
 use crate::tensor::device::NOT_KEPT;
@@ -35,7 +35,11 @@ pub fn call_checked(
     env: &dyn Env,
 ) -> Result<()> {
     let _span = profile::span(|| op.name.into());
-    checked(op, attrs, ins, outs, free, env)
+    checked(op, attrs, ins, outs, free, env)?;
+    if profile::is_checked() {
+        finite::check(op, outs, env)?;
+    }
+    Ok(())
 }
 
 fn checked(

@@ -5,6 +5,7 @@ pub mod attrs;
 pub mod backend;
 pub mod call;
 pub mod callbacks;
+mod finite;
 pub mod forward;
 pub mod grad;
 pub mod infer;

@@ -25,6 +25,8 @@ static WATCHERS: AtomicU8 = AtomicU8::new(0);
 const PROFILER: u8 = 1;
 /// Some thread keeps what its eager calls read and write (`autograd::trace`).
 const TRACER: u8 = 2;
+/// Outputs are looked at for NaN and infinities (`finite`).
+const CHECKER: u8 = 4;
 
 static LOG: Mutex<Vec<Event>> = Mutex::new(Vec::new());
 static THREADS: AtomicU32 = AtomicU32::new(0);
@@ -55,6 +57,11 @@ pub fn is_traced() -> bool {
     WATCHERS.load(Ordering::Relaxed) & TRACER != 0
 }
 
+#[inline]
+pub fn is_checked() -> bool {
+    WATCHERS.load(Ordering::Relaxed) & CHECKER != 0
+}
+
 fn watch(who: u8, on: bool) {
     if on {
         WATCHERS.fetch_or(who, Ordering::Relaxed);
@@ -65,6 +72,10 @@ fn watch(who: u8, on: bool) {
 
 pub fn set_traced(on: bool) {
     watch(TRACER, on);
+}
+
+pub fn set_checked(on: bool) {
+    watch(CHECKER, on);
 }
 
 /// Begin with an empty log.

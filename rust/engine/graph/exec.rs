@@ -231,11 +231,13 @@ impl Running<'_> {
     }
 
     fn group(&self, group: &plan::Group, ends: bool) -> Result<()> {
+        // Who looks at every output has to see those within the group, too.
+        let alone = profile::is_checked();
         let span = profile::span(|| {
             let names: Vec<_> = group.steps.clone().map(|i| self.plan.steps[i].op.name).collect();
             names.join("+").into()
         });
-        if fused::run(group, self.plan, &self.state, self.passes.has(Passes::ALWAYS)) {
+        if !alone && fused::run(group, self.plan, &self.state, self.passes.has(Passes::ALWAYS)) {
             drop(span);
             if ends {
                 self.state.end(&group.dead, &group.release);

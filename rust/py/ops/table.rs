@@ -1,8 +1,7 @@
 //! The operator table as Python data: what tests, OpProto and the status command read.
 
 use crate::ops::attrs::to_py;
-use oar_core::op::table;
-use oar_core::op::{self, Grad, Kernel, Op, Slot};
+use oar_core::op::{self, profile, table, Grad, Kernel, Op, Slot};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -99,9 +98,16 @@ fn set_conv_winograd(on: bool) {
     oar_kernels::winograd::enable(on);
 }
 
+/// Whether the outputs of every operator are looked at for NaN and infinities (FLAGS_check_nan_inf).
+#[pyfunction]
+fn set_check_nan_inf(on: bool) {
+    profile::set_checked(on);
+}
+
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(op_table, m)?)?;
     m.add_function(wrap_pyfunction!(op_dtypes, m)?)?;
     m.add_function(wrap_pyfunction!(has_op, m)?)?;
-    m.add_function(wrap_pyfunction!(set_conv_winograd, m)?)
+    m.add_function(wrap_pyfunction!(set_conv_winograd, m)?)?;
+    m.add_function(wrap_pyfunction!(set_check_nan_inf, m)?)
 }
