@@ -51,9 +51,17 @@ _DEFAULTS: dict[str, Any] = {
     # Oar's own: float32 convolutions of 3 x 3 filters with stride 1 by Winograd's transforms where that is faster
     # (their rounding error is up to four times a direct convolution's)
     "FLAGS_conv_winograd": True,
+    # Oar's own: where a parameter server keeps its state, to go on from it when it is started again (nowhere if empty);
+    # whether a log of what came after the last snapshot belongs to it; the steps and the megabytes of the log from one
+    # snapshot to the next; whether an answer waits for the disk, so that the state outlives the machine as well
+    "FLAGS_ps_state_folder": "",
+    "FLAGS_ps_log": True,
+    "FLAGS_ps_snapshot_steps": 1000,
+    "FLAGS_ps_log_megabytes": 1024,
+    "FLAGS_ps_log_fsync": False,
 }
 #: what the engine reads
-_SERVERS = ("FLAGS_rpc_", "FLAGS_communicator_")
+_SERVERS = ("FLAGS_rpc_", "FLAGS_communicator_", "FLAGS_ps_")
 
 
 def _parse(text: str, like: Any) -> Any:
@@ -108,7 +116,7 @@ def set_flags(flags) -> None:
         except (TypeError, ValueError):
             raise ValueError(f"Flag {name} takes a {type(default).__name__}, but received {value!r}") from None
         if name.startswith(_SERVERS):
-            core.dist.set_server_flag(name, int(_values[name]))
+            core.dist.set_server_flag(name, str(_values[name]))
         elif name in _SWITCHES:
             _SWITCHES[name](_values[name])
 

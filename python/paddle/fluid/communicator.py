@@ -12,7 +12,7 @@ from paddle.static.executor import global_scope
 from .transpiler.communication import CommContext, Communication
 from .transpiler.config import DistributedMode
 
-__all__ = ["Communicator", "LargeScaleKV"]
+__all__ = ["Communicator", "LargeScaleKV", "resume_steps"]
 
 _MODES = {
     DistributedMode.SYNC: "SYNC",
@@ -188,6 +188,32 @@ class Communicator:
         if unknown:
             raise ValueError(f"these are not received: {', '.join(unknown)}")
         self.recv()
+
+
+def resume_steps(endpoints, trainer_id):
+    """How many steps a trainer that is started again has sent already. Oar's own.
+
+    Call it before the first step, and go on after the steps that it counts. Where the process before had reached some of
+    the servers only, its last step comes again: the servers that have it pass over it, so that no gradient counts twice.
+    For steps of ``send`` operators, not for those of a Communicator.
+
+    Args:
+        endpoints (str|list of str): the servers. trainer_id (int): this trainer.
+
+    Returns:
+        int: 0 where this is the trainer's first life.
+
+    Raises:
+        RuntimeError: when this process has sent something already, or a server does not answer.
+
+    Examples:
+        >>> from paddle.fluid.communicator import resume_steps
+        >>> resume_steps([], 0)
+        0
+    """
+    if isinstance(endpoints, str):
+        endpoints = [e for e in endpoints.split(",") if e]
+    return core.dist.resume_trainer(list(endpoints), trainer_id)
 
 
 class LargeScaleKV:

@@ -185,6 +185,51 @@ impl Table {
         Ok(work(&mut shard.data[start..start + self.width]))
     }
 
+    /// Floats of a row.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// All rows by rising ids: the ids, the rows side by side, and how often each was asked for.
+    pub fn image(&self) -> (Vec<i64>, Vec<f32>, Vec<u32>) {
+        let shards: Vec<_> = self.shards.iter().map(|s| s.lock()).collect();
+        let mut places: Vec<(i64, usize, usize)> = Vec::new();
+        for (k, shard) in shards.iter().enumerate() {
+            places.extend(shard.index.iter().map(|(&id, &at)| (id, k, at as usize)));
+        }
+        places.sort_unstable();
+        let mut data = Vec::with_capacity(places.len() * self.width);
+        for &(_, k, at) in &places {
+            data.extend_from_slice(&shards[k].data[at * self.width..][..self.width]);
+        }
+        let counts = places.iter().map(|&(_, k, at)| shards[k].counts[at]).collect();
+        (places.into_iter().map(|(id, _, _)| id).collect(), data, counts)
+    }
+
+    /// Exactly the rows of an [`Table::image`].
+    pub fn set_image(&self, ids: &[i64], data: &[f32], counts: &[(i64, i64)]) -> Result<()> {
+        ensure!(
+            Some(data.len()) == ids.len().checked_mul(self.width),
+            InvalidArgument,
+            "the table {} has rows of {} numbers, {} are given for {} rows",
+            self.name,
+            self.width,
+            data.len(),
+            ids.len()
+        );
+        self.shards.iter().for_each(|s| *s.lock() = Shard::default());
+        for (&id, from) in ids.iter().zip(data.chunks_exact(self.width)) {
+            self.row(id, true, |row| row.copy_from_slice(from))?;
+        }
+        for &(id, count) in counts {
+            let shard = &mut *self.shard(id).lock();
+            if let Some(&at) = shard.index.get(&id) {
+                shard.counts[at as usize] = u32::try_from(count).unwrap_or(u32::MAX);
+            }
+        }
+        Ok(())
+    }
+
     pub fn len(&self) -> usize {
         self.shards.iter().map(|s| s.lock().counts.len()).sum()
     }
@@ -280,6 +325,13 @@ pub fn install(metas: &[String]) -> Result<()> {
     let mut tables = TABLES.lock();
     tables.get_or_insert_default().extend(made.into_iter().map(|t| (t.name.clone(), Arc::new(t))));
     Ok(())
+}
+
+/// All tables of this process, by their names.
+pub fn all() -> Vec<Arc<Table>> {
+    let mut found: Vec<_> = TABLES.lock().as_ref().map(|t| t.values().cloned().collect()).unwrap_or_default();
+    found.sort_by(|a: &Arc<Table>, b| a.name.cmp(&b.name));
+    found
 }
 
 pub fn table(op: &str, name: &str) -> Result<Arc<Table>> {

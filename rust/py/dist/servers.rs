@@ -3,7 +3,9 @@
 use crate::error::OrRaise;
 use crate::program::scope::PyScope;
 use oar_comm::servers::communicator::{self, Context, Mode, Settings};
+use oar_comm::servers::remote::{distinct, open, with_all};
 use oar_comm::servers::tables::{table, Table};
+use oar_comm::servers::values::room;
 use oar_comm::Signals;
 use oar_core::base::Result;
 use oar_dist::ps::{limits, session};
@@ -124,15 +126,32 @@ fn complete_servers(py: Python<'_>) -> PyResult<()> {
     done.or_raise()
 }
 
+/// How many steps this trainer has sent to these servers in its former lives: what it sends next comes after them. What
+/// has reached some of the servers only comes again, and those that have it pass over it.
+#[pyfunction]
+fn resume_trainer(py: Python<'_>, endpoints: Vec<String>, trainer: u32) -> PyResult<u64> {
+    let asked = py.detach(|| -> Result<u64> {
+        let op = "resume_steps";
+        let sessions = distinct(&endpoints).iter().map(|e| open(e, trainer)).collect::<Result<Vec<_>>>()?;
+        let counts = with_all(op, &sessions, |_, s, stop| s.notify(vec!["progress".into()], &room, stop))?;
+        let counts = counts.iter().map(|words| words.first().and_then(|w| w.parse::<u64>().ok()).unwrap_or(0));
+        let least = counts.min().unwrap_or(0);
+        let words = || vec!["resume".to_string(), least.to_string()];
+        with_all(op, &sessions, |_, s, stop| s.notify(words(), &room, stop))?;
+        Ok(least)
+    });
+    asked.or_raise()
+}
+
 /// Whether this process talks to parameter servers.
 #[pyfunction]
 fn has_servers() -> bool {
     session::any()
 }
 
-/// A setting of trainers and servers by its name (FLAGS_rpc_*, FLAGS_communicator_*).
+/// A setting of trainers and servers by its name (FLAGS_rpc_*, FLAGS_communicator_*, FLAGS_ps_*).
 #[pyfunction]
-fn set_server_flag(name: &str, value: i64) {
+fn set_server_flag(name: &str, value: &str) {
     limits::set_flag(name, value);
 }
 
@@ -174,5 +193,6 @@ pub fn register(dist: &Bound<'_, PyModule>) -> PyResult<()> {
     dist.add_function(wrap_pyfunction!(complete_servers, dist)?)?;
     dist.add_function(wrap_pyfunction!(set_server_flag, dist)?)?;
     dist.add_function(wrap_pyfunction!(server_waits, dist)?)?;
+    dist.add_function(wrap_pyfunction!(resume_trainer, dist)?)?;
     dist.add_function(wrap_pyfunction!(has_servers, dist)?)
 }

@@ -1,6 +1,7 @@
-//! One end of a connection: messages of a head and the bytes of its variables, in checked frames.
+//! One end of a connection: messages of a head and the bytes of its variables, in checked frames. Files hold the same.
 
-use std::io::{Read, Write};
+use std::fs::File;
+use std::io::{Read, Result as IoResult, Write};
 use std::net::TcpStream;
 use std::os::fd::AsFd;
 
@@ -34,8 +35,32 @@ impl From<Error> for Lost {
 
 type Got<T> = std::result::Result<T, Lost>;
 
-pub struct Channel {
-    stream: TcpStream,
+/// What bytes come from and go to.
+pub trait Stream: AsFd {
+    fn take(&self, to: &mut [u8]) -> IoResult<usize>;
+    fn give(&self, from: &[u8]) -> IoResult<usize>;
+}
+
+impl Stream for TcpStream {
+    fn take(&self, to: &mut [u8]) -> IoResult<usize> {
+        (&mut &*self).read(to)
+    }
+    fn give(&self, from: &[u8]) -> IoResult<usize> {
+        (&mut &*self).write(from)
+    }
+}
+
+impl Stream for File {
+    fn take(&self, to: &mut [u8]) -> IoResult<usize> {
+        (&mut &*self).read(to)
+    }
+    fn give(&self, from: &[u8]) -> IoResult<usize> {
+        (&mut &*self).write(from)
+    }
+}
+
+pub struct Channel<S: Stream = TcpStream> {
+    stream: S,
     out: Vec<u8>,
     out_seq: u64,
     input: Vec<u8>,
@@ -43,12 +68,39 @@ pub struct Channel {
     from: usize,
     to: usize,
     in_seq: u64,
+    taken: u64,
 }
 
 impl Channel {
     pub fn new(stream: TcpStream) -> Channel {
         net::unpace(&stream);
-        Channel { stream, out: Vec::new(), out_seq: 0, input: vec![0; PIECE + HEADER], from: 0, to: 0, in_seq: 0 }
+        Channel::over(stream)
+    }
+}
+
+impl<S: Stream> Channel<S> {
+    pub fn over(stream: S) -> Channel<S> {
+        let input = vec![0; PIECE + HEADER];
+        Channel { stream, out: Vec::new(), out_seq: 0, input, from: 0, to: 0, in_seq: 0, taken: 0 }
+    }
+
+    pub fn stream(&self) -> &S {
+        &self.stream
+    }
+
+    /// Bytes that were read and are no part of what is still to be taken.
+    pub fn taken(&self) -> u64 {
+        self.taken - (self.to - self.from) as u64
+    }
+
+    /// What is written from now on continues what has been read.
+    pub fn go_on(&mut self, frames: u64) {
+        (self.from, self.to, self.out_seq) = (0, 0, frames);
+    }
+
+    /// Whole frames that were read.
+    pub fn frames(&self) -> u64 {
+        self.in_seq
     }
 
     // Sending
@@ -56,7 +108,7 @@ impl Channel {
     fn flush(&mut self, deadline: &Deadline<'_>, during: &str) -> Got<()> {
         let mut done = 0;
         while done < self.out.len() {
-            match moved((&self.stream).write(&self.out[done..])) {
+            match moved(self.stream.give(&self.out[done..])) {
                 Moved::Some(n) => done += n,
                 Moved::Ended(why) => return Err(Lost::Gone(why)),
                 Moved::Blocked => {
@@ -128,8 +180,8 @@ impl Channel {
             self.from = 0;
         }
         while self.to - self.from < n {
-            match moved((&self.stream).read(&mut self.input[self.to..])) {
-                Moved::Some(n) => self.to += n,
+            match moved(self.stream.take(&mut self.input[self.to..])) {
+                Moved::Some(n) => (self.to, self.taken) = (self.to + n, self.taken + n as u64),
                 Moved::Ended(why) => return Err(Lost::Gone(why)),
                 Moved::Blocked => {
                     let slice = deadline.slice(during, of)?;
@@ -169,13 +221,17 @@ impl Channel {
 
     /// The head of a message: frames of other kinds are refused.
     pub fn head(&mut self, kind: Type, deadline: &Deadline<'_>, during: &str, of: &str) -> Got<Vec<u8>> {
-        let header = self.header(MAX_CONTROL, deadline, during, of)?;
-        if header.kind != kind {
-            return Err(Lost::Refused(format!("an unexpected {:?} frame", header.kind)));
+        match self.any_head(deadline, during, of)? {
+            (found, head) if found == kind => Ok(head),
+            (found, _) => Err(Lost::Refused(format!("an unexpected {found:?} frame"))),
         }
+    }
+
+    pub fn any_head(&mut self, deadline: &Deadline<'_>, during: &str, of: &str) -> Got<(Type, Vec<u8>)> {
+        let header = self.header(MAX_CONTROL, deadline, during, of)?;
         let mut head = vec![0; header.len as usize];
         self.payload(&header, &mut head, deadline, during, of)?;
-        Ok(head)
+        Ok((header.kind, head))
     }
 
     fn data(&mut self, to: &mut [u8], deadline: &Deadline<'_>, during: &str, of: &str) -> Got<()> {

@@ -35,6 +35,8 @@ struct Link {
     /// The life of the server that we know.
     life: Option<u64>,
     seq: u64,
+    /// The last one that was answered.
+    acked: u64,
 }
 
 /// A trainer's connection to a server. Threads take turns.
@@ -67,7 +69,9 @@ impl Client {
         link.seq += 1;
         let metas = vars.iter().map(|v| v.meta.clone()).collect();
         let request = Request::Push { seq: link.seq, barrier, want, vars: metas };
-        self.call(&mut link, &request, vars, place, stop).map(|(_, vars)| vars)
+        let (_, vars) = self.call(&mut link, &request, vars, place, stop)?;
+        link.acked = link.seq;
+        Ok(vars)
     }
 
     pub fn get(&self, names: Vec<String>, place: Place<'_>, stop: &dyn Fn() -> Result<()>) -> Result<Vec<Incoming>> {
@@ -90,7 +94,9 @@ impl Client {
         let mut link = self.link.lock();
         link.seq += 1;
         let request = Request::Barrier { seq: link.seq };
-        self.call(&mut link, &request, &[], &nowhere, stop).map(drop)
+        self.call(&mut link, &request, &[], &nowhere, stop)?;
+        link.acked = link.seq;
+        Ok(())
     }
 
     pub fn notify(&self, words: Vec<String>, stop: &dyn Fn() -> Result<()>) -> Result<Vec<String>> {
@@ -196,8 +202,8 @@ impl Client {
             other => other,
         })?;
         match decode_reply(&head) {
-            Some(Reply::Opened { life, has, restored }) => {
-                self.same_server(link, life, has, restored)?;
+            Some(Reply::Opened { life, has, restored, lossy }) => {
+                self.same_server(link, life, has, (restored, lossy))?;
                 link.channel = Some(channel);
                 Ok(())
             }
@@ -206,20 +212,25 @@ impl Client {
         }
     }
 
-    /// A server that has been started again must know what the one before knew.
-    fn same_server(&self, link: &mut Link, life: u64, has: u64, restored: bool) -> Result<()> {
+    /// A server that has been started again must know what the one before knew, unless it keeps snapshots only.
+    fn same_server(&self, link: &mut Link, life: u64, has: u64, (restored, lossy): (bool, bool)) -> Result<()> {
         let changed = link.life.is_some_and(|known| known != life);
-        // The last one may be under way.
-        if changed && has + 1 < link.seq {
-            let missing = link.seq - 1 - has;
-            if !restored {
-                return Err(Error::Server(format!("the server at {} was started again without its state", self.at)));
+        if changed && has < link.acked {
+            let (at, lost) = (self.at, link.acked - has);
+            match (restored, lossy) {
+                (false, _) => {
+                    return Err(Error::Server(format!("the server at {at} was started again without its state")))
+                }
+                (true, false) => {
+                    let what = format!("the server at {at} lacks the last {lost} updates of this trainer");
+                    return Err(Error::Server(format!("{what}, though it keeps a log: what it had written is gone")));
+                }
+                (true, true) => eprintln!(
+                    "oar: the server at {at} goes on from a snapshot: {lost} updates of trainer {} are lost",
+                    self.settings.trainer
+                ),
             }
-            eprintln!("oar: the server at {} goes on from a snapshot: {missing} updates are lost", self.at);
-            return Err(Error::Server(format!(
-                "the server at {} lacks the last {missing} updates of this trainer",
-                self.at
-            )));
+            link.acked = has;
         }
         link.life = Some(life);
         Ok(())

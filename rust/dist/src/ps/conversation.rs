@@ -3,7 +3,7 @@
 use std::net::TcpStream;
 use std::time::Duration;
 
-use super::books::{Books, Mode};
+use super::books::{Books, Mode, Past};
 use super::channel::{parts, Channel, Lost};
 use super::wire::{decode_request, Meta, Reply, Request};
 use super::{Incoming, Outgoing, Service};
@@ -20,7 +20,7 @@ pub struct Conversation<'a> {
     /// An error once the server ends.
     pub stop: &'a (dyn Fn() -> Result<()> + Sync),
     pub life: u64,
-    pub restored: bool,
+    pub past: Past,
 }
 
 type Answer<T> = std::result::Result<T, String>;
@@ -64,7 +64,10 @@ impl Conversation<'_> {
             false => Err(format!("trainer {trainer} calls itself {named}")),
         };
         let reply = match &opened {
-            Ok(has) => Reply::Opened { life: self.life, has: *has, restored: self.restored },
+            Ok(has) => {
+                let Past { restored, lossy } = self.past;
+                Reply::Opened { life: self.life, has: *has, restored, lossy }
+            }
             Err(why) => Reply::Failed { why: why.clone() },
         };
         let sent = self.answer(channel, &reply, &[]);
@@ -93,8 +96,20 @@ impl Conversation<'_> {
     }
 
     fn values(&self, trainer: u32, names: &[String]) -> Answer<(Reply, Vec<Outgoing>)> {
-        let out = if names.is_empty() { Vec::new() } else { self.service.get(trainer, names)? };
+        let give = || self.service.get(trainer, names);
+        let out = match names.is_empty() {
+            true => Vec::new(),
+            false if self.service.remembers(None) => self.books.giving(trainer, names, give)?,
+            false => give()?,
+        };
         Ok((Reply::Values { vars: out.iter().map(|v| v.meta.clone()).collect() }, out))
+    }
+
+    fn look_up(&self, trainer: u32, name: &str, ids: Incoming) -> Answer<Outgoing> {
+        if !self.service.remembers(Some(name)) {
+            return self.service.lookup(trainer, name, ids);
+        }
+        self.books.looking(trainer, name, ids, self.service)
     }
 
     fn perform(
@@ -108,20 +123,19 @@ impl Conversation<'_> {
             (self.stop)().map_err(|e: Error| e.to_string())?;
             self.answer(channel, &Reply::Waiting { what }, &[]).map_err(|_| "the connection is lost".to_string())
         };
-        let step = |pushed| self.service.step(pushed);
         let done = |words| Ok((Reply::Done { words }, Vec::new()));
         match request {
             Request::Push { seq, barrier, want, .. } => {
                 match self.books.mode() {
-                    Mode::Steps => self.books.push(who, seq, barrier, vars, &mut tell, &step)?,
-                    Mode::Free => self.books.apply(who, seq, &mut tell, || self.service.apply(who.0, vars))?,
+                    Mode::Steps => self.books.push(who, seq, barrier, vars, &mut tell, self.service)?,
+                    Mode::Free => self.books.apply(who, seq, vars, &mut tell, self.service)?,
                 };
                 self.values(who.0, &want)
             }
             Request::Get { names } => self.values(who.0, &names),
             Request::Lookup { name, .. } => {
                 let ids = vars.into_iter().next().ok_or("a lookup without ids")?;
-                let found = self.service.lookup(who.0, &name, ids)?;
+                let found = self.look_up(who.0, &name, ids)?;
                 Ok((Reply::Values { vars: vec![found.meta.clone()] }, vec![found]))
             }
             Request::Barrier { seq } => {
@@ -129,11 +143,19 @@ impl Conversation<'_> {
                 done(Vec::new())
             }
             Request::Complete => {
-                self.books.complete(who, &step)?;
+                self.books.complete(who, self.service)?;
                 done(Vec::new())
             }
             Request::Notify { words } if words.first().is_some_and(|w| w == "report") => {
                 done(vec![self.books.report()])
+            }
+            Request::Notify { words } if words.first().is_some_and(|w| w == "progress") => {
+                done(vec![self.books.progress(who.0)?.to_string()])
+            }
+            Request::Notify { words } if words.first().is_some_and(|w| w == "resume") => {
+                let parts = words.get(1).and_then(|w| w.parse().ok()).ok_or("resume takes a number of steps")?;
+                self.books.resume(who, parts)?;
+                done(Vec::new())
             }
             Request::Notify { words } => done(self.service.notify(who.0, &words)?),
             Request::Open { .. } => Err("the connection is open".into()),

@@ -10,25 +10,35 @@ use parking_lot::Mutex;
 use crate::error::{Error, Result};
 use crate::fork::PerProcess;
 
-static FLAGS: Mutex<BTreeMap<String, i64>> = Mutex::new(BTreeMap::new());
+static FLAGS: Mutex<BTreeMap<String, String>> = Mutex::new(BTreeMap::new());
 
 /// What stands before the environment from now on.
-pub fn set_flag(name: &str, value: i64) {
-    FLAGS.lock().insert(name.to_string(), value);
+pub fn set_flag(name: &str, value: &str) {
+    FLAGS.lock().insert(name.to_string(), value.to_string());
 }
 
-/// A flag as it was set, else as the environment has it, else `default`.
+/// A flag as it was set, else as the environment has it, else nothing.
+pub fn text(name: &str) -> String {
+    let set = FLAGS.lock().get(name).cloned();
+    set.or_else(|| std::env::var(name).ok()).unwrap_or_default().trim().to_string()
+}
+
+/// A flag that is a number, `default` where it is not given.
 pub fn flag(name: &str, default: i64) -> Result<i64> {
-    if let Some(&value) = FLAGS.lock().get(name) {
-        return Ok(value);
-    }
-    let Ok(text) = std::env::var(name) else { return Ok(default) };
-    match text.trim().to_ascii_lowercase().as_str() {
+    let text = text(name);
+    match text.to_ascii_lowercase().as_str() {
         "" => Ok(default),
         "true" | "yes" | "on" => Ok(1),
         "false" | "no" | "off" => Ok(0),
         number => number.parse().map_err(|_| Error::invalid(format!("{name} is {text:?}, not a whole number"))),
     }
+}
+
+/// A flag that is a number of at least `least`.
+pub fn at_least(name: &str, default: i64, least: i64) -> Result<u32> {
+    let value = flag(name, default)?;
+    let fits = u32::try_from(value).ok().filter(|_| value >= least);
+    fits.ok_or_else(|| Error::invalid(format!("{name} must be at least {least}, got {value}")))
 }
 
 /// How long to wait for a server.
@@ -41,13 +51,8 @@ pub struct Limits {
 impl Limits {
     /// As the flags are now.
     pub fn now() -> Result<Limits> {
-        let bounded = |name: &str, default, least| {
-            let value = flag(name, default)?;
-            let fits = u32::try_from(value).ok().filter(|v| *v >= least);
-            fits.ok_or_else(|| Error::invalid(format!("{name} must be at least {least}, got {value}")))
-        };
-        let deadline = Duration::from_millis(bounded("FLAGS_rpc_deadline", 180_000, 1)?.into());
-        Ok(Limits { deadline, retries: bounded("FLAGS_rpc_retry_times", 3, 0)? })
+        let deadline = Duration::from_millis(at_least("FLAGS_rpc_deadline", 180_000, 1)?.into());
+        Ok(Limits { deadline, retries: at_least("FLAGS_rpc_retry_times", 3, 0)? })
     }
 
     /// One attempt.

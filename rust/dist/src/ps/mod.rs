@@ -9,13 +9,19 @@ mod books;
 mod channel;
 mod client;
 mod conversation;
+mod journal;
 pub mod limits;
+mod notes;
 mod server;
 pub mod session;
+#[cfg(test)]
+mod tests;
 mod wire;
 
 pub use books::{Lost, Mode};
 pub use client::{Client, Settings};
+pub use journal::{read_snapshot, Durability, Found};
+pub use notes::{Image, Note};
 pub use server::{Server, ServerOptions};
 pub use session::Session;
 pub use wire::{decode_reply, decode_request, Kind, Meta, Reply, Request};
@@ -73,6 +79,13 @@ pub trait Service: Sync {
     fn get(&self, trainer: u32, names: &[String]) -> std::result::Result<Vec<Outgoing>, String>;
     /// What `ids` find in the table `name`.
     fn lookup(&self, trainer: u32, name: &str, ids: Incoming) -> std::result::Result<Outgoing, String>;
+    /// Room for a part of its state.
+    fn place_state(&self, meta: &Meta) -> std::result::Result<Box<dyn Memory>, String>;
+    /// Its whole state: with that, [`Service::restore`] goes on where this one is. Nothing else runs meanwhile.
+    fn capture(&self) -> std::result::Result<Vec<Outgoing>, String>;
+    fn restore(&self, state: Vec<Incoming>) -> std::result::Result<(), String>;
+    /// Does giving a variable change the state, or a lookup in that table?
+    fn remembers(&self, table: Option<&str>) -> bool;
     /// Anything else, by words.
     fn notify(&self, trainer: u32, words: &[String]) -> std::result::Result<Vec<String>, String>;
 }

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags};
 
-use super::books::{Books, Lost, Mode};
+use super::books::{Books, Lost, Mode, Past};
 use super::conversation::Conversation;
+use super::journal::Durability;
 use super::Service;
 use crate::error::{Error, Result};
 use crate::hello::{Acceptor, Identity, Purpose, NO_RANK};
@@ -26,8 +27,8 @@ pub struct ServerOptions {
     /// How long a trainer may be away before `lost` holds.
     pub limit: Duration,
     pub lost: Lost,
-    /// The state of a former life was read in again.
-    pub restored: bool,
+    /// Where the state outlives the server.
+    pub durability: Option<Durability>,
 }
 
 /// A server that listens already, and serves once it is told to.
@@ -52,15 +53,17 @@ impl Server {
     /// Serve until all trainers are complete. `tick` is asked every 50 ms whether to stop before.
     pub fn serve(mut self, service: &dyn Service, tick: &mut dyn FnMut() -> bool) -> Result<()> {
         let o = self.options.clone();
-        let books = Books::new(o.mode, o.trainers);
+        let (books, past) = match o.durability.clone() {
+            None => (Books::new(o.mode, o.trainers), Past::default()),
+            Some(how) => Books::durable(o.mode, o.trainers, how, service)?,
+        };
         let ended = AtomicBool::new(false);
         let life = u64::from_le_bytes(random_bytes::<8>()?);
         let stop = || match ended.load(Ordering::Acquire) {
             true => Err(Error::Interrupted { during: "serving".into() }),
             false => Ok(()),
         };
-        let step = |pushed| service.step(pushed);
-        let talk = Conversation { books: &books, service, stop: &stop, life, restored: o.restored };
+        let talk = Conversation { books: &books, service, stop: &stop, life, past };
         std::thread::scope(|scope| {
             let mut threads: Vec<std::thread::ScopedJoinHandle<'_, ()>> = Vec::new();
             let result = loop {
@@ -83,7 +86,7 @@ impl Server {
                 if tick() {
                     break Err(Error::Interrupted { during: "serving trainers".into() });
                 }
-                match books.look(o.limit, o.lost, &step) {
+                match books.look(o.limit, o.lost, service) {
                     Some(Ok(())) => break Ok(()),
                     Some(Err(why)) => break Err(Error::Server(why)),
                     None => {}
@@ -98,7 +101,7 @@ impl Server {
                 std::thread::sleep(Duration::from_millis(1));
             }
             ended.store(true, Ordering::Release);
-            result
+            result.and_then(|()| books.finish(service))
         })
     }
 

@@ -70,11 +70,13 @@ pub enum Request {
 /// What a server answers. `Waiting` says that the answer is still to come, and what it waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// `life` names this life of the server; `has` is the last `seq` of this incarnation that it knows.
+    /// `life` names this life of the server; `has` is the last `seq` of this incarnation that it knows. `restored`: from
+    /// what a former life wrote down; `lossy`: which is not all that it had answered.
     Opened {
         life: u64,
         has: u64,
         restored: bool,
+        lossy: bool,
     },
     Values {
         vars: Vec<Meta>,
@@ -90,7 +92,7 @@ pub enum Reply {
     },
 }
 
-fn put_meta(p: Put, m: &Meta) -> Put {
+pub(super) fn put_meta(p: Put, m: &Meta) -> Put {
     let mut p = p.bytes(m.name.as_bytes()).u8(m.kind as u8).u8(m.dtype).u32(m.dims.len() as u32);
     for &d in &m.dims {
         p = p.u64(d);
@@ -105,20 +107,24 @@ fn put_meta(p: Put, m: &Meta) -> Put {
     p.u64(m.height).u64(m.rows).u64(m.bytes)
 }
 
-fn put_metas(p: Put, metas: &[Meta]) -> Put {
+pub(super) fn put_metas(p: Put, metas: &[Meta]) -> Put {
     metas.iter().fold(p.u32(metas.len() as u32), put_meta)
 }
 
-fn put_words(p: Put, words: &[String]) -> Put {
+pub(super) fn put_words(p: Put, words: &[String]) -> Put {
     words.iter().fold(p.u32(words.len() as u32), |p, w| p.bytes(w.as_bytes()))
 }
 
-fn take_text(t: &mut Take<'_>) -> Option<String> {
+pub(super) fn take_text(t: &mut Take<'_>) -> Option<String> {
     let bytes = t.bytes().filter(|b| b.len() <= MAX_NAME)?;
     String::from_utf8(bytes.to_vec()).ok()
 }
 
-fn take_list<T>(t: &mut Take<'_>, most: usize, mut item: impl FnMut(&mut Take<'_>) -> Option<T>) -> Option<Vec<T>> {
+pub(super) fn take_list<T>(
+    t: &mut Take<'_>,
+    most: usize,
+    mut item: impl FnMut(&mut Take<'_>) -> Option<T>,
+) -> Option<Vec<T>> {
     let n = t.u32()? as usize;
     // Nothing is allocated for what the head cannot hold.
     if n > most || n > t.0.len() {
@@ -127,7 +133,7 @@ fn take_list<T>(t: &mut Take<'_>, most: usize, mut item: impl FnMut(&mut Take<'_
     (0..n).map(|_| item(t)).collect()
 }
 
-fn take_meta(t: &mut Take<'_>) -> Option<Meta> {
+pub(super) fn take_meta(t: &mut Take<'_>) -> Option<Meta> {
     let name = take_text(t)?;
     let kind = match t.u8()? {
         0 => Kind::Dense,
@@ -142,15 +148,15 @@ fn take_meta(t: &mut Take<'_>) -> Option<Meta> {
     sane.then_some(Meta { name, kind, dtype, dims, lod, height, rows, bytes })
 }
 
-fn take_metas(t: &mut Take<'_>) -> Option<Vec<Meta>> {
+pub(super) fn take_metas(t: &mut Take<'_>) -> Option<Vec<Meta>> {
     take_list(t, MAX_LIST, take_meta)
 }
 
-fn take_words(t: &mut Take<'_>) -> Option<Vec<String>> {
+pub(super) fn take_words(t: &mut Take<'_>) -> Option<Vec<String>> {
     take_list(t, MAX_LIST, |t| t.bytes().and_then(|b| String::from_utf8(b.to_vec()).ok()))
 }
 
-fn flag(t: &mut Take<'_>) -> Option<bool> {
+pub(super) fn flag(t: &mut Take<'_>) -> Option<bool> {
     match t.u8()? {
         0 => Some(false),
         1 => Some(true),
@@ -230,7 +236,9 @@ impl Reply {
     pub fn encode(&self) -> Vec<u8> {
         let p = Put::default();
         match self {
-            Reply::Opened { life, has, restored } => p.u8(0).u64(*life).u64(*has).u8((*restored).into()),
+            Reply::Opened { life, has, restored, lossy } => {
+                p.u8(0).u64(*life).u64(*has).u8((*restored).into()).u8((*lossy).into())
+            }
             Reply::Values { vars } => put_metas(p.u8(1), vars),
             Reply::Done { words } => put_words(p.u8(2), words),
             Reply::Failed { why } => p.u8(3).bytes(why.as_bytes()),
@@ -251,7 +259,7 @@ impl Reply {
 pub fn decode_reply(bytes: &[u8]) -> Option<Reply> {
     let t = &mut Take(bytes);
     let reply = match t.u8()? {
-        0 => Reply::Opened { life: t.u64()?, has: t.u64()?, restored: flag(t)? },
+        0 => Reply::Opened { life: t.u64()?, has: t.u64()?, restored: flag(t)?, lossy: flag(t)? },
         1 => Reply::Values { vars: take_metas(t)? },
         2 => Reply::Done { words: take_words(t)? },
         3 => Reply::Failed { why: t.text()? },
@@ -296,7 +304,7 @@ mod tests {
             assert_eq!(decode_request(&[&r.encode()[..], &[0]].concat()), None);
         }
         let replies = [
-            Reply::Opened { life: 1, has: 2, restored: true },
+            Reply::Opened { life: 1, has: 2, restored: true, lossy: false },
             Reply::Values { vars: vec![meta()] },
             Reply::Done { words },
             Reply::Failed { why: "no".into() },

@@ -66,6 +66,23 @@ impl Changes {
         }
     }
 
+    /// Of each table: its version, and the versions that last changed its rows.
+    pub fn image(&self) -> Vec<(String, i64, Vec<(i64, i64)>)> {
+        let one = |(table, log): (&String, &Mutex<Log>)| {
+            let log = log.lock();
+            let mut rows: Vec<(i64, i64)> = log.rows.iter().map(|(&row, &v)| (row, v)).collect();
+            rows.sort_unstable();
+            (table.clone(), log.version, rows)
+        };
+        self.logs.iter().map(one).collect()
+    }
+
+    pub fn set_image(&self, table: &str, version: i64, rows: Vec<(i64, i64)>) -> Result<()> {
+        let log = self.logs.get(table).ok_or_else(|| err!(NotFound, "the server keeps no changes of '{table}'"))?;
+        *log.lock() = Log { version, rows: rows.into_iter().collect() };
+        Ok(())
+    }
+
     pub fn answer(&self, asked: &Asked, held: impl Fn(&str) -> Result<Value>) -> Result<Value> {
         let (Asked::Version(name) | Asked::Since(name, _)) = asked;
         let log = self.logs.get(name).ok_or_else(|| err!(NotFound, "the server keeps no changes of '{name}'"))?;

@@ -11,7 +11,7 @@ use oar_core::op::attrs::AttrValue;
 use oar_core::op::run::Frame;
 use oar_core::op::{Kernel, Op, RowsKernel, Run, OP};
 use oar_core::{attrs, bail, ensure, slots};
-use oar_dist::ps::{Lost, Mode, Server, ServerOptions};
+use oar_dist::ps::{Durability, Lost, Mode, Server, ServerOptions};
 use oar_dist::rings;
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -152,7 +152,7 @@ fn serve_as(cx: &Run, a: &ListenAttrs) -> Result<()> {
         trainers: a.Fanin as u32,
         limit: o.heartbeat_limit,
         lost: lost_policy(op)?,
-        restored: false,
+        durability: Durability::from_flags(&a.endpoint).map_err(|e| named(op, error(e)))?,
     };
     let server = Server::listen(at, &job, options).map_err(|e| named(op, error(e)))?;
     let signals = Signals::watch();

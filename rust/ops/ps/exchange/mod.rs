@@ -6,6 +6,7 @@ mod receive;
 mod save;
 mod send;
 mod serving;
+mod state;
 
 use oar_core::op::Op;
 

@@ -270,6 +270,23 @@ impl Service for Serving<'_> {
         words(self.find_rows(name, ids))
     }
 
+    fn place_state(&self, meta: &Meta) -> Answer<Box<dyn Memory>> {
+        room(meta)
+    }
+
+    fn capture(&self) -> Answer<Vec<Outgoing>> {
+        words(self.state())
+    }
+
+    fn restore(&self, state: Vec<Incoming>) -> Answer<()> {
+        words(self.set_state(state))
+    }
+
+    /// Copies for delayed gradients are made as trainers get parameters; a block that looks up may make rows, and counts.
+    fn remembers(&self, table: Option<&str>) -> bool {
+        table.map_or(self.dc_asgd, |name| self.lookups.contains_key(name))
+    }
+
     fn notify(&self, _trainer: u32, what: &[String]) -> Answer<Vec<String>> {
         match what {
             [word, path, name] if word == "checkpoint" => words(self.checkpoint(Path::new(path), name)),

@@ -1,0 +1,123 @@
+"""Jobs of servers and trainers that are killed and started again, and what must be true in the end.
+
+    python tests/dist/killing.py --seeds 1 2 3 --kills 20
+
+kills as many servers and as many trainers of a job for each seed, and says what it saw.
+"""
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import signal
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from ps_killed import LEDGERS, once
+from test_parameter_server import LIMIT, Job, endpoints
+
+SCRIPT = Path(__file__).with_name("ps_killed.py")
+STEPS = 60
+
+
+class Kills:
+    """A job of two servers and two trainers, whose processes are killed and started again."""
+
+    def __init__(self, folder: Path, name: str, steps: int = STEPS, **env: str) -> None:
+        folder.mkdir(exist_ok=True)
+        self.job, self.name, self.places, self.steps = Job(folder, SCRIPT), name, endpoints(2), steps
+        keeps = {"FLAGS_ps_state_folder": str(folder / "state"), "FLAGS_ps_snapshot_steps": "7"}
+        self.env = keeps | {"STEPS": str(steps), "OAR_PS_LOST_TRAINER": "wait"} | env
+        for role in ("server", "trainer"):
+            for i in range(2):
+                self.start(role, i)
+
+    def start(self, role: str, index: int) -> None:
+        self.job.start(role, index, self.places, [self.name], **self.env)
+
+    def done(self, trainer: int) -> int:
+        """Steps that the trainer has ended."""
+        path = self.job.folder / f"trainer{trainer}.npz.steps"
+        lines = path.read_text().split() if path.exists() else []
+        return int(lines[-1]) + 1 if lines else 0
+
+    def until(self, trainer: int, steps: int) -> None:
+        end = time.monotonic() + LIMIT
+        while self.done(trainer) < steps and time.monotonic() < end:
+            codes = {tag: p.poll() for tag, p in self.job.processes.items()}
+            assert not any(codes.values()), "\n".join(f"{t}: {c} {self.job.log(t)[-2000:]}" for t, c in codes.items())
+            time.sleep(0.001)
+
+    def kill(self, role: str, index: int) -> bool:
+        """Kill it and start it again; whether it was still there."""
+        process = self.job.processes[f"{role}{index}"]
+        process.send_signal(signal.SIGKILL)
+        process.wait(LIMIT)
+        if process.returncode != -signal.SIGKILL:
+            return False
+        self.start(role, index)
+        return True
+
+    def end(self, servers: bool = True) -> list[dict[str, np.ndarray]]:
+        """All parameters of both trainers, once all has ended in order."""
+        try:
+            for tag in ["trainer0", "trainer1"] + ["server0", "server1"] * servers:
+                assert self.job.wait(tag) == 0, "\n".join(f"{t}: {self.job.log(t)[-2000:]}" for t in self.job.processes)
+            return [dict(np.load(self.job.folder / f"trainer{i}.npz")) for i in range(2)]
+        finally:
+            self.job.end()
+
+
+def check_history(values: dict[str, np.ndarray], applied=once) -> None:
+    """Every gradient of every trainer counts exactly once."""
+    for k in range(LEDGERS):
+        times = values[f"ledger{k}"] / applied()
+        assert np.isin(times, (0, 1)).all(), f"some count more than once: {times}"
+        assert (times == 1).all(), f"lost: {np.argwhere(times == 0).tolist()} (trainer, step)"
+
+
+def check_same(found: list[dict[str, np.ndarray]], wanted: list[dict[str, np.ndarray]]) -> None:
+    for trainer, (a, b) in enumerate(zip(found, wanted, strict=True)):
+        assert a.keys() == b.keys()
+        for name in a:
+            np.testing.assert_array_equal(a[name], b[name], err_msg=f"{name} of trainer {trainer}")
+
+
+def campaign(folder: Path, name: str, seed: int, kills: int) -> dict[str, int]:
+    """A job in which as many servers and as many trainers are killed at drawn moments; raises where a gradient does not count
+    exactly once. How many kills there were, and how many of them left a note of a log unfinished."""
+    draw = random.Random(seed)
+    steps = 12 * kills + 40
+    job = Kills(folder, name, steps, PAUSE="0.002", FLAGS_ps_snapshot_steps=str(draw.randrange(2, 12)))
+    killed = {"server": 0, "trainer": 0}
+    try:
+        todo = draw.sample(["server", "trainer"] * kills, 2 * kills)
+        moments = sorted(draw.sample(range(1, steps - 30), 2 * kills))
+        for role, moment in zip(todo, moments, strict=True):
+            job.until(draw.randrange(2), moment)
+            time.sleep(draw.uniform(0, 0.03))
+            killed[role] += job.kill(role, draw.randrange(2))
+        check_history(job.end()[0])
+    finally:
+        job.job.end()
+    torn = sum(job.job.log(f"server{i}").count("no whole note") for i in range(2))
+    return {"steps": steps, "gradients": 2 * steps, "servers": killed["server"], "trainers": killed["trainer"], "torn": torn}
+
+
+def main() -> None:
+    ask = argparse.ArgumentParser(description="kill servers and trainers of a job, and check that every gradient counts once")
+    ask.add_argument("--seeds", type=int, nargs="+", default=[1])
+    ask.add_argument("--kills", type=int, default=20, help="of servers, and as many of trainers, for each seed")
+    ask.add_argument("--name", default="sgd+sparse+slice")
+    given = ask.parse_args()
+    for seed in given.seeds:
+        since = time.monotonic()
+        with tempfile.TemporaryDirectory() as folder:
+            found = campaign(Path(folder), given.name, seed, given.kills)
+        print(json.dumps({"seed": seed, **found, "seconds": round(time.monotonic() - since, 1)}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

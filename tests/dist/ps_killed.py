@@ -1,0 +1,93 @@
+"""A job whose processes are killed and started again: it ends with the bits of one that nobody disturbs.
+
+    python ps_killed.py server|trainer INDEX ENDPOINTS OUT NAME
+
+As ps_training.py, whose names it has. Each trainer adds to `ledger` parameters, whose every cell belongs to a step of a
+trainer: in the end a cell tells how often the gradient of that step was applied. Steps go to OUT.steps as they end; OUT is
+an archive of all parameters.
+"""
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+import numpy as np
+from ps_training import OPTIMIZERS, TRAINERS, batch, build
+
+import paddle
+import paddle.fluid as fluid
+from paddle.fluid.communicator import resume_steps
+
+STEPS = int(os.environ.get("STEPS", "60"))
+PAUSE = float(os.environ.get("PAUSE", "0.005"))
+RATE, LEDGERS = 0.25, 3
+
+
+def model(name: str):
+    kind, *flags = name.split("+")
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup), fluid.unique_name.guard():
+        loss = build(set(flags))
+        mine = fluid.layers.data("mine", [TRAINERS, STEPS], append_batch_size=False)
+        for k in range(LEDGERS):
+            ledger = fluid.layers.create_parameter(
+                [TRAINERS, STEPS], "float32", f"ledger{k}", default_initializer=fluid.initializer.Constant(0.0)
+            )
+            loss = loss + fluid.layers.reduce_sum(ledger * mine)
+        OPTIMIZERS[kind](RATE if kind == "sgd" else 0.002).minimize(loss)
+    return main, startup, loss, set(flags)
+
+
+def once(trainers: int = TRAINERS) -> np.float32:
+    """A cell of a ledger whose gradient has been applied once, by sgd; in common steps gradients are averaged."""
+    return np.float32(0) - np.float32(RATE) * np.float32(1 / trainers)
+
+
+def run(role: str, index: int, endpoints: str, out: str, name: str) -> None:
+    main, startup, loss, flags = model(name)
+    executor = fluid.Executor(fluid.CPUPlace())
+    config = fluid.DistributeTranspilerConfig()
+    config.min_block_size = 1024
+    config.sync_mode = "async" not in flags
+    config.enable_dc_asgd = "dc" in flags
+    t = fluid.DistributeTranspiler(config)
+    t.transpile(
+        index if role == "trainer" else 0, program=main, startup_program=startup, pservers=endpoints, trainers=TRAINERS,
+        sync_mode=config.sync_mode,
+    )  # fmt: skip
+    if role == "server":
+        main, startup = t.get_pserver_programs(endpoints.split(",")[index])
+        executor.run(startup)
+        executor.run(main)
+        return
+    trainer = t.get_trainer_program()
+    executor.run(startup)
+    names = sorted(p.name for p in main.global_block().all_parameters())
+    with open(f"{out}.steps", "a") as done:
+        begun = resume_steps(endpoints, index)
+        print(f"begins after {begun} steps", file=sys.stderr)
+        for step in range(begun, STEPS):
+            mine = np.zeros((TRAINERS, STEPS), "float32")
+            mine[index, step] = 1
+            executor.run(trainer, feed=batch(index, step) | {"mine": mine}, fetch_list=[loss])
+            done.write(f"{step}\n")
+            done.flush()
+            time.sleep(PAUSE)
+    if "async" in flags:
+        # Once all have sent all, the startup Program fetches what the servers have.
+        folder = os.path.dirname(out)
+        open(f"{folder}/sent{index}", "w").close()
+        while not all(os.path.exists(f"{folder}/sent{i}") for i in range(TRAINERS)):
+            time.sleep(0.01)
+        executor.run(startup)
+    scope = fluid.global_scope()
+    values = {n: np.asarray(scope.find_var(n).get_tensor()) for n in names if scope.find_var(n) is not None}
+    np.savez(out, **{n: v for n, v in values.items() if v.size})
+    executor.close()
+
+
+if __name__ == "__main__":
+    paddle.enable_static()
+    role, index, endpoints, out, *names = sys.argv[1:]
+    run(role, int(index), endpoints, out.removesuffix(".json") + ".npz", names[0])
