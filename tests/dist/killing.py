@@ -23,15 +23,15 @@ STEPS = 60
 
 
 class Kills:
-    """A job of two servers and two trainers, whose processes are killed and started again."""
+    """A job of some servers and two trainers, whose processes are killed and started again."""
 
-    def __init__(self, folder: Path, name: str, steps: int = STEPS, **env: str) -> None:
+    def __init__(self, folder: Path, name: str, steps: int = STEPS, servers: int = 2, **env: str) -> None:
         folder.mkdir(exist_ok=True)
-        self.job, self.name, self.places, self.steps = Job(folder, SCRIPT), name, endpoints(2), steps
+        self.job, self.name, self.places, self.servers = Job(folder, SCRIPT), name, endpoints(servers), servers
         keeps = {"FLAGS_ps_state_folder": str(folder / "state"), "FLAGS_ps_snapshot_steps": "7"}
         self.env = keeps | {"STEPS": str(steps), "OAR_PS_LOST_TRAINER": "wait"} | env
-        for role in ("server", "trainer"):
-            for i in range(2):
+        for role, count in (("server", servers), ("trainer", 2)):
+            for i in range(count):
                 self.start(role, i)
 
     def start(self, role: str, index: int) -> None:
@@ -60,10 +60,10 @@ class Kills:
         self.start(role, index)
         return True
 
-    def end(self, servers: bool = True) -> list[dict[str, np.ndarray]]:
+    def end(self) -> list[dict[str, np.ndarray]]:
         """All parameters of both trainers, once all has ended in order."""
         try:
-            for tag in ["trainer0", "trainer1"] + ["server0", "server1"] * servers:
+            for tag in ["trainer0", "trainer1"] + [f"server{i}" for i in range(self.servers)]:
                 assert self.job.wait(tag) == 0, "\n".join(f"{t}: {self.job.log(t)[-2000:]}" for t in self.job.processes)
             return [dict(np.load(self.job.folder / f"trainer{i}.npz")) for i in range(2)]
         finally:

@@ -1,6 +1,7 @@
 """A job whose processes are killed and started again: it ends with the bits of one that nobody disturbs.
 
     python ps_killed.py server|trainer INDEX ENDPOINTS OUT NAME
+    python ps_killed.py launched FOLDER NAME
 
 As ps_training.py, whose names it has. Each trainer adds to `ledger` parameters, whose every cell belongs to a step of a
 trainer: in the end a cell tells how often the gradient of that step was applied. Steps go to OUT.steps as they end; OUT is
@@ -20,6 +21,8 @@ import paddle.fluid as fluid
 from paddle.fluid.communicator import resume_steps
 
 STEPS = int(os.environ.get("STEPS", "60"))
+#: of these, the steps that this job takes
+FROM, TO = int(os.environ.get("FROM", "0")), int(os.environ.get("TO", str(STEPS)))
 PAUSE = float(os.environ.get("PAUSE", "0.005"))
 RATE, LEDGERS = 0.25, 3
 
@@ -35,7 +38,10 @@ def model(name: str):
                 [TRAINERS, STEPS], "float32", f"ledger{k}", default_initializer=fluid.initializer.Constant(0.0)
             )
             loss = loss + fluid.layers.reduce_sum(ledger * mine)
-        OPTIMIZERS[kind](RATE if kind == "sgd" else 0.002).minimize(loss)
+        rate = RATE if kind == "sgd" else 0.002
+        if "exponential" in flags:
+            rate = fluid.layers.exponential_decay(rate, 4, 0.5)
+        OPTIMIZERS[kind](rate).minimize(loss)
     return main, startup, loss, set(flags)
 
 
@@ -48,7 +54,6 @@ def run(role: str, index: int, endpoints: str, out: str, name: str) -> None:
     main, startup, loss, flags = model(name)
     executor = fluid.Executor(fluid.CPUPlace())
     config = fluid.DistributeTranspilerConfig()
-    config.min_block_size = 1024
     config.sync_mode = "async" not in flags
     config.enable_dc_asgd = "dc" in flags
     t = fluid.DistributeTranspiler(config)
@@ -67,7 +72,7 @@ def run(role: str, index: int, endpoints: str, out: str, name: str) -> None:
     with open(f"{out}.steps", "a") as done:
         begun = resume_steps(endpoints, index)
         print(f"begins after {begun} steps", file=sys.stderr)
-        for step in range(begun, STEPS):
+        for step in range(FROM + begun, TO):
             mine = np.zeros((TRAINERS, STEPS), "float32")
             mine[index, step] = 1
             executor.run(trainer, feed=batch(index, step) | {"mine": mine}, fetch_list=[loss])
@@ -82,12 +87,27 @@ def run(role: str, index: int, endpoints: str, out: str, name: str) -> None:
             time.sleep(0.01)
         executor.run(startup)
     scope = fluid.global_scope()
-    values = {n: np.asarray(scope.find_var(n).get_tensor()) for n in names if scope.find_var(n) is not None}
+    values = {n: np.asarray(scope.find_var(n).get_tensor()) for n in names if n != "table" or "sparse" not in flags}
     np.savez(out, **{n: v for n, v in values.items() if v.size})
     executor.close()
 
 
+def launched(folder: str, name: str) -> None:
+    """As the launcher's environment says; writes which process it is."""
+    servers = os.environ["PADDLE_PSERVERS_IP_PORT_LIST"]
+    if os.environ["TRAINING_ROLE"] == "PSERVER":
+        role, index = "server", servers.split(",").index(f"{os.environ['POD_IP']}:{os.environ['PADDLE_PORT']}")
+    else:
+        role, index = "trainer", int(os.environ["PADDLE_TRAINER_ID"])
+    with open(f"{folder}/{role}{index}.pid", "w") as f:
+        f.write(str(os.getpid()))
+    run(role, index, servers, f"{folder}/{role}{index}.npz", name)
+
+
 if __name__ == "__main__":
     paddle.enable_static()
-    role, index, endpoints, out, *names = sys.argv[1:]
-    run(role, int(index), endpoints, out.removesuffix(".json") + ".npz", names[0])
+    if sys.argv[1] == "launched":
+        launched(*sys.argv[2:])
+    else:
+        role, index, endpoints, out, *names = sys.argv[1:]
+        run(role, int(index), endpoints, out.removesuffix(".json") + ".npz", names[0])

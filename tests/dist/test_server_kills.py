@@ -1,13 +1,19 @@
 """Servers that are killed and started again where they kept their state: no gradient is lost, none counts twice."""
 from __future__ import annotations
 
+import os
 import random
+import signal
+import subprocess
+import sys
 import time
 
 import numpy as np
 import pytest
-from killing import STEPS, Kills, campaign, check_history, check_same
+from killing import SCRIPT, STEPS, Kills, campaign, check_history, check_same
+from launching import clean_environment
 from ps_killed import LEDGERS, once
+from test_parameter_server import LIMIT
 
 NAMES = ["sgd+sparse+slice", "adam+sparse+slice"]
 
@@ -69,6 +75,62 @@ def test_killed_trainers_are_waited_for_and_go_on_where_they_were(tmp_path) -> N
         time.sleep(draw.uniform(0, 0.01))
         assert job.kill("trainer", trainer)
     check_history(job.end()[0])
+
+
+def test_a_server_that_is_asked_to_end_does_and_its_trainers_hear_it(tmp_path) -> None:
+    job = Kills(tmp_path, NAMES[0])
+    job.until(0, 5)
+    job.job.processes["server0"].terminate()
+    codes = {tag: job.job.wait(tag) for tag in ("server0", "trainer0", "trainer1")}
+    job.job.end()
+    assert all(codes.values()), codes
+    for i in range(2):
+        assert "the server at" in job.job.log(f"trainer{i}")
+
+
+def begin(folder, **env: str) -> subprocess.Popen[str]:
+    """The same job under the launcher."""
+    line = [sys.executable, "-m", "paddle.distributed.launch", "--server_num=2", "--worker_num=2", str(SCRIPT), "launched"]
+    everything = clean_environment(OMP_NUM_THREADS="1", OAR_TIMEOUT="120", STEPS=str(STEPS), **env)
+    return subprocess.Popen([*line, str(folder), NAMES[0]], cwd=folder, env=everything, text=True, stderr=subprocess.PIPE)
+
+
+def until(job: subprocess.Popen[str], folder, steps: int) -> None:
+    path, end = folder / "trainer0.npz.steps", time.monotonic() + LIMIT
+    while not path.exists() or len(path.read_text().split()) < steps:
+        assert job.poll() is None and time.monotonic() < end, job.communicate()[1]
+        time.sleep(0.01)
+
+
+def kill(folder, tag: str) -> None:
+    os.kill(int((folder / f"{tag}.pid").read_text()), signal.SIGKILL)
+
+
+def test_the_launcher_starts_what_was_killed_again(tmp_path) -> None:
+    job = begin(tmp_path, FLAGS_ps_state_folder=str(tmp_path / "state"), OAR_PS_LOST_TRAINER="wait")
+    try:
+        for steps, tag in ((10, "server1"), (25, "trainer1"), (40, "server0")):
+            until(job, tmp_path, steps)
+            kill(tmp_path, tag)
+        said = job.communicate(timeout=LIMIT)[1]
+        assert job.returncode == 0, said
+        assert said.count("was ended by SIGKILL: it is started again") == 3
+        check_history(dict(np.load(tmp_path / "trainer0.npz")))
+    finally:
+        job.kill()
+
+
+def test_the_launcher_lets_the_others_go_on_without_a_worker(tmp_path) -> None:
+    job = begin(tmp_path, OAR_PS_LOST_TRAINER="continue", OAR_HEARTBEAT_LIMIT="1")
+    try:
+        until(job, tmp_path, 10)
+        kill(tmp_path, "trainer1")
+        said = job.communicate(timeout=LIMIT)[1]
+        assert job.returncode == 0 and "rank 1" in said and "the others go on without it" in said, said
+        times = np.load(tmp_path / "trainer0.npz")["ledger0"] / once()
+        assert (times[0] == 1).all() and np.isin(times[1], (0, 1)).all() and times[1].sum() < STEPS
+    finally:
+        job.kill()
 
 
 @pytest.mark.slow

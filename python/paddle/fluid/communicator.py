@@ -193,8 +193,8 @@ class Communicator:
 def resume_steps(endpoints, trainer_id):
     """How many steps a trainer that is started again has sent already. Oar's own.
 
-    Call it before the first step, and go on after the steps that it counts. Where the process before had reached some of
-    the servers only, its last step comes again: the servers that have it pass over it, so that no gradient counts twice.
+    Call it before the first step, and go on after the steps that it counts. Where the process before had reached some
+    of the servers only, its last step comes again: the servers that have it pass over it, and no gradient counts twice.
     For steps of ``send`` operators, not for those of a Communicator.
 
     Args:
@@ -219,6 +219,10 @@ def resume_steps(endpoints, trainer_id):
 class LargeScaleKV:
     """The tables of this process whose rows are made when they are first asked for (``lookup_sparse_table_init``).
 
+    A description of eight fields, as 2.0.2 has it, may have a ninth one of our own: ``rows=1000000`` (most rows in
+    memory; those that were longest not asked for go), ``spill=FOLDER`` (they go to a file there, and come back from it)
+    and ``float16=1`` (the first value, the parameter, in half precision), with ``&`` between.
+
     Examples:
         >>> import paddle.fluid as fluid
         >>> tables = fluid.communicator.LargeScaleKV()
@@ -232,13 +236,14 @@ class LargeScaleKV:
         """
         core.dist.save_table(varname, dirname)
 
-    def load(self, varname, dirname):
+    def load(self, varname, dirname, server=0, servers=1):
         """Read rows that :meth:`save` wrote into the table of that name; rows that it has besides stay.
 
         Args:
-            varname (str): its name. dirname (str): the folder.
+            varname (str): its name. dirname (str): the folder. server, servers (int, optional): of the rows those that
+                belong to this server among so many (id modulo servers). Oar's own.
         """
-        core.dist.load_table(varname, dirname)
+        core.dist.load_table(varname, dirname, server, servers)
 
     def size(self, varname):
         """How many rows a table has.
@@ -250,3 +255,25 @@ class LargeScaleKV:
             int
         """
         return core.dist.table_size(varname)
+
+    def memory(self, varname):
+        """What a table holds. Oar's own.
+
+        Args:
+            varname (str): its name.
+
+        Returns:
+            dict: "rows"; "spilled", those of them on disk; "bytes" of memory that the others take.
+        """
+        return dict(zip(("rows", "spilled", "bytes"), core.dist.table_memory(varname), strict=True))
+
+    def shrink(self, varname, unseen=1):
+        """End a day of a table: rows that nobody has asked for in its last days go. Oar's own.
+
+        Args:
+            varname (str): its name. unseen (int, optional): of how many days, the one that ends now included.
+
+        Returns:
+            int: how many rows went.
+        """
+        return core.dist.shrink_table(varname, unseen)

@@ -2,6 +2,7 @@
 
 mod base;
 pub mod communicator;
+pub mod deal;
 mod geo;
 pub mod merge;
 pub mod parts;

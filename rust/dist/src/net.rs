@@ -168,6 +168,16 @@ pub fn unpace(stream: &TcpStream) {
     }
 }
 
+/// An end that is unreachable for so long is gone, though nothing is sent: of a process that died its host says so, of a
+/// host that died nobody does.
+pub fn watch(stream: &TcpStream, limit: Duration) {
+    let second = Duration::from_secs(1);
+    let alive = socket2::TcpKeepalive::new().with_time((limit / 2).max(second)).with_interval((limit / 6).max(second));
+    let socket = socket2::SockRef::from(stream);
+    let _ = socket.set_tcp_keepalive(&alive.with_retries(3));
+    let _ = socket.set_tcp_user_timeout(Some(limit.max(second)));
+}
+
 fn connect_once(to: SocketAddr, deadline: &Deadline<'_>) -> Result<std::io::Result<TcpStream>> {
     let begin = || -> std::io::Result<Socket> {
         let s = Socket::new(Domain::for_address(to), Type::STREAM, Some(Protocol::TCP))?;

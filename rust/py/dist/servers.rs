@@ -3,11 +3,13 @@
 use crate::error::OrRaise;
 use crate::program::scope::PyScope;
 use oar_comm::servers::communicator::{self, Context, Mode, Settings};
+use oar_comm::servers::deal::deal;
 use oar_comm::servers::remote::{distinct, open, with_all};
-use oar_comm::servers::tables::{table, Table};
+use oar_comm::servers::tables::{table, Size, Table};
 use oar_comm::servers::values::room;
 use oar_comm::Signals;
 use oar_core::base::Result;
+use oar_core::ensure;
 use oar_dist::ps::{limits, session};
 use pyo3::prelude::*;
 use std::path::PathBuf;
@@ -161,6 +163,12 @@ fn server_waits(py: Python<'_>) -> String {
     py.detach(limits::report)
 }
 
+/// Puts the snapshots of a job's servers together for another job's; says what it did.
+#[pyfunction]
+fn deal_state(py: Python<'_>, old: PathBuf, new: PathBuf, uneven: bool) -> PyResult<Vec<String>> {
+    py.detach(|| deal(&old, &new, uneven)).or_raise()
+}
+
 fn of_table(py: Python<'_>, name: &str, work: impl FnOnce(&Table) -> Result<()> + Send) -> PyResult<()> {
     py.detach(|| work(&*table("LargeScaleKV", name)?)).or_raise()
 }
@@ -170,9 +178,34 @@ fn save_table(py: Python<'_>, name: &str, folder: PathBuf) -> PyResult<()> {
     of_table(py, name, |t| t.save(&folder))
 }
 
+/// Of the rows those that belong to a server among several.
 #[pyfunction]
-fn load_table(py: Python<'_>, name: &str, folder: PathBuf) -> PyResult<()> {
-    of_table(py, name, |t| t.load(&folder, |_| true))
+fn load_table(py: Python<'_>, name: &str, folder: PathBuf, server: i64, servers: i64) -> PyResult<()> {
+    of_table(py, name, |t| {
+        ensure!((0..servers).contains(&server), InvalidArgument, "there is no server {server} of {servers}");
+        t.load(&folder, |id| id.rem_euclid(servers) == server)
+    })
+}
+
+/// Rows, how many of them are on disk, and the bytes that the others take.
+#[pyfunction]
+fn table_memory(py: Python<'_>, name: &str) -> PyResult<(usize, usize, usize)> {
+    let mut found = Size::default();
+    of_table(py, name, |t| {
+        found = t.size();
+        Ok(())
+    })?;
+    Ok((found.rows, found.spilled, found.bytes))
+}
+
+#[pyfunction]
+fn shrink_table(py: Python<'_>, name: &str, unseen: usize) -> PyResult<usize> {
+    let mut gone = 0;
+    of_table(py, name, |t| {
+        gone = t.shrink(unseen)?;
+        Ok(())
+    })?;
+    Ok(gone)
 }
 
 #[pyfunction]
@@ -190,6 +223,9 @@ pub fn register(dist: &Bound<'_, PyModule>) -> PyResult<()> {
     dist.add_function(wrap_pyfunction!(save_table, dist)?)?;
     dist.add_function(wrap_pyfunction!(load_table, dist)?)?;
     dist.add_function(wrap_pyfunction!(table_size, dist)?)?;
+    dist.add_function(wrap_pyfunction!(table_memory, dist)?)?;
+    dist.add_function(wrap_pyfunction!(shrink_table, dist)?)?;
+    dist.add_function(wrap_pyfunction!(deal_state, dist)?)?;
     dist.add_function(wrap_pyfunction!(complete_servers, dist)?)?;
     dist.add_function(wrap_pyfunction!(set_server_flag, dist)?)?;
     dist.add_function(wrap_pyfunction!(server_waits, dist)?)?;

@@ -6,7 +6,7 @@ use crate::tensor::object::PyTensor;
 use oar_core::bail;
 use oar_core::base::{DType, Result};
 use oar_core::tensor::{Cell, Lod, Tensor, Value};
-use pyo3::exceptions::PyIndexError;
+use pyo3::exceptions::{PyIndexError, PyRuntimeError};
 use pyo3::prelude::*;
 use std::sync::Arc;
 
@@ -223,7 +223,11 @@ impl PyLoDTensor {
         copy: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let _ = copy;
-        to_array_of(py, &self.tensor().or_raise()?, dtype)
+        let tensor = self.tensor().or_raise()?;
+        if !tensor.has_bytes() {
+            return Err(PyRuntimeError::new_err("the tensor has a shape only: its elements are not in this process"));
+        }
+        to_array_of(py, &tensor, dtype)
     }
 
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut pyo3::ffi::Py_buffer, flags: i32) -> PyResult<()> {

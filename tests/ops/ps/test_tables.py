@@ -1,10 +1,13 @@
 """Tables of rows that are made when they are asked for."""
 
+import os
+
 import numpy as np
 import pytest
 from case import Rows, covers
 from case_values import to_eager
 from paddle import _core
+from paddle.fluid.communicator import LargeScaleKV
 
 SHAPE = "Param,Moment1,Moment2:4,4,4:0:t@GRAD:t"
 INITS = "uniform_random&3&-0.5&0.5,fill_constant&0.0,fill_constant&0.0"
@@ -120,3 +123,50 @@ def test_rows_that_are_not_admitted_are_not_trained() -> None:
     attrs = {"is_entry": True, "tablename": "filtered", "value_names": ["Param"]}
     _core.ops.lookup_sparse_table_fuse_sgd(Grad=gradient([5], np.ones((1, 4))), LearningRate=tensor([1.0]), **attrs)
     np.testing.assert_array_equal(read("filtered", [1])[0], before)
+
+
+def test_tables_with_a_bound(tmp_path) -> None:
+    tables = LargeScaleKV()
+    make("bounded", f"none:rows=100&spill={tmp_path}")
+    before = read("bounded", range(300))[0]
+    assert tables.size("bounded") == 300
+    held = tables.memory("bounded")
+    assert (held["rows"], held["spilled"]) == (300, 200) and held["bytes"] > 0
+    np.testing.assert_array_equal(read("bounded", range(300))[0], before)
+    assert tables.shrink("bounded") == 0
+    read("bounded", range(10))
+    assert tables.shrink("bounded") == 290 and tables.size("bounded") == 10
+    tables.save("bounded", str(tmp_path / "saved"))
+    make("third")
+    tables.load("third", str(tmp_path / "saved"), 1, 3)
+    np.testing.assert_array_equal(read("third", [1, 4, 7], init=False)[0], before[[1, 4, 7]])
+    assert tables.size("third") == 3
+    make("gone", "none:rows=100")
+    attrs = {"is_entry": False, "tablename": "gone", "value_names": ["Param"]}
+    read("gone", range(300))
+    _core.ops.lookup_sparse_table_fuse_sgd(Grad=gradient([1], np.ones((1, 4))), LearningRate=tensor([1.0]), **attrs)
+    assert tables.size("gone") == 100
+    with pytest.raises(ValueError, match="1 day at least"):
+        tables.shrink("gone", 0)
+    with pytest.raises(ValueError, match="'rows=none' is none of"):
+        make("wrong", "none:rows=none")
+
+
+@pytest.mark.slow
+def test_100_million_rows_of_8_floats() -> None:
+    """OAR_TABLE_ROWS: another number of rows."""
+    rows, piece = int(os.environ.get("OAR_TABLE_ROWS", 100_000_000)), 1_000_000
+    _core.ops.lookup_sparse_table_init(large_scale_metas=["large:Param:8:0:g:c:fill_constant&0.5:none"])
+
+    def resident() -> int:
+        with open("/proc/self/statm") as f:
+            return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    read("large", range(piece))
+    before = resident()
+    for first in range(piece, rows + piece, piece):
+        read("large", np.arange(first, first + piece))
+    taken = (resident() - before) / rows
+    print(f"{rows} rows: {taken:.2f} bytes each, {taken - 32:.2f} beside its floats")
+    assert taken <= 32 + 16
+    make("large")

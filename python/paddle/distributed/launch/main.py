@@ -46,6 +46,7 @@ def start(args: argparse.Namespace, terminal: Terminal) -> int:
     if not os.path.exists(args.training_script):
         raise LaunchError(f"there is no script {args.training_script}")
     job = plan(args)
+    lost = ps.Losses(os.environ) if job.ps else None
     held, address = store.host(job)
     store.settle(job, held, address)
     job.rendezvous(address)
@@ -65,6 +66,9 @@ def start(args: argparse.Namespace, terminal: Terminal) -> int:
                 return
             supervisor.add(Child(process, line, shared, log))
 
+    def again(child: Child) -> Child:
+        return Child(child.spec, line, shared, child.log)
+
     def meet(changed: Callable[[], None]) -> nodes.Nodes:
         return nodes.Nodes(job, held, address, store.limit(), changed)
 
@@ -73,7 +77,8 @@ def start(args: argparse.Namespace, terminal: Terminal) -> int:
             _announce(args, job, address, terminal)
         # A server of a parameter-server job does not know when the others have ended.
         several = job.nodes > 1 and not job.ps
-        return Supervisor(job, watcher, terminal, lambda: cause.told(held), meet if several else None).run(everybody)
+        return Supervisor(job, watcher, terminal, lambda: cause.told(held), meet if several else None,
+                          (lost, again) if lost else None).run(everybody)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
         watcher.close()

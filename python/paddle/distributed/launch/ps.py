@@ -33,6 +33,26 @@ class Roles:
         }
 
 
+class Losses:
+    """What follows from a process that was killed: the job's end, or it is started again (servers that keep their
+    state, workers that the servers wait for), or the others go on without it."""
+
+    def __init__(self, env: Mapping[str, str]):
+        self.policy = {TRAINER: env.get("OAR_PS_LOST_TRAINER", "end")}
+        if env.get("FLAGS_ps_state_folder", "").strip():
+            self.policy[SERVER] = "wait"
+        self.most = 10 if (most := number(env, "OAR_PS_RESTARTS")) is None else most
+        self.count: dict[str, int] = {}
+
+    def take(self, process: Process, others: bool) -> str:
+        """One of "end", "wait" (for another process in its place) or "continue"; `others`: some have the same role."""
+        policy = self.policy.get(process.role, "end")
+        if policy == "wait":
+            self.count[process.name] = self.count.get(process.name, 0) + 1
+            return policy if self.count[process.name] <= self.most else "end"
+        return "continue" if policy == "continue" and others else "end"
+
+
 class _Ports:
     """Ports for roles without one: free ones, or in order from FLAGS_START_PORT (--started_port) on."""
 

@@ -14,6 +14,7 @@ from .job import SERVER, TRAINER, Job
 from .logs import Terminal
 from .nodes import Nodes
 from .process import Child, signal_name
+from .ps import Losses
 
 # After a failure: how long the others may report their own errors, and how long they may clean up.
 REPORT_SECONDS, CLEAN_SECONDS = 3.0, 0.8
@@ -28,8 +29,11 @@ class Supervisor:
     """Runs one job. `run` gives the launcher's exit status."""
 
     def __init__(self, job: Job, watcher: guard.Guard, terminal: Terminal, cause: Callable[[], int | None],
-                 meet: Callable[[Callable[[], None]], Nodes] | None = None):
+                 meet: Callable[[Callable[[], None]], Nodes] | None = None,
+                 lost: tuple[Losses, Callable[[Child], Child]] | None = None):
         self.job, self.guard, self.terminal = job, watcher, terminal
+        # What follows where a process is killed; and how it is started again.
+        self._lost = lost
         # The launchers of the other nodes. They are met when this one has started its processes: a fork beside a
         # thread that runs Python could find a lock taken.
         self._meet = meet
@@ -121,7 +125,7 @@ class Supervisor:
         """Everything that has happened since the last turn; True when all have ended."""
         while self._signals:
             self._handle(self._signals.pop(0))
-        ended = [c for c in self.children if c.poll()]
+        ended = [c for c in self.children if c.poll() and not self._survives(c)]
         self._follow()
         failed = [c for c in ended if c.code and not c.stopped_by_us]
         if failed and self._failed is None and self._stopping is None:
@@ -143,6 +147,29 @@ class Supervisor:
                 self.nodes.done()
                 return self.nodes.over
         return not running
+
+    def _survives(self, child: Child) -> bool:
+        """Whether the job goes on though this process was killed, perhaps with another one in its place."""
+        if child.code is None or child.code >= 0 or self._failed or self._stopping or self._over or self._lost is None:
+            return False
+        losses, again = self._lost
+        others = [c for c in self.children if c.spec.role == child.spec.role and c is not child and not c.code]
+        verdict = losses.take(child.spec, bool(others))
+        if verdict == "end":
+            return False
+        child.group(signal.SIGKILL)
+        said = f"launch: {child.spec.name} (pid {child.pid}) {child.ending()}: "
+        if verdict == "continue":
+            self.terminal.say(said + "the others go on without it")
+            return True
+        new = again(child)
+        self.terminal.say(said + f"it is started again (pid {new.pid})")
+        self.guard.group(new.pid)
+        self.guard.forget(child.pid)
+        self.children[self.children.index(child)] = new
+        child.log = None  # the new one writes it
+        child.reap()
+        return True
 
     def _end_servers(self, running: list[Child]) -> None:
         """When this node's workers have finished, so have the processes that served them."""

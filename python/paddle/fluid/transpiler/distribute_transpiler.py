@@ -381,6 +381,7 @@ class DistributeTranspiler:
         if endpoint not in self.pserver_endpoints:
             raise ValueError(f"{endpoint} is not among the servers {', '.join(self.pserver_endpoints)}")
         self.pserver_program = server_side.main_program(self, endpoint)
+        server_side.note_layout(self, endpoint)
         return self.pserver_program
 
     @_in_static_mode

@@ -11,7 +11,7 @@ from paddle._basics.names import OP_ROLE_VAR
 from paddle._basics.unique_name import generate
 from paddle._programs.program import Program
 
-from .blocks import is_part_of, name_parts, orig_name
+from .blocks import is_part_of, name_parts, orig_name, row_numel
 from .tables import make_checkpoint_block, make_optimize_block, make_prefetch_block
 from .trainer_side import learning_rate_ops
 
@@ -292,6 +292,16 @@ def main_program(t: Any, endpoint: str) -> Program:
     )
     program._sync_with_cpp()
     return program
+
+
+def note_layout(t: Any, endpoint: str) -> None:
+    """Tell a server of this process which rows of which variables it has: its snapshots say so, too."""
+    lines = [f"server\t{t.pserver_endpoints.index(endpoint)}\t{len(t.pserver_endpoints)}"]
+    for v in t.vars_overview.get_distributed_vars_by_ep(endpoint):
+        if v.is_slice:
+            first = v.offset // row_numel(v.origin.shape)
+            lines.append(f"{v.slice.name}\t{v.origin.name}\t{first}\t{v.slice.shape[0]}")
+    core.dist.set_server_flag(f"layout {endpoint}", "\n".join(lines))
 
 
 def _cut_values(t: Any, attrs: dict[str, Any], part: Any) -> None:

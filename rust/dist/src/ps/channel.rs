@@ -88,6 +88,10 @@ impl<S: Stream> Channel<S> {
         &self.stream
     }
 
+    pub fn into_stream(self) -> S {
+        self.stream
+    }
+
     /// Bytes that were read and are no part of what is still to be taken.
     pub fn taken(&self) -> u64 {
         self.taken - (self.to - self.from) as u64

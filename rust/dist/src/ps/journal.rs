@@ -2,9 +2,11 @@
 //!
 //! `snapshot-N` stands under its name once it is whole (written beside, fsync, rename, fsync of the folder); `log-N` holds
 //! what happened after its point. What is read again after a death: the newest snapshot, and all logs from its number on.
-//! The last may end within a note: that tail was never answered, and is cut off. `ended` says that the job is over.
+//! The last may end within a note: that tail was never answered, and is cut off. `ended` says that the job is over, `layout`
+//! which parts of which variables these are. `dealt`, beside the folders of the servers, is what new ones begin with.
 
 use std::fs::{self, File, OpenOptions};
+use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -29,7 +31,13 @@ pub struct Durability {
     pub bytes: u64,
     /// Wait for the disk before an answer: outlives the machine, not the process alone.
     pub fsync: bool,
+    /// Lines of what the server has parts of, as its Program was made.
+    pub layout: String,
 }
+
+/// Of the servers whose folders lie there.
+pub const DEALT: &str = "dealt";
+pub const LAYOUT: &str = "layout";
 
 impl Durability {
     /// Of the server at `endpoint`; none where no folder is named.
@@ -46,6 +54,7 @@ impl Durability {
             every: limits::at_least("FLAGS_ps_snapshot_steps", 1000, 1)?.into(),
             bytes: u64::from(limits::at_least("FLAGS_ps_log_megabytes", 1024, 1)?) << 20,
             fsync: limits::flag("FLAGS_ps_log_fsync", 0)? != 0,
+            layout: limits::text(&format!("{LAYOUT} {endpoint}")),
         }))
     }
 }
@@ -126,24 +135,38 @@ fn remove_below(folder: &Path, below: u64) -> Result<()> {
     remove(folder, "snapshot", below)
 }
 
-/// A snapshot: the books, then a message for each variable, then the end.
-fn write_snapshot(folder: &Path, point: u64, image: &Image, state: Vec<Outgoing>) -> Result<()> {
-    let path = folder.join(format!("snapshot-{point}"));
-    let part = folder.join("snapshot.part");
-    let file = File::create(&part).map_err(|e| bad("write", &part, e))?;
-    let mut out = Channel::over(file);
-    let failed = |lost| bad("write", &part, word(lost));
-    let deadline = at_once();
-    out.send(Type::Begin, &image.encode(), &[], &deadline, "a snapshot").map_err(failed)?;
-    for var in state {
-        let head = Reply::Values { vars: vec![var.meta.clone()] }.encode();
-        let one = [var];
-        out.send(Type::Reply, &head, &parts(&one), &deadline, "a snapshot").map_err(failed)?;
-    }
-    out.send(Type::Bye, &[], &[], &deadline, "a snapshot").map_err(failed)?;
-    out.stream().sync_all().map_err(|e| bad("write", &part, e))?;
+/// A file that stands under its name once it is whole.
+fn write_whole(folder: &Path, name: &str, write: impl FnOnce(File) -> Result<File>) -> Result<()> {
+    let (path, part) = (folder.join(name), folder.join(format!("{name}.part")));
+    let file = write(File::create(&part).map_err(|e| bad("write", &part, e))?)?;
+    file.sync_all().map_err(|e| bad("write", &part, e))?;
     fs::rename(&part, &path).map_err(|e| bad("write", &path, e))?;
     settle(folder)
+}
+
+/// A snapshot: the books, then a message for each variable, then the end.
+pub fn write_snapshot(folder: &Path, name: &str, image: &Image, state: Vec<Outgoing>) -> Result<()> {
+    write_whole(folder, name, |file| {
+        let mut out = Channel::over(file);
+        let failed = |lost| bad("write", &folder.join(name), word(lost));
+        let deadline = at_once();
+        out.send(Type::Begin, &image.encode(), &[], &deadline, "a snapshot").map_err(failed)?;
+        for var in state {
+            let head = Reply::Values { vars: vec![var.meta.clone()] }.encode();
+            let one = [var];
+            out.send(Type::Reply, &head, &parts(&one), &deadline, "a snapshot").map_err(failed)?;
+        }
+        out.send(Type::Bye, &[], &[], &deadline, "a snapshot").map_err(failed)?;
+        Ok(out.into_stream())
+    })
+}
+
+/// The newest snapshot of a server's folder, and how many bytes of logs came after it.
+pub fn newest_snapshot(folder: &Path) -> Result<Option<(PathBuf, u64)>> {
+    let Some(&point) = numbers(folder, "snapshot")?.last() else { return Ok(None) };
+    let logs = numbers(folder, "log")?.into_iter().filter(|&n| n >= point);
+    let bytes = logs.map(|n| fs::metadata(folder.join(format!("log-{n}"))).map_or(0, |m| m.len())).sum();
+    Ok(Some((folder.join(format!("snapshot-{point}")), bytes)))
 }
 
 /// Read a snapshot. `place` makes room for each variable.
@@ -187,6 +210,12 @@ impl Journal {
             fs::remove_file(&ended).map_err(|e| bad("remove", &ended, e))?;
             settle(folder)?;
         }
+        if !options.layout.is_empty() {
+            write_whole(folder, LAYOUT, |mut file| {
+                let written = file.write_all(options.layout.as_bytes());
+                written.map(|()| file).map_err(|e| bad("write", &folder.join(LAYOUT), e))
+            })?;
+        }
         if !options.log {
             // One that was written before tells of another past.
             remove(folder, "log", u64::MAX)?;
@@ -204,6 +233,19 @@ impl Journal {
         Ok((journal, found.map(|(_, found)| found)))
     }
 
+    /// What another job's servers had, for those that begin with it.
+    pub fn dealt(&self, service: &dyn Service) -> Result<Option<Vec<Incoming>>> {
+        let Some(path) = self.options.folder.parent().map(|p| p.join(DEALT)).filter(|p| p.exists()) else {
+            return Ok(None);
+        };
+        let found = read_snapshot(&path, &|meta: &Meta| service.place_state(meta))?;
+        Ok(Some(found.state))
+    }
+
+    pub fn layout(&self) -> &str {
+        &self.options.layout
+    }
+
     fn log_path(&self, point: u64) -> PathBuf {
         self.options.folder.join(format!("log-{point}"))
     }
@@ -217,7 +259,8 @@ impl Journal {
         let mut notes = 0;
         for point in self.point..=last {
             let path = self.log_path(point);
-            let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
+            // The newest is missing where none was written before; any other one was removed.
+            let file = OpenOptions::new().read(true).write(true).create(point == last).truncate(false).open(&path);
             let file = file.map_err(|e| bad("read", &path, e))?;
             let mut log = Channel::over(file);
             self.count = 0;
@@ -262,7 +305,6 @@ impl Journal {
                 Err(lost) => return Err(damaged(path, &format!("after byte {whole}: {}", word(lost)))),
             }
         }
-        use std::io::{Seek, SeekFrom};
         (&mut log.stream()).seek(SeekFrom::Start(whole)).map_err(|e| bad("read", path, e))?;
         log.go_on(frames);
         Ok(whole)
@@ -317,7 +359,7 @@ impl Journal {
         }
         (self.point, self.count, self.bytes) = (point, 0, 0);
         let work = move || {
-            write_snapshot(&folder, point, &image, state)?;
+            write_snapshot(&folder, &format!("snapshot-{point}"), &image, state)?;
             remove_below(&folder, point)
         };
         let thread = std::thread::Builder::new().name("oar-snapshot".into()).spawn(work);

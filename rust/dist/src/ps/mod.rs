@@ -20,7 +20,7 @@ mod wire;
 
 pub use books::{Lost, Mode};
 pub use client::{Client, Settings};
-pub use journal::{read_snapshot, Durability, Found};
+pub use journal::{newest_snapshot, read_snapshot, write_snapshot, Durability, Found, DEALT, LAYOUT};
 pub use notes::{Image, Note};
 pub use server::{Server, ServerOptions};
 pub use session::Session;
@@ -84,6 +84,8 @@ pub trait Service: Sync {
     /// Its whole state: with that, [`Service::restore`] goes on where this one is. Nothing else runs meanwhile.
     fn capture(&self) -> std::result::Result<Vec<Outgoing>, String>;
     fn restore(&self, state: Vec<Incoming>) -> std::result::Result<(), String>;
+    /// Begin with what the servers of another job had together; `layout` says which parts are this one's.
+    fn adopt(&self, state: Vec<Incoming>, layout: &str) -> std::result::Result<(), String>;
     /// Does giving a variable change the state, or a lookup in that table?
     fn remembers(&self, table: Option<&str>) -> bool;
     /// Anything else, by words.

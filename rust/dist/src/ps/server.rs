@@ -71,6 +71,7 @@ impl Server {
                     break Err(e);
                 }
                 for (stream, hello) in self.door.turn() {
+                    net::watch(&stream, o.limit);
                     threads.retain(|t| !t.is_finished());
                     if hello.purpose != Purpose::Server || threads.len() >= MOST {
                         continue;

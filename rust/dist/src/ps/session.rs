@@ -164,7 +164,12 @@ pub fn session(endpoint: &str, trainer: u32) -> Result<Arc<Session>> {
 
 /// Tell all servers that this process needs them no more, and forget them. Every one is told; the first failure is given.
 pub fn complete_all(stop: Stop<'_>) -> Result<()> {
-    let all: Vec<_> = SESSIONS.get().lock().by_place.drain().collect();
+    let all: Vec<_> = {
+        let mut sessions = SESSIONS.get().lock();
+        // Whoever comes back after a goodbye counts from the beginning.
+        sessions.incarnation = 0;
+        sessions.by_place.drain().collect()
+    };
     let mut result = Ok(());
     for (_, session) in all {
         let told = session.complete(stop);

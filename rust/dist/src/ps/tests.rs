@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -12,10 +14,15 @@ use super::channel::Channel;
 use super::conversation::Conversation;
 use super::journal::Durability;
 use super::wire::{decode_request, Kind, Meta, Request};
-use super::{Incoming, Memory, Outgoing, Service};
+use super::{Client, Incoming, Lost, Memory, Outgoing, Server, ServerOptions, Service, Settings};
 use crate::error::Error;
 use crate::frame::Type;
 use crate::net::Deadline;
+use crate::store::Job;
+use faults::{proxy, runs, Random};
+
+#[path = "../../tests/common/faults.rs"]
+mod faults;
 
 type Answer<T> = std::result::Result<T, String>;
 
@@ -87,6 +94,9 @@ impl Service for Sum {
         *self.0.lock() = state.into_iter().map(|v| (v.meta.name, floats(v.data.bytes()))).collect();
         Ok(())
     }
+    fn adopt(&self, state: Vec<Incoming>, layout: &str) -> Answer<()> {
+        self.restore(state.into_iter().filter(|v| layout.contains(&v.meta.name)).collect())
+    }
     fn remembers(&self, table: Option<&str>) -> bool {
         table.is_some()
     }
@@ -102,7 +112,7 @@ impl Folder {
         Folder(path)
     }
     fn how(&self, every: u64, log: bool) -> Durability {
-        Durability { folder: self.0.clone(), log, every, bytes: 1 << 30, fsync: false }
+        Durability { folder: self.0.clone(), log, every, bytes: 1 << 30, fsync: false, layout: String::new() }
     }
 }
 
@@ -114,22 +124,6 @@ impl Drop for Folder {
 
 fn quiet(what: String) -> Answer<()> {
     Err(format!("nobody waits here, but {what}"))
-}
-
-/// splitmix64
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-    fn below(&mut self, n: usize) -> usize {
-        (self.next() % n.max(1) as u64) as usize
-    }
 }
 
 /// Steps of one trainer from `from` on: step `k` adds 2^k to one half of `w`, and as a push of its own to the other.
@@ -296,6 +290,35 @@ fn a_trainer_that_is_started_again_sends_what_only_some_have() {
     assert_eq!((service.0.lock()["w"][0], books.progress(0).unwrap()), (4.0, 2));
 }
 
+#[test]
+fn a_trainer_that_was_given_up_comes_back_only_as_a_new_one() {
+    let service = Sum::default();
+    let books = Books::new(Mode::Steps, 2);
+    let part = |who, seq, barrier| {
+        let mut tell = |_: String| Err("waits".to_string());
+        books.push(who, seq, barrier, vec![var("w", &[1.0])], &mut tell, &service)
+    };
+    books.open(0, 1).unwrap();
+    books.open(1, 1).unwrap();
+    part((1, 1), 1, false).unwrap();
+    books.close(1, 1);
+    std::thread::sleep(Duration::from_millis(2));
+    assert!(books.look(Duration::ZERO, Lost::Wait, &service).is_none());
+    assert!(books.look(Duration::ZERO, Lost::GoOn, &service).is_none());
+    part((0, 1), 1, true).unwrap();
+    assert_eq!(service.0.lock()["w"], [1.0], "half a part of a step counts for nothing");
+    books.open(1, 1).unwrap();
+    assert!(part((1, 1), 2, true).unwrap_err().contains("given up"));
+    books.open(1, 2).unwrap();
+    assert!(part((1, 2), 1, true).unwrap_err().contains("waits"));
+    part((0, 1), 2, true).unwrap();
+    assert_eq!(service.0.lock()["w"], [3.0]);
+    books.close(1, 2);
+    std::thread::sleep(Duration::from_millis(2));
+    let ended = books.look(Duration::ZERO, Lost::End, &service);
+    assert!(ended.unwrap().unwrap_err().contains("trainer 1 died"));
+}
+
 // Bytes
 
 fn requests() -> Vec<Request> {
@@ -324,14 +347,10 @@ fn mutate(bytes: &mut Vec<u8>, r: &mut Random) {
 }
 
 /// OAR_FUZZ_RUNS=1000000 for the long run.
-fn runs(short: usize) -> usize {
-    std::env::var("OAR_FUZZ_RUNS").ok().and_then(|v| v.parse().ok()).unwrap_or(short)
-}
-
 #[test]
 fn mutated_requests_are_what_they_say_or_nothing() {
     let (mut r, all) = (Random(11), requests());
-    for _ in 0..runs(50_000) {
+    for _ in 0..runs("OAR_FUZZ_RUNS", 50_000) {
         let mut bytes = all[r.below(all.len())].encode();
         mutate(&mut bytes, &mut r);
         if let Some(request) = decode_request(&bytes) {
@@ -346,7 +365,7 @@ fn mutated_requests_are_what_they_say_or_nothing() {
 fn a_conversation_survives_mutated_messages() {
     let door = TcpListener::bind("127.0.0.1:0").unwrap();
     let (mut r, all) = (Random(13), requests());
-    for _ in 0..runs(600) / 3 {
+    for _ in 0..runs("OAR_FUZZ_RUNS", 600) / 3 {
         let (service, books) = (Sum::default(), Books::new(Mode::Steps, 1));
         let end = Instant::now() + Duration::from_secs(5);
         let stop = || match Instant::now() > end {
@@ -380,4 +399,76 @@ fn a_conversation_survives_mutated_messages() {
         assert!(Instant::now() < end, "it waited for something that never came");
         assert!(service.0.lock().values().all(|v| v.len() as u64 * 4 <= MOST));
     }
+}
+
+// A proxy between trainers and server
+
+/// Steps of two trainers, one of whose connections is damaged; true where all ended well.
+fn storm(seed: u64) -> bool {
+    let (service, job) = (Sum::default(), Job::new("storm", b"secret"));
+    let limit = Duration::from_secs(6);
+    let options = ServerOptions { mode: Mode::Steps, trainers: 2, limit, lost: Lost::End, durability: None };
+    let server = Server::listen(([127, 0, 0, 1], 0).into(), &job, options).unwrap();
+    let (at, counter, start) = (server.address(), Arc::new(AtomicUsize::new(0)), Instant::now());
+    let which = Random(seed).below(2);
+    let train = |trainer: u32| -> crate::Result<()> {
+        let (timeout, reconnect, silence) = (Duration::from_secs(9), Duration::from_secs(5), Duration::from_secs(2));
+        let settings = Settings { trainer, incarnation: 1, job: job.clone(), timeout, reconnect, silence };
+        let client = Client::new(proxy(at, seed, which, counter.clone()), settings);
+        let place = |m: &Meta| service.place(m);
+        for step in 1..=6 {
+            let n = 1 + (step * 2741) % 9000;
+            let name = format!("w{n}");
+            let values = |by: f32| (0..n).map(|i| by * (i % 11) as f32).collect::<Vec<f32>>();
+            let send = |name: &str, values: &[f32]| {
+                let Incoming { meta, rows, data } = var(name, values);
+                Outgoing { meta, rows, data }
+            };
+            let more = [send(&name, &values(1.0)), send("count", &[1.0])];
+            let found = client.push(&more, true, vec![name, "count".into()], &place, &|| Ok(()))?;
+            let found: Vec<Vec<f32>> = found.iter().map(|v| floats(v.data.bytes())).collect();
+            assert_eq!(found, [values(2.0), vec![2.0 * step as f32]], "seed {seed}: a wrong value was accepted");
+        }
+        client.complete(&|| Ok(()))
+    };
+    let results: Vec<crate::Result<()>> = std::thread::scope(|scope| {
+        let late = || start.elapsed() > Duration::from_secs(15);
+        let served = scope.spawn(|| server.serve(&service, &mut { late }));
+        let trainers: Vec<_> = (0..2)
+            .map(|t| {
+                let train = &train;
+                scope.spawn(move || train(t))
+            })
+            .collect();
+        let results = trainers.into_iter().map(|t| t.join().unwrap()).collect();
+        let _ = served.join().unwrap();
+        results
+    });
+    let took = start.elapsed();
+    assert!(took < Duration::from_secs(15), "seed {seed}: {took:?}, {results:?}");
+    for e in results.iter().filter_map(|r| r.as_ref().err()) {
+        let text = e.to_string();
+        assert!(text.contains("trainer ") || text.contains("127.0.0.1"), "seed {seed}: {text}");
+    }
+    results.iter().all(Result::is_ok)
+}
+
+/// OAR_FAULT_SEEDS=1000 for the long run.
+#[test]
+fn damaged_connections_end_in_right_sums_or_a_named_error() {
+    let seeds = runs("OAR_FAULT_SEEDS", 12);
+    let (next, whole) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..6 {
+            scope.spawn(|| loop {
+                let seed = next.fetch_add(1, Ordering::SeqCst);
+                if seed >= seeds {
+                    return;
+                }
+                whole.fetch_add(usize::from(storm(seed as u64)), Ordering::SeqCst);
+            });
+        }
+    });
+    println!("{} of {seeds} jobs ended with the right sums, the others with errors", whole.load(Ordering::SeqCst));
+    assert!(whole.into_inner() > 0);
 }

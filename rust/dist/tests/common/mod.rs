@@ -1,6 +1,8 @@
 //! Ranks as threads.
 #![allow(dead_code)]
 
+pub mod faults;
+
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -282,6 +282,10 @@ impl Service for Serving<'_> {
         words(self.set_state(state))
     }
 
+    fn adopt(&self, state: Vec<Incoming>, layout: &str) -> Answer<()> {
+        words(self.take_part(state, layout))
+    }
+
     /// Copies for delayed gradients are made as trainers get parameters; a block that looks up may make rows, and counts.
     fn remembers(&self, table: Option<&str>) -> bool {
         table.map_or(self.dc_asgd, |name| self.lookups.contains_key(name))

@@ -1,6 +1,7 @@
 //! A server's whole state as variables: what its Program declares, tables, which rows have changed, the random generator.
 
 use super::serving::Serving;
+use oar_comm::servers::deal::{Layout, CHANGED, CLOCKS, NOTES, RANDOM, ROWS, VERSION};
 use oar_comm::servers::tables;
 use oar_comm::servers::values::{arrived, outgoing};
 use oar_core::base::Result;
@@ -9,12 +10,6 @@ use oar_core::{bail, ensure, err};
 use oar_dist::ps::{Incoming, Outgoing};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-const RANDOM: &str = "@RANDOM@";
-const ROWS: &str = "@TABLE@";
-const COUNTS: &str = "@COUNTS@";
-const CHANGED: &str = "@CHANGED@";
-const VERSION: &str = "@VERSION@";
 
 fn random() -> Result<Value> {
     let s = generator::get_state();
@@ -40,6 +35,37 @@ fn numbered(value: &Value) -> Result<Vec<(i64, i64)>> {
     Ok(r.rows.iter().copied().zip(r.value.to_i64s()?).collect())
 }
 
+/// The lines of a matrix of whole numbers.
+fn lines(value: &Value) -> Result<Vec<Vec<i64>>> {
+    let t = value.dense()?;
+    let width = t.dims().get(1).copied().unwrap_or(0).max(1) as usize;
+    Ok(t.to_i64s()?.chunks_exact(width).map(<[i64]>::to_vec).collect())
+}
+
+const OTHER: &str = "which this server's Program keeps: it is of another one";
+
+/// Of the rows of a table those that are wanted.
+fn image(
+    all: &BTreeMap<String, Value>,
+    table: &str,
+    rows: &Value,
+    keep: impl Fn(i64) -> bool,
+) -> Result<tables::Image> {
+    let Value::Rows(r) = rows else { bail!(InvalidArgument, "the table '{table}' holds no rows") };
+    let notes = all.get(&format!("{NOTES}{table}")).map(numbered).transpose()?.unwrap_or_default();
+    ensure!(notes.len() == r.rows.len(), InvalidArgument, "the table '{table}' lacks what belongs to its rows");
+    let mut found = tables::Image::default();
+    let width = r.value.numel() / r.rows.len().max(1);
+    let rows = r.rows.iter().zip(r.value.data::<f32>().chunks_exact(width.max(1))).zip(notes);
+    for ((&id, values), (_, note)) in rows.filter(|((id, _), _)| keep(**id)) {
+        found.ids.push(id);
+        found.data.extend_from_slice(values);
+        found.notes.push(note);
+    }
+    found.clocks = all.get(&format!("{CLOCKS}{table}")).map(lines).transpose()?.unwrap_or_default();
+    Ok(found)
+}
+
 impl Serving<'_> {
     /// Variables that outlive a step, by name.
     fn lasting(&self) -> BTreeMap<String, Value> {
@@ -62,12 +88,15 @@ impl Serving<'_> {
         let mut all: Vec<(String, Value)> = self.lasting().into_iter().collect();
         all.push((RANDOM.into(), random()?));
         for table in tables::all() {
-            let (ids, data, counts) = table.image();
-            let counts: Vec<i64> = counts.into_iter().map(i64::from).collect();
-            all.push((format!("{COUNTS}{}", table.name), beside(ids.clone(), &counts)?));
+            let tables::Image { ids, data, notes, clocks } = table.image()?;
+            let name = &table.name;
+            all.push((format!("{NOTES}{name}"), beside(ids.clone(), &notes)?));
+            let (n, clocks) = (clocks.len() as i64, clocks.concat());
+            let each = clocks.len() as i64 / n.max(1);
+            all.push((format!("{CLOCKS}{name}"), Value::Dense(Tensor::from_slice(&clocks, &[n, each])?)));
             let value = Tensor::from_slice(&data, &[ids.len() as i64, table.width() as i64])?;
             let rows = SelectedRows { height: 0, rows: Arc::new(ids), value };
-            all.push((format!("{ROWS}{}", table.name), rows.into()));
+            all.push((format!("{ROWS}{name}"), rows.into()));
         }
         for (table, version, rows) in self.changes.image() {
             let (rows, versions): (Vec<i64>, Vec<i64>) = rows.into_iter().unzip();
@@ -79,44 +108,59 @@ impl Serving<'_> {
 
     pub fn set_state(&self, state: Vec<Incoming>) -> Result<()> {
         let mut here = self.lasting();
-        let mut given: BTreeMap<String, Value> = BTreeMap::new();
+        let mut rest: BTreeMap<String, Value> = BTreeMap::new();
         for var in state {
-            given.insert(var.meta.name.clone(), arrived(var)?);
-        }
-        let mut rest: Vec<(String, Value)> = Vec::new();
-        for (name, value) in given {
+            let name = var.meta.name.clone();
+            let value = arrived(var)?;
             match here.remove(&name) {
                 Some(now) => self.put_back(&name, &now, value)?,
-                None => rest.push((name, value)),
+                None => drop(rest.insert(name, value)),
             }
         }
         if let Some(name) = here.keys().next() {
-            bail!(
-                NotFound,
-                "the state has no variable '{name}', which this server's Program keeps: it is of another one"
-            );
+            bail!(NotFound, "the state has no variable '{name}', {OTHER}");
         }
-        let rest: BTreeMap<String, Value> = rest.into_iter().collect();
         for (name, value) in &rest {
             if name == RANDOM {
                 set_random(value)?;
             } else if let Some(table) = name.strip_prefix(ROWS) {
-                let counts = rest.get(&format!("{COUNTS}{table}")).map(numbered).transpose()?.unwrap_or_default();
-                let Value::Rows(r) = value else { bail!(InvalidArgument, "'{name}' holds no rows") };
-                tables::table("listen_and_serv", table)?.set_image(&r.rows, r.value.data::<f32>(), &counts)?;
+                tables::table("listen_and_serv", table)?.set_image(&image(&rest, table, value, |_| true)?)?;
             } else if let Some(table) = name.strip_prefix(CHANGED) {
                 let version = rest.get(&format!("{VERSION}{table}"));
                 let version = version.ok_or_else(|| err!(NotFound, "the state has no version of '{table}'"))?;
                 let version = version.dense()?.to_i64s()?.first().copied().unwrap_or(0);
                 self.changes.set_image(table, version, numbered(value)?)?;
-            } else if !name.starts_with(COUNTS) && !name.starts_with(VERSION) {
+            } else if ![NOTES, CLOCKS, VERSION].iter().any(|kind| name.starts_with(kind)) {
                 // Made after the start: the startup Program does not know it, the main Program must.
                 match self.frame.scope.find(name) {
                     Some(cell) => cell.set(value.clone()),
-                    None => {
-                        bail!(NotFound, "this server's Program has no variable '{name}': the state is of another one")
-                    }
+                    None => bail!(NotFound, "this server's Program has no variable '{name}', {OTHER}"),
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// This server's part of what the servers of another job had together.
+    pub fn take_part(&self, state: Vec<Incoming>, layout: &str) -> Result<()> {
+        let layout = Layout::parse(layout)?;
+        let all: Result<BTreeMap<String, Value>> =
+            state.into_iter().map(|var| Ok((var.meta.name.clone(), arrived(var)?))).collect();
+        let all = all?;
+        for (name, now) in self.lasting() {
+            let part = layout.parts.get(&name);
+            let whole = all.get(part.map_or(&name, |p| &p.whole));
+            let whole = whole.ok_or_else(|| err!(NotFound, "the state has no variable '{name}', {OTHER}"))?;
+            let value = match (part, whole) {
+                (Some(p), Value::Dense(t)) => Value::Dense(p.of(&name, t)?),
+                _ => whole.clone(),
+            };
+            self.put_back(&name, &now, value)?;
+        }
+        for (name, value) in &all {
+            if let Some(table) = name.strip_prefix(ROWS) {
+                let image = image(&all, table, value, |id| id.rem_euclid(layout.servers) == layout.server)?;
+                tables::table("listen_and_serv", table)?.set_image(&tables::Image { clocks: Vec::new(), ..image })?;
             }
         }
         Ok(())

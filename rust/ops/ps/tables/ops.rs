@@ -44,7 +44,7 @@ fn run_read(cx: &mut Run) -> Result<()> {
     let mut outs = places.iter().map(make).collect::<Result<Vec<_>>>()?;
     let mut data = outs.iter_mut().map(|o| o.data_mut::<f32>()).collect::<Result<Vec<_>>>()?;
     for (i, &id) in ids.iter().enumerate() {
-        t.row(id, a.init, |row| {
+        t.read(id, a.init, |row| {
             for (to, &(at, dim)) in data.iter_mut().zip(&places) {
                 to[i * dim..(i + 1) * dim].copy_from_slice(&row[at..at + dim]);
             }
@@ -91,7 +91,7 @@ fn run_write(cx: &mut Run) -> Result<()> {
         );
     }
     for (i, &id) in ids.iter().enumerate() {
-        t.row(id, true, |row| {
+        t.write(id, |row| {
             for (v, &(at, dim)) in values.iter().zip(&places) {
                 row[at..at + dim].copy_from_slice(&v.data::<f32>()[i * dim..(i + 1) * dim]);
             }
@@ -133,7 +133,7 @@ fn run_split(cx: &mut Run) -> Result<()> {
         let t = table(op, &a.tablename)?;
         ensure!(value.dtype() == DType::F32, Unimplemented, "operator {op} takes float32, got {}", value.dtype());
         for (row, &id) in value.data_mut::<f32>()?.chunks_exact_mut(width).zip(grad.rows.iter()) {
-            if !t.admits(id) {
+            if !t.admits(id)? {
                 row.fill(0.0);
             }
         }

@@ -74,10 +74,10 @@ fn run_sgd(cx: &mut Run) -> Result<()> {
     let t = table(cx.op.name, &a.tablename)?;
     let [param] = places(cx, &t, &a.value_names, width)?;
     for (&id, g) in grad.rows.iter().zip(grad.value.data::<f32>().chunks_exact(width.max(1))) {
-        if a.is_entry && !t.admits(id) {
+        if a.is_entry && !t.admits(id)? {
             continue;
         }
-        t.row(id, false, |row| row[param..param + width].iter_mut().zip(g).for_each(|(p, g)| *p -= rate * g))?;
+        t.train(id, |row| row[param..param + width].iter_mut().zip(g).for_each(|(p, g)| *p -= rate * g))?;
     }
     Ok(())
 }
@@ -105,10 +105,10 @@ fn run_adam(cx: &mut Run) -> Result<()> {
     let [param, first, second] = places(cx, &t, &a.value_names, width)?;
     let rate = rate * (1.0 - p2).sqrt() / (1.0 - p1);
     for (&id, g) in grad.rows.iter().zip(grad.value.data::<f32>().chunks_exact(width.max(1))) {
-        if a.is_entry && !t.admits(id) {
+        if a.is_entry && !t.admits(id)? {
             continue;
         }
-        t.row(id, false, |row| {
+        t.train(id, |row| {
             for (k, g) in g.iter().enumerate() {
                 let m1 = a.beta1 * row[first + k] + (1.0 - a.beta1) * g;
                 let m2 = a.beta2 * row[second + k] + (1.0 - a.beta2) * g * g;

@@ -28,6 +28,10 @@ impl Books {
         let mut past = Past { restored: found.is_some(), lossy: journal.lossy() };
         let Some(found) = found else {
             past.lossy = false;
+            if let Some(state) = journal.dealt(service)? {
+                service.adopt(state, journal.layout()).map_err(|why| Error::Server(format!("{folder}: {why}")))?;
+                eprintln!("oar: the server begins with its part of what was dealt beside {folder}");
+            }
             journal
                 .snapshot(books.image(&books.state.lock()), service.capture().map_err(Error::Server)?)
                 .map_err(Error::Server)?;

@@ -237,6 +237,10 @@ impl Books {
             return Err("the server is ending".into());
         }
         match s.trainers.get_mut(&trainer) {
+            // What it had sent of an unfinished step is gone.
+            Some(t) if t.incarnation == incarnation && t.complete => {
+                Err(format!("trainer {trainer} has been given up, and the others go on without it: start it again"))
+            }
             Some(t) if t.incarnation == incarnation => Ok(t),
             _ => Err(format!("trainer {trainer} has been restarted: this is its former process")),
         }

@@ -64,14 +64,16 @@ impl Books {
             return Ok(s);
         }
         s.stepping = true;
-        let trainers = s.trainers.iter().filter(|(_, t)| t.arrived).map(|(&n, _)| n).collect();
-        let note = Note::Step { number: s.step + 1, trainers };
-        self.note(&mut s, &note, &[], true)?;
-        let pushed = s.parts();
         let (result, _turn) = MutexGuard::unlocked(&mut s, || {
-            // Nobody reads what the service remembers before the snapshot has it.
+            // Lookups that are remembered come before this step or after its snapshot, as they are written down.
             let turn = self.turn();
-            (service.step(pushed), turn)
+            let begun = {
+                let mut s = self.state.lock();
+                let trainers = s.trainers.iter().filter(|(_, t)| t.arrived).map(|(&n, _)| n).collect();
+                let note = Note::Step { number: s.step + 1, trainers };
+                self.note(&mut s, &note, &[], true).map(|()| s.parts())
+            };
+            (begun.and_then(|pushed| service.step(pushed)), turn)
         });
         s.stepping = false;
         let result = result.and_then(|()| {
@@ -79,7 +81,7 @@ impl Books {
             self.snapshot(&s, service)
         });
         if let Err(why) = result {
-            s.failed = Some(why);
+            s.failed.get_or_insert(why);
         }
         self.changed.notify_all();
         Ok(s)

@@ -1,0 +1,36 @@
+"""Deals what the servers of a job kept to the servers of another job, of any number.
+
+    python -m paddle.distributed.deal OLD NEW
+
+OLD is the first job's FLAGS_ps_state_folder, NEW that of the second one, whose servers begin with what is written
+there.
+"""
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from paddle import _core as core
+
+__all__: list[str] = []
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The exit status with these arguments."""
+    ask = argparse.ArgumentParser(prog="python -m paddle.distributed.deal", description=(__doc__ or "").split("\n")[0])
+    ask.add_argument("old", help="folder with the snapshots of a job's servers (its FLAGS_ps_state_folder)")
+    ask.add_argument("new", help="folder of the job that goes on (its FLAGS_ps_state_folder)")
+    ask.add_argument("--uneven", action="store_true", help="take snapshots of different steps, too")
+    given = ask.parse_args(argv)
+    try:
+        for line in core.dist.deal_state(given.old, given.new, given.uneven):
+            print(line)
+    except (OSError, RuntimeError, ValueError) as e:
+        print(f"deal: {e}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,176 @@
+//! What a table's description says: the values of a row, how they begin, which rows are trained, and what is kept of them.
+
+use oar_core::base::Result;
+use oar_core::tensor::generator;
+use oar_core::{bail, ensure, err};
+use std::path::PathBuf;
+
+/// Most floats of a row.
+const MAX_WIDTH: usize = 1 << 20;
+
+#[derive(Clone, Debug)]
+pub enum Init {
+    Constant(f32),
+    Uniform(u64, f32, f32),
+    Gaussian(u64, f32, f32),
+}
+
+/// When a row may be trained.
+#[derive(Clone, Debug)]
+pub enum Entry {
+    Always,
+    /// After it has been asked for so often.
+    Count(u16),
+    /// By a draw that depends on its id.
+    Probability(f32),
+}
+
+/// A part of each row.
+pub struct Value {
+    pub name: String,
+    pub dim: usize,
+    pub at: usize,
+    pub init: Init,
+}
+
+/// What is kept of the rows: `rows=1000000&spill=FOLDER&float16=1`, all that is not said is not so.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Most rows in memory; those that were longest not asked for go.
+    pub rows: Option<usize>,
+    /// Where they go, and come back from; without a folder they begin anew.
+    pub spill: Option<PathBuf>,
+    /// The first value, the parameter, as float16; what its optimizer keeps stays float32.
+    pub half: bool,
+}
+
+pub struct Description {
+    pub name: String,
+    pub values: Vec<Value>,
+    pub width: usize,
+    pub entry: Entry,
+    pub options: Options,
+}
+
+/// A number that looks random, of another.
+pub fn mix(mut z: u64) -> u64 {
+    z = z.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+/// In [0, 1).
+pub fn unit(z: u64) -> f32 {
+    (mix(z) >> 40) as f32 / (1u64 << 24) as f32
+}
+
+fn seeded(seed: u64) -> u64 {
+    mix(if seed == 0 { generator::seed() } else { seed })
+}
+
+impl Init {
+    fn parse(table: &str, text: &str) -> Result<Init> {
+        let parts: Vec<&str> = text.split('&').collect();
+        let number = |i: usize| parts.get(i).and_then(|p| p.parse::<f32>().ok()).filter(|v| v.is_finite());
+        let found = match parts.first() {
+            Some(&"fill_constant") => number(1).map(Init::Constant),
+            Some(&("uniform_random" | "gaussian_random")) => {
+                let seed = parts.get(1).and_then(|p| p.parse::<u64>().ok());
+                match (seed, number(2), number(3)) {
+                    (Some(seed), Some(a), Some(b)) if parts[0] == "uniform_random" => Some(Init::Uniform(seed, a, b)),
+                    (Some(seed), Some(a), Some(b)) => Some(Init::Gaussian(seed, a, b)),
+                    _ => None,
+                }
+            }
+            _ => None,
+        };
+        found.ok_or_else(|| err!(InvalidArgument, "the table {table}: {text:?} is no initialiser of rows"))
+    }
+
+    pub fn fill(&self, id: i64, to: &mut [f32]) {
+        let place = |seed: u64, k: usize| {
+            seeded(seed) ^ mix(id as u64).rotate_left(17) ^ (k as u64).wrapping_mul(0xD6E8_FEB8_6659_FD93)
+        };
+        for (k, v) in to.iter_mut().enumerate() {
+            *v = match *self {
+                Init::Constant(c) => c,
+                Init::Uniform(seed, low, high) => low + (high - low) * unit(place(seed, k)),
+                Init::Gaussian(seed, mean, std) => {
+                    let (u, w) = (unit(place(seed, 2 * k)), unit(place(seed, 2 * k + 1)));
+                    let radius = (-2.0 * (1.0 - u).ln()).sqrt();
+                    mean + std * radius * (std::f32::consts::TAU * w).cos()
+                }
+            };
+        }
+    }
+}
+
+impl Entry {
+    fn parse(table: &str, text: &str) -> Result<Entry> {
+        let (kind, number) = text.split_once('&').unwrap_or((text, ""));
+        let found = match kind {
+            "none" => Some(Entry::Always),
+            "count_filter" => number.parse().ok().map(Entry::Count),
+            "probability" => number.parse().ok().filter(|p: &f32| (0.0..=1.0).contains(p)).map(Entry::Probability),
+            _ => None,
+        };
+        let why = "no filter of rows (none, count_filter& up to 65535, or probability& from 0 to 1)";
+        found.ok_or_else(|| err!(InvalidArgument, "the table {table}: {text:?} is {why}"))
+    }
+}
+
+impl Options {
+    fn parse(table: &str, text: &str) -> Result<Options> {
+        let mut found = Options::default();
+        for part in text.split('&').filter(|p| !p.is_empty()) {
+            let known = match part.split_once('=') {
+                Some(("rows", n)) => n.parse().ok().filter(|&n| n > 0).map(|n| found.rows = Some(n)),
+                Some(("spill", folder)) if !folder.is_empty() => Some(found.spill = Some(folder.into())),
+                Some(("float16", "0" | "1")) => Some(found.half = part.ends_with('1')),
+                _ => None,
+            };
+            ensure!(
+                known.is_some(),
+                InvalidArgument,
+                "the table {table}: {part:?} is none of rows=NUMBER, spill=FOLDER and float16=0 or 1"
+            );
+        }
+        ensure!(
+            found.spill.is_none() || found.rows.is_some(),
+            InvalidArgument,
+            "the table {table}: spill needs rows, the number of rows that stay in memory"
+        );
+        Ok(found)
+    }
+}
+
+impl Description {
+    /// Of `name:values:sizes:mode:gradient:variables:initialisers:filter`, lists with commas; our own options may follow
+    /// as a ninth field.
+    pub fn parse(meta: &str) -> Result<Description> {
+        let parts: Vec<&str> = meta.splitn(9, ':').collect();
+        let [name, values, sizes, _mode, _grad, _cached, inits, entry, ref own @ ..] = parts[..] else {
+            bail!(InvalidArgument, "a table is described by 8 fields with colons between, got {meta:?}")
+        };
+        let (names, sizes): (Vec<&str>, Vec<&str>) = (values.split(',').collect(), sizes.split(',').collect());
+        let inits: Vec<&str> = inits.split(',').collect();
+        ensure!(
+            names.len() == sizes.len() && names.len() == inits.len(),
+            InvalidArgument,
+            "the table {name}: {} values, {} sizes and {} initialisers",
+            names.len(),
+            sizes.len(),
+            inits.len()
+        );
+        let (mut found, mut width) = (Vec::new(), 0usize);
+        for ((value, size), init) in names.iter().zip(&sizes).zip(&inits) {
+            let dim = size.parse::<usize>().ok().filter(|&d| d > 0 && width + d <= MAX_WIDTH);
+            let dim = dim.ok_or_else(|| err!(InvalidArgument, "the table {name}: {size:?} is no size of a value"))?;
+            found.push(Value { name: value.to_string(), dim, at: width, init: Init::parse(name, init)? });
+            width += dim;
+        }
+        let options = Options::parse(name, own.first().copied().unwrap_or_default())?;
+        Ok(Description { name: name.to_string(), values: found, width, entry: Entry::parse(name, entry)?, options })
+    }
+}

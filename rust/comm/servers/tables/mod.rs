@@ -1,0 +1,284 @@
+//! A table: rows by id, each of several values side by side (a parameter and what its optimizer keeps of it).
+//!
+//! A row begins with values that depend on the seed and its id alone, not on the order in which rows are asked for. Beside
+//! its values it takes at most 16 bytes: its id, an entry of the index, when it was last asked for, and how often.
+
+mod describe;
+mod index;
+mod rows;
+mod shard;
+mod spill;
+#[cfg(test)]
+mod tests;
+
+use describe::{mix, unit, Description, Entry};
+use oar_core::base::{DType, Error, Result};
+use oar_core::ir::tensor_file;
+use oar_core::{bail, ensure, err};
+use parking_lot::Mutex;
+use shard::{Kept, Shard};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Read, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+const SHARDS: usize = 32;
+/// A bound is divided among shards that have so many rows at least, so that it is about the table's oldest rows.
+const LEAST: usize = 4096;
+
+pub struct Table {
+    pub name: String,
+    /// What it was made of.
+    pub meta: String,
+    about: Description,
+    shards: Vec<Mutex<Shard>>,
+}
+
+/// What a table holds.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Size {
+    pub rows: usize,
+    /// Of these in a file.
+    pub spilled: usize,
+    /// What the others take, with all that belongs to them.
+    pub bytes: usize,
+}
+
+/// All that outlives a table. Rows by rising ids.
+#[derive(Clone, Debug, Default)]
+pub struct Image {
+    pub ids: Vec<i64>,
+    pub data: Vec<f32>,
+    pub notes: Vec<i64>,
+    pub clocks: Vec<Vec<i64>>,
+}
+
+static TABLES: Mutex<BTreeMap<String, Arc<Table>>> = Mutex::new(BTreeMap::new());
+
+impl Table {
+    /// Of a description: see [`Description::parse`].
+    pub fn parse(meta: &str) -> Result<Table> {
+        let about = Description::parse(meta)?;
+        let shards = about.options.rows.map_or(SHARDS, |rows| (rows / LEAST).clamp(1, SHARDS));
+        let bound = about.options.rows.map(|rows| rows / shards);
+        let made = (0..shards).map(|_| Shard::new(&about, bound).map(Mutex::new)).collect::<std::io::Result<Vec<_>>>();
+        let folder = about.options.spill.clone().unwrap_or_default();
+        let shards = made.map_err(|e| failed("write in", &folder, &e))?;
+        Ok(Table { name: about.name.clone(), meta: meta.to_string(), about, shards })
+    }
+
+    /// Where a value lies within a row.
+    pub fn value(&self, name: &str) -> Result<(usize, usize)> {
+        let found = self.about.values.iter().find(|v| v.name == name).map(|v| (v.at, v.dim));
+        found.ok_or_else(|| err!(NotFound, "the table {} has no value '{name}'", self.name))
+    }
+
+    /// Floats of a row.
+    pub fn width(&self) -> usize {
+        self.about.width
+    }
+
+    fn shard(&self, id: i64) -> &Mutex<Shard> {
+        &self.shards[(mix(id as u64) % self.shards.len() as u64) as usize]
+    }
+
+    fn spill_failed(&self, e: &std::io::Error) -> Error {
+        err!(External, "the table {}: its rows on disk: {e}", self.name)
+    }
+
+    fn asked<T>(&self, id: i64, make: bool, work: impl FnOnce(&mut Shard, usize) -> T) -> Result<Option<T>> {
+        let shard = &mut *self.shard(id).lock();
+        ensure!(!shard.full(), OutOfRange, "{} is full", self.name);
+        let row = shard.ask(id, make.then_some(&self.about)).map_err(|e| self.spill_failed(&e))?;
+        Ok(row.map(|row| work(shard, row)))
+    }
+
+    fn missing(&self, id: i64) -> Error {
+        err!(NotFound, "the table {} has no row {id}", self.name)
+    }
+
+    /// Read the row of an id. One that is not there is made where `make` says so.
+    pub fn read<T>(&self, id: i64, make: bool, work: impl FnOnce(&[f32]) -> T) -> Result<T> {
+        self.asked(id, make, |shard, row| shard.read(row, work))?.ok_or_else(|| self.missing(id))
+    }
+
+    /// Write the row of an id, made where it is not there.
+    pub fn write<T>(&self, id: i64, work: impl FnOnce(&mut [f32]) -> T) -> Result<T> {
+        self.asked(id, true, |shard, row| shard.change(row, work))?.ok_or_else(|| self.missing(id))
+    }
+
+    /// Train the row of an id. Where rows go when there are too many, one that has gone is passed over.
+    pub fn train(&self, id: i64, work: impl FnOnce(&mut [f32])) -> Result<()> {
+        match self.asked(id, false, |shard, row| shard.change(row, work))? {
+            None if self.about.options.rows.is_none() => Err(self.missing(id)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Count that the row was asked for.
+    pub fn touch(&self, id: i64) {
+        if matches!(self.about.entry, Entry::Count(_)) {
+            self.shard(id).lock().count(id);
+        }
+    }
+
+    /// May the row be trained?
+    pub fn admits(&self, id: i64) -> Result<bool> {
+        match self.about.entry {
+            Entry::Always => Ok(true),
+            Entry::Count(n) => self.shard(id).lock().counted(id).map(|c| c >= n).map_err(|e| self.spill_failed(&e)),
+            Entry::Probability(p) => Ok(unit(mix(id as u64)) < p),
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.shards.iter().map(|s| s.lock().len()).sum()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub fn size(&self) -> Size {
+        self.shards.iter().map(|s| s.lock()).fold(Size::default(), |sum, s| Size {
+            rows: sum.rows + s.len(),
+            spilled: sum.spilled + s.spilled(),
+            bytes: sum.bytes + s.bytes(),
+        })
+    }
+
+    /// A day is over: rows that nobody has asked for in the last `unseen` days go. How many they were.
+    pub fn shrink(&self, unseen: usize) -> Result<usize> {
+        ensure!(unseen > 0, InvalidArgument, "the table {}: rows go after 1 day at least, got {unseen}", self.name);
+        Ok(self.shards.iter().map(|s| s.lock().shrink(unseen)).sum())
+    }
+
+    fn ids(&self) -> Vec<i64> {
+        let all: BTreeSet<i64> = self.shards.iter().flat_map(|s| s.lock().ids()).collect();
+        all.into_iter().collect()
+    }
+
+    fn kept(&self, id: i64) -> Result<Kept> {
+        let kept = self.shard(id).lock().keep(id).map_err(|e| self.spill_failed(&e))?;
+        kept.ok_or_else(|| self.missing(id))
+    }
+
+    /// All that outlives the table; nobody else uses it meanwhile.
+    pub fn image(&self) -> Result<Image> {
+        let mut image = Image { ids: self.ids(), ..Image::default() };
+        image.data.reserve_exact(image.ids.len() * self.width());
+        for &id in &image.ids {
+            let kept = self.kept(id)?;
+            image.data.extend_from_slice(&kept.values);
+            image.notes.push(kept.note);
+        }
+        image.clocks = self.shards.iter().map(|s| s.lock().clocks()).collect();
+        Ok(image)
+    }
+
+    /// Exactly what an [`Image`] has; without its clocks what another table had.
+    pub fn set_image(&self, image: &Image) -> Result<()> {
+        let (n, width, name) = (image.ids.len(), self.width(), &self.name);
+        ensure!(
+            Some(image.data.len()) == n.checked_mul(width) && image.notes.len() == n,
+            InvalidArgument,
+            "the table {name} has rows of {width} numbers, {} and {} notes are given for {n} rows",
+            image.data.len(),
+            image.notes.len()
+        );
+        let same = image.clocks.len() == self.shards.len();
+        for shard in &self.shards {
+            let bound = self.about.options.rows.map(|rows| rows / self.shards.len());
+            *shard.lock() = Shard::new(&self.about, bound).map_err(|e| self.spill_failed(&e))?;
+        }
+        for (clocks, shard) in image.clocks.iter().zip(&self.shards).filter(|_| same) {
+            shard.lock().set_clocks(clocks);
+        }
+        let rows = image.ids.iter().zip(image.data.chunks_exact(width)).zip(&image.notes);
+        for ((&id, values), &note) in rows {
+            let kept = Kept { id, values: values.to_vec(), note };
+            let shard = &mut *self.shard(id).lock();
+            let done = if same { shard.put_back(&kept) } else { shard.adopt(&kept) };
+            done.map_err(|e| self.spill_failed(&e))?;
+        }
+        Ok(())
+    }
+
+    /// A file of SelectedRows for each value, by its name, in `folder`; rows in the order of their ids.
+    pub fn save(&self, folder: &Path) -> Result<()> {
+        std::fs::create_dir_all(folder).map_err(|e| failed("make the folder", folder, &e))?;
+        let ids = self.ids();
+        let height = ids.last().map_or(0, |last| last.saturating_add(1));
+        for v in &self.about.values {
+            let mut bytes = Vec::with_capacity(ids.len() * v.dim * 4);
+            for &id in &ids {
+                let row = self.kept(id)?.values;
+                bytes.extend(row[v.at..v.at + v.dim].iter().flat_map(|x| x.to_le_bytes()));
+            }
+            let path = folder.join(&v.name);
+            let file = File::create(&path).map_err(|e| failed("write", &path, &e))?;
+            let mut file = BufWriter::new(file);
+            let dims = [ids.len() as i64, v.dim as i64];
+            tensor_file::write_selected_rows(&ids, height, DType::F32, &dims, &bytes, &mut file)?;
+            file.flush().map_err(|e| failed("write", &path, &e))?;
+        }
+        Ok(())
+    }
+
+    /// Rows of the files that `save` wrote; where `keep` says no, they are left out.
+    pub fn load(&self, folder: &Path, keep: impl Fn(i64) -> bool) -> Result<()> {
+        for v in &self.about.values {
+            let path = folder.join(&v.name);
+            let file = File::open(&path).map_err(|e| failed("read", &path, &e))?;
+            let mut file = BufReader::new(file);
+            let (ids, _, header) = tensor_file::read_selected_rows_header(&mut file)?;
+            let (dtype, dims) = (header.dtype, header.dims);
+            ensure!(
+                dtype == DType::F32 && dims[..] == [ids.len() as i64, v.dim as i64],
+                InvalidArgument,
+                "{}: {} rows of float32 [{}] are due for the table {}, the file has {dtype} {:?}",
+                path.display(),
+                ids.len(),
+                v.dim,
+                self.name,
+                &dims[..]
+            );
+            let mut row = vec![0; v.dim * 4];
+            for id in ids {
+                file.read_exact(&mut row).map_err(|e| failed("read", &path, &e))?;
+                if keep(id) {
+                    self.write(id, |to| {
+                        for (x, b) in to[v.at..v.at + v.dim].iter_mut().zip(row.chunks_exact(4)) {
+                            *x = f32::from_le_bytes([b[0], b[1], b[2], b[3]]);
+                        }
+                    })?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn failed(what: &str, path: &Path, e: &std::io::Error) -> Error {
+    err!(External, "cannot {what} {}: {e}", path.display())
+}
+
+/// Makes these tables, all or none; one of that name is replaced.
+pub fn install(metas: &[String]) -> Result<()> {
+    let made = metas.iter().map(|m| Table::parse(m)).collect::<Result<Vec<_>>>()?;
+    TABLES.lock().extend(made.into_iter().map(|t| (t.name.clone(), Arc::new(t))));
+    Ok(())
+}
+
+/// All tables of this process, by their names.
+pub fn all() -> Vec<Arc<Table>> {
+    TABLES.lock().values().cloned().collect()
+}
+
+pub fn table(op: &str, name: &str) -> Result<Arc<Table>> {
+    match TABLES.lock().get(name) {
+        Some(found) => Ok(found.clone()),
+        None => bail!(NotFound, "operator {op}: there is no table '{name}': lookup_sparse_table_init makes it"),
+    }
+}

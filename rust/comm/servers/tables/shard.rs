@@ -1,0 +1,280 @@
+//! A part of a table under one lock: its rows, which of them go when there are too many, and which have expired.
+
+use std::io::Result as IoResult;
+
+use super::describe::{Description, Entry};
+use super::index::{Index, MOST};
+use super::rows::{Rows, Shape};
+use super::spill::Spill;
+
+/// How old a stamp may be; it is renewed before it comes round again.
+const OLDEST: u64 = 1 << 15;
+
+pub struct Shard {
+    index: Index,
+    rows: Rows,
+    spill: Option<Spill>,
+    bound: usize,
+    /// Goes on after so many new rows, and with each day. A row's stamp is its lower half when it was last asked for.
+    clock: u64,
+    step: u64,
+    new: u64,
+    renewed: u64,
+    /// The clock at the beginning of each day.
+    days: Vec<u64>,
+}
+
+/// A row as it outlives its table.
+pub struct Kept {
+    pub id: i64,
+    pub values: Vec<f32>,
+    /// How often it was asked for, when last, and whether it was in memory then.
+    pub note: i64,
+}
+
+impl Kept {
+    pub fn count(&self) -> u16 {
+        self.note as u16
+    }
+}
+
+impl Shard {
+    pub fn new(d: &Description, bound: Option<usize>) -> IoResult<Shard> {
+        let counts = match d.entry {
+            Entry::Count(most) if most > 255 => 2,
+            Entry::Count(_) => 1,
+            _ => 0,
+        };
+        let half = if d.options.half { d.values[0].dim } else { 0 };
+        let spill = d.options.spill.as_deref().map(|folder| Spill::new(folder, d.width)).transpose()?;
+        let bound = bound.unwrap_or(MOST).min(MOST);
+        // In a full shard all stamps are among the last 16,384 ticks.
+        let step = if bound == MOST { u64::MAX } else { (bound as u64 >> 14).max(1) };
+        Ok(Shard {
+            index: Index::default(),
+            rows: Rows::new(Shape { half, width: d.width, counts }),
+            spill,
+            bound,
+            clock: OLDEST,
+            step,
+            new: 0,
+            renewed: OLDEST,
+            days: vec![OLDEST],
+        })
+    }
+
+    pub fn len(&self) -> usize {
+        self.rows.len() + self.spilled()
+    }
+
+    pub fn spilled(&self) -> usize {
+        self.spill.as_ref().map_or(0, Spill::len)
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.rows.bytes() + self.index.bytes()
+    }
+
+    pub fn full(&self) -> bool {
+        self.rows.len() >= MOST
+    }
+
+    fn find(&self, id: i64) -> Option<usize> {
+        self.index.find(id, |row| self.rows.id(row))
+    }
+
+    /// When a row was last asked for.
+    fn seen(&self, row: usize) -> u64 {
+        self.clock - u64::from((self.clock as u16).wrapping_sub(self.rows.stamp(row)))
+    }
+
+    fn day(&self, seen: u64) -> u32 {
+        self.days.partition_point(|&begun| begun <= seen).saturating_sub(1) as u32
+    }
+
+    fn tick(&mut self) {
+        self.clock += 1;
+        if self.clock - self.renewed < OLDEST / 2 {
+            return;
+        }
+        self.renewed = self.clock;
+        for row in 0..self.rows.len() {
+            if self.clock - self.seen(row) > OLDEST {
+                self.rows.set_stamp(row, (self.clock - OLDEST) as u16);
+            }
+        }
+    }
+
+    fn add(&mut self, id: i64) -> IoResult<usize> {
+        if self.rows.len() >= self.bound {
+            self.evict((self.bound / 64).max(1))?;
+        }
+        self.new += 1;
+        if self.new >= self.step {
+            self.new = 0;
+            self.tick();
+        }
+        Ok(self.push(id))
+    }
+
+    fn push(&mut self, id: i64) -> usize {
+        let row = self.rows.push(id);
+        let rows = &self.rows;
+        self.index.insert(id, |row| rows.id(row));
+        row
+    }
+
+    /// The row of an id, as one that is asked for now.
+    pub fn ask(&mut self, id: i64, make: Option<&Description>) -> IoResult<Option<usize>> {
+        let row = match self.find(id) {
+            Some(row) => row,
+            None => {
+                let back = self.spill.as_mut().map_or(Ok(None), |s| s.take(id))?;
+                match (back, make) {
+                    (Some((count, values)), _) => {
+                        let row = self.add(id)?;
+                        self.rows.set_count(row, count);
+                        self.rows.change(row, |to| to.copy_from_slice(&values));
+                        row
+                    }
+                    (None, Some(d)) => {
+                        let row = self.add(id)?;
+                        self.rows.change(row, |to| {
+                            d.values.iter().for_each(|v| v.init.fill(id, &mut to[v.at..v.at + v.dim]));
+                        });
+                        row
+                    }
+                    (None, None) => return Ok(None),
+                }
+            }
+        };
+        self.rows.set_stamp(row, self.clock as u16);
+        Ok(Some(row))
+    }
+
+    pub fn read<T>(&mut self, row: usize, work: impl FnOnce(&[f32]) -> T) -> T {
+        self.rows.read(row, work)
+    }
+
+    pub fn change<T>(&mut self, row: usize, work: impl FnOnce(&mut [f32]) -> T) -> T {
+        self.rows.change(row, work)
+    }
+
+    pub fn count(&mut self, id: i64) {
+        if let Some(row) = self.find(id) {
+            self.rows.set_count(row, self.rows.count(row).saturating_add(1));
+        }
+    }
+
+    pub fn counted(&self, id: i64) -> IoResult<u16> {
+        match (self.find(id), &self.spill) {
+            (Some(row), _) => Ok(self.rows.count(row)),
+            (None, Some(spill)) => Ok(spill.peek(id)?.map_or(0, |(count, _)| count)),
+            (None, None) => Ok(0),
+        }
+    }
+
+    fn remove(&mut self, row: usize) {
+        let (id, last, rows) = (self.rows.id(row), self.rows.id(self.rows.len() - 1), &self.rows);
+        self.index.remove(id, last, |row| rows.id(row));
+        self.rows.swap_remove(row);
+    }
+
+    /// The rows that were longest not asked for leave the memory; of equally old ones those of lower ids.
+    fn evict(&mut self, n: usize) -> IoResult<()> {
+        let mut all: Vec<(u64, i64)> = (0..self.rows.len()).map(|row| (self.seen(row), self.rows.id(row))).collect();
+        if n < all.len() {
+            all.select_nth_unstable(n);
+            all.truncate(n);
+        }
+        all.sort_unstable();
+        for (seen, id) in all {
+            let Some(row) = self.find(id) else { continue };
+            let (day, count) = (self.day(seen), self.rows.count(row));
+            if let Some(spill) = &mut self.spill {
+                self.rows.read(row, |values| spill.put(id, day, count, values))?;
+            }
+            self.remove(row);
+        }
+        Ok(())
+    }
+
+    /// A day is over: rows that nobody has asked for in the last `unseen` days (1 is this day) go. How many they were.
+    pub fn shrink(&mut self, unseen: usize) -> usize {
+        let today = self.days.len();
+        let mut gone = 0;
+        if let Some(first) = today.checked_sub(unseen) {
+            let begun = self.days[first];
+            for row in (0..self.rows.len()).rev() {
+                if self.seen(row) < begun {
+                    self.remove(row);
+                    gone += 1;
+                }
+            }
+            gone += self.spill.as_mut().map_or(0, |s| s.expire(first as u32));
+            let rows = &self.rows;
+            self.index.shrink(|row| rows.id(row));
+        }
+        self.tick();
+        self.days.push(self.clock);
+        gone
+    }
+
+    // What outlives the table
+
+    pub fn ids(&self) -> Vec<i64> {
+        let spilled = self.spill.iter().flat_map(Spill::ids);
+        (0..self.rows.len()).map(|row| self.rows.id(row)).chain(spilled).collect()
+    }
+
+    /// A row, without that counting as asked for.
+    pub fn keep(&mut self, id: i64) -> IoResult<Option<Kept>> {
+        if let Some(row) = self.find(id) {
+            let values = self.rows.read(row, <[f32]>::to_vec);
+            let note = i64::from(self.rows.count(row)) | i64::from(self.rows.stamp(row)) << 16;
+            return Ok(Some(Kept { id, values, note }));
+        }
+        let Some(spill) = &self.spill else { return Ok(None) };
+        let Some((count, values)) = spill.peek(id)? else { return Ok(None) };
+        let day = spill.day(id);
+        Ok(Some(Kept { id, values, note: i64::from(count) | 1 << 32 | i64::from(day) << 33 }))
+    }
+
+    pub fn put_back(&mut self, kept: &Kept) -> IoResult<()> {
+        match &mut self.spill {
+            Some(spill) if kept.note >> 32 & 1 == 1 => {
+                spill.put(kept.id, (kept.note >> 33) as u32, kept.count(), &kept.values)
+            }
+            _ => {
+                let row = self.push(kept.id);
+                self.rows.change(row, |to| to.copy_from_slice(&kept.values));
+                self.rows.set_count(row, kept.count());
+                self.rows.set_stamp(row, (kept.note >> 16) as u16);
+                Ok(())
+            }
+        }
+    }
+
+    /// A row that another table had.
+    pub fn adopt(&mut self, kept: &Kept) -> IoResult<()> {
+        let row = match self.find(kept.id) {
+            Some(row) => row,
+            None => self.add(kept.id)?,
+        };
+        self.rows.change(row, |to| to.copy_from_slice(&kept.values));
+        self.rows.set_count(row, kept.count());
+        self.rows.set_stamp(row, self.clock as u16);
+        Ok(())
+    }
+
+    pub fn clocks(&self) -> Vec<i64> {
+        [self.clock, self.new, self.renewed].iter().chain(&self.days).map(|&n| n as i64).collect()
+    }
+
+    pub fn set_clocks(&mut self, clocks: &[i64]) {
+        if let [clock, new, renewed, days @ ..] = clocks {
+            (self.clock, self.new, self.renewed) = (*clock as u64, *new as u64, *renewed as u64);
+            self.days = days.iter().map(|&n| n as u64).collect();
+        }
+    }
+}

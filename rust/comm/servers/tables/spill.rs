@@ -1,0 +1,86 @@
+//! Rows that were put out of memory, in a file that is nobody else's.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::Result as IoResult;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+pub struct Spill {
+    file: File,
+    /// The place in the file, and the day on which the row was last asked for.
+    places: HashMap<i64, (u32, u32)>,
+    free: Vec<u32>,
+    width: usize,
+}
+
+impl Spill {
+    /// In a folder; the file has no name there once it is open, and ends with this process.
+    pub fn new(folder: &Path, width: usize) -> IoResult<Spill> {
+        static NUMBER: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+        fs::create_dir_all(folder)?;
+        let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let path = folder.join(format!("rows-{}-{number}.part", std::process::id()));
+        let file = File::options().read(true).write(true).create(true).truncate(true).open(&path)?;
+        fs::remove_file(&path)?;
+        Ok(Spill { file, places: HashMap::new(), free: Vec::new(), width })
+    }
+
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    fn bytes(&self) -> usize {
+        4 + 4 * self.width
+    }
+
+    pub fn put(&mut self, id: i64, day: u32, count: u16, values: &[f32]) -> IoResult<()> {
+        let place = self.free.pop().unwrap_or(self.places.len() as u32);
+        let mut bytes = u32::from(count).to_le_bytes().to_vec();
+        bytes.extend(values.iter().flat_map(|v| v.to_le_bytes()));
+        self.file.write_all_at(&bytes, u64::from(place) * self.bytes() as u64)?;
+        self.places.insert(id, (place, day));
+        Ok(())
+    }
+
+    fn get(&self, place: u32) -> IoResult<(u16, Vec<f32>)> {
+        let mut bytes = vec![0; self.bytes()];
+        self.file.read_exact_at(&mut bytes, u64::from(place) * self.bytes() as u64)?;
+        let mut words = bytes.chunks_exact(4).map(|b| [b[0], b[1], b[2], b[3]]);
+        let count = words.next().map_or(0, u32::from_le_bytes) as u16;
+        Ok((count, words.map(f32::from_le_bytes).collect()))
+    }
+
+    /// A row, which is no longer here then.
+    pub fn take(&mut self, id: i64) -> IoResult<Option<(u16, Vec<f32>)>> {
+        let Some(&(place, _)) = self.places.get(&id) else { return Ok(None) };
+        let found = self.get(place)?;
+        self.forget(id);
+        Ok(Some(found))
+    }
+
+    pub fn peek(&self, id: i64) -> IoResult<Option<(u16, Vec<f32>)>> {
+        self.places.get(&id).map(|&(place, _)| self.get(place)).transpose()
+    }
+
+    fn forget(&mut self, id: i64) {
+        if let Some((place, _)) = self.places.remove(&id) {
+            self.free.push(place);
+        }
+    }
+
+    pub fn ids(&self) -> impl Iterator<Item = i64> + '_ {
+        self.places.keys().copied()
+    }
+
+    pub fn day(&self, id: i64) -> u32 {
+        self.places.get(&id).map_or(0, |&(_, day)| day)
+    }
+
+    /// Rows that nobody has asked for since that day go.
+    pub fn expire(&mut self, before: u32) -> usize {
+        let old: Vec<i64> = self.places.iter().filter(|(_, (_, day))| *day < before).map(|(&id, _)| id).collect();
+        old.iter().for_each(|&id| self.forget(id));
+        old.len()
+    }
+}
