@@ -148,7 +148,7 @@ def test_tables_with_a_bound(tmp_path) -> None:
     assert tables.size("gone") == 100
     with pytest.raises(ValueError, match="1 day at least"):
         tables.shrink("gone", 0)
-    with pytest.raises(ValueError, match="'rows=none' is none of"):
+    with pytest.raises(ValueError, match='"rows=none" is none of'):
         make("wrong", "none:rows=none")
 
 
