@@ -11,7 +11,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from paddle import _core as core
+import paddle._core as core
 
 __all__: list[str] = []
 

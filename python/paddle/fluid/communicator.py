@@ -236,12 +236,20 @@ class LargeScaleKV:
         """
         core.dist.save_table(varname, dirname)
 
-    def load(self, varname, dirname, server=0, servers=1):
+    def load(self, varname, dirname):
         """Read rows that :meth:`save` wrote into the table of that name; rows that it has besides stay.
 
         Args:
-            varname (str): its name. dirname (str): the folder. server, servers (int, optional): of the rows those that
-                belong to this server among so many (id modulo servers). Oar's own.
+            varname (str): its name. dirname (str): the folder.
+        """
+        core.dist.load_table(varname, dirname, 0, 1)
+
+    def load_part(self, varname, dirname, server, servers):
+        """As :meth:`load`, but of the rows only those that belong to one of several servers. Oar's own.
+
+        Args:
+            varname (str): its name. dirname (str): the folder. server, servers (int): which server among how many: it
+                has the rows whose id modulo `servers` is `server`.
         """
         core.dist.load_table(varname, dirname, server, servers)
 

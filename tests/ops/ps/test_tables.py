@@ -138,7 +138,7 @@ def test_tables_with_a_bound(tmp_path) -> None:
     assert tables.shrink("bounded") == 290 and tables.size("bounded") == 10
     tables.save("bounded", str(tmp_path / "saved"))
     make("third")
-    tables.load("third", str(tmp_path / "saved"), 1, 3)
+    tables.load_part("third", str(tmp_path / "saved"), 1, 3)
     np.testing.assert_array_equal(read("third", [1, 4, 7], init=False)[0], before[[1, 4, 7]])
     assert tables.size("third") == 3
     make("gone", "none:rows=100")
