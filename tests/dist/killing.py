@@ -7,11 +7,15 @@ kills as many servers and as many trainers of a job for each seed, and says what
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
+import os
 import random
 import signal
+import sys
 import tempfile
 import time
+import traceback
 from pathlib import Path
 
 import numpy as np
@@ -22,11 +26,61 @@ SCRIPT = Path(__file__).with_name("ps_killed.py")
 STEPS = 60
 
 
+class Forked:
+    """What subprocess.Popen does, by a copy of this process, which has imported paddle already: it is there at once."""
+
+    def __init__(self, role: str, index: int, places: str, out: Path, name: str, log: Path, env: dict[str, str]) -> None:
+        import paddle
+
+        self.returncode: int | None = None
+        self.pid = os.fork()
+        if self.pid:
+            return
+        code = 1
+        try:
+            to = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+            os.dup2(to, 1)
+            os.dup2(to, 2)
+            os.environ.update(env)
+            paddle.enable_static()
+            # It reads the environment as it is imported.
+            importlib.reload(importlib.import_module("ps_killed")).run(role, index, places, str(out), name)
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stderr.flush()
+            os._exit(code)
+
+    def poll(self) -> int | None:
+        if self.returncode is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            self.returncode = os.waitstatus_to_exitcode(status) if pid else None
+        return self.returncode
+
+    def wait(self, limit: float = LIMIT) -> int:
+        end = time.monotonic() + limit
+        while (code := self.poll()) is None:
+            assert time.monotonic() < end, f"process {self.pid} does not end"
+            time.sleep(0.002)
+        return code
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
 class Kills:
     """A job of some servers and two trainers, whose processes are killed and started again."""
 
-    def __init__(self, folder: Path, name: str, steps: int = STEPS, servers: int = 2, **env: str) -> None:
+    def __init__(
+        self, folder: Path, name: str, steps: int = STEPS, servers: int = 2, forks: bool = False, **env: str
+    ) -> None:
         folder.mkdir(exist_ok=True)
+        self.forks = forks
         self.job, self.name, self.places, self.servers = Job(folder, SCRIPT), name, endpoints(servers), servers
         keeps = {"FLAGS_ps_state_folder": str(folder / "state"), "FLAGS_ps_snapshot_steps": "7"}
         self.env = keeps | {"STEPS": str(steps), "OAR_PS_LOST_TRAINER": "wait"} | env
@@ -35,7 +89,11 @@ class Kills:
                 self.start(role, i)
 
     def start(self, role: str, index: int) -> None:
-        self.job.start(role, index, self.places, [self.name], **self.env)
+        if self.forks:
+            out, log = (self.job.folder / f"{role}{index}.{end}" for end in ("npz", "log"))
+            self.job.processes[f"{role}{index}"] = Forked(role, index, self.places, out, self.name, log, self.env)
+        else:
+            self.job.start(role, index, self.places, [self.name], **self.env)
 
     def done(self, trainer: int) -> int:
         """Steps that the trainer has ended."""
@@ -90,7 +148,8 @@ def campaign(folder: Path, name: str, seed: int, kills: int) -> dict[str, int]:
     exactly once. How many kills there were, and how many of them left a note of a log unfinished."""
     draw = random.Random(seed)
     steps = 12 * kills + 40
-    job = Kills(folder, name, steps, PAUSE="0.002", FLAGS_ps_snapshot_steps=str(draw.randrange(2, 12)))
+    every = str(draw.randrange(2, 12))
+    job = Kills(folder, name, steps, forks=True, PAUSE="0.002", FLAGS_ps_snapshot_steps=every, OAR_INIT_TIMEOUT="60")
     killed = {"server": 0, "trainer": 0}
     try:
         todo = draw.sample(["server", "trainer"] * kills, 2 * kills)

@@ -432,8 +432,7 @@ fn storm(seed: u64) -> bool {
         client.complete(&|| Ok(()))
     };
     let results: Vec<crate::Result<()>> = std::thread::scope(|scope| {
-        let late = || start.elapsed() > Duration::from_secs(15);
-        let served = scope.spawn(|| server.serve(&service, &mut { late }));
+        let served = scope.spawn(|| server.serve(&service, &mut || start.elapsed() > Duration::from_secs(15)));
         let trainers: Vec<_> = (0..2)
             .map(|t| {
                 let train = &train;
