@@ -143,24 +143,30 @@ def check_same(found: list[dict[str, np.ndarray]], wanted: list[dict[str, np.nda
             np.testing.assert_array_equal(a[name], b[name], err_msg=f"{name} of trainer {trainer}")
 
 
-def campaign(folder: Path, name: str, seed: int, kills: int) -> dict[str, int]:
+def campaign(folder: Path, name: str, seed: int, kills: int, bits: bool = False) -> dict[str, int]:
     """A job in which as many servers and as many trainers are killed at drawn moments; raises where a gradient does not count
-    exactly once. How many kills there were, and how many of them left a note of a log unfinished."""
-    draw = random.Random(seed)
+    exactly once. With `bits` only servers are killed, and it must end with the bits of a job that nobody disturbs. How many
+    kills there were, and how many of them left a note of a log unfinished."""
+    draw, kinds = random.Random(seed), ["server"] if bits else ["server", "trainer"]
     steps = 12 * kills + 40
     every = str(draw.randrange(2, 12))
     job = Kills(folder, name, steps, forks=True, PAUSE="0.002", FLAGS_ps_snapshot_steps=every, OAR_INIT_TIMEOUT="60")
     killed = {"server": 0, "trainer": 0}
     try:
-        todo = draw.sample(["server", "trainer"] * kills, 2 * kills)
-        moments = sorted(draw.sample(range(1, steps - 30), 2 * kills))
+        todo = draw.sample(kinds * kills, len(kinds) * kills)
+        moments = sorted(draw.sample(range(1, steps - 30), len(todo)))
         for role, moment in zip(todo, moments, strict=True):
             job.until(draw.randrange(2), moment)
             time.sleep(draw.uniform(0, 0.03))
             killed[role] += job.kill(role, draw.randrange(2))
-        check_history(job.end()[0])
+        found = job.end()
     finally:
         job.job.end()
+    if name.startswith("sgd"):
+        check_history(found[0], lambda: once(1) if "async" in name else once())
+    if bits:
+        whole = Kills(folder / "whole", name, steps, forks=True, PAUSE="0", FLAGS_ps_state_folder="")
+        check_same(found, whole.end())
     torn = sum(job.job.log(f"server{i}").count("no whole note") for i in range(2))
     return {"steps": steps, "gradients": 2 * steps, "servers": killed["server"], "trainers": killed["trainer"], "torn": torn}
 
@@ -170,11 +176,12 @@ def main() -> None:
     ask.add_argument("--seeds", type=int, nargs="+", default=[1])
     ask.add_argument("--kills", type=int, default=20, help="of servers, and as many of trainers, for each seed")
     ask.add_argument("--name", default="sgd+sparse+slice")
+    ask.add_argument("--bits", action="store_true", help="kill servers only, and compare with a job that nobody disturbs")
     given = ask.parse_args()
     for seed in given.seeds:
         since = time.monotonic()
         with tempfile.TemporaryDirectory() as folder:
-            found = campaign(Path(folder), given.name, seed, given.kills)
+            found = campaign(Path(folder), given.name, seed, given.kills, given.bits)
         print(json.dumps({"seed": seed, **found, "seconds": round(time.monotonic() - since, 1)}), flush=True)
 
 
