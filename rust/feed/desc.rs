@@ -1,4 +1,4 @@
-//! What lines consist of, and what becomes of them.
+//! The description of a MultiSlot data set: the slots of a line, and how a batch is made of them.
 
 use oar_core::base::Result;
 use oar_core::ensure;

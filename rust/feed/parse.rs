@@ -1,4 +1,4 @@
-//! One line of text.
+//! The parser of one line of MultiSlot text.
 
 use super::block::{Block, MOST};
 use super::desc::{Desc, Slot};

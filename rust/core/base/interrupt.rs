@@ -1,4 +1,4 @@
-//! Has the user asked to stop? What takes long asks now and then.
+//! Interruption by the user (Ctrl-C): whatever runs long asks here at intervals whether it is to stop.
 
 use super::{Error, Kind, Result};
 use std::sync::OnceLock;

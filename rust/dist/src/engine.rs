@@ -1,4 +1,4 @@
-//! What one group needs to run operations: its transport, the memory of its host, and how its ranks lie on hosts.
+//! What one group needs to run collectives: its transport, the shared memory of its host, and which ranks are on which host.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The gradient that a variable holds.
+//! The leaf variable's gradient: accumulated by backward, read, cleared.
 
 use super::tape::Track;
 use super::EVar;

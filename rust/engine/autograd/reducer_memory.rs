@@ -1,4 +1,5 @@
-//! Where gradients that are averaged together lie: side by side, and computed there already where that can be.
+//! The memory of gradient buckets: the gradients that are averaged together lie side by side, and backward computes them
+//! there where it can, so that nothing is copied into a bucket.
 
 use super::bucket::Bucket;
 use oar_core::base::Result;

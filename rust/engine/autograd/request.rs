@@ -1,4 +1,4 @@
-//! What a backward is asked for.
+//! A request to backward: its roots, their gradients, which variables' gradients are wanted, and what is to be kept.
 
 use super::tape::EVar;
 

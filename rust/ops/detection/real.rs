@@ -1,4 +1,4 @@
-//! The numbers that boxes are made of.
+//! The element types of boxes, float32 and float64, as one trait.
 
 use oar_core::base::dtype::Element;
 use oar_kernels::gemm_simd;

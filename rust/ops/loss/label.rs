@@ -1,4 +1,4 @@
-//! Class labels.
+//! Class labels: dispatch on their integer type, and the error of a label that is no class.
 
 use oar_core::err;
 use oar_kernels::softmax_loss::BadLabel;

@@ -1,4 +1,5 @@
-//! Convolutions of rows: row_conv looks ahead along sequences, conv_shift goes around in circles.
+//! row_conv: convolution along the time steps of sequences, each with the steps after it; conv_shift: circular convolution of
+//! the rows of two matrices.
 
 use oar_core::base::{DTypes, Result};
 use oar_core::op::infer::{grads_like_inputs, like_first};

@@ -1,4 +1,4 @@
-//! Tensors of indices.
+//! Index tensors (int32 or int64) read as i64, and the error of an index out of range.
 
 use crate::base::{DType, Result};
 use crate::tensor::Tensor;

@@ -13,7 +13,7 @@ use crate::fingerprint::BYTES;
 const PIECE: usize = 128 << 10;
 const TURNS: u32 = 6;
 /// A rank that does not take part holds nobody up for longer.
-const PATIENCE: Duration = Duration::from_millis(20);
+const LONGEST_TRIAL: Duration = Duration::from_millis(20);
 
 /// From how many bytes on writes go past the caches, and whether the others take twice as long. It takes a millisecond;
 /// no result depends on what is found, and ranks need not find the same.
@@ -22,7 +22,7 @@ pub fn writing(map: &Map, layout: &Layout, me: usize, cores: usize) -> (usize, b
     if layout.world < 2 || cores < layout.world {
         return (stream::SHORT, false);
     }
-    let trial = Trial { map, layout, me, until: Instant::now() + PATIENCE };
+    let trial = Trial { map, layout, me, until: Instant::now() + LONGEST_TRIAL };
     match trial.run() {
         Some((plain, streamed)) if plain < streamed => (usize::MAX, false),
         Some((plain, streamed)) => (stream::SHORT, plain > 2 * streamed),

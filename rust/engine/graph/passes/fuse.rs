@@ -185,7 +185,7 @@ impl Open {
             .filter(|(&v, _)| plan.vars[v as usize].place != Storage::Temporary || later(&last.any, v))
             .map(|(&var, &made)| {
                 let temporary = plan.vars[var as usize].place == Storage::Temporary;
-                let shape_only = temporary && passes.has(Passes::FADE) && !later(&last.elements, var);
+                let shape_only = temporary && passes.has(Passes::RELEASE) && !later(&last.elements, var);
                 Store { var, made: made as usize, shape_only }
             })
             .collect();

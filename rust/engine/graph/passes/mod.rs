@@ -24,7 +24,7 @@ pub fn run(plan: &mut Plan, block: &BlockNode, passes: Passes) {
         dead::run(plan, block);
     }
     super::plan::mark_dead(plan);
-    if passes.has(Passes::FADE) {
+    if passes.has(Passes::RELEASE) {
         release::run(plan);
     }
     let groups = match passes.has(Passes::FUSE.with(Passes::INPLACE)) {

@@ -1,4 +1,4 @@
-//! Which passes run.
+//! Sets of passes by name: what runs by default, what flags and BuildStrategy leave out.
 
 use oar_core::base::Result;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -10,7 +10,7 @@ pub struct Passes(u32);
 /// The passes by name. `always` is no pass: what the others find is used even where it does not pay (for tests).
 const NAMES: &[(&str, Passes)] = &[
     ("dead", Passes::DEAD),
-    ("release", Passes::FADE),
+    ("release", Passes::RELEASE),
     ("fuse", Passes::FUSE),
     ("inplace", Passes::INPLACE),
     ("schedule", Passes::SCHEDULE),
@@ -20,7 +20,7 @@ const NAMES: &[(&str, Passes)] = &[
 impl Passes {
     pub const NONE: Passes = Passes(0);
     pub const DEAD: Passes = Passes(1);
-    pub const FADE: Passes = Passes(2);
+    pub const RELEASE: Passes = Passes(2);
     pub const FUSE: Passes = Passes(4);
     pub const INPLACE: Passes = Passes(8);
     pub const SCHEDULE: Passes = Passes(16);
