@@ -13,7 +13,7 @@ pub const MAX_CONTROL: usize = 1 << 20;
 
 /// CRC-32C (Castagnoli) of the bytes.
 pub fn crc32c(bytes: &[u8]) -> u32 {
-    crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, bytes) as u32
+    crc32c::crc32c(bytes)
 }
 
 /// What a frame carries. Unknown numbers are refused.

@@ -11,7 +11,7 @@ use oar_core::op::parts::half::in_f32;
 use oar_core::op::{Infer, Kernel, Op, Run, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{bail, dispatch, ensure, slots};
-use oar_kernels::gemm_simd::Real;
+use oar_kernels::conv::Convolve;
 use oar_kernels::pooling::{avg_pool, max_pool, Pool};
 
 attrs! {
@@ -43,7 +43,7 @@ slots! {
 }
 
 /// An activation by its name.
-fn activate<T: Real>(op: &str, name: &str, y: &mut [T]) -> Result<()> {
+fn activate<T: Convolve>(op: &str, name: &str, y: &mut [T]) -> Result<()> {
     let (zero, one) = (T::ZERO, T::ONE);
     match name {
         "identity" => {}
@@ -208,7 +208,7 @@ impl Block {
     }
 
     /// One image: branch 0 is pooled and convolved, branch 1 gives part of its result to branch 2, that one to branch 3.
-    fn run<T: Real>(
+    fn run<T: Convolve>(
         &self,
         x: &[T],
         pooled: &[T],

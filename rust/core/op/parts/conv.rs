@@ -4,7 +4,7 @@
 use super::window::{channels_last, split_images, Axis, Geometry, Windows};
 use crate::base::{Dims, Result};
 use crate::ensure;
-use oar_kernels::conv::{self as kernel, Conv};
+use oar_kernels::conv::{self as kernel, Conv, Convolve};
 use oar_kernels::gemm_simd::Real;
 use smallvec::SmallVec;
 
@@ -224,7 +224,7 @@ impl Plan {
     }
 
     /// `y` from `x`, and one number a channel.
-    pub fn forward<T: Real>(&self, x: &[T], w: &[T], bias: Option<&[T]>, y: &mut [T]) {
+    pub fn forward<T: Convolve>(&self, x: &[T], w: &[T], bias: Option<&[T]>, y: &mut [T]) {
         if !self.transposed {
             return kernel::convolve(&self.conv, x, w, bias, false, y);
         }
@@ -235,7 +235,7 @@ impl Plan {
     }
 
     /// The gradient of `x` from that of `y`.
-    pub fn input_grad<T: Real>(&self, dy: &[T], w: &[T], dx: &mut [T]) {
+    pub fn input_grad<T: Convolve>(&self, dy: &[T], w: &[T], dx: &mut [T]) {
         if self.transposed {
             kernel::convolve(&self.conv, dy, w, None, false, dx);
         } else {
@@ -244,7 +244,7 @@ impl Plan {
     }
 
     /// The gradient of the filters from `x` and that of `y`.
-    pub fn filter_grad<T: Real>(&self, x: &[T], dy: &[T], dw: &mut [T]) {
+    pub fn filter_grad<T: Convolve>(&self, x: &[T], dy: &[T], dw: &mut [T]) {
         let (x, dy) = if self.transposed { (dy, x) } else { (x, dy) };
         kernel::filter_grad(&self.conv, x, dy, dw);
     }

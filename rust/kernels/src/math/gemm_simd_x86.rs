@@ -144,12 +144,19 @@ piece!(
 piece!(
     "avx2,fma",
     fn load_n_f32x8(p: *const f32, n: usize) -> __m256 {
+        if n == 8 {
+            return unsafe { _mm256_loadu_ps(p) };
+        }
         unsafe { _mm256_maskload_ps(p, _mm256_loadu_si256(MASK32[n].as_ptr().cast())) }
     }
 );
 piece!(
     "avx2,fma",
     fn store_n_f32x8(p: *mut f32, n: usize, v: __m256) {
+        // Masked stores take AMD's processors many times as long.
+        if n == 8 {
+            return unsafe { _mm256_storeu_ps(p, v) };
+        }
         unsafe { _mm256_maskstore_ps(p, _mm256_loadu_si256(MASK32[n].as_ptr().cast()), v) }
     }
 );
@@ -163,12 +170,19 @@ piece!(
 piece!(
     "avx2,fma",
     fn load_n_f64x4(p: *const f64, n: usize) -> __m256d {
+        if n == 4 {
+            return unsafe { _mm256_loadu_pd(p) };
+        }
         unsafe { _mm256_maskload_pd(p, _mm256_loadu_si256(MASK64[n].as_ptr().cast())) }
     }
 );
 piece!(
     "avx2,fma",
     fn store_n_f64x4(p: *mut f64, n: usize, v: __m256d) {
+        // Masked stores take AMD's processors many times as long.
+        if n == 4 {
+            return unsafe { _mm256_storeu_pd(p, v) };
+        }
         unsafe { _mm256_maskstore_pd(p, _mm256_loadu_si256(MASK64[n].as_ptr().cast()), v) }
     }
 );

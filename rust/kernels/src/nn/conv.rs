@@ -177,8 +177,47 @@ impl<T> Patches<T> {
     }
 }
 
+/// Convolutions of f32 and f64, compiled here once: generic functions would be compiled again in every crate that calls
+/// them, with all of their kernels.
+pub trait Convolve: Real {
+    fn convolve(c: &Conv, x: &[Self], w: &[Self], bias: Option<&[Self]>, relu: bool, y: &mut [Self]);
+    fn input_grad(c: &Conv, dy: &[Self], w: &[Self], dx: &mut [Self]);
+    fn filter_grad(c: &Conv, x: &[Self], dy: &[Self], dw: &mut [Self]);
+}
+
+macro_rules! convolve_for {
+    ($($t:ty)*) => {$(
+        impl Convolve for $t {
+            fn convolve(c: &Conv, x: &[$t], w: &[$t], bias: Option<&[$t]>, relu: bool, y: &mut [$t]) {
+                convolve_of(c, x, w, bias, relu, y)
+            }
+            fn input_grad(c: &Conv, dy: &[$t], w: &[$t], dx: &mut [$t]) {
+                input_grad_of(c, dy, w, dx)
+            }
+            fn filter_grad(c: &Conv, x: &[$t], dy: &[$t], dw: &mut [$t]) {
+                filter_grad_of(c, x, dy, dw)
+            }
+        }
+    )*};
+}
+convolve_for!(f32 f64);
+
 /// `y = act(x * w + bias)`, one bias a channel. Panics if a slice does not fit the shape.
-pub fn convolve<T: Real>(c: &Conv, x: &[T], w: &[T], bias: Option<&[T]>, relu: bool, y: &mut [T]) {
+pub fn convolve<T: Convolve>(c: &Conv, x: &[T], w: &[T], bias: Option<&[T]>, relu: bool, y: &mut [T]) {
+    T::convolve(c, x, w, bias, relu, y)
+}
+
+/// The gradient of the input, `dx`, from that of the output. Also the forward pass of a transposed convolution.
+pub fn input_grad<T: Convolve>(c: &Conv, dy: &[T], w: &[T], dx: &mut [T]) {
+    T::input_grad(c, dy, w, dx)
+}
+
+/// The gradient of the filter, `dw`, from the input and the gradient of the output.
+pub fn filter_grad<T: Convolve>(c: &Conv, x: &[T], dy: &[T], dw: &mut [T]) {
+    T::filter_grad(c, x, dy, dw)
+}
+
+fn convolve_of<T: Real>(c: &Conv, x: &[T], w: &[T], bias: Option<&[T]>, relu: bool, y: &mut [T]) {
     c.check(x.len(), w.len(), y.len());
     assert!(bias.is_none_or(|b| b.len() == c.out_channels), "one bias a channel");
     if y.is_empty() {
@@ -250,8 +289,7 @@ pub fn convolve<T: Real>(c: &Conv, x: &[T], w: &[T], bias: Option<&[T]>, relu: b
     }
 }
 
-/// The gradient of the input, `dx`, from that of the output. Also the forward pass of a transposed convolution.
-pub fn input_grad<T: Real>(c: &Conv, dy: &[T], w: &[T], dx: &mut [T]) {
+fn input_grad_of<T: Real>(c: &Conv, dy: &[T], w: &[T], dx: &mut [T]) {
     c.check(dx.len(), w.len(), dy.len());
     if dx.is_empty() {
         return;
@@ -384,8 +422,7 @@ unsafe fn input_grad_last<T: Real>(
 /// Products of at most this many elements are summed over images in parts, as there is too little else to share out.
 const SMALL: usize = 16 << 10;
 
-/// The gradient of the filter, `dw`, from the input and the gradient of the output.
-pub fn filter_grad<T: Real>(c: &Conv, x: &[T], dy: &[T], dw: &mut [T]) {
+fn filter_grad_of<T: Real>(c: &Conv, x: &[T], dy: &[T], dw: &mut [T]) {
     c.check(x.len(), dw.len(), dy.len());
     if dw.is_empty() {
         return;

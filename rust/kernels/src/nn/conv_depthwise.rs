@@ -86,15 +86,20 @@ unsafe fn tap_sums_body<V: Vector>(
         offs[..offsets.len()].copy_from_slice(offsets);
         let mut acc = [V::zero(); TAPS];
         for i in 0..gh {
-            let mut j = 0;
-            while j < gw {
-                let left = V::L.min(gw - j);
-                let d = V::load_n(dy.add(i * gw + j), left);
+            let (from, to) = (x.add(i * row), dy.add(i * gw));
+            let whole = gw / V::L * V::L;
+            for j in (0..whole).step_by(V::L) {
+                let d = V::load(to.add(j));
+                for s in 0..TAPS {
+                    acc[s] = V::load(from.add(j + offs[s])).fma(d, acc[s]);
+                }
+            }
+            if whole < gw {
+                let d = V::load_n(to.add(whole), gw - whole);
                 for s in 0..TAPS {
                     // Masked, as what lies behind the row may be NaN.
-                    acc[s] = V::load_n(x.add(i * row + j + offs[s]), left).fma(d, acc[s]);
+                    acc[s] = V::load_n(from.add(whole + offs[s]), gw - whole).fma(d, acc[s]);
                 }
-                j += left;
             }
         }
         for s in 0..offsets.len() {

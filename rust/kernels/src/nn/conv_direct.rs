@@ -112,6 +112,71 @@ crate::by_level! {
     unsafe fn calls<T>(r: usize, t: &Call<T>) = calls_body
 }
 
+/// One output channel whose pixels lie side by side: `count` rows of `width` pixels, `row` apart in the copy and
+/// `to_row` in the target. As `tile` would, without a call for every few vectors.
+struct OneChannel<'a, T> {
+    offsets: &'a [usize],
+    w: *const T,
+    from: *const T,
+    row: usize,
+    to: *mut T,
+    to_row: usize,
+    count: usize,
+    width: usize,
+    bias: Option<T>,
+    relu: bool,
+}
+
+#[inline(always)]
+unsafe fn vectors<V: Vector, const NV: usize>(c: &OneChannel<V::T>, from: *const V::T, to: *mut V::T, width: usize) {
+    // SAFETY: the caller's copy has slack for whole vectors, the target `width` pixels.
+    unsafe {
+        let mut acc = [V::zero(); NV];
+        for (p, &offset) in c.offsets.iter().enumerate() {
+            let f = V::splat(*c.w.add(p));
+            for v in 0..NV {
+                acc[v] = f.fma(V::load(from.add(offset + v * V::L)), acc[v]);
+            }
+        }
+        for v in 0..NV {
+            let mut s = acc[v];
+            if let Some(bias) = c.bias {
+                s = s.add(V::splat(bias));
+            }
+            if c.relu {
+                s = s.max(V::zero());
+            }
+            s.store_n(to.add(v * V::L), V::L.min(width - v * V::L));
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn one_channel_body<V: Vector>(c: &OneChannel<V::T>) {
+    // SAFETY: the caller's.
+    unsafe {
+        for i in 0..c.count {
+            let (from, to) = (c.from.add(i * c.row), c.to.add(i * c.to_row));
+            let mut j = 0;
+            while j < c.width {
+                let left = c.width - j;
+                let (from, to) = (from.add(j), to.add(j));
+                match left.div_ceil(V::L) {
+                    1 => vectors::<V, 1>(c, from, to, left),
+                    2 => vectors::<V, 2>(c, from, to, left),
+                    3 => vectors::<V, 3>(c, from, to, left),
+                    _ => vectors::<V, 4>(c, from, to, left),
+                }
+                j += VECTORS * V::L;
+            }
+        }
+    }
+}
+
+crate::by_level! {
+    unsafe fn one_channel<T>(c: &OneChannel<T>) = one_channel_body
+}
+
 /// `groups` convolutions of `rows` output channels each; weight (o, k) is `at(o, k)` with o counted over the groups.
 ///
 /// # Safety
@@ -159,6 +224,21 @@ pub unsafe fn direct<T: Real>(
             unsafe {
                 band.copy(&x, slice, first, (count, height), buf, T::ZERO);
                 let row = band.row(&x);
+                if rows == 1 && to.col == 1 {
+                    let out = out.wrapping_add(n * to.image + g * to.plane + z * to.slice + first * to.row);
+                    return one_channel(&OneChannel {
+                        offsets: &offsets,
+                        w: w.add(g * k),
+                        from: buf,
+                        row,
+                        to: out,
+                        to_row: to.row,
+                        count,
+                        width: gw,
+                        bias: (!bias.is_null()).then(|| *bias.add(g)),
+                        relu,
+                    });
+                }
                 let pieces = gw.div_ceil(lanes);
                 let slots = count * pieces;
                 let mut s = 0;
