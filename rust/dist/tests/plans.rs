@@ -21,9 +21,11 @@ fn play(plans: &[Schedule], mut data: Vec<Vec<u64>>, turn: usize) -> Vec<Vec<u64
                 }
                 let ready = s.needs.iter().all(|n| *n == NONE || done[rank][*n as usize]);
                 let range = s.off / 8..(s.off + s.len) / 8;
+                let lane_in = (s.peer, rank);
                 if ready && s.what.is_send() {
                     wires.entry((rank, s.peer)).or_default().push_back(data[rank][range].to_vec());
-                } else if let (true, Some(came)) = (ready, wires.get_mut(&(s.peer, rank)).and_then(VecDeque::pop_front))
+                } else if let Some(came) =
+                    ready.then(|| wires.get_mut(&lane_in).and_then(VecDeque::pop_front)).flatten()
                 {
                     assert_eq!(came.len(), range.len(), "both ends cut alike");
                     for (mine, came) in data[rank][range].iter_mut().zip(came) {
