@@ -239,7 +239,7 @@ fn main() {
     if let [message, byte, combine, ..] = given[..] {
         costs = Costs { message, byte, combine };
     }
-    let mut within = Within { call: 1_000.0, byte: 0.3 };
+    let mut within = Within { call: 2_600.0, byte: 0.35 };
     if let [.., call, byte] = given[..] {
         if given.len() == 5 {
             within = Within { call, byte };

@@ -14,7 +14,7 @@ pub struct Costs {
 impl Default for Costs {
     /// Measured between two processes over the loopback interface (`examples/simulate.rs`).
     fn default() -> Costs {
-        Costs { message: 15_000.0, byte: 0.5, combine: 0.1 }
+        Costs { message: 18_000.0, byte: 0.6, combine: 0.15 }
     }
 }
 
