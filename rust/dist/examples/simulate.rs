@@ -214,11 +214,11 @@ fn measure() {
     let tcp = two(false, |g| {
         let mut x = vec![0; 64 << 20];
         let back = |g: &Group, x: &mut [u8]| match g.rank() {
-            0 => (g.send(x, Dtype::F32, 1).unwrap(), g.recv(&mut x[..4], Dtype::F32, 1).unwrap()),
-            _ => (g.recv(x, Dtype::F32, 0).unwrap(), g.send(&x[..4], Dtype::F32, 0).unwrap()),
+            0 => g.send(x, Dtype::F32, 1).and_then(|()| g.recv(&mut x[..4], Dtype::F32, 1)).unwrap(),
+            _ => g.recv(x, Dtype::F32, 0).and_then(|()| g.send(&x[..4], Dtype::F32, 0)).unwrap(),
         };
-        let there_and_back = median(500, || drop(back(g, &mut x[..4])));
-        let much = median(1, || drop(back(g, &mut x)));
+        let there_and_back = median(500, || back(g, &mut x[..4]));
+        let much = median(1, || back(g, &mut x));
         vec![there_and_back / 2.0, (much - there_and_back) / x.len() as f64, reduced(g, SEGMENT, 20)]
     });
     let (message, byte) = (tcp[0], tcp[1]);
