@@ -17,6 +17,8 @@ import paddle
 import paddle.distributed as dist
 from fake_cupy import Cupy
 from paddle import _cuda
+from paddle._cuda.comm import rings
+from paddle.distributed import nccl
 from shim import ShimMachine
 
 RANK, WORLD = int(os.environ["PADDLE_TRAINER_ID"]), int(os.environ["PADDLE_TRAINERS_NUM"])
@@ -164,6 +166,17 @@ def main() -> None:
         data_parallel()
         programs()
     else:
+        # A group that is made without it does not, even where one over NCCL had its number.
+        other = dist.new_group()
+        rings.use(rings._meet, other._number)
+        nccl.group_of(other, None)
+        fake_nccl.calls.clear()
+        t = on_device(mine())
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            dist.all_reduce(t, group=other)
+        same(t, np.sum([mine(r) for r in range(WORLD)], 0))
+        assert not fake_nccl.calls
         # All of the job's ranks still go over what they went over before.
         fake_nccl.calls.clear()
         t = on_device(mine())

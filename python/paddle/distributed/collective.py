@@ -315,7 +315,9 @@ def all_gather(tensor_list, tensor, group=0, *, sync_op=True):
         if not sync_op and _recorded(tensor):
             raise ValueError("a gradient goes through all_gather only with sync_op=True")
         n = _group(group).nranks
-        attrs = {"ring_id": _ring(group), "use_calc_stream": True, "nranks": n}
+        # A recorded operator needs the group later, too.
+        ring = _ring(group) if _recorded(tensor) else _group(group)._number
+        attrs = {"ring_id": ring, "use_calc_stream": True, "nranks": n}
         # the operator is one of several ranks
         out = _ops.c_allgather(tensor, **attrs) if n > 1 else _ops.assign(tensor)
         tensor_list.extend(split_tensor(out, n, 0))

@@ -8,6 +8,7 @@ exchange on the CPU, ends the others.
 from __future__ import annotations
 
 import os
+import sys
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,15 @@ __all__: list[str] = []
 
 
 class _Meeting:
-    """What the ranks of a ring tell each other on the CPU."""
+    """What the ranks of a ring tell each other on the CPU; the group ends with its last user all the same."""
 
     def __init__(self, ring: int) -> None:
-        self._group = _core.dist.get_group(ring)
+        self._ring = ring
         self.rank, self.world = self._group.rank, self._group.nranks
+
+    @property
+    def _group(self) -> Any:
+        return _core.dist.get_group(self._ring)
 
     def share(self, value: bytes | None) -> bytes:
         """The 128 bytes of rank 0."""
@@ -68,9 +73,12 @@ def begin() -> None:
 
 
 def group_of(group: Any, backend: str | None) -> Any:
-    """The group, which goes over NCCL if `backend` says so."""
+    """The new group, which goes over NCCL if `backend` says so; one that had its number before may have."""
+    rings = sys.modules.get("paddle._cuda.comm.rings")
     if backend == "nccl":
         _rings().use(_Meeting, group._number)
+    elif rings is not None:
+        rings.forget(group._number)
     return group
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 from ..call import Call, Declined
 
-__all__ = ["TWINS", "Meeting", "serves", "use"]
+__all__ = ["TWINS", "Meeting", "forget", "serves", "use"]
 
 # What NCCL adds up, by numpy's names; what only travels goes as bytes.
 _NUMBERS = {
@@ -57,8 +57,14 @@ def use(meet: Callable[[int], Meeting] | None, ring: int | None = None) -> None:
     elif ring is None:
         _all = True
     else:
+        forget(ring)
         _numbers.add(ring)
-        _made.pop(ring, None)
+
+
+def forget(ring: int) -> None:
+    """Another group has this number now."""
+    _numbers.discard(ring)
+    _made.pop(ring, None)
 
 
 def serves(ring: int) -> bool:
