@@ -313,6 +313,7 @@ fn a_trainer_that_was_given_up_comes_back_only_as_a_new_one() {
     assert!(part((1, 2), 1, true).unwrap_err().contains("waits"));
     part((0, 1), 2, true).unwrap();
     assert_eq!(service.0.lock()["w"], [3.0]);
+    books.close(1, 1);
     books.close(1, 2);
     std::thread::sleep(Duration::from_millis(2));
     let ended = books.look(Duration::ZERO, Lost::End, &service);
