@@ -49,7 +49,7 @@ fn var(name: &str, values: &[f32]) -> Incoming {
 
 impl Service for Sum {
     fn place(&self, m: &Meta) -> Answer<Box<dyn Memory>> {
-        match m.bytes <= MOST && m.bytes % 4 == 0 && m.rows <= MOST {
+        match m.bytes <= MOST && m.bytes.is_multiple_of(4) && m.rows <= MOST {
             true => Ok(Box::new(vec![0; m.bytes as usize])),
             false => Err(format!("{} bytes", m.bytes)),
         }
@@ -381,7 +381,7 @@ fn a_conversation_survives_mutated_messages() {
             let server = scope.spawn(|| talk.run(there, 0));
             let mut channel = Channel::new(here);
             let deadline = Deadline::only(Duration::from_secs(5));
-            let data = vec![0u8; 24];
+            let data = [0u8; 24];
             for k in 0..3 + r.below(5) {
                 let request = if k == 0 { &all[0] } else { &all[r.below(all.len() - 1)] };
                 let mut head = request.encode();
