@@ -306,9 +306,9 @@ def _triangle(where: str, x, diagonal, name) -> Tensor:
     if _static():
         check_variable_and_dtype(x, "x", HALF_NUMERIC, where)
         if len(x.shape) < 2:
-            raise ValueError(f"{where}: x must have 2 dimensions or more, got {len(x.shape)}")
+            raise ValueError(f"x shape in {where} must be at least 2-D, got {len(x.shape)}")
         if not isinstance(diagonal, int):
-            raise TypeError(f"{where}: diagonal must be an int, got {type(diagonal)}")
+            raise TypeError(f"diagonal in {where} must be a python Int, got {type(diagonal)}")
     return named(name, _ops.tril_triu, x, diagonal=diagonal, lower=where == "tril")
 
 
