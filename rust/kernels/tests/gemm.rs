@@ -2,7 +2,7 @@
 mod common;
 use common::{at_every_level, narrow, noise};
 use half::{bf16, f16};
-use oar_kernels::gemm::{batched, gemm, matmul, strided_batch, Epilogue, View};
+use oar_kernels::gemm::{batched, gemm, matmul, strided_batch, Epilogue, Packed, View};
 use oar_kernels::pool;
 
 /// Entry (i, j) of the product of two row-major matrices, each maybe given transposed.
@@ -153,14 +153,20 @@ fn few_rows_are_the_rows_of_a_larger_product() {
     let (a, b) = (narrow(&noise(most * k, 12)), narrow(&noise(k * n, 13)));
     let (row, col, old) = (narrow(&noise(most, 14)), narrow(&noise(n, 15)), narrow(&noise(most * n, 16)));
     let columns: Vec<f32> = (0..most * k).map(|e| a[e % most * k + e / most]).collect();
+    let turned: Vec<f32> = (0..n * k).map(|e| b[e % k * n + e / k]).collect();
     at_every_level(|level| {
-        let product = |m: usize, a: View<f32>| {
+        let product_of = |m: usize, a: View<f32>, b: View<f32>| {
             let mut c = old[..m * n].to_vec();
             let e = Epilogue { row_bias: Some(&row[..m]), col_bias: Some(&col[..]), relu: true };
-            gemm((m, n, k), 1.5, a, View::rows(&b, n, false), 0.5, &mut c, n, e);
+            gemm((m, n, k), 1.5, a, b, 0.5, &mut c, n, e);
             c
         };
+        let product = |m: usize, a: View<f32>| product_of(m, a, View::rows(&b, n, false));
         let all = product(most, View::rows(&a, k, false));
+        for m in [13, 43, 200, most] {
+            let of_turned = product_of(m, View::rows(&a, k, false), View::rows(&turned, k, true));
+            assert!(of_turned[..] == all[..m * n], "{m} rows by a transposed B, {level:?}");
+        }
         for m in [2, 7, 13, 15, 16, 28, 29, 43, 60, 200, 225] {
             let lying = product(m, View::rows(&a, k, false));
             assert!(lying[..] == all[..m * n], "{m} rows, {level:?}");
@@ -168,6 +174,35 @@ fn few_rows_are_the_rows_of_a_larger_product() {
             assert!(standing[..] == all[..m * n], "{m} rows of a transposed A, {level:?}");
         }
     });
+}
+
+/// A B that is packed once gives what it gives unpacked: plain and transposed, on any number of threads.
+#[test]
+fn a_packed_matrix_gives_the_same_bits() {
+    let before = pool::threads();
+    let (most, n, k) = (130, 700, 800);
+    let (a, b, col) = (narrow(&noise(most * k, 17)), narrow(&noise(k * n, 18)), narrow(&noise(n, 19)));
+    let old = narrow(&noise(most * (n + 5), 20));
+    at_every_level(|level| {
+        for (m, n, k) in
+            [(1, 30, 40), (2, 65, 70), (5, 33, 17), (13, 700, 800), (32, 650, 400), (130, 100, 385), (9, 7, 0)]
+        {
+            for turned in [false, true] {
+                let (rows, right) =
+                    (View::rows(&a[..m * k], k, false), View::rows(&b[..k * n], if turned { k } else { n }, turned));
+                let e = Epilogue { col_bias: Some(&col[..n]), ..Epilogue::NONE };
+                let mut want = old.clone();
+                gemm((m, n, k), 1.0, rows, right, 1.0, &mut want, n + 5, e);
+                for threads in [1, 2, 5] {
+                    pool::set_threads(threads);
+                    let mut got = old.clone();
+                    Packed::with((m, n, k), right, |p| p.times(rows, 1.0, &mut got, n + 5, e));
+                    assert!(got == want, "{m} x {n} x {k}, turned {turned}, {threads} threads, {level:?}");
+                }
+            }
+        }
+    });
+    pool::set_threads(before);
 }
 
 /// A vector times a matrix so long that blocks of its rows are summed apart: wide, narrow, and transposed.

@@ -6,9 +6,11 @@ use crate::gemm_sides::{
     block_bytes, k_block, with_scratch, Finish, LeftSide, Part, RightSide, Run, Target, MAX_WIDTH,
 };
 use crate::gemm_simd::Real;
-use crate::gemm_sweep::sweep;
+use crate::gemm_sweep::{kept, rows_kept, sweep};
 use crate::gemm_tile::{between, one_tile, Operands, Room};
 
+/// Tiles of a row of C whose places a block remembers.
+const PLACES: usize = 128;
 /// The most bytes of C that are summed up in a buffer.
 const C_BYTES: usize = 1 << 20;
 
@@ -28,27 +30,35 @@ pub unsafe fn serial<T: Real>(
     if m.is_empty() || n.is_empty() {
         return;
     }
-    let shape = Shape::of::<T>(m.len(), n.len());
+    let mut shape = Shape::of::<T>(m.len(), n.len());
+    if let Some(width) = b.packed() {
+        shape.nv = width / shape.lanes;
+    }
     let (width, kb) = (shape.width(), k_block(k));
     let fit = (block_bytes() / size_of::<T>() / kb / width).max(1);
     let block = n.len().div_ceil(width);
     let block = block.div_ceil(block.div_ceil(fit)) * width;
-    let a_size = shape.rows * A_STRIDE;
     let tail = width * shape.rows;
     // Where most tiles of C lie in pieces, and k has many parts, C is summed up in a buffer.
     let gathers = |j: usize, nc: usize| k > 2 * kb && finish.beta == T::ZERO && !c.together(j, nc);
-    let c_size =
-        if gathers(n.start, n.len()) && m.len() * block * size_of::<T>() <= C_BYTES { m.len() * block } else { 0 };
+    let fits = |block: usize| m.len() * block * size_of::<T>() <= C_BYTES;
+    let kept = kept(m.len(), n.len(), kb, shape, block, size_of::<T>(), b.packed().is_some());
+    // A wider block is no gain where it is too large for such a buffer.
+    let kept = kept.filter(|&(_, wide)| fits(wide) || !fits(block) || !gathers(n.start, n.len()));
+    let (height, block) = kept.unwrap_or((shape.rows, block));
+    let b_size = if b.packed().is_none() { kb * block } else { 0 };
+    let a_size = height * A_STRIDE;
+    let c_size = if gathers(n.start, n.len()) && fits(block) { m.len() * block } else { 0 };
     // SAFETY: the caller's.
     if c_size == 0 && unsafe { sweep(&m, &n, k, shape, a, b, c, finish) } {
         return;
     }
-    with_scratch::<T, _>(a_size + kb * block + tail + c_size, |buf| {
+    with_scratch::<T, _>(a_size + b_size + tail + c_size, |buf| {
         for j0 in n.clone().step_by(block) {
             let nc = block.min(n.end - j0);
             // SAFETY: the buffer's parts are as large as the traits ask.
             let [bbuf, tbuf, cbuf] =
-                unsafe { [buf.add(a_size), buf.add(a_size + kb * block), buf.add(a_size + kb * block + tail)] };
+                unsafe { [buf.add(a_size), buf.add(a_size + b_size), buf.add(a_size + b_size + tail)] };
             let whole = Whole { p: cbuf.wrapping_sub(m.start * block).wrapping_sub(j0), rs: block };
             let whole = (c_size > 0 && gathers(j0, nc)).then_some(&whole);
             let mut p = 0;
@@ -57,9 +67,11 @@ pub unsafe fn serial<T: Real>(
                 let part = Part { rows: m.clone(), j: j0, nc, p, kc, last: p + kc == k, shape };
                 // SAFETY: the caller's ranges; the buffer holds rows `m` and columns `j0..j0 + nc` of C.
                 unsafe {
-                    match whole {
-                        Some(whole) => one_block(&part, a, b, whole, finish, [buf, bbuf, tbuf]),
-                        None => one_block(&part, a, b, c, finish, [buf, bbuf, tbuf]),
+                    match (whole, kept) {
+                        (Some(whole), None) => one_block(&part, a, b, whole, finish, [buf, bbuf, tbuf]),
+                        (None, None) => one_block(&part, a, b, c, finish, [buf, bbuf, tbuf]),
+                        (Some(whole), _) => rows_kept(&part, height, a, b, whole, finish, [buf, bbuf, tbuf]),
+                        (None, _) => rows_kept(&part, height, a, b, c, finish, [buf, bbuf, tbuf]),
                     }
                 }
                 p += kc;
@@ -133,14 +145,22 @@ unsafe fn one_block<T: Real>(
         if from < x.nc {
             b.pack(x.p, x.kc, x.j + from, x.nc - from, width, bbuf.add((from - packed_from) * x.kc));
         }
-        let (tiles, panels) = (x.nc.div_ceil(width), x.rows.len().div_ceil(x.shape.rows));
-        for (panel, i) in x.rows.clone().step_by(x.shape.rows).enumerate() {
+        let tiles = x.nc.div_ceil(width);
+        let quota = match b.lines_ahead() {
+            0 => 0,
+            lines => lines.div_ceil(tiles * x.rows.len().div_ceil(x.shape.rows)),
+        };
+        let mut asked = 0;
+        // Where tiles of C lie: finding out takes as long as a good part of a small tile.
+        let mut places = [std::ptr::null_mut::<T>(); PLACES];
+        let rs = c.row_stride();
+        for i in x.rows.clone().step_by(x.shape.rows) {
             let rows = x.shape.rows.min(x.rows.end - i);
             let place = a.panel(i, rows, x.p, x.kc, abuf);
             let (pa, csa) = place.unwrap_or((abuf, 0));
             let next = x.shape.rows.min(x.rows.end - i - rows);
             let whole = kernel::<T>(rows, x.shape.nv, place.is_some());
-            let mut j = 0;
+            let (mut j, mut t) = (0, 0);
             while j < x.nc {
                 let end = if j < packed_from { packed_from } else { x.nc };
                 let cols = width.min(end - j);
@@ -149,10 +169,15 @@ unsafe fn one_block<T: Real>(
                     _ => (bbuf.add((j - packed_from) * x.kc) as *const T, width),
                 };
                 let nv = cols.div_ceil(lanes);
-                // The next panel a few rows at a time: all of it at once would hold up this one.
-                let part = |t: usize| i + rows + next * t.min(tiles) / tiles;
-                a.announce(part(j / width)..part(j / width + 1), x.p, x.kc);
-                b.ahead(panel * tiles + j / width, panels * tiles);
+                if a.far() {
+                    // The next panel a few rows at a time: all of it at once would hold up this one.
+                    let part = |t: usize| i + rows + next * t.min(tiles) / tiles;
+                    a.announce(part(t)..part(t + 1), x.p, x.kc);
+                }
+                if quota > 0 {
+                    b.ahead(asked..asked + quota);
+                    asked += quota;
+                }
                 let mut tile = Operands { a: pa, csa, b: pb, rsb, aside: std::ptr::null_mut(), aside_step: 0 };
                 let mut f = if nv == x.shape.nv { whole } else { kernel::<T>(rows, nv, place.is_some()) };
                 if let (Some((pb, rsb)), true) = (copied, i == x.rows.start && j < copied_to) {
@@ -162,8 +187,14 @@ unsafe fn one_block<T: Real>(
                     (tile.b, tile.rsb) = (pb.add(j), rsb);
                     f = copying::<T>(rows, nv, place.is_some()).unwrap_or(f);
                 }
-                one_tile(x, &tile, f, (i, rows), (j, cols), c, finish, &mut room);
+                let known = i > x.rows.start && t < PLACES && !places[t].is_null();
+                let place = if known { places[t] } else { room.find(c, x.j + j, cols) };
+                if t < PLACES {
+                    places[t] = place;
+                }
+                one_tile(x, &tile, f, (i, rows), (j, cols), (place, rs), finish, &room);
                 j += cols;
+                t += 1;
             }
         }
     }
@@ -231,7 +262,10 @@ pub unsafe fn parallel<T: Real>(
     finish: &Finish<T>,
 ) {
     let light = n * k * size_of::<T>() <= block_bytes() && b.rows(0, 0).is_some();
-    let (tm, tn) = grid::<T>(m, n, k, light);
+    let (tm, mut tn) = grid::<T>(m, n, k, light);
+    if b.packed().is_some() {
+        tn = tn.next_multiple_of(MAX_WIDTH);
+    }
     let (gm, gn) = (m.div_ceil(tm), n.div_ceil(tn));
     let one = |t: usize| {
         let (i, j) = (t % gm * tm, t / gm * tn);

@@ -2,7 +2,7 @@
 
 use crate::gemm_kernel::A_STRIDE;
 use crate::gemm_sides::{copy_short, LeftSide, RightSide, Run, Target, MAX_WIDTH};
-use crate::gemm_simd::{prefetch, Real, Vector};
+use crate::gemm_simd::{prefetch, prefetch_near, Real, Vector};
 use crate::simd::{level, Level};
 
 /// A matrix of arbitrary row and column distance.
@@ -47,9 +47,33 @@ impl<T: Real> LeftSide<T> for Strided<T> {
         }
         None
     }
+    unsafe fn panels(&self, rows: std::ops::Range<usize>, height: usize, p: usize, kc: usize, buf: *mut T) -> bool {
+        if self.rs != 1 || self.cs * size_of::<T>() < 1024 {
+            return false;
+        }
+        // Columns that lie on a page each: what is read of one is consecutive here.
+        for q in 0..kc {
+            let column = self.p.wrapping_add((p + q) * self.cs + rows.start);
+            for r in (0..rows.len()).step_by(64 / size_of::<T>()) {
+                prefetch_near(column.wrapping_add(4 * self.cs + r));
+            }
+            for (s, r) in (0..rows.len()).step_by(height).enumerate() {
+                // SAFETY: the caller's range and buffer.
+                unsafe {
+                    let to = buf.add(s * height * A_STRIDE + q * height);
+                    copy_short(column.add(r), to, height.min(rows.len() - r));
+                }
+            }
+        }
+        true
+    }
+    #[inline]
+    fn far(&self) -> bool {
+        self.cs == 1 && self.rows * self.rs * size_of::<T>() >= 256 << 10
+    }
     #[inline]
     fn announce(&self, rows: std::ops::Range<usize>, p: usize, kc: usize) {
-        if self.cs != 1 || self.rows * self.rs * size_of::<T>() < 256 << 10 {
+        if !self.far() {
             return;
         }
         for r in rows {
@@ -115,13 +139,16 @@ impl<T: Real> RightSide<T> for BeforeNext<T> {
     fn rows(&self, p: usize, j: usize) -> Option<(*const T, usize)> {
         self.b.rows(p, j)
     }
+    fn lines_ahead(&self) -> usize {
+        self.soon.iter().map(|s| s.bytes.div_ceil(64)).sum()
+    }
     #[inline]
-    fn ahead(&self, t: usize, of: usize) {
-        for soon in self.soon.iter().filter(|s| s.bytes > 0) {
-            let line = |t: usize| soon.bytes.div_ceil(64) * t / of;
-            for line in line(t)..line(t + 1) {
-                prefetch(soon.p.wrapping_add(line * 64));
-            }
+    fn ahead(&self, lines: std::ops::Range<usize>) {
+        let [a, b] = &self.soon;
+        let first = a.bytes.div_ceil(64);
+        for line in lines.start..lines.end.min(first + b.bytes.div_ceil(64)) {
+            let (of, line) = if line < first { (a, line) } else { (b, line - first) };
+            prefetch(of.p.wrapping_add(line * 64));
         }
     }
 }
@@ -227,10 +254,8 @@ pub unsafe fn transpose<T: Real>(src: *const T, stride: usize, rows: usize, kc: 
         (r0, q0) = (rows, kc);
         // What is left at the ends is moved with the eight before it, over what is there already.
         for r in (0..rows).step_by(8).map(|r| r.min(rows - 8)) {
-            for q in (0..kc).step_by(8).map(|q| q.min(kc - 8)) {
-                // SAFETY: an 8 x 8 block within both; T is f32, the only Real of four bytes.
-                unsafe { transpose8(src.add(r * stride + q).cast(), stride, dst.add(q * width + r).cast(), width) };
-            }
+            // SAFETY: eight rows of the source, eight columns of the panel; T is f32, the only Real of four bytes.
+            unsafe { transpose8(src.add(r * stride).cast(), stride, kc, dst.add(r).cast(), width) };
         }
     }
     for r in 0..rows {
@@ -242,25 +267,29 @@ pub unsafe fn transpose<T: Real>(src: *const T, stride: usize, rows: usize, kc: 
     }
 }
 
+/// Eight rows of `kc` elements (at least eight) to columns.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
-unsafe fn transpose8(src: *const f32, ss: usize, dst: *mut f32, ds: usize) {
+unsafe fn transpose8(src: *const f32, ss: usize, kc: usize, dst: *mut f32, ds: usize) {
     use std::arch::x86_64::*;
-    // SAFETY: the caller's 8 x 8 blocks.
-    unsafe {
-        // Halves of rows i and i + 4 side by side, so that no lane has to be crossed later.
-        let half = |i: usize, o: usize| {
-            let low = _mm256_castps128_ps256(_mm_loadu_ps(src.add(i * ss + o)));
-            _mm256_insertf128_ps::<1>(low, _mm_loadu_ps(src.add((i + 4) * ss + o)))
-        };
-        for o in [0, 4] {
-            let (a, b, c, d) = (half(0, o), half(1, o), half(2, o), half(3, o));
-            let (ab0, ab1) = (_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
-            let (cd0, cd1) = (_mm256_unpacklo_ps(c, d), _mm256_unpackhi_ps(c, d));
-            _mm256_storeu_ps(dst.add(o * ds), _mm256_shuffle_ps::<0x44>(ab0, cd0));
-            _mm256_storeu_ps(dst.add((o + 1) * ds), _mm256_shuffle_ps::<0xee>(ab0, cd0));
-            _mm256_storeu_ps(dst.add((o + 2) * ds), _mm256_shuffle_ps::<0x44>(ab1, cd1));
-            _mm256_storeu_ps(dst.add((o + 3) * ds), _mm256_shuffle_ps::<0xee>(ab1, cd1));
+    for q in (0..kc).step_by(8).map(|q| q.min(kc - 8)) {
+        // SAFETY: the caller's rows and panel.
+        unsafe {
+            // Halves of rows i and i + 4 side by side, so that no lane has to be crossed later.
+            let half = |i: usize, o: usize| {
+                let low = _mm256_castps128_ps256(_mm_loadu_ps(src.add(i * ss + q + o)));
+                _mm256_insertf128_ps::<1>(low, _mm_loadu_ps(src.add((i + 4) * ss + q + o)))
+            };
+            for o in [0, 4] {
+                let (a, b, c, d) = (half(0, o), half(1, o), half(2, o), half(3, o));
+                let (ab0, ab1) = (_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
+                let (cd0, cd1) = (_mm256_unpacklo_ps(c, d), _mm256_unpackhi_ps(c, d));
+                let to = dst.add((q + o) * ds);
+                _mm256_storeu_ps(to, _mm256_shuffle_ps::<0x44>(ab0, cd0));
+                _mm256_storeu_ps(to.add(ds), _mm256_shuffle_ps::<0xee>(ab0, cd0));
+                _mm256_storeu_ps(to.add(2 * ds), _mm256_shuffle_ps::<0x44>(ab1, cd1));
+                _mm256_storeu_ps(to.add(3 * ds), _mm256_shuffle_ps::<0xee>(ab1, cd1));
+            }
         }
     }
 }

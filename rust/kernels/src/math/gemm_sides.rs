@@ -19,6 +19,25 @@ pub trait LeftSide<T>: Sync {
     /// # Safety
     /// `buf` holds `rows * A_STRIDE` elements; the range lies within the matrix.
     unsafe fn panel(&self, i: usize, rows: usize, p: usize, kc: usize, buf: *mut T) -> Option<(*const T, usize)>;
+    /// All panels of `rows`, `height` of them each, in the columns layout with that distance, `height * A_STRIDE` apart; false,
+    /// and nothing done, where it is as well to ask for one panel after the other.
+    ///
+    /// # Safety
+    /// `buf` holds the panels; the range lies within the matrix.
+    unsafe fn panels(
+        &self,
+        _rows: std::ops::Range<usize>,
+        _height: usize,
+        _p: usize,
+        _kc: usize,
+        _buf: *mut T,
+    ) -> bool {
+        false
+    }
+    /// Whether `announce` does anything.
+    fn far(&self) -> bool {
+        false
+    }
     /// Says that this range is wanted soon: short rows far apart are more than the processor foresees.
     fn announce(&self, _rows: std::ops::Range<usize>, _p: usize, _kc: usize) {}
 }
@@ -39,8 +58,20 @@ pub trait RightSide<T>: Sync {
     fn rows(&self, _p: usize, _j: usize) -> Option<(*const T, usize)> {
         None
     }
-    /// Tile `t` of `of` is about to be computed: time to ask for what comes after this product.
-    fn ahead(&self, _t: usize, _of: usize) {}
+    /// The width of its panels, if it is packed already and is read by `panels`.
+    fn packed(&self) -> Option<usize> {
+        None
+    }
+    /// Where the panels of the part `p..p + kc` of k lie, from column `j` (a panel's first) on.
+    fn panels(&self, _p: usize, _kc: usize, _j: usize) -> *const T {
+        unreachable!("only asked of what is packed")
+    }
+    /// Cache lines that the product after this one begins with.
+    fn lines_ahead(&self) -> usize {
+        0
+    }
+    /// Asks for some of them.
+    fn ahead(&self, _lines: std::ops::Range<usize>) {}
 }
 
 /// Elements of a row of C at even distance.
@@ -136,6 +167,12 @@ pub unsafe fn copy_short<T: Copy>(src: *const T, dst: *mut T, n: usize) {
         if n >= 8 && i < n {
             // The last eight again, over what is there already.
             dst.add(n - 8).cast::<[T; 8]>().write(src.add(n - 8).cast::<[T; 8]>().read());
+            return;
+        }
+        if n >= 4 && i < n {
+            let (head, tail) = (src.cast::<[T; 4]>().read(), src.add(n - 4).cast::<[T; 4]>().read());
+            dst.cast::<[T; 4]>().write(head);
+            dst.add(n - 4).cast::<[T; 4]>().write(tail);
             return;
         }
         while i < n {

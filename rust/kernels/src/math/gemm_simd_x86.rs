@@ -144,20 +144,30 @@ piece!(
 piece!(
     "avx2,fma",
     fn load_n_f32x8(p: *const f32, n: usize) -> __m256 {
-        if n == 8 {
-            return unsafe { _mm256_loadu_ps(p) };
-        }
         unsafe { _mm256_maskload_ps(p, _mm256_loadu_si256(MASK32[n].as_ptr().cast())) }
     }
 );
 piece!(
     "avx2,fma",
     fn store_n_f32x8(p: *mut f32, n: usize, v: __m256) {
-        // Masked stores take AMD's processors many times as long.
-        if n == 8 {
-            return unsafe { _mm256_storeu_ps(p, v) };
+        // In pieces: a masked store is dozens of steps on many processors without AVX-512.
+        unsafe {
+            if n >= 8 {
+                return _mm256_storeu_ps(p, v);
+            }
+            let (mut left, mut p) = (_mm256_castps256_ps128(v), p);
+            if n & 4 != 0 {
+                _mm_storeu_ps(p, left);
+                (left, p) = (_mm256_extractf128_ps::<1>(v), p.add(4));
+            }
+            if n & 2 != 0 {
+                _mm_storel_pd(p.cast(), _mm_castps_pd(left));
+                (left, p) = (_mm_movehl_ps(left, left), p.add(2));
+            }
+            if n & 1 != 0 {
+                _mm_store_ss(p, left);
+            }
         }
-        unsafe { _mm256_maskstore_ps(p, _mm256_loadu_si256(MASK32[n].as_ptr().cast()), v) }
     }
 );
 piece!(
@@ -170,20 +180,25 @@ piece!(
 piece!(
     "avx2,fma",
     fn load_n_f64x4(p: *const f64, n: usize) -> __m256d {
-        if n == 4 {
-            return unsafe { _mm256_loadu_pd(p) };
-        }
         unsafe { _mm256_maskload_pd(p, _mm256_loadu_si256(MASK64[n].as_ptr().cast())) }
     }
 );
 piece!(
     "avx2,fma",
     fn store_n_f64x4(p: *mut f64, n: usize, v: __m256d) {
-        // Masked stores take AMD's processors many times as long.
-        if n == 4 {
-            return unsafe { _mm256_storeu_pd(p, v) };
+        unsafe {
+            if n >= 4 {
+                return _mm256_storeu_pd(p, v);
+            }
+            let (mut left, mut p) = (_mm256_castpd256_pd128(v), p);
+            if n & 2 != 0 {
+                _mm_storeu_pd(p, left);
+                (left, p) = (_mm256_extractf128_pd::<1>(v), p.add(2));
+            }
+            if n & 1 != 0 {
+                _mm_store_sd(p, left);
+            }
         }
-        unsafe { _mm256_maskstore_pd(p, _mm256_loadu_si256(MASK64[n].as_ptr().cast()), v) }
     }
 );
 piece!(

@@ -4,15 +4,28 @@
 //! computed, memory would be busy then and idle afterwards. So all panels of A are kept (in the second-level cache), and
 //! the tiles of B come one by one: the first panel of rows packs a tile, and while the next panels are computed with it the
 //! tile after it is asked for, a line a step. Every element of C is the same chain of additions as elsewhere.
+//!
+//! Many rows and many columns are computed so by blocks of rows (`rows_kept`), from a B that was packed before and lies in the
+//! last-level cache: else A would be packed again for each of many narrow blocks of B.
 
 use crate::gemm_kernel::{asking, copying, kernel, Shape, A_STRIDE};
 use crate::gemm_sides::{block_bytes, k_block, with_scratch, Finish, LeftSide, Part, RightSide, Target};
 use crate::gemm_simd::Real;
 use crate::gemm_tile::{one_tile, Operands, Room};
+use crate::simd::{cache_size, level, Level};
 use std::ops::Range;
 
-/// The most panels of rows that are kept.
-const PANELS: usize = 16;
+/// The most panels of rows that are kept, and the most rows that `sweep` keeps.
+const PANELS: usize = 64;
+const FEW_ROWS: usize = 224;
+/// Panels that are packed again rather than kept for blocks of rows.
+const FEW_PANELS: usize = 16;
+/// Tiles of a packed B that a panel of rows meets in turn: rows of C are better written in longer runs.
+const GROUP: usize = 8;
+/// A block of B this wide is worth packing A again.
+const WIDE: usize = 512;
+/// The most bytes of a packed B for blocks of rows.
+const LARGE: usize = 4 << 20;
 
 /// Computes the product if it is of this kind; says whether it did.
 ///
@@ -31,6 +44,8 @@ pub unsafe fn sweep<T: Real>(
 ) -> bool {
     let panels = m.len().div_ceil(shape.rows);
     let kind = (2..=PANELS).contains(&panels)
+        && m.len() <= FEW_ROWS
+        && m.len() * A_STRIDE * size_of::<T>() <= block_bytes()
         && n.len() * k * size_of::<T>() > block_bytes() / 2
         && copying::<T>(shape.rows, shape.nv, false).is_some()
         && b.in_place(0, n.start, m.len(), shape.lanes).is_none()
@@ -49,13 +64,70 @@ pub unsafe fn sweep<T: Real>(
             let kc = kb.min(k - p);
             let part = Part { rows: m.clone(), j: n.start, nc: n.len(), p, kc, last: p + kc == k, shape };
             // SAFETY: the caller's ranges, and the buffers above.
-            unsafe { block(&part, a, b, c, finish, (buf, bbuf), &mut room) };
+            unsafe { block(&part, a, b, c, finish, (buf, bbuf), false, &mut room) };
             p += kc;
         }
     });
     true
 }
 
+/// Rows of a block that is kept and columns of its B, where that is better than panels of rows on a B of `block` columns.
+/// A B that is `packed` needs no blocks.
+pub fn kept(
+    m: usize,
+    n: usize,
+    kb: usize,
+    shape: Shape,
+    block: usize,
+    bytes: usize,
+    packed: bool,
+) -> Option<(usize, usize)> {
+    let few = n <= block || block >= WIDE || m <= FEW_PANELS * shape.rows;
+    // A C that the last-level cache does not keep is better written in long rows.
+    if !packed && (level() != Level::Avx2 || few || m * n * bytes > cache_size() / 4) {
+        return None;
+    }
+    let even = |n: usize, fit: usize| n.div_ceil(n.div_ceil(fit.max(1)));
+    let rows = even(m.div_ceil(shape.rows), (block_bytes() / bytes / kb / shape.rows).min(PANELS));
+    if packed {
+        return Some((rows * shape.rows, n));
+    }
+    let large = (cache_size() / 8).clamp(block_bytes(), LARGE);
+    let columns = even(n.div_ceil(shape.width()), large / bytes / kb / shape.width());
+    Some((rows * shape.rows, columns * shape.width()))
+}
+
+/// A part by blocks of `height` rows.
+///
+/// # Safety
+/// As for `gemm_drive::serial`; the buffers hold the packed panels of a block, all of the part's B, and a tile.
+pub unsafe fn rows_kept<T: Real>(
+    x: &Part,
+    height: usize,
+    a: &impl LeftSide<T>,
+    b: &impl RightSide<T>,
+    c: &impl Target<T>,
+    finish: &Finish<T>,
+    [abuf, bbuf, tbuf]: [*mut T; 3],
+) {
+    let mut room = Room::new(tbuf);
+    // SAFETY: the caller's ranges and buffers.
+    unsafe {
+        let panels = match b.packed() {
+            Some(_) => b.panels(x.p, x.kc, x.j),
+            None => {
+                b.pack(x.p, x.kc, x.j, x.nc, x.shape.width(), bbuf);
+                bbuf.cast_const()
+            }
+        };
+        for i in x.rows.clone().step_by(height) {
+            let some = Part { rows: i..(i + height).min(x.rows.end), ..*x };
+            block(&some, a, b, c, finish, (abuf, panels.cast_mut()), true, &mut room);
+        }
+    }
+}
+
+/// `packed`: all of B is, in `bbuf`, which is only read then; else there is room for a tile.
 unsafe fn block<T: Real>(
     x: &Part,
     a: &impl LeftSide<T>,
@@ -63,47 +135,59 @@ unsafe fn block<T: Real>(
     c: &impl Target<T>,
     finish: &Finish<T>,
     (abuf, bbuf): (*mut T, *mut T),
+    packed: bool,
     room: &mut Room<T>,
 ) {
     let (width, height, nv) = (x.shape.width(), x.shape.rows, x.shape.nv);
     let lines = (width * size_of::<T>()).div_ceil(64);
-    let (rows_of_b, rsb) = b.rows(x.p, x.j).expect("`sweep` has asked");
+    let (rows_of_b, rsb) = b.rows(x.p, x.j).unwrap_or((std::ptr::null(), 0));
     let panels = || x.rows.clone().step_by(height).map(|i| (i, height.min(x.rows.end - i))).enumerate();
     let mut kept = [(std::ptr::null(), 0, false); PANELS];
     // SAFETY: the caller's ranges and buffers.
     unsafe {
+        let together = a.panels(x.rows.clone(), height, x.p, x.kc, abuf);
         for (s, (i, rows)) in panels() {
             let to = abuf.add(s * height * A_STRIDE);
+            if together {
+                kept[s] = (to.cast_const(), height, true);
+                continue;
+            }
+            a.announce(i + rows..(i + rows + height).min(x.rows.end), x.p, x.kc);
             kept[s] = match a.panel(i, rows, x.p, x.kc, to) {
                 Some((p, distance)) => (p, distance, true),
                 None => (to.cast_const(), 0, false),
             };
         }
-        for j in (0..x.nc).step_by(width) {
-            let cols = width.min(x.nc - j);
-            let (from, next) = (rows_of_b.wrapping_add(j), rows_of_b.wrapping_add(j + width));
-            if cols < width {
-                b.pack(x.p, x.kc, x.j + j, cols, width, bbuf);
-            }
+        let (each, rs) = (if packed { GROUP } else { 1 }, c.row_stride());
+        let mut places = [std::ptr::null_mut::<T>(); GROUP];
+        for first in (0..x.nc).step_by(each * width) {
+            let group = (first..x.nc.min(first + each * width)).step_by(width);
             for (s, (i, rows)) in panels() {
                 let (pa, csa, columns) = kept[s];
-                let mut of = Operands { a: pa, csa, b: bbuf.cast_const(), rsb: width, aside: bbuf, aside_step: width };
-                let copies = copying::<T>(rows, nv, columns).filter(|_| s == 0 && cols == width);
-                let asks = asking::<T>(rows, nv, columns).filter(|_| cols == width && j + 2 * width <= x.nc);
-                let f = match (copies, asks) {
-                    (Some(f), _) => {
-                        (of.b, of.rsb) = (from, rsb);
-                        f
+                for (place, j) in places.iter_mut().zip(group.clone()) {
+                    let cols = width.min(x.nc - j);
+                    let to = if packed { bbuf.add(j * x.kc) } else { bbuf };
+                    if s == 0 && cols < width && !packed {
+                        b.pack(x.p, x.kc, x.j + j, cols, width, to);
                     }
-                    // Panel 1 asks for the first line of each of its rows, panel 2 for the second.
-                    (None, Some(f)) if (1..=lines).contains(&s) => {
-                        of.aside = next.wrapping_byte_add((s - 1) * 64).cast_mut();
-                        of.aside_step = rsb;
-                        f
+                    if s == 0 || place.is_null() {
+                        *place = room.find(c, x.j + j, cols);
                     }
-                    _ => kernel::<T>(rows, cols.div_ceil(x.shape.lanes), columns),
-                };
-                one_tile(x, &of, f, (i, rows), (j, cols), c, finish, room);
+                    let (from, next) = (rows_of_b.wrapping_add(j), rows_of_b.wrapping_add(j + width));
+                    let mut of = Operands { a: pa, csa, b: to.cast_const(), rsb: width, aside: to, aside_step: width };
+                    let beside = match s {
+                        _ if packed || cols < width => None,
+                        0 => copying::<T>(rows, nv, columns).inspect(|_| (of.b, of.rsb) = (from, rsb)),
+                        // Panel 1 asks for the first line of each of its rows, panel 2 for the second.
+                        _ if s <= lines && j + 2 * width <= x.nc => asking::<T>(rows, nv, columns).inspect(|_| {
+                            of.aside = next.wrapping_byte_add((s - 1) * 64).cast_mut();
+                            of.aside_step = rsb;
+                        }),
+                        _ => None,
+                    };
+                    let f = beside.unwrap_or_else(|| kernel::<T>(rows, cols.div_ceil(x.shape.lanes), columns));
+                    one_tile(x, &of, f, (i, rows), (j, cols), (*place, rs), finish, room);
+                }
             }
         }
     }

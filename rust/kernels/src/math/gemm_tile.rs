@@ -17,19 +17,31 @@ pub struct Operands<T> {
 /// Where `one_tile` works: the runs of C that it asks for, and a buffer of a tile's size.
 pub struct Room<T> {
     runs: [Run<T>; MAX_WIDTH],
+    count: usize,
     buf: *mut T,
 }
 
 impl<T> Room<T> {
     pub fn new(buf: *mut T) -> Self {
-        Room { runs: [const { Run { p: std::ptr::null_mut(), len: 0, step: 1 } }; MAX_WIDTH], buf }
+        Room { runs: [const { Run { p: std::ptr::null_mut(), len: 0, step: 1 } }; MAX_WIDTH], count: 0, buf }
+    }
+
+    /// Where columns `j..j + cols` of the first row of C begin; null where they lie in pieces, which this remembers.
+    #[inline(always)]
+    pub fn find(&mut self, c: &impl Target<T>, j: usize, cols: usize) -> *mut T {
+        self.count = c.runs(j, cols, &mut self.runs);
+        if self.count == 1 && self.runs[0].step == 1 {
+            self.runs[0].p
+        } else {
+            std::ptr::null_mut()
+        }
     }
 }
 
-/// Rows `i..i + rows`, columns `j..j + cols` of a part.
+/// Rows `i..i + rows`, columns `j..j + cols` of a part. C's rows are `rs` apart, the first is where `room` has found it.
 ///
 /// # Safety
-/// They and the operands' k lie within the matrices, and nothing else touches that part of C.
+/// Rows and columns and the operands' k lie within the matrices, and nothing else touches that part of C.
 #[inline(always)]
 pub unsafe fn one_tile<T: Real>(
     x: &Part,
@@ -37,12 +49,10 @@ pub unsafe fn one_tile<T: Real>(
     f: Kernel<T>,
     (i, rows): (usize, usize),
     (j, cols): (usize, usize),
-    c: &impl Target<T>,
+    (place, rs): (*mut T, usize),
     finish: &Finish<T>,
-    room: &mut Room<T>,
+    room: &Room<T>,
 ) {
-    let count = c.runs(x.j + j, cols, &mut room.runs);
-    let rs = c.row_stride();
     let mut tile = Tile {
         k: x.kc,
         a: from.a,
@@ -68,12 +78,12 @@ pub unsafe fn one_tile<T: Real>(
         if x.last && !finish.col_bias.is_null() {
             tile.col_bias = finish.col_bias.add(x.j + j);
         }
-        if count == 1 && room.runs[0].step == 1 {
-            tile.c = room.runs[0].p.add(i * rs);
+        if place.is_null() {
+            scattered(&tile, f, rows, &room.runs[..room.count], i * rs, rs, room.buf);
+        } else {
+            tile.c = place.add(i * rs);
             tile.rsc = rs;
             f(&tile);
-        } else {
-            scattered(&tile, f, rows, &room.runs[..count], i * rs, rs, room.buf);
         }
     }
 }

@@ -14,7 +14,8 @@ use half::{bf16, f16};
 const BLOCK: usize = 16 * 1024;
 /// Accumulators of a row's inner loop.
 const LANES: usize = 64;
-/// Bytes by which a row's loop asks for memory ahead of itself: the hardware stops at the end of each page.
+/// Bytes by which a row's loop asks for memory ahead of itself at 512 bits, where the hardware stops at the end of each page.
+/// (Without AVX-512, on an AMD EPYC of the third generation, asking takes a quarter more time than it saves.)
 const AHEAD: usize = 4096;
 /// Columns that a chunk accumulates at a time: their sums stay in the first-level cache.
 const COLUMNS: usize = 4096;
@@ -91,8 +92,11 @@ impl<T: Number> Fold<T> for Min {
 fn row_body<T: Number, F: Fold<T>>(x: &[T]) -> T {
     let mut lanes = [F::start(); LANES];
     let mut chunks = x.chunks_exact(LANES);
+    let asks = simd::level() == simd::Level::Avx512;
     for c in &mut chunks {
-        simd::prefetch_far(c, AHEAD);
+        if asks {
+            simd::prefetch_far(c, AHEAD);
+        }
         for i in 0..LANES {
             lanes[i] = F::fold(lanes[i], c[i]);
         }

@@ -70,7 +70,9 @@ unsafe fn tile<V: Vector, const R: usize, const NV: usize>(t: &Call<V::T>) {
                     s = s.max(V::zero());
                 }
                 let out = t.out[v].add(r * t.plane);
-                if t.step == 1 {
+                if t.step == 1 && t.cols[v] == V::L {
+                    s.store(out);
+                } else if t.step == 1 {
                     s.store_n(out, t.cols[v]);
                 } else {
                     let mut buf = [V::T::ZERO; 16];
@@ -86,13 +88,13 @@ unsafe fn tile<V: Vector, const R: usize, const NV: usize>(t: &Call<V::T>) {
 
 #[inline(always)]
 unsafe fn calls_body<V: Vector>(r: usize, t: &Call<V::T>) {
-    // Half the vectors where there are sixteen registers.
+    // Half the vectors where there are sixteen registers, and two channels would leave too few.
     // SAFETY: the caller's.
     unsafe {
         macro_rules! rows {
             ($($r:literal)*) => {
                 match r {
-                    $($r if V::L * size_of::<V::T>() == 64 => tile::<V, $r, 4>(t),)*
+                    $($r if $r <= 2 || V::L * size_of::<V::T>() == 64 => tile::<V, $r, 4>(t),)*
                     $($r => {
                         tile::<V, $r, 2>(t);
                         let half = Call { base: [t.base[2], t.base[3], t.base[2], t.base[3]],

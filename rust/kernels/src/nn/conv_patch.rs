@@ -196,6 +196,10 @@ unsafe fn fill_segments<V: Vector>(
                         let (mut from, mut to) = (src.wrapping_add(e), out.add(e));
                         if b - a.min(b) == V::L {
                             for _ in 0..rows {
+                                // The planes are too many streams for the hardware to foresee.
+                                if taps == 1 {
+                                    prefetch(from.wrapping_add(2 * V::L));
+                                }
                                 V::load(from).store(to);
                                 from = from.wrapping_add(x.plane);
                                 to = to.wrapping_add(next);
@@ -350,6 +354,9 @@ impl<T: Real> LeftSide<T> for Turned<'_, T> {
             at += chosen.len();
         }
         None
+    }
+    fn far(&self) -> bool {
+        true
     }
     fn announce(&self, rows: std::ops::Range<usize>, p: usize, kc: usize) {
         let chosen = self.which.len().max(1); // where the stride is longer than the filter, no tap reaches some phases
