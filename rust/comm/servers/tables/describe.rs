@@ -124,17 +124,16 @@ impl Options {
     fn parse(table: &str, text: &str) -> Result<Options> {
         let mut found = Options::default();
         for part in text.split('&').filter(|p| !p.is_empty()) {
-            let known = match part.split_once('=') {
-                Some(("rows", n)) => n.parse().ok().filter(|&n| n > 0).map(|n| found.rows = Some(n)),
-                Some(("spill", folder)) if !folder.is_empty() => Some(found.spill = Some(folder.into())),
-                Some(("float16", "0" | "1")) => Some(found.half = part.ends_with('1')),
-                _ => None,
-            };
-            ensure!(
-                known.is_some(),
-                InvalidArgument,
-                "the table {table}: {part:?} is none of rows=NUMBER, spill=FOLDER and float16=0 or 1"
-            );
+            let number = |n: &str| n.parse().ok().filter(|&n: &usize| n > 0);
+            match part.split_once('=') {
+                Some(("rows", n)) if number(n).is_some() => found.rows = number(n),
+                Some(("spill", folder)) if !folder.is_empty() => found.spill = Some(folder.into()),
+                Some(("float16", "0" | "1")) => found.half = part.ends_with('1'),
+                _ => bail!(
+                    InvalidArgument,
+                    "the table {table}: {part:?} is none of rows=NUMBER, spill=FOLDER and float16=0 or 1"
+                ),
+            }
         }
         ensure!(
             found.spill.is_none() || found.rows.is_some(),
