@@ -433,7 +433,7 @@ fn storm(seed: u64) -> bool {
         client.complete(&|| Ok(()))
     };
     let results: Vec<crate::Result<()>> = std::thread::scope(|scope| {
-        let served = scope.spawn(|| server.serve(&service, &mut || start.elapsed() > Duration::from_secs(15)));
+        let served = scope.spawn(|| server.serve(&service, &mut || start.elapsed() > Duration::from_secs(12)));
         let trainers: Vec<_> = (0..2)
             .map(|t| {
                 let train = &train;
@@ -445,7 +445,7 @@ fn storm(seed: u64) -> bool {
         results
     });
     let took = start.elapsed();
-    assert!(took < Duration::from_secs(15), "seed {seed}: {took:?}, {results:?}");
+    assert!(took < Duration::from_secs(40), "seed {seed}: {took:?}, {results:?}");
     for e in results.iter().filter_map(|r| r.as_ref().err()) {
         let text = e.to_string();
         assert!(text.contains("trainer ") || text.contains("127.0.0.1"), "seed {seed}: {text}");
