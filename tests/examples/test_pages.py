@@ -75,12 +75,22 @@ def test_fleet_api_collective(fleet_samples, tmp_path):
         assert found and found[-1] == "100"
 
 
+#: The launcher kills the servers when the workers have ended, so these wait until the server has spoken.
+ROLES = """
+import os, time
+print('server', fleet.is_server(), 'worker', fleet.is_worker(), 'index', fleet.worker_index(), flush=True)
+if fleet.is_server():
+    open('spoken', 'w').close()
+while fleet.server_num() and not os.path.exists('spoken'):
+    time.sleep(0.01)
+"""
+
+
 @pytest.mark.parametrize(
     ("which", "flags"), [("servers", ["--server_num=1", "--worker_num=2"]), ("worker", ["--nproc_per_node=2"])]
 )
 def test_fleet_api_roles(fleet_samples, tmp_path, which, flags):
-    more = "print('server', fleet.is_server(), 'worker', fleet.is_worker(), 'index', fleet.worker_index())\n"
-    (tmp_path / "trainer.py").write_text(fleet_samples[which] + more)
+    (tmp_path / "trainer.py").write_text(fleet_samples[which] + ROLES)
     said = run(tmp_path, *fleet_samples["launch"][1:-1], *flags, "trainer.py")
     for rank in range(2):
         assert f"server False worker True index {rank}" in said

@@ -23,8 +23,8 @@ pub use math::{
     cast, complex, elementwise, formula, formula_rows, functions, fused, gemm, gemm_simd, integer, order, reduce, scan,
 };
 use math::{
-    elementwise_loops, erfinv, functions_more, functions_real, gemm_drive, gemm_kernel, gemm_pack, gemm_packed,
-    gemm_sides, gemm_sweep, gemm_tile, gemm_vec,
+    elementwise_loops, erfinv, functions_more, functions_real, gemm_drive, gemm_kernel, gemm_pack, gemm_sides,
+    gemm_sweep, gemm_tile, gemm_vec,
 };
 pub use nn::{conv, deform, grid_sample, l2_normalize, norm, pooling, resize, softmax, unfold, winograd};
 use nn::{conv_band, conv_depthwise, conv_direct, conv_dots, conv_patch, norm_lanes, winograd_tiles};

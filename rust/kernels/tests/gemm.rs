@@ -2,7 +2,7 @@
 mod common;
 use common::{at_every_level, narrow, noise};
 use half::{bf16, f16};
-use oar_kernels::gemm::{batched, gemm, matmul, strided_batch, Epilogue, Packed, View};
+use oar_kernels::gemm::{batched, gemm, matmul, strided_batch, Epilogue, View};
 use oar_kernels::pool;
 
 /// Entry (i, j) of the product of two row-major matrices, each maybe given transposed.
@@ -174,35 +174,6 @@ fn few_rows_are_the_rows_of_a_larger_product() {
             assert!(standing[..] == all[..m * n], "{m} rows of a transposed A, {level:?}");
         }
     });
-}
-
-/// A B that is packed once gives what it gives unpacked: plain and transposed, on any number of threads.
-#[test]
-fn a_packed_matrix_gives_the_same_bits() {
-    let before = pool::threads();
-    let (most, n, k) = (130, 700, 800);
-    let (a, b, col) = (narrow(&noise(most * k, 17)), narrow(&noise(k * n, 18)), narrow(&noise(n, 19)));
-    let old = narrow(&noise(most * (n + 5), 20));
-    at_every_level(|level| {
-        for (m, n, k) in
-            [(1, 30, 40), (2, 65, 70), (5, 33, 17), (13, 700, 800), (32, 650, 400), (130, 100, 385), (9, 7, 0)]
-        {
-            for turned in [false, true] {
-                let (rows, right) =
-                    (View::rows(&a[..m * k], k, false), View::rows(&b[..k * n], if turned { k } else { n }, turned));
-                let e = Epilogue { col_bias: Some(&col[..n]), ..Epilogue::NONE };
-                let mut want = old.clone();
-                gemm((m, n, k), 1.0, rows, right, 1.0, &mut want, n + 5, e);
-                for threads in [1, 2, 5] {
-                    pool::set_threads(threads);
-                    let mut got = old.clone();
-                    Packed::with((m, n, k), right, |p| p.times(rows, 1.0, &mut got, n + 5, e));
-                    assert!(got == want, "{m} x {n} x {k}, turned {turned}, {threads} threads, {level:?}");
-                }
-            }
-        }
-    });
-    pool::set_threads(before);
 }
 
 /// A vector times a matrix so long that blocks of its rows are summed apart: wide, narrow, and transposed.

@@ -6,7 +6,6 @@
 
 use crate::gemm_drive::{parallel, serial};
 use crate::gemm_pack::{BeforeNext, RowMajor, Soon, Strided};
-pub use crate::gemm_packed::Packed;
 use crate::gemm_sides::Finish;
 use crate::gemm_simd::Real;
 use crate::gemm_vec::matrix_vector;
@@ -117,6 +116,9 @@ pub fn batched<T: Gemm>(
         assert!(bmax + (k - 1) * b.rs + (n - 1) * b.cs < b.data.len(), "B is too short");
     }
     assert!(cmax + (m - 1) * rsc + n <= c.len() && (rsc >= n || m == 1), "C is too short");
+    assert!(epilogue.row_bias.is_none_or(|x| x.len() >= m), "the row bias is too short");
+    assert!(epilogue.col_bias.is_none_or(|x| x.len() >= n), "the column bias is too short");
+    let null = std::ptr::null();
     let problem = Problem {
         m,
         n,
@@ -124,7 +126,13 @@ pub fn batched<T: Gemm>(
         a: (a.data.as_ptr(), a.rs, a.cs),
         b: (b.data.as_ptr(), b.rs, b.cs),
         c: (c.as_mut_ptr(), rsc),
-        finish: finish_of((m, n), alpha, beta, epilogue),
+        finish: Finish {
+            alpha,
+            beta,
+            row_bias: epilogue.row_bias.map_or(null, |x| x.as_ptr()),
+            col_bias: epilogue.col_bias.map_or(null, |x| x.as_ptr()),
+            relu: epilogue.relu,
+        },
         soon: [Soon::NOTHING; 2],
     };
     let each = Items(problem);
@@ -146,14 +154,6 @@ pub fn batched<T: Gemm>(
         let grain = ((1 << 23) / work).min(all / (4 * threads)).max(least);
         crate::pool::ranges(all, grain, |r| items(r, false));
     }
-}
-
-pub(crate) fn finish_of<T>((m, n): (usize, usize), alpha: T, beta: T, epilogue: Epilogue<T>) -> Finish<T> {
-    let Epilogue { row_bias, col_bias, relu } = epilogue;
-    assert!(row_bias.is_none_or(|x| x.len() >= m), "the row bias is too short");
-    assert!(col_bias.is_none_or(|x| x.len() >= n), "the column bias is too short");
-    let [row_bias, col_bias] = [row_bias, col_bias].map(|bias| bias.map_or(std::ptr::null(), |x| x.as_ptr()));
-    Finish { alpha, beta, row_bias, col_bias, relu }
 }
 
 /// `offsets` for `batched`: `n` items at constant distances, 0 where all share one.

@@ -30,10 +30,7 @@ pub unsafe fn serial<T: Real>(
     if m.is_empty() || n.is_empty() {
         return;
     }
-    let mut shape = Shape::of::<T>(m.len(), n.len());
-    if let Some(width) = b.packed() {
-        shape.nv = width / shape.lanes;
-    }
+    let shape = Shape::of::<T>(m.len(), n.len());
     let (width, kb) = (shape.width(), k_block(k));
     let fit = (block_bytes() / size_of::<T>() / kb / width).max(1);
     let block = n.len().div_ceil(width);
@@ -42,11 +39,11 @@ pub unsafe fn serial<T: Real>(
     // Where most tiles of C lie in pieces, and k has many parts, C is summed up in a buffer.
     let gathers = |j: usize, nc: usize| k > 2 * kb && finish.beta == T::ZERO && !c.together(j, nc);
     let fits = |block: usize| m.len() * block * size_of::<T>() <= C_BYTES;
-    let kept = kept(m.len(), n.len(), kb, shape, block, size_of::<T>(), b.packed().is_some());
+    let kept = kept(m.len(), n.len(), kb, shape, block, size_of::<T>());
     // A wider block is no gain where it is too large for such a buffer.
     let kept = kept.filter(|&(_, wide)| fits(wide) || !fits(block) || !gathers(n.start, n.len()));
     let (height, block) = kept.unwrap_or((shape.rows, block));
-    let b_size = if b.packed().is_none() { kb * block } else { 0 };
+    let b_size = kb * block;
     let a_size = height * A_STRIDE;
     let c_size = if gathers(n.start, n.len()) && fits(block) { m.len() * block } else { 0 };
     // SAFETY: the caller's.
@@ -262,10 +259,7 @@ pub unsafe fn parallel<T: Real>(
     finish: &Finish<T>,
 ) {
     let light = n * k * size_of::<T>() <= block_bytes() && b.rows(0, 0).is_some();
-    let (tm, mut tn) = grid::<T>(m, n, k, light);
-    if b.packed().is_some() {
-        tn = tn.next_multiple_of(MAX_WIDTH);
-    }
+    let (tm, tn) = grid::<T>(m, n, k, light);
     let (gm, gn) = (m.div_ceil(tm), n.div_ceil(tn));
     let one = |t: usize| {
         let (i, j) = (t % gm * tm, t / gm * tn);

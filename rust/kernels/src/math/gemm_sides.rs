@@ -58,14 +58,6 @@ pub trait RightSide<T>: Sync {
     fn rows(&self, _p: usize, _j: usize) -> Option<(*const T, usize)> {
         None
     }
-    /// The width of its panels, if it is packed already and is read by `panels`.
-    fn packed(&self) -> Option<usize> {
-        None
-    }
-    /// Where the panels of the part `p..p + kc` of k lie, from column `j` (a panel's first) on.
-    fn panels(&self, _p: usize, _kc: usize, _j: usize) -> *const T {
-        unreachable!("only asked of what is packed")
-    }
     /// Cache lines that the product after this one begins with.
     fn lines_ahead(&self) -> usize {
         0

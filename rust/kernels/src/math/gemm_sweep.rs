@@ -72,26 +72,14 @@ pub unsafe fn sweep<T: Real>(
 }
 
 /// Rows of a block that is kept and columns of its B, where that is better than panels of rows on a B of `block` columns.
-/// A B that is `packed` needs no blocks.
-pub fn kept(
-    m: usize,
-    n: usize,
-    kb: usize,
-    shape: Shape,
-    block: usize,
-    bytes: usize,
-    packed: bool,
-) -> Option<(usize, usize)> {
+pub fn kept(m: usize, n: usize, kb: usize, shape: Shape, block: usize, bytes: usize) -> Option<(usize, usize)> {
     let few = n <= block || block >= WIDE || m <= FEW_PANELS * shape.rows;
     // A C that the last-level cache does not keep is better written in long rows.
-    if !packed && (level() != Level::Avx2 || few || m * n * bytes > cache_size() / 4) {
+    if level() != Level::Avx2 || few || m * n * bytes > cache_size() / 4 {
         return None;
     }
     let even = |n: usize, fit: usize| n.div_ceil(n.div_ceil(fit.max(1)));
     let rows = even(m.div_ceil(shape.rows), (block_bytes() / bytes / kb / shape.rows).min(PANELS));
-    if packed {
-        return Some((rows * shape.rows, n));
-    }
     let large = (cache_size() / 8).clamp(block_bytes(), LARGE);
     let columns = even(n.div_ceil(shape.width()), large / bytes / kb / shape.width());
     Some((rows * shape.rows, columns * shape.width()))
@@ -113,16 +101,10 @@ pub unsafe fn rows_kept<T: Real>(
     let mut room = Room::new(tbuf);
     // SAFETY: the caller's ranges and buffers.
     unsafe {
-        let panels = match b.packed() {
-            Some(_) => b.panels(x.p, x.kc, x.j),
-            None => {
-                b.pack(x.p, x.kc, x.j, x.nc, x.shape.width(), bbuf);
-                bbuf.cast_const()
-            }
-        };
+        b.pack(x.p, x.kc, x.j, x.nc, x.shape.width(), bbuf);
         for i in x.rows.clone().step_by(height) {
             let some = Part { rows: i..(i + height).min(x.rows.end), ..*x };
-            block(&some, a, b, c, finish, (abuf, panels.cast_mut()), true, &mut room);
+            block(&some, a, b, c, finish, (abuf, bbuf), true, &mut room);
         }
     }
 }

@@ -19,7 +19,6 @@ pub mod gemm;
 pub(crate) mod gemm_drive;
 pub(crate) mod gemm_kernel;
 pub(crate) mod gemm_pack;
-pub(crate) mod gemm_packed;
 pub(crate) mod gemm_sides;
 pub mod gemm_simd;
 mod gemm_simd_levels;

@@ -39,6 +39,21 @@ struct Call<T> {
     relu: bool,
 }
 
+/// A vector of sums with the bias added, cut at zero where there is a ReLU.
+#[inline(always)]
+unsafe fn finished<V: Vector>(sum: V, bias: Option<V>, relu: bool) -> V {
+    // SAFETY: the caller has the vector's instructions.
+    unsafe {
+        // No closures: they would not have the instructions.
+        let s = if let Some(bias) = bias { sum.add(bias) } else { sum };
+        if relu {
+            s.max(V::zero())
+        } else {
+            s
+        }
+    }
+}
+
 #[inline(always)]
 unsafe fn tile<V: Vector, const R: usize, const NV: usize>(t: &Call<V::T>) {
     // SAFETY: the caller's call is valid for its extents; the copy has slack for whole vectors.
@@ -60,19 +75,11 @@ unsafe fn tile<V: Vector, const R: usize, const NV: usize>(t: &Call<V::T>) {
             w = w.add(R);
         }
         for r in 0..R {
-            let bias = if t.bias.is_null() { V::zero() } else { V::splat(*t.bias.add(r)) };
+            let bias = if t.bias.is_null() { None } else { Some(V::splat(*t.bias.add(r))) };
             for v in 0..NV {
-                let mut s = acc[r][v];
-                if !t.bias.is_null() {
-                    s = s.add(bias);
-                }
-                if t.relu {
-                    s = s.max(V::zero());
-                }
+                let s = finished(acc[r][v], bias, t.relu);
                 let out = t.out[v].add(r * t.plane);
-                if t.step == 1 && t.cols[v] == V::L {
-                    s.store(out);
-                } else if t.step == 1 {
+                if t.step == 1 {
                     s.store_n(out, t.cols[v]);
                 } else {
                     let mut buf = [V::T::ZERO; 16];
@@ -125,7 +132,8 @@ struct OneChannel<'a, T> {
     to_row: usize,
     count: usize,
     width: usize,
-    bias: Option<T>,
+    /// Null: none.
+    bias: *const T,
     relu: bool,
 }
 
@@ -140,15 +148,10 @@ unsafe fn vectors<V: Vector, const NV: usize>(c: &OneChannel<V::T>, from: *const
                 acc[v] = f.fma(V::load(from.add(offset + v * V::L)), acc[v]);
             }
         }
+        let bias = if c.bias.is_null() { None } else { Some(V::splat(*c.bias)) };
         for v in 0..NV {
-            let mut s = acc[v];
-            if let Some(bias) = c.bias {
-                s = s.add(V::splat(bias));
-            }
-            if c.relu {
-                s = s.max(V::zero());
-            }
-            s.store_n(to.add(v * V::L), V::L.min(width - v * V::L));
+            let left = V::L.min(width - v * V::L);
+            finished(acc[v], bias, c.relu).store_n(to.add(v * V::L), left);
         }
     }
 }
@@ -237,7 +240,7 @@ pub unsafe fn direct<T: Real>(
                         to_row: to.row,
                         count,
                         width: gw,
-                        bias: (!bias.is_null()).then(|| *bias.add(g)),
+                        bias: if bias.is_null() { bias } else { bias.add(g) },
                         relu,
                     });
                 }
