@@ -64,8 +64,47 @@ impl<'a> Rest<'a> {
         Some(if negative { n.wrapping_neg() } else { n })
     }
 
+    /// A number of one digit, which most counts are, after one blank at most.
+    #[inline]
+    fn digit(&mut self) -> Option<u64> {
+        let at = usize::from(self.0.first() == Some(&b' '));
+        let &[c @ b'0'..=b'9', after, ..] = self.0.get(at..)? else { return None };
+        if !blank(after) {
+            return None;
+        }
+        self.0 = &self.0[at + 1..];
+        Some(u64::from(c - b'0'))
+    }
+
+    /// A plain decimal, as `short_decimal` reads it, if its parts have fewer than 8 digits each.
+    #[inline]
+    fn plain_decimal(&mut self) -> Option<f32> {
+        let mut at = usize::from(self.0.first() == Some(&b' '));
+        let negative = self.0.get(at) == Some(&b'-');
+        at += usize::from(negative);
+        let word = |at: usize| Some(u64::from_le_bytes(self.0.get(at..at + 8)?.try_into().ok()?));
+        let (whole, mut n) = leading_digits(word(at)?);
+        at += whole;
+        let mut behind = 0;
+        if self.0.get(at) == Some(&b'.') {
+            let (digits, value) = leading_digits(word(at + 1)?);
+            n = n * POWERS_OF_TEN[digits] + value;
+            at += 1 + digits;
+            behind = digits;
+        }
+        if whole + behind == 0 || n >= 1 << 24 || !blank(*self.0.get(at)?) {
+            return None;
+        }
+        self.0 = &self.0[at..];
+        let value = n as f32 / POWERS[behind];
+        Some(if negative { -value } else { value })
+    }
+
     #[inline]
     fn float(&mut self) -> Option<f32> {
+        if let Some(value) = self.plain_decimal() {
+            return Some(value);
+        }
         let before = self.0;
         let token = self.token();
         let found = short_decimal(token).or_else(|| std::str::from_utf8(token).ok()?.parse().ok());
@@ -76,6 +115,8 @@ impl<'a> Rest<'a> {
     }
 }
 
+/// Powers of ten that floats are.
+const POWERS: [f32; 11] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10];
 const POWERS_OF_TEN: [u64; 9] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
 
 /// How many of eight bytes, the first the lowest, are digits before one that is none, and their number.
@@ -100,7 +141,6 @@ fn leading_digits(word: u64) -> (usize, u64) {
 /// Decimals whose digits make a number below 2^24, and which have 10 of them at most behind the point: one exact division.
 #[inline]
 fn short_decimal(token: &[u8]) -> Option<f32> {
-    const POWERS: [f32; 11] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10];
     let (negative, digits) = match token.split_first()? {
         (b'-', rest) => (true, rest),
         _ => (false, token),
@@ -172,7 +212,7 @@ pub fn line(desc: &Desc, text: &[u8], block: &mut Block) -> Result<(), Damage> {
 
 /// How many values there are: positive, and not more than an int.
 fn count(rest: &mut Rest) -> Option<u64> {
-    rest.int().filter(|&n| n > 0 && n <= i32::MAX as u64)
+    rest.digit().or_else(|| rest.int()).filter(|&n| n > 0 && n <= i32::MAX as u64)
 }
 
 fn named(rest: &mut Rest, what: &str) -> Result<Box<str>, Damage> {

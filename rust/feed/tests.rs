@@ -31,6 +31,29 @@ fn numbers() {
     }
 }
 
+/// What is read a word at a time has the bits of the standard library's parser, whatever the lengths.
+#[test]
+fn decimals_are_rounded_once() {
+    let mut state = 1_u64;
+    let mut next = |below: u64| {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (state >> 33) % below
+    };
+    for _ in 0..20000 {
+        let mut digits = |n| (0..n).map(|_| char::from(b'0' + next(10) as u8)).collect::<String>();
+        let (whole, behind) = (digits(10), digits(12));
+        let (n, m) = (next(whole.len() as u64 + 1) as usize, next(13) as usize);
+        let text = format!("{}{}.{}", if next(2) == 0 { "-" } else { "" }, &whole[..n], &behind[..m]);
+        if n + m > 0 {
+            let want: f32 = text.parse().unwrap();
+            for after in [" 1", " 1         ", "\t1"] {
+                let got = parsed(&format!("1 1 2 {text}{after}")).unwrap().1[0];
+                assert_eq!(got.to_bits(), want.to_bits(), "{text}");
+            }
+        }
+    }
+}
+
 #[test]
 fn damage_is_named() {
     for (text, said) in [
