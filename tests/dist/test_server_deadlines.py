@@ -137,3 +137,22 @@ def test_flags_out_of_their_range(flag, value) -> None:
     with pytest.raises(ValueError, match=f"{flag} must be at least"):
         receive(free_endpoint())
     paddle.fluid.set_flags(FLAGS)
+
+
+def test_a_trainer_that_never_connects_is_named(monkeypatch) -> None:
+    def two(program):
+        block = program._create_block(0)
+        return {"Fanin": 2, "optimize_blocks": [block], "grad_to_block_id": [], "received": []}
+
+    monkeypatch.setenv("OAR_INIT_TIMEOUT", "2")
+    server = Server(two)
+    waits = f"the server {server.endpoint}: 0 steps; waiting for trainer 0, trainer 1: for "
+    while server.thread.is_alive() and waits not in _core.dist.server_waits():
+        time.sleep(0.005)
+    server.thread.join(60)
+    assert re.search(
+        rf"operator listen_and_serv: the server {server.endpoint} did not finish within 2\.0 s; "
+        r"waiting for trainer 0, trainer 1, never seen since the server began",
+        str(server.error),
+    ), server.error
+    assert _core.dist.server_waits() == ""

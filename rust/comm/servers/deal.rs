@@ -10,13 +10,25 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Parts of a state that are no variables of a Program, before the name of what they belong to.
+/// Parts of a state that are no variables of a Program, before the name of what they belong to. Rows of a table, and the notes
+/// beside them, come in pieces with a number before that name.
 pub const RANDOM: &str = "@RANDOM@";
 pub const ROWS: &str = "@TABLE@";
 pub const NOTES: &str = "@NOTES@";
 pub const CLOCKS: &str = "@CLOCKS@";
 pub const CHANGED: &str = "@CHANGED@";
 pub const VERSION: &str = "@VERSION@";
+
+/// The name of a piece of a table.
+pub fn piece(kind: &str, number: usize, table: &str) -> String {
+    format!("{kind}{number}@{table}")
+}
+
+/// The number and the table of such a name.
+pub fn piece_of<'a>(kind: &str, name: &'a str) -> Option<(usize, &'a str)> {
+    let (number, table) = name.strip_prefix(kind)?.split_once('@')?;
+    Some((number.parse().ok()?, table))
+}
 
 /// Rows of a variable that lie on a server.
 pub struct Part {
@@ -197,10 +209,11 @@ pub fn deal(from: &Path, to: &Path, uneven: bool) -> Result<Vec<String>> {
         "{}: the snapshots are of different steps ({steps:?}): they come together when the job ends in order",
         from.display()
     );
-    let state = all.whole()?.into_iter().map(|(name, value)| outgoing(&name, value)).collect::<Result<Vec<_>>>()?;
+    let state = all.whole()?;
     said.push(format!("{}: {} variables", to.join(DEALT).display(), state.len()));
     std::fs::create_dir_all(to).map_err(|e| failed(to, e))?;
     let image = Image { step: steps[0], ..Image::default() };
-    write_snapshot(to, DEALT, &image, state).map_err(|e| failed(to, e))?;
+    let pieces = state.into_iter().map(|(name, value)| outgoing(&name, value).map_err(|e| e.message().to_string()));
+    write_snapshot(to, DEALT, &image, Box::new(pieces)).map_err(|e| failed(to, e))?;
     Ok(said)
 }

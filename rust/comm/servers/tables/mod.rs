@@ -16,7 +16,7 @@ use oar_core::base::{DType, Error, Result};
 use oar_core::ir::tensor_file;
 use oar_core::{bail, ensure, err};
 use parking_lot::Mutex;
-use shard::{Kept, Shard};
+use shard::{Kept, Shard, StillShard};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Write};
@@ -45,13 +45,35 @@ pub struct Size {
     pub bytes: usize,
 }
 
-/// All that outlives a table. Rows by rising ids.
+/// Rows as they outlive a table.
 #[derive(Clone, Debug, Default)]
 pub struct Image {
     pub ids: Vec<i64>,
     pub data: Vec<f32>,
     pub notes: Vec<i64>,
+}
+
+/// All that outlives a table, as it was at one moment. The table goes on; what it changes meanwhile is copied before.
+pub struct Moment {
+    pub name: String,
+    pub width: usize,
     pub clocks: Vec<Vec<i64>>,
+    shards: Vec<StillShard>,
+}
+
+impl Moment {
+    /// Some of the rows that have not come yet, of about so many bytes.
+    pub fn next(&mut self, bytes: usize) -> Result<Option<Image>> {
+        let mut image = Image::default();
+        while image.ids.len() * (self.width + 4) * 4 < bytes {
+            let Some(shard) = self.shards.last_mut() else { break };
+            let more = shard.next(bytes, &mut image);
+            if !more.map_err(|e| err!(External, "the table {}: its rows on disk: {e}", self.name))? {
+                self.shards.pop();
+            }
+        }
+        Ok((!image.ids.is_empty()).then_some(image))
+    }
 }
 
 static TABLES: Mutex<BTreeMap<String, Arc<Table>>> = Mutex::new(BTreeMap::new());
@@ -164,21 +186,27 @@ impl Table {
         kept.ok_or_else(|| self.missing(id))
     }
 
-    /// All that outlives the table; nobody else uses it meanwhile.
-    pub fn image(&self) -> Result<Image> {
-        let mut image = Image { ids: self.ids(), ..Image::default() };
-        image.data.reserve_exact(image.ids.len() * self.width());
-        for &id in &image.ids {
-            let kept = self.kept(id)?;
-            image.data.extend_from_slice(&kept.values);
-            image.notes.push(kept.note);
-        }
-        image.clocks = self.shards.iter().map(|s| s.lock().clocks()).collect();
-        Ok(image)
+    /// All that outlives the table, as it is now; nobody else may use it until this returns.
+    pub fn still(&self) -> Moment {
+        let (clocks, shards) = self.shards.iter().map(|s| s.lock()).map(|s| (s.clocks(), s.still())).unzip();
+        Moment { name: self.name.clone(), width: self.width(), clocks, shards }
     }
 
-    /// Exactly what an [`Image`] has; without its clocks what another table had.
-    pub fn set_image(&self, image: &Image) -> Result<()> {
+    /// Forget all rows. Whether `clocks` are of such a table, so that rows can be put back as they were.
+    pub fn reset(&self, clocks: &[Vec<i64>]) -> Result<bool> {
+        for shard in &self.shards {
+            let bound = self.about.options.rows.map(|rows| rows / self.shards.len());
+            *shard.lock() = Shard::new(&self.about, bound).map_err(|e| self.spill_failed(&e))?;
+        }
+        let same = clocks.len() == self.shards.len();
+        for (clocks, shard) in clocks.iter().zip(&self.shards).filter(|_| same) {
+            shard.lock().set_clocks(clocks);
+        }
+        Ok(same)
+    }
+
+    /// Rows that it does not have: as they were with the clocks of [`Table::reset`], or as another table had them.
+    pub fn put_back(&self, image: &Image, same: bool) -> Result<()> {
         let (n, width, name) = (image.ids.len(), self.width(), &self.name);
         ensure!(
             Some(image.data.len()) == n.checked_mul(width) && image.notes.len() == n,
@@ -187,14 +215,6 @@ impl Table {
             image.data.len(),
             image.notes.len()
         );
-        let same = image.clocks.len() == self.shards.len();
-        for shard in &self.shards {
-            let bound = self.about.options.rows.map(|rows| rows / self.shards.len());
-            *shard.lock() = Shard::new(&self.about, bound).map_err(|e| self.spill_failed(&e))?;
-        }
-        for (clocks, shard) in image.clocks.iter().zip(&self.shards).filter(|_| same) {
-            shard.lock().set_clocks(clocks);
-        }
         let rows = image.ids.iter().zip(image.data.chunks_exact(width)).zip(&image.notes);
         for ((&id, values), &note) in rows {
             let kept = Kept { id, values: values.to_vec(), note };

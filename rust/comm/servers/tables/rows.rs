@@ -1,9 +1,20 @@
-//! Rows side by side, in pages, so that a table grows without being copied.
+//! Rows side by side, in pages, so that a table grows without being copied. A snapshot shares the pages with the table; one
+//! that changes before it is written is copied then.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use half::f16;
 
 /// Bytes of a page, about.
 const PAGE: usize = 128 << 10;
+/// Most pages that are copied for snapshots: whoever needs one more waits for the writer.
+const COPIES: usize = (256 << 20) / PAGE;
+/// A writer that is stuck for so long keeps nobody waiting.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+static COPIED: AtomicUsize = AtomicUsize::new(0);
 
 /// What a row has besides its id and values. A table without a use for one keeps none of it.
 #[derive(Clone, Copy, Debug)]
@@ -15,6 +26,7 @@ pub struct Shape {
     pub counts: u8,
 }
 
+#[derive(Clone)]
 struct Page {
     ids: Box<[i64]>,
     halves: Box<[f16]>,
@@ -22,12 +34,80 @@ struct Page {
     counts: Box<[u8]>,
     more: Box<[u8]>,
     stamps: Box<[u16]>,
+    copied: Copied,
+}
+
+/// Present in a page whose table has another one instead.
+#[derive(Default)]
+struct Copied(std::sync::OnceLock<()>);
+
+impl Clone for Copied {
+    fn clone(&self) -> Copied {
+        Copied::default()
+    }
+}
+
+impl Drop for Copied {
+    fn drop(&mut self) {
+        if self.0.get().is_some() {
+            COPIED.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Page {
+    fn count(&self, k: usize) -> u16 {
+        let byte = |column: &[u8]| u16::from(column.get(k).copied().unwrap_or(0));
+        byte(&self.counts) | byte(&self.more) << 8
+    }
+}
+
+/// The page, for a change. A snapshot that still needs it keeps what it was.
+fn own(page: &mut Arc<Page>) -> &mut Page {
+    if Arc::get_mut(page).is_none() {
+        let since = Instant::now();
+        while COPIED.load(Ordering::Relaxed) >= COPIES && Arc::strong_count(page) > 1 && since.elapsed() < PATIENCE {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        if Arc::strong_count(page) > 1 && page.copied.0.set(()).is_ok() {
+            COPIED.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    Arc::make_mut(page)
+}
+
+/// Rows as they were at one moment.
+pub struct Still {
+    shape: Shape,
+    shift: u32,
+    pages: std::vec::IntoIter<Arc<Page>>,
+    left: usize,
+}
+
+impl Still {
+    /// Give the id, values, count and stamp of each row of the next pages, of about so many bytes; false after the last.
+    pub fn next(&mut self, bytes: usize, mut take: impl FnMut(i64, &[f32], u16, u16)) -> bool {
+        let (half, rest) = (self.shape.half, self.shape.width - self.shape.half);
+        let mut values = Vec::with_capacity(self.shape.width);
+        for _ in 0..(bytes / PAGE).max(1) {
+            let Some(page) = self.pages.next() else { return false };
+            let rows = self.left.min(1 << self.shift);
+            self.left -= rows;
+            for k in 0..rows {
+                values.clear();
+                values.extend(page.halves[k * half..(k + 1) * half].iter().map(|h| h.to_f32()));
+                values.extend_from_slice(&page.floats[k * rest..(k + 1) * rest]);
+                take(page.ids[k], &values, page.count(k), page.stamps[k]);
+            }
+        }
+        true
+    }
 }
 
 pub struct Rows {
     shape: Shape,
     shift: u32,
-    pages: Vec<Page>,
+    pages: Vec<Arc<Page>>,
     len: usize,
     /// Where rows that are not float32 throughout are worked on.
     desk: Vec<f32>,
@@ -49,7 +129,7 @@ impl Rows {
     }
 
     fn at_mut(&mut self, row: usize) -> (&mut Page, usize) {
-        (&mut self.pages[row >> self.shift], row & ((1 << self.shift) - 1))
+        (own(&mut self.pages[row >> self.shift]), row & ((1 << self.shift) - 1))
     }
 
     pub fn id(&self, row: usize) -> i64 {
@@ -59,8 +139,12 @@ impl Rows {
 
     pub fn count(&self, row: usize) -> u16 {
         let (page, k) = self.at(row);
-        let byte = |column: &[u8]| u16::from(column.get(k).copied().unwrap_or(0));
-        byte(&page.counts) | byte(&page.more) << 8
+        page.count(k)
+    }
+
+    /// All rows as they are now.
+    pub fn still(&self) -> Still {
+        Still { shape: self.shape, shift: self.shift, pages: self.pages.clone().into_iter(), left: self.len }
     }
 
     pub fn set_count(&mut self, row: usize, count: u16) {
@@ -77,8 +161,11 @@ impl Rows {
     }
 
     pub fn set_stamp(&mut self, row: usize, stamp: u16) {
-        let (page, k) = self.at_mut(row);
-        page.stamps[k] = stamp;
+        // Reading changes no page, as long as the clock stands still.
+        if self.stamp(row) != stamp {
+            let (page, k) = self.at_mut(row);
+            page.stamps[k] = stamp;
+        }
     }
 
     /// A new last row, of zeros.
@@ -87,14 +174,15 @@ impl Rows {
         if row >> self.shift == self.pages.len() {
             let Shape { half, width, counts } = self.shape;
             let column = |some: bool| vec![0; if some { n } else { 0 }].into_boxed_slice();
-            self.pages.push(Page {
+            self.pages.push(Arc::new(Page {
                 ids: vec![0; n].into_boxed_slice(),
                 halves: vec![f16::ZERO; n * half].into_boxed_slice(),
                 floats: vec![0.0; n * (width - half)].into_boxed_slice(),
                 counts: column(counts > 0),
                 more: column(counts > 1),
                 stamps: vec![0; n].into_boxed_slice(),
-            });
+                copied: Copied::default(),
+            }));
         }
         self.len += 1;
         let (page, k) = self.at_mut(row);
@@ -151,9 +239,9 @@ impl Rows {
     }
 
     pub fn bytes(&self) -> usize {
-        let page = |p: &Page| {
+        let page = |p: &Arc<Page>| {
             p.ids.len() * 8 + p.counts.len() + p.more.len() + (p.halves.len() + p.stamps.len()) * 2 + p.floats.len() * 4
         };
-        self.pages.iter().map(page).sum::<usize>() + self.pages.capacity() * std::mem::size_of::<Page>()
+        self.pages.iter().map(page).sum::<usize>() + self.pages.capacity() * (std::mem::size_of::<Page>() + 24)
     }
 }

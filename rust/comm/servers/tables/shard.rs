@@ -4,8 +4,9 @@ use std::io::Result as IoResult;
 
 use super::describe::{Description, Entry};
 use super::index::{Index, MOST};
-use super::rows::{Rows, Shape};
-use super::spill::Spill;
+use super::rows::{Rows, Shape, Still};
+use super::spill::{Spill, StillSpilled};
+use super::Image;
 
 /// How old a stamp may be; it is renewed before it comes round again.
 const OLDEST: u64 = 1 << 15;
@@ -30,6 +31,47 @@ pub struct Kept {
     pub values: Vec<f32>,
     /// How often it was asked for, when last, and whether it was in memory then.
     pub note: i64,
+}
+
+/// In memory then, with that count and stamp.
+fn kept_note(count: u16, stamp: u16) -> i64 {
+    i64::from(count) | i64::from(stamp) << 16
+}
+
+/// In a file then.
+fn spilled_note(count: u16, day: u32) -> i64 {
+    i64::from(count) | 1 << 32 | i64::from(day) << 33
+}
+
+/// A shard as it was at one moment.
+pub struct StillShard {
+    rows: Still,
+    spilled: Option<StillSpilled>,
+}
+
+impl StillShard {
+    /// Add rows of about so many bytes; false after the last.
+    pub fn next(&mut self, bytes: usize, to: &mut Image) -> IoResult<bool> {
+        let mut add = |id, values: &[f32], note| {
+            to.ids.push(id);
+            to.data.extend_from_slice(values);
+            to.notes.push(note);
+        };
+        if self.rows.next(bytes, |id, values, count, stamp| add(id, values, kept_note(count, stamp))) {
+            return Ok(true);
+        }
+        let mut done = 0;
+        while let Some(spilled) = self.spilled.as_mut().filter(|_| done < bytes) {
+            match spilled.next()? {
+                Some((id, day, count, values)) => {
+                    add(id, &values, spilled_note(count, day));
+                    done += values.len() * 4;
+                }
+                None => self.spilled = None,
+            }
+        }
+        Ok(self.spilled.is_some())
+    }
 }
 
 impl Kept {
@@ -222,6 +264,10 @@ impl Shard {
 
     // What outlives the table
 
+    pub fn still(&self) -> StillShard {
+        StillShard { rows: self.rows.still(), spilled: self.spill.as_ref().map(Spill::still) }
+    }
+
     pub fn ids(&self) -> Vec<i64> {
         let spilled = self.spill.iter().flat_map(Spill::ids);
         (0..self.rows.len()).map(|row| self.rows.id(row)).chain(spilled).collect()
@@ -231,13 +277,11 @@ impl Shard {
     pub fn keep(&mut self, id: i64) -> IoResult<Option<Kept>> {
         if let Some(row) = self.find(id) {
             let values = self.rows.read(row, <[f32]>::to_vec);
-            let note = i64::from(self.rows.count(row)) | i64::from(self.rows.stamp(row)) << 16;
-            return Ok(Some(Kept { id, values, note }));
+            return Ok(Some(Kept { id, values, note: kept_note(self.rows.count(row), self.rows.stamp(row)) }));
         }
         let Some(spill) = &self.spill else { return Ok(None) };
         let Some((count, values)) = spill.peek(id)? else { return Ok(None) };
-        let day = spill.day(id);
-        Ok(Some(Kept { id, values, note: i64::from(count) | 1 << 32 | i64::from(day) << 33 }))
+        Ok(Some(Kept { id, values, note: spilled_note(count, spill.day(id)) }))
     }
 
     pub fn put_back(&mut self, kept: &Kept) -> IoResult<()> {

@@ -5,13 +5,41 @@ use std::fs::{self, File};
 use std::io::Result as IoResult;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::Arc;
 
 pub struct Spill {
-    file: File,
+    file: Arc<File>,
     /// The place in the file, and the day on which the row was last asked for.
     places: HashMap<i64, (u32, u32)>,
     free: Vec<u32>,
+    /// How many places the file has.
+    end: u32,
     width: usize,
+}
+
+/// Rows as they were at one moment: their places are not written again before this is gone.
+pub struct StillSpilled {
+    file: Arc<File>,
+    places: std::vec::IntoIter<(i64, (u32, u32))>,
+    width: usize,
+}
+
+impl StillSpilled {
+    /// The next row: its id, the day on which it was last asked for, its count and values.
+    pub fn next(&mut self) -> IoResult<Option<(i64, u32, u16, Vec<f32>)>> {
+        let Some((id, (place, day))) = self.places.next() else { return Ok(None) };
+        let (count, values) = get(&self.file, self.width, place)?;
+        Ok(Some((id, day, count, values)))
+    }
+}
+
+fn get(file: &File, width: usize, place: u32) -> IoResult<(u16, Vec<f32>)> {
+    let size = 4 + 4 * width;
+    let mut bytes = vec![0; size];
+    file.read_exact_at(&mut bytes, u64::from(place) * size as u64)?;
+    let mut words = bytes.chunks_exact(4).map(|b| [b[0], b[1], b[2], b[3]]);
+    let count = words.next().map_or(0, u32::from_le_bytes) as u16;
+    Ok((count, words.map(f32::from_le_bytes).collect()))
 }
 
 impl Spill {
@@ -23,7 +51,7 @@ impl Spill {
         let path = folder.join(format!("rows-{}-{number}.part", std::process::id()));
         let file = File::options().read(true).write(true).create(true).truncate(true).open(&path)?;
         fs::remove_file(&path)?;
-        Ok(Spill { file, places: HashMap::new(), free: Vec::new(), width })
+        Ok(Spill { file: Arc::new(file), places: HashMap::new(), free: Vec::new(), end: 0, width })
     }
 
     pub fn len(&self) -> usize {
@@ -35,7 +63,11 @@ impl Spill {
     }
 
     pub fn put(&mut self, id: i64, day: u32, count: u16, values: &[f32]) -> IoResult<()> {
-        let place = self.free.pop().unwrap_or(self.places.len() as u32);
+        let free = if Arc::strong_count(&self.file) > 1 { None } else { self.free.pop() };
+        let place = free.unwrap_or_else(|| {
+            self.end += 1;
+            self.end - 1
+        });
         let mut bytes = u32::from(count).to_le_bytes().to_vec();
         bytes.extend(values.iter().flat_map(|v| v.to_le_bytes()));
         self.file.write_all_at(&bytes, u64::from(place) * self.bytes() as u64)?;
@@ -44,11 +76,12 @@ impl Spill {
     }
 
     fn get(&self, place: u32) -> IoResult<(u16, Vec<f32>)> {
-        let mut bytes = vec![0; self.bytes()];
-        self.file.read_exact_at(&mut bytes, u64::from(place) * self.bytes() as u64)?;
-        let mut words = bytes.chunks_exact(4).map(|b| [b[0], b[1], b[2], b[3]]);
-        let count = words.next().map_or(0, u32::from_le_bytes) as u16;
-        Ok((count, words.map(f32::from_le_bytes).collect()))
+        get(&self.file, self.width, place)
+    }
+
+    pub fn still(&self) -> StillSpilled {
+        let places: Vec<_> = self.places.iter().map(|(&id, &place)| (id, place)).collect();
+        StillSpilled { file: self.file.clone(), places: places.into_iter(), width: self.width }
     }
 
     /// A row, which is no longer here then.

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{Read, Result as IoResult, Write};
 use std::net::TcpStream;
 use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
 
@@ -69,6 +70,8 @@ pub struct Channel<S: Stream = TcpStream> {
     to: usize,
     in_seq: u64,
     taken: u64,
+    /// How long the other end may stay silent in the middle of a message.
+    patience: Duration,
 }
 
 impl Channel {
@@ -81,7 +84,31 @@ impl Channel {
 impl<S: Stream> Channel<S> {
     pub fn over(stream: S) -> Channel<S> {
         let input = vec![0; PIECE + HEADER];
-        Channel { stream, out: Vec::new(), out_seq: 0, input, from: 0, to: 0, in_seq: 0, taken: 0 }
+        Channel {
+            stream,
+            out: Vec::new(),
+            out_seq: 0,
+            input,
+            from: 0,
+            to: 0,
+            in_seq: 0,
+            taken: 0,
+            patience: Duration::MAX,
+        }
+    }
+
+    /// An end that says nothing, or takes nothing, for so long in the middle of a message is gone.
+    pub fn patient_for(self, patience: Duration) -> Channel<S> {
+        Channel { patience, ..self }
+    }
+
+    /// Wait for the other end; `since` is when it was last heard of.
+    fn wait(&self, flags: PollFlags, since: &mut Option<Instant>, slice: Duration) -> Got<()> {
+        let silent = since.get_or_insert_with(Instant::now).elapsed();
+        if silent > self.patience {
+            return Err(Lost::Gone(format!("silent for {:.1} s in the middle of a message", silent.as_secs_f64())));
+        }
+        Ok(net::poll(&mut [PollFd::from_borrowed_fd(self.stream.as_fd(), flags)], slice)?)
     }
 
     pub fn stream(&self) -> &S {
@@ -110,15 +137,12 @@ impl<S: Stream> Channel<S> {
     // Sending
 
     fn flush(&mut self, deadline: &Deadline<'_>, during: &str) -> Got<()> {
-        let mut done = 0;
+        let (mut done, mut since) = (0, None);
         while done < self.out.len() {
             match moved(self.stream.give(&self.out[done..])) {
-                Moved::Some(n) => done += n,
+                Moved::Some(n) => (done, since) = (done + n, None),
                 Moved::Ended(why) => return Err(Lost::Gone(why)),
-                Moved::Blocked => {
-                    let slice = deadline.slice(during, "room to send")?;
-                    net::poll(&mut [PollFd::from_borrowed_fd(self.stream.as_fd(), PollFlags::OUT)], slice)?;
-                }
+                Moved::Blocked => self.wait(PollFlags::OUT, &mut since, deadline.slice(during, "room to send")?)?,
             }
         }
         self.out.clear();
@@ -183,14 +207,12 @@ impl<S: Stream> Channel<S> {
             self.to -= self.from;
             self.from = 0;
         }
+        let mut since = None;
         while self.to - self.from < n {
             match moved(self.stream.take(&mut self.input[self.to..])) {
-                Moved::Some(n) => (self.to, self.taken) = (self.to + n, self.taken + n as u64),
+                Moved::Some(n) => (self.to, self.taken, since) = (self.to + n, self.taken + n as u64, None),
                 Moved::Ended(why) => return Err(Lost::Gone(why)),
-                Moved::Blocked => {
-                    let slice = deadline.slice(during, of)?;
-                    net::poll(&mut [PollFd::from_borrowed_fd(self.stream.as_fd(), PollFlags::IN)], slice)?;
-                }
+                Moved::Blocked => self.wait(PollFlags::IN, &mut since, deadline.slice(during, of)?)?,
             }
         }
         Ok(())

@@ -37,6 +37,8 @@ struct Link {
     seq: u64,
     /// The last one that was answered.
     acked: u64,
+    /// A next life of the server goes on where this one ends.
+    keeps: bool,
 }
 
 /// A trainer's connection to a server. Threads take turns.
@@ -168,8 +170,25 @@ impl Client {
                 let e = Error::Timeout { waited: lost.elapsed(), during: String::new(), waiting_for };
                 return Err(late(e, None));
             }
+            if Self::dies_with_its_state(link) && lost.elapsed() > self.settings.silence && self.nobody_listens() {
+                return Err(Error::Server(format!(
+                    "{during}: the server died ({:.1} s ago; {why}), and had no FLAGS_ps_state_folder to go on from",
+                    lost.elapsed().as_secs_f64()
+                )));
+            }
             net::pause(backoff.pause(), &deadline, &during, &waiting_for).map_err(|e| late(e, Some(&why)))?;
         }
+    }
+
+    /// No next life of the server that we know can go on.
+    fn dies_with_its_state(link: &Link) -> bool {
+        link.life.is_some() && !link.keeps
+    }
+
+    /// Does the server's host say that no process is there?
+    fn nobody_listens(&self) -> bool {
+        let tried = std::net::TcpStream::connect_timeout(&self.at, Duration::from_secs(1));
+        tried.is_err_and(|e| e.kind() == std::io::ErrorKind::ConnectionRefused)
     }
 
     /// A connection; `whole` is when to give up altogether.
@@ -186,10 +205,11 @@ impl Client {
         let s = &self.settings;
         let id = Identity::new(&s.job.name, &s.job.token, 0, s.trainer);
         // An attempt that hears nothing ends before all of them do, and another is made.
-        let deadline = whole.within(limits.once().min(s.reconnect));
+        let once = if Self::dies_with_its_state(link) { s.silence } else { s.reconnect };
+        let deadline = whole.within(limits.once().min(once));
         let attempt = || {
             let stream = hello::connect(self.at, &id, Purpose::Server, 0, &deadline)?;
-            let mut channel = Channel::new(stream);
+            let mut channel = Channel::new(stream).patient_for(s.silence);
             let open = Request::Open { trainer: s.trainer, incarnation: s.incarnation };
             channel.send(Type::Request, &open.encode(), &[], &deadline, during)?;
             let head = channel.head(Type::Reply, &deadline, during, "the server")?;
@@ -202,9 +222,9 @@ impl Client {
             other => other,
         })?;
         match decode_reply(&head) {
-            Some(Reply::Opened { life, has, restored, lossy }) => {
+            Some(Reply::Opened { life, has, restored, lossy, keeps }) => {
                 self.same_server(link, life, has, (restored, lossy))?;
-                link.channel = Some(channel);
+                (link.channel, link.keeps) = (Some(channel), keeps);
                 Ok(())
             }
             Some(Reply::Failed { why }) => Err(Lost::Wait(Error::Server(why))),

@@ -21,6 +21,8 @@ pub struct Conversation<'a> {
     pub stop: &'a (dyn Fn() -> Result<()> + Sync),
     pub life: u64,
     pub past: Past,
+    /// What the server knows outlives it.
+    pub keeps: bool,
 }
 
 type Answer<T> = std::result::Result<T, String>;
@@ -66,7 +68,7 @@ impl Conversation<'_> {
         let reply = match &opened {
             Ok(has) => {
                 let Past { restored, lossy } = self.past;
-                Reply::Opened { life: self.life, has: *has, restored, lossy }
+                Reply::Opened { life: self.life, has: *has, restored, lossy, keeps: self.keeps }
             }
             Err(why) => Reply::Failed { why: why.clone() },
         };

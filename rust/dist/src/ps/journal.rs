@@ -14,7 +14,7 @@ use std::time::Duration;
 use super::channel::{parts, Channel, Lost};
 use super::notes::{Image, Note};
 use super::wire::{decode_reply, Meta, Reply};
-use super::{limits, Incoming, Outgoing, Place, Service};
+use super::{limits, Incoming, Pieces, Place, Service};
 use crate::error::{Error, Result};
 use crate::frame::Type;
 use crate::net::Deadline;
@@ -145,13 +145,14 @@ fn write_whole(folder: &Path, name: &str, write: impl FnOnce(File) -> Result<Fil
 }
 
 /// A snapshot: the books, then a message for each variable, then the end.
-pub fn write_snapshot(folder: &Path, name: &str, image: &Image, state: Vec<Outgoing>) -> Result<()> {
+pub fn write_snapshot(folder: &Path, name: &str, image: &Image, state: Pieces) -> Result<()> {
     write_whole(folder, name, |file| {
         let mut out = Channel::over(file);
         let failed = |lost| bad("write", &folder.join(name), word(lost));
         let deadline = at_once();
         out.send(Type::Begin, &image.encode(), &[], &deadline, "a snapshot").map_err(failed)?;
         for var in state {
+            let var = var.map_err(|why| bad("write", &folder.join(name), why))?;
             let head = Reply::Values { vars: vec![var.meta.clone()] }.encode();
             let one = [var];
             out.send(Type::Reply, &head, &parts(&one), &deadline, "a snapshot").map_err(failed)?;
@@ -342,11 +343,11 @@ impl Journal {
     }
 
     /// A snapshot of this state; what comes next goes into a new log. Another thread writes it.
-    pub fn snapshot(&mut self, image: Image, state: Vec<Outgoing>) -> std::result::Result<(), String> {
+    pub fn snapshot(&mut self, image: Image, state: Pieces) -> std::result::Result<(), String> {
         self.begin(image, state).map_err(|e| e.to_string())
     }
 
-    fn begin(&mut self, image: Image, state: Vec<Outgoing>) -> Result<()> {
+    fn begin(&mut self, image: Image, state: Pieces) -> Result<()> {
         let (folder, point) = (self.options.folder.clone(), self.point + 1);
         if let Some(before) = &self.log {
             before.stream().sync_data().map_err(|e| bad("write", &self.log_path(self.point), e))?;
@@ -373,7 +374,7 @@ impl Journal {
     }
 
     /// The job is over: its last state stays, and nobody goes on from it.
-    pub fn end(&mut self, image: Image, state: Vec<Outgoing>) -> Result<()> {
+    pub fn end(&mut self, image: Image, state: Pieces) -> Result<()> {
         self.wait()?;
         self.begin(image, state)?;
         self.wait()?;

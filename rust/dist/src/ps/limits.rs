@@ -89,6 +89,11 @@ impl Waiting {
         all.now.insert(number, (during.to_string(), Instant::now()));
         Waiting(number)
     }
+
+    /// What it is for now, and since when.
+    pub fn tell(&self, what: String, since: Instant) {
+        WAITS.get().lock().now.insert(self.0, (what, since));
+    }
 }
 
 impl Drop for Waiting {

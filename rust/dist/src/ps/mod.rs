@@ -62,6 +62,9 @@ pub struct Outgoing {
     pub data: Box<dyn Memory>,
 }
 
+/// A state in pieces.
+pub type Pieces = Box<dyn Iterator<Item = std::result::Result<Outgoing, String>> + Send>;
+
 /// Makes room for the bytes of a variable, or says why there is none.
 pub type Place<'a> = &'a (dyn Fn(&Meta) -> std::result::Result<Box<dyn Memory>, String> + Sync);
 
@@ -81,8 +84,9 @@ pub trait Service: Sync {
     fn lookup(&self, trainer: u32, name: &str, ids: Incoming) -> std::result::Result<Outgoing, String>;
     /// Room for a part of its state.
     fn place_state(&self, meta: &Meta) -> std::result::Result<Box<dyn Memory>, String>;
-    /// Its whole state: with that, [`Service::restore`] goes on where this one is. Nothing else runs meanwhile.
-    fn capture(&self) -> std::result::Result<Vec<Outgoing>, String>;
+    /// Its whole state, as it is now: with that, [`Service::restore`] goes on where this one is. Nothing else runs
+    /// meanwhile; the pieces are made later, one after the other, while it goes on.
+    fn capture(&self) -> std::result::Result<Pieces, String>;
     fn restore(&self, state: Vec<Incoming>) -> std::result::Result<(), String>;
     /// Begin with what the servers of another job had together; `layout` says which parts are this one's.
     fn adopt(&self, state: Vec<Incoming>, layout: &str) -> std::result::Result<(), String>;

@@ -138,7 +138,7 @@ pub struct Image {
 }
 
 /// The first number of a snapshot's head: another one is another format.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 impl Image {
     pub fn encode(&self) -> Vec<u8> {

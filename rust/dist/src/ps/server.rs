@@ -10,6 +10,7 @@ use rustix::event::{PollFd, PollFlags};
 use super::books::{Books, Lost, Mode, Past};
 use super::conversation::Conversation;
 use super::journal::Durability;
+use super::limits::Waiting;
 use super::Service;
 use crate::error::{Error, Result};
 use crate::hello::{Acceptor, Identity, Purpose, NO_RANK};
@@ -27,6 +28,8 @@ pub struct ServerOptions {
     /// How long a trainer may be away before `lost` holds.
     pub limit: Duration,
     pub lost: Lost,
+    /// How long a trainer may take to come for the first time.
+    pub absence: Duration,
     /// Where the state outlives the server.
     pub durability: Option<Durability>,
 }
@@ -63,7 +66,9 @@ impl Server {
             true => Err(Error::Interrupted { during: "serving".into() }),
             false => Ok(()),
         };
-        let talk = Conversation { books: &books, service, stop: &stop, life, past };
+        let keeps = o.durability.is_some();
+        let talk = Conversation { books: &books, service, stop: &stop, life, past, keeps };
+        let named = Waiting::enter(&format!("the server {}", self.address));
         std::thread::scope(|scope| {
             let mut threads: Vec<std::thread::ScopedJoinHandle<'_, ()>> = Vec::new();
             let result = loop {
@@ -87,6 +92,13 @@ impl Server {
                 if tick() {
                     break Err(Error::Interrupted { during: "serving trainers".into() });
                 }
+                let (waits, since) = books.waits();
+                named.tell(format!("the server {}: {waits}", self.address), since);
+                match books.absent(o.absence, o.lost, service) {
+                    Some(Ok(who)) => break Err(self.never_came(&who)),
+                    Some(Err(why)) => break Err(Error::Server(why)),
+                    None => {}
+                }
                 match books.look(o.limit, o.lost, service) {
                     Some(Ok(())) => break Ok(()),
                     Some(Err(why)) => break Err(Error::Server(why)),
@@ -104,6 +116,19 @@ impl Server {
             ended.store(true, Ordering::Release);
             result.and_then(|()| books.finish(service))
         })
+    }
+
+    fn never_came(&self, who: &[u32]) -> Error {
+        let names: Vec<String> = who.iter().map(|t| format!("trainer {t}")).collect();
+        Error::Timeout {
+            waited: self.options.absence,
+            during: format!("the server {}", self.address),
+            waiting_for: format!(
+                "{}, never seen since the server began (the limit is OAR_INIT_TIMEOUT, or FLAGS_rpc_deadline times 1 + \
+                 FLAGS_rpc_retry_times where that is longer)",
+                names.join(", ")
+            ),
+        }
     }
 
     fn wait(&self) -> Result<()> {

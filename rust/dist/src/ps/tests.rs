@@ -13,10 +13,11 @@ use super::books::{Books, Mode, Past};
 use super::channel::Channel;
 use super::conversation::Conversation;
 use super::journal::Durability;
-use super::wire::{decode_request, Kind, Meta, Request};
-use super::{Client, Incoming, Lost, Memory, Outgoing, Server, ServerOptions, Service, Settings};
+use super::wire::{decode_request, Kind, Meta, Reply, Request};
+use super::{Client, Incoming, Lost, Memory, Outgoing, Pieces, Server, ServerOptions, Service, Settings};
 use crate::error::Error;
 use crate::frame::Type;
+use crate::hello::{Identity, NO_RANK};
 use crate::net::Deadline;
 use crate::store::Job;
 use faults::{proxy, runs, Random};
@@ -86,9 +87,9 @@ impl Service for Sum {
     fn place_state(&self, m: &Meta) -> Answer<Box<dyn Memory>> {
         self.place(m)
     }
-    fn capture(&self) -> Answer<Vec<Outgoing>> {
+    fn capture(&self) -> Answer<Pieces> {
         let names: Vec<String> = self.0.lock().keys().cloned().collect();
-        self.get(0, &names)
+        Ok(Box::new(self.get(0, &names)?.into_iter().map(Ok)))
     }
     fn restore(&self, state: Vec<Incoming>) -> Answer<()> {
         *self.0.lock() = state.into_iter().map(|v| (v.meta.name, floats(v.data.bytes()))).collect();
@@ -376,7 +377,14 @@ fn a_conversation_survives_mutated_messages() {
         let here = TcpStream::connect(door.local_addr().unwrap()).unwrap();
         let there = door.accept().unwrap().0;
         there.set_nonblocking(true).unwrap();
-        let talk = Conversation { books: &books, service: &service, stop: &stop, life: 1, past: Past::default() };
+        let talk = Conversation {
+            books: &books,
+            service: &service,
+            stop: &stop,
+            life: 1,
+            past: Past::default(),
+            keeps: false,
+        };
         std::thread::scope(|scope| {
             let server = scope.spawn(|| talk.run(there, 0));
             let mut channel = Channel::new(here);
@@ -402,14 +410,113 @@ fn a_conversation_survives_mutated_messages() {
     }
 }
 
+// Those who do not come, and those who go
+
+/// Two trainers, and no state that outlives the server.
+fn serving(limit: Duration, lost: Lost) -> ServerOptions {
+    ServerOptions { mode: Mode::Steps, trainers: 2, limit, lost, absence: Duration::from_secs(60), durability: None }
+}
+
+fn settings(trainer: u32, job: &Job, silence: Duration) -> Settings {
+    let minute = Duration::from_secs(60);
+    Settings { trainer, incarnation: 1, job: job.clone(), timeout: minute, reconnect: minute, silence }
+}
+
+#[test]
+fn a_trainer_that_never_connects_is_named() {
+    let job = Job::new("absent", b"secret");
+    for lost in [Lost::End, Lost::Wait, Lost::GoOn] {
+        let service = Sum::default();
+        let options = ServerOptions { absence: Duration::from_millis(300), ..serving(Duration::from_secs(30), lost) };
+        let server = Server::listen(([127, 0, 0, 1], 0).into(), &job, options).unwrap();
+        let at = server.address();
+        std::thread::scope(|scope| {
+            let served = scope.spawn(|| server.serve(&service, &mut || false));
+            let client = Client::new(at, settings(0, &job, Duration::from_secs(30)));
+            let one = var("w", &[1.0]);
+            let one = [Outgoing { meta: one.meta, rows: one.rows, data: one.data }];
+            let pushed = client.push(&one, true, Vec::new(), &|m: &Meta| service.place(m), &|| Ok(()));
+            if lost == Lost::GoOn {
+                pushed.unwrap();
+                client.complete(&|| Ok(())).unwrap();
+                served.join().unwrap().unwrap();
+            } else {
+                let what = format!("the server {at} did not finish within 0.3 s; waiting for trainer 1, never seen");
+                assert!(pushed.map(drop).unwrap_err().to_string().contains(&what));
+                assert!(served.join().unwrap().unwrap_err().to_string().starts_with(&what));
+            }
+        });
+    }
+}
+
+#[test]
+fn a_former_process_that_ends_late_hides_no_death() {
+    let (service, books) = (Sum::default(), Books::new(Mode::Steps, 1));
+    books.open(0, 1).unwrap();
+    books.open(0, 2).unwrap();
+    books.close(0, 2);
+    // The connection of the process before is noticed to be dead only now.
+    books.close(0, 1);
+    std::thread::sleep(Duration::from_millis(2));
+    assert!(books.look(Duration::ZERO, Lost::End, &service).unwrap().unwrap_err().contains("trainer 0 died"));
+}
+
+/// What `server` says to a trainer that has connected and asked for `w`.
+fn receives(server: impl FnOnce(TcpStream) + Send) -> Error {
+    let job = Job::new("cut", b"secret");
+    let door = crate::net::listen(([127, 0, 0, 1], 0).into(), true).unwrap();
+    let at = door.local_addr().unwrap();
+    let mut acceptor = crate::hello::Acceptor::new(door, Arc::new(Identity::new(&job.name, &job.token, 0, NO_RANK)));
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let end = Instant::now() + Duration::from_secs(60);
+            while Instant::now() < end {
+                if let Some((stream, _)) = acceptor.turn().into_iter().next() {
+                    drop(acceptor);
+                    return server(stream);
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        let client = Client::new(at, settings(0, &job, Duration::from_millis(400)));
+        let place = |m: &Meta| Sum::default().place(m);
+        client.get(vec!["w".into()], &place, &|| Ok(())).map(|_| ()).unwrap_err()
+    })
+}
+
+#[test]
+fn a_server_that_dies_within_an_answer_ends_the_wait() {
+    for stays in [false, true] {
+        let start = Instant::now();
+        let why = receives(move |stream| {
+            let mut channel = Channel::new(stream);
+            let deadline = Deadline::only(Duration::from_secs(60));
+            let mut say = |reply: &Reply| {
+                channel.head(Type::Request, &deadline, "a test", "a trainer").ok().unwrap();
+                channel.send(Type::Reply, &reply.encode(), &[], &deadline, "a test").ok().unwrap();
+            };
+            say(&Reply::Opened { life: 1, has: 0, restored: false, lossy: false, keeps: false });
+            // The bytes of this variable never come.
+            say(&Reply::Values { vars: vec![meta("w", 9)] });
+            if stays {
+                // A host that has stopped: the connection stays open until the trainer ends it.
+                assert!(channel.head(Type::Request, &deadline, "a test", "a trainer").is_err());
+            }
+        });
+        let text = why.to_string();
+        assert!(text.contains("trainer 0: receiving w at the server 127.0.0.1:"), "{text}");
+        assert!(text.contains("the server died") && text.contains("no FLAGS_ps_state_folder"), "{text}");
+        assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
+    }
+}
+
 // A proxy between trainers and server
 
 /// Steps of two trainers, one of whose connections is damaged; true where all ended well.
 fn storm(seed: u64) -> bool {
     let (service, job) = (Sum::default(), Job::new("storm", b"secret"));
     let limit = Duration::from_secs(6);
-    let options = ServerOptions { mode: Mode::Steps, trainers: 2, limit, lost: Lost::End, durability: None };
-    let server = Server::listen(([127, 0, 0, 1], 0).into(), &job, options).unwrap();
+    let server = Server::listen(([127, 0, 0, 1], 0).into(), &job, serving(limit, Lost::End)).unwrap();
     let (at, counter, start) = (server.address(), Arc::new(AtomicUsize::new(0)), Instant::now());
     let which = Random(seed).below(2);
     let train = |trainer: u32| -> crate::Result<()> {

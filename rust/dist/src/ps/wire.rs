@@ -72,11 +72,13 @@ pub enum Request {
 pub enum Reply {
     /// `life` names this life of the server; `has` is the last `seq` of this incarnation that it knows. `restored`: from
     /// what a former life wrote down; `lossy`: which is not all that it had answered.
+    /// `keeps`: a next life goes on where this one ends.
     Opened {
         life: u64,
         has: u64,
         restored: bool,
         lossy: bool,
+        keeps: bool,
     },
     Values {
         vars: Vec<Meta>,
@@ -236,8 +238,8 @@ impl Reply {
     pub fn encode(&self) -> Vec<u8> {
         let p = Put::default();
         match self {
-            Reply::Opened { life, has, restored, lossy } => {
-                p.u8(0).u64(*life).u64(*has).u8((*restored).into()).u8((*lossy).into())
+            Reply::Opened { life, has, restored, lossy, keeps } => {
+                p.u8(0).u64(*life).u64(*has).u8((*restored).into()).u8((*lossy).into()).u8((*keeps).into())
             }
             Reply::Values { vars } => put_metas(p.u8(1), vars),
             Reply::Done { words } => put_words(p.u8(2), words),
@@ -259,7 +261,10 @@ impl Reply {
 pub fn decode_reply(bytes: &[u8]) -> Option<Reply> {
     let t = &mut Take(bytes);
     let reply = match t.u8()? {
-        0 => Reply::Opened { life: t.u64()?, has: t.u64()?, restored: flag(t)?, lossy: flag(t)? },
+        0 => {
+            let (life, has) = (t.u64()?, t.u64()?);
+            Reply::Opened { life, has, restored: flag(t)?, lossy: flag(t)?, keeps: flag(t)? }
+        }
         1 => Reply::Values { vars: take_metas(t)? },
         2 => Reply::Done { words: take_words(t)? },
         3 => Reply::Failed { why: t.text()? },
@@ -304,7 +309,7 @@ mod tests {
             assert_eq!(decode_request(&[&r.encode()[..], &[0]].concat()), None);
         }
         let replies = [
-            Reply::Opened { life: 1, has: 2, restored: true, lossy: false },
+            Reply::Opened { life: 1, has: 2, restored: true, lossy: false, keeps: true },
             Reply::Values { vars: vec![meta()] },
             Reply::Done { words },
             Reply::Failed { why: "no".into() },

@@ -11,6 +11,7 @@ use oar_core::op::attrs::AttrValue;
 use oar_core::op::run::Frame;
 use oar_core::op::{Kernel, Op, RowsKernel, Run, OP};
 use oar_core::{attrs, bail, ensure, slots};
+use oar_dist::ps::limits::Limits;
 use oar_dist::ps::{Durability, Lost, Mode, Server, ServerOptions};
 use oar_dist::rings;
 use parking_lot::Mutex;
@@ -152,6 +153,7 @@ fn serve_as(cx: &Run, a: &ListenAttrs) -> Result<()> {
         trainers: a.Fanin as u32,
         limit: o.heartbeat_limit,
         lost: lost_policy(op)?,
+        absence: Limits::now().map_err(|e| named(op, error(e)))?.whole().max(o.init_timeout),
         durability: Durability::from_flags(&a.endpoint).map_err(|e| named(op, error(e)))?,
     };
     let server = Server::listen(at, &job, options).map_err(|e| named(op, error(e)))?;

@@ -9,7 +9,7 @@ use oar_core::ir::desc::VarKind;
 use oar_core::op::run::{Env, Frame};
 use oar_core::tensor::{Cell, SelectedRows, Tensor, Value};
 use oar_core::{bail, err};
-use oar_dist::ps::{Incoming, Kind, Memory, Meta, Outgoing, Service};
+use oar_dist::ps::{Incoming, Kind, Memory, Meta, Outgoing, Pieces, Service};
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -274,7 +274,7 @@ impl Service for Serving<'_> {
         room(meta)
     }
 
-    fn capture(&self) -> Answer<Vec<Outgoing>> {
+    fn capture(&self) -> Answer<Pieces> {
         words(self.state())
     }
 

@@ -1,13 +1,13 @@
 //! A server's whole state as variables: what its Program declares, tables, which rows have changed, the random generator.
 
 use super::serving::Serving;
-use oar_comm::servers::deal::{Layout, CHANGED, CLOCKS, NOTES, RANDOM, ROWS, VERSION};
+use oar_comm::servers::deal::{piece, piece_of, Layout, CHANGED, CLOCKS, NOTES, RANDOM, ROWS, VERSION};
 use oar_comm::servers::tables;
 use oar_comm::servers::values::{arrived, outgoing};
 use oar_core::base::Result;
 use oar_core::tensor::{generator, SelectedRows, Tensor, Value};
 use oar_core::{bail, ensure, err};
-use oar_dist::ps::{Incoming, Outgoing};
+use oar_dist::ps::{Incoming, Outgoing, Pieces};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -42,17 +42,13 @@ fn lines(value: &Value) -> Result<Vec<Vec<i64>>> {
     Ok(t.to_i64s()?.chunks_exact(width).map(<[i64]>::to_vec).collect())
 }
 
+const OP: &str = "listen_and_serv";
 const OTHER: &str = "which this server's Program keeps: it is of another one";
 
-/// Of the rows of a table those that are wanted.
-fn image(
-    all: &BTreeMap<String, Value>,
-    table: &str,
-    rows: &Value,
-    keep: impl Fn(i64) -> bool,
-) -> Result<tables::Image> {
-    let Value::Rows(r) = rows else { bail!(InvalidArgument, "the table '{table}' holds no rows") };
-    let notes = all.get(&format!("{NOTES}{table}")).map(numbered).transpose()?.unwrap_or_default();
+/// Of a piece of a table those rows that are wanted.
+fn image(table: &str, rows: Value, notes: Option<Value>, keep: impl Fn(i64) -> bool) -> Result<tables::Image> {
+    let Value::Rows(r) = &rows else { bail!(InvalidArgument, "the table '{table}' holds no rows") };
+    let notes = notes.as_ref().map(numbered).transpose()?.unwrap_or_default();
     ensure!(notes.len() == r.rows.len(), InvalidArgument, "the table '{table}' lacks what belongs to its rows");
     let mut found = tables::Image::default();
     let width = r.value.numel() / r.rows.len().max(1);
@@ -62,8 +58,57 @@ fn image(
         found.data.extend_from_slice(values);
         found.notes.push(note);
     }
-    found.clocks = all.get(&format!("{CLOCKS}{table}")).map(lines).transpose()?.unwrap_or_default();
     Ok(found)
+}
+
+/// Fill the tables that a state has clocks or rows of; what has been put back is freed at once.
+fn fill_tables(all: &mut BTreeMap<String, Value>, keep: impl Fn(i64) -> bool) -> Result<()> {
+    let mut begun: BTreeMap<String, bool> = BTreeMap::new();
+    let names: Vec<String> = all.keys().filter(|n| n.starts_with(CLOCKS) || n.starts_with(ROWS)).cloned().collect();
+    for name in names {
+        let value = all.remove(&name).unwrap_or_default();
+        if let Some(table) = name.strip_prefix(CLOCKS) {
+            let same = tables::table(OP, table)?.reset(&lines(&value)?)?;
+            begun.insert(table.to_string(), same);
+        } else if let Some((number, table)) = piece_of(ROWS, &name) {
+            let found = tables::table(OP, table)?;
+            let same = match begun.get(table) {
+                Some(&same) => same,
+                None => found.reset(&[])?,
+            };
+            begun.insert(table.to_string(), same);
+            let notes = all.remove(&piece(NOTES, number, table));
+            found.put_back(&image(table, value, notes, &keep)?, same)?;
+        }
+    }
+    Ok(())
+}
+
+/// About the bytes of a piece of a table.
+const PIECE: usize = 4 << 20;
+
+/// Rows of a table as variables, a piece at a time, while the table goes on.
+fn pieces_of(mut table: tables::Moment) -> impl Iterator<Item = Result<Outgoing>> + Send {
+    let (mut number, mut notes) = (0, None);
+    std::iter::from_fn(move || {
+        if let Some(notes) = notes.take() {
+            return Some(Ok(notes));
+        }
+        let image = table.next(PIECE).transpose()?;
+        let make = || -> Result<(Outgoing, Outgoing)> {
+            let tables::Image { ids, data, notes } = image?;
+            let value = Tensor::from_slice(&data, &[ids.len() as i64, table.width as i64])?;
+            let beside = beside(ids.clone(), &notes)?;
+            let rows = SelectedRows { height: 0, rows: Arc::new(ids), value };
+            number += 1;
+            let name = |kind| piece(kind, number, &table.name);
+            Ok((outgoing(&name(ROWS), rows.into())?, outgoing(&name(NOTES), beside)?))
+        };
+        Some(make().map(|(rows, beside)| {
+            notes = Some(beside);
+            rows
+        }))
+    })
 }
 
 impl Serving<'_> {
@@ -84,26 +129,25 @@ impl Serving<'_> {
         names.filter(|n| !passing(n)).filter_map(value).collect()
     }
 
-    pub fn state(&self) -> Result<Vec<Outgoing>> {
+    pub fn state(&self) -> Result<Pieces> {
         let mut all: Vec<(String, Value)> = self.lasting().into_iter().collect();
         all.push((RANDOM.into(), random()?));
-        for table in tables::all() {
-            let tables::Image { ids, data, notes, clocks } = table.image()?;
-            let name = &table.name;
-            all.push((format!("{NOTES}{name}"), beside(ids.clone(), &notes)?));
-            let (n, clocks) = (clocks.len() as i64, clocks.concat());
-            let each = clocks.len() as i64 / n.max(1);
-            all.push((format!("{CLOCKS}{name}"), Value::Dense(Tensor::from_slice(&clocks, &[n, each])?)));
-            let value = Tensor::from_slice(&data, &[ids.len() as i64, table.width() as i64])?;
-            let rows = SelectedRows { height: 0, rows: Arc::new(ids), value };
-            all.push((format!("{ROWS}{name}"), rows.into()));
-        }
         for (table, version, rows) in self.changes.image() {
             let (rows, versions): (Vec<i64>, Vec<i64>) = rows.into_iter().unzip();
             all.push((format!("{CHANGED}{table}"), beside(rows, &versions)?));
             all.push((format!("{VERSION}{table}"), Value::Dense(Tensor::from_slice(&[version], &[1])?)));
         }
-        all.into_iter().map(|(name, value)| outgoing(&name, value)).collect()
+        let mut moments = Vec::new();
+        for moment in tables::all().iter().map(|t| t.still()) {
+            let (n, clocks) = (moment.clocks.len() as i64, moment.clocks.concat());
+            let each = clocks.len() as i64 / n.max(1);
+            let clocks = Value::Dense(Tensor::from_slice(&clocks, &[n, each])?);
+            all.push((format!("{CLOCKS}{}", moment.name), clocks));
+            moments.push(moment);
+        }
+        let pieces = all.into_iter().map(|(name, value)| outgoing(&name, value));
+        let pieces = pieces.chain(moments.into_iter().flat_map(pieces_of));
+        Ok(Box::new(pieces.map(|piece| piece.map_err(|e| e.message().to_string()))))
     }
 
     pub fn set_state(&self, state: Vec<Incoming>) -> Result<()> {
@@ -120,17 +164,16 @@ impl Serving<'_> {
         if let Some(name) = here.keys().next() {
             bail!(NotFound, "the state has no variable '{name}', {OTHER}");
         }
+        fill_tables(&mut rest, |_| true)?;
         for (name, value) in &rest {
             if name == RANDOM {
                 set_random(value)?;
-            } else if let Some(table) = name.strip_prefix(ROWS) {
-                tables::table("listen_and_serv", table)?.set_image(&image(&rest, table, value, |_| true)?)?;
             } else if let Some(table) = name.strip_prefix(CHANGED) {
                 let version = rest.get(&format!("{VERSION}{table}"));
                 let version = version.ok_or_else(|| err!(NotFound, "the state has no version of '{table}'"))?;
                 let version = version.dense()?.to_i64s()?.first().copied().unwrap_or(0);
                 self.changes.set_image(table, version, numbered(value)?)?;
-            } else if ![NOTES, CLOCKS, VERSION].iter().any(|kind| name.starts_with(kind)) {
+            } else if !name.starts_with(VERSION) {
                 // Made after the start: the startup Program does not know it, the main Program must.
                 match self.frame.scope.find(name) {
                     Some(cell) => cell.set(value.clone()),
@@ -146,7 +189,7 @@ impl Serving<'_> {
         let layout = Layout::parse(layout)?;
         let all: Result<BTreeMap<String, Value>> =
             state.into_iter().map(|var| Ok((var.meta.name.clone(), arrived(var)?))).collect();
-        let all = all?;
+        let mut all = all?;
         for (name, now) in self.lasting() {
             let part = layout.parts.get(&name);
             let whole = all.get(part.map_or(&name, |p| &p.whole));
@@ -157,13 +200,7 @@ impl Serving<'_> {
             };
             self.put_back(&name, &now, value)?;
         }
-        for (name, value) in &all {
-            if let Some(table) = name.strip_prefix(ROWS) {
-                let image = image(&all, table, value, |id| id.rem_euclid(layout.servers) == layout.server)?;
-                tables::table("listen_and_serv", table)?.set_image(&tables::Image { clocks: Vec::new(), ..image })?;
-            }
-        }
-        Ok(())
+        fill_tables(&mut all, |id| id.rem_euclid(layout.servers) == layout.server)
     }
 
     fn put_back(&self, name: &str, now: &Value, value: Value) -> Result<()> {

@@ -46,7 +46,7 @@ impl Books {
         for t in s.trainers.values_mut().filter(|t| t.incarnation > 0 && !t.complete) {
             t.gone = Some(Instant::now());
         }
-        s.lingers = s.ended.then(Instant::now);
+        (s.begun, s.lingers) = (Instant::now(), s.ended.then(Instant::now));
         let after = if past.lossy {
             "; it keeps no log of what came after".to_string()
         } else {

@@ -64,7 +64,8 @@ impl Trainer {
     /// A process that is not the one before.
     fn begin(&mut self, incarnation: u64) {
         // What the former process has pushed of an unfinished step goes with it.
-        (self.incarnation, self.seq) = (incarnation, 0);
+        // Connections of it that are still open say nothing about this one.
+        (self.incarnation, self.seq, self.connections) = (incarnation, 0, 0);
         (self.parts, self.skip) = (self.parts + self.skip, 0);
         if !self.arrived {
             self.gathered.clear();
@@ -134,6 +135,8 @@ struct State {
     failed: Option<String>,
     ended: bool,
     since: Instant,
+    /// When trainers could come.
+    begun: Instant,
     /// All was over when the server was started again: who has not heard it yet hears it now.
     lingers: Option<Instant>,
 }
@@ -179,7 +182,8 @@ impl Books {
     pub fn new(mode: Mode, trainers: u32) -> Books {
         let trainers = (0..trainers).map(|t| (t, Trainer::default())).collect();
         let (step, round, since) = (0, 0, Instant::now());
-        let state = State { trainers, step, round, stepping: false, failed: None, ended: false, since, lingers: None };
+        let (stepping, failed, ended, begun, lingers) = (false, None, false, since, None);
+        let state = State { trainers, step, round, stepping, failed, ended, since, begun, lingers };
         Books { mode, state: Mutex::new(state), changed: Condvar::new(), journal: None, turn: Mutex::new(()) }
     }
 
@@ -220,9 +224,9 @@ impl Books {
     /// Its connection has ended.
     pub fn close(&self, trainer: u32, incarnation: u64) {
         let mut s = self.state.lock();
-        if let Some(t) = s.trainers.get_mut(&trainer) {
+        if let Some(t) = s.trainers.get_mut(&trainer).filter(|t| t.incarnation == incarnation) {
             t.connections = t.connections.saturating_sub(1);
-            if t.connections == 0 && t.incarnation == incarnation && !t.complete {
+            if t.connections == 0 && !t.complete {
                 t.gone = Some(Instant::now());
             }
         }
@@ -283,19 +287,28 @@ impl Books {
         let s = self.state.lock();
         format!("{} steps; {}", s.step, missing(&s))
     }
+
+    /// The same without the time, and since when.
+    pub fn waits(&self) -> (String, Instant) {
+        let s = self.state.lock();
+        (format!("{} steps; {}", s.step, awaited(&s)), s.since)
+    }
 }
 
-/// Whom the others wait for.
+/// Whom the others wait for, and for how long.
 fn missing(s: &State) -> String {
+    format!("{} for {:.1} s", awaited(s), s.since.elapsed().as_secs_f64())
+}
+
+fn awaited(s: &State) -> String {
     let names: Vec<String> = s
         .trainers
         .iter()
         .filter(|(_, t)| !t.complete && !t.arrived && !t.at_barrier)
         .map(|(n, t)| format!("trainer {n}{}", if t.gone.is_some() { " (lost)" } else { "" }))
         .collect();
-    let since = s.since.elapsed().as_secs_f64();
     match names.is_empty() {
-        true => format!("computing step {} for {since:.1} s", s.step + 1),
-        false => format!("waiting for {} for {since:.1} s", names.join(", ")),
+        true => format!("computing step {}", s.step + 1),
+        false => format!("waiting for {}", names.join(", ")),
     }
 }

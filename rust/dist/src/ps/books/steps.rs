@@ -205,6 +205,28 @@ impl Books {
         Ok(())
     }
 
+    /// Trainers that have not connected once in `limit`. Where others go on without those that die, they go on without
+    /// these; otherwise nobody can go on.
+    pub fn absent(&self, limit: Duration, lost: Lost, service: &dyn Service) -> Option<Answer<Vec<u32>>> {
+        let mut s = self.state.lock();
+        if s.begun.elapsed() <= limit || s.failed.is_some() || s.ended {
+            return None;
+        }
+        let absent = s.trainers.iter().filter(|(_, t)| t.incarnation == 0 && !t.complete);
+        let absent: Vec<u32> = absent.map(|(&n, _)| n).collect();
+        if absent.is_empty() || lost != Lost::GoOn {
+            return (!absent.is_empty()).then_some(Ok(absent));
+        }
+        for trainer in absent {
+            eprintln!("oar: trainer {trainer} has never connected: the others go on without it");
+            match self.leave(s, (trainer, 0), service) {
+                Ok(still) => s = still,
+                Err(why) => return Some(Err(why)),
+            }
+        }
+        None
+    }
+
     /// One look at everything, by the server's own thread: whether it is over, and why.
     pub fn look(&self, limit: Duration, lost: Lost, service: &dyn Service) -> Option<Answer<()>> {
         let mut s = self.state.lock();
