@@ -1,9 +1,10 @@
-"""fluid.layers.data and load."""
+"""fluid.layers.data and load; ListenAndServ, Send and Recv, which 2.0.2 has here without saying so."""
 
 from __future__ import annotations
 
 from paddle._basics.dtypes import VarType
 from paddle._basics.mode import static_only
+from paddle.fluid.layers.serving import BlockGuardServ, ListenAndServ, Recv, Send
 from paddle.nn.layer_helper import LayerHelper
 from paddle.static.creation import data_variable
 from paddle.static.py_reader import create_py_reader_by_data, double_buffer, py_reader, read_file

@@ -10,6 +10,7 @@ from paddle._basics.element_types import HALF_FLOATS, HALF_NUMERIC, takes
 from paddle._dispatch.append import named
 from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_variable_and_dtype
+from paddle.fluid.layers.layer_function_generator import generate_layer_fn
 
 
 def _make(op_type: str, summary: str, dtypes: Sequence[str]):
@@ -60,6 +61,8 @@ _ROWS = [
 
 _MADE = {name: _make(name, summary, dtypes) for name, summary, dtypes in _ROWS}
 globals().update(_MADE)
+# 2.0.2 has these two here, too, by names that its scripts write.
+_scale, _elementwise_div = map(generate_layer_fn, ("scale", "elementwise_div"))
 __all__ = [*_MADE, "cumsum", "gelu", "hard_shrink", "softshrink", "thresholded_relu"]
 
 

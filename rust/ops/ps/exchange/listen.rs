@@ -16,6 +16,9 @@ use oar_dist::ps::{Durability, Lost, Mode, Server, ServerOptions};
 use oar_dist::rings;
 use parking_lot::Mutex;
 use std::collections::HashMap;
+use std::fs::File;
+use std::io::Write;
+use std::path::PathBuf;
 
 /// The indices of sub-blocks.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -67,7 +70,8 @@ fn pairs(op: &str, list: &[String]) -> Result<Vec<(String, i32)>> {
             None => bail!(InvalidArgument, "operator {op}: {text:?} is no name and block"),
         }
     };
-    list.iter().map(pair).collect()
+    // 2.0.2's layer says with an empty text that there are none.
+    list.iter().filter(|text| !text.is_empty()).map(pair).collect()
 }
 
 /// `OAR_PS_LOST_TRAINER`: what happens to a job that has lost a trainer.
@@ -96,6 +100,30 @@ fn declare(frame: &Frame) {
                 frame.scope.var(&desc.name)
             };
         }
+    }
+}
+
+/// `/tmp/paddle.PID.port`, by which 2.0.2's servers say that they listen, and at which port; it goes with the server.
+struct PortFile(PathBuf);
+
+impl PortFile {
+    /// None where the folder does not take it: scripts that know the port need no file.
+    fn new(port: u16) -> Option<PortFile> {
+        let at = PathBuf::from(format!("/tmp/paddle.{}.port", std::process::id()));
+        // Whoever waits for the file reads it at once, so it comes whole; what another user has put there is not followed.
+        let part = at.with_extension(format!("{port}.part"));
+        let mut file = File::options().write(true).create_new(true).open(&part).ok()?;
+        let done = writeln!(file, "{port}").and_then(|()| std::fs::rename(&part, &at));
+        if done.is_err() {
+            let _ = std::fs::remove_file(&part);
+        }
+        done.ok().map(|()| PortFile(at))
+    }
+}
+
+impl Drop for PortFile {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
     }
 }
 
@@ -157,6 +185,7 @@ fn serve_as(cx: &Run, a: &ListenAttrs) -> Result<()> {
         durability: Durability::from_flags(&a.endpoint).map_err(|e| named(op, error(e)))?,
     };
     let server = Server::listen(at, &job, options).map_err(|e| named(op, error(e)))?;
+    let _told = PortFile::new(server.address().port());
     let signals = Signals::watch();
     let result = server.serve(&serving, &mut || signals.stop());
     signals.explain(result).map_err(|e: Error| match e.kind() {
