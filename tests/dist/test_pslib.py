@@ -1,4 +1,6 @@
-"""fleet.parameter_server.pslib: what it describes, field by field as 2.0.2's messages print it; what it lacks says so."""
+"""fleet.parameter_server.pslib: what it describes, field by field as 2.0.2's messages print it; what it lacks says so.
+
+The training itself: test_pslib_training.py."""
 from __future__ import annotations
 
 import inspect
@@ -219,9 +221,9 @@ class TestFleet:
         with pytest.raises(ValueError, match="1 losses need a scope each, got 2"):
             made.minimize(loss, scopes=[fluid.Scope(), fluid.Scope()])
         made.minimize(loss)
-        # What talks to their servers says that there are none.
+        # What only their servers do says so.
         for name, method in inspect.getmembers(pslib.fleet, inspect.ismethod):
-            if "NotImplementedError" not in (method.__doc__ or ""):
+            if ": raises NotImplementedError" not in (method.__doc__ or ""):
                 continue
             needed = [p for p in inspect.signature(method).parameters.values() if p.default is p.empty and p.kind < 2]
             with pytest.raises(NotImplementedError, match=f"fleet.{name} is for servers of Baidu's PSLib"):

@@ -4,7 +4,7 @@ use oar_comm::servers::tables::{install, table};
 use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::parts::rows::merged;
 use oar_core::op::{Infer, Kernel, Op, RowsKernel, Run, OP};
-use oar_core::tensor::Tensor;
+use oar_core::tensor::{SelectedRows, Tensor};
 use oar_core::{attrs, bail, ensure, slots};
 
 attrs! {
@@ -125,7 +125,8 @@ fn run_split(cx: &mut Run) -> Result<()> {
     let Some(grad) = cx.rows(grad_split::GRAD) else {
         bail!(InvalidArgument, "operator {op}: 'Grad' must be SelectedRows")
     };
-    let grad = merged(op, grad)?;
+    // A table whose rows are made on first touch has no height.
+    let grad = merged(op, &SelectedRows { height: i64::MAX, ..grad.clone() })?;
     let mut value = grad.value.clone();
     let width = value.numel() / grad.rows.len().max(1);
     if a.is_entry && width > 0 {

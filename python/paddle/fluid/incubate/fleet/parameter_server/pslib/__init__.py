@@ -1,16 +1,19 @@
-"""fleet with servers of Baidu's PSLib: it describes tables, trainers and Programs as 2.0.2 does. The servers themselves
-are not public: what would talk to them says so."""
+"""fleet with Downpour's tables: it describes tables, trainers and Programs as 2.0.2 does for Baidu's PSLib, whose
+servers are not public, and runs them on the servers that are here. What only PSLib has says so."""
 from __future__ import annotations
 
 import os
 import warnings
 from typing import Any, NoReturn
 
+import paddle._core as _core
+import paddle.fluid as fluid
 from paddle.fluid.executor import global_scope
 from paddle.fluid.incubate.fleet.base.fleet_base import DistributedOptimizer, Fleet
 from paddle.fluid.incubate.fleet.base.mode import Mode
 from paddle.fluid.incubate.fleet.base.role_maker import MPISymetricRoleMaker
 
+from . import servers, trainers
 from .embeddings import fleet_embedding
 from .optimizer_factory import FLEET_GLOBAL_DICT as FLEET_GLOBAL_DICT
 from .optimizer_factory import DistributedAdam
@@ -20,8 +23,8 @@ __all__ = ["PSLib", "fleet", "fleet_embedding", "DownpourOptimizer"]
 
 def _theirs(what: str) -> NoReturn:
     raise NotImplementedError(
-        f"fleet.{what} is for servers of Baidu's PSLib, which are not public; "
-        "fleet.parameter_server.distribute_transpiler trains with servers that are here"
+        f"fleet.{what} is for servers of Baidu's PSLib, which are not public; those that are here train these tables, "
+        "and do no more; fleet.parameter_server.distribute_transpiler saves and loads"
     )
 
 
@@ -49,6 +52,7 @@ class PSLib(Fleet):
         self._scopes: list[Any] = []
         self._pull_local_thread_num: int | None = None
         self._client2client: dict[str, int] = {}
+        self._connected = False
 
     def init(self, role_maker=None):
         """Say what this process is: what MPI says when None (a trainer and a server on each host)."""
@@ -83,19 +87,56 @@ class PSLib(Fleet):
         if self._opt_info is None:
             raise ValueError(f"fleet.{what}: call minimize of fleet.distributed_optimizer first")
 
+    def _servers(self, what: str) -> tuple[Any, list[str]]:
+        """The description, and where the servers are."""
+        self._described(what)
+        endpoints = self.server_endpoints()
+        if not endpoints or not all(":" in e for e in endpoints):
+            raise ValueError(f"fleet.{what}: role makers must know the servers' endpoints (ip:port), got {endpoints}")
+        return self._opt_info["fleet_desc"], endpoints
+
     def init_worker(self):
-        """Would connect to the servers: raises NotImplementedError (ValueError before `minimize`)."""
-        self._described("init_worker")
-        _theirs("init_worker")
+        """Connect to the servers: from now on the Programs of `minimize` pull from them and push to them when they run.
+
+        Worker 0 gives the servers its parameters, so the startup Program comes before.
+
+        Raises:
+            ValueError: before `minimize`, or without endpoints of servers.
+            RuntimeError: for a parameter without a value.
+            NotImplementedError: for a table that the servers do not have.
+            TimeoutError: without worker 0.
+        """
+        desc, endpoints = self._servers("init_worker")
+        me, told = self.worker_index(), self._opt_info
+        programs = {} if self._connected else {str(id(program)): program for program in self._main_programs}
+        for key, program in programs.items():
+            trainers.Trainer(program, told["program_id_to_worker"][key], desc, endpoints, me).change()
+        self._connected = True
+        # The Programs do themselves what a DownpourSGD worker does beside them.
+        told["device_worker"] = "Hogwild"
+        if self.is_first_worker():
+            trainers.begin(desc, self._scopes, endpoints, me)
+        else:
+            trainers.wait(endpoints, me)
 
     def init_server(self, model_dir=None, **kwargs):
-        """Would read a model into the servers: raises NotImplementedError."""
-        _theirs("init_server")
+        """Before :meth:`run_server`; a folder of PSLib's is refused (NotImplementedError)."""
+        if model_dir is not None:
+            _theirs("init_server(model_dir)")
 
     def run_server(self):
-        """Would serve: raises NotImplementedError (ValueError before `minimize`)."""
-        self._described("run_server")
-        _theirs("run_server")
+        """Serve the tables until all workers have called :meth:`stop_worker`.
+
+        Raises:
+            ValueError: before `minimize`, or without endpoints of servers.
+            NotImplementedError: for an accessor or a rule that is not there.
+        """
+        desc, endpoints = self._servers("run_server")
+        how = (self._main_programs, endpoints, endpoints[self.server_index()], self.worker_num())
+        main, startup = servers.build(desc, *how)
+        exe, scope = fluid.Executor(fluid.CPUPlace()), fluid.Scope()
+        exe.run(startup, scope=scope)
+        exe.run(main, scope=scope)
 
     def end_pass(self, scope):
         """Would end a pass at heterogeneous workers: raises NotImplementedError."""
@@ -105,7 +146,7 @@ class PSLib(Fleet):
         self, executor, program=None, dataset=None, scope=None, thread=0, debug=False, fetch_list=None, fetch_info=None,
         print_period=100, fetch_handler=None,
     ):  # fmt: skip
-        """As of the Executor, which says what it needs of servers."""
+        """As of the Executor."""
         executor.train_from_dataset(
             program, dataset, scope, thread, debug, fetch_list, fetch_info, print_period, fetch_handler
         )
@@ -118,8 +159,8 @@ class PSLib(Fleet):
         _theirs("start_heter_trainer")
 
     def stop_worker(self):
-        """Would end the servers: raises NotImplementedError."""
-        _theirs("stop_worker")
+        """This worker is complete; servers end when all are."""
+        _core.dist.complete_servers()
 
     def save_inference_model(
         self, executor, dirname, feeded_var_names=None, target_vars=None, main_program=None, export_for_deployment=True
@@ -241,4 +282,5 @@ class DownpourOptimizer(DistributedOptimizer):
         told["mpi_rank"], told["mpi_size"] = fleet.worker_index(), fleet.worker_num()
         fleet._set_opt_info(told)
         fleet._main_programs, fleet._scopes = [loss.block.program for loss in losses], scopes
+        fleet._connected = False
         return [nothing, pairs]

@@ -1,0 +1,280 @@
+"""What a description makes of a server: a Program whose blocks look rows up and apply what trainers push.
+
+Rows of sparse tables are made on first touch and dealt to servers by the remainder of their number; each parameter of
+the dense tables is whole on one server, by turns. Rules: naive, adagrad and adam for rows; naive, adam (PSLib's, whose
+sums decay: `DAdamD2Sum` of Paddle since 2.1) and summary for parameters. A push is applied when it comes.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import paddle.fluid as fluid
+from paddle._basics import unique_name
+from paddle._core import VarDesc
+from paddle.fluid.transpiler.config import DistributedMode
+
+from . import ps_pb2 as pslib
+
+__all__: list[str] = []
+
+layers: Any = fluid.layers
+
+READY = "pslib.ready"
+#: behind the name of what a worker gives a parameter to begin with
+BEGIN = "@BEGIN"
+CLICKS = ("DownpourCtrAccessor", "DownpourFeatureValueAccessor", "DownpourCtrDoubleAccessor", "DownpourUnitAccessor")
+
+
+@dataclass
+class Part:
+    """Columns of a row that one rule changes."""
+
+    name: str
+    width: int
+    rule: str
+    settings: Any
+    #: whether rows begin with zeros
+    zeros: bool = False
+    #: what the rule keeps: names, widths, first values
+    states: list[tuple[str, int, float]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        s, d = self.settings, self.width
+        if self.rule == "adagrad":
+            self.states = [("G2Sum", 1, 0.0)]
+        elif self.rule == "adam":
+            powers = [("Pow1", 1, s.beta1_decay_rate), ("Pow2", 1, s.beta2_decay_rate)]
+            self.states = [("Moment1", d, 0.0), ("Moment2", d, 0.0), *powers]
+        self.states = [(self.name + name, width, value) for name, width, value in self.states]
+
+    def values(self) -> list[tuple[str, int, str]]:
+        """Of a row: names, widths and initialisers."""
+        reach = 0.0 if self.zeros else self.settings.initial_range
+        first = f"uniform_random&{1 + len(self.name)}&{-reach}&{reach}" if reach else "fill_constant&0"
+        return [(self.name, self.width, first), *((n, w, f"fill_constant&{v}") for n, w, v in self.states)]
+
+    def apply(self, grad: Any, held: list[Any]) -> list[Any]:
+        """The values after a gradient of some rows, from what they are."""
+        s, (param, *states) = self.settings, held
+        if self.rule == "naive":
+            param = param - grad * s.learning_rate
+        elif self.rule == "adagrad":
+            (g2sum,) = states
+            step = grad * s.learning_rate
+            param = param - step * layers.sqrt(s.initial_g2sum / (g2sum + s.initial_g2sum))
+            states = [g2sum + layers.reduce_mean(layers.square(grad), dim=1, keep_dim=True)]
+        else:
+            first, second, pow1, pow2 = states
+            first = first * s.beta1_decay_rate + grad * (1 - s.beta1_decay_rate)
+            second = second * s.beta2_decay_rate + layers.square(grad) * (1 - s.beta2_decay_rate)
+            rate = layers.sqrt(1.0 - pow2) / (1.0 - pow1) * s.learning_rate
+            param = param - first / (layers.sqrt(second) + s.ada_epsilon) * rate
+            states = [first, second, pow1 * s.beta1_decay_rate, pow2 * s.beta2_decay_rate]
+        low_high = list(s.weight_bounds)
+        return [layers.clip(param, *low_high) if low_high else param, *states]
+
+
+class SparseTable:
+    """A sparse table of a description.
+
+    Raises:
+        NotImplementedError: for an accessor or a rule that is not there.
+    """
+
+    def __init__(self, table: Any) -> None:
+        accessor, self.number = table.accessor, table.table_id
+        self.name, self.ids, self.grad = (f"pslib.{table.table_id}{tail}" for tail in ("", ".ids", "@GRAD"))
+        kind = accessor.accessor_class
+        self.clicks = kind in CLICKS
+        self.accessor = accessor
+        if kind == "DownpourSparseValueAccessor":
+            rows = [("Param", accessor.embedx_dim, accessor.sparse_commonsgd_param)]
+        elif kind == "DownpourUnitAccessor":
+            rows = [("Embed", 1, accessor.embed_sgd_param), ("Embedx", accessor.embedx_dim, accessor.embedx_sgd_param)]
+        elif self.clicks:
+            rows = [("Embed", 1, None), ("Embedx", accessor.embedx_dim, None)]
+        else:
+            raise NotImplementedError(f"pslib: sparse table {self.number}: the accessor {kind!r} is not there")
+        self.parts = [self._part(*row) for row in rows]
+        self.width = sum(part.width for part in self.parts) + 2 * self.clicks
+
+    def _part(self, name: str, width: int, rule: Any) -> Part:
+        """Accessors of clicks have one rule for a row, an adagrad."""
+        if rule is None:
+            return Part(name, width, "adagrad", self.accessor.sparse_sgd_param, name == "Embed")
+        if rule.name not in ("naive", "adagrad", "adam"):
+            raise NotImplementedError(
+                f"pslib: sparse table {self.number}: the rule {rule.name!r} is not there, only naive, adagrad and adam"
+            )
+        return Part(name, width, rule.name, rule.get(rule.name), name == "Embed")
+
+    def meta(self) -> str:
+        """The table as lookup_sparse_table_init makes it."""
+        values = [("Show", 1, "fill_constant&0"), ("Click", 1, "fill_constant&0")] if self.clicks else []
+        values += [value for part in self.parts for value in part.values()]
+        names, widths, firsts = (",".join(map(str, column)) for column in zip(*values, strict=True))
+        return f"{self.name}:{names}:{widths}:0:{self.grad}:{names}:{firsts}:none"
+
+    def _read(self, ids: Any, names: list[str]) -> list[Any]:
+        block = fluid.default_main_program().current_block()
+        outs = [block.create_var(name=unique_name.generate(self.name), dtype="float32") for _ in names]
+        attrs = {"tablename": self.name, "value_names": names, "init": True}
+        block.append_op(type="lookup_sparse_table_read", inputs={"Ids": ids}, outputs={"Out": outs}, attrs=attrs)
+        for out, width in zip(outs, self._widths(names), strict=True):
+            out.desc.set_shape([-1, width])
+        return outs
+
+    def _widths(self, names: list[str]) -> list[int]:
+        known = {name: width for part in self.parts for name, width, _ in part.values()}
+        return [known.get(name, 1) for name in names]
+
+    def _extended(self, show: Any, click: Any) -> Any:
+        """1 for rows that are shown and clicked enough to have all their columns, else 0."""
+        s = self.accessor.downpour_accessor_param
+        score = (show - click) * s.nonclk_coeff + click * s.click_coeff
+        least = layers.fill_constant([1], "float32", float(self.accessor.embedx_threshold))
+        return layers.cast(layers.greater_equal(score, least), "float32")
+
+    def lookup(self, ids: Any) -> None:
+        """What ids find: of accessors of clicks shows and clicks, too."""
+        names = ["Show", "Click"] * self.clicks + [part.name for part in self.parts]
+        found = self._read(ids, names)
+        if self.clicks:
+            found[3] = found[3] * self._extended(*found[:2])
+        layers.concat(found, axis=1)
+
+    def push(self, grad: Any) -> None:
+        """Apply a push to its rows."""
+        block = fluid.default_main_program().current_block()
+        row = block.create_var(name=self.name + ".row", shape=[-1, 1], dtype="int64")
+        value = block.create_var(name=self.name + ".value", shape=[-1, self.width], dtype="float32")
+        block.append_op(
+            type="lookup_sparse_table_grad_split",
+            inputs={"Grad": grad},
+            outputs={"Row": row, "Value": value},
+            attrs={"tablename": self.name, "is_entry": False},
+        )
+        names, at = ["Show", "Click"] * self.clicks, 2 * self.clicks
+        names += [name for part in self.parts for name, _, _ in part.values()]
+        held = self._read(row, names)
+        new = []
+        if self.clicks:
+            more = [layers.slice(value, [1], [i], [i + 1]) for i in (0, 1)]
+            new, extended, held = [h + m for h, m in zip(held, more, strict=False)], self._extended(*held[:2]), held[2:]
+        for part in self.parts:
+            columns = layers.slice(value, [1], [at], [at + part.width])
+            if self.clicks:
+                # The gradient of a row is the mean over its shows.
+                columns = columns / more[0]
+            mine, held, at = held[: 1 + len(part.states)], held[1 + len(part.states) :], at + part.width
+            after = part.apply(columns, mine)
+            if part.name == "Embedx":
+                after = [old + (next_ - old) * extended for old, next_ in zip(mine, after, strict=True)]
+            new += after
+        attrs = {"tablename": self.name, "value_names": names}
+        block.append_op(type="lookup_sparse_table_write", inputs={"Ids": row, "In": new}, outputs={}, attrs=attrs)
+
+
+def sparse_tables(desc: Any) -> dict[int, SparseTable]:
+    """By number, the sparse tables of a description."""
+    tables = desc.server_param.downpour_server_param.downpour_table_param
+    return {t.table_id: SparseTable(t) for t in tables if t.type == pslib.PS_SPARSE_TABLE}
+
+
+def dealt(desc: Any, endpoints: list[str]) -> dict[str, tuple[str, str, Any]]:
+    """Each parameter of the dense tables: its gradient, its server, its rule."""
+    rules = {
+        t.table_id: t.accessor.dense_sgd_param
+        for t in desc.server_param.downpour_server_param.downpour_table_param
+        if t.type == pslib.PS_DENSE_TABLE
+    }
+    found: dict[str, tuple[str, str, Any]] = {}
+    trainers = desc.trainer_param if isinstance(desc.trainer_param, list) else [desc.trainer_param]
+    for table in (table for trainer in trainers for table in trainer.dense_table):
+        for name in table.dense_variable_name:
+            found.setdefault(name, (name + "@GRAD", endpoints[len(found) % len(endpoints)], rules[table.table_id]))
+    return found
+
+
+def _dense_push(param: Any, grad: Any, rule: Any) -> None:
+    startup = fluid.default_startup_program().global_block()
+
+    def state(tail: str, shape: Any = param.shape) -> Any:
+        top = fluid.default_main_program().global_block()
+        for block in (top, startup):
+            made = block.create_var(name=param.name + tail, shape=shape, dtype="float32", persistable=True)
+        attrs = {"shape": list(shape), "dtype": made.dtype, "value": 0.0}
+        startup.append_op(type="fill_constant", inputs={}, outputs={"Out": made}, attrs=attrs)
+        return top.var(param.name + tail)
+
+    if rule.name == "naive":
+        layers.assign(param - grad * rule.naive.learning_rate, param)
+    elif rule.name == "summary":
+        layers.assign(param * rule.summary.summary_decay_rate + grad, param)
+    elif rule.name == "adam":
+        s = rule.adam
+        d2sum, g2sum, velocity = state(".d2sum"), state(".g2sum"), state(".velocity")
+        layers.assign(d2sum * s.ada_decay_rate + 1.0, d2sum)
+        layers.assign(g2sum * s.ada_decay_rate + layers.square(grad), g2sum)
+        layers.assign((velocity - grad) * s.mom_decay_rate + grad, velocity)
+        small = d2sum * s.ada_epsilon
+        scale = layers.sqrt((d2sum + small) / (g2sum + small))
+        layers.assign(param - velocity * scale * s.learning_rate, param)
+    else:
+        raise NotImplementedError(
+            f"pslib: the dense table of {param.name}: the rule {rule.name!r} is not there, only naive, adam and summary"
+        )
+
+
+def build(desc: Any, programs: list[Any], endpoints: list[str], endpoint: str, trainers: int) -> tuple[Any, Any]:
+    """The main and the startup Program of a server."""
+    main, startup = fluid.Program(), fluid.Program()
+    top, blocks, lookups = main.global_block(), [], []
+
+    def in_a_block(name: str, work: Any, *arguments: Any) -> str:
+        block = main._create_block(0)
+        work(*arguments)
+        main._rollback()
+        return f"{name}:{block.idx}"
+
+    def held(name: str, shape: Any) -> Any:
+        for block in (startup.global_block(), top):
+            made = block.create_var(name=name, shape=shape, dtype="float32", persistable=True)
+        attrs = {"shape": list(shape), "dtype": made.dtype, "value": 0.0}
+        startup.global_block().append_op(
+            type="fill_constant", inputs={}, outputs={"Out": startup.global_block().var(name)}, attrs=attrs
+        )
+        begin = top.create_var(name=name + BEGIN, shape=shape, dtype="float32")
+        blocks.append(in_a_block(begin.name, layers.assign, begin, made))
+        return made
+
+    with fluid.program_guard(main, startup), unique_name.guard("pslib"):
+        tables = list(sparse_tables(desc).values())
+        attrs = {"large_scale_metas": [table.meta() for table in tables]}
+        startup.global_block().append_op(type="lookup_sparse_table_init", inputs={}, outputs={}, attrs=attrs)
+        for table in tables:
+            ids = top.create_var(name=table.ids, shape=[-1, 1], dtype="int64")
+            grad = top.create_var(
+                name=table.grad, shape=[-1, table.width], dtype="float32", type=VarDesc.VarType.SELECTED_ROWS
+            )
+            lookups.append(in_a_block(ids.name, table.lookup, ids))
+            blocks.append(in_a_block(grad.name, table.push, grad))
+        held(READY, [1])
+        for name, (grad_name, where, rule) in dealt(desc, endpoints).items():
+            if where == endpoint:
+                like = next(p.global_block().vars[name] for p in programs if name in p.global_block().vars)
+                param = held(name, like.shape)
+                grad = top.create_var(name=grad_name, shape=like.shape, dtype="float32")
+                blocks.append(in_a_block(grad_name, _dense_push, param, grad, rule))
+        top.append_op(
+            type="listen_and_serv",
+            inputs={"X": []},
+            outputs={},
+            attrs={
+                "endpoint": endpoint, "Fanin": trainers, "distributed_mode": DistributedMode.ASYNC,
+                "optimize_blocks": [main.block(i) for i in range(1, main.num_blocks)], "grad_to_block_id": blocks,
+                "prefetch_var_name_to_block_id": lookups,
+            },
+        )  # fmt: skip
+    return main, startup
