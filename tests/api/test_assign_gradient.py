@@ -161,14 +161,3 @@ def test_into_a_constant_in_a_program():
     finally:
         paddle.disable_static()
     np.testing.assert_array_equal(da, [5, 5])
-
-
-def test_views_stay_as_they_are():
-    """A reshaped tensor shares bytes until one of the two is written."""
-    a = leaf(2, 2)
-    y = a * 1
-    z = paddle.reshape(y, [4])
-    z[0] = 9.0
-    assert y.numpy()[0, 0] == a.numpy()[0, 0] and z.numpy()[0] == 9
-    (y.sum() + 2 * z.sum()).backward()
-    np.testing.assert_array_equal(a.grad, [[1, 3], [3, 3]])

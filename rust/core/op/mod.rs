@@ -49,6 +49,8 @@ pub struct Op {
     pub cannot_fail: bool,
     /// The short way of an eager call on small operands.
     pub fast_path: Option<FastPath>,
+    /// In dygraph its first output is another shape of the memory of its first input (see `Cell::join`).
+    pub views: bool,
     /// What it computes element by element, if that is all it does.
     pub pointwise: Option<pointwise::PointwiseRule>,
     /// The compiled gradient wiring, made at first use.
@@ -71,6 +73,7 @@ pub const OP: Op = Op {
     takes: DTypes::ALL,
     cannot_fail: false,
     fast_path: None,
+    views: false,
     pointwise: None,
     wiring: AtomicPtr::new(std::ptr::null_mut()),
 };

@@ -8,16 +8,20 @@
 //! Integers and bools are indices and conditions: they never change under who reads them. Operators get snapshots of
 //! them, so that one that writes them in place writes a copy, which [`Cell::finish`] installs.
 
+use super::kin::Kin;
 use super::{Export, SelectedRows, Tensor, Value};
 use crate::bail;
 use crate::base::{DType, Result};
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::Arc;
 
 #[derive(Default)]
 pub struct Cell {
     value: Mutex<Value>,
     version: AtomicU32,
+    /// Those that share its memory.
+    kin: Kin<Cell>,
     /// Held by the thread that copies the bytes to write them.
     moving: Mutex<()>,
 }
@@ -36,7 +40,7 @@ unsafe impl Send for Exported {}
 
 impl Cell {
     pub fn new(value: impl Into<Value>) -> Cell {
-        Cell { value: Mutex::new(value.into()), version: AtomicU32::new(0), moving: Mutex::new(()) }
+        Cell { value: Mutex::new(value.into()), ..Cell::default() }
     }
 
     /// A clone of the value; the bytes are shared.
@@ -97,6 +101,8 @@ impl Cell {
         if let Some(t) = replaced.filter(|t| t.buffer().same(old.buffer()) && t.nbytes() == old.nbytes()) {
             t.move_to(copy);
         }
+        drop(held);
+        self.tell();
         Ok(())
     }
 
@@ -131,15 +137,20 @@ impl Cell {
         let old = std::mem::replace(&mut *held, value);
         drop(held);
         drop(old);
+        self.tell();
     }
 
     /// Pins the bytes of a dense tensor for somebody outside, and says where and what they are.
     pub fn export(&self, writable: bool) -> Result<Exported> {
-        match &mut *self.value.lock() {
+        let mut held = self.value.lock();
+        match &mut *held {
             Value::Dense(t) => {
                 t.fetch()?;
                 let export = t.export(writable)?;
-                Ok(Exported { ptr: t.ptr(), dims: t.dims().to_vec(), dtype: t.dtype(), export })
+                let exported = Exported { ptr: t.ptr(), dims: t.dims().to_vec(), dtype: t.dtype(), export };
+                drop(held);
+                self.tell();
+                Ok(exported)
             }
             Value::None => bail!(PreconditionNotMet, "the Tensor holds no memory: it has not been initialised"),
             other => bail!(InvalidArgument, "expected a dense Tensor, got {}", other.what()),
@@ -164,6 +175,89 @@ impl Cell {
     #[inline]
     pub fn bump(&self) {
         self.version.fetch_add(1, Ordering::Relaxed);
+        self.tell_changed(false);
+    }
+
+    /// [`Cell::bump`] for a change that the tape knows of this cell, and of none of its kin.
+    pub fn bump_recorded(&self) {
+        self.version.fetch_add(1, Ordering::Relaxed);
+        self.tell_changed(true);
+    }
+}
+
+// Cells that share their memory: a variable and what reshape and its like made of it in dygraph mode (2.0.2's views).
+//
+// Each has a shape of its own, and a live reference to the bytes of all, so that what one writes in place the others see. A
+// cell that gets other bytes (somebody keeps the old ones, or a new value was set) hands them to its kin. A change in place
+// counts up the versions of all. The tape, however, knows of a change only where it was made: a variable that was
+// changed through one of its kin has a history that says nothing of it, and gives no gradients any more.
+impl Cell {
+    /// Makes a cell, whose value is another shape of the bytes of `base`, one of its kin. Nothing, if it is not: pinned
+    /// bytes are never shared.
+    pub fn join(self: &Arc<Cell>, base: &Arc<Cell>) {
+        let Value::Dense(view) = &mut *self.value.lock() else { return };
+        let mut held = base.value.lock();
+        let Value::Dense(t) = &mut *held else { return };
+        if !(t.buffer.same(&view.buffer) && t.offset == view.offset && t.nbytes() == view.nbytes()) {
+            return;
+        }
+        // A snapshot would keep the bytes as they are: it goes before the live reference comes.
+        let Ok(nothing) = Tensor::shape_only(view.dtype, &[]) else { return };
+        view.move_to(nothing);
+        view.move_to(t.live());
+        drop(held);
+        self.version.store(base.version(), Ordering::Relaxed);
+        base.kin.admit(base, self, &self.kin);
+    }
+
+    /// Do others share its memory, or did they?
+    #[inline]
+    pub fn has_kin(&self) -> bool {
+        self.kin.is_some()
+    }
+
+    /// Was it changed by a recorded operator on one of its kin?
+    #[inline]
+    pub fn is_overtaken(&self) -> bool {
+        self.kin.is_overtaken()
+    }
+
+    /// Hands the bytes to the kin, if they are not theirs already.
+    #[inline]
+    fn tell(&self) {
+        if self.has_kin() {
+            self.kin.others(self).iter().for_each(|other| self.hand_to(other));
+        }
+    }
+
+    #[cold]
+    fn hand_to(&self, other: &Cell) {
+        // Never two locks at a time but in `join`, whose cell nobody else has.
+        let mine = match &mut *self.value.lock() {
+            Value::Dense(t) => t.live(),
+            _ => return,
+        };
+        let mut held = other.value.lock();
+        let Value::Dense(t) = &mut *held else { return };
+        let fits = (t.dtype(), t.numel()) == (mine.dtype(), mine.numel());
+        if fits && !(t.buffer.same(&mine.buffer) && t.offset == mine.offset) && !t.buffer.is_pinned() {
+            t.move_to(mine);
+        }
+    }
+
+    /// After a change in place: the kin have it, too.
+    #[inline]
+    fn tell_changed(&self, recorded: bool) {
+        if !self.has_kin() {
+            return;
+        }
+        for other in self.kin.others(self) {
+            self.hand_to(&other);
+            other.version.fetch_add(1, Ordering::Relaxed);
+            if recorded {
+                other.kin.overtake();
+            }
+        }
     }
 }
 
@@ -291,5 +385,91 @@ mod tests {
             }
         });
         assert_eq!(cell.tensor().unwrap().data::<i64>(), [rounds; 8]);
+    }
+
+    fn numbers(n: i64) -> Tensor {
+        let data: Vec<f32> = (0..n).map(|v| v as f32).collect();
+        Tensor::from_slice(&data, &[n]).unwrap()
+    }
+
+    fn view(base: &Arc<Cell>, dims: &[i64]) -> Arc<Cell> {
+        let view = Arc::new(Cell::new(base.tensor().unwrap().reshaped(dims)));
+        view.join(base);
+        view
+    }
+
+    fn first(cell: &Cell) -> f32 {
+        cell.tensor().unwrap().data::<f32>()[0]
+    }
+
+    fn write(cell: &Cell, to: f32) {
+        let mut value = cell.write().unwrap();
+        let Value::Dense(t) = &mut value else { panic!("dense") };
+        t.data_mut::<f32>().unwrap()[0] = to;
+        cell.finish(value);
+        cell.bump();
+    }
+
+    #[test]
+    fn kin_see_what_is_written_in_place() {
+        let base = Arc::new(Cell::new(numbers(6)));
+        let (a, b) = (view(&base, &[2, 3]), view(&base, &[3, 2]));
+        let at = base.tensor().unwrap().ptr();
+        write(&a, 7.0);
+        assert_eq!([first(&base), first(&a), first(&b)], [7.0; 3]);
+        assert_eq!((base.tensor().unwrap().ptr(), b.tensor().unwrap().ptr()), (at, at));
+        assert_eq!([base.version(), a.version(), b.version()], [1; 3]);
+        assert_eq!(view(&b, &[6]).version(), 1);
+        assert_eq!((a.tensor().unwrap().dims(), b.tensor().unwrap().dims()), (&[2i64, 3][..], &[3i64, 2][..]));
+    }
+
+    #[test]
+    fn a_snapshot_stays_and_the_kin_move_together() {
+        let base = Arc::new(Cell::new(numbers(4)));
+        let a = view(&base, &[2, 2]);
+        let kept = base.get();
+        let late = view(&base, &[4, 1]);
+        write(&a, 9.0);
+        write(&late, 8.0);
+        assert_eq!(kept.dense().unwrap().data::<f32>()[0], 0.0);
+        assert_eq!([first(&base), first(&a), first(&late)], [8.0; 3]);
+        base.set(numbers(4));
+        assert_eq!([first(&a), first(&late)], [0.0; 2]);
+        base.set(numbers(2)); // another size: it goes its own way
+        write(&base, 5.0);
+        assert_eq!([first(&base), first(&a)], [5.0, 0.0]);
+    }
+
+    #[test]
+    fn integers_are_shared_too() {
+        let base = Arc::new(Cell::new(Tensor::from_slice(&[1i64, 2], &[2]).unwrap()));
+        let a = view(&base, &[2, 1]);
+        let seen = base.read();
+        let mut value = a.write().unwrap();
+        let Value::Dense(t) = &mut value else { panic!("dense") };
+        t.data_mut::<i64>().unwrap()[0] = 5;
+        a.finish(value);
+        assert_eq!(base.tensor().unwrap().data::<i64>(), [5, 2]);
+        assert_eq!(seen.dense().unwrap().data::<i64>(), [1, 2]);
+    }
+
+    #[test]
+    fn recorded_changes_overtake_the_others() {
+        let base = Arc::new(Cell::new(numbers(2)));
+        let a = view(&base, &[2, 1]);
+        a.bump();
+        assert!(!base.is_overtaken());
+        a.bump_recorded();
+        assert!(base.is_overtaken() && !a.is_overtaken());
+    }
+
+    #[test]
+    fn pinned_bytes_are_not_joined() {
+        let base = Arc::new(Cell::new(numbers(2)));
+        let export = base.export(true).unwrap();
+        let a = Arc::new(Cell::new(base.tensor().unwrap().deep_copy().unwrap()));
+        a.join(&base);
+        assert!(!a.has_kin());
+        drop(export);
     }
 }

@@ -6,6 +6,7 @@ pub mod cell;
 pub mod dense;
 pub mod device;
 pub mod generator;
+mod kin;
 pub mod scope;
 pub mod value;
 

@@ -118,6 +118,7 @@ fn wrap_recorded(op: &'static Op, attrs: &Attrs, ins: &Ins, value: Value) -> Res
     if stop || matches!(op.grad, Grad::None | Grad::Program(_)) {
         return Ok(result);
     }
+    refuse_overtaken(op, ins)?;
     let mut outs = Args::new();
     outs.push_one(Some(result));
     record_call(op, attrs, ins, &Args::new(), &mut outs)?;
@@ -132,6 +133,9 @@ const QUICK_BYTES: usize = 256 << 10;
 pub fn call_quick(op: &'static Op, attrs: &Attrs, ins: &[&EVar]) -> Option<EVar> {
     let fast_path = op.fast_path?;
     if oar_core::op::backend::is_active() || profile::watched() {
+        return None;
+    }
+    if ins.iter().any(|v| v.cell.is_overtaken()) {
         return None;
     }
     let fits = |v: &EVar| v.cell.dense().filter(|t| t.nbytes() <= QUICK_BYTES);
@@ -222,6 +226,9 @@ pub fn call_in(
     let mut in_place: SmallVec<[(usize, usize); 4]> = SmallVec::new();
     mark_in_place(op, ins, targets, &mut outs, &mut in_place);
     refuse_leaves(op, ins, targets, recording)?;
+    if recording {
+        refuse_overtaken(op, ins)?;
+    }
     let written = |i: usize, v: &EVar| ins.flat[i].is_some_and(|w| Arc::ptr_eq(&w.cell, &v.cell));
     let mut k = 0;
     let mut values = ins.map(|v| {
@@ -232,6 +239,8 @@ pub fn call_in(
             Some(_) if in_place.iter().any(|p| p.0 == i) => Value::None,
             // What is read besides being written is read as it was.
             Some(v) if in_place.iter().any(|p| written(p.0, v)) => v.cell.get(),
+            // It may be another shape of what is written.
+            Some(v) if !in_place.is_empty() && v.cell.has_kin() => v.cell.get(),
             Some(v) => v.cell.read(),
         }
     });
@@ -310,6 +319,22 @@ fn refuse_leaves(op: &Op, ins: &Ins, targets: &Args<Destination>, recording: boo
     Ok(())
 }
 
+/// The history of a variable that was changed through another shape of its memory says nothing of that change: its
+/// derivative would be wrong. A leaf has none.
+fn refuse_overtaken(op: &Op, ins: &Ins) -> Result<()> {
+    let overtaken = |v: &&EVar| v.cell.is_overtaken() && !v.stop_gradient() && !v.is_leaf();
+    if !matches!(op.grad, Grad::None | Grad::Program(_)) && ins.flat.iter().flatten().any(|v| overtaken(v)) {
+        oar_core::bail!(
+            PermissionDenied,
+            "operator {}: an input was changed in place through another Tensor that shares its memory (made by reshape, \
+             squeeze, unsqueeze or flatten), and its gradient would not know of that: use that other Tensor, change a \
+             clone() of it, or do it under paddle.no_grad()",
+            op.name
+        );
+    }
+    Ok(())
+}
+
 fn wrap(
     op: &'static Op,
     ins: &Ins,
@@ -332,7 +357,11 @@ fn wrap(
                             v.cell.set(value);
                         }
                         if overwrites(op, slot, ins, v) {
-                            v.cell.bump();
+                            if stop {
+                                v.cell.bump();
+                            } else {
+                                v.cell.bump_recorded();
+                            }
                         }
                     }
                     if !stop && !is_state(op, slot, ins, v) {

@@ -298,11 +298,11 @@ const AGAIN: &[(&str, &str)] = &[("X", "X@GRAD@GRAD"), ("Out", "Out@GRAD@GRAD")]
 // One row an operator: static and gradient, names, slots, attributes, the rule, gradient of the gradient.
 macro_rules! shared_bytes {
     ($($op:ident $grad:ident $name:literal $grad_name:literal $inputs:ident, $outputs:ident, $grad_in:ident, $attrs:ident
-        $rule:ident $second:expr;)*) => {$(
+        $rule:ident $views:literal $second:expr;)*) => {$(
         pub static $op: Op = Op {
             name: $name, inputs: $inputs::INS, outputs: $outputs::OUTS, attrs: $attrs::FIELDS, infer: |cx| infer(cx, $rule),
             cpu: Kernel::Pure(|cx| run(cx, $rule)), grad: Grad::By(&$grad),
-            fast_path: Some(|attrs, ins| fast_path($name, attrs, ins, $rule)), ..OP
+            fast_path: Some(|attrs, ins| fast_path($name, attrs, ins, $rule)), views: $views, ..OP
         };
         pub static $grad: Op = Op {
             name: $grad_name, inputs: $grad_in::INS, outputs: $grad_in::OUTS, attrs: $attrs::FIELDS, infer: infer_grad,
@@ -314,22 +314,23 @@ macro_rules! shared_bytes {
 }
 
 shared_bytes! {
-    RESHAPE2 RESHAPE2_GRAD "reshape2" "reshape2_grad" by_shape, by_shape, of_xshape, Reshape2Attrs reshape_rule
+    RESHAPE2 RESHAPE2_GRAD "reshape2" "reshape2_grad" by_shape, by_shape, of_xshape, Reshape2Attrs reshape_rule true
         Grad::Map(&RESHAPE2_GRAD_GRAD,
             &[("DOut", "Out@GRAD"), ("DDX", "X@GRAD@GRAD"), ("DDOut", "Out@GRAD@GRAD")]);
     SQUEEZE2 SQUEEZE2_GRAD "squeeze2" "squeeze2_grad" of_x, of_x_keeping, of_xshape, AxesAttrs squeeze_rule
-        Grad::Map(&SQUEEZE2, AGAIN);
+        true Grad::Map(&SQUEEZE2, AGAIN);
     UNSQUEEZE2 UNSQUEEZE2_GRAD "unsqueeze2" "unsqueeze2_grad" by_axes, by_shape, of_xshape, AxesAttrs unsqueeze_rule
-        Grad::Map(&UNSQUEEZE2, AGAIN);
+        true Grad::Map(&UNSQUEEZE2, AGAIN);
     FLATTEN2 FLATTEN2_GRAD "flatten2" "flatten2_grad" of_x, of_x_keeping, of_xshape, FlattenAttrs flatten_rule
-        Grad::None;
+        false Grad::None;
     FLATTEN_RANGE FLATTEN_RANGE_GRAD "flatten_contiguous_range" "flatten_contiguous_range_grad" of_x,
-        of_x_keeping, of_xshape, FlattenRangeAttrs flatten_range_rule Grad::None;
+        of_x_keeping, of_xshape, FlattenRangeAttrs flatten_range_rule true Grad::None;
     SQUEEZE SQUEEZE_GRAD "squeeze" "squeeze_grad" of_x, of_x, of_x_shape, AxesAttrs squeeze_rule
-        Grad::Map(&SQUEEZE, AGAIN);
+        false Grad::Map(&SQUEEZE, AGAIN);
     UNSQUEEZE UNSQUEEZE_GRAD "unsqueeze" "unsqueeze_grad" by_axes, by_axes, of_x_shape, AxesAttrs unsqueeze_rule
-        Grad::Map(&UNSQUEEZE, AGAIN);
-    FLATTEN FLATTEN_GRAD "flatten" "flatten_grad" of_x, of_x, of_x_shape, FlattenAttrs flatten_rule Grad::None;
+        false Grad::Map(&UNSQUEEZE, AGAIN);
+    FLATTEN FLATTEN_GRAD "flatten" "flatten_grad" of_x, of_x, of_x_shape, FlattenAttrs flatten_rule
+        false Grad::None;
 }
 
 pub static RESHAPE: Op = Op {

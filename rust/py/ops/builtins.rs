@@ -155,9 +155,20 @@ impl<'py> BuiltinCall<'py> {
         }
     }
 
+    /// The result of a view operator shares its memory with the input from now on.
+    #[inline]
+    fn view(&self, result: &EVar) {
+        if let (true, Some(x)) = (self.op.views, &self.ins[0]) {
+            if let Ok(x) = x.cast::<PyTensor>() {
+                result.cell.join(&x.get().var.cell);
+            }
+        }
+    }
+
     fn run(&self, py: Python<'py>) -> PyResult<Object<'py>> {
         let attrs = self.attrs()?;
         if let Some(v) = self.fast_path(&attrs) {
+            self.view(&v);
             return Ok(PyTensor::wrap(py, v)?.into_any());
         }
         let listed = self.listed()?;
@@ -200,6 +211,9 @@ impl<'py> BuiltinCall<'py> {
             }
             None => run(py, self.op, &attrs, &ins, &targets, free).or_raise()?,
         };
+        if let (true, Some(made)) = (self.outs.is_empty(), outs.slot(0).first().and_then(Option::as_ref)) {
+            self.view(made);
+        }
         self.wrap(py, outs)
     }
 
@@ -404,7 +418,12 @@ unsafe fn tensors_alone(
     match nargs {
         1 => {
             let x = object(0);
-            call_quick(op, (op.attrs.shared)(), &[&x.cast::<PyTensor>().ok()?.get().var])
+            let x = &x.cast::<PyTensor>().ok()?.get().var;
+            let made = call_quick(op, (op.attrs.shared)(), &[x])?;
+            if op.views {
+                made.cell.join(&x.cell);
+            }
+            Some(made)
         }
         2 => {
             let (x, y) = (object(0), object(1));

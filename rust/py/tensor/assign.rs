@@ -156,7 +156,7 @@ fn recorded(
         Some(p) if !p.strided => by_slices(py, var, &p, value, dtype)?,
         _ => by_positions(py, var, index, value, dims)?,
     }
-    var.cell.bump();
+    var.cell.bump_recorded();
     Ok(())
 }
 
