@@ -144,3 +144,14 @@ def test_no_second_gradient_is_an_error(static, x):
     (again,) = static.gradients(layers.reduce_sum(y * 2.0), x)
     s = 1 / (1 + np.exp(-ARRAY))
     np.testing.assert_allclose(run(static, again)[0], 2 * s * (1 - s), rtol=1e-5)
+
+
+def test_a_loop_variable_that_nothing_behind_the_loop_reads(static, x):
+    i = static.data("i", [1])
+    i.stop_gradient = False
+    _, out = layers.while_loop(lambda i, y: i < 3.0, lambda i, y: [i + 1.0, y * i], [i, layers.assign(x)])
+    grads = static.gradients(layers.reduce_sum(out), [i, x])
+    feed = {"x": ARRAY, "i": np.float32([1])}
+    di, dx = static.Executor().run(feed=feed, fetch_list=grads)
+    np.testing.assert_allclose(di, [3 * ARRAY.sum()], rtol=1e-6)
+    np.testing.assert_allclose(dx, np.full((2, 3), 2), rtol=1e-6)

@@ -7,7 +7,7 @@
 use oar_core::attrs;
 use oar_core::base::{DType, Result};
 use oar_core::ir::desc::OpDesc;
-use oar_core::ir::names::{grad_name, EMPTY};
+use oar_core::ir::names::{grad_name, EMPTY, SUFFIX};
 use oar_core::ir::{Attr, BlockNode};
 use oar_core::op::attrs::BlockRef;
 use oar_core::op::infer::{Meta, VarKind};
@@ -198,6 +198,9 @@ fn run_while_grad(cx: &mut Run) -> Result<()> {
         a.original_output_grad.len()
     );
     let (xs, x_grads) = (cx.env.names("X"), cx.env.names("X@GRAD"));
+    for (out, inside) in outside.iter().zip(&a.original_output_grad) {
+        start_from_zeros(&frame.scope, out, inside)?;
+    }
     let mut totals: Vec<Option<Value>> = vec![None; x_grads.len()];
     for scope in scopes.iter().rev() {
         cx.env.check_interrupt()?;
@@ -246,6 +249,20 @@ fn run_while_grad(cx: &mut Run) -> Result<()> {
     for (i, total) in totals.into_iter().enumerate() {
         if let Some(total) = total {
             cx.set_nth(while_grad::DX, i, total);
+        }
+    }
+    Ok(())
+}
+
+/// A gradient that comes from outside is zeros where nobody gave it: nothing behind the loop reads that variable.
+fn start_from_zeros(scope: &Arc<Scope>, out: &str, inside: &str) -> Result<()> {
+    if scope.find(out).is_some_and(|cell| !cell.get().is_none()) {
+        return Ok(());
+    }
+    let forward = inside.split(SUFFIX).next().and_then(|name| scope.find(name));
+    if let Some(Value::Dense(t)) = forward.map(|cell| cell.get()) {
+        if t.dtype().is_float() {
+            scope.var(out).set(Tensor::zeros(t.dtype(), t.dims())?.with_lod(t.lod.clone()));
         }
     }
     Ok(())

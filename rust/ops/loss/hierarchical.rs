@@ -43,7 +43,8 @@ fn infer_tree(cx: &mut Infer) -> Result<()> {
         &w[..]
     );
     ensure!(
-        !label.is_empty() && agree(label[0], x[0]) && label[1..].iter().all(|&d| agree(d, 1)),
+        // More labels than rows may be declared, as in Paddle; they are refused when they come.
+        !label.is_empty() && agree(label[0], x[0]) && (label[0] < 0 || label[1..].iter().all(|&d| agree(d, 1))),
         InvalidArgument,
         "operator hierarchical_sigmoid: Label must have one class for each row of X {:?}, got shape {:?}",
         &x[..],

@@ -25,7 +25,8 @@ slots! {
 fn infer(cx: &mut Infer) -> Result<()> {
     let (x, dtype) = (cx.dims(filter::INS_)?, cx.dtype(filter::INS_)?);
     ensure!(
-        x.len() == 2,
+        // While sizes are unknown, dimensions too many pass, as in Paddle.
+        x.len() == 2 || x.len() > 2 && x.contains(&-1),
         InvalidArgument,
         "operator {}: Ins must have 2 dimensions, got shape {:?}",
         cx.op.name,

@@ -6,8 +6,9 @@ use crate::tensor::object::PyTensor;
 use oar_core::bail;
 use oar_core::base::{DType, Result};
 use oar_core::tensor::{Cell, Lod, Tensor, Value};
-use pyo3::exceptions::{PyIndexError, PyRuntimeError};
+use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
 use std::sync::Arc;
 
 /// Is this a level-of-detail: every level rises from 0, and each level's last offset is the next one's length?
@@ -57,6 +58,17 @@ impl PyLoDTensor {
         }
     }
 
+    /// Gives it memory of that type, if it has another or none; sizes and LoD stay.
+    fn allocate(&self, dtype: DType) -> Result<()> {
+        let (dims, lod) = match &*self.0.lock() {
+            Value::Dense(t) if t.dtype() == dtype => return Ok(()),
+            Value::Dense(t) => (t.dims().to_vec(), t.lod.clone()),
+            _ => (vec![0], None),
+        };
+        self.0.set(Tensor::zeros(dtype, &dims)?.with_lod(lod));
+        Ok(())
+    }
+
     fn set_lod_of(&self, lod: Lod) -> Result<()> {
         let t = match self.0.get() {
             Value::Dense(t) => t,
@@ -65,6 +77,17 @@ impl PyLoDTensor {
         self.0.set(t.with_lod((!lod.is_empty()).then(|| Arc::new(lod))));
         Ok(())
     }
+}
+
+/// The array of a list of numbers, or of arrays of one shape.
+fn array_of_list<'py>(list: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let array = list.py().import("numpy")?.call_method1("array", (list,))?;
+    let kind: String = array.getattr("dtype")?.getattr("kind")?.extract()?;
+    if !"biufc".contains(&kind) {
+        let dtype = array.getattr("dtype")?;
+        return Err(PyValueError::new_err(format!("a LoDTensor holds numbers; a list of {dtype} cannot be set")));
+    }
+    Ok(array)
 }
 
 /// The value of a Tensor, a LoDTensor or an array.
@@ -94,7 +117,11 @@ impl PyLoDTensor {
     #[pyo3(signature = (array, place=None, zero_copy=false))]
     fn set(&self, array: &Bound<'_, PyAny>, place: Option<&Bound<'_, PyAny>>, zero_copy: bool) -> PyResult<()> {
         let _ = (place, zero_copy);
-        let t = value_of(array)?;
+        let t = if array.is_instance_of::<PyList>() || array.is_instance_of::<PyTuple>() {
+            from_array(&array_of_list(array)?)?
+        } else {
+            value_of(array)?
+        };
         let lod = self.0.lock().as_dense().and_then(|t| t.lod.clone());
         self.0.set(t.with_lod(lod));
         Ok(())
@@ -191,6 +218,34 @@ impl PyLoDTensor {
     fn _alloc(&self, dtype: &Bound<'_, PyAny>, dims: Vec<i64>) -> PyResult<()> {
         self.0.set(Tensor::zeros(dtype_from_py(dtype)?, &dims).or_raise()?);
         Ok(())
+    }
+
+    #[pyo3(signature = (_place=None))]
+    fn _alloc_float(&self, _place: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        self.allocate(DType::F32).or_raise()
+    }
+
+    #[pyo3(signature = (_place=None))]
+    fn _alloc_double(&self, _place: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        self.allocate(DType::F64).or_raise()
+    }
+
+    #[pyo3(signature = (_place=None))]
+    fn _alloc_int(&self, _place: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        self.allocate(DType::I32).or_raise()
+    }
+
+    /// Memory of that type for its sizes; where it is.
+    fn _mutable_data(&self, _place: &Bound<'_, PyAny>, dtype: &Bound<'_, PyAny>) -> PyResult<usize> {
+        self.allocate(dtype_from_py(dtype)?).or_raise()?;
+        self._ptr()
+    }
+
+    /// A part, by numpy's indices; it has memory of its own.
+    fn __getitem__(&self, py: Python<'_>, index: &Bound<'_, PyAny>) -> PyResult<PyLoDTensor> {
+        let part = to_array(py, &self.tensor().or_raise()?)?.get_item(index)?;
+        let part = py.import("numpy")?.call_method1("asarray", (part,))?;
+        Ok(PyLoDTensor(Arc::new(Cell::new(from_array(&part)?))))
     }
 
     fn _get_float_element(&self, i: usize) -> PyResult<f64> {
