@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+import threading
+
 import numpy as np
 import paddle
 import pytest
@@ -142,3 +146,191 @@ def test_nothing_is_kept_alive():
         y = x.reshape([2, 2])
     y[0] = 2.0
     assert x.numpy().tolist() == [2, 2, 1, 1]
+
+
+def test_positions_that_overlap_with_their_value():
+    for index in ([2, 1, 0], paddle.to_tensor([2, 1, 0]), slice(None, None, -1)):
+        for dtype in ("float32", "int64"):
+            x = paddle.to_tensor(np.array([1, 2, 3], dtype))
+            view = x.reshape([3])
+            x[index] = view
+            assert x.numpy().tolist() == view.numpy().tolist() == [3, 2, 1]
+    x = paddle.to_tensor(np.float32([1, 2, 3, 4]))
+    x[1:] = x.reshape([2, 2]).reshape([4])[:-1]
+    assert x.numpy().tolist() == [1, 1, 2, 3]
+    x = paddle.to_tensor(np.float32([[1, 2], [3, 4]]))
+    paddle.scatter_(x, paddle.to_tensor([1, 0]), x.reshape([2, 2]))
+    assert x.numpy().tolist() == [[3, 4], [1, 2]]
+
+
+def test_another_shape_in_place_is_no_change_of_elements():
+    x = paddle.to_tensor(np.float32([[1, 2], [3, 4]]), stop_gradient=False)
+    y = x * 1
+    view = y.flatten()
+    y.reshape_([4])
+    view.unsqueeze_(0)
+    (view * 2).sum().backward(retain_graph=True)
+    (y * 3).sum().backward()
+    np.testing.assert_array_equal(x.grad, [[5, 5], [5, 5]])
+    assert (y.shape, view.shape, y.inplace_version, view.inplace_version) == ([4], [1, 4], 2, 2)
+    with paddle.no_grad():
+        y[0], view[0, 3] = 9.0, 8.0
+    assert y.numpy().tolist() == view.numpy()[0].tolist() == [9, 2, 3, 8]
+
+
+@pytest.mark.parametrize("written", ["base", "view"])
+def test_what_is_assigned_by_a_recorded_operator_overtakes_the_other(written):
+    x = paddle.to_tensor(np.float32([1, 2]), stop_gradient=False)
+    w = paddle.to_tensor(np.float32([7, 8]), stop_gradient=False)
+    y = x * 1
+    view = y.reshape([2, 1])
+    target, other = (y, view) if written == "base" else (view, y)
+    paddle.assign((w * 2).reshape(target.shape), output=target)
+    assert other.numpy().ravel().tolist() == [14, 16]
+    with pytest.raises(RuntimeError, match="shares its memory"):
+        other * 3
+    (target * 3).sum().backward()
+    np.testing.assert_array_equal(w.grad, [6, 6])
+
+
+def test_no_backward_from_what_was_overtaken():
+    x = paddle.to_tensor(np.float32([1]), stop_gradient=False)
+    y = x * 1
+    y.reshape([1, 1])[0] = 5.0
+    with pytest.raises(RuntimeError, match="its history does not know"):
+        y.backward()
+    with pytest.raises(RuntimeError, match="its history does not know"):
+        paddle.grad(y, x)
+    assert x.grad is None
+
+
+def test_gradients_of_gradients():
+    x = paddle.to_tensor(np.float32([1, 2]), stop_gradient=False)
+    cubes = x.reshape([2, 1])
+    (grad,) = paddle.grad((cubes * cubes * cubes).sum(), x, create_graph=True)
+    view = grad.reshape([2, 1])
+    (view * view).sum().backward()
+    np.testing.assert_array_equal(x.grad, [36, 288])
+    x.clear_gradient()
+    cubes = x.reshape([2, 1])
+    (grad,) = paddle.grad((cubes * cubes * cubes).sum(), x, create_graph=True)
+    view = grad.reshape([2, 1])
+    view[0] = 0.0
+    with pytest.raises(RuntimeError, match="shares its memory"):
+        grad * 1
+    view.sum().backward()
+    np.testing.assert_array_equal(x.grad, [0, 12])
+
+
+def test_a_view_of_a_gradient_keeps_its_values():
+    w = paddle.to_tensor(np.float32([1, 2]), stop_gradient=False)
+    kept = []
+    for factor in (2.0, 5.0):
+        (w * factor).sum().backward()
+        kept.append(w._grad_ivar().reshape([2, 1]))
+        w.clear_gradient()
+    assert [v.numpy().ravel().tolist() for v in kept] == [[2, 2], [5, 5]]
+
+
+def test_backward_through_the_other_one_is_noticed():
+    x = paddle.to_tensor(np.float32([[1, 2]]), stop_gradient=False)
+    y = x * 1
+    weight = paddle.to_tensor(np.float32([[1], [1]]), stop_gradient=False)
+    out = paddle.matmul(y, weight)
+    with paddle.no_grad():
+        y.reshape([2])[0] = 100.0
+    with pytest.raises(RuntimeError, match="received tensor_version:1"):
+        out.sum().backward()
+    out = (weight.reshape([2]) * weight.reshape([1, 2])).sum()
+    with paddle.no_grad():
+        weight[0] = 3.0
+    with pytest.raises(RuntimeError, match="received tensor_version:1"):
+        out.backward()
+
+
+def test_every_optimizer_steps_where_the_views_are():
+    w = paddle.create_parameter([4], "float32")
+    view = w.reshape([2, 2])
+    names = ("SGD", "Momentum", "Adam", "AdamW", "Adamax", "RMSProp", "Adagrad", "Adadelta", "Lamb")
+    for name in names:
+        optimizer = getattr(paddle.optimizer, name)(learning_rate=0.1, parameters=[w])
+        for _ in range(2):
+            before = w.numpy()
+            (w.reshape([2, 2]) ** 2).sum().backward()
+            optimizer.step()
+            optimizer.clear_grad()
+            np.testing.assert_array_equal(view.numpy().ravel(), w.numpy(), err_msg=name)
+            assert (before != w.numpy()).any(), name
+    layer = paddle.nn.Linear(2, 2)
+    views = layer.weight.flatten(), layer.weight.unsqueeze(0)
+    layer.set_state_dict({"weight": np.full([2, 2], 3, "float32"), "bias": np.zeros(2, "float32")})
+    assert [float(v.numpy().min()) for v in views] == [3, 3]
+
+
+def test_copies_and_exports():
+    x = paddle.to_tensor(np.float32([1, 2]))
+    view = x.reshape([2, 1])
+    copies = [view.clone(), copy.deepcopy(view), paddle.to_tensor(pickle.loads(pickle.dumps(view.numpy())))]
+    array = view.numpy()
+    seen = np.from_dlpack(view)
+    x[0] = 9.0
+    assert seen[0, 0] == view.numpy()[0, 0] == 9 and array[0, 0] == 1
+    assert [c.numpy()[0, 0] for c in copies] == [1, 1, 1]
+    array[1] = 50.0
+    assert x.numpy()[1] == 2
+    del seen
+    view[1] = 4.0
+    assert x.numpy().tolist() == [9, 4]
+    detached = (x * 1).reshape([2, 1]).detach()
+    alias = detached.flatten()
+    detached[0] = 0.0
+    assert alias.numpy().tolist() == [0, 4]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64"])
+def test_threads_that_write_and_read_views(dtype):
+    """Nobody reads what nobody wrote, and all agree in the end, also where somebody keeps what was."""
+    rows, rounds = 4, 300
+    x = paddle.zeros([rows, 300], dtype)
+    views = [x.reshape([-1]), x.unsqueeze(0), x.flatten(), x.reshape([rows, 300])]
+    failures, kept = [], []
+
+    def write(k):
+        for n in range(1, rounds + 1):
+            views[k][...] = np.full(views[k].shape, n, dtype)
+            if n % 50 == 0:
+                kept.append((views[k].clone(), x.reshape([-1])))
+
+    def read():
+        for _ in range(rounds):
+            for v in views:
+                got = v.numpy()
+                if got.min() < 0 or got.max() > rounds:
+                    failures.append(got)
+
+    threads = [threading.Thread(target=write, args=(k,)) for k in range(rows)] + [threading.Thread(target=read)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert not any(thread.is_alive() for thread in threads) and not failures
+    for v in views + [late for _, late in kept]:
+        np.testing.assert_array_equal(v.numpy().ravel(), x.numpy().ravel())
+    views[0][0] = 77 if dtype == "int64" else 77.0
+    assert {int(v.numpy().ravel()[0]) for v in [x, *views]} == {77}
+
+
+def test_a_traced_layer_computes_the_same():
+    class Net(paddle.nn.Layer):
+        def __init__(self):
+            super().__init__()
+            self.fc = paddle.nn.Linear(6, 4)
+
+        def forward(self, x):
+            flat = paddle.flatten(x, 1)
+            return paddle.squeeze(paddle.unsqueeze(self.fc(flat), 1), 1).reshape([-1, 2, 2]) + 1
+
+    net = Net()
+    x = paddle.to_tensor(np.arange(12, dtype="float32").reshape(2, 2, 3))
+    out, traced = paddle.jit.TracedLayer.trace(net, [x])
+    np.testing.assert_allclose(traced([x])[0], out.numpy(), rtol=1e-6)

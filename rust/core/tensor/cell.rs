@@ -87,6 +87,7 @@ impl Cell {
     #[cold]
     fn move_away(&self) -> Result<()> {
         let _one = self.moving.lock();
+        let _kin = self.kin.moving();
         let old = match self.value.lock().elements() {
             Some(t) if t.is_kept() => t.clone(),
             _ => return Ok(()),
@@ -172,16 +173,16 @@ impl Cell {
         self.version.load(Ordering::Relaxed)
     }
 
+    /// After a change in place: the kin have it, too.
     #[inline]
     pub fn bump(&self) {
         self.version.fetch_add(1, Ordering::Relaxed);
-        self.tell_changed(false);
-    }
-
-    /// [`Cell::bump`] for a change that the tape knows of this cell, and of none of its kin.
-    pub fn bump_recorded(&self) {
-        self.version.fetch_add(1, Ordering::Relaxed);
-        self.tell_changed(true);
+        if self.has_kin() {
+            self.kin.for_others(self, |other| {
+                self.hand_to(other);
+                other.version.fetch_add(1, Ordering::Relaxed);
+            });
+        }
     }
 }
 
@@ -195,19 +196,21 @@ impl Cell {
     /// Makes a cell, whose value is another shape of the bytes of `base`, one of its kin. Nothing, if it is not: pinned
     /// bytes are never shared.
     pub fn join(self: &Arc<Cell>, base: &Arc<Cell>) {
-        let Value::Dense(view) = &mut *self.value.lock() else { return };
-        let mut held = base.value.lock();
-        let Value::Dense(t) = &mut *held else { return };
-        if !(t.buffer.same(&view.buffer) && t.offset == view.offset && t.nbytes() == view.nbytes()) {
-            return;
-        }
-        // A snapshot would keep the bytes as they are: it goes before the live reference comes.
-        let Ok(nothing) = Tensor::shape_only(view.dtype, &[]) else { return };
-        view.move_to(nothing);
-        view.move_to(t.live());
-        drop(held);
-        self.version.store(base.version(), Ordering::Relaxed);
-        base.kin.admit(base, self, &self.kin);
+        // Who copies the bytes now does not know yet that others will have them.
+        let _still = base.moving.lock();
+        base.kin.admit(base, self, &self.kin, || {
+            let (mut mine, mut held) = (self.value.lock(), base.value.lock());
+            let (Value::Dense(view), Value::Dense(t)) = (&mut *mine, &mut *held) else { return false };
+            if !(t.buffer.same(&view.buffer) && t.offset == view.offset && t.nbytes() == view.nbytes()) {
+                return false;
+            }
+            // A snapshot would keep the bytes as they are: it goes before the live reference comes.
+            let Ok(nothing) = Tensor::shape_only(view.dtype, &[]) else { return false };
+            view.move_to(nothing);
+            view.move_to(t.live());
+            self.version.store(base.version(), Ordering::Relaxed);
+            true
+        });
     }
 
     /// Do others share its memory, or did they?
@@ -222,17 +225,25 @@ impl Cell {
         self.kin.is_overtaken()
     }
 
+    /// After a recorded operator gave it another value: the histories of its kin say nothing of that.
+    #[inline]
+    pub fn overtake_kin(&self) {
+        if self.has_kin() {
+            self.kin.for_others(self, |other| other.kin.overtake());
+        }
+    }
+
     /// Hands the bytes to the kin, if they are not theirs already.
     #[inline]
     fn tell(&self) {
         if self.has_kin() {
-            self.kin.others(self).iter().for_each(|other| self.hand_to(other));
+            self.kin.for_others(self, |other| self.hand_to(other));
         }
     }
 
     #[cold]
     fn hand_to(&self, other: &Cell) {
-        // Never two locks at a time but in `join`, whose cell nobody else has.
+        // Never the locks of two cells at a time but in `join`, whose cell nobody else has.
         let mine = match &mut *self.value.lock() {
             Value::Dense(t) => t.live(),
             _ => return,
@@ -242,21 +253,6 @@ impl Cell {
         let fits = (t.dtype(), t.numel()) == (mine.dtype(), mine.numel());
         if fits && !(t.buffer.same(&mine.buffer) && t.offset == mine.offset) && !t.buffer.is_pinned() {
             t.move_to(mine);
-        }
-    }
-
-    /// After a change in place: the kin have it, too.
-    #[inline]
-    fn tell_changed(&self, recorded: bool) {
-        if !self.has_kin() {
-            return;
-        }
-        for other in self.kin.others(self) {
-            self.hand_to(&other);
-            other.version.fetch_add(1, Ordering::Relaxed);
-            if recorded {
-                other.kin.overtake();
-            }
         }
     }
 }
@@ -459,7 +455,7 @@ mod tests {
         let a = view(&base, &[2, 1]);
         a.bump();
         assert!(!base.is_overtaken());
-        a.bump_recorded();
+        a.overtake_kin();
         assert!(base.is_overtaken() && !a.is_overtaken());
     }
 

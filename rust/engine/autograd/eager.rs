@@ -319,19 +319,22 @@ fn refuse_leaves(op: &Op, ins: &Ins, targets: &Args<Destination>, recording: boo
     Ok(())
 }
 
-/// The history of a variable that was changed through another shape of its memory says nothing of that change: its
-/// derivative would be wrong. A leaf has none.
+/// Its history says nothing of a change that was made through another shape of its memory: its derivative would be wrong. A
+/// leaf has none.
+pub(super) fn is_overtaken(v: &EVar) -> bool {
+    v.cell.is_overtaken() && !v.stop_gradient() && !v.is_leaf()
+}
+
 fn refuse_overtaken(op: &Op, ins: &Ins) -> Result<()> {
-    let overtaken = |v: &&EVar| v.cell.is_overtaken() && !v.stop_gradient() && !v.is_leaf();
-    if !matches!(op.grad, Grad::None | Grad::Program(_)) && ins.flat.iter().flatten().any(|v| overtaken(v)) {
-        oar_core::bail!(
-            PermissionDenied,
-            "operator {}: an input was changed in place through another Tensor that shares its memory (made by reshape, \
-             squeeze, unsqueeze or flatten), and its gradient would not know of that: use that other Tensor, change a \
-             clone() of it, or do it under paddle.no_grad()",
-            op.name
-        );
-    }
+    let derives = !matches!(op.grad, Grad::None | Grad::Program(_));
+    oar_core::ensure!(
+        !(derives && ins.flat.iter().flatten().any(|v| is_overtaken(v))),
+        PermissionDenied,
+        "operator {}: an input was changed in place through another Tensor that shares its memory (made by reshape, \
+         squeeze, unsqueeze or flatten), and its gradient would not know of that: use that other Tensor, change a \
+         clone() of it, or do it under paddle.no_grad()",
+        op.name
+    );
     Ok(())
 }
 
@@ -357,11 +360,11 @@ fn wrap(
                             v.cell.set(value);
                         }
                         if overwrites(op, slot, ins, v) {
-                            if stop {
-                                v.cell.bump();
-                            } else {
-                                v.cell.bump_recorded();
-                            }
+                            v.cell.bump();
+                        }
+                        // Another shape of the same elements is no change that a history misses.
+                        if !stop && !op.views {
+                            v.cell.overtake_kin();
                         }
                     }
                     if !stop && !is_state(op, slot, ins, v) {

@@ -1,7 +1,7 @@
 //! Backward: nodes in the order of their numbers, the highest first, so that every consumer of a variable has
 //! run before its producer. No recursion, no counting of dependencies.
 
-use super::eager::{call_in, Destination};
+use super::eager::{call_in, is_overtaken, Destination};
 use super::leaf;
 use super::reducer::{self, Pass};
 pub use super::request::Request;
@@ -111,6 +111,12 @@ pub fn run(request: &Request) -> Result<Vec<Option<EVar>>> {
     }
     for (v, grad) in request.outputs.iter().zip(request.grads) {
         ensure!(!v.cell.lock().is_none(), PreconditionNotMet, "backward from a variable that holds no value");
+        ensure!(
+            !is_overtaken(v),
+            PermissionDenied,
+            "backward from a Tensor that was changed in place through another one that shares its memory (made by reshape, \
+             squeeze, unsqueeze or flatten): its history does not know of that"
+        );
         let grad = match grad {
             Some(g) => {
                 let (want, got) = (v.tensor()?, g.tensor()?);

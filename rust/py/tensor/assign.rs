@@ -156,7 +156,8 @@ fn recorded(
         Some(p) if !p.strided => by_slices(py, var, &p, value, dtype)?,
         _ => by_positions(py, var, index, value, dims)?,
     }
-    var.cell.bump_recorded();
+    var.cell.bump();
+    var.cell.overtake_kin();
     Ok(())
 }
 
