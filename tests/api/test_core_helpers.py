@@ -9,6 +9,13 @@ from paddle import fluid
 from paddle.fluid import core
 
 
+@pytest.fixture(autouse=True)
+def dygraph():
+    paddle.disable_static()
+    yield
+    paddle.disable_static()
+
+
 def test_globals():
     flags = core.globals()
     assert flags["FLAGS_use_mkldnn"] is False and "FLAGS_use_mkldnn" in flags.keys()

@@ -16,6 +16,8 @@ __all__: list[str] = []
 
 #: element types that take no gradient
 _EXACT = (VarType.BOOL, VarType.INT16, VarType.INT32, VarType.INT64, VarType.UINT8, VarType.INT8)
+#: kinds of variables that have elements, and so may have a gradient
+_WITH_ELEMENTS = (VarType.LOD_TENSOR, VarType.SELECTED_ROWS, VarType.LOD_TENSOR_ARRAY)
 #: operators whose sub-block is walked backwards from what it gives to the outside
 _WALKED = ("conditional_block", "while")
 
@@ -143,7 +145,7 @@ def _get_sub_block_path(sub_block, op, no_grad_set, op_path_dict, sub_block_targ
 def _takes_gradient(block, name) -> bool:
     """Whether a gradient may come to the variable of this name: to no integers, and nothing that refuses it."""
     var = block._find_var_recursive(name)
-    return var is None or not (var.stop_gradient or var.dtype in _EXACT)
+    return var is None or not (var.stop_gradient or var.type not in _WITH_ELEMENTS or var.dtype in _EXACT)
 
 
 @functools.cache

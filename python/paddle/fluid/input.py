@@ -10,10 +10,12 @@ from paddle._dispatch.arguments import number
 from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.static.nn.common import embedding
+from paddle.utils.deprecated import deprecated
 
 __all__ = ["one_hot", "embedding"]
 
 
+@deprecated(update_to="paddle.nn.functional.one_hot", since="2.0.0")
 def one_hot(input, depth, allow_out_of_range=False):  # noqa: A002
     """A float32 row of zeros for each id with a one at its position.
 

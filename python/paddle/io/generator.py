@@ -355,6 +355,14 @@ class GeneratorLoader(_ThreadedLoader):
         self._begin(self._source)
         return self
 
+    def _get(self) -> Any:
+        try:
+            return super()._get()
+        except StopIteration:
+            raise
+        except Exception as error:  # as in 2.0.2, whose queue of batches is killed then
+            raise SystemError(f"(Fatal) the reader has raised an exception: {error!r}") from error
+
     def __next__(self) -> Any:
         assert self._places is not None
         group = []

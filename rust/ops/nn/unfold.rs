@@ -175,6 +175,9 @@ fn infer_sequence(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
+/// How many times the size of X an image may claim to have. As in Paddle windows beyond X are zeros.
+const FAR: i64 = 16;
+
 /// The windows of every image: as many as its own sizes say, which are given in `sizes` [images, 2] before the network
 /// shrank them by `out_stride`.
 fn windows_of(op: &str, a: &SequenceAttrs, g: &Geometry, sizes: Option<&Tensor>) -> Result<Vec<(usize, usize)>> {
@@ -199,13 +202,13 @@ fn windows_of(op: &str, a: &SequenceAttrs, g: &Geometry, sizes: Option<&Tensor>)
         for i in 0..2 {
             let (axis, shrunk) = (&g.axes[i], a.out_stride[i] as i64);
             let size = pair[i] as i64;
-            let fits = size > 0 && size <= axis.size.saturating_mul(shrunk);
+            let fits = size > 0 && size <= axis.size.saturating_mul(shrunk).saturating_mul(FAR);
             let padded = (size + shrunk - 1) / shrunk + axis.pad.0 + axis.pad.1;
             ensure!(
                 fits && padded >= axis.kernel,
                 InvalidArgument,
                 "operator {op}: Y says that an image has the size {size} along an axis: it must have room for a window, and \
-                 fit X, whose axis has {} times {shrunk}",
+                 be at most {FAR} times that of X, whose axis has {} times {shrunk}",
                 axis.size
             );
             windows[i] = ((padded - axis.kernel) / axis.stride + 1) as usize;

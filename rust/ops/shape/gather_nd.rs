@@ -28,7 +28,7 @@ fn named(op: &str, x: &[i64], index: &[i64]) -> Result<Dims> {
     ensure!(
         0 <= depth && depth as usize <= x.len(),
         InvalidArgument,
-        "operator {op}: the last size of Index must be between 0 and the rank {} of X, got shape {index:?}",
+        "operator {op}: Input(Index).shape[-1] should be no greater than Input(X).rank, which is {}, got Index of shape {index:?}",
         x.len()
     );
     let mut dims = Dims::from_slice(outer);
@@ -134,7 +134,7 @@ fn infer_scatter(cx: &mut Infer) -> Result<()> {
     ensure!(
         want.len() == got.len() && want.iter().zip(&got).all(|(&a, &b)| a == b || a < 0 || b < 0),
         InvalidArgument,
-        "operator {op}: Updates must have the shape {want:?}, got {got:?}"
+        "operator {op}: Updates has wrong shape: expected {want:?}, got {got:?}"
     );
     let (x, updates) = (cx.dtype(scatter_nd_add::X)?, cx.dtype(scatter_nd_add::UPDATES)?);
     ensure!(

@@ -4,6 +4,10 @@ from __future__ import annotations
 from typing import Any
 
 from paddle import _ops
+from paddle._basics import mode
+from paddle._basics.checks import check_type
+from paddle._programs.variable import Variable
+from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.nn import Layer
 from paddle.nn.param_attr import ParamAttr
 from paddle.static.nn.sampled import nce_tables, sampler_number
@@ -72,6 +76,10 @@ class NCE(Layer):
 
     def forward(self, input: Any, label: Any, sample_weight: Any = None) -> Any:  # noqa: A002
         """The losses, [N, 1]."""
+        check_variable_and_dtype(input, "input", ["float32", "float64"], "NCE")
+        check_variable_and_dtype(label, "label", ["int64"], "NCE")
+        if not mode.in_dygraph_mode():
+            check_type(sample_weight, "sample_weight", (Variable, type(None)), "NCE")
         weight = self._sample_weight if sample_weight is None else sample_weight
         cost = _ops.nce(input, label, self.weight, self.bias, weight, *self._tables, **self._attrs)[0]
         return cost / (self._attrs["num_neg_samples"] + 1)

@@ -22,6 +22,7 @@ from . import (
     metric_op,
     more_losses,
     nn,
+    old,
     ops,
     relations,
     sampled,
@@ -84,3 +85,5 @@ __all__ = [
     *learning_rate_scheduler.__all__,
     "utils",
 ]
+
+old.mark(globals())

@@ -157,10 +157,12 @@ def flatten(x, axis=1, name=None):
         axis (int): from 0 to the number of dimensions.
 
     Raises:
-        ValueError: for another axis, or when `x` is no Variable.
+        TypeError: when `x` is no Variable, or in a Program of another type than 2.0.2 flattens.
+        ValueError: for another axis.
     """
+    check_variable_and_dtype(x, "x", ["float32", "float64", "int8", "int32", "int64"], "flatten")
     if not isinstance(x, Variable):
-        raise ValueError("flatten: x must be a Variable")
+        raise TypeError("flatten: x must be a Variable")
     rank = len(x.shape)
     if not isinstance(axis, INTS) or not 0 <= axis <= rank:
         raise ValueError("flatten: axis must be an int in [0, rank] of x")

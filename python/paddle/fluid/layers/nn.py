@@ -268,6 +268,9 @@ def expand(x, expand_times, name=None):
         expand_times (list|tuple|Variable): a number for each dimension, as int or Tensor of shape [1]; or all of them
             as one int32 Tensor.
 
+    Raises:
+        ValueError: in a Program for bools whose `stop_gradient` is True, as in 2.0.2.
+
     Examples:
         >>> import paddle.fluid as fluid
         >>> fluid.layers.expand(fluid.layers.ones([1, 3], "float32"), [2, 2]).shape
@@ -275,6 +278,8 @@ def expand(x, expand_times, name=None):
     """
     check_variable_and_dtype(x, "x", BOOL_NUMERIC, "expand")
     check_type(expand_times, "expand_times", (list, tuple, Variable), "expand")
+    if not mode.in_dygraph_mode() and x.stop_gradient and x.dtype == VarType.BOOL:
+        raise ValueError("expand: set stop_gradient of x to False, its elements are bool")
     if isinstance(expand_times, Variable):
         return named(name, _ops.expand, x, expand_times)
     if mode.in_dygraph_mode() or not any(isinstance(t, Variable) for t in expand_times):

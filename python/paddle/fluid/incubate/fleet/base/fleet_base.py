@@ -23,6 +23,10 @@ def _abstract(self: Any, what: str) -> NoReturn:
     raise NotImplementedError(f"{type(self).__name__}.{what}: a class of one's own has to say what this does")
 
 
+class NotInitialized(RuntimeError, AttributeError):
+    """Somebody asks who takes part before fleet.init; scripts of 1.x catch the AttributeError that it is in 2.0.2."""
+
+
 class Fleet:
     """The job as this process sees it: who takes part, by a role maker.
 
@@ -39,7 +43,7 @@ class Fleet:
 
     def _roles(self) -> Any:
         if self._role_maker is None:
-            raise RuntimeError("fleet: call fleet.init first, which says what this process is")
+            raise NotInitialized("fleet: call fleet.init first, which says what this process is")
         return self._role_maker
 
     def is_first_worker(self):
