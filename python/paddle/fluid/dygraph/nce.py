@@ -6,6 +6,7 @@ from typing import Any
 from paddle import _ops
 from paddle._basics import mode
 from paddle._basics.checks import check_type
+from paddle._basics.element_types import FLOATS
 from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.nn import Layer
@@ -76,7 +77,7 @@ class NCE(Layer):
 
     def forward(self, input: Any, label: Any, sample_weight: Any = None) -> Any:  # noqa: A002
         """The losses, [N, 1]."""
-        check_variable_and_dtype(input, "input", ["float32", "float64"], "NCE")
+        check_variable_and_dtype(input, "input", FLOATS, "NCE")
         check_variable_and_dtype(label, "label", ["int64"], "NCE")
         if not mode.in_dygraph_mode():
             check_type(sample_weight, "sample_weight", (Variable, type(None)), "NCE")
