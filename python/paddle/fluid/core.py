@@ -7,7 +7,7 @@ from typing import Any
 import paddle._core as _core
 from paddle._basics import names as _names
 from paddle._basics import place as _place
-from paddle._basics.missing import OperatorMissing, absent
+from paddle._basics.missing import OperatorMissing, getter
 from paddle._basics.names import op_proto_and_checker_maker
 from paddle._basics.op_proto import has_non_empty_grad_op_maker
 from paddle._basics.place import CPUPlace, CUDAPinnedPlace, CUDAPlace, Place, XPUPlace
@@ -168,18 +168,19 @@ def get_variable_tensor(scope, name: str):
     return var.get_tensor()
 
 
-# What passes over the graph of Paddle's C++ core are written with: here a plan is made from a Program and rewritten
-# natively.
-_OF_THE_GRAPH = ("Graph", "Node", "Pass", "PassBuilder", "get_pass", "has_graph", "graph_num")
+# The passes of Paddle's C++ core: here a plan is made from a Program and rewritten natively.
+_PASSES = ("Pass", "PassBuilder", "get_pass")
+_GRAPH = "Graph Node build_adjacency_list graph_num graph_safe_remove_nodes has_circle topology_sort"
+_of_the_graph = getter(__name__, dict.fromkeys(_GRAPH.split(), "paddle._programs.graph"))
 
 
 def __getattr__(name: str) -> Any:
-    if name in _OF_THE_GRAPH:
+    if name in _PASSES:
         raise OperatorMissing(
-            f"fluid.core.{name}: there is no graph of nodes here that Python could rewrite; the passes of a Program's "
-            "plan are chosen by BuildStrategy and OAR_PLAN_PASSES"
+            f"fluid.core.{name}: there are no native passes here that Python could apply to a graph; those of a "
+            "Program's plan are chosen by BuildStrategy and OAR_PLAN_PASSES"
         )
-    absent(__name__, name)
+    return _of_the_graph(name)
 
 
 __all__ = [

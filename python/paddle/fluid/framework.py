@@ -9,7 +9,7 @@ from typing import Any
 from paddle._basics import mode as _mode
 from paddle._basics.dtypes import convert_np_dtype_to_dtype_, dtype_is_floating
 from paddle._basics.flags import get_flags, set_flags
-from paddle._basics.missing import absent
+from paddle._basics.missing import getter
 from paddle._basics.mode import (
     _cpu_num,
     _cuda_ids,
@@ -103,12 +103,15 @@ _ELSEWHERE = {
     "_name_scope": _guards,
     "global_prog_seed": _program,
 }
+_of_the_graph = getter(
+    __name__, dict.fromkeys(("IrGraph", "IrNode", "IrOpNode", "IrVarNode"), "paddle.fluid.ir_graph")
+)
 
 
 def __getattr__(name: str) -> Any:
     if name in _ELSEWHERE:
         return getattr(_ELSEWHERE[name], name)
-    absent(__name__, name)
+    return _of_the_graph(name)
 
 
 def deprecate_stat_dict(func: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from paddle._basics.missing import getter
 from paddle._programs import guards
 from paddle._programs.program import Program
 from paddle.batch import batch
@@ -68,6 +69,10 @@ __all__ = [
 
 _clone_var_in_block_ = clone_var_in_block
 _get_valid_program = valid_program
+__getattr__ = getter(
+    __name__,
+    dict.fromkeys(("_load_persistable_nodes", "_save_persistable_nodes"), "paddle.fluid.persistable_nodes"),
+)
 
 
 def get_parameter_value(para, executor):

@@ -23,7 +23,7 @@ class CompiledProgram:
     Every Program is compiled when it is run; this class adds data parallelism over several places.
 
     Args:
-        program_or_graph (Program): the program.
+        program_or_graph (Program|core.Graph): the program, or the graph of one as it is at the first run.
         build_strategy (BuildStrategy, optional): how to build it.
 
     Examples:
@@ -33,10 +33,11 @@ class CompiledProgram:
     """
 
     def __init__(self, program_or_graph, build_strategy=None) -> None:
-        if not isinstance(program_or_graph, Program):
+        # a core.Graph; few scripts have one, and `import paddle` does without its module
+        self._graph: Any = program_or_graph if hasattr(program_or_graph, "_to_desc") else None
+        if self._graph is None and not isinstance(program_or_graph, Program):
             raise TypeError(f"CompiledProgram: a Graph or a Program is expected, got {type(program_or_graph)}")
-        self._program = program_or_graph
-        self._graph = None
+        self._program: Program = Program() if self._graph is not None else program_or_graph
         self._scope = None
         self._place = None
         self._executor: Any = None
@@ -83,7 +84,9 @@ class CompiledProgram:
             self._places = mode._get_paddle_place_list(places)
         elif places is not None:
             self._places = [mode._get_paddle_place(places)]
-        if any(op.type.endswith("_grad") for block in self._program.blocks for op in block.ops):
+        if self._graph is None and any(
+            op.type.endswith("_grad") for block in self._program.blocks for op in block.ops
+        ):
             assert self._loss_name is not None, (
                 "CompiledProgram: loss_name must be given, as the Program has a backward part"
             )
@@ -123,6 +126,8 @@ class CompiledProgram:
             if place is not None and not _same_place(self._place, place):
                 raise ValueError("a CompiledProgram stays with the place of its first run")
             return self
+        if self._graph is not None:
+            self._program = Program._construct_from_desc(self._graph._to_desc())
         if self._share_vars_from is not None:
             if not self._share_vars_from._is_data_parallel:
                 raise ValueError("share_vars_from is not data parallel, so its variables can not be shared")

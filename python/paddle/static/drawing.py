@@ -20,27 +20,34 @@ def draw_block(block, path: str, marked: Callable[[str], bool] = lambda name: Fa
 
     A variable that is written anew is a new ellipse, so that arrows go down only.
     """
-    lines, versions = ["digraph G {"], dict[str, int]()
+    lines, versions = list[str](), dict[str, int]()
 
     def node(name: str) -> str:
         return json.dumps(f"{name}:{versions[name]}")
 
-    def look(name: str) -> str:
-        return f"label={json.dumps(name)}" + (", style=filled, fillcolor=orange" if marked(name) else "")
-
     def declare(name: str) -> str:
         versions[name] = versions.get(name, -1) + 1
-        lines.append(f"  {node(name)} [{look(name)}];")
+        lines.append(f"  {node(name)} [{look(name, marked(name))}];")
         return node(name)
 
     for number in range(block.op_size()):
         op = block.op(number)
-        lines.append(f"  op_{number} [{look(op.type())}, shape=box];")
+        lines.append(f"  op_{number} [{look(op.type(), marked(op.type()))}, shape=box];")
         for name in dict.fromkeys(op.input_arg_names()):
             if name != EMPTY_VAR_NAME:
                 lines.append(f"  {node(name) if name in versions else declare(name)} -> op_{number};")
         for name in dict.fromkeys(op.output_arg_names()):
             if name != EMPTY_VAR_NAME:
                 lines.append(f"  op_{number} -> {declare(name)};")
+    write(lines, path)
+
+
+def look(name: str, marked: bool) -> str:
+    """How a node shows its name, and that it is marked."""
+    return f"label={json.dumps(name)}" + (", style=filled, fillcolor=orange" if marked else "")
+
+
+def write(lines: list[str], path: str) -> None:
+    """Writes the lines of a graph to the file `path`."""
     with open(path, "w") as f:
-        f.write("\n".join([*lines, "}"]) + "\n")
+        f.write("\n".join(["digraph G {", *lines, "}"]) + "\n")
