@@ -220,3 +220,16 @@ def test_drawing(tmp_path, monkeypatch, capsys):
     assert shutil.which("dot") is None
     graph.draw(str(folder), "more")
     assert "no PDF" in capsys.readouterr().out
+
+
+def test_attributes():
+    graph = core.Graph(trained()[0].desc)
+    for name, value in (("int", 1), ("float", 0.5), ("string", "text")):
+        graph.set(name, value)
+        assert graph.has(name) and getattr(graph, f"get_{name}")(name) == value
+    for wrong in (lambda: graph.set("int", 2), lambda: graph.get_string("int"), lambda: graph.get_int("no"),
+                  lambda: graph.erase("no")):  # fmt: skip
+        with pytest.raises(ValueError, match="attribute"):
+            wrong()
+    graph.erase("int")
+    assert not graph.has("int")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Any
 
 import paddle._core as core
@@ -251,18 +251,50 @@ class Graph:
         return name in self._attrs
 
     def set(self, name: str, value: Any) -> None:
-        """Keeps `value` under `name`."""
+        """Keeps `value` under `name`.
+
+        Raises:
+            ValueError: when there is something by that name.
+        """
+        if name in self._attrs:
+            raise ValueError(f"core.Graph: there is an attribute {name} already")
         self._attrs[name] = value
 
     set_not_owned = set
 
-    def erase(self, name: str) -> None:
-        """Forgets what was `set` by that name."""
-        self._attrs.pop(name, None)
+    def _get(self, name: str, kind: type) -> Any:
+        if name not in self._attrs:
+            raise ValueError(f"core.Graph: there is no attribute {name}")
+        if not isinstance(value := self._attrs[name], kind):
+            raise ValueError(f"core.Graph: the attribute {name} is no {kind.__name__}, but {value!r}")
+        return value
+
+    def get_int(self, name: str) -> int:
+        """The int that was `set` by that name."""
+        return self._get(name, int)
+
+    def get_float(self, name: str) -> float:
+        """The float that was `set` by that name."""
+        return self._get(name, float)
+
+    get_double = get_float
+
+    def get_string(self, name: str) -> str:
+        """The str that was `set` by that name."""
+        return self._get(name, str)
 
     def get_marked_nodes(self, name: str) -> Any:
-        """The nodes that were `set` by that name."""
-        return self._attrs[name]
+        """The set of nodes that was `set` by that name."""
+        return self._get(name, Set)
+
+    def erase(self, name: str) -> None:
+        """Forgets what was `set` by that name.
+
+        Raises:
+            ValueError: when there is nothing by that name.
+        """
+        self._get(name, object)
+        del self._attrs[name]
 
     # ------------------------------------------------------------------ order
 
