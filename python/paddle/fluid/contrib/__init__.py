@@ -1,5 +1,7 @@
 """fluid.contrib: mixed precision, its optimizer, layers, decoders, files on Hadoop, and what Programs count for."""
 
+from paddle._basics.missing import getter
+
 from . import (
     decoder,
     extend_optimizer,
@@ -41,3 +43,6 @@ __all__ = [
     *reader.__all__,
     *utils.__all__,
 ]
+
+# models that are to be smaller: few scripts ask for these
+__getattr__ = getter(__name__, {"slim": "paddle.fluid.contrib.slim"})

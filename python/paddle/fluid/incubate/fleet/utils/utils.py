@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
-import subprocess
 from typing import Any
 
 from paddle._basics.dtypes import VarType
 from paddle._programs.program import Program
 from paddle._programs.text_reading import program_bytes
 from paddle.static.drawing import draw_block
+from paddle.static.picture import render
 from paddle.static.vars_io import is_persistable
 
 __all__ = [
@@ -111,13 +110,8 @@ def graphviz(block: Any, output_dir: str = "", filename: str = "debug") -> None:
     """
     path = os.path.join(output_dir, filename)
     draw_block(block.desc, path + ".dot")
-    command = shutil.which("dot")
-    if command is None:
-        logger.warning("graphviz: the command dot is not installed: %s.dot is there, no pdf", path)
-        return
-    done = subprocess.run([command, "-Tpdf", path + ".dot", "-o", path + ".pdf"], capture_output=True, check=False)
-    if done.returncode != 0:
-        logger.warning("graphviz: dot ended with %d: %s", done.returncode, done.stderr.decode(errors="replace"))
+    if render(path + ".dot") is None:
+        logger.warning("graphviz: the command dot is not installed, or failed: %s.dot is there, no pdf", path)
 
 
 def parse_program(program: Program, output_dir: str) -> None:

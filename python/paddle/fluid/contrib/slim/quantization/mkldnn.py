@@ -1,0 +1,40 @@
+"""Passes that make graphs for oneDNN's kernels of 8 bits, which are not here."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from paddle._basics.missing import OperatorMissing
+
+__all__ = ["Quant2Int8MkldnnPass", "QuantInt8MkldnnPass"]
+
+
+class QuantInt8MkldnnPass:
+    """Not there: it makes a graph of oneDNN's int8 operators.
+
+    Raises:
+        OperatorMissing: always.
+    """
+
+    def __init__(self, _scope=None, _place=None) -> None:
+        _refuse(type(self).__name__)
+
+
+class Quant2Int8MkldnnPass:
+    """Not there: it makes a graph of oneDNN's int8 operators.
+
+    Raises:
+        OperatorMissing: always.
+    """
+
+    def __init__(
+        self, _ops_to_quantize, _op_ids_to_skip=None, _scope=None, _place=None, _core=None, _debug=False
+    ) -> None:
+        _refuse(type(self).__name__)
+
+
+def _refuse(name: str) -> NoReturn:
+    raise OperatorMissing(
+        f"{name} needs oneDNN's int8 kernels and its native passes, which are not here; a Program that "
+        "QuantizationFreezePass made runs as it is"
+    )
