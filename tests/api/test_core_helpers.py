@@ -1,11 +1,14 @@
 """Helpers of fluid.core and of fluid.framework that old scripts call."""
 
+import contextlib
 import copy
+import types
 
 import numpy as np
 import paddle
 import pytest
 from paddle import fluid
+from paddle._basics import place
 from paddle.fluid import core
 
 
@@ -133,3 +136,14 @@ def test_tensors_are_dealt_out_to_groups_by_size():
         groups(floats, [False] * 4, [1], [0, 0, 1, 2])
     with pytest.raises(ValueError, match="one limit"):
         groups(floats, [False] * 4, [])
+
+
+def test_waiting_for_a_device(monkeypatch):
+    with pytest.raises(TypeError, match="CUDAPlace"):
+        fluid._cuda_synchronize(fluid.CPUPlace())
+    done = []
+    machine = types.SimpleNamespace(on=contextlib.nullcontext, wait=lambda: done.append("waited"))
+    cuda = types.SimpleNamespace(require=done.append, runtime=lambda: types.SimpleNamespace(machine=machine))
+    monkeypatch.setattr(place, "_cuda", lambda: cuda)
+    fluid._cuda_synchronize(fluid.CUDAPlace(1))
+    assert done[-2:] == [1, "waited"]

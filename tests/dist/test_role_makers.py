@@ -101,6 +101,39 @@ def test_a_general_job_meets_in_a_folder(environment, tmp_path):
     assert found == {i: ([0, 1, 2, 3], sums[i], ["h:3", "h:4", "h:1", "h:2"][i], 2) for i in range(4)}
 
 
+def test_workers_on_xpus_beside_others(environment, tmp_path):
+    makers = []
+    for role in ("TRAINER", "XPU", "PSERVER"):
+        environment(
+            PADDLE_PSERVERS_IP_PORT_LIST="h:1", PADDLE_TRAINER_ENDPOINTS="h:2", PADDLE_XPU_ENDPOINTS="h:3",
+            TRAINING_ROLE=role, PADDLE_TRAINER_ID="0", PADDLE_XPU_ID="0", PADDLE_PSERVER_ID="0", SYS_JOB_ID="x",
+        )  # fmt: skip
+        maker = rm.HeterRoleMaker(path=str(tmp_path))
+        # as above: the environment is read before the first meeting
+        read, meet = threading.Event(), maker._meet
+        maker._meet = lambda *a, read=read, meet=meet: (read.set(), meet(*a))[1]
+        maker.thread = threading.Thread(target=maker.generate_role)
+        maker.thread.start()
+        assert read.wait(30)
+        makers.append(maker)
+    found = {}
+
+    def work(i, maker):
+        maker.thread.join(30)
+        maker._barrier_heter()
+        maker._barrier_xpu()
+        found[i] = (maker.all_gather(i), maker.is_worker(), maker.is_first_xpu(), maker.is_server(), maker.xpu_num())
+
+    threads = [threading.Thread(target=work, args=job) for job in enumerate(makers)]
+    [t.start() for t in threads]
+    [t.join(60) for t in threads]
+    # workers come first, then servers, then those on XPUs
+    assert found == {i: ([0, 2, 1], i == 0, i == 1, i == 2, 1) for i in range(3)}
+    environment(TRAINING_ROLE="XPU", PADDLE_XPU_ID="5")
+    with pytest.raises(ValueError, match="no number 5"):
+        rm.HeterRoleMaker(path=str(tmp_path)).generate_role()
+
+
 class Comm:
     """A communicator of one rank among `size` that all give what it gives."""
 

@@ -146,6 +146,22 @@ def cuda_device_count() -> int:
     return _cuda().device_count()
 
 
+def cuda_synchronize(place) -> None:
+    """Waits for all that runs on the CUDA device of a place.
+
+    Raises:
+        TypeError: for a place of another kind.
+        RuntimeError: when the device can not be used.
+    """
+    if not isinstance(place, CUDAPlace):
+        raise TypeError(f"_cuda_synchronize: a CUDAPlace is expected, got {place!r}")
+    cuda, device = _cuda(), place.get_device_id()
+    cuda.require(device)
+    machine = cuda.runtime().machine
+    with machine.on(device):
+        machine.wait()
+
+
 def device_number(place) -> int:
     """The number of the CUDA device that a place is, -1 for the CPU."""
     return place.gpu_device_id() if place is not None and place.is_gpu_place() else -1

@@ -108,6 +108,7 @@ from .param_attr import ParamAttr, WeightNormParamAttr
 from .transpiler import DistributeTranspiler, DistributeTranspilerConfig, memory_optimize, release_memory
 
 LoDTensor = Tensor = _core.LoDTensor
+_cuda_synchronize = core._cuda_synchronize
 LoDTensorArray = _core.LoDTensorArray
 
 __all__ = [

@@ -42,6 +42,7 @@ VarBase = _core.Tensor
 Tensor = _core.LoDTensor
 is_compiled_with_cuda = _place.is_compiled_with_cuda
 get_cuda_device_count = _place.cuda_device_count
+_cuda_synchronize = _place.cuda_synchronize
 
 
 def Scope() -> Any:  # noqa: N802 (a function in Paddle's core)

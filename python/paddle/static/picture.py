@@ -28,5 +28,6 @@ def render(path: str, kind: str = "pdf") -> str | None:
     dot = shutil.which("dot")
     picture = f"{os.path.splitext(path)[0]}.{kind}"
     # the argument list goes to the program as it is: no shell reads the path
-    done = dot and subprocess.run([dot, f"-T{kind}", os.path.abspath(path), "-o", picture], capture_output=True, check=False)
+    command = [dot or "", f"-T{kind}", os.path.abspath(path), "-o", picture]
+    done = dot and subprocess.run(command, capture_output=True, check=False)
     return picture if done and done.returncode == 0 else None

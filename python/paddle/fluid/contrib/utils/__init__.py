@@ -1,6 +1,7 @@
-"""fluid.contrib.utils: files on Hadoop."""
+"""fluid.contrib.utils: files on Hadoop, and tables that lay on parameter servers."""
 
-from . import hdfs_utils
+from . import hdfs_utils, lookup_table_utils
 from .hdfs_utils import *  # noqa: F403
+from .lookup_table_utils import *  # noqa: F403
 
-__all__ = [*hdfs_utils.__all__]
+__all__ = [*lookup_table_utils.__all__, *hdfs_utils.__all__]

@@ -10,10 +10,11 @@ import numpy as np
 
 from paddle.distributed.fleet.base import gloo as gloo2
 from paddle.distributed.fleet.base.role_maker import KnownRole, UnknownRole, needed, position, training_role
+from paddle.fluid import core_gloo
 
 __all__ = [
     "Role", "RoleMakerBase", "MPISymetricRoleMaker", "UserDefinedRoleMaker", "UserDefinedCollectiveRoleMaker",
-    "PaddleCloudRoleMaker", "GeneralRoleMaker",
+    "PaddleCloudRoleMaker", "GeneralRoleMaker", "HeterRoleMaker",
 ]  # fmt: skip
 
 
@@ -320,6 +321,104 @@ class GeneralRoleMaker(_Known):
     def server_num(self) -> int:
         """How many parameter servers there are."""
         return self._server_num()
+
+
+class _Groups:
+    """Groups of processes that meet, under the names that GeneralRoleMaker asks for them by."""
+
+    def __init__(self, groups: dict[str, core_gloo.Gloo]) -> None:
+        self._groups = groups
+
+    def barrier(self, group: str) -> None:
+        self._groups[group].barrier()
+
+    def all_gather(self, value: Any, group: str) -> list[Any]:
+        return self._groups[group].all_gather(value)
+
+    def all_reduce(self, values: list, mode: str, group: str) -> list[Any]:
+        return self._groups[group].all_reduce(values, mode)
+
+
+class HeterRoleMaker(GeneralRoleMaker):
+    """As GeneralRoleMaker, with workers on XPUs beside the others: TRAINING_ROLE may be XPU, then PADDLE_XPU_ID and
+    PADDLE_XPU_ENDPOINTS say which one. They meet in the folder `path`.
+
+    Examples:
+        >>> import os, tempfile
+        >>> from paddle.fluid.incubate.fleet.base.role_maker import HeterRoleMaker
+        >>> os.environ.update(
+        ...     PADDLE_PSERVERS_IP_PORT_LIST="", PADDLE_TRAINER_ENDPOINTS="", PADDLE_XPU_ENDPOINTS="127.0.0.1:1",
+        ...     TRAINING_ROLE="XPU", PADDLE_XPU_ID="0")
+        >>> role = HeterRoleMaker(path=tempfile.mkdtemp())
+        >>> role.is_xpu(), role.is_worker(), role.xpu_num()
+        (True, False, 1)
+    """
+
+    def generate_role(self) -> None:
+        """Reads the environment and meets the others, once."""
+        if self._role_is_generated:
+            return
+
+        def endpoints(name: str) -> list[str]:
+            return [e for e in needed(name).split(",") if e]
+
+        servers, workers = endpoints("PADDLE_PSERVERS_IP_PORT_LIST"), endpoints("PADDLE_TRAINER_ENDPOINTS")
+        xpus = endpoints("PADDLE_XPU_ENDPOINTS")
+        kind = training_role("TRAINER", "PSERVER", "XPU")
+        if kind == "PSERVER":
+            number = os.environ.get("PADDLE_PSERVER_ID")
+            endpoint = "" if number else f"{needed('POD_IP')}:{needed('PADDLE_PORT')}"
+            current = int(number) if number else position(endpoint, servers, "PADDLE_PSERVERS_IP_PORT_LIST")
+            self._role, among, folder = Role.SERVER, servers, "pserver"
+        else:
+            current = int(needed(f"PADDLE_{kind}_ID"))
+            xpu = kind == "XPU"
+            self._role, among = (Role.XPU, xpus) if xpu else (Role.WORKER, workers)
+            folder = "xpu" if xpu else "trainer"
+        if not 0 <= current < len(among):
+            raise ValueError(f"HeterRoleMaker: there is no number {current} in the endpoints {among}")
+        self._current_id, self._cur_endpoint = current, among[current]
+        self._trainers_num, self._xpu_endpoints = len(workers), xpus
+        self._server_endpoints, self._worker_endpoints = servers, workers
+        own, every = self._meet(folder, current, len(among)), [*workers, *servers, *xpus]
+        groups = {"server" if kind == "PSERVER" else "xpu" if kind == "XPU" else "worker": own}
+        if kind != "PSERVER":
+            both = [*workers, *xpus]
+            groups["heter"] = self._meet("heter", both.index(self._cur_endpoint), len(both))
+        groups["all"] = self._meet("all", every.index(self._cur_endpoint), len(every))
+        self._gloo: Any = _Groups(groups)
+        self._role_is_generated = True
+
+    def _meet(self, folder: str, rank: int, size: int) -> core_gloo.Gloo:
+        group = core_gloo.Gloo()
+        group.set_rank(rank)
+        group.set_size(size)
+        group.set_prefix(self._prefix)
+        group.set_hdfs_store(f"{self._path}/{folder}", self._hdfs_name, self._hdfs_ugi)
+        group.init()
+        return group
+
+    def is_xpu(self) -> bool:
+        """Whether this is a worker on an XPU."""
+        self.generate_role()
+        return self._role == Role.XPU
+
+    def is_first_xpu(self) -> bool:
+        """Whether this is number 0 of them."""
+        return self.is_xpu() and self._current_id == 0
+
+    def xpu_num(self) -> int:
+        """How many workers there are on XPUs."""
+        self.generate_role()
+        return len(self._xpu_endpoints)
+
+    def _barrier_xpu(self) -> None:
+        if self.is_xpu():
+            self._gloo.barrier("xpu")
+
+    def _barrier_heter(self) -> None:
+        if self.is_xpu() or self.is_worker():
+            self._gloo.barrier("heter")
 
 
 class MPIRoleMaker(RoleMakerBase):

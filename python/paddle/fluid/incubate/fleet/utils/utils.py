@@ -7,6 +7,7 @@ import os
 from typing import Any
 
 from paddle._basics.dtypes import VarType
+from paddle._basics.missing import getter
 from paddle._programs.program import Program
 from paddle._programs.text_reading import program_bytes
 from paddle.static.drawing import draw_block
@@ -15,7 +16,10 @@ from paddle.static.vars_io import is_persistable
 
 __all__ = [
     "load_program", "save_program", "program_type_trans", "parse_program", "check_pruned_program_vars", "graphviz",
+    "check_saved_vars_try_dump",  # noqa: F822 (imported when it is first named)
 ]  # fmt: skip
+
+__getattr__ = getter(__name__, {"check_saved_vars_try_dump": "paddle.fluid.incubate.fleet.utils.try_dump"})
 
 logger = logging.getLogger(__name__)
 _HOLDERS = (VarType.FEED_MINIBATCH, VarType.FETCH_LIST)
