@@ -9,8 +9,10 @@ use oar_core::tensor::Value;
 use oar_core::{ensure, err};
 use oar_dist::ps::{session, Incoming, Session};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Arc;
+use std::thread::Thread;
+use std::time::Duration;
 
 /// The servers of an operator's variables: its attribute of that name, or what 1.x called it.
 pub fn endpoints(cx: &Run, declared: &[String], before: &str) -> Vec<String> {
@@ -52,6 +54,19 @@ pub fn distinct(endpoints: &[String]) -> Vec<String> {
 
 type Stop<'a> = &'a dyn Fn() -> oar_dist::Result<()>;
 
+/// Longest time that a wait goes without looking for signals.
+const SLICE: Duration = Duration::from_millis(20);
+
+/// Says at its end that one more has ended.
+struct Ended<'a>(&'a AtomicUsize, &'a Thread);
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::Release);
+        self.1.unpark();
+    }
+}
+
 /// Run `talk` with every session, beside each other; the results in their order. The first failure is the result, once
 /// all have ended.
 pub fn with_all<T: Send>(
@@ -62,8 +77,10 @@ pub fn with_all<T: Send>(
     let (signals, stopped) = (Signals::watch(), AtomicBool::new(false));
     let interrupted = || Err(oar_dist::Error::Interrupted { during: format!("operator {op}") });
     let mut results: Vec<Option<oar_dist::Result<T>>> = Vec::new();
+    let (done, waiter) = (AtomicUsize::new(0), std::thread::current());
     std::thread::scope(|scope| {
-        let (talk, stopped) = (&talk, &stopped);
+        let (talk, stopped, done, waiter) = (&talk, &stopped, &done, &waiter);
+        let count = sessions.len().saturating_sub(1);
         let others: Vec<_> = sessions
             .iter()
             .enumerate()
@@ -74,6 +91,7 @@ pub fn with_all<T: Send>(
                         true => Err(oar_dist::Error::Interrupted { during: "talking to servers".into() }),
                         false => Ok(()),
                     };
+                    let _ended = Ended(done, waiter);
                     talk(i, session, &stop)
                 })
             })
@@ -87,13 +105,11 @@ pub fn with_all<T: Send>(
             false => Ok(()),
         };
         results.extend(sessions.first().map(|session| Some(talk(0, session, &stop))));
-        for thread in others {
-            while !thread.is_finished() && !stopped.load(Ordering::Acquire) {
-                let _ = stop();
-                std::thread::sleep(std::time::Duration::from_micros(50));
-            }
-            results.push(thread.join().ok());
+        while done.load(Ordering::Acquire) < count && !stopped.load(Ordering::Acquire) {
+            let _ = stop();
+            std::thread::park_timeout(SLICE);
         }
+        results.extend(others.into_iter().map(|thread| thread.join().ok()));
     });
     let joined: oar_dist::Result<Vec<T>> = results
         .into_iter()

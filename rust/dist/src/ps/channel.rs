@@ -1,7 +1,7 @@
 //! One end of a connection: messages of a head and the bytes of its variables, in checked frames. Files hold the same.
 
 use std::fs::File;
-use std::io::{Read, Result as IoResult, Write};
+use std::io::{IoSlice, IoSliceMut, Read, Result as IoResult, Write};
 use std::net::TcpStream;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
@@ -14,8 +14,10 @@ use crate::error::{Error, Result};
 use crate::frame::{crc32c, Header, Type, HEADER, MAX_CONTROL};
 use crate::net::{self, moved, Deadline, Moved};
 
-/// Bytes of a data frame, and of the buffers. What goes through them is still in the caches when it is used.
+/// Bytes of a data frame, and of the buffers: what has been checked is still in the caches when it is used.
 const PIECE: usize = 128 << 10;
+/// Frames from so many bytes on are not gathered, but go from where they lie.
+const LARGE: usize = 16 << 10;
 /// Most bytes that a message may announce for one variable.
 pub const MAX_VARIABLE: u64 = 1 << 40;
 
@@ -38,25 +40,26 @@ type Got<T> = std::result::Result<T, Lost>;
 
 /// What bytes come from and go to.
 pub trait Stream: AsFd {
-    fn take(&self, to: &mut [u8]) -> IoResult<usize>;
-    fn give(&self, from: &[u8]) -> IoResult<usize>;
+    /// Fill the first, then the second.
+    fn take(&self, to: &mut [IoSliceMut<'_>]) -> IoResult<usize>;
+    fn give(&self, from: &[IoSlice<'_>]) -> IoResult<usize>;
 }
 
 impl Stream for TcpStream {
-    fn take(&self, to: &mut [u8]) -> IoResult<usize> {
-        (&mut &*self).read(to)
+    fn take(&self, to: &mut [IoSliceMut<'_>]) -> IoResult<usize> {
+        (&mut &*self).read_vectored(to)
     }
-    fn give(&self, from: &[u8]) -> IoResult<usize> {
-        (&mut &*self).write(from)
+    fn give(&self, from: &[IoSlice<'_>]) -> IoResult<usize> {
+        (&mut &*self).write_vectored(from)
     }
 }
 
 impl Stream for File {
-    fn take(&self, to: &mut [u8]) -> IoResult<usize> {
-        (&mut &*self).read(to)
+    fn take(&self, to: &mut [IoSliceMut<'_>]) -> IoResult<usize> {
+        (&mut &*self).read_vectored(to)
     }
-    fn give(&self, from: &[u8]) -> IoResult<usize> {
-        (&mut &*self).write(from)
+    fn give(&self, from: &[IoSlice<'_>]) -> IoResult<usize> {
+        (&mut &*self).write_vectored(from)
     }
 }
 
@@ -136,10 +139,13 @@ impl<S: Stream> Channel<S> {
 
     // Sending
 
-    fn flush(&mut self, deadline: &Deadline<'_>, during: &str) -> Got<()> {
+    /// What has been gathered, and `more` after it.
+    fn flush(&mut self, more: &[u8], deadline: &Deadline<'_>, during: &str) -> Got<()> {
         let (mut done, mut since) = (0, None);
-        while done < self.out.len() {
-            match moved(self.stream.give(&self.out[done..])) {
+        let n = self.out.len();
+        while done < n + more.len() {
+            let parts = [IoSlice::new(&self.out[done.min(n)..]), IoSlice::new(&more[done.saturating_sub(n)..])];
+            match moved(self.stream.give(&parts)) {
                 Moved::Some(n) => (done, since) = (done + n, None),
                 Moved::Ended(why) => return Err(Lost::Gone(why)),
                 Moved::Blocked => self.wait(PollFlags::OUT, &mut since, deadline.slice(during, "room to send")?)?,
@@ -149,10 +155,17 @@ impl<S: Stream> Channel<S> {
         Ok(())
     }
 
-    fn frame(&mut self, kind: Type, payload: &[u8]) {
+    fn frame(&mut self, kind: Type, payload: &[u8], deadline: &Deadline<'_>, during: &str) -> Got<()> {
         self.out.extend_from_slice(&Header::for_payload(kind, self.out_seq, payload).encode());
-        self.out.extend_from_slice(payload);
         self.out_seq += 1;
+        if payload.len() >= LARGE {
+            return self.flush(payload, deadline, during);
+        }
+        self.out.extend_from_slice(payload);
+        match self.out.len() >= PIECE {
+            true => self.flush(&[], deadline, during),
+            false => Ok(()),
+        }
     }
 
     /// A head, and the bytes of its variables: for each its rows and its elements.
@@ -167,25 +180,19 @@ impl<S: Stream> Channel<S> {
         if head.len() > MAX_CONTROL {
             return Err(Lost::Wait(Error::invalid(format!("{during}: too many variables for one message"))));
         }
-        self.frame(kind, head);
+        self.frame(kind, head, deadline, during)?;
         let mut piece = Vec::new();
         for (rows, data) in vars {
             for rows in rows.chunks(PIECE / 8) {
                 piece.clear();
                 piece.extend(rows.iter().flat_map(|r| r.to_le_bytes()));
-                self.frame(Type::Data, &piece);
-                if self.out.len() >= PIECE {
-                    self.flush(deadline, during)?;
-                }
+                self.frame(Type::Data, &piece, deadline, during)?;
             }
             for data in data.chunks(PIECE) {
-                self.frame(Type::Data, data);
-                if self.out.len() >= PIECE {
-                    self.flush(deadline, during)?;
-                }
+                self.frame(Type::Data, data, deadline, during)?;
             }
         }
-        self.flush(deadline, during)
+        self.flush(&[], deadline, during)
     }
 
     // Receiving
@@ -209,7 +216,7 @@ impl<S: Stream> Channel<S> {
         }
         let mut since = None;
         while self.to - self.from < n {
-            match moved(self.stream.take(&mut self.input[self.to..])) {
+            match moved(self.stream.take(&mut [IoSliceMut::new(&mut self.input[self.to..])])) {
                 Moved::Some(n) => (self.to, self.taken, since) = (self.to + n, self.taken + n as u64, None),
                 Moved::Ended(why) => return Err(Lost::Gone(why)),
                 Moved::Blocked => self.wait(PollFlags::IN, &mut since, deadline.slice(during, of)?)?,
@@ -228,16 +235,23 @@ impl<S: Stream> Channel<S> {
         Ok(header)
     }
 
-    /// Fill `to` with the payload of a frame.
+    /// Fill `to` with the payload of a frame: what is not in the buffer comes to where it belongs, and the next header with it.
     fn payload(&mut self, header: &Header, to: &mut [u8], deadline: &Deadline<'_>, during: &str, of: &str) -> Got<()> {
-        let mut done = 0;
+        let mut done = to.len().min(self.to - self.from);
+        to[..done].copy_from_slice(&self.input[self.from..self.from + done]);
+        self.from += done;
+        let mut since = None;
         while done < to.len() {
-            if self.from == self.to {
-                self.need(1, deadline, during, of)?;
+            let (left, next) = (&mut to[done..], &mut self.input[..HEADER]);
+            let due = left.len();
+            match moved(self.stream.take(&mut [IoSliceMut::new(left), IoSliceMut::new(next)])) {
+                Moved::Some(n) => {
+                    (self.from, self.to) = (0, n.saturating_sub(due));
+                    (done, self.taken, since) = (done + n.min(due), self.taken + n as u64, None);
+                }
+                Moved::Ended(why) => return Err(Lost::Gone(why)),
+                Moved::Blocked => self.wait(PollFlags::IN, &mut since, deadline.slice(during, of)?)?,
             }
-            let n = (to.len() - done).min(self.to - self.from);
-            to[done..done + n].copy_from_slice(&self.input[self.from..self.from + n]);
-            (self.from, done) = (self.from + n, done + n);
         }
         match crc32c(to) == header.crc {
             true => Ok(()),

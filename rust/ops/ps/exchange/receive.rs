@@ -11,7 +11,6 @@ use oar_core::op::{Infer, Kernel, Op, RowsKernel, Run, OP};
 use oar_core::tensor::{Tensor, Value};
 use oar_core::{attrs, bail, ensure, slots};
 use parking_lot::Mutex;
-use std::collections::{BTreeSet, HashMap};
 
 attrs! {
     pub struct RecvAttrs {
@@ -199,36 +198,49 @@ fn run_lookup(cx: &mut Run) -> Result<()> {
     let dealing = dealing(cx, a)?;
     let groups = cx.inputs(lookup::IDS)?.iter().map(|t| t.to_i64s()).collect::<Result<Vec<_>>>()?;
     let padding = (a.padding_idx != -1).then_some(a.padding_idx);
-    let all: BTreeSet<i64> = groups.iter().flatten().copied().filter(|id| Some(*id) != padding).collect();
-    let mut dealt: Vec<(Vec<i64>, Vec<i64>)> = vec![Default::default(); n];
-    for id in all {
-        let Some((server, row)) = dealing.of(id) else {
-            bail!(OutOfRange, "operator {op}: the id {id} is not within the table's rows")
+    let all: Vec<i64> = groups.iter().flatten().copied().collect();
+    let mut order: Vec<usize> = (0..all.len()).filter(|&at| Some(all[at]) != padding).collect();
+    order.sort_unstable_by_key(|&at| all[at]);
+    // The server of each id, and the place of its row in that server's answer.
+    let mut place: Vec<Option<(usize, usize)>> = vec![None; all.len()];
+    let mut dealt: Vec<Vec<i64>> = vec![Vec::new(); n];
+    let mut before = None;
+    for at in order {
+        let same = before.filter(|(id, _)| *id == all[at]).map(|(_, place)| place);
+        let this = match same {
+            Some(place) => place,
+            None => {
+                let Some((server, row)) = dealing.of(all[at]) else {
+                    bail!(OutOfRange, "operator {op}: the id {} is not within the table's rows", all[at])
+                };
+                dealt[server].push(row);
+                (server, dealt[server].len() - 1)
+            }
         };
-        dealt[server].0.push(id);
-        dealt[server].1.push(row);
+        (before, place[at]) = (Some((all[at], this)), Some(this));
     }
-    let asked = dealt.iter().enumerate().filter(|(_, (ids, _))| !ids.is_empty());
-    let asked = asked.map(|(i, (_, rows))| {
+    let asked = dealt.iter().enumerate().filter(|(_, rows)| !rows.is_empty());
+    let asked = asked.map(|(i, rows)| {
         let ids = Tensor::from_slice(rows, &[rows.len() as i64, 1])?;
         Ok((a.endpoints[i].clone(), a.table_names[i].clone(), Value::Dense(ids)))
     });
     let found = look_up(op, me, asked.collect::<Result<Vec<_>>>()?)?;
     let dtype = DType::from_proto(a.dtype).unwrap_or(DType::F32);
     let row_bytes = width as usize * dtype.size();
-    let mut by_id: HashMap<i64, &[u8]> = HashMap::new();
-    for ((ids, _), value) in dealt.iter().filter(|(ids, _)| !ids.is_empty()).zip(&found) {
+    let mut answers: Vec<&[u8]> = vec![&[]; n];
+    for ((server, rows), value) in dealt.iter().enumerate().filter(|(_, rows)| !rows.is_empty()).zip(&found) {
         let t = value.dense()?;
         ensure!(
-            t.dims() == [ids.len() as i64, width] && t.dtype() == dtype,
+            t.dims() == [rows.len() as i64, width] && t.dtype() == dtype,
             InvalidArgument,
             "operator {op}: a server answered {} ids with {} {:?}",
-            ids.len(),
+            rows.len(),
             t.dtype(),
             t.dims()
         );
-        by_id.extend(ids.iter().copied().zip(t.bytes().chunks_exact(row_bytes.max(1))));
+        answers[server] = t.bytes();
     }
+    let mut places = place.into_iter();
     for (i, group) in groups.iter().enumerate() {
         let ids = cx.inputs(lookup::IDS)?[i];
         let mut dims = Dims::from_slice(ids.dims());
@@ -237,11 +249,10 @@ fn run_lookup(cx: &mut Run) -> Result<()> {
         }
         dims.push(width);
         let mut out = Tensor::zeros(dtype, &dims)?.with_lod(ids.lod.clone());
-        if row_bytes > 0 {
-            for (to, id) in out.bytes_mut()?.chunks_exact_mut(row_bytes).zip(group) {
-                if let Some(from) = by_id.get(id) {
-                    to.copy_from_slice(from);
-                }
+        let mine = places.by_ref().take(group.len());
+        for (to, place) in out.bytes_mut()?.chunks_exact_mut(row_bytes.max(1)).zip(mine) {
+            if let Some((server, at)) = place {
+                to.copy_from_slice(&answers[server][at * row_bytes..][..row_bytes]);
             }
         }
         cx.set_nth(lookup::OUT, i, out);
