@@ -1,6 +1,6 @@
 """Steps in common of many trainers at many servers, played with measured costs: where it saturates, and what limits it.
 
-    python benches/servers_simulate.py [--compute 8 --message 60 --byte 0.45 --update 0.5 --network 0.8 --cores 8]
+    python benches/servers_simulate.py [--compute 3 --message 60 --byte 0.4 --update 0.25 --network 0.8]
 
 Costs: `--compute` milliseconds of a trainer's own work in a step, `--message` microseconds of CPU for a message at
 either end, `--byte` nanoseconds of CPU for a byte sent or received at either end, `--update` nanoseconds of CPU for
@@ -17,7 +17,7 @@ import random
 
 SHAPES = [(1, 1), (2, 2), (4, 4), (8, 8), (8, 64), (8, 1000), (32, 1000), (100, 100), (100, 1000), (400, 1000)]
 #: what a trainer sends, and gets back, in a step
-SIZES = {"sparse, 0.4 MB": 0.4e6, "dense, 7 MB": 7e6, "dense, 100 MB": 100e6}
+SIZES = {"sparse, 0.8 MB": 0.8e6, "dense, 7 MB": 7e6, "dense, 100 MB": 100e6}
 
 
 class Cores:
@@ -71,14 +71,14 @@ def play(servers: int, trainers: int, size: float, cost: argparse.Namespace, ste
     used = {
         "trainers": worked / trainers / end,
         "servers' cores": max(c.busy for c in cores) / cost.cores / end,
-        "servers' wires, in or out": max(a.busy + b.busy for a, b in zip(into, out, strict=True)) / end,
+        "servers' wires, both ways added": max(a.busy + b.busy for a, b in zip(into, out, strict=True)) / end,
     }
     return end / steps, used
 
 
 def main() -> None:
     ask = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    defaults = {"compute": 8.0, "message": 60.0, "byte": 0.45, "update": 0.5, "network": 0.8}
+    defaults = {"compute": 3.0, "message": 60.0, "byte": 0.4, "update": 0.25, "network": 0.8}
     for name, value in defaults.items():
         ask.add_argument(f"--{name}", type=float, default=value)
     ask.add_argument("--cores", type=int, default=8)
