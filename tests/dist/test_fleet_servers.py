@@ -16,12 +16,18 @@ from paddle import fluid
 SCRIPT = str(Path(__file__).with_name("fleet_servers.py"))
 
 
-def launched(folder: Path, *script: str) -> list[list[float]]:
-    """The losses of both workers of a job with two servers."""
-    command = [sys.executable, "-m", "paddle.distributed.launch", "--server_num=2", "--worker_num=2", SCRIPT, str(folder), *script]
-    done = subprocess.run(command, cwd=folder, env=clean_environment(OAR_TIMEOUT="60"), capture_output=True, text=True, timeout=300)
+def job(folder: Path, script: str, *arguments: str, servers: int = 2, **environment: str) -> None:
+    """A job with two workers, to its end."""
+    command = [sys.executable, "-m", "paddle.distributed.launch", f"--server_num={servers}", "--worker_num=2", script, str(folder)]
+    env = clean_environment(OAR_TIMEOUT="60", **environment)
+    done = subprocess.run([*command, *arguments], cwd=folder, env=env, capture_output=True, text=True, timeout=300)
     logs = "\n".join(p.read_text()[-3000:] for p in sorted((folder / "log").glob("*")))
     assert done.returncode == 0, done.stderr + logs
+
+
+def launched(folder: Path, *script: str) -> list[list[float]]:
+    """The losses of both workers of a job with two servers."""
+    job(folder, SCRIPT, *script)
     return [json.loads((folder / f"losses.{i}").read_text()) for i in range(2)]
 
 
@@ -70,3 +76,9 @@ def test_workers_that_do_not_wait(tmp_path, mode):
     losses = launched(tmp_path, mode, "20")
     # The first of the two starts from what nobody has trained.
     assert np.mean([found[-5:] for found in losses]) < 0.7 * max(found[0] for found in losses)
+
+
+def test_workers_meet_at_a_barrier(tmp_path):
+    script = str(Path(__file__).with_name("fleet_barriers.py"))
+    job(tmp_path, script, servers=1, PADDLE_WITH_GLOO="1")
+    assert all((tmp_path / f"done.{i}").exists() for i in range(2))

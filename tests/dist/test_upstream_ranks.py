@@ -25,7 +25,7 @@ test_dist_mnist_with_program test_gen_nccl_id_op test_parallel_dygraph_mnist tes
 test_parallel_dygraph_sparse_embedding_over_height test_parallel_dygraph_transformer test_parallel_dygraph_unused_variables
 test_fleet_graph_executor test_reducescatter test_reducescatter_api test_dist_allreduce_op test_dist_mnist_gradient_merge
 test_dist_mnist_fp16_allreduce test_dgc_op test_dgc_momentum_op test_dgc_optimizer test_imperative_group
-test_dist_sharding_save
+test_dist_sharding_save test_pipeline test_dist_fleet_ps_gpu_ctr
 """.split()
 
 pytestmark = pytest.mark.slow
@@ -37,6 +37,8 @@ def run(name: str, folder: Path, limit: float) -> tuple[int, str]:
         (folder / path.name).symlink_to(path)
     paths = [HERE / "cpu_ranks", HERE.parents[1] / "python"]
     env = clean_environment(PYTHONPATH=os.pathsep.join(map(str, paths)), OMP_NUM_THREADS="1", OAR_INIT_TIMEOUT="60")
+    # Some start `python`.
+    env["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), env.get("PATH", "")])
     process = subprocess.Popen(
         [sys.executable, f"{name}.py"], cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         process_group=0,

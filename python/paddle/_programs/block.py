@@ -211,7 +211,7 @@ class Block:
     def _clone_variable(self, var, force_persistable=True) -> Variable:
         """A variable of the same name and properties here; persistable unless told otherwise."""
         kwargs = {"name": var.name, "type": var.type, "persistable": force_persistable or var.persistable}
-        if var.type in (VarType.STEP_SCOPES, VarType.RAW):
+        if var.type in (VarType.STEP_SCOPES, VarType.RAW, VarType.READER):
             kwargs["persistable"] = var.persistable
         else:
             kwargs.update(

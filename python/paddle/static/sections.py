@@ -12,6 +12,7 @@ import paddle._core as core
 from paddle._basics.names import EMPTY_VAR_NAME, OP_ROLE, OpRole
 
 from .feed import FeedSlot, _to_name_str, as_numpy
+from .py_reader import READER_OPS, source_of
 from .replicas import declare, merge, split
 
 __all__: list[str] = []
@@ -37,7 +38,10 @@ class Section:
         source = program.desc
         self.desc = core.ProgramDesc(source)
         self._from, self._into = source.block(0), self.desc.block(0)
-        ops = [self._from.op(i) for i in range(self._from.op_size())]
+        every = [self._from.op(i) for i in range(self._from.op_size())]
+        ops = [op for op in every if op.type() not in READER_OPS]
+        #: where batches of readers come from, and what they are called
+        self.reads = [(op.input("Reader")[0], op.output("Out")) for op in every if op.type() == "read"]
         role = [int(op.attr(OP_ROLE)) for op in ops]
         before = [op for op, r in zip(ops, role, strict=True) if r == OpRole.LRSched]
         forward = [op for op, r in zip(ops, role, strict=True) if r in _FORWARD]
@@ -46,7 +50,7 @@ class Section:
         once = {name for op in before for name in op.output_arg_names()}
         self.written = {name for op in (*forward, *backward) for name in op.output_arg_names()}
         self._shared = once | {v.name() for v in self._from.all_vars() if v.persistable()} | {EMPTY_VAR_NAME}
-        self._into._remove_op(0, len(ops))
+        self._into._remove_op(0, len(every))
         for op in before:
             self._copy(op, 0)
         for stretch in (forward, backward):
@@ -97,6 +101,14 @@ class Section:
             for i in range(self.count):
                 self._declared(name, i)
             tensors += parts
+        for reader, outs in self.reads:
+            # Each part is a batch of the reader.
+            source, slots = source_of(self.program, reader), [FeedSlot(block.var(n), 1) for n in outs]
+            for i in range(self.count):
+                names += [of_part(n, i) for n in outs]
+                tensors += [slot.tensor(field, place) for slot, field in zip(slots, source.next(), strict=True)]
+                for n in outs:
+                    self._declared(n, i)
         wanted = [_to_name_str(v) for v in fetch_list]
         here = [n for n in wanted if n in block.vars]
         fetched = list(dict.fromkeys(self.name(n, i) for n in here for i in range(self.count)))

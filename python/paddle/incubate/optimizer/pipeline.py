@@ -31,6 +31,11 @@ def _updates(op: Any) -> bool:
     return {"Param", "Grad", "LearningRate"} <= set(op.input_names)
 
 
+def _in_all(op: Any) -> bool:
+    """Whether every section has this operator: what computes the learning rate, and readers."""
+    return bool(_role(op) & OpRole.LRSched) or op.type in _READERS
+
+
 class PipelineOptimizer:
     """An optimizer around another, for Programs that are cut at their `device_guard`s into sections.
 
@@ -135,8 +140,7 @@ class PipelineOptimizer:
         """A Program for each device; the learning rate is computed in all."""
         sections = {device: Program() for device in devices}
         for op in block.ops:
-            everywhere = _role(op) & OpRole.LRSched or op.type in _READERS
-            for device in devices if everywhere else [_device(op)]:
+            for device in devices if _in_all(op) else [_device(op)]:
                 copy = sections[device].global_block().desc.append_op()
                 copy.copy_from(op.desc)
                 if op.has_attr("sub_block"):
@@ -174,7 +178,7 @@ class PipelineOptimizer:
             having = [i for i, b in enumerate(blocks) if name in b.vars]
             writers = [
                 i for i in having
-                if any(name in op.output_arg_names and not _role(op) & OpRole.LRSched for op in blocks[i].ops)
+                if any(name in op.output_arg_names and not _in_all(op) for op in blocks[i].ops)
             ]  # fmt: skip
             if len(having) < 2 or not writers:
                 continue

@@ -1,0 +1,38 @@
+"""Workers that meet at fleet.barrier_worker: the last one comes when the others say that they wait.
+
+    python -m paddle.distributed.launch --server_num 1 --worker_num 2 fleet_barriers.py FOLDER
+"""
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import paddle
+import paddle.distributed.fleet as fleet
+
+
+def main() -> None:
+    paddle.enable_static()
+    folder = Path(sys.argv[1])
+    fleet.init(fleet.PaddleCloudRoleMaker())
+    if fleet.is_server():
+        return
+    me = fleet.worker_index()
+    for turn in range(3):
+        if me == turn % 2:  # is late
+            until = time.monotonic() + 60
+            while not (folder / f"waits.{turn}").exists():
+                assert time.monotonic() < until, "nobody waits"
+                time.sleep(0.01)
+            time.sleep(0.05)
+            (folder / f"late.{turn}").touch()
+        else:
+            (folder / f"waits.{turn}").touch()
+        fleet.barrier_worker()
+        assert (folder / f"late.{turn}").exists(), f"worker {me} went on without the other"
+    (folder / f"done.{me}").touch()
+
+
+if __name__ == "__main__":
+    main()
