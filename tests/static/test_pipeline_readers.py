@@ -12,18 +12,20 @@ PARTS = 2
 @pytest.fixture(autouse=True)
 def static():
     paddle.enable_static()
-    with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard(), fluid.scope_guard(fluid.Scope()):
-        yield
+    with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard():
+        with fluid.scope_guard(fluid.Scope()):
+            yield
     paddle.disable_static()
 
 
 def batches(count):
     r = np.random.RandomState(3)
-    return [(r.uniform(-1, 1, [4, 3]).astype("float32"), r.uniform(-1, 1, [4, 1]).astype("float32")) for _ in range(count)]
+    return [tuple(r.uniform(-1, 1, [4, n]).astype("float32") for n in (3, 1)) for _ in range(count)]
 
 
 def loss_of(x, y):
-    out = fluid.layers.fc(x, 1, param_attr=fluid.ParamAttr(initializer=fluid.initializer.Constant(0.5)), bias_attr=False)
+    half = fluid.ParamAttr(initializer=fluid.initializer.Constant(0.5))
+    out = fluid.layers.fc(x, 1, param_attr=half, bias_attr=False)
     return fluid.layers.mean(fluid.layers.square_error_cost(out, y))
 
 
@@ -37,7 +39,8 @@ def test_each_part_is_a_batch_of_the_reader():
     fluid.optimizer.PipelineOptimizer(fluid.optimizer.SGD(0.1), PARTS).minimize(loss)
     section = main._pipeline_opt["section_program"]["program"].global_block()
     assert "create_py_reader" in [op.type for op in section.ops]
-    assert section.var(next(op for op in section.ops if op.type == "read").input("Reader")[0]).type == fluid.core.VarDesc.VarType.READER
+    reader = next(op for op in section.ops if op.type == "read").input("Reader")[0]
+    assert section.var(reader).type == fluid.core.VarDesc.VarType.READER
     exe = fluid.Executor(fluid.CPUPlace())
     exe.run(startup)
     given = batches(6)
