@@ -116,7 +116,7 @@ def programs() -> None:
 
 
 def data_parallel() -> None:
-    """Parameters start as those of rank 0, by NCCL; gradients are averaged on the CPU."""
+    """Parameters start as those of rank 0, and gradients are averaged, by NCCL."""
     paddle.seed(RANK)
     model = called("broadcast", lambda: paddle.DataParallel(paddle.nn.Linear(3, 2)))
     weight = model.parameters()[0]
@@ -125,12 +125,33 @@ def data_parallel() -> None:
     for t in gathered:
         same(t, start)
     x = on_device(np.full((4, 3), RANK + 1, "float32"))
-    model(x).mean().backward()
+    called("allReduce", lambda: model(x).mean().backward())
+    assert not FAKE or fake_nccl.calls.count("allReduce") == 2, fake_nccl.calls  # the weight's and the bias's
     mean = np.mean(np.arange(WORLD) + 1) / 2
     np.testing.assert_allclose(weight.grad, np.full((3, 2), mean), rtol=1e-6)
     paddle.optimizer.SGD(0.1, parameters=model.parameters()).step()
     assert weight.place == PLACE
     np.testing.assert_allclose(weight.numpy(), start - 0.1 * mean, rtol=1e-6)
+    unused_on_a_rank()
+
+
+def unused_on_a_rank() -> None:
+    """A parameter that one rank does not use: its gradient there counts as zeros."""
+
+    class Two(paddle.nn.Layer):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second, self.never = (paddle.nn.Linear(3, 1, bias_attr=False) for _ in range(3))
+
+        def forward(self, x: Any) -> Any:
+            return self.first(x) if RANK else self.first(x) + self.second(x)
+
+    model = paddle.DataParallel(Two())
+    first, second, never = model.parameters()
+    called("allReduce", lambda: model(on_device(np.ones((2, 3), "float32"))).sum().backward())
+    np.testing.assert_allclose(first.grad, np.full((3, 1), 2.0), rtol=1e-6)
+    np.testing.assert_allclose(second.grad, np.full((3, 1), 2.0 / WORLD), rtol=1e-6)
+    assert never.grad is None
 
 
 def refused(group: Any) -> None:

@@ -9,6 +9,7 @@ import paddle._core as _core
 from paddle.nn.layer.layers import Layer
 from paddle.nn.layer.parts import _takes_stat_dict
 
+from . import nccl, on_device
 from .collective import _group, broadcast
 from .parallel import ParallelStrategy
 
@@ -101,7 +102,9 @@ class DataParallel(Layer):
             raise ValueError("DataParallel needs a model with trainable parameters.")
         limits = [self.last_comm_buffer_size, self.comm_buffer_size]
         names = [p.name for p in parameters]
-        self._reducer = _core.dist.Reducer(parameters, names, sparse, group, limits, self._find_unused_parameters)
+        there = nccl.serves(group._number) and all(on_device.lies_there(p) for p in parameters)
+        how = names, sparse, group, limits, self._find_unused_parameters
+        self._reducer = _core.dist.Reducer(parameters, *how, on_device.averages(parameters, group) if there else None)
 
     def forward(self, *inputs, **kwargs):
         """What the model returns."""

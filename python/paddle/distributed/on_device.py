@@ -4,6 +4,7 @@ Over a ring that uses NCCL (`nccl.py`) they run on the device, over others on th
 """
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from paddle import _ops
@@ -70,3 +71,23 @@ def recv(tensor: Any, src: int, group: Any, sync_op: bool) -> Ended | None:
     of = {"dtype": int(tensor.dtype), "out_shape": tensor.shape, "peer": group.get_group_rank(src)}
     _ops.recv_v2(ring_id=group._number, use_calc_stream=True, Out=tensor, **of)
     return None if sync_op else Ended()
+
+
+def averages(parameters: list[Any], group: Any) -> Callable[[list[tuple[int, Any]]], list[Any]]:
+    """What a Reducer calls for parameters on a device: their gradients become the averages over a group.
+
+    A gradient that is None (another rank has one) counts as zeros.
+    """
+
+    def average(grads: list[tuple[int, Any]]) -> list[Any]:
+        found = []
+        for number, given in grads:
+            parameter = parameters[number]
+            grad = _ops.fill_any_like(parameter.detach(), value=0.0) if given is None else given
+            if not lies_there(grad):
+                grad = grad.cuda(parameter.place.gpu_device_id())
+            combined("allreduce", grad, _AVG, group, True)
+            found.append(grad)
+        return found
+
+    return average

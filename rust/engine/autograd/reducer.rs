@@ -26,6 +26,10 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 
+/// Averages gradients over the ranks where they lie: parameters by number, and their gradients, which it gives back.
+/// None is a gradient that only other ranks have.
+pub type Average = Box<dyn Fn(Vec<(usize, Option<Value>)>) -> Result<Vec<Value>> + Send + Sync>;
+
 pub struct Reducer {
     params: Vec<Param>,
     tracks: Vec<Arc<Track>>,
@@ -39,6 +43,8 @@ pub struct Reducer {
     seen: Mutex<Vec<Arc<BucketMemory>>>,
     /// Parameters without a gradient in a backward count as zeros; otherwise they are an error.
     find_unused: bool,
+    /// Takes the place of the buckets, once backward is over.
+    average: Option<Average>,
     pub enabled: AtomicBool,
     /// Reduce while backward computes.
     pub overlap: AtomicBool,
@@ -62,10 +68,16 @@ fn has_idle_core(group: &Group) -> bool {
 
 impl Reducer {
     /// `limits` are bytes: of the bucket that is reduced last, and of the others. All ranks must make it.
-    pub fn new(params: Vec<Param>, group: Arc<Group>, limits: [usize; 2], find_unused: bool) -> Result<Arc<Reducer>> {
+    pub fn new(
+        params: Vec<Param>,
+        group: Arc<Group>,
+        limits: [usize; 2],
+        find_unused: bool,
+        average: Option<Average>,
+    ) -> Result<Arc<Reducer>> {
         let tracks: Vec<_> = params.iter().map(|p| p.var.track()).collect();
         let by_track = tracks.iter().enumerate().map(|(i, t)| (Arc::as_ptr(t) as usize, i)).collect();
-        let mut buckets = assign(&params, limits)?;
+        let mut buckets = if average.is_some() { Vec::new() } else { assign(&params, limits)? };
         buckets.reverse();
         let mut home = vec![None; params.len()];
         for (b, bucket) in buckets.iter().enumerate() {
@@ -74,7 +86,7 @@ impl Reducer {
             }
         }
         let sparse = (0..params.len()).filter(|i| params[*i].sparse).collect();
-        let seen = Mutex::new(bucket_memories(&group, &buckets)?);
+        let seen = Mutex::new(if buckets.is_empty() { Vec::new() } else { bucket_memories(&group, &buckets)? });
         let (enabled, overlap) = (AtomicBool::new(true), AtomicBool::new(has_idle_core(&group)));
         let reducer = Arc::new(Reducer {
             params,
@@ -86,6 +98,7 @@ impl Reducer {
             group,
             seen,
             find_unused,
+            average,
             enabled,
             overlap,
         });
@@ -274,7 +287,10 @@ impl Pass {
     fn complete(&mut self, i: usize) -> Result<()> {
         self.ready[i] = true;
         let reducer = self.reducer.clone();
-        let Some((b, s)) = reducer.home[i] else { return Ok(()) };
+        let Some((b, s)) = reducer.home[i] else {
+            self.used[i] = reducer.tracks[i].grad.lock().is_some();
+            return Ok(());
+        };
         let (bucket, slot) = (&reducer.buckets[b], reducer.buckets[b].slots[s]);
         let cell = reducer.tracks[i].grad.lock().as_ref().map(|g| g.cell.clone());
         // Looked at where it is, so that its bytes have one reference if nobody else wants them.
@@ -341,6 +357,13 @@ impl Pass {
             if let Some(value) = rows_average(&reducer.group, &reducer.params[i], mine)? {
                 found.push((i, value));
             }
+        }
+        if let Some(average) = &reducer.average {
+            let all = (0..used.len()).filter(|&i| used[i] != 0 && !reducer.params[i].sparse);
+            let grad = |i: usize| reducer.tracks[i].grad.lock().as_ref().map(|g| g.cell.get());
+            let numbers: Vec<usize> = all.collect();
+            let grads = average(numbers.iter().map(|&i| (i, grad(i))).collect())?;
+            found.extend(numbers.into_iter().zip(grads));
         }
         for (bucket, filling) in reducer.buckets.iter().zip(&self.filling) {
             for (slot, grad) in bucket.slots.iter().zip(&filling.grads).filter(|(s, _)| used[s.param] != 0) {

@@ -1,9 +1,11 @@
 //! `_core.dist.Reducer`: what `paddle.DataParallel` keeps of the engine.
 
 use crate::dist::group::PyGroup;
-use crate::error::OrRaise;
+use crate::error::{wrap, OrRaise};
 use crate::tensor::object::PyTensor;
-use oar_engine::autograd::reducer::{Param, Reducer};
+use oar_core::tensor::Value;
+use oar_engine::autograd::reducer::{Average, Param, Reducer};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
@@ -16,7 +18,10 @@ struct PyReducer(Arc<Reducer>);
 #[pymethods]
 impl PyReducer {
     /// `sparse` says whose gradients are SelectedRows; `limits` are the bytes of the bucket reduced last and of the others.
+    /// `average`, if it is given, is called once a backward is over, with pairs of a parameter's number and its gradient
+    /// (None where only other ranks have one), and gives the averages back.
     #[new]
+    #[pyo3(signature = (params, names, sparse, group, limits, find_unused, average=None))]
     fn new(
         params: Vec<Bound<'_, PyTensor>>,
         names: Vec<String>,
@@ -24,12 +29,13 @@ impl PyReducer {
         group: &Bound<'_, PyGroup>,
         limits: [usize; 2],
         find_unused: bool,
+        average: Option<Py<PyAny>>,
     ) -> PyResult<PyReducer> {
         let params = params.iter().zip(names).zip(sparse);
         let params = params.map(|((p, name), sparse)| Param { var: p.get().var.clone(), name, sparse });
-        Ok(PyReducer(
-            Reducer::new(params.collect(), group.get().member().or_raise()?.clone(), limits, find_unused).or_raise()?,
-        ))
+        let member = group.get().member().or_raise()?.clone();
+        let average = average.map(by_function);
+        Ok(PyReducer(Reducer::new(params.collect(), member, limits, find_unused, average).or_raise()?))
     }
 
     /// Whether gradients are averaged now (`no_sync` turns it off).
@@ -58,6 +64,27 @@ impl PyReducer {
     fn layout(&self) -> Vec<Vec<usize>> {
         self.0.layout()
     }
+}
+
+/// What a function of Python averages.
+fn by_function(function: Py<PyAny>) -> Average {
+    Box::new(move |grads| {
+        Python::attach(|py| {
+            let given =
+                |(i, value): (usize, Option<Value>)| Ok((i, value.map(|v| PyTensor::given(py, v, true)).transpose()?));
+            let given = grads.into_iter().map(given).collect::<PyResult<Vec<_>>>()?;
+            let count = given.len();
+            let found: Vec<Bound<'_, PyTensor>> = function.call1(py, (given,))?.extract(py)?;
+            if found.len() != count {
+                return Err(PyValueError::new_err(format!(
+                    "{count} gradients are averaged, {} came back",
+                    found.len()
+                )));
+            }
+            Ok(found.iter().map(|t| t.get().var.cell.get()).collect())
+        })
+        .map_err(wrap)
+    })
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
