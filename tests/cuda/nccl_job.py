@@ -4,6 +4,7 @@
 """
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import warnings
@@ -164,6 +165,20 @@ def refused(group: Any) -> None:
     same(t, np.sum([mine(r, "int16") for r in range(WORLD)], 0).astype("int16"))
 
 
+def ended() -> None:
+    """A group that ends takes its communicator along; one whose number somebody has asked for lives on."""
+    group, kept = dist.new_group(backend="nccl"), dist.new_group(backend="nccl")
+    numbers = group._number, kept.id
+    for one in (group, kept):
+        called("allReduce", lambda one=one: dist.all_reduce(on_device(mine()), group=one))
+    assert set(numbers) <= set(rings._made)
+    dist.barrier()
+    del group, kept, one
+    gc.collect()
+    assert not rings.serves(numbers[0]) and rings.serves(numbers[1])
+    assert numbers[0] not in rings._made and numbers[1] in rings._made
+
+
 def main() -> None:
     global PLACE
     by_environment = os.environ.get("OAR_BACKEND") == "nccl"
@@ -206,6 +221,7 @@ def main() -> None:
             dist.all_reduce(t)
         same(t, np.sum([mine(r) for r in range(WORLD)], 0))
         assert not fake_nccl.calls
+        ended()
     print("every collective is right")
 
 

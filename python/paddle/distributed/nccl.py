@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+import weakref
 from typing import Any
 
 import numpy as np
@@ -76,10 +77,20 @@ def group_of(group: Any, backend: str | None) -> Any:
     """The new group, which goes over NCCL if `backend` says so; one that had its number before may have."""
     rings = sys.modules.get("paddle._cuda.comm.rings")
     if backend == "nccl":
-        _rings().use(_Meeting, group._number)
+        made = _rings()
+        made.use(_Meeting, group._number)
+        weakref.finalize(group, made.release, group._number, _lives).atexit = False
     elif rings is not None:
         rings.forget(group._number)
     return group
+
+
+def _lives(ring: int) -> bool:
+    try:
+        _core.dist.get_group(ring)
+    except ValueError:
+        return False
+    return True
 
 
 def serves(ring: int) -> bool:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 from ..call import Call, Declined
 
-__all__ = ["TWINS", "Meeting", "forget", "serves", "use"]
+__all__ = ["TWINS", "Meeting", "forget", "release", "serves", "use"]
 
 # What NCCL adds up, by numpy's names; what only travels goes as bytes.
 _NUMBERS = {
@@ -43,6 +43,8 @@ class _Ring(NamedTuple):
 _meet: Callable[[int], Meeting] | None = None
 _all = False
 _numbers: set[int] = set()
+#: rings whose object is gone: they may live on by their number
+_loose: dict[int, Callable[[int], bool]] = {}
 _made: dict[int, _Ring] = {}
 
 
@@ -54,6 +56,7 @@ def use(meet: Callable[[int], Meeting] | None, ring: int | None = None) -> None:
         _all = False
         _numbers.clear()
         _made.clear()
+        _loose.clear()
     elif ring is None:
         _all = True
     else:
@@ -65,10 +68,21 @@ def forget(ring: int) -> None:
     """Another group has this number now."""
     _numbers.discard(ring)
     _made.pop(ring, None)
+    _loose.pop(ring, None)
+
+
+def release(ring: int, lives: Callable[[int], bool]) -> None:
+    """The ring's object is about to go: the next question finds out by `lives` whether the ring has gone with it."""
+    if ring in _numbers:
+        _loose[ring] = lives
 
 
 def serves(ring: int) -> bool:
     """Whether a ring's collectives of CUDA arrays go over NCCL."""
+    for number, lives in list(_loose.items()):
+        _loose.pop(number, None)
+        if not lives(number):
+            forget(number)
     return _all or ring in _numbers
 
 
