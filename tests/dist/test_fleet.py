@@ -356,3 +356,20 @@ def test_steps_of_a_job_with_servers_come_after_minimize():
     alone.distributed_optimizer(paddle.optimizer.SGD(parameters=nn.Linear(1, 1).parameters()))
     with pytest.raises(AssertionError, match="amp"):
         alone.amp_init(paddle.CPUPlace())
+
+
+def test_a_generator_of_strings_and_what_one_rank_prints(capsys):
+    class Generator(fleet.MultiSlotStringDataGenerator):
+        def generate_sample(self, line):
+            return lambda: iter([[("words", line.split()), ("label", ["1"])]])
+
+    made = Generator()
+    assert made._gen_str([("words", ["1926", "08"]), ("label", ["1"])]) == "2 1926 08 1 1\n"
+    with pytest.raises(ValueError, match="a sample is a list or tuple"):
+        made._gen_str("words")
+    endpoints = [f"h:{i}" for i in range(2)]
+    for me in range(2):
+        util = fleet.UtilBase()
+        util._set_role_maker(fleet.UserDefinedRoleMaker(role=fleet.Role.WORKER, current_id=me, worker_endpoints=endpoints))
+        util.print_on_rank(f"of {me}", 1)
+    assert capsys.readouterr().out == "of 1\n"
