@@ -31,6 +31,11 @@ def test_globals():
         assert flags["FLAGS_memory_fraction_of_eager_deletion"] == 0.25
     finally:
         core._set_eager_deletion_mode(former, 1.0, True)
+    core._set_fuse_parameter_group_size(3)
+    core._set_fuse_parameter_memory_size(131072)
+    fused = [flags[f"FLAGS_fuse_parameter_{name}_size"] for name in ("groups", "memory")]
+    flags["FLAGS_fuse_parameter_groups_size"], flags["FLAGS_fuse_parameter_memory_size"] = 1, -1.0
+    assert fused == [3, 131072.0]
     assert flags.is_public("FLAGS_benchmark") and not flags.is_public("FLAGS_free_idle_chunk")
     with pytest.raises(RuntimeError, match="read only"):
         flags["FLAGS_free_idle_chunk"] = True

@@ -16,6 +16,8 @@ _DEFAULTS: dict[str, Any] = {
     "FLAGS_eager_delete_tensor_gb": 0.0,
     "FLAGS_enable_parallel_graph": False,
     "FLAGS_fast_eager_deletion_mode": True,
+    "FLAGS_fuse_parameter_groups_size": 1,
+    "FLAGS_fuse_parameter_memory_size": -1.0,
     "FLAGS_allocator_strategy": "auto_growth",
     "FLAGS_fraction_of_gpu_memory_to_use": 0.92,
     "FLAGS_initial_gpu_memory_in_mb": 0,

@@ -21,6 +21,8 @@ from .core_helpers import (
     Fleet,
     _create_loaded_parameter,
     _set_eager_deletion_mode,
+    _set_fuse_parameter_group_size,
+    _set_fuse_parameter_memory_size,
     assign_group_by_size,
     get_fetch_variable,
     infer_no_need_buffer_slots,

@@ -18,6 +18,7 @@ from paddle._basics.place import CPUPlace
 
 __all__ = [
     "globals", "set_feed_variable", "get_fetch_variable", "infer_no_need_buffer_slots", "_set_eager_deletion_mode",
+    "_set_fuse_parameter_group_size", "_set_fuse_parameter_memory_size",
     "_create_loaded_parameter", "DeviceType", "Fleet", "run_cmd", "assign_group_by_size",
 ]
 
@@ -112,6 +113,16 @@ def infer_no_need_buffer_slots(op_type: str, inputs: Any, outputs: Any, attrs: A
     if op_type not in table:
         raise ValueError(f"there is no operator {op_type!r}")
     return set(table[op_type])
+
+
+def _set_fuse_parameter_group_size(size: int) -> None:
+    """Sets FLAGS_fuse_parameter_groups_size: gradients of places are summed up one by one here, whatever it says."""
+    _flags.set_flags({"FLAGS_fuse_parameter_groups_size": size})
+
+
+def _set_fuse_parameter_memory_size(megabytes: float) -> None:
+    """Sets FLAGS_fuse_parameter_memory_size: gradients of places are summed up one by one here, whatever it says."""
+    _flags.set_flags({"FLAGS_fuse_parameter_memory_size": float(megabytes)})
 
 
 def _set_eager_deletion_mode(threshold: float, fraction: float, fast: bool) -> None:
