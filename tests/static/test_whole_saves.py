@@ -364,6 +364,28 @@ def test_a_slow_reader_beside_a_save_in_a_loop(static, tmp_path):
         writer.join()
 
 
+def test_a_file_that_is_moved_to_its_place_is_looked_for_again(tmp_path):
+    """It is the same file before and after, and yet was not found where it had been."""
+    from paddle._persistence.whole_files import read_together, where
+
+    (tmp_path / ".oar-saved").mkdir()
+    (tmp_path / ".oar-saved" / "a").write_bytes(b"1")
+    turns = []
+
+    def read():
+        at = where(str(tmp_path / "a"))
+        turns.append(at)
+        if len(turns) == 1:
+            os.rename(at, tmp_path / "a")
+        return open(at, "rb").read()
+
+    assert read_together([str(tmp_path / "a")], read) == b"1" and len(turns) == 2
+    os.remove(tmp_path / "a")
+    with pytest.raises(FileNotFoundError):
+        read_together([str(tmp_path / "a")], read)
+    assert len(turns) == 3
+
+
 @pytest.mark.parametrize("name", ["../../x", "/tmp/x", "..", "a/../../x"])
 def test_names_stay_inside_the_folder(static, tmp_path, name):
     folder = tmp_path / "a" / "b"

@@ -85,10 +85,12 @@ def read_together(paths: list[str], read: Callable[[], T], folder: str | None = 
                 for name in sorted(folders):
                     locks.enter_context(_held_still(name))
             before = [_identity(p, folder) for p in paths]
+            places = [where(p, folder) for p in paths]
             try:
                 result = read()
             except Exception:
-                if before == [_identity(p, folder) for p in paths]:
+                # A file that was moved to its place is the same one, and yet was not found where it had been.
+                if before == [_identity(p, folder) for p in paths] and places == [where(p, folder) for p in paths]:
                     raise
                 continue
             if before == [_identity(p, folder) for p in paths]:
