@@ -1,8 +1,8 @@
 """What each strategy of fleet costs beside plain data parallelism, on two ranks of this machine.
 
-    python benches/strategies.py [--steps 40] [--rounds 2] [NAME...]
+    python benches/strategies.py [--steps 40] [--rounds 2] [--batch 64] [NAME...]
 
-A multilayer perceptron (784 - 4 x 1024 - 10, Adam, 64 samples a rank and step; a pipeline's two sections get 128).
+A multilayer perceptron (784 - 4 x 1024 - 10, Adam, 64 samples a rank and step; a pipeline gets those of both).
 Prints a table: the operators that the main Program has more than the plain one; bytes that a rank keeps between steps
 (parameters, states of the optimizer, sums), that it needs at most, and steps per second, all three over "plain".
 Strategies take turns, and the best round of each counts.
@@ -19,7 +19,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-WIDTH, HIDDEN, LAYERS, BATCH = 784, 1024, 4, 64
+WIDTH, HIDDEN, LAYERS = 784, 1024, 4
 STRATEGIES: dict[str, dict[str, Any]] = {
     "plain": {},
     "amp": {"amp": True},
@@ -58,7 +58,7 @@ def layer(i: int, x: Any, fluid: Any) -> Any:
     return x.block.var(f"h{i}")
 
 
-def measure(name: str, steps: int) -> dict[str, Any]:
+def measure(name: str, steps: int, batch: int) -> dict[str, Any]:
     """What the rank of this process finds."""
     import numpy as np
     from paddle import _core, fluid
@@ -76,7 +76,7 @@ def measure(name: str, steps: int) -> dict[str, Any]:
         fleet.distributed_optimizer(inside, strategy).minimize(loss, startup)
         exe = fluid.Executor(fluid.CPUPlace())
         exe.run(startup)
-        samples = BATCH * (ranks if name == "pipeline" else 1)
+        samples = batch * (ranks if name == "pipeline" else 1)
         random = np.random.RandomState(fleet.worker_index())
         feed = {
             "x": random.uniform(size=(samples, WIDTH)).astype("float32"),
@@ -95,11 +95,11 @@ def measure(name: str, steps: int) -> dict[str, Any]:
     return {"rate": rate, "kept": kept, "peak": _core.memory_stats()[1], "types": types}
 
 
-def job(name: str, steps: int) -> list[dict[str, Any]]:
+def job(name: str, steps: int, batch: int) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "out"
         launch = [sys.executable, "-m", "paddle.distributed.launch", "--nproc_per_node=2", f"--log_dir={folder}/log"]
-        child = [__file__, "--child", str(out), "--steps", str(steps), name]
+        child = [__file__, "--child", str(out), "--steps", str(steps), "--batch", str(batch), name]
         subprocess.run([*launch, *child], check=True, stdout=subprocess.DEVNULL, timeout=300)
         return [json.loads(Path(f"{out}.{rank}").read_text()) for rank in range(2)]
 
@@ -108,6 +108,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*")
     parser.add_argument("--steps", type=int, default=40)
+    parser.add_argument("--batch", type=int, default=64, help="samples a rank and step (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--child", help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -117,14 +118,14 @@ def main() -> None:
         import paddle
 
         paddle.enable_static()
-        found = measure(args.names[0], args.steps)
+        found = measure(args.names[0], args.steps, args.batch)
         Path(f"{args.child}.{os.environ['PADDLE_TRAINER_ID']}").write_text(json.dumps(found))
         return
     names = list(dict.fromkeys(["plain", *(args.names or STRATEGIES)]))
     rounds: dict[str, list[list[dict[str, Any]]]] = {name: [] for name in names}
     for _ in range(args.rounds):
         for name in names:
-            rounds[name].append(job(name, args.steps))
+            rounds[name].append(job(name, args.steps, args.batch))
     rate = {name: max(min(r["rate"] for r in one) for one in rounds[name]) for name in names}
     kept = {name: max(r["kept"] for r in rounds[name][0]) for name in names}
     peak = {name: max(r["peak"] for r in rounds[name][0]) for name in names}

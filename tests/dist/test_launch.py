@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -229,6 +230,18 @@ def test_wrong_flags(tmp_path, monkeypatch, capsys):
     run = subprocess.run([sys.executable, "-m", MODULES[0], "no_such_script.py"], capture_output=True, text=True,
                          env=clean_environment())
     assert run.returncode == 2 and "no_such_script.py" in run.stderr and "Traceback" not in run.stderr
+
+
+def test_fleetrun(tmp_path):
+    """The console command of that name, as an installer makes it of the project's description."""
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
+    module, function = project["project"]["scripts"]["fleetrun"].split(":")
+    script = tmp_path / "fleetrun"
+    script.write_text(f"import sys\nfrom {module} import {function}\nsys.exit({function}())\n")
+    run = subprocess.run([sys.executable, str(script), "--nproc_per_node=2", SCRIPT, "env", str(tmp_path)], cwd=tmp_path,
+                         env=clean_environment(), capture_output=True, text=True, timeout=300)
+    assert run.returncode == 0, run.stderr
+    assert sorted(known(tmp_path)) == ["TRAINER.0", "TRAINER.1"]
 
 
 def test_importing_starts_nothing():
