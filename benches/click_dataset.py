@@ -72,7 +72,9 @@ def job(python, folder, threads, epochs):
     env.update(OMP_NUM_THREADS="1", CPU_NUM="1")
     command = [python, os.path.abspath(__file__), "--child", folder, "--threads", str(threads), "--epochs", str(epochs)]
     try:
-        done = subprocess.run(command, capture_output=True, env=env, timeout=600, check=False)
+        # 1.8.5 leaves a description of its trainers behind, beside the data.
+        at = os.path.dirname(folder)
+        done = subprocess.run(command, cwd=at, capture_output=True, env=env, timeout=600, check=False)
     finally:
         os.sched_setaffinity(0, everything)
     said = [line for line in done.stdout.decode().splitlines() if line.startswith("found ")]
@@ -94,9 +96,11 @@ def main():
         child(args.child, args.threads[0], args.epochs)
         return
     pythons = [sys.executable] + [args.theirs] * bool(args.theirs)
-    with tempfile.TemporaryDirectory() as folder:
-        write(os.path.join(folder, "part0"), args.samples // 2)
-        write(os.path.join(folder, "part1"), args.samples // 2)
+    with tempfile.TemporaryDirectory() as made:
+        folder = os.path.join(made, "data")
+        os.mkdir(folder)
+        for part in range(2):
+            write(os.path.join(folder, "part%d" % part), args.samples // 2)
         found = {(p, n): [] for n in args.threads for p in pythons}
         for _ in range(args.rounds):
             for (python, threads), runs in found.items():
