@@ -76,7 +76,7 @@ impl<'a> Rest<'a> {
         Some(u64::from(c - b'0'))
     }
 
-    /// A plain decimal, as `short_decimal` reads it, if its parts have fewer than 8 digits each.
+    /// A decimal whose digits make a number below 2^24, 8 of them at most before and behind the point: one exact division.
     #[inline]
     fn plain_decimal(&mut self) -> Option<f32> {
         let mut at = usize::from(self.0.first() == Some(&b' '));
@@ -107,7 +107,7 @@ impl<'a> Rest<'a> {
         }
         let before = self.0;
         let token = self.token();
-        let found = short_decimal(token).or_else(|| std::str::from_utf8(token).ok()?.parse().ok());
+        let found = std::str::from_utf8(token).ok().and_then(|text| text.parse().ok());
         if found.is_none() {
             self.0 = before;
         }
@@ -115,8 +115,8 @@ impl<'a> Rest<'a> {
     }
 }
 
-/// Powers of ten that floats are.
-const POWERS: [f32; 11] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10];
+// As floats and as integers.
+const POWERS: [f32; 9] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8];
 const POWERS_OF_TEN: [u64; 9] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
 
 /// How many of eight bytes, the first the lowest, are digits before one that is none, and their number.
@@ -136,35 +136,6 @@ fn leading_digits(word: u64) -> (usize, u64) {
     let x = (x.wrapping_mul(100).wrapping_add(x >> 16)) & 0x0000_ffff_0000_ffff;
     let x = (x.wrapping_mul(10000).wrapping_add(x >> 32)) & 0xffff_ffff;
     (digits, x)
-}
-
-/// Decimals whose digits make a number below 2^24, and which have 10 of them at most behind the point: one exact division.
-#[inline]
-fn short_decimal(token: &[u8]) -> Option<f32> {
-    let (negative, digits) = match token.split_first()? {
-        (b'-', rest) => (true, rest),
-        _ => (false, token),
-    };
-    let (mut n, mut point, mut seen) = (0_u32, None, 0);
-    for (i, &c) in digits.iter().enumerate() {
-        match c {
-            b'0'..=b'9' => {
-                n = n * 10 + u32::from(c - b'0');
-                seen += 1;
-                if n >= 1 << 24 {
-                    return None;
-                }
-            }
-            b'.' if point.is_none() => point = Some(i),
-            _ => return None,
-        }
-    }
-    let behind = point.map_or(0, |p| digits.len() - p - 1);
-    if seen == 0 || behind > 10 {
-        return None;
-    }
-    let value = n as f32 / POWERS[behind];
-    Some(if negative { -value } else { value })
 }
 
 fn quoted(bytes: &[u8]) -> String {
