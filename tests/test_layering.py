@@ -57,6 +57,7 @@ INSIDE = {
     ("distributed.nccl", "paddle._cuda.comm.rings"): "only where NCCL is asked for: " + QUICK,
     ("check_import_scipy", "scipy.io"): "an optional package",
     ("_basics.fetch", "urllib.request"): "only to download: " + QUICK,
+    ("nn.layer.loss", "logging"): "only for a word that few programs hear: " + QUICK,
     ("dataset.uci_housing", "matplotlib"): "an optional package",
     ("fluid.incubate.fleet.base.role_maker", "mpi4py"): "an optional package",
     ("distributed.launch", "paddle.distributed.launch.main"): "the launcher: " + QUICK,

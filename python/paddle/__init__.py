@@ -44,45 +44,40 @@ from .tensor.stat import *  # noqa: F403
 from .tensor.cropping import crop as crop
 from .tensor import cast as cast, imag as imag, rank as rank, real as real, shape as shape, to_tensor as to_tensor
 from .tensor.tensor import monkey_patch_math_varbase as monkey_patch_math_varbase
-from . import amp as amp
 from . import device as device
 from .device import XPUPlace as XPUPlace
 from .device import get_cudnn_version as get_cudnn_version, get_device as get_device, set_device as set_device
 from . import nn as nn
 from .nn.param_attr import ParamAttr as ParamAttr
-from . import static as static
-from .static.creation import create_parameter as create_parameter
-from . import distributed as distributed
-from .distributed.data_parallel import DataParallel as DataParallel
-
-device.ParallelEnv = distributed.ParallelEnv  # type: ignore[attr-defined]
-
-from . import framework as framework
-from .framework import load as load, save as save
-from . import io as io
-from . import metric as metric
-from . import optimizer as optimizer
-from . import regularizer as regularizer
-from . import compat as compat
-from . import jit as jit
-from . import utils as utils
-from . import incubate as incubate
-from .utils.dlpack import from_dlpack as from_dlpack
 from .batch import batch as batch
 
 __version__ = full_version = version.full_version
 
 if _TYPE_CHECKING:
-    from . import callbacks as callbacks, dataset as dataset, distribution as distribution, fluid as fluid
-    from . import hapi as hapi, onnx as onnx, reader as reader, sysconfig as sysconfig, text as text, vision as vision
+    from . import amp as amp, callbacks as callbacks, compat as compat, dataset as dataset, distributed as distributed
+    from . import distribution as distribution, fluid as fluid, framework as framework, hapi as hapi
+    from . import incubate as incubate, io as io, jit as jit, metric as metric, onnx as onnx, optimizer as optimizer
+    from . import reader as reader, regularizer as regularizer, static as static, sysconfig as sysconfig, text as text
+    from . import utils as utils, vision as vision
+    from .distributed.data_parallel import DataParallel as DataParallel
+    from .framework import load as load, save as save
     from .hapi import Model as Model, flops as flops, summary as summary
+    from .static.creation import create_parameter as create_parameter
+    from .utils.dlpack import from_dlpack as from_dlpack
 
-# What most programs do without is imported when it is first named.
+# Rooms that a program may do without are imported when they are first named.
 _LATER = {
     name: f"paddle.{name}"
-    for name in "callbacks dataset distribution fluid hapi onnx reader sysconfig text vision".split()
+    for name in """
+    amp callbacks compat dataset distributed distribution fluid framework hapi incubate io jit metric onnx optimizer
+    reader regularizer static sysconfig text utils vision
+    """.split()
 }
 _LATER.update(dict.fromkeys(("Model", "flops", "summary"), "paddle.hapi"))
+_LATER.update(dict.fromkeys(("load", "save"), "paddle.framework"))
+_LATER["DataParallel"] = "paddle.distributed.data_parallel"
+_LATER["create_parameter"] = "paddle.static.creation"
+_LATER["from_dlpack"] = "paddle.utils.dlpack"
 
 # From here on: the package itself has made Tensors.
 _core.set_undecided(True)
@@ -92,3 +87,6 @@ _missing.install()
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *_LATER})
+
+
+__all__ = [name for name in __dir__() if not name.startswith("_")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from paddle._basics import mode
+from paddle._basics.missing import getter as _getter
 from paddle._basics.mode import is_compiled_with_xpu
 from paddle._basics.place import CUDAPlace, XPUPlace, is_compiled_with_cuda, why_no_cuda
 
@@ -56,3 +57,6 @@ def get_device() -> str:
 def get_cudnn_version() -> int | None:
     """The version of cuDNN in use: None, for no operator uses it."""
     return None
+
+
+__getattr__ = _getter(__name__, later={"ParallelEnv": "paddle.distributed.parallel"})

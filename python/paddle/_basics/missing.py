@@ -6,7 +6,7 @@ import importlib
 import sys
 import types
 from collections.abc import Callable, Mapping
-from importlib.abc import MetaPathFinder
+from importlib.machinery import PathFinder
 from typing import Any, NoReturn
 
 from paddle._basics.homes import homes
@@ -77,7 +77,8 @@ def _is_import(frame: types.FrameType) -> bool:
 def getter(module: str, later: Mapping[str, str] | None = None) -> Callable[[str], object]:
     """A module's ``__getattr__``: names that are not there raise as `absent` does.
 
-    Names in `later` (name to the module that has it, or that it is) are imported when they are first asked for.
+    Names in `later` (name to the module that has it, or that it is), and modules below this one, are imported when
+    they are first asked for: Paddle imports all of itself at once, so scripts go by attributes wherever they like.
     """
 
     later = later or HOMES.get(module)
@@ -85,11 +86,19 @@ def getter(module: str, later: Mapping[str, str] | None = None) -> Callable[[str
     def __getattr__(name: str) -> object:
         if later and name in later:
             return _bring(module, name, later[name])
+        if _has_module(module, name):
+            return _bring(module, name, f"{module}.{name}")
         if _is_import(sys._getframe(1)):
             raise ImportError(f"cannot import name {name!r} from {module!r}; {NOT_YET}", name=module)
         absent(module, name)
 
     return __getattr__
+
+
+def _has_module(package: str, name: str) -> bool:
+    """Whether a public module `name` lies below `package`."""
+    path = vars(sys.modules[package]).get("__path__")
+    return path is not None and name[0] != "_" and PathFinder.find_spec(f"{package}.{name}", path) is not None
 
 
 def _bring(module: str, name: str, source: str) -> object:
@@ -101,8 +110,11 @@ def _bring(module: str, name: str, source: str) -> object:
     return value
 
 
-class _Finder(MetaPathFinder):
-    """Asked last, for modules that nobody found: says of those that Paddle has that they are not there yet."""
+class _Finder:
+    """Asked last, for modules that nobody found: says of those that Paddle has that they are not there yet.
+
+    No `importlib.abc.MetaPathFinder` by class: with that come some thirty modules that nothing here needs.
+    """
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> None:
         if fullname in MODULES:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-import random
+import os
 
 __all__: list[str] = []
 
@@ -64,7 +64,7 @@ class op_proto_and_checker_maker:  # noqa: N801 (the name that Paddle's core exp
 
 def generate_control_dev_var_name() -> str:
     """A name for a control variable: the prefix of those, and a random number."""
-    return f"{CONTROL_DEP_VAR_PREFIX}@{random.random()}"
+    return f"{CONTROL_DEP_VAR_PREFIX}@{int.from_bytes(os.urandom(7)) / 2**56}"
 
 
 def grad_var_name(var_name: str) -> str:

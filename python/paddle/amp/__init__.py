@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from paddle._basics import mode
+from paddle._basics.missing import speak as _speak
 
 __all__ = ["auto_cast", "GradScaler"]
 
@@ -138,3 +139,5 @@ class GradScaler(AmpScaler):
             enable, init_loss_scaling, incr_ratio, decr_ratio, incr_every_n_steps, decr_every_n_nan_or_inf,
             use_dynamic_loss_scaling,
         )
+
+_speak()

@@ -1,5 +1,6 @@
 """Reading data: datasets, samplers and the DataLoader."""
 
+from paddle._basics.missing import speak as _speak
 from paddle.io.batch_sampler import BatchSampler, DistributedBatchSampler
 from paddle.io.dataloader import DataLoader
 from paddle.io.dataset import (
@@ -31,3 +32,5 @@ __all__ = [
     "random_split",
     "Subset",
 ]
+
+_speak()

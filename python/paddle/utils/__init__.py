@@ -1,6 +1,7 @@
 """paddle.utils: helpers beside the operators."""
 
 from paddle._basics.missing import getter as _getter
+from paddle._basics.missing import speak as _speak
 from paddle._basics.version import require_version
 
 from . import dlpack, profiler, unique_name
@@ -32,3 +33,4 @@ __getattr__ = _getter(
         "run_check": "paddle.static.install_check",
     },
 )
+_speak()

@@ -1,7 +1,6 @@
 """Layers of losses: each keeps the arguments of its function."""
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 from paddle import _ops
@@ -274,6 +273,8 @@ class HSigmoidLoss(Layer):
         if num_classes < 2 and not is_custom:
             raise ValueError("num_classes must not be less than 2 with default tree")
         if is_sparse and not is_custom:
+            import logging
+
             logging.info("HSigmoidLoss: is_sparse is for trees of one's own, and left out")
             is_sparse = False
         self._feature_size = feature_size
