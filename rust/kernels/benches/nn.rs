@@ -4,7 +4,7 @@
 use criterion::{criterion_group, criterion_main, BenchmarkId, Criterion, Throughput};
 use oar_kernels::conv::{convolve, filter_grad, input_grad, Conv};
 use oar_kernels::gemm::{batched, matmul, strided_batch, Epilogue, View};
-use oar_kernels::norm::{batch_norm, batch_stats, inverse_deviation, layer_norm, Channels};
+use oar_kernels::norm::{batch_norm_train, layer_norm, Channels};
 use oar_kernels::pooling::{max_pool, max_pool_grad, Pool};
 use oar_kernels::softmax::{log_softmax, softmax, softmax_grad};
 use oar_kernels::winograd::enable;
@@ -121,10 +121,7 @@ fn images(c: &mut Criterion) {
         let (x, mut y, s) = (values(d.len()), values(d.len()), values(64));
         let (mut m, mut v) = (vec![0.0; 64], vec![0.0; 64]);
         g.bench_function(format!("batch_norm/{}", if last { "nhwc" } else { "nchw" }), |b| {
-            b.iter(|| {
-                batch_stats(&d, &x, &mut m, &mut v);
-                batch_norm(&d, &x, &m, &inverse_deviation(&v, 1e-5), &s, &s, &mut y);
-            })
+            b.iter(|| batch_norm_train(&d, &x, &s, &s, 1e-5, &mut m, &mut v, &mut y))
         });
     }
     for (name, p) in [

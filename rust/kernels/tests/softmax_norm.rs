@@ -224,6 +224,28 @@ fn layer_norm_and_its_gradient() {
 }
 
 #[test]
+fn batch_norm_in_one_call_has_the_same_bits() {
+    for (images, channels, pixels) in
+        [(3, 40, 70), (2, 16, 1), (1, 17, 33), (2, 3, 50), (1, 16, 90_000), (0, 16, 4), (2, 0, 4)]
+    {
+        for last in [false, true] {
+            let d = Channels { images, channels, pixels, last };
+            let (x, s, b) = (noise(d.len(), 1), noise(channels, 2), noise(channels, 3));
+            let (mut m, mut v, mut y) = (vec![0.0; channels], vec![0.0; channels], vec![0.0; d.len()]);
+            batch_stats(&d, &x, &mut m, &mut v);
+            let inv = inverse_deviation(&v, 1e-3);
+            batch_norm(&d, &x, &m, &inv, &s, &b, &mut y);
+            let (mut m1, mut v1, mut y1) = (m.clone(), v.clone(), vec![0.0; d.len()]);
+            let inv1 = batch_norm_train(&d, &x, &s, &b, 1e-3, &mut m1, &mut v1, &mut y1);
+            let bits = |v: &[f64]| v.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+            for (one, other) in [(&m, &m1), (&v, &v1), (&inv, &inv1), (&y, &y1)] {
+                assert_eq!(bits(one), bits(other), "{d:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn batch_norm_and_its_gradients() {
     for last in [false, true] {
         for (images, channels, pixels) in [(2, 3, 5), (4, 2, 1), (3, 1, 20)] {

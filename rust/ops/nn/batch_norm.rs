@@ -100,12 +100,15 @@ fn forward_in<T: Element + oar_kernels::gemm_simd::Real>(cx: &mut Run, x: &Tenso
     let (scale, bias) = (cx.input(SCALE)?, cx.input(BIAS)?);
     let d = layout(a, x.dims());
     let (mut mean, mut inv) = (vec![T::ZERO; d.channels], vec![T::ZERO; d.channels]);
+    let (values, factors) = (x.data::<T>(), [scale.data::<T>(), bias.data::<T>()]);
     if a.global() {
         mean.copy_from_slice(cx.out(MEAN_OUT)?.data::<T>());
         inv = kernel::inverse_deviation(cx.out(VARIANCE_OUT)?.data::<T>(), a.epsilon as f64);
+        kernel::batch_norm(&d, values, &mean, &inv, factors[0], factors[1], cx.out_data::<T>(Y)?);
     } else if d.count() > 1 {
         let mut var = vec![T::ZERO; d.channels];
-        kernel::batch_stats(&d, x.data::<T>(), &mut mean, &mut var);
+        let (epsilon, y) = (a.epsilon as f64, cx.out_data::<T>(Y)?);
+        inv = kernel::batch_norm_train(&d, values, factors[0], factors[1], epsilon, &mut mean, &mut var, y);
         let momentum = match cx.has(MOMENTUM) {
             true => oar_core::op::parts::given::scalar(cx, MOMENTUM)?,
             false => a.momentum as f64,
@@ -116,22 +119,15 @@ fn forward_in<T: Element + oar_kernels::gemm_simd::Real>(cx: &mut Run, x: &Tenso
                 *r = *r * old + b * new;
             }
         }
-        inv = kernel::inverse_deviation(&var, a.epsilon as f64);
+    } else {
+        // One element a channel has no deviation: it passes unchanged.
+        cx.out_data::<T>(Y)?.copy_from_slice(values);
     }
     for (slot, values) in [(SAVED_MEAN, &mean), (SAVED_VARIANCE, &inv)] {
         if cx.wants(slot) {
             cx.out_data::<T>(slot)?.copy_from_slice(values);
         }
     }
-    if d.is_empty() {
-        return Ok(());
-    }
-    if d.count() == 1 && !a.global() {
-        // One element a channel has no deviation: it passes unchanged.
-        cx.out_data::<T>(Y)?.copy_from_slice(x.data::<T>());
-        return Ok(());
-    }
-    kernel::batch_norm(&d, x.data::<T>(), &mean, &inv, scale.data::<T>(), bias.data::<T>(), cx.out_data::<T>(Y)?);
     Ok(())
 }
 

@@ -70,16 +70,15 @@ fn forward(cx: &mut Run) -> Result<()> {
     let epsilon = cx.attrs::<InstanceNormAttrs>().epsilon as f64;
     dispatch!(x.dtype(), T in [f32, f64], {
         let (mut mean, mut var) = (vec![0.0; d.channels], vec![0.0; d.channels]);
-        kernel::batch_stats(&d, x.data::<T>(), &mut mean, &mut var);
-        let inverse = kernel::inverse_deviation(&var, epsilon);
         let scale = for_each_image::<T>(cx.opt(SCALE), d.channels, 1.0);
         let bias = for_each_image::<T>(cx.opt(BIAS), d.channels, 0.0);
+        let (values, y) = (x.data::<T>(), cx.out_data::<T>(Y)?);
+        let inverse = kernel::batch_norm_train(&d, values, &scale, &bias, epsilon, &mut mean, &mut var, y);
         for (slot, values) in [(MEAN, &mean), (INVERSE, &inverse)] {
             if cx.wants(slot) {
                 cx.out_data::<T>(slot)?.copy_from_slice(values);
             }
         }
-        kernel::batch_norm(&d, x.data::<T>(), &mean, &inverse, &scale, &bias, cx.out_data::<T>(Y)?);
     }, other => return cx.unsupported(other));
     Ok(())
 }
