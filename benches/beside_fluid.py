@@ -192,7 +192,7 @@ def child(name, seconds):
 def step(python, name, threads, seconds):
     everything = os.sched_getaffinity(0)
     os.sched_setaffinity(0, sorted(everything)[:threads])  # which the child inherits
-    env = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    env = {k: v for k, v in os.environ.items() if k != "PYTHONPATH" or python == sys.executable}
     env.update(OMP_NUM_THREADS=str(threads), FLAGS_paddle_num_threads=str(threads), CPU_NUM="1")
     command = [python, os.path.abspath(__file__), python, "--child", name, "--seconds", str(seconds)]
     try:

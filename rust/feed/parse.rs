@@ -64,6 +64,28 @@ impl<'a> Rest<'a> {
         Some(if negative { n.wrapping_neg() } else { n })
     }
 
+    /// An integer of 1 to 7 digits between blanks, one before it at most: nearly all are.
+    #[inline(always)]
+    fn plain_int(&mut self) -> Option<u64> {
+        let at = usize::from(self.0.first() == Some(&b' '));
+        let word = u64::from_le_bytes(self.0.get(at..at + 8)?.try_into().ok()?);
+        let (digits, value) = leading_digits(word);
+        if !(1..8).contains(&digits) || !blank((word >> (8 * digits)) as u8) {
+            return None;
+        }
+        self.0 = &self.0[at + digits..];
+        Some(value)
+    }
+
+    /// The integer of a slot that has one, with its count.
+    #[inline(always)]
+    fn only_int(&mut self) -> Option<u64> {
+        let mut rest = Rest(self.0.strip_prefix(b" 1")?);
+        let value = (rest.0.first() == Some(&b' ')).then(|| rest.plain_int())??;
+        self.0 = rest.0;
+        Some(value)
+    }
+
     /// A number of one digit, which most counts are, after one blank at most.
     #[inline]
     fn digit(&mut self) -> Option<u64> {
@@ -197,6 +219,17 @@ fn named(rest: &mut Rest, what: &str) -> Result<Box<str>, Damage> {
 }
 
 fn values<'a>(desc: &Desc, slot: &Slot, rest: &mut Rest<'a>, block: &mut Block) -> Result<(), (String, &'a [u8])> {
+    let whole = rest.0;
+    if slot.used && !slot.float && slot.each <= 1 {
+        match rest.only_int() {
+            Some(value) if value != 0 || !desc.drop_zeros || slot.dense => {
+                block.ints.push(value);
+                block.counts.push(1);
+                return Ok(());
+            }
+            _ => rest.0 = whole,
+        }
+    }
     rest.skip_blanks();
     let before = rest.0;
     let n = count(rest).ok_or_else(|| {
@@ -230,7 +263,7 @@ fn values<'a>(desc: &Desc, slot: &Slot, rest: &mut Rest<'a>, block: &mut Block) 
     } else {
         let from = block.ints.len();
         for i in 0..n {
-            let value = rest.int().ok_or_else(|| short(i, rest, "integer of 64 bits"))?;
+            let value = rest.plain_int().or_else(|| rest.int()).ok_or_else(|| short(i, rest, "integer of 64 bits"))?;
             if !(dropped && value == 0) {
                 block.ints.push(value);
             }

@@ -73,13 +73,18 @@ def test_values_that_shared_bytes_stay_apart():
     x = paddle.arange(20000, dtype="float32")
     other = x.reshape([100, 200])  # shares the memory
     a = np.from_dlpack(x)
-    views = [x.reshape([200, 100]), paddle.assign(x), x.astype("float32"), x[0:19999], x.clone(), paddle.add_n([x])]
+    copies = [paddle.assign(x), x.astype("float32"), x[0:19999], x.clone(), paddle.add_n([x])]
+    view = x.reshape([200, 100])
     fill(a, -1)
-    assert x.numpy().max() == -1
-    assert other.numpy().max() == -1
-    for v in views:
+    for v in (x, other, view):
+        assert v.numpy().max() == -1, v
+    for v in copies:
         assert v.numpy().min() == 0, v
+    view[0] = 7.0
+    assert (a.ravel()[:100] == 7).all() and (other.numpy().ravel()[:100] == 7).all()
     del a
+    x[0:50] = 8.0
+    assert (view.numpy().ravel()[:50] == 8).all() and (view.numpy().ravel()[50:100] == 7).all()
     y = x.reshape([200, 100])
     assert y.data_ptr() == x.data_ptr()  # no export is left: shared again
 

@@ -193,15 +193,17 @@ impl Cell {
 // counts up the versions of all. The tape, however, knows of a change only where it was made: a variable that was
 // changed through one of its kin has a history that says nothing of it, and gives no gradients any more.
 impl Cell {
-    /// Makes a cell, whose value is another shape of the bytes of `base`, one of its kin. Nothing, if it is not: pinned
-    /// bytes are never shared.
+    /// Makes a cell, whose value is another shape of the bytes of `base`, one of its kin. Nothing, if it is not. Of pinned
+    /// bytes, which no operator shares, it is a copy, and goes.
     pub fn join(self: &Arc<Cell>, base: &Arc<Cell>) {
         // Who copies the bytes now does not know yet that others will have them.
         let _still = base.moving.lock();
         base.kin.admit(base, self, &self.kin, || {
             let (mut mine, mut held) = (self.value.lock(), base.value.lock());
             let (Value::Dense(view), Value::Dense(t)) = (&mut *mine, &mut *held) else { return false };
-            if !(t.buffer.same(&view.buffer) && t.offset == view.offset && t.nbytes() == view.nbytes()) {
+            let same = t.buffer.same(&view.buffer) && t.offset == view.offset;
+            let copied = t.buffer.is_pinned() && !t.buffer.is_read_only() && t.dtype() == view.dtype();
+            if !(same || copied) || t.nbytes() != view.nbytes() {
                 return false;
             }
             // A snapshot would keep the bytes as they are: it goes before the live reference comes.
@@ -460,12 +462,16 @@ mod tests {
     }
 
     #[test]
-    fn pinned_bytes_are_not_joined() {
+    fn the_copy_of_pinned_bytes_is_joined() {
         let base = Arc::new(Cell::new(numbers(2)));
         let export = base.export(true).unwrap();
         let a = Arc::new(Cell::new(base.tensor().unwrap().deep_copy().unwrap()));
         a.join(&base);
-        assert!(!a.has_kin());
+        add_one(&a);
+        assert!(a.has_kin() && base.lock().dense().unwrap().ptr() == a.lock().dense().unwrap().ptr());
+        assert_eq!(base.lock().dense().unwrap().data::<f32>(), [1.0, 2.0]);
         drop(export);
+        add_one(&base);
+        assert_eq!(a.tensor().unwrap().data::<f32>(), [2.0, 3.0]);
     }
 }

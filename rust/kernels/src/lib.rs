@@ -5,6 +5,7 @@ pub mod pool;
 pub mod simd;
 pub mod types;
 
+mod detection;
 pub mod hash;
 mod loss;
 mod math;
@@ -16,6 +17,7 @@ pub mod sequence;
 mod shape;
 
 // Every kernel has one path from outside, without its group.
+pub use detection::overlaps;
 pub use loss::softmax_loss;
 #[cfg(target_arch = "x86_64")]
 use math::gemm_simd_x86;
@@ -29,5 +31,5 @@ use math::{
 pub use nn::{conv, deform, grid_sample, l2_normalize, norm, pooling, resize, softmax, unfold, winograd};
 use nn::{conv_band, conv_depthwise, conv_direct, conv_dots, conv_patch, norm_lanes, winograd_tiles};
 pub use optim::{optimizer, rules};
-pub use rnn::{act, batches, ctc, lod_gru, lod_lstm, recurrent, recurrent_grad};
+pub use rnn::{act, batches, crf, ctc, lod_gru, lod_lstm, recurrent, recurrent_grad};
 pub use shape::{copy, index, strides};

@@ -1,6 +1,6 @@
 //! multiclass_nms and its successors: of each class the boxes that no better one overlaps.
 
-use super::boxes::{overlap, set_rows, Real};
+use super::boxes::{set_rows, Real};
 use super::suppress::{best_by_class, infer_images, ranked, row, suppress, Found, Rows};
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Result};
@@ -91,11 +91,17 @@ impl<T: Real> Boxes<'_, T> {
     /// The rows that stay of one class of an image.
     fn of_class(&self, image: Range<usize>, class: usize, a: &NmsAttrs) -> Vec<usize> {
         let of = |v: f32| T::of(v.into());
-        let scores = image.map(|row| (row, self.score(row, class)));
-        let candidates = ranked(scores, of(a.score_threshold), a.nms_top_k);
-        let mut kept = suppress(candidates, of(a.nms_threshold), of(a.nms_eta), |i, k| {
-            overlap(self.at(i, class), self.at(k, class), a.normalized)
-        });
+        let (threshold, top) = (of(a.score_threshold), a.nms_top_k);
+        let candidates = match self.per_image {
+            // They lie side by side.
+            Some(n) => {
+                let first = (image.start / n.max(1) * self.classes + class) * n;
+                ranked(image.zip(self.scores[first..first + n].iter().copied()), threshold, top)
+            }
+            None => ranked(image.map(|row| (row, self.score(row, class))), threshold, top),
+        };
+        let bounds = (of(a.nms_threshold), of(a.nms_eta));
+        let mut kept = suppress(candidates, bounds, a.normalized, |i| self.at(i, class));
         if self.per_image.is_none() {
             kept.sort_unstable();
         }

@@ -165,9 +165,8 @@ fn local_rows<T: Real>(cx: &Run) -> Result<Rows<T>> {
             let scores = &mut scores[(image * classes + class) * n..][..n];
             let left = merge(own, scores, size, of(a.nms_threshold), a.normalized);
             let order = ranked(left.iter().map(|&i| (i, scores[i])), of(a.score_threshold), a.nms_top_k);
-            let kept = suppress(order, of(a.nms_threshold), of(a.nms_eta), |i, k| {
-                overlap(&own[i * size..(i + 1) * size], &own[k * size..(k + 1) * size], a.normalized)
-            });
+            let bounds = (of(a.nms_threshold), of(a.nms_eta));
+            let kept = suppress(order, bounds, a.normalized, |i| &own[i * size..(i + 1) * size]);
             found.extend(kept.into_iter().map(|at| Found { class, at, score: scores[at] }));
         }
         best_by_class(&mut found, a.keep_top_k);
@@ -263,7 +262,7 @@ fn retina_rows<T: Real>(cx: &Run) -> Result<Rows<T>> {
         let mut found = Vec::new();
         for (class, all) in decoded.iter().enumerate() {
             let order = ranked(all.iter().map(|b| b.1).enumerate(), T::of(f64::NEG_INFINITY), -1);
-            let kept = suppress(order, of(a.nms_threshold), of(a.nms_eta), |i, k| overlap(&all[i].0, &all[k].0, false));
+            let kept = suppress(order, (of(a.nms_threshold), of(a.nms_eta)), false, |i| &all[i].0);
             found.extend(kept.into_iter().map(|at| Found { class, at, score: all[at].1 }));
         }
         best(&mut found, a.keep_top_k);

@@ -1,7 +1,7 @@
 //! generate_proposals and its second version: of all anchors, moved by the predicted deltas, those with the best scores
 //! that do not overlap too much with better ones.
 
-use crate::boxes::{clipped, least, overlap, pixel, Real};
+use crate::boxes::{clipped, least, pixel, Real};
 use crate::suppress::suppress;
 use oar_core::attrs;
 use oar_core::base::dtype::Element;
@@ -127,8 +127,7 @@ impl<R: Real> Call<'_, R> {
             found.reverse();
             found.sort_by(|a, b| falling(&a.0, &b.0));
             let (bound, eta) = (R::of(self.rule.threshold as f64), R::of(self.rule.eta as f64));
-            let shared = |a: usize, b: usize| overlap(&found[a].1, &found[b].1, !self.rule.pixels);
-            let mut kept = suppress((0..found.len()).collect(), bound, eta, shared);
+            let mut kept = suppress(0..found.len(), (bound, eta), !self.rule.pixels, |i| &found[i].1);
             kept.truncate(usize::try_from(self.rule.after).ok().filter(|&n| n > 0).unwrap_or(usize::MAX));
             found = kept.into_iter().map(|i| found[i]).collect();
         }

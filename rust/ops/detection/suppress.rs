@@ -1,11 +1,12 @@
 //! What the operators share that keep the best of overlapping boxes: ranking, suppression, and how results are told.
 
-use super::boxes::{falling, Real};
+use super::boxes::{falling, overlap, pixel, Real};
 use oar_core::base::Result;
 use oar_core::ensure;
 use oar_core::op::parts::levels;
 use oar_core::op::{InSlot, Infer};
 use oar_core::tensor::Tensor;
+use oar_kernels::overlaps::Kept;
 
 /// A negative number of boxes to keep means all.
 fn limit(n: i32) -> usize {
@@ -14,23 +15,42 @@ fn limit(n: i32) -> usize {
 
 /// The items whose scores are above a threshold (NaN is not), the highest first, at most `top`.
 pub fn ranked<T: Real>(scores: impl Iterator<Item = (usize, T)>, threshold: T, top: i32) -> Vec<usize> {
-    let mut found: Vec<(usize, T)> = scores.filter(|s| s.1 > threshold).collect();
-    found.sort_by(|a, b| falling(a.1, b.1));
-    found.truncate(limit(top));
-    found.into_iter().map(|s| s.0).collect()
+    let found = scores.filter(|s| s.1 > threshold).enumerate().map(|(order, (at, score))| (order, at, score));
+    let mut found: Vec<(usize, usize, T)> = found.collect();
+    // Equal scores stay in their order.
+    let by = |a: &(usize, usize, T), b: &(usize, usize, T)| falling(a.2, b.2).then(a.0.cmp(&b.0));
+    if limit(top) < found.len() {
+        found.select_nth_unstable_by(limit(top), by);
+        found.truncate(limit(top));
+    }
+    found.sort_unstable_by(by);
+    found.into_iter().map(|s| s.1).collect()
 }
 
-/// Of ranked boxes those that do not overlap with a better one that stays. With `eta` below 1 the threshold falls each time
-/// that a box stays, as long as it is above a half.
-pub fn suppress<T: Real>(
-    ranked: Vec<usize>,
-    mut threshold: T,
-    eta: T,
-    overlap: impl Fn(usize, usize) -> T,
+/// Of ranked boxes those that do not overlap with a better one that stays, by `bounds`, which are the threshold and what it
+/// is multiplied with each time that a box stays, as long as it is above a half.
+pub fn suppress<'a, T: Real>(
+    ranked: impl IntoIterator<Item = usize>,
+    bounds: (T, T),
+    normalized: bool,
+    place: impl Fn(usize) -> &'a [T],
 ) -> Vec<usize> {
-    let mut kept: Vec<usize> = Vec::new();
+    let ((mut threshold, eta), pixel) = (bounds, pixel(normalized));
+    let (mut kept, mut boxes): (Vec<usize>, Kept<T>) = Default::default();
     for i in ranked {
-        if kept.iter().all(|&k| overlap(i, k) <= threshold) {
+        let own = place(i);
+        let clashes = match own {
+            &[a, b, c, d] => {
+                let own = [a, b, c, d];
+                let clashes = boxes.clashes(&own, pixel, threshold);
+                if !clashes {
+                    boxes.push(&own, pixel);
+                }
+                clashes
+            }
+            _ => !kept.iter().all(|&k| overlap(own, place(k), normalized) <= threshold),
+        };
+        if !clashes {
             kept.push(i);
             if eta < T::ONE && threshold > T::of(0.5) {
                 threshold = threshold * eta;

@@ -43,10 +43,9 @@ fn infer_tree(cx: &mut Infer) -> Result<()> {
         &w[..]
     );
     ensure!(
-        // More labels than rows may be declared, as in Paddle; they are refused when they come.
-        !label.is_empty() && agree(label[0], x[0]) && (label[0] < 0 || label[1..].iter().all(|&d| agree(d, 1))),
+        !label.is_empty() && agree(label[0], x[0]) && label[1..].iter().all(|&d| d != 0),
         InvalidArgument,
-        "operator hierarchical_sigmoid: Label must have one class for each row of X {:?}, got shape {:?}",
+        "operator hierarchical_sigmoid: Label must have a class for each row of X {:?}, got shape {:?}",
         &x[..],
         &label[..]
     );
@@ -98,9 +97,17 @@ struct Paths {
 }
 
 impl Paths {
-    fn new(cx: &Run, [label, table, code]: [InSlot; 3], weights: usize) -> Result<Paths> {
+    fn new(cx: &Run, [x, label, table, code]: [InSlot; 4], weights: usize) -> Result<Paths> {
         let op = cx.op.name;
-        let labels = cx.input(label)?.to_i64s()?;
+        let (given, rows) = (cx.input(label)?, cx.input(x)?.dims()[0] as usize);
+        ensure!(
+            given.numel() >= rows,
+            InvalidArgument,
+            "operator {op}: Label must have a class for each of the {rows} rows of X, got {given:?}"
+        );
+        // Where rows have more than one label, the first numbers count, as they lie in memory: as in 2.0.2.
+        let mut labels = given.to_i64s()?;
+        labels.truncate(rows);
         let classes = cx.attrs::<TreeAttrs>().num_classes as i64;
         ensure!(classes >= 2, InvalidArgument, "operator {op}: num_classes must be 2 or more, got {classes}");
         let mut nodes = Vec::with_capacity(labels.len());
@@ -155,7 +162,7 @@ fn run_tree(cx: &mut Run) -> Result<()> {
         x.dtype(),
         w.dtype()
     );
-    let paths = Paths::new(cx, [LABEL, TABLE, CODE], weights)?;
+    let paths = Paths::new(cx, [X, LABEL, TABLE, CODE], weights)?;
     let bias = if cx.has(BIAS) { Some(of_size(cx, BIAS, weights, x.dtype())?) } else { None };
     let mut pre = cx.take_out(PRE)?;
     dispatch!(x.dtype(), T in [f32, f64], {
@@ -186,7 +193,7 @@ fn run_tree_grad(cx: &mut Run) -> Result<()> {
     use tree_grad::{BIAS, CODE, DBIAS, DOUT, DW, DX, LABEL, PRE, TABLE, W, X};
     let (x, w, sparse) = (cx.input(X)?, cx.input(W)?, cx.attrs::<TreeAttrs>().is_sparse);
     let (width, weights) = (x.dims()[1] as usize, w.dims()[0] as usize);
-    let paths = Paths::new(cx, [LABEL, TABLE, CODE], weights)?;
+    let paths = Paths::new(cx, [X, LABEL, TABLE, CODE], weights)?;
     let n = paths.nodes.len();
     let (pre, dout) = (of_size(cx, PRE, n * paths.length, x.dtype())?, of_size(cx, DOUT, n, x.dtype())?);
     ensure!(

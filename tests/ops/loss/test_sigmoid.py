@@ -64,7 +64,7 @@ def tree(x, w, label, table=None, code=None, bias=None, num_classes=2, is_sparse
     bias = np.zeros(len(w)) if bias is None else bias.ravel()
     length = int(num_classes - 1).bit_length() if table is None else table.shape[1]
     scores, out = np.zeros((len(x), length)), np.zeros((len(x), 1))
-    for i, c in enumerate(label.ravel()):
+    for i, c in enumerate(label.ravel()[: len(x)]):
         if table is None:
             leaf = int(c) + num_classes
             path = [((leaf >> (b + 1)) - 1, leaf >> b & 1) for b in range(leaf.bit_length() - 1)]
@@ -89,6 +89,7 @@ def trees(label, *more, grad="X W", classes=6, rows=5, dtypes="float32", **attrs
 SIX = np.array([[0], [5], [2], [3]])
 test_tree = table(
     trees(SIX),
+    trees(np.array([[0, 5], [2, 3], [1, 1], [4, 4]])),  # the first four numbers count
     trees(SIX, None, None, real(5, 1, seed=2), grad="X W Bias"),
     trees(np.array([[1], [0], [1], [1]]), classes=2, rows=1),
     trees(SIX, PATH, CODE, real(6, 1, seed=2), grad="X W Bias", rows=6),

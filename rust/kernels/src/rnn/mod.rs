@@ -2,6 +2,7 @@
 
 pub mod act;
 pub mod batches;
+pub mod crf;
 pub mod ctc;
 pub(crate) mod gates;
 pub mod lod_gru;

@@ -1,15 +1,13 @@
 //! linear_chain_crf, the cost of tags of a sequence, and crf_decoding, the best of them.
 
-mod chain;
-
 use super::lod::{check, lengths, offsets};
-use chain::Chain;
 use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::infer::grads_like_inputs;
 use oar_core::op::parts::axis::like;
 use oar_core::op::{Grad, InSlot, Infer, Kernel, NoAttrs, Op, Run, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{bail, dispatch, ensure, slots};
+use oar_kernels::crf::{exps, Chains, Sequence, Viterbi};
 use std::ops::Range;
 
 slots! {
@@ -100,6 +98,16 @@ fn labels(op: &str, label: &Tensor, parts: &[Range<usize>], tags: usize) -> Resu
     parts.iter().map(|r| tags_of(op, &flat.rows(r.start, r.end), tags)).collect()
 }
 
+fn possible<T>(op: &str, found: Option<T>) -> Result<T> {
+    match found {
+        Some(found) => Ok(found),
+        None => bail!(
+            InvalidArgument,
+            "operator {op}: the probabilities of all unfinished sequences are 0: the scores lie too far apart"
+        ),
+    }
+}
+
 fn forward(cx: &mut Run) -> Result<()> {
     let (x, w, label) = (cx.input(crf::EMISSION)?, cx.input(crf::TRANSITION)?, cx.input(crf::LABEL)?);
     let (op, tags) = (cx.op.name, w.dims()[1] as usize);
@@ -111,16 +119,18 @@ fn forward(cx: &mut Run) -> Result<()> {
     dispatch!(x.dtype(), T in [f32, f64], {
         let (xs, ws) = (x.data::<T>(), w.data::<T>());
         let (xe, we) = (x_exps.data_mut::<T>()?, w_exps.data_mut::<T>()?);
-        for (row, to) in xs.chunks_exact(tags).zip(xe.chunks_exact_mut(tags)) {
-            let top = row.iter().fold(T::NEG_INFINITY, |m, &v| if v > m { v } else { m });
-            to.iter_mut().zip(row).for_each(|(o, &v)| *o = (v - top).exp());
-        }
+        let mut tops = vec![T::default(); xs.len() / tags];
+        exps(xs, tags, xe, &mut tops);
         we.iter_mut().zip(ws).for_each(|(o, &v)| *o = v.exp());
         let (alpha, cost) = (alpha.data_mut::<T>()?, cost.data_mut::<T>()?);
+        let mut chains = Chains::new(tags, we);
         for ((part, labels), cost) in parts.iter().zip(&labels).zip(cost) {
             let own = part.start * tags..part.end * tags;
-            let chain = Chain { tags, x: &xs[own.clone()], x_exps: &xe[own.clone()], w: ws, w_exps: we, labels };
-            *cost = if labels.is_empty() { 0.0 } else { chain.cost(op, &mut alpha[own])? };
+            let sequence = Sequence { x: &xs[own.clone()], x_exps: &xe[own.clone()], labels };
+            *cost = match labels.is_empty() {
+                true => T::default(),
+                false => possible(op, chains.cost(&sequence, &tops[part.clone()], ws, &mut alpha[own]))?,
+            };
         }
     }, other => return cx.unsupported(other));
     for (slot, t) in [(crf::COST, cost), (crf::ALPHA, alpha), (crf::X_EXPS, x_exps), (crf::W_EXPS, w_exps)] {
@@ -151,13 +161,18 @@ fn backward(cx: &mut Run) -> Result<()> {
             dw.fill(0.0);
         }
         let to = dx.data_mut::<T>()?;
+        let mut chains = Chains::new(tags, w_exps.data::<T>()).backwards();
         for ((part, labels), &d) in parts.iter().zip(&labels).zip(dcost.data::<T>()) {
             let own = part.start * tags..part.end * tags;
             let xe = &x_exps.data::<T>()[own.clone()];
-            let chain = Chain { tags, x: xe, x_exps: xe, w: &[], w_exps: w_exps.data::<T>(), labels };
+            let sequence = Sequence { x: xe, x_exps: xe, labels };
             if !labels.is_empty() {
-                chain.grad(op, &alpha.data::<T>()[own.clone()], d, &mut to[own], dw.as_deref_mut())?;
+                let alpha = &alpha.data::<T>()[own.clone()];
+                possible(op, chains.grad(&sequence, alpha, d, &mut to[own], dw.as_deref_mut()))?;
             }
+        }
+        if let Some(dw) = dw {
+            chains.finish(dw);
         }
     }, other => return cx.unsupported(other));
     if cx.wants(DEMISSION) {
@@ -185,9 +200,9 @@ fn decode(cx: &mut Run) -> Result<()> {
     let path = cx.out_data::<i64>(decoding::PATH)?;
     path.fill(0);
     dispatch!(x.dtype(), T in [f32, f64], {
+        let mut best = Viterbi::new(tags, w.data::<T>());
         for part in parts.iter().filter(|p| !p.is_empty()) {
-            let own = &x.data::<T>()[part.start * tags..part.end * tags];
-            chain::viterbi(tags, own, w.data::<T>(), &mut path[part.clone()]);
+            best.path(&x.data::<T>()[part.start * tags..part.end * tags], &mut path[part.clone()]);
         }
     }, other => return cx.unsupported(other));
     if let Some(label) = label {

@@ -1,0 +1,3 @@
+//! Boxes.
+
+pub mod overlaps;

@@ -1,0 +1,96 @@
+//! Whether a box overlaps with any of those that are kept: their sides and areas lie side by side, a block is compared at once.
+
+use crate::gemm_simd::Real;
+use crate::simd_fn;
+
+const LANES: usize = 16;
+
+/// Boxes [xmin, ymin, xmax, ymax] by blocks of `LANES`: of each block the four sides, then the areas.
+#[derive(Default)]
+pub struct Kept<T> {
+    blocks: Vec<[[T; LANES]; 5]>,
+    count: usize,
+}
+
+/// What a box covers, `pixel` longer each way than its ends lie apart; nothing if it ends before it begins.
+#[inline(always)]
+fn area<T: Real>(b: &[T; 4], pixel: T) -> T {
+    if b[2] < b[0] || b[3] < b[1] {
+        T::ZERO
+    } else {
+        (b[2] - b[0] + pixel) * (b[3] - b[1] + pixel)
+    }
+}
+
+simd_fn! {
+    /// Does `b` share more than `bound` of what it and one of the boxes cover together? NaN counts as more.
+    fn clashes[T: Real](blocks: &[[[T; LANES]; 5]], count: usize, b: &[T; 4], pixel: T, bound: T) -> bool {
+        let own = area(b, pixel);
+        for (k, [x0, y0, x1, y1, areas]) in blocks.iter().enumerate() {
+            let mut shares = [T::ZERO; LANES];
+            for l in 0..LANES {
+                let apart = (b[0] > x1[l]) | (b[2] < x0[l]) | (b[1] > y1[l]) | (b[3] < y0[l]);
+                let (right, left) = (if x1[l] < b[2] { x1[l] } else { b[2] }, if b[0] < x0[l] { x0[l] } else { b[0] });
+                let (low, high) = (if y1[l] < b[3] { y1[l] } else { b[3] }, if b[1] < y0[l] { y0[l] } else { b[1] });
+                let shared = (right - left + pixel) * (low - high + pixel);
+                let share = shared / (own + areas[l] - shared);
+                shares[l] = if apart { T::ZERO } else { share };
+            }
+            let within = |shares: &[T]| shares.iter().fold(0, |n, &share| n + i32::from(share <= bound));
+            let valid = LANES.min(count - k * LANES);
+            // Whole blocks are counted without a branch.
+            if if valid == LANES { within(&shares) } else { within(&shares[..valid]) } < valid as i32 {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+impl<T: Real> Kept<T> {
+    pub fn clashes(&self, b: &[T; 4], pixel: T, bound: T) -> bool {
+        clashes(&self.blocks, self.count, b, pixel, bound)
+    }
+
+    pub fn push(&mut self, b: &[T; 4], pixel: T) {
+        let lane = self.count % LANES;
+        if lane == 0 {
+            self.blocks.push([[T::ZERO; LANES]; 5]);
+        }
+        if let Some(block) = self.blocks.last_mut() {
+            let sides = b.iter().copied().chain([area(b, pixel)]);
+            block.iter_mut().zip(sides).for_each(|(lanes, v)| lanes[lane] = v);
+        }
+        self.count += 1;
+    }
+
+    pub fn clear(&mut self) {
+        self.blocks.clear();
+        self.count = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simd::at_every_level;
+
+    #[test]
+    fn every_box_is_compared_with_every_kept_one() {
+        at_every_level(|_| {
+            let mut kept = Kept::<f32>::default();
+            for i in 0..37 {
+                let b = [10.0 * i as f32, 0.0, 10.0 * i as f32 + 9.0, 9.0];
+                assert!(!kept.clashes(&b, 0.0, 0.3));
+                kept.push(&b, 0.0);
+                assert!(kept.clashes(&b, 0.0, 0.3) && !kept.clashes(&b, 0.0, 1.0));
+            }
+            // Half of each of two neighbours; NaN; an empty box beside them.
+            assert!(kept.clashes(&[184.5, 0.0, 194.5, 9.0], 0.0, 0.2));
+            assert!(kept.clashes(&[f32::NAN; 4], 0.0, 0.9));
+            assert!(!kept.clashes(&[400.0, 50.0, 300.0, 60.0], 0.0, 0.0));
+            kept.clear();
+            assert!(!kept.clashes(&[0.0, 0.0, 9.0, 9.0], 1.0, 0.0));
+        });
+    }
+}

@@ -1,0 +1,325 @@
+//! Sequences of a linear chain: scores of tags for each step, and of the changes from tag to tag. Row 0 of the changes are
+//! scores of the first tag, row 1 of the last, the others those of what follows each tag. In probabilities, which are
+//! brought back to a sum of 1 at each step.
+
+use crate::gemm_simd::Real;
+use crate::simd_fn;
+
+const LANES: usize = 16;
+
+/// The exponentials of the changes, rows of whole vectors, and the vectors of a step: made once for all sequences of a call.
+pub struct Chains<T> {
+    tags: usize,
+    stride: usize,
+    /// As they are: [2 + tags, stride].
+    w: Vec<T>,
+    /// Those of the changes by the tag that follows: [tags, stride].
+    back: Vec<T>,
+    /// What the changes' gradient is a multiple of: [tags, stride].
+    sums: Vec<T>,
+    now: Vec<T>,
+    next: Vec<T>,
+}
+
+/// One sequence: what it scores, and the exponentials of that, less the largest of each row; its tags.
+pub struct Sequence<'a, T> {
+    pub x: &'a [T],
+    pub x_exps: &'a [T],
+    pub labels: &'a [usize],
+}
+
+simd_fn! {
+    /// The exponentials of rows, less the largest of each, which goes to `tops`.
+    pub fn exps[T: Real](x: &[T], tags: usize, to: &mut [T], tops: &mut [T]) {
+        for ((row, to), top) in x.chunks_exact(tags).zip(to.chunks_exact_mut(tags)).zip(tops) {
+            let mut lanes = [T::from_f64(f64::NEG_INFINITY); LANES];
+            for part in row.chunks(LANES) {
+                for (m, &v) in lanes.iter_mut().zip(part) {
+                    *m = if v > *m { v } else { *m };
+                }
+            }
+            *top = lanes.iter().fold(lanes[0], |m, &v| if v > m { v } else { m });
+            for (o, &v) in to.iter_mut().zip(row) {
+                *o = (v - *top).exp_::<FMA>();
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn sum<T: Real>(x: &[T]) -> T {
+    let mut lanes = [T::ZERO; LANES];
+    for part in x.chunks_exact(LANES) {
+        for l in 0..LANES {
+            lanes[l] += part[l];
+        }
+    }
+    lanes.iter().fold(T::ZERO, |a, &b| a + b)
+}
+
+/// Divides by the sum; gives the sum, or nothing if it is 0. NaN passes, as it does everywhere.
+#[inline(always)]
+fn normalize<T: Real>(x: &mut [T]) -> Option<T> {
+    let total = sum(x);
+    if total <= T::ZERO {
+        return None;
+    }
+    x.iter_mut().for_each(|x| *x = *x / total);
+    Some(total)
+}
+
+/// `to = a w`, the rows of `w` as long as `to`, which is whole vectors.
+#[inline(always)]
+fn product<T: Real, const FMA: bool>(a: &[T], w: &[T], to: &mut [T]) {
+    let stride = to.len();
+    for (at, to) in to.chunks_exact_mut(LANES).enumerate() {
+        let mut lanes = [T::ZERO; LANES];
+        for (&a, row) in a.iter().zip(w.chunks_exact(stride)) {
+            let row = &row[at * LANES..at * LANES + LANES];
+            for l in 0..LANES {
+                lanes[l] = a.fma::<FMA>(row[l], lanes[l]);
+            }
+        }
+        to.copy_from_slice(&lanes);
+    }
+}
+
+simd_fn! {
+    /// The logarithm of the sum over all tags of all steps, less that of `tops`; `alpha` gets the probabilities of what came
+    /// before each tag.
+    fn forward[T: Real](c: &mut Chains<T>, x_exps: &[T], steps: usize, alpha: &mut [T]) -> Option<f64> {
+        let (n, stride) = (c.tags, c.stride);
+        let (now, next) = (&mut c.now[..stride], &mut c.next[..stride]);
+        let mut found = 0.0;
+        now.copy_from_slice(&c.w[..stride]);
+        for k in 0..steps {
+            if k > 0 {
+                product::<T, FMA>(&alpha[(k - 1) * n..k * n], &c.w[2 * stride..], now);
+            }
+            let row = k * n..(k + 1) * n;
+            next[..n].copy_from_slice(&x_exps[row.clone()]);
+            for (o, &x) in now.iter_mut().zip(&*next) {
+                *o = *o * x;
+            }
+            found += normalize(now)?.to_f64().ln();
+            alpha[row].copy_from_slice(&now[..n]);
+        }
+        for (o, &w) in now.iter_mut().zip(&c.w[stride..2 * stride]) {
+            *o = *o * w;
+        }
+        Some(found + sum(now).to_f64().ln())
+    }
+}
+
+simd_fn! {
+    /// See [`Chains::grad`].
+    fn backward[T: Real](c: &mut Chains<T>, s: &Sequence<T>, alpha: &[T], d: T, dx: &mut [T]) -> Option<()> {
+        let (n, stride, steps) = (c.tags, c.stride, s.labels.len());
+        let (now, next) = (&mut c.now[..stride], &mut c.next[..stride]);
+        now.copy_from_slice(&c.w[stride..2 * stride]);
+        normalize(now)?;
+        for k in (0..steps).rev() {
+            let row = k * n..(k + 1) * n;
+            next.fill(T::ZERO);
+            for ((o, &a), &b) in next.iter_mut().zip(&alpha[row.clone()]).zip(&*now) {
+                *o = a * b;
+            }
+            let (total, own) = (sum(next), &mut dx[row.clone()]);
+            for (o, &v) in own.iter_mut().zip(&*next) {
+                *o = v / total * d;
+            }
+            own[s.labels[k]] = own[s.labels[k]] - d;
+            if k == 0 {
+                break;
+            }
+            next[n..].fill(T::ZERO);
+            for ((o, &b), &x) in next.iter_mut().zip(&*now).zip(&s.x_exps[row]) {
+                *o = b * x;
+            }
+            product::<T, FMA>(&next[..n], &c.back, now);
+            let before = &alpha[(k - 1) * n..k * n];
+            let total = before.iter().zip(&*now).fold(T::ZERO, |sum, (&a, &b)| sum + a * b);
+            for (&a, sums) in before.iter().zip(c.sums.chunks_exact_mut(stride)) {
+                let a = d / total * a;
+                for (o, &v) in sums.iter_mut().zip(&*next) {
+                    *o = a.fma::<FMA>(v, *o);
+                }
+            }
+            normalize(now)?;
+        }
+        Some(())
+    }
+}
+
+impl<T: Real> Chains<T> {
+    /// `w_exps` are the exponentials of the changes.
+    pub fn new(tags: usize, w_exps: &[T]) -> Chains<T> {
+        let stride = tags.next_multiple_of(LANES);
+        let padded = |rows: usize| vec![T::ZERO; rows * stride];
+        let mut w = padded(tags + 2);
+        for (to, from) in w.chunks_exact_mut(stride).zip(w_exps.chunks_exact(tags)) {
+            to[..tags].copy_from_slice(from);
+        }
+        Chains { tags, stride, w, back: Vec::new(), sums: Vec::new(), now: padded(1), next: padded(1) }
+    }
+
+    /// Makes what [`Chains::grad`] needs beyond that.
+    pub fn backwards(mut self) -> Chains<T> {
+        let (n, stride) = (self.tags, self.stride);
+        self.sums = vec![T::ZERO; n * stride];
+        self.back = vec![T::ZERO; n * stride];
+        for from in 0..n {
+            for to in 0..n {
+                self.back[to * stride + from] = self.w[(from + 2) * stride + to];
+            }
+        }
+        self
+    }
+
+    /// Minus the log likelihood of the labels, of which there are some. `tops` are the largest scores of the steps, `w` the
+    /// scores of the changes; `alpha` gets the normalized probabilities of what came before each tag. Nothing if all are 0.
+    pub fn cost(&mut self, s: &Sequence<T>, tops: &[T], w: &[T], alpha: &mut [T]) -> Option<T> {
+        let (n, steps) = (self.tags, s.labels.len());
+        let log_z = forward(self, s.x_exps, steps, alpha)? + tops.iter().map(|top| top.to_f64()).sum::<f64>();
+        let at = |i: usize| w[i].to_f64();
+        let mut score = at(s.labels[0]) + at(n + s.labels[steps - 1]);
+        score += s.labels.iter().enumerate().map(|(k, &label)| s.x[k * n + label].to_f64()).sum::<f64>();
+        score += s.labels.windows(2).map(|pair| at((pair[0] + 2) * n + pair[1])).sum::<f64>();
+        Some(T::from_f64(log_z - score))
+    }
+
+    /// `dx` gets the gradient of the scores, for `d` of the cost; `dw` has that of the first and last tag and of the labels'
+    /// changes added, [`Chains::finish`] adds the rest. Nothing if all probabilities of a step are 0.
+    pub fn grad(&mut self, s: &Sequence<T>, alpha: &[T], d: T, dx: &mut [T], dw: Option<&mut [T]>) -> Option<()> {
+        backward(self, s, alpha, d, dx)?;
+        let (n, steps) = (self.tags, s.labels.len());
+        let Some(dw) = dw else { return Some(()) };
+        for k in 0..n {
+            dw[k] += dx[k];
+            dw[n + k] += dx[(steps - 1) * n + k];
+        }
+        for pair in s.labels.windows(2) {
+            let own = (pair[0] + 2) * n + pair[1];
+            dw[own] = dw[own] - d;
+        }
+        Some(())
+    }
+
+    /// Adds the changes' gradients of all sequences.
+    pub fn finish(&self, dw: &mut [T]) {
+        let (n, stride) = (self.tags, self.stride);
+        let rows = self.w[2 * stride..].chunks_exact(stride).zip(self.sums.chunks_exact(stride));
+        for (to, (w, sums)) in dw[2 * n..].chunks_exact_mut(n).zip(rows) {
+            to.iter_mut().zip(w.iter().zip(sums)).for_each(|(o, (&w, &v))| *o += w * v);
+        }
+    }
+}
+
+/// Scores of the changes, rows of whole vectors, and what the search for the best sequence of tags remembers.
+pub struct Viterbi<T> {
+    tags: usize,
+    stride: usize,
+    w: Vec<T>,
+    score: Vec<T>,
+    best: Vec<T>,
+    /// For each step and tag, the tag before it.
+    from: Vec<u32>,
+}
+
+simd_fn! {
+    /// `best[i] = max(score[j] + w[j, i])`, and the first such `j`.
+    fn step[T: Real](score: &[T], w: &[T], best: &mut [T], from: &mut [u32]) {
+        let stride = best.len();
+        for (at, (best, from)) in best.chunks_exact_mut(LANES).zip(from.chunks_exact_mut(LANES)).enumerate() {
+            let (mut top, mut which) = ([T::from_f64(f64::MIN); LANES], [0u32; LANES]);
+            for (j, (&s, row)) in score.iter().zip(w.chunks_exact(stride)).enumerate() {
+                let row = &row[at * LANES..at * LANES + LANES];
+                for l in 0..LANES {
+                    let v = s + row[l];
+                    let better = v > top[l];
+                    top[l] = if better { v } else { top[l] };
+                    which[l] = if better { j as u32 } else { which[l] };
+                }
+            }
+            best.copy_from_slice(&top);
+            from.copy_from_slice(&which);
+        }
+    }
+}
+
+impl<T: Real> Viterbi<T> {
+    pub fn new(tags: usize, w: &[T]) -> Viterbi<T> {
+        let padded = Chains::new(tags, w);
+        let Chains { stride, w, now: score, next: best, .. } = padded;
+        Viterbi { tags, stride, w, score, best, from: Vec::new() }
+    }
+
+    /// The best sequence of tags for the scores of some steps: of equal scores the first.
+    pub fn path(&mut self, x: &[T], path: &mut [i64]) {
+        let (n, stride, steps) = (self.tags, self.stride, path.len());
+        self.from.resize(steps * stride, 0);
+        self.score[..n].iter_mut().zip(&self.w[..n]).zip(x).for_each(|((s, &w), &x)| *s = w + x);
+        for k in 1..steps {
+            let from = &mut self.from[k * stride..(k + 1) * stride];
+            step(&self.score[..n], &self.w[2 * stride..], &mut self.best, from);
+            let now = self.best.iter().zip(&x[k * n..(k + 1) * n]);
+            self.score.iter_mut().zip(now).for_each(|(s, (&b, &x))| *s = b + x);
+        }
+        let mut found = (T::from_f64(f64::MIN), 0);
+        for (i, (&s, &w)) in self.score[..n].iter().zip(&self.w[stride..]).enumerate() {
+            if s + w > found.0 {
+                found = (s + w, i);
+            }
+        }
+        let mut tag = found.1;
+        for (k, to) in path.iter_mut().enumerate().rev() {
+            *to = tag as i64;
+            tag = self.from[k * stride + tag] as usize;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simd::at_every_level;
+
+    /// The score of a sequence of tags.
+    fn score(x: &[f64], w: &[f64], n: usize, tags: &[usize]) -> f64 {
+        let own: f64 = tags.iter().enumerate().map(|(k, &t)| x[k * n + t]).sum();
+        let changes: f64 = tags.windows(2).map(|p| w[(p[0] + 2) * n + p[1]]).sum();
+        own + changes + w[tags[0]] + w[n + tags[tags.len() - 1]]
+    }
+
+    #[test]
+    fn costs_and_paths_are_those_of_all_sequences() {
+        let (n, steps) = (3, 4);
+        let x: Vec<f64> = (0..n * steps).map(|i| ((i * 7 % 11) as f64 - 5.0) / 4.0).collect();
+        let w: Vec<f64> = (0..n * (n + 2)).map(|i| ((i * 5 % 13) as f64 - 6.0) / 5.0).collect();
+        let labels = [2, 0, 1, 1];
+        let all: Vec<Vec<usize>> = (0..81usize).map(|i| (0..4).map(|k| i / 3usize.pow(k) % 3).collect()).collect();
+        let z: f64 = all.iter().map(|tags| score(&x, &w, n, tags).exp()).sum();
+        let best = all.iter().max_by(|a, b| score(&x, &w, n, a).total_cmp(&score(&x, &w, n, b))).unwrap();
+        at_every_level(|_| {
+            let (mut x_exps, mut tops, mut alpha) = (vec![0.0; 12], vec![0.0; 4], vec![0.0; 12]);
+            exps(&x, n, &mut x_exps, &mut tops);
+            let w_exps: Vec<f64> = w.iter().map(|v| v.exp()).collect();
+            let s = Sequence { x: &x, x_exps: &x_exps, labels: &labels };
+            let mut chains = Chains::new(n, &w_exps).backwards();
+            let cost = chains.cost(&s, &tops, &w, &mut alpha).unwrap();
+            assert!((cost - (z.ln() - score(&x, &w, n, &labels))).abs() < 1e-9);
+            let (mut dx, mut dw) = (vec![0.0; 12], vec![0.0; 15]);
+            chains.grad(&s, &alpha, 1.0, &mut dx, Some(&mut dw)).unwrap();
+            chains.finish(&mut dw);
+            let share = |f: &dyn Fn(&[usize]) -> f64| {
+                all.iter().map(|t| score(&x, &w, n, t).exp() / z * f(t)).sum::<f64>() - f(&labels)
+            };
+            assert!((dx[5] - share(&|t| f64::from(t[1] == 2))).abs() < 1e-9);
+            let changes = |t: &[usize]| t.windows(2).filter(|p| p == &[1, 1]).count() as f64;
+            assert!((dw[3 * 3 + 1] - share(&changes)).abs() < 1e-9);
+            let mut path = [0; 4];
+            Viterbi::new(n, &w).path(&x, &mut path);
+            assert!(path.iter().zip(best).all(|(&a, &b)| a == b as i64));
+        });
+    }
+}
