@@ -14,6 +14,16 @@ from paddle._basics.place import CPUPlace, CUDAPinnedPlace, CUDAPlace, Place, XP
 from paddle.distributed.parallel import ParallelStrategy
 from paddle.static.datasets import BoxPS, Dataset
 from paddle.static.predictor import NativeConfig, PaddleBuf, PaddleDType, PaddleTensor
+from paddle.utils.op_version import (
+    OpAttrInfo,
+    OpBugfixInfo,
+    OpCheckpoint,
+    OpInputOutputInfo,
+    OpUpdateType,
+    OpVersion,
+    OpVersionDesc,
+    get_op_version_map,
+)
 
 from .core_gloo import Gloo
 from .core_helpers import (

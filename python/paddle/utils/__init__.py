@@ -30,6 +30,7 @@ __getattr__ = _getter(
     later={
         "cpp_extension": "paddle.utils.cpp_extension",
         "download": "paddle.utils.download",
+        "OpLastCheckpointChecker": "paddle.utils.op_version",
         "run_check": "paddle.static.install_check",
     },
 )
