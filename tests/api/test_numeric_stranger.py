@@ -84,6 +84,16 @@ def test_group_norm_has_the_parameters_that_it_is_given(static):
         np.testing.assert_allclose(y, [[-1, 1, -1, 1], [-1, 1, 1, -1]], 1e-4)
 
 
+def test_norms_without_attributes_name_their_parameters():
+    for kind, sizes in ((paddle.nn.GroupNorm, (2, 4)), (paddle.nn.BatchNorm2D, (4,))):
+        layer = kind(*sizes, weight_attr=False, bias_attr=False)
+        assert list(layer.state_dict())[:2] == ["weight", "bias"]
+        assert layer.weight.stop_gradient and layer.bias.stop_gradient
+        np.testing.assert_array_equal([layer.weight.numpy(), layer.bias.numpy()], [[1] * 4, [0] * 4])
+    frozen = paddle.nn.GroupNorm(2, 4, weight_attr=paddle.ParamAttr(learning_rate=0.0))
+    assert frozen.weight.stop_gradient and not frozen.bias.stop_gradient
+
+
 @pytest.mark.parametrize("axis", [1, -2])
 def test_cuts_along_an_axis_that_is_not_there(axis):
     for cut in (lambda x: paddle.split(x, 2, axis), lambda x: paddle.unbind(x, axis)):

@@ -101,3 +101,12 @@ def test_wrong():
         models.ResNet(models.resnet.BasicBlock, 19)
     with pytest.raises(NotImplementedError, match="Dilation"):
         models.resnet.BasicBlock(4, 4, dilation=2)
+
+
+def test_convolutions_of_vgg_by_configuration():
+    from paddle.vision.models.vgg import cfgs, make_layers
+
+    assert cfgs["A"] == [64, "M", 128, "M", 256, 256, "M", 512, 512, "M", 512, 512, "M"]
+    assert [len(cfgs[letter]) for letter in "ABDE"] == [13, 15, 18, 21]
+    kinds = [type(layer).__name__ for layer in make_layers([4, "M"], batch_norm=True)]
+    assert kinds == ["Conv2D", "BatchNorm2D", "ReLU", "MaxPool2D"]

@@ -31,6 +31,16 @@ def _frozen(attr: Any, given: bool = True) -> bool:
     return given and getattr(attr, "learning_rate", None) == 0.0
 
 
+def _scale_and_shift(layer: Layer, weight_attr: Any, bias_attr: Any, shape: list[int], dtype: Any = None) -> None:
+    """Gives a layer its weight and bias. Attributes that are False leave parameters of ones and zeros, which are not
+    trained: state dicts name them."""
+    for name, attr, first in (("weight", weight_attr, Constant(1.0)), ("bias", bias_attr, None)):
+        said = None if attr is False else attr
+        made = layer.create_parameter(shape, said, dtype, is_bias=first is None, default_initializer=first)
+        made.stop_gradient = attr is False or _frozen(attr) or made.stop_gradient
+        setattr(layer, name, made)
+
+
 class _BatchNormBase(Layer):
     """What BatchNorm1D, 2D and 3D share; each knows its formats and numbers of dimensions."""
 
@@ -58,17 +68,7 @@ class _BatchNormBase(Layer):
         # Statistics of half precision would not be good enough.
         dtype = "float32" if default == "float16" else default
         shape = [num_features]
-        self.weight = self.create_parameter(
-            attr=None if weight_attr is False else weight_attr,
-            shape=shape,
-            dtype=dtype,
-            default_initializer=Constant(1.0),
-        )
-        self.weight.stop_gradient = weight_attr is False or _frozen(weight_attr) or self.weight.stop_gradient
-        self.bias = self.create_parameter(
-            attr=None if bias_attr is False else bias_attr, shape=shape, dtype=dtype, is_bias=True
-        )
-        self.bias.stop_gradient = bias_attr is False or _frozen(bias_attr) or self.bias.stop_gradient
+        _scale_and_shift(self, weight_attr, bias_attr, shape, dtype)
         self._mean = _running(self, name and name + "_mean", 0.0, shape, dtype)
         self._variance = _running(self, name and name + "_variance", 1.0, shape, dtype)
         self._data_format = data_format
@@ -201,8 +201,8 @@ class GroupNorm(Layer):
         num_groups: how many groups; divides the channels (ValueError while running).
         num_channels: how many channels.
         epsilon: added to the variance.
-        weight_attr, bias_attr: ParamAttr or the like of scale and shift a channel (default: ones and zeros); False
-            leaves the step out.
+        weight_attr, bias_attr: ParamAttr or the like of scale and shift a channel (default: ones and zeros); False: not
+            trained.
         data_format: only "NCHW" (ValueError).
         name: not looked at.
 
@@ -226,8 +226,9 @@ class GroupNorm(Layer):
         if data_format != "NCHW":
             raise ValueError("unsupported data layout:" + data_format)
         self._num_groups, self._num_channels, self._epsilon = num_groups, num_channels, epsilon
-        self.weight = self.create_parameter(attr=weight_attr, shape=[num_channels], default_initializer=Constant(1.0))
-        self.bias = self.create_parameter(attr=bias_attr, shape=[num_channels], is_bias=True)
+        self._weight_attr = weight_attr
+        self._bias_attr = bias_attr
+        _scale_and_shift(self, weight_attr, bias_attr, [num_channels])
 
     def forward(self, input: Any) -> Any:  # noqa: A002
         """The normalised input."""

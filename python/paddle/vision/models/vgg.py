@@ -11,9 +11,20 @@ from .pretrained import trained
 
 __all__ = ["VGG", "vgg11", "vgg13", "vgg16", "vgg19"]
 
-# convolutions of each of the five stages, whose channels are these
+# Convolutions of each of the five stages, whose channels are these.
 _CHANNELS = (64, 128, 256, 512, 512)
-_STAGES = {11: (1, 1, 2, 2, 2), 13: (2, 2, 2, 2, 2), 16: (2, 2, 3, 3, 3), 19: (2, 2, 4, 4, 4)}
+_STAGES = {"A": (1, 1, 2, 2, 2), "B": (2, 2, 2, 2, 2), "D": (2, 2, 3, 3, 3), "E": (2, 2, 4, 4, 4)}
+
+
+def _configuration(counts: tuple[int, ...]) -> list[Any]:
+    """A network as a list: channels of its convolutions, and "M" for a pooling."""
+    stages = [[channels] * count + ["M"] for channels, count in zip(_CHANNELS, counts, strict=True)]
+    return [part for stage in stages for part in stage]
+
+
+# The configurations of the paper, by its letters.
+cfgs = {letter: _configuration(counts) for letter, counts in _STAGES.items()}
+_LETTERS = {11: "A", 13: "B", 16: "D", 19: "E"}
 
 
 class VGG(nn.Layer):
@@ -57,21 +68,34 @@ class VGG(nn.Layer):
         return self.classifier(flatten(x, 1)) if self.num_classes > 0 else x
 
 
-def _features(depth: int, batch_norm: bool) -> nn.Sequential:
+def make_layers(cfg: list[Any], batch_norm: bool = False) -> nn.Sequential:
+    """The convolutions of a configuration.
+
+    Args:
+        cfg: numbers of channels of convolutions of 3 x 3, and "M" for a pooling of 2 x 2; such lists are in `cfgs`.
+        batch_norm: a BatchNorm2D behind each convolution.
+
+    Examples:
+        >>> import paddle
+        >>> from paddle.vision.models.vgg import make_layers
+        >>> make_layers([8, "M"])(paddle.ones([1, 3, 4, 4])).shape
+        [1, 8, 2, 2]
+    """
     layers: list[Any] = []
     before = 3
-    for channels, count in zip(_CHANNELS, _STAGES[depth], strict=True):
-        for _ in range(count):
-            layers.append(nn.Conv2D(before, channels, kernel_size=3, padding=1))
-            layers += [nn.BatchNorm2D(channels), nn.ReLU()] if batch_norm else [nn.ReLU()]
-            before = channels
-        layers.append(nn.MaxPool2D(kernel_size=2, stride=2))
+    for part in cfg:
+        if part == "M":
+            layers.append(nn.MaxPool2D(kernel_size=2, stride=2))
+            continue
+        layers.append(nn.Conv2D(before, part, kernel_size=3, padding=1))
+        layers += [nn.BatchNorm2D(part), nn.ReLU()] if batch_norm else [nn.ReLU()]
+        before = part
     return nn.Sequential(*layers)
 
 
 def _vgg(depth: int, pretrained: bool, batch_norm: bool, **kwargs: Any) -> VGG:
     name = f"vgg{depth}_bn" if batch_norm else f"vgg{depth}"
-    return trained(VGG(_features(depth, batch_norm), **kwargs), name, pretrained)
+    return trained(VGG(make_layers(cfgs[_LETTERS[depth]], batch_norm), **kwargs), name, pretrained)
 
 
 def vgg11(pretrained: bool = False, batch_norm: bool = False, **kwargs: Any) -> VGG:
