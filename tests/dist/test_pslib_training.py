@@ -12,10 +12,12 @@ import paddle.fluid as fluid
 import pslib_training as model
 import pytest
 from launching import clean_environment
+from paddle.fluid.distributed import fleet as downpour
 from paddle.fluid.incubate.fleet.base.role_maker import Role, UserDefinedRoleMaker
 from paddle.fluid.incubate.fleet.parameter_server import pslib
 from paddle.fluid.incubate.fleet.parameter_server.pslib import servers, trainers
 from paddle.fluid.incubate.fleet.parameter_server.pslib.node import DownpourServer
+from paddle.fluid.transpiler.details import delete_ops
 
 SCRIPT = str(Path(__file__).with_name("pslib_training.py"))
 
@@ -28,10 +30,10 @@ def static():
     paddle.disable_static()
 
 
-def job(folder: Path, count: int, kind: str, steps: int) -> list[list[float]]:
+def job(folder: Path, count: int, *arguments: str, script: str = SCRIPT) -> list[list[float]]:
     """The losses of the workers of a job with as many servers."""
     sizes = [f"--server_num={count}", f"--worker_num={count}"]
-    command = [sys.executable, "-m", "paddle.distributed.launch", *sizes, SCRIPT, str(folder), kind, str(steps)]
+    command = [sys.executable, "-m", "paddle.distributed.launch", *sizes, script, str(folder), *arguments]
     done = subprocess.run(
         command, cwd=folder, env=clean_environment(OAR_TIMEOUT="60"), capture_output=True, text=True, timeout=300
     )
@@ -41,7 +43,7 @@ def job(folder: Path, count: int, kind: str, steps: int) -> list[list[float]]:
 
 
 def test_sgd_is_that_of_one_process(tmp_path, static):
-    (found,) = job(tmp_path, 1, "sgd", 20)
+    (found,) = job(tmp_path, 1, "sgd", "20")
     loss = model.network(lambda ids, size, *_, **how: fluid.layers.embedding(ids, size, **how))
     fluid.optimizer.SGD(model.RATE).minimize(loss)
     exe = fluid.Executor(fluid.CPUPlace())
@@ -55,9 +57,26 @@ def test_sgd_is_that_of_one_process(tmp_path, static):
 
 @pytest.mark.parametrize("kind", ["adagrad", "clicks", "cvm"])
 def test_two_workers_and_two_servers(tmp_path, kind):
-    for losses in job(tmp_path, 2, kind, 24):
+    for losses in job(tmp_path, 2, kind, "24"):
         assert np.isfinite(losses).all()
         assert np.mean(losses[20:24]) < np.mean(losses[:4]) * 0.8
+
+
+def test_downpour_of_fluid_distributed(tmp_path):
+    """Its tables count clicks, and its lookups do not show them."""
+    script = str(Path(__file__).with_name("downpour_training.py"))
+    for losses in job(tmp_path, 2, "24", script=script):
+        assert np.isfinite(losses).all()
+        assert np.mean(losses[20:24]) < np.mean(losses[:4]) * 0.8
+    assert [p.name for p in sorted((tmp_path / "saved" / "000").iterdir())] == ["part-000-00000", "part-001-00000"]
+    assert sorted(p.name for p in (tmp_path / "saved" / "001").iterdir() if "." not in p.name) == ["b", "w"]
+
+
+def test_downpour_needs_a_description():
+    made = downpour.Fleet(UserDefinedRoleMaker(0, Role.SERVER, 1, ["127.0.0.1:6174"]))
+    for run in (made.init_pserver, made.init_worker):
+        with pytest.raises(ValueError, match="the `_fleet_opt` of a Program that DownpourSGD.minimize has described"):
+            run({})
 
 
 def described(**settings):
@@ -181,20 +200,52 @@ class TestRefused:
             self.job(["here"]).run_server()
 
     def test_a_folder(self):
-        with pytest.raises(NotImplementedError, match=r"init_server\(model_dir\)"):
-            self.job().init_server("folder")
+        for path in ("hdfs:/x", "afs:/x"):
+            with pytest.raises(ValueError, match=f"fleet.init_server: {path}: the servers write and read folders of their"):
+                self.job().init_server(path)
 
-    def test_a_parameter_without_a_value(self):
+    def test_a_parameter_without_a_value(self, monkeypatch):
         fleet = self.job()
+        monkeypatch.setattr(trainers, "_ready", lambda *_: lambda: False)
         with pytest.raises(RuntimeError, match="the parameter b has no value: run the startup Program before"):
             trainers.begin(fleet._opt_info["fleet_desc"], [fluid.global_scope()], ["127.0.0.1:6174"], 0)
+
+    @pytest.mark.parametrize("epsilon", [-1, 0.5])
+    def test_scaled_sums(self, epsilon):
+        """What data_norm adds is over the batch, of squares but for epsilon."""
+        pslib.fleet.init(UserDefinedRoleMaker(0, Role.WORKER, 1, ["127.0.0.1:6174"]))
+        with pslib.fleet_embedding("click"):
+            loss = model.network(lambda *a, **k: fluid.layers.data_norm(fluid.layers.embedding(*a, **k), name="norm"))
+        told = model.settings("sgd") | {"scale_datanorm": epsilon}
+        pslib.fleet.distributed_optimizer(fluid.optimizer.Adam(0.1), told).minimize(loss)
+        program = pslib.fleet._main_programs[0]
+        trainers.Trainer(program, pslib.fleet._opt_info, ["127.0.0.1:6174"], 0).change()
+        (send,) = [op for op in program.global_block().ops if op.type == "send" and "b@GRAD" in op.attr("send_varnames")]
+        sent = dict(zip(send.attr("send_varnames"), send.input("X"), strict=True))
+        sums = {n: v for n, v in sent.items() if ".batch_" in n}
+        assert sent["b@GRAD"] == "b@GRAD" and len(sums) == 3
+        if epsilon < 0:
+            assert all(n == v for n, v in sums.items())
+            return
+        # The operators behind the gradients, with gradients that are fed.
+        block, start = program.global_block(), {n: np.full(model.WIDTH, 12, "float32") for n in sums}
+        feed = model.feed(model.samples(0, 0)) | start
+        needed, asked = [], set(sums.values()) - set(start)
+        for op in reversed(block.ops):
+            if asked & set(op.output_arg_names):
+                needed.append(op)
+                asked |= set(op.input_arg_names) - set(start)
+        delete_ops(block, [op for op in block.ops if not any(op is one for one in needed)])
+        assert not [op for op in block.ops if "lookup" in op.type]
+        found = dict(zip(sums, fluid.Executor().run(program, feed, list(sums.values())), strict=True))
+        for name, value in found.items():
+            want = (12 - 8 * 0.5) / 8 + 8 * 0.5 if "square" in name else 12 / 8
+            np.testing.assert_allclose(value, want, rtol=1e-6, err_msg=name)
 
     def test_what_a_trainer_s_program_holds(self):
         fleet = self.job()
         program = fleet._main_programs[0]
-        told = fleet._opt_info
-        worker = told["program_id_to_worker"][str(id(program))]
-        trainers.Trainer(program, worker, told["fleet_desc"], ["127.0.0.1:6174", "127.0.0.1:6175"], 0).change()
+        trainers.Trainer(program, fleet._opt_info, ["127.0.0.1:6174", "127.0.0.1:6175"], 0).change()
         ops = [op.type for op in program.global_block().ops]
         assert ops[:2] == ["recv", "fill_constant"] and ops[-2:] == ["send", "send_barrier"]
         assert ops.count("distributed_lookup_table") == 2 and ops.count("send") == 2 and ops.count("split_ids") == 1

@@ -12,6 +12,7 @@ use oar_core::base::Result;
 use oar_core::ensure;
 use oar_dist::ps::{limits, session};
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -173,9 +174,42 @@ fn of_table(py: Python<'_>, name: &str, work: impl FnOnce(&Table) -> Result<()> 
     py.detach(|| work(&*table("LargeScaleKV", name)?)).or_raise()
 }
 
+/// Ids as Python has them, the bytes of an array of int64.
+fn of_bytes(ids: &[u8]) -> Result<Vec<i64>> {
+    ensure!(ids.len() % 8 == 0, InvalidArgument, "ids are int64, got {} bytes", ids.len());
+    Ok(ids.chunks_exact(8).map(|b| i64::from_ne_bytes([b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]])).collect())
+}
+
+/// All rows, or those of `ids`.
 #[pyfunction]
-fn save_table(py: Python<'_>, name: &str, folder: PathBuf) -> PyResult<()> {
-    of_table(py, name, |t| t.save(&folder))
+#[pyo3(signature = (name, folder, ids=None))]
+fn save_table(py: Python<'_>, name: &str, folder: PathBuf, ids: Option<&[u8]>) -> PyResult<()> {
+    of_table(py, name, |t| match ids {
+        Some(ids) => t.save_rows(&folder, &of_bytes(ids)?),
+        None => t.save(&folder),
+    })
+}
+
+/// The ids of all rows, in order.
+#[pyfunction]
+fn table_ids<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyBytes>> {
+    let mut found = Vec::new();
+    of_table(py, name, |t| {
+        found = t.ids().iter().flat_map(|id| id.to_ne_bytes()).collect();
+        Ok(())
+    })?;
+    Ok(PyBytes::new(py, &found))
+}
+
+/// These rows go; how many of them there were.
+#[pyfunction]
+fn forget_rows(py: Python<'_>, name: &str, ids: &[u8]) -> PyResult<usize> {
+    let mut gone = 0;
+    of_table(py, name, |t| {
+        gone = t.forget(&of_bytes(ids)?)?;
+        Ok(())
+    })?;
+    Ok(gone)
 }
 
 /// Of the rows those that belong to a server among several.
@@ -221,6 +255,8 @@ fn table_size(py: Python<'_>, name: &str) -> PyResult<usize> {
 pub fn register(dist: &Bound<'_, PyModule>) -> PyResult<()> {
     dist.add_class::<PyCommunicator>()?;
     dist.add_function(wrap_pyfunction!(save_table, dist)?)?;
+    dist.add_function(wrap_pyfunction!(table_ids, dist)?)?;
+    dist.add_function(wrap_pyfunction!(forget_rows, dist)?)?;
     dist.add_function(wrap_pyfunction!(load_table, dist)?)?;
     dist.add_function(wrap_pyfunction!(table_size, dist)?)?;
     dist.add_function(wrap_pyfunction!(table_memory, dist)?)?;

@@ -88,6 +88,8 @@ class DownpourSGD:
         told = {
             "trainer": "DistMultiTrainer", "device_worker": "DownpourSGD", "optimizer": "DownpourSGD",
             "fleet_desc": desc, "worker_skipped_ops": list(_SKIPPED),
+            "program_id_to_worker": {str(id(loss.block.program)): worker for loss in losses},
+            "programs": [loss.block.program for loss in losses],
         }  # fmt: skip
         for loss in losses:
             loss.block.program._fleet_opt = told

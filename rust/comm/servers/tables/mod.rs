@@ -176,7 +176,8 @@ impl Table {
         Ok(self.shards.iter().map(|s| s.lock().shrink(unseen)).sum())
     }
 
-    fn ids(&self) -> Vec<i64> {
+    /// The ids of all rows, in order.
+    pub fn ids(&self) -> Vec<i64> {
         let all: BTreeSet<i64> = self.shards.iter().flat_map(|s| s.lock().ids()).collect();
         all.into_iter().collect()
     }
@@ -225,14 +226,24 @@ impl Table {
         Ok(())
     }
 
+    /// These rows go. How many of them there were.
+    pub fn forget(&self, ids: &[i64]) -> Result<usize> {
+        let gone = ids.iter().map(|&id| self.shard(id).lock().forget(id).map(usize::from));
+        gone.sum::<std::io::Result<usize>>().map_err(|e| self.spill_failed(&e))
+    }
+
     /// A file of SelectedRows for each value, by its name, in `folder`; rows in the order of their ids.
     pub fn save(&self, folder: &Path) -> Result<()> {
+        self.save_rows(folder, &self.ids())
+    }
+
+    /// As [`Table::save`], of these rows.
+    pub fn save_rows(&self, folder: &Path, ids: &[i64]) -> Result<()> {
         std::fs::create_dir_all(folder).map_err(|e| failed("make the folder", folder, &e))?;
-        let ids = self.ids();
         let height = ids.last().map_or(0, |last| last.saturating_add(1));
         for v in &self.about.values {
             let mut bytes = Vec::with_capacity(ids.len() * v.dim * 4);
-            for &id in &ids {
+            for &id in ids {
                 let row = self.kept(id)?.values;
                 bytes.extend(row[v.at..v.at + v.dim].iter().flat_map(|x| x.to_le_bytes()));
             }
@@ -240,7 +251,7 @@ impl Table {
             let file = File::create(&path).map_err(|e| failed("write", &path, &e))?;
             let mut file = BufWriter::new(file);
             let dims = [ids.len() as i64, v.dim as i64];
-            tensor_file::write_selected_rows(&ids, height, DType::F32, &dims, &bytes, &mut file)?;
+            tensor_file::write_selected_rows(ids, height, DType::F32, &dims, &bytes, &mut file)?;
             file.flush().map_err(|e| failed("write", &path, &e))?;
         }
         Ok(())

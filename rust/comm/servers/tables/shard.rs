@@ -222,6 +222,17 @@ impl Shard {
         self.rows.swap_remove(row);
     }
 
+    /// Whether there was such a row, which goes.
+    pub fn forget(&mut self, id: i64) -> IoResult<bool> {
+        match self.find(id) {
+            Some(row) => {
+                self.remove(row);
+                Ok(true)
+            }
+            None => Ok(self.spill.as_mut().map_or(Ok(None), |s| s.take(id))?.is_some()),
+        }
+    }
+
     /// The rows that were longest not asked for leave the memory; of equally old ones those of lower ids.
     fn evict(&mut self, n: usize) -> IoResult<()> {
         let mut all: Vec<(u64, i64)> = (0..self.rows.len()).map(|row| (self.seen(row), self.rows.id(row))).collect();

@@ -2,18 +2,22 @@
 servers are not public, and runs them on the servers that are here. What only PSLib has says so."""
 from __future__ import annotations
 
+import functools
 import os
 import warnings
+from collections.abc import Callable
 from typing import Any, NoReturn
+
+import numpy as np
 
 import paddle._core as _core
 import paddle.fluid as fluid
 from paddle.fluid.executor import global_scope
 from paddle.fluid.incubate.fleet.base.fleet_base import DistributedOptimizer, Fleet
 from paddle.fluid.incubate.fleet.base.mode import Mode
-from paddle.fluid.incubate.fleet.base.role_maker import MPISymetricRoleMaker
+from paddle.fluid.incubate.fleet.base.role_maker import MPISymetricRoleMaker, RoleMakerBase
 
-from . import servers, trainers
+from . import servers, trainers, upkeep
 from .embeddings import fleet_embedding
 from .optimizer_factory import FLEET_GLOBAL_DICT as FLEET_GLOBAL_DICT
 from .optimizer_factory import DistributedAdam
@@ -23,9 +27,20 @@ __all__ = ["PSLib", "fleet", "fleet_embedding", "DownpourOptimizer"]
 
 def _theirs(what: str) -> NoReturn:
     raise NotImplementedError(
-        f"fleet.{what} is for servers of Baidu's PSLib, which are not public; those that are here train these tables, "
-        "and do no more; fleet.parameter_server.distribute_transpiler saves and loads"
+        f"fleet.{what} is for servers of Baidu's PSLib, which are not public; those that are here do not have it"
     )
+
+
+def _local(what: str, path: Any) -> str:
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"fleet.{what} takes a path, got {path!r}")
+    text = os.fspath(path)
+    if text.startswith(("hdfs:", "afs:")):
+        raise ValueError(
+            f"fleet.{what}: {text}: the servers write and read folders of their hosts; "
+            "paddle.distributed.fleet.utils.HDFSClient copies them"
+        )
+    return os.path.abspath(text)
 
 
 class PSLib(Fleet):
@@ -53,6 +68,7 @@ class PSLib(Fleet):
         self._pull_local_thread_num: int | None = None
         self._client2client: dict[str, int] = {}
         self._connected = False
+        self._begin: str | None = None
 
     def init(self, role_maker=None):
         """Say what this process is: what MPI says when None (a trainer and a server on each host)."""
@@ -108,9 +124,9 @@ class PSLib(Fleet):
         """
         desc, endpoints = self._servers("init_worker")
         me, told = self.worker_index(), self._opt_info
-        programs = {} if self._connected else {str(id(program)): program for program in self._main_programs}
-        for key, program in programs.items():
-            trainers.Trainer(program, told["program_id_to_worker"][key], desc, endpoints, me).change()
+        programs = {} if self._connected else {id(program): program for program in self._main_programs}
+        for program in programs.values():
+            trainers.Trainer(program, told, endpoints, me).change()
         self._connected = True
         # The Programs do themselves what a DownpourSGD worker does beside them.
         told["device_worker"] = "Hogwild"
@@ -120,9 +136,19 @@ class PSLib(Fleet):
             trainers.wait(endpoints, me)
 
     def init_server(self, model_dir=None, **kwargs):
-        """Before :meth:`run_server`; a folder of PSLib's is refused (NotImplementedError)."""
-        if model_dir is not None:
-            _theirs("init_server(model_dir)")
+        """Before :meth:`run_server`.
+
+        Args:
+            model_dir (str, optional): a folder of :meth:`save_persistables`, which this server begins with; parameters
+                of worker 0 do not count then. A worker that says so has all servers load it, as :meth:`load_model`.
+            mode (int, optional): as of :meth:`load_model`.
+        """
+        if model_dir is None:
+            return
+        if self.is_server():
+            self._begin = _local("init_server", model_dir)
+        else:
+            self.load_model(model_dir, **kwargs)
 
     def run_server(self):
         """Serve the tables until all workers have called :meth:`stop_worker`.
@@ -132,10 +158,13 @@ class PSLib(Fleet):
             NotImplementedError: for an accessor or a rule that is not there.
         """
         desc, endpoints = self._servers("run_server")
-        how = (self._main_programs, endpoints, endpoints[self.server_index()], self.worker_num())
-        main, startup = servers.build(desc, *how)
-        exe, scope = fluid.Executor(fluid.CPUPlace()), fluid.Scope()
+        exe, scope, me = fluid.Executor(fluid.CPUPlace()), fluid.Scope(), self.server_index()
+        keeper = functools.partial(upkeep.Keeper, scope=scope, me=me, servers=len(endpoints))
+        how = (endpoints, endpoints[me], self.worker_num(), self._begin is not None, keeper)
+        main, startup, kept = servers.build(desc, self._main_programs, *how)
         exe.run(startup, scope=scope)
+        if self._begin is not None:
+            kept.load(self._begin)
         exe.run(main, scope=scope)
 
     def end_pass(self, scope):
@@ -162,71 +191,197 @@ class PSLib(Fleet):
         """This worker is complete; servers end when all are."""
         _core.dist.complete_servers()
 
+    # What the first worker has the servers do, while the others wait where their role maker can
+
+    def _meet(self) -> None:
+        if type(self._role_maker).barrier_worker is not RoleMakerBase.barrier_worker:
+            self._role_maker.barrier_worker()
+
+    def _by_the_first(self, what: str, work: Callable[[Any, list[str]], Any]) -> Any:
+        """What `work` returns in the first worker, from the description and the servers' places; else None."""
+        desc, endpoints = self._servers(what)
+        self._meet()
+        try:
+            return work(desc, endpoints) if self.is_first_worker() else None
+        finally:
+            self._meet()
+
+    def _ask(self, what: str, **command: Any) -> Any:
+        return self._by_the_first(what, lambda _, ends: upkeep.ask(ends, self.worker_index(), **command))
+
     def save_inference_model(
         self, executor, dirname, feeded_var_names=None, target_vars=None, main_program=None, export_for_deployment=True
     ):
-        """Would have the servers write their tables: raises NotImplementedError."""
-        _theirs("save_inference_model")
+        """Have the servers write all tables, as :meth:`save_persistables`; other arguments are not read."""
+        self.save_persistables(executor, dirname)
 
     def print_table_stat(self, table_id):
-        """Would have the servers print how large a table is: raises NotImplementedError."""
-        _theirs("print_table_stat")
+        """Print how many rows a sparse table has, and how many of them have all their columns.
+
+        Args:
+            table_id (int): its number.
+        """
+        told = self._ask("print_table_stat", do="stat", table=table_id)
+        if told is not None:
+            rows, whole = (sum(column) for column in zip(*told, strict=True))
+            print(f"tableid: {table_id}, feasign size: {rows}, mf size: {whole}", flush=True)
 
     def save_persistables(self, executor, dirname, main_program=None, **kwargs):
-        """Would have the servers write their tables: raises NotImplementedError."""
-        _theirs("save_persistables")
+        """Have the servers write all tables into a folder that all of them reach.
+
+        Args:
+            executor, main_program: not read. dirname (str): the folder.
+            mode (int, optional): of rows that count shows, 0 all; 1 those that are worth it (base_threshold) and have
+                changed since (delta_threshold); 2 those that are worth it; 3 all, and a day ends. Default: 0.
+
+        Raises:
+            ValueError: before `minimize`, or for a folder of HDFS.
+            RuntimeError: where a server cannot.
+        """
+        self.save_model(dirname, **kwargs)
 
     def save_model_with_whitelist(self, executor, dirname, whitelist_path, main_program=None, **kwargs):
-        """Would have the servers write chosen rows: raises NotImplementedError."""
-        _theirs("save_model_with_whitelist")
+        """Have the servers write chosen rows of a sparse table.
+
+        Args:
+            executor, main_program: not read. dirname (str): the folder.
+            whitelist_path (str): a file of row numbers, with white space between. mode (int, optional): as of
+                :meth:`save_persistables`. table_id (int, optional): the table. Default: 0.
+        """
+        at, listed = (_local("save_model_with_whitelist", path) for path in (dirname, whitelist_path))
+        how = {"mode": kwargs.get("mode", 0), "table": kwargs.get("table_id", 0), "whitelist": listed}
+        self._ask("save_model_with_whitelist", do="save", folder=at, **how)
 
     def save_cache_model(self, executor, dirname, main_program=None, **kwargs):
-        """Would have the servers write what is asked for most: raises NotImplementedError."""
-        _theirs("save_cache_model")
+        """Have the servers write the rows that are shown most, a part sparse_cache_rate of all.
+
+        Args:
+            executor, main_program: not read. dirname (str): the folder; they go to ``NNN_cache`` there.
+            table_id (int, optional): the table. Default: 0. mode: not read.
+
+        Returns:
+            int: how many rows they are; -1 in workers other than the first.
+
+        Raises:
+            ValueError: for a table without counts of shows.
+        """
+        at, number = _local("save_cache_model", dirname), kwargs.get("table_id", 0)
+
+        def work(desc: Any, ends: list[str]) -> int:
+            tables = desc.server_param.downpour_server_param.downpour_table_param
+            table = next((t for t in tables if t.table_id == number), None)
+            if table is None or table.accessor.accessor_class not in servers.CLICKS:
+                raise ValueError(f"fleet.save_cache_model: table {number} is no sparse table with counts of shows")
+            return upkeep.save_cache(ends, self.worker_index(), number, at, table.sparse_table_cache_rate)
+
+        saved = self._by_the_first("save_cache_model", work)
+        return -1 if saved is None else saved
 
     def shrink_sparse_table(self):
-        """Would drop rows that nobody asks for: raises NotImplementedError."""
-        _theirs("shrink_sparse_table")
+        """End a day of the sparse tables that count shows: counts decay (show_click_decay_rate), and rows go that are
+        worth less than delete_threshold or have not been seen for delete_after_unseen_days days (saving with mode 3
+        counts them)."""
+        self._ask("shrink_sparse_table", do="shrink")
 
     def shrink_dense_table(self, decay, emb_dim=11, scope=None, table_id=None):
-        """Would multiply sums by `decay`: raises NotImplementedError."""
-        _theirs("shrink_dense_table")
+        """Take shows out of the sums of `data_norm`: the first of every `emb_dim` of them is a sum of logarithms.
+
+        Args:
+            decay (float): by what shows are multiplied. emb_dim (int): how many sums belong to one embedding.
+            scope (Scope, optional): where this worker's values are. None: the global one.
+            table_id (int, optional): the table. None: all dense tables whose parameters the scope has.
+        """
+        self._give("shrink_dense_table", scope, table_id, lambda values: upkeep.decayed(values, decay, emb_dim))
+
+    def _give(self, what: str, scope: Any, table: int | None, change: Callable[[Any], Any]) -> None:
+        """Servers get dense tables from the scope of the first worker, changed."""
+        scope = global_scope() if scope is None else scope
+
+        def work(desc: Any, ends: list[str]) -> None:
+            for number, names in servers.dense_tables(desc).items():
+                there = [scope.find_var(name) for name in names]
+                if table not in (None, number) or any(v is None for v in there):
+                    continue
+                held = {name: np.array(v.get_tensor()) for name, v in zip(names, there, strict=True)}
+                for name, value in change(held).items():
+                    scope.find_var(name).get_tensor().set(value, fluid.CPUPlace())
+                trainers.give(desc, [scope], ends, self.worker_index(), names)
+
+        self._by_the_first(what, work)
 
     def clear_one_table(self, table_id):
-        """Would empty a table: raises NotImplementedError."""
-        _theirs("clear_one_table")
+        """A sparse table has no rows any more.
+
+        Args:
+            table_id (int): its number.
+        """
+        self._ask("clear_one_table", do="clear", table=table_id)
 
     def clear_model(self):
-        """Would empty all tables: raises NotImplementedError."""
-        _theirs("clear_model")
+        """All sparse tables have no rows any more."""
+        self._ask("clear_model", do="clear")
 
     def load_pslib_whitelist(self, table_id, model_path, **kwargs):
-        """Would have the servers read chosen rows: raises NotImplementedError."""
+        """Would have PSLib's servers read the rows of their own list: raises NotImplementedError."""
         _theirs("load_pslib_whitelist")
 
     def load_one_table(self, table_id, model_path, **kwargs):
-        """Would have the servers read a table: raises NotImplementedError."""
-        _theirs("load_one_table")
+        """Have the servers read a table; or give them the parameters of a saved model.
+
+        Args:
+            table_id (int): its number. model_path (str): a folder of :meth:`save_model` or :meth:`save_one_table`; with
+                the two arguments that follow a folder of ``fluid.io.save_vars``, or its one file.
+            scope (Scope, optional), model_proto_file (str, optional): where the parameters go in this worker, and the
+                file of the saved Program. var_names (list of str, optional): which ones. None: all of the table.
+            load_combine (bool, optional): whether `model_path` is one file.
+            mode (int, optional): as of :meth:`load_model`.
+        """
+        at, scope = _local("load_one_table", model_path), kwargs.get("scope")
+        proto = kwargs.get("model_proto_file")
+        if scope is None or proto is None:
+            self._ask("load_one_table", do="load", folder=at, table=table_id, mode=kwargs.get("mode", 0))
+            return
+        with open(_local("load_one_table", proto), "rb") as f:
+            saved = fluid.Program.parse_from_string(f.read())
+        given, one_file = kwargs.get("var_names"), kwargs.get("load_combine", False)
+        self._give(
+            "load_one_table", scope, table_id,
+            lambda held: trainers.from_model(held, saved, at, held if given is None else given, one_file),
+        )  # fmt: skip
 
     def confirm(self):
-        """Would keep what a pass has changed: raises NotImplementedError."""
-        _theirs("confirm")
+        """The servers keep what their tables hold now, for :meth:`revert`."""
+        self._ask("confirm", do="confirm")
 
     def revert(self):
-        """Would take back what a pass has changed: raises NotImplementedError."""
-        _theirs("revert")
+        """The servers' tables are again as they were at the last :meth:`confirm` (RuntimeError without one)."""
+        self._ask("revert", do="revert")
 
     def load_model(self, model_dir=None, **kwargs):
-        """Would have the servers read their tables: raises NotImplementedError."""
-        _theirs("load_model")
+        """Have the servers read all tables; how many there were when these were saved does not matter.
+
+        Args:
+            model_dir (str): a folder of :meth:`save_model`. mode (int, optional): which mode wrote it.
+        """
+        self._ask("load_model", do="load", folder=_local("load_model", model_dir), mode=kwargs.get("mode", 0))
 
     def save_model(self, model_dir=None, **kwargs):
-        """Would have the servers write their tables: raises NotImplementedError."""
-        _theirs("save_model")
+        """As :meth:`save_persistables`.
+
+        Args:
+            model_dir (str): the folder. mode (int, optional): as there.
+        """
+        self._ask("save_model", do="save", folder=_local("save_model", model_dir), mode=kwargs.get("mode", 0))
 
     def save_one_table(self, table_id, model_dir, **kwargs):
-        """Would have the servers write a table: raises NotImplementedError."""
-        _theirs("save_one_table")
+        """As :meth:`save_model`, of one table.
+
+        Args:
+            table_id (int): its number. model_dir (str): the folder. mode (int, optional): as there.
+            prefix (str, optional): what stands in the parts' names, ``part-PREFIX-000-00000``.
+        """
+        how = {"mode": kwargs.get("mode", 0), "prefix": kwargs.get("prefix") or ""}
+        self._ask("save_one_table", do="save", folder=_local("save_one_table", model_dir), table=table_id, **how)
 
 
 fleet = PSLib()

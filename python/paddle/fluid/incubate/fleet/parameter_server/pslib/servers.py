@@ -6,6 +6,7 @@ sums decay: `DAdamD2Sum` of Paddle since 2.1) and summary for parameters. A push
 """
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +22,10 @@ __all__: list[str] = []
 layers: Any = fluid.layers
 
 READY = "pslib.ready"
+#: what the first worker asks for besides, and what a server says to it
+COMMAND, ANSWER = "pslib.command", "pslib.answer"
+#: columns of accessors of clicks: shows, clicks, what they have become worth since the last saving, days without any
+_COUNTS = ["Show", "Click", "Delta", "Unseen"]
 #: behind the name of what a worker gives a parameter to begin with
 BEGIN = "@BEGIN"
 CLICKS = ("DownpourCtrAccessor", "DownpourFeatureValueAccessor", "DownpourCtrDoubleAccessor", "DownpourUnitAccessor")
@@ -111,12 +116,13 @@ class SparseTable:
 
     def meta(self) -> str:
         """The table as lookup_sparse_table_init makes it."""
-        values = [("Show", 1, "fill_constant&0"), ("Click", 1, "fill_constant&0")] if self.clicks else []
+        values = [(name, 1, "fill_constant&0") for name in _COUNTS * self.clicks]
         values += [value for part in self.parts for value in part.values()]
         names, widths, firsts = (",".join(map(str, column)) for column in zip(*values, strict=True))
         return f"{self.name}:{names}:{widths}:0:{self.grad}:{names}:{firsts}:none"
 
-    def _read(self, ids: Any, names: list[str]) -> list[Any]:
+    def read(self, ids: Any, names: list[str]) -> list[Any]:
+        """Values of rows, by their names."""
         block = fluid.default_main_program().current_block()
         outs = [block.create_var(name=unique_name.generate(self.name), dtype="float32") for _ in names]
         attrs = {"tablename": self.name, "value_names": names, "init": True}
@@ -125,21 +131,30 @@ class SparseTable:
             out.desc.set_shape([-1, width])
         return outs
 
+    def write(self, ids: Any, names: list[str], values: list[Any]) -> None:
+        """Values of rows, by their names, become these."""
+        block = fluid.default_main_program().current_block()
+        attrs = {"tablename": self.name, "value_names": names}
+        block.append_op(type="lookup_sparse_table_write", inputs={"Ids": ids, "In": values}, outputs={}, attrs=attrs)
+
     def _widths(self, names: list[str]) -> list[int]:
         known = {name: width for part in self.parts for name, width, _ in part.values()}
         return [known.get(name, 1) for name in names]
 
+    def _score(self, show: Any, click: Any) -> Any:
+        s = self.accessor.downpour_accessor_param
+        return (show - click) * s.nonclk_coeff + click * s.click_coeff
+
     def _extended(self, show: Any, click: Any) -> Any:
         """1 for rows that are shown and clicked enough to have all their columns, else 0."""
-        s = self.accessor.downpour_accessor_param
-        score = (show - click) * s.nonclk_coeff + click * s.click_coeff
+        score = self._score(show, click)
         least = layers.fill_constant([1], "float32", float(self.accessor.embedx_threshold))
         return layers.cast(layers.greater_equal(score, least), "float32")
 
     def lookup(self, ids: Any) -> None:
         """What ids find: of accessors of clicks shows and clicks, too."""
         names = ["Show", "Click"] * self.clicks + [part.name for part in self.parts]
-        found = self._read(ids, names)
+        found = self.read(ids, names)
         if self.clicks:
             found[3] = found[3] * self._extended(*found[:2])
         layers.concat(found, axis=1)
@@ -155,13 +170,15 @@ class SparseTable:
             outputs={"Row": row, "Value": value},
             attrs={"tablename": self.name, "is_entry": False},
         )
-        names, at = ["Show", "Click"] * self.clicks, 2 * self.clicks
+        names, at = _COUNTS * self.clicks, 2 * self.clicks
         names += [name for part in self.parts for name, _, _ in part.values()]
-        held = self._read(row, names)
+        held = self.read(row, names)
         new = []
         if self.clicks:
             more = [layers.slice(value, [1], [i], [i + 1]) for i in (0, 1)]
-            new, extended, held = [h + m for h, m in zip(held, more, strict=False)], self._extended(*held[:2]), held[2:]
+            new = [h + m for h, m in zip(held, [*more, self._score(*more)], strict=False)]
+            new.append(layers.zeros_like(held[3]))
+            extended, held = self._extended(*held[:2]), held[4:]
         for part in self.parts:
             columns = layers.slice(value, [1], [at], [at + part.width])
             if self.clicks:
@@ -172,14 +189,17 @@ class SparseTable:
             if part.name == "Embedx":
                 after = [old + (next_ - old) * extended for old, next_ in zip(mine, after, strict=True)]
             new += after
-        attrs = {"tablename": self.name, "value_names": names}
-        block.append_op(type="lookup_sparse_table_write", inputs={"Ids": row, "In": new}, outputs={}, attrs=attrs)
+        self.write(row, names, new)
 
 
 def sparse_tables(desc: Any) -> dict[int, SparseTable]:
     """By number, the sparse tables of a description."""
     tables = desc.server_param.downpour_server_param.downpour_table_param
     return {t.table_id: SparseTable(t) for t in tables if t.type == pslib.PS_SPARSE_TABLE}
+
+
+def _trainers(desc: Any) -> list[Any]:
+    return desc.trainer_param if isinstance(desc.trainer_param, list) else [desc.trainer_param]
 
 
 def dealt(desc: Any, endpoints: list[str]) -> dict[str, tuple[str, str, Any]]:
@@ -190,11 +210,14 @@ def dealt(desc: Any, endpoints: list[str]) -> dict[str, tuple[str, str, Any]]:
         if t.type == pslib.PS_DENSE_TABLE
     }
     found: dict[str, tuple[str, str, Any]] = {}
-    trainers = desc.trainer_param if isinstance(desc.trainer_param, list) else [desc.trainer_param]
-    for table in (table for trainer in trainers for table in trainer.dense_table):
+    for table in (table for trainer in _trainers(desc) for table in trainer.dense_table):
         for name in table.dense_variable_name:
             found.setdefault(name, (name + "@GRAD", endpoints[len(found) % len(endpoints)], rules[table.table_id]))
     return found
+
+
+#: what rules of parameters keep, behind their names
+_STATES = (".d2sum", ".g2sum", ".velocity")
 
 
 def _dense_push(param: Any, grad: Any, rule: Any) -> None:
@@ -214,7 +237,7 @@ def _dense_push(param: Any, grad: Any, rule: Any) -> None:
         layers.assign(param * rule.summary.summary_decay_rate + grad, param)
     elif rule.name == "adam":
         s = rule.adam
-        d2sum, g2sum, velocity = state(".d2sum"), state(".g2sum"), state(".velocity")
+        d2sum, g2sum, velocity = map(state, _STATES)
         layers.assign(d2sum * s.ada_decay_rate + 1.0, d2sum)
         layers.assign(g2sum * s.ada_decay_rate + layers.square(grad), g2sum)
         layers.assign((velocity - grad) * s.mom_decay_rate + grad, velocity)
@@ -227,8 +250,23 @@ def _dense_push(param: Any, grad: Any, rule: Any) -> None:
         )
 
 
-def build(desc: Any, programs: list[Any], endpoints: list[str], endpoint: str, trainers: int) -> tuple[Any, Any]:
-    """The main and the startup Program of a server."""
+def dense_tables(desc: Any) -> dict[int, list[str]]:
+    """By number, the parameters of the dense tables."""
+    found: dict[int, list[str]] = {}
+    for trainer in _trainers(desc):
+        for table in trainer.dense_table:
+            found.setdefault(table.table_id, list(table.dense_variable_name))
+    return found
+
+
+def build(
+    desc: Any, programs: list[Any], endpoints: list[str], endpoint: str, trainers: int, loads: bool,
+    keeper: Callable[[list[SparseTable], dict[int, list[str]]], Any],
+) -> tuple[Any, Any, Any]:  # fmt: skip
+    """The main and the startup Program of a server, and what `keeper` makes of its tables, which hears commands.
+
+    With `loads` parameters come from a folder, not from worker 0.
+    """
     main, startup = fluid.Program(), fluid.Program()
     top, blocks, lookups = main.global_block(), [], []
 
@@ -238,10 +276,10 @@ def build(desc: Any, programs: list[Any], endpoints: list[str], endpoint: str, t
         main._rollback()
         return f"{name}:{block.idx}"
 
-    def held(name: str, shape: Any) -> Any:
+    def held(name: str, shape: Any, value: float = 0.0) -> Any:
         for block in (startup.global_block(), top):
             made = block.create_var(name=name, shape=shape, dtype="float32", persistable=True)
-        attrs = {"shape": list(shape), "dtype": made.dtype, "value": 0.0}
+        attrs = {"shape": list(shape), "dtype": made.dtype, "value": value}
         startup.global_block().append_op(
             type="fill_constant", inputs={}, outputs={"Out": startup.global_block().var(name)}, attrs=attrs
         )
@@ -260,13 +298,22 @@ def build(desc: Any, programs: list[Any], endpoints: list[str], endpoint: str, t
             )
             lookups.append(in_a_block(ids.name, table.lookup, ids))
             blocks.append(in_a_block(grad.name, table.push, grad))
-        held(READY, [1])
+        held(READY, [1], float(loads))
         for name, (grad_name, where, rule) in dealt(desc, endpoints).items():
             if where == endpoint:
                 like = next(p.global_block().vars[name] for p in programs if name in p.global_block().vars)
                 param = held(name, like.shape)
                 grad = top.create_var(name=grad_name, shape=like.shape, dtype="float32")
                 blocks.append(in_a_block(grad_name, _dense_push, param, grad, rule))
+        mine = startup.global_block().vars
+        dense = {
+            number: [name + tail for name in names for tail in ("", *_STATES) if name + tail in mine]
+            for number, names in dense_tables(desc).items()
+        }
+        kept = keeper(tables, dense)
+        command = top.create_var(name=COMMAND, shape=[-1], dtype="uint8")
+        answer = top.create_var(name=ANSWER, shape=[-1], dtype="uint8", persistable=True)
+        blocks.append(in_a_block(COMMAND, layers.py_func, kept, command, answer))
         top.append_op(
             type="listen_and_serv",
             inputs={"X": []},
@@ -277,4 +324,4 @@ def build(desc: Any, programs: list[Any], endpoints: list[str], endpoint: str, t
                 "prefetch_var_name_to_block_id": lookups,
             },
         )  # fmt: skip
-    return main, startup
+    return main, startup, kept

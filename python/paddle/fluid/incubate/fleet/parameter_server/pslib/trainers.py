@@ -4,7 +4,9 @@ Every run pulls, and ends when the servers have applied what it pushed.
 """
 from __future__ import annotations
 
+import os
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -32,20 +34,23 @@ class Trainer:
 
     Args:
         program (Program): with backward, as `minimize` leaves it; it is changed.
-        worker (DownpourWorker): what it pulls and pushes. desc: the description.
+        told (dict): what `minimize` has described.
         endpoints (list of str): the servers'. me (int): this trainer's number.
 
     Raises:
         NotImplementedError: for accessors, rules and lookups that are not there.
     """
 
-    def __init__(self, program: Any, worker: Any, desc: Any, endpoints: list[str], me: int) -> None:
+    def __init__(self, program: Any, told: Any, endpoints: list[str], me: int) -> None:
+        worker, desc = told["program_id_to_worker"][str(id(program))], told["fleet_desc"]
         self.program, self.block, self.endpoints = program, program.global_block(), endpoints
         self.tables, self.dense = sparse_tables(desc), dealt(desc, endpoints)
         self.mine = [n for table in worker.get_desc().dense_table for n in table.dense_variable_name]
         described = worker.get_desc().sparse_table
         self.table_of = {value: self.tables[t.table_id] for t in described for value in t.slot_value}
         self.at = {"trainer_id": me, **_RPC}
+        #: below zero: sums of data_norm are pushed as they are
+        self.epsilon = float(told.get("scale_datanorm", -1))
 
     def change(self) -> None:
         """Pull before, push behind."""
@@ -56,13 +61,31 @@ class Trainer:
             grads = [self.dense[name][0] for name in self.mine]
             for table, pairs in pushed.items():
                 self._push(self.tables[table], pairs)
-            self._send(grads, [self.dense[name][1] for name in self.mine], grads)
+            self._send(self._scaled(grads, pushed), [self.dense[name][1] for name in self.mine], grads)
             attrs = {"endpoints": self.endpoints, "half_async": True, **self.at}
             self.block.append_op(type="send_barrier", inputs={"X": []}, outputs={"Out": []}, attrs=attrs)
             pulled = [self.block.var(name) for name in self.mine]
             if pulled:
                 attrs = {"epmap": [self.dense[name][1] for name in self.mine], **self.at}
                 self.block._insert_op(index=0, type="recv", inputs={"X": []}, outputs={"Out": pulled}, attrs=attrs)
+
+    def _scaled(self, grads: list[str], pushed: dict[int, list[tuple[Any, ...]]]) -> list[str]:
+        """With scale_datanorm what is added to sums of data_norm is over the batch; that of squares but for epsilon."""
+        tails = [f"{tail}{GRAD_VAR_SUFFIX}" for tail in (".batch_size", ".batch_sum", ".batch_square_sum")]
+        if self.epsilon < 0 or not any(name.endswith(tuple(tails)) for name in grads):
+            return grads
+        ids = next((ids for pairs in pushed.values() for ids, *_ in pairs), None)
+        if ids is None:
+            raise ValueError("pslib: scale_datanorm needs a lookup: its ids say how large a batch is")
+        batch, found = self._batch(self.block.var(ids)), []
+        for name in grads:
+            var = self.block.var(name)
+            if name.endswith(tails[2]):
+                var = (var - batch * self.epsilon) / batch + batch * self.epsilon
+            elif name.endswith(tuple(tails)):
+                var = var / batch
+            found.append(var.name)
+        return found
 
     def _send(self, names: list[str], endpoints: list[str], known: list[str]) -> None:
         """Send variables that servers know as `known`."""
@@ -83,13 +106,10 @@ class Trainer:
     def _look_up(self) -> None:
         for op in [op for op in self.block.ops if op.type in _PULLS and op.output("Out")[0] in self.table_of]:
             table = self.table_of[op.output("Out")[0]]
-            if not op.type.startswith("pull") and table.clicks:
-                raise NotImplementedError(
-                    f"pslib: the accessor {table.accessor.accessor_class} is there for lookups within fleet_embedding; "
-                    f"{op.type} of {op.input('W')[0]} takes DownpourSparseValueAccessor"
-                )
             width = self.block.var(op.output("Out")[0]).shape[-1]
-            if width != table.width:
+            # Ordinary lookups do not show their counts, but to a layer continuous_value_model.
+            hides = not op.type.startswith("pull") and table.clicks and width == table.width - 2
+            if width != table.width and not hides:
                 raise ValueError(
                     f"pslib: {op.input('W')[0]} is looked up with width {width}, rows of its table have {table.width}"
                 )
@@ -97,6 +117,8 @@ class Trainer:
             index = next(i for i, there in enumerate(self.block.ops) if there is op)
             inputs = {"Ids": [self.block.var(n) for n in op.input("Ids")], "W": row}
             outs = [self.block.var(n) for n in op.output("Out")]
+            if hides:
+                outs = [self._without_counts(index, table, out) for out in outs]
             attrs = {
                 "table_names": [table.ids] * len(self.endpoints), "endpoints": self.endpoints, "is_distributed": True,
                 "padding_idx": _NOBODY, "pserver_num": len(self.endpoints), **self.at,
@@ -106,6 +128,14 @@ class Trainer:
             self.block._insert_op(
                 index=index, type="distributed_lookup_table", inputs=inputs, outputs={"Outputs": outs}, attrs=attrs
             )
+
+    def _without_counts(self, index: int, table: SparseTable, out: Any) -> Any:
+        """What is looked up in place of `out`, which gets it without shows and clicks."""
+        shape = [*out.shape[:-1], table.width]
+        whole = self.block.create_var(name=out.name + ".whole", shape=shape, dtype="float32", lod_level=out.lod_level)
+        attrs = {"axes": [len(shape) - 1], "starts": [2], "ends": [table.width]}
+        self.block._insert_op(index + 1, type="slice", inputs={"Input": whole}, outputs={"Out": out}, attrs=attrs)
+        return whole
 
     def _take_gradients(self) -> dict[int, list[tuple[Any, ...]]]:
         """Takes pushes out; by table: ids, gradients, the variable of clicks, whether gradients are times the batch."""
@@ -119,7 +149,8 @@ class Trainer:
             if table is None:
                 continue
             own = op.type.startswith("push")
-            how = (op.attr("CtrLabelName") if own else "", op.attr("ScaleSparseGrad") if own else True)
+            clicks = op.attr("CtrLabelName") if own else self._clicks(table, grads[0])
+            how = (clicks, op.attr("ScaleSparseGrad") if own else True)
             pairs = zip(op.input("Ids"), grads, strict=True)
             found.setdefault(table.number, []).extend((ids, grad, *how) for ids, grad in pairs)
             gone.append(op)
@@ -130,6 +161,14 @@ class Trainer:
         delete_ops(self.block, gone)
         return found
 
+    def _clicks(self, table: SparseTable, grad: str) -> str:
+        """The variable of clicks of an ordinary lookup; none where a layer continuous_value_model has put them in."""
+        if not table.clicks or self.block.var(grad).shape[-1] == table.width:
+            return ""
+        if "click" not in self.block.vars:
+            raise ValueError(f"pslib: the accessor {table.accessor.accessor_class} needs the variable click")
+        return "click"
+
     def _batch(self, ids: Any) -> Any:
         """How many samples there are, as float32."""
         if ids.lod_level:
@@ -138,10 +177,12 @@ class Trainer:
 
     def _value(self, table: SparseTable, ids: Any, grad: Any, label: str, scaled: bool) -> Any:
         """What is pushed for each id: of accessors of clicks shows and clicks, and the gradient."""
-        grad = layers.reshape(grad, [-1, table.width])
+        width = grad.shape[-1]
+        grad = layers.reshape(grad, [-1, width])
         first, rest = [], grad
         if table.clicks:
-            counts, rest = (layers.slice(grad, [1], [a], [b]) for a, b in ((0, 2), (2, table.width)))
+            if width == table.width:
+                counts, rest = (layers.slice(grad, [1], [a], [b]) for a, b in ((0, 2), (2, table.width)))
             # Without a name the layer continuous_value_model has put shows and clicks there.
             if label:
                 clicks = layers.reshape(layers.cast(self.block.var(label), "float32"), [-1, 1])
@@ -180,36 +221,76 @@ class Trainer:
 
 
 def begin(desc: Any, scopes: list[Any], endpoints: list[str], me: int) -> None:
-    """The first worker gives the servers its parameters.
+    """The first worker gives the servers its parameters, where they have none, and says that they have them.
 
     Raises:
         RuntimeError: for a parameter that has no value.
     """
-    dense, program, scope = dealt(desc, endpoints), fluid.Program(), fluid.Scope()
-    block = program.global_block()
-    names, where = [], []
+    if _ready(endpoints, me)():
+        return
+    give(desc, scopes, endpoints, me)
+    ready = {f"{READY}.{i}": np.ones(1, "float32") for i in range(len(endpoints))}
+    _push_now(ready, endpoints, [READY + BEGIN] * len(endpoints), endpoints, me)
 
-    def give(name: str, value: np.ndarray, endpoint: str) -> None:
-        block.create_var(name=name, shape=value.shape, dtype="float32", persistable=True)
-        scope.var(name).get_tensor().set(value, fluid.CPUPlace())
-        names.append(name)
-        where.append(endpoint)
 
-    for name, (_, endpoint, _) in dense.items():
+def give(desc: Any, scopes: list[Any], endpoints: list[str], me: int, names: Any = None) -> None:
+    """Servers get parameters (None: all) from the first of the scopes that has them.
+
+    Raises:
+        RuntimeError: for one that has no value.
+    """
+    dense = {name: where for name, (_, where, _) in dealt(desc, endpoints).items() if names is None or name in names}
+    values = {}
+    for name in dense:
         vars_ = [s.find_var(name) for s in scopes]
         value = next((v.get_tensor() for v in vars_ if v is not None and v.get_tensor()._is_initialized()), None)
         if value is None:
             raise RuntimeError(f"fleet.init_worker: the parameter {name} has no value: run the startup Program before")
-        give(name, np.array(value), endpoint)
-    for i, endpoint in enumerate(endpoints):
-        give(f"{READY}.{i}", np.ones(1, "float32"), endpoint)
-    known = [name + BEGIN for name in dense] + [READY + BEGIN] * len(endpoints)
+        values[name] = np.array(value)
+    _push_now(values, list(dense.values()), [name + BEGIN for name in dense], endpoints, me)
+
+
+def _push_now(values: dict[str, np.ndarray], where: list[str], known: list[str], endpoints: list[str], me: int) -> None:
+    """Send arrays that servers know as `known`, until they have been taken."""
+    program, scope = fluid.Program(), fluid.Scope()
+    block = program.global_block()
+    for name, value in values.items():
+        block.create_var(name=name, shape=value.shape, dtype="float32", persistable=True)
+        scope.var(name).get_tensor().set(value, fluid.CPUPlace())
     attrs = {"endpoints": where, "epmap": where, "send_varnames": known, "trainer_id": me}
-    inputs = {"X": [block.var(name) for name in names]}
-    block.append_op(type="send", inputs=inputs, outputs={"Out": []}, attrs=attrs)
+    if values:
+        block.append_op(type="send", inputs={"X": [block.var(n) for n in values]}, outputs={"Out": []}, attrs=attrs)
     attrs = {"endpoints": endpoints, "half_async": True, "trainer_id": me}
     block.append_op(type="send_barrier", inputs={"X": []}, outputs={"Out": []}, attrs=attrs)
     fluid.Executor(fluid.CPUPlace()).run(program, scope=scope)
+
+
+def from_model(
+    held: dict[str, np.ndarray], saved: Any, path: str, names: Any, one_file: bool
+) -> dict[str, np.ndarray]:
+    """Parameters with the values of a saved model, as many of each as both have."""
+    block, exe, scope = saved.global_block(), fluid.Executor(fluid.CPUPlace()), fluid.Scope()
+    found = sorted(name for name in names if name in held and name in block.vars)
+    folder, file = os.path.split(path) if one_file else (path, None)
+    with fluid.scope_guard(scope):
+        fluid.io.load_vars(exe, folder, saved, [block.vars[name] for name in found], filename=file)
+    after = dict(held)
+    for name in found:
+        old, new = np.array(scope.find_var(name).get_tensor()).ravel(), held[name].copy()
+        n = min(old.size, new.size)
+        new.ravel()[:n] = old[:n]
+        after[name] = new
+    return after
+
+
+def _ready(endpoints: list[str], me: int) -> Callable[[], bool]:
+    """A question to all servers: have they parameters?"""
+    program, exe = fluid.Program(), fluid.Executor(fluid.CPUPlace())
+    block = program.global_block()
+    outs = [block.create_var(name=f"{READY}.{i}", shape=[1], dtype="float32") for i in range(len(endpoints))]
+    attrs = {"epmap": endpoints, "varnames": [READY] * len(endpoints), "trainer_id": me}
+    block.append_op(type="recv", inputs={"X": []}, outputs={"Out": outs}, attrs=attrs)
+    return lambda: all(value[0] for value in exe.run(program, fetch_list=outs))
 
 
 def wait(endpoints: list[str], me: int, seconds: float = 300) -> None:
@@ -218,13 +299,8 @@ def wait(endpoints: list[str], me: int, seconds: float = 300) -> None:
     Raises:
         TimeoutError: if they have none for so long.
     """
-    program, exe = fluid.Program(), fluid.Executor(fluid.CPUPlace())
-    block = program.global_block()
-    outs = [block.create_var(name=f"{READY}.{i}", shape=[1], dtype="float32") for i in range(len(endpoints))]
-    attrs = {"epmap": endpoints, "varnames": [READY] * len(endpoints), "trainer_id": me}
-    block.append_op(type="recv", inputs={"X": []}, outputs={"Out": outs}, attrs=attrs)
-    end = time.monotonic() + seconds
-    while not all(value[0] for value in exe.run(program, fetch_list=outs)):
+    ready, end = _ready(endpoints, me), time.monotonic() + seconds
+    while not ready():
         if time.monotonic() > end:
             raise TimeoutError(f"fleet.init_worker: worker 0 has given the servers no parameters for {seconds} s")
         time.sleep(0.02)
