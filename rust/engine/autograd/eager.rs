@@ -204,6 +204,7 @@ fn wrap_quick(op: &'static Op, attrs: &Attrs, ins: &[&EVar], held: &[&Tensor], v
         outs,
         saved: Mutex::new(Some(saved)),
         ops: None,
+        call: None,
         ran: AtomicBool::new(false),
     };
     Some(EVar::from_parts(cell, Some(Arc::new(Track::of(Arc::new(node), 0))), false))
@@ -468,6 +469,7 @@ fn record_call(
         }),
         saved: Mutex::new(Some(saved)),
         ops,
+        call: None,
         ran: AtomicBool::new(false),
     });
     for slot in 0..outs.slots() {

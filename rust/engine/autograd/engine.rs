@@ -199,7 +199,8 @@ impl Engine<'_> {
             } else if seen.insert(node.number) {
                 let producers: Vec<_> = node.edges.flat.iter().flatten().filter_map(|t| t.producer()).collect();
                 stack.push((node, true));
-                stack.extend(producers.into_iter().filter(|(n, _)| !seen.contains(&n.number)).map(|(n, _)| (n, false)));
+                let new = |n: &Node| n.number >= self.request.since && !seen.contains(&n.number);
+                stack.extend(producers.into_iter().filter(|(n, _)| new(n)).map(|(n, _)| (n, false)));
             }
         }
         useful
@@ -290,7 +291,7 @@ impl Engine<'_> {
         let produced = match (node.op.wired(), &node.ops) {
             (Some(w), _) => self.run_wired(node, w, &saved, &grads),
             (None, Some(ops)) => self.run_ops(node, ops, &saved, &grads),
-            _ => Ok(Vec::new()),
+            _ => self.run_call(node, &grads),
         };
         if produced.is_err() && !leave {
             *node.saved.lock() = Some(saved);
@@ -302,6 +303,13 @@ impl Engine<'_> {
             self.deliver(&track, grad)?;
         }
         Ok(())
+    }
+
+    fn run_call(&self, node: &Arc<Node>, grads: &Grads) -> Result<Vec<(Arc<Track>, EVar)>> {
+        let Some(call) = &node.call else { return Ok(Vec::new()) };
+        ensure!(!self.request.create_graph, Unimplemented, "operator {} has no second gradient", node.op.name);
+        let tracks = node.edges.flat.iter().cloned();
+        Ok(tracks.zip(call(&node.edges.flat, grads)?).filter_map(|(t, g)| Some((t?, g?))).collect())
     }
 
     fn run_wired(
@@ -522,6 +530,7 @@ mod tests {
             create_graph: false,
             inputs,
             stop_at: &[],
+            since: 0,
             allow_unused: true,
         })
     }

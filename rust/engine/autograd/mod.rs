@@ -8,6 +8,7 @@ pub mod reducer;
 mod reducer_memory;
 mod reducer_rows;
 mod request;
+pub mod segment;
 pub mod tape;
 pub mod trace;
 

@@ -14,4 +14,6 @@ pub struct Request<'a> {
     /// Gradients do not flow through these.
     pub stop_at: &'a [EVar],
     pub allow_unused: bool,
+    /// Calls before this number are not gone through.
+    pub since: u64,
 }

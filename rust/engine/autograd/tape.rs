@@ -100,6 +100,8 @@ pub struct Track {
     pub hooks: Mutex<Vec<Hook>>,
 }
 
+pub type Backward = Arc<dyn Fn(&[Option<Arc<Track>>], &[Option<EVar>]) -> Result<Vec<Option<EVar>>> + Send + Sync>;
+
 pub type HookFn = Arc<dyn Fn(&EVar) -> Result<Option<EVar>> + Send + Sync>;
 
 pub struct Hook {
@@ -143,6 +145,8 @@ pub struct Node {
     pub saved: Mutex<Option<Saved>>,
     /// For gradients made by a function: what it made when the call was recorded.
     pub ops: Option<Vec<GradOp>>,
+    /// Of a node that stands for several calls: gradients of its edges from those of its outputs.
+    pub call: Option<Backward>,
     /// A backward came here. Gradients of outputs that had none were taken for zeros then, and are zeros since.
     pub ran: AtomicBool,
 }
@@ -250,7 +254,7 @@ impl Node {
         match (self.op.wired(), &self.ops) {
             (Some(w), _) => w.ins.iter().flatten().any(read),
             (None, Some(ops)) => ops.iter().flat_map(|g| g.ins.iter().flatten()).any(read),
-            (None, None) => false,
+            (None, None) => self.call.is_some(),
         }
     }
 

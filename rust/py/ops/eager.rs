@@ -1,6 +1,6 @@
 //! Eager mode's switches: backward, recording, static mode, the allocator's figures.
 
-use crate::error::OrRaise;
+use crate::error::{wrap, OrRaise};
 use crate::tensor::object::PyTensor;
 use oar_core::base::Result;
 use oar_core::ir::Program;
@@ -8,7 +8,8 @@ use oar_core::op::run::{Env, NoEnv, LARGE};
 use oar_core::op::{Args, Attrs, Op};
 use oar_core::tensor::{alloc, Cell, Tensor, Value};
 use oar_engine::autograd::engine::{self, Request};
-use oar_engine::autograd::{eager, trace, EVar};
+use oar_engine::autograd::tape::next_number;
+use oar_engine::autograd::{eager, segment, trace, EVar};
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -193,6 +194,7 @@ fn run_backward(
             inputs: None,
             stop_at: &[],
             allow_unused: true,
+            since: 0,
         })
     })
     .or_raise()?;
@@ -223,11 +225,41 @@ fn partial_grad<'py>(
                 inputs: Some(&inputs),
                 stop_at: &stop_at,
                 allow_unused,
+                since: 0,
             })
         })
         .or_raise()?;
     found.iter().flatten().for_each(trace::given);
     found.into_iter().map(|g| g.map(|g| PyTensor::wrap(py, g)).transpose()).collect()
+}
+
+/// The number of the next recorded call.
+#[pyfunction]
+fn tape_number() -> u64 {
+    next_number()
+}
+
+/// The tensors `outs` as outputs of one node, which stands for all calls from number `since` on; backward asks `again` for
+/// outputs and number once more. None for one that gradients do not flow to.
+#[pyfunction]
+fn close_segment<'py>(
+    py: Python<'py>,
+    outs: Vec<Bound<'py, PyTensor>>,
+    since: u64,
+    again: Py<PyAny>,
+) -> PyResult<Vec<Option<Bound<'py, PyTensor>>>> {
+    let outs = vars(&outs);
+    let again = move || {
+        Python::attach(|py| {
+            let called = || -> PyResult<_> {
+                let (outs, since): (Vec<Bound<'_, PyTensor>>, u64) = again.bind(py).call0()?.extract()?;
+                Ok((vars(&outs), since))
+            };
+            called().map_err(wrap)
+        })
+    };
+    let made = py.detach(|| segment::close(&outs, since, again)).or_raise()?;
+    made.into_iter().map(|v| v.map(|v| PyTensor::wrap(py, v)).transpose()).collect()
 }
 
 /// Bytes in use, the peak of it, and bytes kept for reuse.
@@ -262,6 +294,8 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(is_grad_enabled, m)?)?;
     m.add_function(wrap_pyfunction!(run_backward, m)?)?;
     m.add_function(wrap_pyfunction!(partial_grad, m)?)?;
+    m.add_function(wrap_pyfunction!(tape_number, m)?)?;
+    m.add_function(wrap_pyfunction!(close_segment, m)?)?;
     m.add_function(wrap_pyfunction!(memory_stats, m)?)?;
     m.add_function(wrap_pyfunction!(reset_peak_memory, m)?)?;
     m.add_function(wrap_pyfunction!(empty_cache, m)?)?;

@@ -1,0 +1,99 @@
+//! A part of the tape that stands as one node, and is recorded again when backward comes to it.
+
+use super::engine::{self, Request};
+use super::tape::{next_number, OutInfo, Saved};
+use super::{EVar, Node, Track};
+use oar_core::base::Result;
+use oar_core::ensure;
+use oar_core::op::{Args, Op, OP};
+use oar_core::tensor::{Cell, Value};
+use parking_lot::Mutex;
+use std::collections::HashSet;
+use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
+
+/// It is in no table: nobody calls it.
+static SEGMENT: Op = Op { name: "recompute", ..OP };
+
+/// What gradients of `outs` flow to that was there before call `since`: leaves, and outputs of earlier calls.
+fn boundary(outs: &[EVar], since: u64) -> Vec<Arc<Track>> {
+    let (mut found, mut places, mut nodes) = (Vec::new(), HashSet::new(), HashSet::new());
+    let mut open: Vec<Arc<Track>> = outs.iter().filter(|v| !v.stop_gradient()).map(EVar::track).collect();
+    open.reverse();
+    while let Some(track) = open.pop() {
+        match track.producer() {
+            Some((node, _)) if node.number >= since => {
+                if nodes.insert(node.number) {
+                    open.extend(node.edges.flat.iter().rev().flatten().cloned());
+                }
+            }
+            producer => {
+                let place =
+                    producer.map_or((Arc::as_ptr(&track) as usize, None), |(n, i)| (n.number as usize, Some(i)));
+                if places.insert(place) {
+                    found.push(track);
+                }
+            }
+        }
+    }
+    found
+}
+
+/// `outs` as outputs of one node for all calls from number `since` on. Backward has `again` make them once more, which says
+/// from which number on; nothing that those calls saved is kept until then. None where no gradient flows.
+pub fn close(
+    outs: &[EVar],
+    since: u64,
+    again: impl Fn() -> Result<(Vec<EVar>, u64)> + Send + Sync + 'static,
+) -> Result<Vec<Option<EVar>>> {
+    let tracks = boundary(outs, since);
+    if tracks.is_empty() {
+        return Ok(outs.iter().map(|_| None).collect());
+    }
+    let flows: Vec<usize> = (0..outs.len()).filter(|&i| !outs[i].stop_gradient()).collect();
+    let mut infos = Args::new();
+    infos.push_slot(flows.iter().map(|&i| outs[i].tensor().map(|t| OutInfo::of(&t))).collect::<Result<Vec<_>>>()?);
+    let mut edges = Args::new();
+    edges.push_slot(tracks.into_iter().map(Some));
+    let (n, places) = (outs.len(), flows.clone());
+    let call = move |wanted: &[Option<Arc<Track>>], grads: &[Option<EVar>]| -> Result<Vec<Option<EVar>>> {
+        let (outs, since) = again()?;
+        ensure!(
+            outs.len() == n,
+            InvalidArgument,
+            "recompute: the function gave {n} tensors first, and {} when it ran again",
+            outs.len()
+        );
+        let given = places.iter().zip(grads).filter(|(_, grad)| grad.is_some());
+        let (outputs, grads): (Vec<_>, Vec<_>) = given.map(|(&i, grad)| (outs[i].clone(), grad.clone())).unzip();
+        let inputs: Vec<_> =
+            wanted.iter().map(|t| EVar::from_parts(Arc::new(Cell::new(Value::None)), t.clone(), false)).collect();
+        engine::run(&Request {
+            outputs: &outputs,
+            grads: &grads,
+            retain_graph: false,
+            create_graph: false,
+            inputs: Some(&inputs),
+            stop_at: &[],
+            allow_unused: true,
+            since,
+        })
+    };
+    let node = Arc::new(Node {
+        op: &SEGMENT,
+        attrs: (SEGMENT.attrs.new)(),
+        number: next_number(),
+        edges,
+        outs: infos,
+        saved: Mutex::new(Some(Saved::default())),
+        ops: None,
+        call: Some(Arc::new(call)),
+        ran: AtomicBool::new(false),
+    });
+    let mut made: Vec<Option<EVar>> = outs.iter().map(|_| None).collect();
+    for (k, &i) in flows.iter().enumerate() {
+        let track = Arc::new(Track::of(node.clone(), k as u32));
+        made[i] = Some(EVar::from_parts(outs[i].cell.clone(), Some(track), false));
+    }
+    Ok(made)
+}
