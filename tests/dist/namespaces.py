@@ -3,7 +3,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -25,11 +27,14 @@ def _kill_all(name: str) -> None:
 class Hosts:
     """`count` namespaces on one switch, which is a namespace, too; nothing of them reaches beyond.
 
-    The host `node0` has the address 10.77.0.1, and so on; names are resolved through the file `folder`/hosts.
+    With `slow` (seconds of delay, of jitter, probability of loss, seed) the switch is a process that delays and loses
+    packets. The host `node0` has the address 10.77.0.1, and so on; names are resolved through the file `folder`/hosts.
     """
 
-    def __init__(self, count: int, folder: Path):
-        self.count, self._folder, self._made = count, folder, []
+    def __init__(self, count: int, folder: Path, slow: tuple[float, float, float, int] | None = None):
+        self.count, self._folder, self._slow = count, folder, slow
+        self._made: list[str] = []
+        self._switch: subprocess.Popen[str] | None = None
         self.ips = [f"10.77.0.{i + 1}" for i in range(count)]
         self._names = [f"oar{os.getpid()}-{i}" for i in range(count)]
         (folder / "hosts").write_text("127.0.0.1 localhost\n" + "".join(
@@ -45,11 +50,8 @@ class Hosts:
                 _run("ip", "netns", "add", name)
                 self._made.append(name)
                 _run("ip", "-n", name, "link", "set", "lo", "up")
-            _run("ip", "-n", switch, "link", "add", "br0", "type", "bridge")
-            _run("ip", "-n", switch, "link", "set", "br0", "up")
+            self._connect_slowly() if self._slow else self._connect(switch)
             for i, name in enumerate(self._names):
-                _run("ip", "-n", switch, "link", "add", f"p{i}", "type", "veth", "peer", "name", "eth0", "netns", name)
-                _run("ip", "-n", switch, "link", "set", f"p{i}", "master", "br0", "up")
                 _run("ip", "-n", name, "address", "add", f"{self.ips[i]}/24", "dev", "eth0")
                 _run("ip", "-n", name, "link", "set", "eth0", "up")
         except subprocess.CalledProcessError as e:
@@ -57,11 +59,43 @@ class Hosts:
             pytest.skip(f"network namespaces cannot be made here: {' '.join(e.cmd)}: {e.stderr.strip()}")
         return self
 
+    def _connect(self, switch: str) -> None:
+        """A bridge, and a cable from it to each host."""
+        _run("ip", "-n", switch, "link", "add", "br0", "type", "bridge")
+        _run("ip", "-n", switch, "link", "set", "br0", "up")
+        for i, name in enumerate(self._names):
+            _run("ip", "-n", switch, "link", "add", f"p{i}", "type", "veth", "peer", "name", "eth0", "netns", name)
+            _run("ip", "-n", switch, "link", "set", f"p{i}", "master", "br0", "up")
+
+    def _connect_slowly(self) -> None:
+        """A process that all packets go through."""
+        words = [str(word) for word in self._slow or ()]
+        words += [f"{name}={ip}" for name, ip in zip(self._names, self.ips, strict=True)]
+        script = str(Path(__file__).with_name("slow_network.py"))
+        self._switch = subprocess.Popen([sys.executable, script, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, text=True)
+        if self._switch.stdout is None or self._switch.stdout.readline() != "ready\n":
+            said = self._switch.communicate(timeout=30)[1].strip().splitlines()
+            self.__exit__()
+            pytest.skip(f"no devices of user space (TUN) here: {said[-1] if said else ''}")
+
     def __exit__(self, *_) -> None:
         for name in self._made:
             _kill_all(name)
+        if self._switch is not None:
+            self._switch.kill()
+            self._switch.communicate()
+            self._switch = None
+        for name in self._made:
             subprocess.run(["ip", "netns", "delete", name], capture_output=True)
         self._made.clear()
+
+    def packets(self) -> tuple[int, int]:
+        """Of a slow network: how many packets have come, and how many of them were lost."""
+        assert self._switch is not None and self._switch.stdout is not None
+        self._switch.send_signal(signal.SIGUSR1)
+        came, lost = self._switch.stdout.readline().split()
+        return int(came), int(lost)
 
     def cut(self, i: int) -> None:
         """Unplug a host's cable."""
@@ -71,14 +105,6 @@ class Hosts:
         """Let a host send so much in a second; what finds more than `room` bytes waiting is lost."""
         _run("ip", "netns", "exec", self._names[i], "tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", rate,
              "burst", "16kb", "limit", str(room))
-
-    def emulate(self, i: int, how: str) -> None:
-        """Delay and lose what a host sends, in the words of netem."""
-        try:
-            words = ["tc", "qdisc", "add", "dev", "eth0", "root", "netem", *how.split()]
-            _run("ip", "netns", "exec", self._names[i], *words)
-        except subprocess.CalledProcessError as e:
-            pytest.skip(f"the kernel emulates no network: {e.stderr.strip()}")
 
     def kill(self, i: int) -> None:
         """End all that runs on a host, without a word."""

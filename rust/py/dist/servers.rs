@@ -176,7 +176,7 @@ fn of_table(py: Python<'_>, name: &str, work: impl FnOnce(&Table) -> Result<()> 
 
 /// Ids as Python has them, the bytes of an array of int64.
 fn of_bytes(ids: &[u8]) -> Result<Vec<i64>> {
-    ensure!(ids.len() % 8 == 0, InvalidArgument, "ids are int64, got {} bytes", ids.len());
+    ensure!(ids.len().is_multiple_of(8), InvalidArgument, "ids are int64, got {} bytes", ids.len());
     Ok(ids.chunks_exact(8).map(|b| i64::from_ne_bytes([b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]])).collect())
 }
 

@@ -209,3 +209,19 @@ fn what_a_table_had_goes_into_one_of_another_kind() {
         assert!(Table::parse(&format!("t:P:4:0:g:c:fill_constant&0:none:{wrong}")).is_err(), "{wrong}");
     }
 }
+
+#[test]
+fn chosen_rows_are_saved_and_go() {
+    let folder = std::env::temp_dir().join(format!("oar-chosen-{}", std::process::id()));
+    let t = table(&format!("rows=8&spill={}", folder.join("spill").display()));
+    (0..20).for_each(|id| drop(get(&t, id)));
+    assert!(t.size().spilled > 0);
+    t.save_rows(&folder.join("saved"), &[3, 17]).unwrap();
+    let fresh = table("");
+    fresh.load(&folder.join("saved"), |_| true).unwrap();
+    assert_eq!(fresh.ids(), [3, 17]);
+    assert_eq!(get(&fresh, 17), get(&t, 17));
+    assert_eq!(t.forget(&[1, 2, 17, 99]).unwrap(), 3);
+    assert_eq!(t.ids(), (0..20).filter(|id| ![1, 2, 17].contains(id)).collect::<Vec<_>>());
+    let _ = std::fs::remove_dir_all(folder);
+}
