@@ -126,12 +126,6 @@ def train_role(args):
         return
     executor.run(fluid.default_startup_program())
     program = t.get_trainer_program()
-    communicator = None
-    if args.mode == "async" and hasattr(paddle, "enable_static"):
-        from paddle.fluid.communicator import Communicator
-
-        communicator = Communicator(program)
-        communicator.start()
     draw = np.random.RandomState(args.index)
     batches = []
     for _ in range(8):
@@ -147,8 +141,6 @@ def train_role(args):
         executor.run(program, feed=batches[step % 8], fetch_list=[loss])
     say("done", str(time.time() - start))
     sys.stdin.readline()
-    if communicator:
-        communicator.stop()
     executor.close()
 
 

@@ -101,9 +101,10 @@ def run(role: str, index: int, name: str, endpoints: str) -> list[float]:
             config.sync_mode = False
         config.enable_dc_asgd = "dc" in flags
         t = fluid.DistributeTranspiler(config)
+        sync = config.sync_mode and "argument" not in flags  # of the config nothing is said then
         t.transpile(
             index if role == "trainer" else 0, program=main, startup_program=startup, pservers=endpoints, trainers=TRAINERS,
-            sync_mode=config.sync_mode,
+            sync_mode=sync,
         )  # fmt: skip
         if role == "server":
             main, startup = t.get_pserver_programs(endpoints.split(",")[index])

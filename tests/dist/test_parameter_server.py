@@ -17,7 +17,7 @@ SYNC = """
 sgd sgd+slice sgd+sparse sgd+sparse+slice momentum+slice momentum+sparse+slice adam+slice adam+sparse+slice
 sgd+decay+slice adam+exponential+hash sgd+l2+clip+slice
 """.split()
-ASYNC = "sgd+async+slice sgd+async+sparse+slice sgd+dc+slice sgd+async+exponential+slice".split()
+ASYNC = "sgd+argument+slice sgd+async+slice sgd+async+sparse+slice sgd+dc+slice sgd+async+exponential+slice".split()
 
 
 def endpoints(count: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from typing import Any
 
 import paddle._core as core
 from paddle._basics import unique_name
@@ -50,6 +51,8 @@ class Program:
         self._endpoints: list[str] = []
         self._ps_endpoint = None
         self._communication = None
+        # of asynchronous trainers: says what the Executor is to run instead
+        self._beside: Any = None
         self._trainers_endpoints: list[str] = []
         self._distributed_lookup_table = None
         self._enable_dgc = False

@@ -7,12 +7,16 @@ from typing import Any, NamedTuple
 import paddle._core as core
 from paddle._basics.flags import get_flags
 from paddle._programs.program import Program
-from paddle.static.executor import global_scope
+from paddle.static.executor import global_scope, scope_guard
 
+from .transpiler import beside
 from .transpiler.communication import CommContext, Communication
 from .transpiler.config import DistributedMode
 
 __all__ = ["Communicator", "LargeScaleKV", "resume_steps"]
+
+#: steps of which nothing may have come back, where a Program asks for no communicator and gets one
+_STALE = 8
 
 _MODES = {
     DistributedMode.SYNC: "SYNC",
@@ -38,6 +42,7 @@ class _Variable(NamedTuple):
 class _Settings(NamedTuple):
     max_merge_var_num: int
     send_queue_size: int
+    send_from: int
     send_wait_times: int
     min_send_grad_num_before_recv: int
     independent_recv_thread: bool
@@ -105,10 +110,14 @@ class Communicator:
         described = mode if isinstance(mode, Program) else None
         if described is not None:
             found = described._communication
+            if described._beside is not None:
+                found = described._beside.communication()
+                described._beside.take(self, global_scope())
             if not isinstance(found, Communication) or not found.send:
                 raise ValueError("this Program sends nothing by a communicator (see runtime_split_send_recv)")
             mode = kwargs if isinstance(kwargs, int) else found.mode
-            kwargs = {"trainers": found.trainers, "push_nums": found.push_nums}
+            more = kwargs if isinstance(kwargs, dict) else {}
+            kwargs = {"trainers": found.trainers, "push_nums": found.push_nums, **more}
         if mode not in _MODES:
             raise ValueError(f"mode must be one of DistributedMode, got {mode!r}")
         self.mode = _MODES[mode]
@@ -123,11 +132,10 @@ class Communicator:
         return type(default)(int(given))
 
     def _settings(self) -> _Settings:
-        flags = {name: self._setting(name) for name in _Settings._fields if name not in ("trainers", "push_nums")}
-        kwargs = self._kwargs
-        return _Settings(
-            **flags, trainers=int(kwargs.get("trainers", 1)), push_nums=int(kwargs.get("push_nums", 100))
-        )
+        default: dict[str, Any] = {"trainers": 1, "push_nums": 100, "send_from": 0}
+        flags = {name: self._setting(name) for name in _Settings._fields if name not in default}
+        more: dict[str, Any] = {name: int(self._kwargs.get(name, value)) for name, value in default.items()}
+        return _Settings(**flags, **more)
 
     def init_with_ctx(self, send_ctx, recv_ctx, proto_txt, unit64_hosts, scope=None):
         """Say what is sent and received.
@@ -190,6 +198,19 @@ class Communicator:
         self.recv()
 
 
+def _for_program(program: Program, scope: Any) -> Communicator:
+    """Gradients go as soon as those before them have come back, so that parameters are of a few steps before."""
+    flag = "FLAGS_communicator_max_staleness"
+    envs = {
+        "communicator_min_send_grad_num_before_recv": 1, "communicator_max_staleness": get_flags(flag)[flag] or _STALE,
+    }  # fmt: skip
+    with scope_guard(scope):
+        return Communicator(program, {"send_from": 1}, envs)
+
+
+beside.make.append(_for_program)
+
+
 def resume_steps(endpoints, trainer_id):
     """How many steps a trainer that is started again has sent already. Oar's own.
 
@@ -211,6 +232,7 @@ def resume_steps(endpoints, trainer_id):
         >>> resume_steps([], 0)
         0
     """
+    beside.literally()
     if isinstance(endpoints, str):
         endpoints = [e for e in endpoints.split(",") if e]
     return core.dist.resume_trainer(list(endpoints), trainer_id)

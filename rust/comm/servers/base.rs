@@ -119,6 +119,8 @@ impl Context {
 pub struct Settings {
     pub max_merge_var_num: usize,
     pub send_queue_size: usize,
+    /// Of so many steps on gradients go, where the last exchange is over; 0: of as many as may be merged.
+    pub send_from: usize,
     /// Looks at an empty queue, 10 ms each, before what there is goes.
     pub send_wait_times: u32,
     pub min_send_grad_num_before_recv: u64,

@@ -30,6 +30,18 @@ pub fn current() -> Option<Arc<Communicator>> {
     CURRENT.lock().clone()
 }
 
+/// Where a communicator runs beside the steps: wait until the servers have what it was given, which who asks them for
+/// something expects to find.
+pub fn all_sent() -> Result<()> {
+    match current().as_deref() {
+        Some(Communicator { base, work: Work::Queued(q) }) if base.mode == Mode::Async => {
+            base.check()?;
+            q.sent(&Signals::watch())
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Stops the one that runs, if any; all that waits is sent before.
 pub fn stop_current() -> Result<()> {
     current().map_or(Ok(()), |c| c.stop())

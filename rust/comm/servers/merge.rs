@@ -7,7 +7,7 @@ use oar_core::{bail, ensure};
 use std::sync::Arc;
 
 /// `to[i] = f(to[i], from[i])` for numbers of one type; the factor is of that type, too.
-fn each(to: &mut Tensor, from: &Tensor, factor: f64, f: fn(f64, f64, f64) -> f64) -> Result<()> {
+fn each(to: &mut Tensor, from: &Tensor, factor: f64, f: impl Fn(f64, f64, f64) -> f64) -> Result<()> {
     ensure!(
         to.dtype() == from.dtype() && to.numel() == from.numel(),
         InvalidArgument,
@@ -38,6 +38,9 @@ fn each(to: &mut Tensor, from: &Tensor, factor: f64, f: fn(f64, f64, f64) -> f64
 
 /// `to += factor * from`. Integers, which count steps, are added as they are.
 pub fn add(to: &mut Tensor, from: &Tensor, factor: f64) -> Result<()> {
+    if factor == 1.0 {
+        return each(to, from, factor, |a, b, _| a + b);
+    }
     each(to, from, factor, |a, b, k| a + k * b)
 }
 

@@ -118,10 +118,20 @@ impl Queued {
         Ok(())
     }
 
-    pub fn barrier(&self, signals: &Signals) -> Result<()> {
+    /// Wait until `done` of each queue has come to what has been given so far.
+    fn come(&self, signals: &Signals, done: fn(&Queue) -> u64) -> Result<()> {
         let given: Vec<(String, u64)> =
             self.shared.state.lock().queues.iter().map(|(n, q)| (n.clone(), q.given)).collect();
-        self.wait(signals, |s| given.iter().any(|(n, g)| s.queues.get(n).is_some_and(|q| q.settled < *g)))
+        self.wait(signals, |s| given.iter().any(|(n, g)| s.queues.get(n).is_some_and(|q| done(q) < *g)))
+    }
+
+    pub fn barrier(&self, signals: &Signals) -> Result<()> {
+        self.come(signals, |q| q.settled)
+    }
+
+    /// Wait until the servers have all that was given so far.
+    pub fn sent(&self, signals: &Signals) -> Result<()> {
+        self.come(signals, |q| q.sent)
     }
 }
 
@@ -178,13 +188,16 @@ impl Shared {
             if !any && !s.running {
                 return None;
             }
-            let full = |q: &Queue| q.waiting.len() >= o.max_merge_var_num.min(o.send_queue_size);
+            let enough = if o.send_from == 0 { o.max_merge_var_num } else { o.send_from };
+            let full = |q: &Queue| q.waiting.len() >= enough.min(o.send_queue_size);
             let ready = any
                 && match self.base.mode {
                     // Enough to merge, or nobody has added anything for a while.
                     Mode::Async => {
                         let looked = since.get_or_insert_with(Instant::now).elapsed();
-                        s.queues.values().all(full) || looked >= Settings::LOOK * o.send_wait_times
+                        // The trainer sees what it sent before it sends more.
+                        let busy = o.send_from > 0 && (s.wanted || s.receiving);
+                        !busy && (s.queues.values().all(full) || looked >= Settings::LOOK * o.send_wait_times)
                     }
                     // A step's gradients go together.
                     _ => s.queues.values().any(full) && self.base.mode == Mode::HalfAsync,

@@ -40,6 +40,7 @@ impl From<PyContext> for Context {
 struct PySettings {
     max_merge_var_num: usize,
     send_queue_size: usize,
+    send_from: usize,
     send_wait_times: u32,
     min_send_grad_num_before_recv: u64,
     independent_recv_thread: bool,
@@ -76,6 +77,7 @@ impl PyCommunicator {
         let settings = Settings {
             max_merge_var_num: s.max_merge_var_num,
             send_queue_size: s.send_queue_size,
+            send_from: s.send_from,
             send_wait_times: s.send_wait_times,
             min_send_grad_num_before_recv: s.min_send_grad_num_before_recv,
             independent_recv_thread: s.independent_recv_thread,

@@ -12,6 +12,7 @@ from paddle._programs.variable import Parameter
 from paddle.fluid.distribute_lookup_table import find_distributed_lookup_table
 
 from . import server_side, tables, trainer_side, without_servers
+from .beside import Beside
 from .blocks import VarBlock, cut, is_part_of, name_parts, row_numel, slice_variable
 from .communication import of_program
 from .config import DistributedMode, DistributeTranspilerConfig, ServerRuntimeConfig
@@ -147,7 +148,8 @@ class DistributeTranspiler:
             program (Program, optional): the main Program, changed in place; the default one when None.
             pservers (str): ``ip:port`` of every server, with commas between.
             trainers (int|str): how many trainers there are; without servers ``ip:port`` of each.
-            sync_mode (bool): whether all trainers take each step together.
+            sync_mode (bool): whether all trainers take each step together. Else each trainer sends and receives beside
+                its steps (by a communicator that starts with the first one), and servers apply what comes.
             startup_program (Program, optional): changed in place; the default one when None.
             current_endpoint (str): without servers, and in incremental training, this process's ``ip:port``.
 
@@ -185,6 +187,8 @@ class DistributeTranspiler:
         self._get_distributed_optimizer_vars()
         program._parameters_on_pservers = self.vars_overview
         program._communication = of_program(self._communicator_mode(), trainers, program)
+        if not (self.sync_mode or self.config.runtime_split_send_recv or self.config.enable_dc_asgd):
+            program._beside = Beside(program, trainers)
 
     def _communicator_mode(self) -> int:
         """How a communicator of the trainer's Program keeps step."""
@@ -197,6 +201,9 @@ class DistributeTranspiler:
     ) -> None:
         """Who takes part, and what the Program is made of; noted in the Program, too."""
         self.trainer_num, self.sync_mode, self.trainer_id = trainers, sync_mode, trainer_id
+        if not sync_mode and self.distributed_mode == DistributedMode.SYNC and not self.config.completely_not_async:
+            # 2.0.2 reads the config's sync_mode only: its servers wait for barriers that these trainers never send.
+            self.distributed_mode = DistributedMode.HALF_ASYNC
         self.pserver_endpoints = pservers.split(",")
         if len(set(self.pserver_endpoints)) != len(self.pserver_endpoints):
             raise ValueError(f"pservers names an endpoint twice: {pservers}")

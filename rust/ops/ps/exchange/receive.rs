@@ -52,6 +52,7 @@ fn run_recv(cx: &mut Run) -> Result<()> {
         return Ok(());
     }
     one_each(cx, &a.epmap, outs.len())?;
+    communicator::all_sent()?;
     let remote = if a.varnames.is_empty() { &outs } else { &a.varnames };
     ensure!(
         remote.len() == outs.len(),

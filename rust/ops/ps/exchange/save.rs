@@ -1,5 +1,6 @@
 //! Saving what servers hold: recv_save by a trainer, checkpoint_notify by the servers themselves. And send_and_recv.
 
+use oar_comm::servers::communicator::all_sent;
 use oar_comm::servers::parts::joined;
 use oar_comm::servers::remote::{distinct, fetch, one_each, open, trainer, with_all};
 use oar_comm::servers::values::{arrived, outgoing, room};
@@ -71,6 +72,7 @@ fn run_save(cx: &mut Run) -> Result<()> {
     );
     one_each(cx, &a.endpoints, n)?;
     let wanted: Vec<_> = a.endpoints.iter().cloned().zip(a.remote_varnames.iter().cloned()).collect();
+    all_sent()?;
     let parts = fetch(op, trainer(cx, a.trainer_id)?, &wanted)?;
     let tensors = parts.iter().map(Value::dense).collect::<Result<Vec<_>>>()?;
     let whole = joined(op, &tensors)?;
@@ -102,6 +104,7 @@ fn run_notify(cx: &mut Run) -> Result<()> {
         a.slice_varnames.len(),
         a.remote_varnames.len()
     );
+    all_sent()?;
     let servers = distinct(&a.endpoints);
     let sessions = servers.iter().map(|e| open(e, 0)).collect::<Result<Vec<_>>>()?;
     with_all(op, &sessions, |i, session, stop| {

@@ -1,0 +1,77 @@
+"""Asynchronous trainers that nobody gave a communicator: what is run instead of their Programs, and what their servers do."""
+from __future__ import annotations
+
+import pytest
+
+import paddle
+from paddle import fluid
+from paddle.fluid.communicator import Communicator
+from paddle.fluid.transpiler import beside
+from paddle.fluid.transpiler.config import DistributedMode
+
+SERVERS = "127.0.0.1:6001,127.0.0.1:6002"
+
+
+@pytest.fixture(autouse=True)
+def static(monkeypatch):
+    monkeypatch.setattr(beside, "_literal", [False])
+    paddle.enable_static()
+    yield
+    paddle.disable_static()
+
+
+def transpiled(**how):
+    main, startup = paddle.static.Program(), paddle.static.Program()
+    config = fluid.DistributeTranspilerConfig()
+    config.enable_dc_asgd = how.pop("dc", False)
+    with paddle.static.program_guard(main, startup), fluid.unique_name.guard():
+        rate = fluid.layers.exponential_decay(0.1, 4, 0.5)
+        loss = paddle.mean(paddle.static.nn.fc(paddle.static.data("x", [None, 256]), 128))
+        fluid.optimizer.SGD(rate).minimize(loss)
+    t = fluid.DistributeTranspiler(config)
+    t.transpile(0, main, SERVERS, 2, startup_program=startup, **how)
+    server = t.get_pserver_program("127.0.0.1:6001")
+    return server, t.get_trainer_program(wait_port=False)
+
+
+@pytest.mark.parametrize(("sync", "mode"), [(True, DistributedMode.SYNC), (False, DistributedMode.HALF_ASYNC)])
+def test_servers_keep_step_as_their_trainers_do(sync, mode) -> None:
+    """Trainers without barriers beside servers that wait for them would train nothing."""
+    server, program = transpiled(sync_mode=sync)
+    serving = server.global_block().ops[-1]
+    assert (serving.type, serving.attr("distributed_mode")) == ("listen_and_serv", mode)
+    assert ("send_barrier" in [op.type for op in program.global_block().ops]) == sync
+    assert (program._beside is None) == sync
+
+
+def test_the_exchange_is_left_to_a_communicator() -> None:
+    _, program = transpiled(sync_mode=False)
+    before = str(program)
+    twin = program._beside.twin()
+    kinds = [op.type for op in twin.global_block().ops]
+    assert "split_byref" not in kinds and "concat" not in kinds
+    assert {"split_byref", "concat"} <= {op.type for op in program.global_block().ops}
+    assert str(program) == before and program._beside.twin() is twin
+    found = program._beside.communication()
+    weights = found.send["fc_0.w_0@GRAD"]
+    assert weights.split_varnames() == ["fc_0.w_0@GRAD.block0", "fc_0.w_0@GRAD.block1"]
+    assert sorted(weights.split_endpoints()) == SERVERS.split(",") and weights.sections() == [128, 128]
+    assert found.recv["fc_0.w_0"].split_varnames() == ["fc_0.w_0.block0", "fc_0.w_0.block1"]
+    (counter,) = [c for c in found.send.values() if c.everywhere]
+    assert sorted(counter.split_endpoints()) == SERVERS.split(",")
+    assert set(found.recv) == {"fc_0.w_0", "fc_0.b_0"}
+
+
+def test_who_asks_for_something_else_gets_it(monkeypatch) -> None:
+    _, program = transpiled(sync_mode=False)
+    scope = fluid.global_scope()
+    own = Communicator(program)
+    assert program._beside.communicator is own and not own.is_running()
+    assert program._beside.to_run(fluid.Scope()) is program  # parameters come to another scope
+    monkeypatch.setenv("OAR_PS_BESIDE", "0")
+    assert program._beside.to_run(scope) is program
+    monkeypatch.delenv("OAR_PS_BESIDE")
+    assert fluid.communicator.resume_steps([], 0) == 0
+    assert program._beside.to_run(scope) is program
+    assert transpiled(sync_mode=False, dc=True)[1]._beside is None
+    assert program.clone()._beside is None
