@@ -3,16 +3,18 @@
 use std::fs::File;
 use std::io::{IoSlice, IoSliceMut, Read, Result as IoResult, Write};
 use std::net::TcpStream;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
 
+use super::line::Line;
 use super::wire::Meta;
 use super::{Incoming, Place};
 use crate::error::{Error, Result};
 use crate::frame::{crc32c, Header, Type, HEADER, MAX_CONTROL};
 use crate::net::{self, moved, Deadline, Moved};
+use crate::shm::map::Map;
 
 /// Bytes of a data frame, and of the buffers: what has been checked is still in the caches when it is used.
 const PIECE: usize = 128 << 10;
@@ -43,15 +45,20 @@ pub trait Stream: AsFd {
     /// Fill the first, then the second.
     fn take(&self, to: &mut [IoSliceMut<'_>]) -> IoResult<usize>;
     fn give(&self, from: &[IoSlice<'_>]) -> IoResult<usize>;
+    /// Is there something to take (`IN`) or room to give (`OUT`), or does it come within `limit`? True also at the end.
+    fn wait(&self, flags: PollFlags, limit: Duration) -> Result<bool> {
+        polled(self.as_fd(), flags, limit)
+    }
+    /// Do payloads carry checksums?
+    fn checks(&self) -> bool {
+        true
+    }
 }
 
-impl Stream for TcpStream {
-    fn take(&self, to: &mut [IoSliceMut<'_>]) -> IoResult<usize> {
-        (&mut &*self).read_vectored(to)
-    }
-    fn give(&self, from: &[IoSlice<'_>]) -> IoResult<usize> {
-        (&mut &*self).write_vectored(from)
-    }
+pub fn polled(fd: BorrowedFd<'_>, flags: PollFlags, limit: Duration) -> Result<bool> {
+    let mut fds = [PollFd::from_borrowed_fd(fd, flags)];
+    net::poll(&mut fds, limit)?;
+    Ok(!fds[0].revents().is_empty())
 }
 
 impl Stream for File {
@@ -63,7 +70,7 @@ impl Stream for File {
     }
 }
 
-pub struct Channel<S: Stream = TcpStream> {
+pub struct Channel<S: Stream = Line> {
     stream: S,
     out: Vec<u8>,
     out_seq: u64,
@@ -80,7 +87,16 @@ pub struct Channel<S: Stream = TcpStream> {
 impl Channel {
     pub fn new(stream: TcpStream) -> Channel {
         net::unpace(&stream);
-        Channel::over(stream)
+        Channel::over(Line::new(stream))
+    }
+
+    /// What comes next passes through memory of both ends. Nothing may be under way.
+    pub fn share(&mut self, map: Map, server: bool) -> Got<()> {
+        if self.from < self.to || !self.out.is_empty() {
+            return Err(Lost::Refused("bytes were under way when the memory came".into()));
+        }
+        self.stream.share(map, server);
+        Ok(())
     }
 }
 
@@ -111,7 +127,8 @@ impl<S: Stream> Channel<S> {
         if silent > self.patience {
             return Err(Lost::Gone(format!("silent for {:.1} s in the middle of a message", silent.as_secs_f64())));
         }
-        Ok(net::poll(&mut [PollFd::from_borrowed_fd(self.stream.as_fd(), flags)], slice)?)
+        self.stream.wait(flags, slice)?;
+        Ok(())
     }
 
     pub fn stream(&self) -> &S {
@@ -156,7 +173,8 @@ impl<S: Stream> Channel<S> {
     }
 
     fn frame(&mut self, kind: Type, payload: &[u8], deadline: &Deadline<'_>, during: &str) -> Got<()> {
-        self.out.extend_from_slice(&Header::for_payload(kind, self.out_seq, payload).encode());
+        let crc = if self.stream.checks() { crc32c(payload) } else { 0 };
+        self.out.extend_from_slice(&Header::with_crc(kind, self.out_seq, payload, crc).encode());
         self.out_seq += 1;
         if payload.len() >= LARGE {
             return self.flush(payload, deadline, during);
@@ -202,9 +220,7 @@ impl<S: Stream> Channel<S> {
         if self.from < self.to {
             return Ok(true);
         }
-        let mut fds = [PollFd::from_borrowed_fd(self.stream.as_fd(), PollFlags::IN)];
-        net::poll(&mut fds, limit)?;
-        Ok(!fds[0].revents().is_empty())
+        self.stream.wait(PollFlags::IN, limit)
     }
 
     /// At least `n` bytes in the buffer; `n` fits.
@@ -253,7 +269,7 @@ impl<S: Stream> Channel<S> {
                 Moved::Blocked => self.wait(PollFlags::IN, &mut since, deadline.slice(during, of)?)?,
             }
         }
-        match crc32c(to) == header.crc {
+        match !self.stream.checks() || crc32c(to) == header.crc {
             true => Ok(()),
             false => Err(Lost::Refused(format!("the payload of frame {} does not match its checksum", header.seq))),
         }

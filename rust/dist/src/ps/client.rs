@@ -6,13 +6,16 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use super::channel::{parts, Channel, Lost};
+use super::conversation::{SHARE, TO_SHARE};
 use super::limits::{Limits, Waiting};
+use super::line;
 use super::wire::{decode_reply, Reply, Request};
 use super::{Incoming, Outgoing, Place};
 use crate::error::{Error, Result};
 use crate::frame::Type;
 use crate::hello::{self, Identity, Purpose};
 use crate::net::{self, Deadline};
+use crate::shm::map;
 use crate::store::Job;
 
 #[derive(Clone, Debug)]
@@ -27,6 +30,8 @@ pub struct Settings {
     pub reconnect: Duration,
     /// A server that says nothing for so long is lost.
     pub silence: Duration,
+    /// Talk through memory with a server of this host.
+    pub shared_memory: bool,
 }
 
 #[derive(Default)]
@@ -51,6 +56,11 @@ pub struct Client {
 impl Client {
     pub fn new(at: SocketAddr, settings: Settings) -> Client {
         Client { at, settings, link: Mutex::default() }
+    }
+
+    #[cfg(test)]
+    pub fn is_shared(&self) -> bool {
+        self.link.lock().channel.as_ref().is_some_and(|c| c.stream().is_shared())
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -215,7 +225,7 @@ impl Client {
             let head = channel.head(Type::Reply, &deadline, during, "the server")?;
             Ok((channel, head))
         };
-        let (channel, head) = attempt().map_err(|lost| match lost {
+        let (mut channel, head) = attempt().map_err(|lost| match lost {
             Lost::Wait(Error::Timeout { waiting_for, .. }) if !whole.left().is_zero() => {
                 Lost::Gone(format!("nothing came from {waiting_for}"))
             }
@@ -224,11 +234,35 @@ impl Client {
         match decode_reply(&head) {
             Some(Reply::Opened { life, has, restored, lossy, keeps }) => {
                 self.same_server(link, life, has, (restored, lossy))?;
+                if s.shared_memory {
+                    self.share(&mut channel, &deadline, during)?;
+                }
                 (link.channel, link.keeps) = (Some(channel), keeps);
                 Ok(())
             }
             Some(Reply::Failed { why }) => Err(Lost::Wait(Error::Server(why))),
             _ => Err(Lost::Refused("an answer that does not parse".into())),
+        }
+    }
+
+    /// Go on through memory, where the server is of this host, and has some to share.
+    fn share(&self, channel: &mut Channel, deadline: &Deadline<'_>, during: &str) -> std::result::Result<(), Lost> {
+        let mut say = |word: String| {
+            let request = Request::Notify { words: vec![SHARE.into(), word] };
+            channel.send(Type::Request, &request.encode(), &[], deadline, during)?;
+            match decode_reply(&channel.head(Type::Reply, deadline, during, "the server's memory")?) {
+                Some(Reply::Done { words }) => Ok(words.into_iter().next()),
+                // One that knows of no memory.
+                Some(Reply::Failed { .. }) => Ok(None),
+                _ => Err(Lost::Refused("an answer that does not parse".into())),
+            }
+        };
+        let Some(name) = say(net::host_key())? else { return Ok(()) };
+        let taken = map::take(name.as_bytes(), &deadline.within(TO_SHARE)).and_then(|fd| line::join(&fd));
+        let agreed = say(if taken.is_ok() { "yes" } else { "no" }.into())?;
+        match (taken, agreed) {
+            (Ok(map), Some(_)) => channel.share(map, false),
+            _ => Ok(()),
         }
     }
 

@@ -5,14 +5,18 @@ use std::time::Duration;
 
 use super::books::{Books, Mode, Past};
 use super::channel::{parts, Channel, Lost};
+use super::line;
 use super::wire::{decode_request, Meta, Reply, Request};
 use super::{Incoming, Outgoing, Service};
 use crate::error::{Error, Result};
 use crate::frame::Type;
-use crate::net::{Deadline, SLICE};
+use crate::net::{self, Deadline, SLICE};
+use crate::shm::map::{Giver, Map};
 
-/// A trainer that does not take its answer within this time is given up.
-const TO_SEND: Duration = Duration::from_secs(120);
+/// What a trainer says who wants to talk through memory: first with its host, then with yes or no.
+pub const SHARE: &str = "shared memory";
+/// The two ends are at it at the same time.
+pub const TO_SHARE: Duration = Duration::from_secs(2);
 
 pub struct Conversation<'a> {
     pub books: &'a Books,
@@ -21,8 +25,13 @@ pub struct Conversation<'a> {
     pub stop: &'a (dyn Fn() -> Result<()> + Sync),
     pub life: u64,
     pub past: Past,
+    /// A trainer that sends and takes nothing for so long in the middle of a message is given up. A message as a whole
+    /// may take as long as it wants.
+    pub patience: Duration,
     /// What the server knows outlives it.
     pub keeps: bool,
+    /// Trainers of this host may talk through memory.
+    pub shares: bool,
 }
 
 type Answer<T> = std::result::Result<T, String>;
@@ -30,21 +39,22 @@ type Answer<T> = std::result::Result<T, String>;
 impl Conversation<'_> {
     /// Until the connection ends.
     pub fn run(&self, stream: TcpStream, trainer: u32) {
-        let mut channel = Channel::new(stream);
+        let mut channel = Channel::new(stream).patient_for(self.patience);
         let Ok((mut who, opened)) = self.open(&mut channel, trainer) else { return };
         if !opened {
             return;
         }
-        while let Ok(true) = self.turn(&mut channel, &mut who) {}
+        let mut offered = None;
+        while let Ok(true) = self.turn(&mut channel, &mut who, &mut offered) {}
         self.books.close(who.0, who.1);
     }
 
-    fn deadline(&self, limit: Duration) -> Deadline<'_> {
-        Deadline::new(limit, self.stop)
+    fn deadline(&self) -> Deadline<'_> {
+        Deadline::new(Duration::MAX, self.stop)
     }
 
     fn answer(&self, channel: &mut Channel, reply: &Reply, vars: &[Outgoing]) -> std::result::Result<(), Lost> {
-        let deadline = self.deadline(TO_SEND);
+        let deadline = self.deadline();
         channel.send(Type::Reply, &reply.encode(), &parts(vars), &deadline, "answering a trainer")
     }
 
@@ -53,7 +63,7 @@ impl Conversation<'_> {
         while !channel.ready(SLICE)? {
             (self.stop)()?;
         }
-        let head = channel.head(Type::Request, &self.deadline(TO_SEND), "reading a request", "a trainer")?;
+        let head = channel.head(Type::Request, &self.deadline(), "reading a request", "a trainer")?;
         decode_request(&head).ok_or_else(|| Lost::Refused("a request that does not parse".into()))
     }
 
@@ -80,9 +90,21 @@ impl Conversation<'_> {
     }
 
     /// One request; false once nothing more is to come.
-    fn turn(&self, channel: &mut Channel, who: &mut (u32, u64)) -> std::result::Result<bool, Lost> {
+    fn turn(
+        &self,
+        channel: &mut Channel,
+        who: &mut (u32, u64),
+        offered: &mut Option<Map>,
+    ) -> std::result::Result<bool, Lost> {
         let request = self.read(channel)?;
-        let deadline = self.deadline(TO_SEND);
+        if let Request::Notify { words } = &request {
+            if let [word, said] = &words[..] {
+                if word == SHARE {
+                    return self.share(channel, said, offered).map(|()| true);
+                }
+            }
+        }
+        let deadline = self.deadline();
         let place = |meta: &Meta| match &request {
             Request::Lookup { .. } => self.service.place_ids(meta),
             _ => self.service.place(meta),
@@ -95,6 +117,27 @@ impl Conversation<'_> {
             Err(why) => self.answer(channel, &Reply::Failed { why }, &[])?,
         }
         Ok(!last)
+    }
+
+    /// Offer memory to a trainer of this host, or go over to what it has taken.
+    fn share(&self, channel: &mut Channel, said: &str, offered: &mut Option<Map>) -> std::result::Result<(), Lost> {
+        let done = |words| Reply::Done { words };
+        if let Some(map) = offered.take() {
+            self.answer(channel, &done(vec!["yes".into()]), &[])?;
+            return if said == "yes" { channel.share(map, true) } else { Ok(()) };
+        }
+        let made = match self.shares && said == net::host_key() {
+            true => line::create().and_then(|(map, fd)| Ok((map, fd, Giver::new()?))).ok(),
+            false => None,
+        };
+        let Some((map, fd, giver)) = made else { return self.answer(channel, &done(Vec::new()), &[]) };
+        self.answer(channel, &done(vec![String::from_utf8_lossy(&giver.name).into_owned()]), &[])?;
+        // A trainer that cannot take it says so by the socket.
+        let given = giver.give(&fd, 1, &Deadline::new(TO_SHARE, self.stop));
+        (self.stop)()?;
+        drop(given);
+        *offered = Some(map);
+        Ok(())
     }
 
     fn values(&self, trainer: u32, names: &[String]) -> Answer<(Reply, Vec<Outgoing>)> {
@@ -123,7 +166,11 @@ impl Conversation<'_> {
     ) -> Answer<(Reply, Vec<Outgoing>)> {
         let mut tell = |what: String| {
             (self.stop)().map_err(|e: Error| e.to_string())?;
-            self.answer(channel, &Reply::Waiting { what }, &[]).map_err(|_| "the connection is lost".to_string())
+            let told = match channel.stream().is_over() {
+                true => Err(Lost::Gone(String::new())),
+                false => self.answer(channel, &Reply::Waiting { what }, &[]),
+            };
+            told.map_err(|_| "the connection is lost".to_string())
         };
         let done = |words| Ok((Reply::Done { words }, Vec::new()));
         match request {

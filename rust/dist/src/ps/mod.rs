@@ -11,11 +11,14 @@ mod client;
 mod conversation;
 mod journal;
 pub mod limits;
+mod line;
 mod notes;
 mod server;
 pub mod session;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_ends;
 mod wire;
 
 pub use books::{Lost, Mode};

@@ -30,6 +30,8 @@ pub struct ServerOptions {
     pub lost: Lost,
     /// How long a trainer may take to come for the first time.
     pub absence: Duration,
+    /// Trainers of this host talk to it through memory.
+    pub shared_memory: bool,
     /// Where the state outlives the server.
     pub durability: Option<Durability>,
 }
@@ -67,7 +69,8 @@ impl Server {
             false => Ok(()),
         };
         let keeps = o.durability.is_some();
-        let talk = Conversation { books: &books, service, stop: &stop, life, past, keeps };
+        let (patience, shares) = (o.limit, o.shared_memory);
+        let talk = Conversation { books: &books, service, stop: &stop, life, past, patience, keeps, shares };
         let named = Waiting::enter(&format!("the server {}", self.address));
         std::thread::scope(|scope| {
             let mut threads: Vec<std::thread::ScopedJoinHandle<'_, ()>> = Vec::new();

@@ -156,6 +156,7 @@ pub fn session(endpoint: &str, trainer: u32) -> Result<Arc<Session>> {
         timeout: o.timeout,
         reconnect: o.init_timeout,
         silence: o.heartbeat_limit.max(Duration::from_secs(5)),
+        shared_memory: o.shared_memory,
     };
     let made = Arc::new(Session { client: Client::new(resolve(endpoint)?, settings), desk: Mutex::default() });
     all.by_place.insert(key, made.clone());

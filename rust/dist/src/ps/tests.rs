@@ -3,8 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -13,37 +11,35 @@ use super::books::{Books, Mode, Past};
 use super::channel::Channel;
 use super::conversation::Conversation;
 use super::journal::Durability;
-use super::wire::{decode_request, Kind, Meta, Reply, Request};
-use super::{Client, Incoming, Lost, Memory, Outgoing, Pieces, Server, ServerOptions, Service, Settings};
+use super::wire::{decode_request, Kind, Meta, Request};
+use super::{Incoming, Lost, Memory, Outgoing, Pieces, Service};
 use crate::error::Error;
 use crate::frame::Type;
-use crate::hello::{Identity, NO_RANK};
 use crate::net::Deadline;
-use crate::store::Job;
-use faults::{proxy, runs, Random};
+use faults::{runs, Random};
 
 #[path = "../../tests/common/faults.rs"]
-mod faults;
+pub(super) mod faults;
 
 type Answer<T> = std::result::Result<T, String>;
 
 /// Most bytes of a variable of [`Sum`].
-const MOST: u64 = 1 << 16;
+pub(super) const MOST: u64 = 1 << 16;
 
 /// Variables that are the sums of what was pushed.
 #[derive(Default)]
-struct Sum(Mutex<BTreeMap<String, Vec<f32>>>);
+pub(super) struct Sum(pub(super) Mutex<BTreeMap<String, Vec<f32>>>);
 
-fn floats(bytes: &[u8]) -> Vec<f32> {
+pub(super) fn floats(bytes: &[u8]) -> Vec<f32> {
     bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect()
 }
 
-fn meta(name: &str, n: usize) -> Meta {
+pub(super) fn meta(name: &str, n: usize) -> Meta {
     let (name, dims, bytes) = (name.to_string(), vec![n as u64], n as u64 * 4);
     Meta { name, kind: Kind::Dense, dtype: 5, dims, lod: Vec::new(), height: 0, rows: 0, bytes }
 }
 
-fn var(name: &str, values: &[f32]) -> Incoming {
+pub(super) fn var(name: &str, values: &[f32]) -> Incoming {
     let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
     Incoming { meta: meta(name, values.len()), rows: Vec::new(), data: Box::new(bytes) }
 }
@@ -384,6 +380,8 @@ fn a_conversation_survives_mutated_messages() {
             life: 1,
             past: Past::default(),
             keeps: false,
+            patience: Duration::from_secs(60),
+            shares: false,
         };
         std::thread::scope(|scope| {
             let server = scope.spawn(|| talk.run(there, 0));
@@ -408,174 +406,4 @@ fn a_conversation_survives_mutated_messages() {
         assert!(Instant::now() < end, "it waited for something that never came");
         assert!(service.0.lock().values().all(|v| v.len() as u64 * 4 <= MOST));
     }
-}
-
-// Those who do not come, and those who go
-
-/// Two trainers, and no state that outlives the server.
-fn serving(limit: Duration, lost: Lost) -> ServerOptions {
-    ServerOptions { mode: Mode::Steps, trainers: 2, limit, lost, absence: Duration::from_secs(60), durability: None }
-}
-
-fn settings(trainer: u32, job: &Job, silence: Duration) -> Settings {
-    let minute = Duration::from_secs(60);
-    Settings { trainer, incarnation: 1, job: job.clone(), timeout: minute, reconnect: minute, silence }
-}
-
-#[test]
-fn a_trainer_that_never_connects_is_named() {
-    let job = Job::new("absent", b"secret");
-    for lost in [Lost::End, Lost::Wait, Lost::GoOn] {
-        let service = Sum::default();
-        let options = ServerOptions { absence: Duration::from_millis(300), ..serving(Duration::from_secs(30), lost) };
-        let server = Server::listen(([127, 0, 0, 1], 0).into(), &job, options).unwrap();
-        let at = server.address();
-        std::thread::scope(|scope| {
-            let served = scope.spawn(|| server.serve(&service, &mut || false));
-            let client = Client::new(at, settings(0, &job, Duration::from_secs(30)));
-            let one = var("w", &[1.0]);
-            let one = [Outgoing { meta: one.meta, rows: one.rows, data: one.data }];
-            let pushed = client.push(&one, true, Vec::new(), &|m: &Meta| service.place(m), &|| Ok(()));
-            if lost == Lost::GoOn {
-                pushed.unwrap();
-                client.complete(&|| Ok(())).unwrap();
-                served.join().unwrap().unwrap();
-            } else {
-                let what = format!("the server {at} did not finish within 0.3 s; waiting for trainer 1, never seen");
-                assert!(pushed.map(drop).unwrap_err().to_string().contains(&what));
-                assert!(served.join().unwrap().unwrap_err().to_string().starts_with(&what));
-            }
-        });
-    }
-}
-
-#[test]
-fn a_former_process_that_ends_late_hides_no_death() {
-    let (service, books) = (Sum::default(), Books::new(Mode::Steps, 1));
-    books.open(0, 1).unwrap();
-    books.open(0, 2).unwrap();
-    books.close(0, 2);
-    // The connection of the process before is noticed to be dead only now.
-    books.close(0, 1);
-    std::thread::sleep(Duration::from_millis(2));
-    assert!(books.look(Duration::ZERO, Lost::End, &service).unwrap().unwrap_err().contains("trainer 0 died"));
-}
-
-/// What `server` says to a trainer that has connected and asked for `w`.
-fn receives(server: impl FnOnce(TcpStream) + Send) -> Error {
-    let job = Job::new("cut", b"secret");
-    let door = crate::net::listen(([127, 0, 0, 1], 0).into(), true).unwrap();
-    let at = door.local_addr().unwrap();
-    let mut acceptor = crate::hello::Acceptor::new(door, Arc::new(Identity::new(&job.name, &job.token, 0, NO_RANK)));
-    std::thread::scope(|scope| {
-        scope.spawn(move || {
-            let end = Instant::now() + Duration::from_secs(60);
-            while Instant::now() < end {
-                if let Some((stream, _)) = acceptor.turn().into_iter().next() {
-                    drop(acceptor);
-                    return server(stream);
-                }
-                std::thread::sleep(Duration::from_millis(1));
-            }
-        });
-        let client = Client::new(at, settings(0, &job, Duration::from_millis(400)));
-        let place = |m: &Meta| Sum::default().place(m);
-        client.get(vec!["w".into()], &place, &|| Ok(())).map(|_| ()).unwrap_err()
-    })
-}
-
-#[test]
-fn a_server_that_dies_within_an_answer_ends_the_wait() {
-    for stays in [false, true] {
-        let start = Instant::now();
-        let why = receives(move |stream| {
-            let mut channel = Channel::new(stream);
-            let deadline = Deadline::only(Duration::from_secs(60));
-            let mut say = |reply: &Reply| {
-                channel.head(Type::Request, &deadline, "a test", "a trainer").ok().unwrap();
-                channel.send(Type::Reply, &reply.encode(), &[], &deadline, "a test").ok().unwrap();
-            };
-            say(&Reply::Opened { life: 1, has: 0, restored: false, lossy: false, keeps: false });
-            // The bytes of this variable never come.
-            say(&Reply::Values { vars: vec![meta("w", 9)] });
-            if stays {
-                // A host that has stopped: the connection stays open until the trainer ends it.
-                assert!(channel.head(Type::Request, &deadline, "a test", "a trainer").is_err());
-            }
-        });
-        let text = why.to_string();
-        assert!(text.contains("trainer 0: receiving w at the server 127.0.0.1:"), "{text}");
-        assert!(text.contains("the server died") && text.contains("no FLAGS_ps_state_folder"), "{text}");
-        assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
-    }
-}
-
-// A proxy between trainers and server
-
-/// Steps of two trainers, one of whose connections is damaged; true where all ended well.
-fn storm(seed: u64) -> bool {
-    let (service, job) = (Sum::default(), Job::new("storm", b"secret"));
-    let limit = Duration::from_secs(6);
-    let server = Server::listen(([127, 0, 0, 1], 0).into(), &job, serving(limit, Lost::End)).unwrap();
-    let (at, counter, start) = (server.address(), Arc::new(AtomicUsize::new(0)), Instant::now());
-    let which = Random(seed).below(2);
-    let train = |trainer: u32| -> crate::Result<()> {
-        let (timeout, reconnect, silence) = (Duration::from_secs(9), Duration::from_secs(5), Duration::from_secs(2));
-        let settings = Settings { trainer, incarnation: 1, job: job.clone(), timeout, reconnect, silence };
-        let client = Client::new(proxy(at, seed, which, counter.clone()), settings);
-        let place = |m: &Meta| service.place(m);
-        for step in 1..=6 {
-            let n = 1 + (step * 2741) % 9000;
-            let name = format!("w{n}");
-            let values = |by: f32| (0..n).map(|i| by * (i % 11) as f32).collect::<Vec<f32>>();
-            let send = |name: &str, values: &[f32]| {
-                let Incoming { meta, rows, data } = var(name, values);
-                Outgoing { meta, rows, data }
-            };
-            let more = [send(&name, &values(1.0)), send("count", &[1.0])];
-            let found = client.push(&more, true, vec![name, "count".into()], &place, &|| Ok(()))?;
-            let found: Vec<Vec<f32>> = found.iter().map(|v| floats(v.data.bytes())).collect();
-            assert_eq!(found, [values(2.0), vec![2.0 * step as f32]], "seed {seed}: a wrong value was accepted");
-        }
-        client.complete(&|| Ok(()))
-    };
-    let results: Vec<crate::Result<()>> = std::thread::scope(|scope| {
-        let served = scope.spawn(|| server.serve(&service, &mut || start.elapsed() > Duration::from_secs(12)));
-        let trainers: Vec<_> = (0..2)
-            .map(|t| {
-                let train = &train;
-                scope.spawn(move || train(t))
-            })
-            .collect();
-        let results = trainers.into_iter().map(|t| t.join().unwrap()).collect();
-        let _ = served.join().unwrap();
-        results
-    });
-    let took = start.elapsed();
-    assert!(took < Duration::from_secs(40), "seed {seed}: {took:?}, {results:?}");
-    for e in results.iter().filter_map(|r| r.as_ref().err()) {
-        let text = e.to_string();
-        assert!(text.contains("trainer ") || text.contains("127.0.0.1"), "seed {seed}: {text}");
-    }
-    results.iter().all(Result::is_ok)
-}
-
-/// OAR_FAULT_SEEDS=1000 for the long run.
-#[test]
-fn damaged_connections_end_in_right_sums_or_a_named_error() {
-    let seeds = runs("OAR_FAULT_SEEDS", 12);
-    let (next, whole) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    std::thread::scope(|scope| {
-        for _ in 0..6 {
-            scope.spawn(|| loop {
-                let seed = next.fetch_add(1, Ordering::SeqCst);
-                if seed >= seeds {
-                    return;
-                }
-                whole.fetch_add(usize::from(storm(seed as u64)), Ordering::SeqCst);
-            });
-        }
-    });
-    println!("{} of {seeds} jobs ended with the right sums, the others with errors", whole.load(Ordering::SeqCst));
-    assert!(whole.into_inner() > 0);
 }

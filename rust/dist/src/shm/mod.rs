@@ -7,7 +7,7 @@ pub mod pair;
 mod probe;
 pub(crate) mod stream;
 pub mod symmetric;
-mod wait;
+pub(crate) mod wait;
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;

@@ -180,6 +180,7 @@ fn serve_as(cx: &Run, a: &ListenAttrs) -> Result<()> {
         mode,
         trainers: a.Fanin as u32,
         limit: o.heartbeat_limit,
+        shared_memory: o.shared_memory,
         lost: lost_policy(op)?,
         absence: Limits::now().map_err(|e| named(op, error(e)))?.whole().max(o.init_timeout),
         durability: Durability::from_flags(&a.endpoint).map_err(|e| named(op, error(e)))?,
