@@ -1,14 +1,12 @@
 //! One end of a connection: messages of a head and the bytes of its variables, in checked frames. Files hold the same.
 
-use std::fs::File;
-use std::io::{IoSlice, IoSliceMut, Read, Result as IoResult, Write};
+use std::io::{IoSlice, IoSliceMut};
 use std::net::TcpStream;
-use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags};
+use rustix::event::PollFlags;
 
-use super::line::Line;
+use super::line::{Line, Stream};
 use super::wire::Meta;
 use super::{Incoming, Place};
 use crate::error::{Error, Result};
@@ -39,36 +37,6 @@ impl From<Error> for Lost {
 }
 
 type Got<T> = std::result::Result<T, Lost>;
-
-/// What bytes come from and go to.
-pub trait Stream: AsFd {
-    /// Fill the first, then the second.
-    fn take(&self, to: &mut [IoSliceMut<'_>]) -> IoResult<usize>;
-    fn give(&self, from: &[IoSlice<'_>]) -> IoResult<usize>;
-    /// Is there something to take (`IN`) or room to give (`OUT`), or does it come within `limit`? True also at the end.
-    fn wait(&self, flags: PollFlags, limit: Duration) -> Result<bool> {
-        polled(self.as_fd(), flags, limit)
-    }
-    /// Do payloads carry checksums?
-    fn checks(&self) -> bool {
-        true
-    }
-}
-
-pub fn polled(fd: BorrowedFd<'_>, flags: PollFlags, limit: Duration) -> Result<bool> {
-    let mut fds = [PollFd::from_borrowed_fd(fd, flags)];
-    net::poll(&mut fds, limit)?;
-    Ok(!fds[0].revents().is_empty())
-}
-
-impl Stream for File {
-    fn take(&self, to: &mut [IoSliceMut<'_>]) -> IoResult<usize> {
-        (&mut &*self).read_vectored(to)
-    }
-    fn give(&self, from: &[IoSlice<'_>]) -> IoResult<usize> {
-        (&mut &*self).write_vectored(from)
-    }
-}
 
 pub struct Channel<S: Stream = Line> {
     stream: S,

@@ -5,18 +5,49 @@
 //! last process that has it.
 
 use std::cell::Cell;
+use std::fs::File;
 use std::io::{Error as IoError, ErrorKind, IoSlice, IoSliceMut, Read, Result as IoResult, Write};
 use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use rustix::event::PollFlags;
+use rustix::event::{PollFd, PollFlags};
 
-use super::channel::Stream;
 use crate::error::Result;
+use crate::net;
 use crate::shm::map::Map;
 use crate::shm::wait;
+
+/// What bytes come from and go to.
+pub trait Stream: AsFd {
+    /// Fill the first, then the second.
+    fn take(&self, to: &mut [IoSliceMut<'_>]) -> IoResult<usize>;
+    fn give(&self, from: &[IoSlice<'_>]) -> IoResult<usize>;
+    /// Is there something to take (`IN`) or room to give (`OUT`), or does it come within `limit`? True also at the end.
+    fn wait(&self, flags: PollFlags, limit: Duration) -> Result<bool> {
+        polled(self.as_fd(), flags, limit)
+    }
+    /// Do payloads carry checksums?
+    fn checks(&self) -> bool {
+        true
+    }
+}
+
+pub fn polled(fd: BorrowedFd<'_>, flags: PollFlags, limit: Duration) -> Result<bool> {
+    let mut fds = [PollFd::from_borrowed_fd(fd, flags)];
+    net::poll(&mut fds, limit)?;
+    Ok(!fds[0].revents().is_empty())
+}
+
+impl Stream for File {
+    fn take(&self, to: &mut [IoSliceMut<'_>]) -> IoResult<usize> {
+        (&mut &*self).read_vectored(to)
+    }
+    fn give(&self, from: &[IoSlice<'_>]) -> IoResult<usize> {
+        (&mut &*self).write_vectored(from)
+    }
+}
 
 /// Bytes under way each way; a power of two, so that positions may wrap around.
 pub const ROOM: u32 = 1 << 20;
@@ -159,7 +190,7 @@ impl Rings {
 
     /// Nothing comes by the socket any more but its end.
     fn look(&self, socket: &TcpStream) -> Result<()> {
-        self.gone.set(super::channel::polled(socket.as_fd(), PollFlags::IN, Duration::ZERO)?);
+        self.gone.set(polled(socket.as_fd(), PollFlags::IN, Duration::ZERO)?);
         Ok(())
     }
 }
@@ -216,7 +247,7 @@ impl Stream for Line {
     fn wait(&self, flags: PollFlags, limit: Duration) -> Result<bool> {
         match &self.rings {
             Some(rings) => rings.wait(&self.socket, flags, limit),
-            None => super::channel::polled(self.as_fd(), flags, limit),
+            None => polled(self.as_fd(), flags, limit),
         }
     }
 
