@@ -314,7 +314,15 @@ TABLE = {
         AssertionError, "'to_variable()' works in dynamic graph mode only"),
     "fluid_data_append": (
         STATIC + "with st.program_guard(main, startup):\n    st.create_parameter([2], 'int5')",
-        TypeError, 'dtype must be any of [bool, float'),}
+        TypeError, 'dtype must be any of [bool, float'),
+    "conv_kernel_of_0": ('paddle.nn.Conv2D(3, 4, 0)', ValueError, 'Conv: kernel_size must be positive, got 0'),
+    "cell_of_0": ('paddle.nn.LSTM(3, 0)', ValueError, 'LSTMCell: hidden_size must be positive, got 0'),
+    "heads_of_0": ('paddle.nn.MultiHeadAttention(8, 0)', ValueError, 'num_heads must be positive, got 0'),
+    "embedding_of_0": ('paddle.nn.Embedding(3, 0)', ValueError, 'Embedding: embedding_dim must be positive, got 0'),
+    "noam_of_0": ('paddle.optimizer.lr.NoamDecay(0, 3)', ValueError, 'd_model must be positive, got 0'),
+    "polynomial_of_0": (
+        'paddle.optimizer.lr.PolynomialDecay(0.1, 0)', ValueError, 'decay_steps must be positive, got 0'),
+    "steps_of_0": ('paddle.optimizer.lr.StepDecay(0.1, 0)', ValueError, 'step_size must be positive, got 0'),}
 
 
 @pytest.fixture(autouse=True)

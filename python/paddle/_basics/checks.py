@@ -19,6 +19,13 @@ INTS = (int, np.integer)
 NUMBERS = (int, float, np.integer, np.floating)
 
 
+def check_positive(who: str, **sizes: Any) -> None:
+    """ValueError for a size that is not above zero."""
+    for name, size in sizes.items():
+        if size <= 0:
+            raise ValueError(f"{who}: {name} must be positive, got {size}")
+
+
 def _advice(extra_message: str) -> str:
     return f" {extra_message}" if extra_message else ""
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from paddle._basics.checks import check_positive
 from paddle.optimizer.lr_base import LRScheduler
 from paddle.optimizer.lr_parts import Plateau, _is_tensor, check_factor, check_milestones, check_step_size
 
@@ -47,6 +48,7 @@ class NoamDecay(LRScheduler):
         last_epoch: int = -1,
         verbose: bool = False,
     ) -> None:
+        check_positive("NoamDecay", d_model=d_model, warmup_steps=warmup_steps)
         self.d_model = d_model
         self.warmup_steps = warmup_steps
         super().__init__(learning_rate, last_epoch, verbose)
@@ -140,6 +142,7 @@ class PolynomialDecay(LRScheduler):
         last_epoch: int = -1,
         verbose: bool = False,
     ) -> None:
+        check_positive("PolynomialDecay", decay_steps=decay_steps)
         self.decay_steps = decay_steps
         self.end_lr = end_lr
         self.power = power

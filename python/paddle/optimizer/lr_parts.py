@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 import paddle._core as core
+from paddle._basics.checks import check_positive
 
 
 def _is_tensor(value: object) -> bool:
@@ -21,9 +22,10 @@ def check_milestones(milestones: Any) -> None:
 
 
 def check_step_size(step_size: Any) -> None:
-    """TypeError unless it is an int."""
+    """TypeError unless it is an int, ValueError unless it is positive."""
     if not isinstance(step_size, int):
         raise TypeError(f"StepDecay: step_size must be an int, got {type(step_size)}")
+    check_positive("StepDecay", step_size=step_size)
 
 
 def check_factor(name: str, value: float) -> None:

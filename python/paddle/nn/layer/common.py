@@ -4,6 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from paddle import _ops
+from paddle._basics.checks import check_positive
 from paddle._basics.mode import in_dygraph_mode
 from paddle.nn import functional as F
 from paddle.nn.layer.function_layer import FunctionLayer
@@ -100,10 +101,7 @@ class Embedding(Layer):
         name: str | None = None,
     ) -> None:
         super().__init__()
-        if num_embeddings <= 0:
-            raise ValueError("Embedding: num_embeddings must be positive")
-        if embedding_dim <= 0:
-            raise ValueError("Embedding: embedding_dim must be positive")
+        check_positive("Embedding", num_embeddings=num_embeddings, embedding_dim=embedding_dim)
         if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
             raise ValueError(f"padding_idx must be within [-{num_embeddings}, {num_embeddings})")
         self._num_embeddings = num_embeddings

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from paddle._basics.checks import INTS
+from paddle._basics.checks import INTS, check_positive
 from paddle._dispatch.arguments import convert_to_list
 from paddle._dispatch.windows import channel_last, paddings
 from paddle.nn import functional as F
@@ -57,6 +57,7 @@ class _ConvNd(Layer):
         self._stride = convert_to_list(stride, dims, "stride")
         self._dilation = convert_to_list(dilation, dims, "dilation")
         self._kernel_size = convert_to_list(kernel_size, dims, "kernel_size")
+        check_positive("Conv", in_channels=in_channels, kernel_size=min(self._kernel_size))
         self._padding = padding
         self._padding_mode = padding_mode
         self.output_padding = output_padding

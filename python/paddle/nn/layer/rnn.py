@@ -5,7 +5,7 @@ import math
 from typing import Any
 
 from paddle import _ops
-from paddle._basics.checks import INTS
+from paddle._basics.checks import INTS, check_positive
 from paddle._basics.default_dtype import get_default_dtype
 from paddle._basics.dtypes import convert_np_dtype_to_dtype_
 from paddle.nn.initializer import Uniform
@@ -90,6 +90,7 @@ class _Cell(RNNCellBase):
         name: str | None = None,
     ) -> None:
         super().__init__()
+        check_positive(type(self).__name__, hidden_size=hidden_size)
         limit = 1.0 / math.sqrt(hidden_size)
         rows = self._gates * hidden_size
         uniform = Uniform(-limit, limit)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from paddle import _ops
+from paddle._basics.checks import check_positive
 from paddle._basics.default_dtype import get_default_dtype
 from paddle.nn import functional as F
 from paddle.nn.layer.common import Dropout, Linear
@@ -82,6 +83,7 @@ class MultiHeadAttention(Layer):
         self.num_heads = num_heads
         self.dropout = dropout
         self.need_weights = need_weights
+        check_positive("MultiHeadAttention", embed_dim=embed_dim, num_heads=num_heads)
         self.head_dim = embed_dim // num_heads
         assert self.head_dim * num_heads == embed_dim, "MultiHeadAttention: num_heads does not divide embed_dim"
         self.q_proj = Linear(embed_dim, embed_dim, weight_attr, bias_attr=bias_attr)
