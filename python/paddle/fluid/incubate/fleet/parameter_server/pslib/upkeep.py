@@ -27,6 +27,8 @@ __all__: list[str] = []
 _SOME = 1 << 16
 #: modes of saving: all rows, those that changed since the last time, those worth keeping, all when a day ends
 ALL, CHANGED, WORTH, DAY = range(4)
+#: what a trainer may ask for
+COMMANDS = frozenset({"save", "load", "shrink", "clear", "stat", "most", "cache", "confirm", "revert"})
 
 
 class Keeper:
@@ -48,7 +50,9 @@ class Keeper:
         """The answer to a command, both as bytes of JSON."""
         told = json.loads(bytes(np.array(command)))
         try:
-            answer = {"done": getattr(self, told.pop("do"))(**told)}
+            if (do := told.pop("do")) not in COMMANDS:
+                raise ValueError(f"there is no command {do!r}")
+            answer = {"done": getattr(self, do)(**told)}
         except Exception as e:
             answer = {"error": f"{type(e).__name__}: {e}"}
         return np.frombuffer(json.dumps(answer).encode(), "uint8")
