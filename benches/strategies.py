@@ -34,8 +34,10 @@ STRATEGIES: dict[str, dict[str, Any]] = {
     "sharding": {"sharding": True, "sharding_configs": {"fuse_broadcast_MB": 4.0}},
     "pipeline": {"pipeline": True, "pipeline_configs": {"micro_batch": 4}},
 }
+#: over two servers, which run Adam; of geo trainers do, SGD, and send what has changed
+SERVERS = {"sync": (), "async": (), "half_async": (), "geo": (4,)}
 #: the optimizers that these take
-INSIDE = {"localsgd": "SGD", "adaptive_localsgd": "SGD", "lars": "Momentum", "dgc": "Momentum"}
+INSIDE = {"localsgd": "SGD", "adaptive_localsgd": "SGD", "lars": "Momentum", "dgc": "Momentum", "geo": "SGD"}
 
 
 def build(name: str, fluid: Any) -> Any:
@@ -58,25 +60,49 @@ def layer(i: int, x: Any, fluid: Any) -> Any:
     return x.block.var(f"h{i}")
 
 
+def collective(name: str) -> tuple[Any, Any]:
+    """fleet, and the strategy of that name."""
+    from paddle.distributed import fleet
+
+    fleet.init(is_collective=True)
+    strategy = fleet.DistributedStrategy()
+    for field, value in STRATEGIES[name].items():
+        setattr(strategy, field, value)
+    return fleet, strategy
+
+
+def servers(name: str) -> tuple[Any, Any]:
+    """fleet with servers, and the strategy of that name."""
+    from paddle.fluid.incubate.fleet.base.role_maker import PaddleCloudRoleMaker
+    from paddle.fluid.incubate.fleet.parameter_server.distribute_transpiler import StrategyFactory, fleet
+
+    fleet.init(PaddleCloudRoleMaker())
+    return fleet, getattr(StrategyFactory, f"create_{name}_strategy")(*SERVERS[name])
+
+
 def measure(name: str, steps: int, batch: int) -> dict[str, Any]:
     """What the rank of this process finds."""
     import numpy as np
     from paddle import _core, fluid
-    from paddle.distributed import fleet
 
     main, startup, scope = fluid.Program(), fluid.Program(), fluid.Scope()
     with fluid.program_guard(main, startup), fluid.unique_name.guard(), fluid.scope_guard(scope):
-        fleet.init(is_collective=True)
-        ranks, strategy = fleet.worker_num(), fleet.DistributedStrategy()
+        fleet, strategy = servers(name) if name in SERVERS else collective(name)
         loss = build(name, fluid)
-        for field, value in STRATEGIES[name].items():
-            setattr(strategy, field, value)
         kind = INSIDE.get(name, "Adam")
         inside = fluid.optimizer.Momentum(0.01, 0.9) if kind == "Momentum" else getattr(fluid.optimizer, kind)(0.001)
         fleet.distributed_optimizer(inside, strategy).minimize(loss, startup)
+        if name in SERVERS:
+            if fleet.is_server():
+                fleet.init_server()
+                fleet.run_server()
+                return {}
+            main, startup = fleet.main_program, fleet.startup_program
         exe = fluid.Executor(fluid.CPUPlace())
         exe.run(startup)
-        samples = batch * (ranks if name == "pipeline" else 1)
+        if name in SERVERS:
+            fleet.init_worker()
+        samples = batch * (fleet.worker_num() if name == "pipeline" else 1)
         random = np.random.RandomState(fleet.worker_index())
         feed = {
             "x": random.uniform(size=(samples, WIDTH)).astype("float32"),
@@ -92,13 +118,16 @@ def measure(name: str, steps: int, batch: int) -> dict[str, Any]:
         held = (v for v in map(scope.find_var, main.global_block().vars) if v is not None)
         kept = sum(np.array(v.get_tensor()).nbytes for v in held if v.get_tensor()._is_initialized())
         types = Counter(op.type for block in main.blocks for op in block.ops)
+        if name in SERVERS:
+            fleet.stop_worker()
     return {"rate": rate, "kept": kept, "peak": _core.memory_stats()[1], "types": types}
 
 
 def job(name: str, steps: int, batch: int) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "out"
-        launch = [sys.executable, "-m", "paddle.distributed.launch", "--nproc_per_node=2", f"--log_dir={folder}/log"]
+        sizes = ["--server_num=2", "--worker_num=2"] if name in SERVERS else ["--nproc_per_node=2"]
+        launch = [sys.executable, "-m", "paddle.distributed.launch", *sizes, f"--log_dir={folder}/log"]
         child = [__file__, "--child", str(out), "--steps", str(steps), "--batch", str(batch), name]
         subprocess.run([*launch, *child], check=True, stdout=subprocess.DEVNULL, timeout=300)
         return [json.loads(Path(f"{out}.{rank}").read_text()) for rank in range(2)]
@@ -119,9 +148,11 @@ def main() -> None:
 
         paddle.enable_static()
         found = measure(args.names[0], args.steps, args.batch)
+        if not found:
+            return  # a server
         Path(f"{args.child}.{os.environ['PADDLE_TRAINER_ID']}").write_text(json.dumps(found))
         return
-    names = list(dict.fromkeys(["plain", *(args.names or STRATEGIES)]))
+    names = list(dict.fromkeys(["plain", *(args.names or [*STRATEGIES, *SERVERS])]))
     rounds: dict[str, list[list[dict[str, Any]]]] = {name: [] for name in names}
     for _ in range(args.rounds):
         for name in names:

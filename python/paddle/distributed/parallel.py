@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import multiprocessing.util
 import os
 import signal
@@ -178,9 +179,18 @@ def init_parallel_env() -> None:
     watch_the_end()
 
 
+def _leave() -> None:
+    """The end of this process in its job. One that ends by an error, for which others may wait, spares the interpreter
+    the search for circles among all objects: a tenth of a second of CPU."""
+    joined = _core.dist.joined()
+    _core.dist.leave()
+    if joined and getattr(sys, "last_value", None) is not None:
+        gc.freeze()
+
+
 _watching = False
 # Also for a process that Programs have made join.
-atexit.register(_core.dist.leave)
+atexit.register(_leave)
 
 
 def watch_the_end() -> None:

@@ -1,6 +1,7 @@
 """One process of the job: starting it, its state, signals to it."""
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -76,6 +77,9 @@ class Child:
 
     def reap(self) -> None:
         self._popen.wait()
+        # A server that was killed has left the file that says its port.
+        with contextlib.suppress(OSError):
+            os.unlink(f"/tmp/paddle.{self.pid}.port")
         if self.log:
             self.log.close()
 

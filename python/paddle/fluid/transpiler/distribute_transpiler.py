@@ -387,6 +387,7 @@ class DistributeTranspiler:
         """
         if endpoint not in self.pserver_endpoints:
             raise ValueError(f"{endpoint} is not among the servers {', '.join(self.pserver_endpoints)}")
+        server_side.forget_the_dead()
         self.pserver_program = server_side.main_program(self, endpoint)
         server_side.note_layout(self, endpoint)
         return self.pserver_program

@@ -205,6 +205,7 @@ class GeoSgdTranspiler(DistributeTranspiler):
         """
         if endpoint not in self.pserver_endpoints:
             raise ValueError(f"{endpoint} is not among the servers {', '.join(self.pserver_endpoints)}")
+        server_side.forget_the_dead()
         server_side.note_layout(self, endpoint)
         program = Program()
         program.random_seed = self.origin_program.random_seed

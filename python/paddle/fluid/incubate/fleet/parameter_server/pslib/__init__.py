@@ -16,6 +16,7 @@ from paddle.fluid.executor import global_scope
 from paddle.fluid.incubate.fleet.base.fleet_base import DistributedOptimizer, Fleet
 from paddle.fluid.incubate.fleet.base.mode import Mode
 from paddle.fluid.incubate.fleet.base.role_maker import MPISymetricRoleMaker, RoleMakerBase
+from paddle.fluid.transpiler.server_side import forget_the_dead
 
 from . import servers, trainers, upkeep
 from .embeddings import fleet_embedding
@@ -158,6 +159,7 @@ class PSLib(Fleet):
             NotImplementedError: for an accessor or a rule that is not there.
         """
         desc, endpoints = self._servers("run_server")
+        forget_the_dead()
         exe, scope, me = fluid.Executor(fluid.CPUPlace()), fluid.Scope(), self.server_index()
         keeper = functools.partial(upkeep.Keeper, scope=scope, me=me, servers=len(endpoints))
         how = (endpoints, endpoints[me], self.worker_num(), self._begin is not None, keeper)

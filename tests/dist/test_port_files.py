@@ -1,0 +1,41 @@
+"""The files by which servers say their ports go with them, also where they were killed."""
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from launching import clean_environment
+from paddle.fluid.transpiler.server_side import forget_the_dead
+
+
+def test_the_next_start_removes_those_of_killed_servers():
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait(60)
+    gone, mine = (Path(f"/tmp/paddle.{pid}.port") for pid in (dead.pid, os.getpid()))
+    other = Path("/tmp/paddle.of-somebody.port")
+    try:
+        for path in (gone, mine, other):
+            path.write_text("1\n")
+        forget_the_dead()
+        assert (gone.exists(), mine.exists(), other.exists()) == (False, True, True)
+    finally:
+        for path in (gone, mine, other):
+            path.unlink(missing_ok=True)
+
+
+def test_the_launcher_removes_them(tmp_path):
+    script = tmp_path / "server.py"
+    script.write_text(
+        "import os, signal\n"
+        "at = f'/tmp/paddle.{os.getpid()}.port'\n"
+        "open(at, 'w').write('1')\n"
+        f"open({str(tmp_path / 'at')!r}, 'w').write(at)\n"
+        f"os.kill(os.getpid(), {int(signal.SIGKILL)})\n"
+    )
+    command = [sys.executable, "-m", "paddle.distributed.launch", "--nproc_per_node=1", str(script)]
+    done = subprocess.run(command, cwd=tmp_path, env=clean_environment(), capture_output=True, text=True, timeout=120)
+    assert done.returncode, done.stderr
+    assert not Path((tmp_path / "at").read_text()).exists()
