@@ -64,9 +64,11 @@ def generate_layer_fn(op_type):
         dtype = dtypes[0] if dtypes else kwargs.get("dtype") or "float32"
         out = kwargs.pop(_argument(shown[0]), None)
         out = out[0] if isinstance(out, (list, tuple)) else out
-        outputs = {slot.name: helper.create_variable_for_type_inference(dtype) for slot in proto.outputs}
-        if out is not None:
-            outputs[shown[0]] = out
+        # None is made for the one that is given: it might take its name.
+        outputs = {
+            slot.name: helper.create_variable_for_type_inference(dtype) if out is None or slot.name != shown[0] else out
+            for slot in proto.outputs
+        }
         helper.append_op(type=op_type, inputs=inputs, outputs=outputs, attrs=kwargs)
         return helper.append_activation(outputs[shown[0]])
 

@@ -29,8 +29,8 @@ class KVHandler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """The value, or 404."""
         place = self._place()
-        with self.server.lock:
-            value = self.server.values.get(place) if place else None
+        with self.server.kv_lock:
+            value = self.server.kv.get(place[0], {}).get(place[1]) if place else None
         self._answer(404) if value is None else self._answer(200, value)
 
     def do_PUT(self) -> None:
@@ -39,17 +39,23 @@ class KVHandler(BaseHTTPRequestHandler):
         if place is None or not 0 <= length <= _MOST:
             self.close_connection = True
             return self._answer(400)
-        value = self.rfile.read(length)
-        with self.server.lock:
-            self.server.values[place] = value
+        try:
+            value = self.rfile.read(length)
+        except (OSError, ValueError):
+            self.close_connection = True
+            return self._answer(400)
+        with self.server.kv_lock:
+            self.server.kv.setdefault(place[0], {})[place[1]] = value
         self._answer(200)
 
     def do_DELETE(self) -> None:
         """Removes the value, and counts that in its scope."""
         place = self._place()
-        with self.server.lock:
-            if place and self.server.values.pop(place, None) is not None:
-                self.server.deleted[place[0]] = self.server.deleted.get(place[0], 0) + 1
+        with self.server.kv_lock:
+            gone = self.server.kv.get(place[0], {}).pop(place[1], None) if place else None
+        if place and gone is not None:
+            with self.server.delete_kv_lock:
+                self.server.delete_kv[place[0]] = self.server.delete_kv.get(place[0], 0) + 1
         self._answer(200)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
@@ -63,15 +69,18 @@ class KVHTTPServer(ThreadingHTTPServer):
     allow_reuse_address = True
 
     def __init__(self, port: int, handler: type[KVHandler]) -> None:
-        self.values: dict[tuple[str, str], bytes] = {}
-        self.deleted: dict[str, int] = {}
-        self.lock = threading.Lock()
+        #: by scope and key
+        self.kv: dict[str, dict[str, bytes]] = {}
+        self.kv_lock = threading.Lock()
+        #: by scope, how many were removed
+        self.delete_kv: dict[str, int] = {}
+        self.delete_kv_lock = threading.Lock()
         super().__init__(("", port), handler)
 
     def get_deleted_size(self, key: str) -> int:
         """How many values of a scope were removed."""
-        with self.lock:
-            return self.deleted.get(key, 0)
+        with self.delete_kv_lock:
+            return self.delete_kv.get(key, 0)
 
 
 class KVServer:
