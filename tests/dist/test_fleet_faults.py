@@ -40,26 +40,37 @@ def wait_until_all_train(folder: Path, processes: list[subprocess.Popen[str]]) -
         time.sleep(0.02)
 
 
-@pytest.mark.parametrize(
-    ("name", "ranks", "killed"),
-    [("plain", 3, 1), ("merge", 3, 1), ("local1", 3, 1), ("shards", 3, 1), ("pipe", 2, 0), ("pipe", 4, 1),
-     ("hybrid", 4, 0)],
-    ids=lambda value: str(value),
-)  # fmt: skip
-def test_a_killed_rank_ends_all(name, ranks, killed, tmp_path):
-    processes = begin(tmp_path, ranks, name)
+JOBS = [("plain", 3, 1), ("merge", 3, 1), ("local1", 3, 1), ("shards", 3, 1), ("pipe", 2, 0), ("pipe", 4, 1), ("hybrid", 4, 0)]
+
+
+def seconds(name: str, ranks: int, killed: int, folder: Path) -> float:
+    """How long it takes until all have ended, once one is killed; each says whom it has lost."""
+    processes = begin(folder, ranks, name)
     try:
-        wait_until_all_train(tmp_path, processes)
+        wait_until_all_train(folder, processes)
         processes[killed].send_signal(signal.SIGKILL)
         start = time.monotonic()
         others = [p for rank, p in enumerate(processes) if rank != killed]
         said = [p.communicate(timeout=PATIENCE)[1] for p in others]
-        print(f"{name} on {ranks} ranks: all ended {time.monotonic() - start:.2f} s after rank {killed}")
+        took = time.monotonic() - start
+        print(f"{name} on {ranks} ranks: all ended {took:.2f} s after rank {killed}")
         assert all(p.returncode for p in others)
         for text in said:
             assert f"(trainer {killed})" in text or f"rank {killed} on {os.uname().nodename} " in text, text[-2000:]
             assert "died" in text, text[-2000:]
+        return took
     finally:
         for p in processes:
             p.kill()
             p.communicate()
+
+
+@pytest.mark.parametrize(("name", "ranks", "killed"), JOBS, ids=str)
+def test_a_killed_rank_ends_all(name, ranks, killed, tmp_path):
+    seconds(name, ranks, killed, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "ranks", "killed"), JOBS, ids=str)
+def test_all_end_within_two_seconds(name, ranks, killed, tmp_path):
+    assert seconds(name, ranks, killed, tmp_path) < 2
