@@ -88,7 +88,7 @@ def recompute(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         >>> x = paddle.ones([2, 3])
         >>> recompute(layer, x).sum().backward()
         >>> layer[0].weight.grad.shape
-        [3, 8]
+        (3, 8)
     """
     preserve = kwargs.pop("preserve_rng_state", True)
     if kwargs:
