@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.abc
 import importlib.machinery
+import os
 import sys
 import types
 from collections.abc import Callable, Iterator
@@ -21,6 +22,7 @@ def _six() -> types.ModuleType:
     moves.__dict__.update(xrange=range, range=range, zip=zip, map=map, reduce=functools.reduce)
     six.__dict__.update(
         PY2=False, PY3=True, moves=moves, string_types=(str,), integer_types=(int,), text_type=str, binary_type=bytes,
+        b=lambda text: text.encode("latin-1"),
         iteritems=lambda d: iter(d.items()), iterkeys=lambda d: iter(d), itervalues=lambda d: iter(d.values()),
     )  # fmt: skip
     sys.modules["six.moves"] = moves
@@ -61,6 +63,24 @@ def _on_cpu(paddle: types.ModuleType) -> None:
         data = getattr(paddle.dataset, name)
         data.train = data.test = data.valid = made
         data.fetch = lambda: None
+    if "OAR_TEST_DATA" in os.environ:
+        _from_folder(paddle.dataset, os.environ["OAR_TEST_DATA"])
+
+
+def _from_folder(dataset: Any, folder: str) -> None:
+    """What would be downloaded is there already, and sentences are of 50 words."""
+    dataset.common.DATA_HOME = folder
+    dataset.common.download = lambda url, module, md5, name=None: os.path.join(folder, module, url.rpartition("/")[2])
+
+    def train(words: dict[str, int], n: int) -> Callable[[], Iterator[tuple[int, ...]]]:
+        def reader() -> Iterator[tuple[int, ...]]:
+            for at in range(1000):
+                yield tuple((7 * at + k * k) % len(words) for k in range(n))
+
+        return reader
+
+    dataset.imikolov.build_dict = lambda min_word_freq=50: {f"word{k}": k for k in range(50)}
+    dataset.imikolov.train = dataset.imikolov.test = train
 
 
 class _AfterPaddle(importlib.abc.MetaPathFinder, importlib.abc.Loader):
