@@ -5,6 +5,7 @@
 Runs under Python 3.7 and Paddle 1.8.5, too. The script is not touched. Before it starts
 - the generators of Python and numpy get a seed, and so do they at each run of a startup Program;
 - what a startup Program, or a Layer's constructor, draws is replaced by values that depend on the parameter's name;
+- environments of gym get a seed;
 - dropout drops nothing (its generators are not the same in 1.8.5 and 2.0.2);
 - 1.8.5 gets the names of 2.0 that switch modes.
 Each run's loss goes to OUT, as a line of JSON; after STOP of them the process ends.
@@ -163,6 +164,22 @@ def watch_dropout(fluid):
     fluid.dygraph.Dropout.__init__ = built
 
 
+def watch_environments():
+    """Environments of gym begin with the same seed."""
+    try:
+        import gym
+    except ImportError:
+        return
+    make = gym.make
+
+    def seeded(*args, **kwargs):
+        environment = make(*args, **kwargs)
+        environment.seed(7)
+        return environment
+
+    gym.make = seeded
+
+
 class Ordered(dict):
     """In 1.8.5 the numbers of words and labels depend on the order of a set; here they come in the files' order."""
 
@@ -199,6 +216,7 @@ def main():
     watch_programs(fluid)
     watch_layers(fluid)
     watch_dropout(fluid)
+    watch_environments()
     seed()
     if sys.argv[3] == "-m":
         sys.argv[:] = sys.argv[4:]

@@ -142,6 +142,54 @@ def translations16(folder, draw):
         "wmt16/train": pairs(draw, 2000), "wmt16/test": pairs(draw, 40), "wmt16/val": pairs(draw, 40)})  # fmt: skip
 
 
+def penn(folder, draw):
+    for part, count in (("train", 600), ("valid", 150), ("test", 150)):
+        with open(os.path.join(folder, "ptb.%s.txt" % part), "w") as file:
+            for _ in range(count):
+                step = draw.randint(1, 4)
+                file.write(" ".join("w%d" % ((i * step) % 97) for i in range(draw.randint(8, 30))) + "\n")
+
+
+def tagged(folder, draw):
+    """Words with tags of PaddleNLP's lexical_analysis, whose dictionaries have letters and these tags."""
+    for part, count in (("train", 900), ("test", 60)):
+        with open(os.path.join(folder, part + ".tsv"), "w") as file:
+            file.write("text_a\tlabel\n")
+            for _ in range(count):
+                ids = draw.randint(0, 26, draw.randint(3, 20))
+                words = "\002".join(chr(97 + i) for i in ids)
+                file.write(words + "\t" + "\002".join(("a-B", "a-I", "ad-B")[i % 3] for i in ids) + "\n")
+
+
+def emotions(folder, draw):
+    with open(os.path.join(folder, "vocab.txt"), "w") as file:
+        file.write("\n".join("w%d" % i for i in range(120)) + "\n")
+    for part, count in (("train", 800), ("dev", 64), ("test", 64)):
+        with open(os.path.join(folder, part + ".tsv"), "w") as file:
+            file.write("label\ttext_a\n")
+            for _ in range(count):
+                label = draw.randint(0, 3)
+                words = draw.randint(0, 40, draw.randint(3, 25)) + 40 * label
+                file.write("%d\t%s\n" % (label, " ".join("w%d" % i for i in words)))
+
+
+def letters(folder, draw):
+    """Pictures of text, as PaddleCV's ocr_recognition reads them: height, width, name, labels."""
+    marks = draw.randint(0, 256, (95, 48, 48)).astype("uint8")
+    for part, count in (("train", 360), ("test", 10)):
+        lines = []
+        for i in range(count):
+            labels = draw.randint(0, 95, 8)
+            name = "%s%d.pgm" % (part, i)
+            with open(os.path.join(folder, name), "wb") as file:
+                file.write(b"P5 384 48 255\n" + np.concatenate(marks[labels], 1).tobytes())
+            lines.append("48 384 %s %s" % (name, ",".join(map(str, labels))))
+        with open(os.path.join(folder, part + ".list"), "w") as file:
+            file.write("\n".join(lines) + "\n")
+
+
+#: What programs are told by their arguments, in folders of HOME.
+GIVEN = {"penn": penn, "tagged": tagged, "emotions": emotions, "letters": letters}
 SETS = {
     "uci_housing": housing, "mnist": digits, "cifar": pictures, "imikolov": language, "movielens": movies,
     "imdb": reviews, "conll05st": roles, "wmt14": translations, "wmt16": translations16}  # fmt: skip
@@ -149,9 +197,10 @@ SETS = {
 
 def make(home):
     """Writes the files that are not there yet below `home`, where a process with this HOME looks for them."""
-    for name, write in SETS.items():
-        folder = os.path.join(home, ".cache", "paddle", "dataset", name)
+    sets = {os.path.join(".cache", "paddle", "dataset", name): write for name, write in SETS.items()}
+    for name, write in {**sets, **GIVEN}.items():
+        folder = os.path.join(home, name)
         if not os.path.isdir(folder):
             os.makedirs(folder + ".part", exist_ok=True)
-            write(folder + ".part", np.random.RandomState(len(name)))
+            write(folder + ".part", np.random.RandomState(len(os.path.basename(name))))
             os.rename(folder + ".part", folder)

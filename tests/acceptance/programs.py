@@ -1,14 +1,25 @@
 """The programs that run.py knows, by the folder of fetched sources that has them.
 
 `book`: python/paddle/fluid/tests/book of Paddle 2.0.2. `book16`: PaddlePaddle/book, branch for_paddle1.6. `models`:
-PaddlePaddle/models, release/1.8. `paddlerec`: PaddlePaddle/PaddleRec, release/1.8.5. `parl`: PaddlePaddle/PARL, v1.4.
+PaddlePaddle/models, release/1.8. `paddlerec`: PaddlePaddle/PaddleRec, release/1.8.5. `parl`: PaddlePaddle/PARL, v1.3
+(v1.4 takes Paddle 2.0 for its own dygraph core, and its examples of fluid do not run on it).
+
+Modules that programs need go into folders that --path and --theirs-path name: gym 0.12.1 for reinforcement learning;
+for PARL cloudpickle, termcolor, pyzmq, psutil, tensorboardX and grpcio beside it; cv2 for ocr_recognition; matplotlib
+and imageio for gan; pandas for youtube_dnn. PARL imports pyarrow (a context with set_pickle and register_type) and
+lexical_analysis paddlehub, of which they use nothing there: modules that do nothing serve. dssm, youtube_dnn and
+rerank/listwise make a number of an array of one element: they need numpy 1.
 """
 
 from typing import NamedTuple
 
 
 class Program(NamedTuple):
-    """Where it stands, how it is started, and how many losses are compared (0: it runs to its end)."""
+    """Where it stands, how it is started, and how many losses are compared (0: it runs to its end).
+
+    `folder` is copied for each side, and the program started `inside` it; `{home}` in its arguments is where data.py's
+    files are.
+    """
 
     name: str
     source: str
@@ -16,6 +27,7 @@ class Program(NamedTuple):
     command: tuple
     losses: int = 20
     seconds: int = 150
+    inside: str = "."
 
 
 def book(name):
@@ -29,6 +41,10 @@ def rec(folder):
 
 def former(folder, script, *args):
     return Program("book16/" + folder[3:] + "/" + script[:-3], "book16", folder, (script, *args))
+
+
+def nlp(folder, script, *args):
+    return Program("models/" + folder, "models", "PaddleNLP", (script, *args), inside=folder)
 
 
 PROGRAMS = [
@@ -59,4 +75,26 @@ PROGRAMS = [
         ("gru4rec",), ("ssr", "--batch_size", "8"), ("tagspace",), ("multiview_simnet", "--sparse_feature_dim", "1001"),
         ("rerank/listwise",), ("text_classification",))),
     Program("models/gru4rec_negative", "models", "PaddleRec/gru4rec", ("train_sample_neg.py",)),
+    Program("models/dssm", "models", "PaddleRec/dssm", ("dssm.py",)),
+    Program("models/youtube_dnn", "models", "PaddleRec/youtube_dnn", ("train.py",)),
+    nlp("language_model", "train.py", "--data_path", "{home}/penn", "--use_gpu", "False", "--parallel", "False"),
+    nlp("lexical_analysis", "train.py", "--train_data", "{home}/tagged/train.tsv", "--test_data",
+        "{home}/tagged/test.tsv", "--batch_size", "16", "--cpu_num", "1"),
+    *(nlp("emotion_detection", "run_classifier.py", "--do_train", "true", "--data_dir", "{home}/emotions",
+          "--vocab_path", "{home}/emotions/vocab.txt", "--batch_size", "16", "--epoch", "1", "--model_type", kind)
+      ._replace(name="models/emotion_" + kind) for kind in ("textcnn_net", "bow_net", "gru_net", "lstm_net")),
+    *(Program("models/ocr_" + kind, "models", "PaddleCV/ocr_recognition", (
+        "train.py", "--use_gpu", "False", "--model", kind, "--batch_size", "8", "--train_images", "{home}/letters",
+        "--train_list", "{home}/letters/train.list", "--test_images", "{home}/letters", "--test_list",
+        "{home}/letters/test.list", "--log_period", "1", "--total_step", "30")) for kind in ("crnn_ctc", "attention")),
+    Program("models/gan_DCGAN", "models", "PaddleCV/gan", (
+        "train.py", "--model_net", "DCGAN", "--dataset", "mnist", "--data_dir", "{home}/.cache/paddle/dataset",
+        "--use_gpu", "False", "--epoch", "1", "--batch_size", "16", "--run_test", "False",
+        "--save_checkpoints", "False")),
+    Program("models/dygraph/ptb_lm", "models", "dygraph/ptb_lm", (
+        "ptb_dy.py", "--data_path", "{home}/penn", "--use_gpu", "False")),
+    *(Program("models/dygraph/" + name, "models", "dygraph/reinforcement_learning", (name + ".py",))
+      for name in ("reinforce", "actor_critic")),
+    *(Program("parl/" + name, "parl", ".", ("train.py",), inside="examples/" + name)
+      for name in ("QuickStart", "DQN")),
 ]  # fmt: skip

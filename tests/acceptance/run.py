@@ -46,13 +46,16 @@ class Side:
         else:
             folder = self.folder / program.name.replace("/", "-")
             shutil.rmtree(folder, ignore_errors=True)
-            shutil.copytree(sources / program.source / program.folder, folder)
+            shutil.copytree(sources / program.source / program.folder, folder, symlinks=True)
         losses = self.folder / (program.name.replace("/", "-") + (".changed" if change else ".losses"))
-        command = [self.python, str(HERE / "child.py"), str(losses), str(program.losses or 1 << 30), *program.command]
+        words = [word.replace("{home}", self.environment["HOME"]) for word in program.command]
+        command = [self.python, str(HERE / "child.py"), str(losses), str(program.losses or 1 << 30), *words]
         log = open(losses.with_suffix(".log"), "w")
-        environment = {**self.environment, "CHANGE": str(change)}
-        child = subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=subprocess.STDOUT,
-                                 stdin=subprocess.DEVNULL, start_new_session=True)  # fmt: skip
+        paths = self.environment["PYTHONPATH"] + os.pathsep + str(folder)
+        environment = {**self.environment, "CHANGE": str(change), "PYTHONPATH": paths}
+        child = subprocess.Popen(
+            command, cwd=folder / program.inside, env=environment, stdin=subprocess.DEVNULL, stdout=log,
+            stderr=subprocess.STDOUT, start_new_session=True)  # fmt: skip
         return child, losses
 
 
@@ -133,11 +136,13 @@ def main():
     parser.add_argument("--only", default="", help="programs whose name has this text; several separated by commas")
     parser.add_argument("--work", type=Path, default=Path("acceptance-work"))
     parser.add_argument("--path", action="append", default=[], help="a folder of modules for our Python")
+    parser.add_argument("--theirs-path", action="append", default=[], help="the same for theirs")
     parser.add_argument("--no-models", action="store_true")
     given = parser.parse_args()
     work = given.work.absolute()
     data.make(str(work / "home"))
-    sides = [Side("ours", given.ours, work, given.path), Side("theirs", os.path.expanduser(given.theirs), work, [])]
+    theirs = Side("theirs", os.path.expanduser(given.theirs), work, given.theirs_path)
+    sides = [Side("ours", given.ours, work, given.path), theirs]
     for side in sides:
         side.folder.mkdir(parents=True, exist_ok=True)
     print(f"{'program':38} {'losses':>6} {'first':>8} {'all':>8} {'outputs':>8}")

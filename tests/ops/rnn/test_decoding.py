@@ -3,7 +3,9 @@
 import itertools
 
 import numpy as np
+import paddle
 from case import case, real, table
+from paddle import fluid
 
 # connectionist temporal classification
 
@@ -170,3 +172,23 @@ test_edit_distance = table(
     wrong_edits("as many", FLAT_EDITS, lod={"Hyps": [[0, 4]], "Refs": [[0, 1, 3]]}),
     wrong_edits("LoD", [HYPS, REFS]),
 )  # fmt: skip
+
+
+def test_the_distances_of_what_has_only_blanks():
+    """ctc_align gives one row, which belongs to no sequence."""
+    paddle.enable_static()
+    try:
+        with fluid.program_guard(fluid.Program()):
+            scores = fluid.data("scores", [None, 3], "float32", 1)
+            label = fluid.data("label", [None, 1], "int64", 1)
+            distance, count = fluid.layers.edit_distance(
+                fluid.layers.ctc_greedy_decoder(scores, blank=2), label, normalized=False)  # fmt: skip
+            place = fluid.CPUPlace()
+            feed = {
+                "scores": fluid.create_lod_tensor(np.eye(3, dtype="float32")[[2, 2, 2]], [[1, 2]], place),
+                "label": fluid.create_lod_tensor(np.array([[1], [0], [1]]), [[1, 2]], place),
+            }
+            found = fluid.Executor(place).run(feed=feed, fetch_list=[distance, count])
+        assert found[0].tolist() == [[1.0], [2.0]] and found[1].tolist() == [2]
+    finally:
+        paddle.disable_static()
