@@ -91,3 +91,26 @@ def test_other_things_are_refused_as_before():
     with mode._dygraph_guard(None), paddle.static.program_guard(paddle.static.Program(), paddle.static.Program()):
         with pytest.raises(TypeError, match=r"must be \(<class 'int'>, .*but received <class 'numpy.float32'>"):
             paddle.sum(paddle.static.data("x", [2, 3, 4]), axis=np.float32(1))
+
+
+@pytest.mark.parametrize("number", [np.int64(2), np.float32(2.5), np.float64(2.5), 2, 2.5], ids=repr)
+@pytest.mark.parametrize("sign", ["+", "-", "*", "/", "//", "%", "**"])
+def test_a_number_beside_integers_in_both_modes(sign, number):
+    numbers = np.array([3, 5, 7])
+
+    def run(x):
+        return eval(f"x {sign} number", {"x": x, "number": number})
+
+    eager = run(paddle.to_tensor(numbers)).numpy()
+    paddle.enable_static()
+    try:
+        main = paddle.static.Program()
+        with paddle.static.program_guard(main):
+            out = run(paddle.static.data("x", [3], "int64"))
+        (got,) = paddle.static.Executor().run(main, feed={"x": numbers}, fetch_list=[out])
+    finally:
+        paddle.disable_static()
+    # Python's numbers decide on the type; those of numpy take the integers' (dygraph and Program of 2.0.2 alike).
+    kept = isinstance(number, np.generic) and not isinstance(number, float)
+    assert got.dtype == eager.dtype == ("int64" if kept or (number == 2 and sign != "/") else "float32")
+    np.testing.assert_array_equal(got, eager)

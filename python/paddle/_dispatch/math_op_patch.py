@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from paddle._basics import unique_name
-from paddle._basics.checks import INTS, NUMBERS
 from paddle._basics.dtypes import VarType
 from paddle._programs.variable import Variable
 
@@ -78,9 +77,10 @@ def _scaled(var, scale: float, bias: float):
 def _binary(name: str, op_type: str, reverse: bool, by_scalar, boolean: bool):
     def operator(self, other_var):
         left, right = self, other_var
-        if isinstance(other_var, NUMBERS):
+        # Python's numbers only: those of numpy become constants of the Variable's type, as in dygraph mode.
+        if isinstance(other_var, (int, float)):
             # an integer tensor takes part in float arithmetic as float32
-            if left.dtype in _INTEGERS and (not isinstance(other_var, INTS) or op_type == "elementwise_div"):
+            if left.dtype in _INTEGERS and (isinstance(other_var, float) or op_type == "elementwise_div"):
                 left = astype(left, "float32")
             right = float(other_var)
             if by_scalar is not None:
