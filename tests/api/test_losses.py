@@ -268,3 +268,14 @@ def test_edit_distance_of_programs():
             assert [float(v[0]) for v in evaluator.eval(exe)] == [0.0, 0.0]
     finally:
         paddle.disable_static()
+
+
+def test_edit_distance_where_2_0_has_it():
+    from paddle.fluid.layers import edit_distance as of_fluid
+    from paddle.nn.functional.loss import edit_distance
+
+    assert edit_distance is of_fluid
+    batch = [paddle.to_tensor(np.array(ids)) for ids in ([[1, 2, 3], [4, 5, 4]], [[1, 3, 4], [4, 5, 8]])]
+    lengths = [paddle.to_tensor(np.array([3, 3]))] * 2
+    distances, count = edit_distance(*batch, False, None, *lengths)
+    assert distances.numpy().tolist() == [[2.0], [1.0]] and count.numpy().tolist() == [2]

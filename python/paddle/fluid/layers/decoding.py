@@ -7,6 +7,7 @@ from paddle import _ops
 from paddle._basics.element_types import FLOATS
 from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.nn.functional.decode import warp_ctc
+from paddle.nn.functional.loss import edit_distance
 from paddle.static.nn.crf import crf_cost, crf_decoding
 
 __all__ = ["chunk_eval", "crf_decoding", "ctc_greedy_decoder", "edit_distance", "linear_chain_crf", "warpctc"]
@@ -27,46 +28,6 @@ def warpctc(input, label, blank=0, norm_by_times=False, input_length=None, label
         Variable: [batch, 1].
     """
     return warp_ctc(input, label, blank, norm_by_times, input_length, label_length)
-
-
-def edit_distance(  # noqa: D417
-    input,  # noqa: A002
-    label,
-    normalized=True,
-    ignored_tokens=None,
-    input_length=None,
-    label_length=None,
-):
-    """The edit distance: how many insertions, deletions and substitutions turn a sequence of `input` into its `label`.
-
-    Args:
-        input, label (Variable): int64 [batch, ids]; without lengths [ids of all sequences, 1] with a LoD.
-        normalized (bool): divided by the length of the label's sequence.
-        ignored_tokens (list of int): ids that are left out first.
-        input_length, label_length (Variable): int64 [batch], both or none.
-
-    Returns:
-        (distances float32 [batch, 1], number of sequences int64 [1]).
-
-    Raises:
-        ValueError: a sequence of `label` is empty where distances are normalized.
-
-    Examples:
-        >>> import paddle, paddle.fluid as fluid
-        >>> a, b = paddle.to_tensor([[1, 2, 3]]), paddle.to_tensor([[1, 3, 3]])
-        >>> three = paddle.to_tensor([3])
-        >>> fluid.layers.edit_distance(a, b, False, None, three, three)[0].numpy().tolist()
-        [[1.0]]
-    """
-    check_variable_and_dtype(input, "input", ["int64"], "edit_distance")
-    check_variable_and_dtype(label, "label", ["int64"], "edit_distance")
-    if ignored_tokens is not None and len(ignored_tokens) > 0:
-        input = _ops.sequence_erase(input, tokens=ignored_tokens)  # noqa: A001
-        label = _ops.sequence_erase(label, tokens=ignored_tokens)
-    both = input_length is not None and label_length is not None
-    lengths = (input_length, label_length) if both else ()
-    count, out = _ops.edit_distance(input, label, *lengths, normalized=normalized)
-    return out, count
 
 
 def ctc_greedy_decoder(input, blank, input_length=None, padding_value=0, name=None):  # noqa: A002

@@ -425,3 +425,44 @@ def npair_loss(anchor: Any, positive: Any, labels: Any, l2_reg: float = 0.002) -
     losses = _ops.softmax_with_cross_entropy(similar, target, soft_label=True)[1]
     entropy = _ops.reduce_mean(_ops.reduce_sum(_ops.elementwise_mul(target, losses), dim=[0]), reduce_all=True)
     return _ops.elementwise_add(size, entropy)
+
+
+def edit_distance(  # noqa: D417
+    input: Any,  # noqa: A002
+    label: Any,
+    normalized: bool = True,
+    ignored_tokens: Any = None,
+    input_length: Any = None,
+    label_length: Any = None,
+) -> Any:
+    """The edit distance: how many insertions, deletions and substitutions turn a sequence of `input` into its `label`.
+
+    Args:
+        input, label (Variable): int64 [batch, ids]; without lengths [ids of all sequences, 1] with a LoD.
+        normalized (bool): divided by the length of the label's sequence.
+        ignored_tokens (list of int): ids that are left out first.
+        input_length, label_length (Variable): int64 [batch], both or none.
+
+    Returns:
+        (distances float32 [batch, 1], number of sequences int64 [1]).
+
+    Raises:
+        ValueError: a sequence of `label` is empty where distances are normalized.
+
+    Examples:
+        >>> import paddle
+        >>> from paddle.nn.functional.loss import edit_distance
+        >>> a, b = paddle.to_tensor([[1, 2, 3]]), paddle.to_tensor([[1, 3, 3]])
+        >>> three = paddle.to_tensor([3])
+        >>> edit_distance(a, b, False, None, three, three)[0].numpy().tolist()
+        [[1.0]]
+    """
+    check_variable_and_dtype(input, "input", ["int64"], "edit_distance")
+    check_variable_and_dtype(label, "label", ["int64"], "edit_distance")
+    if ignored_tokens is not None and len(ignored_tokens) > 0:
+        input = _ops.sequence_erase(input, tokens=ignored_tokens)  # noqa: A001
+        label = _ops.sequence_erase(label, tokens=ignored_tokens)
+    both = input_length is not None and label_length is not None
+    lengths = (input_length, label_length) if both else ()
+    count, out = _ops.edit_distance(input, label, *lengths, normalized=normalized)
+    return out, count
