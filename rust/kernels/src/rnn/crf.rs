@@ -319,7 +319,9 @@ mod tests {
             assert!((dw[3 * 3 + 1] - share(&changes)).abs() < 1e-9);
             let mut path = [0; 4];
             Viterbi::new(n, &w).path(&x, &mut path);
-            assert!(path.iter().zip(best).all(|(&a, &b)| a == b as i64));
+            // Others may be as good.
+            let path = path.map(|tag| tag as usize);
+            assert!((score(&x, &w, n, &path) - score(&x, &w, n, best)).abs() < 1e-9);
         });
     }
 }
