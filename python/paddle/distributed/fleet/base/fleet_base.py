@@ -167,7 +167,6 @@ class Fleet:
         Returns:
             Fleet: this, with `step`, `clear_grad`, `minimize`, `get_lr`, ... of the optimizer.
         """
-        self._roles()
         self.user_defined_optimizer = optimizer
         if strategy is not None:
             self._user_defined_strategy = copy.deepcopy(strategy)
@@ -243,7 +242,7 @@ class Fleet:
         self.origin_startup_program = startup_program.clone()
         context: dict[str, Any] = {
             "origin_main_program": program, "origin_startup_program": startup_program, "loss": loss,
-            "role_maker": self._role_maker, "user_defined_strategy": self._user_defined_strategy,
+            "role_maker": self._roles(), "user_defined_strategy": self._user_defined_strategy,
         }  # fmt: skip
         outer, graph = self._compile_strategy(loss, optimizer, strategy, context)
         self._context = context
