@@ -105,11 +105,16 @@ def fetch(transpiler: Any, executor: Any, trainer: int) -> tuple[Any, list[Any]]
         # What each server has one of, such as powers of Adam's factors, all have alike.
         parts = parts if parts[0].is_slice else parts[:1]
         found.append(block.create_var(name=name, shape=whole.shape, dtype=whole.dtype, persistable=True))
+        outs = found[-1:]
+        if len(parts) > 1:
+            outs = [block.create_var(name=v.slice.name, shape=v.slice.shape, dtype=whole.dtype) for v in parts]
+        # By `varnames`: what `recv_varnames` names a communicator receives beside the steps, to another scope.
         attrs = {
-            "epmap": [v.endpoint for v in parts], "recv_varnames": [v.slice.name for v in parts],
-            "trainer_id": trainer,
+            "epmap": [v.endpoint for v in parts], "varnames": [v.slice.name for v in parts], "trainer_id": trainer,
         }  # fmt: skip
-        block.append_op(type="recv", inputs={"X": []}, outputs={"Out": [found[-1]]}, attrs=attrs)
+        block.append_op(type="recv", inputs={"X": []}, outputs={"Out": outs}, attrs=attrs)
+        if len(parts) > 1:
+            block.append_op(type="concat", inputs={"X": outs}, outputs={"Out": found[-1:]}, attrs={"axis": 0})
     executor.run(program, scope=scope)
     return scope, found
 
