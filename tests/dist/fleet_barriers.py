@@ -17,6 +17,10 @@ def main() -> None:
     folder = Path(sys.argv[1])
     fleet.init(fleet.PaddleCloudRoleMaker())
     if fleet.is_server():
+        # The workers meet at a board that the first server has: it stays, as one that trains does.
+        until = time.monotonic() + 120
+        while not all((folder / f"done.{i}").exists() for i in range(2)) and time.monotonic() < until:
+            time.sleep(0.01)
         return
     me = fleet.worker_index()
     for turn in range(3):

@@ -102,6 +102,9 @@ def run(role: str, index: int, name: str, endpoints: str) -> list[float]:
         config.enable_dc_asgd = "dc" in flags
         t = fluid.DistributeTranspiler(config)
         sync = config.sync_mode and "argument" not in flags  # of the config nothing is said then
+        os.environ["OAR_PS_BESIDE"] = str(int("beside" in flags))
+        # The few steps here would be over before much has come back of eight.
+        fluid.set_flags({"FLAGS_communicator_max_staleness": 2 if "beside" in flags else 0})
         t.transpile(
             index if role == "trainer" else 0, program=main, startup_program=startup, pservers=endpoints, trainers=TRAINERS,
             sync_mode=sync,

@@ -17,7 +17,8 @@ SYNC = """
 sgd sgd+slice sgd+sparse sgd+sparse+slice momentum+slice momentum+sparse+slice adam+slice adam+sparse+slice
 sgd+decay+slice adam+exponential+hash sgd+l2+clip+slice
 """.split()
-ASYNC = "sgd+argument+slice sgd+async+slice sgd+async+sparse+slice sgd+dc+slice sgd+async+exponential+slice".split()
+ASYNC = """sgd+argument+slice sgd+async+slice sgd+async+sparse+slice sgd+dc+slice sgd+async+exponential+slice
+sgd+argument+beside+slice sgd+async+sparse+beside+slice""".split()
 
 
 def endpoints(count: int) -> str:

@@ -68,9 +68,8 @@ def test_who_asks_for_something_else_gets_it(monkeypatch) -> None:
     own = Communicator(program)
     assert program._beside.communicator is own and not own.is_running()
     assert program._beside.to_run(fluid.Scope()) is program  # parameters come to another scope
-    monkeypatch.setenv("OAR_PS_BESIDE", "0")
-    assert program._beside.to_run(scope) is program
-    monkeypatch.delenv("OAR_PS_BESIDE")
+    assert program._beside.to_run(scope) is program  # nobody has started it
+    monkeypatch.setenv("OAR_PS_BESIDE", "1")
     assert fluid.communicator.resume_steps([], 0) == 0
     assert program._beside.to_run(scope) is program
     assert transpiled(sync_mode=False, dc=True)[1]._beside is None

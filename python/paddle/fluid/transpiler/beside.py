@@ -57,11 +57,12 @@ def _instead(program: Any) -> Any:
 
 
 class Beside:
-    """Runs a trainer's Program with a communicator of its own, which it starts with the first step.
+    """Runs a trainer's Program with a communicator, which it starts with the first step where ``OAR_PS_BESIDE=1``.
 
     Merging, sending and receiving go on while the trainer computes; ``FLAGS_communicator_*`` say how, as for
-    :class:`~paddle.fluid.communicator.Communicator`. Where another communicator runs, in another scope than that of the
-    first step, with ``OAR_PS_BESIDE=0`` and after ``resume_steps``, operators do what they say when they are run.
+    :class:`~paddle.fluid.communicator.Communicator`. Without that word, where another communicator runs, in another
+    scope than that of the first step and after ``resume_steps``, operators do what they say when they are run, as in
+    2.0.2.
     """
 
     def __init__(self, program: Any, trainers: int) -> None:
@@ -90,13 +91,16 @@ class Beside:
 
     def to_run(self, scope: Any) -> Any:
         """What the Executor is to run in this scope."""
-        if _literal[0] or os.environ.get("OAR_PS_BESIDE") == "0":
+        wanted = os.environ.get("OAR_PS_BESIDE") == "1"
+        if _literal[0] or self.communicator is None and not wanted:
             return self.program
         if self.communicator is None:
             make[0](self.program, scope)
         if scope is not self._scope:
             return self.program
         if not self.communicator.is_running():
+            if not wanted:
+                return self.program
             try:
                 self.communicator.start()
             except RuntimeError:  # another one runs

@@ -148,8 +148,8 @@ class DistributeTranspiler:
             program (Program, optional): the main Program, changed in place; the default one when None.
             pservers (str): ``ip:port`` of every server, with commas between.
             trainers (int|str): how many trainers there are; without servers ``ip:port`` of each.
-            sync_mode (bool): whether all trainers take each step together. Else each trainer sends and receives beside
-                its steps (by a communicator that starts with the first one), and servers apply what comes.
+            sync_mode (bool): whether all trainers take each step together. Else servers apply what comes when it comes;
+                with ``OAR_PS_BESIDE=1`` each trainer sends and receives beside its steps, of up to 8 steps before.
             startup_program (Program, optional): changed in place; the default one when None.
             current_endpoint (str): without servers, and in incremental training, this process's ``ip:port``.
 
