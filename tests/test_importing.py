@@ -45,3 +45,7 @@ def test_a_room_is_named_first(program: str) -> None:
 def test_a_room_imported_first_speaks_of_missing_names(room: str) -> None:
     said = run(f"import {room} as room\ntry: room.nobody\nexcept AttributeError as e: print(e)")
     assert said.startswith(f"module {room!r} has no attribute 'nobody'; a name of Paddle 2.0.2 that is missing")
+
+
+def test_no_name_at_all_is_missing_as_any_other() -> None:
+    assert run("import paddle; print(getattr(paddle, '', 'nothing'))") == "nothing"

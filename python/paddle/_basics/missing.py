@@ -98,7 +98,9 @@ def getter(module: str, later: Mapping[str, str] | None = None) -> Callable[[str
 def _has_module(package: str, name: str) -> bool:
     """Whether a public module `name` lies below `package`."""
     path = vars(sys.modules[package]).get("__path__")
-    return path is not None and name[0] != "_" and PathFinder.find_spec(f"{package}.{name}", path) is not None
+    if path is None or name[:1] in ("", "_"):
+        return False
+    return PathFinder.find_spec(f"{package}.{name}", path) is not None
 
 
 def _bring(module: str, name: str, source: str) -> object:

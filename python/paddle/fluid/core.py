@@ -14,16 +14,6 @@ from paddle._basics.place import CPUPlace, CUDAPinnedPlace, CUDAPlace, Place, XP
 from paddle.distributed.parallel import ParallelStrategy
 from paddle.static.datasets import BoxPS, Dataset
 from paddle.static.predictor import NativeConfig, PaddleBuf, PaddleDType, PaddleTensor
-from paddle.utils.op_version import (
-    OpAttrInfo,
-    OpBugfixInfo,
-    OpCheckpoint,
-    OpInputOutputInfo,
-    OpUpdateType,
-    OpVersion,
-    OpVersionDesc,
-    get_op_version_map,
-)
 
 from .core_gloo import Gloo
 from .core_helpers import (
@@ -184,7 +174,16 @@ def get_variable_tensor(scope, name: str):
 # The passes of Paddle's C++ core: here a plan is made from a Program and rewritten natively.
 _PASSES = ("Pass", "PassBuilder", "get_pass")
 _GRAPH = "Graph Node build_adjacency_list graph_num graph_safe_remove_nodes has_circle topology_sort"
-_of_the_graph = getter(__name__, dict.fromkeys(_GRAPH.split(), "paddle._programs.graph"))
+_HISTORY = """
+OpAttrInfo OpBugfixInfo OpCheckpoint OpInputOutputInfo OpUpdateType OpVersion OpVersionDesc get_op_version_map
+"""
+_of_few = getter(
+    __name__,
+    {
+        **dict.fromkeys(_GRAPH.split(), "paddle._programs.graph"),
+        **dict.fromkeys(_HISTORY.split(), "paddle.utils.op_version"),
+    },
+)
 
 
 def __getattr__(name: str) -> Any:
@@ -193,7 +192,7 @@ def __getattr__(name: str) -> Any:
             f"fluid.core.{name}: there are no native passes here that Python could apply to a graph; those of a "
             "Program's plan are chosen by BuildStrategy and OAR_PLAN_PASSES"
         )
-    return _of_the_graph(name)
+    return _of_few(name)
 
 
 __all__ = [

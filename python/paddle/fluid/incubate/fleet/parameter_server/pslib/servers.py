@@ -141,13 +141,14 @@ class SparseTable:
         known = {name: width for part in self.parts for name, width, _ in part.values()}
         return [known.get(name, 1) for name in names]
 
-    def _score(self, show: Any, click: Any) -> Any:
+    def score(self, show: Any, click: Any) -> Any:
+        """What rows are worth by their counts, which are Variables or arrays."""
         s = self.accessor.downpour_accessor_param
         return (show - click) * s.nonclk_coeff + click * s.click_coeff
 
     def _extended(self, show: Any, click: Any) -> Any:
         """1 for rows that are shown and clicked enough to have all their columns, else 0."""
-        score = self._score(show, click)
+        score = self.score(show, click)
         least = layers.fill_constant([1], "float32", float(self.accessor.embedx_threshold))
         return layers.cast(layers.greater_equal(score, least), "float32")
 
@@ -176,7 +177,7 @@ class SparseTable:
         new = []
         if self.clicks:
             more = [layers.slice(value, [1], [i], [i + 1]) for i in (0, 1)]
-            new = [h + m for h, m in zip(held, [*more, self._score(*more)], strict=False)]
+            new = [h + m for h, m in zip(held, [*more, self.score(*more)], strict=False)]
             new.append(layers.zeros_like(held[3]))
             extended, held = self._extended(*held[:2]), held[4:]
         for part in self.parts:

@@ -87,10 +87,6 @@ class Keeper:
             table.write(fluid.data("ids", [None], "int64"), list(values), given)
         self.exe.run(main, {"ids": ids, **values}, scope=fluid.Scope())
 
-    def _score(self, table: SparseTable, show: np.ndarray, click: np.ndarray) -> np.ndarray:
-        s = table.accessor.downpour_accessor_param
-        return (show - click) * s.nonclk_coeff + click * s.click_coeff
-
     def _worth(self, table: SparseTable, mode: int) -> np.ndarray:
         """The ids that a mode saves; without counts of shows there is nothing to choose by."""
         if not table.clicks or mode in (ALL, DAY):
@@ -98,7 +94,7 @@ class Keeper:
         s, found = table.accessor.downpour_accessor_param, [np.empty(0, "int64")]
         least = s.delta_threshold if mode == CHANGED else 0.0
         for ids, (show, click, delta, unseen) in self._columns(table, ["Show", "Click", "Delta", "Unseen"]):
-            good = (self._score(table, show, click) >= s.base_threshold) & (delta >= least)
+            good = (table.score(show, click) >= s.base_threshold) & (delta >= least)
             found.append(ids[(good & (unseen <= s.delta_keep_days))[:, 0]])
         return np.concatenate(found)
 
@@ -175,7 +171,7 @@ class Keeper:
             s = table.accessor.downpour_accessor_param
             for ids, (show, click, unseen) in self._columns(table, ["Show", "Click", "Unseen"]):
                 show, click = show * s.show_click_decay_rate, click * s.show_click_decay_rate
-                bad = (self._score(table, show, click) < s.delete_threshold) | (unseen > s.delete_after_unseen_days)
+                bad = (table.score(show, click) < s.delete_threshold) | (unseen > s.delete_after_unseen_days)
                 self._write(table, ids, {"Show": show.astype("float32"), "Click": click.astype("float32")})
                 gone += _core.dist.forget_rows(table.name, ids[bad[:, 0]].tobytes())
         return gone
@@ -196,7 +192,7 @@ class Keeper:
             return [rows, rows]
         least, whole = one.accessor.embedx_threshold, 0
         for _, (show, click) in self._columns(one, ["Show", "Click"]):
-            whole += int((self._score(one, show, click) >= least).sum())
+            whole += int((one.score(show, click) >= least).sum())
         return [rows, whole]
 
     def most(self, table: int, count: int) -> list[float]:
