@@ -77,6 +77,8 @@ def programs(name: str):
             more["regularization"] = fluid.regularizer.L2Decay(0.01)
         if "clip" in flags:
             more["grad_clip"] = fluid.clip.GradientClipByValue(0.002)
+        if "lazy" in flags:
+            more["lazy_mode"] = True
         OPTIMIZERS[kind](rate, **more).minimize(loss)
     return main, startup, loss, set(flags)
 

@@ -15,7 +15,7 @@ SCRIPT = Path(__file__).with_name("ps_training.py")
 LIMIT = 240
 SYNC = """
 sgd sgd+slice sgd+sparse sgd+sparse+slice momentum+slice momentum+sparse+slice adam+slice adam+sparse+slice
-sgd+decay+slice adam+exponential+hash sgd+l2+clip+slice
+adagrad+sparse+slice adam+lazy+sparse+slice sgd+decay+slice adam+exponential+hash sgd+l2+clip+slice
 """.split()
 ASYNC = """sgd+argument+slice sgd+async+slice sgd+async+sparse+slice sgd+dc+slice sgd+async+exponential+slice
 sgd+argument+beside+slice sgd+async+sparse+beside+slice""".split()
@@ -109,3 +109,15 @@ def test_free_trainers_converge(trained, name) -> None:
     # Each update of two trainers counts whole, where steps in common average them.
     assert np.isfinite(mean).all()
     assert mean[-5:].mean() < 1.1 * alone[name][-5:][0]
+
+
+def test_blocks_of_a_step_beside_each_other_give_the_same_bits(trained, job) -> None:
+    """Servers with two threads run what is small beside each other."""
+    name = "adam+sparse+slice"
+    places = endpoints(2)
+    for i in range(2):
+        job.start("server", i, places, [name], OMP_NUM_THREADS="2")
+    for i in range(2):
+        job.start("trainer", i, places, [name])
+    for i in range(2):
+        assert job.result(f"trainer{i}")[name] == trained[0][i][name]

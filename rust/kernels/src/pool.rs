@@ -5,6 +5,7 @@
 //! running, does all its chunks itself. Waking a sleeping worker costs microseconds, so work below some 30 us
 //! should be one chunk; it then runs inline and touches nothing shared.
 
+use crate::simd::prefetch_at;
 use std::any::Any;
 use std::cell::Cell;
 use std::ops::Range;
@@ -400,6 +401,12 @@ impl<T> Shared<T> {
         assert!(range.start <= range.end && range.end <= self.1);
         // SAFETY: in bounds by the assertion; alone by the caller's promise.
         unsafe { std::slice::from_raw_parts_mut(self.0.add(range.start), range.end - range.start) }
+    }
+
+    /// Asks for the cache lines of `n` elements, which will be needed soon, whoever has them now.
+    #[inline(always)]
+    pub fn prefetch(&self, at: usize, n: usize) {
+        prefetch_at(self.0.wrapping_add(at), n);
     }
 }
 

@@ -211,16 +211,22 @@ unsafe fn stream_avx2(src: *const u8, dst: *mut u8, from: usize, end: usize) {
 /// Asks for the cache lines of `x`, which will be read soon.
 #[inline(always)]
 pub fn prefetch<T>(x: &[T]) {
+    prefetch_at(x.as_ptr(), x.len());
+}
+
+/// The same for `n` elements that others may be writing.
+#[inline(always)]
+pub fn prefetch_at<T>(x: *const T, n: usize) {
     #[cfg(target_arch = "x86_64")]
-    for line in (0..std::mem::size_of_val(x)).step_by(64) {
+    for line in (0..n * std::mem::size_of::<T>()).step_by(64) {
         // SAFETY: a prefetch never faults, whatever the address, and the pointer is not followed.
         unsafe {
             use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
-            _mm_prefetch::<_MM_HINT_T0>((x.as_ptr() as *const i8).wrapping_add(line));
+            _mm_prefetch::<_MM_HINT_T0>((x as *const i8).wrapping_add(line));
         }
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = x;
+    let _ = (x, n);
 }
 
 /// Asks for the cache lines `ahead` bytes behind those of `x`, whether they exist or not: into the second-level cache, from

@@ -10,6 +10,8 @@ use std::ops::Range;
 
 /// Elements of one part of a parallel pass.
 pub(crate) const CHUNK: usize = 1 << 14;
+/// So many rows before it is written a row is asked for.
+const AHEAD: usize = 8;
 
 /// A type in which rules compute.
 pub trait Wide: Real {
@@ -348,7 +350,11 @@ simd_fn! {
     /// The rows of one owner out of `owners`, in their order.
     fn sgd_rows_of[T: Wide, M: Stored<T>](rate: T, rows: &[i64], grad: &[M], width: usize, owner: i64, owners: i64,
         param: &Shared<M>) {
-        for (&row, grad) in rows.iter().zip(grad.chunks_exact(width)) {
+        for (i, (&row, grad)) in rows.iter().zip(grad.chunks_exact(width)).enumerate() {
+            // Rows lie anywhere: those that come soon are on their way already.
+            if let Some(&soon) = rows.get(i + AHEAD) {
+                param.prefetch((soon as usize).wrapping_mul(width), width);
+            }
             if row & (owners - 1) == owner {
                 let at = row as usize * width;
                 // SAFETY: a row has one owner, and parts of one owner do not live together.
@@ -365,8 +371,8 @@ pub fn sgd_rows<T: Wide, M: Stored<T>>(rate: T, rows: &[i64], grad: &[M], param:
         return;
     }
     let width = grad.len() / rows.len();
-    // The number of owners follows from the size alone, so the result does not depend on threads.
-    let owners: usize = if grad.len() > 4 * CHUNK { 8 } else { 1 };
+    // Who owns a row adds what comes to it in order, so no result depends on how many there are. Each reads all numbers of rows.
+    let owners: usize = if grad.len() > 4 * CHUNK && pool::threads() > 1 { 8 } else { 1 };
     let shared = Shared::new(param);
     pool::chunks(owners, |k| sgd_rows_of::<T, M>(rate, rows, grad, width, k as i64, owners as i64, &shared));
 }

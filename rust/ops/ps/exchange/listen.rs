@@ -1,5 +1,6 @@
 //! listen_and_serv: the operator that a server's Program consists of.
 
+use super::blocks::Blocks;
 use super::changes::Changes;
 use super::serving::Serving;
 use oar_comm::servers::remote::named;
@@ -161,10 +162,10 @@ fn serve_as(cx: &Run, a: &ListenAttrs) -> Result<()> {
     let by_grad = pairs(op, &a.grad_to_block_id)?.into_iter().map(|(n, b)| (n, (b, Mutex::new(()))));
     let serving = Serving {
         env: cx.env,
+        blocks: Blocks::new(&frame.program, a.optimize_blocks.0.iter().copied().filter(|b| Some(*b) != lr_block)),
         frame,
         received: cx.env.names("X"),
         lr_block,
-        blocks: a.optimize_blocks.0.iter().copied().filter(|b| Some(*b) != lr_block).collect(),
         by_grad: by_grad.collect(),
         lookups: pairs(op, &a.prefetch_var_name_to_block_id)?.into_iter().collect::<HashMap<_, _>>(),
         dc_asgd: a.dc_asgd,

@@ -1,5 +1,6 @@
 //! Trainers and servers: what trainers send and receive, and the operator that a server is.
 
+mod blocks;
 mod changes;
 mod listen;
 mod receive;

@@ -1,5 +1,6 @@
 //! What a server does with what trainers send: runs blocks of its Program on them.
 
+use super::blocks::Blocks;
 use super::changes::{Asked, Changes};
 use super::save::write_tensor;
 use oar_comm::servers::tables::table;
@@ -10,6 +11,8 @@ use oar_core::op::run::{Env, Frame};
 use oar_core::tensor::{Cell, SelectedRows, Tensor, Value};
 use oar_core::{bail, err};
 use oar_dist::ps::{Incoming, Kind, Memory, Meta, Outgoing, Pieces, Service};
+use oar_kernels::pool;
+use oar_kernels::simd::prefetch;
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -17,6 +20,8 @@ use std::sync::Arc;
 
 /// Most bytes of ids in one question.
 const MAX_IDS: u64 = 1 << 30;
+/// So many rows before it is copied a row is asked for.
+const AHEAD: usize = 8;
 const COUNTER: &str = "@LR_DECAY_COUNTER@";
 
 pub struct Serving<'a> {
@@ -26,7 +31,7 @@ pub struct Serving<'a> {
     pub received: Vec<String>,
     /// Blocks of a step: the learning rate's, then the optimizers'.
     pub lr_block: Option<i32>,
-    pub blocks: Vec<i32>,
+    pub blocks: Blocks,
     /// The block of each gradient, where trainers are free. One runs at a time.
     pub by_grad: HashMap<String, (i32, Mutex<()>)>,
     pub lookups: HashMap<String, i32>,
@@ -98,13 +103,21 @@ impl Serving<'_> {
             cell.set(self.nothing(name)?);
         }
         self.set_rate()?;
-        self.blocks.iter().try_for_each(|&block| self.run(block, Vec::new()))?;
+        self.optimize()?;
         for name in &self.received {
             if let Some(cell) = scope.find(name) {
                 cell.set(Value::None);
             }
         }
         Ok(())
+    }
+
+    fn optimize(&self) -> Result<()> {
+        self.blocks.in_turn.iter().try_for_each(|&block| self.run(block, Vec::new()))?;
+        let beside = &self.blocks.beside;
+        let done: Vec<Mutex<Result<()>>> = beside.iter().map(|_| Mutex::new(Ok(()))).collect();
+        pool::chunks(beside.len(), |i| *done[i].lock() = self.run(beside[i], Vec::new()));
+        done.into_iter().try_for_each(Mutex::into_inner)
     }
 
     fn nothing(&self, name: &str) -> Result<Value> {
@@ -197,8 +210,13 @@ impl Serving<'_> {
         let width = table.nbytes() / height.max(1) as usize;
         if width > 0 {
             let from = table.bytes();
-            for (to, &id) in out.bytes_mut()?.chunks_exact_mut(width).zip(&ids) {
-                to.copy_from_slice(&from[id as usize * width..][..width]);
+            let row = |id: i64| &from[id as usize * width..][..width];
+            for (i, to) in out.bytes_mut()?.chunks_exact_mut(width).enumerate() {
+                // Rows lie anywhere: those that come soon are on their way already.
+                if let Some(&soon) = ids.get(i + AHEAD) {
+                    prefetch(row(soon));
+                }
+                to.copy_from_slice(row(ids[i]));
             }
         }
         outgoing(name, Value::Dense(out))
