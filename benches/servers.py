@@ -1,13 +1,17 @@
 """Parameter servers on this machine: what a step costs, and how fast one server gives and takes values.
 
     python benches/servers.py train [--sparse] [--mode async] [--pairs 1,1 2,2 4,4 8,8] [--peer PYTHON]
-    python benches/servers.py alone [--clients 4] [--seconds 2]
+    python benches/servers.py alone [--clients 1 4] [--servers 1] [--rounds 3] [--seconds 1]
 
 `train` starts servers and trainers of a click model (a table of 100,000 rows of 16 floats, three dense layers, 128
 samples a trainer) and prints the steps of all trainers a second, and the CPU milliseconds of a trainer's step at the
 trainers and at the servers. `--peer` runs the same file with another interpreter (Paddle 1.8.5, Python 3.7) beside
 this one, by turns.
-`alone` asks one server for rows and dense values by so many clients, and puts plain sockets of the same run beside it.
+`alone` asks servers for rows and dense values by so many clients, and gives them others, over TCP (`--memory`: through
+the memory of the host instead). Beside each figure stands that of plain sockets, by turns with it: as many connections,
+each of a process that writes messages of the same size (a MiB at a time at most) to a process that reads them into one
+buffer. Nobody answers there, nothing is checked, and no byte leaves the caches. They have the system's congestion
+control; where that paces (bbr), streams that do not are faster (`--unpaced`): a server's are such within a host.
 """
 import argparse
 import os
@@ -21,6 +25,7 @@ import numpy as np
 
 ROWS, DIM, FIELDS, DENSE, BATCH = 100000, 16, 26, 13, 128
 LIMIT = 240
+KINDS = "pull-rows", "push-rows", "pull-dense", "push-dense"
 
 
 def free_ports(count):
@@ -68,8 +73,8 @@ def hear(process, word):
             return line[len(word):].strip()
 
 
-def tell(process):
-    process.stdin.write("go\n")
+def tell(process, word="go"):
+    process.stdin.write(word + "\n")
     process.stdin.flush()
 
 
@@ -212,24 +217,27 @@ def alone_role(args):
     executor, scope = paddle.static.Executor(paddle.CPUPlace()), paddle.static.global_scope()
     program = paddle.static.Program()
     top = program.global_block()
+    places = args.endpoints.split(",")
+    servers = len(places)
     shapes = {"table": [args.rows, args.width], "dense": [args.dense // 4]}
+    shares = {name: [shape[0] // servers, *shape[1:]] for name, shape in shapes.items()}
     if args.role == "server":
         rate = top.create_var(name="rate", shape=[1], dtype="float32", persistable=True)
         scope.var("rate").get_tensor().set(np.full(1, 1e-3, "float32"), paddle.CPUPlace())
         blocks, grads, pairs = [], [], []
-        for name, shape in shapes.items():
+        for name, shape in shares.items():
             param = top.create_var(name=name, shape=shape, dtype="float32", persistable=True)
             scope.var(name).get_tensor().set(np.ones(shape, "float32"), paddle.CPUPlace())
             kind = {"type": rows_kind} if name == "table" else {}
             grads.append(top.create_var(name=name + "_grad", shape=shape, dtype="float32", **kind))
             blocks.append(block_of(program, grads[-1], param, rate))
             pairs.append("%s_grad:%d" % (name, blocks[-1].idx))
-        attrs = {"endpoint": args.endpoints, "Fanin": args.trainers, "optimize_blocks": blocks, "distributed_mode": 1,
-                 "grad_to_block_id": pairs}  # fmt: skip
+        attrs = {"endpoint": places[args.index], "Fanin": args.trainers, "optimize_blocks": blocks,
+                 "distributed_mode": 1, "grad_to_block_id": pairs}  # fmt: skip
         top.append_op(type="listen_and_serv", inputs={"X": grads}, outputs={}, attrs=attrs)
         executor.run(program)
         return
-    draw, to = np.random.RandomState(args.index), {"endpoints": [args.endpoints], "trainer_id": args.index}
+    draw, to = np.random.RandomState(args.index), {"endpoints": places, "trainer_id": args.index}
     ids = draw.choice(args.rows, args.batch, replace=False)
 
     def pull_rows():
@@ -242,7 +250,7 @@ def alone_role(args):
         top.create_var(name="ids", shape=[args.batch, 1], dtype="int64", persistable=True)
         scope.var("ids").get_tensor().set(ids.reshape(-1, 1), paddle.CPUPlace())
         top.create_var(name="rows", dtype="float32")
-        names = {"table_names": ["table"], **to}
+        names = {"table_names": ["table"] * servers, **to}
         inputs = {"Ids": "ids", "W": "table"}
         top.append_op(type="distributed_lookup_table", inputs=inputs, outputs={"Outputs": "rows"}, attrs=names)
 
@@ -255,87 +263,128 @@ def alone_role(args):
             held.get_tensor().set(value, paddle.CPUPlace())
         else:
             scope.var(name).get_tensor().set(value, paddle.CPUPlace())
-        top.append_op(type="send", inputs={"X": name}, outputs={"Out": []}, attrs=to)
+        cut = {"send_varnames": [name] * servers, "sections": [shares[name[:-5]][0]] * servers} if servers > 1 else {}
+        top.append_op(type="send", inputs={"X": name}, outputs={"Out": []}, attrs={**cut, **to})
         top.append_op(type="send_barrier", inputs={"X": []}, outputs={"Out": []}, attrs={"half_async": True, **to})
 
     def pull_dense():
-        top.create_var(name="dense", shape=shapes["dense"], dtype="float32", persistable=True)
-        attrs = {"epmap": [args.endpoints], "trainer_id": args.index}
-        top.append_op(type="recv", inputs={"X": []}, outputs={"Out": "dense"}, attrs=attrs)
+        outs = ["dense%d" % i for i in range(servers)]
+        for out in outs:
+            top.create_var(name=out, shape=shares["dense"], dtype="float32", persistable=True)
+        attrs = {"epmap": places, "trainer_id": args.index, "varnames": ["dense"] * servers}
+        top.append_op(type="recv", inputs={"X": []}, outputs={"Out": outs}, attrs=attrs)
 
     kinds = {
-        "pull rows": pull_rows,
-        "push rows": lambda: push("table_grad", np.ones((args.batch, args.width), "float32"), type=rows_kind),
-        "pull dense": pull_dense,
-        "push dense": lambda: push("dense_grad", np.ones(shapes["dense"], "float32")),
+        "pull-rows": pull_rows,
+        "push-rows": lambda: push("table_grad", np.ones((args.batch, args.width), "float32"), type=rows_kind),
+        "pull-dense": pull_dense,
+        "push-dense": lambda: push("dense_grad", np.ones(shapes["dense"], "float32")),
     }
-    for kind in kinds.values():
+    for name in args.kinds:
         program = paddle.static.Program()
         top = program.global_block()
-        kind()
+        kinds[name]()
         for _ in range(3):
             executor.run(program)
         say("ready")
-        sys.stdin.readline()
-        count, start = 0, time.time()
-        while time.time() - start < args.seconds:
-            executor.run(program)
-            count += 1
-        say("done", str(count / (time.time() - start)))
-        sys.stdin.readline()
+        while sys.stdin.readline().strip() == "go":
+            count, start = 0, time.time()
+            while time.time() - start < args.seconds:
+                executor.run(program)
+                count += 1
+            say("done", str(count / (time.time() - start)))
     executor.close()
 
 
-def sockets(seconds):
-    """GB/s that a process gives another by plain sockets, a MiB at a time."""
-    door = socket.create_server(("127.0.0.1", 0))
-    child = os.fork()
-    if child == 0:
+def sockets(message, connections, seconds, unpaced=False):
+    """GB/s that so many processes give as many others by plain sockets, in messages of that size."""
+    door, ends, children = socket.create_server(("127.0.0.1", 0)), [], []
+
+    def child(work):
+        pid = os.fork()
+        if pid == 0:
+            try:
+                work()
+            finally:
+                os._exit(0)
+        children.append(pid)
+
+    def give():
         with socket.create_connection(door.getsockname()) as s:
-            piece, end = bytes(1 << 20), time.time() + seconds
-            while time.time() < end:
+            s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if unpaced:
+                s.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"reno")
+            piece = bytes(min(message, 1 << 20))
+            while time.time() - start < seconds:
                 s.sendall(piece)
-        os._exit(0)
-    s, total, room = door.accept()[0], 0, memoryview(bytearray(1 << 20))
+
+    def take(s, end):
+        room, total, got = memoryview(bytearray(1 << 20)), 0, 1
+        while got:
+            got = s.recv_into(room)
+            total += got
+        os.write(end, b"%d" % total)
+
     start = time.time()
-    while True:
-        got = s.recv_into(room)
-        if not got:
-            break
-        total += got
+    for _ in range(connections):
+        child(give)
+        (here, there), s = os.pipe(), door.accept()[0]
+        child(lambda s=s, there=there: take(s, there))
+        s.close()
+        os.close(there)
+        ends.append(here)
+    total = sum(int(os.read(end, 32)) for end in ends)
     took = time.time() - start
-    os.waitpid(child, 0)
+    for end in ends:
+        os.close(end)
+    for pid in children:
+        os.waitpid(pid, 0)
+    door.close()
     return total / took / 1e9
 
 
 def alone(args):
     if args.role:
         return alone_role(args)
-    print("%9s %6s %8s %-11s %12s %8s %14s" % ("rows", "width", "clients", "", "requests/s", "GB/s", "plain sockets"))
-    sizes = ((args.rows, args.width), (args.rows * 10, args.width), (args.rows, 8 * args.width))
+    form = "%9s %6s %8s %8s %-11s %11s %7s %14s %6s %20s"
+    heads = "rows", "width", "clients", "servers", "", "requests/s", "GB/s", "plain sockets", "ratio"
+    print(form % (*heads, "CPU ms: client server"))
+    os.environ["OAR_SHARED_MEMORY"] = "1" if args.memory else "0"
+    sizes = [(args.rows, args.width)]
+    if not args.one_size:
+        sizes += [(args.rows * 10, args.width), (args.rows, 8 * args.width)]
     for rows, width in sizes:
-        for clients in sorted({1, args.clients}):
+        for clients in args.clients:
             processes = Processes()
             try:
-                same = ["alone", "--endpoints", "127.0.0.1:%d" % free_ports(1)[0], "--trainers", clients]
+                places = ",".join("127.0.0.1:%d" % port for port in free_ports(args.servers))
+                same = ["alone", "--endpoints", places, "--trainers", clients, "--kinds", *args.kinds]
                 same += ["--rows", rows, "--width", width, "--batch", args.batch, "--dense", args.dense]
-                same += ["--seconds", args.seconds]
-                processes.start(sys.executable, *same + ["--role", "server"])
-                start = [*same, "--role", "trainer", "--index"]
-                all_of = [processes.start(sys.executable, *start, i) for i in range(clients)]
-                for kind in ("pull rows", "push rows", "pull dense", "push dense"):
-                    for p in all_of:
+                same += ["--seconds", args.seconds, "--index"]
+                servers, trainers = (
+                    [processes.start(sys.executable, *same, i, "--role", role) for i in range(count)]
+                    for role, count in (("server", args.servers), ("trainer", clients)))  # fmt: skip
+                for kind in args.kinds:
+                    for p in trainers:
                         hear(p, "ready")
-                    for p in all_of:
-                        tell(p)
-                    rate = sum(float(hear(p, "done")) for p in all_of)
-                    plain = sockets(min(args.seconds, 1))
-                    for p in all_of:
-                        tell(p)
                     moved = args.dense if "dense" in kind else args.batch * (4 * width + 8)
-                    print("%9d %6d %8d %-11s %12.1f %8.2f %14.2f" % (
-                        rows, width, clients, kind, rate, rate * moved / 1e9, plain), flush=True)  # fmt: skip
-                for p in all_of:
+                    found = []
+                    for _ in range(args.rounds):
+                        plain = sockets(moved, clients, args.seconds, args.unpaced)
+                        before = [cpu(servers), cpu(trainers)]
+                        for p in trainers:
+                            tell(p)
+                        rate = sum(float(hear(p, "done")) for p in trainers)
+                        each = [1000 * (cpu(ps) - b) / args.seconds / rate
+                                for ps, b in ((trainers, before[1]), (servers, before[0]))]  # fmt: skip
+                        found.append((rate * moved / 1e9 / plain, rate, plain, *each))
+                    for p in trainers:
+                        tell(p, "next")
+                    ratio, rate, plain, client, server = np.median(found, axis=0)
+                    print(form % (
+                        rows, width, clients, args.servers, kind, "%.1f" % rate, "%.2f" % (rate * moved / 1e9),
+                        "%.2f" % plain, "%.2f" % ratio, "%.2f %.2f" % (client, server)), flush=True)  # fmt: skip
+                for p in trainers:
                     p.wait()
             finally:
                 processes.end()
@@ -352,8 +401,13 @@ def main():
     ask.add_argument("--steps", type=int, default=60)
     ask.add_argument("--rounds", type=int, default=1, help="the medians of so many")
     ask.add_argument("--peer", help="another interpreter that has paddle.fluid")
-    ask.add_argument("--clients", type=int, default=4)
-    ask.add_argument("--seconds", type=float, default=2.0)
+    ask.add_argument("--clients", nargs="+", type=int, default=[1, 4])
+    ask.add_argument("--servers", type=int, default=1)
+    ask.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS), metavar="KIND", help=", ".join(KINDS))
+    ask.add_argument("--one-size", action="store_true", help="only --rows and --width, not ten times as many of one")
+    ask.add_argument("--memory", action="store_true", help="clients and servers go over to shared memory")
+    ask.add_argument("--unpaced", action="store_true", help="plain sockets with reno for their congestion control")
+    ask.add_argument("--seconds", type=float, default=1.0)
     ask.add_argument("--rows", type=int, default=100000)
     ask.add_argument("--width", type=int, default=16)
     ask.add_argument("--batch", type=int, default=4096)

@@ -10,6 +10,7 @@ use oar_core::op::attrs::Text;
 use oar_core::op::{Infer, Kernel, Op, RowsKernel, Run, OP};
 use oar_core::tensor::{Tensor, Value};
 use oar_core::{attrs, bail, ensure, slots};
+use oar_kernels::optimizer::distinct;
 use parking_lot::Mutex;
 
 attrs! {
@@ -141,13 +142,21 @@ enum Dealing {
 }
 
 impl Dealing {
-    fn of(&self, id: i64) -> Option<(usize, i64)> {
+    /// Ids lie below it, where there is a bound.
+    fn height(&self) -> Option<i64> {
         match self {
-            Dealing::Turns(n) => Some(((id as u64 % *n as u64) as usize, id)),
+            Dealing::Turns(_) => None,
+            Dealing::Blocks(ends) => ends.last().copied(),
+        }
+    }
+
+    /// Of an id below the height.
+    fn of(&self, id: i64) -> (usize, i64) {
+        match self {
+            Dealing::Turns(n) => ((id as u64 % *n as u64) as usize, id),
             Dealing::Blocks(ends) => {
                 let at = ends.partition_point(|&end| end <= id);
-                let start = if at == 0 { 0 } else { *ends.get(at - 1)? };
-                (id >= 0 && at < ends.len()).then_some((at, id - start))
+                (at, id - if at == 0 { 0 } else { ends[at - 1] })
             }
         }
     }
@@ -199,26 +208,19 @@ fn run_lookup(cx: &mut Run) -> Result<()> {
     let dealing = dealing(cx, a)?;
     let groups = cx.inputs(lookup::IDS)?.iter().map(|t| t.to_i64s()).collect::<Result<Vec<_>>>()?;
     let padding = (a.padding_idx != -1).then_some(a.padding_idx);
-    let all: Vec<i64> = groups.iter().flatten().copied().collect();
-    let mut order: Vec<usize> = (0..all.len()).filter(|&at| Some(all[at]) != padding).collect();
-    order.sort_unstable_by_key(|&at| all[at]);
-    // The server of each id, and the place of its row in that server's answer.
-    let mut place: Vec<Option<(usize, usize)>> = vec![None; all.len()];
+    let wanted: Vec<i64> = groups.iter().flatten().copied().filter(|&id| Some(id) != padding).collect();
+    let height = dealing.height();
+    if let Some(id) = wanted.iter().find(|&&id| height.is_some_and(|h| id < 0 || id >= h)) {
+        bail!(OutOfRange, "operator {op}: the id {id} is not within the table's rows")
+    }
+    let (rows, places) = distinct(&wanted, height.map_or(usize::MAX, |h| h as usize));
+    // The server of each row, and its place in that server's answer.
     let mut dealt: Vec<Vec<i64>> = vec![Vec::new(); n];
-    let mut before = None;
-    for at in order {
-        let same = before.filter(|(id, _)| *id == all[at]).map(|(_, place)| place);
-        let this = match same {
-            Some(place) => place,
-            None => {
-                let Some((server, row)) = dealing.of(all[at]) else {
-                    bail!(OutOfRange, "operator {op}: the id {} is not within the table's rows", all[at])
-                };
-                dealt[server].push(row);
-                (server, dealt[server].len() - 1)
-            }
-        };
-        (before, place[at]) = (Some((all[at], this)), Some(this));
+    let mut there = Vec::with_capacity(rows.len());
+    for &id in &rows {
+        let (server, row) = dealing.of(id);
+        there.push((server, dealt[server].len()));
+        dealt[server].push(row);
     }
     let asked = dealt.iter().enumerate().filter(|(_, rows)| !rows.is_empty());
     let asked = asked.map(|(i, rows)| {
@@ -241,7 +243,7 @@ fn run_lookup(cx: &mut Run) -> Result<()> {
         );
         answers[server] = t.bytes();
     }
-    let mut places = place.into_iter();
+    let mut places = places.into_iter();
     for (i, group) in groups.iter().enumerate() {
         let ids = cx.inputs(lookup::IDS)?[i];
         let mut dims = Dims::from_slice(ids.dims());
@@ -249,11 +251,14 @@ fn run_lookup(cx: &mut Run) -> Result<()> {
             dims.pop();
         }
         dims.push(width);
-        let mut out = Tensor::zeros(dtype, &dims)?.with_lod(ids.lod.clone());
-        let mine = places.by_ref().take(group.len());
-        for (to, place) in out.bytes_mut()?.chunks_exact_mut(row_bytes.max(1)).zip(mine) {
-            if let Some((server, at)) = place {
-                to.copy_from_slice(&answers[server][at * row_bytes..][..row_bytes]);
+        let mut out = Tensor::empty(dtype, &dims)?.with_lod(ids.lod.clone());
+        for (to, &id) in out.bytes_mut()?.chunks_exact_mut(row_bytes.max(1)).zip(group) {
+            match if Some(id) == padding { None } else { places.next() } {
+                Some(place) => {
+                    let (server, at) = there[place as usize];
+                    to.copy_from_slice(&answers[server][at * row_bytes..][..row_bytes]);
+                }
+                None => to.fill(0),
             }
         }
         cx.set_nth(lookup::OUT, i, out);
