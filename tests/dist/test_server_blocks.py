@@ -98,6 +98,41 @@ def test_prefetch_runs_the_block_of_its_ids(static) -> None:
     server.end()
 
 
+def nothing(program) -> dict:
+    return {"optimize_blocks": [program._create_block(0)]}
+
+
+@pytest.mark.operators("distributed_lookup_table")
+@pytest.mark.parametrize("turns", [False, True])
+def test_lookups_deal_ids_to_servers(static, turns) -> None:
+    """Repeated ids, two lists of them, and a padding that nobody is asked for; by blocks of rows or by remainders."""
+    # By remainders a server has rows under their whole numbers.
+    tables = [TABLE, TABLE] if turns else [TABLE[:5], TABLE[5:]]
+    servers = [Server(nothing, table=table) for table in tables]
+    attrs = {"endpoints": [s.endpoint for s in servers], "table_names": ["table"] * 2, "padding_idx": 3}
+
+    def fill(block):
+        block.create_var(name="table", shape=[10, 3], dtype="float32", persistable=True)
+        block.append_op(type="fake_init", inputs={}, outputs={"Out": "table"}, attrs={"shape": [10, 3]})
+        for out in ("x", "y"):
+            block.create_var(name=out, dtype="float32")
+        block.append_op(
+            type="distributed_lookup_table", inputs={"Ids": ["a", "b"], "W": "table"},
+            outputs={"Outputs": ["x", "y"]}, attrs={**attrs, "is_distributed": turns},
+        )  # fmt: skip
+
+    a, b = np.array([[9], [3], [0], [9], [4]]), np.array([[5], [0], [3], [8]])
+    for found, ids in zip(run(fill, ["x", "y"], {"a": a, "b": b}), (a, b), strict=True):
+        np.testing.assert_array_equal(found, np.where(ids == 3, 0, TABLE[ids.ravel()]))
+    with pytest.raises(RuntimeError if turns else IndexError, match="10 is not within"):
+        run(fill, ["x", "y"], {"a": a, "b": b * 2})
+    found, _ = run(fill, ["x", "y"], {"a": np.full((2, 1), 3), "b": b})
+    np.testing.assert_array_equal(found, np.zeros((2, 3)))
+    _core.dist.complete_servers()
+    for server in servers:
+        server.end()
+
+
 def test_what_a_server_does_not_know_is_refused_by_name(static) -> None:
     server = Server(one_lookup, table=TABLE)
 

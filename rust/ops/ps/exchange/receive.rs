@@ -150,15 +150,32 @@ impl Dealing {
         }
     }
 
-    /// Of an id below the height.
-    fn of(&self, id: i64) -> (usize, i64) {
-        match self {
-            Dealing::Turns(n) => ((id as u64 % *n as u64) as usize, id),
-            Dealing::Blocks(ends) => {
-                let at = ends.partition_point(|&end| end <= id);
-                (at, id - if at == 0 { 0 } else { ends[at - 1] })
+    /// Of ascending ids below the height: what each server is asked for, and each row's server and place in its answer.
+    fn deal(&self, ids: &[i64]) -> (Vec<Vec<i64>>, Vec<(usize, usize)>) {
+        let mut there = Vec::with_capacity(ids.len());
+        let dealt = match self {
+            Dealing::Turns(n) => {
+                let mut dealt: Vec<Vec<i64>> = vec![Vec::new(); *n];
+                for &id in ids {
+                    let server = (id as u64 % *n as u64) as usize;
+                    there.push((server, dealt[server].len()));
+                    dealt[server].push(id);
+                }
+                dealt
             }
-        }
+            Dealing::Blocks(ends) => {
+                let (mut start, mut left) = (0, ids);
+                let block = |(server, &end): (usize, &i64)| {
+                    let (own, later) = left.split_at(left.partition_point(|&id| id < end));
+                    let rows = own.iter().map(|id| id - start).collect();
+                    there.extend((0..own.len()).map(|at| (server, at)));
+                    (start, left) = (end, later);
+                    rows
+                };
+                ends.iter().enumerate().map(block).collect()
+            }
+        };
+        (dealt, there)
     }
 }
 
@@ -208,20 +225,14 @@ fn run_lookup(cx: &mut Run) -> Result<()> {
     let dealing = dealing(cx, a)?;
     let groups = cx.inputs(lookup::IDS)?.iter().map(|t| t.to_i64s()).collect::<Result<Vec<_>>>()?;
     let padding = (a.padding_idx != -1).then_some(a.padding_idx);
-    let wanted: Vec<i64> = groups.iter().flatten().copied().filter(|&id| Some(id) != padding).collect();
+    let mut wanted = groups.concat();
+    wanted.retain(|&id| Some(id) != padding);
     let height = dealing.height();
     if let Some(id) = wanted.iter().find(|&&id| height.is_some_and(|h| id < 0 || id >= h)) {
         bail!(OutOfRange, "operator {op}: the id {id} is not within the table's rows")
     }
     let (rows, places) = distinct(&wanted, height.map_or(usize::MAX, |h| h as usize));
-    // The server of each row, and its place in that server's answer.
-    let mut dealt: Vec<Vec<i64>> = vec![Vec::new(); n];
-    let mut there = Vec::with_capacity(rows.len());
-    for &id in &rows {
-        let (server, row) = dealing.of(id);
-        there.push((server, dealt[server].len()));
-        dealt[server].push(row);
-    }
+    let (dealt, there) = dealing.deal(&rows);
     let asked = dealt.iter().enumerate().filter(|(_, rows)| !rows.is_empty());
     let asked = asked.map(|(i, rows)| {
         let ids = Tensor::from_slice(rows, &[rows.len() as i64, 1])?;
