@@ -3,7 +3,8 @@
     python ps_training.py server|trainer|alone INDEX ENDPOINTS OUT NAME...
 
 Each name is an optimizer, with ``+sparse``, ``+slice``, ``+decay``, ``+async`` and the like; ENDPOINTS has those of all servers
-for each name, with ``;`` between. Losses go to OUT as JSON.
+for each name, with ``;`` between. Losses go to OUT as JSON. ``+save`` does half of the steps and saves, in the folder SAVED;
+``+load`` does the others from there.
 """
 from __future__ import annotations
 
@@ -109,19 +110,24 @@ def run(role: str, index: int, name: str, endpoints: str) -> list[float]:
         fluid.set_flags({"FLAGS_communicator_max_staleness": 2 if "beside" in flags else 0})
         t.transpile(
             index if role == "trainer" else 0, program=main, startup_program=startup, pservers=endpoints, trainers=TRAINERS,
-            sync_mode=sync,
+            sync_mode=sync, current_endpoint=endpoints.split(",")[index] if role == "server" else "",
         )  # fmt: skip
         if role == "server":
             main, startup = t.get_pserver_programs(endpoints.split(",")[index])
             executor.run(startup)
+            if "load" in flags:
+                fluid.io.load_persistables(executor, os.environ["SAVED"], main)
             executor.run(main)
             return []
         trainer = t.get_trainer_program()
         executor.run(startup)
-        steps = DIES_AT if "die" in flags and index == 1 else STEPS
-        losses = train(executor, trainer, loss, (batch(index, s) for s in range(steps)))
+        first, last = STEPS // 2 if "load" in flags else 0, STEPS // 2 if "save" in flags else STEPS
+        steps = DIES_AT if "die" in flags and index == 1 else last
+        losses = train(executor, trainer, loss, (batch(index, s) for s in range(first, steps)))
         if steps == DIES_AT:
             os._exit(9)
+        if "save" in flags and index == 0:
+            fluid.io.save_persistables(executor, os.environ["SAVED"], trainer)
         executor.close()
         return losses
 

@@ -22,7 +22,9 @@ from paddle.static.io import (  # noqa: F401 (tests and user code import them fr
     save,
     set_program_state,
 )
-from paddle.static.vars_io import (
+from paddle.static.vars_io import (  # noqa: F401 (the same)
+    _load_distributed_persistables,
+    _save_distributed_persistables,
     clone_var_in_block,
     get_program_parameter,
     get_program_persistable_vars,

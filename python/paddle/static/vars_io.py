@@ -66,7 +66,7 @@ def valid_program(program=None) -> Program:
 
 def clone_var_in_block(block, var) -> Variable:
     """A persistable variable of the same name, type and shape in `block`."""
-    kwargs = {"lod_level": var.lod_level} if var.desc.type() == VarType.LOD_TENSOR else {}
+    kwargs = {"lod_level": var.lod_level} if var.type == VarType.LOD_TENSOR else {}
     return block.create_var(name=var.name, shape=var.shape, dtype=var.dtype, type=var.type, persistable=True, **kwargs)
 
 
@@ -251,20 +251,121 @@ def load_params(executor, dirname, main_program=None, filename=None) -> None:
     load_vars(executor, dirname, main_program, None, is_parameter, filename)
 
 
-def _not_distributed(program) -> None:
-    if program is not None and program._is_distributed:
-        raise NotImplementedError("saving and loading with parameter servers is not there yet")
+def _of_servers(program) -> bool:
+    return isinstance(program, Program) and program._is_distributed
 
 
 @dygraph_not_support
 def save_persistables(executor, dirname, main_program=None, filename=None):
-    """Save the persistable variables of a program: parameters, running statistics, optimizer state."""
-    _not_distributed(main_program if isinstance(main_program, Program) else None)
+    """Save the persistable variables of a program: parameters, running statistics, optimizer state.
+
+    Of a trainer's Program of DistributeTranspiler the files are those of one process: the first trainer gets from the
+    servers what only they hold (`filename` is not read then).
+    """
+    if _of_servers(main_program):
+        return _save_distributed_persistables(executor, dirname, main_program)
     return save_vars(executor, dirname, main_program, None, is_persistable, filename)
 
 
 @dygraph_not_support
 def load_persistables(executor, dirname, main_program=None, filename=None) -> None:
-    """Load the persistable variables of a program; see :func:`load_vars`."""
-    _not_distributed(main_program if isinstance(main_program, Program) else None)
+    """Load the persistable variables of a program; see :func:`load_vars`.
+
+    Of a server's Program of DistributeTranspiler these are the parts that the server at `current_endpoint` holds, of
+    the whole variables in the folder (incremental training); the startup Program is run before.
+    """
+    if _of_servers(main_program):
+        return _load_distributed_persistables(executor, dirname, main_program)
     load_vars(executor, dirname, main_program, None, is_persistable, filename)
+
+
+# ------------------------------------------------------------------ Programs of trainers and parameter servers
+
+
+def _check_distributed(program, what: str) -> None:
+    if not isinstance(program, Program):
+        raise TypeError(f"{what}: main_program must be a Program, got {type(program)}")
+    if not program._is_distributed:
+        raise ValueError(f"{what}: main_program is of one process, not of a job of trainers and servers")
+
+
+def _save_distributed_persistables(executor, dirname, main_program=None) -> None:
+    """What a trainer has, and of the first one also what only servers have, as files of whole variables.
+
+    A distributed table goes to ``__lookup_table__`` in the folder: each server writes its part there.
+    """
+    _check_distributed(main_program, "save_persistables")
+    remote = main_program._parameters_on_pservers.get_distributed_vars_by_vtypes(
+        ["Optimizer", "RemotePrefetch"], groupby=True
+    )
+    table, endpoints = main_program._distributed_lookup_table, main_program._endpoints
+    tables = table if isinstance(table, list) else [table] if table else []
+    mine = [v for v in main_program.list_vars() if is_persistable(v) and v.name not in {*remote, *tables}]
+    with saving(os.path.normpath(dirname or ".")) as files:
+        write_vars(executor, chosen_vars(main_program, mine, None), files, None)
+        if not main_program._is_chief:
+            return
+        program = Program()
+        for name, parts in remote.items():
+            _append_recv_save(program.global_block(), parts, files.path(name))
+        executor.run(program)
+    program = Program()
+    for name in tables:
+        attrs = {
+            "endpoints": endpoints,
+            "dirname": dirname,
+            "varname": "__lookup_table__",
+            "slice_varnames": [f"{name}_{i}" for i in range(len(endpoints))],
+            "remote_varnames": [name] * len(endpoints),
+        }
+        program.global_block().append_op(type="checkpoint_notify", inputs={}, outputs={}, attrs=attrs)
+    executor.run(program)
+
+
+def _append_recv_save(block, parts: list, path: str) -> None:
+    """An operator that gets the parts of a variable from their servers, and writes the whole."""
+    whole = parts[0].origin
+    # What each server has one of, such as powers of Adam's factors, all have alike.
+    parts = sorted(parts, key=lambda v: v.block_id) if parts[0].is_slice else parts[:1]
+    attrs = {
+        "trainer_id": 0,
+        "dtype": int(whole.dtype),
+        "shape": list(whole.shape),
+        "slice_shapes": [",".join(map(str, v.slice.shape)) for v in parts],
+        "slice_varnames": [f"{v.slice.name}.slice.{i}" for i, v in enumerate(parts)],
+        "remote_varnames": [v.slice.name for v in parts],
+        "endpoints": [v.endpoint for v in parts],
+        "file_path": path,
+        "is_sparse": False,
+    }
+    block.append_op(type="recv_save", inputs={}, outputs={}, attrs=attrs)
+
+
+def _load_distributed_persistables(executor, dirname, main_program=None) -> None:
+    """A server's parts of the whole variables in a folder."""
+    _check_distributed(main_program, "load_persistables")
+    endpoint = main_program._ps_endpoint
+    if not endpoint:
+        raise ValueError("load_persistables: transpile of DistributeTranspiler must be told current_endpoint")
+    parts = main_program._parameters_on_pservers.get_distributed_vars_by_ep(endpoint)
+    if not parts:
+        warnings.warn(
+            f"load_persistables: nothing is loaded, as nothing lies at {endpoint}: current_endpoint of "
+            "DistributeTranspiler.transpile names the server",
+            stacklevel=4,
+        )
+        return
+    folder = os.path.normpath(dirname)
+    paths = [inside(folder, v.origin.name) for v in parts]
+    read_together(paths, lambda: _run_load_parts(executor, parts, [where(p, folder) for p in paths]), folder)
+
+
+def _run_load_parts(executor, parts: list, paths: list[str]) -> None:
+    program = Program()
+    block = program.global_block()
+    for part, path in zip(parts, paths, strict=True):
+        _check_entries(path, [part.origin], path)
+        attrs = {"seek": part.offset, "shape": list(part.slice.shape)} if part.is_slice else {}
+        out = clone_var_in_block(block, part.slice)
+        block.append_op(type="load", inputs={}, outputs={"Out": [out]}, attrs={"file_path": path, **attrs})
+    executor.run(program)

@@ -166,6 +166,7 @@ class DistributeTranspiler:
         startup_program = default_startup_program() if startup_program is None else startup_program
         self.origin_program, self.startup_program = program, startup_program
         self.origin_startup_program = startup_program.clone()
+        self._whole: Any = None
         if self.config.mode == "nccl2":
             without_servers.prepare_nccl2(self.config, program, trainers)
             self._transpile_nccl2(trainer_id, trainers, current_endpoint, startup_program, self.config.wait_port)

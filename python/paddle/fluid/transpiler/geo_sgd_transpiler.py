@@ -78,6 +78,7 @@ class GeoSgdTranspiler(DistributeTranspiler):
         startup_program = default_startup_program() if startup_program is None else startup_program
         self.origin_program, self.startup_program = program, startup_program
         self.origin_startup_program = startup_program.clone()
+        self._whole = None
         self._begin(program, trainer_id, trainers, pservers, False, current_endpoint)
         self._init_splited_vars()
         endpoint_of = self._deal()
@@ -210,6 +211,7 @@ class GeoSgdTranspiler(DistributeTranspiler):
         program = Program()
         program.random_seed = self.origin_program.random_seed
         program._copy_dist_param_info_from(self.origin_program)
+        program._ps_endpoint = endpoint
         top, blocks, of_delta, of_rows = program.global_block(), [], [], []
         params = [top._clone_variable(v) for v in self.param_opt_ep_mapping[endpoint]["params"]]
         for param in params:

@@ -15,7 +15,7 @@ from paddle._programs.program import Program
 
 from .blocks import is_part_of, name_parts, orig_name, row_numel
 from .tables import make_checkpoint_block, make_optimize_block, make_prefetch_block
-from .trainer_side import learning_rate_ops
+from .trainer_side import whole
 
 __all__ = ["is_optimizer_op", "optimizer_input_shape", "main_program", "ops_on", "startup_program"]
 
@@ -63,10 +63,11 @@ class _Server:
 
     def __init__(self, t: Any, endpoint: str):
         self.t, self.endpoint = t, endpoint
-        self.origin = t.origin_program.global_block()
+        self.origin = whole(t).vars
         self.program = Program()
         self.program.random_seed = t.origin_program.random_seed
         self.program._copy_dist_param_info_from(t.origin_program)
+        self.program._ps_endpoint = endpoint
         self.top = self.program.global_block()
         self.params = t.param_grad_ep_mapping[endpoint]["params"]
         self.grads = t.param_grad_ep_mapping[endpoint]["grads"]
@@ -117,7 +118,7 @@ class _Server:
 
     def here(self, name: str) -> Any:
         """The variable that stands on this server for one of the origin Program."""
-        var = self.origin.vars[name]
+        var = self.origin[name]
         block = self.block_of(var)
         if block is not None:
             return block
@@ -142,7 +143,7 @@ class _Server:
         for inner in there.ops:
             for name in [*inner.input_arg_names, *inner.output_arg_names]:
                 if not block.has_var(name) and name not in self.top.vars:
-                    block._clone_variable(self.origin._var_recursive(name))
+                    block._clone_variable(self.origin[name])
             names = {slot: list(map(block._var_recursive, inner.input(slot))) for slot in inner.input_names}
             outs = {slot: list(map(block._var_recursive, inner.output(slot))) for slot in inner.output_names}
             copy = block.append_op(type=inner.type, inputs=names, outputs=outs, attrs=inner.all_attrs())
@@ -151,7 +152,7 @@ class _Server:
 
     def lr_block(self) -> Any | None:
         """A block that computes the learning rate."""
-        self.lr_ops = learning_rate_ops(self.t)
+        self.lr_ops = whole(self.t).lr_ops
         if not self.lr_ops:
             return None
         block = self.program._create_block(self.program.num_blocks - 1)
@@ -204,11 +205,11 @@ class _Server:
             elif names and names[0] in self.top.vars:
                 ins[slot] = self.top.vars[names[0]]
             elif names:
-                ins[slot] = self.state(names[0], self.origin.vars[names[0]].shape)
+                ins[slot] = self.state(names[0], self.origin[names[0]].shape)
         for slot in [s for s in slots if s not in _SHARED and op.input(s)]:
-            var = self.origin.vars[op.input(slot)[0]]
+            var = self.origin[op.input(slot)[0]]
             ins[slot] = self.state(var.name, optimizer_input_shape(kind, slot, var.shape, part.shape))
-        outs = {slot: [self.origin.vars[n] for n in op.output(slot)] for slot in op.output_names}
+        outs = {slot: [self.origin[n] for n in op.output(slot)] for slot in op.output_names}
         outs["ParamOut"] = ins["Param"]
         block.append_op(type=kind, inputs=ins, outputs=outs, attrs=op.all_attrs())
         if ins["Grad"].type == core.VarDesc.VarType.SELECTED_ROWS:
@@ -216,7 +217,7 @@ class _Server:
 
     def state(self, name: str, shape: Any) -> Any:
         """A variable of the optimizer."""
-        var = self.origin.vars[name]
+        var = self.origin[name]
         return self.top.create_var(name=name, persistable=var.persistable, dtype=var.dtype, shape=shape)
 
     def gradient(self, block: Any, name: str, part: Any, merged: Any) -> Any:
@@ -263,7 +264,7 @@ def main_program(t: Any, endpoint: str) -> Program:
     attrs: dict[str, Any] = {}
     grad_to_block_id = list(dict.fromkeys(server.grad_to_block_id))
     if t.has_distributed_lookup_table:
-        table = make_optimize_block(t, program, index, parent, grad_to_block_id)
+        table = make_optimize_block(t, program, server.origin, index, parent, grad_to_block_id)
         blocks.append(table)
         attrs["prefetch_var_name_to_block_id"] = make_prefetch_block(t, program, index, table.idx)
         attrs["checkpint_block_id"] = make_checkpoint_block(t, program, table.idx)
@@ -337,9 +338,7 @@ def startup_program(t: Any, endpoint: str, main: Program) -> Program:
     top, held = program.global_block(), main.global_block().vars
     here = {name: top._clone_variable(var) for name, var in held.items()}
     parts = [p.name for p in t.param_grad_ep_mapping[endpoint]["params"]]
-    for op in origin.global_block().ops:
-        if op.type in ("recv", "fetch_barrier", "concat"):
-            continue
+    for op in whole(t).startup_ops:
         outs = {}
         for slot in op.output_names:
             name = op.output(slot)[0]

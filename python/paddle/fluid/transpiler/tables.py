@@ -195,17 +195,22 @@ def send_table_gradient(t: Any, program: Any) -> None:
 # --------------------------------------------------------------- the distributed table (is_distributed): a server
 
 
-def make_optimize_block(t: Any, program: Any, server: int, parent: int, grad_to_block_id: list[str]) -> Any:
-    """A block that changes the rows of the table which this server holds (by plain SGD, whatever the optimizer)."""
-    origin, block = t.origin_program.global_block(), program._create_block(parent)
+def make_optimize_block(
+    t: Any, program: Any, whole: dict[str, Any], server: int, parent: int, grad_to_block_id: list[str]
+) -> Any:
+    """A block that changes the rows of the table which this server holds (by plain SGD, whatever the optimizer).
+
+    `whole` has the variables of the transpiled Program.
+    """
+    block = program._create_block(parent)
     top = program.global_block()
     update = next(op for op in t.optimize_ops if "Param" in op.input_names and op.input("Param")[0] == t.table_name)
-    whole = origin.vars[t.table_name]
-    shape = [math.ceil(whole.shape[0] / len(t.pserver_endpoints)), *whole.shape[1:]]
-    param = top.create_var(name=whole.name, shape=shape, dtype=whole.dtype, type=_ROWS, persistable=True)
+    table = whole[t.table_name]
+    shape = [math.ceil(table.shape[0] / len(t.pserver_endpoints)), *table.shape[1:]]
+    param = top.create_var(name=table.name, shape=shape, dtype=table.dtype, type=_ROWS, persistable=True)
     trainers_grad = t.table_param_grad[1]
-    grad = top._clone_variable(origin.vars[trainers_grad.name])
-    rate = top._clone_variable(origin.vars[update.input("LearningRate")[0]])
+    grad = top._clone_variable(whole[trainers_grad.name])
+    rate = top._clone_variable(whole[update.input("LearningRate")[0]])
     if t.sync_mode:
         kept = {k: getattr(trainers_grad, k) for k in ("type", "shape", "dtype")}
         names = [f"{trainers_grad.name}.trainer_{i}.pserver_{server}" for i in range(t.trainer_num)]

@@ -1,6 +1,7 @@
 """The trainers' Programs: gradients are sent, parameters come back, the optimizer goes."""
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from .tables import (
     replace_remote_lookups,
 )
 
-__all__ = ["build", "control_var", "delete_optimizer", "extend_startup", "finish", "learning_rate_ops"]
+__all__ = ["Whole", "build", "control_var", "delete_optimizer", "extend_startup", "finish", "learning_rate_ops", "whole"]
 
 _RPC = int(OpRole.RPC)
 _DIST = int(OpRole.Dist)
@@ -219,6 +220,24 @@ def extend_startup(t: Any, endpoint_of: dict[str, str]) -> None:
     _join_blocks(t, startup, names)
 
 
+@dataclass
+class Whole:
+    """What servers' Programs are made of: variables, the learning rate's operators, first values."""
+
+    vars: dict[str, Any]
+    lr_ops: list[Any]
+    startup_ops: list[Any]
+
+
+def whole(t: Any) -> Whole:
+    """That of the transpiled Programs, also after get_trainer_program has taken it out of them."""
+    if t._whole is None:
+        lr_ops, startup = learning_rate_ops(t), t.startup_program.global_block().ops
+        inits = [op for op in startup if op.type not in ("recv", "fetch_barrier", "concat")]
+        t._whole = Whole(dict(t.origin_program.global_block().vars), lr_ops, inits)
+    return t._whole
+
+
 def learning_rate_ops(t: Any) -> list[Any]:
     """The operators that compute the learning rate. Without common steps they count those of all trainers."""
     found = []
@@ -269,7 +288,8 @@ def delete_optimizer(t: Any, startup: bool) -> None:
 
 def finish(t: Any) -> None:
     """What get_trainer_program does: neither Program computes or initialises what is the servers' now."""
+    lr_ops = whole(t).lr_ops
     delete_optimizer(t, startup=True)
     fake_init_tables(t, local_table_names(t))
-    delete_ops(t.origin_program.global_block(), learning_rate_ops(t))
+    delete_ops(t.origin_program.global_block(), lr_ops)
     delete_optimizer(t, startup=False)

@@ -1,0 +1,51 @@
+"""Incremental training: what a job of servers has saved is one process's files, and another job goes on from there."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from test_parameter_server import Job, endpoints
+
+import paddle
+import paddle.fluid as fluid
+
+
+@pytest.mark.parametrize("name", ["adam+sparse+slice", "momentum"])
+def test_a_job_goes_on_from_what_another_has_saved(tmp_path, name) -> None:
+    job, halves = Job(tmp_path), [f"{name}+save", f"{name}+load"]
+    places = ";".join(endpoints(2) for _ in halves)
+    try:
+        for role in ("server", "trainer"):
+            for i in range(2):
+                job.start(role, i, places, halves, SAVED=str(tmp_path / "saved"))
+        job.start("alone", 0, "", [name])
+        trainers, alone = [job.result(f"trainer{i}") for i in range(2)], job.result("alone0")[name]
+    finally:
+        job.end()
+    found = np.mean([t[halves[0]] + t[halves[1]] for t in trainers], axis=0)
+    np.testing.assert_allclose(found, alone, rtol=1e-5, atol=1e-7)
+    files = {path.name for path in (tmp_path / "saved").iterdir()}
+    assert {"table", "w0", "b0", "w1", "b1"} < files and not [name for name in files if ".block" in name]
+
+
+@pytest.fixture
+def transpiled():
+    paddle.enable_static()
+    with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard():
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 13]), 1))
+        fluid.optimizer.SGD(0.1).minimize(loss)
+        yield fluid.DistributeTranspiler()
+    paddle.disable_static()
+
+
+def test_a_program_of_no_server_loads_nothing_and_says_so(transpiled, tmp_path) -> None:
+    transpiled.transpile(0, pservers="127.0.0.1:6001,127.0.0.1:6002", trainers=1)
+    program, executor = transpiled.get_trainer_program(wait_port=False), fluid.Executor(fluid.CPUPlace())
+    with pytest.warns(UserWarning, match="nothing lies at 127.0.0.1:6174"):
+        fluid.io.load_persistables(executor, str(tmp_path), program)
+    program._ps_endpoint = ""
+    with pytest.raises(ValueError, match="current_endpoint"):
+        fluid.io.load_persistables(executor, str(tmp_path), program)
+    with pytest.raises(ValueError, match="one process"):
+        fluid.io._save_distributed_persistables(executor, str(tmp_path), fluid.Program())
+    with pytest.raises(TypeError, match="must be a Program"):
+        fluid.io._load_distributed_persistables(executor, str(tmp_path), None)
