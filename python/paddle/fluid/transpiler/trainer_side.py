@@ -19,7 +19,7 @@ from .tables import (
     replace_remote_lookups,
 )
 
-__all__ = ["Whole", "build", "control_var", "delete_optimizer", "extend_startup", "finish", "learning_rate_ops", "whole"]
+__all__ = ["Whole", "build", "control_var", "extend_startup", "finish", "whole"]
 
 _RPC = int(OpRole.RPC)
 _DIST = int(OpRole.Dist)
