@@ -50,6 +50,15 @@ CREATED_FIRST = """
         fluid.layers.less_than(i, n, cond=cond)
     assert int(fluid.Executor(fluid.CPUPlace()).run(fetch_list=[i])[0]) == 10
 """
+BLOCK_FIRST = """
+    import numpy as np
+    import paddle.fluid as fluid
+    block = fluid.default_main_program().current_block()
+    x, y, z = (block.create_var(name=name, shape=[2, 2], dtype="float32") for name in "xyz")
+    block.append_op(type="mul", inputs={"X": x, "Y": y}, outputs={"Out": z})
+    ones = np.ones([2, 2], "float32")
+    assert fluid.Executor(fluid.CPUPlace()).run(feed={"x": ones, "y": ones}, fetch_list=[z])[0][0, 0] == 2
+"""
 OPTIMIZER_FIRST = """
     import paddle.fluid as fluid
     rate = fluid.layers.exponential_decay(0.1, 10, 0.9)
@@ -108,7 +117,7 @@ SAID = """
 
 
 @pytest.mark.parametrize(
-    "script", [FIT_A_LINE, GUARDED, CREATED_FIRST, OPTIMIZER_FIRST, FLEET, GUARD_BEFORE, DYGRAPH, SAID]
+    "script", [FIT_A_LINE, GUARDED, CREATED_FIRST, BLOCK_FIRST, OPTIMIZER_FIRST, FLEET, GUARD_BEFORE, DYGRAPH, SAID]
 )
 def test_script(script, tmp_path):
     path = tmp_path / "script.py"

@@ -4,7 +4,6 @@ from __future__ import annotations
 import os
 import threading
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,10 +11,11 @@ import pytest
 import paddle
 import paddle.fluid as fluid
 from paddle import _core
+from paddle.distributed.port_files import port_file
 from paddle.fluid.layers.io import BlockGuardServ, ListenAndServ, Recv, Send
 from paddle.fluid.layers.layer_function_generator import generate_layer_fn
 
-PORT = Path(f"/tmp/paddle.{os.getpid()}.port")
+PORT = port_file(os.getpid())
 
 
 @pytest.fixture(autouse=True)

@@ -8,14 +8,14 @@ import sys
 from pathlib import Path
 
 from launching import clean_environment
-from paddle.fluid.transpiler.server_side import forget_the_dead
+from paddle.distributed.port_files import forget_the_dead, port_file
 
 
 def test_the_next_start_removes_those_of_killed_servers():
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait(60)
-    gone, mine = (Path(f"/tmp/paddle.{pid}.port") for pid in (dead.pid, os.getpid()))
-    other = Path("/tmp/paddle.of-somebody.port")
+    gone, mine = map(port_file, (dead.pid, os.getpid()))
+    other = port_file("of-somebody")
     try:
         for path in (gone, mine, other):
             path.write_text("1\n")
@@ -30,9 +30,10 @@ def test_the_launcher_removes_them(tmp_path):
     script = tmp_path / "server.py"
     script.write_text(
         "import os, signal\n"
-        "at = f'/tmp/paddle.{os.getpid()}.port'\n"
-        "open(at, 'w').write('1')\n"
-        f"open({str(tmp_path / 'at')!r}, 'w').write(at)\n"
+        "from paddle.distributed.port_files import port_file\n"
+        "at = port_file(os.getpid())\n"
+        "at.write_text('1')\n"
+        f"open({str(tmp_path / 'at')!r}, 'w').write(str(at))\n"
         f"os.kill(os.getpid(), {int(signal.SIGKILL)})\n"
     )
     command = [sys.executable, "-m", "paddle.distributed.launch", "--nproc_per_node=1", str(script)]

@@ -151,6 +151,7 @@ class Block:
 
     def create_var(self, *args, **kwargs):
         """A new Variable here (a tensor in dygraph mode); arguments as of :class:`Variable`."""
+        mode.choose_static()
         if mode.in_dygraph_mode():
             return _varbase_creator(*args, **kwargs)
         var = Variable(self, *args, **kwargs)

@@ -49,7 +49,7 @@ class Program:
         self._is_chief = False
         self._parameters_on_pservers = None
         self._endpoints: list[str] = []
-        self._ps_endpoint = None
+        self._ps_endpoint: str | None = None
         self._communication = None
         # of asynchronous trainers: says what the Executor is to run instead
         self._beside: Any = None

@@ -11,6 +11,8 @@ import time
 import warnings
 from collections.abc import Mapping
 
+from paddle.distributed.port_files import port_file
+
 from .job import Process
 from .logs import Log
 
@@ -79,7 +81,7 @@ class Child:
         self._popen.wait()
         # A server that was killed has left the file that says its port.
         with contextlib.suppress(OSError):
-            os.unlink(f"/tmp/paddle.{self.pid}.port")
+            port_file(self.pid).unlink()
         if self.log:
             self.log.close()
 

@@ -9,6 +9,7 @@ from paddle._basics.names import OP_NAMESCOPE, OP_ROLE, OP_ROLE_VAR, OpRole
 from paddle._programs.guards import default_main_program, default_startup_program
 from paddle._programs.program import Program
 from paddle._programs.variable import Parameter
+from paddle.distributed.port_files import forget_the_dead
 from paddle.fluid.distribute_lookup_table import find_distributed_lookup_table
 
 from . import server_side, tables, trainer_side, without_servers
@@ -388,7 +389,7 @@ class DistributeTranspiler:
         """
         if endpoint not in self.pserver_endpoints:
             raise ValueError(f"{endpoint} is not among the servers {', '.join(self.pserver_endpoints)}")
-        server_side.forget_the_dead()
+        forget_the_dead()
         self.pserver_program = server_side.main_program(self, endpoint)
         server_side.note_layout(self, endpoint)
         return self.pserver_program

@@ -8,6 +8,7 @@ import paddle._core as core
 from paddle._programs.guards import default_main_program, default_startup_program
 from paddle._programs.program import Program
 from paddle._programs.variable import Parameter
+from paddle.distributed.port_files import forget_the_dead
 
 from . import server_side, trainer_side
 from .blocks import cut, height_sections
@@ -206,7 +207,7 @@ class GeoSgdTranspiler(DistributeTranspiler):
         """
         if endpoint not in self.pserver_endpoints:
             raise ValueError(f"{endpoint} is not among the servers {', '.join(self.pserver_endpoints)}")
-        server_side.forget_the_dead()
+        forget_the_dead()
         server_side.note_layout(self, endpoint)
         program = Program()
         program.random_seed = self.origin_program.random_seed

@@ -1,9 +1,7 @@
 """The servers' Programs: a listen_and_serv with a block for each block of a parameter, and what initialises them."""
 from __future__ import annotations
 
-import os
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -295,17 +293,6 @@ def main_program(t: Any, endpoint: str) -> Program:
     )
     program._sync_with_cpp()
     return program
-
-
-def forget_the_dead() -> None:
-    """Remove the files by which servers of this user have said their ports, and that were killed since."""
-    for path in Path("/tmp").glob("paddle.*.port"):
-        number = path.name.split(".")[1]
-        try:
-            if number.isdecimal() and path.lstat().st_uid == os.geteuid() and not Path("/proc", number).exists():
-                path.unlink()
-        except OSError:
-            continue  # somebody else has been quicker
 
 
 def note_layout(t: Any, endpoint: str) -> None:

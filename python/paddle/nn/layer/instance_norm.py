@@ -49,7 +49,7 @@ class _InstanceNormBase(Layer):
         """The normalised input; ValueError for another number of dimensions."""
         if len(input.shape) not in self._dims:
             wanted = " or ".join(f"{n}D" for n in self._dims)
-            raise ValueError(f"expected {wanted} input (got {len(input.shape)}D input)")
+            raise ValueError(f"{type(self).__name__}: expected {wanted} input (got {len(input.shape)}D input)")
         return F.instance_norm(input, weight=self.scale, bias=self.bias, eps=self._epsilon)
 
     def extra_repr(self) -> str:

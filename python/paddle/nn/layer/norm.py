@@ -81,7 +81,7 @@ class _BatchNormBase(Layer):
     def _check_input_dim(self, input: Any) -> None:  # noqa: A002
         if len(input.shape) not in self._dims:
             wanted = " or ".join(f"{n}D" for n in self._dims)
-            raise ValueError(f"expected {wanted} input (got {len(input.shape)}D input)")
+            raise ValueError(f"{type(self).__name__}: expected {wanted} input (got {len(input.shape)}D input)")
 
     def _check_data_format(self, data_format: str) -> None:
         if data_format not in self._formats:

@@ -12,11 +12,11 @@ import numpy as np
 
 import paddle._core as _core
 import paddle.fluid as fluid
+from paddle.distributed.port_files import forget_the_dead
 from paddle.fluid.executor import global_scope
 from paddle.fluid.incubate.fleet.base.fleet_base import DistributedOptimizer, Fleet
 from paddle.fluid.incubate.fleet.base.mode import Mode
 from paddle.fluid.incubate.fleet.base.role_maker import MPISymetricRoleMaker, RoleMakerBase
-from paddle.fluid.transpiler.server_side import forget_the_dead
 
 from . import servers, trainers, upkeep
 from .embeddings import fleet_embedding
