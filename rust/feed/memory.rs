@@ -147,6 +147,11 @@ impl Memory {
             .collect()
     }
 
+    /// How many integers the blocks hold.
+    pub fn integers(&self) -> usize {
+        self.blocks.iter().map(|b| b.ints.len()).sum()
+    }
+
     /// The distinct integers of all slots.
     pub fn distinct(&self) -> HashSet<u64> {
         self.blocks.iter().flat_map(|b| b.ints.iter().copied()).collect()

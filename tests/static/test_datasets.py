@@ -440,3 +440,15 @@ def test_a_message_without_its_schema():
         assert not hasattr(message, name)
     with pytest.raises(AttributeError, match="Message has no schema"):
         message.get("batch_size")
+
+
+def test_integers_in_memory_are_counted(variables, write):
+    def count() -> int:
+        return fluid.core.get_int_stats()["STAT_total_feasign_num_in_mem"]
+
+    before, dataset = count(), made(InMemoryDataset, variables, [write(LINES)])
+    for _ in range(2):
+        assert count() == before + 5 + 3  # an id of 0 is none, a label of 0 is one
+        dataset.load_into_memory()
+    dataset.release_memory()
+    assert count() == before

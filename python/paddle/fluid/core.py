@@ -47,6 +47,11 @@ get_cuda_device_count = _place.cuda_device_count
 _cuda_synchronize = _place.cuda_synchronize
 
 
+def get_int_stats() -> dict[str, int]:
+    """Counters of this process: how many integers its data sets in memory have loaded."""
+    return {"STAT_total_feasign_num_in_mem": _core.feed.integers_in_memory()}
+
+
 def Scope() -> Any:  # noqa: N802 (a function in Paddle's core)
     """A new Scope."""
     return _core._Scope()

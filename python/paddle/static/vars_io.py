@@ -303,14 +303,13 @@ def _save_distributed_persistables(executor, dirname, main_program=None) -> None
     mine = [v for v in main_program.list_vars() if is_persistable(v) and v.name not in {*remote, *tables}]
     with saving(os.path.normpath(dirname or ".")) as files:
         write_vars(executor, chosen_vars(main_program, mine, None), files, None)
-        if not main_program._is_chief:
-            return
         program = Program()
-        for name, parts in remote.items():
+        for name, parts in remote.items() if main_program._is_chief else ():
             _append_recv_save(program.global_block(), parts, files.path(name))
-        executor.run(program)
+        if program.global_block().ops:
+            executor.run(program)
     program = Program()
-    for name in tables:
+    for name in tables if main_program._is_chief else ():
         attrs = {
             "endpoints": endpoints,
             "dirname": dirname,
@@ -319,7 +318,8 @@ def _save_distributed_persistables(executor, dirname, main_program=None) -> None
             "remote_varnames": [name] * len(endpoints),
         }
         program.global_block().append_op(type="checkpoint_notify", inputs={}, outputs={}, attrs=attrs)
-    executor.run(program)
+    if program.global_block().ops:
+        executor.run(program)
 
 
 def _append_recv_save(block, parts: list, path: str) -> None:

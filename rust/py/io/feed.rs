@@ -16,6 +16,7 @@ use parking_lot::{Mutex, RwLock};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// How lines are read and batches made.
 #[pyclass(name = "Feed", module = "paddle._core.feed", frozen)]
@@ -67,6 +68,17 @@ struct PyMemory {
     held: RwLock<Memory>,
     /// Of the load that is going on.
     stop: Mutex<Arc<Stop>>,
+    /// How many integers the last load brought; they count until they are cleared or loaded anew.
+    loaded: AtomicUsize,
+}
+
+/// The integers that all data sets of this process have loaded and not cleared.
+static LOADED: AtomicUsize = AtomicUsize::new(0);
+
+impl Drop for PyMemory {
+    fn drop(&mut self) {
+        self.count(0);
+    }
 }
 
 impl PyMemory {
@@ -75,6 +87,15 @@ impl PyMemory {
         let held = self.held.read();
         held.check(&feed.get().desc).or_raise()?;
         Ok(held)
+    }
+
+    fn count(&self, integers: usize) {
+        LOADED.fetch_add(integers, Relaxed);
+        LOADED.fetch_sub(self.loaded.swap(integers, Relaxed), Relaxed);
+    }
+
+    fn of(held: Memory) -> PyMemory {
+        PyMemory { held: RwLock::new(held), stop: Mutex::default(), loaded: AtomicUsize::new(0) }
     }
 
     fn change(&self, py: Python<'_>, f: impl FnOnce(&mut Memory) + Send) {
@@ -86,7 +107,7 @@ impl PyMemory {
 impl PyMemory {
     #[new]
     fn new() -> PyMemory {
-        PyMemory { held: RwLock::default(), stop: Mutex::default() }
+        PyMemory::of(Memory::default())
     }
 
     fn __len__(&self) -> usize {
@@ -103,6 +124,7 @@ impl PyMemory {
             if stop.asked() {
                 bail!(Unavailable, "loading the data set was called off");
             }
+            self.count(loaded.integers());
             *self.held.write() = loaded;
             Ok(())
         })
@@ -116,6 +138,7 @@ impl PyMemory {
     }
 
     fn clear(&self, py: Python<'_>) {
+        self.count(0);
         self.change(py, |m| *m = Memory::default());
     }
 
@@ -146,12 +169,12 @@ impl PyMemory {
         drop(self.fitting(feed)?);
         let desc = feed.get().desc.clone();
         let held = py.detach(|| self.held.read().slots_shuffled(&desc, &slots, candidates)).or_raise()?;
-        Ok(PyMemory { held: RwLock::new(held), stop: Mutex::default() })
+        Ok(PyMemory::of(held))
     }
 
     /// A copy, which shares the values.
     fn copy(&self) -> PyMemory {
-        PyMemory { held: RwLock::new(self.held.read().clone()), stop: Mutex::default() }
+        PyMemory::of(self.held.read().clone())
     }
 
     /// The distinct integers, dealt out by their remainder.
@@ -287,11 +310,18 @@ fn train(
     py.detach(|| hogwild::train(&work, &root, threads.collect())).or_raise()
 }
 
+/// How many integers the data sets in memory have loaded.
+#[pyfunction]
+fn integers_in_memory() -> usize {
+    LOADED.load(Relaxed)
+}
+
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     let module = PyModule::new(m.py(), "feed")?;
     module.add_class::<PyFeed>()?;
     module.add_class::<PyMemory>()?;
     module.add_class::<PyBatches>()?;
     module.add_function(wrap_pyfunction!(train, &module)?)?;
+    module.add_function(wrap_pyfunction!(integers_in_memory, &module)?)?;
     m.add_submodule(&module)
 }

@@ -4,6 +4,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any
 
+import numpy as np
+
 from paddle._basics import mode
 from paddle._basics.names import OP_NAMESCOPE, OP_ROLE, OP_ROLE_VAR, OpRole
 from paddle._programs.guards import default_main_program, default_startup_program
@@ -91,6 +93,8 @@ class DistributeTranspiler:
         if not issubclass(self.config.split_method, PSDispatcher):
             raise ValueError(f"split_method must be a kind of PSDispatcher, got {self.config.split_method}")
         self.counter_var = None
+        #: ``ip:port`` of the servers, once :meth:`transpile` has been called
+        self.pserver_endpoints: list[str] = []
 
     def _set_server_config(self, server_config=None):
         if server_config is not None and not isinstance(server_config, ServerRuntimeConfig):
@@ -192,6 +196,10 @@ class DistributeTranspiler:
         if not (self.sync_mode or self.config.runtime_split_send_recv or self.config.enable_dc_asgd):
             program._beside = Beside(program, trainers)
 
+    def _check_transpiled(self) -> None:
+        if not self.pserver_endpoints:
+            raise ValueError("DistributeTranspiler: call transpile first, with servers")
+
     def _communicator_mode(self) -> int:
         """How a communicator of the trainer's Program keeps step."""
         if self.distributed_mode == DistributedMode.ASYNC and self.config.half_async:
@@ -202,6 +210,8 @@ class DistributeTranspiler:
         self, program: Any, trainer_id: int, trainers: int, pservers: str, sync_mode: bool, endpoint: str
     ) -> None:
         """Who takes part, and what the Program is made of; noted in the Program, too."""
+        if not isinstance(trainers, (int, np.integer)):
+            raise TypeError(f"transpile: with servers, trainers must say how many there are, got {trainers!r}")
         self.trainer_num, self.sync_mode, self.trainer_id = trainers, sync_mode, trainer_id
         if not sync_mode and self.distributed_mode == DistributedMode.SYNC and not self.config.completely_not_async:
             # 2.0.2 reads the config's sync_mode only: its servers wait for barriers that these trainers never send.
@@ -366,6 +376,7 @@ class DistributeTranspiler:
         Raises:
             TimeoutError: if a server does not listen in time.
         """
+        self._check_transpiled()
         trainer_side.finish(self)
         if wait_port:
             wait_server_ready(self.pserver_endpoints)
@@ -387,6 +398,7 @@ class DistributeTranspiler:
         Raises:
             ValueError: for another endpoint.
         """
+        self._check_transpiled()
         if endpoint not in self.pserver_endpoints:
             raise ValueError(f"{endpoint} is not among the servers {', '.join(self.pserver_endpoints)}")
         forget_the_dead()
@@ -419,5 +431,6 @@ class DistributeTranspiler:
         Returns:
             Program
         """
+        self._check_transpiled()
         main: Program = self.get_pserver_program(endpoint) if pserver_program is None else pserver_program
         return server_side.startup_program(self, endpoint, main)

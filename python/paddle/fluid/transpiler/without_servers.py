@@ -12,10 +12,14 @@ from .details import wait_server_ready
 __all__ = ["collective", "nccl2", "prepare_nccl2"]
 
 
+def _must_be_endpoints(kinds: Any, trainers: Any) -> None:
+    if not isinstance(trainers, kinds):
+        raise TypeError(f"transpile: without servers, trainers must be a str of endpoints, got {trainers!r}")
+
+
 def prepare_nccl2(config: Any, program: Any, trainers: Any) -> None:
     """Note in the Program who takes part."""
-    if not isinstance(trainers, str):
-        raise TypeError(f"without servers, trainers must be a str of endpoints, got {trainers!r}")
+    _must_be_endpoints(str, trainers)
     program._trainers_endpoints = trainers.split(",")
     program._nccl_comm_num = config.nccl_comm_num
     program._use_hierarchical_allreduce = config.use_hierarchical_allreduce
@@ -42,6 +46,7 @@ def nccl2(config: Any, trainer_id: int, trainers: str, endpoint: str, startup: A
 
 def collective(mode: Any, rings: int, rank: int, trainers: Any, endpoint: str, startup: Any, main: Any, wait: bool):
     """Collective operators in both Programs."""
+    _must_be_endpoints((str, list, tuple), trainers)
     endpoints = trainers.split(",") if isinstance(trainers, str) else trainers
     kinds: dict[Any, Any] = {
         "grad_allreduce": lambda: GradAllReduce(rings),
