@@ -15,8 +15,8 @@ use oar_feed::{Batch, Batches, Desc, Memory, Reading, Slot, Stop};
 use parking_lot::{Mutex, RwLock};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::Arc;
 
 /// How lines are read and batches made.
 #[pyclass(name = "Feed", module = "paddle._core.feed", frozen)]
