@@ -49,6 +49,26 @@ def test_text_of_a_gradient_block(programs):
     assert again.block(2).forward_block_idx == 1
 
 
+def test_text_has_what_was_set_and_names_what_is_missing(programs):
+    block = programs[0].global_block()
+    block.create_var(name="a")
+    block.create_var(name="b", dtype="float32", lod_level=0)
+    whole = programs[0].to_string(True)
+    assert "tensor_array" not in whole and whole.count("lod_tensor {") == 1 and whole.count("lod_level: 0") == 1
+    shaped = block.create_var(name="c", shape=[1])
+    levelled = block.create_var(name="d", lod_level=1)
+    assert "data_type: BOOL" not in programs[0].to_string(False) + block.to_string(False)
+    gap = r"\['{}type.lod_tensor.tensor.data_type'{}\] are not initialized"
+    with pytest.raises(ValueError, match=gap.format(r"blocks\[0\].vars\[2\].", ".*")):
+        programs[0].to_string(True)
+    with pytest.raises(ValueError, match=gap.format(r"vars\[2\].", ".*")):
+        block.to_string(True)
+    with pytest.raises(ValueError, match=gap.format("", "")):
+        shaped.to_string(True, with_details=True)
+    with pytest.raises(ValueError, match="'type.lod_tensor.tensor'"):
+        levelled.to_string(True)
+
+
 def test_sequence_conv_as_a_layer():
     x = fluid.data("x", [None, 2], lod_level=1)
     attr = fluid.ParamAttr(initializer=fluid.initializer.Constant(0.5))

@@ -11,7 +11,7 @@ from paddle._basics.dtypes import VarType, convert_np_dtype_to_dtype_
 
 from .operator import Operator
 from .parameter import ParamBase
-from .text import block_text, indent, message
+from .text import block_gaps, block_text, indent, message, whole
 from .variable import Parameter, Variable, isinstance_of
 
 __all__: list[str] = []
@@ -71,7 +71,7 @@ class Block:
         """The block as protobuf text; with details also what only Python knows of the variables."""
         assert isinstance(throw_on_error, bool) and isinstance(with_details, bool)
         if not with_details:
-            return block_text(self.desc)
+            return whole(block_text(self.desc), block_gaps(self.desc), throw_on_error)
         body = f"idx: {self.idx}\nparent_idx: {self.parent_idx}\n"
         body += "".join(message("vars", v.to_string(throw_on_error, True)) for v in self.vars.values())
         body += "".join(message("ops", op.to_string(throw_on_error)) for op in self.ops)

@@ -16,7 +16,7 @@ from paddle._basics.names import OP_CALLSTACK, OP_DEVICE, OP_NAMESCOPE, OP_ROLE,
 from paddle._basics.op_proto import OpProtoHolder
 
 from .name_scope import _full_name_scope
-from .text import op_text
+from .text import op_gaps, op_text, whole
 from .variable import Variable, isinstance_of
 
 __all__: list[str] = []
@@ -179,7 +179,7 @@ class Operator:
 
     def to_string(self, throw_on_error) -> str:
         """The operator as protobuf text."""
-        return op_text(self.desc)
+        return whole(op_text(self.desc), op_gaps(self.desc), throw_on_error)
 
     def _to_readable_code(self, skip_op_callstack=True) -> str:
         assert isinstance(skip_op_callstack, bool), (

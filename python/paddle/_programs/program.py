@@ -14,7 +14,7 @@ from paddle._basics.names import OpRole
 
 from .block import Block
 from .operator import Operator
-from .text import program_text
+from .text import program_gaps, program_text, whole
 from .variable import Parameter, Variable, isinstance_of
 
 __all__: list[str] = []
@@ -127,7 +127,7 @@ class Program:
         """The program as protobuf text.
 
         Args:
-            throw_on_error (bool): kept for Paddle's sake; a program can always be written.
+            throw_on_error (bool): ValueError where a variable has a shape or a LoD level and no element type.
             with_details (bool): add what only Python knows: stop_gradient, trainable, ...
         """
         for name, value in (("throw_on_error", throw_on_error), ("with_details", with_details)):
@@ -136,7 +136,7 @@ class Program:
             )
         if with_details:
             return "".join(b.to_string(throw_on_error, True) for b in self.blocks)
-        return program_text(self.desc)
+        return whole(program_text(self.desc), program_gaps(self.desc), throw_on_error)
 
     @staticmethod
     def parse_from_string(binary_str: bytes) -> Program:

@@ -24,6 +24,10 @@ _ATTR_FIELDS = {
 }
 
 
+#: where a variable's type has its tensor
+_FIELDS = {"LOD_TENSOR": "lod_tensor", "LOD_TENSOR_ARRAY": "tensor_array", "SELECTED_ROWS": "selected_rows"}
+
+
 def indent(text: str, by: str = "  ") -> str:
     """Every line of `text` with `by` before it."""
     return "".join(f"{by}{line}\n" for line in text.splitlines())
@@ -52,21 +56,52 @@ def var_text(desc) -> str:
     """A VarDesc in protobuf's text format."""
     kind = desc.type()
     body = f"type: {_name(kind)}\n"
-    types = core.VarDesc.VarType
-    if kind in (types.LOD_TENSOR, types.LOD_TENSOR_ARRAY, types.SELECTED_ROWS):
-        tensor = f"data_type: {_name(desc.dtype())}\n" + "".join(f"dims: {d}\n" for d in desc.shape())
-        if kind == types.SELECTED_ROWS:
-            body += message("selected_rows", tensor)
-        else:
-            inner = message("tensor", tensor)
-            if desc.lod_level():
-                inner += f"lod_level: {desc.lod_level()}\n"
-            body += message("lod_tensor" if kind == types.LOD_TENSOR else "tensor_array", inner)
+    parts = desc._set_parts()
+    if parts:
+        tensor = f"data_type: {_name(desc.dtype())}\n" if "data_type" in parts else ""
+        tensor += "".join(f"dims: {d}\n" for d in desc.shape())
+        if kind != core.VarDesc.VarType.SELECTED_ROWS:
+            tensor = message("tensor", tensor) if "tensor" in parts else ""
+            tensor += f"lod_level: {desc.lod_level()}\n" if "lod_level" in parts else ""
+        body += message(_FIELDS[_name(kind)], tensor)
     text = f"name: {quoted(desc.name())}\n" + message("type", body)
     if desc.persistable():
         text += "persistable: true\n"
     if desc.need_check_feed():
         text += "need_check_feed: true\n"
+    return text
+
+
+def var_gaps(desc) -> list[str]:
+    """What protobuf requires of a VarDesc and nobody has set."""
+    parts, kind = desc._set_parts(), _name(desc.type())
+    if not parts or "data_type" in parts:
+        return []
+    inner = [] if kind == "SELECTED_ROWS" else ["tensor"]
+    return [".".join(["type", _FIELDS[kind], *inner, *(["data_type"] if "tensor" in parts else [])])]
+
+
+def op_gaps(desc) -> list[str]:
+    """The same of an OpDesc."""
+    return [] if desc.type() else ["type"]
+
+
+def block_gaps(desc) -> list[str]:
+    """The same of a BlockDesc."""
+    variables, ops = desc.all_vars(), [desc.op(i) for i in range(desc.op_size())]
+    found = [f"vars[{i}].{gap}" for i, var in enumerate(variables) for gap in var_gaps(var)]
+    return found + [f"ops[{i}].{gap}" for i, op in enumerate(ops) for gap in op_gaps(op)]
+
+
+def program_gaps(desc) -> list[str]:
+    """The same of a ProgramDesc."""
+    return [f"blocks[{i}].{gap}" for i in range(desc.num_blocks()) for gap in block_gaps(desc.block(i))]
+
+
+def whole(text: str, gaps: list[str], throw_on_error: bool) -> str:
+    """The text; ValueError where something required is not set and somebody wants to know."""
+    if gaps and throw_on_error:
+        raise ValueError(f"{gaps} are not initialized.\nThe message is {text}:\n")
     return text
 
 
@@ -86,7 +121,7 @@ def op_text(desc) -> str:
         for slot in names:
             body = f"parameter: {quoted(slot)}\n" + "".join(f"arguments: {quoted(a)}\n" for a in args(slot))
             text += message(field, body)
-    text += f"type: {quoted(desc.type())}\n"
+    text += f"type: {quoted(desc.type())}\n" if desc.type() else ""
     for name in desc.attr_names():
         kind = _name(desc.attr_type(name))
         if kind == "BLOCK":

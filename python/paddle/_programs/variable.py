@@ -11,7 +11,7 @@ from paddle._basics.mode import fake_interface_only
 from paddle._basics.names import grad_var_name
 
 from .parameter import ParamBase, check_parameter_shape
-from .text import var_text
+from .text import var_gaps, var_text, whole
 
 __all__: list[str] = []
 
@@ -171,9 +171,13 @@ class Variable(metaclass=VariableMetaClass):
         return "persist " + text if self.persistable else text
 
     def to_string(self, throw_on_error, with_details=False) -> str:
-        """The variable as protobuf text; with details also what only Python knows."""
+        """The variable as protobuf text; with details also what only Python knows.
+
+        Raises:
+            ValueError: with `throw_on_error`, where it has a shape or a LoD level and no element type.
+        """
         assert isinstance(throw_on_error, bool) and isinstance(with_details, bool)
-        text = var_text(self.desc)
+        text = whole(var_text(self.desc), var_gaps(self.desc), throw_on_error)
         if with_details:
             text += f"error_clip: {self.error_clip}\nstop_gradient: {self.stop_gradient}\n"
         return text

@@ -237,6 +237,25 @@ impl VarDesc {
         }
     }
 
+    /// Which parts of a tensor's description have been set: those of others are told by their defaults.
+    pub fn set_parts(&self) -> Vec<&'static str> {
+        let t = &self.var_type;
+        let (tensor, lod) = match t.kind {
+            VarKind::SELECTED_ROWS => (t.selected_rows.as_ref(), None),
+            VarKind::LOD_TENSOR => (t.lod_tensor.as_ref().and_then(|l| l.tensor.as_ref()), t.lod_tensor.as_ref()),
+            VarKind::LOD_TENSOR_ARRAY => {
+                (t.tensor_array.as_ref().and_then(|l| l.tensor.as_ref()), t.tensor_array.as_ref())
+            }
+            _ => (None, None),
+        };
+        let parts = [
+            ("tensor", tensor.is_some()),
+            ("data_type", tensor.is_some_and(|t| t.data_type.is_some())),
+            ("lod_level", lod.is_some_and(|l| l.lod_level.is_some())),
+        ];
+        parts.iter().filter(|(_, set)| *set).map(|(name, _)| *name).collect()
+    }
+
     pub fn lod_level(&self) -> Result<i32> {
         let lod = match self.var_type.kind {
             VarKind::LOD_TENSOR => &self.var_type.lod_tensor,

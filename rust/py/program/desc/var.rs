@@ -104,6 +104,11 @@ impl PyVarDesc {
         self.set_each(dtypes, |t, dtype| t.tensor.get_or_insert_default().data_type = Some(dtype.get().kind()))
     }
 
+    /// Of "tensor", "data_type" and "lod_level" those that have been set.
+    fn _set_parts(&self) -> Vec<&'static str> {
+        self.node.read().set_parts()
+    }
+
     fn lod_level(&self) -> PyResult<i32> {
         self.node.read().lod_level().or_raise()
     }
