@@ -14,6 +14,7 @@ from paddle._basics import unique_name
 from paddle.distributed import fleet
 from paddle.distributed.fleet.base.role_maker import Gloo
 from paddle.distributed.fleet.utils.fs import FSFileExistsError, FSFileNotExistsError, LocalFS
+from paddle.distributed.fleet.base import exchange
 from paddle.distributed.fleet.utils.http_server import KVServer
 
 SERVERS = {
@@ -373,3 +374,20 @@ def test_a_generator_of_strings_and_what_one_rank_prints(capsys):
         util._set_role_maker(fleet.UserDefinedRoleMaker(role=fleet.Role.WORKER, current_id=me, worker_endpoints=endpoints))
         util.print_on_rank(f"of {me}", 1)
     assert capsys.readouterr().out == "of 1\n"
+
+
+def test_a_meeting_place_that_is_gone_is_named(monkeypatch):
+    monkeypatch.setattr(exchange, "_GONE", 0.2)
+    board = KVServer(0)
+    board.start()
+    port = board.http_server.server_port
+    web = exchange.Web("127.0.0.1", port, "job")
+    group = exchange.Exchange(web, "worker", 0, 2, 60)
+    web.put("worker.0.1", b"7")
+    assert group.all_gather(3) == [3, 7]
+    board.stop()
+    with pytest.raises(RuntimeError, match="answered before and has been gone for 0 s"):
+        group.barrier()
+    late = exchange.Exchange(exchange.Web("127.0.0.1", port, "job"), "worker", 0, 2, 0.3)
+    with pytest.raises(OSError):  # where nobody has met yet the server may still come
+        late.barrier()

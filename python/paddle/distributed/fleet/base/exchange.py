@@ -5,6 +5,7 @@ what it wrote two operations ago nobody needs any more, since all have begun the
 """
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
@@ -15,6 +16,9 @@ from typing import Any, Protocol
 from urllib.parse import quote
 
 __all__: list[str] = []
+
+#: seconds after which a server that has answered before, and is not there any more, does not come back
+_GONE = 30.0
 
 
 class Board(Protocol):
@@ -56,20 +60,35 @@ class Web:
 
     def __init__(self, host: str, port: int, scope: str) -> None:
         self.base = f"http://{host}:{port}/{quote(scope, safe='')}/"
+        # Since when the server has not answered; 0 before it did for the first time.
+        self._silent_since: float | None = 0.0
 
     def _ask(self, method: str, key: str, value: bytes | None = None) -> bytes | None:
         request = urllib.request.Request(self.base + quote(key, safe=""), data=value, method=method)
         try:
             with urllib.request.urlopen(request, timeout=30) as answer:
-                return answer.read()
+                found = answer.read()
         except urllib.error.HTTPError as e:
+            self._silent_since = None
             if e.code == 404:
                 return None
             raise
-        except (urllib.error.URLError, ConnectionError):
+        except (urllib.error.URLError, ConnectionError) as e:
+            self._missed(e)
             if method == "GET":
                 return None  # the server may not be up yet
             raise
+        self._silent_since = None
+        return found
+
+    def _missed(self, why: Exception) -> None:
+        """Notes that the server was not there; RuntimeError where it has been, and for too long is not any more."""
+        if self._silent_since is None:
+            self._silent_since = time.monotonic()
+        elif self._silent_since and time.monotonic() - self._silent_since > _GONE:
+            raise RuntimeError(
+                f"the server at {self.base}, where all meet, answered before and has been gone for {_GONE:.0f} s: {why}"
+            ) from why
 
     def put(self, key: str, value: bytes) -> None:
         self._ask("PUT", key, value)
@@ -120,7 +139,8 @@ class Exchange:
                 time.sleep(pause)
                 pause = min(pause * 2, 0.1)
         if number >= 2:
-            self.board.remove(self._key(number - 2, self.rank))
+            with contextlib.suppress(OSError):  # where the server has gone, so has the value
+                self.board.remove(self._key(number - 2, self.rank))
         return [found[rank] for rank in range(self.size)]
 
     def barrier(self) -> None:
