@@ -9,7 +9,7 @@ import pytest
 # What a process has no need of until a room that needs it is named.
 LATER = """
 paddle.amp paddle.distributed paddle.fluid paddle.framework paddle.io paddle.jit paddle.optimizer paddle.static
-paddle.utils paddle.vision importlib.resources json logging multiprocessing socket subprocess tempfile
+paddle.utils paddle.vision importlib.resources inspect json logging multiprocessing numpy socket subprocess tempfile
 """.split()
 
 
@@ -21,8 +21,23 @@ def run(program: str) -> str:
 
 
 def test_little_comes_with_the_package() -> None:
-    come = run("import sys, numpy; had = set(sys.modules); import paddle; print(*set(sys.modules) - had)").split()
+    come = run("import sys; had = set(sys.modules); import paddle; print(*set(sys.modules) - had)").split()
     assert not set(come) & set(LATER)
+
+
+@pytest.mark.parametrize(
+    "program, said",
+    [
+        ("print(float(paddle.ones([1]).numpy()), type(paddle.ones([2]).numpy()).__name__)", "1.0 ndarray"),
+        ("print(paddle.to_tensor([1, 2]))", "Tensor(shape=[2], dtype=int64, place=CPUPlace, stop_gradient=True,\n"
+         "       [1, 2])"),
+        ("paddle.set_default_dtype('float64'); print(paddle.zeros([2]).dtype)", "VarType.FP64"),
+        ("import numpy as np; print(paddle.sum(paddle.ones([2, 3]), axis=np.int64(1)).shape)", "[2]"),
+        ("paddle.enable_static(); x = paddle.static.data('x', [None, 2]); print(x[:, :1].shape)", "(-1, 1)"),
+    ],
+)
+def test_numpy_comes_with_the_first_array(program: str, said: str) -> None:
+    assert run(f"import paddle; {program}") == said
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,9 @@ QUICK = "`import paddle` does without it"
 # Imports inside functions (importer, what it imports), and why they stand there. A circle is no reason.
 INSIDE = {
     ("_basics.place", "paddle._cuda"): "is made at the first question about CUDA: " + QUICK,
+    ("_basics.numpy", "numpy"): "comes with the first array: " + QUICK,
+    ("_dispatch.dygraph", "inspect"): "only to decorate a function: " + QUICK,
+    ("_programs.operator", "linecache"): "only where a Program is built: " + QUICK,
     ("utils.profiler", "paddle._cuda"): "only for a profile of CUDA: " + QUICK,
     ("utils.profiler", "cupy"): "an optional package",
     ("_cuda.machine", "cupy"): "an optional package",

@@ -6,7 +6,6 @@ from paddle import _dispatch
 from paddle import version as version
 from paddle._basics import flags as _flags  # noqa: F401 -- tells the engine what the environment says
 from paddle._basics import missing as _missing
-from paddle._basics import one_element as _one_element
 from paddle._basics.default_dtype import get_default_dtype as get_default_dtype
 from paddle._basics.default_dtype import set_default_dtype as set_default_dtype
 from paddle._basics.mode import is_compiled_with_xpu as is_compiled_with_xpu

@@ -17,7 +17,6 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     program::desc::register(m)?;
     tensor::class::register(m)?;
     tensor::new::register(m)?;
-    tensor::numpy::register(m)?;
     io::tensor_file::register(m)?;
     tensor::lod_tensor::register(m)?;
     tensor::selected_rows::register(m)?;

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
-
-import numpy as np
+from numbers import Integral, Real
+from typing import Any, cast
 
 import paddle._core as core
+from paddle._basics import numpy as np
 
 from . import mode
 from .dtypes import convert_dtype
 
 __all__: list[str] = []
 
-#: what counts as an integer, and as a number, among arguments
-INTS = (int, np.integer)
-NUMBERS = (int, float, np.integer, np.floating)
+#: what counts as an integer, and as a number, among arguments; numpy's say of themselves that they are some
+INTS = (int, cast("type[int]", Integral))
+NUMBERS = (int, float, Real)
 
 
 def check_positive(who: str, **sizes: Any) -> None:

@@ -1,7 +1,7 @@
 """The element type that Python floats and parameters get."""
 from __future__ import annotations
 
-import numpy as np
+from paddle._basics import numpy as np
 
 __all__: list[str] = []
 

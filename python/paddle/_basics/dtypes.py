@@ -2,36 +2,43 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
-import numpy as np
-
 import paddle._core as core
+from paddle._basics import numpy as np
 
 __all__: list[str] = []
 
 VarType: Any = core.VarDesc.VarType
 
-#: (VarType, name, numpy type); bfloat16 travels as uint16
-_ROWS = [
-    (VarType.BOOL, "bool", np.bool_),
-    (VarType.FP16, "float16", np.float16),
-    (VarType.BF16, "bfloat16", np.uint16),
-    (VarType.FP32, "float32", np.float32),
-    (VarType.FP64, "float64", np.float64),
-    (VarType.INT8, "int8", np.int8),
-    (VarType.INT16, "int16", np.int16),
-    (VarType.INT32, "int32", np.int32),
-    (VarType.INT64, "int64", np.int64),
-    (VarType.UINT8, "uint8", np.uint8),
-    (VarType.COMPLEX64, "complex64", np.complex64),
-    (VarType.COMPLEX128, "complex128", np.complex128),
-]
-_FROM_NUMPY = {np.dtype(n): v for v, _, n in _ROWS}
-_NAMES = {v: name for v, name, _ in _ROWS}
-_FROM_NAME = {name: v for v, name, _ in _ROWS}
-_NUMPY_OF = {v: np.dtype(n) for v, _, n in _ROWS}
+_NAMES = {
+    VarType.BOOL: "bool",
+    VarType.FP16: "float16",
+    VarType.BF16: "bfloat16",
+    VarType.FP32: "float32",
+    VarType.FP64: "float64",
+    VarType.INT8: "int8",
+    VarType.INT16: "int16",
+    VarType.INT32: "int32",
+    VarType.INT64: "int64",
+    VarType.UINT8: "uint8",
+    VarType.COMPLEX64: "complex64",
+    VarType.COMPLEX128: "complex128",
+}
+_FROM_NAME = {name: v for v, name in _NAMES.items()}
 _FLOATING = (VarType.FP16, VarType.BF16, VarType.FP32, VarType.FP64)
+
+
+@functools.cache
+def _numpy_of() -> dict[Any, np.dtype]:
+    """The numpy type of each element type; bfloat16 travels as uint16."""
+    return {v: np.dtype("uint16" if v == VarType.BF16 else name) for v, name in _NAMES.items()}
+
+
+@functools.cache
+def _from_numpy() -> dict[np.dtype, Any]:
+    return {n: v for v, n in _numpy_of().items()}
 
 
 def convert_np_dtype_to_dtype_(np_dtype):
@@ -51,7 +58,7 @@ def convert_np_dtype_to_dtype_(np_dtype):
         return _FROM_NAME[np_dtype]
     dtype = np.dtype(np_dtype)
     try:
-        return _FROM_NUMPY[dtype]
+        return _from_numpy()[dtype]
     except KeyError:
         raise ValueError(f"no element type goes with numpy's {dtype}") from None
 
@@ -79,7 +86,7 @@ def convert_dtype(dtype) -> str:
         return "bool"
     elif isinstance(dtype, np.dtype) or (isinstance(dtype, type) and issubclass(dtype, np.generic)):
         dtype = np.dtype(dtype)
-        if dtype in _FROM_NUMPY:
+        if dtype in _from_numpy():
             return dtype.name
     raise TypeError(
         "dtype must be any of [bool, float16, uint16, float32, float64, int8, int16, int32, int64, uint8, "
@@ -89,7 +96,7 @@ def convert_dtype(dtype) -> str:
 
 def to_numpy_dtype(dtype) -> np.dtype:
     """The numpy type that holds elements of `dtype` (uint16 for bfloat16)."""
-    return _NUMPY_OF[convert_np_dtype_to_dtype_(dtype)]
+    return _numpy_of()[convert_np_dtype_to_dtype_(dtype)]
 
 
 def regular_array(values) -> np.ndarray | None:

@@ -1,8 +1,8 @@
 """Names of the API that this build does not have: they raise an error that says so."""
 from __future__ import annotations
 
-import dis
 import importlib
+import opcode
 import sys
 import types
 from collections.abc import Callable, Mapping
@@ -13,7 +13,7 @@ from paddle._basics.homes import homes
 
 __all__ = ["OperatorMissing", "absent", "getter", "install", "require", "speak"]
 
-_IMPORT_FROM = dis.opmap.get("IMPORT_FROM")
+_IMPORT_FROM = opcode.opmap.get("IMPORT_FROM")
 NOT_YET = "a name of Paddle 2.0.2 that is missing here is not there yet"
 
 # Public modules of Paddle 2.0.2, below `paddle`, that have not all been there: folder, modules of it.

@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 
-import paddle._core as core
-
 __all__: list[str] = []
 
 
@@ -53,5 +51,6 @@ class OneElement(np.ndarray):
         return array.view(OneElement if array.size == 1 and array.ndim else np.ndarray)
 
 
-if tuple(int(n) for n in np.__version__.split(".")[:2]) >= (2, 4):
-    core.set_one_element_class(OneElement)
+_version = tuple(int(n) for n in np.__version__.split(".")[:2])
+#: what the engine makes of one element
+CLASS: type[np.ndarray] = OneElement if _version >= (2, 4) else np.ndarray

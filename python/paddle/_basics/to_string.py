@@ -1,7 +1,7 @@
 """How a Tensor is printed."""
 from __future__ import annotations
 
-import numpy as np
+from paddle._basics import numpy as np
 
 from .checks import check_type
 

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import inspect
 from typing import Any
 
 import paddle._core as core
@@ -121,6 +120,8 @@ class _Switch:
         _record(self._formers.pop())
 
     def __call__(self, func):
+        import inspect  # what takes longest of what would come with the package
+
         if inspect.isgeneratorfunction(func):
             return _guarded_generator(type(self), func)
 
@@ -138,6 +139,8 @@ class _Switch:
 
 def _as_signed(wrapper, func) -> None:
     """Inspection sees the signature of what is decorated, also where it does not follow wrappers."""
+    import inspect
+
     with contextlib.suppress(ValueError, TypeError):  # those of some builtins cannot be told
         wrapper.__signature__ = inspect.signature(func)
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 
-import numpy as np
-
+from paddle._basics import numpy as np
 from paddle._basics import unique_name
 from paddle._basics.checks import NUMBERS
 from paddle._basics.dtypes import VarType, convert_dtype, to_numpy_dtype

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import linecache
 import os
 import sys
 import warnings
@@ -30,6 +29,8 @@ _OPTIMIZE = int(OpRole.Optimize)
 
 def _callstack() -> list[str]:
     """The lines of Python that are running, outermost first, two strings a frame as tracebacks print them."""
+    import linecache
+
     frames = []
     frame: FrameType | None = sys._getframe(2)
     while frame is not None and frame.f_code.co_filename.startswith(_MACHINERY):

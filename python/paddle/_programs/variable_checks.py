@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from paddle._basics import mode
+from paddle._basics import numpy as np
 from paddle._basics.checks import check_dtype, check_type
 
 from .variable import Variable

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import copy
 
-import numpy as np
-
 import paddle._core as core
 from paddle._basics import mode, unique_name
+from paddle._basics import numpy as np
 from paddle._basics.default_dtype import get_default_dtype, set_default_dtype
 from paddle._basics.dtypes import VarType, dtype_is_floating
 from paddle._programs import guards

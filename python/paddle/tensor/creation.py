@@ -1,10 +1,9 @@
 """New Tensors."""
 from __future__ import annotations
 
-import numpy as np
-
 import paddle._core as _core
 from paddle import _ops
+from paddle._basics import numpy as np
 from paddle._basics.checks import check_dtype, check_type
 from paddle._basics.default_dtype import get_default_dtype
 from paddle._basics.dtypes import VarType, convert_dtype, convert_np_dtype_to_dtype_

@@ -4,10 +4,9 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-import numpy as np
-
 import paddle._core as _core
 from paddle._basics import mode, unique_name
+from paddle._basics import numpy as np
 from paddle._basics.default_dtype import get_default_dtype
 from paddle._basics.dtypes import VarType, convert_dtype, convert_np_dtype_to_dtype_, regular_array
 from paddle._basics.mode import _get_paddle_place
@@ -270,12 +269,10 @@ def _with_arrays(value):
 
 def __array_function__(self, func, types, args, kwargs):
     """numpy's functions take Tensors as arrays; those that write into an argument would write into a copy."""
-    if func in _WRITERS or isinstance(kwargs.get("out"), Tensor):
+    writers = (np.copyto, np.put, np.place, np.putmask, np.fill_diagonal, np.put_along_axis)
+    if func in writers or isinstance(kwargs.get("out"), Tensor):
         return NotImplemented
     return func(*_with_arrays(args), **{k: _with_arrays(v) for k, v in kwargs.items()})
-
-
-_WRITERS = (np.copyto, np.put, np.place, np.putmask, np.fill_diagonal, np.put_along_axis)
 
 
 def __iter__(self):

@@ -51,24 +51,19 @@ fn dtype_of(num: i32) -> Option<DType> {
     TABLE.iter().find(|(n, _)| *n as i32 == num).map(|(_, d)| *d)
 }
 
-/// The class of arrays of one element and some dimensions, where numpy itself does not make numbers of them.
-static ONE_ELEMENT: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-
-/// Sets that class, a subclass of ndarray, once.
-#[pyfunction]
-fn set_one_element_class(py: Python<'_>, class: Py<PyType>) {
-    ONE_ELEMENT.get_or_init(py, || class);
-}
-
-pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_function(wrap_pyfunction!(set_one_element_class, m)?)
+/// The class of arrays of one element and some dimensions: a subclass of ndarray where numpy itself does not make numbers
+/// of them. It is asked for with the first such array, as numpy is imported no sooner.
+fn one_element(py: Python<'_>) -> PyResult<*mut PyTypeObject> {
+    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    let class = CLASS.import(py, "paddle._basics.one_element", "CLASS")?;
+    Ok(class.as_type_ptr())
 }
 
 /// A new array with a copy of the tensor's elements.
 pub fn to_array<'py>(py: Python<'py>, t: &Tensor) -> PyResult<Bound<'py, PyAny>> {
     t.fetch().or_raise()?;
     let class = match t.numel() {
-        1 if t.rank() > 0 => ONE_ELEMENT.get(py).map(|class| class.bind(py).as_type_ptr()),
+        1 if t.rank() > 0 => Some(one_element(py)?),
         _ => None,
     };
     let array = new_array(py, t.dtype(), t.dims(), class)?;

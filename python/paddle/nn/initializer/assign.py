@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
+from paddle._basics import numpy as np
 from paddle._programs.variable import Variable
 from paddle.nn.initializer.base import NumpyArrayInitializer
 

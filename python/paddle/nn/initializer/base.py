@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
+from paddle._basics import numpy as np
 from paddle._basics import unique_name
 from paddle._basics.checks import check_type
 from paddle._basics.dtypes import VarType, convert_dtype

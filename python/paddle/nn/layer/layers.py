@@ -8,10 +8,9 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
-
 import paddle._core as core
 from paddle._basics import mode, unique_name
+from paddle._basics import numpy as np
 from paddle._programs.scope import global_scope
 from paddle._programs.variable import Parameter, Variable
 from paddle.nn.layer.parts import (

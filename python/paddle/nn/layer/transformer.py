@@ -5,9 +5,8 @@ import collections
 import copy
 from typing import Any
 
-import numpy as np
-
 from paddle import _ops
+from paddle._basics import numpy as np
 from paddle._basics.checks import check_positive
 from paddle._basics.default_dtype import get_default_dtype
 from paddle.nn import functional as F
