@@ -14,7 +14,8 @@ from .dtypes import convert_dtype
 
 __all__: list[str] = []
 
-#: what counts as an integer, and as a number, among arguments; numpy's say of themselves that they are some
+#: what counts as an integer, and as a number, among arguments; numpy's say of themselves that they are some. Of what is
+#: no number the answer takes 0.2 us: where lists are usual, they are asked for first.
 INTS = (int, cast("type[int]", Integral))
 NUMBERS = (int, float, Real)
 

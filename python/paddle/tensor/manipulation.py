@@ -98,7 +98,7 @@ def _axes(axis) -> list[int]:
         return []
     if isinstance(axis, Variable):
         return [int(n) for n in axis.numpy().reshape(-1)]
-    return [int(axis)] if isinstance(axis, INTS) else list(axis)
+    return list(axis) if isinstance(axis, list) or not isinstance(axis, INTS) else [int(axis)]
 
 
 def squeeze(x, axis=None, name=None) -> Tensor:

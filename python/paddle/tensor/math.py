@@ -221,7 +221,7 @@ def _axes(axis, rank: int):
     """(dim, reduce_all) of a reduction's attributes."""
     if axis is None:
         return [0], True
-    if isinstance(axis, INTS):
+    if not isinstance(axis, list) and isinstance(axis, INTS):
         return [axis], rank == 1
     if isinstance(axis, str):
         raise TypeError(f"axis must be an int, a list or a tuple, got {axis!r:.200}")

@@ -107,7 +107,8 @@ def layer_norm(
         [[-1.0, 1.0]]
     """
     shape = list(x.shape)
-    wanted = [normalized_shape] if isinstance(normalized_shape, INTS) else list(normalized_shape)
+    one = not isinstance(normalized_shape, list) and isinstance(normalized_shape, INTS)
+    wanted = [normalized_shape] if one else list(normalized_shape)
     begin = len(shape) - len(wanted)
     if begin < 0 or shape[begin:] != wanted:
         raise ValueError(
