@@ -40,7 +40,7 @@ build: $(STAMP)
 wheel: $(VENV)/.wheel
 	@rm -rf dist
 	@PATH=$(abspath $(VENV))/bin:$$PATH VIRTUAL_ENV=$(abspath $(VENV)) maturin build -q --release --zig \
-		--compatibility manylinux2014 --out dist
+		--compatibility manylinux2014 --compression-level 9 --out dist
 	@$(PY) tools/wheel_symbols.py dist/*.whl
 
 # Rust's own tests under Miri and ThreadSanitizer: `rustup toolchain install nightly --component miri rust-src`. Slow.
@@ -77,7 +77,7 @@ $(VENV)/.check: $(VENV)/.base
 	@touch $@
 
 $(VENV)/.wheel: $(VENV)/.base
-	$(VENV)/bin/pip install -q "maturin[zig]>=1.7,<2"
+	$(VENV)/bin/pip install -q "maturin[zig]>=1.16,<2"
 	@touch $@
 
 $(STAMP): $(VENV)/.base $(RUST_SOURCES)
