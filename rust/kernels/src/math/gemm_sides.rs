@@ -109,19 +109,32 @@ thread_local! {
     static SCRATCH: Cell<Vec<Vec<u64>>> = const { Cell::new(Vec::new()) };
 }
 
+/// A large buffer asks for pages of this size: small ones, wherever they lie, share sets of the second-level cache unevenly.
+const HUGE: usize = 2 << 20;
+
 /// Calls `f` with a 64-byte aligned buffer of this thread of at least `n` elements of arbitrary content.
 pub fn with_scratch<T: Real, R>(n: usize, f: impl FnOnce(*mut T) -> R) -> R {
-    let words = (n * size_of::<T>()).div_ceil(8) + 8;
+    let bytes = n * size_of::<T>();
+    let align = if bytes > HUGE / 2 { HUGE } else { 64 };
+    let words = (bytes + align).div_ceil(8);
     // Taken, not borrowed: a nested call gets a buffer of its own.
     let mut free = SCRATCH.take();
     let mut buf = free.pop().unwrap_or_default();
     SCRATCH.set(free);
     if buf.len() < words {
         buf = vec![0; words.next_power_of_two()];
+        #[cfg(target_os = "linux")]
+        if align == HUGE {
+            const PAGE: usize = 4096;
+            let p = buf.as_mut_ptr().cast::<u8>();
+            let skip = p.align_offset(PAGE);
+            // SAFETY: whole pages of the buffer; an advice changes nothing in them, and may be refused.
+            unsafe { libc::madvise(p.add(skip).cast(), (buf.len() * 8 - skip) / PAGE * PAGE, libc::MADV_HUGEPAGE) };
+        }
     }
     let p = buf.as_mut_ptr();
-    // SAFETY: the eight words of slack cover the alignment.
-    let result = f(unsafe { p.byte_add(p.align_offset(64) * 8).cast() });
+    // SAFETY: `words` has room for the alignment.
+    let result = f(unsafe { p.byte_add(p.align_offset(align) * 8).cast() });
     if buf.len() <= 1 << 21 {
         let mut free = SCRATCH.take();
         free.push(buf);

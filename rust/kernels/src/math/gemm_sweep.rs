@@ -8,7 +8,7 @@
 //! Many rows and many columns are computed so by blocks of rows (`rows_kept`), from a B that was packed before and lies in the
 //! last-level cache: else A would be packed again for each of many narrow blocks of B.
 
-use crate::gemm_kernel::{asking, copying, kernel, Shape, A_STRIDE};
+use crate::gemm_kernel::{asking, copying, kernel, Kernel, Shape, A_STRIDE};
 use crate::gemm_sides::{block_bytes, k_block, with_scratch, Finish, LeftSide, Part, RightSide, Target};
 use crate::gemm_simd::Real;
 use crate::gemm_tile::{one_tile, Operands, Room};
@@ -79,7 +79,8 @@ pub fn kept(m: usize, n: usize, kb: usize, shape: Shape, block: usize, bytes: us
         return None;
     }
     let even = |n: usize, fit: usize| n.div_ceil(n.div_ceil(fit.max(1)));
-    let rows = even(m.div_ceil(shape.rows), (block_bytes() / bytes / kb / shape.rows).min(PANELS));
+    // With a group of tiles of B, and C on its way, well within the second-level cache.
+    let rows = even(m.div_ceil(shape.rows), (block_bytes() / 8 * 3 / bytes / kb / shape.rows).min(PANELS));
     let large = (cache_size() / 8).clamp(block_bytes(), LARGE);
     let columns = even(n.div_ceil(shape.width()), large / bytes / kb / shape.width());
     Some((rows * shape.rows, columns * shape.width()))
@@ -125,6 +126,7 @@ unsafe fn block<T: Real>(
     let (rows_of_b, rsb) = b.rows(x.p, x.j).unwrap_or((std::ptr::null(), 0));
     let panels = || x.rows.clone().step_by(height).map(|i| (i, height.min(x.rows.end - i))).enumerate();
     let mut kept = [(std::ptr::null(), 0, false); PANELS];
+    let mut kernels = [None::<Kernel<T>>; PANELS];
     // SAFETY: the caller's ranges and buffers.
     unsafe {
         let together = a.panels(x.rows.clone(), height, x.p, x.kc, abuf);
@@ -132,6 +134,7 @@ unsafe fn block<T: Real>(
             let to = abuf.add(s * height * A_STRIDE);
             if together {
                 kept[s] = (to.cast_const(), height, true);
+                kernels[s] = Some(kernel::<T>(rows, nv, true));
                 continue;
             }
             a.announce(i + rows..(i + rows + height).min(x.rows.end), x.p, x.kc);
@@ -139,6 +142,7 @@ unsafe fn block<T: Real>(
                 Some((p, distance)) => (p, distance, true),
                 None => (to.cast_const(), 0, false),
             };
+            kernels[s] = Some(kernel::<T>(rows, nv, kept[s].2));
         }
         let (each, rs) = (if packed { GROUP } else { 1 }, c.row_stride());
         let mut places = [std::ptr::null_mut::<T>(); GROUP];
@@ -167,7 +171,9 @@ unsafe fn block<T: Real>(
                         }),
                         _ => None,
                     };
-                    let f = beside.unwrap_or_else(|| kernel::<T>(rows, cols.div_ceil(x.shape.lanes), columns));
+                    let whole = kernels[s].filter(|_| cols == width);
+                    let f =
+                        beside.or(whole).unwrap_or_else(|| kernel::<T>(rows, cols.div_ceil(x.shape.lanes), columns));
                     one_tile(x, &of, f, (i, rows), (j, cols), (*place, rs), finish, room);
                 }
             }
