@@ -71,7 +71,7 @@ class Block:
         """The block as protobuf text; with details also what only Python knows of the variables."""
         assert isinstance(throw_on_error, bool) and isinstance(with_details, bool)
         if not with_details:
-            return whole(block_text(self.desc), block_gaps(self.desc), throw_on_error)
+            return whole(self.desc, block_text, block_gaps, throw_on_error)
         body = f"idx: {self.idx}\nparent_idx: {self.parent_idx}\n"
         body += "".join(message("vars", v.to_string(throw_on_error, True)) for v in self.vars.values())
         body += "".join(message("ops", op.to_string(throw_on_error)) for op in self.ops)

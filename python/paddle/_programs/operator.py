@@ -180,7 +180,7 @@ class Operator:
 
     def to_string(self, throw_on_error) -> str:
         """The operator as protobuf text."""
-        return whole(op_text(self.desc), op_gaps(self.desc), throw_on_error)
+        return whole(self.desc, op_text, op_gaps, throw_on_error)
 
     def _to_readable_code(self, skip_op_callstack=True) -> str:
         assert isinstance(skip_op_callstack, bool), (

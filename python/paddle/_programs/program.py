@@ -136,7 +136,7 @@ class Program:
             )
         if with_details:
             return "".join(b.to_string(throw_on_error, True) for b in self.blocks)
-        return whole(program_text(self.desc), program_gaps(self.desc), throw_on_error)
+        return whole(self.desc, program_text, program_gaps, throw_on_error)
 
     @staticmethod
     def parse_from_string(binary_str: bytes) -> Program:

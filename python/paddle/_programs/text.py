@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import paddle._core as core
 
 __all__: list[str] = []
@@ -98,11 +101,13 @@ def program_gaps(desc) -> list[str]:
     return [f"blocks[{i}].{gap}" for i in range(desc.num_blocks()) for gap in block_gaps(desc.block(i))]
 
 
-def whole(text: str, gaps: list[str], throw_on_error: bool) -> str:
-    """The text; ValueError where something required is not set and somebody wants to know."""
-    if gaps and throw_on_error:
-        raise ValueError(f"{gaps} are not initialized.\nThe message is {text}:\n")
-    return text
+def whole(desc, text: Callable[[Any], str], gaps: Callable[[Any], list[str]], throw_on_error: bool) -> str:
+    """The text of a description; ValueError where something required is not set and somebody wants to know."""
+    written = text(desc)
+    missing = gaps(desc) if throw_on_error else []
+    if missing:
+        raise ValueError(f"{missing} are not initialized.\nThe message is {written}:\n")
+    return written
 
 
 def _scalar(value) -> str:

@@ -177,7 +177,7 @@ class Variable(metaclass=VariableMetaClass):
             ValueError: with `throw_on_error`, where it has a shape or a LoD level and no element type.
         """
         assert isinstance(throw_on_error, bool) and isinstance(with_details, bool)
-        text = whole(var_text(self.desc), var_gaps(self.desc), throw_on_error)
+        text = whole(self.desc, var_text, var_gaps, throw_on_error)
         if with_details:
             text += f"error_clip: {self.error_clip}\nstop_gradient: {self.stop_gradient}\n"
         return text
