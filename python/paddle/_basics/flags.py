@@ -53,6 +53,9 @@ _DEFAULTS: dict[str, Any] = {
     # Oar's own: float32 convolutions of 3 x 3 filters with stride 1 by Winograd's transforms where that is faster
     # (their rounding error is up to four times a direct convolution's)
     "FLAGS_conv_winograd": True,
+    # Oar's own: large products of float32 on the matrix unit (AMX) of processors that have one, as six products of
+    # bfloat16 parts (their rounding error is below that of a chain of multiply-adds)
+    "FLAGS_amx_products": True,
     # Oar's own: where a parameter server keeps its state, to go on from it when it is started again (nowhere if empty);
     # whether a log of what came after the last snapshot belongs to it; the steps and the megabytes of the log from one
     # snapshot to the next; whether an answer waits for the disk, so that the state outlives the machine as well
@@ -86,7 +89,11 @@ def _initial() -> dict[str, Any]:
 
 
 #: flags that turn a way of the engine on or off
-_SWITCHES = {"FLAGS_conv_winograd": core.set_conv_winograd, "FLAGS_check_nan_inf": core.set_check_nan_inf}
+_SWITCHES = {
+    "FLAGS_conv_winograd": core.set_conv_winograd,
+    "FLAGS_amx_products": core.set_amx_products,
+    "FLAGS_check_nan_inf": core.set_check_nan_inf,
+}
 
 _values = _initial()
 for _name, _switch in _SWITCHES.items():

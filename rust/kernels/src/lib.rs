@@ -22,7 +22,8 @@ pub use loss::softmax_loss;
 #[cfg(target_arch = "x86_64")]
 use math::gemm_simd_x86;
 pub use math::{
-    cast, complex, elementwise, formula, formula_rows, functions, fused, gemm, gemm_simd, integer, order, reduce, scan,
+    cast, complex, elementwise, formula, formula_rows, functions, fused, gemm, gemm_amx, gemm_simd, integer, order,
+    reduce, scan,
 };
 use math::{
     elementwise_loops, erfinv, functions_more, functions_real, gemm_drive, gemm_kernel, gemm_pack, gemm_sides,

@@ -2,7 +2,7 @@
 mod common;
 use common::{at_every_level, narrow};
 use oar_kernels::conv::{convolve, filter_grad, input_grad, Conv};
-use oar_kernels::{pool, winograd};
+use oar_kernels::{gemm_amx, pool, winograd};
 
 fn noise(n: usize, seed: u64) -> Vec<f32> {
     narrow(&common::noise(n, seed))
@@ -236,7 +236,12 @@ fn tiled() -> Vec<Conv> {
 fn tiles_match_plain_loops_at_every_level() {
     at_every_level(|_| {
         for c in tiled() {
-            assert!(winograd::suits::<f32>(c.images, [c.in_channels, c.out_channels], [c.out_size[1], c.out_size[2]]));
+            assert!(winograd::suits::<f32>(
+                winograd::Of::Filters,
+                c.images,
+                [c.in_channels, c.out_channels],
+                [c.out_size[1], c.out_size[2]]
+            ));
             check(&c);
             check(&Conv { channels_last: true, ..c });
         }
@@ -257,13 +262,16 @@ fn tiles_are_as_exact_as_they_should_be() {
         for (images, ins, side, outs) in cases {
             let c = shape(images, ins, (side, side), outs, (3, 3), (1, 1), (1, 1), [1; 4], 1);
             let (x, w, dy) = (noise(c.in_len(), 5), noise(c.filter_len(), 6), noise(c.out_len(), 7));
+            let unit = gemm_amx::enabled();
             let all = |on: bool| {
                 winograd::enable(on);
+                gemm_amx::enable(on && unit); // which is more exact than the direct kernel
                 let (mut y, mut dx, mut dw) = (dy.clone(), x.clone(), w.clone());
                 convolve(&c, &x, &w, None, false, &mut y);
                 input_grad(&c, &dy, &w, &mut dx);
                 filter_grad(&c, &x, &dy, &mut dw);
                 winograd::enable(true);
+                gemm_amx::enable(unit);
                 [y, dx, dw]
             };
             let wide = |v: &[f32]| v.iter().map(|&v| v as f64).collect::<Vec<_>>();

@@ -98,6 +98,12 @@ fn set_conv_winograd(on: bool) {
     oar_kernels::winograd::enable(on);
 }
 
+/// Whether large products of float32 may be computed on the processor's matrix unit (FLAGS_amx_products).
+#[pyfunction]
+fn set_amx_products(on: bool) {
+    oar_kernels::gemm_amx::enable(on);
+}
+
 /// Whether the outputs of every operator are looked at for NaN and infinities (FLAGS_check_nan_inf).
 #[pyfunction]
 fn set_check_nan_inf(on: bool) {
@@ -109,5 +115,6 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(op_dtypes, m)?)?;
     m.add_function(wrap_pyfunction!(has_op, m)?)?;
     m.add_function(wrap_pyfunction!(set_conv_winograd, m)?)?;
+    m.add_function(wrap_pyfunction!(set_amx_products, m)?)?;
     m.add_function(wrap_pyfunction!(set_check_nan_inf, m)?)
 }

@@ -209,7 +209,7 @@ unsafe fn real<T: Real>(p: &Problem<T>, on_pool: bool) {
         if on_pool {
             parallel(p.m, p.n, p.k, &a, &b, &c, &p.finish)
         } else {
-            serial(0..p.m, 0..p.n, p.k, &a, &b, &c, &p.finish)
+            serial(p.m, p.n, p.k, &a, &b, &c, &p.finish)
         }
     }
 }

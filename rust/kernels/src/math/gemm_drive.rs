@@ -1,6 +1,7 @@
 //! The blocked product over packed panels, generic in where A and B come from and where C goes: plain matrices,
 //! patches of an image, images of a batch.
 
+use crate::gemm_amx;
 use crate::gemm_kernel::{copying, kernel, Shape, A_STRIDE};
 use crate::gemm_sides::{
     block_bytes, k_block, with_scratch, Finish, LeftSide, Part, RightSide, Run, Target, MAX_WIDTH,
@@ -14,11 +15,33 @@ const PLACES: usize = 128;
 /// The most bytes of C that are summed up in a buffer.
 const C_BYTES: usize = 1 << 20;
 
-/// Rows `m` and columns `n` of C, by one thread.
+/// The whole product, by one thread.
+///
+/// # Safety
+/// As for `parallel`.
+pub unsafe fn serial<T: Real>(
+    m: usize,
+    n: usize,
+    k: usize,
+    a: &impl LeftSide<T>,
+    b: &impl RightSide<T>,
+    c: &impl Target<T>,
+    finish: &Finish<T>,
+) {
+    // SAFETY: the caller's.
+    unsafe {
+        if gemm_amx::suits::<T>(m, n, k) {
+            return gemm_amx::product(m, n, k, a, b, c, finish, false);
+        }
+        serial_plain(0..m, 0..n, k, a, b, c, finish)
+    }
+}
+
+/// Rows `m` and columns `n` of C, by one thread, in vectors.
 ///
 /// # Safety
 /// The ranges lie within the three matrices, and nothing else touches that part of C.
-pub unsafe fn serial<T: Real>(
+pub unsafe fn serial_plain<T: Real>(
     m: std::ops::Range<usize>,
     n: std::ops::Range<usize>,
     k: usize,
@@ -258,13 +281,17 @@ pub unsafe fn parallel<T: Real>(
     c: &impl Target<T>,
     finish: &Finish<T>,
 ) {
+    if gemm_amx::suits::<T>(m, n, k) {
+        // SAFETY: the caller's.
+        return unsafe { gemm_amx::product(m, n, k, a, b, c, finish, true) };
+    }
     let light = n * k * size_of::<T>() <= block_bytes() && b.rows(0, 0).is_some();
     let (tm, tn) = grid::<T>(m, n, k, light);
     let (gm, gn) = (m.div_ceil(tm), n.div_ceil(tn));
     let one = |t: usize| {
         let (i, j) = (t % gm * tm, t / gm * tn);
         // SAFETY: the tiles are disjoint parts of C.
-        unsafe { serial(i..(i + tm).min(m), j..(j + tn).min(n), k, a, b, c, finish) }
+        unsafe { serial_plain(i..(i + tm).min(m), j..(j + tn).min(n), k, a, b, c, finish) }
     };
     if gm * gn == 1 {
         one(0);

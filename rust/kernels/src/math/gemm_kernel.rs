@@ -188,6 +188,25 @@ unsafe fn base<T: Real, const R: usize, const NV: usize, const COLUMNS: bool, co
     unsafe { body::<T::Base, R, NV, COLUMNS, NOTHING>(t) }
 }
 
+/// The kernel for `rows` rows (8 or 1) of two vectors whose sums are there: they are in `b`.
+#[cfg(target_arch = "x86_64")]
+pub fn finishing<T: Real>(rows: usize) -> Kernel<T> {
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,fma")]
+    unsafe fn of<T: Real, const R: usize>(t: &Tile<T>) {
+        // SAFETY: the caller's sums and tile.
+        unsafe {
+            let at = |i, j| t.b.wrapping_add(i * t.rsb + j * T::Avx512::L);
+            let sums = std::array::from_fn(|i| std::array::from_fn(|j| T::Avx512::load(at(i, j))));
+            finish::<T::Avx512, R, 2>(t, sums)
+        }
+    }
+    if rows == 8 {
+        of::<T, 8>
+    } else {
+        of::<T, 1>
+    }
+}
+
 macro_rules! pick {
     ($f:ident, $columns:ident, $beside:ident, $r:ident, $nv:ident, $none:expr, $($n:literal: $($i:literal)*),*) => {
         match ($nv, $r) {

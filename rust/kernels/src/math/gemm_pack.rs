@@ -68,6 +68,10 @@ impl<T: Real> LeftSide<T> for Strided<T> {
         true
     }
     #[inline]
+    fn neighbours(&self, i: usize, p: usize) -> Option<(*const T, usize)> {
+        (self.cs == 1).then(|| (self.p.wrapping_add(i * self.rs + p), self.rs))
+    }
+    #[inline]
     fn far(&self) -> bool {
         self.cs == 1 && self.rows * self.rs * size_of::<T>() >= 256 << 10
     }

@@ -34,6 +34,10 @@ pub trait LeftSide<T>: Sync {
     ) -> bool {
         false
     }
+    /// Element `p` of row `i`, and the distance of rows, where the elements of a row are neighbours.
+    fn neighbours(&self, _i: usize, _p: usize) -> Option<(*const T, usize)> {
+        None
+    }
     /// Whether `announce` does anything.
     fn far(&self) -> bool {
         false

@@ -16,6 +16,10 @@ pub(crate) mod functions_real;
 mod functions_tests;
 pub mod fused;
 pub mod gemm;
+#[cfg_attr(not(target_arch = "x86_64"), path = "gemm_amx_absent.rs")]
+pub mod gemm_amx;
+#[cfg(target_arch = "x86_64")]
+mod gemm_amx_pack;
 pub(crate) mod gemm_drive;
 pub(crate) mod gemm_kernel;
 pub(crate) mod gemm_pack;

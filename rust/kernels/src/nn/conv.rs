@@ -12,6 +12,7 @@ use crate::gemm_pack::{transpose, RowMajor, Strided};
 use crate::gemm_sides::Finish;
 use crate::gemm_simd::Real;
 use crate::gemm_vec::Shared;
+use crate::winograd::Of;
 use crate::winograd_tiles::{Filters, Image};
 use crate::{conv_depthwise, conv_direct, conv_dots, winograd};
 
@@ -103,13 +104,12 @@ impl Conv {
         (if self.stride == [1; 3] { patches.flattened() } else { patches }, which)
     }
 
-    /// Whether tiles of this convolution (of its input gradient, where `backward`) can and should be transformed.
-    fn transformed<T: Real>(&self, backward: bool) -> bool {
+    /// Whether tiles of this convolution can and should be transformed for what has images of this size.
+    fn transformed<T: Real>(&self, of: Of, [_, h, w]: [usize; 3]) -> bool {
         let plain = self.kernel == [1, 3, 3]
             && (self.groups, self.stride, self.dilation) == (1, [1; 3], [1; 3])
             && (self.in_size[0], self.out_size[0], self.pad[0]) == (1, 1, 0);
-        let [_, h, w] = if backward { self.in_size } else { self.out_size };
-        plain && winograd::suits::<T>(self.images, [self.in_channels, self.out_channels], [h, w])
+        plain && winograd::suits::<T>(of, self.images, [self.in_channels, self.out_channels], [h, w])
     }
 
     fn image<T>(&self, p: *const T, channels: usize, [_, h, w]: [usize; 3]) -> Image<T> {
@@ -223,7 +223,7 @@ fn convolve_of<T: Real>(c: &Conv, x: &[T], w: &[T], bias: Option<&[T]>, relu: bo
     if y.is_empty() {
         return;
     }
-    if c.transformed::<T>(false) {
+    if c.transformed::<T>(Of::Images, c.out_size) {
         let (ins, outs) = (c.in_channels, c.out_channels);
         let w = Filters { p: w.as_ptr(), outs: 9 * ins, ins: 9, turned: false, count: [outs, ins] };
         let bias = bias.map_or(std::ptr::null(), |b| b.as_ptr());
@@ -298,7 +298,7 @@ fn input_grad_of<T: Real>(c: &Conv, dy: &[T], w: &[T], dx: &mut [T]) {
         dx.fill(T::ZERO);
         return;
     }
-    if c.transformed::<T>(true) {
+    if c.transformed::<T>(Of::Images, c.in_size) {
         let (ins, outs) = (c.in_channels, c.out_channels);
         let w = Filters { p: w.as_ptr(), outs: 9, ins: 9 * ins, turned: true, count: [ins, outs] };
         let (from, to) = (c.output(dy.as_ptr()), c.input(dx.as_mut_ptr()));
@@ -431,7 +431,7 @@ fn filter_grad_of<T: Real>(c: &Conv, x: &[T], dy: &[T], dw: &mut [T]) {
         dw.fill(T::ZERO);
         return;
     }
-    if c.transformed::<T>(false) {
+    if c.transformed::<T>(Of::Filters, c.out_size) {
         let (from, dy) = (c.input(x.as_ptr()), c.output(dy.as_ptr()));
         // SAFETY: `check` has compared the slices with the shape.
         if unsafe { winograd::filter_grad(c.images, &from, &dy, dw.as_mut_ptr(), c.origin()) } {

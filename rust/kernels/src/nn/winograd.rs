@@ -7,6 +7,7 @@
 //! reach outputs that do not see them. The caller computes those without tiles.
 
 use crate::conv_band::lanes;
+use crate::gemm_amx;
 use crate::gemm_kernel::{kernel, Shape, Tile, A_STRIDE, KC};
 use crate::gemm_sides::with_scratch;
 use crate::gemm_simd::Real;
@@ -27,28 +28,44 @@ pub fn enable(on: bool) {
 }
 
 /// Bytes of the transformed filters, and of the tiles that are multiplied by them together.
-const FILTER_BYTES: usize = 5 << 20;
+const FILTER_BYTES: usize = 5 << 19;
 const TILE_BYTES: usize = 8 << 20;
+/// Of few tiles, the same: then filters are written and read about once, and should not leave the second-level cache.
+const FEW_TILES_BYTES: usize = 5 << 18;
 /// Channels, and tiles of the filter's gradient, that are summed up in one chain: short ones, as the transforms multiply the
 /// rounding errors of the sums.
 const CHAIN: usize = 96;
 const SUMMED: usize = 128;
+/// Elements between what belongs to one of the 36 products and to the next: distances of powers of two would put all that a
+/// transform writes into one set of the caches.
+const APART: usize = 16;
 /// Least work that a chunk of a transform has, in vectors of 36.
 const VECTORS: usize = 64;
 
+/// What a convolution gives: images (its result, or the gradient of its input), or the gradient of its filters.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Of {
+    Images,
+    Filters,
+}
+
 /// Whether this is the faster way for `images` of `outputs` each, between so many channels.
-pub fn suits<T: Real>(images: usize, channels: [usize; 2], outputs: [usize; 2]) -> bool {
+pub fn suits<T: Real>(of: Of, images: usize, channels: [usize; 2], outputs: [usize; 2]) -> bool {
     let [ins, outs] = channels.map(|c| c as f64);
     let pixels = (images * outputs[0] * outputs[1]) as f64;
     let across = outputs[1].div_ceil(SIDE);
     let tiles = (images * outputs[0].div_ceil(SIDE) * across) as f64;
-    // Multiplications, and what the transforms of a tile and of a filter cost beside them.
-    let (direct, transforms) = (9.0 * ins * outs * pixels, 400.0 * (ins + outs) * tiles + 240.0 * ins * outs);
+    // Multiplications, and in their units what the transforms of a tile and a filter cost beside them, and what a filter costs
+    // that is used as it is (both wait for memory). The matrix unit takes less for those of the direct way.
+    let (filter, plain) = if of == Of::Images { (800.0, 400.0) } else { (900.0, 1800.0) };
+    let each = if gemm_amx::enabled() { 0.75 } else { 1.0 };
+    let direct = 9.0 * ins * outs * pixels;
+    let tiled = 36.0 * ins * outs * tiles + 400.0 * (ins + outs) * tiles + filter * ins * outs;
     size_of::<T>() == 4
         && ENABLED.load(Relaxed)
         && ins.min(outs) >= 16.0
         && direct > 2e6
-        && 36.0 * ins * outs * tiles + transforms < 0.9 * direct
+        && tiled < 0.9 * (each * direct + plain * ins * outs)
         && POINTS * across * (channels[0] + channels[1]) * size_of::<T>() <= TILE_BYTES
 }
 
@@ -138,20 +155,22 @@ pub unsafe fn convolve<T: Real>(
     let kb = ins.div_ceil(ins.div_ceil(CHAIN)).next_multiple_of(16);
     let (cuts, slots) = (ins.div_ceil(kb), KC / kb);
     let lines = (POINTS * cuts).div_ceil(slots);
-    let some = even(outs, FILTER_BYTES / (POINTS * ins * bytes) / 16 * 16, 16).min(outs);
+    let few = count * y.size[0].div_ceil(SIDE) * y.size[1].div_ceil(SIDE) * POINTS * ins * bytes <= FEW_TILES_BYTES;
+    let most = if few { FEW_TILES_BYTES } else { FILTER_BYTES };
+    let some = even(outs, most / (POINTS * ins * bytes) / 16 * 16, 16).min(outs);
     let plan = Plan::of(count, y.size, (lines * A_STRIDE + POINTS * some) * bytes);
     let shape = Shape::of::<T>(plan.tiles(), some);
     let width = shape.width();
     let padded = some.next_multiple_of(width);
     let (v_size, u_size, m_size) =
-        (lines * plan.tiles() * A_STRIDE, POINTS * ins * padded, POINTS * plan.tiles() * padded);
+        (lines * plan.tiles() * A_STRIDE, POINTS * (ins * padded + APART), POINTS * (plan.tiles() * padded + APART));
     let (finite, bias) = (AtomicBool::new(true), Shared(bias as *mut T));
     with_scratch::<T, _>(v_size + u_size + m_size, |buf| {
         let (v, u, m) = (buf, buf.wrapping_add(v_size), buf.wrapping_add(v_size + u_size));
         let filters = Tiles {
             p: u,
             step: width,
-            at: places(padded / l, l, |f, c| f * ins * padded + c / width * ins * width + c % width),
+            at: places(padded / l, l, |f, c| f * (ins * padded + APART) + c / width * ins * width + c % width),
         };
         let operands = (Shared(v), Shared(u), Shared(m));
         for rows in plan.blocks() {
@@ -183,9 +202,9 @@ pub unsafe fn convolve<T: Real>(
                                 let tile = Tile {
                                     k: kb.min(ins - p),
                                     a: v.wrapping_add(slot(f, p) + t * A_STRIDE),
-                                    b: u.wrapping_add(f * ins * padded + s * ins + p * width),
+                                    b: u.wrapping_add(f * (ins * padded + APART) + s * ins + p * width),
                                     rsb: width,
-                                    c: m.wrapping_add((f * tiles + t) * padded + s),
+                                    c: m.wrapping_add(f * (tiles * padded + APART) + t * padded + s),
                                     rsc: padded,
                                     beta: if p == 0 { T::ZERO } else { T::ONE },
                                     ..plain(width)
@@ -196,7 +215,8 @@ pub unsafe fn convolve<T: Real>(
                         }
                     }
                 });
-                let sums = Tiles { p: m, step: padded, at: places(padded / l, l, |f, c| f * tiles * padded + c) };
+                let sums =
+                    Tiles { p: m, step: padded, at: places(padded / l, l, |f, c| f * (tiles * padded + APART) + c) };
                 plan.pieces(&rows, some.min(outs - first).div_ceil(l), |s| {
                     let s = Strips { channel: first, ..s };
                     with_scratch::<T, _>(s.buffer(l), |buf| {

@@ -4,7 +4,7 @@
 #![allow(clippy::needless_range_loop)] // rows and columns of small matrices are counted, not iterated
 
 use crate::gemm_pack::transpose;
-use crate::gemm_simd::{Real, Vector};
+use crate::gemm_simd::{prefetch_near, Real, Vector};
 use std::f64::consts::{FRAC_1_SQRT_2 as A, SQRT_2 as B};
 
 /// Elements of a transformed tile.
@@ -265,6 +265,12 @@ unsafe fn filter_body<V: Vector>(
                 let some = TOGETHER.min(ins - c0);
                 if lanes > 0 {
                     let from = w.p.add(first * w.outs + c0 * w.ins);
+                    // What comes next are short rows far apart, which the hardware does not foresee.
+                    let (rows, apart) = if w.ins == 9 { (lanes, w.outs) } else { (TOGETHER, w.ins) };
+                    for r in 0..if c0 + some < ins { rows } else { 0 } {
+                        let row = from.wrapping_add(TOGETHER * w.ins + r * apart);
+                        (0..9 * l).step_by(64 / size_of::<V::T>()).for_each(|e| prefetch_near(row.wrapping_add(e)));
+                    }
                     if w.ins == 9 {
                         transpose(from, w.outs, lanes, some * 9, l, buf);
                     } else {

@@ -1,0 +1,371 @@
+//! Large products of f32 on the matrix unit (AMX) that Xeons have since 2023.
+//!
+//! The unit multiplies bf16 and adds up f32. A float is the sum of three bf16 numbers of 8 bits each, high, middle and low;
+//! of the nine products of two such sums six count (the others are below 2^-26 of the whole). The six are as exact as a
+//! chain of fused multiply-adds, and take a third of the time. What the parts of a float cannot hold is computed without
+//! the unit, tile by tile of 32 x 32: NaN and infinities, very large values, and results so small that the unit, which
+//! takes denormal numbers for zero, would miss a part of them (`sound`).
+//!
+//! A block of C is summed up in a buffer, `DEPTH` columns of A at a time, whose panels are in the caches. Neither blocks nor
+//! threads show in the result.
+
+use super::gemm_amx_pack::{split_left, split_right, Seen, PARTS, STEP};
+use crate::gemm_drive::serial_plain;
+use crate::gemm_kernel::{finishing, Shape, A_STRIDE};
+use crate::gemm_pack::transpose;
+use crate::gemm_sides::{with_scratch, Finish, LeftSide, Part, RightSide, Target};
+use crate::gemm_simd::Real;
+use crate::gemm_tile::{one_tile, Operands, Room};
+use crate::simd::{level, Level};
+use std::arch::asm;
+use std::arch::x86_64::*;
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+
+/// Rows and columns of a tile of C.
+pub const SIDE: usize = 32;
+/// Columns of A that are multiplied at a time: a panel of each side fits into half of the first-level cache.
+const DEPTH: usize = 128;
+/// Columns of A that are summed up in one chain: longer ones would be less exact.
+const CHAIN: usize = 4 * DEPTH;
+/// The most rows and columns of a block.
+const ROWS: usize = 512;
+const COLUMNS: usize = 512;
+
+const UNKNOWN: u8 = 0;
+const ABSENT: u8 = 1;
+const OFF: u8 = 2;
+const ON: u8 = 3;
+static STATE: AtomicU8 = AtomicU8::new(UNKNOWN);
+
+/// Whether products may be computed on the unit (they may, unless this or `OAR_SIMD` says otherwise).
+pub fn enable(on: bool) {
+    if state() != ABSENT {
+        STATE.store(if on { ON } else { OFF }, Relaxed);
+    }
+}
+
+/// Whether products are.
+pub fn enabled() -> bool {
+    state() == ON && level() == Level::Avx512
+}
+
+#[inline]
+fn state() -> u8 {
+    match STATE.load(Relaxed) {
+        UNKNOWN => find(),
+        known => known,
+    }
+}
+
+#[cold]
+fn find() -> u8 {
+    let chosen = std::env::var("OAR_SIMD").is_ok_and(|wanted| wanted != "amx");
+    let state = if !present() {
+        ABSENT
+    } else if chosen {
+        OFF
+    } else {
+        ON
+    };
+    STATE.store(state, Relaxed);
+    state
+}
+
+/// Whether the processor has the unit and Linux lets this process use it.
+fn present() -> bool {
+    #[cfg(target_os = "linux")]
+    {
+        const ARCH_REQ_XCOMP_PERM: libc::c_long = 0x1023;
+        const TILE_DATA: libc::c_long = 18;
+        let (bf16, tile) = (1 << 22, 1 << 24);
+        let leaf = __cpuid_count(7, 0);
+        // SAFETY: asks for a permission; what it changes is the size of this process's signal frames.
+        leaf.edx & (bf16 | tile) == bf16 | tile
+            && unsafe { libc::syscall(libc::SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, TILE_DATA) } == 0
+    }
+    #[cfg(not(target_os = "linux"))]
+    false
+}
+
+/// Whether this is the faster way for a product of this size.
+#[inline]
+pub fn suits<T: Real>(m: usize, n: usize, k: usize) -> bool {
+    let work = |m: usize, n: usize| m as f64 * n as f64 * k.next_multiple_of(STEP) as f64;
+    let padded = work(m.next_multiple_of(SIDE), n.next_multiple_of(SIDE));
+    // In units of 1/1000 of a cycle: multiplications either way, both sides taken apart, and C finished.
+    let (plain, amx) = (42.0 * m as f64 * n as f64 * k as f64, 15.0 * padded);
+    size_of::<T>() == 4
+        && m.min(n).min(k) >= 16
+        && plain > amx + 1100.0 * (k * (m + n)) as f64 + 300.0 * (m * n) as f64 + 6e6
+        && enabled()
+}
+
+/// Cuts `n` into so many pieces of about the same size, whole tiles each.
+fn cut(n: usize, pieces: usize) -> usize {
+    n.div_ceil(pieces).next_multiple_of(SIDE)
+}
+
+/// Rows and columns of the blocks that C is cut into for so many threads.
+fn blocks(m: usize, n: usize, threads: usize) -> (usize, usize) {
+    let (mut down, mut across) = (m.div_ceil(ROWS), n.div_ceil(COLUMNS));
+    while (down * across) % threads != 0 && down * across < 4 * threads {
+        let wide = n / across >= m / down;
+        if (if wide { n / across } else { m / down }) < 2 * SIDE {
+            break;
+        }
+        *(if wide { &mut across } else { &mut down }) += 1;
+    }
+    (cut(m, down), cut(n, across))
+}
+
+/// The whole product.
+///
+/// # Safety
+/// As for `gemm_drive::parallel`; `suits` is true for the size.
+pub unsafe fn product<T: Real>(
+    m: usize,
+    n: usize,
+    k: usize,
+    a: &impl LeftSide<T>,
+    b: &impl RightSide<T>,
+    c: &impl Target<T>,
+    finish: &Finish<T>,
+    on_pool: bool,
+) {
+    let (rows, columns) = blocks(m, n, if on_pool { crate::pool::threads() } else { 1 });
+    let (down, across) = (m.div_ceil(rows), n.div_ceil(columns));
+    let one = |t: usize| {
+        let (i, j) = (t / across * rows, t % across * columns);
+        // SAFETY: the blocks are disjoint parts of C.
+        unsafe { block(i..(i + rows).min(m), j..(j + columns).min(n), k, a, b, c, finish) }
+    };
+    if down * across == 1 {
+        one(0);
+    } else if on_pool {
+        crate::pool::chunks(down * across, one);
+    } else {
+        (0..down * across).for_each(one);
+    }
+}
+
+unsafe fn block<T: Real>(
+    rows: std::ops::Range<usize>,
+    columns: std::ops::Range<usize>,
+    k: usize,
+    a: &impl LeftSide<T>,
+    b: &impl RightSide<T>,
+    c: &impl Target<T>,
+    finish: &Finish<T>,
+) {
+    let (down, across) = (rows.len().div_ceil(SIDE), columns.len().div_ceil(SIDE));
+    let panel = PARTS * SIDE * DEPTH * 2 / size_of::<T>();
+    // A line more: rows of a power of two would share sets of the caches.
+    let distance = across * SIDE + 16;
+    let plain = SIDE * (A_STRIDE + DEPTH);
+    let area = down * SIDE * distance;
+    let parts = [down * panel, across * panel, area, plain, if k > CHAIN { area } else { 0 }];
+    with_scratch::<T, _>(parts.iter().sum(), |left| {
+        let (right, sums) = (left.wrapping_add(parts[0]), left.wrapping_add(parts[0] + parts[1]));
+        let plain = sums.wrapping_add(parts[2]);
+        let before = plain.wrapping_add(parts[3]);
+        let mut seen = ([Seen::NOTHING; ROWS / SIDE], [Seen::NOTHING; COLUMNS / SIDE]);
+        // SAFETY: the caller's ranges; the buffer has these parts. The unit is there (`suits`).
+        unsafe {
+            with_tiles(|| {
+                for p in (0..k).step_by(DEPTH) {
+                    let (kc, steps) = (DEPTH.min(k - p), DEPTH.min(k - p).div_ceil(STEP));
+                    for (s, i) in rows.clone().step_by(SIDE).enumerate() {
+                        let some = SIDE.min(rows.end - i);
+                        let (from, rs) = left_rows(a, i, some, p, kc, plain);
+                        seen.0[s] = seen.0[s].and(split_left(from.cast(), rs, some, kc, left.add(s * panel).cast()));
+                    }
+                    let (wide, to, apart) = (columns.len(), right.cast::<u8>(), panel * size_of::<T>());
+                    if let Some((from, rs)) = b.rows(p, columns.start) {
+                        split_right(from.cast(), rs, wide, kc, to, apart, &mut seen.1);
+                    } else {
+                        for (t, j) in (0..wide).step_by(SIDE).enumerate() {
+                            let some = SIDE.min(wide - j);
+                            b.pack(p, kc, columns.start + j, some, SIDE, plain);
+                            let (to, seen) = (to.add(t * apart), &mut seen.1[t..]);
+                            split_right(plain.cast_const().cast(), SIDE, some, kc, to, apart, seen);
+                        }
+                    }
+                    if p % CHAIN == 0 && p > 0 {
+                        add(before.cast(), sums.cast(), area, p > CHAIN);
+                    }
+                    for t in 0..across {
+                        for s in 0..down {
+                            let to = sums.add(s * SIDE * distance + t * SIDE);
+                            let (left, right) = (left.add(s * panel), right.add(t * panel));
+                            multiply(
+                                left.cast(),
+                                right.cast(),
+                                steps,
+                                to.cast(),
+                                distance * size_of::<T>(),
+                                p % CHAIN == 0,
+                            );
+                        }
+                    }
+                }
+            });
+            if k > CHAIN {
+                add(sums.cast(), before.cast(), area, true);
+            }
+            let (shape, mut room) = (Shape { lanes: 16, nv: 2, rows: SIDE }, Room::new(plain));
+            for (t, j) in columns.clone().step_by(SIDE).enumerate() {
+                let wide = SIDE.min(columns.end - j);
+                let place = room.find(c, j, wide);
+                for (s, i) in rows.clone().step_by(SIDE).enumerate() {
+                    let some = SIDE.min(rows.end - i);
+                    let from = sums.add(s * SIDE * distance + t * SIDE);
+                    if !sound([seen.0[s], seen.1[t]], k, from.cast(), distance, [some, wide]) {
+                        serial_plain(i..i + some, j..j + wide, k, a, b, c, finish);
+                        continue;
+                    }
+                    let x = Part { rows: rows.clone(), j, nc: wide, p: 0, kc: 0, last: true, shape };
+                    for r in (0..some).step_by(8) {
+                        let high = if some - r >= 8 { 8 } else { 1 };
+                        for r in (r..some.min(r + 8)).step_by(high) {
+                            let (a, b) = (std::ptr::null(), from.add(r * distance).cast_const());
+                            let of =
+                                Operands { a, csa: 0, b, rsb: distance, aside: std::ptr::null_mut(), aside_step: 0 };
+                            let (f, to) = (finishing::<T>(high), (place, c.row_stride()));
+                            one_tile(&x, &of, f, (i + r, high), (0, wide), to, finish, &room);
+                        }
+                    }
+                }
+            }
+        }
+    });
+}
+
+/// `to[i] = from[i]`, added to what is there where `more`; `n` is a multiple of 16.
+#[target_feature(enable = "avx512f")]
+unsafe fn add(to: *mut f32, from: *const f32, n: usize, more: bool) {
+    for i in (0..n).step_by(16) {
+        // SAFETY: the caller's buffers.
+        unsafe {
+            let old = if more { _mm512_loadu_ps(to.add(i)) } else { _mm512_setzero_ps() };
+            _mm512_storeu_ps(to.add(i), _mm512_add_ps(old, _mm512_loadu_ps(from.add(i))));
+        }
+    }
+}
+
+/// Rows of a part of A, and their distance: in place, or in `buf`.
+unsafe fn left_rows<T: Real>(
+    a: &impl LeftSide<T>,
+    i: usize,
+    rows: usize,
+    p: usize,
+    kc: usize,
+    buf: *mut T,
+) -> (*const T, usize) {
+    // SAFETY: the caller's range; the buffer holds a panel.
+    unsafe {
+        if let Some(there) = a.neighbours(i, p) {
+            return there;
+        }
+        let aside = buf.add(SIDE * DEPTH);
+        match a.panel(i, rows, p, kc, aside) {
+            None => (aside, A_STRIDE),
+            Some((columns, distance)) => {
+                transpose(columns, distance, kc, rows, DEPTH, buf);
+                (buf, DEPTH)
+            }
+        }
+    }
+}
+
+/// Whether a tile of sums, of `size` rows and columns, is what chains of fused multiply-adds would give, up to rounding.
+unsafe fn sound([a, b]: [Seen; 2], k: usize, sums: *const f32, distance: usize, size: [usize; 2]) -> bool {
+    const LARGE: f32 = (1u64 << 50) as f32;
+    let largest = [a, b].map(|seen| f32::from_bits(seen.largest));
+    // A NaN is not below.
+    if !largest.iter().all(|v| *v < LARGE) {
+        return false;
+    }
+    // Parts of operands and of products below 2^-126 are lost: at most this much of a sum, times 2^-22.
+    let least = f32::MIN_POSITIVE * (1 << 22) as f32 * k as f32 * largest[0].max(largest[1]).max(1.0);
+    // SAFETY: the caller's tile; the processor has AVX-512, too.
+    let (small, nothing) = unsafe { below(least, sums, distance, size) };
+    // Nothing is right where no product of two numbers was lost.
+    let smallest = [a, b].map(|seen| f32::from_bits(seen.smallest.saturating_add(1).min(f32::MAX.to_bits())));
+    !small && (!nothing || largest.contains(&0.0) || smallest[0] * smallest[1] >= 64.0 * f32::MIN_POSITIVE)
+}
+
+/// Whether a tile has magnitudes below `least`, and whether it has zeros.
+#[target_feature(enable = "avx512f,avx512dq")]
+unsafe fn below(least: f32, sums: *const f32, distance: usize, [rows, columns]: [usize; 2]) -> (bool, bool) {
+    let (least, mut small, mut nothing) = (_mm512_set1_ps(least), 0, 0);
+    for r in 0..rows {
+        for side in [0, 16] {
+            let there = ((1u32 << columns.saturating_sub(side).min(16)) - 1) as u16;
+            // SAFETY: the caller's tile.
+            let v = unsafe { _mm512_loadu_ps(sums.add(r * distance + side)) };
+            let zero = _mm512_mask_cmp_ps_mask::<_CMP_EQ_OQ>(there, v, _mm512_setzero_ps());
+            nothing |= zero;
+            small |= _mm512_mask_cmp_ps_mask::<_CMP_LT_OQ>(there & !zero, _mm512_abs_ps(v), least);
+        }
+    }
+    (small != 0, nothing != 0)
+}
+
+/// Calls `f` with the unit set up: eight tiles of 16 rows of 64 bytes.
+unsafe fn with_tiles(f: impl FnOnce()) {
+    #[repr(align(64))]
+    struct Layout([u8; 64]);
+    let mut layout = Layout([0; 64]);
+    layout.0[0] = 1;
+    for t in 0..8 {
+        layout.0[16 + 2 * t] = 64;
+        layout.0[48 + t] = 16;
+    }
+    // SAFETY: the caller has found the unit; the compiler never uses it.
+    unsafe { asm!("ldtilecfg [{}]", in(reg) &layout, options(nostack)) };
+    f();
+    // SAFETY: as above; without contents it costs nothing when threads take turns.
+    unsafe { asm!("tilerelease", options(nostack)) };
+}
+
+/// Four tiles of C += two of A times two of B.
+macro_rules! four {
+    () => {
+        "tdpbf16ps tmm0, tmm4, tmm6\n tdpbf16ps tmm1, tmm4, tmm7\n tdpbf16ps tmm2, tmm5, tmm6\n tdpbf16ps tmm3, tmm5, tmm7"
+    };
+}
+
+/// A tile of sums, `distance` bytes from row to row: begun, or added to; `steps` of both panels (`split_left`, `split_right`).
+unsafe fn multiply(a: *const u8, b: *const u8, steps: usize, c: *mut f32, distance: usize, begin: bool) {
+    let below = c.wrapping_byte_add(16 * distance);
+    // SAFETY: the caller's panels and tile, and `with_tiles`; nothing but these instructions uses the tiles.
+    unsafe {
+        if begin {
+            asm!("tilezero tmm0", "tilezero tmm1", "tilezero tmm2", "tilezero tmm3", options(nostack, nomem));
+        } else {
+            asm!(
+                "tileloadd tmm0, [{c} + {cs}]", "tileloadd tmm1, [{c} + {cs} + 64]",
+                "tileloadd tmm2, [{below} + {cs}]", "tileloadd tmm3, [{below} + {cs} + 64]",
+                c = in(reg) c, below = in(reg) below, cs = in(reg) distance, options(nostack, readonly),
+            );
+        }
+        asm!(
+            "2:",
+            // high of A by low, then by middle of B
+            "tileloadd tmm4, [{a} + {row}]", "tileloadd tmm5, [{a} + {row} + 1024]",
+            "tileloadd tmm6, [{b} + {row} + 4096]", "tileloadd tmm7, [{b} + {row} + 5120]", four!(),
+            "tileloadd tmm6, [{b} + {row} + 2048]", "tileloadd tmm7, [{b} + {row} + 3072]", four!(),
+            // middle of A by middle, then by high of B
+            "tileloadd tmm4, [{a} + {row} + 2048]", "tileloadd tmm5, [{a} + {row} + 3072]", four!(),
+            "tileloadd tmm6, [{b} + {row}]", "tileloadd tmm7, [{b} + {row} + 1024]", four!(),
+            // low, then high of A by high of B
+            "tileloadd tmm4, [{a} + {row} + 4096]", "tileloadd tmm5, [{a} + {row} + 5120]", four!(),
+            "tileloadd tmm4, [{a} + {row}]", "tileloadd tmm5, [{a} + {row} + 1024]", four!(),
+            "add {a}, 6144", "add {b}, 6144", "dec {n}", "jnz 2b",
+            "tilestored [{c} + {cs}], tmm0", "tilestored [{c} + {cs} + 64], tmm1",
+            "tilestored [{below} + {cs}], tmm2", "tilestored [{below} + {cs} + 64], tmm3",
+            a = inout(reg) a => _, b = inout(reg) b => _, n = inout(reg) steps => _,
+            row = in(reg) 64usize, c = in(reg) c, below = in(reg) below, cs = in(reg) distance, options(nostack),
+        );
+    }
+}

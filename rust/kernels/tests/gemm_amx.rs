@@ -1,0 +1,146 @@
+//! Products on the matrix unit beside chains of fused multiply-adds and f64. On a machine without one both are the same.
+mod common;
+use common::{narrow, noise};
+use oar_kernels::gemm::{gemm, matmul, Epilogue, View};
+use oar_kernels::{gemm_amx, pool};
+
+/// What `f` gives with the unit and without it.
+fn both<R>(mut f: impl FnMut() -> R) -> [R; 2] {
+    let was = gemm_amx::enabled();
+    let each = [was, false].map(|on| {
+        gemm_amx::enable(on);
+        f()
+    });
+    gemm_amx::enable(was);
+    each
+}
+
+fn product((m, n, k): (usize, usize, usize), a: &[f32], b: &[f32], (ta, tb): (bool, bool)) -> Vec<f32> {
+    let mut c = vec![f32::NAN; m * n];
+    matmul((m, n, k), a, ta, b, tb, &mut c);
+    c
+}
+
+fn exact((m, n, k): (usize, usize, usize), a: &[f32], b: &[f32], (ta, tb): (bool, bool)) -> Vec<f64> {
+    let (a, b): (Vec<f64>, Vec<f64>) = (a.iter().map(|&x| x as f64).collect(), b.iter().map(|&x| x as f64).collect());
+    let mut c = vec![f64::NAN; m * n];
+    matmul((m, n, k), &a, ta, &b, tb, &mut c);
+    c
+}
+
+fn errors(got: &[f32], want: &[f64]) -> [f64; 2] {
+    let each = || got.iter().zip(want).map(|(&g, &w)| (g as f64 - w).abs());
+    [(each().map(|e| e * e).sum::<f64>() / want.len() as f64).sqrt(), each().fold(0.0, f64::max)]
+}
+
+/// The bound that ARCHITECTURE.md states.
+#[test]
+fn as_exact_as_chains_of_multiply_adds() {
+    for size in [(128, 160, 256), (140, 150, 361), (256, 512, 129), (129, 257, 1000), (300, 700, 2111)] {
+        let (m, n, k) = size;
+        let (a, b) = (narrow(&noise(m * k, 1)), narrow(&noise(k * n, 2)));
+        for turned in [(false, false), (true, false), (false, true), (true, true)] {
+            let [unit, plain] = both(|| product(size, &a, &b, turned));
+            assert!(unit != plain || !gemm_amx::enabled(), "not on the unit: {size:?}");
+            let want = exact(size, &a, &b, turned);
+            let (u, p) = (errors(&unit, &want), errors(&plain, &want));
+            println!("{size:?} {turned:?}: {:.2} {:.2}", u[0] / p[0], u[1] / p[1]);
+            assert!(u[0] <= p[0] && u[1] <= p[1], "{size:?} {turned:?}: {u:?}, without {p:?}");
+        }
+    }
+}
+
+/// All positive: errors that point to one side would show.
+#[test]
+fn sums_of_one_sign_are_not_biased() {
+    let size = (96, 96, 1500);
+    let (a, b): (Vec<f32>, Vec<f32>) = (
+        noise(96 * 1500, 3).iter().map(|x| x.abs() as f32).collect(),
+        noise(96 * 1500, 4).iter().map(|x| x.abs() as f32).collect(),
+    );
+    let want = exact(size, &a, &b, (false, false));
+    let unit = product(size, &a, &b, (false, false));
+    let worst = unit.iter().zip(&want).map(|(&g, w)| (g as f64 / w - 1.0).abs()).fold(0.0, f64::max);
+    let mean = unit.iter().zip(&want).map(|(&g, w)| g as f64 / w - 1.0).sum::<f64>() / want.len() as f64;
+    assert!(worst < 1e-6 && mean.abs() < 1e-7, "{worst} {mean}");
+}
+
+#[test]
+fn threads_and_rows_do_not_show() {
+    let before = pool::threads();
+    let (most, n, k) = (300, 1043, 700);
+    let (a, b) = (narrow(&noise(most * k, 5)), narrow(&noise(k * n, 6)));
+    pool::set_threads(1);
+    let all = product((most, n, k), &a, &b, (false, false));
+    for threads in [1, 2, 3, 7] {
+        pool::set_threads(threads);
+        for m in [96, 161, most] {
+            assert!(product((m, n, k), &a, &b, (false, false))[..] == all[..m * n], "{m} rows, {threads} threads");
+        }
+    }
+    pool::set_threads(before);
+}
+
+#[test]
+fn scales_biases_and_what_was_there() {
+    let (m, n, k) = (150, 203, 170);
+    let (a, b, old) = (narrow(&noise(m * k * 2, 7)), narrow(&noise(k * n * 2, 8)), narrow(&noise(m * (n + 5), 9)));
+    let (row, col) = (narrow(&noise(m, 10)), narrow(&noise(n, 11)));
+    for (wr, wc, relu, beta) in [(true, false, true, 0.0), (false, true, false, 0.5), (true, true, true, 2.0)] {
+        let e = Epilogue { row_bias: wr.then_some(&row[..]), col_bias: wc.then_some(&col[..]), relu };
+        let [unit, plain] = both(|| {
+            let mut c = old.clone();
+            gemm((m, n, k), 1.5, View::new(&a, 2 * k, 2), View::new(&b, 2 * n, 2), beta, &mut c, n + 5, e);
+            c
+        });
+        assert!(unit != plain || !gemm_amx::enabled());
+        for (i, (u, p)) in unit.iter().zip(&plain).enumerate() {
+            assert!((u - p).abs() < 2e-5, "element {i}: {u}, without {p}");
+        }
+    }
+}
+
+/// What the parts of a float do not hold is computed without the unit, and nothing else is.
+#[test]
+fn what_is_not_finite_or_very_large_stays_in_its_rows() {
+    let (m, n, k) = (128, 160, 200);
+    for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MAX, 1e30] {
+        let (mut a, mut b) = (narrow(&noise(m * k, 12)), narrow(&noise(k * n, 13)));
+        let [usual, _] = both(|| product((m, n, k), &a, &b, (false, false)));
+        a[40 * k + 7] = bad;
+        b[9 * n + 100] = bad;
+        let [unit, plain] = both(|| product((m, n, k), &a, &b, (false, false)));
+        for i in 0..m {
+            for j in 0..n {
+                let e = i * n + j;
+                let want = if i / 32 == 1 || j / 32 == 3 { plain[e] } else { usual[e] };
+                assert!(unit[e].to_bits() == want.to_bits() || (unit[e].is_nan() && want.is_nan()), "{bad}: {i} {j}");
+            }
+        }
+    }
+}
+
+/// Denormal numbers are nothing to the unit: a result that would miss something by that is computed without it.
+#[test]
+fn very_small_numbers_keep_their_digits() {
+    let size = (160, 192, 384);
+    let (m, n, k) = size;
+    for (left, right) in [(1e-20, 1e-15), (1e-30, 1.0), (1.0, 1e-36), (1e-38, 1.0), (1e-35, 1e12), (1e-22, 1e-22)] {
+        let (mut a, mut b) = (narrow(&noise(m * k, 14)), narrow(&noise(k * n, 15)));
+        // Some rows and columns, then all.
+        for all in [false, true] {
+            a.iter_mut().enumerate().filter(|(e, _)| all || e / k % 3 == 0).for_each(|(_, v)| *v *= left);
+            b.iter_mut().enumerate().filter(|(e, _)| all || e % n % 5 == 0).for_each(|(_, v)| *v *= right);
+            let want = exact(size, &a, &b, (false, false));
+            let [unit, plain] = both(|| product(size, &a, &b, (false, false)));
+            for (e, want) in want.iter().enumerate() {
+                let scale: f64 = (0..k).map(|p| (a[e / n * k + p] as f64 * b[p * n + e % n] as f64).abs()).sum();
+                let [u, p] = [unit[e], plain[e]].map(|v| (v as f64 - want).abs());
+                let bound = scale * 1e-6 + 1e-45 * k as f64;
+                assert!(u <= bound.max(p), "{left} {right}: element {e}: {} for {want}, without {}", unit[e], plain[e]);
+            }
+        }
+    }
+    let zeros = product(size, &vec![0.0; m * k], &narrow(&noise(k * n, 16)), (false, false));
+    assert!(zeros.iter().all(|v| v.to_bits() == 0));
+}
