@@ -4,7 +4,7 @@
 //! of the nine products of two such sums six count (the others are below 2^-26 of the whole). The six are as exact as a
 //! chain of fused multiply-adds, and take a third of the time. What the parts of a float cannot hold is computed without
 //! the unit, tile by tile of 32 x 32: NaN and infinities, very large values, and results so small that the unit, which
-//! takes denormal numbers for zero, would miss a part of them (`sound`).
+//! takes denormal numbers for zero, would miss a part of them (`Sums::sound`).
 //!
 //! A block of C is summed up in a buffer, `DEPTH` columns of A at a time, whose panels are in the caches. Neither blocks nor
 //! threads show in the result.
@@ -19,6 +19,7 @@ use crate::gemm_tile::{one_tile, Operands, Room};
 use crate::simd::{level, Level};
 use std::arch::asm;
 use std::arch::x86_64::*;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 /// Rows and columns of a tile of C.
@@ -149,8 +150,8 @@ pub unsafe fn product<T: Real>(
 }
 
 unsafe fn block<T: Real>(
-    rows: std::ops::Range<usize>,
-    columns: std::ops::Range<usize>,
+    rows: Range<usize>,
+    columns: Range<usize>,
     k: usize,
     a: &impl LeftSide<T>,
     b: &impl RightSide<T>,
@@ -212,32 +213,78 @@ unsafe fn block<T: Real>(
             if k > CHAIN {
                 add(sums.cast(), before.cast(), area, true);
             }
-            let (shape, mut room) = (Shape { lanes: 16, nv: 2, rows: SIDE }, Room::new(plain));
+            let sums = Sums { p: sums, distance, seen, k };
             for (t, j) in columns.clone().step_by(SIDE).enumerate() {
-                let wide = SIDE.min(columns.end - j);
-                let place = room.find(c, j, wide);
+                let wide = j..columns.end.min(j + SIDE);
                 for (s, i) in rows.clone().step_by(SIDE).enumerate() {
-                    let some = SIDE.min(rows.end - i);
-                    let from = sums.add(s * SIDE * distance + t * SIDE);
-                    if !sound([seen.0[s], seen.1[t]], k, from.cast(), distance, [some, wide]) {
-                        serial_plain(i..i + some, j..j + wide, k, a, b, c, finish);
-                        continue;
-                    }
-                    let x = Part { rows: rows.clone(), j, nc: wide, p: 0, kc: 0, last: true, shape };
-                    for r in (0..some).step_by(8) {
-                        let high = if some - r >= 8 { 8 } else { 1 };
-                        for r in (r..some.min(r + 8)).step_by(high) {
-                            let (a, b) = (std::ptr::null(), from.add(r * distance).cast_const());
-                            let of =
-                                Operands { a, csa: 0, b, rsb: distance, aside: std::ptr::null_mut(), aside_step: 0 };
-                            let (f, to) = (finishing::<T>(high), (place, c.row_stride()));
-                            one_tile(&x, &of, f, (i + r, high), (0, wide), to, finish, &room);
-                        }
+                    let high = i..rows.end.min(i + SIDE);
+                    if sums.sound([s, t], [high.len(), wide.len()]) {
+                        sums.write([s, t], high, wide.clone(), c, finish, plain);
+                    } else {
+                        serial_plain(high, wide.clone(), k, a, b, c, finish);
                     }
                 }
             }
         }
     });
+}
+
+/// A block's tiles of sums, `distance` from row to row, and the magnitudes that they were made of; chains are `k` long.
+struct Sums<T> {
+    p: *mut T,
+    distance: usize,
+    seen: ([Seen; ROWS / SIDE], [Seen; COLUMNS / SIDE]),
+    k: usize,
+}
+
+impl<T: Real> Sums<T> {
+    fn at(&self, [s, t]: [usize; 2]) -> *const T {
+        self.p.wrapping_add(s * SIDE * self.distance + t * SIDE)
+    }
+
+    /// Whether a tile, of `size` rows and columns, is what chains of fused multiply-adds would give, up to rounding.
+    unsafe fn sound(&self, tile: [usize; 2], size: [usize; 2]) -> bool {
+        const LARGE: f32 = (1u64 << 50) as f32;
+        let seen = [self.seen.0[tile[0]], self.seen.1[tile[1]]];
+        let largest = seen.map(|seen| f32::from_bits(seen.largest));
+        // A NaN is not below.
+        if !largest.iter().all(|v| *v < LARGE) {
+            return false;
+        }
+        // Parts of operands and of products below 2^-126 are lost: at most this much of a sum, times 2^-22.
+        let least = f32::MIN_POSITIVE * (1 << 22) as f32 * self.k as f32 * largest[0].max(largest[1]).max(1.0);
+        // SAFETY: the caller's tile; the processor has AVX-512, too.
+        let (small, nothing) = unsafe { below(least, self.at(tile).cast(), self.distance, size) };
+        // Nothing is right where no product of two numbers was lost.
+        let smallest = seen.map(|seen| f32::from_bits(seen.smallest.saturating_add(1).min(f32::MAX.to_bits())));
+        !small && (!nothing || largest.contains(&0.0) || smallest[0] * smallest[1] >= 64.0 * f32::MIN_POSITIVE)
+    }
+
+    /// A tile's rows `high` and columns `wide` of C.
+    unsafe fn write(
+        &self,
+        tile: [usize; 2],
+        high: Range<usize>,
+        wide: Range<usize>,
+        c: &impl Target<T>,
+        finish: &Finish<T>,
+        buf: *mut T,
+    ) {
+        let shape = Shape { lanes: 16, nv: 2, rows: SIDE };
+        let x = Part { rows: high.clone(), j: wide.start, nc: wide.len(), p: 0, kc: 0, last: true, shape };
+        let mut room = Room::new(buf);
+        let to = (room.find(c, wide.start, wide.len()), c.row_stride());
+        let mut r = 0;
+        while r < high.len() {
+            let some = if high.len() - r >= 8 { 8 } else { 1 };
+            let b = self.at(tile).wrapping_add(r * self.distance);
+            let aside = std::ptr::null_mut();
+            let of = Operands { a: std::ptr::null(), csa: 0, b, rsb: self.distance, aside, aside_step: 0 };
+            // SAFETY: the caller's C and tile of sums; the buffer holds a tile.
+            unsafe { one_tile(&x, &of, finishing(some), (high.start + r, some), (0, wide.len()), to, finish, &room) };
+            r += some;
+        }
+    }
 }
 
 /// `to[i] = from[i]`, added to what is there where `more`; `n` is a multiple of 16.
@@ -275,23 +322,6 @@ unsafe fn left_rows<T: Real>(
             }
         }
     }
-}
-
-/// Whether a tile of sums, of `size` rows and columns, is what chains of fused multiply-adds would give, up to rounding.
-unsafe fn sound([a, b]: [Seen; 2], k: usize, sums: *const f32, distance: usize, size: [usize; 2]) -> bool {
-    const LARGE: f32 = (1u64 << 50) as f32;
-    let largest = [a, b].map(|seen| f32::from_bits(seen.largest));
-    // A NaN is not below.
-    if !largest.iter().all(|v| *v < LARGE) {
-        return false;
-    }
-    // Parts of operands and of products below 2^-126 are lost: at most this much of a sum, times 2^-22.
-    let least = f32::MIN_POSITIVE * (1 << 22) as f32 * k as f32 * largest[0].max(largest[1]).max(1.0);
-    // SAFETY: the caller's tile; the processor has AVX-512, too.
-    let (small, nothing) = unsafe { below(least, sums, distance, size) };
-    // Nothing is right where no product of two numbers was lost.
-    let smallest = [a, b].map(|seen| f32::from_bits(seen.smallest.saturating_add(1).min(f32::MAX.to_bits())));
-    !small && (!nothing || largest.contains(&0.0) || smallest[0] * smallest[1] >= 64.0 * f32::MIN_POSITIVE)
 }
 
 /// Whether a tile has magnitudes below `least`, and whether it has zeros.

@@ -16,8 +16,10 @@ pub(crate) mod functions_real;
 mod functions_tests;
 pub mod fused;
 pub mod gemm;
-#[cfg_attr(not(target_arch = "x86_64"), path = "gemm_amx_absent.rs")]
+#[cfg(target_arch = "x86_64")]
 pub mod gemm_amx;
+#[cfg(not(target_arch = "x86_64"))]
+pub mod gemm_amx_absent;
 #[cfg(target_arch = "x86_64")]
 mod gemm_amx_pack;
 pub(crate) mod gemm_drive;
@@ -35,3 +37,6 @@ pub mod integer;
 pub mod order;
 pub mod reduce;
 pub mod scan;
+
+#[cfg(not(target_arch = "x86_64"))]
+pub use gemm_amx_absent as gemm_amx;
