@@ -231,12 +231,7 @@ unsafe fn vector<T: Real>(p: &Problem<T>, on_pool: bool) {
     let f = &p.finish;
     // SAFETY: the caller's extents; `out` has one element a row of the matrix.
     unsafe {
-        let plain = step == 1
-            && f.alpha == T::ONE
-            && f.beta == T::ZERO
-            && f.row_bias.is_null()
-            && f.col_bias.is_null()
-            && !f.relu;
+        let plain = step == 1 && f.is_plain();
         if plain {
             return matrix_vector(matrix.0, (matrix.1, matrix.2), len, p.k, x, p.c.0, on_pool);
         }

@@ -4,7 +4,7 @@
 //! of the nine products of two such sums six count (the others are below 2^-26 of the whole). The six are as exact as a
 //! chain of fused multiply-adds, and take a third of the time. What the parts of a float cannot hold is computed without
 //! the unit, tile by tile of 32 x 32: NaN and infinities, very large values, and results so small that the unit, which
-//! takes denormal numbers for zero, would miss a part of them (`Sums::sound`).
+//! takes denormal numbers for zero, would miss a part of them (`Sums::write`).
 //!
 //! A block of C is summed up in a buffer, `DEPTH` columns of A at a time, whose panels are in the caches. Neither blocks nor
 //! threads show in the result.
@@ -97,7 +97,7 @@ pub fn suits<T: Real>(m: usize, n: usize, k: usize) -> bool {
     let (plain, amx) = (42.0 * m as f64 * n as f64 * k as f64, 15.0 * padded);
     size_of::<T>() == 4
         && m.min(n).min(k) >= 16
-        && plain > amx + 1100.0 * (k * (m + n)) as f64 + 300.0 * (m * n) as f64 + 6e6
+        && plain > amx + 1300.0 * (k * (m + n)) as f64 + 200.0 * (m * n) as f64 + 12e6
         && enabled()
 }
 
@@ -218,9 +218,7 @@ unsafe fn block<T: Real>(
                 let wide = j..columns.end.min(j + SIDE);
                 for (s, i) in rows.clone().step_by(SIDE).enumerate() {
                     let high = i..rows.end.min(i + SIDE);
-                    if sums.sound([s, t], [high.len(), wide.len()]) {
-                        sums.write([s, t], high, wide.clone(), c, finish, plain);
-                    } else {
+                    if !sums.write([s, t], high.clone(), wide.clone(), c, finish, plain) {
                         serial_plain(high, wide.clone(), k, a, b, c, finish);
                     }
                 }
@@ -242,25 +240,8 @@ impl<T: Real> Sums<T> {
         self.p.wrapping_add(s * SIDE * self.distance + t * SIDE)
     }
 
-    /// Whether a tile, of `size` rows and columns, is what chains of fused multiply-adds would give, up to rounding.
-    unsafe fn sound(&self, tile: [usize; 2], size: [usize; 2]) -> bool {
-        const LARGE: f32 = (1u64 << 50) as f32;
-        let seen = [self.seen.0[tile[0]], self.seen.1[tile[1]]];
-        let largest = seen.map(|seen| f32::from_bits(seen.largest));
-        // A NaN is not below.
-        if !largest.iter().all(|v| *v < LARGE) {
-            return false;
-        }
-        // Parts of operands and of products below 2^-126 are lost: at most this much of a sum, times 2^-22.
-        let least = f32::MIN_POSITIVE * (1 << 22) as f32 * self.k as f32 * largest[0].max(largest[1]).max(1.0);
-        // SAFETY: the caller's tile; the processor has AVX-512, too.
-        let (small, nothing) = unsafe { below(least, self.at(tile).cast(), self.distance, size) };
-        // Nothing is right where no product of two numbers was lost.
-        let smallest = seen.map(|seen| f32::from_bits(seen.smallest.saturating_add(1).min(f32::MAX.to_bits())));
-        !small && (!nothing || largest.contains(&0.0) || smallest[0] * smallest[1] >= 64.0 * f32::MIN_POSITIVE)
-    }
-
-    /// A tile's rows `high` and columns `wide` of C.
+    /// A tile's rows `high` and columns `wide` of C; false where it is not what chains of fused multiply-adds would give, up
+    /// to rounding, and has to be computed so.
     unsafe fn write(
         &self,
         tile: [usize; 2],
@@ -269,21 +250,42 @@ impl<T: Real> Sums<T> {
         c: &impl Target<T>,
         finish: &Finish<T>,
         buf: *mut T,
-    ) {
-        let shape = Shape { lanes: 16, nv: 2, rows: SIDE };
-        let x = Part { rows: high.clone(), j: wide.start, nc: wide.len(), p: 0, kc: 0, last: true, shape };
+    ) -> bool {
+        const LARGE: f32 = (1u64 << 50) as f32;
+        let seen = [self.seen.0[tile[0]], self.seen.1[tile[1]]];
+        let largest = seen.map(|seen| f32::from_bits(seen.largest));
+        // A NaN is not below.
+        if !largest.iter().all(|v| *v < LARGE) {
+            return false;
+        }
         let mut room = Room::new(buf);
         let to = (room.find(c, wide.start, wide.len()), c.row_stride());
-        let mut r = 0;
+        // As they are, sums go where they belong while they are looked at.
+        let place = if finish.is_plain() { to.0.wrapping_add(high.start * to.1) } else { std::ptr::null_mut() };
+        let place = if to.0.is_null() { to.0 } else { place };
+        // Parts of operands and of products below 2^-126 are lost: at most this much of a sum, times 2^-22.
+        let least = f32::MIN_POSITIVE * (1 << 22) as f32 * self.k as f32 * largest[0].max(largest[1]).max(1.0);
+        let (from, size) = (self.at(tile), [high.len(), wide.len()]);
+        // SAFETY: the caller's tile and C; the processor has AVX-512, too.
+        let (small, nothing) = unsafe { look(least, from.cast(), self.distance, size, place.cast(), to.1) };
+        // Nothing is right where no product of two numbers was lost.
+        let smallest = seen.map(|seen| f32::from_bits(seen.smallest.saturating_add(1).min(f32::MAX.to_bits())));
+        let lost = nothing && !largest.contains(&0.0) && smallest[0] * smallest[1] < 64.0 * f32::MIN_POSITIVE;
+        if small || lost {
+            return false;
+        }
+        let shape = Shape { lanes: 16, nv: 2, rows: SIDE };
+        let x = Part { rows: high.clone(), j: wide.start, nc: wide.len(), p: 0, kc: 0, last: true, shape };
+        let mut r = if place.is_null() { 0 } else { high.len() };
         while r < high.len() {
             let some = if high.len() - r >= 8 { 8 } else { 1 };
-            let b = self.at(tile).wrapping_add(r * self.distance);
-            let aside = std::ptr::null_mut();
-            let of = Operands { a: std::ptr::null(), csa: 0, b, rsb: self.distance, aside, aside_step: 0 };
+            let (a, b, aside) = (std::ptr::null(), from.wrapping_add(r * self.distance), std::ptr::null_mut());
+            let of = Operands { a, csa: 0, b, rsb: self.distance, aside, aside_step: 0 };
             // SAFETY: the caller's C and tile of sums; the buffer holds a tile.
             unsafe { one_tile(&x, &of, finishing(some), (high.start + r, some), (0, wide.len()), to, finish, &room) };
             r += some;
         }
+        true
     }
 }
 
@@ -324,18 +326,29 @@ unsafe fn left_rows<T: Real>(
     }
 }
 
-/// Whether a tile has magnitudes below `least`, and whether it has zeros.
+/// Whether a tile has magnitudes below `least`, and whether it has zeros. It is copied to `to`, if that is not null.
 #[target_feature(enable = "avx512f,avx512dq")]
-unsafe fn below(least: f32, sums: *const f32, distance: usize, [rows, columns]: [usize; 2]) -> (bool, bool) {
+unsafe fn look(
+    least: f32,
+    sums: *const f32,
+    distance: usize,
+    [rows, columns]: [usize; 2],
+    to: *mut f32,
+    rs: usize,
+) -> (bool, bool) {
     let (least, mut small, mut nothing) = (_mm512_set1_ps(least), 0, 0);
     for r in 0..rows {
         for side in [0, 16] {
             let there = ((1u32 << columns.saturating_sub(side).min(16)) - 1) as u16;
-            // SAFETY: the caller's tile.
+            // SAFETY: the caller's tile, and as much of C.
             let v = unsafe { _mm512_loadu_ps(sums.add(r * distance + side)) };
             let zero = _mm512_mask_cmp_ps_mask::<_CMP_EQ_OQ>(there, v, _mm512_setzero_ps());
             nothing |= zero;
             small |= _mm512_mask_cmp_ps_mask::<_CMP_LT_OQ>(there & !zero, _mm512_abs_ps(v), least);
+            if !to.is_null() {
+                // SAFETY: as above.
+                unsafe { _mm512_mask_storeu_ps(to.wrapping_add(r * rs + side), there, v) };
+            }
         }
     }
     (small != 0, nothing != 0)

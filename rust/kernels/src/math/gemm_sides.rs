@@ -104,6 +104,11 @@ impl<T: Real> Finish<T> {
     pub fn plain() -> Self {
         Finish { alpha: T::ONE, beta: T::ZERO, row_bias: std::ptr::null(), col_bias: std::ptr::null(), relu: false }
     }
+
+    /// Whether it leaves elements as they are.
+    pub fn is_plain(&self) -> bool {
+        self.alpha == T::ONE && self.beta == T::ZERO && self.row_bias.is_null() && self.col_bias.is_null() && !self.relu
+    }
 }
 
 // SAFETY: the pointers are only read, and stay valid while the call that made them waits.
