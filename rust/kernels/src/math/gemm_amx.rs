@@ -14,7 +14,7 @@ use crate::gemm_drive::serial_plain;
 use crate::gemm_kernel::{finishing, Shape, A_STRIDE};
 use crate::gemm_pack::transpose;
 use crate::gemm_sides::{with_scratch, Finish, LeftSide, Part, RightSide, Target};
-use crate::gemm_simd::Real;
+use crate::gemm_simd::{prefetch, Real};
 use crate::gemm_tile::{one_tile, Operands, Room};
 use crate::simd::{level, Level};
 use std::arch::asm;
@@ -88,7 +88,7 @@ fn present() -> bool {
     false
 }
 
-/// Whether this is the faster way for a product of this size.
+/// Whether this is the faster way for a product of this size whose operands are plain matrices.
 #[inline]
 pub fn suits<T: Real>(m: usize, n: usize, k: usize) -> bool {
     let work = |m: usize, n: usize| m as f64 * n as f64 * k.next_multiple_of(STEP) as f64;
@@ -97,7 +97,7 @@ pub fn suits<T: Real>(m: usize, n: usize, k: usize) -> bool {
     let (plain, amx) = (42.0 * m as f64 * n as f64 * k as f64, 15.0 * padded);
     size_of::<T>() == 4
         && m.min(n).min(k) >= 16
-        && plain > amx + 1300.0 * (k * (m + n)) as f64 + 200.0 * (m * n) as f64 + 12e6
+        && plain > amx + 1300.0 * (k * (m + n)) as f64 + 1400.0 * (m * n) as f64 + 5e6
         && enabled()
 }
 
@@ -169,60 +169,65 @@ unsafe fn block<T: Real>(
         let (right, sums) = (left.wrapping_add(parts[0]), left.wrapping_add(parts[0] + parts[1]));
         let plain = sums.wrapping_add(parts[2]);
         let before = plain.wrapping_add(parts[3]);
-        let mut seen = ([Seen::NOTHING; ROWS / SIDE], [Seen::NOTHING; COLUMNS / SIDE]);
+        let seen = ([Seen::NOTHING; ROWS / SIDE], [Seen::NOTHING; COLUMNS / SIDE]);
+        let mut sums = Sums { p: sums, distance, seen, k };
         // SAFETY: the caller's ranges; the buffer has these parts. The unit is there (`suits`).
         unsafe {
+            let mut room = Room::new(plain);
             with_tiles(|| {
                 for p in (0..k).step_by(DEPTH) {
                     let (kc, steps) = (DEPTH.min(k - p), DEPTH.min(k - p).div_ceil(STEP));
                     for (s, i) in rows.clone().step_by(SIDE).enumerate() {
                         let some = SIDE.min(rows.end - i);
                         let (from, rs) = left_rows(a, i, some, p, kc, plain);
-                        seen.0[s] = seen.0[s].and(split_left(from.cast(), rs, some, kc, left.add(s * panel).cast()));
+                        let saw = split_left(from.cast(), rs, some, kc, left.add(s * panel).cast());
+                        sums.seen.0[s] = sums.seen.0[s].and(saw);
                     }
                     let (wide, to, apart) = (columns.len(), right.cast::<u8>(), panel * size_of::<T>());
                     if let Some((from, rs)) = b.rows(p, columns.start) {
-                        split_right(from.cast(), rs, wide, kc, to, apart, &mut seen.1);
+                        split_right(from.cast(), rs, wide, kc, to, apart, &mut sums.seen.1);
                     } else {
                         for (t, j) in (0..wide).step_by(SIDE).enumerate() {
                             let some = SIDE.min(wide - j);
                             b.pack(p, kc, columns.start + j, some, SIDE, plain);
-                            let (to, seen) = (to.add(t * apart), &mut seen.1[t..]);
+                            let (to, seen) = (to.add(t * apart), &mut sums.seen.1[t..]);
                             split_right(plain.cast_const().cast(), SIDE, some, kc, to, apart, seen);
                         }
                     }
                     if p % CHAIN == 0 && p > 0 {
-                        add(before.cast(), sums.cast(), area, p > CHAIN);
+                        add(before.cast(), sums.p.cast(), area, p > CHAIN);
                     }
-                    for t in 0..across {
-                        for s in 0..down {
-                            let to = sums.add(s * SIDE * distance + t * SIDE);
-                            let (left, right) = (left.add(s * panel), right.add(t * panel));
-                            multiply(
-                                left.cast(),
-                                right.cast(),
-                                steps,
-                                to.cast(),
-                                distance * size_of::<T>(),
-                                p % CHAIN == 0,
-                            );
+                    for (t, j) in columns.clone().step_by(SIDE).enumerate() {
+                        let wide = j..columns.end.min(j + SIDE);
+                        let last = p + kc == k;
+                        let place = if last { room.find(c, j, wide.len()) } else { std::ptr::null_mut() };
+                        for (s, i) in rows.clone().step_by(SIDE).enumerate() {
+                            let high = i..rows.end.min(i + SIDE);
+                            // C comes from far while its tile is computed.
+                            for r in if place.is_null() { 0..0 } else { high.clone() } {
+                                let row = place.wrapping_add(r * c.row_stride());
+                                prefetch(row);
+                                prefetch(row.wrapping_add(SIDE - 1));
+                            }
+                            let (left, right) = (left.add(s * panel).cast(), right.add(t * panel).cast());
+                            let to = sums.at([s, t]).cast_mut();
+                            multiply(left, right, steps, to.cast(), distance * size_of::<T>(), p % CHAIN == 0);
+                            if !last {
+                                continue;
+                            }
+                            if k > CHAIN {
+                                let before = before.add(to.offset_from(sums.p) as usize);
+                                for r in 0..SIDE {
+                                    add(to.add(r * distance).cast(), before.add(r * distance).cast(), SIDE, true);
+                                }
+                            }
+                            if !sums.write([s, t], high.clone(), wide.clone(), place, c, finish, &room) {
+                                serial_plain(high, wide.clone(), k, a, b, c, finish);
+                            }
                         }
                     }
                 }
             });
-            if k > CHAIN {
-                add(sums.cast(), before.cast(), area, true);
-            }
-            let sums = Sums { p: sums, distance, seen, k };
-            for (t, j) in columns.clone().step_by(SIDE).enumerate() {
-                let wide = j..columns.end.min(j + SIDE);
-                for (s, i) in rows.clone().step_by(SIDE).enumerate() {
-                    let high = i..rows.end.min(i + SIDE);
-                    if !sums.write([s, t], high.clone(), wide.clone(), c, finish, plain) {
-                        serial_plain(high, wide.clone(), k, a, b, c, finish);
-                    }
-                }
-            }
         }
     });
 }
@@ -240,16 +245,17 @@ impl<T: Real> Sums<T> {
         self.p.wrapping_add(s * SIDE * self.distance + t * SIDE)
     }
 
-    /// A tile's rows `high` and columns `wide` of C; false where it is not what chains of fused multiply-adds would give, up
+    /// A tile's rows `high` and columns `wide` of C, which begin at `place` or where `room` says; false where it is not what chains of fused multiply-adds would give, up
     /// to rounding, and has to be computed so.
     unsafe fn write(
         &self,
         tile: [usize; 2],
         high: Range<usize>,
         wide: Range<usize>,
+        place: *mut T,
         c: &impl Target<T>,
         finish: &Finish<T>,
-        buf: *mut T,
+        room: &Room<T>,
     ) -> bool {
         const LARGE: f32 = (1u64 << 50) as f32;
         let seen = [self.seen.0[tile[0]], self.seen.1[tile[1]]];
@@ -258,16 +264,14 @@ impl<T: Real> Sums<T> {
         if !largest.iter().all(|v| *v < LARGE) {
             return false;
         }
-        let mut room = Room::new(buf);
-        let to = (room.find(c, wide.start, wide.len()), c.row_stride());
         // As they are, sums go where they belong while they are looked at.
-        let place = if finish.is_plain() { to.0.wrapping_add(high.start * to.1) } else { std::ptr::null_mut() };
-        let place = if to.0.is_null() { to.0 } else { place };
+        let copied = finish.is_plain() && !place.is_null();
+        let to = if copied { place.wrapping_add(high.start * c.row_stride()) } else { std::ptr::null_mut() };
         // Parts of operands and of products below 2^-126 are lost: at most this much of a sum, times 2^-22.
         let least = f32::MIN_POSITIVE * (1 << 22) as f32 * self.k as f32 * largest[0].max(largest[1]).max(1.0);
         let (from, size) = (self.at(tile), [high.len(), wide.len()]);
         // SAFETY: the caller's tile and C; the processor has AVX-512, too.
-        let (small, nothing) = unsafe { look(least, from.cast(), self.distance, size, place.cast(), to.1) };
+        let (small, nothing) = unsafe { look(least, from.cast(), self.distance, size, to.cast(), c.row_stride()) };
         // Nothing is right where no product of two numbers was lost.
         let smallest = seen.map(|seen| f32::from_bits(seen.smallest.saturating_add(1).min(f32::MAX.to_bits())));
         let lost = nothing && !largest.contains(&0.0) && smallest[0] * smallest[1] < 64.0 * f32::MIN_POSITIVE;
@@ -276,13 +280,16 @@ impl<T: Real> Sums<T> {
         }
         let shape = Shape { lanes: 16, nv: 2, rows: SIDE };
         let x = Part { rows: high.clone(), j: wide.start, nc: wide.len(), p: 0, kc: 0, last: true, shape };
-        let mut r = if place.is_null() { 0 } else { high.len() };
+        let mut r = if copied { high.len() } else { 0 };
         while r < high.len() {
             let some = if high.len() - r >= 8 { 8 } else { 1 };
             let (a, b, aside) = (std::ptr::null(), from.wrapping_add(r * self.distance), std::ptr::null_mut());
             let of = Operands { a, csa: 0, b, rsb: self.distance, aside, aside_step: 0 };
             // SAFETY: the caller's C and tile of sums; the buffer holds a tile.
-            unsafe { one_tile(&x, &of, finishing(some), (high.start + r, some), (0, wide.len()), to, finish, &room) };
+            unsafe {
+                let to = (place, c.row_stride());
+                one_tile(&x, &of, finishing(some), (high.start + r, some), (0, wide.len()), to, finish, room)
+            };
             r += some;
         }
         true

@@ -30,7 +30,7 @@ pub unsafe fn serial<T: Real>(
 ) {
     // SAFETY: the caller's.
     unsafe {
-        if gemm_amx::suits::<T>(m, n, k) {
+        if gemm_amx::suits::<T>(m, n, k) && !a.gathered() && !b.gathered() {
             return gemm_amx::product(m, n, k, a, b, c, finish, false);
         }
         serial_plain(0..m, 0..n, k, a, b, c, finish)
@@ -281,7 +281,7 @@ pub unsafe fn parallel<T: Real>(
     c: &impl Target<T>,
     finish: &Finish<T>,
 ) {
-    if gemm_amx::suits::<T>(m, n, k) {
+    if gemm_amx::suits::<T>(m, n, k) && !a.gathered() && !b.gathered() {
         // SAFETY: the caller's.
         return unsafe { gemm_amx::product(m, n, k, a, b, c, finish, true) };
     }

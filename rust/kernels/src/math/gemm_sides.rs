@@ -38,6 +38,10 @@ pub trait LeftSide<T>: Sync {
     fn neighbours(&self, _i: usize, _p: usize) -> Option<(*const T, usize)> {
         None
     }
+    /// Whether its elements are gathered from so many places that the matrix unit would wait for them.
+    fn gathered(&self) -> bool {
+        false
+    }
     /// Whether `announce` does anything.
     fn far(&self) -> bool {
         false
@@ -61,6 +65,10 @@ pub trait RightSide<T>: Sync {
     /// The same range in place wherever its rows' elements are neighbours: what is packed while the first panel is computed.
     fn rows(&self, _p: usize, _j: usize) -> Option<(*const T, usize)> {
         None
+    }
+    /// Whether its elements are gathered from so many places that the matrix unit would wait for them.
+    fn gathered(&self) -> bool {
+        false
     }
     /// Cache lines that the product after this one begins with.
     fn lines_ahead(&self) -> usize {

@@ -289,6 +289,9 @@ impl<T: Real> RightSide<T> for Patches<T> {
             }
         }
     }
+    fn gathered(&self) -> bool {
+        self.taps.len() > 1
+    }
 }
 
 /// Patches as A, transposed: columns of the patch matrix are rows, pixels are summed over.
@@ -305,6 +308,9 @@ impl<T: Real> LeftSide<T> for Patches<T> {
             }
         }
     }
+    fn gathered(&self) -> bool {
+        self.taps.len() > 1
+    }
 }
 
 /// Patches as A with a pixel a row, channels last.
@@ -315,6 +321,9 @@ impl<T: Real> LeftSide<T> for PixelRows<'_, T> {
         // SAFETY: the caller's range and buffer.
         unsafe { fill_channels_last(self.0, (p, kc), (i, rows), buf, A_STRIDE) };
         None
+    }
+    fn gathered(&self) -> bool {
+        self.0.taps.len() > 1
     }
 }
 

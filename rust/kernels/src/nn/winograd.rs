@@ -7,7 +7,6 @@
 //! reach outputs that do not see them. The caller computes those without tiles.
 
 use crate::conv_band::lanes;
-use crate::gemm_amx;
 use crate::gemm_kernel::{kernel, Shape, Tile, A_STRIDE, KC};
 use crate::gemm_sides::with_scratch;
 use crate::gemm_simd::Real;
@@ -28,9 +27,9 @@ pub fn enable(on: bool) {
 }
 
 /// Bytes of the transformed filters, and of the tiles that are multiplied by them together.
-const FILTER_BYTES: usize = 5 << 19;
+const FILTER_BYTES: usize = 5 << 20;
 const TILE_BYTES: usize = 8 << 20;
-/// Of few tiles, the same: then filters are written and read about once, and should not leave the second-level cache.
+/// Of few tiles, the filters' for each thread: they are written and read about once then, and should not leave its cache.
 const FEW_TILES_BYTES: usize = 5 << 18;
 /// Channels, and tiles of the filter's gradient, that are summed up in one chain: short ones, as the transforms multiply the
 /// rounding errors of the sums.
@@ -56,16 +55,15 @@ pub fn suits<T: Real>(of: Of, images: usize, channels: [usize; 2], outputs: [usi
     let across = outputs[1].div_ceil(SIDE);
     let tiles = (images * outputs[0].div_ceil(SIDE) * across) as f64;
     // Multiplications, and in their units what the transforms of a tile and a filter cost beside them, and what a filter costs
-    // that is used as it is (both wait for memory). The matrix unit takes less for those of the direct way.
+    // that is used as it is (both wait for memory).
     let (filter, plain) = if of == Of::Images { (800.0, 400.0) } else { (900.0, 1800.0) };
-    let each = if gemm_amx::enabled() { 0.75 } else { 1.0 };
     let direct = 9.0 * ins * outs * pixels;
     let tiled = 36.0 * ins * outs * tiles + 400.0 * (ins + outs) * tiles + filter * ins * outs;
     size_of::<T>() == 4
         && ENABLED.load(Relaxed)
         && ins.min(outs) >= 16.0
         && direct > 2e6
-        && tiled < 0.9 * (each * direct + plain * ins * outs)
+        && tiled < 0.9 * (direct + plain * ins * outs)
         && POINTS * across * (channels[0] + channels[1]) * size_of::<T>() <= TILE_BYTES
 }
 
@@ -156,7 +154,7 @@ pub unsafe fn convolve<T: Real>(
     let (cuts, slots) = (ins.div_ceil(kb), KC / kb);
     let lines = (POINTS * cuts).div_ceil(slots);
     let few = count * y.size[0].div_ceil(SIDE) * y.size[1].div_ceil(SIDE) * POINTS * ins * bytes <= FEW_TILES_BYTES;
-    let most = if few { FEW_TILES_BYTES } else { FILTER_BYTES };
+    let most = if few { FILTER_BYTES.min(FEW_TILES_BYTES * pool::threads()) } else { FILTER_BYTES };
     let some = even(outs, most / (POINTS * ins * bytes) / 16 * 16, 16).min(outs);
     let plan = Plan::of(count, y.size, (lines * A_STRIDE + POINTS * some) * bytes);
     let shape = Shape::of::<T>(plan.tiles(), some);
