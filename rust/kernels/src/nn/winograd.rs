@@ -31,6 +31,8 @@ const FILTER_BYTES: usize = 5 << 20;
 const TILE_BYTES: usize = 8 << 20;
 /// Of few tiles, the filters' for each thread: they are written and read about once then, and should not leave its cache.
 const FEW_TILES_BYTES: usize = 5 << 18;
+/// More bytes of transformed filters come and go by way of memory.
+const FAR_BYTES: usize = 16 << 20;
 /// Channels, and tiles of the filter's gradient, that are summed up in one chain: short ones, as the transforms multiply the
 /// rounding errors of the sums.
 const CHAIN: usize = 96;
@@ -56,7 +58,11 @@ pub fn suits<T: Real>(of: Of, images: usize, channels: [usize; 2], outputs: [usi
     let tiles = (images * outputs[0].div_ceil(SIDE) * across) as f64;
     // Multiplications, and in their units what the transforms of a tile and a filter cost beside them, and what a filter costs
     // that is used as it is (both wait for memory).
-    let (filter, plain) = if of == Of::Images { (800.0, 400.0) } else { (900.0, 1800.0) };
+    let far = POINTS * channels[0] * channels[1] * size_of::<T>() > FAR_BYTES;
+    let (filter, plain) = match of {
+        Of::Images => (if far { 1500.0 } else { 800.0 }, 400.0),
+        Of::Filters => (900.0, 1800.0),
+    };
     let direct = 9.0 * ins * outs * pixels;
     let tiled = 36.0 * ins * outs * tiles + 400.0 * (ins + outs) * tiles + filter * ins * outs;
     size_of::<T>() == 4
