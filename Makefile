@@ -36,11 +36,13 @@ status: $(STAMP) $(VENV)/.test
 
 build: $(STAMP)
 
-# A wheel for every Linux since 2014: zig links against an old glibc; its symbols are checked.
+# A wheel for every Linux since 2014: zig links against an old glibc; its symbols are checked. It is packed twice: zopfli's
+# streams are 3 % shorter.
 wheel: $(VENV)/.wheel
 	@rm -rf dist
 	@PATH=$(abspath $(VENV))/bin:$$PATH VIRTUAL_ENV=$(abspath $(VENV)) maturin build -q --release --zig \
 		--compatibility manylinux2014 --compression-level 9 --out dist
+	@$(PY) tools/repack_wheel.py dist/*.whl
 	@$(PY) tools/wheel_symbols.py dist/*.whl
 
 # Rust's own tests under Miri and ThreadSanitizer: `rustup toolchain install nightly --component miri rust-src`. Slow.
@@ -77,7 +79,7 @@ $(VENV)/.check: $(VENV)/.base
 	@touch $@
 
 $(VENV)/.wheel: $(VENV)/.base
-	$(VENV)/bin/pip install -q "maturin[zig]>=1.16,<2"
+	$(VENV)/bin/pip install -q "maturin[zig]>=1.16,<2" zopflipy
 	@touch $@
 
 $(STAMP): $(VENV)/.base $(RUST_SOURCES)
