@@ -1,6 +1,6 @@
 //! Convolutions and their gradients against plain loops in f64.
 mod common;
-use common::{at_every_level, narrow};
+use common::{at_every_level, errors, narrow};
 use oar_kernels::conv::{convolve, filter_grad, input_grad, Conv};
 use oar_kernels::{gemm_amx, pool, winograd};
 
@@ -246,12 +246,6 @@ fn tiles_match_plain_loops_at_every_level() {
             check(&Conv { channels_last: true, ..c });
         }
     });
-}
-
-/// Root of the mean square error, and the largest, against the exact values.
-fn errors(got: &[f32], want: &[f64]) -> [f64; 2] {
-    let each = || got.iter().zip(want).map(|(&g, &w)| (g as f64 - w).abs());
-    [(each().map(|e| e * e).sum::<f64>() / want.len() as f64).sqrt(), each().fold(0.0, f64::max)]
 }
 
 /// The bound that ARCHITECTURE.md states.

@@ -1,6 +1,6 @@
 //! Products on the matrix unit beside chains of fused multiply-adds and f64. On a machine without one both are the same.
 mod common;
-use common::{narrow, noise};
+use common::{errors, narrow, noise};
 use oar_kernels::gemm::{gemm, matmul, Epilogue, View};
 use oar_kernels::{gemm_amx, pool};
 
@@ -26,11 +26,6 @@ fn exact((m, n, k): (usize, usize, usize), a: &[f32], b: &[f32], (ta, tb): (bool
     let mut c = vec![f64::NAN; m * n];
     matmul((m, n, k), &a, ta, &b, tb, &mut c);
     c
-}
-
-fn errors(got: &[f32], want: &[f64]) -> [f64; 2] {
-    let each = || got.iter().zip(want).map(|(&g, &w)| (g as f64 - w).abs());
-    [(each().map(|e| e * e).sum::<f64>() / want.len() as f64).sqrt(), each().fold(0.0, f64::max)]
 }
 
 /// The bound that ARCHITECTURE.md states.

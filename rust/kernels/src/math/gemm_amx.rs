@@ -1,10 +1,10 @@
 //! Large products of f32 on the matrix unit (AMX) that Xeons have since 2023.
 //!
 //! The unit multiplies bf16 and adds up f32. A float is the sum of three bf16 numbers of 8 bits each, high, middle and low;
-//! of the nine products of two such sums six count (the others are below 2^-26 of the whole). The six are as exact as a
-//! chain of fused multiply-adds, and take a third of the time. What the parts of a float cannot hold is computed without
-//! the unit, tile by tile of 32 x 32: NaN and infinities, very large values, and results so small that the unit, which
-//! takes denormal numbers for zero, would miss a part of them (`Sums::write`).
+//! of the nine products of two such sums six count (the others are below 2^-26 of the whole). The six are more exact than a
+//! chain of fused multiply-adds, and with taking the operands apart need three quarters of its time. What the parts of a
+//! float cannot hold is computed without the unit, tile by tile of 32 x 32: NaN and infinities, very large values, and
+//! results so small that the unit, which takes denormal numbers for zero, would miss a part of them (`Sums::write`).
 //!
 //! A block of C is summed up in a buffer, `DEPTH` columns of A at a time, whose panels are in the caches. Neither blocks nor
 //! threads show in the result.

@@ -26,3 +26,9 @@ pub fn noise(n: usize, seed: u64) -> Vec<f64> {
 pub fn narrow(x: &[f64]) -> Vec<f32> {
     x.iter().map(|&x| x as f32).collect()
 }
+
+/// Root of the mean square error, and the largest, against the exact values.
+pub fn errors(got: &[f32], want: &[f64]) -> [f64; 2] {
+    let each = || got.iter().zip(want).map(|(&g, &w)| (g as f64 - w).abs());
+    [(each().map(|e| e * e).sum::<f64>() / want.len() as f64).sqrt(), each().fold(0.0, f64::max)]
+}
