@@ -4,7 +4,8 @@
 use criterion::{criterion_group, criterion_main, BenchmarkId, Criterion, Throughput};
 use oar_kernels::conv::{convolve, filter_grad, input_grad, Conv};
 use oar_kernels::gemm::{batched, matmul, strided_batch, Epilogue, View};
-use oar_kernels::norm::{batch_norm_train, layer_norm, Channels};
+use oar_kernels::layer_norm::layer_norm;
+use oar_kernels::norm::{batch_norm_train, Channels};
 use oar_kernels::pooling::{max_pool, max_pool_grad, Pool};
 use oar_kernels::softmax::{log_softmax, softmax, softmax_grad};
 use oar_kernels::winograd::enable;

@@ -1,6 +1,7 @@
 //! Softmax, losses and normalisations against plain loops in f64 and finite differences.
 mod common;
 use common::{at_every_level, narrow, noise};
+use oar_kernels::layer_norm::*;
 use oar_kernels::norm::*;
 use oar_kernels::pool;
 use oar_kernels::softmax::*;

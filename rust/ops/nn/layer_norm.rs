@@ -9,7 +9,7 @@ use oar_core::op::parts::norm::{check_channel, check_epsilon, check_like, check_
 use oar_core::op::{Grad, Infer, Kernel, Op, Run, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
-use oar_kernels::norm as kernel;
+use oar_kernels::layer_norm as kernel;
 
 attrs! {
     pub struct LayerNormAttrs {

@@ -185,35 +185,37 @@ macro_rules! lanes {
 lanes!(f32, 4, u32, 23, 127u32);
 lanes!(f64, 2, u64, 52, 1023u64);
 
-/// Compiles a generic function over `Vector` once per level: `dispatch!(body::<V>(args))` within a function generic in
-/// `T: Real` calls it for the level in use.
+/// Compiles a generic function over `Vector` once per level: `unsafe fn name<T, const C: u8; F: Bound>(args) = body` calls
+/// `body::<V, C, F>(args)` for the level in use; constants and the last type are there if named.
 #[macro_export]
 macro_rules! by_level {
-    ($(#[$meta:meta])* $vis:vis unsafe fn $name:ident<$t:ident $(, const $c:ident: $cty:ty)*>
+    ($(#[$meta:meta])* $vis:vis unsafe fn $name:ident<$t:ident $(, const $c:ident: $cty:ty)* $(; $f:ident: $bound:path)?>
         ($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? = $body:ident) => {
         $(#[$meta])*
         #[allow(clippy::missing_safety_doc)]
-        $vis unsafe fn $name<$t: $crate::gemm_simd::Real $(, const $c: $cty)*>($($arg: $ty),*) $(-> $ret)? {
+        $vis unsafe fn $name<$t: $crate::gemm_simd::Real $(, const $c: $cty)* $(, $f: $bound)?>(
+            $($arg: $ty),*
+        ) $(-> $ret)? {
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2")]
-            unsafe fn avx2<$t: $crate::gemm_simd::Real $(, const $c: $cty)*>($($arg: $ty),*) $(-> $ret)? {
+            unsafe fn avx2<$t: $crate::gemm_simd::Real $(, const $c: $cty)* $(, $f: $bound)?>($($arg: $ty),*) $(-> $ret)? {
                 // SAFETY: the caller's contract; this function has the vector's features.
-                unsafe { $body::<$t::Avx2 $(, $c)*>($($arg),*) }
+                unsafe { $body::<$t::Avx2 $(, $c)* $(, $f)?>($($arg),*) }
             }
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,fma,f16c,bmi1,bmi2")]
-            unsafe fn avx512<$t: $crate::gemm_simd::Real $(, const $c: $cty)*>($($arg: $ty),*) $(-> $ret)? {
+            unsafe fn avx512<$t: $crate::gemm_simd::Real $(, const $c: $cty)* $(, $f: $bound)?>($($arg: $ty),*) $(-> $ret)? {
                 // SAFETY: the caller's contract; this function has the vector's features.
-                unsafe { $body::<$t::Avx512 $(, $c)*>($($arg),*) }
+                unsafe { $body::<$t::Avx512 $(, $c)* $(, $f)?>($($arg),*) }
             }
             // SAFETY: `level` never exceeds what the processor was found to have; the rest is the caller's contract.
             unsafe {
                 match $crate::simd::level() {
                     #[cfg(target_arch = "x86_64")]
-                    $crate::simd::Level::Avx512 => avx512::<$t $(, $c)*>($($arg),*),
+                    $crate::simd::Level::Avx512 => avx512::<$t $(, $c)* $(, $f)?>($($arg),*),
                     #[cfg(target_arch = "x86_64")]
-                    $crate::simd::Level::Avx2 => avx2::<$t $(, $c)*>($($arg),*),
-                    _ => $body::<$t::Base $(, $c)*>($($arg),*),
+                    $crate::simd::Level::Avx2 => avx2::<$t $(, $c)* $(, $f)?>($($arg),*),
+                    _ => $body::<$t::Base $(, $c)* $(, $f)?>($($arg),*),
                 }
             }
         }

@@ -9,6 +9,7 @@ pub(crate) mod conv_patch;
 pub mod deform;
 pub mod grid_sample;
 pub mod l2_normalize;
+pub mod layer_norm;
 pub mod norm;
 pub(crate) mod norm_lanes;
 pub mod pooling;

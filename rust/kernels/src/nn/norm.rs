@@ -1,12 +1,11 @@
-//! Layer and batch normalisation and their gradients. Variances are biased, computed around the mean.
+//! Batch normalisation and its gradients. Variances are biased, computed around the mean.
 
 use crate::gemm_simd::Real;
 use crate::gemm_vec::Shared;
 use crate::norm_lanes::{
     column_sums, plane_linear, plane_sums, row_linear, DoubleGradient, Gradient, Plain, Squares, Terms, TERMS,
 };
-use crate::simd_fn;
-use crate::softmax::{lane_sum, CHUNK, W};
+use crate::softmax::CHUNK;
 
 /// A tensor seen as images of channels of pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,7 +112,7 @@ pub fn batch_stats<T: Real>(d: &Channels, x: &[T], mean: &mut [T], var: &mut [T]
     var.iter_mut().zip(&sums[0]).for_each(|(v, &s)| *v = s / count);
 }
 
-fn inverse_root<T: Real>(var: T, epsilon: f64) -> T {
+pub(crate) fn inverse_root<T: Real>(var: T, epsilon: f64) -> T {
     T::from_f64(1.0 / (var + T::from_f64(epsilon)).to_f64().sqrt())
 }
 
@@ -302,151 +301,5 @@ pub fn batch_norm_double_grad<T: Real>(
         let p2 = each(c, |c| T::ZERO - g[c] * m(1, c));
         let p3 = each(c, |c| g[c] * (m(1, c) * m(2, c) + m(3, c) * m(0, c)) - s[c] * m(0, c));
         d.linear([x, dy, ddx], 3, mean, [&p0, &p1, &p2, &p3], dx);
-    }
-}
-
-simd_fn! {
-    fn layer_rows[T: Real](x: &[T], scale: Option<&[T]>, bias: Option<&[T]>, epsilon: T, y: &mut [T],
-        mean: &mut [T], var: &mut [T], n: usize) {
-        let count = T::from_f64(n as f64);
-        let stats = mean.iter_mut().zip(var);
-        for ((x, y), (mean, var)) in x.chunks_exact(n).zip(y.chunks_exact_mut(n)).zip(stats) {
-            let mut acc = [T::ZERO; W];
-            crate::softmax::lanes(x, T::ZERO, |v| (0..W).for_each(|i| acc[i] += v[i]));
-            let m = lane_sum(acc) / count;
-            let mut acc = [T::ZERO; W];
-            crate::softmax::lanes(x, m, |v| (0..W).for_each(|i| {
-                let d = v[i] - m;
-                acc[i] = d.fma::<FMA>(d, acc[i]);
-            }));
-            let v = lane_sum(acc) / count;
-            (*mean, *var) = (m, v);
-            let inv = T::from_f64(1.0 / (v + epsilon).to_f64().sqrt());
-            match (scale, bias) {
-                (Some(s), Some(b)) => {
-                    for ((y, &x), (&s, &b)) in y.iter_mut().zip(x).zip(s.iter().zip(b)) {
-                        *y = ((x - m) * inv).fma::<FMA>(s, b);
-                    }
-                }
-                (Some(s), None) => y.iter_mut().zip(x).zip(s).for_each(|((y, &x), &s)| *y = (x - m) * inv * s),
-                (None, Some(b)) => y.iter_mut().zip(x).zip(b).for_each(|((y, &x), &b)| *y = (x - m) * inv + b),
-                (None, None) => y.iter_mut().zip(x).for_each(|(y, &x)| *y = (x - m) * inv),
-            }
-        }
-    }
-}
-
-/// Normalises `outer` rows of `n` elements; `mean` and `var` get each row's statistics.
-pub fn layer_norm<T: Real>(
-    (outer, n): (usize, usize),
-    x: &[T],
-    scale: Option<&[T]>,
-    bias: Option<&[T]>,
-    epsilon: f64,
-    y: &mut [T],
-    mean: &mut [T],
-    var: &mut [T],
-) {
-    assert!(x.len() == outer * n && y.len() == x.len() && mean.len() == outer && var.len() == outer);
-    assert!(scale.is_none_or(|s| s.len() == n) && bias.is_none_or(|b| b.len() == n), "one scale and bias a column");
-    if n == 0 {
-        mean.fill(T::from_f64(f64::NAN));
-        var.fill(T::from_f64(f64::NAN));
-        return;
-    }
-    let out = [y, mean, var].map(|s| Shared(s.as_mut_ptr()));
-    crate::pool::ranges(outer, (CHUNK / n).max(1), |r| {
-        // SAFETY: ranges of rows are disjoint.
-        let part = |k: usize, w: usize| unsafe {
-            std::slice::from_raw_parts_mut({ &out }[k].get().add(r.start * w), r.len() * w)
-        };
-        let x = &x[r.start * n..r.end * n];
-        layer_rows(x, scale, bias, T::from_f64(epsilon), part(0, n), part(1, 1), part(2, 1), n);
-    });
-}
-
-simd_fn! {
-    /// `sums` are dscale and dbias of these rows, added to.
-    fn layer_grad_rows[T: Real](x: &[T], dy: &[T], scale: Option<&[T]>, mean: &[T], inv: &[T], dx: Option<&mut [T]>,
-        sums: &mut [T], n: usize) {
-        let count = T::from_f64(n as f64);
-        let (dscale, dbias) = sums.split_at_mut(n);
-        let mut dx = dx.map(|d| d.chunks_exact_mut(n));
-        for (r, (x, dy)) in x.chunks_exact(n).zip(dy.chunks_exact(n)).enumerate() {
-            let (m, inv) = (mean[r], inv[r]);
-            for ((s, b), (&x, &d)) in dscale.iter_mut().zip(dbias.iter_mut()).zip(x.iter().zip(dy)) {
-                *s = d.fma::<FMA>((x - m) * inv, *s);
-                *b += d;
-            }
-            let Some(dx) = dx.as_mut().and_then(|d| d.next()) else { continue };
-            // dx holds dy * scale until the two sums over it are known.
-            match scale {
-                Some(s) => dx.iter_mut().zip(dy.iter().zip(s)).for_each(|(o, (&d, &s))| *o = d * s),
-                None => dx.copy_from_slice(dy),
-            }
-            let (mut plain, mut along) = ([T::ZERO; W], [T::ZERO; W]);
-            for (x, d) in x.chunks(W).zip(dx.chunks(W)) {
-                if x.len() == W {
-                    for i in 0..W {
-                        plain[i] += d[i];
-                        along[i] = d[i].fma::<FMA>((x[i] - m) * inv, along[i]);
-                    }
-                } else {
-                    for (i, (&x, &d)) in x.iter().zip(d).enumerate() {
-                        plain[i] += d;
-                        along[i] = d.fma::<FMA>((x - m) * inv, along[i]);
-                    }
-                }
-            }
-            let (plain, along) = (lane_sum(plain) / count, lane_sum(along) / count);
-            for (d, &x) in dx.iter_mut().zip(x) {
-                *d = (*d - plain - (x - m) * inv * along) * inv;
-            }
-        }
-    }
-}
-
-/// The gradient of `layer_norm` from its input and saved statistics.
-pub fn layer_norm_grad<T: Real>(
-    (outer, n): (usize, usize),
-    x: &[T],
-    dy: &[T],
-    scale: Option<&[T]>,
-    mean: &[T],
-    var: &[T],
-    epsilon: f64,
-    dx: Option<&mut [T]>,
-    dscale: Option<&mut [T]>,
-    dbias: Option<&mut [T]>,
-) {
-    assert!(x.len() == outer * n && dy.len() == x.len() && mean.len() == outer && var.len() == outer);
-    assert!(dx.as_ref().is_none_or(|d| d.len() == x.len()) && scale.is_none_or(|s| s.len() == n));
-    let inv = inverse_deviation(var, epsilon);
-    // A fixed number of parts, whatever the threads; their sums are added in order.
-    let per = (CHUNK / n.max(1)).max(outer.div_ceil(32)).max(1);
-    let parts = outer.div_ceil(per);
-    let mut sums = vec![T::ZERO; parts.max(1) * 2 * n];
-    let to = dx.map(|d| Shared(d.as_mut_ptr()));
-    if n > 0 && outer > 0 {
-        crate::pool::parts(&mut sums, 2 * n, |at, sums| {
-            let first = at / (2 * n) * per;
-            let rows = first..(first + per).min(outer);
-            let r = first * n..rows.end * n;
-            // SAFETY: parts are disjoint rows of dx.
-            let dx = to.map(|d| unsafe { std::slice::from_raw_parts_mut(d.get().add(r.start), r.len()) });
-            layer_grad_rows(&x[r.clone()], &dy[r], scale, &mean[rows.clone()], &inv[rows], dx, sums, n);
-        });
-    }
-    let total = |k: usize, out: &mut [T]| {
-        out.fill(T::ZERO);
-        for part in sums.chunks_exact((2 * n).max(1)) {
-            out.iter_mut().zip(&part[k * n..(k + 1) * n]).for_each(|(o, &s)| *o += s);
-        }
-    };
-    if let Some(d) = dscale {
-        total(0, d);
-    }
-    if let Some(d) = dbias {
-        total(1, d);
     }
 }

@@ -26,23 +26,6 @@ pub(crate) fn lane_sum<T: Real>(mut lanes: [T; W]) -> T {
     lanes[0]
 }
 
-/// Calls `f(lanes, count)` for W elements at a time; the last lanes hold `fill`.
-#[inline(always)]
-pub(crate) fn lanes<T: Real>(x: &[T], fill: T, mut f: impl FnMut([T; W])) {
-    let mut chunks = x.chunks_exact(W);
-    for c in &mut chunks {
-        let mut v = [fill; W];
-        v.copy_from_slice(c);
-        f(v);
-    }
-    let rest = chunks.remainder();
-    if !rest.is_empty() {
-        let mut v = [fill; W];
-        v[..rest.len()].copy_from_slice(rest);
-        f(v);
-    }
-}
-
 /// `y = f(x)`, W elements at a time: the tail exactly as the rest.
 #[inline(always)]
 fn map<T: Real>(x: &[T], y: &mut [T], fill: T, f: impl Fn(T) -> T) {
