@@ -24,6 +24,9 @@ const FEW_PANELS: usize = 16;
 const GROUP: usize = 8;
 /// A block of B this wide is worth packing A again.
 const WIDE: usize = 512;
+/// Tiles of B that one is asked for ahead of its turn: asked for during the one before it, lines beside those just read came
+/// late all the same (AMD Zen 3: 4,200 cycles for a tile from memory instead of 1,900).
+const AHEAD: usize = 2;
 /// The most bytes of a packed B for blocks of rows.
 const LARGE: usize = 4 << 20;
 
@@ -159,16 +162,18 @@ unsafe fn block<T: Real>(
                     if s == 0 || place.is_null() {
                         *place = room.find(c, x.j + j, cols);
                     }
-                    let (from, next) = (rows_of_b.wrapping_add(j), rows_of_b.wrapping_add(j + width));
+                    let (from, next) = (rows_of_b.wrapping_add(j), rows_of_b.wrapping_add(j + AHEAD * width));
                     let mut of = Operands { a: pa, csa, b: to.cast_const(), rsb: width, aside: to, aside_step: width };
                     let beside = match s {
                         _ if packed || cols < width => None,
                         0 => copying::<T>(rows, nv, columns).inspect(|_| (of.b, of.rsb) = (from, rsb)),
                         // Panel 1 asks for the first line of each of its rows, panel 2 for the second.
-                        _ if s <= lines && j + 2 * width <= x.nc => asking::<T>(rows, nv, columns).inspect(|_| {
-                            of.aside = next.wrapping_byte_add((s - 1) * 64).cast_mut();
-                            of.aside_step = rsb;
-                        }),
+                        _ if s <= lines && j + (AHEAD + 1) * width <= x.nc => {
+                            asking::<T>(rows, nv, columns).inspect(|_| {
+                                of.aside = next.wrapping_byte_add((s - 1) * 64).cast_mut();
+                                of.aside_step = rsb;
+                            })
+                        }
                         _ => None,
                     };
                     let whole = kernels[s].filter(|_| cols == width);
