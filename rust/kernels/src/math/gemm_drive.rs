@@ -62,7 +62,7 @@ pub unsafe fn serial_plain<T: Real>(
     // Where most tiles of C lie in pieces, and k has many parts, C is summed up in a buffer.
     let gathers = |j: usize, nc: usize| k > 2 * kb && finish.beta == T::ZERO && !c.together(j, nc);
     let fits = |block: usize| m.len() * block * size_of::<T>() <= C_BYTES;
-    let kept = kept(m.len(), n.len(), kb, shape, block, size_of::<T>());
+    let kept = kept((m.len(), n.len(), k), shape, block, size_of::<T>());
     // A wider block is no gain where it is too large for such a buffer.
     let kept = kept.filter(|&(_, wide)| fits(wide) || !fits(block) || !gathers(n.start, n.len()));
     let (height, block) = kept.unwrap_or((shape.rows, block));

@@ -211,25 +211,33 @@ pub unsafe fn clear<T: Real>(panel: *mut T, kc: usize, cols: usize, width: usize
     }
 }
 
+/// Rows of B that are packed side by side: what goes to one panel is a run of some lines then, where lines of a row each go
+/// to a page of their own, all of them to one set of the first-level cache.
+const SIDE_BY_SIDE: usize = 4;
+
 unsafe fn pack_rows<T: Real>(src: *const T, rs: usize, kc: usize, nc: usize, width: usize, buf: *mut T) {
-    // SAFETY: the caller's range and buffer.
-    unsafe {
-        for q in 0..kc {
-            let row = src.add(q * rs);
-            // The rows may lie on a page each, where the hardware foresees nothing.
-            for c in (0..nc).step_by(64 / size_of::<T>()) {
-                prefetch(row.wrapping_add(8 * rs + c));
+    let whole = nc / width * width;
+    for q0 in (0..kc).step_by(SIDE_BY_SIDE) {
+        let rows = q0..(q0 + SIDE_BY_SIDE).min(kc);
+        // SAFETY: the caller's range and buffer.
+        unsafe {
+            for j in (0..whole).step_by(width) {
+                for q in rows.clone() {
+                    let from = src.add(q * rs + j);
+                    // The rows may lie on a page each, where the hardware foresees nothing.
+                    for c in (0..width).step_by(64 / size_of::<T>()) {
+                        prefetch(from.wrapping_add(SIDE_BY_SIDE * rs + c));
+                    }
+                    copy_row(from, buf.add(j * kc + q * width), width);
+                }
             }
-            let mut j = 0;
-            while j + width <= nc {
-                copy_row(row.add(j), buf.add(j * kc + q * width), width);
-                j += width;
-            }
-            if j < nc {
-                let out = buf.add(j * kc + q * width);
-                std::ptr::copy_nonoverlapping(row.add(j), out, nc - j);
-                for c in nc - j..width {
-                    *out.add(c) = T::ZERO;
+            if whole < nc {
+                for q in rows {
+                    let out = buf.add(whole * kc + q * width);
+                    std::ptr::copy_nonoverlapping(src.add(q * rs + whole), out, nc - whole);
+                    for c in nc - whole..width {
+                        *out.add(c) = T::ZERO;
+                    }
                 }
             }
         }

@@ -75,10 +75,13 @@ pub unsafe fn sweep<T: Real>(
 }
 
 /// Rows of a block that is kept and columns of its B, where that is better than panels of rows on a B of `block` columns.
-pub fn kept(m: usize, n: usize, kb: usize, shape: Shape, block: usize, bytes: usize) -> Option<(usize, usize)> {
+pub fn kept((m, n, k): (usize, usize, usize), shape: Shape, block: usize, bytes: usize) -> Option<(usize, usize)> {
     let few = n <= block || block >= WIDE || m <= FEW_PANELS * shape.rows;
-    // A C that the last-level cache does not keep is better written in long rows.
-    if level() != Level::Avx2 || few || m * n * bytes > cache_size() / 4 {
+    // All of C is met once for each part of k: many times it is better met in long rows, where the last-level cache does not
+    // keep it.
+    let kb = k_block(k);
+    let most = if k <= 2 * kb { cache_size() / 2 } else { cache_size() / 4 };
+    if level() != Level::Avx2 || few || m * n * bytes > most {
         return None;
     }
     let even = |n: usize, fit: usize| n.div_ceil(n.div_ceil(fit.max(1)));
