@@ -1,4 +1,5 @@
 //! What the normalisations are made of: sums over a plane, sums down the columns of rows, and linear combinations.
+#![allow(clippy::needless_range_loop)] // registers are counted, not iterated
 
 use crate::gemm_simd::{Real, Vector};
 use crate::simd_fn;
@@ -188,11 +189,10 @@ pub fn column_sums<T: Real, F: Terms>(v: [&[T]; 3], mean: &[T], inv: &[T], acc: 
     let n = mean.len();
     assert!(v.iter().all(|x| x.len() == v[0].len()), "inputs are equally long");
     assert!(inv.len() >= n && acc.len() >= F::K * n, "one value a channel");
-    if n > 0 {
-        let of = Columns { v: v.map(|v| v.as_ptr()), rows: v[0].len() / n, n, stats: [mean.as_ptr(), inv.as_ptr()] };
-        // SAFETY: as long as was asserted.
-        unsafe { columns::<T, F>(of, acc.as_mut_ptr()) }
-    }
+    let Some(rows) = v[0].len().checked_div(n) else { return };
+    let of = Columns { v: v.map(|v| v.as_ptr()), rows, n, stats: [mean.as_ptr(), inv.as_ptr()] };
+    // SAFETY: as long as was asserted.
+    unsafe { columns::<T, F>(of, acc.as_mut_ptr()) }
 }
 
 /// Rows of `n` channels.
