@@ -346,3 +346,50 @@ fn threads_do_not_show() {
     assert!(one == run(2) && one == run(5));
     pool::set_threads(before);
 }
+
+/// Rows that end within a vector, beside a row of NaN.
+#[test]
+fn norms_of_any_length_at_every_level() {
+    at_every_level(|level| {
+        for n in (1..=37).chain([63, 64, 65]) {
+            let (rows, count) = (3, 3 * n);
+            let (x, s, dy) = (noise(count, 1), noise(n, 2), noise(count, 3));
+            let mut dirty = narrow(&x);
+            dirty[n..2 * n].fill(f32::NAN);
+            let run = |x: &[f32]| {
+                let (mut y, mut m, mut v) = (vec![0.0; count], vec![0.0; rows], vec![0.0; rows]);
+                layer_norm((rows, n), x, Some(&narrow(&s)), None, 1e-2, &mut y, &mut m, &mut v);
+                let mut dx = vec![0.0; count];
+                let to = Some(&mut dx[..]);
+                layer_norm_grad((rows, n), x, &narrow(&dy), Some(&narrow(&s)), &m, &v, 1e-2, to, None, None);
+                [y, m, v, dx]
+            };
+            let (mut y, mut m, mut v) = (vec![0.0; count], vec![0.0; rows], vec![0.0; rows]);
+            layer_norm((rows, n), &x, Some(&s), None, 1e-2, &mut y, &mut m, &mut v);
+            let mut dx = vec![0.0; count];
+            layer_norm_grad((rows, n), &x, &dy, Some(&s), &m, &v, 1e-2, Some(&mut dx[..]), None, None);
+            let (clean, beside) = (run(&narrow(&x)), run(&dirty));
+            for (got, want) in clean.iter().zip([&y, &m, &v, &dx]) {
+                close32(got, want, 1e-4);
+            }
+            for (clean, beside) in clean.iter().zip(&beside) {
+                let row = clean.len() / rows;
+                assert_eq!(clean[..row], beside[..row], "{level:?} {n}");
+                assert_eq!(clean[2 * row..], beside[2 * row..], "{level:?} {n}");
+            }
+            // The same numbers as one image of three channels, and as three pixels of n channels.
+            for (d, c) in [((1, rows, n, false), rows), ((1, n, rows, true), n)] {
+                let d = Channels { images: d.0, channels: d.1, pixels: d.2, last: d.3 };
+                let (mut mean, mut var) = (vec![0.0; c], vec![0.0; c]);
+                batch_stats(&d, &narrow(&x), &mut mean, &mut var);
+                let (mut exact, mut spread) = (vec![0.0; c], vec![0.0; c]);
+                batch_stats(&d, &x, &mut exact, &mut spread);
+                let at = |ch: usize| (0..count).filter(move |e| if d.last { e % n == ch } else { e / n == ch });
+                let mean_of = |ch: usize| at(ch).map(|e| x[e]).sum::<f64>() / (count / c) as f64;
+                close(&exact, &(0..c).map(mean_of).collect::<Vec<_>>(), 1e-12);
+                close32(&mean, &exact, 1e-5);
+                close32(&var, &spread, 1e-5);
+            }
+        }
+    });
+}
