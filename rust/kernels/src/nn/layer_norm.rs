@@ -3,7 +3,7 @@
 use crate::gemm_simd::{Real, Vector};
 use crate::gemm_vec::Shared;
 use crate::norm::{inverse_deviation, inverse_root};
-use crate::norm_lanes::{lane_sums, read, write, Adds};
+use crate::norm_lanes::{lane_sums, plane_body, read, write, Adds, Plain};
 use crate::softmax::CHUNK;
 
 /// Rows of `n` elements that are normalised: what is read.
@@ -28,17 +28,8 @@ crate::by_level! {
     unsafe fn layer_rows<T>(r: Rows<T>, epsilon: T, out: [*mut T; 3]) = layer_rows_body
 }
 
-/// The sum of a row, and that of its squares around `mean`.
-struct Sum<T>(*const T);
+/// The squares of a row's elements around a mean, each added in one rounding.
 struct Squares<V: Vector>(*const V::T, V);
-
-impl<V: Vector> Adds<V, 1> for Sum<V::T> {
-    #[inline(always)]
-    unsafe fn add(&self, [sum]: [V; 1], i: usize, len: usize) -> [V; 1] {
-        // SAFETY: the caller's elements.
-        unsafe { [sum.add(read(self.0.add(i), len))] }
-    }
-}
 
 impl<V: Vector> Adds<V, 1> for Squares<V> {
     #[inline(always)]
@@ -59,8 +50,7 @@ unsafe fn layer_rows_body<V: Vector>(r: Rows<V::T>, epsilon: V::T, [y, mean, var
         // SAFETY: rows of `n` elements, by the caller.
         unsafe {
             let (x, y) = (r.x.add(row * n), y.add(row * n));
-            let [sum] = lane_sums::<V, 1>(n, Sum(x));
-            let m = sum / count;
+            let m = plane_body::<V, Plain>([x; 3], n, V::T::ZERO, V::T::ZERO)[0] / count;
             let [sum] = lane_sums::<V, 1>(n, Squares(x, V::splat(m)));
             let v = sum / count;
             (*mean.add(row), *var.add(row)) = (m, v);

@@ -80,6 +80,7 @@ pub unsafe fn read<V: Vector>(p: *const V::T, n: usize) -> V {
     }
 }
 
+/// `v`'s first `n <= L` elements to `p`.
 #[inline(always)]
 pub unsafe fn write<V: Vector>(v: V, p: *mut V::T, n: usize) {
     // SAFETY: the caller's.
@@ -175,8 +176,9 @@ crate::by_level! {
     unsafe fn plane<T; F: Terms>(v: [*const T; 3], n: usize, mean: T, inv: T) -> [T; TERMS] = plane_body
 }
 
+/// The same for `n` elements by pointers, at the vector's level.
 #[inline(always)]
-unsafe fn plane_body<V: Vector, F: Terms>(v: [*const V::T; 3], n: usize, mean: V::T, inv: V::T) -> [V::T; TERMS] {
+pub unsafe fn plane_body<V: Vector, F: Terms>(v: [*const V::T; 3], n: usize, mean: V::T, inv: V::T) -> [V::T; TERMS] {
     // SAFETY: `n` elements each, by the caller.
     unsafe {
         let of = Plane::<V, F> { v, mean: V::splat(mean), inv: V::splat(inv), terms: PhantomData };
