@@ -36,6 +36,7 @@ pub(crate) mod gemm_vec;
 pub mod integer;
 pub mod order;
 pub mod reduce;
+mod reduce_rows;
 pub mod scan;
 
 #[cfg(not(target_arch = "x86_64"))]

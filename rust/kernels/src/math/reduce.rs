@@ -4,19 +4,14 @@
 //! Sums run in fixed blocks whose results are added in a fixed order, so that they are the same for any number of threads
 //! and at every SIMD level, and more exact than one running sum.
 
+use super::reduce_rows::rows_pass;
 use crate::pool;
-use crate::simd;
 use crate::simd_fn;
 use crate::types::{Half, Number, Plain};
 use half::{bf16, f16};
 
 /// Elements of one block of a long row, and about as many as a chunk should have.
-const BLOCK: usize = 16 * 1024;
-/// Accumulators of a row's inner loop.
-const LANES: usize = 64;
-/// Bytes by which a row's loop asks for memory ahead of itself at 512 bits, where the hardware stops at the end of each page.
-/// (Without AVX-512, on an AMD EPYC of the third generation, asking takes a quarter more time than it saves.)
-const AHEAD: usize = 4096;
+pub(super) const BLOCK: usize = 16 * 1024;
 /// Columns that a chunk accumulates at a time: their sums stay in the first-level cache.
 const COLUMNS: usize = 4096;
 
@@ -28,7 +23,7 @@ pub enum Reduce {
     Min,
 }
 
-trait Fold<T> {
+pub(super) trait Fold<T> {
     fn start() -> T;
     fn fold(acc: T, x: T) -> T;
 }
@@ -88,32 +83,6 @@ impl<T: Number> Fold<T> for Min {
     }
 }
 
-#[inline(always)]
-fn row_body<T: Number, F: Fold<T>>(x: &[T]) -> T {
-    let mut lanes = [F::start(); LANES];
-    let mut chunks = x.chunks_exact(LANES);
-    let asks = simd::level() == simd::Level::Avx512;
-    for c in &mut chunks {
-        if asks {
-            simd::prefetch_far(c, AHEAD);
-        }
-        for i in 0..LANES {
-            lanes[i] = F::fold(lanes[i], c[i]);
-        }
-    }
-    for (l, &v) in lanes.iter_mut().zip(chunks.remainder()) {
-        *l = F::fold(*l, v);
-    }
-    let mut n = LANES / 2;
-    while n > 0 {
-        for i in 0..n {
-            lanes[i] = F::fold(lanes[i], lanes[i + n]);
-        }
-        n /= 2;
-    }
-    lanes[0]
-}
-
 /// acc[k] = fold of acc[k] with the `rows` rows of `x` (row i starts at i * stride).
 #[inline(always)]
 fn columns_body<T: Number, F: Fold<T>>(x: &[T], stride: usize, rows: usize, acc: &mut [T]) {
@@ -137,21 +106,8 @@ fn columns_body<T: Number, F: Fold<T>>(x: &[T], stride: usize, rows: usize, acc:
 }
 
 simd_fn! {
-    fn row_simd[T: Number, F: Fold<T>](x: &[T]) -> T {
-        row_body::<T, F>(x)
-    }
-}
-simd_fn! {
     fn columns_simd[T: Number, F: Fold<T>](x: &[T], stride: usize, rows: usize, acc: &mut [T]) {
         columns_body::<T, F>(x, stride, rows, acc)
-    }
-}
-
-fn row<T: Number, F: Fold<T>>(x: &[T]) -> T {
-    if T::HOT {
-        row_simd::<T, F>(x)
-    } else {
-        row_body::<T, F>(x)
     }
 }
 
@@ -169,32 +125,6 @@ fn pass<T: Number, F: Fold<T>>(x: &[T], outer: usize, reduced: usize, inner: usi
         rows_pass::<T, F>(x, outer, reduced, out)
     } else {
         columns_pass::<T, F>(x, reduced, inner, out)
-    }
-}
-
-fn rows_pass<T: Number, F: Fold<T>>(x: &[T], outer: usize, reduced: usize, out: &mut [T]) {
-    let blocks = reduced.div_ceil(BLOCK).max(1);
-    if simd::streams(std::mem::size_of_val(x)) {
-        pool::from_front();
-    }
-    if blocks == 1 {
-        let grain = (pool::grain(x.len(), BLOCK) / reduced.max(1)).max(1);
-        return pool::parts(out, grain, |start, part| {
-            for (o, i) in part.iter_mut().zip(start..) {
-                *o = row::<T, F>(&x[i * reduced..(i + 1) * reduced]);
-            }
-        });
-    }
-    let mut partial = vec![T::zero(); outer * blocks];
-    pool::parts(&mut partial, pool::grain(x.len(), BLOCK) / BLOCK, |first, part| {
-        for (p, i) in part.iter_mut().zip(first..) {
-            let (o, b) = (i / blocks, i % blocks);
-            let start = o * reduced + b * BLOCK;
-            *p = row::<T, F>(&x[start..(start + BLOCK).min((o + 1) * reduced)]);
-        }
-    });
-    for (o, blocks) in out.iter_mut().zip(partial.chunks_exact(blocks)) {
-        *o = row::<T, F>(blocks);
     }
 }
 
