@@ -150,7 +150,7 @@ unsafe fn one_block<T: Real>(
     let direct = b.in_place(x.p, x.j, x.rows.len(), lanes);
     // In place only whole vectors can be read: what is left of the columns is packed.
     let packed_from = if direct.is_some() { x.nc / lanes * lanes } else { 0 };
-    let rows = x.shape.rows.min(x.rows.len());
+    let rows = x.shape.panels(x.rows.clone()).next().map_or(0, |(_, rows)| rows);
     // Whole panels of B that the first panel of rows packs on its way. Where many panels of rows follow, and the rows of B lie
     // far away, it is better to read them in long runs.
     let few = x.rows.len() <= 16 * x.shape.rows;
@@ -174,8 +174,7 @@ unsafe fn one_block<T: Real>(
         // Where tiles of C lie: finding out takes as long as a good part of a small tile.
         let mut places = [std::ptr::null_mut::<T>(); PLACES];
         let rs = c.row_stride();
-        for i in x.rows.clone().step_by(x.shape.rows) {
-            let rows = x.shape.rows.min(x.rows.end - i);
+        for (i, rows) in x.shape.panels(x.rows.clone()) {
             let place = a.panel(i, rows, x.p, x.kc, abuf);
             let (pa, csa) = place.unwrap_or((abuf, 0));
             let next = x.shape.rows.min(x.rows.end - i - rows);

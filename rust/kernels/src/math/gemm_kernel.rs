@@ -252,6 +252,13 @@ pub fn asking<T: Real>(r: usize, nv: usize, columns: bool) -> Option<Kernel<T>> 
     }
 }
 
+/// `n` rows as panels of `height` or one less: a last panel of one or two would wait for each sum before the next.
+pub fn even_panels(n: usize, height: usize) -> impl Iterator<Item = (usize, usize)> + Clone {
+    let count = n.div_ceil(height);
+    let (least, more) = (n / count.max(1), n % count.max(1));
+    (0..count).map(move |s| (s * least + s.min(more), least + usize::from(s < more)))
+}
+
 /// How a product is cut: the vector's lanes, vectors and rows of a tile.
 #[derive(Clone, Copy)]
 pub struct Shape {
@@ -275,5 +282,9 @@ impl Shape {
     }
     pub fn width(self) -> usize {
         self.lanes * self.nv
+    }
+    /// First row and height of each panel that `rows` are cut into.
+    pub fn panels(self, rows: std::ops::Range<usize>) -> impl Iterator<Item = (usize, usize)> + Clone {
+        even_panels(rows.len(), self.rows).map(move |(i, n)| (rows.start + i, n))
     }
 }

@@ -1,6 +1,6 @@
 //! Panels of plain matrices.
 
-use crate::gemm_kernel::A_STRIDE;
+use crate::gemm_kernel::{even_panels, A_STRIDE};
 use crate::gemm_sides::{copy_short, LeftSide, RightSide, Run, Target, MAX_WIDTH};
 use crate::gemm_simd::{prefetch, prefetch_near, Real, Vector};
 use crate::simd::{level, Level};
@@ -57,11 +57,11 @@ impl<T: Real> LeftSide<T> for Strided<T> {
             for r in (0..rows.len()).step_by(64 / size_of::<T>()) {
                 prefetch_near(column.wrapping_add(4 * self.cs + r));
             }
-            for (s, r) in (0..rows.len()).step_by(height).enumerate() {
+            for (s, (r, n)) in even_panels(rows.len(), height).enumerate() {
                 // SAFETY: the caller's range and buffer.
                 unsafe {
                     let to = buf.add(s * height * A_STRIDE + q * height);
-                    copy_short(column.add(r), to, height.min(rows.len() - r));
+                    copy_short(column.add(r), to, n);
                 }
             }
         }

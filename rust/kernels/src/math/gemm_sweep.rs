@@ -130,7 +130,7 @@ unsafe fn block<T: Real>(
     let (width, height, nv) = (x.shape.width(), x.shape.rows, x.shape.nv);
     let lines = (width * size_of::<T>()).div_ceil(64);
     let (rows_of_b, rsb) = b.rows(x.p, x.j).unwrap_or((std::ptr::null(), 0));
-    let panels = || x.rows.clone().step_by(height).map(|i| (i, height.min(x.rows.end - i))).enumerate();
+    let panels = || x.shape.panels(x.rows.clone()).enumerate();
     let mut kept = [(std::ptr::null(), 0, false); PANELS];
     let mut kernels = [None::<Kernel<T>>; PANELS];
     // SAFETY: the caller's ranges and buffers.
