@@ -113,3 +113,76 @@ def test_a_long_chain_is_freed():
     del z
     gc.collect()
     assert x.numpy() > 0
+
+
+def two_operators(x, weight, bias):
+    return ops.elementwise_add(ops.matmul(x, weight), bias)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    "shape, columns", [((3, 4), 5), ((2, 3, 4), 1), ((2, 2, 2, 7), 3), ((128, 400), 600), ((1, 1), 1)]
+)
+def test_a_product_with_its_bias_is_the_two_operators(dtype, shape, columns):
+    """To the bit, with gradients, theirs, and LoD."""
+    values = [tensor(*s, dtype=dtype, seed=i) for i, s in enumerate([shape, (shape[-1], columns), (columns,)])]
+    values[0].value().get_tensor().set_lod([[0, shape[0]]])
+    results = []
+    for way in (_core.linear, two_operators):
+        out = way(*values)
+        first = paddle.grad((out * out).sum(), values, create_graph=True)
+        second = paddle.grad(sum((g * g).sum() for g in first), values[:2])
+        lod = out.value().get_tensor().lod()
+        results.append([lod, out.stop_gradient, *(t.numpy() for t in (out, *first, *second))])
+    for a, b in zip(*results, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_a_product_with_its_bias_among_constants():
+    x, weight, bias = tensor(2, 3), tensor(3, 4, seed=1), tensor(4, seed=2)
+    with paddle.no_grad():
+        assert _core.linear(x, weight, bias).stop_gradient
+    x.stop_gradient = weight.stop_gradient = True
+    out = _core.linear(x, weight, bias)
+    assert not out.stop_gradient
+    out.sum().backward()
+    np.testing.assert_array_equal(bias.gradient(), [2.0] * 4)
+    assert weight.gradient() is None
+    weight.stop_gradient = False
+    out = _core.linear(x, weight, bias)
+    x[0, 0] = 9.0
+    with pytest.raises(RuntimeError, match="operator matmul has been modified by an inplace operation"):
+        out.sum().backward()
+
+
+def test_other_operands_take_the_two_operators():
+    x, weight = tensor(2, 3), tensor(3, 4)
+    for other in (
+        [x, weight, tensor(1, 4)],
+        [x, weight, tensor(1)],
+        [x, weight, tensor(4, dtype="float64")],
+        [x, weight, 1.0],
+        [x, tensor(2, 4), tensor(4)],
+        [tensor(3), weight, tensor(4)],
+        [tensor(0, 3), weight, tensor(4)],
+    ):
+        assert _core.linear(*other) is None
+    out = paddle.nn.functional.linear(x, weight, tensor(1, 4))
+    np.testing.assert_array_equal(out.numpy(), two_operators(x, weight, tensor(1, 4)).numpy())
+    with pytest.raises(ValueError, match="matmul"):
+        paddle.nn.functional.linear(x, tensor(2, 4), tensor(4))
+
+
+def test_dropout_of_a_test_run_keeps_its_result():
+    """It shares the bytes of its input until one of the two is written."""
+
+    def set_first(t):
+        t[0] = 5.0
+
+    for change in (set_first, paddle.nn.functional.relu_, lambda t: paddle.assign(paddle.full([3], 5.0), t)):
+        for changed in (0, 1):
+            x = paddle.full([3], -1.0)
+            pair = x, paddle.nn.functional.dropout(x, 0.5, training=False)
+            change(pair[changed])
+            np.testing.assert_array_equal(pair[1 - changed].numpy(), [-1, -1, -1])
+            assert pair[changed].numpy()[0] in (5, 0)

@@ -4,6 +4,7 @@ mod bucket;
 pub mod eager;
 pub mod engine;
 pub mod leaf;
+pub mod linear;
 pub mod reducer;
 mod reducer_memory;
 mod reducer_rows;

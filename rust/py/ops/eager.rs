@@ -8,6 +8,7 @@ use oar_core::op::run::{Env, NoEnv, LARGE};
 use oar_core::op::{Args, Attrs, Op};
 use oar_core::tensor::{alloc, Cell, Tensor, Value};
 use oar_engine::autograd::engine::{self, Request};
+use oar_engine::autograd::linear::linear as product_and_bias;
 use oar_engine::autograd::tape::next_number;
 use oar_engine::autograd::{eager, segment, trace, EVar};
 use pyo3::prelude::*;
@@ -115,6 +116,29 @@ pub fn any_large(ins: &eager::Ins) -> bool {
         Value::None => false,
         _ => true,
     })
+}
+
+/// `x @ weight + bias` in one call; None where the two operators have to be called (see `oar_engine::autograd::linear`).
+#[pyfunction]
+fn linear<'py>(
+    py: Python<'py>,
+    x: &Bound<'py, PyAny>,
+    weight: &Bound<'py, PyAny>,
+    bias: &Bound<'py, PyAny>,
+) -> PyResult<Option<Bound<'py, PyTensor>>> {
+    let (Ok(x), Ok(weight), Ok(bias)) = (x.cast::<PyTensor>(), weight.cast::<PyTensor>(), bias.cast::<PyTensor>())
+    else {
+        return Ok(None);
+    };
+    let [x, weight, bias] = [x, weight, bias].map(|t| &t.get().var);
+    let mut ins: eager::Ins = Args::new();
+    [x, weight].iter().for_each(|v| ins.push_one(Some(v)));
+    let made = if any_large(&ins) {
+        py.detach(|| product_and_bias(x, weight, bias, &NoEnv))
+    } else {
+        product_and_bias(x, weight, bias, &Attached)
+    };
+    made.or_raise()?.map(|v| PyTensor::wrap(py, v)).transpose()
 }
 
 static STATIC_MODE: AtomicBool = AtomicBool::new(false);
@@ -290,6 +314,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(set_static_mode, m)?)?;
     m.add_function(wrap_pyfunction!(in_static_mode, m)?)?;
     m.add_function(wrap_pyfunction!(set_append_hook, m)?)?;
+    m.add_function(wrap_pyfunction!(self::linear, m)?)?;
     m.add_function(wrap_pyfunction!(set_grad_enabled, m)?)?;
     m.add_function(wrap_pyfunction!(is_grad_enabled, m)?)?;
     m.add_function(wrap_pyfunction!(run_backward, m)?)?;

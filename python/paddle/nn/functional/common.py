@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from paddle import _ops
+from paddle import _core, _ops
 from paddle._basics import mode, unique_name
 from paddle._basics.checks import INTS, NUMBERS
 from paddle._basics.dtypes import VarType
@@ -52,8 +52,10 @@ def linear(x: Any, weight: Any, bias: Any = None, name: str | None = None) -> Te
         [[4.0], [4.0]]
     """
     if mode._dygraph_tracer_ is not None:
-        out = _ops.matmul(x, weight)
-        return out if bias is None else _ops.elementwise_add(out, bias)
+        if bias is None:
+            return _ops.matmul(x, weight)
+        out = _core.linear(x, weight, bias)
+        return _ops.elementwise_add(_ops.matmul(x, weight), bias) if out is None else out
     check_variable_and_dtype(x, "x", HALF_FLOATS, "linear")
     name = name or unique_name.generate("linear")
     out = named(name, _ops.matmul, x, weight, transpose_X=False, transpose_Y=False, alpha=1.0)
