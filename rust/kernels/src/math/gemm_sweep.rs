@@ -133,22 +133,29 @@ unsafe fn block<T: Real>(
     let panels = || x.shape.panels(x.rows.clone()).enumerate();
     let mut kept = [(std::ptr::null(), 0, false); PANELS];
     let mut kernels = [None::<Kernel<T>>; PANELS];
+    // What packs a whole tile of B or asks for one on its way.
+    let mut beside = [None::<Kernel<T>>; PANELS];
     // SAFETY: the caller's ranges and buffers.
     unsafe {
         let together = a.panels(x.rows.clone(), height, x.p, x.kc, abuf);
         for (s, (i, rows)) in panels() {
             let to = abuf.add(s * height * A_STRIDE);
-            if together {
-                kept[s] = (to.cast_const(), height, true);
-                kernels[s] = Some(kernel::<T>(rows, nv, true));
-                continue;
-            }
-            a.announce(i + rows..(i + rows + height).min(x.rows.end), x.p, x.kc);
-            kept[s] = match a.panel(i, rows, x.p, x.kc, to) {
-                Some((p, distance)) => (p, distance, true),
-                None => (to.cast_const(), 0, false),
+            let place = if together {
+                Some((to.cast_const(), height))
+            } else {
+                a.announce(i + rows..(i + rows + height).min(x.rows.end), x.p, x.kc);
+                a.panel(i, rows, x.p, x.kc, to)
             };
-            kernels[s] = Some(kernel::<T>(rows, nv, kept[s].2));
+            let (at, distance) = place.unwrap_or((to.cast_const(), 0));
+            kept[s] = (at, distance, place.is_some());
+            kernels[s] = Some(kernel::<T>(rows, nv, place.is_some()));
+            beside[s] = match s {
+                _ if packed => None,
+                0 => copying::<T>(rows, nv, place.is_some()),
+                // Panel 1 asks for the first line of each of its rows, panel 2 for the second.
+                _ if s <= lines => asking::<T>(rows, nv, place.is_some()),
+                _ => None,
+            };
         }
         let (each, rs) = (if packed { GROUP } else { 1 }, c.row_stride());
         let mut places = [std::ptr::null_mut::<T>(); GROUP];
@@ -165,20 +172,14 @@ unsafe fn block<T: Real>(
                     if s == 0 || place.is_null() {
                         *place = room.find(c, x.j + j, cols);
                     }
-                    let (from, next) = (rows_of_b.wrapping_add(j), rows_of_b.wrapping_add(j + AHEAD * width));
                     let mut of = Operands { a: pa, csa, b: to.cast_const(), rsb: width, aside: to, aside_step: width };
-                    let beside = match s {
-                        _ if packed || cols < width => None,
-                        0 => copying::<T>(rows, nv, columns).inspect(|_| (of.b, of.rsb) = (from, rsb)),
-                        // Panel 1 asks for the first line of each of its rows, panel 2 for the second.
-                        _ if s <= lines && j + (AHEAD + 1) * width <= x.nc => {
-                            asking::<T>(rows, nv, columns).inspect(|_| {
-                                of.aside = next.wrapping_byte_add((s - 1) * 64).cast_mut();
-                                of.aside_step = rsb;
-                            })
-                        }
-                        _ => None,
-                    };
+                    let beside = beside[s].filter(|_| cols == width && (s == 0 || j + (AHEAD + 1) * width <= x.nc));
+                    if beside.is_some() && s == 0 {
+                        (of.b, of.rsb) = (rows_of_b.wrapping_add(j), rsb);
+                    } else if beside.is_some() {
+                        let next = rows_of_b.wrapping_add(j + AHEAD * width);
+                        (of.aside, of.aside_step) = (next.wrapping_byte_add((s - 1) * 64).cast_mut(), rsb);
+                    }
                     let whole = kernels[s].filter(|_| cols == width);
                     let f =
                         beside.or(whole).unwrap_or_else(|| kernel::<T>(rows, cols.div_ceil(x.shape.lanes), columns));
