@@ -3,7 +3,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from paddle import _core, _ops
+import paddle._core as _core
+from paddle import _ops
 from paddle._basics import mode, unique_name
 from paddle._basics.checks import INTS, NUMBERS
 from paddle._basics.dtypes import VarType
