@@ -314,7 +314,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(set_static_mode, m)?)?;
     m.add_function(wrap_pyfunction!(in_static_mode, m)?)?;
     m.add_function(wrap_pyfunction!(set_append_hook, m)?)?;
-    m.add_function(wrap_pyfunction!(self::linear, m)?)?;
+    m.add_function(wrap_pyfunction!(linear, m)?)?;
     m.add_function(wrap_pyfunction!(set_grad_enabled, m)?)?;
     m.add_function(wrap_pyfunction!(is_grad_enabled, m)?)?;
     m.add_function(wrap_pyfunction!(run_backward, m)?)?;

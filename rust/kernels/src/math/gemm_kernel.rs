@@ -253,7 +253,7 @@ pub fn asking<T: Real>(r: usize, nv: usize, columns: bool) -> Option<Kernel<T>> 
 }
 
 /// `n` rows as panels of `height` or one less: a last panel of one or two would wait for each sum before the next.
-pub fn even_panels(n: usize, height: usize) -> impl Iterator<Item = (usize, usize)> + Clone {
+pub fn even_panels(n: usize, height: usize) -> impl Iterator<Item = (usize, usize)> {
     let count = n.div_ceil(height);
     let (least, more) = (n / count.max(1), n % count.max(1));
     (0..count).map(move |s| (s * least + s.min(more), least + usize::from(s < more)))
@@ -284,7 +284,7 @@ impl Shape {
         self.lanes * self.nv
     }
     /// First row and height of each panel that `rows` are cut into.
-    pub fn panels(self, rows: std::ops::Range<usize>) -> impl Iterator<Item = (usize, usize)> + Clone {
+    pub fn panels(self, rows: std::ops::Range<usize>) -> impl Iterator<Item = (usize, usize)> {
         even_panels(rows.len(), self.rows).map(move |(i, n)| (rows.start + i, n))
     }
 }

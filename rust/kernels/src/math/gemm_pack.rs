@@ -235,9 +235,7 @@ unsafe fn pack_rows<T: Real>(src: *const T, rs: usize, kc: usize, nc: usize, wid
                 for q in rows {
                     let out = buf.add(whole * kc + q * width);
                     std::ptr::copy_nonoverlapping(src.add(q * rs + whole), out, nc - whole);
-                    for c in nc - whole..width {
-                        *out.add(c) = T::ZERO;
-                    }
+                    clear(out, 1, nc - whole, width);
                 }
             }
         }
