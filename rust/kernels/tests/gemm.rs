@@ -169,11 +169,25 @@ fn few_rows_are_the_rows_of_a_larger_product() {
             let of_turned = product_of(m, View::rows(&a, k, false), View::rows(&turned, k, true));
             assert!(of_turned[..] == all[..m * n], "{m} rows by a transposed B, {level:?}");
         }
-        for m in [2, 7, 13, 15, 16, 28, 29, 43, 60, 200, 225] {
+        for m in [2, 7, 13, 15, 16, 24, 25, 28, 29, 43, 60, 128, 200, 225] {
             let lying = product(m, View::rows(&a, k, false));
             assert!(lying[..] == all[..m * n], "{m} rows, {level:?}");
             let standing = product(m, View::new(&columns, 1, most));
             assert!(standing[..] == all[..m * n], "{m} rows of a transposed A, {level:?}");
+        }
+        // Few steps too, and wider elements.
+        for k in [41, 385] {
+            let wide = |v: &[f32]| v.iter().map(|&x| f64::from(x)).collect::<Vec<_>>();
+            let (a, b) = (wide(&a[..most * k]), wide(&b[..k * n]));
+            let rows = |m: usize| {
+                let mut c = vec![f64::NAN; m * n];
+                matmul((m, n, k), &a[..m * k], false, &b, false, &mut c);
+                c
+            };
+            let all = rows(most);
+            for m in [7, 25, 43, 100] {
+                assert!(rows(m)[..] == all[..m * n], "{m} rows of doubles, k = {k}, {level:?}");
+            }
         }
     });
     gemm_amx::enable(unit);

@@ -11,7 +11,7 @@
 
 use super::gemm_amx_pack::{split_left, split_right, Seen, PARTS, STEP};
 use crate::gemm_drive::serial_plain;
-use crate::gemm_kernel::{finishing, Shape, A_STRIDE};
+use crate::gemm_kernel::{finishing, Beside, Shape, A_STRIDE};
 use crate::gemm_pack::transpose;
 use crate::gemm_sides::{with_scratch, Finish, LeftSide, Part, RightSide, Target};
 use crate::gemm_simd::{prefetch, Real};
@@ -283,8 +283,8 @@ impl<T: Real> Sums<T> {
         let mut r = if copied { high.len() } else { 0 };
         while r < high.len() {
             let some = if high.len() - r >= 8 { 8 } else { 1 };
-            let (a, b, aside) = (std::ptr::null(), from.wrapping_add(r * self.distance), std::ptr::null_mut());
-            let of = Operands { a, csa: 0, b, rsb: self.distance, aside, aside_step: 0 };
+            let (a, b) = (std::ptr::null(), from.wrapping_add(r * self.distance));
+            let of = Operands { a, csa: 0, b, rsb: self.distance, beside: Beside::nothing() };
             // SAFETY: the caller's C and tile of sums; the buffer holds a tile.
             unsafe {
                 let to = (place, c.row_stride());

@@ -2,7 +2,7 @@
 //! patches of an image, images of a batch.
 
 use crate::gemm_amx;
-use crate::gemm_kernel::{copying, kernel, Shape, A_STRIDE};
+use crate::gemm_kernel::{copying, kernel, Beside, Shape, A_STRIDE};
 use crate::gemm_sides::{
     block_bytes, k_block, with_scratch, Finish, LeftSide, Part, RightSide, Run, Target, MAX_WIDTH,
 };
@@ -197,12 +197,11 @@ unsafe fn one_block<T: Real>(
                     b.ahead(asked..asked + quota);
                     asked += quota;
                 }
-                let mut tile = Operands { a: pa, csa, b: pb, rsb, aside: std::ptr::null_mut(), aside_step: 0 };
+                let mut tile = Operands { a: pa, csa, b: pb, rsb, beside: Beside::nothing() };
                 let mut f = if nv == x.shape.nv { whole } else { kernel::<T>(rows, nv, place.is_some()) };
                 if let (Some((pb, rsb)), true) = (copied, i == x.rows.start && j < copied_to) {
-                    tile.aside = tile.b.cast_mut();
                     // A copy that no other panel of rows will read may overwrite itself.
-                    tile.aside_step = if x.rows.len() > rows { width } else { 0 };
+                    tile.beside = Beside::on(tile.b.cast_mut(), if x.rows.len() > rows { width } else { 0 });
                     (tile.b, tile.rsb) = (pb.add(j), rsb);
                     f = copying::<T>(rows, nv, place.is_some()).unwrap_or(f);
                 }

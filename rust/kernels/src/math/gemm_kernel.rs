@@ -2,7 +2,7 @@
 //! multiply-adds over k, whatever the tile's shape: so the way C is cut never shows in the result.
 #![allow(clippy::needless_range_loop)] // registers are counted, not iterated
 
-use crate::gemm_simd::{prefetch, Real, Vector};
+use crate::gemm_simd::{prefetch, prefetch_near, Real, Vector};
 use crate::simd::{level, Level};
 
 /// Longest run of k that a panel of A holds.
@@ -33,15 +33,37 @@ pub struct Tile<T> {
     /// One value a column, or null.
     pub col_bias: *const T,
     pub relu: bool,
-    /// Where a kernel of `copying` leaves row p of B: at `p * aside_step`; what one of `asking` asks for beside row p.
-    pub aside: *mut T,
-    pub aside_step: usize,
+    pub beside: Beside<T>,
 }
 
-/// What a kernel does beside its product.
+/// What a kernel does beside its product, and where.
+#[derive(Clone, Copy)]
+pub struct Beside<T> {
+    /// A kernel of `copying` leaves row p of B here, at `p * step`; one of `asking` asks for what is here beside row p; one of
+    /// `carrying` reads `rows` rows of a later tile, `step` apart.
+    pub at: *mut T,
+    pub step: usize,
+    pub rows: usize,
+    /// Where one of `carrying` leaves them, one after the other.
+    pub to: *mut T,
+    /// How far beyond each of them lies the row that it asks for.
+    pub ahead: usize,
+}
+
+impl<T> Beside<T> {
+    pub fn nothing() -> Self {
+        Beside::on(std::ptr::null_mut(), 0)
+    }
+
+    pub fn on(at: *mut T, step: usize) -> Self {
+        Beside { at, step, rows: 0, to: std::ptr::null_mut(), ahead: 0 }
+    }
+}
+
 const NOTHING: u8 = 0;
 const COPIES: u8 = 1;
 const ASKS: u8 = 2;
+const CARRIES: u8 = 3;
 
 pub type Kernel<T> = unsafe fn(&Tile<T>);
 
@@ -49,7 +71,7 @@ pub type Kernel<T> = unsafe fn(&Tile<T>);
 struct At<T> {
     a: *const T,
     b: *const T,
-    aside: *mut T,
+    beside: *mut T,
 }
 
 /// One column of A by one row of B.
@@ -65,15 +87,15 @@ unsafe fn step<V: Vector, const R: usize, const NV: usize, const COLUMNS: bool, 
         for j in 0..NV {
             bv[j] = V::load(at.b.add(j * V::L));
             if BESIDE == COPIES {
-                bv[j].store(at.aside.add(j * V::L));
+                bv[j].store(at.beside.add(j * V::L));
                 prefetch(at.b.wrapping_add(AHEAD * t.rsb + j * V::L));
             }
         }
         if BESIDE == ASKS {
-            prefetch(at.aside);
+            prefetch(at.beside);
         }
-        if BESIDE != NOTHING {
-            at.aside = at.aside.wrapping_add(t.aside_step);
+        if BESIDE == COPIES || BESIDE == ASKS {
+            at.beside = at.beside.wrapping_add(t.beside.step);
         }
         for i in 0..R {
             let av = V::splat(*at.a.add(if COLUMNS { i } else { i * A_STRIDE }));
@@ -93,13 +115,37 @@ unsafe fn body<V: Vector, const R: usize, const NV: usize, const COLUMNS: bool, 
         let mut acc = [[V::zero(); NV]; R];
         // C comes from far while A and B are multiplied.
         for i in 0..R {
-            for j in 0..NV {
-                prefetch(t.c.wrapping_add(i * t.rsc + j * V::L));
+            let row = t.c.wrapping_add(i * t.rsc);
+            if NV * V::L * size_of::<V::T>() == 64 {
+                // Of one line, or two.
+                prefetch_near(row);
+                prefetch_near(row.wrapping_add(NV * V::L - 1));
+            } else {
+                for j in 0..NV {
+                    prefetch(row.wrapping_add(j * V::L));
+                }
             }
         }
-        let mut at = At { a: t.a, b: t.b, aside: t.aside };
+        let mut at = At { a: t.a, b: t.b, beside: t.beside.at };
         // Two steps a turn: what counts them takes turns from the multiplications.
-        for _ in 0..t.k / 2 {
+        let mut turns = t.k / 2;
+        if BESIDE == CARRIES {
+            let each = turns / t.beside.rows;
+            turns -= each * t.beside.rows;
+            let mut to = t.beside.to;
+            for _ in 0..t.beside.rows {
+                for j in 0..NV {
+                    V::load(at.beside.add(j * V::L)).store(to.add(j * V::L));
+                }
+                prefetch(at.beside.wrapping_add(t.beside.ahead));
+                (at.beside, to) = (at.beside.wrapping_add(t.beside.step), to.wrapping_add(NV * V::L));
+                for _ in 0..each {
+                    step::<V, R, NV, COLUMNS, BESIDE>(t, &mut at, &mut acc);
+                    step::<V, R, NV, COLUMNS, BESIDE>(t, &mut at, &mut acc);
+                }
+            }
+        }
+        for _ in 0..turns {
             step::<V, R, NV, COLUMNS, BESIDE>(t, &mut at, &mut acc);
             step::<V, R, NV, COLUMNS, BESIDE>(t, &mut at, &mut acc);
         }
@@ -237,6 +283,16 @@ pub fn copying<T: Real>(r: usize, nv: usize, columns: bool) -> Option<Kernel<T>>
         Level::Avx512 => Some(pick!(avx512, columns, COPIES, r, nv, return None, 2: 7 8 9 10 11 12 13 14)),
         #[cfg(target_arch = "x86_64")]
         Level::Avx2 => Some(pick!(avx2, columns, COPIES, r, nv, return None, 2: 4 5 6)),
+        _ => None,
+    }
+}
+
+/// The kernel that packs some rows of a later tile of B on its way, one every few steps, and asks for as many of another. Not
+/// with vectors of 64 bytes, with which it has not been measured.
+pub fn carrying<T: Real>(r: usize, nv: usize, columns: bool) -> Option<Kernel<T>> {
+    match level() {
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx2 => Some(pick!(avx2, columns, CARRIES, r, nv, return None, 2: 4 5 6)),
         _ => None,
     }
 }

@@ -2,13 +2,15 @@
 //!
 //! Here most of the time may go into waiting for B. Were all of its columns packed while the first panel of rows is
 //! computed, memory would be busy then and idle afterwards. So all panels of A are kept (in the second-level cache), and
-//! the tiles of B come one by one: the first panel of rows packs a tile, and while the next panels are computed with it the
-//! tile after it is asked for, a line a step. Every element of C is the same chain of additions as elsewhere.
+//! the tiles of B come one by one. With AVX-512, or of very few rows, the first panel packs a tile, and while the next panels
+//! are computed with it a tile after it is asked for, a line a step. Else every panel packs some rows of the next tile
+//! and asks for as many of one after it, one every few steps: nowhere more comes at once than is waiting to be used.
+//! Every element of C is the same chain of additions as elsewhere.
 //!
 //! Many rows and many columns are computed so by blocks of rows (`rows_kept`), from a B that was packed before and lies in the
 //! last-level cache: else A would be packed again for each of many narrow blocks of B.
 
-use crate::gemm_kernel::{asking, copying, kernel, Kernel, Shape, A_STRIDE};
+use crate::gemm_kernel::{asking, carrying, copying, kernel, Beside, Kernel, Shape, A_STRIDE};
 use crate::gemm_sides::{block_bytes, k_block, with_scratch, Finish, LeftSide, Part, RightSide, Target};
 use crate::gemm_simd::Real;
 use crate::gemm_tile::{one_tile, Operands, Room};
@@ -18,13 +20,15 @@ use std::ops::Range;
 /// The most panels of rows that are kept, and the most rows that `sweep` keeps.
 const PANELS: usize = 64;
 const FEW_ROWS: usize = 224;
+/// The fewest panels that pack the next tile together: three would each have more rows to fetch than steps to hide it behind.
+const CARRIERS: usize = 4;
 /// Panels that are packed again rather than kept for blocks of rows.
 const FEW_PANELS: usize = 16;
 /// Tiles of a packed B that a panel of rows meets in turn: rows of C are better written in longer runs.
 const GROUP: usize = 8;
 /// A block of B this wide is worth packing A again.
 const WIDE: usize = 512;
-/// How many tiles before its turn one of B is asked for. During the one just before, it came late all the same (AMD Zen 3:
+/// How many tiles before it is packed one of B is asked for. One before, it came late where B lies on small pages (AMD Zen 3:
 /// copying a tile from memory took 8,200 ticks of the time stamp counter, two before 3,900, what a cache holds 1,800).
 const AHEAD: usize = 2;
 /// The most bytes of a packed B for blocks of rows.
@@ -57,7 +61,7 @@ pub unsafe fn sweep<T: Real>(
         return false;
     }
     let (width, kb, panel) = (shape.width(), k_block(k), shape.rows * A_STRIDE);
-    let parts = [panels * panel, kb * width, shape.rows * width];
+    let parts = [panels * panel, 2 * kb * width, shape.rows * width];
     with_scratch::<T, _>(parts.iter().sum(), |buf| {
         // SAFETY: the buffer has these parts.
         let [bbuf, tbuf] = unsafe { [buf.add(parts[0]), buf.add(parts[0] + parts[1])] };
@@ -116,7 +120,7 @@ pub unsafe fn rows_kept<T: Real>(
     }
 }
 
-/// `packed`: all of B is, in `bbuf`, which is only read then; else there is room for a tile.
+/// `packed`: all of B is, in `bbuf`, which is only read then; else there is room for two tiles.
 unsafe fn block<T: Real>(
     x: &Part,
     a: &impl LeftSide<T>,
@@ -131,6 +135,20 @@ unsafe fn block<T: Real>(
     let lines = (width * size_of::<T>()).div_ceil(64);
     let (rows_of_b, rsb) = b.rows(x.p, x.j).unwrap_or((std::ptr::null(), 0));
     let panels = || x.shape.panels(x.rows.clone()).enumerate();
+    let carriers = panels().count() - 1;
+    let carry = |rows: usize| carrying::<T>(rows, nv, false).is_some();
+    let carried = carriers >= CARRIERS && carry(height) && carry(height - 1);
+    // How many rows of a tile each panel but the first packs then, and how far from one of tile `t` lies the one it asks for:
+    // after the last tile come the first of the next part.
+    let (share, whole) = (x.kc.div_ceil(carriers.max(1)), x.nc / width);
+    let source = |t: usize| rows_of_b.wrapping_add(t * width);
+    let ahead = |t: usize| match t + AHEAD {
+        next if next < whole => AHEAD * width,
+        _ if x.last => 0,
+        _ => (AHEAD * width + x.kc * rsb).wrapping_sub(whole * width),
+    };
+    let slot = |t: usize| if packed { t } else { t % 2 * usize::from(carried) };
+    let tile = |t: usize| bbuf.wrapping_add(slot(t) * width * x.kc);
     let mut kept = [(std::ptr::null(), 0, false); PANELS];
     let mut kernels = [None::<Kernel<T>>; PANELS];
     // What packs a whole tile of B or asks for one on its way.
@@ -152,6 +170,7 @@ unsafe fn block<T: Real>(
             beside[s] = match s {
                 _ if packed => None,
                 0 => copying::<T>(rows, nv, place.is_some()),
+                _ if carried => carrying::<T>(rows, nv, place.is_some()),
                 // Panel 1 asks for the first line of each of its rows, panel 2 for the second.
                 _ if s <= lines => asking::<T>(rows, nv, place.is_some()),
                 _ => None,
@@ -165,24 +184,41 @@ unsafe fn block<T: Real>(
                 let (pa, csa, columns) = kept[s];
                 for (place, j) in places.iter_mut().zip(group.clone()) {
                     let cols = width.min(x.nc - j);
-                    let to = if packed { bbuf.add(j * x.kc) } else { bbuf };
+                    let (t, to) = (j / width, tile(j / width));
                     if s == 0 && cols < width && !packed {
                         b.pack(x.p, x.kc, x.j + j, cols, width, to);
                     }
                     if s == 0 || place.is_null() {
                         *place = room.find(c, x.j + j, cols);
                     }
-                    let mut of = Operands { a: pa, csa, b: to.cast_const(), rsb: width, aside: to, aside_step: width };
-                    let beside = beside[s].filter(|_| cols == width && (s == 0 || j + (AHEAD + 1) * width <= x.nc));
-                    if beside.is_some() && s == 0 {
-                        (of.b, of.rsb) = (rows_of_b.wrapping_add(j), rsb);
-                    } else if beside.is_some() {
-                        let next = rows_of_b.wrapping_add(j + AHEAD * width);
-                        (of.aside, of.aside_step) = (next.wrapping_byte_add((s - 1) * 64).cast_mut(), rsb);
-                    }
-                    let whole = kernels[s].filter(|_| cols == width);
-                    let f =
-                        beside.or(whole).unwrap_or_else(|| kernel::<T>(rows, cols.div_ceil(x.shape.lanes), columns));
+                    let mut of = Operands { a: pa, csa, b: to.cast_const(), rsb: width, beside: Beside::on(to, width) };
+                    let first_row = s.saturating_sub(1) * share;
+                    let beside = match beside[s] {
+                        _ if cols < width => None,
+                        Some(f) if s == 0 && (t == 0 || !carried) => {
+                            (of.b, of.rsb) = (source(t), rsb);
+                            Some(f)
+                        }
+                        Some(f) if s > 0 && carried && t + 1 < whole && first_row < x.kc => {
+                            of.beside = Beside {
+                                at: source(t + 1).wrapping_add(first_row * rsb).cast_mut(),
+                                step: rsb,
+                                rows: share.min(x.kc - first_row),
+                                to: tile(t + 1).wrapping_add(first_row * width),
+                                ahead: ahead(t + 1),
+                            };
+                            Some(f)
+                        }
+                        Some(f) if s > 0 && !carried && t + AHEAD < whole => {
+                            let line = source(t + AHEAD).wrapping_byte_add((s - 1) * 64);
+                            of.beside = Beside::on(line.cast_mut(), rsb);
+                            Some(f)
+                        }
+                        _ => None,
+                    };
+                    let f = beside
+                        .or(kernels[s].filter(|_| cols == width))
+                        .unwrap_or_else(|| kernel::<T>(rows, cols.div_ceil(x.shape.lanes), columns));
                     one_tile(x, &of, f, (i, rows), (j, cols), (*place, rs), finish, room);
                 }
             }

@@ -1,6 +1,6 @@
 //! One tile of C: what it reads, where it goes.
 
-use crate::gemm_kernel::{Kernel, Tile};
+use crate::gemm_kernel::{Beside, Kernel, Tile};
 use crate::gemm_sides::{copy_short, Finish, Part, Run, Target, MAX_WIDTH};
 use crate::gemm_simd::Real;
 
@@ -10,8 +10,7 @@ pub struct Operands<T> {
     pub csa: usize,
     pub b: *const T,
     pub rsb: usize,
-    pub aside: *mut T,
-    pub aside_step: usize,
+    pub beside: Beside<T>,
 }
 
 /// Where `one_tile` works: the runs of C that it asks for, and a buffer of a tile's size.
@@ -67,8 +66,7 @@ pub unsafe fn one_tile<T: Real>(
         row_bias: std::ptr::null(),
         col_bias: std::ptr::null(),
         relu: x.last && finish.relu,
-        aside: from.aside,
-        aside_step: from.aside_step,
+        beside: from.beside,
     };
     // SAFETY: the caller's tile.
     unsafe {

@@ -7,7 +7,7 @@
 //! reach outputs that do not see them. The caller computes those without tiles.
 
 use crate::conv_band::lanes;
-use crate::gemm_kernel::{kernel, Shape, Tile, A_STRIDE, KC};
+use crate::gemm_kernel::{kernel, Beside, Shape, Tile, A_STRIDE, KC};
 use crate::gemm_sides::with_scratch;
 use crate::gemm_simd::Real;
 use crate::gemm_vec::Shared;
@@ -252,8 +252,7 @@ fn plain<T: Real>(cols: usize) -> Tile<T> {
         row_bias: std::ptr::null(),
         col_bias: std::ptr::null(),
         relu: false,
-        aside: std::ptr::null_mut(),
-        aside_step: 0,
+        beside: Beside::nothing(),
     }
 }
 
