@@ -83,7 +83,10 @@ fn elementwise(c: &mut Criterion) {
     let kept = zeros::<u8>(WIDE);
     c.bench_function("mem/dropout", |b| {
         let mut e = random::Mt64::new(1);
-        b.iter(|| random::dropout(&mut e, 0.5, true, x, out, kept))
+        b.iter(|| {
+            random::dropout_mask(&mut e, 0.5, kept);
+            random::dropped(x, kept, 0.5, out)
+        })
     });
     c.bench_function("mem/uniform", |b| {
         let mut e = random::Mt64::new(1);

@@ -6,6 +6,7 @@
 // Coefficients stand as published, with more digits than f32 keeps.
 #![allow(clippy::excessive_precision)]
 
+use crate::elementwise::zip;
 use crate::erfinv::erfinv;
 use crate::simd_fn;
 use crate::types::Number;
@@ -297,26 +298,47 @@ pub fn shuffle<T>(engine: &mut Mt64, data: &mut [T]) {
     }
 }
 
-/// Dropout's draw: mask[i] = 0 where the next number is below `p`, else 1, and out = x / (1 - p) (`upscale`) or x where the
-/// mask is 1, else 0. `p` = 1 draws nothing.
-pub fn dropout<T: Number>(engine: &mut Mt64, p: f32, upscale: bool, x: &[T], out: &mut [T], mask: &mut [u8]) {
-    assert!(x.len() == out.len() && x.len() == mask.len());
-    if p == 1.0 {
-        out.fill(T::zero());
-        mask.fill(0);
-        return;
+/// The least word of which `canonical_f32` makes a number of at least `p`, which is below 1: numbers grow with their words.
+fn least_word(p: f32) -> u64 {
+    let (mut low, mut high) = (0, u64::MAX);
+    while low < high {
+        let (word, mut drawn) = (low + (high - low) / 2, [0.0]);
+        canonical_f32(&[word], &mut drawn);
+        if drawn[0] >= p {
+            high = word;
+        } else {
+            low = word + 1;
+        }
     }
-    let keep = T::from_f64((1.0 - p) as f64);
-    let mut drawn = [0.0f32; WORDS];
-    engine.batches(x.len(), |done, words| {
-        let n = words.len();
-        canonical_f32(words, &mut drawn);
-        let (x, out, mask) = (&x[done..done + n], &mut out[done..done + n], &mut mask[done..done + n]);
-        for i in 0..n {
-            let kept = drawn[i] >= p;
-            let v = if upscale { x[i].div(keep) } else { x[i] };
-            mask[i] = kept as u8;
-            out[i] = if kept { v } else { T::zero() };
+    low
+}
+
+simd_fn! {
+    fn at_least(words: &[u64], least: u64, mask: &mut [u8]) {
+        for (m, &w) in mask.iter_mut().zip(words) {
+            *m = (w >= least) as u8;
+        }
+    }
+}
+
+/// Dropout's draw: mask[i] = 0 where the next number is below `p`, else 1. `p` = 1 draws nothing.
+pub fn dropout_mask(engine: &mut Mt64, p: f32, mask: &mut [u8]) {
+    if p >= 1.0 {
+        return mask.fill(0);
+    }
+    let least = least_word(p);
+    engine.batches(mask.len(), |done, words| at_least(words, least, &mut mask[done..done + words.len()]));
+}
+
+/// out = x / `keep` where the mask is not 0, else 0, whatever x is there.
+pub fn dropped<T: Number>(x: &[T], mask: &[u8], keep: f32, out: &mut [T]) {
+    let keep = T::from_f64(keep as f64);
+    zip(x, mask, out, |x, m| {
+        let v = x.div(keep);
+        if m != 0 {
+            v
+        } else {
+            T::zero()
         }
     });
 }
@@ -434,7 +456,8 @@ mod tests {
     fn dropout_draws() {
         crate::simd::at_every_level(|_| {
             let (x, mut y, mut mask) = ([1.0f32; 16], [9.0f32; 16], [9u8; 16]);
-            dropout(&mut Mt64::from_paddle_seed(42), 0.5, true, &x, &mut y, &mut mask);
+            dropout_mask(&mut Mt64::from_paddle_seed(42), 0.5, &mut mask);
+            dropped(&x, &mask, 0.5, &mut y);
             assert_eq!(y, [2., 2., 2., 2., 0., 0., 2., 2., 0., 2., 2., 2., 2., 2., 2., 0.]);
             assert!(mask.iter().zip(&y).all(|(&m, &y)| m == (y != 0.0) as u8));
         });

@@ -359,12 +359,14 @@ fn drop_out(cx: &mut Run) -> Result<()> {
         None if a.fix_seed => a.seed as i64,
         None => 0,
     };
-    // The mask is drawn even if nobody wants it.
+    // The mask is drawn even if nobody wants it; the generator is free again before it is applied.
     let mut mask =
         if cx.wants(dropout::MASK) { cx.take_out(dropout::MASK)? } else { Tensor::empty(DType::U8, x.dims())? };
+    let drawn = mask.data_mut::<u8>()?;
+    with_engine(seed as u64, |e| draw::dropout_mask(e, a.dropout_prob, drawn));
+    let keep = if upscale { 1.0 - a.dropout_prob } else { 1.0 };
     dispatch!(x.dtype(), T in [f32, f64, f16, bf16], {
-        let (o, m) = (cx.out_data::<T>(dropout::OUT)?, mask.data_mut::<u8>()?);
-        with_engine(seed as u64, |e| draw::dropout(e, a.dropout_prob, upscale, x.data::<T>(), o, m));
+        draw::dropped(x.data::<T>(), mask.data::<u8>(), keep, cx.out_data::<T>(dropout::OUT)?);
     }, other => return cx.unsupported(other));
     if cx.wants(dropout::MASK) {
         cx.set(dropout::MASK, mask);

@@ -113,10 +113,9 @@ impl Network {
             let before: &[T] = if layer > 0 && self.drops() {
                 let to = dropped.data_mut::<T>()?;
                 if layer == 1 {
-                    with_engine(self.seed as u32 as u64, |e| draw::dropout(e, self.dropout, true, below, to, mask));
-                } else {
-                    self.drop(below, mask, to);
+                    with_engine(self.seed as u32 as u64, |e| draw::dropout_mask(e, self.dropout, mask));
                 }
+                self.drop(below, mask, to);
                 to
             } else {
                 below
@@ -144,13 +143,7 @@ impl Network {
 
     /// `x` without what the mask drops, the rest scaled up. Serves the gradient, too.
     fn drop<T: Number + Scalar>(&self, x: &[T], mask: &[u8], to: &mut [T]) {
-        let keep = <T as Scalar>::from_f64((1.0 - self.dropout) as f64);
-        oar_kernels::elementwise::zip(
-            x,
-            mask,
-            to,
-            |x, m| if m != 0 { Scalar::div(x, keep) } else { <T as Scalar>::zero() },
-        );
+        draw::dropped(x, mask, 1.0 - self.dropout, to);
     }
 
     /// `dh` and `dc` hold the gradients of the last states and get those of the first ones.
