@@ -9,6 +9,7 @@ use crate::gemm_sides::{
 use crate::gemm_simd::Real;
 use crate::gemm_sweep::{kept, rows_kept, sweep};
 use crate::gemm_tile::{between, one_tile, Operands, Room};
+use crate::simd::{level, Level};
 
 /// Tiles of a row of C whose places a block remembers.
 const PLACES: usize = 128;
@@ -266,6 +267,17 @@ fn even(n: usize, tn: usize, threads: usize) -> usize {
     }
 }
 
+/// Rows of a piece, for the next thread that is free, where B lies in rows and no thread would get many of its columns: `sweep`
+/// packs B on its way, where a piece of columns packs all of A.
+fn row_pieces(m: usize, n: usize, k: usize) -> Option<usize> {
+    const ROWS: usize = 144;
+    const NARROW: usize = 1024;
+    let threads = crate::pool::threads();
+    let suits = level() == Level::Avx2 && threads > 1 && n <= NARROW && (2 * ROWS..=2 * n).contains(&m) && k > 64;
+    let pieces = m.div_ceil(ROWS).next_multiple_of(threads);
+    (suits && m / pieces >= ROWS / 2).then(|| m.div_ceil(pieces))
+}
+
 /// The whole product on the pool.
 ///
 /// # Safety
@@ -283,8 +295,12 @@ pub unsafe fn parallel<T: Real>(
         // SAFETY: the caller's.
         return unsafe { gemm_amx::product(m, n, k, a, b, c, finish, true) };
     }
-    let light = n * k * size_of::<T>() <= block_bytes() && b.rows(0, 0).is_some();
-    let (tm, tn) = grid::<T>(m, n, k, light);
+    let in_rows = b.rows(0, 0).is_some();
+    let light = n * k * size_of::<T>() <= block_bytes() && in_rows;
+    let (tm, tn) = match row_pieces(m, n, k) {
+        Some(tm) if in_rows && !light => (tm, n),
+        _ => grid::<T>(m, n, k, light),
+    };
     let (gm, gn) = (m.div_ceil(tm), n.div_ceil(tn));
     let one = |t: usize| {
         let (i, j) = (t % gm * tm, t / gm * tn);
