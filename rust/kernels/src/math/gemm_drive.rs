@@ -7,7 +7,7 @@ use crate::gemm_sides::{
     block_bytes, k_block, with_scratch, Finish, LeftSide, Part, RightSide, Run, Target, MAX_WIDTH,
 };
 use crate::gemm_simd::Real;
-use crate::gemm_sweep::{kept, rows_kept, sweep};
+use crate::gemm_sweep::{kept, most_rows, rows_kept, sweep};
 use crate::gemm_tile::{between, one_tile, Operands, Room};
 use crate::simd::{level, Level};
 
@@ -269,13 +269,12 @@ fn even(n: usize, tn: usize, threads: usize) -> usize {
 
 /// Rows of a piece, for the next thread that is free, where B lies in rows and no thread would get many of its columns: `sweep`
 /// packs B on its way, where a piece of columns packs all of A.
-fn row_pieces(m: usize, n: usize, k: usize) -> Option<usize> {
-    const ROWS: usize = 144;
+fn row_pieces<T>(m: usize, n: usize, k: usize) -> Option<usize> {
     const NARROW: usize = 1024;
-    let threads = crate::pool::threads();
-    let suits = level() == Level::Avx2 && threads > 1 && n <= NARROW && (2 * ROWS..=2 * n).contains(&m) && k > 64;
-    let pieces = m.div_ceil(ROWS).next_multiple_of(threads);
-    (suits && m / pieces >= ROWS / 2).then(|| m.div_ceil(pieces))
+    let (threads, most) = (crate::pool::threads(), most_rows::<T>());
+    let suits = level() == Level::Avx2 && threads > 1 && n <= NARROW && (2 * most..=2 * n).contains(&m) && k > 64;
+    let pieces = m.div_ceil(most.max(1)).next_multiple_of(threads);
+    (suits && m / pieces >= most / 2).then(|| m.div_ceil(pieces))
 }
 
 /// The whole product on the pool.
@@ -297,7 +296,7 @@ pub unsafe fn parallel<T: Real>(
     }
     let in_rows = b.rows(0, 0).is_some();
     let light = n * k * size_of::<T>() <= block_bytes() && in_rows;
-    let (tm, tn) = match row_pieces(m, n, k) {
+    let (tm, tn) = match row_pieces::<T>(m, n, k) {
         Some(tm) if in_rows && !light => (tm, n),
         _ => grid::<T>(m, n, k, light),
     };

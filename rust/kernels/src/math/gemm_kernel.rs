@@ -108,6 +108,23 @@ unsafe fn step<V: Vector, const R: usize, const NV: usize, const COLUMNS: bool, 
     }
 }
 
+/// Two steps a turn: what counts them takes turns from the multiplications.
+#[inline(always)]
+unsafe fn steps<V: Vector, const R: usize, const NV: usize, const COLUMNS: bool, const BESIDE: u8>(
+    t: &Tile<V::T>,
+    at: &mut At<V::T>,
+    acc: &mut [[V; NV]; R],
+    turns: usize,
+) {
+    for _ in 0..turns {
+        // SAFETY: as for `step`.
+        unsafe {
+            step::<V, R, NV, COLUMNS, BESIDE>(t, at, acc);
+            step::<V, R, NV, COLUMNS, BESIDE>(t, at, acc);
+        }
+    }
+}
+
 #[inline(always)]
 unsafe fn body<V: Vector, const R: usize, const NV: usize, const COLUMNS: bool, const BESIDE: u8>(t: &Tile<V::T>) {
     // SAFETY: the caller's tile is valid for the rows, columns and k that it names.
@@ -127,7 +144,6 @@ unsafe fn body<V: Vector, const R: usize, const NV: usize, const COLUMNS: bool, 
             }
         }
         let mut at = At { a: t.a, b: t.b, beside: t.beside.at };
-        // Two steps a turn: what counts them takes turns from the multiplications.
         let mut turns = t.k / 2;
         if BESIDE == CARRIES {
             let each = turns / t.beside.rows;
@@ -139,16 +155,10 @@ unsafe fn body<V: Vector, const R: usize, const NV: usize, const COLUMNS: bool, 
                 }
                 prefetch(at.beside.wrapping_add(t.beside.ahead));
                 (at.beside, to) = (at.beside.wrapping_add(t.beside.step), to.wrapping_add(NV * V::L));
-                for _ in 0..each {
-                    step::<V, R, NV, COLUMNS, BESIDE>(t, &mut at, &mut acc);
-                    step::<V, R, NV, COLUMNS, BESIDE>(t, &mut at, &mut acc);
-                }
+                steps::<V, R, NV, COLUMNS, BESIDE>(t, &mut at, &mut acc, each);
             }
         }
-        for _ in 0..turns {
-            step::<V, R, NV, COLUMNS, BESIDE>(t, &mut at, &mut acc);
-            step::<V, R, NV, COLUMNS, BESIDE>(t, &mut at, &mut acc);
-        }
+        steps::<V, R, NV, COLUMNS, BESIDE>(t, &mut at, &mut acc, turns);
         if t.k % 2 == 1 {
             step::<V, R, NV, COLUMNS, BESIDE>(t, &mut at, &mut acc);
         }

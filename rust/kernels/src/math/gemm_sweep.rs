@@ -34,6 +34,11 @@ const AHEAD: usize = 2;
 /// The most bytes of a packed B for blocks of rows.
 const LARGE: usize = 4 << 20;
 
+/// The most rows of A that are kept: half of the core's cache holds them, for one part of k.
+pub fn most_rows<T>() -> usize {
+    FEW_ROWS.min(block_bytes() / (A_STRIDE * size_of::<T>()))
+}
+
 /// Computes the product if it is of this kind; says whether it did.
 ///
 /// # Safety
@@ -51,8 +56,7 @@ pub unsafe fn sweep<T: Real>(
 ) -> bool {
     let panels = m.len().div_ceil(shape.rows);
     let kind = (2..=PANELS).contains(&panels)
-        && m.len() <= FEW_ROWS
-        && m.len() * A_STRIDE * size_of::<T>() <= block_bytes()
+        && m.len() <= most_rows::<T>()
         && n.len() * k * size_of::<T>() > block_bytes() / 2
         && copying::<T>(shape.rows, shape.nv, false).is_some()
         && b.in_place(0, n.start, m.len(), shape.lanes).is_none()
@@ -191,12 +195,12 @@ unsafe fn block<T: Real>(
                     if s == 0 || place.is_null() {
                         *place = room.find(c, x.j + j, cols);
                     }
-                    let mut of = Operands { a: pa, csa, b: to.cast_const(), rsb: width, beside: Beside::on(to, width) };
+                    let mut of = Operands { a: pa, csa, b: to.cast_const(), rsb: width, beside: Beside::nothing() };
                     let first_row = s.saturating_sub(1) * share;
                     let beside = match beside[s] {
                         _ if cols < width => None,
                         Some(f) if s == 0 && (t == 0 || !carried) => {
-                            (of.b, of.rsb) = (source(t), rsb);
+                            (of.b, of.rsb, of.beside) = (source(t), rsb, Beside::on(to, width));
                             Some(f)
                         }
                         Some(f) if s > 0 && carried && t + 1 < whole && first_row < x.kc => {
