@@ -11,11 +11,11 @@
 
 use super::gemm_amx_pack::{split_left, split_right, Seen, PARTS, STEP};
 use crate::gemm_drive::serial_plain;
-use crate::gemm_kernel::{finishing, Beside, Shape, A_STRIDE};
+use crate::gemm_kernel::{finishing, Shape, A_STRIDE};
 use crate::gemm_pack::transpose;
 use crate::gemm_sides::{with_scratch, Finish, LeftSide, Part, RightSide, Target};
 use crate::gemm_simd::{prefetch, Real};
-use crate::gemm_tile::{one_tile, Operands, Room};
+use crate::gemm_tile::{one_tile, row_tiles, Room};
 use crate::simd::{level, Level};
 use std::arch::asm;
 use std::arch::x86_64::*;
@@ -283,12 +283,13 @@ impl<T: Real> Sums<T> {
         let mut r = if copied { high.len() } else { 0 };
         while r < high.len() {
             let some = if high.len() - r >= 8 { 8 } else { 1 };
-            let (a, b) = (std::ptr::null(), from.wrapping_add(r * self.distance));
-            let of = Operands { a, csa: 0, b, rsb: self.distance, beside: Beside::nothing() };
+            let i = high.start + r;
             // SAFETY: the caller's C and tile of sums; the buffer holds a tile.
             unsafe {
                 let to = (place, c.row_stride());
-                one_tile(&x, &of, finishing(some), (high.start + r, some), (0, wide.len()), to, finish, room)
+                let mut tile = row_tiles(&x, i, (std::ptr::null(), 0), finish);
+                (tile.b, tile.rsb) = (from.wrapping_add(r * self.distance), self.distance);
+                one_tile(&x, &mut tile, finishing(some), (i, some), (0, wide.len()), to, finish, room)
             };
             r += some;
         }

@@ -8,7 +8,7 @@ use crate::gemm_sides::{
 };
 use crate::gemm_simd::Real;
 use crate::gemm_sweep::{kept, most_rows, rows_kept, sweep};
-use crate::gemm_tile::{between, one_tile, Operands, Room};
+use crate::gemm_tile::{between, one_tile, row_tiles, Room};
 use crate::simd::{level, Level};
 
 /// Tiles of a row of C whose places a block remembers.
@@ -177,7 +177,7 @@ unsafe fn one_block<T: Real>(
         let rs = c.row_stride();
         for (i, rows) in x.shape.panels(x.rows.clone()) {
             let place = a.panel(i, rows, x.p, x.kc, abuf);
-            let (pa, csa) = place.unwrap_or((abuf, 0));
+            let mut tile = row_tiles(x, i, place.unwrap_or((abuf.cast_const(), 0)), finish);
             let next = x.shape.rows.min(x.rows.end - i - rows);
             let whole = kernel::<T>(rows, x.shape.nv, place.is_some());
             let (mut j, mut t) = (0, 0);
@@ -198,7 +198,7 @@ unsafe fn one_block<T: Real>(
                     b.ahead(asked..asked + quota);
                     asked += quota;
                 }
-                let mut tile = Operands { a: pa, csa, b: pb, rsb, beside: Beside::nothing() };
+                (tile.b, tile.rsb) = (pb, rsb);
                 let mut f = if nv == x.shape.nv { whole } else { kernel::<T>(rows, nv, place.is_some()) };
                 if let (Some((pb, rsb)), true) = (copied, i == x.rows.start && j < copied_to) {
                     // A copy that no other panel of rows will read may overwrite itself.
@@ -211,7 +211,7 @@ unsafe fn one_block<T: Real>(
                 if t < PLACES {
                     places[t] = place;
                 }
-                one_tile(x, &tile, f, (i, rows), (j, cols), (place, rs), finish, &room);
+                one_tile(x, &mut tile, f, (i, rows), (j, cols), (place, rs), finish, &room);
                 j += cols;
                 t += 1;
             }

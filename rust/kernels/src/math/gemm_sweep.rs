@@ -13,7 +13,7 @@
 use crate::gemm_kernel::{asking, carrying, copying, kernel, Beside, Kernel, Shape, A_STRIDE};
 use crate::gemm_sides::{block_bytes, k_block, with_scratch, Finish, LeftSide, Part, RightSide, Target};
 use crate::gemm_simd::Real;
-use crate::gemm_tile::{one_tile, Operands, Room};
+use crate::gemm_tile::{one_tile, row_tiles, Room};
 use crate::simd::{cache_size, level, Level};
 use std::ops::Range;
 
@@ -186,6 +186,7 @@ unsafe fn block<T: Real>(
             let group = (first..x.nc.min(first + each * width)).step_by(width);
             for (s, (i, rows)) in panels() {
                 let (pa, csa, columns) = kept[s];
+                let mut of = row_tiles(x, i, (pa, csa), finish);
                 for (place, j) in places.iter_mut().zip(group.clone()) {
                     let cols = width.min(x.nc - j);
                     let (t, to) = (j / width, tile(j / width));
@@ -195,7 +196,7 @@ unsafe fn block<T: Real>(
                     if s == 0 || place.is_null() {
                         *place = room.find(c, x.j + j, cols);
                     }
-                    let mut of = Operands { a: pa, csa, b: to.cast_const(), rsb: width, beside: Beside::nothing() };
+                    (of.b, of.rsb) = (to.cast_const(), width);
                     let first_row = s.saturating_sub(1) * share;
                     let beside = match beside[s] {
                         _ if cols < width => None,
@@ -223,7 +224,7 @@ unsafe fn block<T: Real>(
                     let f = beside
                         .or(kernels[s].filter(|_| cols == width))
                         .unwrap_or_else(|| kernel::<T>(rows, cols.div_ceil(x.shape.lanes), columns));
-                    one_tile(x, &of, f, (i, rows), (j, cols), (*place, rs), finish, room);
+                    one_tile(x, &mut of, f, (i, rows), (j, cols), (*place, rs), finish, room);
                 }
             }
         }

@@ -4,15 +4,6 @@ use crate::gemm_kernel::{Beside, Kernel, Tile};
 use crate::gemm_sides::{copy_short, Finish, Part, Run, Target, MAX_WIDTH};
 use crate::gemm_simd::Real;
 
-/// What a tile reads, and what its kernel does beside the product; see `Tile`.
-pub struct Operands<T> {
-    pub a: *const T,
-    pub csa: usize,
-    pub b: *const T,
-    pub rsb: usize,
-    pub beside: Beside<T>,
-}
-
 /// Where `one_tile` works: the runs of C that it asks for, and a buffer of a tile's size.
 pub struct Room<T> {
     runs: [Run<T>; MAX_WIDTH],
@@ -37,6 +28,29 @@ impl<T> Room<T> {
     }
 }
 
+/// What the tiles of a panel of rows from `i` have in common: A, and how their elements are finished.
+#[inline(always)]
+pub fn row_tiles<T: Real>(x: &Part, i: usize, (a, csa): (*const T, usize), finish: &Finish<T>) -> Tile<T> {
+    let null = std::ptr::null();
+    let biased = x.last && !finish.row_bias.is_null();
+    Tile {
+        k: x.kc,
+        a,
+        csa,
+        b: null,
+        rsb: 0,
+        c: std::ptr::null_mut(),
+        rsc: 0,
+        cols: x.shape.width(),
+        alpha: finish.alpha,
+        beta: if x.p == 0 { finish.beta } else { T::ONE },
+        row_bias: if biased { finish.row_bias.wrapping_add(i) } else { null },
+        col_bias: null,
+        relu: x.last && finish.relu,
+        beside: Beside::nothing(),
+    }
+}
+
 /// Rows `i..i + rows`, columns `j..j + cols` of a part. C's rows are `rs` apart, the first is where `room` has found it.
 ///
 /// # Safety
@@ -44,7 +58,7 @@ impl<T> Room<T> {
 #[inline(always)]
 pub unsafe fn one_tile<T: Real>(
     x: &Part,
-    from: &Operands<T>,
+    tile: &mut Tile<T>,
     f: Kernel<T>,
     (i, rows): (usize, usize),
     (j, cols): (usize, usize),
@@ -52,36 +66,18 @@ pub unsafe fn one_tile<T: Real>(
     finish: &Finish<T>,
     room: &Room<T>,
 ) {
-    let mut tile = Tile {
-        k: x.kc,
-        a: from.a,
-        csa: from.csa,
-        b: from.b,
-        rsb: from.rsb,
-        c: room.buf,
-        rsc: x.shape.width(),
-        cols,
-        alpha: finish.alpha,
-        beta: if x.p == 0 { finish.beta } else { T::ONE },
-        row_bias: std::ptr::null(),
-        col_bias: std::ptr::null(),
-        relu: x.last && finish.relu,
-        beside: from.beside,
-    };
+    tile.cols = cols;
     // SAFETY: the caller's tile.
     unsafe {
-        if x.last && !finish.row_bias.is_null() {
-            tile.row_bias = finish.row_bias.add(i);
-        }
         if x.last && !finish.col_bias.is_null() {
             tile.col_bias = finish.col_bias.add(x.j + j);
         }
         if place.is_null() {
-            scattered(&tile, f, rows, &room.runs[..room.count], i * rs, rs, room.buf);
+            (tile.c, tile.rsc) = (room.buf, x.shape.width());
+            scattered(tile, f, rows, &room.runs[..room.count], i * rs, rs, room.buf);
         } else {
-            tile.c = place.add(i * rs);
-            tile.rsc = rs;
-            f(&tile);
+            (tile.c, tile.rsc) = (place.add(i * rs), rs);
+            f(tile);
         }
     }
 }
