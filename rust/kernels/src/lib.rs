@@ -9,6 +9,7 @@ mod detection;
 pub mod hash;
 mod loss;
 mod math;
+mod mt64;
 mod nn;
 mod optim;
 pub mod random;

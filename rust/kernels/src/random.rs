@@ -1,163 +1,17 @@
 //! Paddle's CPU random numbers: std::mt19937_64 and libstdc++'s distributions, number for number.
 //!
 //! A distribution object lives as long as one operator call, as in Paddle: the second value of a normal pair is dropped at
-//! the end of a call. Fills are sequential by nature; what can be vectorised (the generator's step, the conversion) is.
+//! the end of a call. What makes each number of one word (uniform, dropout) runs on all threads, beside the generator's steps; the
+//! rest is sequential by nature.
 
 // Coefficients stand as published, with more digits than f32 keeps.
 #![allow(clippy::excessive_precision)]
 
 use crate::elementwise::zip;
 use crate::erfinv::erfinv;
+pub use crate::mt64::Mt64;
 use crate::simd_fn;
 use crate::types::Number;
-
-const WORDS: usize = 312;
-const HALF: usize = 156;
-const UPPER: u64 = !0 << 31;
-const MATRIX: u64 = 0xb502_6f5a_a966_19e9;
-
-/// The 64-bit Mersenne twister.
-#[derive(Clone)]
-pub struct Mt64 {
-    state: [u64; WORDS],
-    /// The state's words as they are handed out.
-    ready: [u64; WORDS],
-    index: usize,
-}
-
-simd_fn! {
-    /// One step of all words, and their tempered values.
-    fn advance(state: &mut [u64; WORDS], ready: &mut [u64; WORDS]) {
-        let (lo, hi) = state.split_at_mut(HALF);
-        let twist = |a: u64, b: u64, far: u64| {
-            let y = (a & UPPER) | (b & !UPPER);
-            far ^ (y >> 1) ^ (MATRIX & (y & 1).wrapping_neg())
-        };
-        for i in 0..HALF - 1 {
-            lo[i] = twist(lo[i], lo[i + 1], hi[i]);
-        }
-        lo[HALF - 1] = twist(lo[HALF - 1], hi[0], hi[HALF - 1]);
-        for i in 0..HALF - 1 {
-            hi[i] = twist(hi[i], hi[i + 1], lo[i]);
-        }
-        hi[HALF - 1] = twist(hi[HALF - 1], lo[0], lo[HALF - 1]);
-        temper(state, ready);
-    }
-}
-
-#[inline(always)]
-fn temper(state: &[u64; WORDS], ready: &mut [u64; WORDS]) {
-    for i in 0..WORDS {
-        let mut z = state[i];
-        z ^= (z >> 29) & 0x5555_5555_5555_5555;
-        z ^= (z << 17) & 0x71d6_7fff_eda6_0000;
-        z ^= (z << 37) & 0xfff7_eee0_0000_0000;
-        ready[i] = z ^ (z >> 43);
-    }
-}
-
-impl Mt64 {
-    /// `std::mt19937_64(seed)`: what an operator with a seed of its own uses.
-    pub fn new(seed: u64) -> Self {
-        let mut state = [seed; WORDS];
-        for i in 1..WORDS {
-            let x = state[i - 1];
-            state[i] = (x ^ (x >> 62)).wrapping_mul(6364136223846793005).wrapping_add(i as u64);
-        }
-        Mt64 { state, ready: [0; WORDS], index: WORDS }
-    }
-
-    /// `paddle.seed(seed)`: seeded through `std::seed_seq({seed})`, which keeps the low 32 bits.
-    pub fn from_paddle_seed(seed: u64) -> Self {
-        let words = seed_seq(&[seed as u32], 2 * WORDS);
-        let mut state = [0; WORDS];
-        for (s, w) in state.iter_mut().zip(words.chunks_exact(2)) {
-            *s = w[0] as u64 | (w[1] as u64) << 32;
-        }
-        if state[0] & UPPER == 0 && state[1..].iter().all(|&s| s == 0) {
-            state[0] = 1 << 63;
-        }
-        Mt64 { state, ready: [0; WORDS], index: WORDS }
-    }
-
-    pub fn next_u64(&mut self) -> u64 {
-        if self.index == WORDS {
-            advance(&mut self.state, &mut self.ready);
-            self.index = 0;
-        }
-        self.index += 1;
-        self.ready[self.index - 1]
-    }
-
-    /// Calls `f(done, numbers)` with runs of the next `n` numbers.
-    fn batches(&mut self, n: usize, mut f: impl FnMut(usize, &[u64])) {
-        let mut done = 0;
-        while done < n {
-            if self.index == WORDS {
-                advance(&mut self.state, &mut self.ready);
-                self.index = 0;
-            }
-            let take = (WORDS - self.index).min(n - done);
-            f(done, &self.ready[self.index..self.index + take]);
-            self.index += take;
-            done += take;
-        }
-    }
-
-    /// The state as C++'s `operator<<` prints it: 312 words and the position.
-    pub fn state(&self) -> (Vec<u64>, usize) {
-        (self.state.to_vec(), self.index)
-    }
-
-    /// Restores what `state` gave; None when it is not a state.
-    pub fn from_state(words: &[u64], index: usize) -> Option<Self> {
-        let state: [u64; WORDS] = words.try_into().ok()?;
-        if index > WORDS {
-            return None;
-        }
-        let mut ready = [0; WORDS];
-        temper(&state, &mut ready);
-        Some(Mt64 { state, ready, index })
-    }
-}
-
-/// `std::seed_seq::generate`.
-fn seed_seq(seeds: &[u32], n: usize) -> Vec<u32> {
-    let mut out = vec![0x8b8b_8b8bu32; n];
-    let s = seeds.len();
-    let t = match n {
-        623.. => 11,
-        68.. => 7,
-        39.. => 5,
-        7.. => 3,
-        _ => n.saturating_sub(1) / 2,
-    };
-    let (p, m) = ((n - t) / 2, n.max(s + 1));
-    let q = p + t;
-    let mix = |x: u32| x ^ (x >> 27);
-    for k in 0..m {
-        let prev = out[(k + n - 1) % n];
-        let r1 = 1664525u32.wrapping_mul(mix(out[k % n] ^ out[(k + p) % n] ^ prev));
-        let extra = match k {
-            0 => s as u32,
-            k if k <= s => ((k % n) as u32).wrapping_add(seeds[k - 1]),
-            k => (k % n) as u32,
-        };
-        let r2 = r1.wrapping_add(extra);
-        out[(k + p) % n] = out[(k + p) % n].wrapping_add(r1);
-        out[(k + q) % n] = out[(k + q) % n].wrapping_add(r2);
-        out[k % n] = r2;
-    }
-    for k in m..m + n {
-        let prev = out[(k + n - 1) % n];
-        let r3 = 1566083941u32.wrapping_mul(mix(out[k % n].wrapping_add(out[(k + p) % n]).wrapping_add(prev)));
-        let r4 = r3.wrapping_sub((k % n) as u32);
-        out[(k + p) % n] ^= r3;
-        out[(k + q) % n] ^= r4;
-        out[k % n] = r4;
-    }
-    out
-}
 
 simd_fn! {
     /// Uniform numbers of [0, 1), as std::generate_canonical makes them of one word each.
@@ -221,11 +75,15 @@ real!(f64, canonical_f64);
 
 /// `std::uniform_real_distribution<T>(low, high)`.
 pub fn uniform<T: Real>(engine: &mut Mt64, low: T, high: T, out: &mut [T]) {
+    uniform_then(engine, low, high, out, |v| v);
+}
+
+/// The same, and what becomes of each number.
+fn uniform_then<T: Real>(engine: &mut Mt64, low: T, high: T, out: &mut [T], f: impl Fn(T) -> T + Sync) {
     let span = high.sub(low);
-    engine.batches(out.len(), |done, words| {
-        let part = &mut out[done..done + words.len()];
+    engine.fill(out, |words, part| {
         T::canonical(words, part);
-        part.iter_mut().for_each(|o| *o = o.mul(span).add(low));
+        part.iter_mut().for_each(|o| *o = f(o.mul(span).add(low)));
     });
 }
 
@@ -247,8 +105,7 @@ pub fn normal<T: Real>(engine: &mut Mt64, mean: T, std: T, out: &mut [T]) {
 
 /// Paddle's truncated_gaussian_random: a normal distribution cut at two standard deviations.
 pub fn truncated_normal<T: Real>(engine: &mut Mt64, mean: T, std: T, out: &mut [T]) {
-    uniform(engine, T::from_f64(f32::MIN_POSITIVE as f64), T::one(), out);
-    out.iter_mut().for_each(|o| *o = o.truncated(mean, std));
+    uniform_then(engine, T::from_f64(f32::MIN_POSITIVE as f64), T::one(), out, |v| v.truncated(mean, std));
 }
 
 /// `std::uniform_int_distribution<int64_t>(low, high)` (for int32 the numbers are the same); `high` belongs to the range.
@@ -327,7 +184,7 @@ pub fn dropout_mask(engine: &mut Mt64, p: f32, mask: &mut [u8]) {
         return mask.fill(0);
     }
     let least = least_word(p);
-    engine.batches(mask.len(), |done, words| at_least(words, least, &mut mask[done..done + words.len()]));
+    engine.fill(mask, |words, part| at_least(words, least, part));
 }
 
 /// out = x / `keep` where the mask is not 0, else 0, whatever x is there.
@@ -434,6 +291,30 @@ mod tests {
         assert_eq!(d.iter().fold(0, |h, v| hash(h, v.to_bits())), 13539539602877970680);
         normal(&mut e, 0.0, 1.0, &mut f);
         assert_eq!(f.iter().fold(0, |h, v| hash(h, v.to_bits() as u64)), 11917875088870940500);
+    }
+
+    #[test]
+    fn any_number_of_threads() {
+        for (n, drawn) in [(100_003, 5), (40_000, 0), (312 * 200, 312), (33_000, 311)] {
+            let mut one = Mt64::from_paddle_seed(3);
+            (0..drawn).for_each(|_| {
+                one.next_u64();
+            });
+            let start = one.clone();
+            let words: Vec<u64> = (0..n).map(|_| one.next_u64()).collect();
+            let mut numbers = vec![0.0f32; n];
+            canonical_f32(&words, &mut numbers);
+            for threads in 1..5 {
+                crate::pool::set_threads(threads);
+                let (mut e, mut mask, mut drawn) = (start.clone(), vec![2u8; n], vec![9.0f32; n]);
+                dropout_mask(&mut e, 0.3, &mut mask);
+                assert!(mask.iter().zip(&numbers).all(|(&m, &v)| m == (v >= 0.3) as u8), "{n} {threads}");
+                assert_eq!(e.state(), one.state());
+                uniform(&mut start.clone(), 0.0, 1.0, &mut drawn);
+                assert!(drawn == numbers, "{n} {threads}");
+            }
+            crate::pool::set_threads(0);
+        }
     }
 
     #[test]
