@@ -5,7 +5,7 @@ import paddle
 import paddle.nn as nn
 import paddle.nn.functional as F
 import pytest
-from paddle import fluid
+from paddle import _ops, fluid
 
 X, Y = nn_cases.X, nn_cases.LABEL % 3
 
@@ -78,6 +78,31 @@ def test_static_as_dygraph(name, scheduled, request):
             lr.step()
     np.testing.assert_allclose(got, expected, rtol=2e-5)
     assert expected[-1] < expected[0]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_adamw_decays_in_the_same_pass(dtype, monkeypatch):
+    """To the bit what scale, and then adam, make of the weights."""
+    def run():
+        weight = paddle.create_parameter([70, 30], dtype)
+        weight.set_value(nn_cases.rand(70, 30).astype(dtype))
+        optimizer = paddle.optimizer.AdamW(0.01, parameters=[weight], weight_decay=0.3)
+        for step in range(4):
+            if step == 2:
+                optimizer.set_lr(0.05)
+            (weight * paddle.to_tensor(nn_cases.rand(70, 30, seed=step).astype(dtype))).sum().backward()
+            optimizer.step()
+            optimizer.clear_grad()
+        return weight.numpy()
+    one = run()
+    monkeypatch.setattr(paddle.optimizer.AdamW, "_in_one_pass", lambda *_: False)
+    assert np.array_equal(one, run())
+
+
+def test_decay_of_a_half_parameter_is_refused():
+    half, one = (paddle.ones([3], dtype) for dtype in ("float16", "float32"))
+    with pytest.raises(ValueError, match="Decay goes with a Param of float32 or float64, got float16"):
+        _ops.adam(half, half, one[:1], one, one, one[:1], one[:1], None, None, None, one[:1] * 0.5, ParamOut=half)
 
 
 def test_fluid_optimizers(static):

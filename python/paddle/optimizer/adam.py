@@ -6,6 +6,7 @@ from typing import Any
 
 import paddle._core as core
 from paddle import _ops
+from paddle._basics.dtypes import VarType
 from paddle._programs.name_scope import name_scope
 from paddle._programs.variable import Variable
 
@@ -102,6 +103,8 @@ class AdamW(Adam):
         self._coeff = weight_decay
         # rate (a number or the variable) to the factor of the weights
         self._lr_to_coeff: dict[Any, Any] = {}
+        # dygraph: the last factor, and a Tensor of it
+        self._decay: tuple[float, Any] | None = None
         super().__init__(
             learning_rate=learning_rate,
             beta1=beta1,
@@ -133,13 +136,27 @@ class AdamW(Adam):
         self._lr_to_coeff.clear()
 
     def _update(self, param: Any, grad: Any, lr: Any) -> None:  # type: ignore[override]
+        more = {}
         if self._decays(param):
             factor = self._factor(self._learning_rate if isinstance(self._learning_rate, float) else lr)
             if isinstance(factor, core.Tensor):
                 _ops.elementwise_mul(param, factor, Out=param)
+            elif self._in_one_pass(param, grad):
+                more["Decay"] = self._factor_tensor(factor)
             else:
                 _ops.scale(param, scale=factor, Out=param)
-        super()._update(param, grad, lr)
+        self._run(param, grad, lr, **more)
+
+    @staticmethod
+    def _in_one_pass(param: Any, grad: Any) -> bool:
+        """adam can decay the weights on its way: to the bit what scale, and then adam, make of them."""
+        real = param.dtype in (VarType.FP32, VarType.FP64)
+        return real and core.device_of(param) == -1 and not grad._is_sparse()
+
+    def _factor_tensor(self, factor: float) -> Any:
+        if self._decay is None or self._decay[0] != factor:
+            self._decay = factor, _ops.fill_constant(shape=[1], dtype=VarType.FP32, value=factor)
+        return self._decay[1]
 
     def _append_optimize_op(self, block: Any, param_and_grad: tuple[Any, Any]) -> Any:
         param, grad = param_and_grad

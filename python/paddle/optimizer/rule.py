@@ -70,26 +70,31 @@ class Rule(OptimizerBase):
         super()._dygraph_pass(pairs)
 
     def _prepared(self, param: Any) -> tuple:
-        """(parameter, inputs in the operator's order, where gradient and rate stand, attributes, keywords)."""
+        """(parameter, inputs in the operator's order, their places by slot, attributes, keywords)."""
         state = self._state_of(param)
         names = [slot.name for slot in OpProtoHolder.instance().get_op_proto(self.type).inputs]
         inputs = [{"Param": param, **state}.get(name) for name in names]
         attrs = self._eager_attrs
         keywords = {**attrs, **self._attrs_of(param), "ParamOut": param, **self._changed(state)}
-        rate_at = names.index("LearningRate") if self._takes_rate else None
-        return param, inputs, names.index("Grad"), rate_at, attrs, keywords
+        return param, inputs, {name: i for i, name in enumerate(names)}, attrs, keywords
 
     def _update(self, param: Any, grad: Any, lr: Any) -> None:  # type: ignore[override]
+        self._run(param, grad, lr)
+
+    def _run(self, param: Any, grad: Any, lr: Any, **more: Any) -> None:
+        """Runs the operator; `more`: inputs of this step alone, by slot."""
         kept = self._kept.get(id(param))
-        if kept is None or kept[4] is not self._eager_attrs:
+        if kept is None or kept[3] is not self._eager_attrs:
             if kept is None:
                 self._accumulators_of(param)
             kept = self._kept[id(param)] = self._prepared(param)
-        _, inputs, grad_at, lr_at, _, keywords = kept
+        _, inputs, at, _, keywords = kept
         inputs = inputs.copy()
-        inputs[grad_at] = grad
-        if lr_at is not None:
-            inputs[lr_at] = lr
+        inputs[at["Grad"]] = grad
+        if self._takes_rate:
+            inputs[at["LearningRate"]] = lr
+        for slot, var in more.items():
+            inputs[at[slot]] = var
         self._operator(*inputs, **keywords)
 
     def _append_optimize_op(self, block: Any, param_and_grad: tuple[Any, Any]) -> Any:

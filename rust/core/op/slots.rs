@@ -65,7 +65,7 @@ impl Slot {
         self.flags |= META_ONLY;
         self
     }
-    /// Not part of Paddle's declaration, but written by its kernel.
+    /// Not part of Paddle's declaration, but written by its kernel; or of our own, for Python's use.
     pub const fn extra(mut self) -> Slot {
         self.flags |= EXTRA;
         self

@@ -35,7 +35,7 @@ slots! {
     mod adam {
         PARAM "Param", GRAD "Grad", RATE "LearningRate", MOMENT1 "Moment1", MOMENT2 "Moment2",
         BETA1_POW "Beta1Pow", BETA2_POW "Beta2Pow", BETA1 "Beta1Tensor".opt(), BETA2 "Beta2Tensor".opt(),
-        MASTER "MasterParam".opt()
+        MASTER "MasterParam".opt(), DECAY "Decay".opt().extra()
         => PARAM_OUT "ParamOut".aliases("Param"), MOMENT1_OUT "Moment1Out".aliases("Moment1"),
         MOMENT2_OUT "Moment2Out".aliases("Moment2"), BETA1_POW_OUT "Beta1PowOut".aliases("Beta1Pow"),
         BETA2_POW_OUT "Beta2PowOut".aliases("Beta2Pow"), MASTER_OUT "MasterParamOut".opt().aliases("MasterParam")
@@ -233,6 +233,7 @@ fn adam(cx: &mut Run) -> Result<()> {
 }
 
 fn adam_rows(cx: &mut Run) -> Result<()> {
+    ensure!(!cx.has(adam::DECAY), InvalidArgument, "operator adam: Decay goes with a Grad that is no SelectedRows");
     let Some(grad) = Gradient::of_rows(cx, adam::GRAD)? else { return Ok(()) };
     let (powers, betas) = (powers(cx)?, betas(cx)?);
     // Paddle's CPU kernel writes the next powers first, and then reads them where they are the same variables.
@@ -261,15 +262,22 @@ fn powers(cx: &mut Run) -> Result<(f64, f64)> {
 }
 
 fn adam_by(cx: &mut Run, grad: &Gradient, powers: (f64, f64), betas: (f64, f64)) -> Result<()> {
-    use adam::{BETA1_POW_OUT, BETA2_POW_OUT, MASTER_OUT, MOMENT1_OUT, MOMENT2_OUT, PARAM_OUT, RATE};
+    use adam::{BETA1_POW_OUT, BETA2_POW_OUT, DECAY, MASTER_OUT, MOMENT1_OUT, MOMENT2_OUT, PARAM_OUT, RATE};
     let a = cx.attrs::<AdamAttrs>();
     let rate = scalar(cx, RATE)?;
     let dtype = cx.out(PARAM_OUT)?.dtype();
     let master = master(cx, a.multi_precision, MASTER_OUT)?;
+    // AdamW's factor of the weights, in the same pass over them.
+    let keep = if cx.has(DECAY) { scalar(cx, DECAY)? } else { 1.0 };
+    ensure!(
+        keep == 1.0 || !is_half(dtype),
+        InvalidArgument,
+        "operator adam: Decay goes with a Param of float32 or float64, got {dtype}"
+    );
     by_types!(cx, dtype, master.is_some(), |T, M, G| {
         let param = master.filter(|_| is_half(dtype)).unwrap_or(PARAM_OUT);
         let at = Places { param_and_states: [param, MOMENT1_OUT, MOMENT2_OUT], lazy: a.lazy_mode };
-        let rule = Adam::<T>::new(rate, betas, a.epsilon as f64, powers);
+        let rule = Adam::<T>::new(rate, betas, a.epsilon as f64, powers).keeping(keep as T);
         update::<T, M, G, _, 3>(cx, &at, grad, rule)?;
     });
     next_power(cx, BETA1_POW_OUT, betas.0)?;

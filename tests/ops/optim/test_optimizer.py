@@ -90,6 +90,17 @@ def adams(param, grad, **attrs):
     return case("adam", [param, grad, RATE, m, v, *POWERS], attrs, adam, dtypes="float32", tol=3e-4)
 
 
+HALF = np.array([0.5])
+
+
+def decayed(param, grad, factor=HALF, **how):
+    """AdamW's step: the parameter is multiplied by a factor first."""
+    def expected(param, grad, rate, m, v, p1, p2, *rest):
+        return adam(rest[-1][0] * param, grad, rate, m, v, p1, p2)
+    states = [real(*param.shape, seed=2), real(*param.shape, low=0.01, high=1, seed=3), *POWERS]
+    return case("adam", [param, grad, RATE, *states, None, None, None, factor], {}, expected, tol=3e-4, **how)
+
+
 test_adam = table(
     adams(real(3, 4), real(3, 4, seed=1)),
     adams(real(3, 4), real(3, 4, seed=1), beta1=0.5, beta2=0.75, epsilon=1e-3),
@@ -102,6 +113,10 @@ test_adam = table(
     adams(real(6, 2), Rows([0, 3, 5], 6, real(3, 2)), lazy_mode=True),
     case("adam", [real(6, 2), EMPTY, RATE, real(6, 2), real(6, 2), *POWERS],
          expected=lambda p, g, r, m, v, p1, p2: (p, m, v, p1, p2)),
+    decayed(real(3, 4), real(3, 4, seed=1)),
+    decayed(real(200, 300), real(200, 300, seed=1)),
+    decayed(real(6, 2), ROWS, raises=ValueError, match="Decay goes with a Grad that is no SelectedRows"),
+    decayed(real(3, 4), real(3, 4, seed=1), real(2), raises=ValueError, match="'Decay' must have one element"),
     case("adam", [real(3), real(3), RATE, real(4), real(3), *POWERS], raises=ValueError, match="Moment1"),
     case("adam", [real(3), real(3), RATE, real(3), real(3), real(2), POWERS[1]], raises=ValueError, match="Beta1Pow"),
 )  # fmt: skip

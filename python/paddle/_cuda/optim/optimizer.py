@@ -59,7 +59,7 @@ def _sgd(call: Call) -> dict:
 
 def _adam(call: Call) -> dict:
     a, grad = call.attrs, call.ins["Grad"]
-    if a["multi_precision"] or call.ins["Beta1Tensor"] is not None or call.ins["Beta2Tensor"] is not None:
+    if a["multi_precision"] or any(call.ins[slot] is not None for slot in ("Beta1Tensor", "Beta2Tensor", "Decay")):
         raise Declined
     call.array("Param")
     outs = {slot: call.old(slot) for slot in ("ParamOut", "Moment1Out", "Moment2Out", "Beta1PowOut", "Beta2PowOut")}

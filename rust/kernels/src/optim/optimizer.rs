@@ -169,6 +169,8 @@ pub struct Adam<T> {
     pub epsilon: T,
     /// That of rows without a gradient.
     pub idle_epsilon: T,
+    /// What the parameter is multiplied by before its step.
+    pub keep: T,
 }
 
 impl<T: Wide> Adam<T> {
@@ -183,7 +185,12 @@ impl<T: Wide> Adam<T> {
             rate: t(rate) * (left / (T::ONE - t(powers.0))),
             epsilon: t(epsilon) * left,
             idle_epsilon: t(epsilon),
+            keep: T::ONE,
         }
+    }
+
+    pub fn keeping(self, keep: T) -> Adam<T> {
+        Adam { keep, ..self }
     }
 }
 
@@ -208,7 +215,7 @@ fn adam_run<const FMA: bool, T: Wide, M: Stored<T>, G: Stored<T>>(
     first: &mut [M],
     second: &mut [M],
 ) {
-    let Adam { beta1, beta2, rate, .. } = rule;
+    let Adam { beta1, beta2, rate, keep, .. } = rule;
     let epsilon = if grad.is_some() { rule.epsilon } else { rule.idle_epsilon };
     let (other1, other2) = (T::ONE - beta1, T::ONE - beta2);
     each!(grad, param, [first, second], |g, p| {
@@ -216,7 +223,7 @@ fn adam_run<const FMA: bool, T: Wide, M: Stored<T>, G: Stored<T>>(
         let v = beta2.fma::<FMA>(second.wide(), other2 * g * g);
         *first = M::narrow(m);
         *second = M::narrow(v);
-        p - rate * (m / (v.root() + epsilon))
+        p * keep - rate * (m / (v.root() + epsilon))
     });
 }
 
