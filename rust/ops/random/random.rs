@@ -420,9 +420,10 @@ pub static DROPOUT_GRAD: Op = Op {
         let keep = if upscale && a.dropout_prob < 1.0 { 1.0 - a.dropout_prob } else { 1.0 };
         dispatch!(d.dtype(), T in [f32, f64, f16, bf16], {
             let keep = <T as Number>::from_f64(keep as f64);
-            let (one, zero) = (T::one(), <T as Number>::zero());
             zip(d.data::<T>(), mask.data::<u8>(), cx.out_data::<T>(dropout_grad::DX)?, |d, m| {
-                d.mul(if m != 0 { one } else { zero }).div(keep)
+                // As the mask's product, where that is NaN, too.
+                let none = d.mul(<T as Number>::zero());
+                (if m != 0 { d } else { none }).div(keep)
             });
         }, other => return cx.unsupported(other));
         Ok(())

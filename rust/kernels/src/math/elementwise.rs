@@ -8,6 +8,7 @@ use crate::elementwise_loops::{simple, And, Eq, Ge, Gt, Le, Lt, Ne, Or, Xor, TIL
 pub use crate::elementwise_loops::{Arithmetic, Binary, Compare, Equal, Logic, Loops};
 use crate::pool;
 use crate::simd;
+use crate::simd_fn;
 use crate::strides::{contiguous, in_bounds, numel, Walk};
 use crate::types::{Number, Plain};
 
@@ -113,21 +114,30 @@ pub fn logical_not(x: &[bool], out: &mut [bool]) {
     map(x, out, |v| !v);
 }
 
-/// out[i] = f(x[i]), in parallel where it pays.
-pub fn map<T: Plain, U: Plain>(x: &[T], out: &mut [U], f: impl Fn(T) -> U + Sync) {
-    assert_eq!(x.len(), out.len());
-    pool::parts(out, pool::grain(out.len(), GRAIN), |start, part| {
-        let x = &x[start..start + part.len()];
-        part.iter_mut().zip(x).for_each(|(o, &v)| *o = f(v));
-    });
+simd_fn! {
+    fn map_run[T: Plain, U: Plain, F: Fn(T) -> U](x: &[T], out: &mut [U], f: &F) {
+        out.iter_mut().zip(x).for_each(|(o, &v)| *o = f(v));
+    }
 }
 
-/// out[i] = f(x[i], y[i]), in parallel where it pays.
+simd_fn! {
+    fn zip_run[T: Plain, S: Plain, U: Plain, F: Fn(T, S) -> U](x: &[T], y: &[S], out: &mut [U], f: &F) {
+        out.iter_mut().zip(x.iter().zip(y)).for_each(|(o, (&x, &y))| *o = f(x, y));
+    }
+}
+
+/// out[i] = f(x[i]), in parallel where it pays, and with the processor's vectors where `f` allows them.
+pub fn map<T: Plain, U: Plain>(x: &[T], out: &mut [U], f: impl Fn(T) -> U + Sync) {
+    assert_eq!(x.len(), out.len());
+    pool::parts(out, pool::grain(out.len(), GRAIN), |start, part| map_run(&x[start..start + part.len()], part, &f));
+}
+
+/// out[i] = f(x[i], y[i]); as `map`.
 pub fn zip<T: Plain, S: Plain, U: Plain>(x: &[T], y: &[S], out: &mut [U], f: impl Fn(T, S) -> U + Sync) {
     assert!(x.len() == out.len() && y.len() == out.len());
     pool::parts(out, pool::grain(out.len(), GRAIN), |start, part| {
-        let (x, y) = (&x[start..start + part.len()], &y[start..start + part.len()]);
-        part.iter_mut().zip(x.iter().zip(y)).for_each(|(o, (&x, &y))| *o = f(x, y));
+        let r = start..start + part.len();
+        zip_run(&x[r.clone()], &y[r], part, &f)
     });
 }
 
