@@ -30,7 +30,9 @@ use math::{
     elementwise_loops, erfinv, functions_more, functions_real, gemm_drive, gemm_kernel, gemm_pack, gemm_sides,
     gemm_sweep, gemm_tile, gemm_vec,
 };
-pub use nn::{conv, deform, grid_sample, l2_normalize, layer_norm, norm, pooling, resize, softmax, unfold, winograd};
+pub use nn::{
+    conv, deform, grid_sample, group_norm, l2_normalize, layer_norm, norm, pooling, resize, softmax, unfold, winograd,
+};
 use nn::{conv_band, conv_depthwise, conv_direct, conv_dots, conv_patch, norm_lanes, winograd_tiles};
 pub use optim::{optimizer, rules};
 pub use rnn::{act, batches, crf, ctc, lod_gru, lod_lstm, recurrent, recurrent_grad};

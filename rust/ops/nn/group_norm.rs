@@ -7,6 +7,8 @@ use oar_core::op::parts::window::split_images;
 use oar_core::op::{Grad, InSlot, Infer, Kernel, Op, Run, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
+use oar_kernels::gemm_simd::Real;
+use oar_kernels::group_norm::{self as kernel, GroupNormGrad, Groups};
 
 attrs! {
     pub struct GroupNormAttrs { epsilon: f32 = 1e-5, groups: i32, data_layout: String = "NCHW".into() }
@@ -39,51 +41,20 @@ fn check(op: &str, a: &GroupNormAttrs, x: &[i64]) -> Result<()> {
     Ok(())
 }
 
-/// Where the elements of a group lie.
-struct Groups {
-    images: usize,
-    groups: usize,
-    /// Channels of a group.
-    width: usize,
-    pixels: usize,
-    last: bool,
+fn groups(op: &str, a: &GroupNormAttrs, x: &[i64]) -> Result<Groups> {
+    check(op, a, x)?;
+    let (images, channels, axes) = split_images(x, a.last());
+    Ok(Groups {
+        images: images as usize,
+        groups: a.groups as usize,
+        width: (channels / a.groups as i64) as usize,
+        pixels: axes.iter().product::<i64>() as usize,
+        last: a.last(),
+    })
 }
 
-impl Groups {
-    fn of(op: &str, a: &GroupNormAttrs, x: &[i64]) -> Result<Groups> {
-        check(op, a, x)?;
-        let (images, channels, axes) = split_images(x, a.last());
-        Ok(Groups {
-            images: images as usize,
-            groups: a.groups as usize,
-            width: (channels / a.groups as i64) as usize,
-            pixels: axes.iter().product::<i64>() as usize,
-            last: a.last(),
-        })
-    }
-
-    fn channels(&self) -> usize {
-        self.groups * self.width
-    }
-
-    /// (channel, place) of every element of one group.
-    fn places(&self, image: usize, group: usize) -> impl Iterator<Item = (usize, usize)> + '_ {
-        (group * self.width..(group + 1) * self.width).flat_map(move |c| {
-            (0..self.pixels).map(move |p| match self.last {
-                true => (c, (image * self.pixels + p) * self.channels() + c),
-                false => (c, (image * self.channels() + c) * self.pixels + p),
-            })
-        })
-    }
-}
-
-/// One value a channel as f64, `or` where the slot is absent.
-fn per_channel<T: Element + oar_kernels::types::Number>(
-    cx: &Run,
-    slot: InSlot,
-    channels: usize,
-    or: f64,
-) -> Result<Vec<f64>> {
+/// One value a channel, `or` where the slot is absent.
+fn per_channel<T: Real + Element>(cx: &Run, slot: InSlot, channels: usize, or: T) -> Result<Vec<T>> {
     let Some(t) = cx.opt(slot) else {
         let mut all = Vec::new();
         let there = all.try_reserve_exact(channels).is_ok();
@@ -99,29 +70,18 @@ fn per_channel<T: Element + oar_kernels::types::Number>(
         cx.op.inputs[slot.0].name,
         T::DTYPE
     );
-    Ok(t.data::<T>().iter().map(|v| v.to_f64()).collect())
+    Ok(t.data::<T>().to_vec())
 }
 
-fn forward<T: Element + oar_kernels::types::Number>(cx: &mut Run, x: &Tensor) -> Result<()> {
+fn forward<T: Real + Element>(cx: &mut Run, x: &Tensor) -> Result<()> {
     use group_norm::{BIAS, MEAN, SCALE, VARIANCE, Y};
     let a = cx.attrs::<GroupNormAttrs>();
-    let g = Groups::of(cx.op.name, a, x.dims())?;
-    let (scale, bias) =
-        (per_channel::<T>(cx, SCALE, g.channels(), 1.0)?, per_channel::<T>(cx, BIAS, g.channels(), 0.0)?);
-    let (data, count) = (x.data::<T>(), (g.width * g.pixels) as f64);
-    let (mut means, mut vars) = (Vec::new(), Vec::new());
-    let y = cx.out_data::<T>(Y)?;
-    for (image, group) in (0..g.images).flat_map(|i| (0..g.groups).map(move |k| (i, k))) {
-        let mean = g.places(image, group).map(|(_, i)| data[i].to_f64()).sum::<f64>() / count;
-        let var = g.places(image, group).map(|(_, i)| (data[i].to_f64() - mean).powi(2)).sum::<f64>() / count;
-        let inv = 1.0 / (var + a.epsilon as f64).sqrt();
-        for (c, i) in g.places(image, group) {
-            y[i] = T::from_f64((data[i].to_f64() - mean) * inv * scale[c] + bias[c]);
-        }
-        means.push(T::from_f64(mean));
-        vars.push(T::from_f64(var));
-    }
-    for (slot, values) in [(MEAN, means), (VARIANCE, vars)] {
+    let g = groups(cx.op.name, a, x.dims())?;
+    let (scale, bias) = (per_channel(cx, SCALE, g.channels(), T::ONE)?, per_channel(cx, BIAS, g.channels(), T::ZERO)?);
+    let (mut mean, mut var) = (vec![T::ZERO; g.images * g.groups], vec![T::ZERO; g.images * g.groups]);
+    let stats = [&mut mean[..], &mut var[..]];
+    kernel::group_norm(&g, x.data::<T>(), &scale, &bias, a.epsilon as f64, stats, cx.out_data::<T>(Y)?);
+    for (slot, values) in [(MEAN, mean), (VARIANCE, var)] {
         if cx.wants(slot) {
             cx.out_data::<T>(slot)?.copy_from_slice(&values);
         }
@@ -129,12 +89,11 @@ fn forward<T: Element + oar_kernels::types::Number>(cx: &mut Run, x: &Tensor) ->
     Ok(())
 }
 
-fn backward<T: Element + oar_kernels::types::Number>(cx: &mut Run, y: &Tensor) -> Result<()> {
+fn backward<T: Real + Element>(cx: &mut Run, y: &Tensor) -> Result<()> {
     use group_norm_grad::{BIAS, DBIAS, DSCALE, DX, DY, SCALE, VARIANCE};
     let a = cx.attrs::<GroupNormAttrs>();
-    let g = Groups::of(cx.op.name, a, y.dims())?;
-    let (scale, bias) =
-        (per_channel::<T>(cx, SCALE, g.channels(), 1.0)?, per_channel::<T>(cx, BIAS, g.channels(), 0.0)?);
+    let g = groups(cx.op.name, a, y.dims())?;
+    let (scale, bias) = (per_channel(cx, SCALE, g.channels(), T::ONE)?, per_channel(cx, BIAS, g.channels(), T::ZERO)?);
     let (dy, var) = (cx.input(DY)?, cx.input(VARIANCE)?);
     ensure!(
         dy.dims() == y.dims() && dy.dtype() == y.dtype() && var.dtype() == y.dtype(),
@@ -150,34 +109,10 @@ fn backward<T: Element + oar_kernels::types::Number>(cx: &mut Run, y: &Tensor) -
         g.images,
         g.groups
     );
-    let (y, dy, var, count) = (y.data::<T>(), dy.data::<T>(), var.data::<T>(), (g.width * g.pixels) as f64);
-    let (mut dscale, mut dbias) = (vec![0.0; g.channels()], vec![0.0; g.channels()]);
-    let mut dx = vec![0.0f64; y.len()];
-    for (image, group) in (0..g.images).flat_map(|i| (0..g.groups).map(move |k| (i, k))) {
-        let inv = 1.0 / (var[image * g.groups + group].to_f64() + a.epsilon as f64).sqrt();
-        // What was normalised is read back from Y, as in 2.0.2: a scale of 0 has lost it.
-        let normal = |c: usize, i: usize| match scale[c] {
-            0.0 => 0.0,
-            s => (y[i].to_f64() - bias[c]) / s,
-        };
-        let (mut sum, mut along) = (0.0, 0.0);
-        for (c, i) in g.places(image, group) {
-            let (d, n) = (dy[i].to_f64(), normal(c, i));
-            dscale[c] += d * n;
-            dbias[c] += d;
-            sum += d * scale[c];
-            along += d * scale[c] * n;
-        }
-        for (c, i) in g.places(image, group) {
-            dx[i] = inv * (dy[i].to_f64() * scale[c] - sum / count - normal(c, i) * along / count);
-        }
-    }
-    for (slot, values) in [(DX, dx), (DBIAS, dbias), (DSCALE, dscale)] {
-        if cx.wants(slot) {
-            let out = cx.out_data::<T>(slot)?;
-            out.iter_mut().zip(values).for_each(|(o, v)| *o = T::from_f64(v));
-        }
-    }
+    let [dx, dscale, dbias] = cx.each_out([DX, DSCALE, DBIAS]).map(|t| t.map(|t| t.data_mut::<T>()).transpose());
+    let out = GroupNormGrad { dx: dx?, dscale: dscale?, dbias: dbias? };
+    let (y, dy, var) = (y.data::<T>(), dy.data::<T>(), var.data::<T>());
+    kernel::group_norm_grad(&g, y, dy, &scale, &bias, var, a.epsilon as f64, out);
     Ok(())
 }
 

@@ -8,6 +8,7 @@ pub(crate) mod conv_dots;
 pub(crate) mod conv_patch;
 pub mod deform;
 pub mod grid_sample;
+pub mod group_norm;
 pub mod l2_normalize;
 pub mod layer_norm;
 pub mod norm;

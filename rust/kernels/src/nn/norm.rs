@@ -34,7 +34,7 @@ impl Channels {
     }
 
     /// The sums of `F`'s terms for each channel: term k of channel c at [k][c].
-    fn sums<T: Real, F: Terms>(&self, v: [&[T]; 3], mean: &[T], inv: &[T]) -> [Vec<T>; TERMS] {
+    pub(crate) fn sums<T: Real, F: Terms>(&self, v: [&[T]; 3], mean: &[T], inv: &[T]) -> [Vec<T>; TERMS] {
         let (c, n) = (self.channels, self.pixels);
         let mut out: [Vec<T>; TERMS] = std::array::from_fn(|k| vec![T::ZERO; if k < F::K { c } else { 0 }]);
         if self.is_empty() {
@@ -73,7 +73,7 @@ impl Channels {
     }
 
     /// `out = (v0 - shift) * p0 + v1 * p1 + v2 * p2 + p3`, all of them by channel, of the first `inputs` inputs.
-    fn linear<T: Real>(&self, v: [&[T]; 3], inputs: usize, shift: &[T], p: [&[T]; 4], out: &mut [T]) {
+    pub(crate) fn linear<T: Real>(&self, v: [&[T]; 3], inputs: usize, shift: &[T], p: [&[T]; 4], out: &mut [T]) {
         let (c, n) = (self.channels, self.pixels);
         assert!(out.len() == self.len() && v.iter().all(|v| v.len() == out.len()), "sizes do not fit the channels");
         if out.is_empty() {
