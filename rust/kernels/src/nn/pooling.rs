@@ -128,11 +128,12 @@ impl Pool {
         near && copies <= 4 && !self.adaptive && !self.channels_last && self.kernel.iter().product::<usize>() <= 49
     }
     /// Calls `f(plane, out index, [windows])` for the outputs of plane `index`.
-    fn each(&self, [d, h, w]: [&[Window]; 3], mut f: impl FnMut(usize, [Window; 3])) {
+    #[inline(always)]
+    fn each(&self, [d, h, w]: [&[Window]; 3], mut f: impl FnMut(usize, [&Window; 3])) {
         let mut o = 0;
-        for &wd in d {
-            for &wh in h {
-                for &ww in w {
+        for wd in d {
+            for wh in h {
+                for ww in w {
                     f(o, [wd, wh, ww]);
                     o += 1;
                 }
@@ -141,27 +142,49 @@ impl Pool {
     }
 }
 
-/// Elements of a window in order: `f(offset)`, until it says stop.
+/// The first offset, and the distance of rows, of a window of K x K neighbours.
 #[inline(always)]
-fn scan([d, h, w]: [Window; 3], [sd, sh, sw]: [usize; 3], mut f: impl FnMut(usize) -> bool) {
-    for z in d.start..d.end {
-        for y in h.start..h.end {
-            let mut at = z * sd + y * sh + w.start * sw;
-            for _ in w.start..w.end {
-                if f(at) {
-                    return;
-                }
-                at += sw;
+fn square<const K: usize>([d, h, w]: [&Window; 3], [sd, sh, sw]: [usize; 3]) -> Option<(usize, usize)> {
+    let is = sw == 1 && d.end - d.start == 1 && h.end - h.start == K && w.end - w.start == K;
+    is.then_some((d.start * sd + h.start * sh + w.start, sh))
+}
+
+/// Elements of a window in order: `f(offset)`. The usual sizes are known to the compiler.
+#[inline(always)]
+fn scan(window: [&Window; 3], strides: [usize; 3], mut f: impl FnMut(usize)) {
+    if let Some((at, row)) = square::<2>(window, strides) {
+        (0..4).for_each(|k| f(at + k / 2 * row + k % 2));
+    } else if let Some((at, row)) = square::<3>(window, strides) {
+        (0..9).for_each(|k| f(at + k / 3 * row + k % 3));
+    } else {
+        let ([d, h, w], [sd, sh, sw]) = (window, strides);
+        for z in d.start..d.end {
+            for y in h.start..h.end {
+                let start = z * sd + y * sh + w.start * sw;
+                (0..w.end - w.start).for_each(|k| f(start + k * sw));
             }
         }
     }
+}
+
+/// The offset of a window's first element that equals `y`, and whether there is one; `None` for a window without elements. Where
+/// it lies is not to be foreseen: all are looked at, and nothing branches.
+#[inline(always)]
+fn first<T: Real>(x: &[T], y: T, window: [&Window; 3], strides: [usize; 3]) -> Option<(usize, bool)> {
+    let (mut found, mut any, mut some) = (0, false, false);
+    scan(window, strides, |at| {
+        let hit = x[at] == y;
+        found = if any { found } else { at };
+        (any, some) = (any | hit, true);
+    });
+    some.then_some((found, any))
 }
 
 fn lowest<T: Real>() -> T {
     T::from_f64(-f32::MAX as f64)
 }
 
-fn counted<T: Real>(w: &[Window; 3]) -> T {
+fn counted<T: Real>(w: [&Window; 3]) -> T {
     T::from_f64(w.iter().map(|w| w.counted).product::<isize>() as f64)
 }
 
@@ -200,10 +223,9 @@ fn pool<T: Real>(p: &Pool, x: &[T], y: &mut [T], max: bool) {
                 } else {
                     x[e]
                 };
-                false
             });
             if !max {
-                s = s / counted(&w);
+                s = s / counted(w);
             }
             // SAFETY: within `y`, each element belongs to one plane.
             unsafe { *out.get().add(o + at * step) = s };
@@ -281,13 +303,9 @@ pub fn max_pool_grad<T: Real>(p: &Pool, x: &[T], y: &[T], dy: &[T], dx: &mut [T]
     assert!(dx.len() == x.len() && dy.len() == y.len());
     grad(p, dx, |strides, (i, o, step), at, w, dx| {
         let (x, y, dy) = (&x[i..], y[o + at * step], dy[o + at * step]);
-        scan(w, strides, |e| {
-            let hit = x[e] == y;
-            if hit {
-                dx.add(e, dy);
-            }
-            hit
-        });
+        if let Some((e, any)) = first(x, y, w, strides) {
+            dx.add(e, if any { dy } else { T::ZERO });
+        }
     });
 }
 
@@ -295,11 +313,8 @@ pub fn max_pool_grad<T: Real>(p: &Pool, x: &[T], y: &[T], dy: &[T], dx: &mut [T]
 pub fn avg_pool_grad<T: Real>(p: &Pool, dy: &[T], dx: &mut [T]) {
     p.check(dx.len(), dy.len());
     grad(p, dx, |strides, (_, o, step), at, w, dx| {
-        let part = T::ONE / counted::<T>(&w) * dy[o + at * step];
-        scan(w, strides, |e| {
-            dx.add(e, part);
-            false
-        });
+        let part = T::ONE / counted::<T>(w) * dy[o + at * step];
+        scan(w, strides, |e| dx.add(e, part));
     });
 }
 
@@ -318,7 +333,7 @@ impl<T: Real> Sums<T> {
 fn grad<T: Real>(
     p: &Pool,
     dx: &mut [T],
-    f: impl Fn([usize; 3], (usize, usize, usize), usize, [Window; 3], &Sums<T>) + Sync,
+    f: impl Fn([usize; 3], (usize, usize, usize), usize, [&Window; 3], &Sums<T>) + Sync,
 ) {
     if dx.is_empty() {
         return;
@@ -330,9 +345,12 @@ fn grad<T: Real>(
     share(p.images * p.channels, 4 * size, |index| {
         let plane = p.plane(index);
         let sums = Sums(out.get().wrapping_add(plane.0));
-        for e in 0..size {
-            // SAFETY: within this plane, which no other call touches.
-            unsafe { *sums.0.add(e * strides[2]) = T::ZERO };
+        // SAFETY: within this plane, which no other call touches; bytes of 0 are zeros.
+        unsafe {
+            match strides[2] {
+                1 => sums.0.write_bytes(0, size),
+                step => (0..size).for_each(|e| *sums.0.add(e * step) = T::ZERO),
+            }
         }
         p.each(w, |o, w| f(strides, plane, o, w, &sums));
     });
@@ -359,7 +377,6 @@ pub fn max_pool_with_index<T: Real>(p: &Pool, x: &[T], y: &mut [T], mask: &mut [
                 if s < x[e] {
                     (s, which) = (x[e], (e / strides[2]) as i32);
                 }
-                false
             });
             // SAFETY: within both, each element belongs to one plane.
             unsafe {
