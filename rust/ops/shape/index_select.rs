@@ -65,6 +65,10 @@ fn index_select(cx: &mut Run) -> Result<()> {
     }
     by_size!(x.dtype(), T, {
         let (from, to) = (words::<T>(x), words_mut::<T>(out)?);
+        if inner == 1 {
+            rows::pick_columns(from, n, &ids, to);
+            return Ok(());
+        }
         for (from, to) in from.chunks(n * inner).zip(to.chunks_mut(ids.len() * inner)).take(outer) {
             rows::gather(from, inner, &ids[..], None, to).map_err(|e| out_of_range(op, e))?;
         }
@@ -80,10 +84,15 @@ fn index_select_grad(cx: &mut Run) -> Result<()> {
     let (ids, (_, n, inner)) = (index_of(op, index)?, split(op, x.dims(), dim)?);
     check(op, &ids, n)?;
     let dx = cx.out(DX)?;
-    set_zero(dx)?;
+    let columns = inner == 1 && dx.numel() > 0;
+    if !columns {
+        set_zero(dx)?;
+    }
     dispatch!(dout.dtype(), T in [f32, f64, i32, i64, f16, bf16], {
         let (from, to) = (dout.data::<T>(), dx.data_mut::<T>()?);
-        if !from.is_empty() {
+        if columns {
+            rows::pick_columns_grad(from, n, &ids, to);
+        } else if !from.is_empty() {
             for (from, to) in from.chunks(ids.len() * inner).zip(to.chunks_mut(n * inner)) {
                 rows::scatter(Scatter::Add, &ids[..], from, inner, to).map_err(|e| out_of_range(op, e))?;
             }

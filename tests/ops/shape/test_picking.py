@@ -57,6 +57,7 @@ test_index_select = table(
     case("index_select", [X, IDS[1:2]], {}, lambda x, i: x[i], grad="X"),
     case("index_select", [X, np.int32([[1], [0]])], {"dim": -1}, lambda x, i, dim: x[..., i[:, 0]], grad="X"),
     case("index_select", [ints(4), IDS], {}, lambda x, i: x[i]),
+    case("index_select", [real(300, 70), np.arange(200) * 7 % 70], {"dim": 1}, lambda x, i, dim: x[:, i]),
     case("index_select", [X, np.zeros(0, "int64")], {"dim": 1}, lambda x, i, dim: x[:, i]),
     case("index_select", [X, IDS], {"dim": 3}, raises=IndexError),
     case("index_select", [X, IDS], {"dim": -4}, raises=IndexError),

@@ -69,6 +69,31 @@ pub fn gather<T: Plain, I: Index>(
     Ok(())
 }
 
+/// out[r][i] = x[r][ids[i]], rows of `width` elements. Panics where an index lies outside.
+pub fn pick_columns<T: Plain>(x: &[T], width: usize, ids: &[i64], out: &mut [T]) {
+    let n = ids.len().max(1);
+    assert_eq!(out.len() / n * width, x.len());
+    pool::parts(out, (GRAIN / n).max(1) * n, |start, part| {
+        for (r, out) in part.chunks_exact_mut(n).enumerate() {
+            let row = &x[(start / n + r) * width..][..width];
+            out.iter_mut().zip(ids).for_each(|(o, &id)| *o = row[id as usize]);
+        }
+    });
+}
+
+/// The gradient of `pick_columns`: each row's elements are added up where they came from, in order.
+pub fn pick_columns_grad<T: Number>(dout: &[T], width: usize, ids: &[i64], dx: &mut [T]) {
+    let (n, width) = (ids.len(), width.max(1));
+    assert_eq!(dx.len() / width * n, dout.len());
+    pool::parts(dx, (GRAIN / width.max(n)).max(1) * width, |start, part| {
+        for (r, row) in part.chunks_exact_mut(width).enumerate() {
+            row.fill(T::zero());
+            let from = &dout[(start / width + r) * n..][..n];
+            from.iter().zip(ids).for_each(|(&v, &id)| row[id as usize] = row[id as usize].add(v));
+        }
+    });
+}
+
 /// Asks for a row that will be read soon; the hardware cannot guess random rows.
 #[inline(always)]
 fn prefetch<T>(table: &[T], at: usize, width: usize) {
