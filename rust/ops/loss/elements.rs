@@ -4,6 +4,8 @@ use oar_core::base::{DType, Result};
 use oar_core::ensure;
 use oar_core::op::{InSlot, Infer, OutSlot, Run};
 use oar_core::tensor::Tensor;
+/// `out[i] = f(x[i], y[i])`.
+pub(crate) use oar_kernels::elementwise::zip as each2;
 use oar_kernels::pool;
 
 /// Elements of one part of a parallel pass: losses cost some exponentials each.
@@ -89,17 +91,6 @@ pub(crate) fn check_outs(cx: &mut Run, slots: &[OutSlot], n: usize, dtype: DType
         }
     }
     Ok(())
-}
-
-/// `out[i] = f(x[i], y[i])`.
-pub(crate) fn each2<T: Copy + Send + Sync>(x: &[T], y: &[T], out: &mut [T], f: impl Fn(T, T) -> T + Sync) {
-    assert!(x.len() == out.len() && y.len() == out.len(), "operands differ in size");
-    pool::parts(out, GRAIN, |at, out| {
-        let end = at + out.len();
-        for ((o, &a), &b) in out.iter_mut().zip(&x[at..end]).zip(&y[at..end]) {
-            *o = f(a, b);
-        }
-    });
 }
 
 /// `out[i] = f(x[i], y[i], z[i])`.

@@ -138,13 +138,17 @@ fn infer_smooth(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-/// Adds the rows of a matrix up.
+/// Adds the rows of a matrix up, in lanes that do not wait for each other.
 macro_rules! row_sums {
     ($values:expr, $out:expr, $t:ty) => {{
         let (values, out): (&[$t], &mut [$t]) = ($values, $out);
         let width = values.len() / out.len().max(1);
         for (i, o) in out.iter_mut().enumerate() {
-            *o = values[i * width..(i + 1) * width].iter().map(|&v| f64::from(v)).sum::<f64>() as $t;
+            let mut lanes = [0.0; 8];
+            for some in values[i * width..(i + 1) * width].chunks(lanes.len()) {
+                lanes.iter_mut().zip(some).for_each(|(l, &v)| *l += f64::from(v));
+            }
+            *o = lanes.iter().sum::<f64>() as $t;
         }
     }};
 }

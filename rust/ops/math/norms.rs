@@ -11,6 +11,7 @@ use oar_core::op::{Grad, Infer, Kernel, NoAttrs, Op, Run, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, err, slots};
 use oar_kernels::elementwise::{map, Binary};
+use oar_kernels::pool;
 use oar_kernels::reduce::{self, Reduce, Reducible};
 use oar_kernels::types::Number;
 
@@ -45,24 +46,47 @@ fn abs<T: Number>(v: T) -> T {
 
 /// 1, 0 or -1.
 fn sign<T: Number>(v: T) -> T {
-    T::from_f64((v > T::zero()) as i8 as f64 - (v < T::zero()) as i8 as f64)
+    if v > T::zero() {
+        T::one()
+    } else if v < T::zero() {
+        T::zero().sub(T::one())
+    } else {
+        T::zero()
+    }
+}
+
+/// `v` to the power of `p`; the usual powers without a call.
+fn raised<T: Number>(v: T, p: T) -> T {
+    if p == T::one() {
+        v
+    } else if p == T::zero() {
+        T::one()
+    } else {
+        v.pow(p)
+    }
 }
 
 /// The norms along the middle of three dimensions.
 fn norms<T: Real>(x: &[T], p: f32, shape: &[usize; 3], out: &mut [T]) {
-    let power = T::from_f64(p as f64);
     let mut terms = vec![T::zero(); x.len()];
-    let (term, op): (fn(T, T) -> T, Reduce) = match p {
-        0.0 => (|v, _| if v != T::zero() { T::one() } else { T::zero() }, Reduce::Sum),
-        f32::INFINITY => (|v, _| abs(v), Reduce::Max),
-        f32::NEG_INFINITY => (|v, _| abs(v), Reduce::Min),
-        1.0 => (|v, _| abs(v), Reduce::Sum),
-        2.0 => (|v, _| v.mul(v), Reduce::Sum),
-        _ => (|v, p| abs(v).pow(p), Reduce::Sum),
+    match p {
+        0.0 => map(x, &mut terms, |v| if v != T::zero() { T::one() } else { T::zero() }),
+        2.0 => map(x, &mut terms, |v| v.mul(v)),
+        _ if p == 1.0 || p.is_infinite() => map(x, &mut terms, abs),
+        _ => {
+            let power = T::from_f64(p as f64);
+            map(x, &mut terms, |v| abs(v).pow(power))
+        }
+    }
+    let op = if p == f32::INFINITY {
+        Reduce::Max
+    } else if p == f32::NEG_INFINITY {
+        Reduce::Min
+    } else {
+        Reduce::Sum
     };
-    map(x, &mut terms, |v| term(v, power));
     reduce::reduce(op, &terms, shape, &[false, true, false], out);
-    if p != 0.0 && p.is_finite() {
+    if p != 0.0 && p != 1.0 && p.is_finite() {
         let root = T::from_f64(1.0 / p as f64);
         out.iter_mut().for_each(|o| *o = o.pow(root));
     }
@@ -77,10 +101,28 @@ fn slope<T: Real>(x: T, norm: T, p: f32, epsilon: T) -> T {
         return if abs(x) == norm { sign(x) } else { T::zero() };
     }
     let power = T::from_f64((p - 1.0) as f64);
-    abs(x).pow(power).div(norm.pow(power).add(epsilon)).mul(sign(x))
+    raised(abs(x), power).div(raised(norm, power).add(epsilon)).mul(sign(x))
+}
+
+/// `$body` with `$p`, which the compiler knows where it is one of the usual orders.
+macro_rules! with_order {
+    ($p:ident, $body:expr) => {{
+        if $p == 1.0 {
+            let $p = 1.0;
+            $body
+        } else if $p == 2.0 {
+            let $p = 2.0;
+            $body
+        } else {
+            $body
+        }
+    }};
 }
 
 // p_norm
+
+/// Elements of one part of a gradient.
+const ROWS: usize = 1 << 14;
 
 /// Sizes before, along and after the axis.
 fn cut(op: &str, a: &PNormAttrs, x: &[i64]) -> Result<[usize; 3]> {
@@ -124,14 +166,24 @@ fn p_norm_grad(cx: &mut Run) -> Result<()> {
     dispatch!(x.dtype(), T in [f32, f64], {
         let (x, norm, dout) = (x.data::<T>(), norm.data::<T>(), dout.data::<T>());
         let epsilon = <T as Number>::from_f64(a.epsilon as f64);
-        let out = cx.out_data::<T>(DX)?;
-        let slab = (n * inner).max(1);
-        for (o, (out, x)) in out.chunks_exact_mut(slab).zip(x.chunks_exact(slab)).enumerate() {
-            for (i, (d, &x)) in out.iter_mut().zip(x).enumerate() {
-                let at = o * inner + i % inner;
-                *d = slope(x, norm[at], a.porder, epsilon) * dout[at];
+        let (out, p) = (cx.out_data::<T>(DX)?, a.porder);
+        // Rows that have one norm, or that have one for each element.
+        let row = if inner == 1 { n } else { inner }.max(1);
+        pool::parts(out, (ROWS / row).max(1) * row, |start, part| {
+            for (r, d) in part.chunks_exact_mut(row).enumerate() {
+                let r = start / row + r;
+                let x = &x[r * row..(r + 1) * row];
+                if inner == 1 {
+                    let (norm, dout) = (norm[r], dout[r]);
+                    with_order!(p, map(x, d, |x| slope(x, norm, p, epsilon) * dout));
+                } else {
+                    let o = r / n * inner;
+                    let both = norm[o..o + inner].iter().zip(&dout[o..o + inner]);
+                    let all = d.iter_mut().zip(x.iter().zip(both));
+                    with_order!(p, all.for_each(|(d, (&x, (&norm, &dout)))| *d = slope(x, norm, p, epsilon) * dout));
+                }
             }
-        }
+        });
         Ok(())
     }, other => cx.unsupported(other))
 }
@@ -200,7 +252,8 @@ fn dist_grad(cx: &mut Run) -> Result<()> {
     let mut minus = z.empty_like()?;
     dispatch!(z.dtype(), T in [f32, f64], {
         let (norm, dout) = (norm.data::<T>()[0], dout.data::<T>()[0]);
-        map(z.data::<T>(), d.data_mut::<T>()?, |z| slope(z, norm, p, 0.0) * dout);
+        let to = d.data_mut::<T>()?;
+        with_order!(p, map(z.data::<T>(), to, |z| slope(z, norm, p, 0.0) * dout));
         map(d.data::<T>(), minus.data_mut::<T>()?, |d| -d);
     }, other => return cx.unsupported(other));
     for (slot, d, like) in [(DX, d, x), (DY, minus, y)] {
@@ -262,9 +315,9 @@ macro_rules! of_all {
                 cpu: Kernel::Pure(|cx| {
                     let x = cx.input(unary::X)?;
                     dispatch!(x.dtype(), T in [f32, f64], {
-                        let term: fn(T) -> T = $term;
+                        let term = $term;
                         let mut terms = vec![T::default(); x.numel()];
-                        map(x.data::<T>(), &mut terms, term);
+                        map(x.data::<T>(), &mut terms, |v: T| term(v));
                         let out = cx.out_data::<T>(unary::OUT)?;
                         reduce::reduce(Reduce::Sum, &terms, &[x.numel()], &[true], out);
                         Ok(())
@@ -279,8 +332,8 @@ macro_rules! of_all {
                     let (x, dout) = (cx.input($slots::X)?, cx.input($slots::DOUT)?);
                     like(cx, dout, &[1], x.dtype(), "Out@GRAD")?;
                     dispatch!(x.dtype(), T in [f32, f64], {
-                        let (slope, d): (fn(T) -> T, T) = ($slope, dout.data::<T>()[0]);
-                        map(x.data::<T>(), cx.out_data::<T>($slots::DX)?, |x| slope(x) * d);
+                        let (slope, d) = ($slope, dout.data::<T>()[0]);
+                        map(x.data::<T>(), cx.out_data::<T>($slots::DX)?, |x: T| slope(x) * d);
                         Ok(())
                     }, other => cx.unsupported(other))
                 }),
@@ -292,5 +345,5 @@ macro_rules! of_all {
 }
 of_all! {
     L1_NORM "l1_norm", L1_NORM_GRAD "l1_norm_grad" of_values, abs, sign;
-    SQUARED_L2_NORM "squared_l2_norm", SQUARED_L2_NORM_GRAD "squared_l2_norm_grad" squared_grad, |v| v * v, |v| v + v;
+    SQUARED_L2_NORM "squared_l2_norm", SQUARED_L2_NORM_GRAD "squared_l2_norm_grad" squared_grad, |v: T| v * v, |v: T| v + v;
 }

@@ -56,6 +56,20 @@ fn alike(cx: &Run, x: &Tensor, d: &Tensor) -> Result<()> {
 
 // pow
 
+/// Of x to the power of 2, 3 and any other.
+type Powers = [&'static Row; 3];
+const POWERS: Powers = [&rows::square, &rows::cube, &rows::pow];
+const GRADIENTS: Powers = [&rows::square_grad, &rows::cube_grad, &rows::pow_grad];
+
+/// The row of a power, and its parameters.
+fn power_row([square, cube, general]: Powers, factor: &f64) -> (&'static Row, &[f64]) {
+    match *factor {
+        2.0 => (square, &[]),
+        3.0 => (cube, &[]),
+        _ => (general, std::slice::from_ref(factor)),
+    }
+}
+
 fn run_pow(cx: &mut Run) -> Result<()> {
     let x = cx.input(pow::X)?;
     let factor = parameter(cx, pow::FACTOR, cx.attrs::<PowAttrs>().factor)?;
@@ -63,10 +77,9 @@ fn run_pow(cx: &mut Run) -> Result<()> {
         let f = factor as T;
         map(x.data::<T>(), cx.out_data::<T>(pow::OUT)?, |v| Number::pow(v, f));
         Ok(())
-    }, _float => if factor == 2.0 {
-        by_row(cx, &rows::square, &[x], &[], pow::OUT)
-    } else {
-        by_row(cx, &rows::pow, &[x], &[factor], pow::OUT)
+    }, _float => {
+        let (row, parameters) = power_row(POWERS, &factor);
+        by_row(cx, row, &[x], parameters, pow::OUT)
     })
 }
 
@@ -81,20 +94,19 @@ fn run_pow_grad(cx: &mut Run) -> Result<()> {
             d.wrapping_mul(f).wrapping_mul(Number::pow(x, less))
         });
         Ok(())
-    }, _float => if factor == 2.0 {
-        by_row(cx, &rows::square_grad, &[x, d], &[], pow_grad::DX)
-    } else {
-        by_row(cx, &rows::pow_grad, &[x, d], &[factor], pow_grad::DX)
+    }, _float => {
+        let (row, parameters) = power_row(GRADIENTS, &factor);
+        by_row(cx, row, &[x, d], parameters, pow_grad::DX)
     })
 }
 
-fn pow_pointwise(p: &mut PointwiseCall, tensor: InSlot, [square, general]: [&'static Row; 2]) -> Option<()> {
-    let factor = p.attrs::<PowAttrs>().factor as f64;
-    match () {
-        _ if p.has(tensor) => None,
-        _ if factor == 2.0 => pointwise::by_row(p, square, &[]),
-        _ => pointwise::by_row(p, general, &[factor]),
+fn pow_pointwise(p: &mut PointwiseCall, tensor: InSlot, powers: Powers) -> Option<()> {
+    if p.has(tensor) {
+        return None;
     }
+    let factor = p.attrs::<PowAttrs>().factor as f64;
+    let (row, parameters) = power_row(powers, &factor);
+    pointwise::by_row(p, row, parameters)
 }
 
 pub static POW: Op = Op {
@@ -106,7 +118,7 @@ pub static POW: Op = Op {
     infer: like_first,
     cpu: Kernel::Pure(run_pow),
     grad: Grad::By(&POW_GRAD),
-    pointwise: Some(|p| pow_pointwise(p, pow::FACTOR, [&rows::square, &rows::pow])),
+    pointwise: Some(|p| pow_pointwise(p, pow::FACTOR, POWERS)),
     ..OP
 };
 pub static POW_GRAD: Op = Op {
@@ -117,7 +129,7 @@ pub static POW_GRAD: Op = Op {
     takes: FLOATS.and(DTypes::INTEGERS),
     infer: like_first,
     cpu: Kernel::Pure(run_pow_grad),
-    pointwise: Some(|p| pow_pointwise(p, pow_grad::FACTOR, [&rows::square_grad, &rows::pow_grad])),
+    pointwise: Some(|p| pow_pointwise(p, pow_grad::FACTOR, GRADIENTS)),
     ..OP
 };
 

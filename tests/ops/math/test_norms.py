@@ -23,6 +23,7 @@ test_p_norm = table(
     case("p_norm", [X], {"asvector": True}, p_norm, grad="X"),
     case("p_norm", [X], {"asvector": True, "keepdim": True, "porder": 1.0}, p_norm, grad="X"),
     case("p_norm", [real(4)], {"axis": 0}, p_norm, grad="X"),
+    *[case("p_norm", [real(90, 11, 70)], {"porder": 2.0, "axis": axis}, p_norm, tol=1e-6) for axis in (0, 1, 2)],
     case("p_norm", [real(0, 3)], {"axis": 0}, p_norm),
     case("p_norm", [X], {"axis": 3}, raises=ValueError),
     case("p_norm", [ints(3)], {}, raises=NotImplementedError),

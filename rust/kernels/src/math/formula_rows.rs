@@ -124,6 +124,8 @@ formula! {
     round_grad(dout) => 0.0;
     sign(x) => select(x > 0.0, 1.0, 0.0) - select(x < 0.0, 1.0, 0.0);
     /// A general power.
+    cube(x) => x * x * x;
+    cube_grad(x, dout) => dout * 3.0 * (x * x);
     pow(x; factor) => pow(x, factor);
     pow_grad(x, dout; factor) => dout * factor * pow(x, factor - 1.0);
     scale(x; scale, bias) => scale * x + bias;

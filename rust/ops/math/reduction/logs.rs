@@ -11,6 +11,8 @@ use oar_core::op::parts::half::in_f32;
 use oar_core::op::{Grad, Kernel, Op, Run, OP};
 use oar_core::tensor::Tensor;
 use oar_kernels::elementwise::map;
+use oar_kernels::formula;
+use oar_kernels::formula_rows as rows;
 use oar_kernels::pool;
 use oar_kernels::reduce::{self, Reduce, Reducible};
 use oar_kernels::strides::Walk;
@@ -46,26 +48,25 @@ fn with_group<T: Element + Reducible>(
     });
 }
 
-trait Exp: Element + Reducible + Number {
-    fn exp(self) -> Self;
+trait Logs: Element + Reducible + Number + formula::Element {
     fn ln(self) -> Self;
     fn sqrt(self) -> Self;
 }
-macro_rules! exp {
-    ($($t:ty)*) => {$(impl Exp for $t {
-        fn exp(self) -> $t { <$t>::exp(self) }
+macro_rules! logs {
+    ($($t:ty)*) => {$(impl Logs for $t {
         fn ln(self) -> $t { <$t>::ln(self) }
         fn sqrt(self) -> $t { <$t>::sqrt(self) }
     })*};
 }
-exp!(f32 f64);
+logs!(f32 f64);
 
 /// The greatest element is taken out first, so that nothing overflows.
-fn logsumexp_of<T: Exp>(x: &[T], shape: &[usize], axes: &[bool], out: &mut [T]) {
+fn logsumexp_of<T: Logs>(x: &[T], shape: &[usize], axes: &[bool], out: &mut [T]) {
     let mut greatest = vec![T::zero(); out.len()];
     reduce::reduce(Reduce::Max, x, shape, axes, &mut greatest);
     let mut powers = vec![T::zero(); x.len()];
-    with_group((x, shape, axes), &greatest, &mut powers, |x, m| Number::sub(x, m).exp());
+    with_group((x, shape, axes), &greatest, &mut powers, Number::sub);
+    rows::exp.run_inplace(&[None], &[], &mut powers);
     reduce::reduce(Reduce::Sum, &powers, shape, axes, out);
     out.iter_mut().zip(&greatest).for_each(|(o, &m)| *o = Number::add(m, o.ln()));
 }
@@ -92,7 +93,7 @@ fn logsumexp_grad(cx: &mut Run) -> Result<()> {
     }, other => cx.unsupported(other))
 }
 
-fn norm_of<T: Exp>(x: &Tensor, shape: &[usize], axes: &[bool], out: &mut [T]) {
+fn norm_of<T: Logs>(x: &Tensor, shape: &[usize], axes: &[bool], out: &mut [T]) {
     let mut squares = vec![T::zero(); x.numel()];
     map(x.data::<T>(), &mut squares, |v| Number::mul(v, v));
     reduce::reduce(Reduce::Sum, &squares, shape, axes, out);
