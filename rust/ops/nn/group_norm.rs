@@ -8,7 +8,8 @@ use oar_core::op::{Grad, InSlot, Infer, Kernel, Op, Run, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::gemm_simd::Real;
-use oar_kernels::group_norm::{self as kernel, GroupNormGrad, Groups};
+use oar_kernels::group_norm::{self as kernel, Groups};
+use oar_kernels::norm::BatchNormGrad;
 
 attrs! {
     pub struct GroupNormAttrs { epsilon: f32 = 1e-5, groups: i32, data_layout: String = "NCHW".into() }
@@ -110,7 +111,7 @@ fn backward<T: Real + Element>(cx: &mut Run, y: &Tensor) -> Result<()> {
         g.groups
     );
     let [dx, dscale, dbias] = cx.each_out([DX, DSCALE, DBIAS]).map(|t| t.map(|t| t.data_mut::<T>()).transpose());
-    let out = GroupNormGrad { dx: dx?, dscale: dscale?, dbias: dbias? };
+    let out = BatchNormGrad { dx: dx?, dscale: dscale?, dbias: dbias? };
     let (y, dy, var) = (y.data::<T>(), dy.data::<T>(), var.data::<T>());
     kernel::group_norm_grad(&g, y, dy, &scale, &bias, var, a.epsilon as f64, out);
     Ok(())

@@ -2,7 +2,7 @@
 //! channel of each image is a channel of its own.
 
 use crate::gemm_simd::Real;
-use crate::norm::{batch_norm, batch_stats, inverse_root, Channels};
+use crate::norm::{batch_norm, batch_stats, inverse_root, BatchNormGrad, Channels};
 use crate::norm_lanes::Gradient;
 use std::ops::Range;
 
@@ -107,13 +107,6 @@ pub fn group_norm<T: Real>(
     }
 }
 
-/// Where `group_norm_grad` puts its results.
-pub struct GroupNormGrad<'a, T> {
-    pub dx: Option<&'a mut [T]>,
-    pub dscale: Option<&'a mut [T]>,
-    pub dbias: Option<&'a mut [T]>,
-}
-
 /// The gradient of `group_norm` from its output: what was normalised is (y - bias) / scale, or 0 where scale is.
 pub fn group_norm_grad<T: Real>(
     g: &Groups,
@@ -123,7 +116,7 @@ pub fn group_norm_grad<T: Real>(
     bias: &[T],
     var: &[T],
     epsilon: f64,
-    mut out: GroupNormGrad<T>,
+    mut out: BatchNormGrad<T>,
 ) {
     assert!(y.len() == g.len() && dy.len() == g.len(), "sizes do not fit the groups");
     let back: Vec<T> = scale.iter().map(|&s| if s == T::ZERO { s } else { T::ONE / s }).collect();
