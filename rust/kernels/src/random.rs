@@ -1,8 +1,8 @@
 //! Paddle's CPU random numbers: std::mt19937_64 and libstdc++'s distributions, number for number.
 //!
 //! A distribution object lives as long as one operator call, as in Paddle: the second value of a normal pair is dropped at
-//! the end of a call. What makes each number of one word (uniform, dropout) runs on all threads, beside the generator's steps; the
-//! rest is sequential by nature.
+//! the end of a call. What makes each number of one word (uniform, dropout) runs on all threads, beside the generator's
+//! steps; the rest is sequential by nature.
 
 // Coefficients stand as published, with more digits than f32 keeps.
 #![allow(clippy::excessive_precision)]

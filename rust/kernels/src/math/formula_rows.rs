@@ -123,9 +123,9 @@ formula! {
     round(x) => round(x);
     round_grad(dout) => 0.0;
     sign(x) => select(x > 0.0, 1.0, 0.0) - select(x < 0.0, 1.0, 0.0);
-    /// A general power.
     cube(x) => x * x * x;
     cube_grad(x, dout) => dout * 3.0 * (x * x);
+    /// A general power.
     pow(x; factor) => pow(x, factor);
     pow_grad(x, dout; factor) => dout * factor * pow(x, factor - 1.0);
     scale(x; scale, bias) => scale * x + bias;
