@@ -249,12 +249,19 @@ impl Buffer {
     /// Gives up `references` (1, a [`LIVE`], or an [`EXPORT`]).
     #[inline]
     fn release(&self, references: u64) {
-        if self.header().count.fetch_sub(references, Ordering::Release) != references {
-            return;
+        if self.header().count.fetch_sub(references, Ordering::Release) == references {
+            // SAFETY: this was the last reference.
+            unsafe { self.free() }
         }
+    }
+
+    /// # Safety
+    /// Nobody refers to the header any more.
+    #[inline(never)]
+    unsafe fn free(&self) {
         fence(Ordering::Acquire);
         let block = self.header().block;
-        // SAFETY: this was the last reference; the header is a Box (foreign) or starts the block.
+        // SAFETY: alone by the caller's promise; the header is a Box (foreign) or starts the block.
         unsafe {
             if block == 0 {
                 drop(Box::from_raw(self.at().as_ptr()));

@@ -193,21 +193,33 @@ impl Tensor {
     /// The elements. The type must be the tensor's: a kernel that asks for another is a bug.
     #[inline]
     pub fn data<T: Element>(&self) -> &[T] {
-        assert!(T::DTYPE == self.dtype, "a {} tensor read as {}", self.dtype, T::DTYPE);
+        let (at, n) = self.elements(T::DTYPE);
         // SAFETY: the type is right, blocks are aligned to 64 and offsets to elements.
-        unsafe { std::slice::from_raw_parts(self.ptr() as *const T, self.numel()) }
+        unsafe { std::slice::from_raw_parts(at as *const T, n) }
     }
 
     /// The elements, to write; copies them first if they are shared.
     #[inline]
     pub fn data_mut<T: Element>(&mut self) -> Result<&mut [T]> {
-        assert!(T::DTYPE == self.dtype, "a {} tensor written as {}", self.dtype, T::DTYPE);
-        self.unshare()?;
+        let (at, n) = self.elements_mut(T::DTYPE)?;
         // SAFETY: as in `data`; `unshare` made this the only reference that may write.
-        Ok(unsafe { std::slice::from_raw_parts_mut(self.ptr() as *mut T, self.numel()) })
+        Ok(unsafe { std::slice::from_raw_parts_mut(at as *mut T, n) })
     }
 
-    #[inline]
+    /// What `data` does that is the same for every type: in the module once, not in every kernel.
+    #[inline(never)]
+    fn elements(&self, asked: DType) -> (*mut u8, usize) {
+        assert!(asked == self.dtype, "a {} tensor read as {asked}", self.dtype);
+        (self.ptr(), self.numel())
+    }
+
+    #[inline(never)]
+    fn elements_mut(&mut self, asked: DType) -> Result<(*mut u8, usize)> {
+        assert!(asked == self.dtype, "a {} tensor written as {asked}", self.dtype);
+        self.unshare()?;
+        Ok((self.ptr(), self.numel()))
+    }
+
     fn unshare(&mut self) -> Result<()> {
         if !self.buffer.is_writable() || !self.on_host_here() {
             self.own()?;

@@ -327,11 +327,17 @@ fn take_team(wanted: usize) -> Option<&'static Team> {
 /// Calls `f(i)` for every `i < chunks`, on the pool's threads and the caller's. A panic in `f` reaches the caller
 /// after every thread has left the call; chunks not begun by then are dropped.
 pub fn chunks(chunks: usize, f: impl Fn(usize) + Sync) {
-    chunks_on(threads(), chunks, f)
+    run_chunks(threads(), chunks, &f)
 }
 
 /// As `chunks`, on so many threads: for work that is cut into as many parts as its user asks for.
 pub fn chunks_on(threads: usize, chunks: usize, f: impl Fn(usize) + Sync) {
+    run_chunks(threads, chunks, &f)
+}
+
+/// Not generic, and neither is `run_ranges`: a caller's loop stands in the module once, not in each branch below.
+#[inline(never)]
+fn run_chunks(threads: usize, chunks: usize, f: &(dyn Fn(usize) + Sync)) {
     if chunks <= 1 || INSIDE.get() {
         return (0..chunks).for_each(f);
     }
@@ -343,7 +349,6 @@ pub fn chunks_on(threads: usize, chunks: usize, f: impl Fn(usize) + Sync) {
             true => (0..chunks).rev().for_each(f),
         };
     };
-    let f: &(dyn Fn(usize) + Sync) = &f;
     // SAFETY: only the lifetime is erased; `Team::run` returns after every worker has left the job.
     let f: *const (dyn Fn(usize) + Sync) = unsafe { std::mem::transmute(f) };
     let job = Job::new(f, chunks, team.limit.load(Relaxed) + 1, backward);
@@ -368,7 +373,16 @@ pub fn alone<R>(f: impl FnOnce() -> R) -> R {
 
 /// Calls `f` with consecutive ranges of `grain` indices (the last may be shorter) that cover `0..n`.
 pub fn ranges(n: usize, grain: usize, f: impl Fn(Range<usize>) + Sync) {
-    let grain = grain.max(1);
+    run_ranges(n, grain.max(1), &f)
+}
+
+#[inline(never)]
+fn run_ranges(n: usize, grain: usize, f: &(dyn Fn(Range<usize>) + Sync)) {
+    if n <= grain {
+        return if n > 0 {
+            f(0..n)
+        };
+    }
     chunks(n.div_ceil(grain), |i| f(i * grain..((i + 1) * grain).min(n)));
 }
 
