@@ -61,6 +61,10 @@ fn shapes() -> Vec<Pool> {
         Pool { exclusive: false, ..flat },
         Pool::planes((1, 2), (7, 7), (4, 4), (2, 2), (2, 2), (1, 1)),
         Pool::planes((1, 2), (9, 9), (1, 1), (9, 9), (1, 1), (0, 0)),
+        Pool::planes((2, 3), (8, 19), (8, 19), (3, 3), (1, 1), (1, 1)),
+        Pool::planes((1, 2), (5, 21), (2, 10), (2, 2), (2, 2), (0, 0)),
+        Pool::planes((2, 1), (9, 13), (5, 7), (5, 5), (2, 2), (2, 2)),
+        Pool::planes((1, 2), (11, 30), (3, 9), (2, 2), (3, 3), (0, 1)),
         Pool { adaptive: true, ..Pool::planes((2, 2), (7, 10), (3, 4), (1, 1), (1, 1), (0, 0)) },
         Pool { adaptive: true, ..Pool::planes((2, 2), (7, 10), (1, 1), (1, 1), (1, 1), (0, 0)) },
         Pool {
@@ -122,6 +126,9 @@ fn matches_plain_loops() {
             let mut y = vec![f32::NAN; p.out_len()];
             max_pool(&p, &narrow, &mut y);
             assert!(y.iter().zip(&top).all(|(&a, &b)| a as f64 == b), "{p:?}");
+            let (mut dx, dy) = (vec![f32::NAN; p.in_len()], dy.iter().map(|&v| v as f32).collect::<Vec<_>>());
+            max_pool_grad(&p, &narrow, &y, &dy, &mut dx);
+            assert!(dx.iter().zip(&dtop).all(|(&a, &b)| a as f64 == b), "{p:?}");
         }
     });
 }
@@ -140,4 +147,14 @@ fn nothing_and_minus_infinity() {
     let mut dx = [1.0f32; 4];
     max_pool_with_index_grad(&p, &mask, &[1.0], &mut dx);
     assert_eq!(dx, [0.0; 4]);
+}
+
+#[test]
+fn padding_takes_no_gradient() {
+    let p = Pool::planes((1, 1), (2, 2), (2, 2), (2, 2), (2, 2), (1, 1));
+    let x = [-f32::MAX, f32::NAN, f32::NEG_INFINITY, 1.0];
+    let (mut y, mut dx) = ([0.0f32; 4], [7.0; 4]);
+    max_pool(&p, &x, &mut y);
+    max_pool_grad(&p, &x, &y, &[1.0, 2.0, 3.0, f32::INFINITY], &mut dx);
+    assert_eq!(dx, [1.0, 0.0, 0.0, f32::INFINITY]);
 }

@@ -1,13 +1,13 @@
-//! Maximum and average pooling over two or three axes, and their gradients.
+//! Maximum and average pooling over two or three axes. Their gradients are in `pooling_grad`.
 //!
-//! As in Paddle's CPU kernels: a maximum starts from -FLT_MAX and goes through its window in order, its gradient goes to
-//! the first element of the window that equals it.
+//! As in Paddle's CPU kernels: a maximum starts from -FLT_MAX and goes through its window in order.
 
 use crate::conv_band::{lanes, share, Band};
 use crate::conv_patch::Patches;
 use crate::gemm_sides::with_scratch;
 use crate::gemm_simd::{Real, Vector};
 use crate::gemm_vec::Shared;
+pub use crate::pooling_grad::{avg_pool_grad, max_pool_grad, max_pool_with_index_grad};
 
 /// The shape of a pooling. Two-dimensional pooling has a first axis of size 1 (kernel 1, stride 1, no padding).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,10 +29,10 @@ pub struct Pool {
 /// The elements of a window along one axis, and how many an average counts. Beside the input Paddle counts a window's end
 /// less its start: zero or less, so that the average there is 0 / 0 or minus zero.
 #[derive(Clone, Copy)]
-struct Window {
+pub(crate) struct Window {
     start: usize,
     end: usize,
-    counted: isize,
+    pub counted: isize,
 }
 
 impl Pool {
@@ -64,11 +64,11 @@ impl Pool {
     pub fn out_len(&self) -> usize {
         self.images * self.channels * self.out_size.iter().product::<usize>()
     }
-    fn check(&self, x: usize, y: usize) {
+    pub(crate) fn check(&self, x: usize, y: usize) {
         assert_eq!((x, y), (self.in_len(), self.out_len()), "sizes do not fit the pooling");
         assert!(self.adaptive || self.stride.iter().chain(&self.kernel).all(|&s| s > 0), "a stride or kernel of 0");
     }
-    fn windows(&self, axis: usize) -> Vec<Window> {
+    pub(crate) fn windows(&self, axis: usize) -> Vec<Window> {
         let (size, out) = (self.in_size[axis], self.out_size[axis]);
         let one = |o: usize| {
             if self.adaptive {
@@ -84,13 +84,13 @@ impl Pool {
         (0..out).map(one).collect()
     }
     /// Distances of input elements along the three axes, and of the planes.
-    fn strides(&self) -> ([usize; 3], usize) {
+    pub(crate) fn strides(&self) -> ([usize; 3], usize) {
         let [_, h, w] = self.in_size;
         let c = if self.channels_last { self.channels } else { 1 };
         ([h * w * c, w * c, c], self.in_size.iter().product::<usize>())
     }
     /// Where channel `c` of image `n` begins, in the input and in the output, and the distance of output elements.
-    fn plane(&self, index: usize) -> (usize, usize, usize) {
+    pub(crate) fn plane(&self, index: usize) -> (usize, usize, usize) {
         let (n, c) = (index / self.channels, index % self.channels);
         let (pi, po) = (self.in_size.iter().product::<usize>(), self.out_size.iter().product::<usize>());
         if self.channels_last {
@@ -100,7 +100,7 @@ impl Pool {
         }
     }
     /// The input as patches of one channel a "image", for pooling of planes and volumes.
-    fn patches<T: Real>(&self, x: &[T]) -> Patches<T> {
+    pub(crate) fn patches<T: Real>(&self, x: &[T]) -> Patches<T> {
         let [d, h, w] = self.in_size;
         let [kd, kh, kw] = self.kernel;
         let at = |k: usize, axis: usize| k as isize - self.pad[axis] as isize;
@@ -120,7 +120,7 @@ impl Pool {
         }
     }
     /// Whether windows are small enough and regular, so that vectors of outputs are formed at once.
-    fn regular(&self) -> bool {
+    pub(crate) fn regular(&self) -> bool {
         // A copy of the rows is made, strides apart.
         let near = self.stride.iter().all(|&s| s <= 64);
         // How often each slice of the input is copied.
@@ -129,7 +129,7 @@ impl Pool {
     }
     /// Calls `f(plane, out index, [windows])` for the outputs of plane `index`.
     #[inline(always)]
-    fn each(&self, [d, h, w]: [&[Window]; 3], mut f: impl FnMut(usize, [&Window; 3])) {
+    pub(crate) fn each(&self, [d, h, w]: [&[Window]; 3], mut f: impl FnMut(usize, [&Window; 3])) {
         let mut o = 0;
         for wd in d {
             for wh in h {
@@ -151,7 +151,7 @@ fn square<const K: usize>([d, h, w]: [&Window; 3], [sd, sh, sw]: [usize; 3]) -> 
 
 /// Elements of a window in order: `f(offset)`. The usual sizes are known to the compiler.
 #[inline(always)]
-fn scan(window: [&Window; 3], strides: [usize; 3], mut f: impl FnMut(usize)) {
+pub(crate) fn scan(window: [&Window; 3], strides: [usize; 3], mut f: impl FnMut(usize)) {
     if let Some((at, row)) = square::<2>(window, strides) {
         (0..4).for_each(|k| f(at + k / 2 * row + k % 2));
     } else if let Some((at, row)) = square::<3>(window, strides) {
@@ -167,24 +167,11 @@ fn scan(window: [&Window; 3], strides: [usize; 3], mut f: impl FnMut(usize)) {
     }
 }
 
-/// The offset of a window's first element that equals `y`, and whether there is one; `None` for a window without elements. Where
-/// it lies is not to be foreseen: all are looked at, and nothing branches.
-#[inline(always)]
-fn first<T: Real>(x: &[T], y: T, window: [&Window; 3], strides: [usize; 3]) -> Option<(usize, bool)> {
-    let (mut found, mut any, mut some) = (0, false, false);
-    scan(window, strides, |at| {
-        let hit = x[at] == y;
-        found = if any { found } else { at };
-        (any, some) = (any | hit, true);
-    });
-    some.then_some((found, any))
-}
-
 fn lowest<T: Real>() -> T {
     T::from_f64(-f32::MAX as f64)
 }
 
-fn counted<T: Real>(w: [&Window; 3]) -> T {
+pub(crate) fn counted<T: Real>(w: [&Window; 3]) -> T {
     T::from_f64(w.iter().map(|w| w.counted).product::<isize>() as f64)
 }
 
@@ -297,65 +284,6 @@ fn regular_pool<T: Real>(p: &Pool, x: &[T], y: &mut [T], max: bool) {
     });
 }
 
-/// The gradient of `max_pool`: each output's goes to the first element of its window that equals the output.
-pub fn max_pool_grad<T: Real>(p: &Pool, x: &[T], y: &[T], dy: &[T], dx: &mut [T]) {
-    p.check(x.len(), y.len());
-    assert!(dx.len() == x.len() && dy.len() == y.len());
-    grad(p, dx, |strides, (i, o, step), at, w, dx| {
-        let (x, y, dy) = (&x[i..], y[o + at * step], dy[o + at * step]);
-        if let Some((e, any)) = first(x, y, w, strides) {
-            dx.add(e, if any { dy } else { T::ZERO });
-        }
-    });
-}
-
-/// The gradient of `avg_pool`.
-pub fn avg_pool_grad<T: Real>(p: &Pool, dy: &[T], dx: &mut [T]) {
-    p.check(dx.len(), dy.len());
-    grad(p, dx, |strides, (_, o, step), at, w, dx| {
-        let part = T::ONE / counted::<T>(w) * dy[o + at * step];
-        scan(w, strides, |e| dx.add(e, part));
-    });
-}
-
-/// One plane of an input's gradient.
-struct Sums<T>(*mut T);
-
-impl<T: Real> Sums<T> {
-    #[inline(always)]
-    fn add(&self, e: usize, v: T) {
-        // SAFETY: only `grad`'s callers have one, and they pass offsets of a window or of the plane.
-        unsafe { *self.0.add(e) += v }
-    }
-}
-
-/// Zeros `dx` and calls `f(strides, plane, output, windows, add)` for every output, planes in parallel.
-fn grad<T: Real>(
-    p: &Pool,
-    dx: &mut [T],
-    f: impl Fn([usize; 3], (usize, usize, usize), usize, [&Window; 3], &Sums<T>) + Sync,
-) {
-    if dx.is_empty() {
-        return;
-    }
-    let windows = [p.windows(0), p.windows(1), p.windows(2)];
-    let w = windows.each_ref().map(|w| &w[..]);
-    let (strides, size) = p.strides();
-    let out = Shared(dx.as_mut_ptr());
-    share(p.images * p.channels, 4 * size, |index| {
-        let plane = p.plane(index);
-        let sums = Sums(out.get().wrapping_add(plane.0));
-        // SAFETY: within this plane, which no other call touches; bytes of 0 are zeros.
-        unsafe {
-            match strides[2] {
-                1 => sums.0.write_bytes(0, size),
-                step => (0..size).for_each(|e| *sums.0.add(e * step) = T::ZERO),
-            }
-        }
-        p.each(w, |o, w| f(strides, plane, o, w, &sums));
-    });
-}
-
 /// `max_pool` that also says where: `mask` is the element's index in its plane (row-major), -1 where no element is
 /// above -FLT_MAX.
 pub fn max_pool_with_index<T: Real>(p: &Pool, x: &[T], y: &mut [T], mask: &mut [i32]) {
@@ -384,18 +312,5 @@ pub fn max_pool_with_index<T: Real>(p: &Pool, x: &[T], y: &mut [T], mask: &mut [
                 *mask.get().add(o + at * step) = which;
             }
         });
-    });
-}
-
-/// The gradient of `max_pool_with_index`; indices outside of the plane are passed over.
-pub fn max_pool_with_index_grad<T: Real>(p: &Pool, mask: &[i32], dy: &[T], dx: &mut [T]) {
-    p.check(dx.len(), dy.len());
-    assert!(mask.len() == dy.len());
-    let size = p.in_size.iter().product::<usize>();
-    grad(p, dx, |strides, (_, o, step), at, _, dx| {
-        let which = mask[o + at * step];
-        if which >= 0 && (which as usize) < size {
-            dx.add(which as usize * strides[2], dy[o + at * step]);
-        }
     });
 }
