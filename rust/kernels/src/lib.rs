@@ -27,8 +27,8 @@ pub use math::{
     reduce, scan,
 };
 use math::{
-    elementwise_loops, erfinv, functions_more, functions_real, gemm_drive, gemm_kernel, gemm_pack, gemm_sides,
-    gemm_sweep, gemm_tile, gemm_vec,
+    elementwise_loops, erfinv, functions_more, functions_real, functions_trig, gemm_drive, gemm_kernel, gemm_pack,
+    gemm_sides, gemm_sweep, gemm_tile, gemm_vec,
 };
 pub use nn::{
     conv, deform, grid_sample, group_norm, l2_normalize, layer_norm, norm, pooling, resize, softmax, unfold, winograd,

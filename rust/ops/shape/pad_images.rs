@@ -213,16 +213,22 @@ fn run_pad(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-/// A frame of one number around what is left of `x` (negative paddings take some away).
-fn surround(b: &Border, x: &Tensor, paddings: &[[i64; 2]], out: &mut Tensor) -> Result<()> {
-    set_all(out, Scalar::from(b.value as f64))?;
-    let (mut from, mut to) = (Region::whole(x.dims()), Region::whole(out.dims()));
+/// What of `x` is kept (negative paddings take some away), and where it stands in the result.
+fn kept(b: &Border, x: &[i64], out: &[i64], paddings: &[[i64; 2]]) -> (Region, Region) {
+    let (mut from, mut to) = (Region::whole(x), Region::whole(out));
     let first = if b.last { 1 } else { 2 };
     for (i, &[before, behind]) in paddings.iter().enumerate() {
-        let left = (x.dims()[first + i] + before.min(0) + behind.min(0)).max(0);
+        let left = (x[first + i] + before.min(0) + behind.min(0)).max(0);
         from.narrow(first + i, -before.min(0), 1, left);
         to.narrow(first + i, before.max(0), 1, left);
     }
+    (from, to)
+}
+
+/// A frame of one number around what is kept of `x`.
+fn surround(b: &Border, x: &Tensor, paddings: &[[i64; 2]], out: &mut Tensor) -> Result<()> {
+    set_all(out, Scalar::from(b.value as f64))?;
+    let (from, to) = kept(b, x.dims(), out.dims(), paddings);
     if from.numel() == 0 {
         return Ok(());
     }
@@ -246,6 +252,15 @@ fn run_grad(cx: &mut Run) -> Result<()> {
     }
     if d.numel() == 0 {
         return set_all(dx, Scalar::from(0.0));
+    }
+    if b.mode == Mode::Constant {
+        let (from, to) = kept(&b, &x, &out, &paddings);
+        if from.dims == x {
+            *dx = to.read(d, &x)?.with_lod(dx.lod.take());
+            return Ok(());
+        }
+        set_all(dx, Scalar::from(0.0))?;
+        return if from.numel() > 0 { from.write(&to.read(d, &from.dims)?, dx) } else { Ok(()) };
     }
     dispatch!(d.dtype(), T in [f32, f64], {
         let (rows, cols) = b.taps::<T>(op, &x, &paddings)?;

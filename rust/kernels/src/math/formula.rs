@@ -1,6 +1,8 @@
 //! Elementwise families as rows of one table. A row is written once, as an expression in the common subset of Rust
 //! and C: rustc compiles it for f32 and f64 at every SIMD level (float16 and bfloat16 pass through f32 tile by tile), and
-//! `Row::cuda_source` renders the same text as CUDA C++. The rows stand in `formula_rows.rs`.
+//! `Row::cuda_source` renders the same text as CUDA C++. The rows stand in `formula_rows.rs`. A row may say that its
+//! expression holds up to a limit of its first input, and which one (with functions of libm) holds `beyond` it and for NaN:
+//! those elements are computed a second time.
 
 use crate::pool;
 use crate::simd;
@@ -30,7 +32,8 @@ const MOST: usize = 8;
 
 #[macro_export]
 macro_rules! formula {
-    ($($(#[$meta:meta])* $name:ident ($($x:ident),+ $(; $($p:ident),+)?) $($v:ident = $e:expr,)* => $r:expr;)+) => {
+    ($($(#[$meta:meta])* $name:ident ($($x:ident),+ $(; $($p:ident),+)?) $($v:ident = $e:expr,)* => $r:expr
+        $(, beyond $limit:expr => $far:expr)?;)+) => {
         $(
             mod $name {
                 #![allow(clippy::all, unused_parens)]
@@ -38,8 +41,8 @@ macro_rules! formula {
                 $crate::formula!(@eval f32_plain ($($x),+) ($($($p),+)?) ($($v = $e),*) $r);
                 $crate::formula!(@eval f64_fma ($($x),+) ($($($p),+)?) ($($v = $e),*) $r);
                 $crate::formula!(@eval f64_plain ($($x),+) ($($($p),+)?) ($($v = $e),*) $r);
-                $crate::formula!(@kernel float, f32, f32_fma, f32_plain, ($($x),+) ($($($p),+)?));
-                $crate::formula!(@kernel double, f64, f64_fma, f64_plain, ($($x),+) ($($($p),+)?));
+                $crate::formula!(@kernel float, f32, f32_fma, f32_plain, ($($x),+) ($($($p),+)?) ($($limit, $far)?));
+                $crate::formula!(@kernel double, f64, f64_fma, f64_plain, ($($x),+) ($($($p),+)?) ($($limit, $far)?));
             }
             $(#[$meta])*
             #[allow(non_upper_case_globals)]
@@ -57,7 +60,7 @@ macro_rules! formula {
         pub static TABLE: &[&$crate::formula::Row] = &[$(&$name),+];
     };
     (@eval $module:ident ($($x:ident),+) ($($p:ident),*) ($($v:ident = $e:expr),*) $r:expr) => {
-        mod $module {
+        pub mod $module {
             #[allow(unused_imports)]
             use $crate::functions::$module::*;
             #[inline(always)]
@@ -68,7 +71,7 @@ macro_rules! formula {
             }
         }
     };
-    (@kernel $name:ident, $t:ty, $fma:ident, $plain:ident, ($($x:ident),+) ($($p:ident),*)) => {
+    (@kernel $name:ident, $t:ty, $fma:ident, $plain:ident, ($($x:ident),+) ($($p:ident),*) ()) => {
         $crate::simd_fn! {
             pub fn $name(inputs: &[&[$t]], params: &[$t], out: &mut [$t]) {
                 let [$($x),+] = *inputs else { panic!("a formula got {} inputs", inputs.len()) };
@@ -81,7 +84,43 @@ macro_rules! formula {
             }
         }
     };
+    (@kernel $name:ident, $t:ty, $fma:ident, $plain:ident, ($($x:ident),+) ($($p:ident),*) ($limit:expr, $far:expr)) => {
+        pub fn $name(inputs: &[&[$t]], params: &[$t], out: &mut [$t]) {
+            mod near {
+                use super::{$fma, $plain};
+                $crate::formula!(@kernel $name, $t, $fma, $plain, ($($x),+) ($($p),*) ());
+            }
+            mod far {
+                $crate::formula!(@eval $plain ($($x),+) ($($p),*) () $far);
+            }
+            near::$name(inputs, params, out);
+            let ([$($x),+], [$($p),*]) = (inputs, params) else { unreachable!() };
+            let limit = $limit as $t;
+            if $crate::formula::$name::any_beyond(limit, &inputs[0][..out.len()]) {
+                for (i, out) in out.iter_mut().enumerate() {
+                    if !(inputs[0][i].abs() <= limit) {
+                        *out = far::$plain::eval($($x[i],)+ $(*$p,)*);
+                    }
+                }
+            }
+        }
+    };
 }
+
+macro_rules! any_beyond {
+    ($name:ident, $t:ty) => {
+        pub mod $name {
+            $crate::simd_fn! {
+                /// Whether a number is above the limit, below minus it, or NaN.
+                pub fn any_beyond(limit: $t, x: &[$t]) -> bool {
+                    x.iter().fold(false, |any, x| any | !(x.abs() <= limit))
+                }
+            }
+        }
+    };
+}
+any_beyond!(float, f32);
+any_beyond!(double, f64);
 
 /// An element type that formulas take.
 pub trait Element: Copy + Default + Send + Sync + 'static {

@@ -60,8 +60,10 @@ formula! {
     hard_sigmoid_grad(out, dout; slope, offset) => dout * select(out > 0.0, select(out < 1.0, slope, 0.0), 0.0);
     sigmoid(x) => sigmoid(x);
     sigmoid_grad(out, dout) => dout * out * (1.0 - out);
-    logsigmoid(x) m = select(-x < 0.0, 0.0, -x), => -m - log(exp(-m) + exp(-x - m));
-    logsigmoid_grad(x, dout) m = select(-x < 0.0, 0.0, -x), e = exp(-x - m), => dout * (e / (exp(-m) + e));
+    /// With m = max(-x, 0) Paddle takes exp(-m) and exp(-x - m): one of them is 1, the other e.
+    logsigmoid(x) m = select(-x < 0.0, 0.0, -x), e = exp((-x - m) - m), => -m - log(1.0 + e);
+    logsigmoid_grad(x, dout) m = select(-x < 0.0, 0.0, -x), e = exp((-x - m) - m),
+        => dout * (select(x < 0.0, 1.0, e) / (1.0 + e));
     tanh(x) => tanh(x);
     tanh_grad(out, dout) => dout * (1.0 - out * out);
     stanh(x; scale_a, scale_b) => scale_b * tanh(scale_a * x);
@@ -102,10 +104,10 @@ formula! {
         => dout * (select(a > 0.0, 1.0, 0.0) * (2.0 * x + offset) / scale * below + (1.0 - below));
     erf(x) => erf(x);
     erf_grad(x, dout) => dout * 1.1283791670955126 * exp(-(x * x));
-    sin(x) => sin(x);
-    sin_grad(x, dout) => dout * cos(x);
-    cos(x) => cos(x);
-    cos_grad(x, dout) => -dout * sin(x);
+    sin(x) => sin(x), beyond crate::functions_trig::LIMIT => sin_far(x);
+    sin_grad(x, dout) => dout * cos(x), beyond crate::functions_trig::LIMIT => dout * cos_far(x);
+    cos(x) => cos(x), beyond crate::functions_trig::LIMIT => cos_far(x);
+    cos_grad(x, dout) => -dout * sin(x), beyond crate::functions_trig::LIMIT => -dout * sin_far(x);
     sinh(x) => sinh(x);
     sinh_grad(x, dout) => dout * cosh(x);
     cosh(x) => cosh(x);

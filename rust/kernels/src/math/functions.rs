@@ -2,6 +2,7 @@
 
 use crate::functions_more::More;
 pub use crate::functions_real::Real;
+use crate::functions_trig::Trig;
 
 /// The functions that a formula may use, for one type and one kind of `mul_add`. Their C++ twins stand in
 /// `formula::CUDA_PRELUDE`.
@@ -9,7 +10,7 @@ macro_rules! vocabulary {
     ($name:ident, $t:ty, $fma:expr) => {
         #[allow(unused)]
         pub mod $name {
-            use super::{More, Real};
+            use super::{More, Real, Trig};
             pub type T = $t;
 
             #[inline(always)]
@@ -101,12 +102,21 @@ macro_rules! vocabulary {
             pub fn atan(x: T) -> T {
                 x.atan_::<{ $fma }>()
             }
+            /// Up to `functions_trig::LIMIT`; `sin_far` and `cos_far` take any number.
             #[inline(always)]
             pub fn sin(x: T) -> T {
-                x.sin()
+                x.sin_::<{ $fma }>()
             }
             #[inline(always)]
             pub fn cos(x: T) -> T {
+                x.cos_::<{ $fma }>()
+            }
+            #[inline(always)]
+            pub fn sin_far(x: T) -> T {
+                x.sin()
+            }
+            #[inline(always)]
+            pub fn cos_far(x: T) -> T {
                 x.cos()
             }
             #[inline(always)]

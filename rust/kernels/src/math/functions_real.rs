@@ -2,8 +2,8 @@
 //!
 //! Largest errors against the exact value, found by the tests below over the whole range: f32 exp and log 1 ulp, erf 1.1,
 //! tanh and sigmoid 2.3 (where the result is normal); f64, against libm, exp and log 1 ulp, tanh 3. NaN, infinities,
-//! denormals and overflow come out as in libm. sin, cos and pow, and erf in f64, go to libm element by element (a range
-//! reduction for huge arguments has no branch-free form worth having). `functions_more.rs` has the rest.
+//! denormals and overflow come out as in libm. pow, and erf in f64, go to libm element by element. `functions_more.rs` and
+//! `functions_trig.rs` have the rest.
 //!
 //! `FMA` says whether `mul_add` is one instruction at this SIMD level; without it a product and a sum stand in, whose last
 //! bit differs.

@@ -1,4 +1,7 @@
+use crate::formula_rows as rows;
 use crate::functions::*;
+use crate::functions_trig::LIMIT;
+use crate::simd::at_every_level;
 
 /// Distance in units in the last place of the exact value `want`, rounded to f32.
 fn ulps32(got: f32, want: f64) -> f64 {
@@ -54,6 +57,15 @@ fn sweep64(f: impl Fn(f64) -> f64, g: impl Fn(f64) -> f64) -> f64 {
     worst
 }
 
+/// What `formula_rows` makes of a function that holds up to a limit.
+fn near32(f: impl Fn(f32) -> f32, far: impl Fn(f64) -> f64) -> impl Fn(f32) -> f32 {
+    move |x| if x.abs() as f64 <= LIMIT { f(x) } else { far(x as f64) as f32 }
+}
+
+fn near64(f: impl Fn(f64) -> f64, far: impl Fn(f64) -> f64) -> impl Fn(f64) -> f64 {
+    move |x| if x.abs() <= LIMIT { f(x) } else { far(x) }
+}
+
 #[test]
 fn errors_are_as_documented() {
     let erf = |x: f64| x.erf_::<true>();
@@ -61,6 +73,8 @@ fn errors_are_as_documented() {
     let sigmoid = |x: f64| 1.0 / (1.0 + (-x.max(-87.0)).exp()) + x * 0.0;
     let fma_sigmoid = |x: f32| f32_fma::sigmoid(if x < -87.0 { -87.0 } else { x }) + x * 0.0;
     let plain_sigmoid = |x: f32| f32_plain::sigmoid(if x < -87.0 { -87.0 } else { x }) + x * 0.0;
+    let by32 = |f: fn(f32) -> f32, far: fn(f64) -> f64| sweep32(near32(f, far), far);
+    let by64 = |f: fn(f64) -> f64, far: fn(f64) -> f64| sweep64(near64(f, far), far);
     let found = [
         ("exp", sweep32(f32_fma::exp, f64::exp), sweep32(f32_plain::exp, f64::exp), 1.0),
         ("log", sweep32(f32_fma::log, f64::ln), sweep32(f32_plain::log, f64::ln), 1.0),
@@ -86,6 +100,10 @@ fn errors_are_as_documented() {
         ("acos64", sweep64(f64_fma::acos, f64::acos), sweep64(f64_plain::acos, f64::acos), 2.0),
         ("atan", sweep32(f32_fma::atan, f64::atan), sweep32(f32_plain::atan, f64::atan), 2.5),
         ("atan64", sweep64(f64_fma::atan, f64::atan), sweep64(f64_plain::atan, f64::atan), 2.0),
+        ("sin", by32(f32_fma::sin, f64::sin), by32(f32_plain::sin, f64::sin), 1.5),
+        ("cos", by32(f32_fma::cos, f64::cos), by32(f32_plain::cos, f64::cos), 1.5),
+        ("sin64", by64(f64_fma::sin, f64::sin), by64(f64_plain::sin, f64::sin), 2.0),
+        ("cos64", by64(f64_fma::cos, f64::cos), by64(f64_plain::cos, f64::cos), 2.0),
     ];
     println!("{found:?}");
     for i in -12000..12000 {
@@ -129,10 +147,34 @@ fn logarithms_of_powers_are_whole() {
 
 #[test]
 fn signs_of_zero_stay() {
-    for f in [f32_fma::log1p, f32_fma::sinh, f32_fma::asin, f32_fma::atan, f32_fma::ceil, f32_fma::round] {
+    for f in [f32_fma::log1p, f32_fma::sinh, f32_fma::asin, f32_fma::atan, f32_fma::sin, f32_fma::ceil, f32_fma::round]
+    {
         assert!(f(-0.0).to_bits() == (-0.0f32).to_bits() && f(0.0).to_bits() == 0);
     }
-    for f in [f64_fma::log1p, f64_fma::sinh, f64_fma::asin, f64_fma::atan, f64_fma::ceil, f64_fma::round] {
+    for f in [f64_fma::log1p, f64_fma::sinh, f64_fma::asin, f64_fma::atan, f64_fma::sin, f64_fma::ceil, f64_fma::round]
+    {
         assert!(f(-0.0).to_bits() == (-0.0f64).to_bits() && f(0.0).to_bits() == 0);
     }
+}
+
+/// One huge number among small ones: each element is what it would be alone.
+#[test]
+fn sines_of_any_number() {
+    let x: Vec<f64> = (0..1000)
+        .map(|i| match i % 97 {
+            13 => 1e6 * (i as f64).exp2().min(1e30),
+            14 => [f64::NAN, f64::INFINITY, -3.4e38, -1e6, 1e22][i / 97 % 5],
+            _ => (i as f64 - 500.0) * 0.37,
+        })
+        .collect();
+    let narrow: Vec<f32> = x.iter().map(|&v| v as f32).collect();
+    at_every_level(|level| {
+        let (mut a, mut b) = (vec![0.0; x.len()], vec![0.0f32; x.len()]);
+        rows::sin.run(&[&x[..]], &[], &mut a);
+        rows::cos_grad.run(&[&narrow[..], &vec![-2.0; x.len()]], &[], &mut b);
+        for (i, &v) in x.iter().enumerate() {
+            assert!(ulps64(a[i], v.sin()) <= 2.0, "{level:?} sin({v}): {}", a[i]);
+            assert!(ulps32(0.5 * b[i], (v as f32 as f64).sin()) <= 1.5, "{level:?} sin({v}): {}", b[i]);
+        }
+    });
 }

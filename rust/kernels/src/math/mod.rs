@@ -14,6 +14,7 @@ pub(crate) mod functions_more;
 pub(crate) mod functions_real;
 #[cfg(test)]
 mod functions_tests;
+pub(crate) mod functions_trig;
 pub mod fused;
 pub mod gemm;
 #[cfg(target_arch = "x86_64")]

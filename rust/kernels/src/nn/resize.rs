@@ -285,19 +285,43 @@ pub fn pick<T: Copy + Send + Sync, W: Real>(rows: &Taps<W>, cols: &Taps<W>, inne
     }
     let images = y.len() / to;
     assert!(y.len() == images * to && x.len() == images * from, "sizes do not fit the taps");
+    let run = neighbours(&cols.index);
+    let one = |row: &[T], y: &mut [T], index: &[usize]| {
+        if inner == 1 {
+            y.iter_mut().zip(index).for_each(|(y, &k)| *y = row[k]);
+        } else {
+            for (y, &k) in y.chunks_exact_mut(inner).zip(index) {
+                y.copy_from_slice(&row[k * inner..(k + 1) * inner]);
+            }
+        }
+    };
     pool::parts(y, (CHUNK / width).max(1) * width, |start, y| {
         for (i, y) in y.chunks_exact_mut(width).enumerate() {
             let r = start / width + i;
             let row = &x[r / rows.output() * from + rows.of(r % rows.output()).0[0] * wide..][..wide];
-            if inner == 1 {
-                y.iter_mut().zip(&cols.index).for_each(|(y, &k)| *y = row[k]);
-            } else {
-                for (y, &k) in y.chunks_exact_mut(inner).zip(&cols.index) {
-                    y.copy_from_slice(&row[k * inner..(k + 1) * inner]);
-                }
+            let (before, behind) = y.split_at_mut(run.start * inner);
+            let (middle, behind) = behind.split_at_mut(run.len() * inner);
+            one(row, before, &cols.index[..run.start]);
+            if let Some(&first) = cols.index[run.clone()].first() {
+                middle.copy_from_slice(&row[first * inner..][..middle.len()]);
             }
+            one(row, behind, &cols.index[run.end..]);
         }
     });
+}
+
+/// The longest range of an index whose elements follow each other, as between two borders.
+fn neighbours(index: &[usize]) -> Range<usize> {
+    let (mut start, mut longest) = (0, 0..0);
+    for i in 1..=index.len() {
+        if i == index.len() || index[i] != index[i - 1] + 1 {
+            if i - start > longest.len() {
+                longest = start..i;
+            }
+            start = i;
+        }
+    }
+    longest
 }
 
 #[cfg(test)]

@@ -42,6 +42,9 @@ pub fn strided<T: Plain>(x: &[T], shape: &[usize], strides: &[isize], offset: is
                     }
                 }
                 0 => to.fill(x[from as usize]),
+                -1 => {
+                    to.iter_mut().zip(x[from as usize + 1 - n..=from as usize].iter().rev()).for_each(|(o, &v)| *o = v)
+                }
                 step => to.iter_mut().enumerate().for_each(|(i, o)| *o = x[(from + i as isize * step) as usize]),
             }
         });

@@ -87,8 +87,10 @@ fn logsumexp_grad(cx: &mut Run) -> Result<()> {
     let a = cx.attrs::<LogsumexpAttrs>().reduce(cx.input(of_values::X)?.rank());
     let s = Spread::by(cx, &a, &[result, dout])?;
     dispatch!(dtype, T in [f32, f64], {
-        let dx = |x: T, y: T, d: T| d * (x - y).exp();
-        s.map(result.data::<T>(), dout.data::<T>(), cx.out_data::<T>(of_values::DX)?, dx);
+        let (y, d, dx) = (result.data::<T>(), dout.data::<T>(), cx.out_data::<T>(of_values::DX)?);
+        s.map(y, d, dx, |x, y, _| x - y);
+        rows::exp.run_inplace(&[None], &[], dx);
+        s.change(y, d, dx, |dx, _, _, d| *dx *= d);
         Ok(())
     }, other => cx.unsupported(other))
 }

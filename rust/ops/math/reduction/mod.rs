@@ -222,6 +222,17 @@ impl<'a> Spread<'a> {
     /// out = f(x, a, b), where `a` and `b` are what stands at the result that the element went into; `out` is as large
     /// as X.
     fn map<T: oar_core::base::dtype::Element>(&self, a: &[T], b: &[T], out: &mut [T], f: impl Fn(T, T, T) -> T + Sync) {
+        self.change(a, b, out, |o, x, a, b| *o = f(x, a, b));
+    }
+
+    /// f(out, x, a, b) for every element, as in `map`.
+    fn change<T: oar_core::base::dtype::Element>(
+        &self,
+        a: &[T],
+        b: &[T],
+        out: &mut [T],
+        f: impl Fn(&mut T, T, T, T) + Sync,
+    ) {
         let x = self.x.data::<T>();
         let walk = Walk::new(&self.shape, [&self.strides]);
         let step = walk.inner()[0];
@@ -233,9 +244,9 @@ impl<'a> Spread<'a> {
                 // A run shares one result, or its results follow each other.
                 if step == 0 {
                     let (a, b) = (a[k], b[k]);
-                    cells.for_each(|(o, &x)| *o = f(x, a, b));
+                    cells.for_each(|(o, &x)| f(o, x, a, b));
                 } else {
-                    cells.zip(a[k..k + n].iter().zip(&b[k..k + n])).for_each(|((o, &x), (&a, &b))| *o = f(x, a, b));
+                    cells.zip(a[k..k + n].iter().zip(&b[k..k + n])).for_each(|((o, &x), (&a, &b))| f(o, x, a, b));
                 }
             });
         });
