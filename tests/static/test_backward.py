@@ -54,6 +54,46 @@ def test_target_gradients(static, x):
         static.gradients([y, y], x, target_gradients=[start])
 
 
+def test_targets_that_others_are_made_of(static, x):
+    """What is given for a target, and what comes to it from other targets, add up: with ones or given gradients, in the
+    first call of a Program and in later ones."""
+    g, h = layers.scale(x, 0.0, 2.0), layers.scale(x, 0.0, 3.0)
+    z = x * x
+    u = z * z
+    w = layers.sums([z, x, z])
+    calls = [
+        static.gradients([w], [x, z], [g]),
+        static.gradients([z, u], [x], [g, h]),
+        static.gradients([u, z], [x]),
+        static.gradients([z, z], [x], [g, h]),
+        static.gradients([x, z], [x], [g, h]),
+        static.gradients([z], [z, x], [g]),
+        static.gradients([w], [z, x], [h]),
+    ]
+    wants = [
+        [2 + 8 * ARRAY, 4],
+        [(2 + 6 * ARRAY**2) * 2 * ARRAY],
+        [(1 + 2 * ARRAY**2) * 2 * ARRAY],
+        [10 * ARRAY],
+        [2 + 6 * ARRAY],
+        [2, 4 * ARRAY],
+        [6, 3 + 12 * ARRAY],
+    ]
+    for grads, want in zip(calls, wants, strict=True):
+        for got, expected in zip(run(static, *grads), want, strict=True):
+            np.testing.assert_allclose(got, np.broadcast_to(expected, ARRAY.shape), rtol=1e-5)
+
+
+def test_one_of_the_inputs_of_a_sum(static, x):
+    """Operators whose gradients read nothing but gradients: all of them stay."""
+    y = static.data("y", [None, 3])
+    y.stop_gradient = False
+    total = layers.sums([x, y, x])
+    grads = static.gradients(total, [x, y], target_gradients=layers.scale(x, 0.0, 2.0))
+    got = static.Executor().run(feed={"x": ARRAY, "y": ARRAY}, fetch_list=grads)
+    assert [g[0, 0] for g in got] == [4, 2]
+
+
 def test_no_grad_set_and_stop_gradient(static, x):
     middle = x * 2.0
     (grad,) = static.gradients(middle * x, x, no_grad_set={middle})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import collections
+
 from paddle._basics.checks import check_type
 from paddle._basics.mode import static_only
 from paddle._basics.names import OP_DEVICE, OP_ROLE, OP_ROLE_VAR, OpRole
@@ -170,15 +172,17 @@ def append_backward(loss, parameter_list=None, no_grad_set=None, callbacks=None,
     return params_and_grads
 
 
-def _start_gradient(block, target, started: set[str]) -> None:
-    """Append the ones that the gradient of `target` starts from, of the shape it has at run time."""
-    shape, grad = target.name + "_shape", _append_grad_suffix_(target.name)
-    block.desc.append_op().copy_from(_create_op_desc_("shape", {"Input": [target.name]}, {"Out": [shape]}, {}))
+def _start_gradient(target, grad) -> list:
+    """OpDescs that give the gradient of `target` its start: `grad`, or ones of the shape it has at run time."""
+    name = _append_grad_suffix_(target.name)
+    if grad is not None:
+        return [_create_op_desc_("assign", {"X": [grad.name]}, {"Out": [name]}, {})]
+    shape = target.name + "_shape"
     attrs = {"shape": list(target.shape), "value": 1.0, "dtype": target.dtype}
-    block.desc.append_op().copy_from(
-        _create_op_desc_("fill_constant", {"ShapeTensor": [shape]}, {"Out": [grad]}, attrs)
-    )
-    started.update((shape, grad))
+    return [
+        _create_op_desc_("shape", {"Input": [target.name]}, {"Out": [shape]}, {}),
+        _create_op_desc_("fill_constant", {"ShapeTensor": [shape]}, {"Out": [name]}, attrs),
+    ]
 
 
 def calc_gradient(targets, inputs, target_gradients=None, no_grad_set=None):
@@ -206,18 +210,13 @@ def calc_gradient(targets, inputs, target_gradients=None, no_grad_set=None):
     no_grad_dict[0].update(map(_append_grad_suffix_, _get_no_grad_set_name(no_grad_set)))
 
     forward_ops = block.desc.op_size()
-    started: set[str] = set()
-    handed: dict[str, str] = {}
     for target, grad in zip(targets, given, strict=False):
         if grad is None:
-            _start_gradient(block, target, started)
             continue
         if target.block.idx != block.idx or target.block.program is not program:
             raise ValueError("gradients: the targets must be of one block")
         if target.shape != grad.shape:
             raise ValueError(f"gradients: {target.name} and its gradient {grad.name} differ in shape")
-        handed[_append_grad_suffix_(target.name)] = grad.name
-        started.add(grad.name)
     for var in inputs:
         if var.block.program is not program:
             raise ValueError("gradients: inputs and targets must be of one Program")
@@ -228,10 +227,36 @@ def calc_gradient(targets, inputs, target_gradients=None, no_grad_set=None):
     stopped |= _find_no_grad_vars(block, path, targets, stopped)
     no_grad_dict[0].update(map(_append_grad_suffix_, stopped))
 
+    # A target that others of the path read, or that is wanted itself, has a gradient from there, too, and the two are
+    # added up. Else the operator that gave the target reads the given gradient.
+    shared = collections.Counter(target.name for target in targets)
+    shared.update(name for op in path for name in set(op.desc.input_arg_names()))
+    wanted = {var.name for var in inputs}
+    seeds: list = []
+    started: set[str] = set()
+    handed: dict[str, str] = {}
     grad_to_var: dict = {}
     info: dict = {}
-    start = None if program._appending_grad_times == 1 else started
-    _append_backward_ops_(block, path, block, no_grad_dict, grad_to_var, input_grad_names_set=start, op_path_dict=paths)
+    for target, grad in zip(targets, given, strict=False):
+        name = _append_grad_suffix_(target.name)
+        started.add(name)
+        if target.name in wanted:
+            grad_to_var[name] = target.name
+        if grad is not None and shared[target.name] == 1 and target.name not in wanted:
+            handed[name] = grad.name
+        else:
+            seeds += _start_gradient(target, grad)
+    _append_backward_ops_(
+        block,
+        path,
+        block,
+        no_grad_dict,
+        grad_to_var,
+        input_grad_names_set=None if program._appending_grad_times == 1 else set(started),
+        op_path_dict=paths,
+        seeds=seeds,
+        roots=started,
+    )
     _rename_grad_(block, forward_ops, grad_to_var, handed)
     _append_backward_vars_(block, forward_ops, grad_to_var, info)
     program._sync_with_cpp()

@@ -125,9 +125,12 @@ def _remove_no_grad_branch_(op_descs: list, no_grad_set: set[str]) -> list:
     return out
 
 
-def _find_not_need_ops(grad_op_descs: list, forward_ops, input_grad_names_set) -> set[int]:
-    """Positions of operators that start from gradients which nobody gives, and of those that hang on them alone."""
-    known = set(input_grad_names_set or ())
+def _find_not_need_ops(grad_op_descs: list, forward_ops, known) -> set[int]:
+    """Positions of operators that start from gradients which nobody gives, and of those that hang on them alone.
+
+    `known`: names that are there beside what the forward operators read and give.
+    """
+    known = set(known or ())
     for op in forward_ops:
         known.update(op.desc.input_arg_names())
         known.update(op.desc.output_arg_names())
@@ -178,7 +181,7 @@ def _rename_grad_name_(name: str, grad_order: int) -> str:
 def _rename_higher_order(program, block, op, descs, to_var: dict, renamed: dict[str, str]) -> None:
     """A later pass of append_backward: gradients that exist already get names of their own."""
     # the operator's own variables may be gradients of an earlier pass: these keep their names
-    own = {*op.desc.input_arg_names(), *op.desc.output_arg_names()}
+    own = {*op.desc.input_arg_names(), *op.desc.output_arg_names()} if op is not None else set()
     for desc in descs:
         for name in desc.input_arg_names():
             if name in renamed and name not in own:
@@ -202,10 +205,14 @@ def _append_backward_ops_(
     callbacks=None,
     input_grad_names_set=None,
     op_path_dict=None,
+    *,
+    seeds=(),
+    roots=(),
 ) -> None:
     """Append the gradients of `ops` (of `block`, in reverse) to `target_block`; sub-blocks get blocks of their own.
 
-    `grad_to_var` takes gradient name to forward name; each of `callbacks` is called after each operator.
+    `grad_to_var` takes gradient name to forward name; each of `callbacks` is called after each operator. `seeds` are
+    OpDescs that give the first gradients, `roots` the gradients that are there then.
     """
     if callbacks is not None:
         assert isinstance(callbacks, (list, tuple))
@@ -213,8 +220,13 @@ def _append_backward_ops_(
             if not callable(callback):
                 raise ValueError("append_backward: callbacks must be callable")
     program = block.program
-    descs: list = []
+    descs: list = list(seeds)
     renamed: dict[str, str] = {}
+    roots = {*roots, *(name for seed in seeds for name in seed.input_arg_names())}
+    if program._appending_grad_times > 1:
+        _rename_higher_order(program, block, None, descs, grad_to_var, renamed)
+    if input_grad_names_set is not None:
+        input_grad_names_set.update(name for seed in descs for name in seed.output_arg_names())
     for op in reversed(ops):
         sub_blocks = []
         if op.has_attr("sub_block"):
@@ -254,16 +266,15 @@ def _append_backward_ops_(
         if useful:
             grad_to_var.update(to_var)
 
-    _place_gradients(descs, ops, block, target_block, no_grad_dict, grad_to_var, callbacks, input_grad_names_set)
+    roots.update(input_grad_names_set or ())
+    _place_gradients(descs, ops, block, target_block, no_grad_dict, grad_to_var, callbacks, roots)
 
 
-def _place_gradients(
-    descs, ops, block, target_block, no_grad_dict, grad_to_var, callbacks, input_grad_names_set
-) -> None:
+def _place_gradients(descs, ops, block, target_block, no_grad_dict, grad_to_var, callbacks, roots) -> None:
     """Append the OpDescs of the gradients of `ops`, with sums where one is given twice, without what nobody needs."""
     descs = _addup_repetitive_outputs_(descs, block.idx)
     descs = _remove_no_grad_branch_(descs, no_grad_dict[block.idx])
-    useless = _find_not_need_ops(descs, ops, input_grad_names_set)
+    useless = _find_not_need_ops(descs, ops, roots)
     for i, desc in enumerate(descs):
         if i in useless:
             continue
