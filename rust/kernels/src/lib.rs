@@ -31,9 +31,10 @@ use math::{
     gemm_sides, gemm_sweep, gemm_tile, gemm_vec,
 };
 pub use nn::{
-    conv, deform, grid_sample, group_norm, l2_normalize, layer_norm, norm, pooling, resize, softmax, unfold, winograd,
+    conv, deform, grid_sample, group_norm, l2_normalize, layer_norm, norm, pooling, pooling_grad, resize, softmax,
+    unfold, winograd,
 };
-use nn::{conv_band, conv_depthwise, conv_direct, conv_dots, conv_patch, norm_lanes, pooling_grad, winograd_tiles};
+use nn::{conv_band, conv_depthwise, conv_direct, conv_dots, conv_patch, norm_lanes, winograd_tiles};
 pub use optim::{optimizer, rules};
 pub use rnn::{act, batches, crf, ctc, lod_gru, lod_lstm, recurrent, recurrent_grad};
 pub use shape::{copy, index, strides};

@@ -96,31 +96,32 @@ macro_rules! formula {
             near::$name(inputs, params, out);
             let ([$($x),+], [$($p),*]) = (inputs, params) else { unreachable!() };
             let limit = $limit as $t;
-            if $crate::formula::$name::any_beyond(limit, &inputs[0][..out.len()]) {
+            if !$crate::formula::$name::all_within(limit, &inputs[0][..out.len()]) {
                 for (i, out) in out.iter_mut().enumerate() {
-                    if !(inputs[0][i].abs() <= limit) {
-                        *out = far::$plain::eval($($x[i],)+ $(*$p,)*);
+                    if inputs[0][i].abs() <= limit {
+                        continue;
                     }
+                    *out = far::$plain::eval($($x[i],)+ $(*$p,)*);
                 }
             }
         }
     };
 }
 
-macro_rules! any_beyond {
+macro_rules! all_within {
     ($name:ident, $t:ty) => {
         pub mod $name {
             $crate::simd_fn! {
-                /// Whether a number is above the limit, below minus it, or NaN.
-                pub fn any_beyond(limit: $t, x: &[$t]) -> bool {
-                    x.iter().fold(false, |any, x| any | !(x.abs() <= limit))
+                /// Whether no number is above the limit, below minus it, or NaN.
+                pub fn all_within(limit: $t, x: &[$t]) -> bool {
+                    x.iter().fold(true, |all, x| all & (x.abs() <= limit))
                 }
             }
         }
     };
 }
-any_beyond!(float, f32);
-any_beyond!(double, f64);
+all_within!(float, f32);
+all_within!(double, f64);
 
 /// An element type that formulas take.
 pub trait Element: Copy + Default + Send + Sync + 'static {

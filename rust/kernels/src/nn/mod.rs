@@ -14,7 +14,7 @@ pub mod layer_norm;
 pub mod norm;
 pub(crate) mod norm_lanes;
 pub mod pooling;
-pub(crate) mod pooling_grad;
+pub mod pooling_grad;
 pub mod resize;
 pub mod softmax;
 pub mod unfold;

@@ -7,7 +7,6 @@ use crate::conv_patch::Patches;
 use crate::gemm_sides::with_scratch;
 use crate::gemm_simd::{Real, Vector};
 use crate::gemm_vec::Shared;
-pub use crate::pooling_grad::{avg_pool_grad, max_pool_grad, max_pool_with_index_grad};
 
 /// The shape of a pooling. Two-dimensional pooling has a first axis of size 1 (kernel 1, stride 1, no padding).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,6 +8,7 @@ use oar_core::op::parts::half::in_f32;
 use oar_core::op::{Grad, Infer, Kernel, Op, Run, OP};
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::pooling as kernel;
+use oar_kernels::pooling_grad as gradient;
 
 attrs! {
     pub struct IndexedAttrs {
@@ -107,7 +108,7 @@ fn run_pool_grad<A: Indexed>(cx: &mut Run) -> Result<()> {
         &dims[..]
     );
     dispatch!(x.dtype(), T in [f32, f64], {
-        kernel::max_pool_with_index_grad(&p, mask.data::<i32>(), dout.data::<T>(), cx.out_data::<T>(pool_grad::DX)?);
+        gradient::max_pool_with_index_grad(&p, mask.data::<i32>(), dout.data::<T>(), cx.out_data::<T>(pool_grad::DX)?);
     }, other => return cx.unsupported(other));
     Ok(())
 }

@@ -43,6 +43,7 @@ use oar_core::op::parts::half::in_f32;
 use oar_core::op::{Grad, Infer, Kernel, Op, Run, OP};
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::pooling as kernel;
+use oar_kernels::pooling_grad as gradient;
 use pyramid::{SPP, SPP_GRAD};
 
 attrs! {
@@ -128,9 +129,9 @@ fn run_pool_grad<A: Pools>(cx: &mut Run) -> Result<()> {
     dispatch!(x.dtype(), T in [f32, f64], {
         let dx = cx.out_data::<T>(pool_grad::DX)?;
         if max {
-            kernel::max_pool_grad(&p, x.data::<T>(), out.data::<T>(), dout.data::<T>(), dx);
+            gradient::max_pool_grad(&p, x.data::<T>(), out.data::<T>(), dout.data::<T>(), dx);
         } else {
-            kernel::avg_pool_grad(&p, dout.data::<T>(), dx);
+            gradient::avg_pool_grad(&p, dout.data::<T>(), dx);
         }
     }, other => return cx.unsupported(other));
     Ok(())

@@ -8,6 +8,7 @@ use oar_core::op::parts::half::in_f32;
 use oar_core::op::{Grad, Infer, Kernel, Op, Run, OP};
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::pooling as kernel;
+use oar_kernels::pooling_grad as gradient;
 
 attrs! { pub struct SppAttrs { pyramid_height: i32, pooling_type: String } }
 
@@ -118,9 +119,9 @@ fn run_grad(cx: &mut Run) -> Result<()> {
                 rows(all, level, p.images, from, |all, level| level.copy_from_slice(all));
             }
             if a.pooling_type == "max" {
-                kernel::max_pool_grad(&p, x.data::<T>(), &part, &dpart, &mut one);
+                gradient::max_pool_grad(&p, x.data::<T>(), &part, &dpart, &mut one);
             } else {
-                kernel::avg_pool_grad(&p, &dpart, &mut one);
+                gradient::avg_pool_grad(&p, &dpart, &mut one);
             }
             dx.iter_mut().zip(&one).for_each(|(sum, &v)| *sum += v);
             from += p.out_len() / p.images.max(1);
