@@ -175,15 +175,14 @@ def test_penalty_of_a_gradient_without_parameters(static):
 
 def test_no_second_gradient_is_an_error(static, x):
     """It is no zero. (2.0.2 finds no maker of gradients for the operator.)"""
-    y = layers.sigmoid(x)
+    y = layers.softsign(x)
     (dx,) = static.gradients(y, x)
     for loss in (layers.reduce_sum(dx * dx), dx, layers.reduce_sum(dx) + layers.reduce_sum(y)):
-        with pytest.raises(RuntimeError, match="operator sigmoid_grad has no gradient operator"):
+        with pytest.raises(RuntimeError, match="operator softsign_grad has no gradient operator"):
             static.gradients(loss, x)
     # What does not depend on that gradient has its own.
     (again,) = static.gradients(layers.reduce_sum(y * 2.0), x)
-    s = 1 / (1 + np.exp(-ARRAY))
-    np.testing.assert_allclose(run(static, again)[0], 2 * s * (1 - s), rtol=1e-5)
+    np.testing.assert_allclose(run(static, again)[0], 2 / (1 + ARRAY) ** 2, rtol=1e-5)
 
 
 def test_a_loop_variable_that_nothing_behind_the_loop_reads(static, x):

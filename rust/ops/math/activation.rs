@@ -147,7 +147,8 @@ macro_rules! activations {
         pub static TABLE: &[&Op] = &[
             $(&$op, &$grad,)* &EXP, &EXP_GRAD, &ABS, &ABS_GRAD, &SQUARE, &SQUARE_GRAD, &GELU, &GELU_GRAD, &FLOOR, &FLOOR_GRAD, &SIGN,
             &RELU_GRAD_GRAD, &LEAKY_RELU_GRAD_GRAD, &ELU_GRAD_GRAD, &ABS_GRAD_GRAD,
-            &SQRT_GRAD_GRAD, &RSQRT_GRAD_GRAD, &SQUARE_GRAD_GRAD, &LOG_GRAD_GRAD,
+            &SQRT_GRAD_GRAD, &RSQRT_GRAD_GRAD, &SQUARE_GRAD_GRAD, &LOG_GRAD_GRAD, &SIGMOID_GRAD_GRAD, &TANH_GRAD_GRAD,
+            &EXP_GRAD_GRAD, &SIN_GRAD_GRAD, &COS_GRAD_GRAD, &SOFTPLUS_GRAD_GRAD,
         ];
     };
 }
@@ -169,22 +170,24 @@ activations! {
     ELU ELU_GRAD = elu elu_grad: EluAttrs(alpha) reads_x, Grad::Map(&ELU_GRAD_GRAD, SECOND_X);
     SELU SELU_GRAD = selu selu_grad: SeluAttrs(scale, alpha) reads_out;
     HARD_SIGMOID HARD_SIGMOID_GRAD = hard_sigmoid hard_sigmoid_grad: HardSigmoidAttrs(slope, offset) reads_out;
-    SIGMOID SIGMOID_GRAD = sigmoid sigmoid_grad: PlainAttrs() reads_out;
+    SIGMOID SIGMOID_GRAD = sigmoid sigmoid_grad: PlainAttrs() reads_out,
+        Grad::Map(&SIGMOID_GRAD_GRAD, SECOND_OUT_DOUT);
     LOGSIGMOID LOGSIGMOID_GRAD = logsigmoid logsigmoid_grad: PlainAttrs() reads_x;
-    TANH TANH_GRAD = tanh tanh_grad: PlainAttrs() reads_out;
+    TANH TANH_GRAD = tanh tanh_grad: PlainAttrs() reads_out, Grad::Map(&TANH_GRAD_GRAD, SECOND_OUT_DOUT);
     STANH STANH_GRAD = stanh stanh_grad: StanhAttrs(scale_a, scale_b) reads_x;
     TANH_SHRINK TANH_SHRINK_GRAD = tanh_shrink tanh_shrink_grad: PlainAttrs() reads_x;
     HARD_SHRINK HARD_SHRINK_GRAD = hard_shrink hard_shrink_grad: HardShrinkAttrs(threshold) reads_x;
     SOFTSHRINK SOFTSHRINK_GRAD = softshrink softshrink_grad: SoftshrinkAttrs(lambda) reads_x;
     SOFTSIGN SOFTSIGN_GRAD = softsign softsign_grad: PlainAttrs() reads_x;
     SOFT_RELU SOFT_RELU_GRAD = soft_relu soft_relu_grad: SoftReluAttrs(threshold) reads_out;
-    SOFTPLUS SOFTPLUS_GRAD = softplus softplus_grad: SoftplusAttrs(beta, threshold) reads_x;
+    SOFTPLUS SOFTPLUS_GRAD = softplus softplus_grad: SoftplusAttrs(beta, threshold) reads_x,
+        Grad::Map(&SOFTPLUS_GRAD_GRAD, SECOND_X);
     SWISH SWISH_GRAD = swish swish_grad: SwishAttrs(beta) reads_x;
     MISH MISH_GRAD = mish mish_grad: MishAttrs(threshold) reads_x;
     HARD_SWISH HARD_SWISH_GRAD = hard_swish hard_swish_grad: HardSwishAttrs(threshold, scale, offset) reads_x;
     ERF ERF_GRAD = erf erf_grad: NoAttrs() reads_x;
-    SIN SIN_GRAD = sin sin_grad: PlainAttrs() reads_x;
-    COS COS_GRAD = cos cos_grad: PlainAttrs() reads_x;
+    SIN SIN_GRAD = sin sin_grad: PlainAttrs() reads_x, Grad::Map(&SIN_GRAD_GRAD, SECOND_X);
+    COS COS_GRAD = cos cos_grad: PlainAttrs() reads_x, Grad::Map(&COS_GRAD_GRAD, SECOND_X);
     SINH SINH_GRAD = sinh sinh_grad: PlainAttrs() reads_x;
     COSH COSH_GRAD = cosh cosh_grad: PlainAttrs() reads_x;
     ASIN ASIN_GRAD = asin asin_grad: NoAttrs() reads_x;
@@ -212,6 +215,7 @@ pub static EXP_GRAD: Op = Op {
     outputs: reads_out::OUTS,
     infer: like_out_grad,
     cpu: Kernel::Pure(|cx| integer_grad(cx, &rows::exp_grad, |out, d| d.wrapping_mul(out))),
+    grad: Grad::Map(&EXP_GRAD_GRAD, SECOND_OUT_DOUT),
     pointwise: Some(|p| pointwise::by_row(p, &rows::exp_grad, &[])),
     ..plain()
 };
@@ -352,13 +356,15 @@ fn integer_grad(cx: &mut Run, row: &Row, f: fn(i64, i64) -> i64) -> Result<()> {
     }
 }
 
-// Second gradients: slots as Paddle names them, each output a row of what it reads.
+// Second gradients: slots as Paddle names them, each output a row of what it reads. Those of sigmoid, tanh, exp, sin, cos and
+// softplus are ones that 2.0.2 has not got. A gradient is linear in dout: DDOut is the gradient's row, of ddx.
 
 slots! {
     mod second_of_out { OUT "Out", DDX "DDX".opt() => DDOUT "DDOut" }
     mod second_of_x { X "X", DDX "DDX".opt() => DDOUT "DDOut" }
     // The first output is the gradient of what the first gradient read, X or Out.
     mod second_of_x_dout { X "X", DOUT "DOut", DDX "DDX".opt() => DX "DX", DDOUT "DDOut" }
+    mod second_of_out_dout { OUT "Out", DOUT "DOut", DDX "DDX".opt() => DOUT_NEW "DOutNew", DDOUT "DDOut" }
     mod second_of_out_dx { OUT "Out", DX "DX", DDX "DDX".opt() => DOUT "DOut", DDOUT "DDOut" }
 }
 
@@ -367,6 +373,10 @@ const SECOND_X: &[(&str, &str)] =
 /// Where the gradient read `Out`: DX is its own output, and DOut the gradient of `Out`.
 const SECOND_OUT: &[(&str, &str)] =
     &[("DX", "X@GRAD"), ("DDX", "X@GRAD@GRAD"), ("DOut", "Out@GRAD"), ("DDOut", "Out@GRAD@GRAD")];
+
+/// Where the gradient read `Out`, and the second one reads what came in for it.
+const SECOND_OUT_DOUT: &[(&str, &str)] =
+    &[("DOut", "Out@GRAD"), ("DDX", "X@GRAD@GRAD"), ("DOutNew", "Out@GRAD"), ("DDOut", "Out@GRAD@GRAD")];
 
 /// All outputs are like the first input.
 fn second_shapes(cx: &mut Infer) -> Result<()> {
@@ -394,7 +404,7 @@ fn seconds(cx: &mut Run, outs: &[(&[InSlot], &Row)], params: &[f64]) -> Result<(
     Ok(())
 }
 
-// Which slots a row reads.
+// Which slots a row reads. What second_of_x_dout has for X, second_of_out_dout has for Out.
 const OUT_DDX: &[InSlot] = &[second_of_out::OUT, second_of_out::DDX];
 const X_DDX: &[InSlot] = &[second_of_x::X, second_of_x::DDX];
 const X_DOUT_DDX: &[InSlot] = &[second_of_x_dout::X, second_of_x_dout::DOUT, second_of_x_dout::DDX];
@@ -430,6 +440,17 @@ second_gradients! {
         DOUT_AND_DDX square_grad_grad_dx, X_AND_DDX square_grad_grad_ddout;
     LOG_GRAD_GRAD "log_grad_grad" second_of_x_dout PlainAttrs():
         X_DOUT_DDX log_grad_grad_dx, X_AND_DDX log_grad_grad_ddout;
+    SIGMOID_GRAD_GRAD "sigmoid_grad_grad" second_of_out_dout PlainAttrs():
+        X_DOUT_DDX sigmoid_grad_grad_out, X_AND_DDX sigmoid_grad;
+    TANH_GRAD_GRAD "tanh_grad_grad" second_of_out_dout PlainAttrs():
+        X_DOUT_DDX tanh_grad_grad_out, X_AND_DDX tanh_grad;
+    EXP_GRAD_GRAD "exp_grad_grad" second_of_out_dout PlainAttrs(): DOUT_AND_DDX exp_grad, X_AND_DDX exp_grad;
+    SIN_GRAD_GRAD "sin_grad_grad" second_of_x_dout PlainAttrs():
+        X_DOUT_DDX sin_grad_grad_dx, X_AND_DDX sin_grad;
+    COS_GRAD_GRAD "cos_grad_grad" second_of_x_dout PlainAttrs():
+        X_DOUT_DDX cos_grad_grad_dx, X_AND_DDX cos_grad;
+    SOFTPLUS_GRAD_GRAD "softplus_grad_grad" second_of_x_dout SoftplusAttrs(beta, threshold):
+        X_DOUT_DDX softplus_grad_grad_dx, X_AND_DDX softplus_grad;
 }
 
 pub static ABS_GRAD_GRAD: Op = Op {

@@ -60,12 +60,14 @@ formula! {
     hard_sigmoid_grad(out, dout; slope, offset) => dout * select(out > 0.0, select(out < 1.0, slope, 0.0), 0.0);
     sigmoid(x) => sigmoid(x);
     sigmoid_grad(out, dout) => dout * out * (1.0 - out);
+    sigmoid_grad_grad_out(out, dout, ddx) => dout * ddx * (1.0 - 2.0 * out);
     /// With m = max(-x, 0) Paddle takes exp(-m) and exp(-x - m): one of them is 1, the other e.
     logsigmoid(x) m = select(-x < 0.0, 0.0, -x), e = exp((-x - m) - m), => -m - log(1.0 + e);
     logsigmoid_grad(x, dout) m = select(-x < 0.0, 0.0, -x), e = exp((-x - m) - m),
         => dout * (select(x < 0.0, 1.0, e) / (1.0 + e));
     tanh(x) => tanh(x);
     tanh_grad(out, dout) => dout * (1.0 - out * out);
+    tanh_grad_grad_out(out, dout, ddx) => -2.0 * dout * ddx * out;
     stanh(x; scale_a, scale_b) => scale_b * tanh(scale_a * x);
     stanh_grad(x, dout; scale_a, scale_b) y = tanh(scale_a * x), => dout * scale_a * scale_b * (1.0 - y * y);
     tanh_shrink(x) => x - tanh(x);
@@ -87,6 +89,8 @@ formula! {
         => 0.5 * dout * (1.0 + y + (x - x * y * y) * (0.7978845608028654 + 0.7978845608028654 * 0.044715 * 3.0 * x * x));
     softplus(x; beta, threshold) b = beta * x, => select(b > threshold, x, log(1.0 + exp(b)) / beta);
     softplus_grad(x, dout; beta, threshold) b = beta * x, => select(b > threshold, dout, dout / (1.0 + exp(-b)));
+    softplus_grad_grad_dx(x, dout, ddx; beta, threshold) b = beta * x, s = 1.0 / (1.0 + exp(-b)),
+        => select(b > threshold, 0.0, dout * ddx * beta * s * (1.0 - s));
     swish(x; beta) => x / (1.0 + exp(-beta * x));
     swish_grad(x, dout; beta) s = 1.0 / (1.0 + exp(-beta * x)), y = x * s,
         => dout * (beta * y + s * (1.0 - beta * y));
@@ -106,8 +110,10 @@ formula! {
     erf_grad(x, dout) => dout * 1.1283791670955126 * exp(-(x * x));
     sin(x) => sin(x), beyond crate::functions_trig::LIMIT => sin_far(x);
     sin_grad(x, dout) => dout * cos(x), beyond crate::functions_trig::LIMIT => dout * cos_far(x);
+    sin_grad_grad_dx(x, dout, ddx) => -dout * ddx * sin(x), beyond crate::functions_trig::LIMIT => -dout * ddx * sin_far(x);
     cos(x) => cos(x), beyond crate::functions_trig::LIMIT => cos_far(x);
     cos_grad(x, dout) => -dout * sin(x), beyond crate::functions_trig::LIMIT => -dout * sin_far(x);
+    cos_grad_grad_dx(x, dout, ddx) => -dout * ddx * cos(x), beyond crate::functions_trig::LIMIT => -dout * ddx * cos_far(x);
     sinh(x) => sinh(x);
     sinh_grad(x, dout) => dout * cosh(x);
     cosh(x) => cosh(x);

@@ -1,6 +1,6 @@
 //! sin and cos within [`LIMIT`], branch-free: |x| less its multiple of pi / 2, which is taken off in doubles or in three
-//! parts, then both polynomials and a choice. Largest errors found by `functions_tests.rs`: f32 1.5 ulp, f64 2 (against libm). Beyond the
-//! limit, and for NaN, the rows of the table go to libm.
+//! parts, then both polynomials and a choice. Largest errors found by `functions_tests.rs`: f32 1.5 ulp, f64 2 (against
+//! libm). Beyond the limit, and for NaN, the rows of the table go to libm.
 
 // Coefficients stand as published, with more digits than the type keeps.
 #![allow(clippy::excessive_precision)]

@@ -12,8 +12,8 @@ use crate::gemm_vec::Shared;
 use crate::pooling::{counted, scan, Pool, Window};
 use crate::simd_fn;
 
-/// The offset of a window's first element that equals `y`, and whether there is one; `None` for a window without elements. Where
-/// it lies is not to be foreseen: all are looked at, and nothing branches.
+/// The offset of a window's first element that equals `y`, and whether there is one; `None` for a window without elements.
+/// Where it lies is not to be foreseen: all are looked at, and nothing branches.
 #[inline(always)]
 fn first<T: Real>(x: &[T], y: T, window: [&Window; 3], strides: [usize; 3]) -> Option<(usize, bool)> {
     let (mut found, mut any, mut some) = (0, false, false);
