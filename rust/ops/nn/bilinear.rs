@@ -59,10 +59,11 @@ fn infer(cx: &mut Infer) -> Result<()> {
 
 fn infer_grad(cx: &mut Infer) -> Result<()> {
     use product_grad::{DBIAS, DWEIGHT, DX, DY, WEIGHT, X, Y};
+    let [_, size] = out_shape(cx.op.name, &cx.dims(X)?, &cx.dims(Y)?, &cx.dims(WEIGHT)?)?;
     cx.like(DX, X)?;
     cx.like(DY, Y)?;
     cx.like(DWEIGHT, WEIGHT)?;
-    let (size, dtype) = (cx.dims(WEIGHT)?[0], cx.dtype(X)?);
+    let dtype = cx.dtype(X)?;
     cx.set(DBIAS, &[1, size], dtype);
     Ok(())
 }
