@@ -192,6 +192,11 @@ fn run_tree(cx: &mut Run) -> Result<()> {
 fn run_tree_grad(cx: &mut Run) -> Result<()> {
     use tree_grad::{BIAS, CODE, DBIAS, DOUT, DW, DX, LABEL, PRE, TABLE, W, X};
     let (x, w, sparse) = (cx.input(X)?, cx.input(W)?, cx.attrs::<TreeAttrs>().is_sparse);
+    ensure!(
+        x.rank() == 2 && w.rank() == 2,
+        InvalidArgument,
+        "operator hierarchical_sigmoid_grad: X and W must have two dimensions, got {x:?} and {w:?}"
+    );
     let (width, weights) = (x.dims()[1] as usize, w.dims()[0] as usize);
     let paths = Paths::new(cx, [X, LABEL, TABLE, CODE], weights)?;
     let n = paths.nodes.len();
@@ -211,6 +216,12 @@ fn run_tree_grad(cx: &mut Run) -> Result<()> {
     let mut dw = Tensor::empty(x.dtype(), &[kept as i64, width as i64])?;
     let mut dx = cx.take_out(DX).ok();
     let mut dbias = if cx.wants(DBIAS) { Some(cx.take_out(DBIAS)?) } else { None };
+    ensure!(
+        dbias.as_ref().is_none_or(|t| t.numel() >= weights && t.dtype() == x.dtype()),
+        InvalidArgument,
+        "operator hierarchical_sigmoid_grad: Bias must have {weights} elements of X's data type, got {:?}",
+        dbias.as_ref().map(Tensor::dims)
+    );
     dispatch!(x.dtype(), T in [f32, f64], {
         let (xs, ws, pre, d) = (x.data::<T>(), w.data::<T>(), pre.data::<T>(), dout.data::<T>());
         let dw = dw.data_mut::<T>()?;

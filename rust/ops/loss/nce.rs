@@ -251,6 +251,7 @@ fn run_nce_grad(cx: &mut Run) -> Result<()> {
         ALIAS, ALIAS_PROBS, DBIAS, DCOST, DINPUT, DWEIGHT, INPUT, LABELS, LOGITS, PROBS, SAMPLE_WEIGHT, WEIGHT,
     };
     let (x, w, a) = (cx.input(INPUT)?, cx.input(WEIGHT)?, cx.attrs::<NceAttrs>());
+    ensure!(x.rank() == 2, InvalidArgument, "operator nce_grad: Input must have two dimensions, got {x:?}");
     let (rows, width, classes) = (x.dims()[0] as usize, x.dims()[1] as usize, a.num_total_classes as i64);
     let noise = Noise::new(cx, [PROBS, ALIAS, ALIAS_PROBS])?;
     let labels = cx.input(LABELS)?.to_i64s()?;
@@ -275,6 +276,12 @@ fn run_nce_grad(cx: &mut Run) -> Result<()> {
     let (wants_x, wants_bias) = (cx.wants(DINPUT), cx.wants(DBIAS));
     let mut dx = if wants_x { Some(cx.take_out(DINPUT)?) } else { None };
     let mut dbias = if wants_bias { Some(cx.take_out(DBIAS)?) } else { None };
+    ensure!(
+        dbias.as_ref().is_none_or(|t| t.numel() as i64 >= classes && t.dtype() == x.dtype()),
+        InvalidArgument,
+        "operator nce_grad: Bias must have {classes} elements of Input's data type, got {:?}",
+        dbias.as_ref().map(Tensor::dims)
+    );
     dispatch!(x.dtype(), T in [f32, f64], {
         let (xs, ws, os, d) = (x.data::<T>(), w.data::<T>(), logits.data::<T>(), dcost.data::<T>());
         let weight = weight.map(|w| w.data::<T>());

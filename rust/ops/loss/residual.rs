@@ -184,7 +184,8 @@ fn run_smooth(cx: &mut Run) -> Result<()> {
 fn run_smooth_grad(cx: &mut Run) -> Result<()> {
     use smooth_grad::{DIFF, DOUT, DX, DY, INSIDE, OUTSIDE};
     let diff = cx.input(DIFF)?;
-    let rows = *diff.dims().first().unwrap_or(&0) as usize;
+    ensure!(diff.rank() > 0, InvalidArgument, "operator smooth_l1_loss_grad: Diff must have a dimension, got {diff:?}");
+    let rows = diff.dims()[0] as usize;
     let dout = of_size(cx, DOUT, rows, diff.dtype())?;
     let both = cx.has(INSIDE) && cx.has(OUTSIDE);
     let weights = if both { Some((like(cx, INSIDE, diff)?, like(cx, OUTSIDE, diff)?)) } else { None };

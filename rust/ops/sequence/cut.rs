@@ -196,6 +196,13 @@ fn run_scatter_grad(cx: &mut Run) -> Result<()> {
         cx.out(scatter_grad::DX)?.bytes_mut()?.copy_from_slice(dout.bytes());
     }
     if cx.wants(scatter_grad::DUPDATES) {
+        let updates = cx.input(scatter_grad::UPDATES)?.dtype();
+        ensure!(
+            updates == dout.dtype(),
+            InvalidArgument,
+            "operator sequence_scatter_grad: Updates and Out@GRAD must be of one data type, got {updates} and {}",
+            dout.dtype()
+        );
         dispatch!(dout.dtype(), T in [f32, f64, i32, i64], {
             let from = dout.data::<T>();
             let to = cx.out_data::<T>(scatter_grad::DUPDATES)?;

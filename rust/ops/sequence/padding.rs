@@ -256,6 +256,11 @@ fn run_unpad(cx: &mut Run) -> Result<()> {
 /// The sequences are where the gradient of Out says.
 fn run_unpad_grad(cx: &mut Run) -> Result<()> {
     let (x, dout) = (cx.input(unpad_grad::X)?, cx.input(unpad_grad::DOUT)?);
+    ensure!(
+        x.rank() >= 2,
+        InvalidArgument,
+        "operator sequence_unpad_grad: X must have two dimensions or more, got {x:?}"
+    );
     let level = levels::first(cx.op.name, "Out@GRAD", dout)?;
     let (sequences, length) = (x.dims()[0] as usize, x.dims()[1] as usize);
     let row = x.dims()[2..].iter().product::<i64>() as usize;

@@ -5,6 +5,7 @@ use oar_core::base::shape::axis;
 use oar_core::base::{Dims, Result};
 use oar_core::op::attrs::Text;
 use oar_core::op::infer::grads_like_inputs;
+use oar_core::op::parts::elements::parts;
 use oar_core::op::parts::given::{given, int_given, int_of, Given, Way};
 use oar_core::op::parts::join::{cut, join, same_dtype};
 use oar_core::op::{Dst, Fwd, Grad, GradOp, Infer, Kernel, Op, Run, Src, OP};
@@ -163,15 +164,15 @@ type Sizes = SmallVec<[i64; 8]>;
 
 /// Sizes of the parts along an axis of size `len` (-1 while unknown); one of them may be -1: what is left.
 fn section_sizes(op: &str, len: i64, num: i32, sections: &[i64]) -> Result<Sizes> {
-    ensure!(num >= 0, InvalidArgument, "operator {op}: num must not be negative, got {num}");
-    if num > 0 {
-        let n = num as i64;
+    let count = parts(op, num)?;
+    if count > 0 {
+        let n = count as i64;
         ensure!(
             len < 0 || len % n == 0,
             InvalidArgument,
             "operator {op}: the size {len} of the axis cannot be divided evenly in {num} parts"
         );
-        return Ok(Sizes::from_elem(if len < 0 { -1 } else { len / n }, num as usize));
+        return Ok(Sizes::from_elem(if len < 0 { -1 } else { len / n }, count));
     }
     let mut sizes = Sizes::from_slice(sections);
     ensure!(!sizes.is_empty(), InvalidArgument, "operator {op}: either num or sections must be given");
@@ -211,7 +212,7 @@ fn infer_split(cx: &mut Infer) -> Result<()> {
         _ => Some(sections_attr(a)),
     };
     if let Some(sections) = &sections {
-        let n = if a.num > 0 { a.num as usize } else { sections.len() };
+        let n = if a.num > 0 { parts(cx.op.name, a.num)? } else { sections.len() };
         ensure!(n > 0, InvalidArgument, "operator split: either num or sections must be given");
         cx.set_outs(split::OUT, n)?;
     }

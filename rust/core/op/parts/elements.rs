@@ -120,6 +120,17 @@ pub fn reshaped(t: &Tensor, dims: &[i64]) -> Result<Tensor> {
 /// From this size on a contiguous part of a tensor shares the bytes instead of copying them.
 const SHARE_BYTES: usize = 64 << 10;
 
+/// The number of parts that an attribute asks for. Each is a tensor, even of nothing: 2 billion of them would take all memory.
+pub fn parts(op: &str, num: i32) -> Result<usize> {
+    const MOST: i32 = 1 << 20;
+    ensure!(
+        (0..=MOST).contains(&num),
+        InvalidArgument,
+        "operator {op}: num must not be negative, and at most {MOST}, got {num}"
+    );
+    Ok(num as usize)
+}
+
 /// Elements `from..from + numel(dims)`. Large parts share the bytes; small ones are copied, so that they neither keep a
 /// large block alive nor make the next write to it copy.
 pub fn part(t: &Tensor, from: usize, dims: &[i64]) -> Result<Tensor> {

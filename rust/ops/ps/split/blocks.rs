@@ -4,6 +4,7 @@ use oar_comm::servers::parts::by_sections;
 use oar_core::base::Result;
 use oar_core::op::attrs::NONE;
 use oar_core::op::infer::VarKind;
+use oar_core::op::parts::elements::parts;
 use oar_core::op::{table, Dst, Fwd, Grad, GradOp, Infer, Kernel, Op, RowsKernel, Run, Src, OP};
 use oar_core::{attrs, bail, ensure, slots};
 
@@ -20,15 +21,15 @@ slots! {
 
 /// How many rows each part has; -1 where X's are not known yet.
 fn by_ref_sizes(op: &str, a: &ByRefAttrs, rows: i64) -> Result<Vec<i64>> {
-    ensure!(a.num >= 0, InvalidArgument, "operator {op}: num must not be negative, got {}", a.num);
-    if a.num > 0 {
-        let n = a.num as i64;
+    let count = parts(op, a.num)?;
+    if count > 0 {
+        let n = count as i64;
         ensure!(
             rows < 0 || rows % n == 0,
             InvalidArgument,
             "operator {op}: the {rows} rows of X cannot be divided evenly in {n} parts"
         );
-        return Ok(vec![if rows < 0 { -1 } else { rows / n }; a.num as usize]);
+        return Ok(vec![if rows < 0 { -1 } else { rows / n }; count]);
     }
     let sizes: Vec<i64> = a.sections.iter().map(|&s| s.into()).collect();
     ensure!(!sizes.is_empty(), InvalidArgument, "operator {op}: either num or sections must be given");
