@@ -178,10 +178,11 @@ def _rename_grad_name_(name: str, grad_order: int) -> str:
     return "grad/" * grad_order + name
 
 
-def _rename_higher_order(program, block, op, descs, to_var: dict, renamed: dict[str, str]) -> None:
-    """A later pass of append_backward: gradients that exist already get names of their own."""
-    # the operator's own variables may be gradients of an earlier pass: these keep their names
-    own = {*op.desc.input_arg_names(), *op.desc.output_arg_names()} if op is not None else set()
+def _rename_higher_order(program, block, own, descs, to_var: dict, renamed: dict[str, str]) -> None:
+    """A later pass of append_backward: gradients that exist already get names of their own.
+
+    `own`: the forward operator's variables, which may be gradients of an earlier pass: these keep their names.
+    """
     for desc in descs:
         for name in desc.input_arg_names():
             if name in renamed and name not in own:
@@ -224,7 +225,7 @@ def _append_backward_ops_(
     renamed: dict[str, str] = {}
     roots = {*roots, *(name for seed in seeds for name in seed.input_arg_names())}
     if program._appending_grad_times > 1:
-        _rename_higher_order(program, block, None, descs, grad_to_var, renamed)
+        _rename_higher_order(program, block, set(), descs, grad_to_var, renamed)
     if input_grad_names_set is not None:
         input_grad_names_set.update(name for seed in descs for name in seed.output_arg_names())
     for op in reversed(ops):
@@ -246,7 +247,8 @@ def _append_backward_ops_(
             for desc in new:
                 desc._set_attr(OP_DEVICE, op.desc.attr(OP_DEVICE))
         if program._appending_grad_times > 1:
-            _rename_higher_order(program, block, op, new, to_var, renamed)
+            own = {*op.desc.input_arg_names(), *op.desc.output_arg_names()}
+            _rename_higher_order(program, block, own, new, to_var, renamed)
 
         if input_grad_names_set is None:
             descs.extend(new)

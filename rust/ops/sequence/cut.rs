@@ -148,7 +148,8 @@ fn infer_scatter(cx: &mut Infer) -> Result<()> {
     cx.like(scatter::OUT, scatter::X)
 }
 
-fn check_updates(cx: &Run, slot: InSlot, count: usize) -> Result<()> {
+/// `count` updates of the type of `t`, the operator's input `name`.
+fn check_updates(cx: &Run, slot: InSlot, count: usize, (name, t): (&str, &Tensor)) -> Result<()> {
     let updates = cx.input(slot)?;
     levels::only(cx.op.name, "Updates", updates)?;
     ensure!(
@@ -157,20 +158,21 @@ fn check_updates(cx: &Run, slot: InSlot, count: usize) -> Result<()> {
         "operator {}: Updates must have one element for each of the {count} ids, got {updates:?}",
         cx.op.name
     );
+    ensure!(
+        updates.dtype() == t.dtype(),
+        InvalidArgument,
+        "operator {}: {name} is of {} but Updates of {}",
+        cx.op.name,
+        t.dtype(),
+        updates.dtype()
+    );
     Ok(())
 }
 
 fn run_scatter(cx: &mut Run) -> Result<()> {
     let (x, updates) = (cx.input(scatter::X)?, cx.input(scatter::UPDATES)?);
     let places = places(cx.op.name, x.dims(), cx.input(scatter::IDS)?)?;
-    check_updates(cx, scatter::UPDATES, places.len())?;
-    ensure!(
-        updates.dtype() == x.dtype(),
-        InvalidArgument,
-        "operator sequence_scatter: X is of {} but Updates of {}",
-        x.dtype(),
-        updates.dtype()
-    );
+    check_updates(cx, scatter::UPDATES, places.len(), ("X", x))?;
     dispatch!(x.dtype(), T in [f32, f64, i32, i64], {
         let out = cx.out_data::<T>(scatter::OUT)?;
         out.copy_from_slice(x.data::<T>());
@@ -191,18 +193,11 @@ fn infer_scatter_grad(cx: &mut Infer) -> Result<()> {
 fn run_scatter_grad(cx: &mut Run) -> Result<()> {
     let dout = cx.input(scatter_grad::DOUT)?;
     let places = places(cx.op.name, dout.dims(), cx.input(scatter_grad::IDS)?)?;
-    check_updates(cx, scatter_grad::UPDATES, places.len())?;
+    check_updates(cx, scatter_grad::UPDATES, places.len(), ("Out@GRAD", dout))?;
     if cx.wants(scatter_grad::DX) {
         cx.out(scatter_grad::DX)?.bytes_mut()?.copy_from_slice(dout.bytes());
     }
     if cx.wants(scatter_grad::DUPDATES) {
-        let updates = cx.input(scatter_grad::UPDATES)?.dtype();
-        ensure!(
-            updates == dout.dtype(),
-            InvalidArgument,
-            "operator sequence_scatter_grad: Updates and Out@GRAD must be of one data type, got {updates} and {}",
-            dout.dtype()
-        );
         dispatch!(dout.dtype(), T in [f32, f64, i32, i64], {
             let from = dout.data::<T>();
             let to = cx.out_data::<T>(scatter_grad::DUPDATES)?;

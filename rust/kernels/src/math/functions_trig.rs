@@ -21,7 +21,10 @@ pub(crate) trait Trig: Real {
     /// sin(|x| + quarters * pi / 2).
     fn turned<const FMA: bool>(self, quarters: u32) -> Self;
     fn sin_<const FMA: bool>(self) -> Self;
-    fn cos_<const FMA: bool>(self) -> Self;
+    #[inline(always)]
+    fn cos_<const FMA: bool>(self) -> Self {
+        self.turned::<FMA>(1)
+    }
 }
 
 /// The nearest multiple of pi / 2 as a number of quarter turns, which is also in the last bits of the second value.
@@ -50,10 +53,6 @@ impl Trig for f32 {
         let v = self.turned::<FMA>(0);
         f32::from_bits(v.to_bits() ^ (self.to_bits() & (1 << 31)))
     }
-    #[inline(always)]
-    fn cos_<const FMA: bool>(self) -> f32 {
-        self.turned::<FMA>(1)
-    }
 }
 
 impl Trig for f64 {
@@ -78,9 +77,5 @@ impl Trig for f64 {
     fn sin_<const FMA: bool>(self) -> f64 {
         let v = self.turned::<FMA>(0);
         f64::from_bits(v.to_bits() ^ (self.to_bits() & (1 << 63)))
-    }
-    #[inline(always)]
-    fn cos_<const FMA: bool>(self) -> f64 {
-        self.turned::<FMA>(1)
     }
 }
