@@ -23,6 +23,7 @@ test-all: $(STAMP) $(VENV)/.test
 check: $(STAMP) $(VENV)/.check
 	cargo fmt --all --check
 	cargo clippy -q --workspace --all-targets -- -D warnings
+	$(VENV)/bin/ruff format --check python tests benches examples tools
 	$(VENV)/bin/ruff check python tests benches examples tools
 	$(VENV)/bin/mypy
 
@@ -75,7 +76,7 @@ $(VENV)/.test: $(VENV)/.base
 	@touch $@
 
 $(VENV)/.check: $(VENV)/.base
-	$(VENV)/bin/pip install -q ruff mypy
+	$(VENV)/bin/pip install -q "ruff==0.17.*" mypy
 	@touch $@
 
 $(VENV)/.wheel: $(VENV)/.base

@@ -8,6 +8,7 @@ the runs; of the slowest and of the fastest rank), the CPU microseconds of a cal
 seconds that all ranks used together. Ranks beyond the number of cores share them: the time of a call is then the CPU
 time of all ranks over the cores. `chrt -r 1` before the command keeps other work of the machine out of the figures.
 """
+
 from __future__ import annotations
 
 import argparse

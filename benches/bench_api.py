@@ -2,6 +2,7 @@
 
 Each case runs on `paddle` as installed; with torch installed beside it, on torch as well, for a ratio in one run.
 """
+
 from __future__ import annotations
 
 import numpy as np

@@ -4,6 +4,7 @@
 
 LeNet and a multilayer perceptron (batches of 128, as in peerbench's workloads). Single and parallel runs take turns.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -29,8 +30,16 @@ def child(kind: str, seconds: float) -> None:
     rng = np.random.RandomState(dist.get_rank())
     if kind == "lenet":
         model = nn.Sequential(
-            nn.Conv2D(1, 6, 3, padding=1), nn.ReLU(), nn.MaxPool2D(2, 2), nn.Conv2D(6, 16, 5), nn.ReLU(),
-            nn.MaxPool2D(2, 2), nn.Flatten(), nn.Linear(400, 120), nn.Linear(120, 84), nn.Linear(84, 10),
+            nn.Conv2D(1, 6, 3, padding=1),
+            nn.ReLU(),
+            nn.MaxPool2D(2, 2),
+            nn.Conv2D(6, 16, 5),
+            nn.ReLU(),
+            nn.MaxPool2D(2, 2),
+            nn.Flatten(),
+            nn.Linear(400, 120),
+            nn.Linear(120, 84),
+            nn.Linear(84, 10),
         )
         x = rng.uniform(size=[BATCH, 1, 28, 28])
     else:

@@ -6,6 +6,7 @@ Sequences with LoD, decoding, detection, a loop of small steps and two networks 
 they have gradients; the same seeded inputs, the median step of each process, the median ratio of the rounds. Both run
 on as many cores as threads. (This file runs on Python 3.7, too.)
 """
+
 from __future__ import annotations
 
 import argparse
@@ -166,8 +167,21 @@ def translation(net):
     return net.trained(layers.cross_entropy(decoder(), label))
 
 
-NETS = (dynamic_lstm, dynamic_gru, sequence_pool, sequence_conv, sequence_softmax, crf, warpctc, nce, multiclass_nms,
-        roi_align, while_loop, sentiment, translation)  # fmt: skip
+NETS = (
+    dynamic_lstm,
+    dynamic_gru,
+    sequence_pool,
+    sequence_conv,
+    sequence_softmax,
+    crf,
+    warpctc,
+    nce,
+    multiclass_nms,
+    roi_align,
+    while_loop,
+    sentiment,
+    translation,
+)
 
 
 def child(name, seconds):
@@ -222,8 +236,10 @@ def main():
     print("| program | threads | here, ms | 1.8.5, ms | share |\n|---|---|---|---|---|")
     for name in args.names or [f.__name__ for f in NETS]:
         for threads in args.threads:
-            pairs = [[step(p, name, threads, args.seconds) for p in (sys.executable, args.theirs)]
-                     for _ in range(args.rounds)]
+            pairs = [
+                [step(p, name, threads, args.seconds) for p in (sys.executable, args.theirs)]
+                for _ in range(args.rounds)
+            ]
             here, theirs = (statistics.median(pair[i] for pair in pairs) * 1e3 for i in range(2))
             share = statistics.median(a / b for a, b in pairs)
             print(f"| {name} | {threads} | {here:.3f} | {theirs:.3f} | {share:.2f} |", flush=True)

@@ -6,6 +6,7 @@
 layers of 256 and 128, SGD. Prints MB/s of `load_into_memory` and samples/s of `train_from_dataset`, medians of the
 rounds, by threads: of reading and of training. Both run on as many cores as threads. (This file runs on Python 3.7.)
 """
+
 from __future__ import annotations
 
 import argparse

@@ -5,6 +5,7 @@
 LeNet and the multilayer perceptron of peerbench (Adam), with batches of 128 for each place, and with batches of
 128 that the places share. Single and parallel runs take turns, each in a process of its own; kernels use one thread.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -69,9 +70,12 @@ def run(name: str, places: int, batch: int, seconds: float) -> float:
     os.sched_setaffinity(0, sorted(everything)[:places])  # which the child inherits
     try:
         done = subprocess.run(
-            [*command, "--seconds", str(seconds)], stdout=subprocess.PIPE, text=True, check=True,
+            [*command, "--seconds", str(seconds)],
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
             env={**os.environ, "OMP_NUM_THREADS": "1", "CPU_NUM": str(places)},
-        )  # fmt: skip
+        )
     finally:
         os.sched_setaffinity(0, everything)
     return json.loads(done.stdout.splitlines()[-1])["rate"]
@@ -93,8 +97,11 @@ def main() -> None:
             for _ in range(args.rounds):
                 one, many = run(name, 1, BATCH, args.seconds), run(name, args.places, batch, args.seconds)
                 ratios.append(many / one)
-                print(f"{name}, {BATCH} {share}: 1 place {one:.0f} samples/s, {args.places} {many:.0f}, "
-                      f"ratio {ratios[-1]:.2f}", flush=True)
+                print(
+                    f"{name}, {BATCH} {share}: 1 place {one:.0f} samples/s, {args.places} {many:.0f}, "
+                    f"ratio {ratios[-1]:.2f}",
+                    flush=True,
+                )
             print(f"{name}, {BATCH} {share}: median ratio {sorted(ratios)[len(ratios) // 2]:.2f}")
 
 

@@ -13,6 +13,7 @@ each of a process that writes messages of the same size (a MiB at a time at most
 buffer. Nobody answers there, nothing is checked, and no byte leaves the caches. They have the system's congestion
 control; where that paces (bbr), streams that do not are faster (`--unpaced`): a server's are such within a host.
 """
+
 import argparse
 import os
 import socket
@@ -70,7 +71,7 @@ def hear(process, word):
         if not line:
             raise SystemExit("a process ended before it said %r" % word)
         if line.startswith(word):
-            return line[len(word):].strip()
+            return line[len(word) :].strip()
 
 
 def tell(process, word="go"):
@@ -155,8 +156,10 @@ def measure(python, servers, trainers, args):
         endpoints = ",".join("127.0.0.1:%d" % port for port in free_ports(servers))
         same = ["train", "--mode", args.mode, "--steps", args.steps, "--trainers", trainers, "--endpoints", endpoints]
         same += ["--sparse"] * args.sparse + ["--slice"] * args.slice
-        roles = [[processes.start(python, *same + ["--role", role, "--index", i]) for i in range(count)]
-                 for role, count in (("server", servers), ("trainer", trainers))]  # fmt: skip
+        roles = [
+            [processes.start(python, *same + ["--role", role, "--index", i]) for i in range(count)]
+            for role, count in (("server", servers), ("trainer", trainers))
+        ]
         for p in roles[1]:
             hear(p, "ready")
         before = [cpu(r) for r in roles]
@@ -192,8 +195,11 @@ def train(args):
                 found[name].append(measure(python, servers, trainers, args))
         for name, all_of in found.items():
             m = median(all_of)
-            print("%-6s %7d %8d %12.1f %22.2f %22.2f" % (
-                name, servers, trainers, m["steps_per_s"], m["trainer_ms"], m["server_ms"]), flush=True)  # fmt: skip
+            print(
+                "%-6s %7d %8d %12.1f %22.2f %22.2f"
+                % (name, servers, trainers, m["steps_per_s"], m["trainer_ms"], m["server_ms"]),
+                flush=True,
+            )
     return None
 
 
@@ -232,8 +238,13 @@ def alone_role(args):
             grads.append(top.create_var(name=name + "_grad", shape=shape, dtype="float32", **kind))
             blocks.append(block_of(program, grads[-1], param, rate))
             pairs.append("%s_grad:%d" % (name, blocks[-1].idx))
-        attrs = {"endpoint": places[args.index], "Fanin": args.trainers, "optimize_blocks": blocks,
-                 "distributed_mode": 1, "grad_to_block_id": pairs}  # fmt: skip
+        attrs = {
+            "endpoint": places[args.index],
+            "Fanin": args.trainers,
+            "optimize_blocks": blocks,
+            "distributed_mode": 1,
+            "grad_to_block_id": pairs,
+        }
         top.append_op(type="listen_and_serv", inputs={"X": grads}, outputs={}, attrs=attrs)
         executor.run(program)
         return
@@ -363,7 +374,8 @@ def alone(args):
                 same += ["--seconds", args.seconds, "--index"]
                 servers, trainers = (
                     [processes.start(sys.executable, *same, i, "--role", role) for i in range(count)]
-                    for role, count in (("server", args.servers), ("trainer", clients)))  # fmt: skip
+                    for role, count in (("server", args.servers), ("trainer", clients))
+                )
                 for kind in args.kinds:
                     for p in trainers:
                         hear(p, "ready")
@@ -375,15 +387,30 @@ def alone(args):
                         for p in trainers:
                             tell(p)
                         rate = sum(float(hear(p, "done")) for p in trainers)
-                        each = [1000 * (cpu(ps) - b) / args.seconds / rate
-                                for ps, b in ((trainers, before[1]), (servers, before[0]))]  # fmt: skip
+                        each = [
+                            1000 * (cpu(ps) - b) / args.seconds / rate
+                            for ps, b in ((trainers, before[1]), (servers, before[0]))
+                        ]
                         found.append((rate * moved / 1e9 / plain, rate, plain, *each))
                     for p in trainers:
                         tell(p, "next")
                     ratio, rate, plain, client, server = np.median(found, axis=0)
-                    print(form % (
-                        rows, width, clients, args.servers, kind, "%.1f" % rate, "%.2f" % (rate * moved / 1e9),
-                        "%.2f" % plain, "%.2f" % ratio, "%.2f %.2f" % (client, server)), flush=True)  # fmt: skip
+                    print(
+                        form
+                        % (
+                            rows,
+                            width,
+                            clients,
+                            args.servers,
+                            kind,
+                            "%.1f" % rate,
+                            "%.2f" % (rate * moved / 1e9),
+                            "%.2f" % plain,
+                            "%.2f" % ratio,
+                            "%.2f %.2f" % (client, server),
+                        ),
+                        flush=True,
+                    )
                 for p in trainers:
                     p.wait()
             finally:

@@ -10,6 +10,7 @@ way. A server has `--cores` cores and a host of its own; a trainer one core and 
 answers all. Parts are equal. The defaults
 of compute, byte and update are fitted to what `servers.py train` measured; that of message is assumed.
 """
+
 from __future__ import annotations
 
 import argparse

@@ -7,6 +7,7 @@ Prints a table: the operators that the main Program has more than the plain one;
 (parameters, states of the optimizer, sums), that it needs at most, and steps per second, all three over "plain".
 Strategies take turns, and the best round of each counts.
 """
+
 from __future__ import annotations
 
 import argparse

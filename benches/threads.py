@@ -4,6 +4,7 @@ Times large calls of the operators (over 200 us with one thread) with OMP_NUM_TH
 own that take turns, and prints two threads' time over one's. Exits with 1 if an operator that ARCHITECTURE.md does not
 except stays above RATIO (0.85).
 """
+
 from __future__ import annotations
 
 import argparse
@@ -43,10 +44,12 @@ def cases() -> None:
         def make() -> Callable[[], Any]:
             args = [m() for m in makers]
             return lambda: call(*args)
+
         return make
 
     def backward(call: Callable[..., Any], *makers: Callable[[], Any]) -> Case:
         """The gradient alone: the forward pass is done once, its graph kept."""
+
         def make() -> Callable[[], Any]:
             args = [m() for m in makers]
             for a in args:
@@ -55,6 +58,7 @@ def cases() -> None:
             seed = paddle.ones_like(out)
             wrt = [a for a in args if not a.stop_gradient]
             return lambda: paddle.grad([out], wrt, grad_outputs=[seed], retain_graph=True)
+
         return make
 
     def w() -> Any:
@@ -63,12 +67,19 @@ def cases() -> None:
     def pos() -> Any:
         return t(*wide, positive=True)
 
-    unary = {name: getattr(paddle, name) for name in
-             "abs exp log sqrt rsqrt square reciprocal tanh erf sin cos floor".split()}
-    unary |= {name: getattr(F, name) for name in
-              "relu relu6 leaky_relu log_sigmoid sigmoid gelu softplus swish hardswish elu".split()}
-    unary |= {"scale": lambda x: paddle.scale(x, 2.0, 1.0), "clip": lambda x: paddle.clip(x, -0.5, 0.5),
-              "pow": lambda x: paddle.pow(x, 2.5)}
+    unary = {
+        name: getattr(paddle, name)
+        for name in "abs exp log sqrt rsqrt square reciprocal tanh erf sin cos floor".split()
+    }
+    unary |= {
+        name: getattr(F, name)
+        for name in "relu relu6 leaky_relu log_sigmoid sigmoid gelu softplus swish hardswish elu".split()
+    }
+    unary |= {
+        "scale": lambda x: paddle.scale(x, 2.0, 1.0),
+        "clip": lambda x: paddle.clip(x, -0.5, 0.5),
+        "pow": lambda x: paddle.pow(x, 2.5),
+    }
     for name, call in unary.items():
         CASES[f"activation/{name}"] = on(call, pos)
         if name != "floor":
@@ -103,8 +114,9 @@ def cases() -> None:
         CASES[f"reduction/{name}_1"] = on(lambda x, call=call: call(x, axis=1), lambda: t(*square))
         CASES[f"reduction/{name}_all"] = on(call, lambda: t(*square))
         CASES[f"reduction/{name}_grad"] = backward(lambda x, call=call: call(x, axis=1), pos)
-    CASES["reduction/all"] = on(paddle.all if hasattr(paddle, "all") else lambda x: fluid.layers.reduce_all(x),
-                                lambda: t(4096, 4096) < 9)
+    CASES["reduction/all"] = on(
+        paddle.all if hasattr(paddle, "all") else lambda x: fluid.layers.reduce_all(x), lambda: t(4096, 4096) < 9
+    )
     CASES["reduction/cumsum_1"] = on(lambda x: paddle.cumsum(x, axis=1), w)
     CASES["reduction/cumsum_0"] = on(lambda x: paddle.cumsum(x, axis=0), w)
     CASES["reduction/cumsum_grad"] = backward(lambda x: paddle.cumsum(x, axis=1), w)
@@ -121,8 +133,9 @@ def cases() -> None:
     CASES["linear/matmul_skinny"] = on(paddle.matmul, lambda: t(8, 2048), lambda: t(2048, 2048))
     CASES["linear/matvec"] = on(paddle.matmul, lambda: t(4096, 2048), lambda: t(2048))
     CASES["linear/vecmat"] = on(paddle.matmul, lambda: t(2048), lambda: t(2048, 4096))
-    CASES["linear/matmul_ta"] = on(lambda x, y: paddle.matmul(x, y, transpose_x=True), lambda: t(512, 512),
-                                   lambda: t(512, 512))
+    CASES["linear/matmul_ta"] = on(
+        lambda x, y: paddle.matmul(x, y, transpose_x=True), lambda: t(512, 512), lambda: t(512, 512)
+    )
 
     CASES["layout/transpose"] = on(lambda x: paddle.transpose(x, [1, 0]), w)
     CASES["layout/transpose_heads"] = on(lambda x: paddle.transpose(x, [0, 2, 1, 3]), lambda: t(16, 128, 12, 64))
@@ -146,29 +159,39 @@ def cases() -> None:
 
     CASES["indexing/gather"] = on(paddle.gather, lambda: t(20000, 128), lambda: ids(20000, 16384))
     CASES["indexing/gather_grad"] = backward(paddle.gather, lambda: t(20000, 128), lambda: ids(20000, 16384))
-    CASES["indexing/scatter"] = on(paddle.scatter, lambda: t(20000, 128),
-                                   lambda: paddle.to_tensor(rng.permutation(16384)), lambda: t(16384, 128))
-    CASES["indexing/scatter_add"] = on(lambda x, i, u: paddle.scatter(x, i, u, overwrite=False),
-                                       lambda: t(20000, 128), lambda: ids(20000, 16384), lambda: t(16384, 128))
+    CASES["indexing/scatter"] = on(
+        paddle.scatter, lambda: t(20000, 128), lambda: paddle.to_tensor(rng.permutation(16384)), lambda: t(16384, 128)
+    )
+    CASES["indexing/scatter_add"] = on(
+        lambda x, i, u: paddle.scatter(x, i, u, overwrite=False),
+        lambda: t(20000, 128),
+        lambda: ids(20000, 16384),
+        lambda: t(16384, 128),
+    )
     CASES["indexing/where"] = on(paddle.where, lambda: t(*wide) > 0, w, w)
     CASES["indexing/where_grad"] = backward(paddle.where, lambda: t(*wide) > 0, w, w)
     CASES["indexing/one_hot"] = on(lambda i: F.one_hot(i, 256), lambda: ids(256, 16384))
     CASES["indexing/embedding"] = on(F.embedding, lambda: ids(50000, 16384), lambda: t(50000, 128))
     CASES["indexing/embedding_grad"] = backward(F.embedding, lambda: ids(50000, 16384), lambda: t(50000, 128))
 
-    CASES["convolution/3x3"] = on(lambda x, k: F.conv2d(x, k, padding=1), lambda: t(4, 32, 56, 56),
-                                  lambda: t(32, 32, 3, 3))
-    CASES["convolution/3x3_grad"] = backward(lambda x, k: F.conv2d(x, k, padding=1), lambda: t(4, 32, 56, 56),
-                                             lambda: t(32, 32, 3, 3))
-    CASES["convolution/depthwise"] = on(lambda x, k: F.conv2d(x, k, padding=1, groups=96), lambda: t(8, 96, 56, 56),
-                                        lambda: t(96, 1, 3, 3))
-    CASES["convolution/depthwise_grad"] = backward(lambda x, k: F.conv2d(x, k, padding=1, groups=96),
-                                                   lambda: t(8, 96, 56, 56), lambda: t(96, 1, 3, 3))
+    CASES["convolution/3x3"] = on(
+        lambda x, k: F.conv2d(x, k, padding=1), lambda: t(4, 32, 56, 56), lambda: t(32, 32, 3, 3)
+    )
+    CASES["convolution/3x3_grad"] = backward(
+        lambda x, k: F.conv2d(x, k, padding=1), lambda: t(4, 32, 56, 56), lambda: t(32, 32, 3, 3)
+    )
+    CASES["convolution/depthwise"] = on(
+        lambda x, k: F.conv2d(x, k, padding=1, groups=96), lambda: t(8, 96, 56, 56), lambda: t(96, 1, 3, 3)
+    )
+    CASES["convolution/depthwise_grad"] = backward(
+        lambda x, k: F.conv2d(x, k, padding=1, groups=96), lambda: t(8, 96, 56, 56), lambda: t(96, 1, 3, 3)
+    )
     for kind in ("max", "avg"):
         call = getattr(F, f"{kind}_pool2d")
         CASES[f"convolution/{kind}_pool"] = on(lambda x, call=call: call(x, 2, 2), lambda: t(8, 32, 112, 112))
-        CASES[f"convolution/{kind}_pool_grad"] = backward(lambda x, call=call: call(x, 2, 2),
-                                                          lambda: t(8, 32, 112, 112))
+        CASES[f"convolution/{kind}_pool_grad"] = backward(
+            lambda x, call=call: call(x, 2, 2), lambda: t(8, 32, 112, 112)
+        )
 
     def norm(train: bool) -> Callable[..., Any]:
         mean, var = paddle.zeros([64]), paddle.ones([64])
@@ -178,10 +201,12 @@ def cases() -> None:
     CASES["normalization/batch_norm"] = on(norm(True), *image)
     CASES["normalization/batch_norm_infer"] = on(norm(False), *image)
     CASES["normalization/batch_norm_grad"] = backward(norm(True), *image)
-    CASES["normalization/layer_norm"] = on(lambda x, s, b: F.layer_norm(x, [1024], s, b), w, lambda: t(1024),
-                                           lambda: t(1024))
-    CASES["normalization/layer_norm_grad"] = backward(lambda x, s, b: F.layer_norm(x, [1024], s, b), w,
-                                                      lambda: t(1024), lambda: t(1024))
+    CASES["normalization/layer_norm"] = on(
+        lambda x, s, b: F.layer_norm(x, [1024], s, b), w, lambda: t(1024), lambda: t(1024)
+    )
+    CASES["normalization/layer_norm_grad"] = backward(
+        lambda x, s, b: F.layer_norm(x, [1024], s, b), w, lambda: t(1024), lambda: t(1024)
+    )
     CASES["loss/softmax"] = on(F.softmax, w)
     CASES["loss/softmax_grad"] = backward(F.softmax, w)
     CASES["loss/softmax_axis0"] = on(lambda x: F.softmax(x, axis=0), w)
@@ -190,7 +215,8 @@ def cases() -> None:
     CASES["loss/softmax_with_cross_entropy_grad"] = backward(swce, w, lambda: ids(1024, 2048, 1))
     CASES["loss/sigmoid_cross_entropy"] = on(fluid.layers.sigmoid_cross_entropy_with_logits, w, pos)
     CASES["loss/sigmoid_cross_entropy_grad"] = backward(
-        lambda x: fluid.layers.sigmoid_cross_entropy_with_logits(x, paddle.ones([*wide])), w)
+        lambda x: fluid.layers.sigmoid_cross_entropy_with_logits(x, paddle.ones([*wide])), w
+    )
 
     def optimizer(kind: Any, **options: Any) -> Case:
         def make() -> Callable[[], Any]:
@@ -198,6 +224,7 @@ def cases() -> None:
             step = kind(learning_rate=1e-3, parameters=[p], **options)
             (p * p).sum().backward()
             return step.step
+
         return make
 
     CASES["optimizer/sgd"] = optimizer(paddle.optimizer.SGD)
@@ -241,8 +268,14 @@ def child(names: list[str]) -> None:
 def run(threads: int, names: list[str]) -> dict[str, Any]:
     pin = sorted(os.sched_getaffinity(0))[-threads:]
     env = {**os.environ, "OMP_NUM_THREADS": str(threads)}
-    done = subprocess.run([sys.executable, __file__, "--child", ",".join(names)], env=env, capture_output=True,
-                          text=True, preexec_fn=lambda: os.sched_setaffinity(0, set(pin)), check=False)
+    done = subprocess.run(
+        [sys.executable, __file__, "--child", ",".join(names)],
+        env=env,
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: os.sched_setaffinity(0, set(pin)),
+        check=False,
+    )
     line = next((x for x in done.stdout.splitlines() if x.startswith("RESULT ")), None)
     if line is None:
         raise SystemExit(f"exit {done.returncode}: {done.stderr[-500:]}")

@@ -5,6 +5,7 @@
 It reads the topics of `help()` (pydoc_data, part of Python under the PSF licence), trains for about a minute on two
 cores, saves the model, and writes a few lines of its own: they have the words' shape and little of their sense.
 """
+
 import argparse
 import os
 import sys
@@ -65,9 +66,7 @@ def train(text, alphabet, steps):
     numbers = np.array([place[c] for c in text], "int64")
     model = Writer(len(alphabet))
     rate = paddle.optimizer.lr.CosineAnnealingDecay(0.008, T_max=steps)
-    adam = paddle.optimizer.Adam(
-        rate, parameters=model.parameters(), grad_clip=nn.ClipGradByGlobalNorm(1.0)
-    )
+    adam = paddle.optimizer.Adam(rate, parameters=model.parameters(), grad_clip=nn.ClipGradByGlobalNorm(1.0))
     losses, begin = [], time.perf_counter()
     for step, piece in enumerate(batches(numbers, steps), 1):
         scores, _ = model(paddle.to_tensor(piece[:, :-1]))

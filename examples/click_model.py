@@ -5,6 +5,7 @@
 Lines have Criteo's columns (a label, 13 numbers, 26 words, tabs between); they are made with a seed, so that nothing is
 downloaded. The same script is every process: TRAINING_ROLE, which paddle.distributed.launch sets, says which.
 """
+
 from __future__ import annotations
 
 import argparse

@@ -6,6 +6,7 @@ more by two processes, each with half of every batch.
 With --beside the dygraph and the static example run on that Python too (one that has Paddle 2.6.2, say), with
 --beside-fluid the fluid one (Paddle 1.8.5), and the curves are compared with ours.
 """
+
 import argparse
 import json
 import os
@@ -107,8 +108,11 @@ def main():
         problems = []
         begin = time.perf_counter()
         train_images, _, test_images, _ = digits.load_data(data)
-        print("LeNet, %d digits to learn, %d held out, %d epochs of batches of %d"
-              % (len(train_images), len(test_images), digits.EPOCHS, digits.BATCH), flush=True)
+        print(
+            "LeNet, %d digits to learn, %d held out, %d epochs of batches of %d"
+            % (len(train_images), len(test_images), digits.EPOCHS, digits.BATCH),
+            flush=True,
+        )
         table("%s", sys.executable, KINDS, data, folder, None, problems)
         print("three curves from the same initial values:")
         reference = losses(folder, "dygraph")

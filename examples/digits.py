@@ -1,4 +1,5 @@
 """What the three LeNet examples share: the data, the command line, a progress bar. No Paddle here."""
+
 import argparse
 import json
 import os

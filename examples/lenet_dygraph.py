@@ -1,4 +1,5 @@
 """LeNet on handwritten digits in dygraph mode: paddle.nn, paddle.io.DataLoader, paddle.optimizer."""
+
 import os
 
 import digits  # before paddle: real Paddle 2.6 does not bear scikit-learn's import after it
@@ -86,7 +87,7 @@ def test(model, images, labels):
 
 if __name__ == "__main__":
     train_images, train_labels, test_images, test_labels = data
-    model, seconds = (load(args.out), None) if args.test else train(
-        train_images, train_labels, args.epochs, args.out, args.init
+    model, seconds = (
+        (load(args.out), None) if args.test else train(train_images, train_labels, args.epochs, args.out, args.init)
     )
     digits.report("dygraph", test(model, test_images, test_labels), seconds)

@@ -1,4 +1,5 @@
 """LeNet on handwritten digits with the API of Paddle 1.x: fluid.layers, fluid.optimizer, fluid.Executor."""
+
 import os
 
 import digits
@@ -13,9 +14,7 @@ import paddle.fluid as fluid  # noqa: E402
 
 def attributes(layer):
     """Names for a layer's parameters: those of the dygraph example."""
-    return dict(
-        param_attr=fluid.ParamAttr(name=layer + ".weight"), bias_attr=fluid.ParamAttr(name=layer + ".bias")
-    )
+    return dict(param_attr=fluid.ParamAttr(name=layer + ".weight"), bias_attr=fluid.ParamAttr(name=layer + ".bias"))
 
 
 def lenet(image):

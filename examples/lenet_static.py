@@ -1,4 +1,5 @@
 """LeNet on handwritten digits as a static Program: paddle.static and an Executor."""
+
 import os
 
 import digits  # before paddle: real Paddle 2.6 does not bear scikit-learn's import after it
@@ -14,9 +15,7 @@ from paddle import static  # noqa: E402
 
 def named(layer):
     """Names for a layer's parameters: those of the dygraph example."""
-    return dict(
-        weight_attr=paddle.ParamAttr(name=layer + ".weight"), bias_attr=paddle.ParamAttr(name=layer + ".bias")
-    )
+    return dict(weight_attr=paddle.ParamAttr(name=layer + ".weight"), bias_attr=paddle.ParamAttr(name=layer + ".bias"))
 
 
 def conv(x, channels, layer):

@@ -4,6 +4,7 @@
 
 One process alone (python examples/parallel_lenet.py) trains on whole batches and comes to the same losses.
 """
+
 import os
 
 import digits

@@ -5,6 +5,7 @@
 It learns to name the largest of four numbers: an embedding cut by rows, a linear layer by columns, one by rows. Every
 rank sees the whole batch, since it holds a part of the model. One process alone comes to the same losses.
 """
+
 import argparse
 
 import numpy as np
@@ -31,17 +32,30 @@ def build(rank, world):
     numbers = paddle.static.data("numbers", [BATCH, LENGTH], "int64")
     label = paddle.static.data("label", [BATCH, 1], "int64")
     x = dist.split(
-        numbers, (NUMBERS, WIDTH), "embedding", num_partitions=world,
+        numbers,
+        (NUMBERS, WIDTH),
+        "embedding",
+        num_partitions=world,
         weight_attr=paddle.ParamAttr(initializer=paddle.nn.initializer.Assign(rows)),
     )
     x = paddle.reshape(x, [BATCH, LENGTH * WIDTH])
     x = dist.split(
-        x, (LENGTH * WIDTH, HIDDEN), "linear", axis=1, num_partitions=world, gather_out=False,
+        x,
+        (LENGTH * WIDTH, HIDDEN),
+        "linear",
+        axis=1,
+        num_partitions=world,
+        gather_out=False,
         weight_attr=part(wide, 1, rank, world),
     )
     x = dist.split(
-        F.relu(x), (HIDDEN, NUMBERS), "linear", axis=0, num_partitions=world,
-        weight_attr=part(narrow, 0, rank, world), bias_attr=False,
+        F.relu(x),
+        (HIDDEN, NUMBERS),
+        "linear",
+        axis=0,
+        num_partitions=world,
+        weight_attr=part(narrow, 0, rank, world),
+        bias_attr=False,
     )
     return F.cross_entropy(x, label)
 

@@ -5,6 +5,7 @@
 
 The digits are scikit-learn's (pip install scikit-learn). With two cores the eight epochs take about a minute.
 """
+
 import argparse
 import os
 
@@ -15,8 +16,12 @@ import numpy as np
 def load_data():
     """Train and held-out data: images of float32 [N, 1, 32, 32], every pixel of 8 x 8 four times as high and wide."""
     train, train_labels, test, test_labels = digits.load_data()
-    return *((np.kron(images, np.ones([1, 1, 4, 4], "float32")), labels)
-             for images, labels in ((train, train_labels), (test, test_labels))),  # fmt: skip
+    return (
+        *(
+            (np.kron(images, np.ones([1, 1, 4, 4], "float32")), labels)
+            for images, labels in ((train, train_labels), (test, test_labels))
+        ),
+    )
 
 
 data = load_data() if __name__ == "__main__" else None  # scikit-learn before paddle, as in the other examples
@@ -54,12 +59,8 @@ class ResNet(nn.Layer):
 
     def __init__(self, width=12):
         super().__init__()
-        self.stem = nn.Sequential(
-            nn.Conv2D(1, width, 3, padding=1, bias_attr=False), nn.BatchNorm2D(width), nn.ReLU()
-        )
-        self.blocks = nn.Sequential(
-            Block(width, width, 1), Block(width, 2 * width, 2), Block(2 * width, 4 * width, 2)
-        )
+        self.stem = nn.Sequential(nn.Conv2D(1, width, 3, padding=1, bias_attr=False), nn.BatchNorm2D(width), nn.ReLU())
+        self.blocks = nn.Sequential(Block(width, width, 1), Block(width, 2 * width, 2), Block(2 * width, 4 * width, 2))
         self.pool = nn.AdaptiveAvgPool2D(1)
         self.fc = nn.Linear(4 * width, 10)
 

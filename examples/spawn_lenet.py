@@ -1,7 +1,8 @@
 """The training of parallel_lenet.py, in processes that `paddle.distributed.spawn` starts from one script.
 
-    python examples/spawn_lenet.py [--out FOLDER] [--epochs N]
+python examples/spawn_lenet.py [--out FOLDER] [--epochs N]
 """
+
 import digits
 import paddle.distributed as dist
 import parallel_lenet

@@ -1,4 +1,5 @@
 """What holds for all tests."""
+
 import os
 import signal
 

@@ -22,8 +22,20 @@ HERE = Path(__file__).resolve().parent
 BIG = 2**31 - 1
 VAST = 2**62
 SECONDS = 10
-KINDS = (ValueError, TypeError, IndexError, MemoryError, NotImplementedError, OSError, KeyError, RuntimeError,
-         AttributeError, OverflowError, StopIteration, EOFError)  # fmt: skip
+KINDS = (
+    ValueError,
+    TypeError,
+    IndexError,
+    MemoryError,
+    NotImplementedError,
+    OSError,
+    KeyError,
+    RuntimeError,
+    AttributeError,
+    OverflowError,
+    StopIteration,
+    EOFError,
+)
 # Attribute types: values that are wrong nearly everywhere, by the numbers of the proto.
 INT, FLOAT, STRING, INTS, FLOATS, STRINGS, BOOL, BOOLS, LONG, LONGS = 0, 1, 2, 3, 4, 5, 6, 7, 9, 11
 SCALARS = {
@@ -33,8 +45,13 @@ SCALARS = {
     STRING: ["", "zzz", "\0"],
     BOOL: [True, False],
 }
-ELEMENTS = {INTS: [0, -1, 1, 3, BIG, -BIG - 1], LONGS: [0, -1, 3, BIG, VAST, -VAST], FLOATS: [0.0, -1.0, float("nan")],
-            STRINGS: ["", "zzz"], BOOLS: [True, False]}  # fmt: skip
+ELEMENTS = {
+    INTS: [0, -1, 1, 3, BIG, -BIG - 1],
+    LONGS: [0, -1, 3, BIG, VAST, -VAST],
+    FLOATS: [0.0, -1.0, float("nan")],
+    STRINGS: ["", "zzz"],
+    BOOLS: [True, False],
+}
 
 
 def attributes(op: dict[str, Any], given: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -1,4 +1,5 @@
 """Which Rust file names which: `use` and paths in the code, followed through `pub use` to the file of the name."""
+
 from __future__ import annotations
 
 import re

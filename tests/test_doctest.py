@@ -1,4 +1,5 @@
 """The examples in docstrings run."""
+
 from __future__ import annotations
 
 import contextlib

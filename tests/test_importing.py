@@ -1,4 +1,5 @@
 """`import paddle` brings what every program needs; other rooms come when they are first named, from any side."""
+
 from __future__ import annotations
 
 import subprocess
@@ -29,8 +30,10 @@ def test_little_comes_with_the_package() -> None:
     "program, said",
     [
         ("print(float(paddle.ones([1]).numpy()), type(paddle.ones([2]).numpy()).__name__)", "1.0 ndarray"),
-        ("print(paddle.to_tensor([1, 2]))", "Tensor(shape=[2], dtype=int64, place=CPUPlace, stop_gradient=True,\n"
-         "       [1, 2])"),
+        (
+            "print(paddle.to_tensor([1, 2]))",
+            "Tensor(shape=[2], dtype=int64, place=CPUPlace, stop_gradient=True,\n       [1, 2])",
+        ),
         ("paddle.set_default_dtype('float64'); print(paddle.zeros([2]).dtype)", "VarType.FP64"),
         ("import numpy as np; print(paddle.sum(paddle.ones([2, 3]), axis=np.int64(1)).shape)", "[2]"),
         ("paddle.enable_static(); x = paddle.static.data('x', [None, 2]); print(x[:, :1].shape)", "(-1, 1)"),

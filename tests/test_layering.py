@@ -1,4 +1,5 @@
 """Who may import whom: the rules of ARCHITECTURE.md, read from the sources."""
+
 from __future__ import annotations
 
 import ast
@@ -271,8 +272,8 @@ def circles(arrows: dict[str, set[str]]) -> list[list[str]]:
             elif w in stack:
                 low[v] = min(low[v], number[w])
         if low[v] == number[v]:
-            component = stack[stack.index(v):]
-            del stack[stack.index(v):]
+            component = stack[stack.index(v) :]
+            del stack[stack.index(v) :]
             if len(component) > 1:
                 found.append(sorted(component))
 

@@ -13,7 +13,7 @@ import paddle
 import pytest
 
 PYTHON = Path(paddle.__file__).resolve().parent.parent
-SCRIPT = '''
+SCRIPT = """
 import numpy as np
 import paddle
 import paddle.nn.functional as F
@@ -53,7 +53,7 @@ def train(steps: int) -> float:
 
 
 print(train(3))
-'''
+"""
 
 
 def check(tmp_path: Path, text: str) -> subprocess.CompletedProcess[str]:
@@ -73,7 +73,7 @@ def test_a_script_passes_the_strict_checks(tmp_path):
 
 
 def test_a_wrong_script_does_not(tmp_path):
-    wrong = SCRIPT + '\nt: str = paddle.ones([2]).shape\npaddle.ones([2]).reshape(1.5)\n'
+    wrong = SCRIPT + "\nt: str = paddle.ones([2]).shape\npaddle.ones([2]).reshape(1.5)\n"
     done = check(tmp_path, wrong)
     assert done.returncode == 1 and done.stdout.count("error:") == 2, done.stdout + done.stderr
 
@@ -97,6 +97,9 @@ def test_the_stub_names_what_tensors_have():
 
 def test_help_has_no_gaps():
     """Every public method and property of Tensor says what it does, and so does the class."""
-    gaps = [n for n in dir(paddle.Tensor) if not n.startswith("_")
-            and not (inspect.getattr_static(paddle.Tensor, n).__doc__ or "").strip()]  # fmt: skip
+    gaps = [
+        n
+        for n in dir(paddle.Tensor)
+        if not n.startswith("_") and not (inspect.getattr_static(paddle.Tensor, n).__doc__ or "").strip()
+    ]
     assert gaps == [] and len(paddle.Tensor.__doc__) > 100

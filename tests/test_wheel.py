@@ -1,5 +1,6 @@
 """The one abi3 module works on every Python from 3.11 on that this machine has, with numpy 1.26 and 2.x; its wheel
 everywhere that it says."""
+
 from __future__ import annotations
 
 import glob

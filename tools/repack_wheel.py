@@ -1,6 +1,6 @@
 """Packs a wheel again with zopfli's search for the shortest deflate stream: the same files and format, 3 % smaller.
 
-    python tools/repack_wheel.py dist/NAME.whl        (`pip install zopflipy`; a minute)
+python tools/repack_wheel.py dist/NAME.whl        (`pip install zopflipy`; a minute)
 """
 
 import os

@@ -2,6 +2,7 @@
 
 OAR_SPEC names their folder (default: shared/spec beside the checkout, or beside the checkout of a worktree).
 """
+
 from __future__ import annotations
 
 import importlib

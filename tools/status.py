@@ -2,6 +2,7 @@
 
 The data (ops.json, api.json) lie outside the repository, in ../shared/spec or where OAR_SPEC points.
 """
+
 from __future__ import annotations
 
 import json

@@ -2,6 +2,7 @@
 
 manylinux_2_17 means: no symbol of a glibc newer than 2.17, and no other libraries than those that every Linux has.
 """
+
 from __future__ import annotations
 
 import re
@@ -11,8 +12,16 @@ import zipfile
 from pathlib import Path
 
 #: what a manylinux_2_17 wheel may ask the system for (PEP 599, as far as this package does)
-LIBRARIES = {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1", "libgcc_s.so.1",
-             "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}  # fmt: skip
+LIBRARIES = {
+    "libc.so.6",
+    "libm.so.6",
+    "libpthread.so.0",
+    "libdl.so.2",
+    "librt.so.1",
+    "libgcc_s.so.1",
+    "ld-linux-x86-64.so.2",
+    "ld-linux-aarch64.so.1",
+}
 #: files without which users' type checkers see nothing
 TYPES = ("paddle/py.typed", "paddle/_core.pyi", "paddle/_ops.pyi")
 _DYNAMIC, _VERSIONS_NEEDED = 6, 0x6FFFFFFE

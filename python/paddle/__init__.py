@@ -1,4 +1,5 @@
 """PaddlePaddle 2.0's API over a Rust core. A name imported `as` itself is the package's own to type checkers."""
+
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 import paddle._core as _core
@@ -31,6 +32,7 @@ no_grad = _no_grad
 
 from . import tensor as tensor
 from .tensor import *  # noqa: F403
+
 # again one by one: a type checker does not follow the list of what tensor exports, which is put together
 from .tensor.creation import *  # noqa: F403
 from .tensor.linalg import *  # noqa: F403

@@ -1,4 +1,5 @@
 """paddle.compat: what programs for Python 2 and 3 used."""
+
 from __future__ import annotations
 
 import math
@@ -62,5 +63,3 @@ def get_exception_message(exc) -> str:
     """The text of an exception."""
     assert exc is not None
     return str(exc)
-
-

@@ -1,4 +1,5 @@
 """Which device work runs on."""
+
 from __future__ import annotations
 
 from typing import Any

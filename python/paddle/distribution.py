@@ -25,7 +25,6 @@ from paddle.tensor.creation import assign
 __all__ = ["Categorical", "Distribution", "Normal", "Uniform"]
 
 
-
 def _check(value: Any, name: str, kinds: Any, where: str) -> None:
     """2.0.2 looks at arguments in static mode only; what is wrong fails a little later in dygraph mode."""
     if not mode.in_dygraph_mode():

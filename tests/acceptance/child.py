@@ -78,8 +78,12 @@ def watch_programs(fluid):
             name = op.output("Out")[0] if op.type in DRAWS else None
             if name is None or not block.has_var(name) or not block.var(name).persistable:
                 continue
-            value = drawn(name, op.attr("shape"), op.type, {k: op.attr(k) for k in ("min", "max", "mean", "std")
-                                                           if op.has_attr(k)})  # fmt: skip
+            value = drawn(
+                name,
+                op.attr("shape"),
+                op.type,
+                {k: op.attr(k) for k in ("min", "max", "mean", "std") if op.has_attr(k)},
+            )
             target = place(name)
             kept = np.array(target)
             target.set(value.astype(kept.dtype).reshape(kept.shape), fluid.CPUPlace())

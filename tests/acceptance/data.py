@@ -64,20 +64,33 @@ def language(folder, draw):
         drawn = (draw.rand(lines, 12) ** 1.5 * len(words)).astype(int)
         return "".join(" " + " ".join(words[i] for i in line) + " \n" for line in drawn)
 
-    tar(os.path.join(folder, "imikolov%2Fsimple-examples.tgz"), {
-        "./simple-examples/data/ptb.train.txt": text(2500), "./simple-examples/data/ptb.valid.txt": text(40),
-        "./simple-examples/data/ptb.test.txt": text(20)})  # fmt: skip
+    tar(
+        os.path.join(folder, "imikolov%2Fsimple-examples.tgz"),
+        {
+            "./simple-examples/data/ptb.train.txt": text(2500),
+            "./simple-examples/data/ptb.valid.txt": text(40),
+            "./simple-examples/data/ptb.test.txt": text(20),
+        },
+    )
 
 
 def movies(folder, draw):
     kinds = ["kind%d" % i for i in range(18)]
     with zipfile.ZipFile(os.path.join(folder, "movielens%2Fml-1m.zip"), "w") as archive:
-        lines = ["%d::%s (19%02d)::%s" % (i, " ".join("t%d" % (5 * i + j) for j in range(5)), i % 100,
-                                          "|".join(kinds[(i + j) % 18] for j in range(1 + i % 3)))
-                 for i in range(1, 1000)]  # fmt: skip
+        lines = [
+            "%d::%s (19%02d)::%s"
+            % (
+                i,
+                " ".join("t%d" % (5 * i + j) for j in range(5)),
+                i % 100,
+                "|".join(kinds[(i + j) % 18] for j in range(1 + i % 3)),
+            )
+            for i in range(1, 1000)
+        ]
         archive.writestr("ml-1m/movies.dat", "\n".join(lines) + "\n")
-        lines = ["%d::%s::%d::%d::1" % (i, "MF"[i % 2], [1, 18, 25, 35, 45, 50, 56][i % 7], i % 21)
-                 for i in range(1, 301)]  # fmt: skip
+        lines = [
+            "%d::%s::%d::%d::1" % (i, "MF"[i % 2], [1, 18, 25, 35, 45, 50, 56][i % 7], i % 21) for i in range(1, 301)
+        ]
         archive.writestr("ml-1m/users.dat", "\n".join(lines) + "\n")
         ratings = draw.randint([1, 1, 4], [301, 1000, 6], (12000, 3))
         lines = ["%d::%d::%d::97" % tuple(rating) for rating in ratings]
@@ -107,11 +120,18 @@ def roles(folder, draw):
             props.append("%s %s" % (verb if i == place else "-", mark))
         text.append("")
         props.append("")
-    tar(os.path.join(folder, "conll05st-tests.tar.gz"), {
-        "conll05st-release/test.wsj/words/test.wsj.words.gz": gzip.compress(("\n".join(text) + "\n").encode()),
-        "conll05st-release/test.wsj/props/test.wsj.props.gz": gzip.compress(("\n".join(props) + "\n").encode())})
-    lists = {"wordDict": ["<unk>", "bos", "eos"] + words + verbs, "verbDict": verbs,
-             "targetDict": ["B-A0", "I-A0", "B-A1", "I-A1", "B-V", "I-V", "O"]}  # fmt: skip
+    tar(
+        os.path.join(folder, "conll05st-tests.tar.gz"),
+        {
+            "conll05st-release/test.wsj/words/test.wsj.words.gz": gzip.compress(("\n".join(text) + "\n").encode()),
+            "conll05st-release/test.wsj/props/test.wsj.props.gz": gzip.compress(("\n".join(props) + "\n").encode()),
+        },
+    )
+    lists = {
+        "wordDict": ["<unk>", "bos", "eos"] + words + verbs,
+        "verbDict": verbs,
+        "targetDict": ["B-A0", "I-A0", "B-A1", "I-A1", "B-V", "I-V", "O"],
+    }
     for name, lines in lists.items():
         with open(os.path.join(folder, "conll05st%2F" + name + ".txt"), "w") as file:
             file.write("\n".join(lines) + "\n")
@@ -130,16 +150,23 @@ def pairs(draw, count):
 
 def translations(folder, draw):
     first = ["<s>", "<e>", "<unk>"]
-    tar(os.path.join(folder, "wmt14.tgz"), {
-        "wmt14/src.dict": "\n".join(first + ["s%d" % i for i in range(100)]) + "\n",
-        "wmt14/trg.dict": "\n".join(first + ["t%d" % i for i in range(100)]) + "\n",
-        "wmt14/train/train": pairs(draw, 400), "wmt14/test/test": pairs(draw, 40),
-        "wmt14/gen/gen": pairs(draw, 10)})  # fmt: skip
+    tar(
+        os.path.join(folder, "wmt14.tgz"),
+        {
+            "wmt14/src.dict": "\n".join(first + ["s%d" % i for i in range(100)]) + "\n",
+            "wmt14/trg.dict": "\n".join(first + ["t%d" % i for i in range(100)]) + "\n",
+            "wmt14/train/train": pairs(draw, 400),
+            "wmt14/test/test": pairs(draw, 40),
+            "wmt14/gen/gen": pairs(draw, 10),
+        },
+    )
 
 
 def translations16(folder, draw):
-    tar(os.path.join(folder, "wmt16.tar.gz"), {
-        "wmt16/train": pairs(draw, 2000), "wmt16/test": pairs(draw, 40), "wmt16/val": pairs(draw, 40)})  # fmt: skip
+    tar(
+        os.path.join(folder, "wmt16.tar.gz"),
+        {"wmt16/train": pairs(draw, 2000), "wmt16/test": pairs(draw, 40), "wmt16/val": pairs(draw, 40)},
+    )
 
 
 def penn(folder, draw):
@@ -191,8 +218,16 @@ def letters(folder, draw):
 #: What programs are told by their arguments, in folders of HOME.
 GIVEN = {"penn": penn, "tagged": tagged, "emotions": emotions, "letters": letters}
 SETS = {
-    "uci_housing": housing, "mnist": digits, "cifar": pictures, "imikolov": language, "movielens": movies,
-    "imdb": reviews, "conll05st": roles, "wmt14": translations, "wmt16": translations16}  # fmt: skip
+    "uci_housing": housing,
+    "mnist": digits,
+    "cifar": pictures,
+    "imikolov": language,
+    "movielens": movies,
+    "imdb": reviews,
+    "conll05st": roles,
+    "wmt14": translations,
+    "wmt16": translations16,
+}
 
 
 def make(home):

@@ -48,10 +48,20 @@ def nlp(folder, script, *args):
 
 
 PROGRAMS = [
-    *(book(name) for name in (
-        "test_fit_a_line", "test_recognize_digits", "test_image_classification", "test_word2vec",
-        "test_recommender_system", "notest_understand_sentiment", "test_label_semantic_roles",
-        "test_machine_translation", "test_rnn_encoder_decoder")),
+    *(
+        book(name)
+        for name in (
+            "test_fit_a_line",
+            "test_recognize_digits",
+            "test_image_classification",
+            "test_word2vec",
+            "test_recommender_system",
+            "notest_understand_sentiment",
+            "test_label_semantic_roles",
+            "test_machine_translation",
+            "test_rnn_encoder_decoder",
+        )
+    ),
     former("01.fit_a_line", "train.py", "--num_epochs", "2"),
     former("02.recognize_digits", "train.py", "--num_epochs", "1"),
     former("03.image_classification", "train.py", "--num_epochs", "1"),
@@ -63,38 +73,156 @@ PROGRAMS = [
     former("07.label_semantic_roles", "train.py", "--num_epochs", "1"),
     former("08.machine_translation", "seq2seq.py"),
     former("09.gan", "dc_gan.py", "--use_gpu", ""),
-    *(rec(folder) for folder in (
-        "contentunderstanding/tagspace", "contentunderstanding/textcnn", "match/dssm", "match/match-pyramid",
-        "match/multiview-simnet", "multitask/esmm", "multitask/mmoe", "multitask/share-bottom", "rank/AutoInt",
-        "rank/BST", "rank/afm", "rank/dcn", "rank/deep_crossing", "rank/deepfm", "rank/dien", "rank/din", "rank/dnn",
-        "rank/ffm", "rank/fgcnn", "rank/fibinet", "rank/flen", "rank/fm", "rank/fnn", "rank/logistic_regression",
-        "rank/nfm", "rank/pnn", "rank/wide_deep", "rank/xdeepfm", "recall/fasttext", "recall/gnn", "recall/gru4rec",
-        "recall/look-alike_recall", "recall/ncf", "recall/ssr", "recall/word2vec", "recall/youtube_dnn",
-        "rerank/listwise")),
-    *(Program("models/" + folder, "models", "PaddleRec/" + folder, ("train.py", *more)) for folder, *more in (
-        ("gru4rec",), ("ssr", "--batch_size", "8"), ("tagspace",), ("multiview_simnet", "--sparse_feature_dim", "1001"),
-        ("rerank/listwise",), ("text_classification",))),
+    *(
+        rec(folder)
+        for folder in (
+            "contentunderstanding/tagspace",
+            "contentunderstanding/textcnn",
+            "match/dssm",
+            "match/match-pyramid",
+            "match/multiview-simnet",
+            "multitask/esmm",
+            "multitask/mmoe",
+            "multitask/share-bottom",
+            "rank/AutoInt",
+            "rank/BST",
+            "rank/afm",
+            "rank/dcn",
+            "rank/deep_crossing",
+            "rank/deepfm",
+            "rank/dien",
+            "rank/din",
+            "rank/dnn",
+            "rank/ffm",
+            "rank/fgcnn",
+            "rank/fibinet",
+            "rank/flen",
+            "rank/fm",
+            "rank/fnn",
+            "rank/logistic_regression",
+            "rank/nfm",
+            "rank/pnn",
+            "rank/wide_deep",
+            "rank/xdeepfm",
+            "recall/fasttext",
+            "recall/gnn",
+            "recall/gru4rec",
+            "recall/look-alike_recall",
+            "recall/ncf",
+            "recall/ssr",
+            "recall/word2vec",
+            "recall/youtube_dnn",
+            "rerank/listwise",
+        )
+    ),
+    *(
+        Program("models/" + folder, "models", "PaddleRec/" + folder, ("train.py", *more))
+        for folder, *more in (
+            ("gru4rec",),
+            ("ssr", "--batch_size", "8"),
+            ("tagspace",),
+            ("multiview_simnet", "--sparse_feature_dim", "1001"),
+            ("rerank/listwise",),
+            ("text_classification",),
+        )
+    ),
     Program("models/gru4rec_negative", "models", "PaddleRec/gru4rec", ("train_sample_neg.py",)),
     Program("models/dssm", "models", "PaddleRec/dssm", ("dssm.py",)),
     Program("models/youtube_dnn", "models", "PaddleRec/youtube_dnn", ("train.py",)),
     nlp("language_model", "train.py", "--data_path", "{home}/penn", "--use_gpu", "False", "--parallel", "False"),
-    nlp("lexical_analysis", "train.py", "--train_data", "{home}/tagged/train.tsv", "--test_data",
-        "{home}/tagged/test.tsv", "--batch_size", "16", "--cpu_num", "1"),
-    *(nlp("emotion_detection", "run_classifier.py", "--do_train", "true", "--data_dir", "{home}/emotions",
-          "--vocab_path", "{home}/emotions/vocab.txt", "--batch_size", "16", "--epoch", "1", "--model_type", kind)
-      ._replace(name="models/emotion_" + kind) for kind in ("textcnn_net", "bow_net", "gru_net", "lstm_net")),
-    *(Program("models/ocr_" + kind, "models", "PaddleCV/ocr_recognition", (
-        "train.py", "--use_gpu", "False", "--model", kind, "--batch_size", "8", "--train_images", "{home}/letters",
-        "--train_list", "{home}/letters/train.list", "--test_images", "{home}/letters", "--test_list",
-        "{home}/letters/test.list", "--log_period", "1", "--total_step", "30")) for kind in ("crnn_ctc", "attention")),
-    Program("models/gan_DCGAN", "models", "PaddleCV/gan", (
-        "train.py", "--model_net", "DCGAN", "--dataset", "mnist", "--data_dir", "{home}/.cache/paddle/dataset",
-        "--use_gpu", "False", "--epoch", "1", "--batch_size", "16", "--run_test", "False",
-        "--save_checkpoints", "False")),
-    Program("models/dygraph/ptb_lm", "models", "dygraph/ptb_lm", (
-        "ptb_dy.py", "--data_path", "{home}/penn", "--use_gpu", "False")),
-    *(Program("models/dygraph/" + name, "models", "dygraph/reinforcement_learning", (name + ".py",))
-      for name in ("reinforce", "actor_critic")),
-    *(Program("parl/" + name, "parl", ".", ("train.py",), inside="examples/" + name)
-      for name in ("QuickStart", "DQN")),
-]  # fmt: skip
+    nlp(
+        "lexical_analysis",
+        "train.py",
+        "--train_data",
+        "{home}/tagged/train.tsv",
+        "--test_data",
+        "{home}/tagged/test.tsv",
+        "--batch_size",
+        "16",
+        "--cpu_num",
+        "1",
+    ),
+    *(
+        nlp(
+            "emotion_detection",
+            "run_classifier.py",
+            "--do_train",
+            "true",
+            "--data_dir",
+            "{home}/emotions",
+            "--vocab_path",
+            "{home}/emotions/vocab.txt",
+            "--batch_size",
+            "16",
+            "--epoch",
+            "1",
+            "--model_type",
+            kind,
+        )._replace(name="models/emotion_" + kind)
+        for kind in ("textcnn_net", "bow_net", "gru_net", "lstm_net")
+    ),
+    *(
+        Program(
+            "models/ocr_" + kind,
+            "models",
+            "PaddleCV/ocr_recognition",
+            (
+                "train.py",
+                "--use_gpu",
+                "False",
+                "--model",
+                kind,
+                "--batch_size",
+                "8",
+                "--train_images",
+                "{home}/letters",
+                "--train_list",
+                "{home}/letters/train.list",
+                "--test_images",
+                "{home}/letters",
+                "--test_list",
+                "{home}/letters/test.list",
+                "--log_period",
+                "1",
+                "--total_step",
+                "30",
+            ),
+        )
+        for kind in ("crnn_ctc", "attention")
+    ),
+    Program(
+        "models/gan_DCGAN",
+        "models",
+        "PaddleCV/gan",
+        (
+            "train.py",
+            "--model_net",
+            "DCGAN",
+            "--dataset",
+            "mnist",
+            "--data_dir",
+            "{home}/.cache/paddle/dataset",
+            "--use_gpu",
+            "False",
+            "--epoch",
+            "1",
+            "--batch_size",
+            "16",
+            "--run_test",
+            "False",
+            "--save_checkpoints",
+            "False",
+        ),
+    ),
+    Program(
+        "models/dygraph/ptb_lm",
+        "models",
+        "dygraph/ptb_lm",
+        ("ptb_dy.py", "--data_path", "{home}/penn", "--use_gpu", "False"),
+    ),
+    *(
+        Program("models/dygraph/" + name, "models", "dygraph/reinforcement_learning", (name + ".py",))
+        for name in ("reinforce", "actor_critic")
+    ),
+    *(Program("parl/" + name, "parl", ".", ("train.py",), inside="examples/" + name) for name in ("QuickStart", "DQN")),
+]

@@ -33,9 +33,17 @@ class Side:
         self.name, self.python, self.folder = name, python, work / name
         paths = [str(self.folder), *more_path]
         self.environment = {
-            **os.environ, "HOME": str(work / "home"), "OMP_NUM_THREADS": "1", "CPU_NUM": "1", "PYTHONHASHSEED": "0",
-            "PATH": os.path.dirname(python) + os.pathsep + os.environ["PATH"], "PYTHONPATH": os.pathsep.join(paths),
-            "GLOG_v": "0", "GLOG_minloglevel": "2", "PYTHONWARNINGS": "ignore"}  # fmt: skip
+            **os.environ,
+            "HOME": str(work / "home"),
+            "OMP_NUM_THREADS": "1",
+            "CPU_NUM": "1",
+            "PYTHONHASHSEED": "0",
+            "PATH": os.path.dirname(python) + os.pathsep + os.environ["PATH"],
+            "PYTHONPATH": os.pathsep.join(paths),
+            "GLOG_v": "0",
+            "GLOG_minloglevel": "2",
+            "PYTHONWARNINGS": "ignore",
+        }
 
     def start(self, program, sources, change=0.0):
         """The running program, and where its losses will be; `change` is that of initial values, relative."""
@@ -54,8 +62,14 @@ class Side:
         paths = self.environment["PYTHONPATH"] + os.pathsep + str(folder)
         environment = {**self.environment, "CHANGE": str(change), "PYTHONPATH": paths}
         child = subprocess.Popen(
-            command, cwd=folder / program.inside, env=environment, stdin=subprocess.DEVNULL, stdout=log,
-            stderr=subprocess.STDOUT, start_new_session=True)  # fmt: skip
+            command,
+            cwd=folder / program.inside,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
         return child, losses
 
 
@@ -167,8 +181,11 @@ def main():
             finish(child, time.time() + program.seconds)
             own = compared(read(changed), read(started[1][1]))["all"]
             note += f" (1.8.5, initial values changed by 1e-7: {own:.1e})"
-        print(f"{program.name:38} {row['losses']:>6} {row['first']:8.1e} {row['all']:8.1e} {row['outputs']:8.1e} "
-              f"{'' if good else 'NO '}{note}", flush=True)  # fmt: skip
+        print(
+            f"{program.name:38} {row['losses']:>6} {row['first']:8.1e} {row['all']:8.1e} {row['outputs']:8.1e} "
+            f"{'' if good else 'NO '}{note}",
+            flush=True,
+        )
     if not given.no_models:
         exchange(sides, work)
     return missed > 0

@@ -2,6 +2,7 @@
 
 Each case is a function without arguments that gives a list of numbers; the same code runs on both.
 """
+
 import json
 import sys
 

@@ -1,4 +1,5 @@
 """paddle.amp on the CPU: as in 2.0.2 it warns and computes in float32."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -42,8 +43,9 @@ def test_older_names():
 
 
 def test_errors():
-    with pytest.raises(ValueError, match="both the custom white list"), paddle.amp.auto_cast(
-        enable=False, custom_white_list=["mul"], custom_black_list=["mul"]
+    with (
+        pytest.raises(ValueError, match="both the custom white list"),
+        paddle.amp.auto_cast(enable=False, custom_white_list=["mul"], custom_black_list=["mul"]),
     ):
         pass
     paddle.enable_static()

@@ -26,8 +26,11 @@ def test_eager(checked, dtype):
     x = paddle.to_tensor(np.array([1, 0, -1], dtype))
     assert (x * x).numpy().tolist() == [1, 0, 1]
     for op, call in {
-        "elementwise_div": lambda: x / x, "log": lambda: paddle.log(x), "sqrt": lambda: paddle.sqrt(x),
-        "pow": lambda: paddle.pow(x, -1.0), "scale": lambda: x * float("inf"),
+        "elementwise_div": lambda: x / x,
+        "log": lambda: paddle.log(x),
+        "sqrt": lambda: paddle.sqrt(x),
+        "pow": lambda: paddle.pow(x, -1.0),
+        "scale": lambda: x * float("inf"),
     }.items():
         with pytest.raises(RuntimeError, match=rf"`nan` or `inf` in tensor \(Out\) of operator \({op}\)") as caught:
             call()

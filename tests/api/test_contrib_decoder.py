@@ -1,4 +1,5 @@
 """Decoders of fluid.contrib, against the same steps in numpy."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -102,9 +103,17 @@ def test_search(program, beam, end, more):
     scores = fluid.data("scores", [None, 1], "float32", lod_level=2)
     context = fluid.data("context", [None, 2])
     decoder = BeamSearchDecoder(
-        cell, ids, scores, WORDS, WIDTH, {"context": context} if more else {}, topk_size=WORDS, max_len=STEPS,
-        beam_size=beam, end_id=end,
-    )  # fmt: skip
+        cell,
+        ids,
+        scores,
+        WORDS,
+        WIDTH,
+        {"context": context} if more else {},
+        topk_size=WORDS,
+        max_len=STEPS,
+        beam_size=beam,
+        end_id=end,
+    )
     decoder.decode()
     result = decoder()
     exe = fluid.Executor(fluid.CPUPlace())
@@ -113,10 +122,11 @@ def test_search(program, beam, end, more):
     first, around = (rng.normal(size=(2, n)).astype("float32") for n in (WIDTH, 2))
     lod, place = [[1, 1], [1, 1]], fluid.CPUPlace()
     feed = {
-        "h": first, "context": around,
+        "h": first,
+        "context": around,
         "ids": fluid.create_lod_tensor(np.zeros((2, 1), "int64"), lod, place),
         "scores": fluid.create_lod_tensor(np.zeros((2, 1), "float32"), lod, place),
-    }  # fmt: skip
+    }
     words, got = exe.run(program, feed=feed, fetch_list=list(result), return_numpy=False)
     want = [search(values, h, beam, end, c if more else None) for h, c in zip(first, around, strict=True)]
     counts, lengths = words.recursive_sequence_lengths()
@@ -146,9 +156,10 @@ def test_refusals(program):
         StateCell({}, {"h": InitState(h)}, "g")
     cell = StateCell({"x": None}, {"h": InitState(h)}, "h")
     for wrong, says in [
-        (lambda: cell.get_state("g"), "no state 'g'"), (lambda: cell.get_input("x"), "'x' has no value"),
+        (lambda: cell.get_state("g"), "no state 'g'"),
+        (lambda: cell.get_input("x"), "'x' has no value"),
         (lambda: cell.compute_state({}), "state_updater before"),
-    ]:  # fmt: skip
+    ]:
         with pytest.raises(ValueError, match=says):
             wrong()
     decoder = TrainingDecoder(cell)

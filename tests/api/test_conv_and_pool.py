@@ -49,9 +49,7 @@ def test_one_dimension_is_an_image_of_width_one():
     w = ramp(2, 3, 3)
     wide = same(lambda x, w: F.conv2d_transpose(x, w, stride=[1, 2], padding=[0, 1]), x[:, :, None], w[:, :, None])
     np.testing.assert_allclose(same(lambda x, w: F.conv1d_transpose(x, w, stride=2, padding=1), x, w), wide[:, :, 0])
-    last = same(
-        lambda x, w: F.conv1d_transpose(x, w, stride=2, padding=1, data_format="NLC"), x.transpose(0, 2, 1), w
-    )
+    last = same(lambda x, w: F.conv1d_transpose(x, w, stride=2, padding=1, data_format="NLC"), x.transpose(0, 2, 1), w)
     np.testing.assert_allclose(last.transpose(0, 2, 1), wide[:, :, 0])
 
 

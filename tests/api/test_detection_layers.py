@@ -48,8 +48,9 @@ def test_ssd_is_trained_and_measured():
 
     losses, of_loc, of_conf, current, overall = exe.run(feed=values, fetch_list=fetches)
     np.testing.assert_allclose(losses, [[2.077872], [1.636896]], rtol=1e-6)
-    np.testing.assert_allclose(of_loc[0, :2], [[0.025, 0.055, -0.105, 0.107055], [0.25, 0.093333, -0.1875, -0.1475]],
-                               atol=1e-6)  # fmt: skip
+    np.testing.assert_allclose(
+        of_loc[0, :2], [[0.025, 0.055, -0.105, 0.107055], [0.25, 0.093333, -0.1875, -0.1475]], atol=1e-6
+    )
     np.testing.assert_allclose(of_conf[0, 0], [0.086141, -0.1519, 0.065759], atol=1e-6)
     np.testing.assert_allclose([current, overall], [[0.375]] * 2, rtol=1e-6)
 

@@ -122,8 +122,14 @@ def test_categorical(static):
     def build():
         a, b = Categorical(paddle.assign(LOGITS)), Categorical(LOGITS[:, ::-1].copy())
         v = paddle.assign(np.array([[0, 2], [1, 1]], "int64"))
-        return [a.probs(v), a.log_prob(v), a.probs(paddle.assign(np.array([2, 0], "int64"))), a.entropy(),
-                a.kl_divergence(b), Categorical(LOGITS[0].tolist()).probs(v)]  # fmt: skip
+        return [
+            a.probs(v),
+            a.log_prob(v),
+            a.probs(paddle.assign(np.array([2, 0], "int64"))),
+            a.entropy(),
+            a.kl_divergence(b),
+            Categorical(LOGITS[0].tolist()).probs(v),
+        ]
 
     probs, logs, every, entropy, kl, single = run(static, build)
     weights = LOGITS / LOGITS.sum(1, keepdims=True)

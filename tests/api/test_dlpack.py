@@ -1,4 +1,5 @@
 """Memory shared with other libraries: DLPack both ways, and the buffer protocol of LoDTensors."""
+
 from __future__ import annotations
 
 import ctypes
@@ -13,7 +14,17 @@ from paddle import _core, fluid
 from paddle.utils.dlpack import from_dlpack, to_dlpack
 
 DTYPES = [
-    "bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "complex64", "complex128",
+    "bool",
+    "uint8",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "float16",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
 ]
 
 
@@ -102,9 +113,17 @@ def test_feeds_and_grads_do_not_keep_memory_of_others():
     assert np.array(t).tolist() == [9, 9]
 
 
-@pytest.mark.parametrize("index", [
-    np.s_[:, ::2], np.s_[::-1], np.s_[::-1, ::-2], np.s_[1:, 1:], np.s_[:, 1], np.s_[None, 1, :, None],
-])
+@pytest.mark.parametrize(
+    "index",
+    [
+        np.s_[:, ::2],
+        np.s_[::-1],
+        np.s_[::-1, ::-2],
+        np.s_[1:, 1:],
+        np.s_[:, 1],
+        np.s_[None, 1, :, None],
+    ],
+)
 def test_what_is_not_contiguous_is_copied(index):
     for dtype in ("bool", "float32", "complex128", "int16"):
         a = np.arange(30).reshape(5, 6).astype(dtype)[index]
@@ -276,18 +295,35 @@ def test_wrong_arguments():
     assert x.__dlpack_device__() == (1, 0)
 
 
-@pytest.mark.parametrize("field, value", [
-    ("ndim", -1), ("ndim", 1000), ("device", 7), ("code", 99), ("bits", 3), ("lanes", 4), ("dim", -5),
-    ("dim", 1 << 62), ("stride", 1 << 62), ("data", 0),
-])
+@pytest.mark.parametrize(
+    "field, value",
+    [
+        ("ndim", -1),
+        ("ndim", 1000),
+        ("device", 7),
+        ("code", 99),
+        ("bits", 3),
+        ("lanes", 4),
+        ("dim", -5),
+        ("dim", 1 << 62),
+        ("stride", 1 << 62),
+        ("data", 0),
+    ],
+)
 def test_hostile_structs_are_refused(field, value):
     """Fields of a struct of version 0, changed in memory before it is consumed."""
     capsule = to_dlpack(paddle.ones([2, 3]))
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     at = get(capsule, b"dltensor")
-    offsets = {"data": (0, ctypes.c_int64), "device": (8, ctypes.c_int32), "ndim": (16, ctypes.c_int32),
-               "code": (20, ctypes.c_uint8), "bits": (21, ctypes.c_uint8), "lanes": (22, ctypes.c_uint16)}
+    offsets = {
+        "data": (0, ctypes.c_int64),
+        "device": (8, ctypes.c_int32),
+        "ndim": (16, ctypes.c_int32),
+        "code": (20, ctypes.c_uint8),
+        "bits": (21, ctypes.c_uint8),
+        "lanes": (22, ctypes.c_uint16),
+    }
     if field in offsets:
         offset, kind = offsets[field]
         place = kind.from_address(at + offset)

@@ -1,4 +1,5 @@
 """Steps of recurrent networks of fluid.dygraph, against numpy."""
+
 from __future__ import annotations
 
 import numpy as np

@@ -1,4 +1,5 @@
 """fluid.contrib: optimizers with decoupled decay, readers that deal batches out."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -94,9 +95,15 @@ def test_decay_refuses():
         extend(fluid.optimizer.SGD)(1, learning_rate=0.1)
 
 
-@pytest.mark.parametrize(("trainers", "expected"), [
-    (1, [[0, 1, 2, 3, 4]]), (2, [[0, 2], [1, 3]]), (4, [[0], [1], [2], [3]]), (6, [[]] * 6),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("trainers", "expected"),
+    [
+        (1, [[0, 1, 2, 3, 4]]),
+        (2, [[0, 2], [1, 3]]),
+        (4, [[0], [1], [2], [3]]),
+        (6, [[]] * 6),
+    ],
+)
 def test_batches_are_dealt_out(monkeypatch, trainers, expected):
     monkeypatch.setenv("PADDLE_TRAINERS_NUM", str(trainers))
     for number, batches in enumerate(expected):

@@ -147,8 +147,13 @@ FUNCTIONS = {
     "cosine_decay": ("CosineDecay", (0.3, 2, 5)),
     "linear_lr_warmup": ("LinearLrWarmup", (0.3, 5, 0.05, 0.2)),
 }
-RECORDED = dict(zip(FUNCTIONS, ["noam", "exponential", "natural_exp", "inverse_time", "polynomial", "piecewise",
-                                "cosine", None], strict=True))
+RECORDED = dict(
+    zip(
+        FUNCTIONS,
+        ["noam", "exponential", "natural_exp", "inverse_time", "polynomial", "piecewise", "cosine", None],
+        strict=True,
+    )
+)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -173,7 +178,7 @@ def test_functions(name):
         paddle.disable_static()
     # The warmup's object starts with step 1, its Program with step 0.
     first = 1 if name == "linear_lr_warmup" else 0
-    np.testing.assert_allclose(here, there[first:first + 8], rtol=2e-6)
+    np.testing.assert_allclose(here, there[first : first + 8], rtol=2e-6)
 
 
 @pytest.mark.parametrize("name", [*STEPS, *EPOCHS, "min"])

@@ -1,4 +1,5 @@
 """What 2.0.2's own tests ask that no other test here does."""
+
 from __future__ import annotations
 
 import sys

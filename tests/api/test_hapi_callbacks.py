@@ -42,8 +42,15 @@ def test_order_of_events():
     model.fit(Ones(), Ones(), batch_size=4, epochs=1, verbose=0, callbacks=[recorder])
     batch = ["{0}_batch_begin", "{0}_batch_end"] * 2
     assert recorder.events == [
-        "train_begin", "epoch_begin", *(e.format("train") for e in batch), "epoch_end",
-        "eval_begin", *(e.format("eval") for e in batch), "eval_end", "train_end"]  # fmt: skip
+        "train_begin",
+        "epoch_begin",
+        *(e.format("train") for e in batch),
+        "epoch_end",
+        "eval_begin",
+        *(e.format("eval") for e in batch),
+        "eval_end",
+        "train_end",
+    ]
     assert recorder.model is model
     assert recorder.params == {"batch_size": 4, "epochs": 1, "steps": 2, "verbose": 0, "metrics": ["loss"]}
     recorder.events.clear()
@@ -162,6 +169,7 @@ def records(content):
 
 def fields(data):
     """(number, value) of the fields of a protobuf message."""
+
     def varint():
         nonlocal data
         value = shift = 0
@@ -217,7 +225,13 @@ def test_visualdl(tmp_path):
     model.fit(Ones(), Ones(), batch_size=4, epochs=2, verbose=0, callbacks=log)
     found = scalars(tmp_path / "fit")
     assert [(tag, step) for tag, step, _ in found] == [
-        ("train/loss", 1), ("train/loss", 2), ("eval/loss", 0), ("train/loss", 3), ("train/loss", 4), ("eval/loss", 1)]
+        ("train/loss", 1),
+        ("train/loss", 2),
+        ("eval/loss", 0),
+        ("train/loss", 3),
+        ("train/loss", 4),
+        ("eval/loss", 1),
+    ]
     log = paddle.callbacks.VisualDL(str(tmp_path / "evaluate"))
     loss = model.evaluate(Ones(), batch_size=8, verbose=0, callbacks=log)["loss"][0]
     assert scalars(tmp_path / "evaluate") == [("eval/loss", 0, float(loss))]

@@ -171,7 +171,11 @@ def test_files_go_from_one_mode_to_the_other(tmp_path):
     paddle.seed(3)
     np.testing.assert_allclose(again.train_batch([X], [Y])[0], [following], rtol=1e-5)
     assert sorted(p.name for p in (tmp_path / "made").iterdir()) == [
-        "model.pdopt", "model.pdparams", "model_static.pdopt", "model_static.pdparams"]  # fmt: skip
+        "model.pdopt",
+        "model.pdparams",
+        "model_static.pdopt",
+        "model_static.pdparams",
+    ]
 
 
 @pytest.mark.filterwarnings("ignore:Skip loading for")
@@ -285,7 +289,7 @@ def test_bar_on_a_terminal_is_drawn_over_itself():
     first = out.getvalue()
     assert first.startswith("\rstep 2/4 [") and " - loss: 0.5000 - acc: 1.0000e-05 3 - ETA: 0s - " in first
     bar.update(4, [("loss", np.float32(0.25))])
-    rest = out.getvalue()[len(first):]
+    rest = out.getvalue()[len(first) :]
     assert rest.startswith("\b" * (len(first) - 1) + "\rstep 4/4 [=") and rest.endswith("\n") and "ETA" not in rest
 
 
@@ -329,8 +333,7 @@ def test_summary(capsys):
         def forward(self, x, both):
             return self.a(x) + self.b(both[0]) * self.b(both[1])
 
-    assert paddle.summary(Two(), [(1, 3), [(-1, 2), (None, 2)]]) == {
-        "total_params": 28, "trainable_params": 28}  # fmt: skip
+    assert paddle.summary(Two(), [(1, 3), [(-1, 2), (None, 2)]]) == {"total_params": 28, "trainable_params": 28}
 
 
 def test_summary_of_a_model(mode):
@@ -340,8 +343,9 @@ def test_summary_of_a_model(mode):
 
 
 def test_flops(capsys):
-    net = nn.Sequential(nn.Conv2D(3, 8, 3), nn.BatchNorm2D(8), nn.ReLU(), nn.AvgPool2D(7), nn.Flatten(),
-                        nn.Dropout(), nn.Linear(32, 4))  # fmt: skip
+    net = nn.Sequential(
+        nn.Conv2D(3, 8, 3), nn.BatchNorm2D(8), nn.ReLU(), nn.AvgPool2D(7), nn.Flatten(), nn.Dropout(), nn.Linear(32, 4)
+    )
     # conv 8*14*14*(27+1), norm 2*8*14*14, pool 32, linear 128
     assert paddle.flops(net, [1, 3, 16, 16], print_detail=True) == 43904 + 3136 + 32 + 128
     text = capsys.readouterr().out

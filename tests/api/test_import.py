@@ -7,8 +7,11 @@ import sys
 
 import pytest
 
-OTHERS = [name for name in ("numpy", "scipy.linalg", "sklearn.datasets", "torch", "pandas")
-          if importlib.util.find_spec(name.split(".")[0])]
+OTHERS = [
+    name
+    for name in ("numpy", "scipy.linalg", "sklearn.datasets", "torch", "pandas")
+    if importlib.util.find_spec(name.split(".")[0])
+]
 
 
 def child(code: str) -> str:
@@ -38,8 +41,11 @@ print("done")
 """
 
 
-@pytest.mark.parametrize("order", [["paddle", *OTHERS], [*OTHERS, "paddle"], ["paddle", *reversed(OTHERS)]],
-                         ids=["first", "last", "reversed"])
+@pytest.mark.parametrize(
+    "order",
+    [["paddle", *OTHERS], [*OTHERS, "paddle"], ["paddle", *reversed(OTHERS)]],
+    ids=["first", "last", "reversed"],
+)
 def test_beside_others(order):
     assert child("import sys\n" + "".join(f"import {name}\n" for name in order) + USE) == "done\n"
 
@@ -54,9 +60,22 @@ def test_cuda_package_is_not_imported():
     assert child("import sys, paddle\nprint('cupy' in sys.modules, 'scipy' in sys.modules)") == "False False\n"
 
 
-@pytest.mark.parametrize("name", ["io.DataLoader", "jit.TracedLayer", "dataset.mnist.train", "reader.shuffle",
-                                  "static.Executor", "fluid.layers.fc", "optimizer.lr.NoamDecay", "metric.Accuracy",
-                                  "nn.functional.relu", "regularizer.L2Decay", "batch"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "io.DataLoader",
+        "jit.TracedLayer",
+        "dataset.mnist.train",
+        "reader.shuffle",
+        "static.Executor",
+        "fluid.layers.fc",
+        "optimizer.lr.NoamDecay",
+        "metric.Accuracy",
+        "nn.functional.relu",
+        "regularizer.L2Decay",
+        "batch",
+    ],
+)
 def test_reachable_after_plain_import(name):
     assert child(f"import paddle\nprint(callable(paddle.{name}))") == "True\n"
 

@@ -1,4 +1,5 @@
 """Large arrays in state dicts: written by pieces, to the very bytes that `pickle.dump` writes, and read by pieces."""
+
 from __future__ import annotations
 
 import io

@@ -1,4 +1,5 @@
 """Losses by their Python names: values, reductions, both modes, errors; metrics of fluid."""
+
 import numpy as np
 import paddle
 import paddle.nn.functional as F
@@ -257,8 +258,10 @@ def test_edit_distance_of_programs():
                 evaluator = fluid.evaluator.EditDistance(a, b)
             exe = fluid.Executor()
             exe.run(fluid.default_startup_program())
-            one, two = (fluid.create_lod_tensor(np.array(v)[:, None], [[2, 2]], fluid.CPUPlace())
-                        for v in ([1, 2, 3, 4], [1, 2, 3, 5]))  # fmt: skip
+            one, two = (
+                fluid.create_lod_tensor(np.array(v)[:, None], [[2, 2]], fluid.CPUPlace())
+                for v in ([1, 2, 3, 4], [1, 2, 3, 5])
+            )
             for _ in range(2):
                 exe.run(feed={"a": one, "b": two}, fetch_list=evaluator.metrics)
             distance, errors = evaluator.eval(exe)

@@ -13,8 +13,25 @@ SPEC = find("api.json")
 
 
 @pytest.mark.parametrize(
-    "name", ["", "fluid", "fluid.contrib", "fluid.dygraph", "fluid.layers", "fluid.core", "fluid.framework",
-             "fluid.optimizer", "nn", "nn.functional", "optimizer", "static", "static.nn", "io", "metric", "utils"],
+    "name",
+    [
+        "",
+        "fluid",
+        "fluid.contrib",
+        "fluid.dygraph",
+        "fluid.layers",
+        "fluid.core",
+        "fluid.framework",
+        "fluid.optimizer",
+        "nn",
+        "nn.functional",
+        "optimizer",
+        "static",
+        "static.nn",
+        "io",
+        "metric",
+        "utils",
+    ],
 )
 def test_modules_say_so(name):
     module = importlib.import_module(f"paddle.{name}".rstrip("."))
@@ -56,12 +73,18 @@ def test_passes_of_the_core():
         _ = paddle.fluid.core.get_pass
 
 
-@pytest.mark.parametrize(("statement", "says"), [
-    ("from paddle.fluid.dygraph.nn import Conv2D, no_such_name", "'no_such_name' from 'paddle.fluid.dygraph.nn'"),
-    ("from paddle import no_such_name", "'no_such_name' from 'paddle'; a name of Paddle 2.0.2 that is missing here is"),
-    ("from paddle.fluid.layers import no_such_name", "'no_such_name' from 'paddle.fluid.layers'; a name of Paddle"),
-    ("from paddle.nn.layer.common import no_such_name", "is not there yet"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("statement", "says"),
+    [
+        ("from paddle.fluid.dygraph.nn import Conv2D, no_such_name", "'no_such_name' from 'paddle.fluid.dygraph.nn'"),
+        (
+            "from paddle import no_such_name",
+            "'no_such_name' from 'paddle'; a name of Paddle 2.0.2 that is missing here is",
+        ),
+        ("from paddle.fluid.layers import no_such_name", "'no_such_name' from 'paddle.fluid.layers'; a name of Paddle"),
+        ("from paddle.nn.layer.common import no_such_name", "is not there yet"),
+    ],
+)
 def test_import_of_a_name_says_what_is_missing(statement, says):
     with pytest.raises(ImportError) as caught:
         exec(statement, {})

@@ -1,4 +1,5 @@
 """Functions, layers and optimizers give what real Paddle 2.6.2 gives."""
+
 import json
 import pathlib
 

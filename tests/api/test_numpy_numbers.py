@@ -18,11 +18,30 @@ def indices():
 
 
 CASES = {
-    **{n: lambda x, i, n=n: getattr(paddle, n)(x, axis=i(1))
-       for n in ("sum", "mean", "max", "min", "std", "var", "prod", "argmax", "argmin", "cumsum", "median", "sort",
-                 "argsort", "squeeze", "unsqueeze")},
-    **{n + " over several": lambda x, i, n=n: getattr(paddle, n)(x, axis=[i(1), i(2)])
-       for n in ("sum", "mean", "max", "min", "std", "var", "prod", "flip", "unsqueeze")},
+    **{
+        n: lambda x, i, n=n: getattr(paddle, n)(x, axis=i(1))
+        for n in (
+            "sum",
+            "mean",
+            "max",
+            "min",
+            "std",
+            "var",
+            "prod",
+            "argmax",
+            "argmin",
+            "cumsum",
+            "median",
+            "sort",
+            "argsort",
+            "squeeze",
+            "unsqueeze",
+        )
+    },
+    **{
+        n + " over several": lambda x, i, n=n: getattr(paddle, n)(x, axis=[i(1), i(2)])
+        for n in ("sum", "mean", "max", "min", "std", "var", "prod", "flip", "unsqueeze")
+    },
     "all": lambda x, i: paddle.all(x > 3, i(1)),
     "any": lambda x, i: paddle.any(x > 3, (i(0), i(1))),
     "method": lambda x, i: x.sum(i(1)) + x.mean(i(-2)),
@@ -53,7 +72,7 @@ CASES = {
     "fluid reverse": lambda x, i: L.reverse(x, i(1)),
     "fluid unsqueeze": lambda x, i: L.unsqueeze(x, i(1)),
     "glu": lambda x, i: fluid.nets.glu(x, i(2)),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("kind", [np.int64, np.int32, np.uint8])

@@ -81,8 +81,27 @@ def test_a_traced_layer_says_that_arrays_follow_from_nothing():
         paddle.jit.TracedLayer.trace(Net(), [x])
 
 
-FUNCTIONS = [np.mean, np.sum, np.max, np.min, np.std, np.var, np.prod, np.median, np.argmax, np.squeeze, np.sort,
-             np.transpose, np.cumsum, np.all, np.any, np.ravel, np.shape, np.ndim, np.size]  # fmt: skip
+FUNCTIONS = [
+    np.mean,
+    np.sum,
+    np.max,
+    np.min,
+    np.std,
+    np.var,
+    np.prod,
+    np.median,
+    np.argmax,
+    np.squeeze,
+    np.sort,
+    np.transpose,
+    np.cumsum,
+    np.all,
+    np.any,
+    np.ravel,
+    np.shape,
+    np.ndim,
+    np.size,
+]
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -104,8 +123,12 @@ def test_functions_of_several_tensors():
 
 def test_numpy_does_not_write_into_copies():
     x = paddle.to_tensor(A)
-    for call in (lambda: np.copyto(x, B), lambda: np.put(x, 0, 1), lambda: np.fill_diagonal(x, 0),
-                 lambda: np.sum(B, axis=0, out=paddle.zeros([3]))):  # fmt: skip
+    for call in (
+        lambda: np.copyto(x, B),
+        lambda: np.put(x, 0, 1),
+        lambda: np.fill_diagonal(x, 0),
+        lambda: np.sum(B, axis=0, out=paddle.zeros([3])),
+    ):
         with pytest.raises(TypeError):
             call()
     np.testing.assert_array_equal(x.numpy(), A)

@@ -17,8 +17,9 @@ def fetched() -> np.ndarray:
         return paddle.static.Executor().run(paddle.static.default_main_program(), fetch_list=[out])[0]
 
 
-@pytest.mark.parametrize("array", [lambda: paddle.to_tensor([2.5]).numpy(), lambda: paddle.to_tensor([[2.5]]).numpy(),
-                                   fetched])  # fmt: skip
+@pytest.mark.parametrize(
+    "array", [lambda: paddle.to_tensor([2.5]).numpy(), lambda: paddle.to_tensor([[2.5]]).numpy(), fetched]
+)
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_numbers(array):
     a = array()

@@ -9,7 +9,11 @@ def test_the_last_checkpoint_is_asked():
     checker = paddle.utils.OpLastCheckpointChecker()
     found = checker.filter_updates("momentum")
     assert [u.name() for u in found] == [
-        "regularization_method", "regularization_coeff", "multi_precision", "rescale_grad"]  # fmt: skip
+        "regularization_method",
+        "regularization_coeff",
+        "multi_precision",
+        "rescale_grad",
+    ]
     (only,) = checker.filter_updates("momentum", core.OpUpdateType.kNewAttr, "rescale_grad")
     assert isinstance(only, core.OpAttrInfo) and only.default_value() == 1.0 and "rescale_grad" in only.remark()
     assert checker.filter_updates("momentum", core.OpUpdateType.kNewInput) == []

@@ -1,4 +1,5 @@
 """Optimizers: static mode and dygraph mode agree, state, errors, sparse gradients."""
+
 import nn_cases
 import numpy as np
 import paddle
@@ -83,6 +84,7 @@ def test_static_as_dygraph(name, scheduled, request):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_adamw_decays_in_the_same_pass(dtype, monkeypatch):
     """To the bit what scale, and then adam, make of the weights."""
+
     def run():
         weight = paddle.create_parameter([70, 30], dtype)
         weight.set_value(nn_cases.rand(70, 30).astype(dtype))
@@ -94,6 +96,7 @@ def test_adamw_decays_in_the_same_pass(dtype, monkeypatch):
             optimizer.step()
             optimizer.clear_grad()
         return weight.numpy()
+
     one = run()
     monkeypatch.setattr(paddle.optimizer.AdamW, "_in_one_pass", lambda *_: False)
     assert np.array_equal(one, run())

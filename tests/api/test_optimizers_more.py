@@ -1,4 +1,5 @@
 """Adagrad to Lamb: numbers and names of Paddle 2.6.2; averages, lookahead and merged gradients."""
+
 import numpy as np
 import paddle
 import pytest
@@ -19,22 +20,43 @@ def look_ahead(p):
 
 # The first four weights and the first bias after five steps, and the accumulators: what Paddle 2.6.2 gives.
 RECORDED = {
-    "adagrad": (lambda p: O.Adagrad(0.1, parameters=p, initial_accumulator_value=0.1, weight_decay=0.01),
-                [1.45169, -0.40244, -0.46869, -0.835675, -0.044962], "moment"),
-    "adamax": (lambda p: O.Adamax(0.1, parameters=p, grad_clip=nn.ClipGradByGlobalNorm(0.5)),
-               [1.345618, -0.264713, -0.380831, -0.737701, -0.157604], "beta1_pow_acc inf_norm moment"),
-    "rmsprop": (lambda p: O.RMSProp(0.1, momentum=0.5, parameters=p, weight_decay=paddle.regularizer.L1Decay(0.01)),
-                [0.221811, 0.642657, -0.088543, 0.241803, -0.735212], "mean_grad mean_square momentum"),
-    "centered": (lambda p: O.RMSProp(0.1, rho=0.9, centered=True, parameters=p),
-                 [1.031416, 0.045602, -0.312305, -0.350352, -0.300023], "mean_grad mean_square momentum"),
-    "lamb": (lambda p: O.Lamb(0.1, lamb_weight_decay=0.05, parameters=p),
-             [1.07429, -0.066468, -0.4313, -0.539384, -0.005206], "beta1_pow_acc beta2_pow_acc moment1 moment2"),
-    "adadelta": (lambda p: O.Adadelta(1.0, parameters=p, rho=0.9),
-                 [1.617506, -0.602246, -0.524677, -1.061376, 0.094461], "_avg_squared_grad _avg_squared_update"),
-    "adamw": (lambda p: O.AdamW(0.1, parameters=p, weight_decay=0.1),
-              [1.151005, -0.160853, -0.435728, -0.625636, -0.240168], "beta1_pow_acc beta2_pow_acc moment1 moment2"),
+    "adagrad": (
+        lambda p: O.Adagrad(0.1, parameters=p, initial_accumulator_value=0.1, weight_decay=0.01),
+        [1.45169, -0.40244, -0.46869, -0.835675, -0.044962],
+        "moment",
+    ),
+    "adamax": (
+        lambda p: O.Adamax(0.1, parameters=p, grad_clip=nn.ClipGradByGlobalNorm(0.5)),
+        [1.345618, -0.264713, -0.380831, -0.737701, -0.157604],
+        "beta1_pow_acc inf_norm moment",
+    ),
+    "rmsprop": (
+        lambda p: O.RMSProp(0.1, momentum=0.5, parameters=p, weight_decay=paddle.regularizer.L1Decay(0.01)),
+        [0.221811, 0.642657, -0.088543, 0.241803, -0.735212],
+        "mean_grad mean_square momentum",
+    ),
+    "centered": (
+        lambda p: O.RMSProp(0.1, rho=0.9, centered=True, parameters=p),
+        [1.031416, 0.045602, -0.312305, -0.350352, -0.300023],
+        "mean_grad mean_square momentum",
+    ),
+    "lamb": (
+        lambda p: O.Lamb(0.1, lamb_weight_decay=0.05, parameters=p),
+        [1.07429, -0.066468, -0.4313, -0.539384, -0.005206],
+        "beta1_pow_acc beta2_pow_acc moment1 moment2",
+    ),
+    "adadelta": (
+        lambda p: O.Adadelta(1.0, parameters=p, rho=0.9),
+        [1.617506, -0.602246, -0.524677, -1.061376, 0.094461],
+        "_avg_squared_grad _avg_squared_update",
+    ),
+    "adamw": (
+        lambda p: O.AdamW(0.1, parameters=p, weight_decay=0.1),
+        [1.151005, -0.160853, -0.435728, -0.625636, -0.240168],
+        "beta1_pow_acc beta2_pow_acc moment1 moment2",
+    ),
     "lookahead": (look_ahead, [1.230722, -0.451256, -0.485432, -0.833738, -0.094308], "slow"),
-}  # fmt: skip
+}
 
 
 def linear():
@@ -111,8 +133,12 @@ def build():
     """A loss of a layer with the weights of `linear`."""
     x = fluid.data("x", [None, 4], "float32")
     assign = nn.initializer.Assign
-    out = fluid.layers.fc(x, 3, param_attr=fluid.ParamAttr(name="w_0", initializer=assign(WEIGHT)),
-                          bias_attr=fluid.ParamAttr(name="b_0", initializer=assign(BIAS)))  # fmt: skip
+    out = fluid.layers.fc(
+        x,
+        3,
+        param_attr=fluid.ParamAttr(name="w_0", initializer=assign(WEIGHT)),
+        bias_attr=fluid.ParamAttr(name="b_0", initializer=assign(BIAS)),
+    )
     return fluid.layers.mean(fluid.layers.square(out))
 
 

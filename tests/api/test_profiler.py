@@ -1,4 +1,5 @@
 """paddle.fluid.profiler and paddle.utils.Profiler: what they count, print and write."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -16,7 +17,7 @@ def table(text: str) -> dict[str, list[float]]:
     lines = text.splitlines()
     start = next(i for i, line in enumerate(lines) if line.startswith("Event "))
     assert lines[start].split() == HEAD
-    rows = [line.split() for line in lines[start + 1:] if line]
+    rows = [line.split() for line in lines[start + 1 :] if line]
     return {row[0].split("::")[-1]: [float(x) for x in row[1:]] for row in rows}
 
 
@@ -128,7 +129,7 @@ def fields(data: bytes) -> list[tuple[int, int | bytes]]:
             found.append((key >> 3, varint()))
         else:
             n = varint()
-            found.append((key >> 3, data[at:at + n]))
+            found.append((key >> 3, data[at : at + n]))
             at += n
     return found
 

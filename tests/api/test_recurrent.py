@@ -1,4 +1,5 @@
 """paddle.nn's recurrent networks: the operator, the cells step by step, and the loop of a Program agree."""
+
 from __future__ import annotations
 
 import copy
@@ -149,6 +150,7 @@ def test_networks_in_a_program(kind, lengths):
         return [y, *paddle.fluid.layers.utils.flatten(states)]
 
     feed = {"x": X, "n": LENGTHS} if lengths else {"x": X}
+
     def make():
         return getattr(nn, kind)(4, 3, 2, "bidirect")
 

@@ -63,9 +63,10 @@ def test_a_model(weights):
     label = paddle.to_tensor(np.arange(8) % 2)
     before, parameters = net(x).numpy(), [p.name for p in net.parameters()]
     aware = ImperativeQuantAware(
-        weight_quantize_type=weights, quantizable_layer_type=["Conv2D", "Linear", "ReLU"],
+        weight_quantize_type=weights,
+        quantizable_layer_type=["Conv2D", "Linear", "ReLU"],
         activation_quantize_type="abs_max",
-    )  # fmt: skip
+    )
     aware.quantize(net)
     conv, relu = net.convs
     assert isinstance(conv, QuantizedConv2D) and isinstance(relu, QuantizedNoweightLayer)

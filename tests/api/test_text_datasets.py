@@ -60,10 +60,16 @@ def test_files_that_cannot_be_had(home, kind):
 
 
 def test_imdb(home):
-    path = tar(home("imdb") / "imdb%2FaclImdb_v1.tar.gz", {
-        "aclImdb/train/pos/0_9.txt": "Good, good film!\n", "aclImdb/train/neg/0_1.txt": "A bad film.\n",
-        "aclImdb/test/pos/0_8.txt": "Good.\n", "aclImdb/test/neg/1_2.txt": "bad - bad film",
-        "aclImdb/train/unsup/0_0.txt": "film film film film"})  # fmt: skip
+    path = tar(
+        home("imdb") / "imdb%2FaclImdb_v1.tar.gz",
+        {
+            "aclImdb/train/pos/0_9.txt": "Good, good film!\n",
+            "aclImdb/train/neg/0_1.txt": "A bad film.\n",
+            "aclImdb/test/pos/0_8.txt": "Good.\n",
+            "aclImdb/test/neg/1_2.txt": "bad - bad film",
+            "aclImdb/train/unsup/0_0.txt": "film film film film",
+        },
+    )
     train, test = datasets.Imdb(path, cutoff=1), datasets.Imdb(mode="test", cutoff=1)
     # 3 times bad, film and good; ties by the letters
     assert train.word_idx == {b"bad": 0, b"film": 1, b"good": 2, "<unk>": 3} == test.word_idx
@@ -76,10 +82,14 @@ def test_imdb(home):
 
 
 def test_imikolov(home):
-    path = tar(home("imikolov") / "imikolov%2Fsimple-examples.tgz", {
-        "./simple-examples/data/ptb.train.txt": " a b a \n a c \n",
-        "./simple-examples/data/ptb.valid.txt": " a b \n",
-        "./simple-examples/data/ptb.test.txt": " c a \n"})  # fmt: skip
+    path = tar(
+        home("imikolov") / "imikolov%2Fsimple-examples.tgz",
+        {
+            "./simple-examples/data/ptb.train.txt": " a b a \n a c \n",
+            "./simple-examples/data/ptb.valid.txt": " a b \n",
+            "./simple-examples/data/ptb.test.txt": " c a \n",
+        },
+    )
     words = dataset.imikolov.build_dict(min_word_freq=1)
     assert words == {b"a": 0, "<e>": 1, "<s>": 2, b"b": 3, "<unk>": 4}
     assert list(dataset.imikolov.train(words, 3)()) == [(2, 0, 3), (0, 3, 0), (3, 0, 1), (2, 0, 4), (0, 4, 1)]
@@ -88,7 +98,7 @@ def test_imikolov(home):
     assert list(dataset.imikolov.test(words, 0, kind)()) == [([2, 0, 3], [0, 3, 1])]
     grams = datasets.Imikolov(path, "NGRAM", 3, min_word_freq=1)
     assert [tuple(int(n) for n in gram) for gram in grams] == list(dataset.imikolov.train(words, 3)())
-    (source, target), = datasets.Imikolov(None, "seq", mode="test", min_word_freq=1)
+    ((source, target),) = datasets.Imikolov(None, "seq", mode="test", min_word_freq=1)
     assert source.tolist() == [2, 4, 0] and target.tolist() == [4, 0, 1]
     with pytest.raises(AssertionError, match="Invalid gram length"):
         datasets.Imikolov(path, "NGRAM")
@@ -136,26 +146,41 @@ def test_uci_housing(home):
 
 
 def test_wmt14(home):
-    path = tar(home("wmt14") / "wmt14.tgz", {
-        "wmt14/src.dict": "<s>\n<e>\n<unk>\nle\nchat\nrare\n", "wmt14/trg.dict": "<s>\n<e>\n<unk>\nthe\ncat\n",
-        "wmt14/train/train": "le chat\tthe cat\nno tab\nle rare\tthe thing\n" + "le " * 90 + "\tthe\n",
-        "wmt14/test/test": "chat\tcat\n", "wmt14/gen/gen": "le\tthe\n"})  # fmt: skip
+    path = tar(
+        home("wmt14") / "wmt14.tgz",
+        {
+            "wmt14/src.dict": "<s>\n<e>\n<unk>\nle\nchat\nrare\n",
+            "wmt14/trg.dict": "<s>\n<e>\n<unk>\nthe\ncat\n",
+            "wmt14/train/train": "le chat\tthe cat\nno tab\nle rare\tthe thing\n" + "le " * 90 + "\tthe\n",
+            "wmt14/test/test": "chat\tcat\n",
+            "wmt14/gen/gen": "le\tthe\n",
+        },
+    )
     expected = [([0, 3, 4, 1], [0, 3, 4], [3, 4, 1]), ([0, 3, 2, 1], [0, 3, 2], [3, 2, 1])]
     assert list(dataset.wmt14.train(5)()) == expected
     train = datasets.WMT14(path, dict_size=5)
     assert [tuple(f.tolist() for f in sample) for sample in train] == expected
     assert train.get_dict()[1]["cat"] == 4 and train.get_dict(reverse=True)[0][3] == "le"
     assert dataset.wmt14.get_dict(5)[0] == {0: "<s>", 1: "<e>", 2: "<unk>", 3: "le", 4: "chat"}
-    assert len(datasets.WMT14(path, "gen", 5)) == len(list(dataset.wmt14.test(5)())) == len(
-        list(dataset.wmt14.gen(5)())) == 1  # fmt: skip
+    assert (
+        len(datasets.WMT14(path, "gen", 5))
+        == len(list(dataset.wmt14.test(5)()))
+        == len(list(dataset.wmt14.gen(5)()))
+        == 1
+    )
     with pytest.raises(AssertionError, match="positive"):
         datasets.WMT14(path)
 
 
 def test_wmt16(home):
-    path = tar(home("wmt16") / "wmt16.tar.gz", {
-        "wmt16/train": "a dog a\tein Hund\nthe dog\tder Hund\n", "wmt16/test": "a dog\tein Hund\n",
-        "wmt16/val": "the cat\tdie Katze\n"})  # fmt: skip
+    path = tar(
+        home("wmt16") / "wmt16.tar.gz",
+        {
+            "wmt16/train": "a dog a\tein Hund\nthe dog\tder Hund\n",
+            "wmt16/test": "a dog\tein Hund\n",
+            "wmt16/val": "the cat\tdie Katze\n",
+        },
+    )
     expected = [([0, 3, 4, 3, 1], [0, 4, 3], [4, 3, 1]), ([0, 2, 4, 1], [0, 2, 3], [2, 3, 1])]
     assert list(dataset.wmt16.train(5, 5)()) == expected
     train = datasets.WMT16(path, src_dict_size=5, trg_dict_size=5)
@@ -175,10 +200,15 @@ def test_conll05(home, tmp_path):
     words = "Cats\neat\nfish\n.\n\n"
     props = "-  (A0*)\neat  (V*)\n-  (A1*\n-  *)\n\n"
     folder = home("conll05st")
-    tar(folder / "conll05st-tests.tar.gz", {
-        dataset.conll05.WORDS: gzip.compress(words.encode()), dataset.conll05.PROPS: gzip.compress(props.encode())})
-    for name, text in (("wordDict", "<unk>\nCats\neat\nfish\nbos\neos\n"), ("verbDict", "sleep\neat\n"),
-                       ("targetDict", "B-A0\nI-A0\nB-A1\nI-A1\nB-V\nI-V\nO\n")):  # fmt: skip
+    tar(
+        folder / "conll05st-tests.tar.gz",
+        {dataset.conll05.WORDS: gzip.compress(words.encode()), dataset.conll05.PROPS: gzip.compress(props.encode())},
+    )
+    for name, text in (
+        ("wordDict", "<unk>\nCats\neat\nfish\nbos\neos\n"),
+        ("verbDict", "sleep\neat\n"),
+        ("targetDict", "B-A0\nI-A0\nB-A1\nI-A1\nB-V\nI-V\nO\n"),
+    ):
         (folder / f"conll05st%2F{name}.txt").write_text(text)
     (folder / "conll05st%2Femb").write_text("vectors")
     found = datasets.Conll05st()
@@ -192,9 +222,13 @@ def test_conll05(home, tmp_path):
 
 def test_cifar_reader(home):
     data = np.arange(6144).astype("uint8").reshape(2, 3072)
-    tar(home("cifar") / "cifar-10-python.tar.gz", {
-        "c/data_batch_1": pickle.dumps({"data": data, "labels": [3, 1]}, protocol=2),
-        "c/test_batch": pickle.dumps({"data": data[:1], "labels": [7]}, protocol=2)})  # fmt: skip
+    tar(
+        home("cifar") / "cifar-10-python.tar.gz",
+        {
+            "c/data_batch_1": pickle.dumps({"data": data, "labels": [3, 1]}, protocol=2),
+            "c/test_batch": pickle.dumps({"data": data[:1], "labels": [7]}, protocol=2),
+        },
+    )
     (first, label), _ = dataset.cifar.train10()()
     assert label == 3 and first.dtype == np.float32
     np.testing.assert_allclose(first, data[0] / 255, rtol=1e-6)
@@ -211,9 +245,15 @@ def test_voc_reader(home):
 
     pixels, classes = np.full((3, 4, 3), 9, "uint8"), np.full((3, 4), 2, "uint8")
     base = "VOCdevkit/VOC2012/"
-    tar(home("voc2012") / "VOCtrainval_11-May-2012.tar", {
-        base + "ImageSets/Segmentation/val.txt": "one\n", base + "JPEGImages/one.jpg": png(pixels),
-        base + "SegmentationClass/one.png": png(classes)}, "w")  # fmt: skip
+    tar(
+        home("voc2012") / "VOCtrainval_11-May-2012.tar",
+        {
+            base + "ImageSets/Segmentation/val.txt": "one\n",
+            base + "JPEGImages/one.jpg": png(pixels),
+            base + "SegmentationClass/one.png": png(classes),
+        },
+        "w",
+    )
     (found,) = dataset.voc2012.val()()
     np.testing.assert_array_equal(found[0], pixels)
     np.testing.assert_array_equal(found[1], classes)
@@ -229,7 +269,7 @@ def test_flowers_reader(home):
     tar(folder / "102flowers.tgz", {f"jpg/image_{i + 1:05d}.jpg": content for i, content in enumerate(encoded)})
     savemat(folder / "imagelabels.mat", {"labels": np.array([[10, 20]], "uint8")})
     savemat(folder / "setid.mat", {"trnid": [[1]], "valid": [[2]], "tstid": [[1, 2]]})
-    (values, label), = dataset.flowers.test(use_xmap=False)()
+    ((values, label),) = dataset.flowers.test(use_xmap=False)()
     assert values.shape == (3 * 224 * 224,) and label == 9
     np.testing.assert_allclose(np.unique(values), np.float32(20) - np.float32([123.68, 116.78, 103.94]), rtol=1e-6)
     assert sorted(label for _, label in dataset.flowers.train()()) == [9, 19]

@@ -88,8 +88,11 @@ def test_mnist_arrays(tmp_path):
     assert image.dtype == np.float32 and image.shape == (28, 28) and label.dtype == np.int64 and label.shape == (1,)
     np.testing.assert_array_equal(image, images[3])
     assert label == labels[3]
-    *_, digits = mnist(tmp_path, backend="cv2", transform=transforms.Compose([
-        transforms.Transpose(), transforms.Normalize([127.5], [127.5])]))  # fmt: skip
+    *_, digits = mnist(
+        tmp_path,
+        backend="cv2",
+        transform=transforms.Compose([transforms.Transpose(), transforms.Normalize([127.5], [127.5])]),
+    )
     batch = next(iter(paddle.io.DataLoader(digits, batch_size=4)))
     assert batch[0].shape == [4, 1, 28, 28] and batch[1].shape == [4, 1] and -1 <= batch[0].numpy().min() < 0
 
@@ -126,19 +129,27 @@ def cifar(path, members):
 
 def test_cifar(tmp_path):
     data = RANDOM.randint(0, 256, (5, 3072)).astype("uint8")
-    path = cifar(tmp_path / "cifar-10-python.tar.gz", {
-        "cifar-10-batches-py/data_batch_1": {"data": data[:2], "labels": [3, 1]},
-        "cifar-10-batches-py/data_batch_2": {"data": data[2:4], "labels": [0, 9]},
-        "cifar-10-batches-py/test_batch": {"data": data[4:], "labels": [7]}})  # fmt: skip
+    path = cifar(
+        tmp_path / "cifar-10-python.tar.gz",
+        {
+            "cifar-10-batches-py/data_batch_1": {"data": data[:2], "labels": [3, 1]},
+            "cifar-10-batches-py/data_batch_2": {"data": data[2:4], "labels": [0, 9]},
+            "cifar-10-batches-py/test_batch": {"data": data[4:], "labels": [7]},
+        },
+    )
     train, test = (datasets.Cifar10(path, mode, backend="cv2") for mode in ("train", "test"))
     assert len(train) == 4 and len(test) == 1
     image, label = train[2]
     np.testing.assert_array_equal(image, data[2].reshape(3, 32, 32).transpose(1, 2, 0))
     assert image.dtype == np.float32 and label.dtype == np.int64
     assert [int(train[i][1]) for i in range(4)] == [3, 1, 0, 9]
-    path = cifar(tmp_path / "cifar-100-python.tar.gz", {
-        "cifar-100-python/train": {"data": data[:3], "fine_labels": [99, 1, 2], "coarse_labels": [0, 0, 0]},
-        "cifar-100-python/test": {"data": data[3:], "fine_labels": [5, 6]}})  # fmt: skip
+    path = cifar(
+        tmp_path / "cifar-100-python.tar.gz",
+        {
+            "cifar-100-python/train": {"data": data[:3], "fine_labels": [99, 1, 2], "coarse_labels": [0, 0, 0]},
+            "cifar-100-python/test": {"data": data[3:], "fine_labels": [5, 6]},
+        },
+    )
     assert [int(label) for _, label in datasets.Cifar100(path, backend="cv2")] == [99, 1, 2]
     with pytest.raises(ValueError, match="no file with 'data_batch'"):
         datasets.Cifar10(path)

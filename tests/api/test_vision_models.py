@@ -18,16 +18,27 @@ def parameters(net):
         (models.LeNet, 10, 61610, {"features.3.weight": [16, 6, 5, 5], "fc.2.bias": [10]}),
         (models.resnet18, 102, 11689512, {"layer2.0.downsample.0.weight": [128, 64, 1, 1], "fc.weight": [512, 1000]}),
         (models.resnet50, 267, 25557032, {"layer4.2.conv3.weight": [2048, 512, 1, 1], "bn1._mean": [64]}),
-        (models.mobilenet_v1, 137, 4231976, {"conv5_6._depthwise_conv._conv.weight": [512, 1, 3, 3],
-                                             "conv1._norm_layer._variance": [32]}),
-        (models.mobilenet_v2, 262, 3504872, {"features.1.conv.0.0.weight": [32, 1, 3, 3],
-                                             "features.18.0.weight": [1280, 320, 1, 1],
-                                             "classifier.1.weight": [1280, 1000]}),
+        (
+            models.mobilenet_v1,
+            137,
+            4231976,
+            {"conv5_6._depthwise_conv._conv.weight": [512, 1, 3, 3], "conv1._norm_layer._variance": [32]},
+        ),
+        (
+            models.mobilenet_v2,
+            262,
+            3504872,
+            {
+                "features.1.conv.0.0.weight": [32, 1, 3, 3],
+                "features.18.0.weight": [1280, 320, 1, 1],
+                "classifier.1.weight": [1280, 1000],
+            },
+        ),
         (lambda: models.vgg11(num_classes=0), 16, 9220480, {"features.18.bias": [512]}),
         (lambda: models.vgg16(batch_norm=True, num_classes=0), 78, 14723136, {"features.41._mean": [512]}),
     ],
     ids=["lenet", "resnet18", "resnet50", "mobilenet_v1", "mobilenet_v2", "vgg11", "vgg16_bn"],
-)  # fmt: skip
+)
 def test_parameters(make, entries, count, some):
     net = make()
     state = net.state_dict()
@@ -40,8 +51,10 @@ def test_parameters(make, entries, count, some):
 def test_depths(make):
     # layers with weights of the main path
     net = make(num_classes=3)
-    depth = sum(name.endswith("weight") and len(p.shape) in (2, 4) and "downsample" not in name
-                for name, p in net.named_parameters())  # fmt: skip
+    depth = sum(
+        name.endswith("weight") and len(p.shape) in (2, 4) and "downsample" not in name
+        for name, p in net.named_parameters()
+    )
     assert make.__name__ == f"resnet{depth}"
 
 

@@ -49,8 +49,13 @@ def test_bytes_of_tensors():
     """A Tensor of bytes is changed as one of floats, and gets whole numbers."""
     whole = paddle.to_tensor(np.ascontiguousarray(A.transpose(2, 0, 1)))
     floats = paddle.to_tensor((A.transpose(2, 0, 1) / 255).astype("float32"))
-    for function, factor in ((F.adjust_brightness, 0.4), (F.adjust_contrast, 1.5), (F.adjust_saturation, 0.3),
-                             (F.adjust_hue, 0.2), (F.to_grayscale, 1)):  # fmt: skip
+    for function, factor in (
+        (F.adjust_brightness, 0.4),
+        (F.adjust_contrast, 1.5),
+        (F.adjust_saturation, 0.3),
+        (F.adjust_hue, 0.2),
+        (F.to_grayscale, 1),
+    ):
         found = function(whole, factor).numpy()
         assert found.dtype == np.uint8
         assert np.abs(found / 255.0 - function(floats, factor).numpy()).max() < 2.1 / 255, function
@@ -99,8 +104,19 @@ def test_compose(capsys):
     [
         (TypeError, lambda: F.to_tensor(1)),
         (ValueError, lambda: F.to_tensor(A, data_format=1)),
-        *((TypeError, lambda f=f: f(1, 1)) for f in (F.resize, F.pad, F.adjust_brightness, F.adjust_contrast,
-                                                     F.adjust_hue, F.adjust_saturation, F.rotate, F.center_crop)),
+        *(
+            (TypeError, lambda f=f: f(1, 1))
+            for f in (
+                F.resize,
+                F.pad,
+                F.adjust_brightness,
+                F.adjust_contrast,
+                F.adjust_hue,
+                F.adjust_saturation,
+                F.rotate,
+                F.center_crop,
+            )
+        ),
         *((TypeError, lambda f=f: f(1)) for f in (F.hflip, F.vflip, F.to_grayscale)),
         (TypeError, lambda: F.resize(A, "1")),
         (TypeError, lambda: F.resize(A, (1, 2, 3))),
@@ -125,7 +141,7 @@ def test_compose(capsys):
         (AssertionError, lambda: T.Resize("large")),
         (TypeError, lambda: F.adjust_brightness(A.astype("float32"), 0.5)),
     ],
-)  # fmt: skip
+)
 def test_refused(error, call):
     with pytest.raises(error):
         call()
@@ -144,9 +160,18 @@ def test_pillow_is_named_where_it_is_missing(tmp_path):
 
 
 @pytest.mark.skipif(not HAS["PIL"], reason="Pillow is not installed")
-@pytest.mark.parametrize(("mode", "dtype", "shape"), [
-    ("I", "int32", [1, 6, 5]), ("I;16", "int32", [1, 6, 5]), ("F", "float32", [1, 6, 5]), ("1", "float32", [1, 6, 5]),
-    ("L", "float32", [1, 6, 5]), ("YCbCr", "float32", [3, 6, 5]), ("RGBA", "float32", [4, 6, 5])])  # fmt: skip
+@pytest.mark.parametrize(
+    ("mode", "dtype", "shape"),
+    [
+        ("I", "int32", [1, 6, 5]),
+        ("I;16", "int32", [1, 6, 5]),
+        ("F", "float32", [1, 6, 5]),
+        ("1", "float32", [1, 6, 5]),
+        ("L", "float32", [1, 6, 5]),
+        ("YCbCr", "float32", [3, 6, 5]),
+        ("RGBA", "float32", [4, 6, 5]),
+    ],
+)
 def test_modes_of_pillow(mode, dtype, shape):
     source = vision_calls.image("pil_gray" if shape[0] == 1 else "pil")
     found = F.to_tensor(source.convert(mode)).numpy()

@@ -1,4 +1,5 @@
 """Calls of operators that have a CUDA twin, with operands that are random but the same in every run."""
+
 from __future__ import annotations
 
 import numpy as np

@@ -21,10 +21,16 @@ def case(op, ins, attrs=None, dtypes=("float64", "float32")):
 def layouts() -> list[Case]:
     flat = {"start_axis": 1, "stop_axis": 2}
     forward = {
-        "reshape": {"shape": [4, 6]}, "reshape2": {"shape": [0, -1]}, "flatten": {"axis": 2}, "flatten2": {"axis": 1},
-        "flatten_contiguous_range": flat, "unsqueeze": {"axes": [1]}, "unsqueeze2": {"axes": [0, 3]},
-        "transpose": {"axis": [2, 0, 1]}, "transpose2": {"axis": [1, 2, 0]},
-    }  # fmt: skip
+        "reshape": {"shape": [4, 6]},
+        "reshape2": {"shape": [0, -1]},
+        "flatten": {"axis": 2},
+        "flatten2": {"axis": 1},
+        "flatten_contiguous_range": flat,
+        "unsqueeze": {"axes": [1]},
+        "unsqueeze2": {"axes": [0, 3]},
+        "transpose": {"axis": [2, 0, 1]},
+        "transpose2": {"axis": [1, 2, 0]},
+    }
     cases = [case(op, {"X": X}, attrs) for op, attrs in forward.items()]
     cases += [case(op, {"X": real(2, 1, 4)}, {"axes": [1]}) for op in ("squeeze", "squeeze2")]
     d = {"reshape": (4, 6), "flatten": (6, 4), "unsqueeze": (2, 1, 3, 4), "transpose": (4, 2, 3)}
@@ -32,8 +38,13 @@ def layouts() -> list[Case]:
         cases.append(case(f"{op}_grad", {"X": X, "Out@GRAD": real(*shape)}, forward[op]))
     cases.append(case("squeeze_grad", {"X": real(2, 1, 4), "Out@GRAD": real(2, 4)}, {"axes": [1]}))
     cases.append(case("squeeze2_grad", {"XShape": np.zeros((0, 2, 1, 4)), "Out@GRAD": real(2, 4)}, {"axes": [1]}))
-    d = {"reshape2": (2, 12), "flatten2": (2, 12), "flatten_contiguous_range": (2, 12), "unsqueeze2": (1, 2, 3, 1, 4),
-         "transpose2": (3, 4, 2)}  # fmt: skip
+    d = {
+        "reshape2": (2, 12),
+        "flatten2": (2, 12),
+        "flatten_contiguous_range": (2, 12),
+        "unsqueeze2": (1, 2, 3, 1, 4),
+        "transpose2": (3, 4, 2),
+    }
     cases += [case(f"{op}_grad", {"XShape": EMPTY, "Out@GRAD": real(*s)}, forward[op]) for op, s in d.items()]
     cases += [case(op, {"X": X}, {"axis": [0, -1]}) for op in ("flip", "reverse")]
     attrs = {"shifts": [1, -2], "axis": [0, 2]}
@@ -62,8 +73,10 @@ def joins() -> list[Case]:
     cases.append(case("unstack_grad", {"Y@GRAD": [X, X + 1]}, {"axis": 1, "num": 2}))
     cases.append(case("unbind", {"X": X}, {"axis": 0}))
     cut = {"axes": [1, 2], "starts": [-2, 1], "ends": [9, -1]}
-    cases += [case("slice", {"Input": X}, cut), case("slice", {"Input": X}, {**cut, "starts": [1, 1], "ends": [2, 3],
-                                                                            "decrease_axis": [1]})]  # fmt: skip
+    cases += [
+        case("slice", {"Input": X}, cut),
+        case("slice", {"Input": X}, {**cut, "starts": [1, 1], "ends": [2, 3], "decrease_axis": [1]}),
+    ]
     cases.append(case("slice_grad", {"Input": X, "Out@GRAD": real(2, 2, 2)}, cut))
     steps = {"axes": [2], "starts": [0], "ends": [4], "strides": [2]}
     cases.append(case("strided_slice", {"Input": X}, steps))

@@ -1,4 +1,5 @@
 """The machines that CUDA tests run on: the shim on the CPU, or a GPU."""
+
 import pytest
 from shim import ShimMachine, have_compiler
 

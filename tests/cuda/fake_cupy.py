@@ -1,4 +1,5 @@
 """A module that stands for cupy where there is no GPU: numpy's arrays with what `CupyMachine` asks of CuPy's."""
+
 from __future__ import annotations
 
 import contextlib

@@ -1,4 +1,5 @@
 """A module that stands for cupy.cuda.nccl: ranks exchange memory by way of a folder (FAKE_NCCL)."""
+
 from __future__ import annotations
 
 import ctypes

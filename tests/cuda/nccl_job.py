@@ -1,7 +1,8 @@
 """Collectives of CUDA Tensors over NCCL, on every rank of a job; a stand-in for CuPy where there is no GPU.
 
-    python -m paddle.distributed.launch --nproc_per_node 2 nccl_job.py fake|gpu
+python -m paddle.distributed.launch --nproc_per_node 2 nccl_job.py fake|gpu
 """
+
 from __future__ import annotations
 
 import gc

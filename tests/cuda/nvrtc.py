@@ -1,4 +1,5 @@
 """NVRTC through ctypes: compiles CUDA source for an architecture without a GPU or a driver."""
+
 from __future__ import annotations
 
 import ctypes

@@ -1,4 +1,5 @@
 """A machine without a GPU: numpy's memory stands for the device's, kernels are compiled as C++ (see shim.hpp)."""
+
 from __future__ import annotations
 
 import contextlib

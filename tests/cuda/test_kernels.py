@@ -1,4 +1,5 @@
 """Every twin against the Rust kernel, on random operands: kernels as C++ on the CPU, and (marked gpu) on a GPU."""
+
 import paddle
 import pytest
 from cases import ALL, compare

@@ -1,5 +1,6 @@
 """Every kernel compiles for a GPU; NVRTC needs none. Each kernel for one architecture and one type, and (marked slow)
 for all types and several architectures: OAR_CUDA_ARCH names others, separated by spaces."""
+
 import os
 import re
 

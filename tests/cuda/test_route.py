@@ -1,4 +1,5 @@
 """The whole route to a device and back, with numpy's memory standing for the device's."""
+
 import gc
 import subprocess
 import sys

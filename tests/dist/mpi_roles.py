@@ -20,7 +20,7 @@ def main() -> None:
         "worker": role.is_worker(), "server": role.is_server(), "first": role.is_first_worker(),
         "workers": role.worker_num(), "servers": len(role.get_pserver_endpoints()), "total": total.tolist(),
         "index": role.worker_index() if role.is_worker() else role.server_index(),
-    }  # fmt: skip
+    }
     with open(f"{sys.argv[1]}/{role._get_rank()}.json", "w") as f:
         json.dump(known, f)
     role._finalize()

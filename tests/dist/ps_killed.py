@@ -60,7 +60,7 @@ def run(role: str, index: int, endpoints: str, out: str, name: str) -> None:
     t.transpile(
         index if role == "trainer" else 0, program=main, startup_program=startup, pservers=endpoints, trainers=TRAINERS,
         sync_mode=config.sync_mode,
-    )  # fmt: skip
+    )
     if role == "server":
         main, startup = t.get_pserver_programs(endpoints.split(",")[index])
         executor.run(startup)

@@ -40,7 +40,7 @@ def build():
         ids, [ROWS, 1], is_sparse=True,
         # as fast as the others, though a sample touches one row only
         param_attr=fluid.ParamAttr(name="table", initializer=constant, learning_rate=float(ROWS)),
-    )  # fmt: skip
+    )
     out = fluid.layers.fc(x, 1, param_attr=fluid.ParamAttr(name="w", initializer=constant), bias_attr=False) + table
     loss = fluid.layers.reduce_mean(fluid.layers.square_error_cost(out, y))
     test = fluid.default_main_program().clone(for_test=True)
@@ -97,7 +97,7 @@ def run(role: str, index: int, name: str, endpoints: str) -> float:
         t.transpile(
             index if role == "trainer" else 0, program=main, startup_program=startup, pservers=endpoints,
             trainers=TRAINERS, sync_mode=False,
-        )  # fmt: skip
+        )
         if role == "server":
             main, startup = t.get_pserver_programs(endpoints.split(",")[index])
             executor.run(startup)

@@ -111,7 +111,7 @@ def run(role: str, index: int, name: str, endpoints: str) -> list[float]:
         t.transpile(
             index if role == "trainer" else 0, program=main, startup_program=startup, pservers=endpoints, trainers=TRAINERS,
             sync_mode=sync, current_endpoint=endpoints.split(",")[index] if role == "server" else "",
-        )  # fmt: skip
+        )
         if role == "server":
             main, startup = t.get_pserver_programs(endpoints.split(",")[index])
             executor.run(startup)

@@ -32,11 +32,11 @@ def settings(kind: str) -> dict[str, Any]:
     """What `distributed_optimizer` is told: tables named "table", and dense ones."""
     if kind in CLICKS:
         row = {"sparse_accessor_class": "DownpourCtrAccessor", "sparse_embedx_dim": WIDTH - 3, "sparse_embedx_threshold": 2,
-               "sparse_learning_rate": RATE}  # fmt: skip
+               "sparse_learning_rate": RATE}
         return {"table": row, "dense_table": {"dense_optimizer": "naive", "dense_naive_lr": RATE}}
     sparse, dense = RULES[kind]
     row = {"sparse_accessor_class": "DownpourSparseValueAccessor", "sparse_embedx_dim": WIDTH, "sparse_learning_rate": RATE,
-           "sparse_initial_range": 0, **sparse}  # fmt: skip
+           "sparse_initial_range": 0, **sparse}
     return {"table": row, "dense_table": dense}
 
 

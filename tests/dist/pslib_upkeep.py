@@ -30,7 +30,7 @@ def main() -> None:
     settings["table"] |= {
         "sparse_base_threshold": 1.5, "sparse_delta_threshold": 0.5, "sparse_delete_threshold": 1.2, "sparse_cache_rate": 0.2,
         "sparse_show_click_decay_rate": 0.5,
-    }  # fmt: skip
+    }
     settings["dense_table"] = {"dense_learning_rate": 0.02}
     fleet.distributed_optimizer(fluid.optimizer.Adam(0.1), settings).minimize(loss)
     if fleet.is_server():
@@ -75,7 +75,7 @@ def main() -> None:
         found["tables"] = step(3)
         # Parameters of an ordinary model.
         scope, values = fluid.Scope(), {"w": np.full([test.global_block().var("w").shape[0], 1], 0.25, "float32"),
-                                        "b": np.full([1], 0.5, "float32")}  # fmt: skip
+                                        "b": np.full([1], 0.5, "float32")}
         with fluid.scope_guard(scope):
             for name, value in values.items():
                 fluid.global_scope().var(name).get_tensor().set(value, fluid.CPUPlace())
@@ -88,7 +88,7 @@ def main() -> None:
         for wrong in (
             lambda: fleet.load_model(str(folder / "nothing")), lambda: fleet.clear_one_table(1),
             lambda: fleet.save_model(str(folder / "x"), mode=7), lambda: fleet.save_one_table(9, str(folder / "x")),
-        ):  # fmt: skip
+        ):
             try:
                 wrong()
             except RuntimeError as e:

@@ -43,7 +43,7 @@ def run(folder: Path, name: str, dies: int) -> int:
     asked = {
         "PADDLE_RUNNING_ENV": "PADDLE_EDL_AUTO_CHECKPOINT", "PADDLE_JOB_ID": name,
         "PADDLE_EDL_HDFS_CHECKPOINT_PATH": str(folder / "checkpoints"),
-    }  # fmt: skip
+    }
     command = [sys.executable, "-c", SCRIPT, str(dies), str(folder / name)]
     return subprocess.run(command, env=os.environ | asked, cwd=folder, timeout=100, check=False).returncode
 

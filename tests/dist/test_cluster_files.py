@@ -58,7 +58,7 @@ def test_slurm(tmp_path):
     for index in range(nodes):
         step = {"SLURM_STEP_ID": "0", "SLURM_JOB_ID": "9", "SLURM_STEP_NUM_TASKS": str(nodes * int(told["ntasks-per-node"])),
                 "SLURM_PROCID": str(index), "SLURM_STEP_NODELIST": f"n[1-{nodes}]", "SLURM_NODEID": str(index),
-                "SLURM_LOCALID": "0", "SLURM_STEP_TASKS_PER_NODE": f"1(x{nodes})"}  # fmt: skip
+                "SLURM_LOCALID": "0", "SLURM_STEP_TASKS_PER_NODE": f"1(x{nodes})"}
         found = place(step, command[3])
         assert (found.index, len(found.ips), found.master[0]) == (index, nodes, "n1")
 
@@ -72,7 +72,7 @@ def test_over_ssh(fails, tmp_path):
     script.write_text(PRINTS + ("sys.exit(3 if dist.get_rank() == 1 else 0)\n" if fails else ""))
     token = "5" * 64
     env = clean_environment(PATH=f"{tmp_path}{os.pathsep}{os.environ['PATH']}", PYTHON=sys.executable, OAR_JOB_TOKEN=token,
-                            FLAGS_START_PORT=str(free(1)[0]), OAR_TIMEOUT="60", OAR_INIT_TIMEOUT="60")  # fmt: skip
+                            FLAGS_START_PORT=str(free(1)[0]), OAR_TIMEOUT="60", OAR_INIT_TIMEOUT="60")
     command = ["sh", FOLDER / "over_ssh.sh", "127.0.0.1,127.0.0.2", "--nproc_per_node=1", str(script), "two words"]
     done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120)
     assert sorted((tmp_path / "hosts").read_text().split()) == ["127.0.0.1", "127.0.0.2"]

@@ -36,7 +36,7 @@ def wanted(me: int) -> dict[str, np.ndarray]:
     mine, everything = value(me), np.stack([value(r) for r in range(N)])
     found = {"c_broadcast": value(2), "broadcast": value(1), "c_allgather": everything.reshape(N * N, 2),
              "c_reducescatter": everything.sum(0)[me:me + 1], "c_scatter": value(1)[me:me + 1],
-             "barrier": mine}  # fmt: skip
+             "barrier": mine}
     for kind, combine in REDUCTIONS.items():
         found[f"c_allreduce_{kind}"] = found[f"allreduce {kind}"] = combine(everything, 0)
         found[f"c_reduce_{kind}"] = combine(everything, 0) if me == 1 else mine
@@ -69,7 +69,7 @@ def in_a_program():
 @pytest.mark.operators(
     *(f"c_{how}_{kind}" for how in ("allreduce", "reduce") for kind in REDUCTIONS),
     "allreduce", "c_broadcast", "broadcast", "c_allgather", "c_reducescatter", "c_scatter", "barrier",
-)  # fmt: skip
+)
 @pytest.mark.parametrize("how", [eagerly, in_a_program], ids=["eager", "static"])
 def test_values(three, how):
     for rank, found in enumerate(three.run(how)):

@@ -113,7 +113,7 @@ class TestOperators:
             shapes = [
                 made._allreduce(x, reduce_type="max").shape, made._c_allreduce(x, reduce_type="min").shape,
                 made._c_allgather(x, 3).shape, made._c_reducescatter(x, 3).shape,
-            ]  # fmt: skip
+            ]
             for one in (made._broadcast(x, 0), made._c_broadcast(x), made._c_sync_calc_stream(x)):
                 assert one is x
             assert made._c_sync_comm_stream(x, 1) is x
@@ -121,7 +121,7 @@ class TestOperators:
             assert types(main) == [
                 "allreduce", "c_allreduce_min", "c_allgather", "c_reducescatter", "broadcast", "c_broadcast",
                 "c_sync_calc_stream", "c_sync_comm_stream",
-            ]  # fmt: skip
+            ]
             with pytest.raises(ValueError, match="6 rows are not parts for 4 ranks"):
                 made._c_reducescatter(x, 4)
             with pytest.raises(TypeError, match="reduce_type must be one of"):

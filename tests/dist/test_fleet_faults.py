@@ -28,7 +28,7 @@ def begin(folder: Path, ranks: int, name: str) -> list[subprocess.Popen[str]]:
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
         )
         for rank in range(ranks)
-    ]  # fmt: skip
+    ]
 
 
 def wait_until_all_train(folder: Path, processes: list[subprocess.Popen[str]]) -> None:

@@ -66,7 +66,7 @@ def test_figures(util, capsys):
     put(scope, "_generated_var_2", np.bincount(at[clicked], minlength=buckets)[None])
     put(scope, "_generated_var_3", np.bincount(at[~clicked], minlength=buckets)[None])
     sums = {"sqrerr": (guesses - clicked) ** 2, "abserr": abs(guesses - clicked), "prob": guesses, "q": 2 * guesses, "pos": clicked,
-            "total": np.ones(n)}  # fmt: skip
+            "total": np.ones(n)}
     assert util.get_global_metrics(scope) == [None] * 9 and "not found sqrerr" in capsys.readouterr().out
     for name, values in sums.items():
         put(scope, name, np.array([values.sum()], "float32"))
@@ -159,7 +159,7 @@ def test_what_the_servers_are_asked(monkeypatch):
         ("save_persistables", None, "/o/1/base/", {"mode": 2}),
         ("save_cache_model", None, "/o/1/delta-2", {"mode": 1, "table_id": 0}),
         ("save_cache_model", None, "/o/1/base", {"mode": 2, "table_id": 3}), ("load_one_table", 4, "/t", {}),
-    ]  # fmt: skip
+    ]
     util._fleet._opt_info = {}
     with pytest.raises(NotImplementedError, match="pull_all_dense_params is for servers of Baidu's PSLib"):
         util.pull_all_dense_params(None, None)
@@ -178,7 +178,7 @@ def test_programs_in_files(util, tmp_path):
     save_program(main.clone(for_test=True), "pruned")
     assert util.program_type_trans(".", "train", False) == "train.pbtxt" and load_program("train.pbtxt", True).num_blocks == 1
     config = SimpleNamespace(train_prog_path="train", is_text_train_program=False, pruned_prog_path="pruned",
-                             is_text_pruned_program=False, draw=True, draw_out_name="drawn")  # fmt: skip
+                             is_text_pruned_program=False, draw=True, draw_out_name="drawn")
     assert util.check_two_programs(config) and os.path.exists("drawn.dot")
     with fluid.program_guard(fluid.Program(), fluid.Program()):
         fluid.layers.fc(fluid.data("x", [None, 4]), 2, param_attr="w")

@@ -126,7 +126,7 @@ class TestStrategies:
             (lambda: StrategyFactory.create_geo_strategy(7), GeoStrategy, DistributedMode.GEO,
              {"geo_sgd_mode": True, "geo_sgd_need_push_nums": 7}),
         ],
-    )  # fmt: skip
+    )
     def test_what_they_set(self, made, kind, mode, config):
         strategy = made()
         assert type(strategy) is kind
@@ -162,7 +162,7 @@ class TestStrategies:
             ("execute_strategy", "num_threads", 8), ("build_strategy", "memory_optimize", True),
             ("trainer_runtime_config", "communicator_send_queue_size", "20"),
         ],
-    )  # fmt: skip
+    )
     def test_they_can_be_changed(self, name, key, value):
         strategy = StrategyFactory.create_async_strategy()
         getattr(strategy, f"set_{name}")({key: value})
@@ -202,7 +202,7 @@ class TestFleet:
             ({"sync_mode": False, "runtime_split_send_recv": True, "half_async": True}, HalfAsyncStrategy),
             ({"sync_mode": False, "runtime_split_send_recv": True, "geo_sgd_mode": True}, GeoStrategy),
         ],
-    )  # fmt: skip
+    )
     def test_a_configuration_is_a_strategy(self, config, kind):
         given = fluid.DistributeTranspilerConfig()
         for name, value in config.items():

@@ -106,7 +106,7 @@ class TestTables:
         value = {"sparse_accessor_class": "DownpourSparseValueAccessor", "sparse_optimizer": "adagrad", "sparse_initial_g2sum": 5}
         server.add_sparse_table(0, value)
         unit = {"sparse_accessor_class": "DownpourUnitAccessor", "embed_sparse_optimizer": "adagrad",
-                "embed_sparse_initial_g2sum": 5, "embedx_sparse_optimizer": "naive"}  # fmt: skip
+                "embed_sparse_initial_g2sum": 5, "embedx_sparse_optimizer": "naive"}
         server.add_sparse_table(1, unit)
         first, second = (table.accessor for table in tables(server))
         assert str(first.sparse_commonsgd_param) == str(second.embed_sgd_param) == RULE
@@ -146,7 +146,7 @@ class TestTables:
         (lambda s: [s.add_dense_table(0, [], [], None, []), s.add_sparse_table(0, {})], "is a PS_DENSE_TABLE"),
         (lambda s: [s.add_sparse_table(0, {}), s.add_data_norm_table(0, 1, [], [], None, [])], "is a PS_SPARSE_TABLE"),
         (lambda s: s.add_sparse_table(-1, {}), "table_id is 0 or more"),
-    ])  # fmt: skip
+    ])
     def test_refused(self, add, match):
         with pytest.raises(ValueError, match=match):
             add(DownpourServer())
@@ -237,7 +237,7 @@ class TestFleet:
         ({"is_sparse": False}, "is_sparse must be True"),
         ({"is_distributed": False}, "is_distributed must be True"),
         ({"dtype": "float64"}, "dtype must be float32"),
-    ])  # fmt: skip
+    ])
     def test_embeddings_refused(self, arguments, match):
         given = {"size": [10, 11], "is_sparse": True, "is_distributed": True, "param_attr": fluid.ParamAttr("t"), **arguments}
         with pslib.fleet_embedding(None), pytest.raises(ValueError, match=match):

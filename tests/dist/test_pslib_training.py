@@ -98,7 +98,7 @@ def pushed(table, numbers, *values):
     main.global_block().append_op(
         type="lookup_table_grad", inputs={"W": row, "Ids": ids, "Out@GRAD": value}, outputs={"W@GRAD": grad},
         attrs={"is_sparse": True},
-    )  # fmt: skip
+    )
     table.push(grad)
     table.lookup(ids)
     exe.run(begin)
@@ -141,7 +141,7 @@ class TestRules:
     def test_clicks(self, static):
         """The gradient is the mean over shows; what lies behind the first column comes with clicks."""
         table = described(embedx_dim=2, embedx_threshold=2, learning_rate=0.1, initial_range=0, nonclk_coeff=0.5,
-                          click_coeff=1.5)  # fmt: skip
+                          click_coeff=1.5)
         assert table.width == 5
         push = np.array([[1, 1, 0.5, 1, 2], [1, 0, 0.3, 1, 2], [1, 0, 0.7, 1, 4]], "float32")
         found = pushed(table, IDS, push, push)

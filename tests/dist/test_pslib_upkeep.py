@@ -53,7 +53,7 @@ def static():
 def test_a_job_keeps_its_tables(tmp_path, static):
     found, said = job(tmp_path, 2, "first")
     table = {name: tmp_path / name / "000" for name in (
-        "saved", "worth", "changed", "unchanged", "day", "one", "listed", "shrunk", "cleared")}  # fmt: skip
+        "saved", "worth", "changed", "unchanged", "day", "one", "listed", "shrunk", "cleared")}
     assert [p.name for p in sorted(table["saved"].iterdir())] == ["part-000-00000", "part-001-00000"]
     assert sorted(p.name for p in table["one"].iterdir()) == ["part-mine-000-00000", "part-mine-001-00000"]
     show, click, delta = (rows(table["saved"], name) for name in ("Show", "Click", "Delta"))
@@ -106,7 +106,7 @@ def _more(show, click):
 
 def test_shrinking_sums():
     sums = {"a.batch_size": np.full(4, 10, "float32"), "a.batch_sum": np.arange(4, dtype="float32"),
-            "a.batch_square_sum": np.ones(4, "float32")}  # fmt: skip
+            "a.batch_square_sum": np.ones(4, "float32")}
     after = upkeep.decayed(sums, 0.5, 2)
     np.testing.assert_allclose(after["a.batch_sum"], [10 * math.log(0.5), 1, 2 + 10 * math.log(0.5), 3], rtol=1e-6)
     assert after["a.batch_size"] is sums["a.batch_size"] and sums["a.batch_sum"][0] == 0

@@ -33,7 +33,7 @@ class Network(nn.Layer):
         self.blocks = nn.LayerList(
             [nn.Sequential(nn.Linear(width, 2 * width), nn.GELU(), nn.Dropout(0.3), nn.Linear(2 * width, width), nn.Tanh())
              for _ in range(blocks)]
-        )  # fmt: skip
+        )
 
     def forward(self, x, call=plain):
         for block in self.blocks:

@@ -107,7 +107,7 @@ def test_workers_on_xpus_beside_others(environment, tmp_path):
         environment(
             PADDLE_PSERVERS_IP_PORT_LIST="h:1", PADDLE_TRAINER_ENDPOINTS="h:2", PADDLE_XPU_ENDPOINTS="h:3",
             TRAINING_ROLE=role, PADDLE_TRAINER_ID="0", PADDLE_XPU_ID="0", PADDLE_PSERVER_ID="0", SYS_JOB_ID="x",
-        )  # fmt: skip
+        )
         maker = rm.HeterRoleMaker(path=str(tmp_path))
         # as above: the environment is read before the first meeting
         read, meet = threading.Event(), maker._meet

@@ -119,7 +119,7 @@ def test_lookups_deal_ids_to_servers(static, turns) -> None:
         block.append_op(
             type="distributed_lookup_table", inputs={"Ids": ["a", "b"], "W": "table"},
             outputs={"Outputs": ["x", "y"]}, attrs={**attrs, "is_distributed": turns},
-        )  # fmt: skip
+        )
 
     a, b = np.array([[9], [3], [0], [9], [4]]), np.array([[5], [0], [3], [8]])
     for found, ids in zip(run(fill, ["x", "y"], {"a": a, "b": b}), (a, b), strict=True):

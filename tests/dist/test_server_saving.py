@@ -16,7 +16,7 @@ def held(program) -> dict:
     block.append_op(type="sum", inputs={"X": [top.var("part"), delta]}, outputs={"Out": top.var("part")})
     return {
         "optimize_blocks": [block], "distributed_mode": 1, "grad_to_block_id": [f"delta:{block.idx}"], "received": [delta]
-    }  # fmt: skip
+    }
 
 
 VALUES = [np.arange(6, dtype="float32").reshape(3, 2), np.arange(6, 14, dtype="float32").reshape(4, 2)]
@@ -29,7 +29,7 @@ def servers(static):  # noqa: F811
     for s in found:  # a server that nobody asked waits for its trainer's goodbye
         receive = {"epmap": [s.endpoint]}
         run(lambda b, a=receive: b.append_op(type="recv", inputs={"X": []}, outputs={"Out": b.create_var(name="part")},
-                                             attrs=a), [])  # fmt: skip
+                                             attrs=a), [])
     _core.dist.complete_servers()
     for s in found:
         s.end()
@@ -50,7 +50,7 @@ def test_recv_save(servers, tmp_path) -> None:
         "file_path": str(tmp_path / "sub" / "whole"), "shape": [7, 2], "slice_shapes": ["3,2", "4,2"],
         "slice_varnames": ["part", "part"], "remote_varnames": ["part", "part"],
         "endpoints": [s.endpoint for s in servers], "is_sparse": False,
-    }  # fmt: skip
+    }
 
     def save(**more):
         run(lambda block: block.append_op(type="recv_save", inputs={}, outputs={}, attrs=attrs | more), [])
@@ -73,7 +73,7 @@ def test_checkpoint_notify(servers, tmp_path) -> None:
     attrs = {
         "endpoints": [s.endpoint for s in servers], "dirname": str(tmp_path), "varname": "w",
         "slice_varnames": ["w.0", "w.1"], "remote_varnames": ["part", "part"],
-    }  # fmt: skip
+    }
 
     def notify(**more):
         run(lambda block: block.append_op(type="checkpoint_notify", inputs={}, outputs={}, attrs=attrs | more), [])

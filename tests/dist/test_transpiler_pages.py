@@ -94,7 +94,7 @@ def test_sample_without_steps_in_common() -> None:
     t.transpile(
         trainer_id=0, pservers="127.0.0.1:7000,127.0.0.1:7001", trainers=2, sync_mode=False,
         current_endpoint="127.0.0.1:7000",
-    )  # fmt: skip
+    )
     assert not {"send_barrier", "fetch_barrier"} & set(kinds(t.get_trainer_program(wait_port=False)))
     assert fluid.default_main_program()._ps_endpoint == "127.0.0.1:7000"
 

@@ -42,7 +42,7 @@ def run(name: str, folder: Path, limit: float) -> tuple[int, str]:
     process = subprocess.Popen(
         [sys.executable, f"{name}.py"], cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         process_group=0,
-    )  # fmt: skip
+    )
     try:
         out, _ = process.communicate(timeout=limit)
         return process.returncode, out.decode(errors="replace")

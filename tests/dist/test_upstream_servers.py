@@ -54,7 +54,7 @@ def data(tmp_path_factory) -> Path:
     texts = {
         f"{part}/{kind}/{k}.txt": " ".join(draw.choices(words, k=draw.randint(5, 30)))
         for part in ("train", "test") for kind in ("pos", "neg") for k in range(30)
-    }  # fmt: skip
+    }
     archive(folder / "text_classification" / "text_classification.tar.gz", texts)
     (folder / "text_classification" / "imdb.vocab").write_text("\n".join(words))
     return folder
@@ -71,7 +71,7 @@ def run(name: str, folder: Path, data: Path, flags: list[str]) -> list[list[floa
     env = clean_environment(
         PYTHONPATH=os.pathsep.join(map(str, [HERE / "cpu_ranks", HERE.parents[1] / "python"])), OMP_NUM_THREADS="1",
         OAR_INIT_TIMEOUT="60", CPU_NUM="1", OAR_TEST_DATA=str(data),
-    )  # fmt: skip
+    )
     places = endpoints(2)
     all_of: dict[str, subprocess.Popen] = {}
     common = ["--endpoints", places, "--trainers", "2", "--update_method", "pserver", *flags]
@@ -84,7 +84,7 @@ def run(name: str, folder: Path, data: Path, flags: list[str]) -> list[list[floa
                     all_of[f"{role}{i}"] = subprocess.Popen(
                         [*command, "--trainer_id", str(number), *common], cwd=folder, env=env, stdout=subprocess.PIPE,
                         stderr=log,
-                    )  # fmt: skip
+                    )
         losses = []
         for tag, process in all_of.items():
             if tag.startswith("trainer"):

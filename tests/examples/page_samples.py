@@ -2,6 +2,7 @@
 
 The pages lie outside of the repository: in ../shared/pages beside the checkout, or where OAR_PAGES says.
 """
+
 from __future__ import annotations
 
 import os

@@ -65,6 +65,7 @@ def test_same_order_as_loader(examples):
     np.random.seed(3)
     ours = [int(v) for x, _ in digits.shuffled_batches(images, images) for v in x.reshape(-1)]
     np.random.seed(3)
-    loader = paddle.io.DataLoader(paddle.io.TensorDataset([paddle.to_tensor(images)]), batch_size=digits.BATCH,
-                                  shuffle=True)
+    loader = paddle.io.DataLoader(
+        paddle.io.TensorDataset([paddle.to_tensor(images)]), batch_size=digits.BATCH, shuffle=True
+    )
     assert ours == [int(v) for batch in loader for v in batch[0].numpy().reshape(-1)]

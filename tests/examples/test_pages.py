@@ -1,4 +1,5 @@
 """The samples of users' pages run as they are written, on CPU places where they say CUDA; their names are there."""
+
 from __future__ import annotations
 
 import importlib
@@ -140,9 +141,12 @@ def test_incubate_fleet_and_executor():
 
 
 SECTIONS = (
-    "fluid DistributeTranspiler page (end of the list file)", "paddle.distributed overview",
-    "incubate fleet classes, role makers, Executor", "ParallelExecutor page", "Fleet API page",
-)  # fmt: skip
+    "fluid DistributeTranspiler page (end of the list file)",
+    "paddle.distributed overview",
+    "incubate fleet classes, role makers, Executor",
+    "ParallelExecutor page",
+    "Fleet API page",
+)
 
 
 def seeds() -> list[str]:

@@ -37,7 +37,7 @@ from case_values import (  # noqa: F401
     real,
     rng,
     to_eager,
-)  # fmt: skip
+)
 from paddle import _core
 
 # Relative tolerance of forward values by data type; the absolute one is a tenth of it.
@@ -114,8 +114,17 @@ def case(
     if not isinstance(inputs, dict):
         inputs = dict(zip(slots, inputs, strict=False))
     given = {k: v for k, v in inputs.items() if v is not None}
-    return Case(op, given, attrs or {}, expected, words(grad), words(dtypes), rows_grad=words(rows_grad),
-                grad_of=words(grad_of), **more)  # fmt: skip
+    return Case(
+        op,
+        given,
+        attrs or {},
+        expected,
+        words(grad),
+        words(dtypes),
+        rows_grad=words(rows_grad),
+        grad_of=words(grad_of),
+        **more,
+    )
 
 
 def covers(*operators: str) -> Any:
@@ -315,8 +324,10 @@ def check_second(c: Case, inputs: dict[str, Any], w: dict) -> None:
     """Differentiates the first gradients, by the inputs and by the output weights."""
     keys = flat_inputs(c, inputs)
     u = [rng(c.op, "second", i).uniform(0.5, 1.5, item(inputs, k).shape) for i, k in enumerate(keys)]
-    u = [complexes(*x.shape, seed=i) if np.iscomplexobj(item(inputs, k)) else x
-         for i, (k, x) in enumerate(zip(keys, u, strict=True))]  # fmt: skip
+    u = [
+        complexes(*x.shape, seed=i) if np.iscomplexobj(item(inputs, k)) else x
+        for i, (k, x) in enumerate(zip(keys, u, strict=True))
+    ]
     seeds = {k: np.array(v) for k, v in w.items()}
 
     def first(create_graph: bool) -> tuple[dict[str, Any], dict, list[Any]]:

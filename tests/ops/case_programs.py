@@ -14,10 +14,19 @@ if TYPE_CHECKING:
 TABLE = {op["type"]: op for op in _core.op_table()}
 # numpy's names of data types as VarType has them.
 DTYPES = {
-    "bool": "BOOL", "int8": "INT8", "uint8": "UINT8", "int16": "INT16", "int32": "INT32", "int64": "INT64",
-    "float16": "FP16", "uint16": "BF16", "float32": "FP32", "float64": "FP64", "complex64": "COMPLEX64",
+    "bool": "BOOL",
+    "int8": "INT8",
+    "uint8": "UINT8",
+    "int16": "INT16",
+    "int32": "INT32",
+    "int64": "INT64",
+    "float16": "FP16",
+    "uint16": "BF16",
+    "float32": "FP32",
+    "float64": "FP64",
+    "complex64": "COMPLEX64",
     "complex128": "COMPLEX128",
-}  # fmt: skip
+}
 
 
 def shown(op: str) -> list[str]:

@@ -34,8 +34,17 @@ def taps(x, out, kernel, strides, dilations):
         yield tap, (slice(None), slice(None), *at)
 
 
-def conv(x, w, bias=None, strides=(1, 1), paddings=(0, 0), dilations=(1, 1), groups=1, data_format="NCHW",
-         padding_algorithm="EXPLICIT"):  # fmt: skip
+def conv(
+    x,
+    w,
+    bias=None,
+    strides=(1, 1),
+    paddings=(0, 0),
+    dilations=(1, 1),
+    groups=1,
+    data_format="NCHW",
+    padding_algorithm="EXPLICIT",
+):
     """The convolution of images along any number of axes."""
     x = channels_second(x, data_format)
     kernel = w.shape[2:]
@@ -59,8 +68,19 @@ def conv(x, w, bias=None, strides=(1, 1), paddings=(0, 0), dilations=(1, 1), gro
     return as_given(y, data_format)
 
 
-def conv_transpose(x, w, bias=None, strides=(1, 1), paddings=(0, 0), dilations=(1, 1), groups=1, output_size=(),
-                   output_padding=(), data_format="NCHW", padding_algorithm="EXPLICIT"):  # fmt: skip
+def conv_transpose(
+    x,
+    w,
+    bias=None,
+    strides=(1, 1),
+    paddings=(0, 0),
+    dilations=(1, 1),
+    groups=1,
+    output_size=(),
+    output_padding=(),
+    data_format="NCHW",
+    padding_algorithm="EXPLICIT",
+):
     """The transposed convolution: every element of x adds the filters, scaled, to its window of the result."""
     x = channels_second(x, data_format)
     kernel, size = w.shape[2:], x.shape[2:]
@@ -70,8 +90,13 @@ def conv_transpose(x, w, bias=None, strides=(1, 1), paddings=(0, 0), dilations=(
     full = [(n - 1) * s + d * (k - 1) + 1 for n, s, d, k in zip(size, strides, dilations, kernel, strict=True)]
     out = [n - a - b for n, (a, b) in zip(full, p, strict=True)]
     out = list(output_size) or [n + m for n, m in zip(out, output_padding or [0] * len(out), strict=True)]
-    y = np.zeros((x.shape[0], w.shape[1] * groups, *[n + a + s + d for n, (a, _), s, d in
-                                                     zip(full, p, strides, dilations, strict=True)]))  # fmt: skip
+    y = np.zeros(
+        (
+            x.shape[0],
+            w.shape[1] * groups,
+            *[n + a + s + d for n, (a, _), s, d in zip(full, p, strides, dilations, strict=True)],
+        )
+    )
     per_in, per_out = w.shape[0] // groups, w.shape[1]
     for tap, at in taps(y, size, kernel, strides, dilations):
         for g in range(groups):

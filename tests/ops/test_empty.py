@@ -14,14 +14,20 @@ def to(*shape):
     return lambda *_, **__: np.zeros(shape)
 
 
-test_unary = table(*(case(op, [E], {"min": 0.0, "max": 1.0} if op == "clip" else {}, to(0, 3), grad="X",
-                          dtypes="float32") for op in UNARY))  # fmt: skip
+test_unary = table(
+    *(
+        case(op, [E], {"min": 0.0, "max": 1.0} if op == "clip" else {}, to(0, 3), grad="X", dtypes="float32")
+        for op in UNARY
+    )
+)
 test_binary = table(
     *(case("elementwise_" + op, [E, real(3)], {}, to(0, 3), grad="X Y", dtypes="float32") for op in BINARY),
     *(case("elementwise_" + op, [real(2, 1), real(2, 0)], {}, to(2, 0), grad="X Y") for op in BINARY),
-    *(case("elementwise_" + op, [ints(0, 3), ints(3, low=1)], expected=lambda *_: np.zeros((0, 3), "int64"))
-      for op in ("mod", "floordiv")),
-)  # fmt: skip
+    *(
+        case("elementwise_" + op, [ints(0, 3), ints(3, low=1)], expected=lambda *_: np.zeros((0, 3), "int64"))
+        for op in ("mod", "floordiv")
+    ),
+)
 test_moves = table(
     case("concat", [[E, real(2, 3)]], {"axis": 0}, lambda x, axis: x[1], grad="X", dtypes="float32"),
     case("concat", [[E, E]], {"axis": 1}, to(0, 6), grad="X"),

@@ -19,16 +19,33 @@ TABLE = {op["type"]: op for op in _core.op_table()}
 CASES = cases()
 #: what cannot be told from the inputs: of Out@GRAD alone, or where only the number of elements is read
 UNTOLD = {
-    "ceil_grad": "rows rank dtype", "round_grad": "rows rank dtype", "floor_grad": "rows rank dtype",
-    "real_grad": "rows rank dtype", "imag_grad": "rows rank dtype", "dropout_grad": "rows rank dtype",
-    "stack_grad": "rows rank dtype", "scatter_grad": "rows", "unsqueeze_grad": "rank dtype",
-    "softmax_with_cross_entropy_grad": "rank", "reshape2_grad": "rank dtype", "unsqueeze2_grad": "rank dtype",
-    "add_position_encoding_grad": "rows rank dtype", "affine_grid_grad": "rows dtype", "center_loss_grad": "rank",
-    "label_smooth_grad": "rows rank dtype", "lod_reset_grad": "rank", "pad_constant_like_grad": "rows dtype",
-    "pad_grad": "rows dtype", "pixel_shuffle_grad": "rows dtype", "scatter_nd_add_grad": "rows",
-    "shuffle_channel_grad": "rows dtype", "smooth_l1_loss_grad": "rank", "temporal_shift_grad": "rows dtype",
-    "tril_triu_grad": "rows rank dtype", "warpctc_grad": "rank",
-}  # fmt: skip
+    "ceil_grad": "rows rank dtype",
+    "round_grad": "rows rank dtype",
+    "floor_grad": "rows rank dtype",
+    "real_grad": "rows rank dtype",
+    "imag_grad": "rows rank dtype",
+    "dropout_grad": "rows rank dtype",
+    "stack_grad": "rows rank dtype",
+    "scatter_grad": "rows",
+    "unsqueeze_grad": "rank dtype",
+    "softmax_with_cross_entropy_grad": "rank",
+    "reshape2_grad": "rank dtype",
+    "unsqueeze2_grad": "rank dtype",
+    "add_position_encoding_grad": "rows rank dtype",
+    "affine_grid_grad": "rows dtype",
+    "center_loss_grad": "rank",
+    "label_smooth_grad": "rows rank dtype",
+    "lod_reset_grad": "rank",
+    "pad_constant_like_grad": "rows dtype",
+    "pad_grad": "rows dtype",
+    "pixel_shuffle_grad": "rows dtype",
+    "scatter_nd_add_grad": "rows",
+    "shuffle_channel_grad": "rows dtype",
+    "smooth_l1_loss_grad": "rank",
+    "temporal_shift_grad": "rows dtype",
+    "tril_triu_grad": "rows rank dtype",
+    "warpctc_grad": "rank",
+}
 #: builtins that want more than a case's inputs: a bias for Bias@GRAD, as many outputs as there were inputs, LoD
 APART = {"gru_unit_grad", "hierarchical_sigmoid_grad", "nce_grad", "multiplex_grad", "sequence_unpad_grad"}
 
@@ -83,8 +100,9 @@ def test_gradients_of_other_shapes_and_types(grad: str) -> None:
 def test_integers_of_other_shapes(op: str) -> None:
     first = TABLE[op]["inputs"][0]["name"]
     with pytest.raises(ValueError, match="Out@GRAD"):
-        getattr(_core.ops, op)(**{first: _core.Tensor(np.ones((2, 3), "int32")),
-                                  "Out@GRAD": _core.Tensor(np.ones(4, "int32"))})  # fmt: skip
+        getattr(_core.ops, op)(
+            **{first: _core.Tensor(np.ones((2, 3), "int32")), "Out@GRAD": _core.Tensor(np.ones(4, "int32"))}
+        )
 
 
 @pytest.mark.parametrize("op", ["elementwise_add_grad", "elementwise_sub_grad"])

@@ -21,21 +21,34 @@ test_values = table(
     unary("rsqrt", lambda x: 1 / np.sqrt(x)),
     unary("sigmoid", lambda x: np.array([NAN, 0, 1, 0.5, 1 / (1 + np.exp(-1))])),
     unary("scale", lambda x: 2 * x + 1, scale=2.0, bias=1.0),
-    case("softmax", [np.array([[0.0, -INF, 0.0], [NAN, 1.0, 2.0]])],
-         expected=np.array([[0.5, 0.0, 0.5], [NAN, NAN, NAN]])),
-    *(case("elementwise_" + op, [A, B], expected=f, dtypes="float32")
-      for op, f in (("add", np.add), ("sub", np.subtract), ("mul", np.multiply), ("div", np.divide))),
-    case("elementwise_pow", [np.array([NAN, 1.0, INF, -8.0, 0.0]), np.array([0.0, NAN, -1.0, 1 / 3, -1.0])],
-         expected=np.power),
+    case(
+        "softmax",
+        [np.array([[0.0, -INF, 0.0], [NAN, 1.0, 2.0]])],
+        expected=np.array([[0.5, 0.0, 0.5], [NAN, NAN, NAN]]),
+    ),
+    *(
+        case("elementwise_" + op, [A, B], expected=f, dtypes="float32")
+        for op, f in (("add", np.add), ("sub", np.subtract), ("mul", np.multiply), ("div", np.divide))
+    ),
+    case(
+        "elementwise_pow",
+        [np.array([NAN, 1.0, INF, -8.0, 0.0]), np.array([0.0, NAN, -1.0, 1 / 3, -1.0])],
+        expected=np.power,
+    ),
     case("reduce_sum", [np.array([[1.0, INF], [NAN, 1.0]])], {"dim": [1]}, np.array([INF, NAN])),
     case("mean", [np.array([INF, -INF])], {}, np.array([NAN])),
     case("where", [np.array([True, False]), np.array([1.0, NAN]), np.array([NAN, INF])], expected=np.array([1.0, INF])),
     case("concat", [[np.array([NAN]), np.array([INF])]], {"axis": 0}, np.array([NAN, INF])),
     case("cumsum", [np.array([1.0, NAN, 1.0])], {}, np.array([1.0, NAN, NAN])),
     case("elementwise_max", [np.array([-INF, INF]), np.array([0.0, 0.0])], expected=np.maximum),
-    case("cast", [np.array([0.0, NAN, INF])], {"in_dtype": 6, "out_dtype": 5}, np.float32([0, NAN, INF]),
-         out_dtype="float32"),
-)  # fmt: skip
+    case(
+        "cast",
+        [np.array([0.0, NAN, INF])],
+        {"in_dtype": 6, "out_dtype": 5},
+        np.float32([0, NAN, INF]),
+        out_dtype="float32",
+    ),
+)
 
 # operator, its inputs, attributes, the gradient for an Out@GRAD of ones
 PIECES = [
@@ -63,8 +76,10 @@ PIECES = [
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("op, inputs, attrs, slope", PIECES, ids=[p[0] for p in PIECES])
 def test_piecewise_gradients(op, inputs, attrs, slope, dtype, seed) -> None:
-    ins = {k: to_eager(np.asarray(v) if k == "Condition" else np.asarray(v, dtype), stop=k == "Condition")
-           for k, v in inputs.items()}  # fmt: skip
+    ins = {
+        k: to_eager(np.asarray(v) if k == "Condition" else np.asarray(v, dtype), stop=k == "Condition")
+        for k, v in inputs.items()
+    }
     out = getattr(_core.ops, op)(**ins, **attrs)
     (got,) = _core.partial_grad([out], [ins["X"]], [to_eager(np.full(out.shape, seed, dtype))], [], True, False, True)
     with np.errstate(invalid="ignore"):
@@ -102,8 +117,10 @@ def test_powers_of_integers(dtype) -> None:
 def test_complex_gradients_are_conjugate() -> None:
     """2.0.2: of x * y by x dout * conj(y); of x / y by x dout / conj(y), by y -dout * conj(out / y)."""
     x, y, d = np.array([1 + 2j, -1j]), np.array([3 - 1j, 2 + 2j]), np.array([1 + 1j, 2 - 1j])
-    for op, want in (("elementwise_mul", (d * y.conj(), d * x.conj())),
-                     ("elementwise_div", (d / y.conj(), -d * (x / y / y).conj()))):  # fmt: skip
+    for op, want in (
+        ("elementwise_mul", (d * y.conj(), d * x.conj())),
+        ("elementwise_div", (d / y.conj(), -d * (x / y / y).conj())),
+    ):
         a, b = (to_eager(v, stop=False) for v in (x, y))
         got = _core.partial_grad([getattr(_core.ops, op)(a, b)], [a, b], [to_eager(d)], [], True, False, True)
         for g, w in zip(got, want, strict=True):

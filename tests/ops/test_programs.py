@@ -209,9 +209,11 @@ def test_conditional_block_of_inference(program, chosen):
     block.append_op(type="scale", inputs={"X": x}, outputs={"Out": out}, attrs={"scale": 5.0})
     program._rollback()
     program.current_block().append_op(
-        type="conditional_block_infer", inputs={"Cond": [condition], "Input": [x]},
-        outputs={"Out": [out], "Scope": [scopes]}, attrs={"sub_block": block, "is_scalar_condition": True},
-    )  # fmt: skip
+        type="conditional_block_infer",
+        inputs={"Cond": [condition], "Input": [x]},
+        outputs={"Out": [out], "Scope": [scopes]},
+        attrs={"sub_block": block, "is_scalar_condition": True},
+    )
     (got,) = run([out], x=np.float32([1, 2]), condition=[chosen])
     assert got.tolist() == ([5, 10] if chosen else [0, 0])
 
@@ -264,8 +266,12 @@ def test_print(capfd):
 def test_py_func(program):
     x, d = data("x", 2), data("d", 2)
     out = program.current_block().create_var(name="out", dtype="float32", shape=[2])
-    layers.py_func(lambda a: np.tanh(np.array(a)), x, out,
-                   backward_func=lambda a, y, dy: np.array(dy) * (1 - np.square(np.array(y))))
+    layers.py_func(
+        lambda a: np.tanh(np.array(a)),
+        x,
+        out,
+        backward_func=lambda a, y, dy: np.array(dy) * (1 - np.square(np.array(y))),
+    )
     (dx,) = paddle.static.gradients([out], [x], target_gradients=[d])
     value = np.float32([0.5, -2])
     got = run([out, dx], x=value, d=np.float32([1, 10]))

@@ -1,4 +1,5 @@
 """LoDTensorArrays as tensors, SelectedRows variables, names in place, feeds: what static mode makes of them."""
+
 from __future__ import annotations
 
 import numpy as np

@@ -155,7 +155,7 @@ def test_penalty_of_a_gradient_without_parameters(static):
     filters = static.default_main_program().global_block().var("filter")
     (dx,) = static.gradients(y, x, no_grad_set={filters})
     loss = layers.reduce_sum(dx * dx)
-    (_, grad), = fluid.backward.append_backward(loss, parameter_list=[filters])
+    ((_, grad),) = fluid.backward.append_backward(loss, parameter_list=[filters])
     exe = static.Executor()
     exe.run(static.default_startup_program())
     feed = {"x": np.linspace(-1, 1, 18, dtype="float32").reshape(2, 1, 3, 3)}

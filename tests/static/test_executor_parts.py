@@ -1,4 +1,5 @@
 """The parts of Executor.run that pages name, and ParallelExecutor's members."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -84,8 +85,12 @@ class TestParallelExecutor:
         assert found.shape == (2,) and not train._need_create_local_exe_scopes()
         np.testing.assert_allclose(weights(), before - 0.1 * X.mean(0)[:, None], rtol=1e-5)
         (tested,) = test.run([loss], {"x": X})
-        np.testing.assert_allclose(tested, [(X[:3] @ weights()).mean(), (X[3:] @ weights()).mean()] + np.array(
-            fluid.global_scope().find_var("fc.b_0").get_tensor()), rtol=1e-5)  # fmt: skip
+        np.testing.assert_allclose(
+            tested,
+            [(X[:3] @ weights()).mean(), (X[3:] @ weights()).mean()]
+            + np.array(fluid.global_scope().find_var("fc.b_0").get_tensor()),
+            rtol=1e-5,
+        )
         train.drop_local_exe_scopes()
         assert train._need_create_local_exe_scopes()
         assert train.run([loss], feed_dict={"x": X})[0].shape == (2,)

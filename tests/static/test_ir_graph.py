@@ -60,9 +60,7 @@ def test_a_compiled_graph(places, monkeypatch):
     main, startup, loss = trained()
 
     def compiled(what):
-        return fluid.CompiledProgram(what).with_data_parallel(
-            loss_name=loss.name, places=[fluid.CPUPlace()] * places
-        )
+        return fluid.CompiledProgram(what).with_data_parallel(loss_name=loss.name, places=[fluid.CPUPlace()] * places)
 
     def run(program):
         exe = fluid.Executor(fluid.CPUPlace())
@@ -227,8 +225,12 @@ def test_attributes():
     for name, value in (("int", 1), ("float", 0.5), ("string", "text")):
         graph.set(name, value)
         assert graph.has(name) and getattr(graph, f"get_{name}")(name) == value
-    for wrong in (lambda: graph.set("int", 2), lambda: graph.get_string("int"), lambda: graph.get_int("no"),
-                  lambda: graph.erase("no")):  # fmt: skip
+    for wrong in (
+        lambda: graph.set("int", 2),
+        lambda: graph.get_string("int"),
+        lambda: graph.get_int("no"),
+        lambda: graph.erase("no"),
+    ):
         with pytest.raises(ValueError, match="attribute"):
             wrong()
     graph.erase("int")

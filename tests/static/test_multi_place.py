@@ -114,6 +114,7 @@ def test_batch_norm_over_the_samples_of_all_places(n):
 
 def test_what_works_on_the_sum_runs_once():
     """As an all-reduce of the summed gradient over other processes does: twice would be wrong."""
+
     def net(n):
         with fluid.scope_guard(fluid.Scope()):
             main, startup, (loss, _) = build(dense, lambda: fluid.optimizer.SGD(0.1))

@@ -1,4 +1,5 @@
 """A section of a pipeline whose batches come from a reader: each micro-batch is one of the reader's."""
+
 from __future__ import annotations
 
 import numpy as np

@@ -1,4 +1,5 @@
 """Programs in files of fleet 1.x: bytes, text, lists, pictures."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -50,12 +51,20 @@ def test_other_ways_to_write_it(tmp_path):
     assert utils.load_program(str(file), True).global_block().var("ab").shape == (-1, 16)
 
 
-@pytest.mark.parametrize(("text", "says"), [
-    ("block {", "no field 'block'"), ("blocks {", "ends in the middle"), ("blocks { idx: x }", "'x' is no value"),
-    ("blocks { idx { } }", "idx is no message"), ("blocks { idx: @ }", "line 1"), ("blocks", "ends in the middle"),
-    ("blocks { ops { type: 3 } }", "'3' is no value of type"), ("blocks { idx: 99999999999999999999 }", "no value"),
-    ("blocks { ops { attrs { f: { } } } }", "f is no message"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("block {", "no field 'block'"),
+        ("blocks {", "ends in the middle"),
+        ("blocks { idx: x }", "'x' is no value"),
+        ("blocks { idx { } }", "idx is no message"),
+        ("blocks { idx: @ }", "line 1"),
+        ("blocks", "ends in the middle"),
+        ("blocks { ops { type: 3 } }", "'3' is no value of type"),
+        ("blocks { idx: 99999999999999999999 }", "no value"),
+        ("blocks { ops { attrs { f: { } } } }", "f is no message"),
+    ],
+)
 def test_what_is_no_program(tmp_path, text, says):
     (tmp_path / "p").write_text(text)
     with pytest.raises(ValueError, match=says):

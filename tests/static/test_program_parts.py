@@ -1,4 +1,5 @@
 """What Programs are asked for before recomputation, and for feed and fetch operators."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -68,9 +69,10 @@ def test_feed_and_fetch_operators(tmp_path):
     (fetched,) = (block.var(op.input("X")[0]) for op in block.ops if op.type == "fetch")
     assert has_feed_operators(block, {"x": 0, "y": 0}, "feed") and has_fetch_operators(block, [fetched], "fetch")
     for wrong, says in [
-        (({"x": 0}, "feed"), "does not have y"), (({"x": 0, "y": 0, "z": 0}, "feed"), "2 feed operators"),
+        (({"x": 0}, "feed"), "does not have y"),
+        (({"x": 0, "y": 0, "z": 0}, "feed"), "2 feed operators"),
         (({"x": 0, "y": 0}, "other"), "holder is 'feed', expected 'other'"),
-    ]:  # fmt: skip
+    ]:
         with pytest.raises(ValueError, match=says):
             has_feed_operators(block, *wrong)
     for wrong, says in [(([x], "fetch"), "does not have"), (([x, fetched], "fetch"), "1 fetch operators")]:

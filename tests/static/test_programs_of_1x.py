@@ -1,4 +1,5 @@
 """What a Program of 1.x has beside its operators' values: their order and text, the older layers in it."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -11,8 +12,10 @@ import pytest
 def programs():
     """A main and a startup Program of its own."""
     paddle.enable_static()
-    with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard(), fluid.scope_guard(
-        fluid.Scope()
+    with (
+        fluid.program_guard(fluid.Program(), fluid.Program()),
+        fluid.unique_name.guard(),
+        fluid.scope_guard(fluid.Scope()),
     ):
         yield fluid.default_main_program(), fluid.default_startup_program()
     paddle.disable_static()

@@ -1,4 +1,5 @@
 """append_backward with checkpoints: the same numbers with less memory."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -10,8 +11,11 @@ from paddle import _core, fluid, static
 @pytest.fixture(autouse=True)
 def programs():
     paddle.enable_static()
-    with static.program_guard(static.Program(), static.Program()), fluid.unique_name.guard(), \
-            static.scope_guard(static.Scope()):
+    with (
+        static.program_guard(static.Program(), static.Program()),
+        fluid.unique_name.guard(),
+        static.scope_guard(static.Scope()),
+    ):
         yield
     paddle.disable_static()
 
@@ -51,8 +55,11 @@ def train(points: bool, steps: int = 4, layers: int = 9, width: int = 16, rows: 
         before = _core.memory_stats()[0]
         losses += [exe.run(main, feed={"x": feed}, fetch_list=[loss])[0][0] for _ in range(steps - 1)]
         peak = _core.memory_stats()[1] - before
-        state = {v.name: np.array(static.global_scope().find_var(v.name).get_tensor())
-                 for v in main.list_vars() if v.persistable and v.type == fluid.core.VarDesc.VarType.LOD_TENSOR}
+        state = {
+            v.name: np.array(static.global_scope().find_var(v.name).get_tensor())
+            for v in main.list_vars()
+            if v.persistable and v.type == fluid.core.VarDesc.VarType.LOD_TENSOR
+        }
     return losses, state, peak, [op.type for op in main.global_block().ops]
 
 

@@ -147,9 +147,7 @@ print("done")
 """
 
 
-@pytest.mark.parametrize(
-    ("megabytes", "seconds"), [(128, 2), pytest.param(1024, 10, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize(("megabytes", "seconds"), [(128, 2), pytest.param(1024, 10, marks=pytest.mark.slow)])
 def test_a_table_stays_one(megabytes, seconds):
     """Two threads train rows of a table, two read it, in a process that has no room for a second one."""
     text = TABLE.replace("ROWS", str(megabytes << 12)).replace("SECONDS", str(seconds))
@@ -160,6 +158,7 @@ def test_a_table_stays_one(megabytes, seconds):
 
 def test_a_value_that_was_taken_out_stays():
     """What was fetched is not changed by later steps."""
+
     def build():
         x = static.data("x", [-1, 4], "float32")
         loss = paddle.mean(static.nn.fc(x, 3, weight_attr="w", bias_attr=False))
@@ -182,11 +181,20 @@ def test_a_failed_step_leaves_its_variables():
     names = {"Param": "p", "Moment1": "m", "Moment2": "v", "Beta1Pow": "b1", "Beta2Pow": "b2", "LearningRate": "lr"}
     sizes = {"p": [2, 3], "m": [2, 3], "v": [2, 3], "b1": [1], "b2": [1], "lr": [1]}
     held = {n: block.create_var(name=n, shape=s, dtype="float32", persistable=True) for n, s in sizes.items()}
-    outs = {"ParamOut": held["p"], "Moment1Out": held["m"], "Moment2Out": held["v"], "Beta1PowOut": held["b1"],
-            "Beta2PowOut": held["b2"]}  # fmt: skip
+    outs = {
+        "ParamOut": held["p"],
+        "Moment1Out": held["m"],
+        "Moment2Out": held["v"],
+        "Beta1PowOut": held["b1"],
+        "Beta2PowOut": held["b2"],
+    }
     block.append_op("adam", {**{k: held[n] for k, n in names.items()}, "Grad": g}, outs, {})
-    block.append_op("set_value", {"Input": held["p"], "ValueTensor": g}, {"Out": held["p"]},
-                    {"axes": [0], "starts": [0], "ends": [2], "dtype": 5, "shape": [1]})  # fmt: skip
+    block.append_op(
+        "set_value",
+        {"Input": held["p"], "ValueTensor": g},
+        {"Out": held["p"]},
+        {"axes": [0], "starts": [0], "ends": [2], "dtype": 5, "shape": [1]},
+    )
     for n, s in sizes.items():
         scope.var(n).get_tensor().set(np.full(s, 0.5, "float32"), paddle.CPUPlace())
     exe = static.Executor(paddle.CPUPlace())

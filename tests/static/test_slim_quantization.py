@@ -223,9 +223,14 @@ def samples():
 def test_after_training(algo, weights, tmp_path):
     exe, expected = saved(tmp_path / "model")
     quantization = PostTrainingQuantization(
-        executor=exe, model_dir=str(tmp_path / "model"), sample_generator=samples, batch_size=4, algo=algo,
-        weight_quantize_type=weights, quantizable_op_type=["conv2d", "mul", "pool2d"],
-    )  # fmt: skip
+        executor=exe,
+        model_dir=str(tmp_path / "model"),
+        sample_generator=samples,
+        batch_size=4,
+        algo=algo,
+        weight_quantize_type=weights,
+        quantizable_op_type=["conv2d", "mul", "pool2d"],
+    )
     program = quantization.quantize()
     conv = next(op for op in program.global_block().ops if op.type == "conv2d")
     if algo == "min_max":

@@ -140,13 +140,22 @@ def test_loading_runs_no_code(name):
 
 def test_states_are_read_back():
     data = {
-        "a": np.ones((2, 3)), "n": 1, "s": "x", "f": np.float32(2), "empty": np.zeros((0, 3), "float32"),
-        "nothing": b"", "bytes": b"\xff", "set": {1}, "text": np.array(["a", "bc"]),
+        "a": np.ones((2, 3)),
+        "n": 1,
+        "s": "x",
+        "f": np.float32(2),
+        "empty": np.zeros((0, 3), "float32"),
+        "nothing": b"",
+        "bytes": b"\xff",
+        "set": {1},
+        "text": np.array(["a", "bc"]),
         "day": np.array(["2020-01-01"], "M8[D]"),
-        "objects": np.array([1, "a"], object), "columns": np.asfortranarray(np.eye(2, 3)),
+        "objects": np.array([1, "a"], object),
+        "columns": np.asfortranarray(np.eye(2, 3)),
         "swapped": np.arange(3, dtype=">i4"),
-        "range": range(3), "complex": 1 + 2j,
-    }  # fmt: skip
+        "range": range(3),
+        "complex": 1 + 2j,
+    }
     for protocol in range(2, 6):
         again = safe_pickle.loads(pickle.dumps(data, protocol))
         assert again.keys() == data.keys()
@@ -233,8 +242,9 @@ def test_paddle_load_reads_inference_models(static, tmp_path):
     names = [p.name for p in static.default_main_program().all_parameters()]
     values = {n: np.array(static.global_scope().find_var(n).get_tensor()) for n in names}
     old = paddle.fluid.io.save_inference_model
-    for kind, files in enumerate([{}, {"model_filename": "m"}, {"params_filename": "p"},
-                                  {"model_filename": "m", "params_filename": "p"}]):  # fmt: skip
+    for kind, files in enumerate(
+        [{}, {"model_filename": "m"}, {"params_filename": "p"}, {"model_filename": "m", "params_filename": "p"}]
+    ):
         folder = str(tmp_path / str(kind))
         old(folder, ["x"], [y], exe, **files)
         for found in (paddle.load(folder, **files), paddle.fluid.load_dygraph(folder, **files)[0]):

@@ -281,10 +281,17 @@ def described(worker, trainer="DistMultiTrainer", infer=False, **more):
     server = Table(server_param=Table(downpour_server_param=Table(downpour_table_param=[accessor])))
     tables = {"pull_sparse": [0], "push_sparse": [0], "pull_dense": [1], "push_dense": [1]}
     program._fleet_opt = {
-        "trainer": trainer, "device_worker": worker, "fleet_desc": server, "use_cvm": False, "stat_var_names": ["stat"],
-        "program_configs": {key: tables}, "program_id_to_worker": {key: Table(get_desc=lambda: desc)},
-        "scale_datanorm": -1, "dump_slot": False, **more,
-    }  # fmt: skip
+        "trainer": trainer,
+        "device_worker": worker,
+        "fleet_desc": server,
+        "use_cvm": False,
+        "stat_var_names": ["stat"],
+        "program_configs": {key: tables},
+        "program_id_to_worker": {key: Table(get_desc=lambda: desc)},
+        "scale_datanorm": -1,
+        "dump_slot": False,
+        **more,
+    }
     made = fluid.trainer_factory.TrainerFactory()._create_trainer(program._fleet_opt)
     made._set_program(program)
     made._set_infer(infer)

@@ -461,8 +461,15 @@ def test_shared_objects_are_visited_once(tmp_path):
 def test_pickles_that_take_forever_to_hash(tmp_path):
     path = tmp_path / "x"
     twice = b"\x80\x02)q\x00" + b"".join(b"h%ch%c\x86q%c" % (i, i, i + 1) for i in range(60))
-    for end in (b"}(h<K\x01u.", b"}h<K\x01s.", b"(h<K\x01d.", b"\x8f(h<\x90.", b"(h<\x91.",
-                b"c__builtin__\nset\n](h<e\x85R.", b"c__builtin__\ndict\n]h<K\x01\x86a\x85R."):  # fmt: skip
+    for end in (
+        b"}(h<K\x01u.",
+        b"}h<K\x01s.",
+        b"(h<K\x01d.",
+        b"\x8f(h<\x90.",
+        b"(h<\x91.",
+        b"c__builtin__\nset\n](h<e\x85R.",
+        b"c__builtin__\ndict\n]h<K\x01\x86a\x85R.",
+    ):
         path.write_bytes(twice + end)
         with pytest.raises(pickle.UnpicklingError, match="too many parts"):
             paddle.load(str(path))

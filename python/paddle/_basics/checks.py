@@ -64,6 +64,5 @@ def check_dtype(input_dtype, input_name: str, expected_dtype, op_name: str, extr
         )
     if name not in expected_dtype:
         raise TypeError(
-            f"{op_name}: {input_name} must have dtype {expected_dtype}, got {name}"
-            + _advice(extra_message)
+            f"{op_name}: {input_name} must have dtype {expected_dtype}, got {name}" + _advice(extra_message)
         )

@@ -1,4 +1,5 @@
 """The element type that Python floats and parameters get."""
+
 from __future__ import annotations
 
 from paddle._basics import numpy as np

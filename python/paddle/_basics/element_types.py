@@ -3,6 +3,7 @@
 `takes` reads the operator's row of the table. The sets below are for functions that take less than their operator does,
 and for arguments other than an operator's first: 2.0.2 refuses the rest with a TypeError, which its own tests look for.
 """
+
 from __future__ import annotations
 
 from functools import cache

@@ -1,4 +1,5 @@
 """Names that Paddle defines in a module below the package that shows them here: scripts import them from there, too."""
+
 from __future__ import annotations
 
 __all__ = ["homes"]

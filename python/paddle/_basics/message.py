@@ -1,5 +1,6 @@
 """A message of protobuf (2): named fields with types and defaults, its text format, which other Paddles read, and its
 bytes."""
+
 from __future__ import annotations
 
 import copy
@@ -14,9 +15,12 @@ import numpy as np
 __all__: list[str] = []
 
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "'": "'", "\\": "\\"}
-_TOKEN = re.compile(r"""\s*(?:\#[^\n]*\s*)*(?:(?P<name>[A-Za-z_]\w*)
+_TOKEN = re.compile(
+    r"""\s*(?:\#[^\n]*\s*)*(?:(?P<name>[A-Za-z_]\w*)
     |(?P<number>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?f?)
-    |(?P<text>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')|(?P<mark>[{}\[\]:,;<>]))""", re.X)
+    |(?P<text>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')|(?P<mark>[{}\[\]:,;<>]))""",
+    re.X,
+)
 
 
 class Int64(int):

@@ -1,4 +1,5 @@
 """Names of the API that this build does not have: they raise an error that says so."""
+
 from __future__ import annotations
 
 import importlib

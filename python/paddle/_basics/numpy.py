@@ -3,6 +3,7 @@
 What comes with `import paddle` writes ``from paddle._basics import numpy as np``, and names nothing of it outside of
 functions.
 """
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

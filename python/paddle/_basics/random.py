@@ -1,4 +1,5 @@
 """The seed of the random generator."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,4 +1,5 @@
 """Checks of shapes and permutations that both the old and the new functions make while a Program is built."""
+
 from __future__ import annotations
 
 __all__: list[str] = []

@@ -1,4 +1,5 @@
 """How a Tensor is printed."""
+
 from __future__ import annotations
 
 from paddle._basics import numpy as np

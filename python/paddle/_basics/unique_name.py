@@ -1,4 +1,5 @@
 """Unique names for variables, operators and layers: ``generate("fc")`` gives ``fc_0``, ``fc_1``, ..."""
+
 from __future__ import annotations
 
 import collections

@@ -49,8 +49,7 @@ def require_version(min_version, max_version=None) -> None:
         return
     if max_version is not None and not _numbers(min_version) <= installed <= _numbers(max_version):
         raise Exception(
-            f"VersionError: PaddlePaddle version in [{min_version}, {max_version}] required, but {name} "
-            "installed."
+            f"VersionError: PaddlePaddle version in [{min_version}, {max_version}] required, but {name} installed."
         )
     if installed < _numbers(min_version):
         raise Exception(f"this is PaddlePaddle {name}, but {min_version} or higher is required")

@@ -1,5 +1,6 @@
 """CUDA twins of operators: one module a family, `TWINS` says which operators have one. Nothing here imports cupy until
 a CUDAPlace is used."""
+
 from __future__ import annotations
 
 import threading
@@ -20,9 +21,22 @@ from .shape import joins, layout
 from .units import Unit
 
 _FAMILIES = (
-    formula, elementwise, matmul, products, reduction, layout, joins, elements, softmax, layer_norm, instance_norm,
-    embedding, optimizer, states, rings,
-)  # fmt: skip
+    formula,
+    elementwise,
+    matmul,
+    products,
+    reduction,
+    layout,
+    joins,
+    elements,
+    softmax,
+    layer_norm,
+    instance_norm,
+    embedding,
+    optimizer,
+    states,
+    rings,
+)
 
 # Operator type -> its launcher.
 TWINS: dict[str, Callable[[Call], dict]] = {op: launch for family in _FAMILIES for op, launch in family.TWINS.items()}

@@ -1,4 +1,5 @@
 """Which operators have a CUDA twin: ``python -m paddle._cuda``."""
+
 import textwrap
 
 import paddle._core as _core

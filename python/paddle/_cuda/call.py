@@ -1,4 +1,5 @@
 """A call of an operator as launchers see it."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass

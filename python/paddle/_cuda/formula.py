@@ -1,4 +1,5 @@
 """Elementwise families: the rows of the engine's formula table, rendered as CUDA."""
+
 from __future__ import annotations
 
 import functools
@@ -12,8 +13,13 @@ from .units import FLOATS, Unit, grid_of, instances
 
 # How rows name what the slots hold.
 _SLOTS = {"x": "X", "y": "Y", "out": "Out", "dout": "Out@GRAD", "ddx": "DDX"}
-_OPTIONAL = {"pow": "FactorTensor", "pow_grad": "FactorTensor", "clip": "Min Max", "clip_grad": "Min Max",
-             "scale": "ScaleTensor"}  # fmt: skip
+_OPTIONAL = {
+    "pow": "FactorTensor",
+    "pow_grad": "FactorTensor",
+    "clip": "Min Max",
+    "clip_grad": "Min Max",
+    "scale": "ScaleTensor",
+}
 
 
 @functools.cache
@@ -55,8 +61,9 @@ def apply(call: Call, name: str, inputs: list, params: list[float]):
     out = call.empty(inputs[0].shape, inputs[0].dtype)
     of = np.float64 if t == "double" else np.float32
     if out.size:
-        call.launch(unit(name), f"row_{name}<{t}>", grid_of(out.size), 256,
-                    *inputs, *map(of, params), out, np.int64(out.size))  # fmt: skip
+        call.launch(
+            unit(name), f"row_{name}<{t}>", grid_of(out.size), 256, *inputs, *map(of, params), out, np.int64(out.size)
+        )
     return out
 
 

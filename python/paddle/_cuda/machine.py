@@ -1,4 +1,5 @@
 """What launchers run on: arrays of CuPy, whose pool owns the memory, and kernels that NVRTC compiles for the device."""
+
 from __future__ import annotations
 
 import contextlib

@@ -1,5 +1,6 @@
 """Rows of a table by their index, read and added to. Rows that occur more than once add up in the order of their
 occurrence, so that a result is the same in every run."""
+
 from __future__ import annotations
 
 import math
@@ -71,9 +72,22 @@ def add_rows(call: Call, table, ids, rows, padding: np.int64, factor=None) -> No
         return
     order = call.xp.argsort(ids, kind="stable").astype("int64")
     bad = call.xp.zeros(2, "int64")
-    call.launch(UNIT, f"add_rows<{ctype(table, FLOATS)}>", min(ids.size, 65535), block_of(width), ids[order], order,
-                rows, table, bad, np.int64(ids.size), np.int64(height), np.int64(width), padding,
-                np.uint64(0) if factor is None else factor)  # fmt: skip
+    call.launch(
+        UNIT,
+        f"add_rows<{ctype(table, FLOATS)}>",
+        min(ids.size, 65535),
+        block_of(width),
+        ids[order],
+        order,
+        rows,
+        table,
+        bad,
+        np.int64(ids.size),
+        np.int64(height),
+        np.int64(width),
+        padding,
+        np.uint64(0) if factor is None else factor,
+    )
     check(call, bad, height)
 
 

@@ -1,4 +1,5 @@
 """What the engine calls: memory by handle (a flat array of bytes), calls with their tensors by handle and offset."""
+
 from __future__ import annotations
 
 import warnings

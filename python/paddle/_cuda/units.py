@@ -1,5 +1,6 @@
 """CUDA source in units. A unit is compiled for the device that is found (or, in the tests, by NVRTC without one, or as
 C++ with the threads of a block as fibers); its kernels are templates over the element type."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field

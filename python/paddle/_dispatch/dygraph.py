@@ -1,4 +1,5 @@
 """Dygraph mode: switching it on and off, recording of gradients, `grad`."""
+
 from __future__ import annotations
 
 import contextlib
@@ -208,8 +209,16 @@ def _listed(value, name: str, kind=core.Tensor) -> list:
     return values
 
 
-def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, only_inputs=True,
-         allow_unused=False, no_grad_vars=None) -> Any:
+def grad(
+    outputs,
+    inputs,
+    grad_outputs=None,
+    retain_graph=None,
+    create_graph=False,
+    only_inputs=True,
+    allow_unused=False,
+    no_grad_vars=None,
+) -> Any:
     """The gradients of `outputs` with respect to `inputs`, summed over the outputs.
 
     Args:
@@ -271,9 +280,7 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
         raise AssertionError("allow_unused and only_inputs must be True or False")
     if not only_inputs:
         raise AssertionError("grad: only_inputs must be True")
-    found = core.partial_grad(
-        outputs, inputs, grad_outputs, no_grad_vars, retain_graph, create_graph, allow_unused
-    )
+    found = core.partial_grad(outputs, inputs, grad_outputs, no_grad_vars, retain_graph, create_graph, allow_unused)
     if create_graph:
         # Those that stand on no recorded call (of a variable by itself), too.
         for g in found:

@@ -1,4 +1,5 @@
 """Arguments of convolutions and pools in n spatial dimensions: formats and paddings."""
+
 from __future__ import annotations
 
 from typing import Any

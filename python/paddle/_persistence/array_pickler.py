@@ -2,6 +2,7 @@
 
 The bytes are those that `pickle.dump` writes, which makes up to three copies of a large array while it holds the GIL.
 """
+
 from __future__ import annotations
 
 import codecs

@@ -118,11 +118,14 @@ _ALLOWED: dict[tuple[str, str], Any] = {
         for module in ("builtins", "__builtin__")
         for kind, maker in (
             *((k, _container(k)) for k in (set, frozenset, tuple, list, dict, bytes)),
-            (bytearray, _bytearray), (complex, complex), (slice, slice), (range, range),
+            (bytearray, _bytearray),
+            (complex, complex),
+            (slice, slice),
+            (range, range),
         )
     },
     ("__builtin__", "xrange"): range,
-}  # fmt: skip
+}
 _MAKERS = [maker for maker in _ALLOWED.values() if maker is not _NdarrayType]
 
 

@@ -1,4 +1,5 @@
 """paddle.save, and what paddle.load reads of it: state dicts as pickles of numpy arrays, in real Paddle's form."""
+
 from __future__ import annotations
 
 import os

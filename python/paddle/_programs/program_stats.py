@@ -55,9 +55,10 @@ class ProgramStats:
     def get_input_nodes(self) -> list[str]:
         """Names of what the operators take and none of them gives, and no parameter is; and what readers give."""
         names = [
-            name for name, deps in self.var_op_deps.items()
+            name
+            for name, deps in self.var_op_deps.items()
             if deps["var_as_input_ops"] and not deps["var_as_output_ops"] and not self.block.var(name).persistable
-        ]  # fmt: skip
+        ]
         return names + self._outputs_of("read")
 
     def get_reserved_vars(self) -> list[str]:

@@ -9,32 +9,85 @@ from typing import Any
 __all__: list[str] = []
 
 _ATTR_TYPES = dict(
-    INT=0, FLOAT=1, STRING=2, INTS=3, FLOATS=4, STRINGS=5, BOOLEAN=6, BOOL=6, BOOLEANS=7, BOOLS=7, BLOCK=8, LONG=9,
-    BLOCKS=10, LONGS=11, FLOAT64S=12,
-)  # fmt: skip
+    INT=0,
+    FLOAT=1,
+    STRING=2,
+    INTS=3,
+    FLOATS=4,
+    STRINGS=5,
+    BOOLEAN=6,
+    BOOL=6,
+    BOOLEANS=7,
+    BOOLS=7,
+    BLOCK=8,
+    LONG=9,
+    BLOCKS=10,
+    LONGS=11,
+    FLOAT64S=12,
+)
 _VAR_TYPES = dict(
-    BOOL=0, INT16=1, INT32=2, INT64=3, FP16=4, FP32=5, FP64=6, LOD_TENSOR=7, SELECTED_ROWS=8, FEED_MINIBATCH=9,
-    FETCH_LIST=10, STEP_SCOPES=11, LOD_RANK_TABLE=12, LOD_TENSOR_ARRAY=13, PLACE_LIST=14, READER=15, RAW=17, TUPLE=18,
-    SIZE_T=19, UINT8=20, INT8=21, BF16=22, COMPLEX64=23, COMPLEX128=24,
-)  # fmt: skip
+    BOOL=0,
+    INT16=1,
+    INT32=2,
+    INT64=3,
+    FP16=4,
+    FP32=5,
+    FP64=6,
+    LOD_TENSOR=7,
+    SELECTED_ROWS=8,
+    FEED_MINIBATCH=9,
+    FETCH_LIST=10,
+    STEP_SCOPES=11,
+    LOD_RANK_TABLE=12,
+    LOD_TENSOR_ARRAY=13,
+    PLACE_LIST=14,
+    READER=15,
+    RAW=17,
+    TUPLE=18,
+    SIZE_T=19,
+    UINT8=20,
+    INT8=21,
+    BF16=22,
+    COMPLEX64=23,
+    COMPLEX128=24,
+)
 _TENSOR = {"data_type": (1, _VAR_TYPES), "dims": (2, int)}
 _LOD_TENSOR = {"tensor": (1, _TENSOR), "lod_level": (2, int)}
 _VAR_TYPE = {
-    "type": (1, _VAR_TYPES), "selected_rows": (2, _TENSOR), "lod_tensor": (3, _LOD_TENSOR),
-    "tensor_array": (4, _LOD_TENSOR), "reader": (5, {"lod_tensor": (1, _LOD_TENSOR)}),
+    "type": (1, _VAR_TYPES),
+    "selected_rows": (2, _TENSOR),
+    "lod_tensor": (3, _LOD_TENSOR),
+    "tensor_array": (4, _LOD_TENSOR),
+    "reader": (5, {"lod_tensor": (1, _LOD_TENSOR)}),
     "tuple": (7, {"element_type": (1, _VAR_TYPES)}),
-}  # fmt: skip
+}
 _ATTR = {
-    "name": (1, str), "type": (2, _ATTR_TYPES), "i": (3, int), "f": (4, "<f"), "s": (5, str), "ints": (6, int),
-    "floats": (7, "<f"), "strings": (8, str), "b": (10, bool), "bools": (11, bool), "block_idx": (12, int),
-    "l": (13, int), "blocks_idx": (14, int), "longs": (15, int), "float64s": (16, "<d"),
-}  # fmt: skip
+    "name": (1, str),
+    "type": (2, _ATTR_TYPES),
+    "i": (3, int),
+    "f": (4, "<f"),
+    "s": (5, str),
+    "ints": (6, int),
+    "floats": (7, "<f"),
+    "strings": (8, str),
+    "b": (10, bool),
+    "bools": (11, bool),
+    "block_idx": (12, int),
+    "l": (13, int),
+    "blocks_idx": (14, int),
+    "longs": (15, int),
+    "float64s": (16, "<d"),
+}
 _SLOT = {"parameter": (1, str), "arguments": (2, str)}
 _OP = {"inputs": (1, _SLOT), "outputs": (2, _SLOT), "type": (3, str), "attrs": (4, _ATTR), "is_target": (5, bool)}
 _VAR = {"name": (1, str), "type": (2, _VAR_TYPE), "persistable": (3, bool), "need_check_feed": (4, bool)}
 _BLOCK = {
-    "idx": (1, int), "parent_idx": (2, int), "vars": (3, _VAR), "ops": (4, _OP), "forward_block_idx": (5, int),
-}  # fmt: skip
+    "idx": (1, int),
+    "parent_idx": (2, int),
+    "vars": (3, _VAR),
+    "ops": (4, _OP),
+    "forward_block_idx": (5, int),
+}
 _VERSION = {"version": (1, int)}
 _PAIR = {"op_name": (1, str), "op_version": (2, _VERSION)}
 #: field -> (its number, what it is: a message, the names of an enumeration, a kind of scalar)

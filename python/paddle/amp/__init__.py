@@ -22,9 +22,7 @@ def _on_cuda(what: str) -> bool:
     """
     place = mode._current_expected_place()
     if not place.is_gpu_place():
-        warnings.warn(
-            f"{what} can only be enabled on CUDAPlace; on {place} it does nothing", stacklevel=4
-        )
+        warnings.warn(f"{what} can only be enabled on CUDAPlace; on {place} it does nothing", stacklevel=4)
         return False
     raise NotImplementedError(f"{what}: mixed precision on CUDA devices is not there yet; give enable=False")
 
@@ -136,8 +134,14 @@ class GradScaler(AmpScaler):
         use_dynamic_loss_scaling: bool = True,
     ) -> None:
         super().__init__(
-            enable, init_loss_scaling, incr_ratio, decr_ratio, incr_every_n_steps, decr_every_n_nan_or_inf,
+            enable,
+            init_loss_scaling,
+            incr_ratio,
+            decr_ratio,
+            incr_every_n_steps,
+            decr_every_n_nan_or_inf,
             use_dynamic_loss_scaling,
         )
+
 
 _speak()

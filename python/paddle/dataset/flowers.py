@@ -29,9 +29,7 @@ TRAIN_FLAG, TEST_FLAG, VALID_FLAG = "tstid", "trnid", "valid"
 def default_mapper(is_train: bool, sample: Any) -> tuple[Any, Any]:
     """An encoded photograph as 3 x 224 x 224 values without their mean, in one row."""
     encoded, label = sample
-    pixels = image.simple_transform(
-        image.load_image_bytes(encoded), 256, 224, is_train, mean=[103.94, 116.78, 123.68]
-    )
+    pixels = image.simple_transform(image.load_image_bytes(encoded), 256, 224, is_train, mean=[103.94, 116.78, 123.68])
     return pixels.flatten().astype("float32"), label
 
 

@@ -78,9 +78,7 @@ def sentences(
         yield [start, *ids, end], [start, *following], [*following, end]
 
 
-def reader_creator(
-    tar_file: str, file_name: str, src_dict_size: int, trg_dict_size: int, src_lang: str
-) -> Callable:
+def reader_creator(tar_file: str, file_name: str, src_dict_size: int, trg_dict_size: int, src_lang: str) -> Callable:
     """The reader of the file `file_name` of the archive; see :func:`train`."""
 
     def reader() -> Iterator[tuple[list[int], list[int], list[int]]]:

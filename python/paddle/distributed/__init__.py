@@ -1,4 +1,5 @@
 """Processes that train one model together: who they are, and collectives between them."""
+
 from __future__ import annotations
 
 from paddle._basics import missing as _missing
@@ -28,8 +29,17 @@ from .parallel import ParallelEnv, get_rank, get_world_size, init_parallel_env, 
 from .spawn import spawn
 
 __all__ = [
-    "spawn", "init_parallel_env", "get_rank", "get_world_size", "ParallelEnv", "split", "InMemoryDataset",
-    "QueueDataset", "ProbabilityEntry", "CountFilterEntry", *collective.__all__,
+    "spawn",
+    "init_parallel_env",
+    "get_rank",
+    "get_world_size",
+    "ParallelEnv",
+    "split",
+    "InMemoryDataset",
+    "QueueDataset",
+    "ProbabilityEntry",
+    "CountFilterEntry",
+    *collective.__all__,
 ]
 
 _LATER = {

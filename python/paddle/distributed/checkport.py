@@ -1,4 +1,5 @@
 """Waiting for servers to listen."""
+
 from __future__ import annotations
 
 import os

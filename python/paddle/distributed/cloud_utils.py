@@ -1,4 +1,5 @@
 """The nodes of a job that PaddleCloud has started, from its environment variables."""
+
 from __future__ import annotations
 
 import argparse

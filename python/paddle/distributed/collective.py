@@ -1,4 +1,5 @@
 """Collectives on Tensors. In dygraph mode they run at once, in static mode they append a ``c_*`` operator."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,4 +1,5 @@
 """Data parallelism: a copy of the model in every process, each on data of its own, with gradients averaged."""
+
 from __future__ import annotations
 
 import contextlib

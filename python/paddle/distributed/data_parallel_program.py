@@ -1,4 +1,5 @@
 """Data parallelism in Programs: every process runs one on its part of the batch, and gradients are averaged."""
+
 from __future__ import annotations
 
 from typing import Any

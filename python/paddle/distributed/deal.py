@@ -5,6 +5,7 @@
 OLD is the first job's FLAGS_ps_state_folder, NEW that of the second one, whose servers begin with what is written
 there.
 """
+
 from __future__ import annotations
 
 import argparse

@@ -1,4 +1,5 @@
 """``python -m paddle.distributed.launch_ps``: 1.8's launcher of parameter-server jobs, over that of 2.0."""
+
 from __future__ import annotations
 
 import argparse
@@ -11,8 +12,10 @@ __all__ = ["launch"]
 
 
 def _flags(argv: Sequence[str] | None) -> list[str]:
-    p = argparse.ArgumentParser(prog="python -m paddle.distributed.launch_ps",
-                                description="Start the servers and workers of a parameter-server job.")
+    p = argparse.ArgumentParser(
+        prog="python -m paddle.distributed.launch_ps",
+        description="Start the servers and workers of a parameter-server job.",
+    )
     p.add_argument("--cluster_node_ips", default="127.0.0.1", help="addresses of all nodes (default: %(default)s)")
     p.add_argument("--node_ip", default="127.0.0.1", help="which of them is this node (default: %(default)s)")
     p.add_argument("--start_port", type=port, default=6170, help="port of a node's first server (default: %(default)s)")
@@ -31,8 +34,15 @@ def _flags(argv: Sequence[str] | None) -> list[str]:
     servers = args.endpoints or ",".join(f"{ip}:{n}" for ip in ips for n in ports)
     first = args.start_port + args.server_num
     workers = ",".join(f"{ip}:{first + i}" for ip in ips for i in range(args.worker_num))
-    return [f"--servers={servers}", f"--workers={workers}", f"--node_ip={args.node_ip}", f"--log_dir={args.log_dir}",
-            f"--print_config={args.print_config}", args.training_script, *args.training_script_args]
+    return [
+        f"--servers={servers}",
+        f"--workers={workers}",
+        f"--node_ip={args.node_ip}",
+        f"--log_dir={args.log_dir}",
+        f"--print_config={args.print_config}",
+        args.training_script,
+        *args.training_script_args,
+    ]
 
 
 def launch(argv: Sequence[str] | None = None) -> None:

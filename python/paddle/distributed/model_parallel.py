@@ -1,4 +1,5 @@
 """`split`: one layer whose weight lies in parts on several ranks."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -3,6 +3,7 @@
 Ranks still meet in a rendezvous store and watch over each other as always; plans, their order and with it every bit of
 a result are those of the other transports. A single group is made over MPI by ``new_group(backend="mpi")``.
 """
+
 from __future__ import annotations
 
 import os

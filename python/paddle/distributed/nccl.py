@@ -5,6 +5,7 @@ Ranks still meet in a rendezvous store and watch over each other as always, and 
 does. NCCL itself waits without an end for a rank that is gone: the launcher, or an error of the monitor in the next
 exchange on the CPU, ends the others.
 """
+
 from __future__ import annotations
 
 import os

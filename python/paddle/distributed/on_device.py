@@ -2,6 +2,7 @@
 
 Over a ring that uses NCCL (`nccl.py`) they run on the device, over others on the CPU between two copies.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable

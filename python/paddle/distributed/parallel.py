@@ -1,4 +1,5 @@
 """Which process of a job this is, and joining the others."""
+
 from __future__ import annotations
 
 import atexit
@@ -117,6 +118,7 @@ def prepare_context(strategy=None):
     if not _core.dist.joined():
         init_parallel_env()
     return strategy
+
 
 _global_parallel_env: ParallelEnv | None = None
 # The groups that have been asked for, by number: each keeps the work it has started.

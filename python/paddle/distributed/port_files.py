@@ -1,4 +1,5 @@
 """The files by which servers say at which ports they listen (written in rust/ops/ps/exchange/listen.rs)."""
+
 from __future__ import annotations
 
 import os

@@ -1,4 +1,5 @@
 """Operators by which a Program makes its rings and hands the parameters of rank 0 out, and what operators are for."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -33,9 +34,14 @@ def _take_part() -> None:
 
 
 def append_ring(
-    program: Any, endpoint: str, endpoints: list[str], rank: int, ring: int, wait_port: bool,
+    program: Any,
+    endpoint: str,
+    endpoints: list[str],
+    rank: int,
+    ring: int,
+    wait_port: bool,
     role: OpRole = OpRole.Forward,
-) -> None:  # fmt: skip
+) -> None:
     """Appends to `program` that its process is `rank` of the ring of all `endpoints`, which find each other there.
 
     With `wait_port` rank 0 returns once the others listen.
@@ -45,9 +51,7 @@ def append_ring(
     if rank == 0 and wait_port:
         wait_server_ready(others)
     block = program.global_block()
-    made = block.create_var(
-        name=unique_name.generate("nccl_id"), persistable=True, type=_core.VarDesc.VarType.RAW
-    )
+    made = block.create_var(name=unique_name.generate("nccl_id"), persistable=True, type=_core.VarDesc.VarType.RAW)
     block.append_op(
         type="c_gen_nccl_id",
         inputs={},

@@ -1,4 +1,5 @@
 """`spawn`: a function in several processes that train together."""
+
 from __future__ import annotations
 
 import contextlib
@@ -88,11 +89,15 @@ class _Inbox:
 def _options_valid_check(options: Mapping[str, Any]) -> None:
     for key in options:
         if key in _FORMER_OPTIONS:
-            warnings.warn(f"The option {key} of paddle.distributed.spawn is deprecated: use ips and gpus.",
-                          DeprecationWarning, stacklevel=3)
+            warnings.warn(
+                f"The option {key} of paddle.distributed.spawn is deprecated: use ips and gpus.",
+                DeprecationWarning,
+                stacklevel=3,
+            )
         elif key not in _OPTIONS:
-            raise ValueError(f"The option {key} of paddle.distributed.spawn is not supported; there are "
-                             + ", ".join(_OPTIONS))
+            raise ValueError(
+                f"The option {key} of paddle.distributed.spawn is not supported; there are " + ", ".join(_OPTIONS)
+            )
 
 
 def _option(options: Mapping[str, Any], *names: str) -> Any:
@@ -110,8 +115,10 @@ def _gpus(nprocs: int, listed: str | None) -> list[list[str]]:
     seen = [x.strip() for x in visible.split(",")] if visible else [str(i) for i in range(count)]
     if listed is None:
         if len(seen) < nprocs:
-            raise RuntimeError(f"{nprocs} processes need as many GPUs, {len(seen)} can be seen: change nprocs or "
-                               "CUDA_VISIBLE_DEVICES, or call paddle.set_device('cpu') first")
+            raise RuntimeError(
+                f"{nprocs} processes need as many GPUs, {len(seen)} can be seen: change nprocs or "
+                "CUDA_VISIBLE_DEVICES, or call paddle.set_device('cpu') first"
+            )
         return [[x] for x in seen[:nprocs]]
     ids = [x.strip() for x in listed.split(",")]
     if len(ids) != nprocs:
@@ -128,8 +135,11 @@ def _plan(nprocs: int, options: Mapping[str, Any]) -> Job:
     from .launch import collective, environment
 
     args = argparse.Namespace(
-        ips=_option(options, "ips", "cluster_node_ips"), node_ip=_option(options, "node_ip"), cores=None,
-        started_port=_option(options, "started_port"), use_paddlecloud=bool(_option(options, "use_paddlecloud")),
+        ips=_option(options, "ips", "cluster_node_ips"),
+        node_ip=_option(options, "node_ip"),
+        cores=None,
+        started_port=_option(options, "started_port"),
+        use_paddlecloud=bool(_option(options, "use_paddlecloud")),
     )
     if args.started_port is not None:
         args.started_port = int(args.started_port)
@@ -170,8 +180,9 @@ def _sendable(error: BaseException) -> bytes | None:
     return data
 
 
-def _func_wrapper(func: Callable, args: tuple, errors: Connection, results: Connection, variables: dict[str, str],
-                  cores: list[int]) -> None:
+def _func_wrapper(
+    func: Callable, args: tuple, errors: Connection, results: Connection, variables: dict[str, str], cores: list[int]
+) -> None:
     """What the new process runs."""
     for name in ("http_proxy", "https_proxy"):
         os.environ.pop(name, None)
@@ -201,8 +212,15 @@ class MultiprocessContext:
         error_queues (list): for each process, the traceback of its exception, if there is one.
     """
 
-    def __init__(self, processes: list, error_queues: list[_Inbox], return_queues: list[_Inbox],
-                 held: Any = None, watcher: Guard | None = None, first: int = 0):
+    def __init__(
+        self,
+        processes: list,
+        error_queues: list[_Inbox],
+        return_queues: list[_Inbox],
+        held: Any = None,
+        watcher: Guard | None = None,
+        first: int = 0,
+    ):
         self.processes, self.error_queues, self.return_queues = processes, error_queues, return_queues
         self.sentinels = {p.sentinel: i for i, p in enumerate(processes)}
         # What hosts the rendezvous, what outlives this process, the rank of the first of `processes`.
@@ -355,7 +373,8 @@ def spawn(func, args=(), nprocs=-1, join=True, daemon=False, **options):
             errors, send_error = mp.Pipe(duplex=False)
             results, send_result = mp.Pipe(duplex=False)
             child = mp.Process(
-                target=_func_wrapper, args=(func, args, send_error, send_result, process.env, process.cores),
+                target=_func_wrapper,
+                args=(func, args, send_error, send_result, process.env, process.cores),
             )
             child.daemon = daemon
             with _environment(process.env):

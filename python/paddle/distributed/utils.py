@@ -2,6 +2,7 @@
 
 `paddle.distributed.launch` and `spawn` do not go through these: they start processes that end with their launcher.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -53,8 +54,13 @@ def add_arguments(argname, type, default, help, argparser, **kwargs):  # noqa: A
         >>> parser.parse_args(["--shuffle=no"]).shuffle
         False
     """
-    argparser.add_argument("--" + argname, default=default, type=_truth if type is bool else type,
-                           help=help + " Default: %(default)s.", **kwargs)
+    argparser.add_argument(
+        "--" + argname,
+        default=default,
+        type=_truth if type is bool else type,
+        help=help + " Default: %(default)s.",
+        **kwargs,
+    )
 
 
 def _truth(text: str) -> bool:
@@ -150,8 +156,9 @@ def start_local_trainers(cluster, pod, training_script, training_script_args, lo
             os.makedirs(log_dir, exist_ok=True)
             tp.log_fn = open(os.path.join(log_dir, f"workerlog.{number}"), "ab")  # noqa: SIM115
             tp.log_offset = tp.log_fn.tell()
-        tp.proc = subprocess.Popen(tp.cmd, env=shared | _prepare_trainer_env(cluster, trainer), stdout=tp.log_fn,
-                                   stderr=tp.log_fn)
+        tp.proc = subprocess.Popen(
+            tp.cmd, env=shared | _prepare_trainer_env(cluster, trainer), stdout=tp.log_fn, stderr=tp.log_fn
+        )
         started.append(tp)
     return started
 

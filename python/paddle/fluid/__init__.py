@@ -194,9 +194,18 @@ __all__ = [
 ]
 
 _MODULES = (
-    "average", "data_feed_desc", "dataset", "debugger", "device_worker", "entry_attr", "generator", "incubate",
-    "install_check", "trainer_desc", "trainer_factory",
-)  # fmt: skip
+    "average",
+    "data_feed_desc",
+    "dataset",
+    "debugger",
+    "device_worker",
+    "entry_attr",
+    "generator",
+    "incubate",
+    "install_check",
+    "trainer_desc",
+    "trainer_factory",
+)
 _LATER = {
     **{name: f"paddle.fluid.{name}" for name in _MODULES},
     **dict.fromkeys(("DatasetFactory", "InMemoryDataset", "QueueDataset"), "paddle.fluid.dataset"),

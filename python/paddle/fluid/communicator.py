@@ -1,4 +1,5 @@
 """paddle.fluid.communicator: a trainer's sends and receives, beside its steps."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -55,9 +56,15 @@ class _Settings(NamedTuple):
 def _of(context: CommContext, adds: bool) -> _Variable:
     c = context
     return _Variable(
-        c.var_name(), c.split_varnames(), c.split_endpoints(), c.sections(), c.trainer_id(),
-        c.everywhere or (c.aggregate() and adds), c.is_sparse(), c.everywhere,
-    )  # fmt: skip
+        c.var_name(),
+        c.split_varnames(),
+        c.split_endpoints(),
+        c.sections(),
+        c.trainer_id(),
+        c.everywhere or (c.aggregate() and adds),
+        c.is_sparse(),
+        c.everywhere,
+    )
 
 
 class Communicator:
@@ -202,8 +209,9 @@ def _for_program(program: Program, scope: Any) -> Communicator:
     """Gradients go as soon as those before them have come back, so that parameters are of a few steps before."""
     flag = "FLAGS_communicator_max_staleness"
     envs = {
-        "communicator_min_send_grad_num_before_recv": 1, "communicator_max_staleness": get_flags(flag)[flag] or _STALE,
-    }  # fmt: skip
+        "communicator_min_send_grad_num_before_recv": 1,
+        "communicator_max_staleness": get_flags(flag)[flag] or _STALE,
+    }
     with scope_guard(scope):
         return Communicator(program, {"send_from": 1}, envs)
 

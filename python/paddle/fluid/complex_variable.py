@@ -34,7 +34,7 @@ class ComplexVariable:
 
     @property
     def dtype(self) -> str:
-        """"complex64" of half and single precision, else "complex128"."""
+        """ "complex64" of half and single precision, else "complex128"."""
         return "complex64" if self.real.dtype in (VarType.FP16, VarType.FP32) else "complex128"
 
     @property

@@ -17,9 +17,18 @@ from paddle._basics.dtypes import to_numpy_dtype
 from paddle._basics.place import CPUPlace
 
 __all__ = [
-    "globals", "set_feed_variable", "get_fetch_variable", "infer_no_need_buffer_slots", "_set_eager_deletion_mode",
-    "_set_fuse_parameter_group_size", "_set_fuse_parameter_memory_size",
-    "_create_loaded_parameter", "DeviceType", "Fleet", "run_cmd", "assign_group_by_size",
+    "globals",
+    "set_feed_variable",
+    "get_fetch_variable",
+    "infer_no_need_buffer_slots",
+    "_set_eager_deletion_mode",
+    "_set_fuse_parameter_group_size",
+    "_set_fuse_parameter_memory_size",
+    "_create_loaded_parameter",
+    "DeviceType",
+    "Fleet",
+    "run_cmd",
+    "assign_group_by_size",
 ]
 
 
@@ -133,11 +142,13 @@ def _set_eager_deletion_mode(threshold: float, fraction: float, fast: bool) -> N
         fraction (float): the part of them that is freed.
         fast (bool): whether memory is given back at once.
     """
-    _flags.set_flags({
-        "FLAGS_eager_delete_tensor_gb": threshold,
-        "FLAGS_memory_fraction_of_eager_deletion": fraction,
-        "FLAGS_fast_eager_deletion_mode": fast,
-    })
+    _flags.set_flags(
+        {
+            "FLAGS_eager_delete_tensor_gb": threshold,
+            "FLAGS_memory_fraction_of_eager_deletion": fraction,
+            "FLAGS_fast_eager_deletion_mode": fast,
+        }
+    )
 
 
 def _create_loaded_parameter(parameters: Iterable[Any], scope: Any, executor: Any = None) -> None:

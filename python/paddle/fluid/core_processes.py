@@ -8,8 +8,11 @@ import signal
 from collections.abc import Sequence
 
 __all__ = [
-    "_set_process_pids", "_erase_process_pids", "_throw_error_if_process_failed", "_set_process_signal_handler",
-]  # fmt: skip
+    "_set_process_pids",
+    "_erase_process_pids",
+    "_throw_error_if_process_failed",
+    "_set_process_signal_handler",
+]
 
 _processes: dict[int, tuple[int, ...]] = {}
 

@@ -1,4 +1,5 @@
 """Finding the distributed lookup table of a Program (one at most)."""
+
 from __future__ import annotations
 
 from typing import Any

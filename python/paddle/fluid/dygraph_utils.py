@@ -1,4 +1,5 @@
 """Bias and activation after a layer's operator in dygraph mode."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,4 +1,5 @@
 """fluid.evaluator: metrics whose states are variables of the Program; Paddle itself advises fluid.metrics instead."""
+
 from __future__ import annotations
 
 import warnings

@@ -15,6 +15,12 @@ from paddle.static.feed import (  # noqa: F401 (tests and user code import them 
 )
 
 __all__ = [
-    "Executor", "global_scope", "scope_guard", "_fetch_var", "_switch_scope", "as_numpy", "FetchHandler",
+    "Executor",
+    "global_scope",
+    "scope_guard",
+    "_fetch_var",
+    "_switch_scope",
+    "as_numpy",
+    "FetchHandler",
     "FetchHandlerMonitor",
-]  # fmt: skip
+]

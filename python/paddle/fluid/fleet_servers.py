@@ -1,4 +1,5 @@
 """The Programs of a job of fleet with parameter servers, by DistributeTranspiler."""
+
 from __future__ import annotations
 
 import math
@@ -65,9 +66,13 @@ class ServerPrograms:
         config.geo_sgd_mode, config.geo_sgd_need_push_nums = push_nums > 0, max(push_nums, 1)
         self.transpiler = (GeoSgdTranspiler if push_nums > 0 else DistributeTranspiler)(config)
         self.transpiler.transpile(
-            role._worker_index() if role._is_worker() else 0, program, ",".join(self.endpoints), role._worker_num(),
-            sync, startup,
-        )  # fmt: skip
+            role._worker_index() if role._is_worker() else 0,
+            program,
+            ",".join(self.endpoints),
+            role._worker_num(),
+            sync,
+            startup,
+        )
 
     def of_worker(self, wait: bool) -> tuple[Any, Any]:
         """The main and the startup Program of a worker; with `wait`, once all servers listen."""
@@ -110,8 +115,10 @@ def fetch(transpiler: Any, executor: Any, trainer: int) -> tuple[Any, list[Any]]
             outs = [block.create_var(name=v.slice.name, shape=v.slice.shape, dtype=whole.dtype) for v in parts]
         # By `varnames`: what `recv_varnames` names a communicator receives beside the steps, to another scope.
         attrs = {
-            "epmap": [v.endpoint for v in parts], "varnames": [v.slice.name for v in parts], "trainer_id": trainer,
-        }  # fmt: skip
+            "epmap": [v.endpoint for v in parts],
+            "varnames": [v.slice.name for v in parts],
+            "trainer_id": trainer,
+        }
         block.append_op(type="recv", inputs={"X": []}, outputs={"Out": outs}, attrs=attrs)
         if len(parts) > 1:
             block.append_op(type="concat", inputs={"X": outs}, outputs={"Out": found[-1:]}, attrs={"axis": 0})

@@ -103,9 +103,7 @@ _ELSEWHERE = {
     "_name_scope": _guards,
     "global_prog_seed": _program,
 }
-_of_the_graph = getter(
-    __name__, dict.fromkeys(("IrGraph", "IrNode", "IrOpNode", "IrVarNode"), "paddle.fluid.ir_graph")
-)
+_of_the_graph = getter(__name__, dict.fromkeys(("IrGraph", "IrNode", "IrOpNode", "IrVarNode"), "paddle.fluid.ir_graph"))
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,5 @@
 """fluid.metrics: metrics in Python, which add up what a Program fetched."""
+
 from __future__ import annotations
 
 import copy

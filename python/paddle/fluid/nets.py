@@ -177,7 +177,5 @@ def sequence_conv_pool(
         pool_type (str): "average", "sum", "sqrt", "max", "first" or "last".
     """
     check_variable_and_dtype(input, "input", FLOATS, "input")
-    out = layers.sequence_conv(
-        input, num_filters, filter_size, param_attr=param_attr, bias_attr=bias_attr, act=act
-    )
+    out = layers.sequence_conv(input, num_filters, filter_size, param_attr=param_attr, bias_attr=bias_attr, act=act)
     return layers.sequence_pool(out, pool_type)

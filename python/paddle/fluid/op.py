@@ -1,4 +1,5 @@
 """fluid.op: one operator, run on the variables of a scope."""
+
 from __future__ import annotations
 
 import paddle._core as _core

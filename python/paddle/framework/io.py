@@ -1,4 +1,5 @@
 """paddle.save and paddle.load."""
+
 from __future__ import annotations
 
 import os
@@ -36,8 +37,14 @@ def load(path, **configs) -> Any:
         ValueError: when there is nothing at `path`.
         pickle.UnpicklingError: for a file that holds anything but state.
     """
-    unknown = set(configs) - {"keep_name_table", "model_filename", "params_filename", "separate_params",
-                              "return_numpy", "output_spec"}
+    unknown = set(configs) - {
+        "keep_name_table",
+        "model_filename",
+        "params_filename",
+        "separate_params",
+        "return_numpy",
+        "output_spec",
+    }
     if unknown:
         raise ValueError(f"load: unknown configuration {sorted(unknown)[0]}")
     if os.path.isfile(where(path)):

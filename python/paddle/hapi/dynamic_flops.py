@@ -65,9 +65,7 @@ _COUNTS: dict[str, Callable[[Any, Any, Any], None]] = {
 
 
 def _by_class() -> dict[type, Callable[[Any, Any, Any], None]]:
-    return {
-        getattr(nn, name): count for names, count in _COUNTS.items() for name in names.split() if hasattr(nn, name)
-    }
+    return {getattr(nn, name): count for names, count in _COUNTS.items() for name in names.split() if hasattr(nn, name)}
 
 
 def flops(net: Any, input_size: Any, custom_ops: Any = None, print_detail: bool = False) -> int:

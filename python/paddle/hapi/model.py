@@ -333,9 +333,7 @@ class Model:
         if not isinstance(data, Dataset):
             return data
         sampler = DistributedBatchSampler(data, batch_size=batch_size, **sampling)
-        return DataLoader(
-            data, batch_sampler=sampler, places=self._place, num_workers=num_workers, return_list=True
-        )
+        return DataLoader(data, batch_sampler=sampler, places=self._place, num_workers=num_workers, return_list=True)
 
     def fit(
         self,

@@ -81,8 +81,11 @@ class _Row:
         self.inputs = _shape_of(inputs)
         self.outputs = _shape_of(outputs)
         own = [p for p in layer._parameters.values() if p is not None]
-        buffers = [b for name, b in layer._buffers.items()
-                   if b is not None and name not in layer._non_persistable_buffer_names_set]
+        buffers = [
+            b
+            for name, b in layer._buffers.items()
+            if b is not None and name not in layer._non_persistable_buffer_names_set
+        ]
         self.params = sum(math.prod(p.shape) for p in [*own, *buffers])
         self.trainable = sum(math.prod(p.shape) for p in own if getattr(p, "trainable", not p.stop_gradient))
 

@@ -19,8 +19,10 @@ class _Op:
         self.op, self.blocks = op, program.blocks
 
     def _variable(self, slot: str) -> Any:
-        names = [*(self.op.input(slot) if slot in self.op.input_names else ()),
-                 *(self.op.output(slot) if slot in self.op.output_names else ())]
+        names = [
+            *(self.op.input(slot) if slot in self.op.input_names else ()),
+            *(self.op.output(slot) if slot in self.op.output_names else ()),
+        ]
         if not names:
             return None
         return next((b.var(names[0]) for b in self.blocks if b.has_var(names[0])), None)

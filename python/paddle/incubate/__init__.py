@@ -1,4 +1,5 @@
 """paddle.incubate: what may still change."""
+
 from paddle._basics.missing import getter as _getter
 from paddle._basics.missing import speak as _speak
 from paddle.nn.layer_helper import LayerHelper as LayerHelper

@@ -1,4 +1,5 @@
 """Readers for training by several processes."""
+
 from __future__ import annotations
 
 import os

@@ -106,6 +106,7 @@ def as_array(value: Any) -> np.ndarray:
 
 def to_eager(batch: Any, place: Any) -> Any:
     """What dygraph's user gets: the batch with Tensors for arrays, in a list even for one field."""
+
     def leaf(value: Any) -> Any:
         return value if _is_tensor(value) else to_tensor(as_array(value), place=place)
 

@@ -85,15 +85,15 @@ class Metric(abc.ABC):
 class Accuracy(Metric):
     """The share of samples whose label is among the `k` highest scores, for each k of `topk`.
 
-        Examples:
-            >>> import numpy as np
-            >>> import paddle
-            >>> scores = paddle.to_tensor(np.float32([[0.1, 0.2, 0.7], [0.1, 0.4, 0.5]]))
-            >>> labels = paddle.to_tensor(np.int64([[2], [1]]))
-            >>> accuracy = paddle.metric.Accuracy()
-            >>> _ = accuracy.update(accuracy.compute(scores, labels))
-            >>> accuracy.accumulate()
-            0.5
+    Examples:
+        >>> import numpy as np
+        >>> import paddle
+        >>> scores = paddle.to_tensor(np.float32([[0.1, 0.2, 0.7], [0.1, 0.4, 0.5]]))
+        >>> labels = paddle.to_tensor(np.int64([[2], [1]]))
+        >>> accuracy = paddle.metric.Accuracy()
+        >>> _ = accuracy.update(accuracy.compute(scores, labels))
+        >>> accuracy.accumulate()
+        0.5
     """
 
     def __init__(self, topk: Sequence[int] = (1,), name: str | None = None, *args: Any, **kwargs: Any) -> None:
@@ -155,13 +155,13 @@ class Accuracy(Metric):
 class Precision(Metric):
     """Of the samples that a binary classifier calls positive (a score that rounds to 1), the share that is.
 
-        Examples:
-            >>> import numpy as np
-            >>> import paddle
-            >>> precision = paddle.metric.Precision()
-            >>> precision.update(np.array([0.1, 0.5, 0.6, 0.7]), np.array([0, 1, 1, 1]))
-            >>> precision.accumulate()
-            1.0
+    Examples:
+        >>> import numpy as np
+        >>> import paddle
+        >>> precision = paddle.metric.Precision()
+        >>> precision.update(np.array([0.1, 0.5, 0.6, 0.7]), np.array([0, 1, 1, 1]))
+        >>> precision.accumulate()
+        1.0
     """
 
     def __init__(self, name: str = "precision", *args: Any, **kwargs: Any) -> None:
@@ -196,13 +196,13 @@ class Precision(Metric):
 class Recall(Metric):
     """Of the positive samples, the share that a binary classifier finds (by a score that rounds to 1).
 
-        Examples:
-            >>> import numpy as np
-            >>> import paddle
-            >>> recall = paddle.metric.Recall()
-            >>> recall.update(np.array([0.1, 0.5, 0.6, 0.7]), np.array([1, 0, 1, 1]))
-            >>> round(recall.accumulate(), 4)
-            0.6667
+    Examples:
+        >>> import numpy as np
+        >>> import paddle
+        >>> recall = paddle.metric.Recall()
+        >>> recall.update(np.array([0.1, 0.5, 0.6, 0.7]), np.array([1, 0, 1, 1]))
+        >>> round(recall.accumulate(), 4)
+        0.6667
     """
 
     def __init__(self, name: str = "recall", *args: Any, **kwargs: Any) -> None:
@@ -236,16 +236,16 @@ class Recall(Metric):
 class Auc(Metric):
     """The area under the ROC curve of a binary classifier, from a histogram with `num_thresholds` + 1 bins.
 
-        Only the curve "ROC" is computed, whatever `curve` says, as in 2.0.2.
+    Only the curve "ROC" is computed, whatever `curve` says, as in 2.0.2.
 
-        Examples:
-            >>> import numpy as np
-            >>> import paddle
-            >>> auc = paddle.metric.Auc()
-            >>> scores = np.array([0.1, 0.4, 0.35, 0.8])
-            >>> auc.update(np.stack([1 - scores, scores], 1), np.array([[0], [0], [1], [1]]))
-            >>> auc.accumulate()
-            0.75
+    Examples:
+        >>> import numpy as np
+        >>> import paddle
+        >>> auc = paddle.metric.Auc()
+        >>> scores = np.array([0.1, 0.4, 0.35, 0.8])
+        >>> auc.update(np.stack([1 - scores, scores], 1), np.array([[0], [0], [1], [1]]))
+        >>> auc.accumulate()
+        0.75
     """
 
     def __init__(

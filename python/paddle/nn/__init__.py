@@ -1,4 +1,5 @@
 """paddle.nn: layers, their functions, initializers and gradient clips."""
+
 from paddle._basics.missing import getter as _getter
 
 from . import clip, functional, initializer

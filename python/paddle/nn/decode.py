@@ -1,4 +1,5 @@
 """Decoding step by step: what a decoder is, beam search, and the loop over its steps."""
+
 from __future__ import annotations
 
 import collections

@@ -1,4 +1,5 @@
 """LayerObjectHelper: what Layer objects of Paddle 1.x append operators with."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -16,7 +17,12 @@ class LayerObjectHelper(LayerHelperBase):
         super().__init__(name, layer_type=name)
 
     def append_op(
-        self, type: Any = None, inputs: Any = None, outputs: Any = None, attrs: Any = None, stop_gradient: Any = None  # noqa: A002
+        self,
+        type: Any = None,
+        inputs: Any = None,
+        outputs: Any = None,
+        attrs: Any = None,
+        stop_gradient: Any = None,  # noqa: A002
     ) -> Any:
         """Append an operator to the current block."""
         return self.main_program.current_block().append_op(

@@ -1,4 +1,5 @@
 """paddle.optimizer: optimizers and learning rate schedulers."""
+
 from paddle._basics.missing import getter as _getter
 from paddle._basics.missing import speak as _speak
 

@@ -1,4 +1,5 @@
 """Adadelta."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,4 +1,5 @@
 """Adagrad."""
+
 from __future__ import annotations
 
 from typing import Any

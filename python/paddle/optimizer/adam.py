@@ -1,4 +1,5 @@
 """Adam and AdamW."""
+
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -1,4 +1,5 @@
 """Adamax."""
+
 from __future__ import annotations
 
 from typing import Any

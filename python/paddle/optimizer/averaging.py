@@ -1,4 +1,5 @@
 """Means of parameters over a window of steps: what ModelAverage of paddle.incubate and of fluid share."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -60,9 +61,7 @@ class Averaging(OptimizerBase):
         with program_guard(apply):
             block = apply.global_block()
             for own, kept in pairs:
-                state = {
-                    name: block._clone_variable(self._get_accumulator(name, own)) for name in SUMS + COUNTS[:2]
-                }
+                state = {name: block._clone_variable(self._get_accumulator(name, own)) for name in SUMS + COUNTS[:2]}
                 param, kept = block._clone_variable(own), block._clone_variable(kept)
                 _ops.assign(param, Out=kept)
                 self._mean(state, own.dtype, Out=param)

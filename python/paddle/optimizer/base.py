@@ -1,5 +1,6 @@
 """What all optimizers share, those of paddle.optimizer and those of fluid: state, learning rate, the pass over the
 parameters in both modes."""
+
 from __future__ import annotations
 
 import contextlib
@@ -60,9 +61,7 @@ def no_recording():
 def global_var(name: str, shape: list[int], value: float, dtype: Any) -> Any:
     """A persistable variable of the global block without a gradient, set to `value` by the startup program."""
     helper = LayerHelper("global_var", name=name)
-    var = helper.create_global_variable(
-        name=name, shape=shape, dtype=dtype, persistable=True, stop_gradient=True
-    )
+    var = helper.create_global_variable(name=name, shape=shape, dtype=dtype, persistable=True, stop_gradient=True)
     helper.set_variable_initializer(var, initializer=Constant(value=value))
     return var
 
@@ -434,9 +433,7 @@ class OptimizerBase:
         with program_guard(loss.block.program, startup_program or default_startup_program()):
             return self.apply_gradients(params_grads)
 
-    def _minimize(
-        self, loss: Any, startup_program: Any, parameters: Any, no_grad_set: Any
-    ) -> tuple[list[Any], Pairs]:
+    def _minimize(self, loss: Any, startup_program: Any, parameters: Any, no_grad_set: Any) -> tuple[list[Any], Pairs]:
         assert isinstance(loss, Variable), "The loss should be an Tensor."
         parameters = parameters or self._parameter_list
         params_grads = self._backward(loss, startup_program, parameters, no_grad_set, None)

@@ -1,4 +1,5 @@
 """The update of deep gradient compression (Lin et al., 2017): momentum, with gradients that travel sparsely."""
+
 from __future__ import annotations
 
 import math
@@ -125,18 +126,31 @@ class DGCMomentumRule(MomentumRule):
         op = block.append_op(
             type="dgc",
             inputs={
-                "U": u, "V": v, "Grad": clipped, "Param": param, "current_step": self._global_step_var,
+                "U": u,
+                "V": v,
+                "Grad": clipped,
+                "Param": param,
+                "current_step": self._global_step_var,
                 "nranks": self._nranks_var,
             },
             outputs={
-                "U_out": u, "V_out": v, "EncodeGrad": encoded, "k": k, "Grad_out": grad, "GatherBuff": gather,
+                "U_out": u,
+                "V_out": v,
+                "EncodeGrad": encoded,
+                "k": k,
+                "Grad_out": grad,
+                "GatherBuff": gather,
             },
             attrs={
-                "m": self._momentum, "sparsity": self._sparsity, "use_nesterov": self._use_nesterov,
-                "rampup_begin_step": float(self._rampup_begin_step), "rampup_step": float(self._rampup_step),
-                "regular_coeff": coefficient, "regular_type": kind,
+                "m": self._momentum,
+                "sparsity": self._sparsity,
+                "use_nesterov": self._use_nesterov,
+                "rampup_begin_step": float(self._rampup_begin_step),
+                "rampup_step": float(self._rampup_step),
+                "regular_coeff": coefficient,
+                "regular_type": kind,
             },
-        )  # fmt: skip
+        )
         op._set_attr(OP_ROLE, int(OpRole.Backward))
         op._set_attr(OP_ROLE_VAR, [param.name, grad.name])
 

@@ -1,4 +1,5 @@
 """Lamb."""
+
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -1,4 +1,5 @@
 """Momentum."""
+
 from __future__ import annotations
 
 from typing import Any

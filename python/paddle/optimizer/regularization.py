@@ -68,4 +68,3 @@ def append_regularization_ops(
             with param.block.program._optimized_guard([param, grad]):
                 pairs.append((param, _create_regularization_of_grad(param, grad, regularization)))
     return pairs
-

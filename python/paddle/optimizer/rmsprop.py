@@ -1,4 +1,5 @@
 """RMSProp."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,4 +1,5 @@
 """What an update by one operator is: the rules of paddle.optimizer and of fluid derive from it."""
+
 from __future__ import annotations
 
 import warnings

@@ -1,4 +1,5 @@
 """The table of optimizers: the update of one parameter by each, for those of paddle.optimizer and of fluid alike."""
+
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -1,4 +1,5 @@
 """SGD."""
+
 from __future__ import annotations
 
 from typing import Any

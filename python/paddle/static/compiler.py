@@ -84,9 +84,7 @@ class CompiledProgram:
             self._places = mode._get_paddle_place_list(places)
         elif places is not None:
             self._places = [mode._get_paddle_place(places)]
-        if self._graph is None and any(
-            op.type.endswith("_grad") for block in self._program.blocks for op in block.ops
-        ):
+        if self._graph is None and any(op.type.endswith("_grad") for block in self._program.blocks for op in block.ops):
             assert self._loss_name is not None, (
                 "CompiledProgram: loss_name must be given, as the Program has a backward part"
             )

@@ -60,9 +60,7 @@ class _Run:
             if block.has_var(name):
                 self.slots.append(FeedSlot(block.var(name)))
             else:
-                warnings.warn(
-                    f"variable '{name}' is not in the Program: never made there, or pruned", stacklevel=6
-                )
+                warnings.warn(f"variable '{name}' is not in the Program: never made there, or pruned", stacklevel=6)
         self.feed_names = [s.name for s in self.slots]
         self.fetch_names = [_to_name_str(v) for v in fetch_list]
         self.fetched = fetch_list  # kept alive: the key of the cache holds their ids
@@ -146,9 +144,17 @@ class Executor:
             TypeError, ValueError: for feeds, fetches or programs that are not what they should be.
         """
         return self._run_impl(
-            program, feed, fetch_list, feed_var_name, fetch_var_name, scope, return_numpy, use_program_cache,
-            return_merged, use_prune,
-        )  # fmt: skip
+            program,
+            feed,
+            fetch_list,
+            feed_var_name,
+            fetch_var_name,
+            scope,
+            return_numpy,
+            use_program_cache,
+            return_merged,
+            use_prune,
+        )
 
     def _run_impl(
         self,

@@ -86,8 +86,10 @@ def run_check() -> None:
             _static(places)
         except Exception as error:  # noqa: BLE001 (one device works, which is said)
             warnings.warn(f"run_check: {len(places)} {kind}s together do not work: {error}", stacklevel=2)
-            print(f"PaddlePaddle is installed successfully ONLY for single {kind}! "
-                  "Let's start deep learning with PaddlePaddle now.")  # fmt: skip
+            print(
+                f"PaddlePaddle is installed successfully ONLY for single {kind}! "
+                "Let's start deep learning with PaddlePaddle now."
+            )
             return
         print(f"PaddlePaddle works well on {len(places)} {kind}s.")
     print("PaddlePaddle is installed successfully! Let's start deep learning with PaddlePaddle now.")

@@ -284,6 +284,7 @@ def set_program_state(program, state_dict) -> None:
             stacklevel=2,
         )
 
+
 _INFERENCE = """
 deserialize_persistables deserialize_program load_from_file load_inference_model normalize_program save_inference_model
 save_to_file serialize_persistables serialize_program state_of_model

@@ -84,9 +84,16 @@ def auc(
         return named(
             helper.name,
             _ops.auc,
-            input, label, pos, neg, StatPosOut=pos, StatNegOut=neg, curve=curve, num_thresholds=num_thresholds,
+            input,
+            label,
+            pos,
+            neg,
+            StatPosOut=pos,
+            StatNegOut=neg,
+            curve=curve,
+            num_thresholds=num_thresholds,
             slide_steps=steps,
-        )[0]  # fmt: skip
+        )[0]
 
     last = [(1 + slide_steps) * (num_thresholds + 1) + 1] if slide_steps else [1, num_thresholds + 1]
     whole = [1, num_thresholds + 1]

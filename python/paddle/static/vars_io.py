@@ -103,9 +103,7 @@ def save_vars(executor, dirname, main_program=None, vars=None, predicate=None, f
     program = valid_program(main_program)
     chosen = chosen_vars(program, vars, predicate)
     if not chosen:
-        warnings.warn(
-            "save: the Program has no variable to write", stacklevel=3
-        )
+        warnings.warn("save: the Program has no variable to write", stacklevel=3)
         return None
     if dirname is None and filename is None:
         with _temporary() as path:

@@ -1,4 +1,5 @@
 """paddle.tensor: functions on Tensors; most of them are methods too."""
+
 import paddle._core as _core
 from paddle._basics.to_string import set_printoptions
 from paddle._dispatch.math_op_patch import patch_tensor_methods
@@ -19,8 +20,16 @@ from .stat import *  # noqa: F403
 from .tensor import to_tensor
 
 _METHODS = [
-    *math.__all__, *linalg.__all__, *logic.__all__, *manipulation.__all__, *search.__all__, *stat.__all__, "cast",
-    "rank", "real", "imag",
+    *math.__all__,
+    *linalg.__all__,
+    *logic.__all__,
+    *manipulation.__all__,
+    *search.__all__,
+    *stat.__all__,
+    "cast",
+    "rank",
+    "real",
+    "imag",
 ]
 
 for _name in _METHODS:

@@ -1,4 +1,5 @@
 """Shape and rank as Tensors, and the parts of complex ones."""
+
 from __future__ import annotations
 
 import paddle._core as _core
@@ -22,9 +23,7 @@ def shape(input) -> Tensor:  # noqa: A002
         [2, 3]
     """
     if _core.in_static_mode():
-        check_variable_and_dtype(
-            input, "input", BOOL_HALF_NUMERIC, "shape"
-        )
+        check_variable_and_dtype(input, "input", BOOL_HALF_NUMERIC, "shape")
     out = _ops.shape(input)
     out.stop_gradient = True
     return out

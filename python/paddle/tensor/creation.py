@@ -1,4 +1,5 @@
 """New Tensors."""
+
 from __future__ import annotations
 
 import paddle._core as _core
@@ -17,8 +18,22 @@ from paddle._programs.variable_checks import check_shape, check_variable_and_dty
 _static = _core.in_static_mode
 
 __all__ = [
-    "zeros", "zeros_like", "ones", "ones_like", "full", "full_like", "arange", "assign", "linspace", "eye", "diag",
-    "tril", "triu", "meshgrid", "empty", "empty_like",
+    "zeros",
+    "zeros_like",
+    "ones",
+    "ones_like",
+    "full",
+    "full_like",
+    "arange",
+    "assign",
+    "linspace",
+    "eye",
+    "diag",
+    "tril",
+    "triu",
+    "meshgrid",
+    "empty",
+    "empty_like",
 ]
 
 
@@ -199,8 +214,6 @@ def assign(x, output=None) -> Tensor:
         array = array.astype("float32")
     tensor = _core.tensor_from_array(array, True)
     return tensor if output is None else _changed(_ops.assign(tensor, Out=output))
-
-
 
 
 def linspace(start, stop, num, dtype=None, name=None) -> Tensor:

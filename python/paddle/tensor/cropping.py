@@ -1,4 +1,5 @@
 """A part of a tensor by its place and shape."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -14,7 +15,6 @@ from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_variable_and_dtype
 
 __all__ = ["crop"]
-
 
 
 def _checked(what: str, values: Any, least: int) -> None:

@@ -1,4 +1,5 @@
 """Products, norms, factors and inverses of matrices; transposes."""
+
 from __future__ import annotations
 
 import paddle._core as _core
@@ -13,8 +14,22 @@ from paddle._programs.variable_checks import check_variable_and_dtype
 _static = _core.in_static_mode
 
 __all__ = [
-    "addmm", "bmm", "cholesky", "cross", "dist", "dot", "histogram", "inverse", "kron", "matmul", "mm", "mv", "norm",
-    "t", "trace", "transpose",
+    "addmm",
+    "bmm",
+    "cholesky",
+    "cross",
+    "dist",
+    "dot",
+    "histogram",
+    "inverse",
+    "kron",
+    "matmul",
+    "mm",
+    "mv",
+    "norm",
+    "t",
+    "trace",
+    "transpose",
 ]
 
 
@@ -351,8 +366,9 @@ def _frobenius(x, dim, keepdim, name) -> Tensor:
 def _vector_norm(x, p, axis, keepdim, name) -> Tensor:
     if _static():
         check_variable_and_dtype(x, "input", takes("p_norm"), "p_norm")
-    return named(name, _ops.p_norm, x, porder=float(p), axis=-1 if axis is None else axis, keepdim=keepdim,
-                 asvector=axis is None)
+    return named(
+        name, _ops.p_norm, x, porder=float(p), axis=-1 if axis is None else axis, keepdim=keepdim, asvector=axis is None
+    )
 
 
 def _entries_norm(x, p, axes, keepdim, name) -> Tensor:

@@ -1,4 +1,5 @@
 """Comparisons and logic."""
+
 from __future__ import annotations
 
 import paddle._core as _core
@@ -52,9 +53,11 @@ def _logical(op_type: str, summary: str, takes_two: bool):
         return builtin(*inputs) if out is None else builtin(*inputs, Out=out)
 
     if takes_two:
+
         def function(x, y, out=None, name=None):
             return run(name, out, x, y)
     else:
+
         def function(x, out=None, name=None):  # type: ignore[misc]
             return run(name, out, x)
 
@@ -97,8 +100,6 @@ globals().update(_LOGIC)
 def is_tensor(x) -> bool:
     """Whether `x` is a Tensor (in static mode: a Variable)."""
     return isinstance(x, Variable)
-
-
 
 
 def _question(name_: str, summary: str):

@@ -1,4 +1,5 @@
 """Shapes, slices, joins."""
+
 from __future__ import annotations
 
 import paddle._core as _core
@@ -22,9 +23,29 @@ from .picking import *  # noqa: F403
 _static = _core.in_static_mode
 
 __all__ = [
-    *picking.__all__, "broadcast_to", "chunk", "concat", "expand", "expand_as", "flatten", "flip", "reshape",
-    "reshape_", "reverse", "roll", "slice", "split", "squeeze", "squeeze_", "stack", "strided_slice", "tile",
-    "unsqueeze", "unsqueeze_", "unbind", "unstack",
+    *picking.__all__,
+    "broadcast_to",
+    "chunk",
+    "concat",
+    "expand",
+    "expand_as",
+    "flatten",
+    "flip",
+    "reshape",
+    "reshape_",
+    "reverse",
+    "roll",
+    "slice",
+    "split",
+    "squeeze",
+    "squeeze_",
+    "stack",
+    "strided_slice",
+    "tile",
+    "unsqueeze",
+    "unsqueeze_",
+    "unbind",
+    "unstack",
 ]
 
 

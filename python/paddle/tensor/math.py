@@ -1,4 +1,5 @@
 """Arithmetic and reductions."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -266,8 +267,16 @@ def sum(x, axis=None, dtype=None, keepdim=False, name=None) -> Tensor:  # noqa: 
     if dtype is not None:
         out = convert_np_dtype_to_dtype_(dtype) if not isinstance(dtype, VarType) else dtype
         if out != x.dtype:
-            return named(name, _ops.reduce_sum, x, dim=dim, keep_dim=keepdim, reduce_all=reduce_all,
-                         in_dtype=x.dtype, out_dtype=out)
+            return named(
+                name,
+                _ops.reduce_sum,
+                x,
+                dim=dim,
+                keep_dim=keepdim,
+                reduce_all=reduce_all,
+                in_dtype=x.dtype,
+                out_dtype=out,
+            )
     elif convert_dtype(x.dtype) == "bool":
         x = _ops.cast(x, in_dtype=x.dtype, out_dtype=VarType.INT64)
     return named(name, _ops.reduce_sum, x, dim=dim, keep_dim=keepdim, reduce_all=reduce_all)
@@ -485,6 +494,23 @@ def broadcast_shape(x_shape, y_shape) -> list[int]:
 
 
 __all__ = [
-    *_UNARY, *_BINARY, *_REDUCTIONS, "mod", "floor_mod", "pow", "tanh_", "stanh", "scale", "add_n", "sum", "prod",
-    "cumsum", "clip", "conj", "increment", "logsumexp", "tan", "broadcast_shape",
+    *_UNARY,
+    *_BINARY,
+    *_REDUCTIONS,
+    "mod",
+    "floor_mod",
+    "pow",
+    "tanh_",
+    "stanh",
+    "scale",
+    "add_n",
+    "sum",
+    "prod",
+    "cumsum",
+    "clip",
+    "conj",
+    "increment",
+    "logsumexp",
+    "tan",
+    "broadcast_shape",
 ]

@@ -1,4 +1,5 @@
 """Elements and slices by their indices."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -18,8 +19,17 @@ from .creation import zeros
 
 _static = _core.in_static_mode
 
-__all__ = ["gather", "gather_nd", "multiplex", "scatter", "scatter_", "scatter_nd", "scatter_nd_add", "shard_index",
-           "unique"]
+__all__ = [
+    "gather",
+    "gather_nd",
+    "multiplex",
+    "scatter",
+    "scatter_",
+    "scatter_nd",
+    "scatter_nd_add",
+    "shard_index",
+    "unique",
+]
 
 
 def gather(x, index, axis=None, name=None) -> Tensor:
@@ -36,9 +46,7 @@ def gather(x, index, axis=None, name=None) -> Tensor:
     """
     axis = 0 if axis is None else axis
     if _static():
-        check_variable_and_dtype(
-            x, "x", ["float16", "float32", "float64", "int32", "int64", "uint8"], "gather"
-        )
+        check_variable_and_dtype(x, "x", ["float16", "float32", "float64", "int32", "int64", "uint8"], "gather")
         check_variable_and_dtype(index, "index", INDICES, "gather")
         if isinstance(axis, Variable):
             check_variable_and_dtype(axis, "axis", INDICES, "gather")
@@ -179,15 +187,14 @@ def shard_index(input, index_num, nshards, shard_id, ignore_value=-1) -> Tensor:
         check_variable_and_dtype(input, "input", ["int64"], "shard_index")
     if shard_id < 0 or shard_id >= nshards:
         raise ValueError(f"shard_index: shard_id must be in [0, {nshards}), got {shard_id}")
-    out = _ops.shard_index(
-        input, index_num=index_num, nshards=nshards, shard_id=shard_id, ignore_value=ignore_value
-    )
+    out = _ops.shard_index(input, index_num=index_num, nshards=nshards, shard_id=shard_id, ignore_value=ignore_value)
     out.stop_gradient = True
     return out
 
 
-def unique(x, return_index=False, return_inverse=False, return_counts=False, axis=None, dtype="int64",
-           name=None) -> Any:  # fmt: skip
+def unique(
+    x, return_index=False, return_inverse=False, return_counts=False, axis=None, dtype="int64", name=None
+) -> Any:
     """The different elements of `x` in ascending order.
 
     Args:
@@ -218,10 +225,17 @@ def unique(x, return_index=False, return_inverse=False, return_counts=False, axi
             check_type(axis, "axis", int, "unique")
         outputs = {"Indices": 1, "Counts": 1}
     out, inverse, first, counts = named(
-        name, _ops.unique, x, dtype=convert_np_dtype_to_dtype_(dtype), return_index=return_index,
-        return_inverse=return_inverse, return_counts=return_counts, axis=[] if axis is None else [axis],
-        is_sorted=True, **outputs,
-    )  # fmt: skip
+        name,
+        _ops.unique,
+        x,
+        dtype=convert_np_dtype_to_dtype_(dtype),
+        return_index=return_index,
+        return_inverse=return_inverse,
+        return_counts=return_counts,
+        axis=[] if axis is None else [axis],
+        is_sorted=True,
+        **outputs,
+    )
     out.stop_gradient = True
     asked = ((first, return_index), (inverse, return_inverse), (counts, return_counts))
     found = [out, *(t for t, wanted in asked if wanted)]

@@ -1,4 +1,5 @@
 """Random Tensors: the numbers of Paddle's CPU generator."""
+
 from __future__ import annotations
 
 import paddle._core as _core
@@ -44,8 +45,9 @@ def uniform(shape, dtype=None, min=-1.0, max=1.0, seed=0, name=None) -> Tensor: 
     if _static():
         check_type(shape, "shape", (list, tuple, Variable), "uniform/rand")
         check_dtype(convert_dtype(dtype), "dtype", FLOATS, "uniform/rand")
-    return named(name, _ops.uniform_random, min=float(min), max=float(max), seed=seed, dtype=dtype,
-                 **shape_arguments(shape))
+    return named(
+        name, _ops.uniform_random, min=float(min), max=float(max), seed=seed, dtype=dtype, **shape_arguments(shape)
+    )
 
 
 def rand(shape, dtype=None, name=None) -> Tensor:
@@ -59,8 +61,9 @@ def gaussian(shape, mean=0.0, std=1.0, dtype=None, name=None) -> Tensor:
     if _static():
         check_shape(shape, "gaussian")
         check_dtype(convert_dtype(dtype), "dtype", FLOATS, "gaussian/standard_normal/randn/normal")
-    return named(name, _ops.gaussian_random, mean=float(mean), std=float(std), seed=0, dtype=dtype,
-                 **shape_arguments(shape))
+    return named(
+        name, _ops.gaussian_random, mean=float(mean), std=float(std), seed=0, dtype=dtype, **shape_arguments(shape)
+    )
 
 
 def standard_normal(shape, dtype=None, name=None) -> Tensor:

@@ -1,4 +1,5 @@
 """Sorting and searching."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -16,8 +17,18 @@ from paddle._programs.variable_checks import check_variable_and_dtype
 
 _static = _core.in_static_mode
 
-__all__ = ["argmax", "argmin", "argsort", "sort", "topk", "where", "nonzero", "index_select",
-           "index_sample", "masked_select"]
+__all__ = [
+    "argmax",
+    "argmin",
+    "argsort",
+    "sort",
+    "topk",
+    "where",
+    "nonzero",
+    "index_select",
+    "index_sample",
+    "masked_select",
+]
 
 
 def _arg(op_type: str, x, axis, keepdim, dtype, name):
@@ -29,8 +40,15 @@ def _arg(op_type: str, x, axis, keepdim, dtype, name):
         check_variable_and_dtype(x, "x", ORDERED, "paddle." + op_type.replace("_", ""))
         check_dtype(dtype, "dtype", INDICES, op_type)
     flatten = axis is None
-    return named(name, getattr(_ops, op_type), x, axis=0 if flatten else axis, keepdims=keepdim, flatten=flatten,
-                 dtype=convert_np_dtype_to_dtype_(dtype))
+    return named(
+        name,
+        getattr(_ops, op_type),
+        x,
+        axis=0 if flatten else axis,
+        keepdims=keepdim,
+        flatten=flatten,
+        dtype=convert_np_dtype_to_dtype_(dtype),
+    )
 
 
 def argmax(x, axis=None, keepdim=False, dtype="int64", name=None) -> Tensor:
@@ -136,8 +154,6 @@ def nonzero(x, as_tuple=False) -> Any:
     if not as_tuple:
         return found
     return tuple(_ops.slice(found, axes=[1], starts=[i], ends=[i + 1]) for i in range(len(x.shape)))
-
-
 
 
 def index_select(x, index, axis=0, name=None) -> Tensor:

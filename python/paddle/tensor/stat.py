@@ -1,4 +1,5 @@
 """Statistics."""
+
 from __future__ import annotations
 
 import math
@@ -97,8 +98,9 @@ def median(x, axis=None, keepdim=False, name=None) -> Tensor:
     kind = "float64" if convert_dtype(x.dtype) == "float64" else "float32"
     middle = slice(values, [at], [k - 1], [k])
     if n % 2 == 0:
-        middle = _ops.scale(_ops.elementwise_add(slice(values, [at], [k - 2], [k - 1]).astype(kind),
-                                                 middle.astype(kind)), scale=0.5)
+        middle = _ops.scale(
+            _ops.elementwise_add(slice(values, [at], [k - 2], [k - 1]).astype(kind), middle.astype(kind)), scale=0.5
+        )
     else:
         middle = middle.astype(kind)
     if axis is None:

@@ -1,4 +1,5 @@
 """Methods of the dygraph Tensor that are written in Python: values, gradients, copies, printing."""
+
 from __future__ import annotations
 
 import copy
@@ -230,8 +231,13 @@ def _to_static_var(self, to_parameter=False, **kwargs):
     parameter = isinstance(self, ParamBase)
     attrs = {"trainable": not self.stop_gradient, **self.__dict__} if parameter else {}
     attrs.update(
-        block=self.block, shape=self.shape, dtype=self.dtype, type=self.type, name=self.name,
-        stop_gradient=self.stop_gradient, persistable=self.persistable,
+        block=self.block,
+        shape=self.shape,
+        dtype=self.dtype,
+        type=self.type,
+        name=self.name,
+        stop_gradient=self.stop_gradient,
+        persistable=self.persistable,
     )
     attrs.update(kwargs)
     if not (to_parameter or parameter):
@@ -296,8 +302,24 @@ def _set_grad_type(self, type):  # noqa: A002
 
 
 _METHODS = (
-    astype, backward, gradient, set_value, copy_, clone, cpu, cuda, pin_memory, _copy_to, _set_grad_type,
-    __deepcopy__, __reduce__, __array__, __array_function__, __iter__, __reversed__, _to_static_var,
+    astype,
+    backward,
+    gradient,
+    set_value,
+    copy_,
+    clone,
+    cpu,
+    cuda,
+    pin_memory,
+    _copy_to,
+    _set_grad_type,
+    __deepcopy__,
+    __reduce__,
+    __array__,
+    __array_function__,
+    __iter__,
+    __reversed__,
+    _to_static_var,
 )
 
 

@@ -26,17 +26,22 @@ class OpUpdateType(enum.IntEnum):
 
 
 _KINDS = {
-    "+attr": OpUpdateType.kNewAttr, "~attr": OpUpdateType.kModifyAttr, "-attr": OpUpdateType.kDeleteAttr,
-    "+input": OpUpdateType.kNewInput, "-input": OpUpdateType.kDeleteInput, "+output": OpUpdateType.kNewOutput,
-    "-output": OpUpdateType.kDeleteOutput, "fix": OpUpdateType.kBugfixWithBehaviorChanged,
-}  # fmt: skip
+    "+attr": OpUpdateType.kNewAttr,
+    "~attr": OpUpdateType.kModifyAttr,
+    "-attr": OpUpdateType.kDeleteAttr,
+    "+input": OpUpdateType.kNewInput,
+    "-input": OpUpdateType.kDeleteInput,
+    "+output": OpUpdateType.kNewOutput,
+    "-output": OpUpdateType.kDeleteOutput,
+    "fix": OpUpdateType.kBugfixWithBehaviorChanged,
+}
 
 #: For each operator its checkpoints, oldest first: changes as (kind, name, default). "fix": other results.
 _CHANGES: dict[str, list[list[tuple]]] = {
     "adam": [[("+attr", "multi_precision", False)]],
     "allclose": [
-        [("+input", "Rtol"), ("+input", "Atol")], [("-attr", "rtol"), ("-attr", "atol"), ("+attr", "rtol", "1e-5"),
-         ("+attr", "atol", "1e-8")],
+        [("+input", "Rtol"), ("+input", "Atol")],
+        [("-attr", "rtol"), ("-attr", "atol"), ("+attr", "rtol", "1e-5"), ("+attr", "atol", "1e-8")],
     ],
     "arg_max": [[("+attr", "flatten", False), ("~attr", "dtype", 3)]],
     "arg_min": [[("+attr", "flatten", False), ("~attr", "dtype", 3)]],
@@ -56,7 +61,8 @@ _CHANGES: dict[str, list[list[tuple]]] = {
     "depthwise_conv2d": [[("+attr", "use_addto", False)]],
     "depthwise_conv2d_transpose": [[("+attr", "output_padding", [])]],
     "distribute_fpn_proposals": [
-        [("+input", "RoisNum"), ("+output", "MultiLevelRoisNum")], [("+attr", "pixel_offset", True)],
+        [("+input", "RoisNum"), ("+output", "MultiLevelRoisNum")],
+        [("+attr", "pixel_offset", True)],
     ],
     "elementwise_add": [[("+attr", "Scale_y", 1.0)]],
     "elementwise_div": [[("+attr", "Scale_y", 1.0)]],
@@ -91,8 +97,12 @@ _CHANGES: dict[str, list[list[tuple]]] = {
     "matmul": [[("+attr", "fused_reshape_Y", [])]],
     "matrix_nms": [[("+output", "RoisNum")]],
     "momentum": [
-        [("+attr", "regularization_method", ""), ("+attr", "regularization_coeff", 0.0),
-         ("+attr", "multi_precision", False), ("+attr", "rescale_grad", 1.0)],
+        [
+            ("+attr", "regularization_method", ""),
+            ("+attr", "regularization_coeff", 0.0),
+            ("+attr", "multi_precision", False),
+            ("+attr", "rescale_grad", 1.0),
+        ],
     ],
     "not_equal": [[("~attr", "force_cpu", False)]],
     "pixel_shuffle": [[("+attr", "data_format", True)]],
@@ -105,24 +115,41 @@ _CHANGES: dict[str, list[list[tuple]]] = {
     "softplus": [[("+attr", "beta", 1.0), ("+attr", "threshold", 20.0)]],
     "trace": [[("+attr", "axis1", [0.0]), ("+attr", "axis2", [1.0]), ("-attr", "dim1"), ("-attr", "dim2")]],
     "unique": [
-        [("+output", "Indices"), ("+output", "Counts"), ("+attr", "return_index", False),
-         ("+attr", "return_inverse", False), ("+attr", "return_counts", False), ("+attr", "axis", []),
-         ("+attr", "is_sorted", False)],
+        [
+            ("+output", "Indices"),
+            ("+output", "Counts"),
+            ("+attr", "return_index", False),
+            ("+attr", "return_inverse", False),
+            ("+attr", "return_counts", False),
+            ("+attr", "axis", []),
+            ("+attr", "is_sorted", False),
+        ],
     ],
-}  # fmt: skip
+}
 
 #: What Paddle registers for the test of this very table: the same, with remarks.
 _FOR_TESTS: list[list[tuple]] = [
     [("fix", "", None, "BugfixWithBehaviorChanged Remark")],
-    [("~attr", "BOOL", True, "bool"), ("~attr", "FLOAT", 1.23, "float"), ("~attr", "INT", -1, "int32"),
-     ("~attr", "STRING", "hello", "std::string")],
-    [("~attr", "BOOLS", [True, False], "std::vector<bool>"), ("~attr", "FLOATS", [2.56, 1.28], "std::vector<float>"),
-     ("~attr", "INTS", [10, 100], "std::vector<int32>"),
-     ("+attr", "LONGS", [10000001, -10000001], "std::vector<int64>")],
-    [("+attr", "STRINGS", ["str1", "str2"], "std::vector<std::string>"), ("~attr", "LONG", 10000001, "int64"),
-     ("+input", "NewInput", None, "NewInput_"), ("+output", "NewOutput", None, "NewOutput_"),
-     ("fix", "", None, "BugfixWithBehaviorChanged_")],
-]  # fmt: skip
+    [
+        ("~attr", "BOOL", True, "bool"),
+        ("~attr", "FLOAT", 1.23, "float"),
+        ("~attr", "INT", -1, "int32"),
+        ("~attr", "STRING", "hello", "std::string"),
+    ],
+    [
+        ("~attr", "BOOLS", [True, False], "std::vector<bool>"),
+        ("~attr", "FLOATS", [2.56, 1.28], "std::vector<float>"),
+        ("~attr", "INTS", [10, 100], "std::vector<int32>"),
+        ("+attr", "LONGS", [10000001, -10000001], "std::vector<int64>"),
+    ],
+    [
+        ("+attr", "STRINGS", ["str1", "str2"], "std::vector<std::string>"),
+        ("~attr", "LONG", 10000001, "int64"),
+        ("+input", "NewInput", None, "NewInput_"),
+        ("+output", "NewOutput", None, "NewOutput_"),
+        ("fix", "", None, "BugfixWithBehaviorChanged_"),
+    ],
+]
 
 
 @dataclass(frozen=True)

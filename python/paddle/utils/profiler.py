@@ -1,4 +1,5 @@
 """The profiler: which operators ran, how often and for how long, in dygraph mode and by an Executor."""
+
 from __future__ import annotations
 
 import contextlib

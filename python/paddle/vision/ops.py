@@ -1,4 +1,5 @@
 """Operators on images: deformable convolution, YOLOv3."""
+
 from __future__ import annotations
 
 from typing import Any

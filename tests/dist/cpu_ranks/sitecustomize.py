@@ -24,7 +24,7 @@ def _six() -> types.ModuleType:
         PY2=False, PY3=True, moves=moves, string_types=(str,), integer_types=(int,), text_type=str, binary_type=bytes,
         b=lambda text: text.encode("latin-1"),
         iteritems=lambda d: iter(d.items()), iterkeys=lambda d: iter(d), itervalues=lambda d: iter(d.values()),
-    )  # fmt: skip
+    )
     sys.modules["six.moves"] = moves
     return six
 

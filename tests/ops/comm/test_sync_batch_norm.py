@@ -8,8 +8,21 @@ MEAN, VAR = real(C, seed=3), real(C, low=0.5, high=2.0, seed=4)
 SCALE, BIAS = real(C, low=0.5, high=1.5, seed=1), real(C, seed=2)
 
 
-def batch(x, scale, bias, mean, var, rate=None, is_test=False, momentum=0.9, epsilon=1e-5, data_layout="NCHW",
-          use_global_stats=False, activation="", alpha=0.1):  # fmt: skip
+def batch(
+    x,
+    scale,
+    bias,
+    mean,
+    var,
+    rate=None,
+    is_test=False,
+    momentum=0.9,
+    epsilon=1e-5,
+    data_layout="NCHW",
+    use_global_stats=False,
+    activation="",
+    alpha=0.1,
+):
     axis = x.ndim - 1 if data_layout == "NHWC" else 1
     axes = tuple(i for i in range(x.ndim) if i != axis)
     shape = [-1 if i == axis else 1 for i in range(x.ndim)]
@@ -26,8 +39,17 @@ def batch(x, scale, bias, mean, var, rate=None, is_test=False, momentum=0.9, eps
 
 
 def of(op, x, inputs=(), **attrs):
-    return case(op, [x, SCALE, BIAS, MEAN, VAR, *inputs], attrs, batch, grad="X Scale Bias", grad_of="Y",
-                dtypes="float32", grad_tol=5e-5, tol=1e-4)  # fmt: skip
+    return case(
+        op,
+        [x, SCALE, BIAS, MEAN, VAR, *inputs],
+        attrs,
+        batch,
+        grad="X Scale Bias",
+        grad_of="Y",
+        dtypes="float32",
+        grad_tol=5e-5,
+        tol=1e-4,
+    )
 
 
 test_sync_batch_norm = table(
@@ -41,13 +63,18 @@ test_sync_batch_norm = table(
     case("sync_batch_norm", [real(4), SCALE, BIAS, MEAN, VAR], raises=ValueError, match="dimensions"),
     case("sync_batch_norm", [real(4, 2, 3), SCALE, BIAS, MEAN, VAR], raises=ValueError, match="Scale"),
     case("sync_batch_norm", [real(4, C), SCALE, BIAS, MEAN, VAR], {"epsilon": 0.5}, raises=ValueError, match="epsilon"),
-)  # fmt: skip
+)
 test_inplace_abn = table(
     of("inplace_abn", real(4, C, 2, 3)),
     of("inplace_abn", apart(4, C, 2, 3), activation="leaky_relu", alpha=0.3),
     of("inplace_abn", apart(4, 2, 3, C), activation="elu", alpha=0.7, data_layout="NHWC"),
     of("inplace_abn", apart(4, C, 2, 3), activation="elu", alpha=1.0, is_test=True),
     of("inplace_abn", real(4, C, 2, 3), activation="identity", use_global_stats=True),
-    case("inplace_abn", [real(4, C), SCALE, BIAS, MEAN, VAR], {"activation": "relu"}, raises=ValueError,
-         match="activation"),
-)  # fmt: skip
+    case(
+        "inplace_abn",
+        [real(4, C), SCALE, BIAS, MEAN, VAR],
+        {"activation": "relu"},
+        raises=ValueError,
+        match="activation",
+    ),
+)

@@ -41,25 +41,40 @@ test_roi_pool = table(
     case("roi_pool", [X, ROIS, COUNT], {"pooled_height": 0}, raises=IndexError, match="height"),
     case("roi_pool", [X, ROIS, COUNT], {"pooled_height": 1 << 30, "pooled_width": 1 << 30}, raises=MemoryError),
     case("roi_pool", [X, ROIS.astype("float32"), COUNT], BINS, raises=ValueError, match="float64"),
-)  # fmt: skip
+)
 
 test_roi_align = table(
     case("roi_align", [X, ROIS], BINS, recorded("roi_align", Out=OUT), grad="X", lod=LOD, **NEAR, dtypes="float32"),
-    case("roi_align", [X, ROIS, COUNT], {**BINS, "sampling_ratio": 2}, recorded("roi_align_2", Out=OUT), grad="X",
-         **NEAR, dtypes="float32"),
+    case(
+        "roi_align",
+        [X, ROIS, COUNT],
+        {**BINS, "sampling_ratio": 2},
+        recorded("roi_align_2", Out=OUT),
+        grad="X",
+        **NEAR,
+        dtypes="float32",
+    ),
     case("roi_align", [X, ROIS, COUNT], {**BINS, "aligned": True}, grad="X"),
     # Without a width or height, aligned, there is no sample.
-    case("roi_align", [X[:1], np.array([[2.0, 2.0, 2.0, 4.0], [5.0, 5.0, 1.0, 1.0]]), COUNT[:1] + 1], {"aligned": True},
-         np.zeros((2, 3, 1, 1))),
+    case(
+        "roi_align",
+        [X[:1], np.array([[2.0, 2.0, 2.0, 4.0], [5.0, 5.0, 1.0, 1.0]]), COUNT[:1] + 1],
+        {"aligned": True},
+        np.zeros((2, 3, 1, 1)),
+    ),
     # Far away, and so large that samples within the map are few.
-    case("roi_align", [X[:1], np.array([[-1e9, -1e9, 1e9, 1e9], [1e8, 1e8, 2e8, 2e8]]), COUNT[:1] + 1],
-         {"pooled_width": 2}, {}),
+    case(
+        "roi_align",
+        [X[:1], np.array([[-1e9, -1e9, 1e9, 1e9], [1e8, 1e8, 2e8, 2e8]]), COUNT[:1] + 1],
+        {"pooled_width": 2},
+        {},
+    ),
     case("roi_align", [X[:, :, :0], ROIS, COUNT], BINS, np.zeros(OUT)),
     case("roi_align", [X, ROIS[:0], COUNT * 0], BINS, np.zeros((0, 3, 2, 3))),
     case("roi_align", [X, ROIS, COUNT], {"sampling_ratio": 1 << 30}, raises=MemoryError, match="samples"),
     case("roi_align", [X, ROIS, COUNT], {"spatial_scale": 0.0}, raises=ValueError, match="scale"),
     case("roi_align", [X[0], ROIS, COUNT], BINS, raises=ValueError, match="4 dimensions"),
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("op", ["roi_pool", "roi_align", "prroi_pool"])
@@ -75,63 +90,154 @@ def test_integers(op):
 
 PS = {**BINS, "output_channels": 2}
 test_psroi_pool = table(
-    case("psroi_pool", [PLANES, ROIS], PS, recorded("psroi_pool", Out=(4, 2, 2, 3)), grad="X", lod=LOD, **NEAR,
-         dtypes="float32"),
+    case(
+        "psroi_pool",
+        [PLANES, ROIS],
+        PS,
+        recorded("psroi_pool", Out=(4, 2, 2, 3)),
+        grad="X",
+        lod=LOD,
+        **NEAR,
+        dtypes="float32",
+    ),
     case("psroi_pool", [PLANES, ROIS[:0]], PS, np.zeros((0, 2, 2, 3)), lod={"ROIs": [[0, 0, 0]]}),
     case("psroi_pool", [X, ROIS], PS, raises=ValueError, match="12 channels", lod=LOD),
     case("psroi_pool", [PLANES, ROIS], {**PS, "output_channels": 1}, raises=ValueError, match="above 1", lod=LOD),
     case("psroi_pool", [PLANES, ROIS], PS, raises=ValueError, match="the batch has 2", lod={"ROIs": [[0, 4]]}),
-)  # fmt: skip
+)
 
 test_prroi_pool = table(
-    case("prroi_pool", [X, ROIS], BINS, recorded("prroi_pool", Out=OUT), grad="X ROIs", lod=LOD, **NEAR, grad_tol=2e-5,
-         dtypes="float32"),
+    case(
+        "prroi_pool",
+        [X, ROIS],
+        BINS,
+        recorded("prroi_pool", Out=OUT),
+        grad="X ROIs",
+        lod=LOD,
+        **NEAR,
+        grad_tol=2e-5,
+        dtypes="float32",
+    ),
     case("prroi_pool", [X, ROIS + 0.1, COUNT.astype("int64")], BINS, grad="X ROIs", grad_tol=2e-5),
     # Without an area there is nothing to average.
-    case("prroi_pool", [X[:1], np.array([[3.0, 1.0, 3.0, 4.0], [5.0, 4.0, 2.0, 1.0]]), np.array([2])], BINS,
-         np.zeros((2, 3, 2, 3))),
+    case(
+        "prroi_pool",
+        [X[:1], np.array([[3.0, 1.0, 3.0, 4.0], [5.0, 4.0, 2.0, 1.0]]), np.array([2])],
+        BINS,
+        np.zeros((2, 3, 2, 3)),
+    ),
     case("prroi_pool", [X[:1], np.array([[1e9, 1e9, 2e9, 2e9]]), np.array([1])], BINS, np.zeros((1, 3, 2, 3))),
     case("prroi_pool", [X, ROIS, np.array([4])], BINS, raises=ValueError, match="each of the 2 images"),
-)  # fmt: skip
+)
 
-DEFORM = {**BINS, "no_trans": False, "output_dim": 2, "group_size": [2, 3], "part_size": [2, 3], "sample_per_part": 2,
-          "trans_std": 0.3}  # fmt: skip
+DEFORM = {
+    **BINS,
+    "no_trans": False,
+    "output_dim": 2,
+    "group_size": [2, 3],
+    "part_size": [2, 3],
+    "sample_per_part": 2,
+    "trans_std": 0.3,
+}
 TRANS = wave(4, 2, 2, 3, seed=1)
 test_deformable = table(
-    case("deformable_psroi_pooling", [PLANES, ROIS, TRANS], DEFORM,
-         recorded("deformable_psroi_pooling", TopCount=(4, 2, 2, 3), Output=(4, 2, 2, 3)), grad="Input Trans",
-         grad_of="Output", lod=LOD, **NEAR, dtypes="float32"),
+    case(
+        "deformable_psroi_pooling",
+        [PLANES, ROIS, TRANS],
+        DEFORM,
+        recorded("deformable_psroi_pooling", TopCount=(4, 2, 2, 3), Output=(4, 2, 2, 3)),
+        grad="Input Trans",
+        grad_of="Output",
+        lod=LOD,
+        **NEAR,
+        dtypes="float32",
+    ),
     # Two classes of channels, fewer parts than bins.
-    case("deformable_psroi_pooling", [PLANES, ROIS, wave(4, 4, 1, 2, seed=2)],
-         {**DEFORM, "output_dim": 12, "group_size": [1, 1], "part_size": [1, 2]}, grad="Input Trans", grad_of="Output",
-         lod=LOD),
-    case("deformable_psroi_pooling", [PLANES, ROIS, TRANS], {**DEFORM, "no_trans": True}, grad="Input",
-         grad_of="Output", lod=LOD),
-    case("deformable_psroi_pooling", [PLANES, ROIS, TRANS], {**DEFORM, "part_size": [3, 3]}, raises=ValueError,
-         match="part_size", lod=LOD),
-    case("deformable_psroi_pooling", [PLANES, ROIS, TRANS], {**DEFORM, "output_dim": 3}, raises=ValueError,
-         match="more than the 12 channels", lod=LOD),
-    case("deformable_psroi_pooling", [PLANES, ROIS, TRANS], {**DEFORM, "group_size": [2]}, raises=ValueError,
-         match="group_size", lod=LOD),
+    case(
+        "deformable_psroi_pooling",
+        [PLANES, ROIS, wave(4, 4, 1, 2, seed=2)],
+        {**DEFORM, "output_dim": 12, "group_size": [1, 1], "part_size": [1, 2]},
+        grad="Input Trans",
+        grad_of="Output",
+        lod=LOD,
+    ),
+    case(
+        "deformable_psroi_pooling",
+        [PLANES, ROIS, TRANS],
+        {**DEFORM, "no_trans": True},
+        grad="Input",
+        grad_of="Output",
+        lod=LOD,
+    ),
+    case(
+        "deformable_psroi_pooling",
+        [PLANES, ROIS, TRANS],
+        {**DEFORM, "part_size": [3, 3]},
+        raises=ValueError,
+        match="part_size",
+        lod=LOD,
+    ),
+    case(
+        "deformable_psroi_pooling",
+        [PLANES, ROIS, TRANS],
+        {**DEFORM, "output_dim": 3},
+        raises=ValueError,
+        match="more than the 12 channels",
+        lod=LOD,
+    ),
+    case(
+        "deformable_psroi_pooling",
+        [PLANES, ROIS, TRANS],
+        {**DEFORM, "group_size": [2]},
+        raises=ValueError,
+        match="group_size",
+        lod=LOD,
+    ),
     case("deformable_psroi_pooling", [PLANES, ROIS, TRANS[:3]], DEFORM, raises=ValueError, match="4 RoIs", lod=LOD),
-    case("deformable_psroi_pooling", [PLANES, ROIS, wave(4, 6, 2, 3)], DEFORM, raises=ValueError, match="shared out",
-         lod=LOD),
-)  # fmt: skip
+    case(
+        "deformable_psroi_pooling",
+        [PLANES, ROIS, wave(4, 6, 2, 3)],
+        DEFORM,
+        raises=ValueError,
+        match="shared out",
+        lod=LOD,
+    ),
+)
 
 QUADS = np.array([[1, 1, 9, 2, 8, 8, 2, 9], [0, 0, 10, 0, 10, 8, 0, 8], [3, -2, 14, 3, 9, 12, -1, 6.0]])
 QUAD_LOD = {"ROIs": [[0, 1, 3]]}
 SIZE = {"spatial_scale": 0.5, "transformed_height": 3, "transformed_width": 4}
 MASK = np.array(VALUES["roi_perspective_transform"]["Mask"], "int32").reshape(3, 1, 3, 4)
 test_perspective = table(
-    case("roi_perspective_transform", [wave(2, 2, 5, 6, dtype="float32"), QUADS.astype("float32")], SIZE,
-         {**recorded("roi_perspective_transform", Out=(3, 2, 3, 4), TransformMatrix=(3, 9)), "Mask": MASK},
-         lod=QUAD_LOD, out_lod={"Out": [[0, 1, 3]]}, tol=1e-4),
-    case("roi_perspective_transform", [wave(2, 2, 5, 6), QUADS], SIZE, {"Mask": MASK}, grad="X", grad_of="Out",
-         lod=QUAD_LOD),
+    case(
+        "roi_perspective_transform",
+        [wave(2, 2, 5, 6, dtype="float32"), QUADS.astype("float32")],
+        SIZE,
+        {**recorded("roi_perspective_transform", Out=(3, 2, 3, 4), TransformMatrix=(3, 9)), "Mask": MASK},
+        lod=QUAD_LOD,
+        out_lod={"Out": [[0, 1, 3]]},
+        tol=1e-4,
+    ),
+    case(
+        "roi_perspective_transform",
+        [wave(2, 2, 5, 6), QUADS],
+        SIZE,
+        {"Mask": MASK},
+        grad="X",
+        grad_of="Out",
+        lod=QUAD_LOD,
+    ),
     # All corners at one place.
     case("roi_perspective_transform", [wave(1, 1, 5, 6), np.ones((1, 8))], SIZE, {}, lod={"ROIs": [[0, 1]]}),
-    case("roi_perspective_transform", [wave(2, 2, 5, 6), QUADS[:, :4]], SIZE, raises=ValueError, match="8",
-         lod=QUAD_LOD),
-    case("roi_perspective_transform", [wave(2, 2, 5, 6), QUADS], {**SIZE, "transformed_width": -1}, raises=ValueError,
-         match="width", lod=QUAD_LOD),
-)  # fmt: skip
+    case(
+        "roi_perspective_transform", [wave(2, 2, 5, 6), QUADS[:, :4]], SIZE, raises=ValueError, match="8", lod=QUAD_LOD
+    ),
+    case(
+        "roi_perspective_transform",
+        [wave(2, 2, 5, 6), QUADS],
+        {**SIZE, "transformed_width": -1},
+        raises=ValueError,
+        match="width",
+        lod=QUAD_LOD,
+    ),
+)

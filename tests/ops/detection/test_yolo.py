@@ -8,10 +8,12 @@ from case import case, real, table
 LOSS = {"class_num": 2, "anchors": [10, 13, 16, 30], "anchor_mask": [0, 1], "ignore_thresh": 0.9}
 X, SIZE = real(2, 14, 2, 2), np.array([[40, 50]], "int32")
 # The first two objects share an anchor and a place, so that their gradients add up.
-BOXES = np.array([
-    [[0.3, 0.3, 0.5, 0.5], [0.3, 0.4, 0.5, 0.6], [0.8, 0.9, 0.1, 0.1]],
-    [[0.6, 0.6, 0.9, 0.8], [1.0, 1.0, 0.3, 0.4], [0.0, 0.0, 0.0, 0.0]],
-])  # fmt: skip
+BOXES = np.array(
+    [
+        [[0.3, 0.3, 0.5, 0.5], [0.3, 0.4, 0.5, 0.6], [0.8, 0.9, 0.1, 0.1]],
+        [[0.6, 0.6, 0.9, 0.8], [1.0, 1.0, 0.3, 0.4], [0.0, 0.0, 0.0, 0.0]],
+    ]
+)
 LABELS, SCORES = np.array([[0, 1, 1], [1, 0, 0]], "int32"), real(2, 3, low=0.5, high=1.0)
 BOX = {"class_num": 2, "anchors": [10, 13], "conf_thresh": 0.0}
 

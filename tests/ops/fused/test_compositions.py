@@ -48,20 +48,37 @@ RUNNING = [real(5, seed=3), real(5, low=0.5, seed=4)]
 
 test_batch_norm = table(
     *(
-        case("fused_batch_norm_act", [X4, *CHANNEL, *RUNNING], {"act_type": act}, composed(norm_act),
-             grad="X Scale Bias", grad_of="Y", grad_tol=1e-4, dtypes="float32")
+        case(
+            "fused_batch_norm_act",
+            [X4, *CHANNEL, *RUNNING],
+            {"act_type": act},
+            composed(norm_act),
+            grad="X Scale Bias",
+            grad_of="Y",
+            grad_tol=1e-4,
+            dtypes="float32",
+        )
         for act in ("relu", "sigmoid", "tanh", "identity")
     ),
     case("fused_batch_norm_act", [real(6, 5), *CHANNEL, *RUNNING], {"momentum": 0.5}, composed(norm_act)),
     case("fused_batch_norm_act", [X4, *CHANNEL, *RUNNING], {"act_type": "gelu"}, raises=ValueError, match="act_type"),
     case("fused_batch_norm_act", [X4, real(4), real(4), *RUNNING], raises=RuntimeError, match="Scale must have shape"),
     *(
-        case("fused_bn_add_activation", [X4, real(2, 3, 2, 5, seed=5), *CHANNEL], {"act_type": act}, composed(sum_act),
-             grad="X Z Scale Bias", grad_of="Y", grad_tol=1e-4, dtypes="float32", static=act == "relu")
+        case(
+            "fused_bn_add_activation",
+            [X4, real(2, 3, 2, 5, seed=5), *CHANNEL],
+            {"act_type": act},
+            composed(sum_act),
+            grad="X Z Scale Bias",
+            grad_of="Y",
+            grad_tol=1e-4,
+            dtypes="float32",
+            static=act == "relu",
+        )
         for act in ("relu", "tanh")
     ),
     case("fused_bn_add_activation", [X4, real(2, 3, 2, 4), *CHANNEL], raises=ValueError, match="Z must have the shape"),
-)  # fmt: skip
+)
 
 
 def test_running_statistics_of_a_sum_are_the_outputs():
@@ -78,8 +95,12 @@ def test_running_statistics_of_a_sum_are_the_outputs():
 
 def compound(x, y, functor_list, axis=-1, scale=0.0, save_intermediate_out=False):
     first, second = functor_list
-    unary = {"scale": lambda v: v * scale, "relu": paddle.nn.functional.relu, "tanh": paddle.tanh,
-             "sigmoid": paddle.nn.functional.sigmoid}  # fmt: skip
+    unary = {
+        "scale": lambda v: v * scale,
+        "relu": paddle.nn.functional.relu,
+        "tanh": paddle.tanh,
+        "sigmoid": paddle.nn.functional.sigmoid,
+    }
     if first in unary:
         middle = getattr(ops, second)(x, y, axis=axis)
         out = unary[first](middle)
@@ -109,12 +130,22 @@ test_elementwise = table(
     pair("relu", ADD, x=real(3, 4), y=real(2, 3, 4)),
     pair("relu", ADD, op="fused_elemwise_add_activation"),
     pair(ADD, "scale", op="fused_elemwise_add_activation", scale=1.5),
-    case("fused_elemwise_activation", [real(2), real(2)], {"functor_list": [MUL, "relu"]}, raises=ValueError,
-         match="functor_list must be one of"),
+    case(
+        "fused_elemwise_activation",
+        [real(2), real(2)],
+        {"functor_list": [MUL, "relu"]},
+        raises=ValueError,
+        match="functor_list must be one of",
+    ),
     case("fused_elemwise_activation", [real(2, 3), real(4)], {"functor_list": ["relu", ADD]}, raises=ValueError),
-    case("fused_elemwise_add_activation", [real(2), real(2)], {"functor_list": [MUL, "tanh"]}, raises=ValueError,
-         match="must have elementwise_add"),
-)  # fmt: skip
+    case(
+        "fused_elemwise_add_activation",
+        [real(2), real(2)],
+        {"functor_list": [MUL, "tanh"]},
+        raises=ValueError,
+        match="must have elementwise_add",
+    ),
+)
 
 
 # Transformers
@@ -149,29 +180,71 @@ PAIR = [real(4, seed=2), real(4, seed=3)]
 TABLES, IDS = [real(7, 4), real(5, 4)], [ints(2, 3, 1, low=0, high=7), ints(2, 3, 1, low=0, high=5)]
 
 test_transformer = table(
-    case("multihead_matmul", [real(2, 5, 6), W3, B3, real(2, 2, 5, 5)], {"head_number": 2, "alpha": 0.5},
-         composed(attention), dtypes="float32"),
-    case("multihead_matmul", [real(2, 5, 6), W3, B3, real(2, 3, 5, 5)], {"head_number": 3}, raises=ValueError,
-         match="head_number"),
+    case(
+        "multihead_matmul",
+        [real(2, 5, 6), W3, B3, real(2, 2, 5, 5)],
+        {"head_number": 2, "alpha": 0.5},
+        composed(attention),
+        dtypes="float32",
+    ),
+    case(
+        "multihead_matmul",
+        [real(2, 5, 6), W3, B3, real(2, 3, 5, 5)],
+        {"head_number": 3},
+        raises=ValueError,
+        match="head_number",
+    ),
     case("multihead_matmul", [real(2, 5, 7), W3, B3, real(2, 2, 5, 5)], raises=ValueError, match="W"),
-    case("skip_layernorm", [real(2, 3, 4), real(2, 3, 4, seed=2), real(4), real(4, seed=2)],
-         {"epsilon": 1e-5, "begin_norm_axis": 2},
-         composed(lambda x, y, s, b, **a: layer_norm(x + y, s, b, **a)[0]), dtypes="float32"),
-    case("skip_layernorm", [real(2, 4), real(2, 4), real(4), real(4)], {"epsilon": 1e-5, "begin_norm_axis": 1},
-         raises=ValueError, match="3 dimensions"),
-    case("fused_embedding_eltwise_layernorm", [IDS, TABLES, real(4), real(4, seed=2)], {}, composed(embedded),
-         dtypes="float32"),
-    case("fused_embedding_eltwise_layernorm", [IDS[:1], TABLES[:1], real(4), real(4)], raises=ValueError,
-         match="at least two"),
-    case("fused_embedding_eltwise_layernorm", [[IDS[0] + 7, IDS[1]], TABLES, real(4), real(4)], raises=ValueError,
-         match="indices must be in"),
-    case("fused_fc_elementwise_layernorm", [real(3, 6), real(6, 4), real(4), real(3, 4), *PAIR],
-         {"activation_type": "relu"}, composed(fc_norm), dtypes="float32"),
-    case("fused_fc_elementwise_layernorm", [real(2, 3, 6), real(6, 4), real(1, 4), real(2, 3, 4), real(4), real(4)],
-         {"x_num_col_dims": 2, "begin_norm_axis": 2}, composed(fc_norm)),
-    case("fused_fc_elementwise_layernorm", [real(3, 6), real(6, 4), None, real(3, 5)], raises=ValueError,
-         match="Y must"),
-)  # fmt: skip
+    case(
+        "skip_layernorm",
+        [real(2, 3, 4), real(2, 3, 4, seed=2), real(4), real(4, seed=2)],
+        {"epsilon": 1e-5, "begin_norm_axis": 2},
+        composed(lambda x, y, s, b, **a: layer_norm(x + y, s, b, **a)[0]),
+        dtypes="float32",
+    ),
+    case(
+        "skip_layernorm",
+        [real(2, 4), real(2, 4), real(4), real(4)],
+        {"epsilon": 1e-5, "begin_norm_axis": 1},
+        raises=ValueError,
+        match="3 dimensions",
+    ),
+    case(
+        "fused_embedding_eltwise_layernorm",
+        [IDS, TABLES, real(4), real(4, seed=2)],
+        {},
+        composed(embedded),
+        dtypes="float32",
+    ),
+    case(
+        "fused_embedding_eltwise_layernorm",
+        [IDS[:1], TABLES[:1], real(4), real(4)],
+        raises=ValueError,
+        match="at least two",
+    ),
+    case(
+        "fused_embedding_eltwise_layernorm",
+        [[IDS[0] + 7, IDS[1]], TABLES, real(4), real(4)],
+        raises=ValueError,
+        match="indices must be in",
+    ),
+    case(
+        "fused_fc_elementwise_layernorm",
+        [real(3, 6), real(6, 4), real(4), real(3, 4), *PAIR],
+        {"activation_type": "relu"},
+        composed(fc_norm),
+        dtypes="float32",
+    ),
+    case(
+        "fused_fc_elementwise_layernorm",
+        [real(2, 3, 6), real(6, 4), real(1, 4), real(2, 3, 4), real(4), real(4)],
+        {"x_num_col_dims": 2, "begin_norm_axis": 2},
+        composed(fc_norm),
+    ),
+    case(
+        "fused_fc_elementwise_layernorm", [real(3, 6), real(6, 4), None, real(3, 5)], raises=ValueError, match="Y must"
+    ),
+)
 
 
 # Products
@@ -205,11 +278,21 @@ test_products = table(
     case("fusion_repeated_fc_relu", [real(2, 6), *CHAIN], raises=ValueError, match="must have 6 rows"),
     case("fusion_squared_mat_sub", [real(2, 3), real(3, 4)], {"scalar": 0.5}, composed(squared), dtypes="float32"),
     case("fusion_squared_mat_sub", [real(2, 3), real(4, 3)], raises=ValueError, match="can be multiplied"),
-    case("fusion_transpose_flatten_concat", [[real(2, 3, 4, 5), real(2, 1, 4, 5)]],
-         {"trans_axis": [0, 2, 3, 1], "flatten_axis": 1, "concat_axis": 1}, composed(flattened), dtypes="float32"),
-    case("fusion_transpose_flatten_concat", [[real(2, 3, 4)]],
-         {"trans_axis": [0, 0, 1], "flatten_axis": 1, "concat_axis": 1}, raises=ValueError, match="trans_axis"),
-)  # fmt: skip
+    case(
+        "fusion_transpose_flatten_concat",
+        [[real(2, 3, 4, 5), real(2, 1, 4, 5)]],
+        {"trans_axis": [0, 2, 3, 1], "flatten_axis": 1, "concat_axis": 1},
+        composed(flattened),
+        dtypes="float32",
+    ),
+    case(
+        "fusion_transpose_flatten_concat",
+        [[real(2, 3, 4)]],
+        {"trans_axis": [0, 0, 1], "flatten_axis": 1, "concat_axis": 1},
+        raises=ValueError,
+        match="trans_axis",
+    ),
+)
 
 
 # fused_embedding_seq_pool
@@ -231,16 +314,40 @@ SEQ, WIDE = ints(5, 1, low=0, high=6), ints(5, 2, 1, low=0, high=6)
 
 test_seq_pool = table(
     case("fused_embedding_seq_pool", [real(6, 3), SEQ], {}, pooled, lod={"Ids": [OFFSETS]}, grad="W", dtypes="float32"),
-    case("fused_embedding_seq_pool", [real(6, 3), WIDE], {"padding_idx": int(WIDE[0, 0, 0])}, pooled,
-         lod={"Ids": [OFFSETS]}, grad="W"),
-    case("fused_embedding_seq_pool", [real(6, 3), WIDE], {"is_sparse": True}, pooled, lod={"Ids": [OFFSETS]}, grad="W",
-         rows_grad="W"),
-    case("fused_embedding_seq_pool", [real(5, 3), SEQ * 0 + 5], lod={"Ids": [OFFSETS]}, raises=ValueError,
-         match=r"ids must be in \[0, 5\)"),
+    case(
+        "fused_embedding_seq_pool",
+        [real(6, 3), WIDE],
+        {"padding_idx": int(WIDE[0, 0, 0])},
+        pooled,
+        lod={"Ids": [OFFSETS]},
+        grad="W",
+    ),
+    case(
+        "fused_embedding_seq_pool",
+        [real(6, 3), WIDE],
+        {"is_sparse": True},
+        pooled,
+        lod={"Ids": [OFFSETS]},
+        grad="W",
+        rows_grad="W",
+    ),
+    case(
+        "fused_embedding_seq_pool",
+        [real(5, 3), SEQ * 0 + 5],
+        lod={"Ids": [OFFSETS]},
+        raises=ValueError,
+        match=r"ids must be in \[0, 5\)",
+    ),
     case("fused_embedding_seq_pool", [real(6, 3), SEQ], raises=ValueError, match="LoD"),
-    case("fused_embedding_seq_pool", [real(6, 3), SEQ], {"combiner": "mean"}, lod={"Ids": [OFFSETS]},
-         raises=NotImplementedError, match="combiner"),
-)  # fmt: skip
+    case(
+        "fused_embedding_seq_pool",
+        [real(6, 3), SEQ],
+        {"combiner": "mean"},
+        lod={"Ids": [OFFSETS]},
+        raises=NotImplementedError,
+        match="combiner",
+    ),
+)
 
 
 @covers("fused_elemwise_add_activation")

@@ -53,14 +53,23 @@ def inception(x=None, filters=FILTERS, **attrs):
     inputs = {"Input": real(2, 3, 4, 5) if x is None else x, "Filter": filters, "Bias": BIASES}
     if wrong:
         return case("conv2d_inception_fusion", inputs, attrs, raises=ValueError, match=wrong)
-    return case("conv2d_inception_fusion", inputs, attrs, lambda x, w, b, **a: (branches(x, *w, *b, **a), None),
-                dtypes="float32", tol=1e-4, static=False)  # fmt: skip
+    return case(
+        "conv2d_inception_fusion",
+        inputs,
+        attrs,
+        lambda x, w, b, **a: (branches(x, *w, *b, **a), None),
+        dtypes="float32",
+        tol=1e-4,
+        static=False,
+    )
 
 
 test_conv2d_fusion = table(
     case("conv2d_fusion", [X, W, B], {"paddings": [1, 1]}, fusion, dtypes="float16 float32", tol=1e-2),
-    *(case("conv2d_fusion", [X, W, B], {"activation": a, "strides": [2, 1]}, fusion, dtypes="float32")
-      for a in ACTIVATIONS),
+    *(
+        case("conv2d_fusion", [X, W, B], {"activation": a, "strides": [2, 1]}, fusion, dtypes="float32")
+        for a in ACTIVATIONS
+    ),
     case("conv2d_fusion", [X, W, B, real(2, 3, 3, 3)], expected=fusion),
     case("conv2d_fusion", [X, W, B], {"split_channels": [1, 2]}, fusion, static=False),
     case("conv2d_fusion", [X, W, B, real(2, 3, 3, 2)], raises=ValueError, match="ResidualData"),
@@ -68,7 +77,7 @@ test_conv2d_fusion = table(
     case("conv2d_fusion", [X, W, B], {"activation": "gelu"}, raises=ValueError, match="activation"),
     case("conv2d_fusion", [X, W, B], {"split_channels": [1, 1]}, raises=ValueError, match="split_channels"),
     case("conv2d_fusion", [X, W, B], {"data_format": "NHWC"}, raises=RuntimeError, match="NCHW"),
-)  # fmt: skip
+)
 
 test_conv2d_inception_fusion = table(
     inception(),

@@ -87,11 +87,21 @@ def sigmoid(x, label, normalize=False, ignore_index=-100):
 PART = np.where(real(4, 5) > 1, -1.0, real(4, 5, low=0, high=1, seed=3))
 
 test_sigmoid = table(
-    case("sigmoid_cross_entropy_with_logits", [real(4, 5), real(4, 5, low=0, high=1)], expected=sigmoid, grad="X",
-         dtypes=SOME),
+    case(
+        "sigmoid_cross_entropy_with_logits",
+        [real(4, 5), real(4, 5, low=0, high=1)],
+        expected=sigmoid,
+        grad="X",
+        dtypes=SOME,
+    ),
     case("sigmoid_cross_entropy_with_logits", [real(4, 5, seed=1), PART], {"ignore_index": -1}, sigmoid, grad="X"),
-    case("sigmoid_cross_entropy_with_logits", [real(4, 5, seed=1), PART], {"ignore_index": -1, "normalize": True},
-         sigmoid, grad="X"),
+    case(
+        "sigmoid_cross_entropy_with_logits",
+        [real(4, 5, seed=1), PART],
+        {"ignore_index": -1, "normalize": True},
+        sigmoid,
+        grad="X",
+    ),
     case("sigmoid_cross_entropy_with_logits", [real(2, 3) * 200, np.ones((2, 3))], expected=sigmoid, dtypes="float32"),
     case("sigmoid_cross_entropy_with_logits", [real(4, 5), real(4, 4)], raises=ValueError, match="same shape"),
-)  # fmt: skip
+)

@@ -14,8 +14,8 @@ def auc(predict, label, pos, neg, num_thresholds=8191, slide_steps=1, curve="ROC
         if slide_steps:
             start = new[-1] % slide_steps * buckets
             total = slide_steps * buckets
-            new[total:-1] += add - new[start:start + buckets]
-            new[start:start + buckets] = add
+            new[total:-1] += add - new[start : start + buckets]
+            new[start : start + buckets] = add
             new[-1] += 1
             tables.append((new, new[total:-1]))
         else:
@@ -33,14 +33,21 @@ def counts(steps, buckets=11):
 
 def used(steps):
     """Counts after a first batch."""
-    first = auc(real(7, 2, low=0, high=1, seed=5), ints(7, 1, low=0, high=2, seed=6), counts(steps), counts(steps),
-                10, steps)  # fmt: skip
+    first = auc(
+        real(7, 2, low=0, high=1, seed=5), ints(7, 1, low=0, high=2, seed=6), counts(steps), counts(steps), 10, steps
+    )
     return list(first[1:])
 
 
 def aucs(predict, label, tables, steps):
-    return case("auc", [predict, label, *tables], {"num_thresholds": 10, "slide_steps": steps}, auc, dtypes="float32",
-                out_dtype={"AUC": "float64", "StatPosOut": "int64", "StatNegOut": "int64"})  # fmt: skip
+    return case(
+        "auc",
+        [predict, label, *tables],
+        {"num_thresholds": 10, "slide_steps": steps},
+        auc,
+        dtypes="float32",
+        out_dtype={"AUC": "float64", "StatPosOut": "int64", "StatNegOut": "int64"},
+    )
 
 
 P, L = real(8, 2, low=0, high=1), ints(8, 1, low=0, high=2)
@@ -112,8 +119,7 @@ DOUBLES = {"BatchMetrics": "float64", "AccumMetrics": "float64"}
 
 
 def recalls(*more):
-    return case("precision_recall", [PROBS, INDICES, LABELS, *more], {"class_number": 4}, precision,
-                out_dtype=DOUBLES)  # fmt: skip
+    return case("precision_recall", [PROBS, INDICES, LABELS, *more], {"class_number": 4}, precision, out_dtype=DOUBLES)
 
 
 FOUR = {"class_number": 4}
@@ -122,10 +128,15 @@ test_precision = table(
     recalls(WEIGHTS),
     recalls(WEIGHTS, STATES),
     recalls(None, STATES),
-    case("precision_recall", [PROBS.astype("float32"), INDICES, LABELS], FOUR, precision,
-         out_dtype={**DOUBLES, "AccumStatesInfo": "float32"}),
+    case(
+        "precision_recall",
+        [PROBS.astype("float32"), INDICES, LABELS],
+        FOUR,
+        precision,
+        out_dtype={**DOUBLES, "AccumStatesInfo": "float32"},
+    ),
     case("precision_recall", [PROBS, INDICES + 2, LABELS], FOUR, raises=ValueError, match="Indices"),
     case("precision_recall", [PROBS, INDICES, LABELS - 3], FOUR, raises=ValueError, match="Labels"),
     case("precision_recall", [PROBS, INDICES[:4], LABELS], FOUR, raises=ValueError, match="Indices"),
     case("precision_recall", [PROBS, INDICES, LABELS, None, STATES[:3]], FOUR, raises=ValueError, match="StatesInfo"),
-)  # fmt: skip
+)

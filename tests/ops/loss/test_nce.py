@@ -36,8 +36,18 @@ KINDS = {"SampleLabels": "int64"}
 
 
 def nces(*more, grad="Input Weight", dtypes="float32", rows=(), **attrs):
-    return case("nce", [X, LABEL, W, *more], {**ATTRS, **attrs}, nce, grad=grad, grad_of="Cost", dtypes=dtypes,
-                rows_grad=rows, out_dtype=KINDS, tol=2e-4 if dtypes else 1e-6)  # fmt: skip
+    return case(
+        "nce",
+        [X, LABEL, W, *more],
+        {**ATTRS, **attrs},
+        nce,
+        grad=grad,
+        grad_of="Cost",
+        dtypes=dtypes,
+        rows_grad=rows,
+        out_dtype=KINDS,
+        tol=2e-4 if dtypes else 1e-6,
+    )
 
 
 BAD = {"num_total_classes": 7, "num_neg_samples": 2}

@@ -25,12 +25,18 @@ BIG = [np.round(real(20, 3)), ints(20, 1, low=0, high=3).astype("float64"), ints
 test_pairs = table(
     case("positive_negative_pair", BIG, {}, pairs, dtypes="float32"),
     case("positive_negative_pair", BIG, {"column": -1}, pairs),
-    case("positive_negative_pair", [*BIG, np.array([2.0]), np.array([3.0]), np.array([4.0]), real(20, 1, low=0.0)],
-         {"column": 1}, pairs, dtypes="float32", tol=1e-6),
+    case(
+        "positive_negative_pair",
+        [*BIG, np.array([2.0]), np.array([3.0]), np.array([4.0]), real(20, 1, low=0.0)],
+        {"column": 1},
+        pairs,
+        dtypes="float32",
+        tol=1e-6,
+    ),
     case("positive_negative_pair", [v[:0] for v in BIG], {}, (np.zeros(1),) * 3),
     case("positive_negative_pair", [ONES, ONES, QUERY], {}, (np.zeros(1),) * 3),
     case("positive_negative_pair", [ONES, ONES, QUERY], {"column": 1}, raises=IndexError, match="column"),
     case("positive_negative_pair", [ONES, ONES, QUERY, np.ones(1)], raises=ValueError, match="together"),
     case("positive_negative_pair", [ONES, ONES, QUERY[:3]], raises=ValueError, match="QueryID"),
     case("positive_negative_pair", [ONES, ONES, QUERY.astype("int32")], raises=ValueError, match="int64"),
-)  # fmt: skip
+)

@@ -45,12 +45,14 @@ def kldiv(x, t, reduction="mean"):
 
 TARGET = np.where(real(3, 4, seed=2) < -0.8, 0, real(3, 4, low=0.1, high=1, seed=3))
 test_kldiv = table(
-    *(case("kldiv_loss", [real(3, 4), TARGET], {"reduction": r}, kldiv, grad="X", dtypes="float32")
-      for r in ("none", "mean", "sum", "batchmean")),
+    *(
+        case("kldiv_loss", [real(3, 4), TARGET], {"reduction": r}, kldiv, grad="X", dtypes="float32")
+        for r in ("none", "mean", "sum", "batchmean")
+    ),
     case("kldiv_loss", [real(2, 3, 4, 5), real(2, 3, 4, 5, low=0, high=1)], expected=kldiv, grad="X", dtypes="float16"),
     case("kldiv_loss", [real(3, 4), TARGET], {"reduction": "max"}, raises=ValueError, match="reduction"),
     case("kldiv_loss", [real(3, 4), real(4, 4)], raises=ValueError, match="same shape"),
-)  # fmt: skip
+)
 
 
 def nll(x, label, weight=None, ignore_index=-100, reduction="mean"):

@@ -68,8 +68,16 @@ RATE = np.array([0.1])
 
 
 def centers(label=LABEL, update=True, **more):
-    return case("center_loss", [X, label, real(3, 5, seed=2), RATE], {"cluster_num": 3, "need_update": update}, center,
-                grad="X", grad_of="Loss", dtypes="float32", **more)  # fmt: skip
+    return case(
+        "center_loss",
+        [X, label, real(3, 5, seed=2), RATE],
+        {"cluster_num": 3, "need_update": update},
+        center,
+        grad="X",
+        grad_of="Loss",
+        dtypes="float32",
+        **more,
+    )
 
 
 ATTRS = {"cluster_num": 3, "need_update": True}

@@ -82,8 +82,15 @@ CODE = np.array([[0, 1, -1, -1], [1, 0, 0, -1], [1, 1, 0, 1], [0, 1, -1, -1]])
 
 
 def trees(label, *more, grad="X W", classes=6, rows=5, dtypes="float32", **attrs):
-    return case("hierarchical_sigmoid", [real(4, 3), real(rows, 3, seed=1), label, *more],
-                {"num_classes": classes, **attrs}, tree, grad=grad, grad_of="Out", dtypes=dtypes)  # fmt: skip
+    return case(
+        "hierarchical_sigmoid",
+        [real(4, 3), real(rows, 3, seed=1), label, *more],
+        {"num_classes": classes, **attrs},
+        tree,
+        grad=grad,
+        grad_of="Out",
+        dtypes=dtypes,
+    )
 
 
 SIX = np.array([[0], [5], [2], [3]])
@@ -93,16 +100,35 @@ test_tree = table(
     trees(SIX, None, None, real(5, 1, seed=2), grad="X W Bias"),
     trees(np.array([[1], [0], [1], [1]]), classes=2, rows=1),
     trees(SIX, PATH, CODE, real(6, 1, seed=2), grad="X W Bias", rows=6),
-    case("hierarchical_sigmoid", [real(4, 3), real(6, 3, seed=1), SIX, PATH, CODE],
-         {"num_classes": 6, "is_sparse": True}, tree, grad="X W", grad_of="Out", rows_grad="W"),
-    case("hierarchical_sigmoid", [real(4, 3), real(5, 3), SIX + 1], {"num_classes": 6}, raises=ValueError,
-         match="classes"),
-    case("hierarchical_sigmoid", [real(4, 3), real(3, 3), SIX], {"num_classes": 6}, raises=IndexError,
-         match="rows of W"),
+    case(
+        "hierarchical_sigmoid",
+        [real(4, 3), real(6, 3, seed=1), SIX, PATH, CODE],
+        {"num_classes": 6, "is_sparse": True},
+        tree,
+        grad="X W",
+        grad_of="Out",
+        rows_grad="W",
+    ),
+    case(
+        "hierarchical_sigmoid",
+        [real(4, 3), real(5, 3), SIX + 1],
+        {"num_classes": 6},
+        raises=ValueError,
+        match="classes",
+    ),
+    case(
+        "hierarchical_sigmoid", [real(4, 3), real(3, 3), SIX], {"num_classes": 6}, raises=IndexError, match="rows of W"
+    ),
     case("hierarchical_sigmoid", [real(4, 3), real(5, 3), SIX, PATH, CODE], {"num_classes": 6}, raises=IndexError),
     case("hierarchical_sigmoid", [real(4, 3), real(5, 2), SIX], {"num_classes": 6}, raises=ValueError, match="width"),
-    case("hierarchical_sigmoid", [real(4, 3), real(5, 3), SIX], {"num_classes": 1}, raises=ValueError,
-         match="2 or more"),
-    case("hierarchical_sigmoid", [real(4, 3), real(5, 3), SIX], {"num_classes": 6, "remote_prefetch": True},
-         raises=NotImplementedError, match="parameter server"),
-)  # fmt: skip
+    case(
+        "hierarchical_sigmoid", [real(4, 3), real(5, 3), SIX], {"num_classes": 1}, raises=ValueError, match="2 or more"
+    ),
+    case(
+        "hierarchical_sigmoid",
+        [real(4, 3), real(5, 3), SIX],
+        {"num_classes": 6, "remote_prefetch": True},
+        raises=NotImplementedError,
+        match="parameter server",
+    ),
+)

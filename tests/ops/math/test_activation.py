@@ -73,8 +73,10 @@ test_activation = table(
     case("log10", [POSITIVE], expected=np.log10, grad="X", dtypes=SOME),
     case("log1p", [POSITIVE - 1], expected=np.log1p, grad="X", dtypes=SOME),
     case("log1p", [np.array([1e-12, -1e-20])], expected=np.log1p, dtypes="float32"),
-    *(case(op, [EDGE], expected=getattr(np, op), dtypes="float32")
-      for op in ("log1p", "log2", "log10", "sinh", "cosh", "ceil")),
+    *(
+        case(op, [EDGE], expected=getattr(np, op), dtypes="float32")
+        for op in ("log1p", "log2", "log10", "sinh", "cosh", "ceil")
+    ),
     *(case(op, [EDGE], expected=getattr(np, "arc" + op[1:]), dtypes="float32") for op in ("asin", "acos", "atan")),
     case("sinh", [X], expected=np.sinh, grad="X", dtypes=SOME),
     case("sinh", [np.array([1e-9, 88.9, -710.2])], expected=np.sinh),
@@ -84,8 +86,11 @@ test_activation = table(
     case("atan", [X], expected=np.arctan, grad="X", dtypes=SOME),
     case("ceil", [X], expected=np.ceil, grad="X", dtypes=SOME),
     case("round", [X], expected=half_up, grad="X", dtypes=SOME),
-    case("round", [np.array([-2.5, -0.5, 0.49999999999999994, 0.5, 1.5, 2.5])],
-         expected=np.array([-3.0, -1.0, 0.0, 1.0, 2.0, 3.0])),
+    case(
+        "round",
+        [np.array([-2.5, -0.5, 0.49999999999999994, 0.5, 1.5, 2.5])],
+        expected=np.array([-3.0, -1.0, 0.0, 1.0, 2.0, 3.0]),
+    ),
     case("sign", [X], expected=np.sign, grad="X", second=True, dtypes=SOME),
     case("sign", [np.array([0.0, -0.0, np.inf])], expected=np.array([0.0, 0.0, 1.0])),
     case("brelu", [X * 20], expected=lambda x: np.clip(x, 0, 24), grad="X", dtypes=SOME),
@@ -98,14 +103,17 @@ test_activation = table(
     case("hard_shrink", [X], expected=hard_shrink, grad="X", dtypes=SOME),
     case("hard_shrink", [X], {"threshold": 0.25}, hard_shrink, grad="X"),
     case("softshrink", [X], expected=softshrink, grad="X", dtypes=SOME),
-    case("softshrink", [np.array([-np.inf, np.inf, np.nan, 1.0])], {"lambda": 0.25},
-         np.array([-np.inf, np.inf, np.nan, 0.75])),
+    case(
+        "softshrink",
+        [np.array([-np.inf, np.inf, np.nan, 1.0])],
+        {"lambda": 0.25},
+        np.array([-np.inf, np.inf, np.nan, 0.75]),
+    ),
     case("softsign", [X], expected=lambda x: x / (1 + np.abs(x)), grad="X", dtypes=SOME),
     case("soft_relu", [X], expected=soft_relu, grad="X", dtypes=SOME),
     case("soft_relu", [X * 2], {"threshold": 2.0}, soft_relu),
     case("mish", [X], expected=mish, grad="X", dtypes=SOME),
     case("mish", [X * 9], {"threshold": -1.0}, mish, grad="X"),
-
     case("hard_sigmoid", [X * 2], expected=hard_sigmoid, grad="X", dtypes=SOME),
     case("hard_sigmoid", [X], {"slope": 0.5, "offset": 0.25}, hard_sigmoid, grad="X", dtypes="float32"),
     case("hard_sigmoid", [np.array([-np.inf, np.inf, -2.5, 2.5])], expected=np.array([0.0, 1.0, 0.0, 1.0])),
@@ -121,10 +129,24 @@ test_activation = table(
     case("relu", [X], expected=lambda x: np.maximum(x, 0), grad="X", second=True, dtypes=SOME),
     case("relu6", [X * 3], expected=lambda x: np.clip(x, 0, 6), grad="X", dtypes=SOME),
     case("relu6", [X], {"threshold": 1.0}, lambda x, threshold: np.clip(x, 0, threshold), grad="X"),
-    case("leaky_relu", [X], {"alpha": 0.25}, lambda x, alpha: np.where(x > 0, x, alpha * x), grad="X", second=True,
-         dtypes=SOME),
-    case("elu", [X], {"alpha": 0.5}, lambda x, alpha: np.where(x > 0, x, alpha * np.expm1(x)), grad="X", second=True,
-         dtypes=SOME),
+    case(
+        "leaky_relu",
+        [X],
+        {"alpha": 0.25},
+        lambda x, alpha: np.where(x > 0, x, alpha * x),
+        grad="X",
+        second=True,
+        dtypes=SOME,
+    ),
+    case(
+        "elu",
+        [X],
+        {"alpha": 0.5},
+        lambda x, alpha: np.where(x > 0, x, alpha * np.expm1(x)),
+        grad="X",
+        second=True,
+        dtypes=SOME,
+    ),
     case("elu", [np.array([-800.0, 0.0, 800.0, np.nan])], expected=np.array([-1.0, 0.0, 800.0, np.nan])),
     case("elu", [X], {"alpha": -1.5}, lambda x, alpha: np.where(x > 0, x, alpha * np.expm1(x)), grad="X", second=True),
     case("sigmoid", [X], expected=sigmoid, grad="X", second=True, dtypes=SOME),
@@ -150,4 +172,4 @@ test_activation = table(
     case("square", [ints(4)], expected=np.square, dtypes="int32"),
     case("exp", [ints(4)], expected=lambda x: np.exp(x).astype(x.dtype), dtypes="int32"),
     case("floor", [X], expected=np.floor, grad="X", dtypes=SOME),
-)  # fmt: skip
+)

@@ -25,8 +25,14 @@ test_basic = table(
     case("scale", [np.int8([1, 2, 3])], {"scale": 300.0}, np.int8([44, 88, -124])),
     case("scale", [real(0, 4)], {"scale": 2.0}, scale, grad="X"),
     case("scale", [Rows([2, 0], 4, real(2, 3))], {"scale": 2.0}, {"Out": Rows([2, 0], 4, 2 * real(2, 3)).dense()}),
-    case("sum", [[real(2, 3), real(2, 3, seed=1), real(2, 3, seed=2)]], expected=total, grad="X", second=True,
-         dtypes="float16 float32"),
+    case(
+        "sum",
+        [[real(2, 3), real(2, 3, seed=1), real(2, 3, seed=2)]],
+        expected=total,
+        grad="X",
+        second=True,
+        dtypes="float16 float32",
+    ),
     case("sum", [[real(2, 3)]], expected=total, grad="X"),
     case("sum", [[ints(4), ints(4, seed=1)]], expected=total, dtypes="int32"),
     case("sum", [[real(2, 3), real(3, 2)]], raises=ValueError),
@@ -37,4 +43,4 @@ test_basic = table(
     case("cast", [real(2)], {"in_dtype": F64, "out_dtype": 77}, raises=ValueError),
     case("assign", [real(2, 3)], expected=lambda x: x, grad="X", second=True, dtypes="float32 int64"),
     case("assign", [real(5, 3)], expected=lambda x: x, lod={"X": [[0, 5]]}, out_lod={"Out": [[0, 5]]}),
-)  # fmt: skip
+)

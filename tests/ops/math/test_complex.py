@@ -39,8 +39,14 @@ test_binary = table(
     ),
     # elementwise_div_grad_grad reads the gradient of X, from which a broadcast X's cannot be told any more.
     *(
-        case(op, [complexes(2, 1, 2), complexes(1, 3, 2, seed=1)], expected=f, grad="X Y", dtypes=BOTH,
-             second=op != "elementwise_div")
+        case(
+            op,
+            [complexes(2, 1, 2), complexes(1, 3, 2, seed=1)],
+            expected=f,
+            grad="X Y",
+            dtypes=BOTH,
+            second=op != "elementwise_div",
+        )
         for op, f in ARITHMETIC
     ),
     *(
@@ -48,18 +54,32 @@ test_binary = table(
         for op, f in ARITHMETIC
         for x, y in [(real(2, 3, low=0.5), complexes(3)), (complexes(2, 3), real(2, 3, low=0.5))]
     ),
-    case("elementwise_mul", [complexes(2, 3, 2), complexes(3)], {"axis": 1}, expected=at_axis(np.multiply, 1),
-         grad="X Y", second=True, dtypes=BOTH),
+    case(
+        "elementwise_mul",
+        [complexes(2, 3, 2), complexes(3)],
+        {"axis": 1},
+        expected=at_axis(np.multiply, 1),
+        grad="X Y",
+        second=True,
+        dtypes=BOTH,
+    ),
     case("elementwise_div", [complexes(0, 3), complexes(3)], expected=np.divide),
     case("elementwise_add", [complexes(2), ints(2)], raises=RuntimeError, match="meet"),
     case("elementwise_max", [complexes(2), complexes(2)], raises=NotImplementedError, match="complex128"),
     case("elementwise_pow", [complexes(2), complexes(2)], raises=NotImplementedError, match="complex128"),
-)  # fmt: skip
+)
 
 test_matmul = table(
     *(
-        case("matmul_v2", [complexes(*x), complexes(*y, seed=1)], {"trans_x": tx, "trans_y": ty}, expected=product,
-             grad="X Y", second=True, dtypes=BOTH)
+        case(
+            "matmul_v2",
+            [complexes(*x), complexes(*y, seed=1)],
+            {"trans_x": tx, "trans_y": ty},
+            expected=product,
+            grad="X Y",
+            second=True,
+            dtypes=BOTH,
+        )
         for x, y, tx, ty in [
             ((2, 3), (3, 4), False, False),
             ((3, 2), (3, 4), True, False),
@@ -76,10 +96,16 @@ test_matmul = table(
     case("matmul_v2", [real(2, 3), complexes(3, 2)], expected=product, grad="X Y", second=True, dtypes=BOTH),
     case("matmul_v2", [complexes(2, 3), real(3, 2)], expected=product, grad="X Y", second=True, dtypes=BOTH),
     case("mul", [complexes(2, 3), complexes(3, 2, seed=1)], expected=np.matmul, grad="X Y", second=True),
-    case("matmul", [complexes(2, 3), complexes(3, 2, seed=1)], {"alpha": 2.0}, grad="X Y", second=True,
-         expected=lambda x, y, alpha: alpha * (x @ y)),
+    case(
+        "matmul",
+        [complexes(2, 3), complexes(3, 2, seed=1)],
+        {"alpha": 2.0},
+        grad="X Y",
+        second=True,
+        expected=lambda x, y, alpha: alpha * (x @ y),
+    ),
     case("matmul_v2", [complexes(2, 3), complexes(2, 3)], raises=ValueError),
-)  # fmt: skip
+)
 
 test_others = table(
     case("abs", [complexes(2, 3)], expected=np.abs, grad="X", second=True, dtypes=BOTH),
@@ -89,42 +115,122 @@ test_others = table(
     case("conj", [complexes(2, 3)], expected=np.conj, grad="X", second=True, dtypes=BOTH),
     case("conj", [real(2, 3)], expected=np.conj, grad="X", dtypes=BOTH),
     case("real", [real(2)], raises=NotImplementedError, match="float64", static=False),
-    case("sum", {"X": [complexes(2, 3), complexes(2, 3, seed=1), complexes(2, 3, seed=2)]}, grad="X", dtypes=BOTH,
-         expected=sum),
-    case("scale", [complexes(2, 3)], {"scale": 0.5, "bias": 2.0}, grad="X", dtypes=BOTH,
-         expected=lambda x, scale, bias: x * scale + bias),
-    case("scale", [complexes(2, 3)], {"scale": 0.5, "bias": 2.0, "bias_after_scale": False}, grad="X",
-         expected=lambda x, scale, bias, bias_after_scale: (x + bias) * scale),
-    case("reduce_sum", [complexes(2, 3, 2)], {"dim": [1]}, grad="X", second=True, dtypes=BOTH,
-         expected=lambda x, dim: x.sum(1)),
-    case("reduce_sum", [complexes(2, 3)], {"dim": [0], "reduce_all": True}, grad="X", dtypes=BOTH,
-         expected=lambda x, **_: x.sum(keepdims=True)[0]),
+    case(
+        "sum",
+        {"X": [complexes(2, 3), complexes(2, 3, seed=1), complexes(2, 3, seed=2)]},
+        grad="X",
+        dtypes=BOTH,
+        expected=sum,
+    ),
+    case(
+        "scale",
+        [complexes(2, 3)],
+        {"scale": 0.5, "bias": 2.0},
+        grad="X",
+        dtypes=BOTH,
+        expected=lambda x, scale, bias: x * scale + bias,
+    ),
+    case(
+        "scale",
+        [complexes(2, 3)],
+        {"scale": 0.5, "bias": 2.0, "bias_after_scale": False},
+        grad="X",
+        expected=lambda x, scale, bias, bias_after_scale: (x + bias) * scale,
+    ),
+    case(
+        "reduce_sum",
+        [complexes(2, 3, 2)],
+        {"dim": [1]},
+        grad="X",
+        second=True,
+        dtypes=BOTH,
+        expected=lambda x, dim: x.sum(1),
+    ),
+    case(
+        "reduce_sum",
+        [complexes(2, 3)],
+        {"dim": [0], "reduce_all": True},
+        grad="X",
+        dtypes=BOTH,
+        expected=lambda x, **_: x.sum(keepdims=True)[0],
+    ),
     case("reduce_max", [complexes(2, 3)], {"dim": [1]}, raises=NotImplementedError),
-    case("reshape2", [complexes(2, 6)], {"shape": [3, -1]}, grad="X", dtypes=BOTH,
-         expected=lambda x, shape: x.reshape(shape)),
-    case("transpose2", [complexes(2, 3, 4)], {"axis": [2, 0, 1]}, grad="X", dtypes=BOTH,
-         expected=lambda x, axis: x.transpose(axis)),
+    case(
+        "reshape2",
+        [complexes(2, 6)],
+        {"shape": [3, -1]},
+        grad="X",
+        dtypes=BOTH,
+        expected=lambda x, shape: x.reshape(shape),
+    ),
+    case(
+        "transpose2",
+        [complexes(2, 3, 4)],
+        {"axis": [2, 0, 1]},
+        grad="X",
+        dtypes=BOTH,
+        expected=lambda x, axis: x.transpose(axis),
+    ),
     case("transpose2", [complexes(70, 90)], {"axis": [1, 0]}, dtypes=BOTH, expected=lambda x, axis: x.T),
-    case("concat", {"X": [complexes(2, 3), complexes(2, 1)]}, {"axis": 1}, grad="X", dtypes=BOTH,
-         expected=lambda x, axis: np.concatenate(x, axis)),
-    case("stack", {"X": [complexes(2, 3), complexes(2, 3, seed=1)]}, {"axis": 1}, grad="X",
-         expected=lambda x, axis: np.stack(x, axis)),
-    case("slice", [complexes(3, 4)], {"axes": [1], "starts": [1], "ends": [3]}, dtypes=BOTH, grad="Input",
-         expected=lambda x, **_: x[:, 1:3]),
-    case("strided_slice", [complexes(3, 6)], {"axes": [1], "starts": [5], "ends": [0], "strides": [-2]}, dtypes=BOTH,
-         grad="Input", expected=lambda x, **_: x[:, 5:0:-2]),
-    case("expand_v2", [complexes(1, 3)], {"shape": [2, 3]}, grad="X", dtypes=BOTH,
-         expected=lambda x, shape: np.broadcast_to(x, shape)),
+    case(
+        "concat",
+        {"X": [complexes(2, 3), complexes(2, 1)]},
+        {"axis": 1},
+        grad="X",
+        dtypes=BOTH,
+        expected=lambda x, axis: np.concatenate(x, axis),
+    ),
+    case(
+        "stack",
+        {"X": [complexes(2, 3), complexes(2, 3, seed=1)]},
+        {"axis": 1},
+        grad="X",
+        expected=lambda x, axis: np.stack(x, axis),
+    ),
+    case(
+        "slice",
+        [complexes(3, 4)],
+        {"axes": [1], "starts": [1], "ends": [3]},
+        dtypes=BOTH,
+        grad="Input",
+        expected=lambda x, **_: x[:, 1:3],
+    ),
+    case(
+        "strided_slice",
+        [complexes(3, 6)],
+        {"axes": [1], "starts": [5], "ends": [0], "strides": [-2]},
+        dtypes=BOTH,
+        grad="Input",
+        expected=lambda x, **_: x[:, 5:0:-2],
+    ),
+    case(
+        "expand_v2",
+        [complexes(1, 3)],
+        {"shape": [2, 3]},
+        grad="X",
+        dtypes=BOTH,
+        expected=lambda x, shape: np.broadcast_to(x, shape),
+    ),
     case("gather", [complexes(4, 2), np.array([3, 0])], dtypes=BOTH, expected=lambda x, i: x[i]),
     case("assign", [complexes(2, 3)], expected=lambda x: x, grad="X", dtypes=BOTH),
-    case("fill_constant", {}, {"shape": [2], "dtype": 23, "value": 1.5}, expected=np.full(2, 1.5 + 0j, "complex64"),
-         out_dtype="complex64"),
-    case("fill_constant", {}, {"shape": [2], "dtype": 24, "value": 1.5}, expected=np.full(2, 1.5 + 0j),
-         out_dtype="complex128"),
+    case(
+        "fill_constant",
+        {},
+        {"shape": [2], "dtype": 23, "value": 1.5},
+        expected=np.full(2, 1.5 + 0j, "complex64"),
+        out_dtype="complex64",
+    ),
+    case(
+        "fill_constant",
+        {},
+        {"shape": [2], "dtype": 24, "value": 1.5},
+        expected=np.full(2, 1.5 + 0j),
+        out_dtype="complex128",
+    ),
     case("equal", [complexes(2), complexes(2)], raises=NotImplementedError),
     case("argsort", [complexes(2)], raises=NotImplementedError),
     case("exp", [complexes(2)], raises=NotImplementedError),
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("source", ["float32", "int64", "bool", "complex64", "complex128"])
@@ -182,10 +288,22 @@ def test_operators_of_python():
     x, y = np.array([[1 + 2j, 3 - 1j]], "complex64"), np.array([[2.0], [0.5]], "float32")
     a, b = paddle.to_tensor(x), paddle.to_tensor(y)
     for got, want in [
-        (a + b, x + y), (b - a, y - x), (a * b, x * y), (b / a, y / x), (b @ a, y @ x), (a + 1, x + 1), (2 * a, 2 * x),
-        (1 - a, 1 - x), (1 / a, 1 / x), (a / 2, x / 2), (-a, -x), (a * 1j, x * 1j), (1j - a, 1j - x), (1j / b, 1j / y),
+        (a + b, x + y),
+        (b - a, y - x),
+        (a * b, x * y),
+        (b / a, y / x),
+        (b @ a, y @ x),
+        (a + 1, x + 1),
+        (2 * a, 2 * x),
+        (1 - a, 1 - x),
+        (1 / a, 1 / x),
+        (a / 2, x / 2),
+        (-a, -x),
+        (a * 1j, x * 1j),
+        (1j - a, 1j - x),
+        (1j / b, 1j / y),
         (b + np.complex64(2j), y + np.complex64(2j)),
-    ]:  # fmt: skip
+    ]:
         assert got.numpy().dtype == np.complex64
         np.testing.assert_allclose(got.numpy(), want, rtol=1e-6)
     assert (paddle.to_tensor(y.astype("float64")) * a)._dtype_name == "complex128"
@@ -220,9 +338,7 @@ def test_files_and_lod_tensors(tmp_path):
         program = paddle.static.Program()
         with paddle.static.program_guard(program):
             v = paddle.static.data("x", [2, 3], "complex64")
-            program.global_block().append_op(
-                type="save", inputs={"X": [v]}, attrs={"file_path": str(tmp_path / "x")}
-            )
+            program.global_block().append_op(type="save", inputs={"X": [v]}, attrs={"file_path": str(tmp_path / "x")})
         exe = paddle.static.Executor(paddle.CPUPlace())
         exe.run(program, feed={"x": x})
         program = paddle.static.Program()

@@ -28,24 +28,40 @@ test_broadcast = table(
     case("elementwise_add", [real(1), real(5)], expected=np.add, grad="X Y"),
     case("elementwise_add", [real(2, 1, 3), real(4, 1)], expected=np.add, grad="X Y", second=True),
     case("elementwise_add", [real(0, 3), real(3)], expected=np.add, grad="X Y"),
-    case("elementwise_add", [real(5, 2), real(5, 2)], expected=np.add, lod={"X": [[0, 2, 5]]},
-         out_lod={"Out": [[0, 2, 5]]}),
+    case(
+        "elementwise_add",
+        [real(5, 2), real(5, 2)],
+        expected=np.add,
+        lod={"X": [[0, 2, 5]]},
+        out_lod={"Out": [[0, 2, 5]]},
+    ),
     case("elementwise_add", [real(2, 3), real(4)], raises=ValueError, match="elementwise_add"),
     case("elementwise_add", [real(2, 3), ints(2, 3)], raises=ValueError, match="data types"),
     case("elementwise_add", [real(2, 3), real(3)], {"axis": 2}, raises=ValueError),
     case("elementwise_sub", [real(3, 4), real(4)], expected=np.subtract, grad="X Y", second=True, dtypes=ALL),
     case("elementwise_sub", [real(3), real(2, 3)], expected=np.subtract, grad="X Y", second=True),
-    case("elementwise_mul", [real(3, 4), real(3, 4, seed=1)], expected=np.multiply, grad="X Y", second=True,
-         dtypes=ALL),
+    case(
+        "elementwise_mul", [real(3, 4), real(3, 4, seed=1)], expected=np.multiply, grad="X Y", second=True, dtypes=ALL
+    ),
     case("elementwise_mul", [real(2, 3, 4), real(3)], {"axis": 1}, placed(np.multiply), grad="X Y", second=True),
-    case("elementwise_mul", [Rows([2, 0], 4, real(2, 3)), np.array([0.5])],
-         expected={"Out": Rows([2, 0], 4, real(2, 3) / 2).dense()}),
+    case(
+        "elementwise_mul",
+        [Rows([2, 0], 4, real(2, 3)), np.array([0.5])],
+        expected={"Out": Rows([2, 0], 4, real(2, 3) / 2).dense()},
+    ),
     case("elementwise_mul", [Rows([2, 0], 4, real(2, 3)), real(3)], raises=ValueError, match="one number"),
     case("elementwise_mul", [real(4), real(3, 4)], expected=np.multiply, grad="X Y", second=True),
-    case("elementwise_div", [real(3, 4), real(3, 4, **POSITIVE)], expected=np.divide, grad="X Y", second=True,
-         dtypes="float16 float32"),
-    case("elementwise_div", [real(2, 3, 4), real(3, **POSITIVE)], {"axis": 1}, placed(np.divide), grad="X Y",
-         second=True),
+    case(
+        "elementwise_div",
+        [real(3, 4), real(3, 4, **POSITIVE)],
+        expected=np.divide,
+        grad="X Y",
+        second=True,
+        dtypes="float16 float32",
+    ),
+    case(
+        "elementwise_div", [real(2, 3, 4), real(3, **POSITIVE)], {"axis": 1}, placed(np.divide), grad="X Y", second=True
+    ),
     case("elementwise_div", [ints(6), ints(6, low=1)], expected=lambda x, y: np.trunc(x / y).astype("int64")),
     case("elementwise_max", [apart(3, 4), apart(3, 4, seed=1) + 0.03], expected=np.maximum, grad="X Y", dtypes=ALL),
     case("elementwise_max", [apart(3, 4), apart(4) + 0.03], expected=np.maximum, grad="X Y"),
@@ -57,7 +73,7 @@ test_broadcast = table(
     case("elementwise_mod", [real(3, 4), real(4, **POSITIVE)], expected=np.mod, dtypes="float32"),
     case("elementwise_floordiv", [ints(8, low=0), ints(8, low=1)], expected=np.floor_divide, dtypes="int32"),
     case("elementwise_floordiv", [ints(4), np.zeros(4, "int64")], raises=ValueError, match="zero"),
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("constant", [True, False])

@@ -29,11 +29,18 @@ def turned(x, yes):
 def transposes(op, x, y, names, f, **attrs):
     """The product with every choice of transposes."""
     return [
-        case(op, [turned(x, tx), turned(y, ty)], {names[0]: tx, names[1]: ty, **attrs}, f, grad="X Y", second=True,
-             dtypes=SOME)
+        case(
+            op,
+            [turned(x, tx), turned(y, ty)],
+            {names[0]: tx, names[1]: ty, **attrs},
+            f,
+            grad="X Y",
+            second=True,
+            dtypes=SOME,
+        )
         for tx in (False, True)
         for ty in (False, True)
-    ]  # fmt: skip
+    ]
 
 
 V2, V1 = ("trans_x", "trans_y"), ("transpose_X", "transpose_Y")
@@ -75,11 +82,16 @@ test_matmul = table(
     case("matmul", [real(3, 4), real(4)], expected=v1, grad="X Y", second=True),
     case("matmul", [real(2, 3, 4), real(4)], expected=v1, grad="X Y"),
     # A transposed vector is a column, and a product of a column and a row a matrix.
-    case("matmul", [real(3), real(2, seed=1)], {"transpose_X": True, "transpose_Y": True},
-         lambda x, y, **_: np.outer(x, y), grad="X Y"),
+    case(
+        "matmul",
+        [real(3), real(2, seed=1)],
+        {"transpose_X": True, "transpose_Y": True},
+        lambda x, y, **_: np.outer(x, y),
+        grad="X Y",
+    ),
     case("matmul", [real(2, 3, 4), real(3, 4, 2)], raises=ValueError),
     case("matmul", [real(2, 3), real(3, 2)], {"fused_reshape_X": [2, 3]}, raises=NotImplementedError),
-)  # fmt: skip
+)
 
 test_mul = table(
     case("mul", [real(3, 4), real(4, 2)], expected=mul, grad="X Y", second=True, dtypes=SOME),

@@ -58,13 +58,17 @@ test_logsumexp = table(
     case("logsumexp", [X], {"axis": [0, 1, 2]}, logsumexp, grad="X"),
     case("logsumexp", [X], {"reduce_all": True, "keepdim": True}, logsumexp, grad="X"),
     case("logsumexp", [X[0, 0]], {}, logsumexp, grad="X"),
-    case("logsumexp", [np.float64([[1000, 1001], [-1000, -1000]])], {"axis": [1]},
-         np.float64([1001 + np.log1p(np.exp(-1)), -1000 + np.log(2)])),
+    case(
+        "logsumexp",
+        [np.float64([[1000, 1001], [-1000, -1000]])],
+        {"axis": [1]},
+        np.float64([1001 + np.log1p(np.exp(-1)), -1000 + np.log(2)]),
+    ),
     case("logsumexp", [real(40, 3, 50)], {"axis": [0, 2]}, logsumexp),
     case("logsumexp", [X], {"axis": [3]}, raises=ValueError),
     case("logsumexp", [X], {"axis": []}, raises=ValueError),
     case("logsumexp", [ints(3)], {}, raises=NotImplementedError),
-)  # fmt: skip
+)
 
 Y = real(3, 1, seed=5)
 

@@ -105,9 +105,12 @@ def score(correct, total):
 test_accuracy = table(
     case("accuracy", [VALUES, INDICES, np.array([[2], [2], [1]])], expected=score(2, 3)),
     case("accuracy", [VALUES, INDICES, np.array([[0], [1], [2]], "int32")], expected=score(3, 3)),
-    case("accuracy", [VALUES[:0], INDICES[:0], INDICES[:0, :1]],
-         expected=(np.zeros(1, "float32"), np.zeros(1, "int32"), np.zeros(1, "int32"))),
+    case(
+        "accuracy",
+        [VALUES[:0], INDICES[:0], INDICES[:0, :1]],
+        expected=(np.zeros(1, "float32"), np.zeros(1, "int32"), np.zeros(1, "int32")),
+    ),
     case("accuracy", [VALUES, INDICES, np.array([[2], [-1], [1]])], raises=ValueError, match="negative"),
     case("accuracy", [VALUES, INDICES, ints(3)], raises=ValueError, match="two dimensions"),
     case("accuracy", [VALUES, INDICES, np.array([[2], [1]])], raises=ValueError),
-)  # fmt: skip
+)

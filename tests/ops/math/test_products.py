@@ -28,17 +28,19 @@ test_mv = table(
 )
 
 test_dot = table(
-    case("dot", [real(5), real(5, seed=1)], {}, lambda x, y: (x * y).sum(-1, keepdims=True), grad="X Y",
-         dtypes="float32"),
+    case(
+        "dot", [real(5), real(5, seed=1)], {}, lambda x, y: (x * y).sum(-1, keepdims=True), grad="X Y", dtypes="float32"
+    ),
     case("dot", [real(3, 5), real(3, 5, seed=1)], {}, lambda x, y: (x * y).sum(-1, keepdims=True), grad="X Y"),
     case("dot", [ints(5), ints(5, seed=1)], {}, lambda x, y: (x * y).sum(-1, keepdims=True)),
-    case("dot", [complexes(3, 5), complexes(3, 5, seed=1)], {}, lambda x, y: (x * y).sum(-1, keepdims=True),
-         grad="X Y"),
+    case(
+        "dot", [complexes(3, 5), complexes(3, 5, seed=1)], {}, lambda x, y: (x * y).sum(-1, keepdims=True), grad="X Y"
+    ),
     case("dot", [real(5), real(4)], {}, raises=RuntimeError),
     case("dot", [real(5), real(1, 5)], {}, raises=RuntimeError),
     case("dot", [A, A], {}, raises=RuntimeError),
     case("dot", [real(5), np.float32(real(5))], {}, raises=ValueError),
-)  # fmt: skip
+)
 
 
 def addmm(i, x, y, Alpha=1.0, Beta=1.0):

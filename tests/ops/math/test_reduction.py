@@ -47,8 +47,13 @@ test_reduction = table(
     case("reduce_sum", [ints(3, 4)], {"dim": [1]}, over(np.sum), dtypes="int32"),
     case("reduce_max", [ints(3, 4)], {"dim": [1]}, over(np.max), dtypes="int32"),
     case("reduce_prod", [ints(3, 4)], {"dim": [1]}, over(np.prod), dtypes="int32"),
-    case("reduce_sum", [ints(3, 4)], {"dim": [1], "in_dtype": I64, "out_dtype": F32},
-         lambda x, **_: x.sum(1).astype("float32"), out_dtype="float32"),
+    case(
+        "reduce_sum",
+        [ints(3, 4)],
+        {"dim": [1], "in_dtype": I64, "out_dtype": F32},
+        lambda x, **_: x.sum(1).astype("float32"),
+        out_dtype="float32",
+    ),
     case("reduce_sum", [bools(3, 4)], {"dim": [1], "in_dtype": 0, "out_dtype": I64}, lambda x, **_: x.sum(1)),
     case("reduce_sum", [X], {"dim": [1], "in_dtype": F64, "out_dtype": F64}, lambda x, **_: x.sum(1), grad="X"),
     case("reduce_sum", [real(0, 3)], {"dim": [0]}, over(np.sum), grad="X"),
@@ -66,4 +71,4 @@ test_reduction = table(
     case("mean", [X], expected=lambda x: x.mean().reshape(1), grad="X", dtypes=SOME),
     case("mean", [real(5)], expected=lambda x: x.mean().reshape(1), grad="X"),
     case("mean", [ints(5)], raises=NotImplementedError),
-)  # fmt: skip
+)

@@ -27,11 +27,18 @@ def slices(x, grid, guide, has_offset=False):
 
 GUIDE = real(2, 5, 4, low=0.03, high=0.97)
 test_bilateral_slice = table(
-    case("bilateral_slice", [real(2, 3, 5, 4), real(2, 12, 3, 2, 3), GUIDE], {"has_offset": True}, slices,
-         grad="X Grid Guide", dtypes="float32", tol=1e-4),
+    case(
+        "bilateral_slice",
+        [real(2, 3, 5, 4), real(2, 12, 3, 2, 3), GUIDE],
+        {"has_offset": True},
+        slices,
+        grad="X Grid Guide",
+        dtypes="float32",
+        tol=1e-4,
+    ),
     case("bilateral_slice", [real(2, 3, 5, 4), real(2, 6, 3, 4, 2), GUIDE], {}, slices, grad="X Grid Guide", tol=1e-6),
     case("bilateral_slice", [real(2, 3, 5, 4), real(2, 7, 3, 4, 2), GUIDE], {}, raises=ValueError, match="multiple"),
     case("bilateral_slice", [real(2, 3, 5, 4), real(1, 6, 3, 4, 2), GUIDE], {}, raises=ValueError, match="do not fit"),
     case("bilateral_slice", [real(2, 3, 5), real(2, 6, 3, 4, 2), GUIDE], {}, raises=NotImplementedError, match="4 dim"),
     case("bilateral_slice", [real(2, 3, 5, 4), real(2, 6, 0, 4, 2), GUIDE], {}, raises=ValueError, match="cells"),
-)  # fmt: skip
+)

@@ -51,7 +51,7 @@ test_shuffles = table(
     case("space_to_depth", [X], {"blocksize": 2}, raises=ValueError, match="height"),
     case("space_to_depth", [X], {"blocksize": 1}, raises=ValueError, match="blocksize"),
     case("space_to_depth", [real(0, 4, 0, 2)], {}, raises=ValueError, match="greater than 0"),
-)  # fmt: skip
+)
 
 
 def shift(x, seg_num, shift_ratio=0.25):
@@ -70,11 +70,12 @@ test_temporal_shift = table(
     case("temporal_shift", [real(4, 7, 2, 3)], {"seg_num": 2, "shift_ratio": 0.4}, shift, grad="X"),
     case("temporal_shift", [real(2, 8, 2, 3)], {"seg_num": 1}, shift, grad="X"),
     case("temporal_shift", [real(5, 8, 2, 3)], {"seg_num": 2}, raises=ValueError, match="multiple of seg_num"),
-    case("temporal_shift", [real(4, 8, 2, 3)], {"seg_num": 2, "shift_ratio": 0.5}, raises=ValueError,
-         match="shift_ratio"),
+    case(
+        "temporal_shift", [real(4, 8, 2, 3)], {"seg_num": 2, "shift_ratio": 0.5}, raises=ValueError, match="shift_ratio"
+    ),
     case("temporal_shift", [real(4, 8, 2, 3)], {"seg_num": 0}, raises=ValueError, match="seg_num"),
     case("temporal_shift", [real(4, 8, 2)], {"seg_num": 2}, raises=ValueError, match="4 dimensions"),
-)  # fmt: skip
+)
 
 
 def maxout(x, groups, axis=1):
@@ -92,12 +93,15 @@ test_maxout = table(
     case("maxout", [X], {"groups": 3}, raises=ValueError, match="multiple of groups"),
     case("maxout", [X], {"groups": 2, "axis": 2}, raises=ValueError, match="axis"),
     case("maxout", [real(2, 4)], {"groups": 2}, raises=ValueError, match="4 dimensions"),
-)  # fmt: skip
+)
 
 
 def prelu(x, alpha, mode="all"):
-    a = alpha.reshape((1, -1) + (1,) * (x.ndim - 2)) if mode == "channel" else alpha.reshape(
-        (1, *x.shape[1:]) if mode == "element" else (1,) * x.ndim)
+    a = (
+        alpha.reshape((1, -1) + (1,) * (x.ndim - 2))
+        if mode == "channel"
+        else alpha.reshape((1, *x.shape[1:]) if mode == "element" else (1,) * x.ndim)
+    )
     return np.where(x > 0, x, a * x)
 
 
@@ -114,7 +118,7 @@ test_prelu = table(
     case("prelu", [X, real(8)], {"mode": "element"}, raises=ValueError, match="dimensions"),
     case("prelu", [X, real(1, 8, 3, 3)], {"mode": "element"}, raises=ValueError, match="96 elements"),
     case("prelu", [X, real(1)], {"mode": "some"}, raises=ValueError, match="mode"),
-)  # fmt: skip
+)
 
 
 def lrn(x, n=5, k=2.0, alpha=0.0001, beta=0.75, data_format="AnyLayout"):
@@ -131,14 +135,20 @@ def lrn(x, n=5, k=2.0, alpha=0.0001, beta=0.75, data_format="AnyLayout"):
 test_lrn = table(
     case("lrn", [X], {}, lrn, grad="X", grad_of="Out", dtypes="float32"),
     case("lrn", [X], {"n": 3, "k": 1.0, "alpha": 0.5, "beta": 0.5}, lrn, grad="X", grad_of="Out"),
-    case("lrn", [real(2, 3, 4, 7)], {"n": 3, "alpha": 0.5, "beta": 0.5, "data_format": "NHWC"}, lrn, grad="X",
-         grad_of="Out"),
+    case(
+        "lrn",
+        [real(2, 3, 4, 7)],
+        {"n": 3, "alpha": 0.5, "beta": 0.5, "data_format": "NHWC"},
+        lrn,
+        grad="X",
+        grad_of="Out",
+    ),
     case("lrn", [real(1, 3, 20, 31)], {"n": 9}, lrn, dtypes="float32", tol=1e-4),
     case("lrn", [real(0, 3, 2, 2)], {}, lrn, grad="X", grad_of="Out"),
     case("lrn", [X], {"n": 4}, raises=ValueError, match="odd"),
     case("lrn", [X], {"n": -1}, raises=ValueError, match="positive"),
     case("lrn", [real(2, 3)], {}, raises=ValueError, match="4 dimensions"),
-)  # fmt: skip
+)
 
 
 def affine(x, scale, bias, data_layout="AnyLayout"):
@@ -147,14 +157,20 @@ def affine(x, scale, bias, data_layout="AnyLayout"):
 
 
 test_affine_channel = table(
-    case("affine_channel", [X, real(8), real(8, seed=1)], {"data_layout": "NCHW"}, affine, grad="X Scale Bias",
-         dtypes="float32"),
+    case(
+        "affine_channel",
+        [X, real(8), real(8, seed=1)],
+        {"data_layout": "NCHW"},
+        affine,
+        grad="X Scale Bias",
+        dtypes="float32",
+    ),
     case("affine_channel", [X, real(4), real(4, seed=1)], {"data_layout": "NHWC"}, affine, grad="X Scale Bias"),
     case("affine_channel", [real(5, 3), real(3), real(3, seed=1)], {}, affine, grad="X Scale Bias"),
     case("affine_channel", [X, real(3), real(8)], {"data_layout": "NCHW"}, raises=ValueError, match="Scale"),
     case("affine_channel", [X, real(8), real(8, 1)], {"data_layout": "NCHW"}, raises=ValueError, match="Bias"),
     case("affine_channel", [real(3), real(3), real(3)], {}, raises=ValueError, match="2 dimensions"),
-)  # fmt: skip
+)
 
 
 def smooth(x, prior=None, epsilon=0.0):
@@ -169,7 +185,7 @@ test_label_smooth = table(
     case("label_smooth", [real(4, 5)], {}, smooth, grad="X", lod={"X": [[0, 1, 4]]}, out_lod={"Out": [[0, 1, 4]]}),
     case("label_smooth", [real(0, 5)], {"epsilon": 0.1}, smooth, grad="X"),
     case("label_smooth", [real(4, 5), real(1, 4)], {"epsilon": 0.1}, raises=ValueError, match="PriorDist"),
-)  # fmt: skip
+)
 
 
 def places(x, alpha=1.0, beta=1.0, lengths=None):
@@ -183,12 +199,19 @@ def places(x, alpha=1.0, beta=1.0, lengths=None):
 test_add_position_encoding = table(
     case("add_position_encoding", [real(2, 5, 6)], {"alpha": 0.5, "beta": 2.0}, places, grad="X", dtypes="float32"),
     case("add_position_encoding", [real(2, 5, 2)], {}, places, grad="X"),
-    case("add_position_encoding", [real(7, 4)], {}, lambda x: places(x, lengths=[3, 4]), grad="X",
-         lod={"X": [[0, 3, 7]]}, out_lod={"Out": [[0, 3, 7]]}),
+    case(
+        "add_position_encoding",
+        [real(7, 4)],
+        {},
+        lambda x: places(x, lengths=[3, 4]),
+        grad="X",
+        lod={"X": [[0, 3, 7]]},
+        out_lod={"Out": [[0, 3, 7]]},
+    ),
     case("add_position_encoding", [real(2, 5, 3)], {}, raises=ValueError, match="even"),
     case("add_position_encoding", [real(2, 4)], {}, raises=ValueError, match="3 dimensions"),
     case("add_position_encoding", [real(2, 5, 4)], {}, raises=ValueError, match="one level", lod={"X": [[0, 2]]}),
-)  # fmt: skip
+)
 
 
 def spectral(w, u, v, dim=0, power_iters=1, eps=1e-12):
@@ -202,11 +225,22 @@ def spectral(w, u, v, dim=0, power_iters=1, eps=1e-12):
 
 
 test_spectral_norm = table(
-    case("spectral_norm", [real(4, 3), real(4), real(3, seed=1)], {"power_iters": 5}, spectral, dtypes="float32",
-         tol=1e-4),
+    case(
+        "spectral_norm",
+        [real(4, 3), real(4), real(3, seed=1)],
+        {"power_iters": 5},
+        spectral,
+        dtypes="float32",
+        tol=1e-4,
+    ),
     # The gradient is that of the limit.
-    case("spectral_norm", [real(4, 3, 2, 2), real(3), real(16, seed=1)], {"dim": 1, "power_iters": 300}, spectral,
-         grad="Weight"),
+    case(
+        "spectral_norm",
+        [real(4, 3, 2, 2), real(3), real(16, seed=1)],
+        {"dim": 1, "power_iters": 300},
+        spectral,
+        grad="Weight",
+    ),
     case("spectral_norm", [real(4, 6), real(4), real(6, seed=1)], {"power_iters": 300}, spectral, grad="Weight"),
     case("spectral_norm", [real(2, 3, 2), real(2), real(6, seed=1)], {"power_iters": 0}, spectral, grad="Weight"),
     case("spectral_norm", [real(4, 3), real(3), real(3)], {}, raises=ValueError, match="U must have 4"),
@@ -214,4 +248,4 @@ test_spectral_norm = table(
     case("spectral_norm", [real(4, 3), real(4), real(3)], {"dim": 2}, raises=ValueError, match="dim"),
     case("spectral_norm", [real(4, 3), real(4), real(3)], {"power_iters": -1}, raises=ValueError, match="power_iters"),
     case("spectral_norm", [real(4), real(4), real(1)], {}, raises=ValueError, match="2 to 5"),
-)  # fmt: skip
+)

@@ -34,7 +34,7 @@ test_partial = table(
     case("partial_sum", [PAIR], {"start_index": 5}, raises=IndexError, match="start_index"),
     case("partial_sum", [PAIR], {"start_index": 3, "length": 3}, raises=IndexError, match="length"),
     case("partial_sum", [[real(3, 5), real(4, 5)]], raises=ValueError, match="one shape"),
-)  # fmt: skip
+)
 
 
 def batch_fc(x, w, b):
@@ -61,15 +61,23 @@ test_slots = table(
     case("batch_fc", [real(2, 3, 4), real(2, 4, 5), real(2, 5)], {}, batch_fc, grad="Input W Bias", dtypes="float32"),
     case("batch_fc", [real(2, 0, 4), real(2, 4, 5), real(2, 5)], {}, np.zeros((2, 0, 5)), grad="Input W Bias"),
     case("batch_fc", [real(2, 3, 4), real(3, 4, 5), real(2, 5)], raises=ValueError, match="slots"),
-    case("rank_attention", [real(4, 3), OFFSET, real(12, 2)], {"MaxRank": 2}, attention, grad="RankParam",
-         grad_of="Out", dtypes="float32"),
+    case(
+        "rank_attention",
+        [real(4, 3), OFFSET, real(12, 2)],
+        {"MaxRank": 2},
+        attention,
+        grad="RankParam",
+        grad_of="Out",
+        dtypes="float32",
+    ),
     case("rank_attention", [real(4, 3), OFFSET * 3, real(12, 2)], {"MaxRank": 2}, raises=ValueError, match="ranks"),
     case("rank_attention", [real(4, 3), OFFSET, real(12, 2)], {"MaxRank": 3}, raises=ValueError, match="RankOffset"),
     case("rank_attention", [real(4, 3), OFFSET, real(10, 2)], {"MaxRank": 2}, raises=ValueError, match="RankParam"),
-)  # fmt: skip
+)
 
-EDGES = np.array([[[1, 2], [1, 3], [1, 4], [2, 5], [2, 6], [0, 0]], [[1, 2], [2, 3], [0, 0], [0, 0], [0, 0], [0, 0]]],
-                 np.int32)  # fmt: skip
+EDGES = np.array(
+    [[[1, 2], [1, 3], [1, 4], [2, 5], [2, 6], [0, 0]], [[1, 2], [2, 3], [0, 0], [0, 0], [0, 0], [0, 0]]], np.int32
+)
 
 
 def tree_conv(nodes, edges, w, max_depth):
@@ -94,13 +102,15 @@ def tree_conv(nodes, edges, w, max_depth):
 
 TREE = [real(2, 7, 3), EDGES, real(3, 3, 4, 2)]
 test_trees = table(
-    *[case("tree_conv", TREE, {"max_depth": depth}, tree_conv, grad="NodesVector Filter", dtypes="float32")
-      for depth in (2, 3, 8)],
+    *[
+        case("tree_conv", TREE, {"max_depth": depth}, tree_conv, grad="NodesVector Filter", dtypes="float32")
+        for depth in (2, 3, 8)
+    ],
     case("tree_conv", TREE, {"max_depth": 1}, raises=ValueError, match="max_depth"),
     case("tree_conv", [real(2, 5, 3), *TREE[1:]], {"max_depth": 2}, raises=ValueError, match="nodes"),
     case("tree_conv", [TREE[0], EDGES * 2, TREE[2]], {"max_depth": 2}, raises=ValueError, match="edges"),
     case("tree_conv", [*TREE[:2], real(3, 2, 4, 2)], {"max_depth": 2}, raises=ValueError, match="Filter"),
-)  # fmt: skip
+)
 
 
 def test_layer_of_trees():
@@ -116,8 +126,10 @@ X_LOD, Y_LOD = [0, 2, 2, 5], [0, 3, 4, 6]
 
 def compared(x, y, w, dim_t):
     turned = np.einsum("ri,ito->rto", x, w)
-    found = [np.einsum("ato,bo->tab", turned[a:b], y[c:d]).ravel()
-             for a, b, c, d in zip(X_LOD, X_LOD[1:], Y_LOD, Y_LOD[1:], strict=False)]  # fmt: skip
+    found = [
+        np.einsum("ato,bo->tab", turned[a:b], y[c:d]).ravel()
+        for a, b, c, d in zip(X_LOD, X_LOD[1:], Y_LOD, Y_LOD[1:], strict=False)
+    ]
     return np.concatenate(found)[:, None], turned.reshape(-1, 1)
 
 
@@ -133,8 +145,11 @@ def var_conv(x, row, column, w, InputChannel, OutputChannel, KernelH, KernelW, S
         at += image.size
         a, b = KernelH // 2, KernelW // 2
         wide = np.pad(image, [(0, 0), (a, KernelH), (b, KernelW)])
-        windows = [wide[:, i : i + KernelH, j : j + KernelW].ravel()
-                   for i in range(0, h, StrideH) for j in range(0, v, StrideW)]  # fmt: skip
+        windows = [
+            wide[:, i : i + KernelH, j : j + KernelW].ravel()
+            for i in range(0, h, StrideH)
+            for j in range(0, v, StrideW)
+        ]
         found += [(w @ np.array(windows).T).ravel()] if windows else []
     return np.concatenate(found)[:, None]
 
@@ -143,22 +158,60 @@ CONV = {"InputChannel": 2, "OutputChannel": 3, "KernelH": 3, "KernelW": 2, "Stri
 IMAGES = [real(24, 1), real(5, 1), real(6, 1), real(3, 12)]
 CONV_LOD = {"X": [[0, 12, 24, 24]], **SIZES}
 test_texts = table(
-    case("match_matrix_tensor", [real(5, 4), real(6, 4), real(4, 3, 4)], {"dim_t": 3}, compared, grad="X Y W",
-         grad_of="Out", dtypes="float32", lod=LODS, out_lod={"Out": [[0, 18, 18, 36]]}),
-    case("match_matrix_tensor", [real(5, 4), real(6, 4), real(4, 3, 4)], {"dim_t": 2}, raises=ValueError, match="dim_t",
-         lod=LODS),
+    case(
+        "match_matrix_tensor",
+        [real(5, 4), real(6, 4), real(4, 3, 4)],
+        {"dim_t": 3},
+        compared,
+        grad="X Y W",
+        grad_of="Out",
+        dtypes="float32",
+        lod=LODS,
+        out_lod={"Out": [[0, 18, 18, 36]]},
+    ),
+    case(
+        "match_matrix_tensor",
+        [real(5, 4), real(6, 4), real(4, 3, 4)],
+        {"dim_t": 2},
+        raises=ValueError,
+        match="dim_t",
+        lod=LODS,
+    ),
     case("match_matrix_tensor", [real(5, 4), real(6, 4), real(4, 3, 4)], {"dim_t": 3}, raises=ValueError, match="LoD"),
-    case("match_matrix_tensor", [real(5, 4), real(6, 4), real(4, 3, 4)], {"dim_t": 3}, raises=ValueError,
-         match="as many sequences", lod={"X": [X_LOD], "Y": [[0, 6]]}),
-    case("var_conv_2d", IMAGES, CONV, var_conv, grad="X W", grad_of="Out", dtypes="float32", lod=CONV_LOD,
-         out_lod={"Out": [[0, 9, 21, 21]]}),
-    case("var_conv_2d", [*IMAGES[:3], real(3, 4)], {**CONV, "KernelH": 1, "StrideW": 1}, var_conv, grad="X W",
-         grad_of="Out", lod=CONV_LOD, out_lod={"Out": [[0, 18, 36, 36]]}),
+    case(
+        "match_matrix_tensor",
+        [real(5, 4), real(6, 4), real(4, 3, 4)],
+        {"dim_t": 3},
+        raises=ValueError,
+        match="as many sequences",
+        lod={"X": [X_LOD], "Y": [[0, 6]]},
+    ),
+    case(
+        "var_conv_2d",
+        IMAGES,
+        CONV,
+        var_conv,
+        grad="X W",
+        grad_of="Out",
+        dtypes="float32",
+        lod=CONV_LOD,
+        out_lod={"Out": [[0, 9, 21, 21]]},
+    ),
+    case(
+        "var_conv_2d",
+        [*IMAGES[:3], real(3, 4)],
+        {**CONV, "KernelH": 1, "StrideW": 1},
+        var_conv,
+        grad="X W",
+        grad_of="Out",
+        lod=CONV_LOD,
+        out_lod={"Out": [[0, 18, 36, 36]]},
+    ),
     case("var_conv_2d", IMAGES, {**CONV, "StrideH": 0}, raises=ValueError, match="strides", lod=CONV_LOD),
     case("var_conv_2d", IMAGES, {**CONV, "KernelH": 2}, raises=ValueError, match="W", lod=CONV_LOD),
     case("var_conv_2d", IMAGES, CONV, raises=ValueError, match="elements", lod={**CONV_LOD, "X": [[0, 10, 24, 24]]}),
     case("var_conv_2d", IMAGES, CONV, raises=ValueError, match="LoD", lod=SIZES),
-)  # fmt: skip
+)
 
 
 def test_layers_train():
@@ -174,8 +227,10 @@ def test_layers_train():
             grads = paddle.static.gradients(paddle.mean(out), params)
         exe = paddle.static.Executor()
         exe.run(start)
-        feed = {n: fluid.create_lod_tensor(real(s[-1], 4).astype("float32"), [np.diff(s).tolist()], paddle.CPUPlace())
-                for n, s in (("x", X_LOD), ("y", Y_LOD))}  # fmt: skip
+        feed = {
+            n: fluid.create_lod_tensor(real(s[-1], 4).astype("float32"), [np.diff(s).tolist()], paddle.CPUPlace())
+            for n, s in (("x", X_LOD), ("y", Y_LOD))
+        }
         got = exe.run(main, feed=feed, fetch_list=[out, *grads], return_numpy=False)
         assert got[0].lod() == [[0, 12, 12, 24]]
         assert [np.array(g).shape for g in got[1:]] == [(4, 3, 4), (2, 27)]

@@ -19,15 +19,23 @@ X, Y = real(3, 4), real(3, 4, seed=2)
 
 test_cos_sim = table(
     case("cos_sim", [X, Y], {}, cosine, grad="X Y", grad_of="Out", dtypes="float32"),
-    case("cos_sim", [X, Y[:1]], {}, cosine, grad="X Y", grad_of="Out", lod={"X": [[0, 1, 3]]},
-         out_lod={"Out": [[0, 1, 3]]}),
+    case(
+        "cos_sim",
+        [X, Y[:1]],
+        {},
+        cosine,
+        grad="X Y",
+        grad_of="Out",
+        lod={"X": [[0, 1, 3]]},
+        out_lod={"Out": [[0, 1, 3]]},
+    ),
     case("cos_sim", [real(2, 3, 2), real(2, 3, 2, seed=2)], {}, cosine, grad="X Y", grad_of="Out"),
     # A length below the least one does not depend on the row.
     case("cos_sim", [X * 1e-6, Y], {}, cosine, grad="X Y", grad_of="Out", grad_tol=1e-4),
     case("cos_sim", [X[:0], Y[:0]], {}, (X[:0, :1],) * 3),
     case("cos_sim", [X, Y[:2]], raises=ValueError, match="same shape"),
     case("cos_sim", [X[0], Y[0]], raises=ValueError, match="2 dimensions"),
-)  # fmt: skip
+)
 
 test_minus = table(
     case("minus", [X, Y], {}, np.subtract, grad="X Y", second=True, dtypes="float32"),
@@ -154,17 +162,36 @@ def rows(*which):
 
 
 test_filter_by_instag = table(
-    case("filter_by_instag", [real(5, 2), TAGS, np.array([1])], {"is_lod": True}, rows(0, 1, 3, 4), lod=LODS,
-         out_lod={"Out": [[0, 2, 4]], "IndexMap": [[0, 1, 2]]}, grad="Ins", grad_of="Out", dtypes="float32 int64",
-         out_dtype={"LossWeight": "float32"}),
-    case("filter_by_instag", [real(3, 2, dtype="float32"), TAGS, np.array([9])],
-         {"is_lod": False, "out_val_if_empty": 7},
-         (np.full((1, 2), 7, "float32"), np.zeros((1, 1), "float32"), np.array([[0, 1, 1]])),
-         lod={"Ins_tag": [[0, 1, 2, 4]]}, out_lod={"Out": [[0, 1]]}),
-    case("filter_by_instag", [real(2, 2), TAGS, np.array([1])], {"is_lod": False}, lod={"Ins_tag": [[0, 1, 2, 4]]},
-         raises=ValueError, match="tags of 3 instances"),
+    case(
+        "filter_by_instag",
+        [real(5, 2), TAGS, np.array([1])],
+        {"is_lod": True},
+        rows(0, 1, 3, 4),
+        lod=LODS,
+        out_lod={"Out": [[0, 2, 4]], "IndexMap": [[0, 1, 2]]},
+        grad="Ins",
+        grad_of="Out",
+        dtypes="float32 int64",
+        out_dtype={"LossWeight": "float32"},
+    ),
+    case(
+        "filter_by_instag",
+        [real(3, 2, dtype="float32"), TAGS, np.array([9])],
+        {"is_lod": False, "out_val_if_empty": 7},
+        (np.full((1, 2), 7, "float32"), np.zeros((1, 1), "float32"), np.array([[0, 1, 1]])),
+        lod={"Ins_tag": [[0, 1, 2, 4]]},
+        out_lod={"Out": [[0, 1]]},
+    ),
+    case(
+        "filter_by_instag",
+        [real(2, 2), TAGS, np.array([1])],
+        {"is_lod": False},
+        lod={"Ins_tag": [[0, 1, 2, 4]]},
+        raises=ValueError,
+        match="tags of 3 instances",
+    ),
     case("filter_by_instag", [real(2, 2), TAGS, np.array([1])], {"is_lod": False}, raises=ValueError, match="LoD"),
-)  # fmt: skip
+)
 
 # Recorded from Paddle 1.8.5.
 LONG = np.array([[1, 2, 3, 4, 5, 6, 7, 8, 9, 10], [3, 1, 4, 1, 5, 9, 2, 6, 5, 3]])
@@ -172,11 +199,17 @@ BUCKETS = [[319566783, 312120502, 722811197], [454748258, 446120472, 507464901]]
 
 test_hash = table(
     case("hash", [LONG], {"num_hash": 3, "mod_by": 1000000007}, np.array(BUCKETS)[..., None]),
-    case("hash", [np.array([[1], [77]], "int32")], {"num_hash": 2, "mod_by": 10000},
-         np.array([[[6897], [3218]], [[6312], [8441]]], "int32"), lod={"X": [[0, 2]]}, out_lod={"Out": [[0, 2]]}),
+    case(
+        "hash",
+        [np.array([[1], [77]], "int32")],
+        {"num_hash": 2, "mod_by": 10000},
+        np.array([[[6897], [3218]], [[6312], [8441]]], "int32"),
+        lod={"X": [[0, 2]]},
+        out_lod={"Out": [[0, 2]]},
+    ),
     case("hash", [LONG], {"mod_by": 0}, raises=ValueError, match="mod_by"),
     case("hash", [LONG[0]], raises=ValueError, match="2 dimensions"),
-)  # fmt: skip
+)
 
 
 # Trees: 1 has the children 2 and 3, 2 has the items 4 and 5.
@@ -187,13 +220,19 @@ NODES = np.array([[1, 2], [0, 4]])
 CHILDREN = np.array([[[2, 3], [4, 5]], [[0, 0], [0, 0]]])
 
 test_tdm_child = table(
-    case("tdm_child", [NODES, TREE], {"child_nums": 2}, (CHILDREN.astype("int32"), (CHILDREN > 3).astype("int32")),
-         dtypes="int32"),
+    case(
+        "tdm_child",
+        [NODES, TREE],
+        {"child_nums": 2},
+        (CHILDREN.astype("int32"), (CHILDREN > 3).astype("int32")),
+        dtypes="int32",
+    ),
     case("tdm_child", [NODES, TREE], {"child_nums": 2, "dtype": 3}, (CHILDREN, (CHILDREN > 3).astype("int64"))),
-    case("tdm_child", [NODES + 5, TREE], {"child_nums": 2}, raises=ValueError,
-         match=r"nodes must be in \[0, 6\), got 6"),
+    case(
+        "tdm_child", [NODES + 5, TREE], {"child_nums": 2}, raises=ValueError, match=r"nodes must be in \[0, 6\), got 6"
+    ),
     case("tdm_child", [NODES, TREE], {"child_nums": 3}, raises=ValueError, match="3 children"),
-)  # fmt: skip
+)
 
 # Leaves 0 and 1 with paths through two layers: nodes 1 to 3, and 4 to 7.
 PATHS, LAYERS = np.array([[1, 5], [3, 0]]), np.array([1, 2, 3, 4, 5, 6, 7])
@@ -226,13 +265,19 @@ def test_samples_of_layers(seed, own):
 
 
 test_tdm_sampler = table(
-    case("tdm_sampler", [np.array([[2]]), PATHS, LAYERS], LAYOUT, raises=ValueError,
-         match=r"leaves must be in \[0, 2\)"),
-    case("tdm_sampler", [np.array([[0]]), PATHS, LAYERS], LAYOUT | {"neg_samples_num_list": [3, 3]}, raises=ValueError,
-         match="layer 0 has 3 nodes"),
+    case(
+        "tdm_sampler", [np.array([[2]]), PATHS, LAYERS], LAYOUT, raises=ValueError, match=r"leaves must be in \[0, 2\)"
+    ),
+    case(
+        "tdm_sampler",
+        [np.array([[0]]), PATHS, LAYERS],
+        LAYOUT | {"neg_samples_num_list": [3, 3]},
+        raises=ValueError,
+        match="layer 0 has 3 nodes",
+    ),
     case("tdm_sampler", [np.array([[0]]), PATHS, LAYERS * 0 + 1], LAYOUT, raises=ValueError, match="others"),
     case("tdm_sampler", [np.array([[0]]), PATHS, LAYERS[:6]], LAYOUT, raises=ValueError, match="Layer"),
-)  # fmt: skip
+)
 
 
 # Samples

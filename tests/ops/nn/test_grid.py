@@ -63,18 +63,33 @@ def sample(x, grid, align_corners=True, mode="bilinear", padding_mode="zeros"):
 
 IMAGE, GRID = real(2, 3, 4, 5), real(2, 3, 6, 2, low=-1.9, high=1.9)
 test_grid_sampler = table(
-    *(case("grid_sampler", [IMAGE, GRID], {"align_corners": corners, "mode": mode, "padding_mode": beyond}, sample,
-           grad="X Grid" if mode == "bilinear" else "X", dtypes="float32", tol=1e-4)
-      for corners in (True, False) for mode in ("bilinear", "nearest") for beyond in ("zeros", "border", "reflection")),
+    *(
+        case(
+            "grid_sampler",
+            [IMAGE, GRID],
+            {"align_corners": corners, "mode": mode, "padding_mode": beyond},
+            sample,
+            grad="X Grid" if mode == "bilinear" else "X",
+            dtypes="float32",
+            tol=1e-4,
+        )
+        for corners in (True, False)
+        for mode in ("bilinear", "nearest")
+        for beyond in ("zeros", "border", "reflection")
+    ),
     case("grid_sampler", [real(1, 2, 1, 1), GRID[:1]], {"padding_mode": "reflection"}, sample, grad="X"),
     case("grid_sampler", [real(2, 0, 4, 5), GRID], {}, sample, grad="X"),
     case("grid_sampler", [IMAGE, np.full((2, 1, 1, 2), np.nan)], {}, np.full((2, 3, 1, 1), np.nan)),
-    case("grid_sampler", [IMAGE, np.full((2, 1, 1, 2), 1e30)], {"padding_mode": "border"},
-         lambda x, g, **_: x[:, :, -1:, -1:]),
+    case(
+        "grid_sampler",
+        [IMAGE, np.full((2, 1, 1, 2), 1e30)],
+        {"padding_mode": "border"},
+        lambda x, g, **_: x[:, :, -1:, -1:],
+    ),
     case("grid_sampler", [IMAGE, real(2, 3, 6, 3)], {}, raises=ValueError, match="Grid"),
     case("grid_sampler", [IMAGE, real(1, 3, 6, 2)], {}, raises=ValueError, match="Grid"),
     case("grid_sampler", [real(2, 3, 4), GRID], {}, raises=ValueError, match="4 dimensions"),
     case("grid_sampler", [IMAGE, GRID], {"mode": "cubic"}, raises=ValueError, match="mode"),
     case("grid_sampler", [IMAGE, GRID], {"padding_mode": "some"}, raises=ValueError, match="padding_mode"),
     case("grid_sampler", [IMAGE, GRID.astype("float32")], {}, raises=ValueError, match="Grid"),
-)  # fmt: skip
+)

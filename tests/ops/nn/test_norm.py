@@ -8,8 +8,20 @@ MEAN, VAR = real(C, seed=3), real(C, low=0.5, high=2.0, seed=4)
 SCALE, BIAS = real(C, seed=1), real(C, seed=2)
 
 
-def batch(x, scale, bias, mean, var, rate=None, is_test=False, momentum=0.9, epsilon=1e-5, data_layout="NCHW",
-          use_global_stats=False, trainable_statistics=False):  # fmt: skip
+def batch(
+    x,
+    scale,
+    bias,
+    mean,
+    var,
+    rate=None,
+    is_test=False,
+    momentum=0.9,
+    epsilon=1e-5,
+    data_layout="NCHW",
+    use_global_stats=False,
+    trainable_statistics=False,
+):
     axis = x.ndim - 1 if data_layout == "NHWC" else 1
     axes = tuple(i for i in range(x.ndim) if i != axis)
     shape = [-1 if i == axis else 1 for i in range(x.ndim)]
@@ -29,8 +41,18 @@ def one(x, scale, bias, mean, var):
 
 
 def norm(x, inputs=(), expected=batch, **attrs):
-    return case("batch_norm", [x, SCALE, BIAS, MEAN, VAR, *inputs], attrs, expected, grad="X Scale Bias", grad_of="Y",
-                second=True, dtypes="float32", grad_tol=2e-5, tol=1e-4)  # fmt: skip
+    return case(
+        "batch_norm",
+        [x, SCALE, BIAS, MEAN, VAR, *inputs],
+        attrs,
+        expected,
+        grad="X Scale Bias",
+        grad_of="Y",
+        second=True,
+        dtypes="float32",
+        grad_tol=2e-5,
+        tol=1e-4,
+    )
 
 
 test_batch_norm = table(
@@ -48,9 +70,12 @@ test_batch_norm = table(
     case("batch_norm", [real(4, C, 2), SCALE, BIAS, MEAN, VAR], {"epsilon": 0.1}, raises=ValueError, match="epsilon"),
     case("batch_norm", [real(4), SCALE, BIAS, MEAN, VAR], raises=ValueError, match="dimensions"),
     case("batch_norm", [real(4, 2, 3), SCALE, BIAS, MEAN, VAR], raises=ValueError, match="Scale"),
-    case("batch_norm", [real(0, C, 2), SCALE, BIAS, MEAN, VAR],
-         expected={"Y": np.zeros((0, C, 2)), "MeanOut": MEAN, "VarianceOut": VAR}),
-)  # fmt: skip
+    case(
+        "batch_norm",
+        [real(0, C, 2), SCALE, BIAS, MEAN, VAR],
+        expected={"Y": np.zeros((0, C, 2)), "MeanOut": MEAN, "VarianceOut": VAR},
+    ),
+)
 
 
 def test_half() -> None:
@@ -80,8 +105,7 @@ def layers(inputs, grad, **attrs):
         by = dict(zip(given, values, strict=True))
         return layer(by["X"], by.get("Scale"), by.get("Bias"), **attrs)
 
-    return case("layer_norm", given, attrs, expected, grad=grad, grad_of="Y", dtypes="float32", tol=1e-4,
-                grad_tol=2e-5)  # fmt: skip
+    return case("layer_norm", given, attrs, expected, grad=grad, grad_of="Y", dtypes="float32", tol=1e-4, grad_tol=2e-5)
 
 
 test_layer_norm = table(
@@ -122,14 +146,31 @@ test_group_norm = table(
     groups_of([np.moveaxis(G[0], 1, -1).copy(), *G[1:]], "X Scale Bias", groups=3, data_layout="NHWC"),
     groups_of([real(2, 4, 5)], "X", groups=2),
     case("group_norm", [real(5, 8, 30, 41), real(8, low=0.5, seed=1), real(8, seed=2)], {"groups": 4}, group, tol=2e-4),
-    case("group_norm", [real(5, 30, 41, 8), real(8, low=0.5, seed=1), real(8, seed=2)],
-         {"groups": 4, "data_layout": "NHWC"}, group, tol=2e-4),
+    case(
+        "group_norm",
+        [real(5, 30, 41, 8), real(8, low=0.5, seed=1), real(8, seed=2)],
+        {"groups": 4, "data_layout": "NHWC"},
+        group,
+        tol=2e-4,
+    ),
     groups_of([real(3, 4), real(4, low=0.5)], "X Scale", groups=2),
-    case("group_norm", {"X": real(2, 4, 3), "Bias": real(4)}, {"groups": 4},
-         lambda x, b, groups: group(x, None, b, groups), grad="X Bias", grad_of="Y", dtypes="float32", tol=2e-4),
+    case(
+        "group_norm",
+        {"X": real(2, 4, 3), "Bias": real(4)},
+        {"groups": 4},
+        lambda x, b, groups: group(x, None, b, groups),
+        grad="X Bias",
+        grad_of="Y",
+        dtypes="float32",
+        tol=2e-4,
+    ),
     case("group_norm", [real(0, 4, 3), real(4), real(4)], {"groups": 2}, {"Y": np.zeros((0, 4, 3))}),
-    case("group_norm", [np.array([[1.0, np.nan], [2.0, 4.0]])], {"groups": 1, "epsilon": 0.0},
-         {"Y": np.array([[np.nan, np.nan], [-1.0, 1.0]])}),
+    case(
+        "group_norm",
+        [np.array([[1.0, np.nan], [2.0, 4.0]])],
+        {"groups": 1, "epsilon": 0.0},
+        {"Y": np.array([[np.nan, np.nan], [-1.0, 1.0]])},
+    ),
     case("group_norm", [real(2, 4, 3)], {"groups": 3}, raises=ValueError, match="groups"),
     case("group_norm", [real(2, 4, 3)], {"groups": 0}, raises=ValueError, match="groups"),
     case("group_norm", [real(2, 4, 3), real(5)], {"groups": 2}, raises=ValueError, match="Scale"),

@@ -20,8 +20,16 @@ def windows(n, out, k, s, pad, adaptive):
             yield max(start, 0), min(start + k, n), min(start + k, n + pad) - start
 
 
-def places(x, ksize, strides=None, paddings=None, adaptive=False, ceil_mode=False, global_pooling=False,
-           padding_algorithm="EXPLICIT"):  # fmt: skip
+def places(
+    x,
+    ksize,
+    strides=None,
+    paddings=None,
+    adaptive=False,
+    ceil_mode=False,
+    global_pooling=False,
+    padding_algorithm="EXPLICIT",
+):
     """(shape of the outputs, windows of every axis) for x with the channels in the second place."""
     size = x.shape[2:]
     strides = strides or [1] * len(size)
@@ -34,8 +42,9 @@ def places(x, ksize, strides=None, paddings=None, adaptive=False, ceil_mode=Fals
         k if adaptive else int((n - k + sum(q) + (s - 1 if ceil_mode else 0)) / s) + 1
         for n, k, s, q in zip(size, ksize, strides, p, strict=True)
     ]
-    axes = [list(windows(n, o, k, s, q[0], adaptive))
-            for n, o, k, s, q in zip(size, out, ksize, strides, p, strict=True)]  # fmt: skip
+    axes = [
+        list(windows(n, o, k, s, q[0], adaptive)) for n, o, k, s, q in zip(size, out, ksize, strides, p, strict=True)
+    ]
     return out, axes
 
 
@@ -87,20 +96,30 @@ test_pool = table(
     *pools(apart(2, 2, 3, 1), [4, 2], strides=[2, 2]),
     *pools(apart(1, 1, 8, 2), [3, 4], strides=[3, 3], data_format="NHWC", paddings=[0, 1]),
     # windows beside the input: minus zero where Paddle counts less than none, NaN where it counts none
-    case("pool2d", [real(2, 1, 3, 3)],
-         {"pooling_type": "avg", "ksize": [2, 3], "strides": [4, 4], "ceil_mode": True}, pool,
-         dtypes="float32 float64"),
-    *(case("pool2d", [real(2, 2, 3, 3)], {"pooling_type": "avg", "ksize": [1, k], "paddings": [3, 3]}, pool)
-      for k in (1, 9)),
+    case(
+        "pool2d",
+        [real(2, 1, 3, 3)],
+        {"pooling_type": "avg", "ksize": [2, 3], "strides": [4, 4], "ceil_mode": True},
+        pool,
+        dtypes="float32 float64",
+    ),
+    *(
+        case("pool2d", [real(2, 2, 3, 3)], {"pooling_type": "avg", "ksize": [1, k], "paddings": [3, 3]}, pool)
+        for k in (1, 9)
+    ),
     case("pool2d", [real(1, 2, 3, 3)], {"pooling_type": "max", "ksize": [4, 4]}, raises=ValueError, match="greater"),
     case("pool2d", [real(1, 2, 3, 3)], {"pooling_type": "sum", "ksize": [2, 2]}, raises=ValueError, match="max or avg"),
     case("pool2d", [real(1, 2, 3, 3)], {"pooling_type": "max", "ksize": [2, 2], "strides": [0, 1]}, raises=ValueError),
     case("pool2d", [real(1, 2, 3, 3)], {"pooling_type": "max", "ksize": [0, 2]}, raises=ValueError, match="positive"),
     case("pool2d", [real(1, 2, 3, 3)], {"pooling_type": "max", "ksize": [2]}, raises=ValueError, match="dimensions"),
     case("pool2d", [real(1, 2, 0, 3)], {"pooling_type": "avg", "ksize": [1, 1], "adaptive": True}, raises=ValueError),
-    case("pool2d", [real(1, 2, 0, 3)], {"pooling_type": "avg", "ksize": [1, 1], "global_pooling": True},
-         raises=ValueError),
-)  # fmt: skip
+    case(
+        "pool2d",
+        [real(1, 2, 0, 3)],
+        {"pooling_type": "avg", "ksize": [1, 1], "global_pooling": True},
+        raises=ValueError,
+    ),
+)
 
 test_pool3d = table(
     *pools(apart(2, 2, 3, 4, 5), [2, 2, 3]),
@@ -112,11 +131,13 @@ test_pool3d = table(
     *pools(apart(1, 4, 3, 4, 2), [2, 2, 2], strides=[2, 1, 1], data_format="NDHWC", paddings=[1, 1, 0]),
     *pools(apart(1, 2, 4, 3, 5), [3, 2, 2], strides=[2, 2, 2], padding_algorithm="SAME"),
     *pools(apart(1, 2, 9, 3, 3), [7, 1, 2], paddings=[3, 0, 0]),
-    case("pool3d", [real(1, 2, 3, 3, 3)], {"pooling_type": "max", "ksize": [2, 4, 2]}, raises=ValueError,
-         match="greater"),
-    case("pool3d", [real(1, 2, 3, 3)], {"pooling_type": "max", "ksize": [2, 2, 2]}, raises=ValueError,
-         match="dimensions"),
-)  # fmt: skip
+    case(
+        "pool3d", [real(1, 2, 3, 3, 3)], {"pooling_type": "max", "ksize": [2, 4, 2]}, raises=ValueError, match="greater"
+    ),
+    case(
+        "pool3d", [real(1, 2, 3, 3)], {"pooling_type": "max", "ksize": [2, 2, 2]}, raises=ValueError, match="dimensions"
+    ),
+)
 
 
 def indexed(x, ksize, **attrs):
@@ -134,8 +155,15 @@ def indexed(x, ksize, **attrs):
 
 def with_index(x, ksize, **attrs):
     attrs = ({"strides": [1, 1, 1], "paddings": [0, 0, 0]} if x.ndim == 5 else {}) | attrs
-    return case(f"max_pool{x.ndim - 2}d_with_index", [x], {"ksize": ksize, **attrs}, indexed, grad="X", dtypes=SOME,
-                out_dtype={"Mask": np.dtype("int32")})  # fmt: skip
+    return case(
+        f"max_pool{x.ndim - 2}d_with_index",
+        [x],
+        {"ksize": ksize, **attrs},
+        indexed,
+        grad="X",
+        dtypes=SOME,
+        out_dtype={"Mask": np.dtype("int32")},
+    )
 
 
 test_with_index = table(
@@ -147,14 +175,23 @@ test_with_index = table(
     with_index(apart(1, 2, 3, 2, 2), [1, 1, 1], global_pooling=True, adaptive=True, paddings=[1, 1, 1]),
     with_index(apart(1, 2, 3, 4, 5), [2, 2, 3], strides=[1, 2, 1], paddings=[1, 0, 1]),
     with_index(apart(1, 2, 3, 4, 5), [2, 3, 2], adaptive=True),
-    case("max_pool2d_with_index", [np.full((1, 1, 2, 2), np.nan, "float32")], {"ksize": [2, 2]},
-         (np.full((1, 1, 1, 1), -np.finfo("float32").max, "float32"), np.full((1, 1, 1, 1), -1, "int32")),
-         out_dtype={"Mask": np.dtype("int32")}),
+    case(
+        "max_pool2d_with_index",
+        [np.full((1, 1, 2, 2), np.nan, "float32")],
+        {"ksize": [2, 2]},
+        (np.full((1, 1, 1, 1), -np.finfo("float32").max, "float32"), np.full((1, 1, 1, 1), -1, "int32")),
+        out_dtype={"Mask": np.dtype("int32")},
+    ),
     case("max_pool2d_with_index", [real(1, 2, 3, 3)], {"ksize": [4, 4]}, raises=ValueError, match="greater"),
-    case("max_pool2d_with_index", [real(1, 2, 3, 3)], {"ksize": [2, 2], "paddings": [0, 0, 0, 0]}, raises=ValueError,
-         match="paddings"),
+    case(
+        "max_pool2d_with_index",
+        [real(1, 2, 3, 3)],
+        {"ksize": [2, 2], "paddings": [0, 0, 0, 0]},
+        raises=ValueError,
+        match="paddings",
+    ),
     case("max_pool3d_with_index", [real(1, 2, 3, 3)], {"ksize": [2, 2, 2]}, raises=ValueError, match="dimensions"),
-)  # fmt: skip
+)
 
 
 def unpool(x, indices, ksize, unpooling_type, strides=(1, 1), paddings=(0, 0)):
@@ -171,20 +208,46 @@ INDICES = INDICES.reshape(2, 3, 2, 2).astype("int32")
 MAX = {"unpooling_type": "max"}
 
 test_unpool = table(
-    case("unpool", [real(2, 3, 2, 2), INDICES], {"ksize": [2, 2], "strides": [2, 2], **MAX}, unpool, grad="X",
-         dtypes=SOME),
-    case("unpool", [real(2, 3, 2, 2), INDICES], {"ksize": [4, 4], "strides": [2, 2], "paddings": [1, 1], **MAX}, unpool,
-         grad="X"),
+    case(
+        "unpool",
+        [real(2, 3, 2, 2), INDICES],
+        {"ksize": [2, 2], "strides": [2, 2], **MAX},
+        unpool,
+        grad="X",
+        dtypes=SOME,
+    ),
+    case(
+        "unpool",
+        [real(2, 3, 2, 2), INDICES],
+        {"ksize": [4, 4], "strides": [2, 2], "paddings": [1, 1], **MAX},
+        unpool,
+        grad="X",
+    ),
     # An index that repeats keeps its last value, which alone has a gradient.
     case("unpool", [real(2, 3, 2, 2), INDICES // 2], {"ksize": [2, 2], "strides": [2, 2], **MAX}, unpool, grad="X"),
     case("unpool", [real(2, 3, 2, 2), INDICES], {"ksize": [2, 2], **MAX}, raises=ValueError, match="less than 9"),
-    case("unpool", [real(2, 3, 2, 2), -1 - INDICES], {"ksize": [2, 2], "strides": [2, 2], **MAX}, raises=ValueError,
-         match="at least 0"),
-    case("unpool", [real(2, 3, 2, 2), ints(2, 3, 2, 1, high=4).astype("int32")], {"ksize": [2, 2], **MAX},
-         raises=ValueError, match="one shape"),
-    case("unpool", [real(2, 3, 2, 2), INDICES.astype("int64")], {"ksize": [2, 2], "strides": [2, 2], **MAX},
-         raises=ValueError, match="int32"),
-)  # fmt: skip
+    case(
+        "unpool",
+        [real(2, 3, 2, 2), -1 - INDICES],
+        {"ksize": [2, 2], "strides": [2, 2], **MAX},
+        raises=ValueError,
+        match="at least 0",
+    ),
+    case(
+        "unpool",
+        [real(2, 3, 2, 2), ints(2, 3, 2, 1, high=4).astype("int32")],
+        {"ksize": [2, 2], **MAX},
+        raises=ValueError,
+        match="one shape",
+    ),
+    case(
+        "unpool",
+        [real(2, 3, 2, 2), INDICES.astype("int64")],
+        {"ksize": [2, 2], "strides": [2, 2], **MAX},
+        raises=ValueError,
+        match="int32",
+    ),
+)
 
 
 def spp(x, pyramid_height, pooling_type):
@@ -199,13 +262,18 @@ def spp(x, pyramid_height, pooling_type):
 
 
 test_spp = table(
-    *(case("spp", [apart(2, 3, 7, 5)], {"pyramid_height": 2, "pooling_type": kind}, spp, grad="X", dtypes=SOME)
-      for kind in ("max", "avg")),
-    *(case("spp", [apart(2, 2, 4, 8)], {"pyramid_height": 3, "pooling_type": kind}, spp, grad="X")
-      for kind in ("max", "avg")),
+    *(
+        case("spp", [apart(2, 3, 7, 5)], {"pyramid_height": 2, "pooling_type": kind}, spp, grad="X", dtypes=SOME)
+        for kind in ("max", "avg")
+    ),
+    *(
+        case("spp", [apart(2, 2, 4, 8)], {"pyramid_height": 3, "pooling_type": kind}, spp, grad="X")
+        for kind in ("max", "avg")
+    ),
     case("spp", [real(2, 2, 4, 4)], {"pyramid_height": 0, "pooling_type": "max"}, raises=ValueError, match="pyramid"),
     case("spp", [real(2, 2, 4, 4)], {"pyramid_height": 99, "pooling_type": "max"}, raises=ValueError, match="pyramid"),
     case("spp", [real(2, 4, 4)], {"pyramid_height": 2, "pooling_type": "max"}, raises=ValueError, match="4 dimensions"),
-    case("spp", [real(2, 2, 4, 4)], {"pyramid_height": 2, "pooling_type": "min"}, raises=ValueError,
-         match="max or avg"),
-)  # fmt: skip
+    case(
+        "spp", [real(2, 2, 4, 4)], {"pyramid_height": 2, "pooling_type": "min"}, raises=ValueError, match="max or avg"
+    ),
+)

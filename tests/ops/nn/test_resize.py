@@ -73,7 +73,7 @@ def resize(op, x, sizes, corners=True, mode=1, last=False, v2=False, how="attr",
         else:
             attrs["scale"] = each if v2 else scale
     elif how == "attr":
-        attrs.update(zip(["out_d", "out_h", "out_w"][3 - len(sizes):], sizes, strict=True))
+        attrs.update(zip(["out_d", "out_h", "out_w"][3 - len(sizes) :], sizes, strict=True))
     elif how == "tensor":
         inputs["OutSize"] = np.int32(sizes)
     else:
@@ -92,20 +92,35 @@ UP = {1: [8], 2: [9, 7], 3: [4, 9, 7]}
 DOWN = {1: [3], 2: [2, 3], 3: [1, 2, 3]}
 PLACES = [(True, 1), (False, 0), (False, 1)]
 
-test_v1 = table(*(
-    resize(op, real(*(LAST if last else SHAPES)[n]), sizes[n], corners, mode, last, dtypes="float32")
-    for op, n in METHODS.items() for sizes in (UP, DOWN) for corners, mode in PLACES for last in (False, True)
-))  # fmt: skip
-test_v2 = table(*(
-    resize(op, real(*(LAST if last else SHAPES)[n]), None, corners, mode, last, True, scale=scale)
-    for op, n in METHODS.items() for scale in (2.0, [1.5, 0.6, 2.5][:n]) for corners, mode in PLACES
-    for last in (False, True)
-))  # fmt: skip
+test_v1 = table(
+    *(
+        resize(op, real(*(LAST if last else SHAPES)[n]), sizes[n], corners, mode, last, dtypes="float32")
+        for op, n in METHODS.items()
+        for sizes in (UP, DOWN)
+        for corners, mode in PLACES
+        for last in (False, True)
+    )
+)
+test_v2 = table(
+    *(
+        resize(op, real(*(LAST if last else SHAPES)[n]), None, corners, mode, last, True, scale=scale)
+        for op, n in METHODS.items()
+        for scale in (2.0, [1.5, 0.6, 2.5][:n])
+        for corners, mode in PLACES
+        for last in (False, True)
+    )
+)
 test_sizes = table(
-    *(resize("bilinear_interp", real(*SHAPES[2]), [9, 7], v2=v2, how=how, corners=False)
-      for v2 in (False, True) for how in ("tensor", "list")),
-    *(resize("bicubic_interp", real(*SHAPES[2]), None, v2=v2, how=how, scale=1.7, corners=False)
-      for v2 in (False, True) for how in ("tensor", "attr")),
+    *(
+        resize("bilinear_interp", real(*SHAPES[2]), [9, 7], v2=v2, how=how, corners=False)
+        for v2 in (False, True)
+        for how in ("tensor", "list")
+    ),
+    *(
+        resize("bicubic_interp", real(*SHAPES[2]), None, v2=v2, how=how, scale=1.7, corners=False)
+        for v2 in (False, True)
+        for how in ("tensor", "attr")
+    ),
     resize("trilinear_interp", real(*SHAPES[3]), None, v2=True, how="tensor", scale=[2.0, 1.5, 0.5]),
     resize("bilinear_interp", real(*SHAPES[2]), [5, 4], v2=True),
     resize("bilinear_interp", real(*SHAPES[2]), [5, 9], corners=False, mode=0),
@@ -115,18 +130,24 @@ test_sizes = table(
     resize("linear_interp", real(0, 3, 5), [7]),
     resize("bilinear_interp", real(2, 8, 96, 130), [150, 77], corners=False, mode=0, grad="", tol=1e-3),
     resize("bilinear_interp", real(2, 3, 8, 8), [17, 9], dtypes="float16", corners=False, mode=0, v2=True),
-)  # fmt: skip
+)
 
 
 def of_bytes(x, **attrs):
     return resized(x, [10, 8], attrs["interp_method"], False).astype("uint8")
 
 
-test_bytes = table(*(
-    case(f"{m}_interp_v2", [ints(2, 3, 5, 4, high=255).astype("uint8")],
-         {"interp_method": m, "out_h": 10, "out_w": 8, "align_corners": False}, of_bytes)
-    for m in ("nearest", "bilinear")
-))  # fmt: skip
+test_bytes = table(
+    *(
+        case(
+            f"{m}_interp_v2",
+            [ints(2, 3, 5, 4, high=255).astype("uint8")],
+            {"interp_method": m, "out_h": 10, "out_w": 8, "align_corners": False},
+            of_bytes,
+        )
+        for m in ("nearest", "bilinear")
+    )
+)
 
 X = real(*SHAPES[2])
 

@@ -60,23 +60,50 @@ def im2sequence(x, sizes=None, kernels=(), strides=(1, 1), paddings=(0, 0, 0, 0)
 SIZES = np.array([[4, 5], [3, 4]], "float32")
 
 test_im2sequence = table(
-    case("im2sequence", [real(2, 3, 4, 5)], {"kernels": [2, 3]}, im2sequence, grad="X", dtypes="float32",
-         out_lod={"Out": [[0, 9, 18]]}),
-    case("im2sequence", [real(1, 2, 5, 6)], {"kernels": [3, 2], "strides": [2, 3], "paddings": [1, 0, 2, 1]},
-         im2sequence, grad="X", out_lod={"Out": [[0, 6]]}),
-    case("im2sequence", [real(2, 2, 4, 5), SIZES], {"kernels": [2, 2], "strides": [1, 2]},
-         im2sequence, out_lod={"Out": [[0, 6, 10]]}),
-    case("im2sequence", [real(2, 2, 2, 3), SIZES], {"kernels": [2, 2], "out_stride": [2, 2]}, im2sequence,
-         out_lod={"Out": [[0, 2, 3]]}),
+    case(
+        "im2sequence",
+        [real(2, 3, 4, 5)],
+        {"kernels": [2, 3]},
+        im2sequence,
+        grad="X",
+        dtypes="float32",
+        out_lod={"Out": [[0, 9, 18]]},
+    ),
+    case(
+        "im2sequence",
+        [real(1, 2, 5, 6)],
+        {"kernels": [3, 2], "strides": [2, 3], "paddings": [1, 0, 2, 1]},
+        im2sequence,
+        grad="X",
+        out_lod={"Out": [[0, 6]]},
+    ),
+    case(
+        "im2sequence",
+        [real(2, 2, 4, 5), SIZES],
+        {"kernels": [2, 2], "strides": [1, 2]},
+        im2sequence,
+        out_lod={"Out": [[0, 6, 10]]},
+    ),
+    case(
+        "im2sequence",
+        [real(2, 2, 2, 3), SIZES],
+        {"kernels": [2, 2], "out_stride": [2, 2]},
+        im2sequence,
+        out_lod={"Out": [[0, 2, 3]]},
+    ),
     # Windows beyond the image are zeros.
-    case("im2sequence", [real(2, 2, 3, 3), SIZES], {"kernels": [2, 2]},
-         lambda x, sizes, kernels: im2sequence(np.pad(x, ((0, 0), (0, 0), (0, 1), (0, 2))), sizes, kernels),
-         out_lod={"Out": [[0, 12, 18]]}),
+    case(
+        "im2sequence",
+        [real(2, 2, 3, 3), SIZES],
+        {"kernels": [2, 2]},
+        lambda x, sizes, kernels: im2sequence(np.pad(x, ((0, 0), (0, 0), (0, 1), (0, 2))), sizes, kernels),
+        out_lod={"Out": [[0, 12, 18]]},
+    ),
     case("im2sequence", [real(2, 2, 3, 3), 20 * SIZES], {"kernels": [2, 2]}, raises=ValueError, match="Y says"),
     case("im2sequence", [real(2, 2, 4, 5), SIZES[:1]], {"kernels": [2, 2]}, raises=ValueError, match="Y must have"),
     case("im2sequence", [real(2, 2, 3)], {"kernels": [2, 2]}, raises=ValueError, match="4 dimensions"),
     case("im2sequence", [real(1, 2, 3, 3)], {"kernels": [5, 5]}, raises=ValueError, match="empty"),
-)  # fmt: skip
+)
 
 
 def bilinear(plane, y, x):
@@ -93,8 +120,9 @@ def bilinear(plane, y, x):
     return total
 
 
-def deformable(x, offset, mask, w, strides=(1, 1), paddings=(0, 0), dilations=(1, 1), groups=1, deformable_groups=1,
-               im2col_step=64):  # fmt: skip
+def deformable(
+    x, offset, mask, w, strides=(1, 1), paddings=(0, 0), dilations=(1, 1), groups=1, deformable_groups=1, im2col_step=64
+):
     n, channels = x.shape[:2]
     kh, kw = w.shape[2:]
     h, v = offset.shape[2:]
@@ -123,11 +151,27 @@ def deforms(x, w, out, grad_tol=1e-4, **attrs):
     inputs = {"Input": x, "Offset": offset, "Mask": real(len(x), places, *out, seed=7), "Filter": w}
     two = {k: v for k, v in inputs.items() if k != "Mask"}
     return [
-        case("deformable_conv", inputs, attrs, deformable, grad="Input Offset Mask Filter", dtypes="float32", tol=1e-4,
-             grad_tol=grad_tol),
-        case("deformable_conv_v1", two, attrs, first, grad="Input Offset Filter", dtypes="float32", tol=1e-4,
-             grad_tol=grad_tol),
-    ]  # fmt: skip
+        case(
+            "deformable_conv",
+            inputs,
+            attrs,
+            deformable,
+            grad="Input Offset Mask Filter",
+            dtypes="float32",
+            tol=1e-4,
+            grad_tol=grad_tol,
+        ),
+        case(
+            "deformable_conv_v1",
+            two,
+            attrs,
+            first,
+            grad="Input Offset Filter",
+            dtypes="float32",
+            tol=1e-4,
+            grad_tol=grad_tol,
+        ),
+    ]
 
 
 def wrong(match, offset=(1, 8, 2, 2), mask=(1, 4, 2, 2), x=(1, 2, 3, 3), **attrs):
@@ -137,8 +181,16 @@ def wrong(match, offset=(1, 8, 2, 2), mask=(1, 4, 2, 2), x=(1, 2, 3, 3), **attrs
 
 test_deformable = table(
     *deforms(real(1, 2, 4, 4), real(3, 2, 2, 2), (3, 3)),
-    *deforms(real(2, 4, 5, 4), real(4, 2, 3, 2), (3, 5), strides=[2, 1], paddings=[1, 1], groups=2,
-             deformable_groups=2, im2col_step=1),
+    *deforms(
+        real(2, 4, 5, 4),
+        real(4, 2, 3, 2),
+        (3, 5),
+        strides=[2, 1],
+        paddings=[1, 1],
+        groups=2,
+        deformable_groups=2,
+        im2col_step=1,
+    ),
     *deforms(real(1, 2, 5, 5), real(2, 2, 2, 2), (3, 4), dilations=[2, 1]),
     wrong("Offset", offset=(1, 4, 2, 2)),
     wrong("Offset", offset=(1, 8, 2, 3)),
@@ -147,7 +199,7 @@ test_deformable = table(
     wrong("deformable_groups", deformable_groups=0),
     wrong("im2col_step", x=(3, 2, 3, 3), im2col_step=2),
     wrong("empty", x=(1, 2, 1, 1), offset=(1, 8, 1, 1), mask=(1, 4, 1, 1)),
-)  # fmt: skip
+)
 
 
 def product(x, y, w, bias=None):
@@ -156,16 +208,27 @@ def product(x, y, w, bias=None):
 
 
 test_bilinear_tensor_product = table(
-    case("bilinear_tensor_product", [real(3, 4), real(3, 5), real(2, 4, 5), real(1, 2)], expected=product,
-         grad="X Y Weight Bias", dtypes=SOME, tol=1e-2),
-    case("bilinear_tensor_product", [real(1, 2), real(1, 2), real(6, 2, 2)], expected=product, grad="X Y Weight",
-         dtypes="float32"),
+    case(
+        "bilinear_tensor_product",
+        [real(3, 4), real(3, 5), real(2, 4, 5), real(1, 2)],
+        expected=product,
+        grad="X Y Weight Bias",
+        dtypes=SOME,
+        tol=1e-2,
+    ),
+    case(
+        "bilinear_tensor_product",
+        [real(1, 2), real(1, 2), real(6, 2, 2)],
+        expected=product,
+        grad="X Y Weight",
+        dtypes="float32",
+    ),
     case("bilinear_tensor_product", [real(0, 2), real(0, 3), real(4, 2, 3)], expected=product, grad="X Y Weight"),
     case("bilinear_tensor_product", [real(3, 4), real(2, 5), real(2, 4, 5)], raises=ValueError, match="fit each other"),
     case("bilinear_tensor_product", [real(3, 4), real(3, 5), real(2, 5, 4)], raises=ValueError, match="fit each other"),
     case("bilinear_tensor_product", [real(3, 4), real(3, 5), real(4, 5)], raises=ValueError, match="dimensions"),
     case("bilinear_tensor_product", [real(3, 4), real(3, 5), real(2, 4, 5), real(2)], raises=ValueError, match="Bias"),
-)  # fmt: skip
+)
 
 
 def fc(x, w, bias=None, in_num_col_dims=1, activation_type="", padding_weights=False):
@@ -183,14 +246,20 @@ test_fc = table(
     case("fc", [real(2, 3, 2, 2), real(4, 5), real(1, 5)], {"in_num_col_dims": 2, **RELU}, fc, dtypes="float32"),
     case("fc", [real(3, 2, 2), real(4, 5)], expected=fc),
     case("fc", [real(3, 4), real(8, 9), real(5)], {"padding_weights": True, **RELU}, fc),
-    case("fc", [real(2, 4), real(4, 3), real(3)], {"in_num_col_dims": 1}, fc, lod={"Input": [[0, 1, 2]]},
-         out_lod={"Out": [[0, 1, 2]]}),
+    case(
+        "fc",
+        [real(2, 4), real(4, 3), real(3)],
+        {"in_num_col_dims": 1},
+        fc,
+        lod={"Input": [[0, 1, 2]]},
+        out_lod={"Out": [[0, 1, 2]]},
+    ),
     case("fc", [real(3, 4), real(5, 4), real(4)], raises=ValueError, match="columns"),
     case("fc", [real(3, 4), real(4, 5), real(4)], raises=ValueError, match="Bias"),
     case("fc", [real(3, 4), real(4, 5)], RELU, raises=RuntimeError, match="needs Bias"),
     case("fc", [real(3, 4), real(4, 5), real(5)], {"activation_type": "tanh"}, raises=ValueError, match="relu"),
     case("fc", [real(3, 4), real(4, 5), real(5)], {"in_num_col_dims": 2}, raises=ValueError, match="in_num_col_dims"),
-)  # fmt: skip
+)
 
 
 def row_conv(x, w, spans):
@@ -204,16 +273,29 @@ def row_conv(x, w, spans):
 
 
 test_row_conv = table(
-    case("row_conv", [real(7, 3), real(3, 3)], expected=lambda x, w: row_conv(x, w, [(0, 4), (4, 4), (4, 7)]),
-         lod={"X": [[0, 4, 4, 7]]}, out_lod={"Out": [[0, 4, 4, 7]]}, grad="X Filter", dtypes="float32"),
-    case("row_conv", [real(2, 3, 4), real(2, 4)], expected=lambda x, w: row_conv(x, w, [(0, 3), (3, 6)]),
-         grad="X Filter", dtypes=SOME),
-    case("row_conv", [real(2, 2, 4), real(5, 4)], expected=lambda x, w: row_conv(x, w, [(0, 2), (2, 4)]),
-         grad="X Filter"),
+    case(
+        "row_conv",
+        [real(7, 3), real(3, 3)],
+        expected=lambda x, w: row_conv(x, w, [(0, 4), (4, 4), (4, 7)]),
+        lod={"X": [[0, 4, 4, 7]]},
+        out_lod={"Out": [[0, 4, 4, 7]]},
+        grad="X Filter",
+        dtypes="float32",
+    ),
+    case(
+        "row_conv",
+        [real(2, 3, 4), real(2, 4)],
+        expected=lambda x, w: row_conv(x, w, [(0, 3), (3, 6)]),
+        grad="X Filter",
+        dtypes=SOME,
+    ),
+    case(
+        "row_conv", [real(2, 2, 4), real(5, 4)], expected=lambda x, w: row_conv(x, w, [(0, 2), (2, 4)]), grad="X Filter"
+    ),
     case("row_conv", [real(2, 3, 4), real(2, 3)], raises=ValueError, match="last size"),
     case("row_conv", [real(6, 4), real(2, 4)], raises=ValueError, match="without LoD"),
     case("row_conv", [real(2, 3, 4), real(2, 3, 4)], raises=ValueError, match="Filter"),
-)  # fmt: skip
+)
 
 
 def conv_shift(x, y):

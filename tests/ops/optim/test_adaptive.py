@@ -28,7 +28,7 @@ test_adagrad = table(
     case("adagrad", [real(3), real(4), real(3), RATE], raises=ValueError, match="Param and Grad must have the same"),
     case("adagrad", [real(3), real(3), real(4), RATE], raises=ValueError, match="Param and Moment must have the same"),
     case("adagrad", [real(3), real(3), real(3), real(2)], raises=ValueError, match="one element"),
-)  # fmt: skip
+)
 
 
 def decayed(param, grad, moment, rate, decay=0.95, epsilon=1e-6):
@@ -72,11 +72,15 @@ POWER = np.array([0.81])
 test_adamax = table(
     case("adamax", [real(3, 4), real(3, 4, seed=1), RATE, *STATES, POWER], expected=adamax, dtypes=SOME, tol=8e-3),
     case("adamax", [real(3, 4), real(3, 4, seed=1), RATE, *STATES, POWER], expected=adamax, dtypes="float32"),
-    case("adamax", [real(3, 4), real(3, 4, seed=1), RATE, *STATES, POWER],
-         {"beta1": 0.5, "beta2": 0.25, "epsilon": 0.1}, adamax),
+    case(
+        "adamax",
+        [real(3, 4), real(3, 4, seed=1), RATE, *STATES, POWER],
+        {"beta1": 0.5, "beta2": 0.25, "epsilon": 0.1},
+        adamax,
+    ),
     case("adamax", [real(3), real(3), RATE, real(3), real(3), real(2)], raises=ValueError, match="Beta1Pow"),
     case("adamax", [real(3), real(3), RATE, real(3), real(4), POWER], raises=ValueError, match="InfNorm"),
-)  # fmt: skip
+)
 
 
 def rmsprop(param, square, *rest, epsilon=1e-10, decay=0.9, momentum=0.0, centered=False):
@@ -96,8 +100,9 @@ def rmsprop(param, square, *rest, epsilon=1e-10, decay=0.9, momentum=0.0, center
 def rms(grad, shape=(3, 4), mean=None, dtypes="float32", **attrs):
     inputs = [real(*shape), 1 + positive(*shape, seed=2), mean, RATE, grad, real(*shape, seed=3)]
     # Without MeanGrad nothing is in MeanGradOut, so a Program has nothing to fetch.
-    return case("rmsprop", inputs, attrs, rmsprop, dtypes=dtypes, tol=8e-3 if "16" in dtypes else None,
-                static=mean is not None)
+    return case(
+        "rmsprop", inputs, attrs, rmsprop, dtypes=dtypes, tol=8e-3 if "16" in dtypes else None, static=mean is not None
+    )
 
 
 MEAN = real(3, 4, low=0, high=0.5, seed=4)
@@ -111,10 +116,19 @@ test_rmsprop = table(
     rms(ROWS, (6, 2), real(6, 2, seed=4), momentum=0.5),
     rms(ROWS, (6, 2), real(6, 2, low=0, high=0.5, seed=4), centered=True, momentum=0.5),
     rms(LARGE, (4096, 40), momentum=0.5),
-    case("rmsprop", [real(6, 2), positive(6, 2), None, RATE, EMPTY, real(6, 2)],
-         expected=lambda p, s, r, g, m: (p, m, s, None), static=False),
-    case("rmsprop", [real(3), real(3), None, RATE, real(3), real(3)], {"centered": True}, raises=RuntimeError,
-         match="MeanGrad"),
+    case(
+        "rmsprop",
+        [real(6, 2), positive(6, 2), None, RATE, EMPTY, real(6, 2)],
+        expected=lambda p, s, r, g, m: (p, m, s, None),
+        static=False,
+    ),
+    case(
+        "rmsprop",
+        [real(3), real(3), None, RATE, real(3), real(3)],
+        {"centered": True},
+        raises=RuntimeError,
+        match="MeanGrad",
+    ),
     case("rmsprop", [real(3), real(4), None, RATE, real(3), real(3)], raises=ValueError, match="MeanSquare"),
     case("rmsprop", [real(3), real(3), None, RATE, real(3), real(4)], raises=ValueError, match="Moment"),
-)  # fmt: skip
+)

@@ -31,13 +31,27 @@ test_lamb = table(
     lambs(real(200, 300), real(200, 300, seed=1)),
     lambs(real(6, 2), ROWS),
     lambs(real(4096, 40), LARGE),
-    case("lamb", [real(6, 2), EMPTY, RATE, real(6, 2), positive(6, 2), *POWERS], {"weight_decay": 0.1},
-         lambda p, g, r, m, v, p1, p2, weight_decay: (p, m, v, p1, p2)),
-    case("lamb", [real(3), real(3), RATE, real(4), real(3), *POWERS], {"weight_decay": 0.1}, raises=ValueError,
-         match="Moment1"),
-    case("lamb", [real(3), real(3), RATE, real(3), real(3), real(2), POWERS[1]], {"weight_decay": 0.1},
-         raises=ValueError, match="Beta1Pow"),
-)  # fmt: skip
+    case(
+        "lamb",
+        [real(6, 2), EMPTY, RATE, real(6, 2), positive(6, 2), *POWERS],
+        {"weight_decay": 0.1},
+        lambda p, g, r, m, v, p1, p2, weight_decay: (p, m, v, p1, p2),
+    ),
+    case(
+        "lamb",
+        [real(3), real(3), RATE, real(4), real(3), *POWERS],
+        {"weight_decay": 0.1},
+        raises=ValueError,
+        match="Moment1",
+    ),
+    case(
+        "lamb",
+        [real(3), real(3), RATE, real(3), real(3), real(2), POWERS[1]],
+        {"weight_decay": 0.1},
+        raises=ValueError,
+        match="Beta1Pow",
+    ),
+)
 
 
 def lars(param, grad, velocity, rate, mu, lars_coeff=0.001, lars_weight_decay=0.0005, epsilon=0.0):

@@ -33,8 +33,19 @@ def steps(*values):
     return [np.array([v], "int32") for v in values]
 
 
-def update(xs, found, scale, good, bad, *, incr_every_n_steps, decr_every_n_nan_or_inf, incr_ratio, decr_ratio,
-           stop_update=False):  # fmt: skip
+def update(
+    xs,
+    found,
+    scale,
+    good,
+    bad,
+    *,
+    incr_every_n_steps,
+    decr_every_n_nan_or_inf,
+    incr_ratio,
+    decr_ratio,
+    stop_update=False,
+):
     if found[0]:
         xs = [0 * x if np.isfinite(x).all() else np.zeros_like(x) for x in xs]
     if stop_update:
@@ -52,8 +63,14 @@ def update(xs, found, scale, good, bad, *, incr_every_n_steps, decr_every_n_nan_
 
 def updates(found, good, bad, scale=SCALE, **attrs):
     inputs = [[real(2, 3), BAD], np.array([found]), scale, *steps(good, bad)]
-    return case("update_loss_scaling", inputs, {**RATIOS, **attrs}, update, dtypes="float32",
-                out_dtype={"OutGoodSteps": "int32", "OutBadSteps": "int32"})  # fmt: skip
+    return case(
+        "update_loss_scaling",
+        inputs,
+        {**RATIOS, **attrs},
+        update,
+        dtypes="float32",
+        out_dtype={"OutGoodSteps": "int32", "OutBadSteps": "int32"},
+    )
 
 
 ONE = [[real(2)], np.array([False]), SCALE, *steps(0, 0)]
@@ -66,11 +83,20 @@ test_update = table(
     updates(True, 2, 1, stop_update=True),
     updates(False, 2, 1, stop_update=True),
     # A scale beyond the greatest number stays.
-    case("update_loss_scaling", [[real(2)], np.array([False]), np.array([1.7e308]), *steps(2, 0)], RATIOS,
-         ([real(2)], np.array([1.7e308]), *steps(0, 0))),
+    case(
+        "update_loss_scaling",
+        [[real(2)], np.array([False]), np.array([1.7e308]), *steps(2, 0)],
+        RATIOS,
+        ([real(2)], np.array([1.7e308]), *steps(0, 0)),
+    ),
     case("update_loss_scaling", ONE, {**RATIOS, "incr_ratio": 1.0}, raises=ValueError, match="incr_ratio"),
     case("update_loss_scaling", ONE, {**RATIOS, "decr_ratio": 1.0}, raises=ValueError, match="decr_ratio"),
-    case("update_loss_scaling", [[real(2)], np.array([False, True]), SCALE, *steps(0, 0)], RATIOS, raises=ValueError,
-         match="FoundInfinite"),
+    case(
+        "update_loss_scaling",
+        [[real(2)], np.array([False, True]), SCALE, *steps(0, 0)],
+        RATIOS,
+        raises=ValueError,
+        match="FoundInfinite",
+    ),
     case("update_loss_scaling", [[real(2)], real(1), SCALE, *steps(0, 0)], RATIOS, raises=ValueError, match="one bool"),
-)  # fmt: skip
+)

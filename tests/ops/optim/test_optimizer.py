@@ -35,8 +35,17 @@ test_sgd = table(
 )
 
 
-def momentum(param, grad, velocity, rate, mu, use_nesterov=False, regularization_method="", regularization_coeff=0.0,
-             rescale_grad=1.0):  # fmt: skip
+def momentum(
+    param,
+    grad,
+    velocity,
+    rate,
+    mu,
+    use_nesterov=False,
+    regularization_method="",
+    regularization_coeff=0.0,
+    rescale_grad=1.0,
+):
     g = grad_of(grad) * rescale_grad
     if regularization_method == "l2_decay":
         g = g + regularization_coeff * param
@@ -59,9 +68,14 @@ test_momentum = table(
     momenta(real(200, 300), real(200, 300, seed=1), real(200, 300, seed=2), RATE),
     case("momentum", [real(6, 2), EMPTY, real(6, 2), RATE], {"mu": 0.5}, lambda p, g, v, r, mu: (p, v)),
     case("momentum", [real(3), real(3), real(4), RATE], {"mu": 0.5}, raises=ValueError, match="Velocity"),
-    case("momentum", [real(3), real(3), real(3), RATE], {"mu": 0.5, "multi_precision": True}, raises=ValueError,
-         match="MasterParam"),
-)  # fmt: skip
+    case(
+        "momentum",
+        [real(3), real(3), real(3), RATE],
+        {"mu": 0.5, "multi_precision": True},
+        raises=ValueError,
+        match="MasterParam",
+    ),
+)
 
 
 def adam(param, grad, rate, m, v, p1, p2, beta1=0.9, beta2=0.999, epsilon=1e-8, lazy_mode=False):
@@ -95,8 +109,10 @@ HALF = np.array([0.5])
 
 def decayed(param, grad, factor=HALF, **how):
     """AdamW's step: the parameter is multiplied by a factor first."""
+
     def expected(param, grad, rate, m, v, p1, p2, *rest):
         return adam(rest[-1][0] * param, grad, rate, m, v, p1, p2)
+
     states = [real(*param.shape, seed=2), real(*param.shape, low=0.01, high=1, seed=3), *POWERS]
     return case("adam", [param, grad, RATE, *states, None, None, None, factor], {}, expected, tol=3e-4, **how)
 
@@ -111,15 +127,18 @@ test_adam = table(
     adams(real(4096, 40), LARGE),
     adams(real(4096, 40), LARGE, lazy_mode=True),
     adams(real(6, 2), Rows([0, 3, 5], 6, real(3, 2)), lazy_mode=True),
-    case("adam", [real(6, 2), EMPTY, RATE, real(6, 2), real(6, 2), *POWERS],
-         expected=lambda p, g, r, m, v, p1, p2: (p, m, v, p1, p2)),
+    case(
+        "adam",
+        [real(6, 2), EMPTY, RATE, real(6, 2), real(6, 2), *POWERS],
+        expected=lambda p, g, r, m, v, p1, p2: (p, m, v, p1, p2),
+    ),
     decayed(real(3, 4), real(3, 4, seed=1)),
     decayed(real(200, 300), real(200, 300, seed=1)),
     decayed(real(6, 2), ROWS, raises=ValueError, match="Decay goes with a Grad that is no SelectedRows"),
     decayed(real(3, 4), real(3, 4, seed=1), real(2), raises=ValueError, match="'Decay' must have one element"),
     case("adam", [real(3), real(3), RATE, real(4), real(3), *POWERS], raises=ValueError, match="Moment1"),
     case("adam", [real(3), real(3), RATE, real(3), real(3), real(2), POWERS[1]], raises=ValueError, match="Beta1Pow"),
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("lazy, first", [(False, [-0.125483006, -0.003497]), (True, [-0.073213004, 0.051274])])

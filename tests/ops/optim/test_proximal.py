@@ -53,9 +53,11 @@ def adagrad(param, moment, grad, rate, l1=0.0, l2=0.0):
 WEIGHTS = [{}, {"l1": 2.0}, {"l2": 0.5}, {"l1": 2.0, "l2": 0.5}]
 test_proximal = table(
     *(case("proximal_gd", [real(3, 4), real(3, 4, seed=1), RATE], a, gd, dtypes="float16 float32") for a in WEIGHTS),
-    *(case("proximal_adagrad", [real(3, 4), positive(3, 4), real(3, 4, seed=1), RATE], a, adagrad, dtypes="float32")
-      for a in WEIGHTS),
+    *(
+        case("proximal_adagrad", [real(3, 4), positive(3, 4), real(3, 4, seed=1), RATE], a, adagrad, dtypes="float32")
+        for a in WEIGHTS
+    ),
     case("proximal_gd", [real(3), real(4), RATE], raises=ValueError, match="Grad"),
     case("proximal_gd", [real(3), real(3), real(2)], raises=ValueError, match="LearningRate"),
     case("proximal_adagrad", [real(3), real(4), real(3), RATE], raises=ValueError, match="Moment"),
-)  # fmt: skip
+)

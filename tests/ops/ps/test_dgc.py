@@ -53,14 +53,17 @@ def test_dgc(step, nesterov, kind) -> None:
         np.testing.assert_allclose(got, np.reshape(due, got.shape), rtol=1e-5, atol=1e-6, err_msg=name)
 
 
-@pytest.mark.parametrize("wrong, match", [
-    ({"nranks": one(1.0)}, "nranks"),
-    ({"sparsity": []}, "sparsity"),
-    ({"sparsity": [1.5]}, "sparsity"),
-    ({"rampup_step": 0.0}, "rampup_step"),
-    ({"regular_type": 3}, "regular_type"),
-    ({"V": np.zeros(3, "float32")}, "as large as each other"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "wrong, match",
+    [
+        ({"nranks": one(1.0)}, "nranks"),
+        ({"sparsity": []}, "sparsity"),
+        ({"sparsity": [1.5]}, "sparsity"),
+        ({"rampup_step": 0.0}, "rampup_step"),
+        ({"regular_type": 3}, "regular_type"),
+        ({"V": np.zeros(3, "float32")}, "as large as each other"),
+    ],
+)
 def test_wrong_arguments(wrong, match) -> None:
     slots = {n: np.ones(4, "float32") for n in ("U", "V", "Grad", "Param")} | {"current_step": one(9), "nranks": one(2)}
     slots |= {k: v for k, v in wrong.items() if k in slots}
@@ -87,12 +90,15 @@ def test_what_places_chose_is_added_up() -> None:
     np.testing.assert_array_equal(exchanged(x, [np.zeros(0, "float32")], 5.0), 0 * x)
 
 
-@pytest.mark.parametrize("parts, match", [
-    ([encoded([6], [1])], "names element 6 of a gradient that has 6"),
-    ([encoded([-1], [1])], "names element 4294967295"),
-    ([np.zeros(3, "float32")], "one even size"),
-    ([np.zeros(2, "float32"), np.zeros(4, "float32")], "one even size"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "parts, match",
+    [
+        ([encoded([6], [1])], "names element 6 of a gradient that has 6"),
+        ([encoded([-1], [1])], "names element 4294967295"),
+        ([np.zeros(3, "float32")], "one even size"),
+        ([np.zeros(2, "float32"), np.zeros(4, "float32")], "one even size"),
+    ],
+)
 def test_wrong_encodings(parts, match) -> None:
     with pytest.raises(ValueError, match=match):
         exchanged(np.zeros((2, 3), "float32"), parts, 3.0)

@@ -59,9 +59,9 @@ def test_one_thread_waits_for_another(name) -> None:
         run, found = paddle.static.Executor().run, []
         run(startup)
         scope = paddle.static.global_scope()
-        taker = threading.Thread(target=lambda: found.extend(
-            paddle.static.Executor().run(take, fetch_list=["out"], scope=scope)
-        ))  # fmt: skip
+        taker = threading.Thread(
+            target=lambda: found.extend(paddle.static.Executor().run(take, fetch_list=["out"], scope=scope))
+        )
         taker.start()
         value = np.arange(6, dtype="float32").reshape(2, 3)
         run(put, feed={"x": value})

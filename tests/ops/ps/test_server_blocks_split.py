@@ -7,22 +7,35 @@ from case import Rows, case, covers, ints, real, table
 from paddle import _core
 
 test_split_byref = table(
-    case("split_byref", [real(6, 4)], {"sections": [1, 3, 2]}, expected=lambda x, **_: [x[:1], x[1:4], x[4:]],
-         grad="X", grad_of="Out", second=True, dtypes="float32 int64", static=False),
+    case(
+        "split_byref",
+        [real(6, 4)],
+        {"sections": [1, 3, 2]},
+        expected=lambda x, **_: [x[:1], x[1:4], x[4:]],
+        grad="X",
+        grad_of="Out",
+        second=True,
+        dtypes="float32 int64",
+        static=False,
+    ),
     case("split_byref", [real(6)], {"num": 3}, expected=lambda x, **_: [x[:2], x[2:4], x[4:]], static=False),
     case("split_byref", [real(3, 2)], {"sections": [0, 3]}, expected=lambda x, **_: [x[:0], x], static=False),
     case("split_byref", [real(6, 4)], {"sections": [1, 3]}, raises=ValueError, match="do not add up"),
     case("split_byref", [real(6, 4)], {"sections": [7, -1]}, raises=ValueError, match="do not add up"),
     case("split_byref", [real(6, 4)], {"num": 4}, raises=ValueError, match="evenly"),
     case("split_byref", [real(6, 4)], {}, raises=ValueError, match="num or sections"),
-)  # fmt: skip
+)
 
 test_ref_by_trainer_id = table(
-    case("ref_by_trainer_id", [[real(2, 3, seed=1), real(2, 3, seed=2)], np.array([1])], expected=lambda x, i: x[1],
-         dtypes="float32"),
+    case(
+        "ref_by_trainer_id",
+        [[real(2, 3, seed=1), real(2, 3, seed=2)], np.array([1])],
+        expected=lambda x, i: x[1],
+        dtypes="float32",
+    ),
     case("ref_by_trainer_id", [[real(2, 3)], np.array([1])], raises=ValueError, match="no trainer 1"),
     case("ref_by_trainer_id", [[real(2, 3)], np.array([-1])], raises=ValueError, match="no trainer -1"),
-)  # fmt: skip
+)
 
 IDS = [np.array([[5], [2], [7], [2]]), np.array([[3], [5]])]
 test_merge_ids = table(
@@ -51,8 +64,13 @@ def run(kind: str, ins: dict, outs: int, attrs: dict | None = None, rows: bool =
                 names[slot].append(name)
                 if isinstance(value, Rows):
                     shape = [value.height, *value.values.shape[1:]]
-                    block.create_var(name=name, type=_core.VarDesc.VarType.SELECTED_ROWS, shape=shape,
-                                     dtype=str(value.values.dtype), persistable=True)  # fmt: skip
+                    block.create_var(
+                        name=name,
+                        type=_core.VarDesc.VarType.SELECTED_ROWS,
+                        shape=shape,
+                        dtype=str(value.values.dtype),
+                        persistable=True,
+                    )
                     found = scope.var(name).get_selected_rows()
                     found.set_rows(list(value.rows))
                     found.set_height(value.height)

@@ -66,9 +66,14 @@ def test_errors() -> None:
         read("errors", [5], init=False)
     with pytest.raises(RuntimeError, match="no value 'Other'"):
         read("errors", [5], "Other")
-    for meta in ("x:Param:8", "x:Param:8:0:g:c:weird&1:none", "x:Param:-8:0:g:c:fill_constant&0:none",
-                 "x:Param:8:0:g:c:fill_constant&0:weird", "x:Param,Moment:8:0:g:c:fill_constant&0:none",
-                 "x:Param:99999999999:0:g:c:fill_constant&0:none"):  # fmt: skip
+    for meta in (
+        "x:Param:8",
+        "x:Param:8:0:g:c:weird&1:none",
+        "x:Param:-8:0:g:c:fill_constant&0:none",
+        "x:Param:8:0:g:c:fill_constant&0:weird",
+        "x:Param,Moment:8:0:g:c:fill_constant&0:none",
+        "x:Param:99999999999:0:g:c:fill_constant&0:none",
+    ):
         with pytest.raises(ValueError):
             _core.ops.lookup_sparse_table_init(large_scale_metas=[meta])
 

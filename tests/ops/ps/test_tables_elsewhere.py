@@ -1,4 +1,5 @@
 """A table of which a trainer has the shape only."""
+
 import numpy as np
 import paddle
 import pytest

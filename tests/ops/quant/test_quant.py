@@ -36,69 +36,146 @@ AVERAGE = {"X": X, "InAccum": one(7), "InState": one(1.5)}
 AVERAGED = {"OutScale": one(6.510638), "OutState": one(2.35), "OutAccum": one(15.3)}
 
 test_fake_quantize = table(
-    case("fake_quantize_abs_max", [X], {"bit_length": 5},
-         (np.array([[2, -5, 0, 4], [-1, 0, 15, -7]], "float32"), one(9))),
+    case(
+        "fake_quantize_abs_max", [X], {"bit_length": 5}, (np.array([[2, -5, 0, 4], [-1, 0, 15, -7]], "float32"), one(9))
+    ),
     # Ties go to the even level.
-    case("fake_quantize_abs_max", [np.array([127, 0.5, 1.5, -2.5], "float32")], {},
-         (np.array([127, 0, 2, -2], "float32"), one(127))),
+    case(
+        "fake_quantize_abs_max",
+        [np.array([127, 0.5, 1.5, -2.5], "float32")],
+        {},
+        (np.array([127, 0, 2, -2], "float32"), one(127)),
+    ),
     case("fake_quantize_abs_max", [np.zeros((2, 3), "float32")], {}, (np.zeros((2, 3), "float32"), one(0))),
-    case("fake_quantize_abs_max", [np.array([1, np.nan, -np.inf], "float32")], {},
-         (np.array([0, np.nan, np.nan], "float32"), one(np.inf))),
+    case(
+        "fake_quantize_abs_max",
+        [np.array([1, np.nan, -np.inf], "float32")],
+        {},
+        (np.array([0, np.nan, np.nan], "float32"), one(np.inf)),
+    ),
     case("fake_quantize_abs_max", [np.zeros((0, 3), "float32")], {}, (np.zeros((0, 3), "float32"), one(0))),
     case("fake_quantize_abs_max", [X], {"bit_length": 17}, raises=ValueError, match=r"bit_length must be in \[1, 16\]"),
     case("fake_quantize_abs_max", [X.astype("float64")], raises=RuntimeError, match="float64"),
-    case("fake_channel_wise_quantize_abs_max", [X], {},
-         (np.array([[64, -127, 11, 93], [-10, 1, 127, -56]], "float32"), np.array([3, 9], "float32"))),
+    case(
+        "fake_channel_wise_quantize_abs_max",
+        [X],
+        {},
+        (np.array([[64, -127, 11, 93], [-10, 1, 127, -56]], "float32"), np.array([3, 9], "float32")),
+    ),
     case("fake_channel_wise_quantize_abs_max", [BIG], {"quant_axis": 1, "bit_length": 6}, channels),
     case("fake_channel_wise_quantize_abs_max", [BIG], {"quant_axis": 2}, raises=ValueError, match="quant_axis"),
-    case("fake_channel_wise_quantize_abs_max", [BIG[:0]], {"quant_axis": 1},
-         (BIG[:0], np.zeros(4, "float32"))),
-    case("fake_channel_wise_quantize_dequantize_abs_max", [BIG], {"quant_axis": 1},
-         lambda x, **a: channels(x, back=True, **a)),
-    case("fake_quantize_range_abs_max", {"X": X, "InScale": one(2), "Iter": one(1, "int64")},
-         {"window_size": 3, "is_test": True},
-         {"Out": np.array([[95, -127, 16, 127], [-44, 6, 127, -127]], "float32"), "OutScale": one(2)}),
-    case("fake_quantize_range_abs_max", {"X": X, "InScale": one(2), "Iter": one(4, "int64")}, {"window_size": 3},
-         {"OutScale": one(9), "OutScales": np.array([0, 9, 0], "float32")}),
-    case("fake_quantize_range_abs_max", {"X": X, "InScale": one(2), "Iter": one(-4, "int64")}, raises=ValueError,
-         match="Iter"),
-    case("fake_quantize_range_abs_max", {"X": X, "InScale": one(2)}, {"window_size": 0}, raises=ValueError,
-         match="window_size must be positive"),
-    case("fake_quantize_moving_average_abs_max", AVERAGE | {"InScale": one(3)}, {},
-         {"Out": np.array([[29, -59, 5, 43], [-14, 2, 127, -78]], "float32")} | AVERAGED),
-    case("fake_quantize_dequantize_moving_average_abs_max", AVERAGE | {"InScale": one(3)}, {},
-         {"Out": np.array(MOVED, "float32")} | AVERAGED),
-    case("fake_quantize_dequantize_moving_average_abs_max", AVERAGE | {"InScale": one(3)}, {"is_test": True},
-         {"OutScale": one(3), "OutState": one(1.5), "OutAccum": one(7),
-          "Out": (levels(X, 3) * 3 / 127).astype("float32")}),
+    case("fake_channel_wise_quantize_abs_max", [BIG[:0]], {"quant_axis": 1}, (BIG[:0], np.zeros(4, "float32"))),
+    case(
+        "fake_channel_wise_quantize_dequantize_abs_max",
+        [BIG],
+        {"quant_axis": 1},
+        lambda x, **a: channels(x, back=True, **a),
+    ),
+    case(
+        "fake_quantize_range_abs_max",
+        {"X": X, "InScale": one(2), "Iter": one(1, "int64")},
+        {"window_size": 3, "is_test": True},
+        {"Out": np.array([[95, -127, 16, 127], [-44, 6, 127, -127]], "float32"), "OutScale": one(2)},
+    ),
+    case(
+        "fake_quantize_range_abs_max",
+        {"X": X, "InScale": one(2), "Iter": one(4, "int64")},
+        {"window_size": 3},
+        {"OutScale": one(9), "OutScales": np.array([0, 9, 0], "float32")},
+    ),
+    case(
+        "fake_quantize_range_abs_max",
+        {"X": X, "InScale": one(2), "Iter": one(-4, "int64")},
+        raises=ValueError,
+        match="Iter",
+    ),
+    case(
+        "fake_quantize_range_abs_max",
+        {"X": X, "InScale": one(2)},
+        {"window_size": 0},
+        raises=ValueError,
+        match="window_size must be positive",
+    ),
+    case(
+        "fake_quantize_moving_average_abs_max",
+        AVERAGE | {"InScale": one(3)},
+        {},
+        {"Out": np.array([[29, -59, 5, 43], [-14, 2, 127, -78]], "float32")} | AVERAGED,
+    ),
+    case(
+        "fake_quantize_dequantize_moving_average_abs_max",
+        AVERAGE | {"InScale": one(3)},
+        {},
+        {"Out": np.array(MOVED, "float32")} | AVERAGED,
+    ),
+    case(
+        "fake_quantize_dequantize_moving_average_abs_max",
+        AVERAGE | {"InScale": one(3)},
+        {"is_test": True},
+        {
+            "OutScale": one(3),
+            "OutState": one(1.5),
+            "OutAccum": one(7),
+            "Out": (levels(X, 3) * 3 / 127).astype("float32"),
+        },
+    ),
     case("moving_average_abs_max_scale", AVERAGE, {}, AVERAGED),
     case("moving_average_abs_max_scale", {"X": X}, raises=RuntimeError, match="InState"),
-)  # fmt: skip
+)
 
 BACK = np.array([[2.5, -1.2598426, 0.05905512, 0.0984252], [0.01968504, 0.03937008, -1.9685041, 1.7716535]], "float32")
 BYTES = np.array([[127, -64], [3, -128]], "int8")
 
 test_dequantize = table(
     case("fake_dequantize_max_abs", [Q, one(2.5)], {"max_range": 127.0}, BACK),
-    case("fake_dequantize_max_abs", [Q.astype("float64"), real(1)], {"max_range": 127.0},
-         lambda q, s, max_range: q * s / max_range),
-    case("fake_dequantize_max_abs", [Q, np.zeros(0, "float32")], {"max_range": 127.0},
-         raises=ValueError, match="Scale"),
-    case("fake_channel_wise_dequantize_max_abs", [Q, [np.array([2.5, 3], "float32")]], {},
-         lambda q, s: q * s[0][:, None] / 127, dtypes="float64"),
-    case("fake_channel_wise_dequantize_max_abs", [Q, [np.array([2.5, 3, 1, 2], "float32")]], {"quant_axis": 1},
-         lambda q, s, quant_axis: q * s[0] / 127),
-    case("fake_channel_wise_dequantize_max_abs", [Q, [np.array([2.5, 3, 4, 1], "float32"), one(0.5)]],
-         {"quant_bits": [8, 8]}, lambda q, s, quant_bits: q * s[0] * s[1] / 127 / 127),
+    case(
+        "fake_dequantize_max_abs",
+        [Q.astype("float64"), real(1)],
+        {"max_range": 127.0},
+        lambda q, s, max_range: q * s / max_range,
+    ),
+    case(
+        "fake_dequantize_max_abs", [Q, np.zeros(0, "float32")], {"max_range": 127.0}, raises=ValueError, match="Scale"
+    ),
+    case(
+        "fake_channel_wise_dequantize_max_abs",
+        [Q, [np.array([2.5, 3], "float32")]],
+        {},
+        lambda q, s: q * s[0][:, None] / 127,
+        dtypes="float64",
+    ),
+    case(
+        "fake_channel_wise_dequantize_max_abs",
+        [Q, [np.array([2.5, 3, 1, 2], "float32")]],
+        {"quant_axis": 1},
+        lambda q, s, quant_axis: q * s[0] / 127,
+    ),
+    case(
+        "fake_channel_wise_dequantize_max_abs",
+        [Q, [np.array([2.5, 3, 4, 1], "float32"), one(0.5)]],
+        {"quant_bits": [8, 8]},
+        lambda q, s, quant_bits: q * s[0] * s[1] / 127 / 127,
+    ),
     case("fake_channel_wise_dequantize_max_abs", [Q, [one(1)]], raises=RuntimeError, match=r"Scales\[0\] must have 2"),
     case("fake_channel_wise_dequantize_max_abs", [Q, [one(1)] * 3], raises=ValueError, match="one or two Scales"),
-    case("dequantize_abs_max", [BYTES, one(2.5)], {"max_range": 127.0},
-         lambda x, s, max_range: s[0] * x / max_range, out_dtype="float32"),
-    case("dequantize_log", [BYTES, real(256, dtype="float32")], {},
-         lambda x, d: np.where(x < 0, -d[x.astype(int) + 128], d[np.maximum(x, 0)]), out_dtype="float32"),
-    case("dequantize_log", [BYTES, real(100, dtype="float32")], raises=ValueError,
-         match="Dict must have more than 127"),
-)  # fmt: skip
+    case(
+        "dequantize_abs_max",
+        [BYTES, one(2.5)],
+        {"max_range": 127.0},
+        lambda x, s, max_range: s[0] * x / max_range,
+        out_dtype="float32",
+    ),
+    case(
+        "dequantize_log",
+        [BYTES, real(256, dtype="float32")],
+        {},
+        lambda x, d: np.where(x < 0, -d[x.astype(int) + 128], d[np.maximum(x, 0)]),
+        out_dtype="float32",
+    ),
+    case(
+        "dequantize_log", [BYTES, real(100, dtype="float32")], raises=ValueError, match="Dict must have more than 127"
+    ),
+)
 
 
 def packed(w, ids, padding_idx=-1):
@@ -112,11 +189,17 @@ IDS = np.array([[3], [6], [0]])
 
 test_lookup_table_dequant = table(
     case("lookup_table_dequant", [W, IDS], {}, packed),
-    case("lookup_table_dequant", [W, IDS], {"padding_idx": 6}, packed, lod={"Ids": [[0, 1, 3]]},
-         out_lod={"Out": [[0, 1, 3]]}),
+    case(
+        "lookup_table_dequant",
+        [W, IDS],
+        {"padding_idx": 6},
+        packed,
+        lod={"Ids": [[0, 1, 3]]},
+        out_lod={"Out": [[0, 1, 3]]},
+    ),
     case("lookup_table_dequant", [W, np.array([[7]])], raises=ValueError, match=r"ids must be in \[0, 7\), got 7"),
     case("lookup_table_dequant", [W[:, :1], IDS], raises=ValueError, match="at least 2 columns"),
-)  # fmt: skip
+)
 
 
 def byte(v, dtype):
@@ -134,15 +217,27 @@ test_bytes = table(
     case("quantize", [X], {"Shift": 256.0}, raises=NotImplementedError, match="Shift"),
     case("dequantize", [U8], {"Scale": 20.0, "Shift": 8.0}, ((U8 - 8.0) / 20).astype("float32"), out_dtype="float32"),
     case("dequantize", [I8], {"Scale": 4.0}, (I8 / 4).astype("float32"), out_dtype="float32"),
-    case("requantize", [I8], {"Scale_in": 4.0, "Scale_out": 6.0, "Shift_in": 0.0, "Shift_out": 0.0},
-         byte(I8 * 1.5, "int8")),
-    case("requantize", [I8], {"Scale_in": 4.0, "Scale_out": 6.0, "Shift_in": 0.0, "Shift_out": 30.0},
-         byte(I8 * 1.5 + 30, "uint8")),
-    case("requantize", [U8], {"Scale_in": 4.0, "Scale_out": 6.0, "Shift_in": 4.0, "Shift_out": 30.0},
-         byte((U8 - 4.0) * 1.5 + 30, "uint8")),
+    case(
+        "requantize",
+        [I8],
+        {"Scale_in": 4.0, "Scale_out": 6.0, "Shift_in": 0.0, "Shift_out": 0.0},
+        byte(I8 * 1.5, "int8"),
+    ),
+    case(
+        "requantize",
+        [I8],
+        {"Scale_in": 4.0, "Scale_out": 6.0, "Shift_in": 0.0, "Shift_out": 30.0},
+        byte(I8 * 1.5 + 30, "uint8"),
+    ),
+    case(
+        "requantize",
+        [U8],
+        {"Scale_in": 4.0, "Scale_out": 6.0, "Shift_in": 4.0, "Shift_out": 30.0},
+        byte((U8 - 4.0) * 1.5 + 30, "uint8"),
+    ),
     case("requantize", [I8], {}, raises=NotImplementedError, match="Shift_in"),
     case("requantize", [ints(2, high=3).astype("float32")], raises=RuntimeError, match="float32"),
-)  # fmt: skip
+)
 
 
 def test_bfloat16_goes_there_and_back():

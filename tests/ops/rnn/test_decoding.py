@@ -110,22 +110,50 @@ def test_warpctc_far_from_one() -> None:
 
 ALIGNMENT = np.array([[0, 1, 2, 2, 0, 4], [0, 4, 5, 0, 6, 0], [0, 7, 7, 7, 0, 0]])
 test_ctc_align = table(
-    case("ctc_align", [ALIGNMENT, np.array([[6], [5], [3]])], {"padding_value": 9},
-         {"Output": np.array([[1, 2, 4, 9, 9, 9], [4, 5, 6, 9, 9, 9], [7, 9, 9, 9, 9, 9]]),
-          "OutputLength": np.array([[3], [3], [1]])}),
-    case("ctc_align", [ALIGNMENT.astype("int32"), np.array([[6], [5], [0]], "int32")], {},
-         {"OutputLength": np.array([[3], [3], [0]], "int32")}),
-    case("ctc_align", [ALIGNMENT, np.array([[6], [0], [4]])], {"blank": 7, "merge_repeated": False},
-         {"Output": np.array([[0, 1, 2, 2, 0, 4], [0, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0]]),
-          "OutputLength": np.array([[6], [0], [1]])}),
-    case("ctc_align", [ALIGNMENT.reshape(-1, 1)], {}, {"Output": np.array([[1], [2], [4], [4], [5], [6], [7]])},
-         lod={"Input": [[0, 6, 12, 18]]}, out_lod={"Output": [[0, 3, 6, 7]]}),
-    case("ctc_align", [np.zeros((3, 1), "int32")], {}, {"Output": np.array([[-1]], "int32")}, lod={"Input": [[0, 3]]},
-         out_lod={"Output": [[0, 0]]}),
+    case(
+        "ctc_align",
+        [ALIGNMENT, np.array([[6], [5], [3]])],
+        {"padding_value": 9},
+        {
+            "Output": np.array([[1, 2, 4, 9, 9, 9], [4, 5, 6, 9, 9, 9], [7, 9, 9, 9, 9, 9]]),
+            "OutputLength": np.array([[3], [3], [1]]),
+        },
+    ),
+    case(
+        "ctc_align",
+        [ALIGNMENT.astype("int32"), np.array([[6], [5], [0]], "int32")],
+        {},
+        {"OutputLength": np.array([[3], [3], [0]], "int32")},
+    ),
+    case(
+        "ctc_align",
+        [ALIGNMENT, np.array([[6], [0], [4]])],
+        {"blank": 7, "merge_repeated": False},
+        {
+            "Output": np.array([[0, 1, 2, 2, 0, 4], [0, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0]]),
+            "OutputLength": np.array([[6], [0], [1]]),
+        },
+    ),
+    case(
+        "ctc_align",
+        [ALIGNMENT.reshape(-1, 1)],
+        {},
+        {"Output": np.array([[1], [2], [4], [4], [5], [6], [7]])},
+        lod={"Input": [[0, 6, 12, 18]]},
+        out_lod={"Output": [[0, 3, 6, 7]]},
+    ),
+    case(
+        "ctc_align",
+        [np.zeros((3, 1), "int32")],
+        {},
+        {"Output": np.array([[-1]], "int32")},
+        lod={"Input": [[0, 3]]},
+        out_lod={"Output": [[0, 0]]},
+    ),
     case("ctc_align", [ALIGNMENT], raises=ValueError, match="LoD"),
     case("ctc_align", [ALIGNMENT, np.array([[6], [7], [3]])], raises=ValueError, match="InputLength"),
     case("ctc_align", [ALIGNMENT[0]], raises=ValueError, match="two dimensions"),
-)  # fmt: skip
+)
 
 
 # edit distances
@@ -138,8 +166,10 @@ def distance(a, b):
 
 
 def edits(hyps, refs, hyps_length, refs_length, normalized=False):
-    rows = [distance(list(h[:m]), list(r[:n])) / (n if normalized else 1)
-            for h, r, m, n in zip(hyps, refs, hyps_length, refs_length, strict=True)]  # fmt: skip
+    rows = [
+        distance(list(h[:m]), list(r[:n])) / (n if normalized else 1)
+        for h, r, m, n in zip(hyps, refs, hyps_length, refs_length, strict=True)
+    ]
     return {"SequenceNum": np.array([len(rows)]), "Out": np.array(rows, "float32").reshape(-1, 1)}
 
 
@@ -160,8 +190,14 @@ test_edit_distance = table(
     case("edit_distance", [HYPS, REFS, *LENGTHS], {}, edits, **FLOAT),
     case("edit_distance", [HYPS, REFS, *LENGTHS], {"normalized": True}, edits, **FLOAT),
     case("edit_distance", [HYPS.astype("int32"), REFS, LENGTHS[0], LENGTHS[1] * 0], {}, edits, **FLOAT),
-    case("edit_distance", FLAT_EDITS, {}, {"Out": np.array([[1], [1]], "float32"), "SequenceNum": np.array([2])},
-         lod={"Hyps": [[0, 2, 4]], "Refs": [[0, 1, 3]]}, **FLOAT),
+    case(
+        "edit_distance",
+        FLAT_EDITS,
+        {},
+        {"Out": np.array([[1], [1]], "float32"), "SequenceNum": np.array([2])},
+        lod={"Hyps": [[0, 2, 4]], "Refs": [[0, 1, 3]]},
+        **FLOAT,
+    ),
     case("edit_distance", [HYPS[:0], REFS[:0], *(n[:0] for n in LENGTHS)], {}, edits, **FLOAT),
     wrong_edits("empty", [HYPS, REFS, LENGTHS[0], LENGTHS[1] * 0], {"normalized": True}),
     wrong_edits("together", [HYPS, REFS, LENGTHS[0]]),
@@ -171,7 +207,7 @@ test_edit_distance = table(
     wrong_edits("LoD", FLAT_EDITS),
     wrong_edits("as many", FLAT_EDITS, lod={"Hyps": [[0, 4]], "Refs": [[0, 1, 3]]}),
     wrong_edits("LoD", [HYPS, REFS]),
-)  # fmt: skip
+)
 
 
 def test_the_distances_of_what_has_only_blanks():
@@ -182,7 +218,8 @@ def test_the_distances_of_what_has_only_blanks():
             scores = fluid.data("scores", [None, 3], "float32", 1)
             label = fluid.data("label", [None, 1], "int64", 1)
             distance, count = fluid.layers.edit_distance(
-                fluid.layers.ctc_greedy_decoder(scores, blank=2), label, normalized=False)  # fmt: skip
+                fluid.layers.ctc_greedy_decoder(scores, blank=2), label, normalized=False
+            )
             place = fluid.CPUPlace()
             feed = {
                 "scores": fluid.create_lod_tensor(np.eye(3, dtype="float32")[[2, 2, 2]], [[1, 2]], place),

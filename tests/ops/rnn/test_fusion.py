@@ -40,22 +40,34 @@ ROWS4 = real(5, 4 * D, seed=11)
 TWO = [[WX3, WX3[::-1].copy()], [W3, W3[::-1].copy()], [B3, -B3]]
 MORE = [[*TWO[0], real(2 * D, 3 * D), real(2 * D, 3 * D, seed=1)], [*TWO[1], *TWO[1]], [*TWO[2], *TWO[2]]]
 test_fusion_lstm = table(
-    case("fusion_lstm", [X, WX4, W4, B7, H0, C0], {}, fusion_lstm, dtypes="float32",
-         out_lod={"Hidden": [OFFSETS]}, **LOD),
-    case("fusion_lstm", [X, WX4, W4, B4], {"use_peepholes": False, "is_reverse": True, "gate_activation": "relu"},
-         fusion_lstm, **LOD),
+    case(
+        "fusion_lstm", [X, WX4, W4, B7, H0, C0], {}, fusion_lstm, dtypes="float32", out_lod={"Hidden": [OFFSETS]}, **LOD
+    ),
+    case(
+        "fusion_lstm",
+        [X, WX4, W4, B4],
+        {"use_peepholes": False, "is_reverse": True, "gate_activation": "relu"},
+        fusion_lstm,
+        **LOD,
+    ),
     case("fusion_lstm", [X, WX4[1:], W4, B7], raises=ValueError, match="WeightX", **LOD),
     case("fusion_lstm", [X, WX4, W4, B4], raises=ValueError, match="Bias", **LOD),
     case("fusion_lstm", [X, WX4, W4, B7], raises=ValueError, match="LoD"),
-)  # fmt: skip
+)
 test_fused_embedding_fc_lstm = table(
-    case("fused_embedding_fc_lstm", [IDS, ROWS4, W4, B7, H0, C0], {}, embedded, lod={"Ids": [OFFSETS]},
-         dtypes="float32"),
-    case("fused_embedding_fc_lstm", [IDS, ROWS4, W4, B4], {"use_peepholes": False, "is_reverse": True}, embedded,
-         lod={"Ids": [OFFSETS]}),
+    case(
+        "fused_embedding_fc_lstm", [IDS, ROWS4, W4, B7, H0, C0], {}, embedded, lod={"Ids": [OFFSETS]}, dtypes="float32"
+    ),
+    case(
+        "fused_embedding_fc_lstm",
+        [IDS, ROWS4, W4, B4],
+        {"use_peepholes": False, "is_reverse": True},
+        embedded,
+        lod={"Ids": [OFFSETS]},
+    ),
     case("fused_embedding_fc_lstm", [IDS + 1, ROWS4, W4, B7], raises=ValueError, match="Ids", lod={"Ids": [OFFSETS]}),
     case("fused_embedding_fc_lstm", [IDS - 1, ROWS4, W4, B7], raises=ValueError, match="Ids", lod={"Ids": [OFFSETS]}),
-)  # fmt: skip
+)
 test_fusion_gru = table(
     case("fusion_gru", [X, H0, WX3, W3, B3], {}, fusion_gru, dtypes="float32", out_lod={"Hidden": [OFFSETS]}, **LOD),
     case("fusion_gru", [X, None, WX3, W3], {"origin_mode": True, "is_reverse": True}, fusion_gru, **LOD),
@@ -99,11 +111,17 @@ test_attention_lstm = table(
     case("attention_lstm", [X, C0, H0, AW, ONE, ONE * 2, ONE - 0.6, LW, B4], {}, attention, dtypes="float32", **LOD),
     case("attention_lstm", [X, C0, None, AW, None, None, None, LW, B4], {}, attention, **LOD),
     case("attention_lstm", [X, C0[1:], None, AW, None, None, None, LW, B4], raises=ValueError, match="C0", **LOD),
-    case("attention_lstm", [X, C0, None, AW[1:], None, None, None, LW, B4], raises=ValueError,
-         match="AttentionWeight", **LOD),
-    case("attention_lstm", [X, C0, None, AW, None, None, None, LW[1:], B4], raises=ValueError, match="LSTMWeight",
-         **LOD),
-)  # fmt: skip
+    case(
+        "attention_lstm",
+        [X, C0, None, AW[1:], None, None, None, LW, B4],
+        raises=ValueError,
+        match="AttentionWeight",
+        **LOD,
+    ),
+    case(
+        "attention_lstm", [X, C0, None, AW, None, None, None, LW[1:], B4], raises=ValueError, match="LSTMWeight", **LOD
+    ),
+)
 
 # sequences at once
 
@@ -122,18 +140,40 @@ def pooled(parts, cvm=None, pooltype="SUM", **_):
 
 
 test_seqpool = table(
-    *(case("fusion_seqpool_concat", [PARTS], {"pooltype": kind}, pooled, lod=PART_LODS, out_lod={"Out": [[0, 1, 2]]},
-           dtypes="float32") for kind in ("SUM", "AVERAGE", "SQRT")),
-    case("fusion_seqpool_cvm_concat", [PARTS, real(2, 2)], {"pooltype": "AVERAGE"}, pooled, lod=PART_LODS,
-         dtypes="float32"),
+    *(
+        case(
+            "fusion_seqpool_concat",
+            [PARTS],
+            {"pooltype": kind},
+            pooled,
+            lod=PART_LODS,
+            out_lod={"Out": [[0, 1, 2]]},
+            dtypes="float32",
+        )
+        for kind in ("SUM", "AVERAGE", "SQRT")
+    ),
+    case(
+        "fusion_seqpool_cvm_concat",
+        [PARTS, real(2, 2)],
+        {"pooltype": "AVERAGE"},
+        pooled,
+        lod=PART_LODS,
+        dtypes="float32",
+    ),
     case("fusion_seqpool_concat", [PARTS], {"pooltype": "MAX"}, raises=ValueError, match="pooltype", lod=PART_LODS),
     case("fusion_seqpool_concat", [PARTS], {"axis": 0}, raises=ValueError, match="axis", lod=PART_LODS),
     case("fusion_seqpool_concat", [PARTS], raises=ValueError, match="LoD"),
     case("fusion_seqpool_concat", [[PARTS[0], real(6, 2)]], raises=ValueError, match="one width", lod=PART_LODS),
-    case("fusion_seqpool_cvm_concat", [PARTS, real(2, 2)], {"use_cvm": False}, raises=ValueError, match="use_cvm",
-         lod=PART_LODS),
+    case(
+        "fusion_seqpool_cvm_concat",
+        [PARTS, real(2, 2)],
+        {"use_cvm": False},
+        raises=ValueError,
+        match="use_cvm",
+        lod=PART_LODS,
+    ),
     case("fusion_seqpool_cvm_concat", [[real(6, 1)], real(2, 2)], raises=ValueError, match="show", lod=PART_LODS),
-)  # fmt: skip
+)
 
 
 def convolved(x, w, bias, contextLength, contextStart=0, **_):
@@ -147,17 +187,51 @@ def convolved(x, w, bias, contextLength, contextStart=0, **_):
 
 
 test_seqconv = table(
-    *(case("fusion_seqconv_eltadd_relu", [X, real(3 * M, 4), real(1, 4)], {"contextLength": 3, "contextStart": start},
-           convolved, out_lod={"Out": [OFFSETS]}, dtypes="float32", **LOD) for start in (-2, -1, 0, 1)),
-    case("fusion_seqconv_eltadd_relu", [X, real(5, 4), real(1, 4)], {"contextLength": 3}, raises=ValueError,
-         match="Filter", **LOD),
-    case("fusion_seqconv_eltadd_relu", [X, real(6, 4), real(1, 3)], {"contextLength": 3}, raises=ValueError,
-         match="Bias", **LOD),
-    case("fusion_seqconv_eltadd_relu", [X, real(6, 4), real(1, 4)], {"contextLength": 3, "contextStart": -3},
-         raises=ValueError, match="contextStart", **LOD),
-    case("fusion_seqconv_eltadd_relu", [X, real(6, 4), real(1, 4)], {"contextLength": 3, "contextStride": 2},
-         raises=ValueError, match="contextStride", **LOD),
-)  # fmt: skip
+    *(
+        case(
+            "fusion_seqconv_eltadd_relu",
+            [X, real(3 * M, 4), real(1, 4)],
+            {"contextLength": 3, "contextStart": start},
+            convolved,
+            out_lod={"Out": [OFFSETS]},
+            dtypes="float32",
+            **LOD,
+        )
+        for start in (-2, -1, 0, 1)
+    ),
+    case(
+        "fusion_seqconv_eltadd_relu",
+        [X, real(5, 4), real(1, 4)],
+        {"contextLength": 3},
+        raises=ValueError,
+        match="Filter",
+        **LOD,
+    ),
+    case(
+        "fusion_seqconv_eltadd_relu",
+        [X, real(6, 4), real(1, 3)],
+        {"contextLength": 3},
+        raises=ValueError,
+        match="Bias",
+        **LOD,
+    ),
+    case(
+        "fusion_seqconv_eltadd_relu",
+        [X, real(6, 4), real(1, 4)],
+        {"contextLength": 3, "contextStart": -3},
+        raises=ValueError,
+        match="contextStart",
+        **LOD,
+    ),
+    case(
+        "fusion_seqconv_eltadd_relu",
+        [X, real(6, 4), real(1, 4)],
+        {"contextLength": 3, "contextStride": 2},
+        raises=ValueError,
+        match="contextStride",
+        **LOD,
+    ),
+)
 
 
 @covers("fusion_seqexpand_concat_fc")
@@ -184,6 +258,12 @@ test_seqexpand_wrong = table(
     case("fusion_seqexpand_concat_fc", [[X], real(M, 5)], raises=ValueError, match="two tensors", **LOD),
     case("fusion_seqexpand_concat_fc", [[X, X], real(M, 5)], raises=ValueError, match="FCWeight", **LOD),
     case("fusion_seqexpand_concat_fc", [[X, X], real(2 * M, 5)], raises=ValueError, match="a row for each", **LOD),
-    case("fusion_seqexpand_concat_fc", [[X, X], real(2 * M, 5)], {"fc_activation": "softmax"}, raises=ValueError,
-         match="fc_activation", **LOD),
-)  # fmt: skip
+    case(
+        "fusion_seqexpand_concat_fc",
+        [[X, X], real(2 * M, 5)],
+        {"fc_activation": "softmax"},
+        raises=ValueError,
+        match="fc_activation",
+        **LOD,
+    ),
+)

@@ -36,8 +36,15 @@ def cell(x, h, c, weight, bias, gate, cell_act, cand, clip=0.0):
     return ACTS[gate](o + new * holes[2]) * ACTS[cell_act](new), new
 
 
-def lstm(x, *given, is_reverse=False, use_peepholes=True, gate_activation="sigmoid", cell_activation="tanh",
-         candidate_activation="tanh"):  # fmt: skip
+def lstm(
+    x,
+    *given,
+    is_reverse=False,
+    use_peepholes=True,
+    gate_activation="sigmoid",
+    cell_activation="tanh",
+    candidate_activation="tanh",
+):
     h0, c0 = given[:2] if len(given) == 4 else (np.zeros((COUNT, D)), np.zeros((COUNT, D)))
     weight, bias = given[-2:]
     acts = gate_activation, cell_activation, candidate_activation
@@ -45,8 +52,18 @@ def lstm(x, *given, is_reverse=False, use_peepholes=True, gate_activation="sigmo
     return {"Hidden": hidden, "Cell": cells}
 
 
-def lstmp(x, *given, is_reverse=False, use_peepholes=True, gate_activation="sigmoid", cell_activation="tanh",
-          candidate_activation="tanh", proj_activation="tanh", cell_clip=0.0, proj_clip=0.0):  # fmt: skip
+def lstmp(
+    x,
+    *given,
+    is_reverse=False,
+    use_peepholes=True,
+    gate_activation="sigmoid",
+    cell_activation="tanh",
+    candidate_activation="tanh",
+    proj_activation="tanh",
+    cell_clip=0.0,
+    proj_clip=0.0,
+):
     weight, projection, bias = given[-3:]
     h0, c0 = given[:2] if len(given) == 5 else (np.zeros((COUNT, weight.shape[0])), np.zeros((COUNT, D)))
     acts = gate_activation, cell_activation, candidate_activation
@@ -78,8 +95,10 @@ def gru(x, *given, is_reverse=False, activation="tanh", gate_activation="sigmoid
 
 def gru_unit(x, h, weight, bias=0, activation=2, gate_activation=1, origin_mode=False):
     names = list(ACTS)
-    rows = [gru_step(a, b, weight, names[gate_activation], names[activation], origin_mode)
-            for a, b in zip(x + bias, h, strict=True)]  # fmt: skip
+    rows = [
+        gru_step(a, b, weight, names[gate_activation], names[activation], origin_mode)
+        for a, b in zip(x + bias, h, strict=True)
+    ]
     return {"Hidden": np.array([r[0] for r in rows]), "ResetHiddenPrev": np.array([r[1] for r in rows])}
 
 
@@ -100,8 +119,17 @@ EMPTY = {"lod": {"Input": [[0, 0, 0]]}}
 
 
 def a_lstm(inputs, grad, **attrs):
-    return case("lstm", inputs, attrs, lstm, grad=grad, grad_of="Hidden", dtypes="float32",
-                out_lod={"Hidden": [OFFSETS], "Cell": [OFFSETS]}, **LOD)  # fmt: skip
+    return case(
+        "lstm",
+        inputs,
+        attrs,
+        lstm,
+        grad=grad,
+        grad_of="Hidden",
+        dtypes="float32",
+        out_lod={"Hidden": [OFFSETS], "Cell": [OFFSETS]},
+        **LOD,
+    )
 
 
 def a_projected(inputs, grad, **attrs):
@@ -120,8 +148,14 @@ test_lstm = table(
     a_lstm([X4, H0, C0, W4, B7], "Input H0 C0 Weight Bias"),
     a_lstm([X4, None, None, W4, B7], "Input Weight Bias", is_reverse=True),
     a_lstm([X4, H0, C0, W4, B4], "Input H0 C0 Weight Bias", use_peepholes=False, is_reverse=True),
-    a_lstm([X4, None, None, W4, B4], "Input", use_peepholes=False, candidate_activation="relu",
-           cell_activation="identity", gate_activation="tanh"),
+    a_lstm(
+        [X4, None, None, W4, B4],
+        "Input",
+        use_peepholes=False,
+        candidate_activation="relu",
+        cell_activation="identity",
+        gate_activation="tanh",
+    ),
     case("lstm", [X4[:0], None, None, W4, B7], expected={"Hidden": np.zeros((0, D))}, **EMPTY),
     wrong("lstm", "activation", [X4, None, None, W4, B7], {"gate_activation": "gelu"}),
     wrong("lstm", "C0", [X4, H0, None, W4, B7], raises=RuntimeError),
@@ -131,18 +165,23 @@ test_lstm = table(
     wrong("lstm", "first states", [X4, H0[:2], C0[:2], W4, B7]),
     wrong("lstm", "LoD", [X4, None, None, W4, B7], lod={}),
     wrong("lstm", "LoD", [X4, None, None, W4, B7], lod={"Input": [[0, 20]]}),
-)  # fmt: skip
+)
 
 test_lstmp = table(
     a_projected([X4, R0, C0, WP, PROJ, B7], "Input H0 C0 Weight ProjWeight Bias"),
-    a_projected([X4, None, None, WP, PROJ, B4], "Input Weight ProjWeight Bias", use_peepholes=False,
-                proj_activation="identity", is_reverse=True),
+    a_projected(
+        [X4, None, None, WP, PROJ, B4],
+        "Input Weight ProjWeight Bias",
+        use_peepholes=False,
+        proj_activation="identity",
+        is_reverse=True,
+    ),
     a_projected([X4, R0, C0, WP, PROJ, B7], "Input H0 Weight ProjWeight", cell_clip=0.25, proj_clip=0.125),
     a_projected([X4, None, None, WP, PROJ, B4], "", use_peepholes=False, cell_activation="relu"),
     wrong("lstmp", "ProjWeight", [X4, None, None, WP, PROJ.T.copy(), B7]),
     wrong("lstmp", "Weight", [X4, None, None, W4, PROJ, B7]),
     wrong("lstmp", "H0", [X4, H0, C0, WP, PROJ, B7]),
-)  # fmt: skip
+)
 
 test_gru = table(
     a_gru([X3, H0, W3, B3], "Input H0 Weight Bias"),
@@ -160,16 +199,32 @@ test_gru = table(
 
 ONE = real(5, D, seed=20)
 test_gru_unit = table(
-    *(case("gru_unit", [X3[:5], ONE, W3, B3], {"origin_mode": origin}, gru_unit, dtypes="float32",
-           grad="Input HiddenPrev Weight Bias", grad_of="Hidden") for origin in (False, True)),
-    case("gru_unit", [X3[:5], ONE, W3], {"activation": 0, "gate_activation": 2}, gru_unit, grad="Input Weight",
-         grad_of="Hidden"),
+    *(
+        case(
+            "gru_unit",
+            [X3[:5], ONE, W3, B3],
+            {"origin_mode": origin},
+            gru_unit,
+            dtypes="float32",
+            grad="Input HiddenPrev Weight Bias",
+            grad_of="Hidden",
+        )
+        for origin in (False, True)
+    ),
+    case(
+        "gru_unit",
+        [X3[:5], ONE, W3],
+        {"activation": 0, "gate_activation": 2},
+        gru_unit,
+        grad="Input Weight",
+        grad_of="Hidden",
+    ),
     case("gru_unit", [X3[:1], ONE[:1], W3, B3], {"activation": 3}, gru_unit),
     case("gru_unit", [X3[:0], ONE[:0], W3, B3], expected={"Hidden": ONE[:0]}),
     case("gru_unit", [X3[:5], ONE, W3], {"activation": 4}, raises=ValueError, match="activation"),
     case("gru_unit", [X3[:4], ONE, W3], raises=ValueError, match="as many rows"),
     case("gru_unit", [X3[:5], ONE, W4], raises=ValueError, match="Weight"),
-)  # fmt: skip
+)
 
 test_lstm_unit = table(
     case("lstm_unit", [X4, real(ROWS, D)], {"forget_bias": 0.5}, lstm_unit, grad="X C_prev", dtypes="float32"),

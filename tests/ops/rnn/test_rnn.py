@@ -63,10 +63,23 @@ def rnn(mode, sizes=(3, 2, 3, 2), num_layers=1, is_bidirec=False, lengths=None, 
     inputs = {"Input": real(steps, batch, width, seed=50), "PreState": states, "WeightList": weights}
     if lengths is not None:
         inputs["SequenceLength"] = np.array(lengths, "int32")
-    attrs = {"mode": mode, "hidden_size": hidden, "input_size": width, "num_layers": num_layers,
-             "is_bidirec": is_bidirec, **more}  # fmt: skip
-    return case("rnn", inputs, attrs, network, dtypes="float32", grad_of="Out State",
-                grad="Input PreState WeightList" if grad else "")  # fmt: skip
+    attrs = {
+        "mode": mode,
+        "hidden_size": hidden,
+        "input_size": width,
+        "num_layers": num_layers,
+        "is_bidirec": is_bidirec,
+        **more,
+    }
+    return case(
+        "rnn",
+        inputs,
+        attrs,
+        network,
+        dtypes="float32",
+        grad_of="Out State",
+        grad="Input PreState WeightList" if grad else "",
+    )
 
 
 def wrong(match, attrs=None, **inputs):
@@ -180,8 +193,15 @@ def cudnn(sizes=(3, 2, 3, 2), num_layers=1, is_bidirec=False, lengths=None, flat
         found = network(x, [h, c], weights, None if lengths is None else rest[-1], **attrs)
         return {"Out": found["Out"], "LastH": found["State"][0], "LastC": found["State"][1]}
 
-    return case("cudnn_lstm", inputs, attrs, expected, dtypes="float32", grad_of="Out LastH LastC",
-                grad=["Input", "InitH", "InitC", "W" if flat else "WeightList"])  # fmt: skip
+    return case(
+        "cudnn_lstm",
+        inputs,
+        attrs,
+        expected,
+        dtypes="float32",
+        grad_of="Out LastH LastC",
+        grad=["Input", "InitH", "InitC", "W" if flat else "WeightList"],
+    )
 
 
 FLAT = cudnn(flat=True)

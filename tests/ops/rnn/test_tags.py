@@ -10,8 +10,12 @@ OFFSETS = [0, 2, 6, 6, 7]
 
 
 def score(x, w, path):
-    return (w[0, path[0]] + w[1, path[-1]] + x[range(len(x)), path].sum()
-            + sum(w[2 + a, b] for a, b in itertools.pairwise(path)))  # fmt: skip
+    return (
+        w[0, path[0]]
+        + w[1, path[-1]]
+        + x[range(len(x)), path].sum()
+        + sum(w[2 + a, b] for a, b in itertools.pairwise(path))
+    )
 
 
 def paths(x):
@@ -39,8 +43,9 @@ def padded(x, w, label, length):
 
 
 def crf(inputs, expected, **more):
-    return case("linear_chain_crf", inputs, expected=expected, grad="Emission Transition", grad_of="LogLikelihood",
-                **more)  # fmt: skip
+    return case(
+        "linear_chain_crf", inputs, expected=expected, grad="Emission Transition", grad_of="LogLikelihood", **more
+    )
 
 
 X, W = real(7, TAGS, low=-2, high=2, seed=1), real(TAGS + 2, TAGS, seed=2)
@@ -95,7 +100,7 @@ test_crf_decoding = table(
     case("crf_decoding", [X * 0, W * 0], expected=LABEL * 0, **LODS),
     wrong("LoD", [X, W], "crf_decoding"),
     wrong("Length", [PADDED, W, None, LENGTH[:2]], "crf_decoding"),
-)  # fmt: skip
+)
 
 
 def counts(found, given, correct):
@@ -113,8 +118,14 @@ TWO_SEQUENCES = {"Inference": [[0, 6, 10]], "Label": [[0, 6, 10]]}
 
 def chunks(tags, label, scheme, types, expected, lod=TWO_SEQUENCES, **more):
     columns = [np.array(v, int).reshape(-1, 1) for v in (tags, label)]
-    return case("chunk_eval", columns, {"chunk_scheme": scheme, "num_chunk_types": types, **more},
-                counts(*expected), lod=lod, out_dtype=FLOATS)  # fmt: skip
+    return case(
+        "chunk_eval",
+        columns,
+        {"chunk_scheme": scheme, "num_chunk_types": types, **more},
+        counts(*expected),
+        lod=lod,
+        out_dtype=FLOATS,
+    )
 
 
 # IOB of two types: B0 I0 B1 I1 and 4, outside
@@ -135,8 +146,18 @@ test_chunk_eval = table(
     case("chunk_eval", [*ROWS, np.array([5, 6])], {"num_chunk_types": 2}, raises=ValueError, match="SeqLength"),
     case("chunk_eval", [*ROWS, np.array([5, 3])], {"num_chunk_types": 1}, raises=ValueError, match="tags"),
     case("chunk_eval", [*ROWS, np.array([5, 3])], {"num_chunk_types": 0}, raises=ValueError, match="num_chunk_types"),
-    case("chunk_eval", [*ROWS, np.array([5, 3])], {"num_chunk_types": 2, "chunk_scheme": "BIO"}, raises=ValueError,
-         match="chunk_scheme"),
-    case("chunk_eval", [ROWS[0], ROWS[1][:1], np.array([5, 3])], {"num_chunk_types": 2}, raises=ValueError,
-         match="same shape"),
-)  # fmt: skip
+    case(
+        "chunk_eval",
+        [*ROWS, np.array([5, 3])],
+        {"num_chunk_types": 2, "chunk_scheme": "BIO"},
+        raises=ValueError,
+        match="chunk_scheme",
+    ),
+    case(
+        "chunk_eval",
+        [ROWS[0], ROWS[1][:1], np.array([5, 3])],
+        {"num_chunk_types": 2},
+        raises=ValueError,
+        match="same shape",
+    ),
+)

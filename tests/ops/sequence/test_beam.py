@@ -33,10 +33,16 @@ SCORES = [[0.7, 2.5], [9.0, 9.0], [0.3, 0.1]]
 
 def search(beam_size, ids=IDS, pre_ids=PRE_IDS, accumulated=True):
     return _ops.beam_search(
-        tensor(pre_ids), tensor(PRE_SCORES, dtype="float32"), None if ids is None else tensor(ids),
-        tensor(SCORES, LOD, "float32"), level=0, beam_size=beam_size, end_id=END, is_accumulated=accumulated,
+        tensor(pre_ids),
+        tensor(PRE_SCORES, dtype="float32"),
+        None if ids is None else tensor(ids),
+        tensor(SCORES, LOD, "float32"),
+        level=0,
+        beam_size=beam_size,
+        end_id=END,
+        is_accumulated=accumulated,
         parent_idx=core.VarBase(),
-    )  # fmt: skip
+    )
 
 
 @covers("beam_search")
@@ -65,22 +71,39 @@ def test_a_finished_source_is_left_out():
     assert lod_of(ids) == [SOURCES, [0, 0, 0, 2]] and parents.numpy().tolist() == [2, 2]
 
 
-@pytest.mark.parametrize(("change", "match"), [({"beam_size": 0}, "beam_size"), ({"level": 2}, "level"),
-                                               ({"beam_size": 1 << 30}, "beam_size")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [({"beam_size": 0}, "beam_size"), ({"level": 2}, "level"), ({"beam_size": 1 << 30}, "beam_size")],
+)
 def test_wrong_attributes(change, match):
     attrs = {"level": 0, "beam_size": 2, "end_id": END} | change
     with pytest.raises(ValueError, match=match):
-        _ops.beam_search(tensor(PRE_IDS), tensor(PRE_SCORES, dtype="float32"), None, tensor(SCORES, LOD, "float32"),
-                         **attrs)  # fmt: skip
+        _ops.beam_search(
+            tensor(PRE_IDS), tensor(PRE_SCORES, dtype="float32"), None, tensor(SCORES, LOD, "float32"), **attrs
+        )
 
 
 def test_wrong_operands():
     with pytest.raises(ValueError, match="pre_ids"):
-        _ops.beam_search(tensor([[1]]), tensor(PRE_SCORES, dtype="float32"), None, tensor(SCORES, LOD, "float32"),
-                         level=0, beam_size=2, end_id=END)  # fmt: skip
+        _ops.beam_search(
+            tensor([[1]]),
+            tensor(PRE_SCORES, dtype="float32"),
+            None,
+            tensor(SCORES, LOD, "float32"),
+            level=0,
+            beam_size=2,
+            end_id=END,
+        )
     with pytest.raises(ValueError, match="level"):
-        _ops.beam_search(tensor(PRE_IDS), tensor(PRE_SCORES, dtype="float32"), None, tensor(SCORES, (), "float32"),
-                         level=0, beam_size=2, end_id=END)  # fmt: skip
+        _ops.beam_search(
+            tensor(PRE_IDS),
+            tensor(PRE_SCORES, dtype="float32"),
+            None,
+            tensor(SCORES, (), "float32"),
+            level=0,
+            beam_size=2,
+            end_id=END,
+        )
 
 
 def decode(steps, beam_size):
@@ -92,8 +115,10 @@ def decode(steps, beam_size):
         scope = fluid.Scope()
         kind = core.VarDesc.VarType.LOD_TENSOR_ARRAY
         block = fluid.default_main_program().current_block()
-        arrays = [block.create_var(name=n, type=kind, dtype=t, persistable=True)
-                  for n, t in (("ids", "int64"), ("scores", "float32"))]  # fmt: skip
+        arrays = [
+            block.create_var(name=n, type=kind, dtype=t, persistable=True)
+            for n, t in (("ids", "int64"), ("scores", "float32"))
+        ]
         for k, var in enumerate(arrays):
             held = scope.var(var.name).get_lod_tensor_array()
             for step in steps:
@@ -127,13 +152,14 @@ def test_sentences():
     np.testing.assert_allclose(np.array(scores), [0.4, 0.7, 2.0, 0.5, 0.9, 1.0, 0.4, 0.8])
 
 
-@pytest.mark.parametrize(("steps", "beam_size", "match"), [
-    (STEPS, 2, "beam_size"),
-    ([([2, 3], [0.5, 0.4], ([0, 2],))], 2, "two levels"),
-    (STEPS[:1] + STEPS[2:], 3, "goes on from"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("steps", "beam_size", "match"),
+    [
+        (STEPS, 2, "beam_size"),
+        ([([2, 3], [0.5, 0.4], ([0, 2],))], 2, "two levels"),
+        (STEPS[:1] + STEPS[2:], 3, "goes on from"),
+    ],
+)
 def test_decode_refuses(steps, beam_size, match):
     with pytest.raises(ValueError, match=match):
         decode(steps, beam_size)
-
-

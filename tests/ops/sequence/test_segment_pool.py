@@ -22,8 +22,12 @@ test_segment_pool = table(
     case("segment_pool", [X, IDS.astype("int32")], {"pooltype": "MEAN"}, pooled, dtypes="float32", **OF),
     case("segment_pool", [X, IDS], {"pooltype": "MAX"}, pooled, **OF),
     case("segment_pool", [X, IDS], {"pooltype": "MIN"}, pooled, **OF),
-    case("segment_pool", [X, IDS], {"pooltype": "MEAN"}, lambda x, i, pooltype: {
-        "SummedIds": np.float64([[2], [1], [0], [3]])}),
+    case(
+        "segment_pool",
+        [X, IDS],
+        {"pooltype": "MEAN"},
+        lambda x, i, pooltype: {"SummedIds": np.float64([[2], [1], [0], [3]])},
+    ),
     case("segment_pool", [real(0, 2), ints(0)], {}, {"Out": np.zeros((0, 2))}),
     case("segment_pool", [X, IDS[::-1].copy()], {}, raises=ValueError),
     case("segment_pool", [X, IDS - 1], {}, raises=ValueError),
@@ -31,4 +35,4 @@ test_segment_pool = table(
     case("segment_pool", [X, np.float32(IDS)], {}, raises=ValueError),
     case("segment_pool", [X, IDS], {"pooltype": "AVG"}, raises=ValueError),
     case("segment_pool", [ints(6, 2), IDS], {}, raises=NotImplementedError),
-)  # fmt: skip
+)

@@ -27,21 +27,32 @@ def pooled(starts):
 
 def pools(x, lod, out_lod, **attrs):
     return [
-        case("sequence_pool", [x], {"pooltype": k, **attrs}, pooled(lod[-1]), grad="X", grad_of="Out",
-             dtypes="float16 float32", lod={"X": lod}, out_lod={"Out": out_lod}, static=False)
+        case(
+            "sequence_pool",
+            [x],
+            {"pooltype": k, **attrs},
+            pooled(lod[-1]),
+            grad="X",
+            grad_of="Out",
+            dtypes="float16 float32",
+            lod={"X": lod},
+            out_lod={"Out": out_lod},
+            static=False,
+        )
         for k in POOLS
-    ]  # fmt: skip
+    ]
 
 
 test_sequence_pool = table(
     *pools(apart(6, 3), [LOD], []),
     *pools(apart(6, 2, 2), [LOD], [], pad_value=0.5),
     *pools(apart(6, 3), [[0, 1, 4], LOD], [[0, 1, 4]]),
-    case("sequence_pool", [real(6, 2)], {"pooltype": "MAX", "is_test": True}, pooled(LOD), lod={"X": [LOD]},
-         static=False),
+    case(
+        "sequence_pool", [real(6, 2)], {"pooltype": "MAX", "is_test": True}, pooled(LOD), lod={"X": [LOD]}, static=False
+    ),
     case("sequence_pool", [real(6, 2)], raises=ValueError, match="LoD"),
     case("sequence_pool", [real(6, 2)], {"pooltype": "MEAN"}, raises=ValueError, match="pooltype", lod={"X": [LOD]}),
-)  # fmt: skip
+)
 
 
 def expanded(starts, level):
@@ -56,8 +67,16 @@ def expanded(starts, level):
 
 def expands(x, y, lod, level, out_lod, grad="X", **attrs):
     starts = lod["X"][0] if "X" in lod else None
-    return case("sequence_expand", [x, y], attrs, expanded(starts, level), grad=grad, lod=lod,
-                out_lod={"Out": out_lod}, static=False)  # fmt: skip
+    return case(
+        "sequence_expand",
+        [x, y],
+        attrs,
+        expanded(starts, level),
+        grad=grad,
+        lod=lod,
+        out_lod={"Out": out_lod},
+        static=False,
+    )
 
 
 Y2 = [[0, 2, 4], [0, 3, 6, 7, 8]]
@@ -69,9 +88,15 @@ test_sequence_expand = table(
     expands(ints(3, 2), real(5, 1), {"Y": [[0, 2, 2, 5]]}, [0, 2, 2, 5], [], grad=""),
     case("sequence_expand", [real(3, 2), real(5, 1)], raises=ValueError, match="LoD"),
     case("sequence_expand", [real(4, 2), real(5, 1)], raises=ValueError, match="sequences", lod={"Y": [[0, 2, 2, 5]]}),
-    case("sequence_expand", [real(3, 2), real(5, 1)], {"ref_level": 1}, raises=ValueError, match="ref_level",
-         lod={"Y": [[0, 2, 2, 5]]}),
-)  # fmt: skip
+    case(
+        "sequence_expand",
+        [real(3, 2), real(5, 1)],
+        {"ref_level": 1},
+        raises=ValueError,
+        match="ref_level",
+        lod={"Y": [[0, 2, 2, 5]]},
+    ),
+)
 
 
 def reversed_steps(starts):
@@ -79,11 +104,24 @@ def reversed_steps(starts):
 
 
 test_reverse = table(
-    case("sequence_reverse", [real(6, 2)], expected=reversed_steps(LOD), lod={"X": [LOD]}, out_lod={"Y": [LOD]},
-         grad="X", second=True, dtypes="float32"),
-    case("sequence_reverse", [ints(6, 3)], expected=reversed_steps(LOD), lod={"X": [[0, 1, 4], LOD]},
-         out_lod={"Y": [[0, 1, 4], LOD]}),
+    case(
+        "sequence_reverse",
+        [real(6, 2)],
+        expected=reversed_steps(LOD),
+        lod={"X": [LOD]},
+        out_lod={"Y": [LOD]},
+        grad="X",
+        second=True,
+        dtypes="float32",
+    ),
+    case(
+        "sequence_reverse",
+        [ints(6, 3)],
+        expected=reversed_steps(LOD),
+        lod={"X": [[0, 1, 4], LOD]},
+        out_lod={"Y": [[0, 1, 4], LOD]},
+    ),
     case("sequence_reverse", [np.ones((6, 1, 2), bool)], expected=reversed_steps(LOD), lod={"X": [LOD]}),
     case("sequence_reverse", [real(0, 2)], expected=np.zeros((0, 2)), lod={"X": [[0, 0]]}),
     case("sequence_reverse", [real(6, 2)], raises=ValueError, match="LoD"),
-)  # fmt: skip
+)

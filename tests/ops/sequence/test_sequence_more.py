@@ -20,13 +20,20 @@ def joined(xs):
 
 BOTH = {"X": [LOD]}
 test_concat = table(
-    case("sequence_concat", [[real(6, 2), real(6, 2)]], expected=joined, grad="X", dtypes="float32", lod=BOTH,
-         out_lod={"Out": [[0, 4, 4, 10, 12]]}),
+    case(
+        "sequence_concat",
+        [[real(6, 2), real(6, 2)]],
+        expected=joined,
+        grad="X",
+        dtypes="float32",
+        lod=BOTH,
+        out_lod={"Out": [[0, 4, 4, 10, 12]]},
+    ),
     case("sequence_concat", [[ints(6, 1, 2), ints(6, 1, 2), ints(6, 1, 2)]], expected=joined, lod=BOTH),
     case("sequence_concat", [[real(6, 2)]], raises=ValueError, match="more than one", lod=BOTH),
     case("sequence_concat", [[real(6, 2), real(6, 3)]], raises=ValueError, match="one size", lod=BOTH),
     case("sequence_concat", [[real(6, 2), real(6, 2)]], raises=ValueError, match="LoD"),
-)  # fmt: skip
+)
 
 
 def with_lod(array, level):
@@ -68,22 +75,58 @@ def convolved(level):
 
 
 test_conv = table(
-    *[case("sequence_conv", {"X": real(6, 2), "Filter": real(2 * n, 3)}, {"contextLength": n, "contextStart": start},
-           convolved(LOD), grad="X Filter", dtypes="float32", lod={"X": [LOD]}, out_lod={"Out": [LOD]})
-      for n, start in ((3, -1), (1, 0), (2, 1), (3, -2), (4, -5), (2, 4))],
-    *[case("sequence_conv", {"X": real(6, 2), "PaddingData": real(rows, 2), "Filter": real(2 * n, 3)},
-           {"contextLength": n, "contextStart": start, "paddingTrainable": True}, convolved(LOD),
-           grad="X Filter PaddingData", lod={"X": [LOD]})
-      for n, start, rows in ((3, -1, 2), (2, 1, 2), (4, -5, 5), (3, 3, 5))],
-    case("sequence_conv", {"X": real(6, 2), "Filter": real(5, 3)}, {"contextLength": 3}, raises=ValueError,
-         match="Filter must have", lod={"X": [LOD]}),
-    case("sequence_conv", {"X": real(6, 2), "Filter": real(6, 3)}, {"contextLength": 3}, raises=ValueError,
-         match="LoD"),
-    case("sequence_conv", {"X": real(6, 2), "Filter": real(6, 3)}, {"contextLength": 3, "contextStride": 2},
-         raises=ValueError, match="contextStride", lod={"X": [LOD]}),
-    case("sequence_conv", {"X": real(6, 2), "Filter": real(6, 3)}, {"contextLength": 3}, raises=ValueError,
-         match="one level", lod={"X": [[0, 4], LOD]}),
-)  # fmt: skip
+    *[
+        case(
+            "sequence_conv",
+            {"X": real(6, 2), "Filter": real(2 * n, 3)},
+            {"contextLength": n, "contextStart": start},
+            convolved(LOD),
+            grad="X Filter",
+            dtypes="float32",
+            lod={"X": [LOD]},
+            out_lod={"Out": [LOD]},
+        )
+        for n, start in ((3, -1), (1, 0), (2, 1), (3, -2), (4, -5), (2, 4))
+    ],
+    *[
+        case(
+            "sequence_conv",
+            {"X": real(6, 2), "PaddingData": real(rows, 2), "Filter": real(2 * n, 3)},
+            {"contextLength": n, "contextStart": start, "paddingTrainable": True},
+            convolved(LOD),
+            grad="X Filter PaddingData",
+            lod={"X": [LOD]},
+        )
+        for n, start, rows in ((3, -1, 2), (2, 1, 2), (4, -5, 5), (3, 3, 5))
+    ],
+    case(
+        "sequence_conv",
+        {"X": real(6, 2), "Filter": real(5, 3)},
+        {"contextLength": 3},
+        raises=ValueError,
+        match="Filter must have",
+        lod={"X": [LOD]},
+    ),
+    case(
+        "sequence_conv", {"X": real(6, 2), "Filter": real(6, 3)}, {"contextLength": 3}, raises=ValueError, match="LoD"
+    ),
+    case(
+        "sequence_conv",
+        {"X": real(6, 2), "Filter": real(6, 3)},
+        {"contextLength": 3, "contextStride": 2},
+        raises=ValueError,
+        match="contextStride",
+        lod={"X": [LOD]},
+    ),
+    case(
+        "sequence_conv",
+        {"X": real(6, 2), "Filter": real(6, 3)},
+        {"contextLength": 3},
+        raises=ValueError,
+        match="one level",
+        lod={"X": [[0, 4], LOD]},
+    ),
+)
 
 
 def windows(x, win_size=2, pad_value=0):
@@ -101,17 +144,39 @@ def without(tokens):
 
 TOKENS = np.array([[2], [3], [3], [2], [5], [3]], "int64")
 test_tokens = table(
-    case("sequence_enumerate", [TOKENS], {"win_size": 3, "pad_value": 9}, windows, lod={"X": [LOD]},
-         out_lod={"Out": [LOD]}, dtypes="int32"),
+    case(
+        "sequence_enumerate",
+        [TOKENS],
+        {"win_size": 3, "pad_value": 9},
+        windows,
+        lod={"X": [LOD]},
+        out_lod={"Out": [LOD]},
+        dtypes="int32",
+    ),
     case("sequence_enumerate", [TOKENS], {"win_size": 1}, raises=ValueError, match="win_size", lod={"X": [LOD]}),
     case("sequence_enumerate", [ints(6, 2)], {"win_size": 2}, raises=ValueError, match=r"\[N, 1\]", lod={"X": [LOD]}),
     case("sequence_enumerate", [TOKENS], {"win_size": 2}, raises=ValueError, match="LoD"),
-    case("sequence_erase", [TOKENS], {"tokens": [3, 7]}, without([3, 7]), lod={"X": [LOD]},
-         out_lod={"Out": [[0, 1, 1, 3, 3]]}, dtypes="int32", static=False),
-    case("sequence_erase", [TOKENS], {"tokens": []}, without([]), lod={"X": [[0, 1, 4], LOD]},
-         out_lod={"Out": [[0, 1, 4], LOD]}, static=False),
+    case(
+        "sequence_erase",
+        [TOKENS],
+        {"tokens": [3, 7]},
+        without([3, 7]),
+        lod={"X": [LOD]},
+        out_lod={"Out": [[0, 1, 1, 3, 3]]},
+        dtypes="int32",
+        static=False,
+    ),
+    case(
+        "sequence_erase",
+        [TOKENS],
+        {"tokens": []},
+        without([]),
+        lod={"X": [[0, 1, 4], LOD]},
+        out_lod={"Out": [[0, 1, 4], LOD]},
+        static=False,
+    ),
     case("sequence_erase", [TOKENS], {"tokens": [1]}, raises=ValueError, match="LoD"),
-)  # fmt: skip
+)
 
 
 def like_y(x, y):
@@ -119,15 +184,23 @@ def like_y(x, y):
 
 
 test_expand_as = table(
-    case("sequence_expand_as", [real(4, 2), real(6, 1)], expected=like_y, grad="X", dtypes="float32",
-         lod={"Y": [LOD]}, out_lod={"Out": [LOD]}, static=False),
+    case(
+        "sequence_expand_as",
+        [real(4, 2), real(6, 1)],
+        expected=like_y,
+        grad="X",
+        dtypes="float32",
+        lod={"Y": [LOD]},
+        out_lod={"Out": [LOD]},
+        static=False,
+    ),
     case("sequence_expand_as", [ints(4, 1, 3), real(6, 1)], expected=like_y, lod={"Y": [LOD]}, static=False),
-    case("sequence_expand_as", [real(3, 2), real(6, 1)], raises=ValueError, match="a row for each",
-         lod={"Y": [LOD]}),
+    case("sequence_expand_as", [real(3, 2), real(6, 1)], raises=ValueError, match="a row for each", lod={"Y": [LOD]}),
     case("sequence_expand_as", [real(4, 2), real(6, 1)], raises=ValueError, match="LoD"),
-    case("sequence_expand_as", [real(4, 2), real(6, 1)], raises=ValueError, match="one level",
-         lod={"Y": [[0, 4], LOD]}),
-)  # fmt: skip
+    case(
+        "sequence_expand_as", [real(4, 2), real(6, 1)], raises=ValueError, match="one level", lod={"Y": [[0, 4], LOD]}
+    ),
+)
 
 KIND = core.VarDesc.VarType
 
@@ -142,18 +215,42 @@ def masked(kind):
 
 LENGTHS = np.array([[1, 0], [3, 5]], "int64")
 test_mask = table(
-    *[case("sequence_mask", [LENGTHS], {"maxlen": 4, "out_dtype": int(number)}, masked(kind), out_dtype=kind,
-           dtypes="int32" if kind == "int64" else "")
-      for kind, number in (("int64", KIND.INT64), ("int32", KIND.INT32), ("float32", KIND.FP32), ("bool", KIND.BOOL),
-                           ("uint8", KIND.UINT8), ("float64", KIND.FP64))],
+    *[
+        case(
+            "sequence_mask",
+            [LENGTHS],
+            {"maxlen": 4, "out_dtype": int(number)},
+            masked(kind),
+            out_dtype=kind,
+            dtypes="int32" if kind == "int64" else "",
+        )
+        for kind, number in (
+            ("int64", KIND.INT64),
+            ("int32", KIND.INT32),
+            ("float32", KIND.FP32),
+            ("bool", KIND.BOOL),
+            ("uint8", KIND.UINT8),
+            ("float64", KIND.FP64),
+        )
+    ],
     case("sequence_mask", [LENGTHS], {"out_dtype": int(KIND.INT64)}, masked("int64"), static=False),
-    case("sequence_mask", [LENGTHS, np.array([3], "int32")], {"out_dtype": int(KIND.INT64)}, masked("int64"),
-         static=False),
+    case(
+        "sequence_mask",
+        [LENGTHS, np.array([3], "int32")],
+        {"out_dtype": int(KIND.INT64)},
+        masked("int64"),
+        static=False,
+    ),
     case("sequence_mask", [LENGTHS], {"maxlen": 0, "out_dtype": int(KIND.INT64)}, raises=ValueError, match="maxlen"),
-    case("sequence_mask", [LENGTHS, np.array([0], "int32")], {"out_dtype": int(KIND.INT64)}, raises=ValueError,
-         match="MaxLenTensor"),
+    case(
+        "sequence_mask",
+        [LENGTHS, np.array([0], "int32")],
+        {"out_dtype": int(KIND.INT64)},
+        raises=ValueError,
+        match="MaxLenTensor",
+    ),
     case("sequence_mask", [LENGTHS], {"maxlen": 2, "out_dtype": 99}, raises=ValueError, match="out_dtype"),
-)  # fmt: skip
+)
 
 
 def padded(x, value, padded_length=-1):
@@ -171,43 +268,113 @@ def unpadded(x, lengths):
 
 
 test_pad = table(
-    case("sequence_pad", [real(6, 2), real(1)], expected=padded, grad="X", dtypes="float32", lod={"X": [LOD]},
-         static=False),
-    case("sequence_pad", [real(6, 2), real(2)], {"padded_length": 5}, padded, grad="X", lod={"X": [LOD]},
-         static=False),
+    case(
+        "sequence_pad",
+        [real(6, 2), real(1)],
+        expected=padded,
+        grad="X",
+        dtypes="float32",
+        lod={"X": [LOD]},
+        static=False,
+    ),
+    case("sequence_pad", [real(6, 2), real(2)], {"padded_length": 5}, padded, grad="X", lod={"X": [LOD]}, static=False),
     case("sequence_pad", [ints(6, 2, 2), ints(1)], {"padded_length": 3}, padded, lod={"X": [LOD]}, static=False),
-    case("sequence_pad", [real(6, 2), real(1)], {"padded_length": 2}, raises=ValueError, match="padded_length",
-         lod={"X": [LOD]}),
+    case(
+        "sequence_pad",
+        [real(6, 2), real(1)],
+        {"padded_length": 2},
+        raises=ValueError,
+        match="padded_length",
+        lod={"X": [LOD]},
+    ),
     case("sequence_pad", [real(6, 2), real(3)], raises=ValueError, match="PadValue", lod={"X": [LOD]}),
     case("sequence_pad", [real(6, 2), real(1)], raises=(RuntimeError, ValueError), match="LoD"),
-    case("sequence_unpad", [real(3, 4, 2), np.array([2, 0, 4], "int64")], expected=unpadded, grad="X",
-         dtypes="float32", out_lod={"Out": [[0, 2, 2, 6]]}, static=False),
-    case("sequence_unpad", [real(3, 4), np.array([1, 2, 3], "int64")], expected=unpadded, grad="X",
-         out_lod={"Out": [[0, 1, 3, 6]]}, static=False),
+    case(
+        "sequence_unpad",
+        [real(3, 4, 2), np.array([2, 0, 4], "int64")],
+        expected=unpadded,
+        grad="X",
+        dtypes="float32",
+        out_lod={"Out": [[0, 2, 2, 6]]},
+        static=False,
+    ),
+    case(
+        "sequence_unpad",
+        [real(3, 4), np.array([1, 2, 3], "int64")],
+        expected=unpadded,
+        grad="X",
+        out_lod={"Out": [[0, 1, 3, 6]]},
+        static=False,
+    ),
     case("sequence_unpad", [real(3, 4), np.array([1, 5, 3], "int64")], raises=ValueError, match="length"),
     case("sequence_unpad", [real(3, 4), np.array([1, -1, 3], "int64")], raises=ValueError, match="length"),
     case("sequence_unpad", [real(3, 4), np.array([1, 2], "int64")], raises=ValueError, match="each of the 3 rows"),
-)  # fmt: skip
+)
 
 test_relevel = table(
-    case("sequence_reshape", [real(6, 2)], {"new_dim": 4}, lambda x, new_dim: x.reshape(-1, new_dim), grad="X",
-         dtypes="float32", lod={"X": [[0, 2, 2, 6]]}, out_lod={"Out": [[0, 1, 1, 3]]}, static=False),
-    case("sequence_reshape", [ints(6, 2)], {"new_dim": 1}, lambda x, new_dim: x.reshape(-1, new_dim),
-         lod={"X": [LOD]}, out_lod={"Out": [[0, 4, 4, 10, 12]]}, static=False),
+    case(
+        "sequence_reshape",
+        [real(6, 2)],
+        {"new_dim": 4},
+        lambda x, new_dim: x.reshape(-1, new_dim),
+        grad="X",
+        dtypes="float32",
+        lod={"X": [[0, 2, 2, 6]]},
+        out_lod={"Out": [[0, 1, 1, 3]]},
+        static=False,
+    ),
+    case(
+        "sequence_reshape",
+        [ints(6, 2)],
+        {"new_dim": 1},
+        lambda x, new_dim: x.reshape(-1, new_dim),
+        lod={"X": [LOD]},
+        out_lod={"Out": [[0, 4, 4, 10, 12]]},
+        static=False,
+    ),
     case("sequence_reshape", [real(6, 2)], {"new_dim": 4}, raises=ValueError, match="new_dim", lod={"X": [LOD]}),
     case("sequence_reshape", [real(6, 2)], {"new_dim": 4}, raises=(RuntimeError, ValueError), match="LoD"),
-    case("lod_reset", [real(6, 2)], {"target_lod": [0, 4, 6]}, lambda x, **_: x, grad="X", dtypes="float32",
-         lod={"X": [LOD]}, out_lod={"Out": [[0, 4, 6]]}),
-    case("lod_reset", [real(6, 2), np.array([0, 1, 6], "int32")], expected=lambda x, y: x, grad="X",
-         out_lod={"Out": [[0, 1, 6]]}),
-    case("lod_reset", [ints(6, 2), real(6, 1)], expected=lambda x, y: x, lod={"Y": [[0, 1, 4], LOD]},
-         out_lod={"Out": [[0, 1, 4], LOD]}, static=False),
-    case("lod_reset", [real(6, 2)], {"target_lod": [0, 1, 2, 3, 4, 5, 6], "append": True}, lambda x, **_: x, grad="X",
-         lod={"X": [LOD]}, out_lod={"Out": [LOD, [0, 1, 2, 3, 4, 5, 6]]}, static=False),
+    case(
+        "lod_reset",
+        [real(6, 2)],
+        {"target_lod": [0, 4, 6]},
+        lambda x, **_: x,
+        grad="X",
+        dtypes="float32",
+        lod={"X": [LOD]},
+        out_lod={"Out": [[0, 4, 6]]},
+    ),
+    case(
+        "lod_reset",
+        [real(6, 2), np.array([0, 1, 6], "int32")],
+        expected=lambda x, y: x,
+        grad="X",
+        out_lod={"Out": [[0, 1, 6]]},
+    ),
+    case(
+        "lod_reset",
+        [ints(6, 2), real(6, 1)],
+        expected=lambda x, y: x,
+        lod={"Y": [[0, 1, 4], LOD]},
+        out_lod={"Out": [[0, 1, 4], LOD]},
+        static=False,
+    ),
+    case(
+        "lod_reset",
+        [real(6, 2)],
+        {"target_lod": [0, 1, 2, 3, 4, 5, 6], "append": True},
+        lambda x, **_: x,
+        grad="X",
+        lod={"X": [LOD]},
+        out_lod={"Out": [LOD, [0, 1, 2, 3, 4, 5, 6]]},
+        static=False,
+    ),
     case("lod_reset", [real(6, 2)], raises=ValueError, match="target_lod"),
-    *[case("lod_reset", [real(6, 2)], {"target_lod": level}, raises=ValueError, match="target LoD")
-      for level in ([0], [1, 6], [0, 5], [0, 4, 2, 6])],
-)  # fmt: skip
+    *[
+        case("lod_reset", [real(6, 2)], {"target_lod": level}, raises=ValueError, match="target LoD")
+        for level in ([0], [1, 6], [0, 5], [0, 4, 2, 6])
+    ],
+)
 
 OFFSET, LENGTH = np.array([[1], [0], [0], [1]], "int64"), np.array([[1], [0], [2], [0]], "int64")
 
@@ -228,22 +395,43 @@ def scattered(x, ids, updates):
 
 SCATTER = {"Ids": [LOD], "Updates": [LOD]}
 test_cut = table(
-    case("sequence_slice", [real(6, 2), OFFSET, LENGTH], expected=sliced, grad="X", dtypes="float32", lod={"X": [LOD]},
-         out_lod={"Out": [[0, 1, 1, 3, 3]]}, static=False),
-    case("sequence_slice", [ints(6, 2), OFFSET.astype("int32"), LENGTH], expected=sliced, lod={"X": [LOD]},
-         static=False),
+    case(
+        "sequence_slice",
+        [real(6, 2), OFFSET, LENGTH],
+        expected=sliced,
+        grad="X",
+        dtypes="float32",
+        lod={"X": [LOD]},
+        out_lod={"Out": [[0, 1, 1, 3, 3]]},
+        static=False,
+    ),
+    case(
+        "sequence_slice", [ints(6, 2), OFFSET.astype("int32"), LENGTH], expected=sliced, lod={"X": [LOD]}, static=False
+    ),
     case("sequence_slice", [real(6, 2), OFFSET, LENGTH + 1], raises=IndexError, match="steps", lod={"X": [LOD]}),
     case("sequence_slice", [real(6, 2), OFFSET - 1, LENGTH], raises=ValueError, match="negative", lod={"X": [LOD]}),
     case("sequence_slice", [real(6, 2), OFFSET[:2], LENGTH], raises=ValueError, match="Offset", lod={"X": [LOD]}),
     case("sequence_slice", [real(6, 2), OFFSET, LENGTH], raises=ValueError, match="LoD"),
-    case("sequence_scatter", [real(4, 3), IDS, real(6, 1)], expected=scattered, grad="X Updates", dtypes="float32",
-         lod=SCATTER, static=False),
+    case(
+        "sequence_scatter",
+        [real(4, 3), IDS, real(6, 1)],
+        expected=scattered,
+        grad="X Updates",
+        dtypes="float32",
+        lod=SCATTER,
+        static=False,
+    ),
     case("sequence_scatter", [ints(5, 3), IDS, ints(6, 1)], expected=scattered, lod=SCATTER, static=False),
     case("sequence_scatter", [real(4, 3), IDS + 1, real(6, 1)], raises=IndexError, match="ids", lod=SCATTER),
     case("sequence_scatter", [real(3, 3), IDS, real(6, 1)], raises=IndexError, match="rows", lod=SCATTER),
-    case("sequence_scatter", [real(4, 3), IDS, real(5, 1)], raises=ValueError, match="as many rows",
-         lod={"Ids": [LOD], "Updates": [[0, 5]]}),
-)  # fmt: skip
+    case(
+        "sequence_scatter",
+        [real(4, 3), IDS, real(5, 1)],
+        raises=ValueError,
+        match="as many rows",
+        lod={"Ids": [LOD], "Updates": [[0, 5]]},
+    ),
+)
 
 
 def soft(level):
@@ -255,14 +443,27 @@ def soft(level):
 
 
 test_softmax = table(
-    case("sequence_softmax", [real(6, 1)], expected=soft(LOD), grad="X", dtypes="float32", lod={"X": [LOD]},
-         out_lod={"Out": [LOD]}),
-    case("sequence_softmax", [real(6)], expected=soft(LOD), grad="X", lod={"X": [[0, 2], [0, 1, 4], LOD]},
-         out_lod={"Out": [[0, 2], [0, 1, 4], LOD]}),
+    case(
+        "sequence_softmax",
+        [real(6, 1)],
+        expected=soft(LOD),
+        grad="X",
+        dtypes="float32",
+        lod={"X": [LOD]},
+        out_lod={"Out": [LOD]},
+    ),
+    case(
+        "sequence_softmax",
+        [real(6)],
+        expected=soft(LOD),
+        grad="X",
+        lod={"X": [[0, 2], [0, 1, 4], LOD]},
+        out_lod={"Out": [[0, 2], [0, 1, 4], LOD]},
+    ),
     case("sequence_softmax", [real(6, 1) * 1000], expected=soft(LOD), lod={"X": [LOD]}),
     case("sequence_softmax", [real(6, 2)], raises=ValueError, match="one element", lod={"X": [LOD]}),
     case("sequence_softmax", [real(6, 1)], raises=ValueError, match="LoD"),
-)  # fmt: skip
+)
 
 ROWS, COLUMNS, CHANNELS = [0, 2, 3], [0, 3, 4], 2
 MATRICES = [0, 12, 14]
@@ -281,12 +482,39 @@ def averages(x, row, column, topks=(), channel_num=0):
 
 TOPK = {"X": [MATRICES], "ROW": [ROWS], "COLUMN": [COLUMNS]}
 test_topk = table(
-    case("sequence_topk_avg_pooling", [apart(14, 1), real(3, 1), real(4, 1)], {"topks": [1, 2, 4], "channel_num": 2},
-         averages, grad="X", grad_of="Out", dtypes="float32", lod=TOPK, out_lod={"Out": [ROWS]}, static=False),
-    case("sequence_topk_avg_pooling", [apart(14, 1), real(3, 1), real(4, 1)], {"topks": [2, 1], "channel_num": 2},
-         raises=ValueError, match="topks", lod=TOPK),
-    case("sequence_topk_avg_pooling", [apart(14, 1), real(3, 1), real(4, 1)], {"topks": [1], "channel_num": 3},
-         raises=(RuntimeError, ValueError), match="channel_num", lod=TOPK),
-    case("sequence_topk_avg_pooling", [apart(14, 1), real(3, 1), real(4, 1)], {"topks": [1], "channel_num": 2},
-         raises=ValueError, match="LoD"),
-)  # fmt: skip
+    case(
+        "sequence_topk_avg_pooling",
+        [apart(14, 1), real(3, 1), real(4, 1)],
+        {"topks": [1, 2, 4], "channel_num": 2},
+        averages,
+        grad="X",
+        grad_of="Out",
+        dtypes="float32",
+        lod=TOPK,
+        out_lod={"Out": [ROWS]},
+        static=False,
+    ),
+    case(
+        "sequence_topk_avg_pooling",
+        [apart(14, 1), real(3, 1), real(4, 1)],
+        {"topks": [2, 1], "channel_num": 2},
+        raises=ValueError,
+        match="topks",
+        lod=TOPK,
+    ),
+    case(
+        "sequence_topk_avg_pooling",
+        [apart(14, 1), real(3, 1), real(4, 1)],
+        {"topks": [1], "channel_num": 3},
+        raises=(RuntimeError, ValueError),
+        match="channel_num",
+        lod=TOPK,
+    ),
+    case(
+        "sequence_topk_avg_pooling",
+        [apart(14, 1), real(3, 1), real(4, 1)],
+        {"topks": [1], "channel_num": 2},
+        raises=ValueError,
+        match="LoD",
+    ),
+)

@@ -135,8 +135,15 @@ test_expand = table(
 
 test_flip = table(
     *(
-        case(op, [real(2, 3, 4)], dict(axis=axis), lambda x, axis: np.flip(x, tuple(axis)), grad="X", second=True,
-             dtypes="float32 float16")
+        case(
+            op,
+            [real(2, 3, 4)],
+            dict(axis=axis),
+            lambda x, axis: np.flip(x, tuple(axis)),
+            grad="X",
+            second=True,
+            dtypes="float32 float16",
+        )
         for op in ("reverse", "flip")
         for axis in ([0], [1, -1])
     ),
@@ -160,14 +167,20 @@ test_expand_times = table(
     case("expand", [real(1, 3)], {"expand_times": [2, 2]}, repeated, grad="X", second=True, dtypes="float32 float16"),
     case("expand", [real(2, 3, 2)], {"expand_times": [1, 3, 2]}, repeated, grad="X", second=True),
     case("expand", [real(2, 3), np.int32([3, 1])], {}, repeated, grad="X"),
-    case("expand", {"X": real(2, 3), "expand_times_tensor": [np.int32([3]), np.int32([2])]}, {},
-         lambda x, t: np.tile(x, (3, 2)), grad="X"),
+    case(
+        "expand",
+        {"X": real(2, 3), "expand_times_tensor": [np.int32([3]), np.int32([2])]},
+        {},
+        lambda x, t: np.tile(x, (3, 2)),
+        grad="X",
+    ),
     case("expand", [ints(2)], {"expand_times": [3]}, repeated, dtypes="int32"),
     case("expand", [np.array([True, False])], {"expand_times": [2]}, repeated),
     case("expand", [real(0, 3)], {"expand_times": [4, 2]}, repeated),
     case("expand", [np.array([np.nan, np.inf])], {"expand_times": [2]}, repeated),
-    case("expand", [real(2, 1)], {"expand_times": [1, 3]}, repeated, lod={"X": [[0, 1, 2]]},
-         out_lod={"Out": [[0, 1, 2]]}),
+    case(
+        "expand", [real(2, 1)], {"expand_times": [1, 3]}, repeated, lod={"X": [[0, 1, 2]]}, out_lod={"Out": [[0, 1, 2]]}
+    ),
     case("expand", [real(2, 3)], {"expand_times": [2]}, raises=ValueError, match="expand_times"),
     case("expand", [real(2, 3)], {"expand_times": [2, 0]}, raises=ValueError, match="expand_times"),
     case("expand", [real(2, 3)], {"expand_times": [2**30, 2**30]}, raises=MemoryError),

@@ -13,14 +13,22 @@ test_memcpy = table(
     case("memcpy", [X], {"dst_place_type": 1}, lambda x, dst_place_type: x),
     case("memcpy", [ints(3)], {"dst_place_type": 2}, lambda x, dst_place_type: x),
     case("memcpy", [X], {"dst_place_type": 0}, raises=NotImplementedError),
-    case("coalesce_tensor", [[X, Y]], {"dtype": 6, "use_align": False, "copy_data": True},
-         lambda xs, **a: ([*xs], np.concatenate([x.ravel() for x in xs]))),
-    case("coalesce_tensor", [[X, Y]], {"dtype": 6, "use_align": False, "set_constant": True, "constant": 0.5},
-         lambda xs, **a: ([np.full(x.shape, 0.5) for x in xs], np.full(10, 0.5))),
+    case(
+        "coalesce_tensor",
+        [[X, Y]],
+        {"dtype": 6, "use_align": False, "copy_data": True},
+        lambda xs, **a: ([*xs], np.concatenate([x.ravel() for x in xs])),
+    ),
+    case(
+        "coalesce_tensor",
+        [[X, Y]],
+        {"dtype": 6, "use_align": False, "set_constant": True, "constant": 0.5},
+        lambda xs, **a: ([np.full(x.shape, 0.5) for x in xs], np.full(10, 0.5)),
+    ),
     case("coalesce_tensor", [[X, Y]], {"dtype": 5}, raises=ValueError),
     case("coalesce_tensor", [[real(0, 2)]], {"dtype": 6}, raises=ValueError),
     case("coalesce_tensor", [[]], {"dtype": 6}, raises=ValueError),
-)  # fmt: skip
+)
 
 
 @covers("coalesce_tensor")

@@ -21,12 +21,18 @@ test_pad = table(
     case("pad", [X], {"paddings": [1, 1]}, raises=ValueError, match="two numbers a dimension"),
     case("pad", [X], {"paddings": [0, 0, 0, 0, -1, 0]}, raises=ValueError, match="negative"),
     case("pad", [X], {"paddings": [2**31 - 1] * 6}, raises=(MemoryError, ValueError)),
-    case("pad_constant_like", [real(3, 4, 5), X], {"pad_value": 1.5},
-         lambda x, y, pad_value: pad(y, [0, 1, 0, 1, 0, 1], pad_value), grad="Y", dtypes="float32"),
+    case(
+        "pad_constant_like",
+        [real(3, 4, 5), X],
+        {"pad_value": 1.5},
+        lambda x, y, pad_value: pad(y, [0, 1, 0, 1, 0, 1], pad_value),
+        grad="Y",
+        dtypes="float32",
+    ),
     case("pad_constant_like", [ints(3, 2), ints(2, 2)], {}, lambda x, y: pad(y, [0, 1, 0, 0]), dtypes="int32"),
     case("pad_constant_like", [X, real(2, 3, 5)], raises=ValueError, match="none of them smaller"),
     case("pad_constant_like", [X, real(2, 3)], raises=ValueError, match="dimensions"),
-)  # fmt: skip
+)
 
 
 def crop(x, offsets=(), shape=()):
@@ -49,7 +55,7 @@ test_crop = table(
     case("crop", [X], {"offsets": AT, "shape": [1, 2]}, raises=ValueError, match="rank of X"),
     case("crop", [X], {"offsets": [2, 0, 0], "shape": SIZE}, raises=ValueError, match="does not lie within"),
     case("crop", [X], {"offsets": [-1, 0, 0], "shape": SIZE}, raises=ValueError, match="does not lie within"),
-)  # fmt: skip
+)
 test_crop_tensor = table(
     case("crop_tensor", [X], {"offsets": AT, "shape": SIZE}, crop, grad="X", dtypes="float32"),
     case("crop_tensor", [X], {"offsets": AT, "shape": [-1, 2, -1]}, crop, grad="X"),
@@ -61,9 +67,10 @@ test_crop_tensor = table(
     case("crop_tensor", [X], {"offsets": AT, "shape": [-2, 2, 2]}, raises=ValueError, match="greater than 0"),
     case("crop_tensor", [X], {"offsets": AT, "shape": [1, 2]}, raises=ValueError, match="one number a dimension"),
     case("crop_tensor", [X], {"offsets": AT, "shape": [1, 2, 3]}, raises=ValueError, match="does not lie within"),
-    case("crop_tensor", {"X": X, "Offsets": np.float32(AT)}, {"shape": SIZE}, raises=ValueError,
-         match="int32 or int64"),
-)  # fmt: skip
+    case(
+        "crop_tensor", {"X": X, "Offsets": np.float32(AT)}, {"shape": SIZE}, raises=ValueError, match="int32 or int64"
+    ),
+)
 
 MODES = {"constant": "constant", "reflect": "reflect", "edge": "edge", "replicate": "edge", "circular": "wrap"}
 
@@ -98,9 +105,18 @@ def pad3d(x, paddings=None, value=0.0, mode="constant", data_format="NCDHW"):
 
 
 test_pad2d = table(
-    *(case("pad2d", [x], {"paddings": P2, "mode": mode, "data_format": layout}, pad2d, grad="X",
-           dtypes="float32 float16")
-      for mode in ("constant", "reflect", "edge") for x, layout in ((I2, "NCHW"), (I2L, "NHWC"))),
+    *(
+        case(
+            "pad2d",
+            [x],
+            {"paddings": P2, "mode": mode, "data_format": layout},
+            pad2d,
+            grad="X",
+            dtypes="float32 float16",
+        )
+        for mode in ("constant", "reflect", "edge")
+        for x, layout in ((I2, "NCHW"), (I2L, "NHWC"))
+    ),
     case("pad2d", [I2], {"paddings": P2, "pad_value": 1.5}, pad2d, grad="X"),
     case("pad2d", [I2, np.int32(P2)], {"paddings": [0] * 4, "mode": "reflect"}, of_tensor, grad="X"),
     case("pad2d", [I2], {"paddings": [-1, 2, 0, -2], "pad_value": 1.5}, pad2d, grad="X"),
@@ -114,15 +130,25 @@ test_pad2d = table(
     case("pad2d", [I2, np.int32(P3)], {"paddings": P2}, raises=ValueError, match="4 numbers"),
     case("pad2d", [real(1, 1, 0, 2)], {"paddings": P2, "mode": "edge"}, raises=ValueError, match="cannot be continued"),
     case("pad2d", [I2], {"paddings": [2**31 - 1] * 4}, raises=(MemoryError, ValueError)),
-)  # fmt: skip
+)
 test_pad3d = table(
-    *(case("pad3d", [x], {"paddings": [1, 2, 3, 0, 0, 2], "mode": mode, "data_format": layout}, pad3d, grad="X",
-           second=True, dtypes="float32")
-      for mode in ("constant", "reflect", "replicate", "circular") for x, layout in ((I3, "NCDHW"), (I3L, "NDHWC"))),
+    *(
+        case(
+            "pad3d",
+            [x],
+            {"paddings": [1, 2, 3, 0, 0, 2], "mode": mode, "data_format": layout},
+            pad3d,
+            grad="X",
+            second=True,
+            dtypes="float32",
+        )
+        for mode in ("constant", "reflect", "replicate", "circular")
+        for x, layout in ((I3, "NCDHW"), (I3L, "NDHWC"))
+    ),
     case("pad3d", [I3], {"paddings": P3, "value": 1.5}, pad3d, grad="X", second=True),
     case("pad3d", [I3, np.int32(P3)], {"paddings": [0] * 6}, lambda x, p, **_: pad3d(x, p), grad="X", second=True),
     case("pad3d", [I3], {"paddings": [7, 6, 0, 0, 0, 0], "mode": "circular"}, pad3d, grad="X"),
     case("pad3d", [I3], {"paddings": P3, "mode": "edge"}, raises=ValueError, match="no mode"),
     case("pad3d", [I2], {"paddings": P3}, raises=ValueError, match="5 dimensions"),
     case("pad3d", [I3], {"paddings": [5, 0, 0, 0, 0, 0], "mode": "reflect"}, raises=ValueError, match="longer than"),
-)  # fmt: skip
+)

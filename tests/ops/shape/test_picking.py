@@ -127,17 +127,25 @@ test_unique = table(
     case("unique", [REPEATED], {**ALL, "axis": [1]}, lambda x, **a: tuple(unique(x, a["axis"]))),
     case("unique", [REPEATED], {**ALL, "axis": [-1]}, lambda x, **a: tuple(unique(x, a["axis"]))),
     case("unique", [ints(0)], ALL, lambda x, **a: (x, x, x, x)),
-    case("unique", [f32([np.nan, 1, np.nan, -0.0, 0.0])], ALL,
-         (f32([-0.0, 1, np.nan]), *map(np.int64, ([2, 1, 2, 0, 0], [3, 1, 0], [2, 1, 2])))),
+    case(
+        "unique",
+        [f32([np.nan, 1, np.nan, -0.0, 0.0])],
+        ALL,
+        (f32([-0.0, 1, np.nan]), *map(np.int64, ([2, 1, 2, 0, 0], [3, 1, 0], [2, 1, 2]))),
+    ),
     case("unique", [U], {"dtype": 2}, lambda x, **a: (first_seen(x)[0], first_seen(x)[1].astype("int32"))),
     case("unique", [U], {"dtype": 5}, raises=ValueError),
     case("unique", [ints(2, 2)], {"dtype": 3}, raises=ValueError),
     case("unique", [U], {**ALL, "axis": [1]}, raises=ValueError),
     case("unique_with_counts", [U], {"dtype": 3}, lambda x, dtype: first_seen(x)),
-    case("unique_with_counts", [f32([2, 3, 3, 1, 5, 3])], {"dtype": 2},
-         (f32([2, 3, 1, 5]), np.int32([0, 1, 1, 2, 3, 1]), np.int32([1, 3, 1, 1]))),
+    case(
+        "unique_with_counts",
+        [f32([2, 3, 3, 1, 5, 3])],
+        {"dtype": 2},
+        (f32([2, 3, 1, 5]), np.int32([0, 1, 1, 2, 3, 1]), np.int32([1, 3, 1, 1])),
+    ),
     case("unique_with_counts", [ints(2, 2)], {"dtype": 3}, raises=ValueError),
-)  # fmt: skip
+)
 
 K = np.int32([[2], [0], [2]])
 CHOICES = [real(3, 4, seed=i) for i in range(3)]

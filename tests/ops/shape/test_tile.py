@@ -17,8 +17,13 @@ test_tile = table(
     case("tile", [X], {"repeat_times": [2]}, tiled, grad="X", second=True),
     case("tile", [X], {"repeat_times": [2, 1, 2, 1]}, tiled, grad="X"),
     case("tile", [X, np.int32([2, 2])], {}, tiled, grad="X"),
-    case("tile", [X, None, [TWICE, np.int32([1])]], {"repeat_times": [-1, -1]},
-         lambda x, t, repeat_times: np.tile(x, (2, 1)), grad="X"),
+    case(
+        "tile",
+        [X, None, [TWICE, np.int32([1])]],
+        {"repeat_times": [-1, -1]},
+        lambda x, t, repeat_times: np.tile(x, (2, 1)),
+        grad="X",
+    ),
     case("tile", [bools(3)], {"repeat_times": [2]}, tiled),
     case("tile", [ints(3)], {"repeat_times": [1, 1]}, tiled),
     case("tile", [real(0, 2)], {"repeat_times": [2, 2]}, tiled),
@@ -28,7 +33,7 @@ test_tile = table(
     case("tile", [X], {"repeat_times": [1] * 7}, raises=ValueError),
     case("tile", [X], {"repeat_times": [2**31 - 1] * 6}, raises=MemoryError),
     case("tile", [X, np.float32([2])], {}, raises=ValueError),
-)  # fmt: skip
+)
 
 test_expand_as = table(
     case("expand_as", [X, real(4, 3)], {}, lambda x, t: np.tile(x, (2, 1)), grad="X", dtypes="float32"),
@@ -37,14 +42,20 @@ test_expand_as = table(
     case("expand_as", [X, real(3, 3)], {}, raises=ValueError),
     case("expand_as", [X, real(3)], {}, raises=ValueError),
     case("expand_as", [real(0, 3), real(2, 3)], {}, raises=ValueError),
-    case("expand_as_v2", [real(1, 3)], {"target_shape": [2, 4, 3]},
-         lambda x, target_shape: np.broadcast_to(x, target_shape), grad="X", dtypes="float32"),
+    case(
+        "expand_as_v2",
+        [real(1, 3)],
+        {"target_shape": [2, 4, 3]},
+        lambda x, target_shape: np.broadcast_to(x, target_shape),
+        grad="X",
+        dtypes="float32",
+    ),
     case("expand_as_v2", [real(3)], {"target_shape": [3]}, lambda x, target_shape: x, grad="X"),
     case("expand_as_v2", [bools(3)], {"target_shape": [2, 3]}, lambda x, target_shape: np.stack([x, x])),
     case("expand_as_v2", [X], {"target_shape": [2, 2]}, raises=ValueError),
     case("expand_as_v2", [X], {"target_shape": [3]}, raises=ValueError),
     case("expand_as_v2", [X], {"target_shape": [0, 3]}, raises=ValueError),
-)  # fmt: skip
+)
 
 R = real(3, 4, 2)
 

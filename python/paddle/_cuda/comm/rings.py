@@ -3,6 +3,7 @@
 The ranks of a ring meet on the CPU as always (`paddle.distributed.nccl` says how). They make NCCL's communicator when
 the first collective runs, which all of them run; what they do from then on is in the order of the device's stream.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -14,9 +15,14 @@ __all__ = ["TWINS", "Meeting", "forget", "release", "serves", "use"]
 
 # What NCCL adds up, by numpy's names; what only travels goes as bytes.
 _NUMBERS = {
-    "int8": "NCCL_INT8", "uint8": "NCCL_UINT8", "int32": "NCCL_INT32", "int64": "NCCL_INT64",
-    "float16": "NCCL_FLOAT16", "float32": "NCCL_FLOAT32", "float64": "NCCL_FLOAT64",
-}  # fmt: skip
+    "int8": "NCCL_INT8",
+    "uint8": "NCCL_UINT8",
+    "int32": "NCCL_INT32",
+    "int64": "NCCL_INT64",
+    "float16": "NCCL_FLOAT16",
+    "float32": "NCCL_FLOAT32",
+    "float64": "NCCL_FLOAT64",
+}
 
 
 class Meeting(Protocol):
@@ -174,9 +180,7 @@ def _reduce_scatter(call: Call) -> dict:
     _whole(call, ring)
     x, out = call.xp.ascontiguousarray(x), call.out("Out")
     address = call.machine.address
-    ring.comm.reduceScatter(
-        address(x), address(out), out.size, _kind(ring, out), ring.nccl.NCCL_SUM, ring.stream
-    )
+    ring.comm.reduceScatter(address(x), address(out), out.size, _kind(ring, out), ring.nccl.NCCL_SUM, ring.stream)
     return {"Out": out}
 
 

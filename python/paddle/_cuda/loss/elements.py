@@ -1,5 +1,6 @@
 """Losses of elements, label_smooth and dropout's gradient, by CuPy's own functions. What the CPU's kernels refuse
 by a look at the elements (bce_loss, modified_huber_loss) runs there."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -109,9 +110,7 @@ _SLOPE = {"X@GRAD": lambda xp, r, d, delta: -_huber_slope(xp, r, d, delta), "Y@G
 TWINS: dict[str, Callable[[Call], dict]] = {
     "huber_loss": _each("X Y", {"Residual": lambda xp, x, y, delta: y - x, "Out": _huber}, "delta"),
     "huber_loss_grad": _each("Residual Out@GRAD", _SLOPE, "delta"),
-    "hinge_loss": _each(
-        "Logits Labels", {"Loss": lambda xp, x, y: xp.maximum(1 - x * (2 * y - 1), x.dtype.type(0))}
-    ),
+    "hinge_loss": _each("Logits Labels", {"Loss": lambda xp, x, y: xp.maximum(1 - x * (2 * y - 1), x.dtype.type(0))}),
     "hinge_loss_grad": _each("Logits Labels Loss@GRAD", {"Logits@GRAD": _hinge_slope}),
     "log_loss": _each("Predicted Labels", {"Loss": _log_loss}, "epsilon"),
     "log_loss_grad": _each("Predicted Labels Loss@GRAD", {"Predicted@GRAD": _log_slope}, "epsilon"),

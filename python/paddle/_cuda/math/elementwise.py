@@ -1,5 +1,6 @@
 """Binary operators with Paddle's broadcasting, and their gradients, by CuPy's own elementwise kernels; and the sum of
 tensors that backward accumulates gradients with."""
+
 from __future__ import annotations
 
 from ..call import Call, Declined, Rows, Shape, same_dtype

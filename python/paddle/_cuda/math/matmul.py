@@ -1,4 +1,5 @@
 """Matrix products and their gradients, by cuBLAS through CuPy."""
+
 from __future__ import annotations
 
 import math
@@ -13,9 +14,7 @@ def _turned(x, trans: bool):
 def _sum_to(xp, grad, shape):
     """Sum a gradient over the batch dimensions that were broadcast."""
     lead = grad.ndim - len(shape)
-    axes = tuple(range(lead)) + tuple(
-        i + lead for i, d in enumerate(shape) if d == 1 and grad.shape[i + lead] != 1
-    )
+    axes = tuple(range(lead)) + tuple(i + lead for i, d in enumerate(shape) if d == 1 and grad.shape[i + lead] != 1)
     return (grad.sum(axis=axes, keepdims=False) if axes else grad).reshape(shape)
 
 

@@ -1,4 +1,5 @@
 """Products of vectors and stacks of matrices, sums along an axis and norms, by CuPy's own functions."""
+
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -1,4 +1,5 @@
 """Reductions over axes, mean, and the gradients of the linear ones."""
+
 from __future__ import annotations
 
 import math
@@ -58,8 +59,19 @@ def _last(call: Call, x, runs: int, n: int, join: str, divisor: float):
     last = chunks == 1
     out = call.empty((runs * chunks,), x.dtype)
     size = n if last else CHUNK
-    call.launch(UNIT, f"reduce_last<{t}, {join}>", grid_of(runs * chunks, 1), block_of(size), x, out, np.int64(runs),
-                np.int64(n), np.int64(size), np.int64(chunks), _divisor(t, divisor if last else 1))  # fmt: skip
+    call.launch(
+        UNIT,
+        f"reduce_last<{t}, {join}>",
+        grid_of(runs * chunks, 1),
+        block_of(size),
+        x,
+        out,
+        np.int64(runs),
+        np.int64(n),
+        np.int64(size),
+        np.int64(chunks),
+        _divisor(t, divisor if last else 1),
+    )
     return out if last else _last(call, out, runs, chunks, join, divisor)
 
 
@@ -81,8 +93,18 @@ def reduce(call: Call, x, axes: list[int], join: str, divisor: float):
     if inner == 1:
         return _last(call, x, outer, n, join, divisor)
     out = call.empty((outer * inner,), x.dtype)
-    call.launch(UNIT, f"reduce_middle<{t}, {join}>", grid_of(outer * inner), 256, x, out, np.int64(outer), np.int64(n),
-                np.int64(inner), _divisor(t, divisor))  # fmt: skip
+    call.launch(
+        UNIT,
+        f"reduce_middle<{t}, {join}>",
+        grid_of(outer * inner),
+        256,
+        x,
+        out,
+        np.int64(outer),
+        np.int64(n),
+        np.int64(inner),
+        _divisor(t, divisor),
+    )
     return out
 
 

@@ -1,4 +1,5 @@
 """Embedding lookup and its gradient."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -20,9 +21,20 @@ def _lookup(call: Call) -> dict:
     out = call.out("Out")
     if out.size:
         bad = call.xp.zeros(2, "int64")
-        call.launch(UNIT, f"gather<{ctype(table, FLOATS)}, {INTEGERS[ids.dtype.name]}>", min(ids.size, 65535),
-                    block_of(width), table, ids, out, bad, np.int64(ids.size), np.int64(height), np.int64(width),
-                    _padding(call))  # fmt: skip
+        call.launch(
+            UNIT,
+            f"gather<{ctype(table, FLOATS)}, {INTEGERS[ids.dtype.name]}>",
+            min(ids.size, 65535),
+            block_of(width),
+            table,
+            ids,
+            out,
+            bad,
+            np.int64(ids.size),
+            np.int64(height),
+            np.int64(width),
+            _padding(call),
+        )
         check(call, bad, height)
     return {"Out": out}
 

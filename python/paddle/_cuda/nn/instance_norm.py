@@ -1,4 +1,5 @@
 """instance_norm and its gradient: a block for each channel of each image, a thread for each channel of the rest."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -91,8 +92,22 @@ def _instance_norm(call: Call) -> dict:
     scale, bias = (_parameter(call, slot, x, channels) for slot in ("Scale", "Bias"))
     y, mean, inverse = call.out("Y"), call.out("SavedMean"), call.out("SavedVariance")
     rows = images * channels
-    call.launch(UNIT, f"instance_norm<{t}>", min(rows, 65535), block_of(n), x, scale, bias, y, mean, inverse,
-                np.int64(rows), np.int64(n), np.int64(channels), x.dtype.type(call.attrs["epsilon"]))  # fmt: skip
+    call.launch(
+        UNIT,
+        f"instance_norm<{t}>",
+        min(rows, 65535),
+        block_of(n),
+        x,
+        scale,
+        bias,
+        y,
+        mean,
+        inverse,
+        np.int64(rows),
+        np.int64(n),
+        np.int64(channels),
+        x.dtype.type(call.attrs["epsilon"]),
+    )
     return {"Y": y, "SavedMean": mean, "SavedVariance": inverse}
 
 
@@ -106,13 +121,38 @@ def _instance_norm_grad(call: Call) -> dict:
         raise Declined
     scale = _parameter(call, "Scale", x, channels)
     dx, dots, sums = call.out("X@GRAD"), call.empty((rows,), x.dtype), call.empty((rows,), x.dtype)
-    call.launch(UNIT, f"instance_norm_dx<{t}>", min(rows, 65535), block_of(n), x, dy, scale, mean, inverse, dx, dots,
-                sums, np.int64(rows), np.int64(n), np.int64(channels))  # fmt: skip
+    call.launch(
+        UNIT,
+        f"instance_norm_dx<{t}>",
+        min(rows, 65535),
+        block_of(n),
+        x,
+        dy,
+        scale,
+        mean,
+        inverse,
+        dx,
+        dots,
+        sums,
+        np.int64(rows),
+        np.int64(n),
+        np.int64(channels),
+    )
     out = {"X@GRAD": dx}
     if call.wanted["Scale@GRAD"] or call.wanted["Bias@GRAD"]:
         dscale, dbias = call.empty((channels,), x.dtype), call.empty((channels,), x.dtype)
-        call.launch(UNIT, f"instance_norm_dparams<{t}>", grid_of(channels), 256, dots, sums, dscale, dbias,
-                    np.int64(images), np.int64(channels))  # fmt: skip
+        call.launch(
+            UNIT,
+            f"instance_norm_dparams<{t}>",
+            grid_of(channels),
+            256,
+            dots,
+            sums,
+            dscale,
+            dbias,
+            np.int64(images),
+            np.int64(channels),
+        )
         out.update({"Scale@GRAD": dscale, "Bias@GRAD": dbias})
     return out
 

@@ -1,4 +1,5 @@
 """layer_norm and its gradient: a block for each row, a thread for each column of the parameters' gradients."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -90,8 +91,21 @@ def _layer_norm(call: Call) -> dict:
     t = ctype(x, REALS)
     rows, n, epsilon = _sizes(call, x)
     y, mean, variance = call.out("Y"), call.out("Mean"), call.out("Variance")
-    call.launch(UNIT, f"layer_norm<{t}>", min(rows, 65535), block_of(n), x, _parameter(call, "Scale", x),
-                _parameter(call, "Bias", x), y, mean, variance, np.int64(rows), np.int64(n), epsilon)  # fmt: skip
+    call.launch(
+        UNIT,
+        f"layer_norm<{t}>",
+        min(rows, 65535),
+        block_of(n),
+        x,
+        _parameter(call, "Scale", x),
+        _parameter(call, "Bias", x),
+        y,
+        mean,
+        variance,
+        np.int64(rows),
+        np.int64(n),
+        epsilon,
+    )
     return {"Y": y, "Mean": mean, "Variance": variance}
 
 
@@ -105,12 +119,38 @@ def _layer_norm_grad(call: Call) -> dict:
     scale, out = _parameter(call, "Scale", x), {}
     if call.wanted["X@GRAD"]:
         out["X@GRAD"] = call.out("X@GRAD")
-        call.launch(UNIT, f"layer_norm_dx<{t}>", min(rows, 65535), block_of(n), x, dy, scale, mean, variance,
-                    out["X@GRAD"], np.int64(rows), np.int64(n), epsilon)  # fmt: skip
+        call.launch(
+            UNIT,
+            f"layer_norm_dx<{t}>",
+            min(rows, 65535),
+            block_of(n),
+            x,
+            dy,
+            scale,
+            mean,
+            variance,
+            out["X@GRAD"],
+            np.int64(rows),
+            np.int64(n),
+            epsilon,
+        )
     if call.wanted["Scale@GRAD"] or call.wanted["Bias@GRAD"]:
         dscale, dbias = call.empty((n,), x.dtype), call.empty((n,), x.dtype)
-        call.launch(UNIT, f"layer_norm_dparams<{t}>", grid_of(n), 256, x, dy, mean, variance, dscale, dbias,
-                    np.int64(rows), np.int64(n), epsilon)  # fmt: skip
+        call.launch(
+            UNIT,
+            f"layer_norm_dparams<{t}>",
+            grid_of(n),
+            256,
+            x,
+            dy,
+            mean,
+            variance,
+            dscale,
+            dbias,
+            np.int64(rows),
+            np.int64(n),
+            epsilon,
+        )
         out.update({"Scale@GRAD": dscale, "Bias@GRAD": dbias})
     return out
 

@@ -1,4 +1,5 @@
 """softmax, log_softmax and their gradients along an axis: a block for each run of elements."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -85,8 +86,17 @@ def _run(call: Call, kernel: str, arrays: list):
     if out.size:
         n, inner = first.shape[axis], int(np.prod(first.shape[axis + 1 :], dtype=np.int64))
         runs = first.size // n
-        call.launch(UNIT, f"{kernel}<{t}>", min(runs, 65535), block_of(n),
-                    *arrays, out, np.int64(runs), np.int64(n), np.int64(inner))  # fmt: skip
+        call.launch(
+            UNIT,
+            f"{kernel}<{t}>",
+            min(runs, 65535),
+            block_of(n),
+            *arrays,
+            out,
+            np.int64(runs),
+            np.int64(n),
+            np.int64(inner),
+        )
     return out
 
 

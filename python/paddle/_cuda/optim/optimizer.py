@@ -1,5 +1,6 @@
 """sgd and adam: parameters and states change in place. Rates and powers are read on the device, so that the host
 never waits for it."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -81,8 +82,23 @@ def _adam(call: Call) -> dict:
     of = param.dtype.type
     beta1, beta2 = of(a["beta1"]), of(a["beta2"])
     if param.size:
-        call.launch(UNIT, f"adam<{t}>", grid_of(param.size), 256, param, grad, rate, first, second, power1, power2,
-                    beta1, beta2, of(a["epsilon"]), np.int64(param.size))  # fmt: skip
+        call.launch(
+            UNIT,
+            f"adam<{t}>",
+            grid_of(param.size),
+            256,
+            param,
+            grad,
+            rate,
+            first,
+            second,
+            power1,
+            power2,
+            beta1,
+            beta2,
+            of(a["epsilon"]),
+            np.int64(param.size),
+        )
     power1 *= beta1
     power2 *= beta2
     return outs

@@ -1,5 +1,6 @@
 """Optimizers with states of their own, dense gradients, by CuPy's own functions. Parameters and states change in place;
 rates stay on the device, so that the host never waits for them."""
+
 from __future__ import annotations
 
 from collections.abc import Callable

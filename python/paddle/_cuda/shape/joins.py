@@ -1,4 +1,5 @@
 """Tensors joined, cut, repeated and filled, and the gradients, by CuPy's own functions."""
+
 from __future__ import annotations
 
 import itertools

@@ -1,4 +1,5 @@
 """The same elements in another shape or order, and the gradients, by CuPy's own functions."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -90,9 +91,16 @@ def _cast(call: Call) -> dict:
 
 
 _SHAPES = (
-    "reshape", "reshape2", "squeeze", "squeeze2", "unsqueeze", "unsqueeze2", "flatten", "flatten2",
+    "reshape",
+    "reshape2",
+    "squeeze",
+    "squeeze2",
+    "unsqueeze",
+    "unsqueeze2",
+    "flatten",
+    "flatten2",
     "flatten_contiguous_range",
-)  # fmt: skip
+)
 TWINS: dict[str, Callable[[Call], dict]] = {
     **dict.fromkeys((*_SHAPES, "assign"), _reshaped("X", "Out")),
     **dict.fromkeys([f"{op}_grad" for op in _SHAPES], _reshaped("Out@GRAD", "X@GRAD")),

@@ -1,5 +1,6 @@
 """paddle.distributed.fleet: the strategy and the roles of a job's processes, training in both modes, `util`, and the
 launcher (`launch`)."""
+
 from __future__ import annotations
 
 from . import data_generator, dataset, meta_optimizers, metrics, runtime, utils
@@ -12,9 +13,19 @@ from .data_generator import MultiSlotDataGenerator, MultiSlotStringDataGenerator
 from .dataset import BoxPSDataset, DatasetBase, FileInstantDataset, InMemoryDataset, QueueDataset
 
 __all__ = [
-    "DistributedStrategy", "UtilBase", "UserDefinedRoleMaker", "PaddleCloudRoleMaker", "Fleet", "Role",
-    "MultiSlotDataGenerator", "MultiSlotStringDataGenerator", "BoxPSDataset", "DatasetBase", "FileInstantDataset",
-    "InMemoryDataset", "QueueDataset",
+    "DistributedStrategy",
+    "UtilBase",
+    "UserDefinedRoleMaker",
+    "PaddleCloudRoleMaker",
+    "Fleet",
+    "Role",
+    "MultiSlotDataGenerator",
+    "MultiSlotStringDataGenerator",
+    "BoxPSDataset",
+    "DatasetBase",
+    "FileInstantDataset",
+    "InMemoryDataset",
+    "QueueDataset",
 ]
 
 # reachable as in 2.0.2, though not in its __all__

@@ -1,4 +1,5 @@
 """Whether PaddleCloud has started this process, and its nodes."""
+
 from __future__ import annotations
 
 import os

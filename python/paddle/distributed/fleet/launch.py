@@ -1,4 +1,5 @@
 """``python -m paddle.distributed.fleet.launch`` (fleetrun): the launcher of `paddle.distributed.launch`."""
+
 from __future__ import annotations
 
 from paddle.distributed.launch import launch

@@ -5,6 +5,7 @@ Collective mode (the default) starts one process a GPU, or ``--nproc_per_node`` 
 place from the environment variables of Paddle 2.0.2. One launcher runs on every node (``--ips``, or SLURM, MPI,
 Kubernetes).
 """
+
 from __future__ import annotations
 
 from collections.abc import Sequence

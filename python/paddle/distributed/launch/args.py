@@ -1,4 +1,5 @@
 """The flags of Paddle 2.0.2's launcher, those of 1.8's that it lacks, and our own."""
+
 from __future__ import annotations
 
 import argparse
@@ -41,8 +42,11 @@ def parser(prog: str) -> argparse.ArgumentParser:
     """All flags. What stands after the script is the script's."""
     p = argparse.ArgumentParser(prog=prog, description="Start the processes of a training job.")
     base = p.add_argument_group("base")
-    base.add_argument("--log_dir", default="log", help="folder of each process's log (default: %(default)s); "
-                      "'' prints everything to the terminal")
+    base.add_argument(
+        "--log_dir",
+        default="log",
+        help="folder of each process's log (default: %(default)s); '' prints everything to the terminal",
+    )
     base.add_argument("--nproc_per_node", type=count, help="processes on this node (default: one a GPU, or 1 on CPUs)")
     base.add_argument("--gpus", help="GPUs to use, e.g. 0,1,2,3; one process each")
     base.add_argument("--selected_gpus", dest="gpus", help="the same")
@@ -50,14 +54,25 @@ def parser(prog: str) -> argparse.ArgumentParser:
     base.add_argument("training_script_args", nargs=argparse.REMAINDER, help="its arguments")
 
     collective = p.add_argument_group("collective mode")
-    collective.add_argument("--ips", "--cluster_node_ips", help="addresses of all nodes, the first hosts the "
-                            "rendezvous (default: 127.0.0.1)")
+    collective.add_argument(
+        "--ips",
+        "--cluster_node_ips",
+        help="addresses of all nodes, the first hosts the rendezvous (default: 127.0.0.1)",
+    )
     collective.add_argument("--node_ip", help="which of them is this node (default: found out)")
-    collective.add_argument("--started_port", type=port, help="port of a node's first process (default: a free one "
-                            "on one node, 6070 on several); FLAGS_START_PORT says the same")
-    collective.add_argument("--use_paddlecloud", action="store_true", help="PaddleCloud's environment must be there "
-                            "(PADDLE_TRAINERS, POD_IP, PADDLE_TRAINER_ID, TRAINER_PORTS_NUM); without this flag it is "
-                            "used where it is")
+    collective.add_argument(
+        "--started_port",
+        type=port,
+        help="port of a node's first process (default: a free one "
+        "on one node, 6070 on several); FLAGS_START_PORT says the same",
+    )
+    collective.add_argument(
+        "--use_paddlecloud",
+        action="store_true",
+        help="PaddleCloud's environment must be there "
+        "(PADDLE_TRAINERS, POD_IP, PADDLE_TRAINER_ID, TRAINER_PORTS_NUM); without this flag it is "
+        "used where it is",
+    )
 
     ps = p.add_argument_group("parameter-server mode")
     ps.add_argument("--servers", default="", help="ip:port of each server")
@@ -69,11 +84,16 @@ def parser(prog: str) -> argparse.ArgumentParser:
     ps.add_argument("--http_port", type=port, help="port of PADDLE_GLOO_HTTP_ENDPOINT, on the first server's node")
 
     own = p.add_argument_group("how processes run")
-    own.add_argument("--cores", choices=("divide", "all"), help="divide this node's cores among its processes "
-                     "(affinity and OMP_NUM_THREADS; the default unless OMP_NUM_THREADS is set), or let each use all")
+    own.add_argument(
+        "--cores",
+        choices=("divide", "all"),
+        help="divide this node's cores among its processes "
+        "(affinity and OMP_NUM_THREADS; the default unless OMP_NUM_THREADS is set), or let each use all",
+    )
     own.add_argument("--print_config", type=_yes, default=True, help="print what is started (default: true)")
-    own.add_argument("--log_level", type=int, default=20, help="accepted for 1.8's sake; 30 and more say "
-                     "--print_config=false")
+    own.add_argument(
+        "--log_level", type=int, default=20, help="accepted for 1.8's sake; 30 and more say --print_config=false"
+    )
     return p
 
 
@@ -83,8 +103,11 @@ def parse(argv: Sequence[str] | None, prog: str = "python -m paddle.distributed.
     args = p.parse_args(argv)
     args.ps = any(getattr(args, name) for name in PS_FLAGS)
     if args.ps and args.ips:
-        p.error("--ips belongs to collective mode, " + ", ".join(f"--{n}" for n in PS_FLAGS if getattr(args, n))
-                + " to parameter-server mode: choose one")
+        p.error(
+            "--ips belongs to collective mode, "
+            + ", ".join(f"--{n}" for n in PS_FLAGS if getattr(args, n))
+            + " to parameter-server mode: choose one"
+        )
     if args.log_level >= 30:
         args.print_config = False
     return args

@@ -1,4 +1,5 @@
 """Which rank failed first. The others fail because of it, and may well have ended before it has."""
+
 from __future__ import annotations
 
 import os

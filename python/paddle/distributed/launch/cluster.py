@@ -1,4 +1,5 @@
 """The nodes of a job as the helpers of 2.0.2 describe them; `paddle.distributed.utils` shows them."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field
@@ -52,8 +53,10 @@ class Pod:
     gpus: list = field(default_factory=list, compare=False)
 
     def __str__(self) -> str:
-        return (f"rank:{self.rank} id:{self.id} addr:{self.addr} port:{self.port} visible_gpu:{self.gpus} "
-                f"trainers:{[str(t) for t in self.trainers]}")
+        return (
+            f"rank:{self.rank} id:{self.id} addr:{self.addr} port:{self.port} visible_gpu:{self.gpus} "
+            f"trainers:{[str(t) for t in self.trainers]}"
+        )
 
     def get_visible_gpus(self) -> str:
         assert self.gpus, f"this pod {self} can't see any gpus"
@@ -77,8 +80,10 @@ class Cluster:
     __hash__ = None  # type: ignore[assignment]
 
     def __str__(self) -> str:
-        return (f"job_server:{self.job_server} pods:{[str(p) for p in self.pods]} "
-                f"job_stage_flag:{self.job_stage_flag} hdfs:{self.hdfs}")
+        return (
+            f"job_server:{self.job_server} pods:{[str(p) for p in self.pods]} "
+            f"job_stage_flag:{self.job_stage_flag} hdfs:{self.hdfs}"
+        )
 
     def update_pods(self, cluster: Cluster) -> None:
         self.pods = list(cluster.pods)
@@ -107,9 +112,7 @@ def make(node_ips: list[str], node_ip: str, trainer_endpoints: list, devices: li
     assert isinstance(trainer_endpoints, list), "trainer_endpoints: a list is expected"
     cluster, rank = Cluster(), 0
     for number, (ip, endpoints) in enumerate(zip(node_ips, trainer_endpoints, strict=False)):
-        assert len(endpoints) >= len(devices), (
-            f"node {ip} has {len(endpoints)} endpoints for {len(devices)} processes"
-        )
+        assert len(endpoints) >= len(devices), f"node {ip} has {len(endpoints)} endpoints for {len(devices)} processes"
         pod = Pod(rank=number, addr=ip)
         for own, endpoint in zip(devices, endpoints, strict=False):
             gpus = [] if own is None else list(own) if isinstance(own, list | tuple) else [own]

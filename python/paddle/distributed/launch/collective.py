@@ -1,4 +1,5 @@
 """Collective mode: equal processes that train together."""
+
 from __future__ import annotations
 
 import argparse
@@ -53,10 +54,12 @@ def devices(args: argparse.Namespace, env: Mapping[str, str]) -> list[list[str]]
         return [[] for _ in range(count or 1)]
     count = count or len(gpus)
     if len(gpus) % count:
-        raise LaunchError(f"{len(gpus)} GPUs cannot be divided evenly among --nproc_per_node={count} processes; "
-                          "CUDA_VISIBLE_DEVICES='' trains on CPUs")
+        raise LaunchError(
+            f"{len(gpus)} GPUs cannot be divided evenly among --nproc_per_node={count} processes; "
+            "CUDA_VISIBLE_DEVICES='' trains on CPUs"
+        )
     each = len(gpus) // count
-    return [gpus[i:i + each] for i in range(0, len(gpus), each)]
+    return [gpus[i : i + each] for i in range(0, len(gpus), each)]
 
 
 def endpoints(place: Placement, count: int) -> list[list[str]]:
@@ -80,8 +83,12 @@ def endpoints(place: Placement, count: int) -> list[list[str]]:
     return found
 
 
-def plan(args: argparse.Namespace, env: Mapping[str, str] | None = None, gpus: list[list[str]] | None = None,
-         place: Placement | None = None) -> Job:
+def plan(
+    args: argparse.Namespace,
+    env: Mapping[str, str] | None = None,
+    gpus: list[list[str]] | None = None,
+    place: Placement | None = None,
+) -> Job:
     """The processes of this node in collective mode.
 
     Args:
@@ -110,12 +117,22 @@ def plan(args: argparse.Namespace, env: Mapping[str, str] | None = None, gpus: l
             variables["FLAGS_selected_gpus"] = ",".join(own)
         processes.append(Process(TRAINER, rank, i, every[rank], variables))
     bind_cores(processes, args.cores, env, place.local_rank, place.local_size)
-    return Job(processes, every, name, token, place.master, place.index == 0, len(place.ips), place.index,
-               unsettled="" in place.ips)
+    return Job(
+        processes,
+        every,
+        name,
+        token,
+        place.master,
+        place.index == 0,
+        len(place.ips),
+        place.index,
+        unsettled="" in place.ips,
+    )
 
 
-def bind_cores(processes: list[Process], choice: str | None, env: Mapping[str, str], local_rank: int = 0,
-               local_size: int = 1) -> None:
+def bind_cores(
+    processes: list[Process], choice: str | None, env: Mapping[str, str], local_rank: int = 0, local_size: int = 1
+) -> None:
     """Divide the cores among the processes, unless the user says otherwise."""
     if not cores.wanted(choice, env):
         return

@@ -1,4 +1,5 @@
 """Dividing a node's cores among its processes."""
+
 from __future__ import annotations
 
 import os
@@ -32,7 +33,7 @@ def divide(processes: int, cpus: set[int] | None = None, local_rank: int = 0, lo
         return [[] for _ in range(processes)]
     at = [i * len(ordered) // everybody for i in range(everybody + 1)]
     first = local_rank * processes
-    return [ordered[at[i]:at[i + 1]] for i in range(first, first + processes)]
+    return [ordered[at[i] : at[i + 1]] for i in range(first, first + processes)]
 
 
 def wanted(choice: str | None, env: Mapping[str, str]) -> bool:

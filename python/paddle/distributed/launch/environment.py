@@ -1,5 +1,6 @@
 """Where this launcher stands among the launchers of the job: from its flags, or from what PaddleCloud, Kubernetes,
 SLURM or MPI put into the environment."""
+
 from __future__ import annotations
 
 import argparse
@@ -131,9 +132,11 @@ def from_cloud(args: argparse.Namespace, env: Env) -> Placement | None:
     if listed is not None:
         every = [e.strip() for e in listed.split(",")]
         if len(every) != len(ips) * per_node:
-            raise LaunchError(f"DISTRIBUTED_TRAINER_ENDPOINTS has {len(every)} entries, {len(ips)} nodes with "
-                              f"TRAINER_PORTS_NUM={per_node} need {len(ips) * per_node}")
-        endpoints = tuple(tuple(every[i:i + per_node]) for i in range(0, len(every), per_node))
+            raise LaunchError(
+                f"DISTRIBUTED_TRAINER_ENDPOINTS has {len(every)} entries, {len(ips)} nodes with "
+                f"TRAINER_PORTS_NUM={per_node} need {len(ips) * per_node}"
+            )
+        endpoints = tuple(tuple(every[i : i + per_node]) for i in range(0, len(every), per_node))
         first = ports.split(every[0])[1] or first
     elif len(ips) > 1:
         first = number(env, "PADDLE_PORT", 1) or first
@@ -150,8 +153,16 @@ def _pod_index(env: Env) -> int | None:
     return int(end.group(1)) if end else None
 
 
-def _among(source: str, size: int, index: int, master: tuple[str, int], name: str | None = None, local_rank: int = 0,
-           local_size: int = 1, ips: tuple[str, ...] | None = None) -> Placement:
+def _among(
+    source: str,
+    size: int,
+    index: int,
+    master: tuple[str, int],
+    name: str | None = None,
+    local_rank: int = 0,
+    local_size: int = 1,
+    ips: tuple[str, ...] | None = None,
+) -> Placement:
     """Launchers that know the first one's address; the processes' ports follow the rendezvous'."""
     if index >= size:
         raise LaunchError(f"{source}: this is number {index} of {size} launchers (they count from 0)")
@@ -250,8 +261,14 @@ def _tasks_on(env: Env, node: int, guess: int) -> int:
 
 # Variables of MPI implementations: (name, size, rank, local size, local rank, job).
 _MPI = (
-    ("Open MPI", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE",
-     "OMPI_COMM_WORLD_LOCAL_RANK", ("PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "OMPI_MCA_orte_hnp_uri")),
+    (
+        "Open MPI",
+        "OMPI_COMM_WORLD_SIZE",
+        "OMPI_COMM_WORLD_RANK",
+        "OMPI_COMM_WORLD_LOCAL_SIZE",
+        "OMPI_COMM_WORLD_LOCAL_RANK",
+        ("PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "OMPI_MCA_orte_hnp_uri"),
+    ),
     ("MPICH", "PMI_SIZE", "PMI_RANK", "MPI_LOCALNRANKS", "MPI_LOCALRANKID", ("HYDI_CONTROL_FD", "PMI_PORT")),
 )
 
@@ -267,8 +284,10 @@ def from_mpi(args: argparse.Namespace, env: Env) -> Placement | None:
         master = _master_address(env)
         if master is None:
             if local_size != size:
-                raise LaunchError(f"{name} does not say where its rank 0 runs: set MASTER_ADDR (and MASTER_PORT) for "
-                                  "all ranks, e.g. mpirun -x MASTER_ADDR=host -x MASTER_PORT=29500")
+                raise LaunchError(
+                    f"{name} does not say where its rank 0 runs: set MASTER_ADDR (and MASTER_PORT) for "
+                    "all ranks, e.g. mpirun -x MASTER_ADDR=host -x MASTER_PORT=29500"
+                )
             master = ("127.0.0.1", None)
         place = (master[0], master[1] or _port_of(env, key))
         return _among(name, size, index, place, None, local_rank or 0, local_size or 1)
@@ -277,7 +296,12 @@ def from_mpi(args: argparse.Namespace, env: Env) -> Placement | None:
 
 Source = Callable[[argparse.Namespace, Env], Placement | None]
 ALL_SOURCES: tuple[Source, ...] = (
-    from_cloud, from_flags, from_paddle_job, from_slurm, from_mpi, from_master_address,
+    from_cloud,
+    from_flags,
+    from_paddle_job,
+    from_slurm,
+    from_mpi,
+    from_master_address,
 )
 
 

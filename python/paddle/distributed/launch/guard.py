@@ -4,6 +4,7 @@ It reads from its standard input what there is to kill: ``g PGID`` a process gro
 descend from it, ``- PID`` no longer, ``d PATH`` a folder to remove, ``bye``. An end of file without ``bye`` is the
 launcher's death.
 """
+
 from __future__ import annotations
 
 import os
@@ -26,7 +27,7 @@ def status(pid: int) -> tuple[int, int, str, int] | None:
     except OSError:
         return None
     # The name, in brackets, may hold anything.
-    fields = text[text.rindex(b")") + 2:].split()
+    fields = text[text.rindex(b")") + 2 :].split()
     return int(fields[1]), int(fields[2]), fields[0].decode(), int(fields[19])
 
 
@@ -106,6 +107,7 @@ def watch() -> None:
         elif what == b"-":
             groups.pop(int(rest), None)
             trees.pop(int(rest), None)
+
     # A number that was given to somebody else meanwhile is not ours; a group lives on without its leader.
     def ours(pid: int, started: int) -> bool:
         now = status(pid)
@@ -133,8 +135,13 @@ class Guard:
     def __init__(self) -> None:
         _guards.add(self)
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", __file__], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL, start_new_session=True, bufsize=0, cwd="/",
+            [sys.executable, "-I", "-S", __file__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            bufsize=0,
+            cwd="/",
         )
 
     def _say(self, text: str) -> None:

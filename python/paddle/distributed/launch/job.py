@@ -1,4 +1,5 @@
 """What a launcher starts: the processes of one node, each with its environment."""
+
 from __future__ import annotations
 
 import secrets
@@ -74,6 +75,8 @@ def identity(several: bool, master: str, name: str | None, env: Mapping[str, str
     if not several:
         return f"job-{secrets.token_hex(4)}", secrets.token_hex(32)
     if not token and not ports.loopback(ports.resolve(master)):
-        raise LaunchError("a job on several nodes listens beyond this machine and needs a secret that its launchers "
-                          "share: set OAR_JOB_TOKEN to the same value on every node (`openssl rand -hex 32` makes one)")
+        raise LaunchError(
+            "a job on several nodes listens beyond this machine and needs a secret that its launchers "
+            "share: set OAR_JOB_TOKEN to the same value on every node (`openssl rand -hex 32` makes one)"
+        )
     return env.get("OAR_JOB_NAME") or name or "job", token

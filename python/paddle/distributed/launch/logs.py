@@ -1,4 +1,5 @@
 """Each process's log, and rank 0's on the terminal."""
+
 from __future__ import annotations
 
 import os

@@ -1,4 +1,5 @@
 """The launcher from its flags to its exit status."""
+
 from __future__ import annotations
 
 import argparse
@@ -56,8 +57,11 @@ def start(args: argparse.Namespace, terminal: Terminal) -> int:
     watcher.folder(scratch)
     shared = environment(os.environ)
     # What 2.0.2 tells Gloo. Our processes meet at PADDLE_MASTER and do not read these.
-    shared |= {"PADDLE_WITH_GLOO": os.environ.get("PADDLE_WITH_GLOO", "0"), "PADDLE_GLOO_RENDEZVOUS": "3",
-               "PADDLE_GLOO_FS_PATH": scratch}
+    shared |= {
+        "PADDLE_WITH_GLOO": os.environ.get("PADDLE_WITH_GLOO", "0"),
+        "PADDLE_GLOO_RENDEZVOUS": "3",
+        "PADDLE_GLOO_FS_PATH": scratch,
+    }
     line = command(args.training_script, args.training_script_args)
 
     def everybody(supervisor: Supervisor) -> None:
@@ -77,8 +81,9 @@ def start(args: argparse.Namespace, terminal: Terminal) -> int:
             _announce(args, job, address, terminal)
         # A server of a parameter-server job does not know when the others have ended.
         several = job.nodes > 1 and not job.ps
-        return Supervisor(job, watcher, terminal, lambda: cause.told(held), meet if several else None,
-                          (lost, again) if lost else None).run(everybody)
+        return Supervisor(
+            job, watcher, terminal, lambda: cause.told(held), meet if several else None, (lost, again) if lost else None
+        ).run(everybody)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
         watcher.close()

@@ -3,6 +3,7 @@
 Each tells its state to the rendezvous store that the first one hosts; the first one reads them all and writes a
 verdict, which everybody reads. A launcher whose processes fail writes the verdict itself.
 """
+
 from __future__ import annotations
 
 import threading

@@ -1,4 +1,5 @@
 """Ports, and which addresses are this machine's."""
+
 from __future__ import annotations
 
 import ipaddress

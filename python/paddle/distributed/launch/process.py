@@ -1,4 +1,5 @@
 """One process of the job: starting it, its state, signals to it."""
+
 from __future__ import annotations
 
 import contextlib
@@ -43,7 +44,12 @@ class Child:
             # Python 3.12 warns of threads beside a fork. Here they are the store's, which hold nothing of Python's.
             warnings.simplefilter("ignore", DeprecationWarning)
             self._popen = subprocess.Popen(
-                command, env={**env, **spec.env}, stdin=subprocess.DEVNULL, stdout=out, stderr=out, process_group=0,
+                command,
+                env={**env, **spec.env},
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                process_group=0,
                 preexec_fn=prepare,
             )
         self.pid = self._popen.pid

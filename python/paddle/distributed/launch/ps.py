@@ -1,4 +1,5 @@
 """Parameter-server mode: servers that hold parameters, and workers that train."""
+
 from __future__ import annotations
 
 import argparse

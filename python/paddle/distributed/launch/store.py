@@ -1,4 +1,5 @@
 """The rendezvous store of a job, which the first launcher hosts; there launchers tell each other their endpoints."""
+
 from __future__ import annotations
 
 import json
@@ -86,8 +87,10 @@ def settle(job: Job, held: Any, address: str) -> None:
         except RuntimeError as e:
             raise LaunchError(f"launcher {i} of {job.nodes} did not come: {e}") from None
         if len(theirs) != len(own):
-            raise LaunchError(f"launcher {i} starts {len(theirs)} processes, this one ({job.index}) {len(own)}: "
-                              "--nproc_per_node must be the same everywhere")
+            raise LaunchError(
+                f"launcher {i} starts {len(theirs)} processes, this one ({job.index}) {len(own)}: "
+                "--nproc_per_node must be the same everywhere"
+            )
         every += theirs
     # Who hosts the store stays until everybody has read.
     store.barrier("launchers", job.nodes, limit())

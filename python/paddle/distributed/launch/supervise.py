@@ -1,4 +1,5 @@
 """Watches over the processes of this node until all have ended."""
+
 from __future__ import annotations
 
 import os
@@ -28,9 +29,15 @@ _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 class Supervisor:
     """Runs one job. `run` gives the launcher's exit status."""
 
-    def __init__(self, job: Job, watcher: guard.Guard, terminal: Terminal, cause: Callable[[], int | None],
-                 meet: Callable[[Callable[[], None]], Nodes] | None = None,
-                 lost: tuple[Losses, Callable[[Child], Child]] | None = None):
+    def __init__(
+        self,
+        job: Job,
+        watcher: guard.Guard,
+        terminal: Terminal,
+        cause: Callable[[], int | None],
+        meet: Callable[[Callable[[], None]], Nodes] | None = None,
+        lost: tuple[Losses, Callable[[Child], Child]] | None = None,
+    ):
         self.job, self.guard, self.terminal = job, watcher, terminal
         # What follows where a process is killed; and how it is started again.
         self._lost = lost

@@ -1,4 +1,5 @@
 """fluid.contrib.optimizer: Momentum whose operator decays the weights itself."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,4 +1,5 @@
 """DownpourSGD: of losses it makes what servers and trainers of Downpour are told."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -86,11 +87,14 @@ class DownpourSGD:
         desc.server_param.CopyFrom(server.get_desc())
         desc.trainer_param.CopyFrom(worker.get_desc())
         told = {
-            "trainer": "DistMultiTrainer", "device_worker": "DownpourSGD", "optimizer": "DownpourSGD",
-            "fleet_desc": desc, "worker_skipped_ops": list(_SKIPPED),
+            "trainer": "DistMultiTrainer",
+            "device_worker": "DownpourSGD",
+            "optimizer": "DownpourSGD",
+            "fleet_desc": desc,
+            "worker_skipped_ops": list(_SKIPPED),
             "program_id_to_worker": {str(id(loss.block.program)): worker for loss in losses},
             "programs": [loss.block.program for loss in losses],
-        }  # fmt: skip
+        }
         for loss in losses:
             loss.block.program._fleet_opt = told
         return None, every

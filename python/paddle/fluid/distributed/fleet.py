@@ -1,4 +1,5 @@
 """Fleet: a job whose description :class:`DownpourSGD` has made, on the servers that are here."""
+
 from __future__ import annotations
 
 from paddle.fluid.executor import global_scope

@@ -1,4 +1,5 @@
 """FileSystem and MPIHelper: where the files are, and which process of MPI this is."""
+
 from __future__ import annotations
 
 import socket

@@ -1,4 +1,5 @@
 """DownpourServer and DownpourWorker as 1.x had them first: tables with fixed settings."""
+
 from __future__ import annotations
 
 import math
@@ -14,9 +15,14 @@ Server, Worker = pslib_node.Server, pslib_node.Worker
 
 #: settings of accessors
 _CLICKS = {
-    "nonclk_coeff": 0.1, "click_coeff": 2, "base_threshold": 0.2, "delta_threshold": 0.15, "delta_keep_days": 31,
-    "show_click_decay_rate": 0.999, "delete_threshold": 0.8,
-}  # fmt: skip
+    "nonclk_coeff": 0.1,
+    "click_coeff": 2,
+    "base_threshold": 0.2,
+    "delta_threshold": 0.15,
+    "delta_keep_days": 31,
+    "show_click_decay_rate": 0.999,
+    "delete_threshold": 0.8,
+}
 _ADAM = {"avg_decay_rate": 0.999993, "ada_decay_rate": 0.9999, "ada_epsilon": 1e-8, "mom_decay_rate": 0.99}
 
 

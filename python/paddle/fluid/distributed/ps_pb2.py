@@ -1,4 +1,5 @@
 """The messages of this package: those of pslib, but a description has one trainer."""
+
 from __future__ import annotations
 
 from dataclasses import replace

@@ -1,4 +1,5 @@
 """fluid.dygraph: dygraph mode by its 1.x names."""
+
 from paddle._basics.tracer import Tracer  # noqa: F401 (outside __all__)
 from paddle.tensor.tensor import monkey_patch_math_varbase  # noqa: F401
 
@@ -35,7 +36,16 @@ __all__ = [
     *nn.__all__,
     *(name for name in rnn.__all__ if name not in nn.__all__),
     *learning_rate_scheduler.__all__,
-    "AmpScaler", "amp_guard",
-    "TracedLayer", "Layer", "LayerList", "ParameterList", "Sequential",
-    "DataParallel", "ParallelEnv", "prepare_context", "load_dygraph", "save_dygraph",
+    "AmpScaler",
+    "amp_guard",
+    "TracedLayer",
+    "Layer",
+    "LayerList",
+    "ParameterList",
+    "Sequential",
+    "DataParallel",
+    "ParallelEnv",
+    "prepare_context",
+    "load_dygraph",
+    "save_dygraph",
 ]

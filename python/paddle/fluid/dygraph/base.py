@@ -1,4 +1,5 @@
 """fluid.dygraph.base: dygraph mode by its 1.x names."""
+
 from __future__ import annotations
 
 import warnings
@@ -21,9 +22,17 @@ from paddle._dispatch.dygraph import (
 from paddle._programs.variable import Variable
 
 __all__ = [
-    "no_grad", "no_grad_", "grad", "guard", "enable_dygraph", "disable_dygraph", "enabled", "to_variable",
-    "enable_imperative", "disable_imperative",
-]  # fmt: skip
+    "no_grad",
+    "no_grad_",
+    "grad",
+    "guard",
+    "enable_dygraph",
+    "disable_dygraph",
+    "enabled",
+    "to_variable",
+    "enable_imperative",
+    "disable_imperative",
+]
 
 # what 1.8 calls them
 enable_imperative, disable_imperative = enable_dygraph, disable_dygraph

@@ -1,4 +1,5 @@
 """fluid.save_dygraph and load_dygraph."""
+
 from __future__ import annotations
 
 import os

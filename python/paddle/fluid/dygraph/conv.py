@@ -1,4 +1,5 @@
 """Convolutions of fluid.dygraph, plain and transposed, and BilinearTensorProduct: with an activation of their own."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -67,9 +68,7 @@ class _ConvNd(Layer):
             if not isinstance(output_size, (list, int)):
                 raise ValueError(f"{name}: output_size must be an int or a list, got {type(output_size)}")
             self._output_size = convert_to_list(output_size, dims, "output_size")
-        self.weight = self.create_parameter(
-            attr=param_attr, shape=shape, dtype=dtype, default_initializer=initializer
-        )
+        self.weight = self.create_parameter(attr=param_attr, shape=shape, dtype=dtype, default_initializer=initializer)
         self.bias = self.create_parameter(attr=bias_attr, shape=[num_filters], dtype=dtype, is_bias=True)
         self._l_type = f"conv{dims}d" + ("_transpose" if self._transposed else "")
         if dims == 2 and num_channels == groups and depthwise and not use_cudnn:
@@ -128,8 +127,18 @@ class Conv2D(_ConvNd):
         dtype: Any = "float32",
     ) -> None:
         super().__init__(
-            num_channels, num_filters, filter_size, stride, padding, dilation, groups, param_attr, bias_attr, use_cudnn,
-            act, dtype
+            num_channels,
+            num_filters,
+            filter_size,
+            stride,
+            padding,
+            dilation,
+            groups,
+            param_attr,
+            bias_attr,
+            use_cudnn,
+            act,
+            dtype,
         )
 
 
@@ -170,8 +179,18 @@ class Conv3D(_ConvNd):
         dtype: Any = "float32",
     ) -> None:
         super().__init__(
-            num_channels, num_filters, filter_size, stride, padding, dilation, groups, param_attr, bias_attr, use_cudnn,
-            act, dtype
+            num_channels,
+            num_filters,
+            filter_size,
+            stride,
+            padding,
+            dilation,
+            groups,
+            param_attr,
+            bias_attr,
+            use_cudnn,
+            act,
+            dtype,
         )
 
 
@@ -213,8 +232,19 @@ class Conv2DTranspose(_ConvNd):
         dtype: Any = "float32",
     ) -> None:
         super().__init__(
-            num_channels, num_filters, filter_size, stride, padding, dilation, groups, param_attr, bias_attr, use_cudnn,
-            act, dtype, output_size
+            num_channels,
+            num_filters,
+            filter_size,
+            stride,
+            padding,
+            dilation,
+            groups,
+            param_attr,
+            bias_attr,
+            use_cudnn,
+            act,
+            dtype,
+            output_size,
         )
 
 
@@ -255,8 +285,18 @@ class Conv3DTranspose(_ConvNd):
         dtype: Any = "float32",
     ) -> None:
         super().__init__(
-            num_channels, num_filters, filter_size, stride, padding, dilation, groups, param_attr, bias_attr, use_cudnn,
-            act, dtype
+            num_channels,
+            num_filters,
+            filter_size,
+            stride,
+            padding,
+            dilation,
+            groups,
+            param_attr,
+            bias_attr,
+            use_cudnn,
+            act,
+            dtype,
         )
 
 

@@ -1,4 +1,5 @@
 """Losses of fluid.dygraph: those of paddle.nn with the arguments of 1.x."""
+
 from __future__ import annotations
 
 from typing import Any

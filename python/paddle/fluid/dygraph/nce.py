@@ -1,4 +1,5 @@
 """fluid.dygraph.NCE."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -71,9 +72,7 @@ class NCE(Layer):
         )
         self.bias = None
         if bias_attr is not False:
-            self.bias = self.create_parameter(
-                attr=bias_attr, shape=[num_total_classes, 1], is_bias=True, dtype=dtype
-            )
+            self.bias = self.create_parameter(attr=bias_attr, shape=[num_total_classes, 1], is_bias=True, dtype=dtype)
 
     def forward(self, input: Any, label: Any, sample_weight: Any = None) -> Any:  # noqa: A002
         """The losses, [N, 1]."""

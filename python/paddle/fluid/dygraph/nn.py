@@ -1,4 +1,5 @@
 """Layers of fluid.dygraph: those of Paddle 1.x, with an activation of their own."""
+
 from __future__ import annotations
 
 import logging
@@ -147,9 +148,7 @@ class Linear(Layer):
         super().__init__()
         self._act = act
         self._dtype = dtype
-        self.weight = self.create_parameter(
-            shape=[input_dim, output_dim], attr=param_attr, dtype=dtype, is_bias=False
-        )
+        self.weight = self.create_parameter(shape=[input_dim, output_dim], attr=param_attr, dtype=dtype, is_bias=False)
         self.bias = self.create_parameter(shape=[output_dim], attr=bias_attr, dtype=dtype, is_bias=True)
 
     def forward(self, input: Any) -> Any:  # noqa: A002

@@ -1,4 +1,5 @@
 """Layers of fluid.dygraph: InstanceNorm, PRelu; SpectralNorm is paddle.nn's."""
+
 from __future__ import annotations
 
 from typing import Any

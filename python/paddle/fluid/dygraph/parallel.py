@@ -1,4 +1,5 @@
 """Data parallelism by its 1.x names."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,4 +1,5 @@
 """Data parallelism's helpers of 1.x: whether this process works with others, and equal parameters at the start."""
+
 from __future__ import annotations
 
 import os

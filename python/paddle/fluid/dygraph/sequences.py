@@ -1,4 +1,5 @@
 """Layers over sequences: fluid.dygraph.nn.SequenceConv and RowConv."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,4 +1,5 @@
 """fluid.dygraph.TreeConv."""
+
 from __future__ import annotations
 
 from typing import Any

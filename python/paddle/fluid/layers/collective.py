@@ -1,4 +1,5 @@
 """Collective operators appended to a Program, as 1.x has them: `paddle.distributed` has the functions for users."""
+
 from __future__ import annotations
 
 from typing import Any

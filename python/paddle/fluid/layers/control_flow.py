@@ -63,12 +63,11 @@ __all__ = [
     "reorder_lod_tensor_by_rank",
 ]
 
+
 def create_array(dtype):
     """An empty array of tensors of type `dtype`; a Python list in dygraph mode."""
     mode.choose_static()
     return arrays.create_array(dtype)
-
-
 
 
 def increment(x, value=1.0, in_place=True):

@@ -227,9 +227,7 @@ def yolov3_loss(
     )
 
 
-def yolo_box(
-    x, img_size, anchors, class_num, conf_thresh, downsample_ratio, clip_bbox=True, name=None, scale_x_y=1.0
-):
+def yolo_box(x, img_size, anchors, class_num, conf_thresh, downsample_ratio, clip_bbox=True, name=None, scale_x_y=1.0):
     """The boxes of one output of a YOLOv3; see `paddle.vision.ops.yolo_box`, whose arguments these are.
 
     Returns:

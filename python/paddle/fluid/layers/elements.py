@@ -28,7 +28,6 @@ __all__ = [
 ]
 
 
-
 def gather_nd(input, index, name=None):  # noqa: A002
     """The slices of `input` that the rows of `index` name; see :func:`paddle.gather_nd`."""
     return picking.gather_nd(input, index, name)

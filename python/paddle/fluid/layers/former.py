@@ -51,7 +51,6 @@ __all__ = [
 ]
 
 
-
 def _into(out, result):
     """`result`, written to `out` where there is one."""
     return result if out is None else assign(result, out)
@@ -203,8 +202,15 @@ def randint(low, high=None, shape=None, out=None, dtype=None, device=None, stop_
     low, high = (0, low) if high is None else (low, high)
     if low >= high:
         raise ValueError(f"randint: low must be below high, got {low} and {high}")
-    drawn = named(name, _ops.randint, low=low, high=high, seed=seed, dtype=convert_np_dtype_to_dtype_(dtype),
-                  **shape_arguments([1] if shape is None else shape))  # fmt: skip
+    drawn = named(
+        name,
+        _ops.randint,
+        low=low,
+        high=high,
+        seed=seed,
+        dtype=convert_np_dtype_to_dtype_(dtype),
+        **shape_arguments([1] if shape is None else shape),
+    )
     return _settled(_into(out, drawn), stop_gradient)
 
 

@@ -135,9 +135,7 @@ def _resize(method, rank):
         align_mode=1,
         data_format=rank,
     ):
-        return image_resize(
-            input, out_shape, scale, name, method, actual_shape, align_corners, align_mode, data_format
-        )
+        return image_resize(input, out_shape, scale, name, method, actual_shape, align_corners, align_mode, data_format)
 
     resize.__name__ = resize.__qualname__ = "resize_" + method.lower()
     resize.__doc__ = f':func:`image_resize` with resample="{method}".'
@@ -212,9 +210,7 @@ def pad2d(
     assert mode in modes, f"pad2d: mode should be one of {', '.join(modes)}, got {mode!s:.200}"
     tensor = isinstance(paddings, Variable)
     slots = {"paddings": [], "Paddings": paddings} if tensor else {"paddings": list(paddings)}
-    return named(
-        name, _ops.pad2d, input, mode=mode, pad_value=float(pad_value), data_format=data_format, **slots
-    )
+    return named(name, _ops.pad2d, input, mode=mode, pad_value=float(pad_value), data_format=data_format, **slots)
 
 
 def pad_constant_like(x, y, pad_value=0.0, name=None):
@@ -263,8 +259,10 @@ def random_crop(x, shape, seed=None):
         if mode.in_dygraph_mode():
             seed = _ops.fill_constant(shape=[1], dtype=VarType.INT64, str_value=str(seed), value=float(seed))
             return _ops.random_crop(x, seed, **attrs)[0]
-        seed = guards.default_main_program().current_block().create_var(
-            name=unique_name.generate("random_crop_seed"), dtype="int64", persistable=True
+        seed = (
+            guards.default_main_program()
+            .current_block()
+            .create_var(name=unique_name.generate("random_crop_seed"), dtype="int64", persistable=True)
         )
     elif not isinstance(seed, Variable):
         raise ValueError(f"random_crop: 'seed' must be a Variable or an int, got {type(seed)}")

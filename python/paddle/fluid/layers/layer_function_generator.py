@@ -1,4 +1,5 @@
 """generate_layer_fn: an operator of one output as a function."""
+
 from __future__ import annotations
 
 import re

@@ -31,7 +31,6 @@ __all__ = [
 ]
 
 
-
 def reshape(x, shape, actual_shape=None, act=None, inplace=False, name=None):
     """`x` with another shape.
 

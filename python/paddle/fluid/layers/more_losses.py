@@ -102,7 +102,13 @@ def center_loss(
     return named(
         helper.name,
         _ops.center_loss,
-        input, label, centers, alpha, CentersOut=centers, cluster_num=num_classes, need_update=update_center
+        input,
+        label,
+        centers,
+        alpha,
+        CentersOut=centers,
+        cluster_num=num_classes,
+        need_update=update_center,
     )[2]
 
 
@@ -245,9 +251,7 @@ def teacher_student_sigmoid_loss(
     )
 
 
-def smooth_l1(
-    x: Any, y: Any, inside_weight: Any = None, outside_weight: Any = None, sigma: float | None = None
-) -> Any:
+def smooth_l1(x: Any, y: Any, inside_weight: Any = None, outside_weight: Any = None, sigma: float | None = None) -> Any:
     """The sum over each row of outside_weight * f(inside_weight * (x - y)), where f(d) is 0.5 * (sigma * d) squared
     below 1 / sigma squared, and abs(d) - 0.5 / sigma squared beyond.
 

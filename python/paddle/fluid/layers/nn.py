@@ -284,8 +284,9 @@ def expand(x, expand_times, name=None):
         return named(name, _ops.expand, x, expand_times)
     if mode.in_dygraph_mode() or not any(isinstance(t, Variable) for t in expand_times):
         return named(name, _ops.expand, x, expand_times=[int(number(t)) for t in expand_times])
-    tensors = [t if isinstance(t, Variable) else _ops.fill_constant(shape=[1], value=float(t), dtype=2)
-               for t in expand_times]
+    tensors = [
+        t if isinstance(t, Variable) else _ops.fill_constant(shape=[1], value=float(t), dtype=2) for t in expand_times
+    ]
     return named(name, _ops.expand, x, expand_times_tensor=tensors)
 
 

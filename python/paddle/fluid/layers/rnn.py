@@ -34,7 +34,6 @@ __all__ = [
 ]
 
 
-
 class RNNCell:
     """Base of cells: a subclass says in `call` what a step computes."""
 
@@ -292,7 +291,5 @@ class BasicDecoder(Decoder):
             outputs = self.output_fn(outputs)
         ids = self.helper.sample(time=time, outputs=outputs, states=states)
         ids.stop_gradient = True
-        finished, inputs, states = self.helper.next_inputs(
-            time=time, outputs=outputs, states=states, sample_ids=ids
-        )
+        finished, inputs, states = self.helper.next_inputs(time=time, outputs=outputs, states=states, sample_ids=ids)
         return self.OutputWrapper(outputs, ids), states, inputs, finished

@@ -18,7 +18,6 @@ from paddle.static.nn.sequence import *  # noqa: F403
 __all__ = [*sequence.__all__, "sequence_mask", "lod_reset", "lod_append"]
 
 
-
 def sequence_mask(x, maxlen=None, dtype="int64", name=None):
     """1 for the first ``x[i]`` of `maxlen` elements, then 0.
 

@@ -1,4 +1,5 @@
 """ListenAndServ, Send and Recv: a server's block and what a trainer exchanges with it, put together by hand."""
+
 from __future__ import annotations
 
 from paddle._basics.names import OP_ROLE, OpRole
@@ -82,9 +83,12 @@ class ListenAndServ:
         """Append the server's operator; `do` does that at its end."""
         block = self.helper.main_program.current_block()
         attrs = {
-            "endpoint": self.endpoint, "Fanin": self.fan_in, "optimize_blocks": [block], "distributed_mode": _SYNC,
+            "endpoint": self.endpoint,
+            "Fanin": self.fan_in,
+            "optimize_blocks": [block],
+            "distributed_mode": _SYNC,
             "grad_to_block_id": [],
-        }  # fmt: skip
+        }
         self.parent_block().append_op(type="listen_and_serv", inputs={"X": self.inputs}, outputs={}, attrs=attrs)
 
 
@@ -141,7 +145,5 @@ def Recv(endpoints, get_vars, dummy_input=None, sync=True):  # noqa: N802
     attrs = {"endpoints": distinct, "epmap": places}
     helper.append_op(type="recv", inputs={"X": dummy}, outputs={"Out": get_vars}, attrs=attrs)
     if sync:
-        helper.append_op(
-            type="fetch_barrier", inputs={}, outputs={"Out": get_vars}, attrs={"endpoints": distinct}
-        )
+        helper.append_op(type="fetch_barrier", inputs={}, outputs={"Out": get_vars}, attrs={"endpoints": distinct})
     return get_vars

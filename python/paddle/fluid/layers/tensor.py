@@ -48,7 +48,6 @@ __all__ = [
 ]
 
 
-
 def create_tensor(dtype, name=None, persistable=False):
     """An empty variable of type `dtype`.
 

@@ -32,9 +32,19 @@ __all__ = [
 
 
 def _pool(
-    dims, input, pool_size, pool_type, pool_stride, pool_padding, global_pooling, use_cudnn, ceil_mode, name, exclusive,  # noqa: A002
-    data_format
-):  # fmt: skip
+    dims,
+    input,
+    pool_size,
+    pool_type,
+    pool_stride,
+    pool_padding,
+    global_pooling,
+    use_cudnn,
+    ceil_mode,
+    name,
+    exclusive,  # noqa: A002
+    data_format,
+):
     """The maximum or average of windows in `dims` dimensions."""
     where = f"pool{dims}d"
     if pool_type not in ("max", "avg"):
@@ -77,8 +87,18 @@ def pool2d(
         TypeError: when use_cudnn is no bool.
     """
     return _pool(
-        2, input, pool_size, pool_type, pool_stride, pool_padding, global_pooling, use_cudnn, ceil_mode, name,
-        exclusive, data_format
+        2,
+        input,
+        pool_size,
+        pool_type,
+        pool_stride,
+        pool_padding,
+        global_pooling,
+        use_cudnn,
+        ceil_mode,
+        name,
+        exclusive,
+        data_format,
     )
 
 
@@ -111,8 +131,18 @@ def pool3d(
         TypeError: when use_cudnn is no bool.
     """
     return _pool(
-        3, input, pool_size, pool_type, pool_stride, pool_padding, global_pooling, use_cudnn, ceil_mode, name,
-        exclusive, data_format
+        3,
+        input,
+        pool_size,
+        pool_type,
+        pool_stride,
+        pool_padding,
+        global_pooling,
+        use_cudnn,
+        ceil_mode,
+        name,
+        exclusive,
+        data_format,
     )
 
 
@@ -191,8 +221,21 @@ def deformable_conv(
     The others are those of :func:`paddle.static.nn.deform_conv2d`.
     """
     return deformable_layer(
-        input, offset, mask, num_filters, filter_size, stride, padding, dilation, groups, deformable_groups,
-        im2col_step, param_attr, bias_attr, modulated, name
+        input,
+        offset,
+        mask,
+        num_filters,
+        filter_size,
+        stride,
+        padding,
+        dilation,
+        groups,
+        deformable_groups,
+        im2col_step,
+        param_attr,
+        bias_attr,
+        modulated,
+        name,
     )
 
 

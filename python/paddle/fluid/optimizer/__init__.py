@@ -1,4 +1,5 @@
 """fluid.optimizer: the optimizers of Paddle 1.x, over the updates of paddle.optimizer."""
+
 from paddle._basics.missing import getter as _getter
 from paddle.incubate.optimizer.gradient_merge import GradientMergeOptimizer as GradientMergeOptimizer
 from paddle.incubate.optimizer.pipeline import PipelineOptimizer
@@ -21,12 +22,34 @@ from .momenta import (
 )
 
 __all__ = [
-    "SGD", "Momentum", "Adagrad", "Adam", "Adamax", "Dpsgd", "DecayedAdagrad", "Ftrl", "SGDOptimizer",
-    "MomentumOptimizer", "AdagradOptimizer", "AdamOptimizer", "AdamaxOptimizer", "DpsgdOptimizer",
-    "DecayedAdagradOptimizer", "RMSPropOptimizer", "FtrlOptimizer", "Adadelta", "AdadeltaOptimizer", "ModelAverage",
-    "LarsMomentum", "LarsMomentumOptimizer", "LambOptimizer", "ExponentialMovingAverage", "PipelineOptimizer",
-    "LookaheadOptimizer", "RecomputeOptimizer",
-]  # fmt: skip
+    "SGD",
+    "Momentum",
+    "Adagrad",
+    "Adam",
+    "Adamax",
+    "Dpsgd",
+    "DecayedAdagrad",
+    "Ftrl",
+    "SGDOptimizer",
+    "MomentumOptimizer",
+    "AdagradOptimizer",
+    "AdamOptimizer",
+    "AdamaxOptimizer",
+    "DpsgdOptimizer",
+    "DecayedAdagradOptimizer",
+    "RMSPropOptimizer",
+    "FtrlOptimizer",
+    "Adadelta",
+    "AdadeltaOptimizer",
+    "ModelAverage",
+    "LarsMomentum",
+    "LarsMomentumOptimizer",
+    "LambOptimizer",
+    "ExponentialMovingAverage",
+    "PipelineOptimizer",
+    "LookaheadOptimizer",
+    "RecomputeOptimizer",
+]
 
 SGD = SGDOptimizer
 Momentum = MomentumOptimizer

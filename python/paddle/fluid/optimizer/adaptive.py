@@ -1,4 +1,5 @@
 """Optimizers of fluid that scale each element's step by its gradients: Adagrad, Adadelta, RMSProp, FTRL."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,4 +1,5 @@
 """Means of parameters in Programs: ModelAverage, ExponentialMovingAverage."""
+
 from __future__ import annotations
 
 import contextlib

@@ -1,4 +1,5 @@
 """Optimizer: the base of fluid.optimizer."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,4 +1,5 @@
 """DGCMomentumOptimizer: momentum whose gradients travel sparsely."""
+
 from __future__ import annotations
 
 from typing import Any

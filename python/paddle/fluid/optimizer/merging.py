@@ -1,4 +1,5 @@
 """LookaheadOptimizer, around another optimizer."""
+
 from __future__ import annotations
 
 from typing import Any

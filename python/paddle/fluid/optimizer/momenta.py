@@ -1,4 +1,5 @@
 """Optimizers of fluid that follow the gradient or its moments: SGD, momentum, LARS, Adam, Adamax, LAMB, DPSGD."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -186,9 +187,7 @@ class LambOptimizer(LambRule, AdamOptimizer):
         name: str | None = None,
     ) -> None:
         needed(AssertionError, lamb_weight_decay=lamb_weight_decay)
-        super().__init__(
-            learning_rate, beta1, beta2, epsilon, parameter_list, regularization, grad_clip, name
-        )
+        super().__init__(learning_rate, beta1, beta2, epsilon, parameter_list, regularization, grad_clip, name)
         self._lamb_weight_decay = lamb_weight_decay
         self._exclude_from_weight_decay_fn = exclude_from_weight_decay_fn
 

@@ -1,4 +1,5 @@
 """The base of fluid.dygraph's learning rates."""
+
 from __future__ import annotations
 
 from typing import Any

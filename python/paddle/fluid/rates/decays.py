@@ -2,6 +2,7 @@
 
 Their rates are Tensors of the shape [1], computed in float32 (or `dtype`) by the operators of the engine.
 """
+
 from __future__ import annotations
 
 import math

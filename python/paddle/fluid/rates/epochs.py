@@ -1,4 +1,5 @@
 """fluid.dygraph's learning rates that change when their `epoch()` is called, not with each step."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -97,9 +98,7 @@ class MultiStepDecay(_LearningRateEpochDecay):
         0.25
     """
 
-    def __init__(
-        self, learning_rate: float, milestones: tuple[int, ...] | list[int], decay_rate: float = 0.1
-    ) -> None:
+    def __init__(self, learning_rate: float, milestones: tuple[int, ...] | list[int], decay_rate: float = 0.1) -> None:
         check_milestones(milestones)
         check_factor("decay_rate", decay_rate)
         self.milestones = milestones

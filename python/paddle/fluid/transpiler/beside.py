@@ -1,4 +1,5 @@
 """Asynchronous training without a communicator of one's own: what a Program exchanges is exchanged beside its steps."""
+
 from __future__ import annotations
 
 import os

@@ -1,4 +1,5 @@
 """Blocks of variables: how they are cut, and what they are called."""
+
 from __future__ import annotations
 
 import math

@@ -1,4 +1,5 @@
 """Programs of one process rewritten for several, which exchange gradients or parameters among themselves."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -193,9 +194,12 @@ class LocalSGD(Collective):
 
     def _snapshot(self, block: Any, param: Any) -> Any:
         return block.create_var(
-            name=self.snapshot_name(param.name), shape=param.shape, persistable=True, stop_gradient=True,
+            name=self.snapshot_name(param.name),
+            shape=param.shape,
+            persistable=True,
+            stop_gradient=True,
             dtype=param.dtype,
-        )  # fmt: skip
+        )
 
     def _transpile_startup_program(self):
         super()._transpile_startup_program()

@@ -1,4 +1,5 @@
 """What a communicator is to send and receive: read from a trainer's Program."""
+
 from __future__ import annotations
 
 from typing import Any, NamedTuple
@@ -34,9 +35,19 @@ class CommContext:
     """
 
     def __init__(
-        self, name, split_varnames, split_endpoints, sections, origin_varnames=(), trainer_id=0, aggregate=True,
-        is_sparse=False, is_distributed=False, table_id=-1, everywhere=False,
-    ):  # fmt: skip
+        self,
+        name,
+        split_varnames,
+        split_endpoints,
+        sections,
+        origin_varnames=(),
+        trainer_id=0,
+        aggregate=True,
+        is_sparse=False,
+        is_distributed=False,
+        table_id=-1,
+        everywhere=False,
+    ):
         self._name, self._parts, self._endpoints = name, list(split_varnames), list(split_endpoints)
         self._sections, self._origin, self._trainer = list(sections), list(origin_varnames), trainer_id
         self._aggregate, self._sparse, self._distributed = aggregate, is_sparse, is_distributed
@@ -106,10 +117,15 @@ def of_program(mode: int, trainers: int, program: Any) -> Communication:
             name, endpoints = op.input("X")[0], list(op.attr("endpoints"))
             parts, whole = list(op.attr("send_varnames")), not op.attr("use_send_handler")
             send[name] = CommContext(
-                name, parts * len(endpoints) if whole else parts, endpoints, list(op.attr("sections")), [name],
-                op.attr("trainer_id"), is_sparse=block.vars[name].type == core.VarDesc.VarType.SELECTED_ROWS,
+                name,
+                parts * len(endpoints) if whole else parts,
+                endpoints,
+                list(op.attr("sections")),
+                [name],
+                op.attr("trainer_id"),
+                is_sparse=block.vars[name].type == core.VarDesc.VarType.SELECTED_ROWS,
                 everywhere=whole,
-            )  # fmt: skip
+            )
         elif op.type == "recv" and op.attr("recv_varnames"):
             name = op.output("Out")[0]
             recv[name] = CommContext(

@@ -1,4 +1,5 @@
 """How DistributeTranspiler is to work."""
+
 from __future__ import annotations
 
 import os

@@ -1,4 +1,5 @@
 """DistributeTranspiler: a Program for one process becomes those of trainers and parameter servers."""
+
 from __future__ import annotations
 
 from collections import OrderedDict
@@ -178,9 +179,14 @@ class DistributeTranspiler:
             return
         if self.config.mode == "collective":
             self._transpile_collective(
-                self.config.collective_mode, trainer_id, trainers, current_endpoint, startup_program, program,
+                self.config.collective_mode,
+                trainer_id,
+                trainers,
+                current_endpoint,
+                startup_program,
+                program,
                 self.config.wait_port,
-            )  # fmt: skip
+            )
             return
         if self.config.mode != "pserver":
             raise ValueError(f"config.mode must be pserver, nccl2 or collective, got {self.config.mode!r}")

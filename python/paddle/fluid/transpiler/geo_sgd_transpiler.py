@@ -1,4 +1,5 @@
 """GeoSgdTranspiler: trainers train by themselves, and exchange what has changed every few steps."""
+
 from __future__ import annotations
 
 from collections import OrderedDict

@@ -1,4 +1,5 @@
 """Which server holds which block: dispatchers deal variables to endpoints."""
+
 from __future__ import annotations
 
 import zlib

@@ -1,4 +1,5 @@
 """The servers' Programs: a listen_and_serv with a block for each block of a parameter, and what initialises them."""
+
 from __future__ import annotations
 
 import warnings
@@ -232,9 +233,7 @@ class _Server:
         int64 = core.VarDesc.VarType.INT64
         trainer = block.create_var(name="@TRAINER_ID@", dtype=int64, shape=[1], persistable=False)
         copies = [copy for p, copy in self.t.param_bak_list if p.name == param.name]
-        block.append_op(
-            type="ref_by_trainer_id", inputs={"X": copies, "TrainerId": trainer}, outputs={"Out": then}
-        )
+        block.append_op(type="ref_by_trainer_id", inputs={"X": copies, "TrainerId": trainer}, outputs={"Out": then})
 
         def combine(kind: str, x: Any, y: Any) -> Any:
             out = block.create_var(name=generate("tmp_dc_output"), persistable=False, **kept)

@@ -1,4 +1,5 @@
 """Tables that trainers look up on the servers instead of holding them."""
+
 from __future__ import annotations
 
 import math

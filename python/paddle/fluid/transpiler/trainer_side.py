@@ -1,4 +1,5 @@
 """The trainers' Programs: gradients are sent, parameters come back, the optimizer goes."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -1,4 +1,5 @@
 """The modes of DistributeTranspiler in which trainers exchange gradients among themselves."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,4 +1,5 @@
 """paddle.incubate.optimizer: optimizers around others."""
+
 from .lookahead import LookAhead
 from .model_average import ModelAverage
 

@@ -1,4 +1,5 @@
 """GradientMergeOptimizer: one update in so many runs."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,4 +1,5 @@
 """LookAhead: slow weights that follow an optimizer's."""
+
 from __future__ import annotations
 
 from typing import Any

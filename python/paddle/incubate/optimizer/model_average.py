@@ -1,4 +1,5 @@
 """ModelAverage: means of parameters over a window of steps, in both modes."""
+
 from __future__ import annotations
 
 import contextlib

@@ -1,4 +1,5 @@
 """Checkpoints that wait for backward in pinned host memory."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -25,11 +26,14 @@ class _Waiting:
         dtype = block.var(name).dtype
         made = [
             block.create_var(
-                name=unique_name.generate(f"{name}@{what}"), shape=shape, dtype=dtype, persistable=False,
+                name=unique_name.generate(f"{name}@{what}"),
+                shape=shape,
+                dtype=dtype,
+                persistable=False,
                 stop_gradient=what == "Pinned",
             )
             for what in ("Pinned", "Fetch")
-        ]  # fmt: skip
+        ]
         self.pinned, self.fetched = made
         startup = default_startup_program().global_block()
         startup.create_var(name=self.pinned.name, shape=shape, dtype=dtype, persistable=False, stop_gradient=True)

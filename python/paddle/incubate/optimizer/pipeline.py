@@ -1,4 +1,5 @@
 """PipelineOptimizer: a Program cut at its device_guards into sections, each for a process of its own."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -101,9 +102,13 @@ class PipelineOptimizer:
     @staticmethod
     def _receive(block: Any, at: int, var: Any, device: str, peer: str, role: int) -> None:
         attrs = {
-            "out_shape": list(var.shape), "dtype": var.dtype, OP_DEVICE: device, OP_ROLE: role, "use_calc_stream": True,
+            "out_shape": list(var.shape),
+            "dtype": var.dtype,
+            OP_DEVICE: device,
+            OP_ROLE: role,
+            "use_calc_stream": True,
             "peer": _number(peer),
-        }  # fmt: skip
+        }
         block._insert_op(at, type="recv_v2", outputs={"Out": [var]}, attrs=attrs)
 
     def _send_between(self, block: Any) -> None:
@@ -177,9 +182,8 @@ class PipelineOptimizer:
         for name in dict.fromkeys(n for b in blocks for n, v in b.vars.items() if v.persistable):
             having = [i for i, b in enumerate(blocks) if name in b.vars]
             writers = [
-                i for i in having
-                if any(name in op.output_arg_names and not _in_all(op) for op in blocks[i].ops)
-            ]  # fmt: skip
+                i for i in having if any(name in op.output_arg_names and not _in_all(op) for op in blocks[i].ops)
+            ]
             if len(having) < 2 or not writers:
                 continue
             assert len(writers) == 1, f"PipelineOptimizer: several sections write {name}"
@@ -269,8 +273,13 @@ class PipelineOptimizer:
         startup._pipeline_opt = {"startup_program": self.startup_program}
         self._accumulate(blocks[mine], devices[mine])
         main._pipeline_opt = {
-            "trainer": "PipelineTrainer", "device_worker": "Section", "inner_parallelism": len(devices),
-            "section_program": sections[mine], "place_id": mine, "sync_steps": -1,
-            "num_microbatches": self._num_microbatches, "start_cpu_core_id": self._start_cpu_core_id,
-        }  # fmt: skip
+            "trainer": "PipelineTrainer",
+            "device_worker": "Section",
+            "inner_parallelism": len(devices),
+            "section_program": sections[mine],
+            "place_id": mine,
+            "sync_steps": -1,
+            "num_microbatches": self._num_microbatches,
+            "start_cpu_core_id": self._start_cpu_core_id,
+        }
         return ops, pairs, sections

@@ -1,4 +1,5 @@
 """RecomputeOptimizer: backward keeps the checkpoints only."""
+
 from __future__ import annotations
 
 from typing import Any

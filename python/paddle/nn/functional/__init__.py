@@ -1,4 +1,5 @@
 """paddle.nn.functional: the layers' computations as functions."""
+
 from . import (  # noqa: A004
     activation,
     class_loss,

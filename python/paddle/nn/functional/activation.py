@@ -3,6 +3,7 @@
 Each looks at the types of its arguments in static mode only; in dygraph mode nothing stands between the caller and
 the operator but the one function.
 """
+
 from __future__ import annotations
 
 import warnings
@@ -47,7 +48,6 @@ __all__ = [
     "tanhshrink",
     "thresholded_relu",
 ]
-
 
 
 def _static(x: Any, op_type: str) -> None:

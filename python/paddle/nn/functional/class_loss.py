@@ -1,4 +1,5 @@
 """Losses of probabilities of classes: binary_cross_entropy, log_loss, nll_loss, kl_div, hsigmoid_loss."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence

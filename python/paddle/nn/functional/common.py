@@ -1,4 +1,5 @@
 """linear, bilinear, the dropouts, cosine_similarity, unfold."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -31,7 +32,6 @@ __all__ = [
     "linear",
     "unfold",
 ]
-
 
 
 def linear(x: Any, weight: Any, bias: Any = None, name: str | None = None) -> Tensor:

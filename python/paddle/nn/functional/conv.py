@@ -1,4 +1,5 @@
 """Convolutions and transposed convolutions in one to three dimensions."""
+
 from __future__ import annotations
 
 import math
@@ -15,7 +16,6 @@ from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.nn.initializer.base import Normal
 
 __all__ = ["conv1d", "conv1d_transpose", "conv2d", "conv2d_transpose", "conv3d", "conv3d_transpose"]
-
 
 
 def channels_of(x: Any, groups: int | None, last: bool, what: str = "x") -> int:

@@ -1,4 +1,5 @@
 """Functions for decoding, and for networks that learn it."""
+
 from __future__ import annotations
 
 from typing import Any

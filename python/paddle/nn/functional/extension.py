@@ -1,4 +1,5 @@
 """Diagonals of matrices in new dimensions."""
+
 from __future__ import annotations
 
 import paddle._core as _core

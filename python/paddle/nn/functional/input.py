@@ -1,4 +1,5 @@
 """Functions of ids: one-hot rows and rows of a table."""
+
 from __future__ import annotations
 
 from typing import Any

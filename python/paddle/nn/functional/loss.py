@@ -1,4 +1,5 @@
 """Losses."""
+
 from __future__ import annotations
 
 import warnings
@@ -24,7 +25,6 @@ __all__ = [
     "softmax_with_cross_entropy",
     "square_error_cost",
 ]
-
 
 
 def check_reduction(where: str, reduction: str) -> None:

@@ -1,4 +1,5 @@
 """Normalisations."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -118,9 +119,7 @@ def layer_norm(
     if mode._dygraph_tracer_ is not None:
         return _ops.layer_norm(x, weight, bias, epsilon=epsilon, begin_norm_axis=begin)[0]
     check_variable_and_dtype(x, "input", takes("layer_norm"), "LayerNorm")
-    out, mean, variance = named(
-        name, _ops.layer_norm, x, weight, bias, epsilon=epsilon, begin_norm_axis=begin
-    )
+    out, mean, variance = named(name, _ops.layer_norm, x, weight, bias, epsilon=epsilon, begin_norm_axis=begin)
     mean.stop_gradient = variance.stop_gradient = True
     return out
 

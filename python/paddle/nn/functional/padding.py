@@ -1,4 +1,5 @@
 """Padding: constant, reflected, replicated, circular."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -89,12 +90,10 @@ def pad(
     paddings = _six(pad, rank)
     if isinstance(paddings, Variable) and modes.in_dygraph_mode():
         paddings = [int(n) for n in paddings.numpy().reshape(-1)]
-    slots: dict[str, Any] = {"paddings": [], "Paddings": paddings} if isinstance(paddings, Variable) else {
-        "paddings": paddings
-    }
+    slots: dict[str, Any] = (
+        {"paddings": [], "Paddings": paddings} if isinstance(paddings, Variable) else {"paddings": paddings}
+    )
     if added:
         x = _ops.unsqueeze2(x, axes=added)
-    out = named(
-        name, _ops.pad3d, x, mode=mode, value=float(value), data_format="NDHWC" if last else "NCDHW", **slots
-    )
+    out = named(name, _ops.pad3d, x, mode=mode, value=float(value), data_format="NDHWC" if last else "NCDHW", **slots)
     return _ops.squeeze2(out, axes=added) if added else out

@@ -1,4 +1,5 @@
 """Pools: maxima and averages of windows, in one to three dimensions."""
+
 from __future__ import annotations
 
 import math
@@ -27,7 +28,6 @@ __all__ = [
     "adaptive_max_pool2d",
     "adaptive_max_pool3d",
 ]
-
 
 
 def _check_dims(x: Any, dims: int) -> None:
@@ -121,9 +121,7 @@ def _adaptive(kind: str, dims: int, x: Any, output_size: Any, data_format: str, 
     if kind == "max":
         return _run(dims, f"max_pool{space}d_with_index", x, name, ksize=size, adaptive=True)
     data_format = data_format if dims > 1 else "NCHW"
-    return _run(
-        dims, f"pool{space}d", x, name, pooling_type=kind, ksize=size, adaptive=True, data_format=data_format
-    )
+    return _run(dims, f"pool{space}d", x, name, pooling_type=kind, ksize=size, adaptive=True, data_format=data_format)
 
 
 def _adaptive_max(dims: int, x: Any, output_size: Any, return_mask: bool, name: str | None) -> Any:

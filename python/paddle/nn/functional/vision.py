@@ -1,4 +1,5 @@
 """Images read at other places, and their channels and frames in another order."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -13,7 +14,6 @@ from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_variable_and_dtype
 
 __all__ = ["affine_grid", "grid_sample", "pixel_shuffle", "temporal_shift"]
-
 
 
 def affine_grid(theta: Any, out_shape: Any, align_corners: bool = True, name: str | None = None) -> Tensor:

@@ -1,4 +1,5 @@
 """The layers of paddle.nn, by family."""
+
 from . import (
     activation,
     common,

@@ -1,4 +1,5 @@
 """Layers of activations."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,4 +1,5 @@
 """Linear, Bilinear, Embedding, Flatten, the dropouts, CosineSimilarity."""
+
 from __future__ import annotations
 
 from typing import Any

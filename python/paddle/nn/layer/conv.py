@@ -1,4 +1,5 @@
 """Convolution layers, plain and transposed, in one to three dimensions."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -158,8 +159,17 @@ class Conv1D(_Plain):
         data_format: str = "NCL",
     ) -> None:
         super().__init__(
-            in_channels, out_channels, kernel_size, stride=stride, padding=padding, dilation=dilation, groups=groups,
-            padding_mode=padding_mode, weight_attr=weight_attr, bias_attr=bias_attr, data_format=data_format
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride=stride,
+            padding=padding,
+            dilation=dilation,
+            groups=groups,
+            padding_mode=padding_mode,
+            weight_attr=weight_attr,
+            bias_attr=bias_attr,
+            data_format=data_format,
         )
 
 
@@ -195,8 +205,17 @@ class Conv2D(_Plain):
         data_format: str = "NCHW",
     ) -> None:
         super().__init__(
-            in_channels, out_channels, kernel_size, stride=stride, padding=padding, dilation=dilation, groups=groups,
-            padding_mode=padding_mode, weight_attr=weight_attr, bias_attr=bias_attr, data_format=data_format
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride=stride,
+            padding=padding,
+            dilation=dilation,
+            groups=groups,
+            padding_mode=padding_mode,
+            weight_attr=weight_attr,
+            bias_attr=bias_attr,
+            data_format=data_format,
         )
 
 
@@ -234,8 +253,17 @@ class Conv3D(_Plain):
         data_format: str = "NCDHW",
     ) -> None:
         super().__init__(
-            in_channels, out_channels, kernel_size, stride=stride, padding=padding, dilation=dilation, groups=groups,
-            padding_mode=padding_mode, weight_attr=weight_attr, bias_attr=bias_attr, data_format=data_format
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride=stride,
+            padding=padding,
+            dilation=dilation,
+            groups=groups,
+            padding_mode=padding_mode,
+            weight_attr=weight_attr,
+            bias_attr=bias_attr,
+            data_format=data_format,
         )
 
 
@@ -272,8 +300,17 @@ class Conv1DTranspose(_Transposed):
         data_format: str = "NCL",
     ) -> None:
         super().__init__(
-            in_channels, out_channels, kernel_size, stride=stride, padding=padding, output_padding=output_padding,
-            dilation=dilation, groups=groups, weight_attr=weight_attr, bias_attr=bias_attr, data_format=data_format
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride=stride,
+            padding=padding,
+            output_padding=output_padding,
+            dilation=dilation,
+            groups=groups,
+            weight_attr=weight_attr,
+            bias_attr=bias_attr,
+            data_format=data_format,
         )
 
 
@@ -309,8 +346,17 @@ class Conv2DTranspose(_Transposed):
         data_format: str = "NCHW",
     ) -> None:
         super().__init__(
-            in_channels, out_channels, kernel_size, stride=stride, padding=padding, output_padding=output_padding,
-            dilation=dilation, groups=groups, weight_attr=weight_attr, bias_attr=bias_attr, data_format=data_format
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride=stride,
+            padding=padding,
+            output_padding=output_padding,
+            dilation=dilation,
+            groups=groups,
+            weight_attr=weight_attr,
+            bias_attr=bias_attr,
+            data_format=data_format,
         )
 
 
@@ -347,6 +393,15 @@ class Conv3DTranspose(_Transposed):
         data_format: str = "NCDHW",
     ) -> None:
         super().__init__(
-            in_channels, out_channels, kernel_size, stride=stride, padding=padding, output_padding=output_padding,
-            dilation=dilation, groups=groups, weight_attr=weight_attr, bias_attr=bias_attr, data_format=data_format
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride=stride,
+            padding=padding,
+            output_padding=output_padding,
+            dilation=dilation,
+            groups=groups,
+            weight_attr=weight_attr,
+            bias_attr=bias_attr,
+            data_format=data_format,
         )

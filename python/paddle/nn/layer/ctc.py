@@ -1,4 +1,5 @@
 """Connectionist temporal classification as a layer."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,4 +1,5 @@
 """PairwiseDistance."""
+
 from __future__ import annotations
 
 from typing import Any

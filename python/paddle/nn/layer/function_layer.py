@@ -1,4 +1,5 @@
 """Layers without parameters: each keeps the arguments of a function, and calls it."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping

@@ -1,4 +1,5 @@
 """Normalisation of single images, over neighbouring channels, and of weights by their greatest singular value."""
+
 from __future__ import annotations
 
 import math

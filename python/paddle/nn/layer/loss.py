@@ -1,4 +1,5 @@
 """Layers of losses: each keeps the arguments of its function."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,4 +1,5 @@
 """Normalisation layers."""
+
 from __future__ import annotations
 
 import math

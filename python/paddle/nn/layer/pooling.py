@@ -1,4 +1,5 @@
 """Pooling layers: each keeps the arguments of its function."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -75,8 +76,14 @@ class AvgPool2D(_Pool):
         name: str | None = None,
     ) -> None:
         super().__init__(
-            kernel_size, stride=stride, padding=padding, ceil_mode=ceil_mode, exclusive=exclusive,
-            divisor_override=divisor_override, data_format=data_format, name=name
+            kernel_size,
+            stride=stride,
+            padding=padding,
+            ceil_mode=ceil_mode,
+            exclusive=exclusive,
+            divisor_override=divisor_override,
+            data_format=data_format,
+            name=name,
         )
         self.divisor = divisor_override
 
@@ -104,8 +111,14 @@ class AvgPool3D(_Pool):
         name: str | None = None,
     ) -> None:
         super().__init__(
-            kernel_size, stride=stride, padding=padding, ceil_mode=ceil_mode, exclusive=exclusive,
-            divisor_override=divisor_override, data_format=data_format, name=name
+            kernel_size,
+            stride=stride,
+            padding=padding,
+            ceil_mode=ceil_mode,
+            exclusive=exclusive,
+            divisor_override=divisor_override,
+            data_format=data_format,
+            name=name,
         )
         self.divisor = divisor_override
 
@@ -155,8 +168,13 @@ class MaxPool2D(_Pool):
         name: str | None = None,
     ) -> None:
         super().__init__(
-            kernel_size, stride=stride, padding=padding, return_mask=return_mask, ceil_mode=ceil_mode,
-            data_format=data_format, name=name
+            kernel_size,
+            stride=stride,
+            padding=padding,
+            return_mask=return_mask,
+            ceil_mode=ceil_mode,
+            data_format=data_format,
+            name=name,
         )
 
 
@@ -182,8 +200,13 @@ class MaxPool3D(_Pool):
         name: str | None = None,
     ) -> None:
         super().__init__(
-            kernel_size, stride=stride, padding=padding, return_mask=return_mask, ceil_mode=ceil_mode,
-            data_format=data_format, name=name
+            kernel_size,
+            stride=stride,
+            padding=padding,
+            return_mask=return_mask,
+            ceil_mode=ceil_mode,
+            data_format=data_format,
+            name=name,
         )
 
 

@@ -1,4 +1,5 @@
 """Recurrent networks: layers that run cells over sequences, and the networks that one operator computes."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -20,8 +21,13 @@ _MODES = {LSTMCell: "LSTM", GRUCell: "GRU"}
 def _plain(cell: Any) -> bool:
     """Whether the operator rnn computes what a call of this cell would."""
     known = type(cell) in (SimpleRNNCell, LSTMCell, GRUCell)
-    return known and not (cell._forward_pre_hooks or cell._forward_post_hooks) and cell.bias_ih is not None \
-        and cell.bias_hh is not None and "forward" not in vars(cell)  # fmt: skip
+    return (
+        known
+        and not (cell._forward_pre_hooks or cell._forward_post_hooks)
+        and cell.bias_ih is not None
+        and cell.bias_hh is not None
+        and "forward" not in vars(cell)
+    )
 
 
 def _by_operator(cell: Any, inputs: Any, states: Any, time_major: bool, is_reverse: bool) -> tuple[Any, Any]:

@@ -1,4 +1,5 @@
 """Recurrent cells: one step of a recurrent network."""
+
 from __future__ import annotations
 
 import math

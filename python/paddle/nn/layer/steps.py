@@ -1,4 +1,5 @@
 """Cells run over the steps of sequences."""
+
 from __future__ import annotations
 
 from functools import partial

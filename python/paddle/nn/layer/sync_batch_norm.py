@@ -1,4 +1,5 @@
 """Batch normalisation over the parts of a batch that several processes have."""
+
 from __future__ import annotations
 
 from typing import Any

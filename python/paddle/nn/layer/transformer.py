@@ -1,4 +1,5 @@
 """Attention and Transformers."""
+
 from __future__ import annotations
 
 import collections
@@ -117,9 +118,7 @@ class MultiHeadAttention(Layer):
         ]
         return self.Cache(*empty)
 
-    def forward(
-        self, query: Any, key: Any = None, value: Any = None, attn_mask: Any = None, cache: Any = None
-    ) -> Any:
+    def forward(self, query: Any, key: Any = None, value: Any = None, attn_mask: Any = None, cache: Any = None) -> Any:
         """Attention of `query` to `key` and `value` (default: to itself).
 
         Args:
@@ -234,9 +233,7 @@ class TransformerEncoderLayer(_Block):
 
     def forward(self, src: Any, src_mask: Any = None, cache: Any = None) -> Any:
         """`src` [batch, length, d_model] to the same shape; with a cache a pair with the new one."""
-        src, new_cache = self._part(
-            src, self.norm1, self.dropout1, lambda x: self.self_attn(x, x, x, src_mask, cache)
-        )
+        src, new_cache = self._part(src, self.norm1, self.dropout1, lambda x: self.self_attn(x, x, x, src_mask, cache))
         src, _ = self._part(src, self.norm2, self.dropout2, self._feed_forward)
         return src if cache is None else (src, new_cache)
 
@@ -394,9 +391,7 @@ class Transformer(Layer):
         middle = attr[1] if len(attr) == 3 else attr[0]
         return [attr[0], attr[-1]] if count == 2 else [attr[0], middle, attr[-1]]
 
-    def forward(
-        self, src: Any, tgt: Any, src_mask: Any = None, tgt_mask: Any = None, memory_mask: Any = None
-    ) -> Any:
+    def forward(self, src: Any, tgt: Any, src_mask: Any = None, tgt_mask: Any = None, memory_mask: Any = None) -> Any:
         """`src` and `tgt` [batch, length, d_model] to the shape of `tgt`."""
         memory = self.encoder(src, src_mask=src_mask)
         return self.decoder(tgt, memory, tgt_mask=tgt_mask, memory_mask=memory_mask)

@@ -1,4 +1,5 @@
 """Layers on images: other sizes, continued borders, channels as pixels."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -91,6 +92,7 @@ class UpsamplingBilinear2D(_Resize2D):
 
 class _Pad(UnaryFunctionLayer):
     _function = staticmethod(F.pad)
+
     def __init__(self, padding: Any, mode: str, value: float, data_format: str, name: str | None) -> None:
         super().__init__(pad=padding, mode=mode, value=value, data_format=data_format, name=name)
 

@@ -1,4 +1,5 @@
 """The two operators of loss scaling, appended to the current Program."""
+
 from __future__ import annotations
 
 from typing import Any

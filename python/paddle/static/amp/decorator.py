@@ -1,4 +1,5 @@
 """decorate: an optimizer whose Programs compute in mixed precision."""
+
 from __future__ import annotations
 
 import warnings
@@ -102,9 +103,7 @@ class OptimizerWithMixedPrecision:
         with program_guard(self._train_program, startup_program):
             self._init_amp_var()
             if self._use_pure_fp16:
-                self._to_fp16_var_names = cast_model_to_fp16(
-                    self._train_program, self._amp_lists, self._use_fp16_guard
-                )
+                self._to_fp16_var_names = cast_model_to_fp16(self._train_program, self._amp_lists, self._use_fp16_guard)
             else:
                 rewrite_program(self._train_program, self._amp_lists)
             if loss.dtype != VarType.FP32:
@@ -164,9 +163,15 @@ class OptimizerWithMixedPrecision:
             )
             for i, (group, name) in enumerate(updates):
                 update_loss_scaling(
-                    group, bad, scale, self._num_good_steps, self._num_bad_steps, *self._when, stop_update=i > 0,
+                    group,
+                    bad,
+                    scale,
+                    self._num_good_steps,
+                    self._num_bad_steps,
+                    *self._when,
+                    stop_update=i > 0,
                     name=name,
-                )  # fmt: skip
+                )
 
     def apply_optimize(self, loss: Any, startup_program: Any, params_grads: Pairs) -> list[Any]:
         """`apply_gradients` to the Program of `loss`."""
@@ -233,7 +238,14 @@ def decorate(
         >>> paddle.disable_static()
     """
     return OptimizerWithMixedPrecision(
-        optimizer, amp_lists or AutoMixedPrecisionLists(), init_loss_scaling, use_dynamic_loss_scaling,
-        incr_every_n_steps, decr_every_n_nan_or_inf, incr_ratio, decr_ratio, use_pure_fp16,
+        optimizer,
+        amp_lists or AutoMixedPrecisionLists(),
+        init_loss_scaling,
+        use_dynamic_loss_scaling,
+        incr_every_n_steps,
+        decr_every_n_nan_or_inf,
+        incr_ratio,
+        decr_ratio,
+        use_pure_fp16,
         use_pure_fp16 if use_fp16_guard is None else use_fp16_guard,
-    )  # fmt: skip
+    )

@@ -1,4 +1,5 @@
 """Which operators compute in float16 in a mixed-precision Program."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable

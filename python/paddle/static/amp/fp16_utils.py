@@ -1,4 +1,5 @@
 """Rewriting a Program so that some of its operators compute in float16."""
+
 from __future__ import annotations
 
 import contextlib

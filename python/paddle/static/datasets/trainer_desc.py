@@ -9,9 +9,14 @@ from typing import Any
 from .messages import trainer_desc
 
 __all__ = [
-    "TrainerDesc", "MultiTrainer", "DistMultiTrainer", "PipelineTrainer", "HeterXpuTrainer", "HeterBoxTrainer",
+    "TrainerDesc",
+    "MultiTrainer",
+    "DistMultiTrainer",
+    "PipelineTrainer",
+    "HeterXpuTrainer",
+    "HeterBoxTrainer",
     "PSGPUTrainer",
-]  # fmt: skip
+]
 
 
 def _sets(field: str) -> Callable[[Any, Any], None]:

@@ -13,15 +13,30 @@ __all__ = ["TrainerFactory", "FetchHandler", "FetchHandlerMonitor"]
 
 #: options that go to the trainer's setter of that name, wherever they are given; of lists only those with elements
 _OPTIONS = (
-    "dump_slot", "mpi_rank", "mpi_size", "dump_fields", "dump_fields_path", "dump_file_num", "dump_converter",
-    "dump_param", "worker_places", "use_ps_gpu", "enable_random_dump", "dump_interval", "random_with_lineid",
-)  # fmt: skip
+    "dump_slot",
+    "mpi_rank",
+    "mpi_size",
+    "dump_fields",
+    "dump_fields_path",
+    "dump_file_num",
+    "dump_converter",
+    "dump_param",
+    "worker_places",
+    "use_ps_gpu",
+    "enable_random_dump",
+    "dump_interval",
+    "random_with_lineid",
+)
 #: options that only count together with a fleet_desc
 _FLEET_OPTIONS = {
-    "use_cvm": "use_cvm", "no_cvm": "no_cvm", "scale_datanorm": "scale_datanorm",
-    "adjust_ins_weight": "adjust_ins_weight", "copy_table": "copy_table_config",
-    "check_nan_var_names": "check_nan_var_names", "loss_names": "loss_names",
-}  # fmt: skip
+    "use_cvm": "use_cvm",
+    "no_cvm": "no_cvm",
+    "scale_datanorm": "scale_datanorm",
+    "adjust_ins_weight": "adjust_ins_weight",
+    "copy_table": "copy_table_config",
+    "check_nan_var_names": "check_nan_var_names",
+    "loss_names": "loss_names",
+}
 
 
 def _made(module: Any, name: str, what: str) -> Any:

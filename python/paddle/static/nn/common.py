@@ -21,7 +21,6 @@ from paddle.nn.param_attr import ParamAttr
 __all__ = ["fc", "embedding", "batch_norm", "layer_norm", "bilinear_tensor_product", "row_conv"]
 
 
-
 def fc_layer(input, size, num_flatten_dims=1, param_attr=None, bias_attr=None, act=None, name=None):  # noqa: A002
     """act(sum(input_i @ w_i) + b), each input flattened to a matrix from `num_flatten_dims` on; ``fluid.layers.fc``."""
     helper = LayerHelper("fc", **locals())

@@ -16,7 +16,6 @@ from paddle.nn.layer_helper import LayerHelper
 __all__ = ["conv2d", "conv2d_transpose", "conv3d", "conv3d_transpose", "deform_conv2d"]
 
 
-
 def _channels(input, groups, last, use_cudnn, param_attr):  # noqa: A002
     """The input's channels; ValueError for arguments that do not fit them."""
     if not isinstance(use_cudnn, bool):
@@ -161,8 +160,20 @@ def conv2d(
         ValueError: for channels that groups do not divide, unknown channels, another data format.
     """
     return _conv(
-        2, input, num_filters, filter_size, stride, padding, dilation, groups, use_cudnn, data_format,
-        param_attr=param_attr, bias_attr=bias_attr, act=act, name=name
+        2,
+        input,
+        num_filters,
+        filter_size,
+        stride,
+        padding,
+        dilation,
+        groups,
+        use_cudnn,
+        data_format,
+        param_attr=param_attr,
+        bias_attr=bias_attr,
+        act=act,
+        name=name,
     )
 
 
@@ -203,8 +214,20 @@ def conv3d(
         (-1, 2, 2, 6, 6)
     """
     return _conv(
-        3, input, num_filters, filter_size, stride, padding, dilation, groups, use_cudnn, data_format,
-        param_attr=param_attr, bias_attr=bias_attr, act=act, name=name
+        3,
+        input,
+        num_filters,
+        filter_size,
+        stride,
+        padding,
+        dilation,
+        groups,
+        use_cudnn,
+        data_format,
+        param_attr=param_attr,
+        bias_attr=bias_attr,
+        act=act,
+        name=name,
     )
 
 
@@ -249,8 +272,21 @@ def conv2d_transpose(
         (-1, 2, 34, 34)
     """
     return _conv_transpose(
-        2, input, num_filters, output_size, filter_size, padding, stride, dilation, groups, use_cudnn, data_format,
-        param_attr=param_attr, bias_attr=bias_attr, act=act, name=name
+        2,
+        input,
+        num_filters,
+        output_size,
+        filter_size,
+        padding,
+        stride,
+        dilation,
+        groups,
+        use_cudnn,
+        data_format,
+        param_attr=param_attr,
+        bias_attr=bias_attr,
+        act=act,
+        name=name,
     )
 
 
@@ -295,8 +331,21 @@ def conv3d_transpose(
         (-1, 2, 6, 10, 10)
     """
     return _conv_transpose(
-        3, input, num_filters, output_size, filter_size, padding, stride, dilation, groups, use_cudnn, data_format,
-        param_attr=param_attr, bias_attr=bias_attr, act=act, name=name
+        3,
+        input,
+        num_filters,
+        output_size,
+        filter_size,
+        padding,
+        stride,
+        dilation,
+        groups,
+        use_cudnn,
+        data_format,
+        param_attr=param_attr,
+        bias_attr=bias_attr,
+        act=act,
+        name=name,
     )
 
 
@@ -345,6 +394,19 @@ def deform_conv2d(
         (-1, 2, 6, 6)
     """
     return deformable_layer(
-        x, offset, mask, num_filters, filter_size, stride, padding, dilation, groups, deformable_groups, im2col_step,
-        weight_attr, bias_attr, mask is not None, name
+        x,
+        offset,
+        mask,
+        num_filters,
+        filter_size,
+        stride,
+        padding,
+        dilation,
+        groups,
+        deformable_groups,
+        im2col_step,
+        weight_attr,
+        bias_attr,
+        mask is not None,
+        name,
     )

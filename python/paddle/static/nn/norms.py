@@ -19,7 +19,6 @@ from .common import batch_norm_parameters
 __all__ = ["instance_norm", "prelu", "spectral_norm"]
 
 
-
 def instance_norm(input, epsilon=1e-05, param_attr=None, bias_attr=None, name=None):  # noqa: A002
     """Normalises every channel of every image by itself, then scales and shifts it.
 

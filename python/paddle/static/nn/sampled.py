@@ -1,4 +1,5 @@
 """nce: a loss against sampled classes, with its parameters."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -113,7 +114,16 @@ def nce(
     cost = named(
         helper.name,
         _ops.nce,
-        input, label, weight, bias, sample_weight, *tables, num_total_classes=int(num_total_classes),
-        num_neg_samples=drawn, seed=seed, sampler=number, is_sparse=is_sparse,
-    )[0]  # fmt: skip
+        input,
+        label,
+        weight,
+        bias,
+        sample_weight,
+        *tables,
+        num_total_classes=int(num_total_classes),
+        num_neg_samples=drawn,
+        seed=seed,
+        sampler=number,
+        is_sparse=is_sparse,
+    )[0]
     return cost / (drawn + 1)

@@ -33,7 +33,6 @@ __all__ = [
 ]
 
 
-
 def _static_only() -> None:
     assert not mode.in_dygraph_mode(), "sequence layers are for Programs only"
 

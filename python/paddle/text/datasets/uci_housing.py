@@ -35,9 +35,7 @@ class UCIHousing(Dataset):
     def __init__(self, data_file: str | None = None, mode: str = "train", download: bool = True) -> None:
         super().__init__()
         self.mode = check_mode(mode, ("train", "test"))
-        self.data_file = local_file(
-            "data_file", data_file, uci_housing.URL, uci_housing.MD5, "uci_housing", download
-        )
+        self.data_file = local_file("data_file", data_file, uci_housing.URL, uci_housing.MD5, "uci_housing", download)
         self.data = uci_housing.parts(self.data_file)[self.mode == "test"]
         self.dtype = get_default_dtype()
 

@@ -38,8 +38,11 @@ def _chosen(extensions: Any, is_valid_file: Any) -> tuple[Any, Callable[[str], b
 
 def _files(folder: str, takes: Callable[[str], bool]) -> list[str]:
     """The files below a folder that are taken, in order."""
-    paths = [os.path.join(root, name) for root, _, names in sorted(os.walk(folder, followlinks=True))
-             for name in sorted(names)]  # fmt: skip
+    paths = [
+        os.path.join(root, name)
+        for root, _, names in sorted(os.walk(folder, followlinks=True))
+        for name in sorted(names)
+    ]
     return [path for path in paths if takes(path)]
 
 

@@ -19,7 +19,6 @@ from .geometry import Border, output_size
 __all__: list[str] = []
 
 
-
 def _type(img: Any) -> str:
     return str(img.numpy().dtype)
 
@@ -158,8 +157,9 @@ def rotate(img: Any, angle: float, interpolation: str, expand: bool, center: Any
     grids = to_tensor(np.ascontiguousarray(np.broadcast_to(grid, (images.shape[0], *grid.shape))))
     colors = images.shape[1]
     inside = full_like(images[:, :1], 1.0)  # turned with the image, it says where there is image
-    out = F.grid_sample(concat([images, inside], axis=1), grids, mode=interpolation, padding_mode="zeros",
-                        align_corners=False)  # fmt: skip
+    out = F.grid_sample(
+        concat([images, inside], axis=1), grids, mode=interpolation, padding_mode="zeros", align_corners=False
+    )
     out, inside = out[:, :colors], out[:, colors:]
     if fill is not None:
         color = np.broadcast_to(np.array(fill, "float32").reshape(-1, 1, 1), (colors, 1, 1))

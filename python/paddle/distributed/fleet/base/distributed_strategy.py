@@ -1,4 +1,5 @@
 """DistributedStrategy: how a job trains, field by field, with its file format."""
+
 from __future__ import annotations
 
 import warnings
@@ -53,10 +54,11 @@ def _configs(name: str, doc: str) -> property:
         assign(self.strategy.get(field), values, field)
 
     return property(
-        lambda self: self.strategy.get(field).as_dict(), set_,
+        lambda self: self.strategy.get(field).as_dict(),
+        set_,
         doc=f"{doc}\n\n    A dict of\n{settings}\n\n    Raises:\n        AssertionError: for a name that is none of "
-            "these. TypeError: for a value of another type.",
-    )  # fmt: skip
+        "these. TypeError: for a value of another type.",
+    )
 
 
 class DistributedStrategy:

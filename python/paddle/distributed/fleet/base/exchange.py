@@ -3,6 +3,7 @@
 Every operation of a group has a number. A rank writes its value under (group, number, rank) and waits for the others';
 what it wrote two operations ago nobody needs any more, since all have begun the one after it.
 """
+
 from __future__ import annotations
 
 import contextlib

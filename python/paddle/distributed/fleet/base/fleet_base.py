@@ -1,4 +1,5 @@
 """Fleet: one interface to a job's processes, whatever they are."""
+
 from __future__ import annotations
 
 import copy
@@ -179,9 +180,10 @@ class Fleet:
         assert mode.in_dygraph_mode(), "fleet.distributed_model works in dygraph mode only"
         strategy = self._user_defined_strategy
         self.model = DataParallel(
-            model, comm_buffer_size=strategy.fuse_grad_size_in_MB,
+            model,
+            comm_buffer_size=strategy.fuse_grad_size_in_MB,
             last_comm_buffer_size=strategy.last_comm_group_size_MB,
-        )  # fmt: skip
+        )
         return self.model
 
     def _optimizer(self) -> Any:
@@ -241,9 +243,12 @@ class Fleet:
         startup_program = startup_program or default_startup_program()
         self.origin_startup_program = startup_program.clone()
         context: dict[str, Any] = {
-            "origin_main_program": program, "origin_startup_program": startup_program, "loss": loss,
-            "role_maker": self._roles(), "user_defined_strategy": self._user_defined_strategy,
-        }  # fmt: skip
+            "origin_main_program": program,
+            "origin_startup_program": startup_program,
+            "loss": loss,
+            "role_maker": self._roles(),
+            "user_defined_strategy": self._user_defined_strategy,
+        }
         outer, graph = self._compile_strategy(loss, optimizer, strategy, context)
         self._context = context
         self.valid_strategy._enable_env()
@@ -275,9 +280,13 @@ class Fleet:
         applicable = [one for one in candidates if one._can_apply()]
         compiler = self.strategy_compiler
         outer, graph = compiler.generate_optimizer(
-            loss, self._role_maker, optimizer, strategy, [o for o in applicable if not o._is_graph_out()],
+            loss,
+            self._role_maker,
+            optimizer,
+            strategy,
+            [o for o in applicable if not o._is_graph_out()],
             [o for o in applicable if o._is_graph_out()],
-        )  # fmt: skip
+        )
         self.valid_strategy = compiler._get_valid_strategy(strategy, [o for o in candidates if o not in applicable])
         context["valid_strategy"] = copy.deepcopy(self.valid_strategy)
         context["applied_meta_list"] = compiler._get_applied_meta_list()
@@ -382,9 +391,7 @@ class Fleet:
         """
         fed = [feeded_var_names] if isinstance(feeded_var_names, str) else feeded_var_names
         targets = list(target_vars) if isinstance(target_vars, (list, tuple)) else [target_vars]
-        self._runtime()._save_inference_model(
-            executor, dirname, fed, targets, main_program, export_for_deployment
-        )
+        self._runtime()._save_inference_model(executor, dirname, fed, targets, main_program, export_for_deployment)
 
     def save_persistables(self, executor: Any, dirname: str, main_program: Any = None, mode: int = 0) -> None:
         """Saves the parameters and states that the servers hold.

@@ -1,4 +1,5 @@
 """Gloo: barriers, sums and gathered values among workers, servers or all of them, of small values on the host."""
+
 from __future__ import annotations
 
 import os

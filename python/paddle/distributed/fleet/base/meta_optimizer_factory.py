@@ -1,4 +1,5 @@
 """MetaOptimizerFactory: one of each optimizer of a strategy."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,4 +1,5 @@
 """Role makers: which of a job's processes this one is, from the environment or from the user."""
+
 from __future__ import annotations
 
 import os
@@ -302,9 +303,7 @@ class PaddleCloudRoleMaker(KnownRole, RoleMakerBase):
             for key, name in (("dfs.name", "NAME"), ("dfs.ugi", "UGI"), ("dfs.path", "PATH")):
                 settings[key] = os.environ.get(f"PADDLE_GLOO_FS_{name}", "")
         role = Role.WORKER if self._role == Role.WORKER else Role.SERVER
-        self._gloo.init(
-            rendezvous, role, self._role_id(), self._worker_num(), self._server_num(), use == 2, settings
-        )
+        self._gloo.init(rendezvous, role, self._role_id(), self._worker_num(), self._server_num(), use == 2, settings)
 
     def _generate_role(self) -> None:
         """Reads the environment, once."""

@@ -1,4 +1,5 @@
 """RuntimeFactory: what runs a job of workers, or of workers and servers."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,4 +1,5 @@
 """StrategyCompiler: which optimizers of a strategy stand inside which."""
+
 from __future__ import annotations
 
 import copy
@@ -71,9 +72,14 @@ class StrategyCompiler:
         return valid
 
     def generate_optimizer(
-        self, loss: Any, role_maker: Any, optimizer: Any, user_defined_strategy: Any, meta_optimizer_list: list[Any],
+        self,
+        loss: Any,
+        role_maker: Any,
+        optimizer: Any,
+        user_defined_strategy: Any,
+        meta_optimizer_list: list[Any],
         graph_optimizer_list: list[Any],
-    ) -> tuple[Any, Any]:  # fmt: skip
+    ) -> tuple[Any, Any]:
         """The outermost optimizer of Programs and that of compiled Programs; None where there is none."""
         self._candidates = meta_optimizer_list
         if not meta_optimizer_list and not graph_optimizer_list:

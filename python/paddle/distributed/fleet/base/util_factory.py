@@ -1,4 +1,5 @@
 """UtilBase: what the processes of a job do together beside training."""
+
 from __future__ import annotations
 
 from typing import Any

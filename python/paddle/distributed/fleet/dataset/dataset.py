@@ -215,8 +215,15 @@ class InMemoryDataset(DatasetBase):
             queue_num (int): kept; each training thread has a queue here.
         """
         names = (
-            "batch_size", "thread_num", "use_var", "input_type", "fs_name", "fs_ugi", "pipe_command", "download_cmd",
-        )  # fmt: skip
+            "batch_size",
+            "thread_num",
+            "use_var",
+            "input_type",
+            "fs_name",
+            "fs_ugi",
+            "pipe_command",
+            "download_cmd",
+        )
         super().init(**{name: kwargs[name] for name in names if name in kwargs})
         self._set_feed_type(kwargs.get("data_feed_type", "MultiSlotInMemoryDataFeed"))
         if kwargs.get("queue_num", -1) > 0:

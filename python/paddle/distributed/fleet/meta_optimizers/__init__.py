@@ -14,8 +14,18 @@ from .recompute_optimizer import RecomputeOptimizer
 from .sharding_optimizer import ShardingOptimizer
 
 __all__ = [
-    "AMPOptimizer", "AdaptiveLocalSGDOptimizer", "DGCOptimizer", "FP16AllReduceOptimizer", "GradientMergeOptimizer",
-    "GraphExecutionOptimizer", "LambOptimizer", "LarsOptimizer", "LocalSGDOptimizer",
-    "ParameterServerGraphOptimizer", "ParameterServerOptimizer", "PipelineOptimizer", "RecomputeOptimizer",
+    "AMPOptimizer",
+    "AdaptiveLocalSGDOptimizer",
+    "DGCOptimizer",
+    "FP16AllReduceOptimizer",
+    "GradientMergeOptimizer",
+    "GraphExecutionOptimizer",
+    "LambOptimizer",
+    "LarsOptimizer",
+    "LocalSGDOptimizer",
+    "ParameterServerGraphOptimizer",
+    "ParameterServerOptimizer",
+    "PipelineOptimizer",
+    "RecomputeOptimizer",
     "ShardingOptimizer",
-]  # fmt: skip
+]

@@ -1,4 +1,5 @@
 """AMPOptimizer: the strategy's `amp`."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -15,15 +16,22 @@ class AMPOptimizer(AroundAnother):
 
     field = "amp"
     auto_configs = {
-        "init_loss_scaling": 32768.0, "incr_every_n_steps": 1000, "decr_every_n_nan_or_inf": 2, "incr_ratio": 2.0,
-        "decr_ratio": 0.8, "use_dynamic_loss_scaling": True,
-    }  # fmt: skip
+        "init_loss_scaling": 32768.0,
+        "incr_every_n_steps": 1000,
+        "decr_every_n_nan_or_inf": 2,
+        "incr_ratio": 2.0,
+        "decr_ratio": 0.8,
+        "use_dynamic_loss_scaling": True,
+    }
 
     def __init__(self, optimizer: Any) -> None:
         super().__init__(optimizer)
         self.meta_optimizers_white_list = [
-            "LarsOptimizer", "LambOptimizer", "RecomputeOptimizer", "GraphExecutionOptimizer",
-        ]  # fmt: skip
+            "LarsOptimizer",
+            "LambOptimizer",
+            "RecomputeOptimizer",
+            "GraphExecutionOptimizer",
+        ]
         self.meta_optimizers_black_list = ["DGCOptimizer"]
 
     def _make(self) -> Any:

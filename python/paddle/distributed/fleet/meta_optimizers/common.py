@@ -1,4 +1,5 @@
 """Roles of operators, and the rings of a Program."""
+
 from __future__ import annotations
 
 from typing import Any

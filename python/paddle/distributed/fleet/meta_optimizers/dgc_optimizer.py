@@ -1,4 +1,5 @@
 """DGCOptimizer: the strategy's `dgc`."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -30,7 +31,9 @@ class DGCOptimizer(AroundAnother):
         made = updated_by(momentum, DGCMomentumRule)
         made._init_rule(momentum._momentum, momentum._use_nesterov)
         made._init_dgc(
-            config["rampup_begin_step"], config["rampup_step"], list(config["sparsity"]) or [0.999],
+            config["rampup_begin_step"],
+            config["rampup_step"],
+            list(config["sparsity"]) or [0.999],
             self.role_maker._worker_num(),
-        )  # fmt: skip
+        )
         return made

@@ -1,4 +1,5 @@
 """FP16AllReduceOptimizer: the strategy's `fp16_allreduce`."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -31,9 +32,14 @@ class FP16AllReduceOptimizer(MetaOptimizerBase):
     def __init__(self, optimizer: Any) -> None:
         super().__init__(optimizer)
         self.meta_optimizers_white_list = [
-            "LarsOptimizer", "LambOptimizer", "RecomputeOptimizer", "LocalSGDOptimizer", "GradientMergeOptimizer",
-            "GraphExecutionOptimizer", "AdaptiveLocalSGDOptimizer",
-        ]  # fmt: skip
+            "LarsOptimizer",
+            "LambOptimizer",
+            "RecomputeOptimizer",
+            "LocalSGDOptimizer",
+            "GradientMergeOptimizer",
+            "GraphExecutionOptimizer",
+            "AdaptiveLocalSGDOptimizer",
+        ]
         self.meta_optimizers_black_list = ["DGCOptimizer"]
 
     @staticmethod

@@ -1,4 +1,5 @@
 """GradientMergeOptimizer: the strategy's `gradient_merge`."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -18,8 +19,12 @@ class GradientMergeOptimizer(AroundAnother):
     def __init__(self, optimizer: Any) -> None:
         super().__init__(optimizer)
         self.meta_optimizers_white_list = [
-            "AMPOptimizer", "LarsOptimizer", "LambOptimizer", "GraphExecutionOptimizer", "RecomputeOptimizer",
-        ]  # fmt: skip
+            "AMPOptimizer",
+            "LarsOptimizer",
+            "LambOptimizer",
+            "GraphExecutionOptimizer",
+            "RecomputeOptimizer",
+        ]
 
     def _can_apply(self) -> bool:
         return super()._can_apply() and self.user_defined_strategy.gradient_merge_configs["k_steps"] > 1

@@ -1,4 +1,5 @@
 """GraphExecutionOptimizer: plain data parallelism, which leaves the Program as it is."""
+
 from __future__ import annotations
 
 from typing import Any

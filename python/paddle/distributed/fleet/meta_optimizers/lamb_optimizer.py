@@ -1,4 +1,5 @@
 """LambOptimizer: the strategy's `lamb`."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -27,8 +28,12 @@ class LambOptimizer(AroundAnother):
         config, adam = self.user_defined_strategy.lamb_configs, self.user_defined_optimizer
         endings = tuple(config["exclude_from_weight_decay"])
         made = updated_by(
-            adam, LambRule, beta1=adam._beta1, beta2=adam._beta2, epsilon=adam._epsilon,
+            adam,
+            LambRule,
+            beta1=adam._beta1,
+            beta2=adam._beta2,
+            epsilon=adam._epsilon,
             lamb_weight_decay=config["lamb_weight_decay"],
-        )  # fmt: skip
+        )
         made._exclude_from_weight_decay_fn = (lambda p: p.name.endswith(endings)) if endings else None
         return made

@@ -1,4 +1,5 @@
 """LarsOptimizer: the strategy's `lars`."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -26,8 +27,12 @@ class LarsOptimizer(AroundAnother):
     def _make(self) -> Any:
         config = self.user_defined_strategy.lars_configs
         made = updated_by(
-            self.user_defined_optimizer, LarsRule, momentum=self.user_defined_optimizer._momentum,
-            lars_coeff=config["lars_coeff"], lars_weight_decay=config["lars_weight_decay"], epsilon=config["epsilon"],
-        )  # fmt: skip
+            self.user_defined_optimizer,
+            LarsRule,
+            momentum=self.user_defined_optimizer._momentum,
+            lars_coeff=config["lars_coeff"],
+            lars_weight_decay=config["lars_weight_decay"],
+            epsilon=config["epsilon"],
+        )
         made._exclude_from_weight_decay = list(config["exclude_from_weight_decay"])
         return made

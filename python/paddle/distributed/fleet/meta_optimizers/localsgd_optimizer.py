@@ -1,4 +1,5 @@
 """LocalSGDOptimizer and AdaptiveLocalSGDOptimizer: workers train by themselves, and meet every so many steps."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -35,9 +36,10 @@ class _Meeting(MetaOptimizerBase):
 
     def _can_apply(self) -> bool:
         return (
-            super()._can_apply() and self.role_maker._worker_num() > 1
+            super()._can_apply()
+            and self.role_maker._worker_num() > 1
             and isinstance(self.inner_opt, (MomentumRule, SGDRule))
-        )  # fmt: skip
+        )
 
     def snapshot_name(self, param_name: str) -> str:
         """What the parameter of the last meeting is called."""
@@ -48,11 +50,18 @@ class _Meeting(MetaOptimizerBase):
         block = program.global_block()
         params = [p for p in block.all_parameters() if not p.is_distributed]
         return [
-            (p, block.create_var(
-                name=self.snapshot_name(p.name), shape=p.shape, persistable=True, stop_gradient=True, dtype=p.dtype,
-            ))
+            (
+                p,
+                block.create_var(
+                    name=self.snapshot_name(p.name),
+                    shape=p.shape,
+                    persistable=True,
+                    stop_gradient=True,
+                    dtype=p.dtype,
+                ),
+            )
             for p in params
-        ]  # fmt: skip
+        ]
 
     def init_snapshot_vars(self, startup_program: Any, param2snapshot: list[tuple[Any, Any]]) -> None:
         """The first meeting is before the first step."""

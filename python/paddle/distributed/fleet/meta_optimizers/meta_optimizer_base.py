@@ -1,4 +1,5 @@
 """What optimizers of a strategy share: each stands around another, and rewrites what that makes."""
+
 from __future__ import annotations
 
 import logging

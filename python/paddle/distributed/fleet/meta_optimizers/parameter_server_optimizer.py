@@ -1,4 +1,5 @@
 """ParameterServerOptimizer: the strategy's `a_sync`, of jobs with parameter servers."""
+
 from __future__ import annotations
 
 import math
@@ -98,9 +99,10 @@ class ParameterServerGraphOptimizer(MetaOptimizerBase):
     def _can_apply(self) -> bool:
         role = self.role_maker
         return (
-            not role._is_collective and self.user_defined_strategy.a_sync_configs["k_steps"] >= 0
+            not role._is_collective
+            and self.user_defined_strategy.a_sync_configs["k_steps"] >= 0
             and not role._is_server()
-        )  # fmt: skip
+        )
 
     def _disable_strategy(self, dist_strategy: Any) -> None:
         """Nothing of the strategy asks for it."""

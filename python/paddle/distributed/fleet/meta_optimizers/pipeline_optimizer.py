@@ -1,4 +1,5 @@
 """PipelineOptimizer: the strategy's `pipeline`."""
+
 from __future__ import annotations
 
 from typing import Any

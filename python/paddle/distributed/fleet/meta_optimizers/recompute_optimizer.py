@@ -1,4 +1,5 @@
 """RecomputeOptimizer: the strategy's `recompute`."""
+
 from __future__ import annotations
 
 from typing import Any

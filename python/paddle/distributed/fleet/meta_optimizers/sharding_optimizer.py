@@ -1,4 +1,5 @@
 """ShardingOptimizer: the strategy's `sharding`."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -3,6 +3,7 @@
 Every function takes arrays, or Variables or names whose values are in `scope` (the global one by default), and adds up
 over the workers by `util` (`fleet.util` by default). Source: paddle.distributed.fleet.metrics of 2.0.2.
 """
+
 from __future__ import annotations
 
 import math

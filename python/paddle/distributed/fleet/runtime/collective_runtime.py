@@ -1,4 +1,5 @@
 """CollectiveRuntime: of workers alone."""
+
 from __future__ import annotations
 
 import warnings

@@ -1,4 +1,5 @@
 """ParameterServerRuntime: of workers and parameter servers."""
+
 from __future__ import annotations
 
 from typing import Any

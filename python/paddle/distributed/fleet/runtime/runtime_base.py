@@ -1,4 +1,5 @@
 """RuntimeBase: a runtime with nothing to do."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,4 +1,5 @@
 """Who makes the Programs of a job with parameter servers: the transpiler, which stands above and says so here."""
+
 from __future__ import annotations
 
 import importlib

@@ -3,6 +3,7 @@
 The servers of this package are told their tables by Programs (`paddle.fluid.DistributeTranspiler`); they read none
 of this.
 """
+
 from __future__ import annotations
 
 from typing import Any, Protocol

@@ -1,4 +1,5 @@
 """What a job's scripts need beside training: file systems, a server of small values, inference at the servers."""
+
 from __future__ import annotations
 
 from paddle._basics.missing import getter

@@ -1,4 +1,5 @@
 """File systems of a job: one interface, and the local one."""
+
 from __future__ import annotations
 
 import os

@@ -1,4 +1,5 @@
 """HDFSClient: a Hadoop file system by the command `hadoop fs`."""
+
 from __future__ import annotations
 
 import functools
@@ -87,9 +88,14 @@ class HDFSClient(FS):
         command = [*self.pre_commands, f"-{words[0]}", *words[1:]]
         try:
             done = subprocess.run(
-                command, capture_output=True, text=True, errors="replace", timeout=self._time_out / 1000,
-                stdin=subprocess.DEVNULL, check=False,
-            )  # fmt: skip
+                command,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=self._time_out / 1000,
+                stdin=subprocess.DEVNULL,
+                check=False,
+            )
         except subprocess.TimeoutExpired as e:
             raise FSTimeOut(f"HDFSClient: {' '.join(words)} took longer than {self._time_out} ms") from e
         except OSError as e:

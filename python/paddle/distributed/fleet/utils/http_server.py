@@ -1,4 +1,5 @@
 """A server that keeps small values by scope and key, over HTTP."""
+
 from __future__ import annotations
 
 import threading

@@ -1,4 +1,5 @@
 """DistributedInfer: a trained model computes with the tables that parameter servers hold."""
+
 from __future__ import annotations
 
 import os

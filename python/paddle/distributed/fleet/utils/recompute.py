@@ -1,4 +1,5 @@
 """recompute: a part of a dygraph network whose inner results are not kept, but made again when backward needs them."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator

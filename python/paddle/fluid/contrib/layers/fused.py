@@ -139,9 +139,7 @@ def fused_bn_add_act(
         check_variable_and_dtype(value, "input", takes("fused_bn_add_activation"), "fused_bn_add_act")
     kind = "float64" if str(x.dtype).endswith("FP64") else "float32"
     shape = [x.shape[-1]]
-    scale = helper.create_parameter(
-        attr=helper.param_attr, shape=shape, dtype=kind, default_initializer=Constant(1.0)
-    )
+    scale = helper.create_parameter(attr=helper.param_attr, shape=shape, dtype=kind, default_initializer=Constant(1.0))
     bias = helper.create_parameter(attr=helper.bias_attr, shape=shape, dtype=kind, is_bias=True)
     running = []
     for own, start in ((moving_mean_name, 0.0), (moving_variance_name, 1.0)):

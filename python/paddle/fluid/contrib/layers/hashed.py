@@ -77,11 +77,23 @@ def search_pyramid_hash(
         if given not in names:
             raise ValueError(f"search_pyramid_hash has no parameter {given!r}: distribute_update_vars takes of {names}")
     out, _, _ = _ops.pyramid_hash(
-        input, w, white, black, num_emb=num_emb, space_len=space_len, pyramid_layer=pyramid_layer, rand_len=rand_len,
-        drop_out_percent=drop_out_percent, is_training=is_training, use_filter=use_filter,
-        white_list_len=white_list_len, black_list_len=black_list_len, seed=seed, lr=lr,
+        input,
+        w,
+        white,
+        black,
+        num_emb=num_emb,
+        space_len=space_len,
+        pyramid_layer=pyramid_layer,
+        rand_len=rand_len,
+        drop_out_percent=drop_out_percent,
+        is_training=is_training,
+        use_filter=use_filter,
+        white_list_len=white_list_len,
+        black_list_len=black_list_len,
+        seed=seed,
+        lr=lr,
         distribute_update_vars=",".join(distribute_update_vars or []),
-    )  # fmt: skip
+    )
     return out
 
 

@@ -10,7 +10,6 @@ from paddle._programs.variable_checks import check_variable_and_dtype
 __all__ = ["bilateral_slice"]
 
 
-
 def bilateral_slice(x, guide, grid, has_offset, name=None):
     """An affine map of the channels for every pixel, read from a coarse grid.
 

@@ -42,8 +42,22 @@ def _first(init, layer, direction, directions, x, width, dtype):
     return _ops.fill_constant_batch_size_like(x, shape=[-1, width], dtype=dtype, value=0.0, input_dim_idx=1)
 
 
-def _layers(unit, states, input, hidden_size, num_layers, sequence_length, dropout_prob, both, batch_first,  # noqa: A002
-            param_attr, bias_attr, dtype, name, more):  # fmt: skip
+def _layers(
+    unit,
+    states,
+    input,
+    hidden_size,
+    num_layers,
+    sequence_length,
+    dropout_prob,
+    both,
+    batch_first,  # noqa: A002
+    param_attr,
+    bias_attr,
+    dtype,
+    name,
+    more,
+):
     """(outputs, last states by kind of state); `unit` makes one of a name and its ParamAttrs."""
     x = swap(input) if batch_first else input
     directions = 2 if both else 1
@@ -115,9 +129,22 @@ def basic_gru(  # noqa: D417
     Returns:
         (outputs [batch, steps, directions * hidden_size], last states [num_layers * directions, batch, hidden_size]).
     """
-    out, last = _layers(BasicGRUUnit, [init_hidden], input, hidden_size, num_layers, sequence_length, dropout_prob,
-                        bidirectional, batch_first, param_attr, bias_attr, dtype, name,
-                        (gate_activation, activation))  # fmt: skip
+    out, last = _layers(
+        BasicGRUUnit,
+        [init_hidden],
+        input,
+        hidden_size,
+        num_layers,
+        sequence_length,
+        dropout_prob,
+        bidirectional,
+        batch_first,
+        param_attr,
+        bias_attr,
+        dtype,
+        name,
+        (gate_activation, activation),
+    )
     return out, last[0]
 
 
@@ -148,7 +175,20 @@ def basic_lstm(  # noqa: D417
     Returns:
         (outputs, last states, last cells).
     """
-    out, last = _layers(BasicLSTMUnit, [init_hidden, init_cell], input, hidden_size, num_layers, sequence_length,
-                        dropout_prob, bidirectional, batch_first, param_attr, bias_attr, dtype, name,
-                        (gate_activation, activation, forget_bias))  # fmt: skip
+    out, last = _layers(
+        BasicLSTMUnit,
+        [init_hidden, init_cell],
+        input,
+        hidden_size,
+        num_layers,
+        sequence_length,
+        dropout_prob,
+        bidirectional,
+        batch_first,
+        param_attr,
+        bias_attr,
+        dtype,
+        name,
+        (gate_activation, activation, forget_bias),
+    )
     return out, *last

@@ -42,9 +42,7 @@ def convert_dist_to_sparse_program(program):
         raise ValueError(f"convert_dist_to_sparse_program: the Program does not ask servers for rows of {name}")
     asked, given = block.ops[at].input("Ids"), block.ops[at + 2].output("Out")
     old = block._rename_var(name, f"{name}.origin")
-    table = block.create_var(
-        name=name, shape=old.shape, dtype=old.dtype, type=VarType.SELECTED_ROWS, persistable=True
-    )
+    table = block.create_var(name=name, shape=old.shape, dtype=old.dtype, type=VarType.SELECTED_ROWS, persistable=True)
     for index in (at + 2, at + 1, at):
         block._remove_op(index)
     for ids, out in zip(map(block.var, asked), map(block.var, given), strict=True):

@@ -3,6 +3,7 @@
 In 2.0.2 this is for jobs whose environment says PADDLE_RUNNING_ENV=PADDLE_EDL_AUTO_CHECKPOINT and where Hadoop is. Here
 checkpoints lie in a local folder where PADDLE_EDL_HDFS_HOME is not set.
 """
+
 from __future__ import annotations
 
 import json
@@ -111,9 +112,7 @@ class ExeTrainStatus(SerializableBase):
     _file_name = "exe_train_status"
     __hash__ = object.__hash__
 
-    def __init__(
-        self, key: str = "", checkpoint_no: int | None = None, restored_from: str | None = None
-    ) -> None:
+    def __init__(self, key: str = "", checkpoint_no: int | None = None, restored_from: str | None = None) -> None:
         self.key, self.checkpoint_no, self.restored_from = key, checkpoint_no, restored_from
         self.exe: Any = None
         self.program: Any = None

@@ -1,4 +1,5 @@
 """Checkpoints by number in a folder of any file system."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,4 +1,5 @@
 """Finding and removing operators of a block."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable

@@ -1,4 +1,5 @@
 """What lies where: the parts of parameters, and of optimizers' variables, on the servers."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -38,9 +39,7 @@ class VarDistributed:
         endpoint (str, optional): the server.
     """
 
-    def __init__(
-        self, origin_var, slice_var, is_slice=None, block_id=None, offset=None, vtype=None, endpoint=None
-    ):
+    def __init__(self, origin_var, slice_var, is_slice=None, block_id=None, offset=None, vtype=None, endpoint=None):
         self.origin, self.slice = VarStruct.of(origin_var), VarStruct.of(slice_var)
         self.is_slice = not self.equal(self.origin, self.slice) if is_slice is None else is_slice
         self.block_id = block_id or 0
@@ -74,9 +73,7 @@ class VarsDistributed:
         self, origin_var, slice_var, is_slice=None, block_id=None, offset=None, vtype=None, endpoint=None
     ):
         """Add a part; arguments as of :class:`VarDistributed`."""
-        self.distributed_vars.append(
-            VarDistributed(origin_var, slice_var, is_slice, block_id, offset, vtype, endpoint)
-        )
+        self.distributed_vars.append(VarDistributed(origin_var, slice_var, is_slice, block_id, offset, vtype, endpoint))
 
     def get_distributed_var_by_slice(self, var_name):
         """The first part of that name, or None."""

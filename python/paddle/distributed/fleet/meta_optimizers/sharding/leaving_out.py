@@ -1,4 +1,5 @@
 """What a rank leaves out of the update: all that is of other ranks' parameters."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -112,11 +113,14 @@ class LeavingOut:
             elif op.type == "sum" and _under(op, "/gradient_clip"):
                 op.desc.set_input("X", [name for name in op.input("X") if name not in gone])
                 total = op.output("Out")[0]
-                self._insert(at + 1, [
-                    ("c_sync_calc_stream", total, total, {}),
-                    ("c_allreduce_sum", total, total, {"ring_id": self.ring}),
-                    ("c_sync_comm_stream", total, total, {"ring_id": self.ring}),
-                ])  # fmt: skip
+                self._insert(
+                    at + 1,
+                    [
+                        ("c_sync_calc_stream", total, total, {}),
+                        ("c_allreduce_sum", total, total, {"ring_id": self.ring}),
+                        ("c_sync_comm_stream", total, total, {"ring_id": self.ring}),
+                    ],
+                )
         for name in gone:
             if name in self.block.vars:
                 self.block._remove_var(name, sync=False)

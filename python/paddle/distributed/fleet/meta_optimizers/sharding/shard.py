@@ -1,4 +1,5 @@
 """Shard: which rank holds which parameters and states."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,4 +1,5 @@
 """Where parameters and gradients travel: stretches of a Program, with the exchanges between them."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -127,9 +128,11 @@ class Travel:
             out += [("c_broadcast", *pair) for pair in reversed(self._of(0).broadcasts)]
             if self._of(0).broadcasts:
                 out.append(("c_sync_comm_stream", [name for name, _ in self._of(0).broadcasts], self.ring))
-        return out + self._sums(done, k == len(self.stretches)) + [
-            ("c_broadcast", *pair) for pair in reversed(self._of(k + 1).broadcasts)
-        ]
+        return (
+            out
+            + self._sums(done, k == len(self.stretches))
+            + [("c_broadcast", *pair) for pair in reversed(self._of(k + 1).broadcasts)]
+        )
 
     def _sums(self, grads: list[str], last: bool) -> list[tuple]:
         if not grads:

@@ -1,4 +1,5 @@
 """What is asked about a sharded Program, and what is done to one afterwards."""
+
 from __future__ import annotations
 
 import math
@@ -16,9 +17,15 @@ from ..common import OP_ROLE_KEY, OpRole
 __all__: list[str] = []
 
 _BYTES = {
-    VarType.FP16: 2, VarType.FP32: 4, VarType.FP64: 8, VarType.INT16: 2, VarType.INT32: 4, VarType.INT64: 8,
-    VarType.BOOL: 1, VarType.UINT8: 1,
-}  # fmt: skip
+    VarType.FP16: 2,
+    VarType.FP32: 4,
+    VarType.FP64: 8,
+    VarType.INT16: 2,
+    VarType.INT32: 4,
+    VarType.INT64: 8,
+    VarType.BOOL: 1,
+    VarType.UINT8: 1,
+}
 
 
 def get_var_size(param: Any) -> float:

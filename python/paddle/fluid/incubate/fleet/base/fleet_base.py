@@ -1,4 +1,5 @@
 """Fleet and DistributedOptimizer of 1.x: what fleets of workers alone, or of workers and servers, have in common."""
+
 from __future__ import annotations
 
 from typing import Any, NoReturn

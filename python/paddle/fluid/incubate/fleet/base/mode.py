@@ -1,4 +1,5 @@
 """The kinds of fleets of 1.x."""
+
 from __future__ import annotations
 
 __all__ = ["Mode"]

@@ -1,4 +1,5 @@
 """Role makers of 1.x: which of a job's processes this one is, from the environment, the user or MPI."""
+
 from __future__ import annotations
 
 import os
@@ -13,9 +14,15 @@ from paddle.distributed.fleet.base.role_maker import KnownRole, UnknownRole, nee
 from paddle.fluid import core_gloo
 
 __all__ = [
-    "Role", "RoleMakerBase", "MPISymetricRoleMaker", "UserDefinedRoleMaker", "UserDefinedCollectiveRoleMaker",
-    "PaddleCloudRoleMaker", "GeneralRoleMaker", "HeterRoleMaker",
-]  # fmt: skip
+    "Role",
+    "RoleMakerBase",
+    "MPISymetricRoleMaker",
+    "UserDefinedRoleMaker",
+    "UserDefinedCollectiveRoleMaker",
+    "PaddleCloudRoleMaker",
+    "GeneralRoleMaker",
+    "HeterRoleMaker",
+]
 
 
 class Role:

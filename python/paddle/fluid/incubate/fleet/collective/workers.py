@@ -1,4 +1,5 @@
 """Collective, CollectiveOptimizer and DistributedStrategy: a Program of one worker made that of all."""
+
 from __future__ import annotations
 
 import os
@@ -131,9 +132,16 @@ class Collective(Fleet):
         io.save_persistables(executor, dirname, self._what_to_save(executor, main_program), filename=filename)
 
     def save_checkpoint(
-        self, executor, path, trainer_id, train_status, fs, main_program=None, local_cache_path=".cache",
+        self,
+        executor,
+        path,
+        trainer_id,
+        train_status,
+        fs,
+        main_program=None,
+        local_cache_path=".cache",
         remain_all_checkpoint=True,
-    ):  # fmt: skip
+    ):
         """Writes the next checkpoint of a folder: the persistable variables, and how far training is.
 
         Args:
@@ -153,7 +161,14 @@ class Collective(Fleet):
         return made
 
     def load_checkpoint(
-        self, executor, path, trainer_id, train_status, fs, main_program=None, local_cache_path=".cache",
+        self,
+        executor,
+        path,
+        trainer_id,
+        train_status,
+        fs,
+        main_program=None,
+        local_cache_path=".cache",
         ignore_empty=True,
     ):
         """Reads the last checkpoint of a folder; arguments are those of :meth:`save_checkpoint`.
@@ -304,9 +319,12 @@ class CollectiveOptimizer(CollectiveOpBasedOptimizer):
         self._say("worker_endpoints:", endpoints, "trainers_num:", fleet.worker_num(), "trainer_id:", index)
         config = DistributeTranspilerConfig()
         for name in (
-            "mode", "collective_mode", "nccl_comm_num", "use_hierarchical_allreduce",
+            "mode",
+            "collective_mode",
+            "nccl_comm_num",
+            "use_hierarchical_allreduce",
             "hierarchical_allreduce_inter_nranks",
-        ):  # fmt: skip
+        ):
             setattr(config, name, getattr(strategy, name))
         DistributeTranspiler(config=config).transpile(
             trainer_id=index,

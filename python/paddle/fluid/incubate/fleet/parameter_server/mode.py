@@ -1,4 +1,5 @@
 """How fleets with parameter servers are built, and keep step."""
+
 from __future__ import annotations
 
 from paddle.fluid.transpiler.config import DistributedMode

@@ -1,4 +1,5 @@
 """Which kind of parameter server this package has."""
+
 from __future__ import annotations
 
 __all__: list[str] = []

@@ -1,4 +1,5 @@
 """Figures of click models over all workers, from the buckets of `auc` and the sums of `ctr_metric_bundle`."""
+
 from __future__ import annotations
 
 import math
@@ -55,6 +56,13 @@ def figures(clicks: np.ndarray, others: np.ndarray, of: Callable[[str], float]) 
     count, rate = of("total"), of("pos") / of("total")
     predicted = of("prob") / count
     return [
-        auc(clicks, others), bucket_error(clicks, others), of("abserr") / count, math.sqrt(of("sqrerr") / count), rate,
-        predicted, rate / predicted if predicted > 1e-6 else 0.0, of("q") / count, int(count),
-    ]  # fmt: skip
+        auc(clicks, others),
+        bucket_error(clicks, others),
+        of("abserr") / count,
+        math.sqrt(of("sqrerr") / count),
+        rate,
+        predicted,
+        rate / predicted if predicted > 1e-6 else 0.0,
+        of("q") / count,
+        int(count),
+    ]

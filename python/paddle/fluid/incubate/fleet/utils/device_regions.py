@@ -1,4 +1,5 @@
 """The region of a Program that heterogeneous workers run, by the devices of its operators."""
+
 from __future__ import annotations
 
 from typing import Any

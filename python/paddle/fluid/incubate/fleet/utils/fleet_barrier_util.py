@@ -1,4 +1,5 @@
 """check_all_trainers_ready: trainers wait for each other by files of a Hadoop file system."""
+
 from __future__ import annotations
 
 import logging

@@ -1,4 +1,5 @@
 """FleetUtil: what scripts of click models need around their passes."""
+
 from __future__ import annotations
 
 import importlib
@@ -127,17 +128,22 @@ class FleetUtil:
         self._barrier()
         return found
 
-    def print_global_auc(
-        self, scope=None, stat_pos="_generated_var_2", stat_neg="_generated_var_3", print_prefix=""
-    ):
+    def print_global_auc(self, scope=None, stat_pos="_generated_var_2", stat_neg="_generated_var_3", print_prefix=""):
         """Worker 0 prints :meth:`get_global_auc`."""
         self.rank0_print(f"{print_prefix} global auc = {self.get_global_auc(scope, stat_pos, stat_neg)}")
 
     def get_global_metrics(
-        self, scope=None, stat_pos_name="_generated_var_2", stat_neg_name="_generated_var_3",
-        sqrerr_name="sqrerr", abserr_name="abserr", prob_name="prob", q_name="q", pos_ins_num_name="pos",
+        self,
+        scope=None,
+        stat_pos_name="_generated_var_2",
+        stat_neg_name="_generated_var_3",
+        sqrerr_name="sqrerr",
+        abserr_name="abserr",
+        prob_name="prob",
+        q_name="q",
+        pos_ins_num_name="pos",
         total_ins_num_name="total",
-    ):  # fmt: skip
+    ):
         """Figures of all workers, by `layers.auc` and `contrib.layers.ctr_metric_bundle`.
 
         Returns:
@@ -146,9 +152,13 @@ class FleetUtil:
         """
         scope = _scope(scope)
         names = {
-            "sqrerr": sqrerr_name, "abserr": abserr_name, "prob": prob_name, "q": q_name, "pos": pos_ins_num_name,
+            "sqrerr": sqrerr_name,
+            "abserr": abserr_name,
+            "prob": prob_name,
+            "q": q_name,
+            "pos": pos_ins_num_name,
             "total": total_ins_num_name,
-        }  # fmt: skip
+        }
         for name in (stat_pos_name, stat_neg_name, *names.values()):
             if scope.find_var(name) is None:
                 self.rank0_print(f"not found {name}")
@@ -160,15 +170,30 @@ class FleetUtil:
         return ctr_metrics.figures(clicks, others, sums.__getitem__)
 
     def print_global_metrics(
-        self, scope=None, stat_pos_name="_generated_var_2", stat_neg_name="_generated_var_3",
-        sqrerr_name="sqrerr", abserr_name="abserr", prob_name="prob", q_name="q", pos_ins_num_name="pos",
-        total_ins_num_name="total", print_prefix="",
-    ):  # fmt: skip
+        self,
+        scope=None,
+        stat_pos_name="_generated_var_2",
+        stat_neg_name="_generated_var_3",
+        sqrerr_name="sqrerr",
+        abserr_name="abserr",
+        prob_name="prob",
+        q_name="q",
+        pos_ins_num_name="pos",
+        total_ins_num_name="total",
+        print_prefix="",
+    ):
         """Worker 0 prints :meth:`get_global_metrics`; it prints what is missing where something is."""
         found = self.get_global_metrics(
-            scope, stat_pos_name, stat_neg_name, sqrerr_name, abserr_name, prob_name, q_name, pos_ins_num_name,
+            scope,
+            stat_pos_name,
+            stat_neg_name,
+            sqrerr_name,
+            abserr_name,
+            prob_name,
+            q_name,
+            pos_ins_num_name,
             total_ins_num_name,
-        )  # fmt: skip
+        )
         if found[0] is not None:
             texts = [f"{name}={value:.6f}" for name, value in zip(_METRICS[:-1], found[:-1], strict=True)]
             self.rank0_print(f"{print_prefix} global {' '.join(texts)} {_METRICS[-1]}={found[-1]}")
@@ -234,9 +259,20 @@ class FleetUtil:
         client.upload(source, f"{dest}/{os.path.basename(source)}")
 
     def save_paddle_inference_model(
-        self, executor, scope, program, feeded_vars, target_vars, output_path, day, pass_id, hadoop_fs_name,
-        hadoop_fs_ugi, hadoop_home=_HOME, save_combine=True,
-    ):  # fmt: skip
+        self,
+        executor,
+        scope,
+        program,
+        feeded_vars,
+        target_vars,
+        output_path,
+        day,
+        pass_id,
+        hadoop_fs_name,
+        hadoop_fs_ugi,
+        hadoop_home=_HOME,
+        save_combine=True,
+    ):
         """Worker 0 saves a model for inference into the folder ``inference_model``, and uploads it.
 
         Args:
@@ -250,17 +286,32 @@ class FleetUtil:
         if self._is_first():
             with scope_guard(scope):
                 io.save_inference_model(
-                    "inference_model", [v.name for v in feeded_vars], target_vars, executor, program.clone(),
+                    "inference_model",
+                    [v.name for v in feeded_vars],
+                    target_vars,
+                    executor,
+                    program.clone(),
                     params_filename="params" if save_combine else None,
-                )  # fmt: skip
+                )
             client = _client(hadoop_home, hadoop_fs_name, hadoop_fs_ugi)
             self._upload("inference_model", output_path, day, pass_id, client)
         self._barrier()
 
     def save_paddle_params(
-        self, executor, scope, program, model_name, output_path, day, pass_id, hadoop_fs_name, hadoop_fs_ugi,
-        hadoop_home=_HOME, var_names=None, save_combine=True,
-    ):  # fmt: skip
+        self,
+        executor,
+        scope,
+        program,
+        model_name,
+        output_path,
+        day,
+        pass_id,
+        hadoop_fs_name,
+        hadoop_fs_ugi,
+        hadoop_home=_HOME,
+        var_names=None,
+        save_combine=True,
+    ):
         """Worker 0 saves variables into a file (or a folder) `model_name`, and uploads it; arguments as of
         :meth:`save_paddle_inference_model`, and `var_names` (list of str)."""
         self.pull_all_dense_params(scope, program)
@@ -286,9 +337,16 @@ class FleetUtil:
         self.rank0_info(f"{path} is written")
 
     def write_model_donefile(
-        self, output_path, day, pass_id, xbox_base_key, hadoop_fs_name, hadoop_fs_ugi, hadoop_home=_HOME,
+        self,
+        output_path,
+        day,
+        pass_id,
+        xbox_base_key,
+        hadoop_fs_name,
+        hadoop_fs_ugi,
+        hadoop_home=_HOME,
         donefile_name="donefile.txt",
-    ):  # fmt: skip
+    ):
         """Worker 0 notes a model, once: a line of day, key, path, pass and 0, tabs between.
 
         Args:
@@ -315,17 +373,36 @@ class FleetUtil:
         job, instance = os.environ.get("JOB_ID", ""), os.environ.get("INSTANCE_ID", "")
         if job in instance and "--" in instance:
             job = instance[instance.find(job) : instance.find("--")]
-        return json.dumps({
-            "id": str(key if base else int(time.time())), "key": str(key), "input": f"{name}{path.rstrip('/')}/000",
-            "record_count": "111111", "partition_type": "2", "job_name": "default_job_name", "ins_tag": "feasign",
-            "ins_path": data, "job_id": job, "monitor_data": "",
-            "monitor_path": f"{output_path.rstrip('/')}/monitor/{day}.txt", "mpi_size": str(self._fleet.worker_num()),
-        })  # fmt: skip
+        return json.dumps(
+            {
+                "id": str(key if base else int(time.time())),
+                "key": str(key),
+                "input": f"{name}{path.rstrip('/')}/000",
+                "record_count": "111111",
+                "partition_type": "2",
+                "job_name": "default_job_name",
+                "ins_tag": "feasign",
+                "ins_path": data,
+                "job_id": job,
+                "monitor_data": "",
+                "monitor_path": f"{output_path.rstrip('/')}/monitor/{day}.txt",
+                "mpi_size": str(self._fleet.worker_num()),
+            }
+        )
 
     def write_xbox_donefile(
-        self, output_path, day, pass_id, xbox_base_key, data_path, hadoop_fs_name, hadoop_fs_ugi, monitor_data={},  # noqa: B006
-        hadoop_home=_HOME, donefile_name=None,
-    ):  # fmt: skip
+        self,
+        output_path,
+        day,
+        pass_id,
+        xbox_base_key,
+        data_path,
+        hadoop_fs_name,
+        hadoop_fs_ugi,
+        monitor_data={},  # noqa: B006
+        hadoop_home=_HOME,
+        donefile_name=None,
+    ):
         """Worker 0 notes what a pass changed, or (pass -1) a day's base, unless a later one is noted: a line of JSON.
 
         Arguments as of :meth:`write_model_donefile`; `data_path` (str|list) is what was trained with, `monitor_data` is
@@ -347,9 +424,17 @@ class FleetUtil:
         self._barrier()
 
     def write_cache_donefile(
-        self, output_path, day, pass_id, key_num, hadoop_fs_name, hadoop_fs_ugi, hadoop_home=_HOME,
-        donefile_name="sparse_cache.meta", **kwargs,
-    ):  # fmt: skip
+        self,
+        output_path,
+        day,
+        pass_id,
+        key_num,
+        hadoop_fs_name,
+        hadoop_fs_ugi,
+        hadoop_home=_HOME,
+        donefile_name="sparse_cache.meta",
+        **kwargs,
+    ):
         """Worker 0 notes, once, in how many files (`file_num`) how many rows of a table (`table_id`) are."""
         if self._is_first():
             client = _client(hadoop_home, hadoop_fs_name, hadoop_fs_ugi)

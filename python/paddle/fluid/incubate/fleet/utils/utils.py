@@ -15,9 +15,14 @@ from paddle.static.picture import render
 from paddle.static.vars_io import is_persistable
 
 __all__ = [
-    "load_program", "save_program", "program_type_trans", "parse_program", "check_pruned_program_vars", "graphviz",
+    "load_program",
+    "save_program",
+    "program_type_trans",
+    "parse_program",
+    "check_pruned_program_vars",
+    "graphviz",
     "check_saved_vars_try_dump",  # noqa: F822 (imported when it is first named)
-]  # fmt: skip
+]
 
 __getattr__ = getter(__name__, {"check_saved_vars_try_dump": "paddle.fluid.incubate.fleet.utils.try_dump"})
 
@@ -95,8 +100,12 @@ def check_pruned_program_vars(train_prog: Program, pruned_prog: Program) -> bool
         elif var.shape != other.shape or var.dtype != other.dtype:
             logger.error(
                 "variable %s: %s %s in the pruned Program, %s %s in the one that trains",
-                var.name, var.shape, var.dtype, other.shape, other.dtype,
-            )  # fmt: skip
+                var.name,
+                var.shape,
+                var.dtype,
+                other.shape,
+                other.dtype,
+            )
             same = False
     return same
 

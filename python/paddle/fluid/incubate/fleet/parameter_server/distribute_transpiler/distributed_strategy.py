@@ -1,4 +1,5 @@
 """How trainers and parameter servers keep step: strategies, each a set of configurations that fit together."""
+
 from __future__ import annotations
 
 import os
@@ -10,9 +11,14 @@ from paddle.fluid.incubate.fleet.parameter_server.mode import DistributedMode
 from paddle.fluid.transpiler.config import DistributeTranspilerConfig, ServerRuntimeConfig
 
 __all__ = [
-    "TrainerRuntimeConfig", "DistributedStrategy", "SyncStrategy", "AsyncStrategy", "HalfAsyncStrategy", "GeoStrategy",
+    "TrainerRuntimeConfig",
+    "DistributedStrategy",
+    "SyncStrategy",
+    "AsyncStrategy",
+    "HalfAsyncStrategy",
+    "GeoStrategy",
     "StrategyFactory",
-]  # fmt: skip
+]
 
 #: (flag of the communicator, its default; None is the number of threads)
 _FLAGS: tuple[tuple[str, str | None], ...] = (
@@ -28,9 +34,11 @@ _FLAGS: tuple[tuple[str, str | None], ...] = (
 )
 #: those that count where trainers wait for each other at times
 _IN_STEP = (
-    "communicator_max_merge_var_num", "communicator_send_wait_times", "communicator_thread_pool_size",
+    "communicator_max_merge_var_num",
+    "communicator_send_wait_times",
+    "communicator_thread_pool_size",
     "communicator_send_queue_size",
-)  # fmt: skip
+)
 _AS_THREADS = ("communicator_max_merge_var_num", "communicator_send_queue_size")
 
 

@@ -1,4 +1,5 @@
 """FleetTranspiler: trainers and parameter servers of one Program, by DistributeTranspiler."""
+
 from __future__ import annotations
 
 import copy

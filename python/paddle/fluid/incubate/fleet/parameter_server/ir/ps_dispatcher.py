@@ -1,4 +1,5 @@
 """Which server gets which variable (`paddle.fluid.transpiler.ps_dispatcher`)."""
+
 from __future__ import annotations
 
 from paddle.fluid.transpiler.ps_dispatcher import HashName as HashName

@@ -1,4 +1,5 @@
 """Programs of servers (`paddle.fluid.transpiler.server_side`)."""
+
 from __future__ import annotations
 
 from paddle.fluid.transpiler.server_side import optimizer_input_shape as _get_optimizer_input_shape

@@ -1,5 +1,6 @@
 """fleet with Downpour's tables: it describes tables, trainers and Programs as 2.0.2 does for Baidu's PSLib, whose
 servers are not public, and runs them on the servers that are here. What only PSLib has says so."""
+
 from __future__ import annotations
 
 import functools
@@ -77,8 +78,10 @@ class PSLib(Fleet):
 
     def _set_client_communication_config(self, request_timeout_ms, connect_timeout_ms, max_retry):
         self._client2client = {
-            "request_timeout_ms": request_timeout_ms, "connect_timeout_ms": connect_timeout_ms, "max_retry": max_retry
-        }  # fmt: skip
+            "request_timeout_ms": request_timeout_ms,
+            "connect_timeout_ms": connect_timeout_ms,
+            "max_retry": max_retry,
+        }
 
     def set_pull_local_thread_num(self, thread_num):
         """How many threads pull from tables of this process."""
@@ -174,18 +177,34 @@ class PSLib(Fleet):
         _theirs("end_pass")
 
     def train_from_dataset(
-        self, executor, program=None, dataset=None, scope=None, thread=0, debug=False, fetch_list=None, fetch_info=None,
-        print_period=100, fetch_handler=None,
-    ):  # fmt: skip
+        self,
+        executor,
+        program=None,
+        dataset=None,
+        scope=None,
+        thread=0,
+        debug=False,
+        fetch_list=None,
+        fetch_info=None,
+        print_period=100,
+        fetch_handler=None,
+    ):
         """As of the Executor."""
         executor.train_from_dataset(
             program, dataset, scope, thread, debug, fetch_list, fetch_info, print_period, fetch_handler
         )
 
     def start_heter_trainer(
-        self, executor, program=None, scope=None, debug=False, fetch_list=None, fetch_info=None, print_period=100,
+        self,
+        executor,
+        program=None,
+        scope=None,
+        debug=False,
+        fetch_list=None,
+        fetch_info=None,
+        print_period=100,
         fetch_handler=None,
-    ):  # fmt: skip
+    ):
         """Would begin a heterogeneous worker: raises NotImplementedError."""
         _theirs("start_heter_trainer")
 
@@ -347,9 +366,11 @@ class PSLib(Fleet):
             saved = fluid.Program.parse_from_string(f.read())
         given, one_file = kwargs.get("var_names"), kwargs.get("load_combine", False)
         self._give(
-            "load_one_table", scope, table_id,
+            "load_one_table",
+            scope,
+            table_id,
             lambda held: trainers.from_model(held, saved, at, held if given is None else given, one_file),
-        )  # fmt: skip
+        )
 
     def confirm(self):
         """The servers keep what their tables hold now, for :meth:`revert`."""

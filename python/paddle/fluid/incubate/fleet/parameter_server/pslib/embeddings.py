@@ -1,4 +1,5 @@
 """fleet_embedding: lookups in PSLib's tables by the names of ordinary embeddings."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -27,8 +28,10 @@ def _note(size: Any, is_sparse: bool, is_distributed: bool, param_attr: Any, dty
         noted["emb_to_table"][name] = noted["cur_sparse_id"]
         noted["cur_sparse_id"] += 1
     for what, given, wanted in (
-        ("is_sparse", is_sparse, True), ("is_distributed", is_distributed, True), ("dtype", dtype, "float32"),
-    ):  # fmt: skip
+        ("is_sparse", is_sparse, True),
+        ("is_distributed", is_distributed, True),
+        ("dtype", dtype, "float32"),
+    ):
         if given != wanted:
             raise ValueError(f"within fleet_embedding {what} must be {wanted}, got {given!r}")
     return name, width
@@ -60,7 +63,13 @@ def _lookup(kind: str, input: Any, name: str, width: int, padding_idx: Any, dtyp
 
 
 def _embedding(
-    input, size, is_sparse=False, is_distributed=False, padding_idx=None, param_attr=None, dtype="float32"  # noqa: A002
+    input,
+    size,
+    is_sparse=False,
+    is_distributed=False,
+    padding_idx=None,
+    param_attr=None,
+    dtype="float32",  # noqa: A002
 ):
     """fluid.layers.embedding within :class:`fleet_embedding`."""
     name, width = _note(size, is_sparse, is_distributed, param_attr, dtype)
@@ -68,7 +77,13 @@ def _embedding(
 
 
 def _embedding_v2(
-    input, size, is_sparse=False, is_distributed=False, padding_idx=None, param_attr=None, dtype="float32"  # noqa: A002
+    input,
+    size,
+    is_sparse=False,
+    is_distributed=False,
+    padding_idx=None,
+    param_attr=None,
+    dtype="float32",  # noqa: A002
 ):
     """fluid.embedding within :class:`fleet_embedding`."""
     name, width = _note(size, is_sparse, is_distributed, param_attr, dtype)
@@ -108,9 +123,12 @@ class fleet_embedding:  # noqa: N801
 
     def __enter__(self):
         self._be(
-            _embedding, _embedding_v2, cur_accessor=self.accessor, click_name=self.click_name,
+            _embedding,
+            _embedding_v2,
+            cur_accessor=self.accessor,
+            click_name=self.click_name,
             scale_sparse_grad=self.scale_sparse_grad,
-        )  # fmt: skip
+        )
 
     def __exit__(self, exc_type, exc_val, exc_tb):
         self._be(self.origin_emb, self.origin_emb_v2, cur_accessor="", click_name="", scale_sparse_grad=None)

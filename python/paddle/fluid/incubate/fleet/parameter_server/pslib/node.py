@@ -1,4 +1,5 @@
 """DownpourServer and DownpourWorker: what PSLib's servers hold, and what its trainers pull and push."""
+
 from __future__ import annotations
 
 import math
@@ -9,22 +10,64 @@ from . import ps_pb2 as pslib
 __all__ = ["Server", "Worker", "DownpourServer", "DownpourWorker"]
 
 _SPARSE_KEYS = frozenset(
-    ["embedx_sparse_" + key for key in (
-        "optimizer", "learning_rate", "weight_bounds", "initial_range", "initial_g2sum", "beta1_decay_rate",
-        "beta2_decay_rate",
-    )]
-    + ["embed_sparse_" + key for key in (
-        "optimizer", "learning_rate", "weight_bounds", "initial_range", "initial_g2sum", "beta1_decay_rate",
-        "beta2_decay_rate",
-    )]
-    + ["sparse_" + key for key in (
-        "table_class", "compress_in_save", "shard_num", "accessor_class", "learning_rate", "initial_g2sum",
-        "initial_range", "weight_bounds", "embedx_dim", "embedx_threshold", "nonclk_coeff", "click_coeff",
-        "base_threshold", "delta_threshold", "delta_keep_days", "delete_after_unseen_days", "show_click_decay_rate",
-        "delete_threshold", "converter", "deconverter", "enable_cache", "cache_rate", "cache_file_num",
-        "beta1_decay_rate", "beta2_decay_rate", "ada_epsilon", "optimizer", "ssd_unseenday_threshold",
-    )]
-)  # fmt: skip
+    [
+        "embedx_sparse_" + key
+        for key in (
+            "optimizer",
+            "learning_rate",
+            "weight_bounds",
+            "initial_range",
+            "initial_g2sum",
+            "beta1_decay_rate",
+            "beta2_decay_rate",
+        )
+    ]
+    + [
+        "embed_sparse_" + key
+        for key in (
+            "optimizer",
+            "learning_rate",
+            "weight_bounds",
+            "initial_range",
+            "initial_g2sum",
+            "beta1_decay_rate",
+            "beta2_decay_rate",
+        )
+    ]
+    + [
+        "sparse_" + key
+        for key in (
+            "table_class",
+            "compress_in_save",
+            "shard_num",
+            "accessor_class",
+            "learning_rate",
+            "initial_g2sum",
+            "initial_range",
+            "weight_bounds",
+            "embedx_dim",
+            "embedx_threshold",
+            "nonclk_coeff",
+            "click_coeff",
+            "base_threshold",
+            "delta_threshold",
+            "delta_keep_days",
+            "delete_after_unseen_days",
+            "show_click_decay_rate",
+            "delete_threshold",
+            "converter",
+            "deconverter",
+            "enable_cache",
+            "cache_rate",
+            "cache_file_num",
+            "beta1_decay_rate",
+            "beta2_decay_rate",
+            "ada_epsilon",
+            "optimizer",
+            "ssd_unseenday_threshold",
+        )
+    ]
+)
 _DENSE_KEYS = frozenset(
     "dense_table_class dense_compress_in_save dense_accessor_class dense_optimizer dense_learning_rate dense_avg_decay "
     "dense_ada_decay dense_ada_epsilon dense_mom_decay dense_naive_lr".split()
@@ -39,18 +82,27 @@ _OF_CLICKS = ("DownpourFeatureValueAccessor", "DownpourCtrAccessor", "DownpourCt
 _ACCESSORS = (*_OF_CLICKS, "DownpourSparseValueAccessor", "DownpourUnitAccessor")
 #: field of DownpourTableAccessorParameter, its default (the key is the field's name behind "sparse_")
 _CLICKS = {
-    "nonclk_coeff": 0.1, "click_coeff": 1, "base_threshold": 1.5, "delta_threshold": 0.25, "delta_keep_days": 16,
-    "delete_after_unseen_days": 30, "show_click_decay_rate": 0.98, "delete_threshold": 0.8,
-}  # fmt: skip
+    "nonclk_coeff": 0.1,
+    "click_coeff": 1,
+    "base_threshold": 1.5,
+    "delta_threshold": 0.25,
+    "delta_keep_days": 16,
+    "delete_after_unseen_days": 30,
+    "show_click_decay_rate": 0.98,
+    "delete_threshold": 0.8,
+}
 #: rule of a row: field, its default
 _RULES: dict[str, dict[str, float]] = {
     "naive": {"learning_rate": 0.05, "initial_range": 1e-4},
     "adagrad": {"learning_rate": 0.05, "initial_range": 1e-4, "initial_g2sum": 3},
     "adam": {
-        "learning_rate": 0.001, "initial_range": 1e-4, "beta1_decay_rate": 0.9, "beta2_decay_rate": 0.999,
+        "learning_rate": 0.001,
+        "initial_range": 1e-4,
+        "beta1_decay_rate": 0.9,
+        "beta2_decay_rate": 0.999,
         "ada_epsilon": 1e-8,
     },
-}  # fmt: skip
+}
 _BOUNDS = (-10, 10)
 _CONVERTER = "(scripts/xbox_compressor_mf.py | bin/xbox_pb_converter)"
 _DECONVERTER = "(bin/xbox_pb_deconverter | scripts/xbox_decompressor_mf.awk)"
@@ -301,9 +353,7 @@ class DownpourWorker(Worker):
         table.slot_value.extend(value.name for _, value in pairs)
         table.slot_gradient.extend(grads)
 
-    def add_dense_table(
-        self, table_id, learning_rate, param_vars, grad_vars, dense_start_table_id, sparse_table_names
-    ):
+    def add_dense_table(self, table_id, learning_rate, param_vars, grad_vars, dense_start_table_id, sparse_table_names):
         """The parameters of a dense table, and their gradients.
 
         Args:

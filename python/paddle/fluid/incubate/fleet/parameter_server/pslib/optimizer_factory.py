@@ -1,4 +1,5 @@
 """DistributedAdam: of losses it makes what PSLib's servers and trainers are told."""
+
 from __future__ import annotations
 
 import copy
@@ -14,9 +15,15 @@ __all__ = ["DistributedAdam", "FLEET_GLOBAL_DICT"]
 
 #: what :class:`fleet_embedding` notes of tables: their numbers, accessors and widths
 FLEET_GLOBAL_DICT: dict[str, Any] = {
-    "enable": False, "emb_to_table": {}, "emb_to_accessor": {}, "emb_to_size": {}, "cur_sparse_id": 0,
-    "cur_accessor": "", "click_name": "", "scale_sparse_grad": None,
-}  # fmt: skip
+    "enable": False,
+    "emb_to_table": {},
+    "emb_to_accessor": {},
+    "emb_to_size": {},
+    "cur_sparse_id": 0,
+    "cur_accessor": "",
+    "click_name": "",
+    "scale_sparse_grad": None,
+}
 
 _LOOKUPS = ("lookup_table", "pull_sparse", "pull_sparse_v2", "pull_box_sparse")
 _LOOKUP_GRADS = ("lookup_table_grad", "push_sparse", "push_sparse_v2")
@@ -24,17 +31,34 @@ _SKIPPED = ["lookup_table", "lookup_table_grad"]
 _SUMS = (".batch_size", ".batch_square_sum", ".batch_sum")
 _WITH_SLOTS = ("DownpourCtrAccessor", "DownpourCtrDoubleAccessor", "DownpourUnitAccessor")
 _FILES = {
-    "uri": "hdfs://your_hdfs_uri", "user": "your_hdfs_user", "passwd": "your_hdfs_passwd",
+    "uri": "hdfs://your_hdfs_uri",
+    "user": "your_hdfs_user",
+    "passwd": "your_hdfs_passwd",
     "hadoop_bin": "$HADOOP_HOME/bin/hadoop",
-}  # fmt: skip
+}
 #: what a trainer is told as the strategy says it, with what counts where it says nothing
 _TOLD: dict[str, Any] = {
-    "trainer": "DistMultiTrainer", "device_worker": "DownpourSGD", "use_cvm": False, "no_cvm": False,
-    "worker_class": "DownpourWorker", "stat_var_names": [], "local_tables": [], "async_tables": [],
-    "scale_datanorm": -1, "check_nan_var_names": [], "dump_fields": [], "dump_file_num": 16,
-    "user_define_dump_filename": "", "dump_fields_path": "", "dump_param": [], "worker_places": [],
-    "use_ps_gpu": False, "adjust_ins_weight": {}, "copy_table": {}, "loss_names": [],
-}  # fmt: skip
+    "trainer": "DistMultiTrainer",
+    "device_worker": "DownpourSGD",
+    "use_cvm": False,
+    "no_cvm": False,
+    "worker_class": "DownpourWorker",
+    "stat_var_names": [],
+    "local_tables": [],
+    "async_tables": [],
+    "scale_datanorm": -1,
+    "check_nan_var_names": [],
+    "dump_fields": [],
+    "dump_file_num": 16,
+    "user_define_dump_filename": "",
+    "dump_fields_path": "",
+    "dump_param": [],
+    "worker_places": [],
+    "use_ps_gpu": False,
+    "adjust_ins_weight": {},
+    "copy_table": {},
+    "loss_names": [],
+}
 
 
 class _Lookups:
@@ -193,7 +217,10 @@ class DistributedAdam(DistributedOptimizerImplBase):
         for key, one in programs.items():
             sparse = [numbers[name] for name in one.tables]
             config = configs[key] = {
-                "pull_sparse": sparse, "push_sparse": list(sparse), "pull_dense": [], "push_dense": []
+                "pull_sparse": sparse,
+                "push_sparse": list(sparse),
+                "pull_dense": [],
+                "push_dense": [],
             }
             for pairs in one.pairs:
                 plain = [pair for pair in pairs if not _is_sum(pair[0].name)]
@@ -218,18 +245,22 @@ class DistributedAdam(DistributedOptimizerImplBase):
 
     def _append_push(self, program: Any, slot: Any, grads: list[Any], number: int, strategy: Any) -> None:
         attrs = {
-            "InputNames": [g.name for g in grads], "TableId": number,
+            "InputNames": [g.name for g in grads],
+            "TableId": number,
             "ScaleDataNorm": float(strategy.get("scale_datanorm", -1)),
-        }  # fmt: skip
+        }
         program.global_block().append_op(type="push_dense", inputs={"Ids": slot}, attrs=attrs)
 
     def _told(self, desc: Any, server: DownpourServer, strategy: Any) -> dict[str, Any]:
         """What trainers are told besides."""
         told = {name: strategy.get(name, copy.copy(default)) for name, default in _TOLD.items()}
         told |= {
-            "optimizer": "DownpourSGD", "fleet_desc": desc, "worker_skipped_ops": list(_SKIPPED), "dump_slot": False,
+            "optimizer": "DownpourSGD",
+            "fleet_desc": desc,
+            "worker_skipped_ops": list(_SKIPPED),
+            "dump_slot": False,
             "dump_converter": "",
-        }  # fmt: skip
+        }
         tables = server.get_desc().downpour_server_param.downpour_table_param
         accessor = tables[0].accessor.accessor_class if tables else ""
         if accessor in _WITH_SLOTS:

@@ -1,4 +1,5 @@
 """The messages that describe a job of PSLib's servers and trainers, without protobuf: fields, types and defaults."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -62,9 +63,17 @@ PSParameter: 1 worker_class string, 2 server_class string, 3 instance_class stri
 
 PS_SPARSE_TABLE, PS_DENSE_TABLE = "PS_SPARSE_TABLE", "PS_DENSE_TABLE"
 _KINDS: dict[str, Any] = {
-    "string": str, "int32": int, "uint32": UInt32, "int64": Int64, "uint64": UInt64, "bool": bool, "float": float,
-    "double": Double, "TableType": (PS_SPARSE_TABLE, PS_DENSE_TABLE), "FsApiType": ("HDFS", "AFS"),
-}  # fmt: skip
+    "string": str,
+    "int32": int,
+    "uint32": UInt32,
+    "int64": Int64,
+    "uint64": UInt64,
+    "bool": bool,
+    "float": float,
+    "double": Double,
+    "TableType": (PS_SPARSE_TABLE, PS_DENSE_TABLE),
+    "FsApiType": ("HDFS", "AFS"),
+}
 _NOTHING: dict[Any, Any] = {str: "", bool: False, float: 0.0, Double: 0.0}
 
 

@@ -4,6 +4,7 @@ Rows of sparse tables are made on first touch and dealt to servers by the remain
 the dense tables is whole on one server, by turns. Rules: naive, adagrad and adam for rows; naive, adam (PSLib's, whose
 sums decay: `DAdamD2Sum` of Paddle since 2.1) and summary for parameters. A push is applied when it comes.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -261,9 +262,14 @@ def dense_tables(desc: Any) -> dict[int, list[str]]:
 
 
 def build(
-    desc: Any, programs: list[Any], endpoints: list[str], endpoint: str, trainers: int, loads: bool,
+    desc: Any,
+    programs: list[Any],
+    endpoints: list[str],
+    endpoint: str,
+    trainers: int,
+    loads: bool,
     keeper: Callable[[list[SparseTable], dict[int, list[str]]], Any],
-) -> tuple[Any, Any, Any]:  # fmt: skip
+) -> tuple[Any, Any, Any]:
     """The main and the startup Program of a server, and what `keeper` makes of its tables, which hears commands.
 
     With `loads` parameters come from a folder, not from worker 0.
@@ -320,9 +326,12 @@ def build(
             inputs={"X": []},
             outputs={},
             attrs={
-                "endpoint": endpoint, "Fanin": trainers, "distributed_mode": DistributedMode.ASYNC,
-                "optimize_blocks": [main.block(i) for i in range(1, main.num_blocks)], "grad_to_block_id": blocks,
+                "endpoint": endpoint,
+                "Fanin": trainers,
+                "distributed_mode": DistributedMode.ASYNC,
+                "optimize_blocks": [main.block(i) for i in range(1, main.num_blocks)],
+                "grad_to_block_id": blocks,
                 "prefetch_var_name_to_block_id": lookups,
             },
-        )  # fmt: skip
+        )
     return main, startup, kept

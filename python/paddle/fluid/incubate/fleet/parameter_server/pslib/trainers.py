@@ -2,6 +2,7 @@
 
 Every run pulls, and ends when the servers have applied what it pushed.
 """
+
 from __future__ import annotations
 
 import os
@@ -120,10 +121,14 @@ class Trainer:
             if hides:
                 outs = [self._without_counts(index, table, out) for out in outs]
             attrs = {
-                "table_names": [table.ids] * len(self.endpoints), "endpoints": self.endpoints, "is_distributed": True,
-                "padding_idx": _NOBODY, "pserver_num": len(self.endpoints), **self.at,
+                "table_names": [table.ids] * len(self.endpoints),
+                "endpoints": self.endpoints,
+                "is_distributed": True,
+                "padding_idx": _NOBODY,
+                "pserver_num": len(self.endpoints),
+                **self.at,
                 "lookup_table_version": "lookup_table_v2" if op.type.endswith("_v2") else "lookup_table",
-            }  # fmt: skip
+            }
             delete_ops(self.block, [op])
             self.block._insert_op(
                 index=index, type="distributed_lookup_table", inputs=inputs, outputs={"Outputs": outs}, attrs=attrs
@@ -265,9 +270,7 @@ def _push_now(values: dict[str, np.ndarray], where: list[str], known: list[str],
     fluid.Executor(fluid.CPUPlace()).run(program, scope=scope)
 
 
-def from_model(
-    held: dict[str, np.ndarray], saved: Any, path: str, names: Any, one_file: bool
-) -> dict[str, np.ndarray]:
+def from_model(held: dict[str, np.ndarray], saved: Any, path: str, names: Any, one_file: bool) -> dict[str, np.ndarray]:
     """Parameters with the values of a saved model, as many of each as both have."""
     block, exe, scope = saved.global_block(), fluid.Executor(fluid.CPUPlace()), fluid.Scope()
     found = sorted(name for name in names if name in held and name in block.vars)

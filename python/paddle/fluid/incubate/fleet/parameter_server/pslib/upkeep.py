@@ -4,6 +4,7 @@ It sends a command, which a block of the server's Program hands to the `Keeper` 
 Saved tables lie in ``folder/NNN``, NNN the table's number: of a sparse one a part for each server, a file of
 SelectedRows for each value of its rows; of a dense one a file for each parameter, as ``fluid.io.save_vars`` writes.
 """
+
 from __future__ import annotations
 
 import json
