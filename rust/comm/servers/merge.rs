@@ -1,9 +1,9 @@
 //! Sums and differences of values that trainers send.
 
 use oar_core::base::{DType, Dims, Result};
-use oar_core::op::parts::rows::merged;
 use oar_core::tensor::{SelectedRows, Tensor, Value};
 use oar_core::{bail, ensure};
+use oar_ops_common::rows::merged;
 use std::sync::Arc;
 
 /// `to[i] = f(to[i], from[i])` for numbers of one type; the factor is of that type, too.

@@ -6,11 +6,11 @@ use oar_comm::rows::{gather, gather_rows};
 use oar_comm::{group, run};
 use oar_core::base::{DType, DTypes, Dims, Result};
 use oar_core::op::grad::{Fwd, Grad, GradOp};
-use oar_core::op::parts::rows::{ascending, check_rows};
 use oar_core::op::{infer, Infer, Kernel, NoAttrs, Op, RowsKernel, Run, OP};
 use oar_core::tensor::{Tensor, Value};
 use oar_core::{attrs, ensure, err, slots};
 use oar_dist::{CollectiveCall, Dtype, Group, ReduceOp, Region};
+use oar_ops_common::rows::{ascending, check_rows};
 use std::sync::Arc;
 
 attrs! {

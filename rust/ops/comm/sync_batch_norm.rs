@@ -7,18 +7,16 @@ use oar_core::attrs;
 use oar_core::base::dtype::Element;
 use oar_core::base::{DTypes, Result};
 use oar_core::op::attrs::Text;
-use oar_core::op::parts::given;
-use oar_core::op::parts::half::in_f32;
-use oar_core::op::parts::norm::{
-    check_channel, check_epsilon, check_like, check_statistics, infer_channel, of_statistics,
-};
-use oar_core::op::parts::window::{channels_last, split_images};
 use oar_core::op::{Attrs, Dst, Fwd, Grad, GradOp, InSlot, Infer, Kernel, Op, OutSlot, Run, Src, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{bail, dispatch, ensure, slots};
 use oar_dist::{CollectiveCall, Dtype, Group, ReduceOp, Region};
 use oar_kernels::gemm_simd::Real;
 use oar_kernels::norm::{self as kernel, BatchNormGrad, Channels};
+use oar_ops_common::given;
+use oar_ops_common::half::in_f32;
+use oar_ops_common::norm::{check_channel, check_epsilon, check_like, check_statistics, infer_channel, of_statistics};
+use oar_ops_common::window::{channels_last, split_images};
 use std::sync::Arc;
 
 attrs! {

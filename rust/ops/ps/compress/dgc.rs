@@ -2,10 +2,10 @@
 //! sent; the rest waits, its momentum corrected, until it is large enough.
 
 use oar_core::base::{DType, DTypes, Result};
-use oar_core::op::parts::given::scalar;
 use oar_core::op::{Infer, Kernel, Op, Run, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{attrs, ensure, slots};
+use oar_ops_common::given::scalar;
 
 attrs! {
     pub struct DgcAttrs {

@@ -4,11 +4,11 @@
 use oar_comm::rows::raw;
 use oar_comm::{group, run as all};
 use oar_core::base::{DType, DTypes, Result};
-use oar_core::op::parts::given::scalar;
 use oar_core::op::{infer, Kernel, Op, Run, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{attrs, ensure, slots};
 use oar_dist::{CollectiveCall, Dtype, ReduceOp, Region};
+use oar_ops_common::given::scalar;
 
 attrs! {
     /// A negative ring: all encodings are this process's own.

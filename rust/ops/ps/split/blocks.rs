@@ -4,9 +4,9 @@ use oar_comm::servers::parts::by_sections;
 use oar_core::base::Result;
 use oar_core::op::attrs::NONE;
 use oar_core::op::infer::VarKind;
-use oar_core::op::parts::elements::parts;
 use oar_core::op::{table, Dst, Fwd, Grad, GradOp, Infer, Kernel, Op, RowsKernel, Run, Src, OP};
 use oar_core::{attrs, bail, ensure, slots};
+use oar_ops_common::elements::parts;
 
 attrs! {
     pub struct ByRefAttrs { sections: Vec<i32> = vec![], num: i32 = 0 }

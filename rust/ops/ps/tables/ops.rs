@@ -2,10 +2,10 @@
 
 use oar_comm::servers::tables::{install, table};
 use oar_core::base::{DType, DTypes, Result};
-use oar_core::op::parts::rows::merged;
 use oar_core::op::{Infer, Kernel, Op, RowsKernel, Run, OP};
 use oar_core::tensor::{SelectedRows, Tensor};
 use oar_core::{attrs, bail, ensure, slots};
+use oar_ops_common::rows::merged;
 
 attrs! {
     pub struct InitAttrs { large_scale_metas: Vec<String> }

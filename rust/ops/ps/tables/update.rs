@@ -2,10 +2,10 @@
 
 use oar_comm::servers::tables::{table, Table};
 use oar_core::base::{DType, Result};
-use oar_core::op::parts::rows::merged;
 use oar_core::op::{Kernel, Op, RowsKernel, Run, OP};
 use oar_core::tensor::{SelectedRows, Tensor};
 use oar_core::{attrs, bail, ensure, slots};
+use oar_ops_common::rows::merged;
 
 attrs! {
     pub struct SgdAttrs { is_entry: bool, tablename: String, value_names: Vec<String> }

@@ -1,0 +1,153 @@
+//! What an operator is: one plain static value that everybody reads (see ARCHITECTURE.md, "One operator").
+
+pub mod args;
+pub mod attrs;
+pub mod backend;
+pub mod call;
+pub mod callbacks;
+mod finite;
+pub mod forward;
+pub mod grad;
+pub mod infer;
+pub mod pointwise;
+pub mod profile;
+pub mod run;
+pub mod slots;
+pub mod table;
+
+pub use args::Args;
+pub use attrs::{Attrs, NoAttrs, Schema};
+pub use grad::{Dst, Fwd, Grad, GradOp, Src};
+pub use infer::{Infer, Meta};
+pub use run::{Env, Run};
+pub use slots::*;
+
+use crate::base::{DTypes, Result};
+use crate::tensor::Tensor;
+use std::sync::atomic::AtomicPtr;
+
+/// An operator of Paddle: names, slots, attributes, shape rule, CPU kernel, gradient.
+pub struct Op {
+    pub name: &'static str,
+    pub inputs: &'static [Slot],
+    pub outputs: &'static [Slot],
+    pub attrs: &'static Schema,
+    /// Shapes, dtypes and LoD of the outputs; runs while a Program is built and before every kernel.
+    pub infer: fn(&mut Infer) -> Result<()>,
+    pub cpu: Kernel,
+    pub grad: Grad,
+    pub amp: Amp,
+    /// What its kernel needs that is not here; nothing for nearly all.
+    pub needs: &'static str,
+    /// For inputs that hold SelectedRows.
+    pub rows: RowsKernel,
+    /// The data types that the first input given may have.
+    pub takes: DTypes,
+    /// On floating-point operands that its shape rule takes the kernel never fails, whatever the values: plans may leave
+    /// the operator out where nobody sees its results. Elementwise operators (`pointwise`) need not say so.
+    pub cannot_fail: bool,
+    /// The short way of an eager call on small operands.
+    pub fast_path: Option<FastPath>,
+    /// In dygraph its first output is another shape of the memory of its first input (see `Cell::join`).
+    pub views: bool,
+    /// What it computes element by element, if that is all it does.
+    pub pointwise: Option<pointwise::PointwiseRule>,
+    /// The compiled gradient wiring, made at first use.
+    pub wiring: AtomicPtr<grad::Wiring>,
+}
+
+/// Defaults of the optional parts: `Op { name, .., ..OP }`.
+#[allow(clippy::declare_interior_mutable_const)] // a template: every static gets its own
+pub const OP: Op = Op {
+    name: "",
+    inputs: &[],
+    outputs: &[],
+    attrs: &attrs::NONE,
+    infer: infer::nothing,
+    cpu: Kernel::Pure(run::not_there),
+    grad: Grad::None,
+    amp: Amp::Gray,
+    needs: "",
+    rows: RowsKernel::None,
+    takes: DTypes::ALL,
+    cannot_fail: false,
+    fast_path: None,
+    views: false,
+    pointwise: None,
+    wiring: AtomicPtr::new(std::ptr::null_mut()),
+};
+
+/// The first output (with its LoD) on dense tensors of the host, one for each of the first slots, the others absent:
+/// exactly what `infer` and `cpu` give. `None`: not a simple case, or an error, which the general way will explain.
+/// Operators that have it have one output, or besides it one with `shape_of_first`.
+pub type FastPath = fn(&Attrs, &[&Tensor]) -> Option<Tensor>;
+
+/// A kernel: reads inputs, writes outputs.
+pub type KernelFn = fn(&mut Run) -> Result<()>;
+
+/// How an operator runs, and so what plans may do with it.
+#[derive(Clone, Copy)]
+pub enum Kernel {
+    /// Pure computation on its slots: may be reordered, fused, dropped, run on any thread.
+    Pure(KernelFn),
+    /// Draws from the random generator: draws keep their order.
+    Random(KernelFn),
+    /// Touches the world (files, Python, printing, other processes): keeps program order, and is never left out.
+    Host(KernelFn),
+    /// Runs a sub-block's plan through `Env`; order as for `Host`.
+    Control(KernelFn),
+}
+
+impl Kernel {
+    #[inline]
+    pub fn function(self) -> KernelFn {
+        let (Kernel::Pure(f) | Kernel::Random(f) | Kernel::Host(f) | Kernel::Control(f)) = self;
+        f
+    }
+}
+
+/// What an operator does where an input holds SelectedRows.
+#[derive(Clone, Copy)]
+pub enum RowsKernel {
+    /// Refuses them.
+    None,
+    /// Its kernel looks at no elements, or takes values of every kind (assign, while, save).
+    Same,
+    /// Another kernel.
+    Own(KernelFn),
+}
+
+/// Mixed precision: runs in half precision, must not, or follows its inputs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Amp {
+    White,
+    Black,
+    Gray,
+}
+
+impl Op {
+    pub fn input(&self, name: &str) -> Option<usize> {
+        self.inputs.iter().position(|s| s.name == name)
+    }
+
+    pub fn output(&self, name: &str) -> Option<usize> {
+        self.outputs.iter().position(|s| s.name == name)
+    }
+
+    /// True if nothing but its outputs tells whether it ran.
+    #[inline]
+    pub fn is_pure(&self) -> bool {
+        matches!(self.cpu, Kernel::Pure(_))
+    }
+
+    #[inline]
+    pub fn draws(&self) -> bool {
+        matches!(self.cpu, Kernel::Random(_))
+    }
+}
+
+impl std::fmt::Debug for Op {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Op({})", self.name)
+    }
+}

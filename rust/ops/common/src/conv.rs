@@ -1,0 +1,266 @@
+//! What operators that convolve share: the checks of their arguments, and the kernels' description of a convolution. A
+//! transposed convolution is the input's gradient of a convolution, whose output is its input.
+
+use super::window::{channels_last, split_images, Axis, Geometry, Windows};
+use oar_core::base::{Dims, Result};
+use oar_core::ensure;
+use oar_kernels::conv::{self as kernel, Conv, Convolve};
+use oar_kernels::gemm_simd::Real;
+use smallvec::SmallVec;
+
+/// The arguments of a convolution that are not tensors.
+pub struct Convolution<'a> {
+    pub op: &'a str,
+    pub data_format: &'a str,
+    pub groups: i32,
+    pub strides: &'a [i32],
+    pub dilations: &'a [i32],
+    pub paddings: &'a [i32],
+    pub padding_algorithm: &'a str,
+    /// A transposed convolution's `output_size` and `output_padding`, each empty where it is not given.
+    pub transposed: Option<(&'a [i32], &'a [i32])>,
+}
+
+impl Convolution<'_> {
+    /// The shape of the result for images `x` and filters `w`; sizes may be -1 while a Program is built.
+    pub fn out(&self, x: &[i64], w: &[i64]) -> Result<Dims> {
+        Ok(self.result(&self.geometry(x, w)?, w))
+    }
+
+    /// The convolution as kernels need it, and the shape of the result.
+    pub fn plan(&self, x: &[i64], w: &[i64]) -> Result<(Plan, Dims)> {
+        let g = self.geometry(x, w)?;
+        let axes: SmallVec<[&Axis; 3]> = g.axes.iter().filter(|a| !says_nothing(a)).collect();
+        let each = |fill: usize, number: fn(&Axis) -> i64| {
+            let first = 3 - axes.len();
+            std::array::from_fn(|i| if i < first { fill } else { number(axes[i - first]) as usize })
+        };
+        let groups = self.groups as usize;
+        let (from, to) = (g.channels as usize, self.filters(w) as usize);
+        let (in_channels, out_channels) = if self.transposed.is_some() { (to, from) } else { (from, to) };
+        let conv = Conv {
+            images: g.images as usize,
+            in_channels,
+            in_size: each(1, |a| a.size),
+            out_channels,
+            out_size: each(1, |a| a.out),
+            kernel: each(1, |a| a.kernel),
+            stride: each(1, Axis::step),
+            dilation: each(1, |a| a.dilation),
+            pad: each(0, |a| a.pad.0),
+            groups,
+            channels_last: g.channels_last,
+        };
+        room(self.op, &conv)?;
+        Ok((Plan { conv, transposed: self.transposed.is_some() }, self.result(&g, w)))
+    }
+
+    /// Channels of the result.
+    fn filters(&self, w: &[i64]) -> i64 {
+        match self.transposed {
+            Some(_) if w[1] >= 0 => w[1] * self.groups as i64,
+            Some(_) => -1,
+            None => w[0],
+        }
+    }
+
+    fn result(&self, g: &Geometry, w: &[i64]) -> Dims {
+        if self.transposed.is_none() {
+            return g.out(self.filters(w));
+        }
+        let mut grown = g.clone();
+        grown.axes.iter_mut().for_each(|a| a.out = a.size);
+        grown.out(self.filters(w))
+    }
+
+    /// The windows of the convolution; for a transposed one those over its result, with as many windows as `x` has
+    /// elements.
+    pub fn geometry(&self, x: &[i64], w: &[i64]) -> Result<Geometry> {
+        let op = self.op;
+        ensure!(
+            x.len() == w.len() && x.len() == self.strides.len() + 2 && (4..=5).contains(&x.len()),
+            InvalidArgument,
+            "operator {op}: Input and Filter must have 4 or 5 dimensions, two more than there are strides ({:?}), got \
+             {x:?} and {w:?}",
+            self.strides
+        );
+        ensure!(self.groups > 0, InvalidArgument, "operator {op}: groups must be positive, got {}", self.groups);
+        let windows = Windows {
+            op,
+            data_format: self.data_format,
+            kernel: &w[2..],
+            strides: self.strides,
+            dilations: self.dilations,
+            paddings: self.paddings,
+            padding_algorithm: self.padding_algorithm,
+            ceil_mode: false,
+        };
+        let groups = self.groups as i64;
+        let g = match self.transposed {
+            None => Geometry::new(&windows, x)?,
+            Some((size, padding)) => grown(&windows, x, size, padding)?,
+        };
+        // Of a transposed convolution's filters the first size is that of the input's channels.
+        let wanted = if self.transposed.is_some() { Some(w[0]) } else { w[1].checked_mul(groups) };
+        ensure!(
+            g.channels < 0 || w[0] < 0 || w[1] < 0 || wanted == Some(g.channels),
+            InvalidArgument,
+            "operator {op}: the input's channels must be {}, got an Input of shape {x:?} ({}), a Filter of shape {w:?} and \
+             {groups} groups",
+            if self.transposed.is_some() { "the filter's first size" } else { "the filter's channels times groups" },
+            self.data_format
+        );
+        ensure!(
+            w[0] < 0 || w[0] % groups == 0,
+            InvalidArgument,
+            "operator {op}: the filter's first size must be divisible by groups, got a Filter of shape {w:?} and {groups}"
+        );
+        Ok(g)
+    }
+}
+
+/// An axis of one element under a filter of one: kernels go without it.
+fn says_nothing(a: &Axis) -> bool {
+    (a.size, a.kernel, a.out, a.pad) == (1, 1, 1, (0, 0))
+}
+
+/// The windows over the result of a transposed convolution of `x`.
+fn grown(windows: &Windows, x: &[i64], size: &[i32], padding: &[i32]) -> Result<Geometry> {
+    windows.check(x)?;
+    let (op, n) = (windows.op, windows.strides.len());
+    for (name, list) in [("output_size", size), ("output_padding", padding)] {
+        ensure!(
+            list.is_empty() || list.len() == n,
+            InvalidArgument,
+            "operator {op}: {name} must have one number an axis, {n}, got {list:?}"
+        );
+    }
+    let channels_last = channels_last(windows.data_format);
+    let (images, channels, sizes) = split_images(x, channels_last);
+    let mut axes = SmallVec::new();
+    for (i, &n) in sizes.iter().enumerate() {
+        let (kernel, stride, dilation) = (windows.kernel[i], windows.strides[i] as i64, windows.dilation(i));
+        let mut axis = Axis { size: -1, kernel, stride, dilation, pad: (0, 0), out: n };
+        if n < 0 || kernel < 0 {
+            axis.size = size.get(i).map_or(-1, |&s| s as i64);
+            axes.push(axis);
+            continue;
+        }
+        ensure!(kernel > 0, InvalidArgument, "operator {op}: a window of sizes {:?} is empty", windows.kernel);
+        axis.pad = windows.padding(i, n)?;
+        let reach = (kernel - 1).saturating_mul(dilation).saturating_add(1);
+        let least = (n - 1).saturating_mul(stride).saturating_add(reach).saturating_sub(axis.pad.0 + axis.pad.1);
+        axis.size = match (size.get(i), padding.get(i)) {
+            (Some(&s), _) => {
+                ensure!(
+                    (least..least.saturating_add(stride)).contains(&(s as i64)),
+                    InvalidArgument,
+                    "operator {op}: output_size {size:?} must be at least the size without it, and less than a stride \
+                     more: axis {i} must be in [{least}, {least} + {stride})"
+                );
+                s as i64
+            }
+            (None, Some(&more)) => {
+                ensure!(
+                    (0..stride.max(dilation)).contains(&(more as i64)),
+                    InvalidArgument,
+                    "operator {op}: output_padding {padding:?} must not be negative, and less than the stride or the \
+                     dilation ({stride}, {dilation} along axis {i})"
+                );
+                least.saturating_add(more as i64)
+            }
+            (None, None) => least,
+        };
+        ensure!(
+            axis.size > 0,
+            InvalidArgument,
+            "operator {op}: the output would be empty: along axis {i} of size {n}, padded by {:?}, it would have the size {}",
+            axis.pad,
+            axis.size
+        );
+        axes.push(axis);
+    }
+    Ok(Geometry { images, channels, channels_last, axes })
+}
+
+/// Refuses strides, dilations and paddings so large that the kernels' padded copies of a few rows cannot be held.
+fn room(name: &str, c: &Conv) -> Result<()> {
+    let span = |i: usize, a: usize| {
+        let reach = (c.kernel[a].saturating_sub(1)).saturating_mul(c.dilation[a]);
+        reach.saturating_add(i.saturating_mul(c.stride[a])).saturating_add(1)
+    };
+    let rows = span(1, 0).saturating_mul(span(2, 1));
+    let columns = span(c.out_size[2], 2);
+    let elements = rows.saturating_mul(columns).saturating_mul(c.in_channels.max(c.out_channels).max(1));
+    // Far above what an input that exists needs.
+    let most = (c.in_len().max(c.out_len()) / c.images.max(1)).saturating_mul(64).max(1 << 24);
+    ensure!(
+        elements <= most,
+        ResourceExhausted,
+        "operator {name}: stride {:?}, dilation {:?} and padding {:?} are too large for an input of {:?}",
+        c.stride,
+        c.dilation,
+        c.pad,
+        c.in_size
+    );
+    Ok(())
+}
+
+/// A convolution, or a transposed one, with the three products of its kernels.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    pub conv: Conv,
+    transposed: bool,
+}
+
+impl Plan {
+    /// Channels of the result.
+    pub fn channels(&self) -> usize {
+        if self.transposed {
+            self.conv.in_channels
+        } else {
+            self.conv.out_channels
+        }
+    }
+
+    /// `y` from `x`, and one number a channel.
+    pub fn forward<T: Convolve>(&self, x: &[T], w: &[T], bias: Option<&[T]>, y: &mut [T]) {
+        if !self.transposed {
+            return kernel::convolve(&self.conv, x, w, bias, false, y);
+        }
+        kernel::input_grad(&self.conv, x, w, y);
+        if let Some(bias) = bias {
+            self.add_bias(bias, y);
+        }
+    }
+
+    /// The gradient of `x` from that of `y`.
+    pub fn input_grad<T: Convolve>(&self, dy: &[T], w: &[T], dx: &mut [T]) {
+        if self.transposed {
+            kernel::convolve(&self.conv, dy, w, None, false, dx);
+        } else {
+            kernel::input_grad(&self.conv, dy, w, dx);
+        }
+    }
+
+    /// The gradient of the filters from `x` and that of `y`.
+    pub fn filter_grad<T: Convolve>(&self, x: &[T], dy: &[T], dw: &mut [T]) {
+        let (x, dy) = if self.transposed { (dy, x) } else { (x, dy) };
+        kernel::filter_grad(&self.conv, x, dy, dw);
+    }
+
+    fn add_bias<T: Real>(&self, bias: &[T], y: &mut [T]) {
+        let channels = self.channels();
+        assert_eq!(bias.len(), channels, "one bias a channel");
+        if self.conv.channels_last {
+            for pixel in y.chunks_exact_mut(channels.max(1)) {
+                pixel.iter_mut().zip(bias).for_each(|(v, &b)| *v += b);
+            }
+            return;
+        }
+        let plane = y.len() / (self.conv.images * channels).max(1);
+        for (at, plane) in y.chunks_exact_mut(plane.max(1)).enumerate() {
+            plane.iter_mut().for_each(|v| *v += bias[at % channels]);
+        }
+    }
+}

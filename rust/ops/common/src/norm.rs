@@ -1,0 +1,105 @@
+//! What the normalisations check alike.
+
+use oar_core::base::{DType, Result};
+use oar_core::ensure;
+use oar_core::op::{InSlot, Infer, OutSlot, Run};
+use oar_core::tensor::Tensor;
+
+/// The slots of a norm's second gradient: their names, and what they stand for.
+pub const SECOND_GRAD: &[(&str, &str)] = &[
+    ("DDX", "X@GRAD@GRAD"),
+    ("DDScale", "Scale@GRAD@GRAD"),
+    ("DDBias", "Bias@GRAD@GRAD"),
+    ("DY", "Y@GRAD"),
+    ("DX", "X@GRAD"),
+    ("DScale", "Scale@GRAD"),
+    ("DDY", "Y@GRAD@GRAD"),
+];
+
+pub fn check_epsilon(op: &str, epsilon: f32) -> Result<()> {
+    ensure!(
+        (0.0..=0.001).contains(&epsilon),
+        InvalidArgument,
+        "operator {op}: epsilon must be between 0 and 0.001, got {epsilon}"
+    );
+    Ok(())
+}
+
+/// The type of scale, bias and statistics: f64 for f64, f32 for all others.
+pub fn of_statistics(x: DType) -> DType {
+    if x == DType::F64 {
+        DType::F64
+    } else {
+        DType::F32
+    }
+}
+
+/// Shapes and types of what a gradient gets beside X.
+pub fn check_like(cx: &Run, x: &Tensor, slots: &[InSlot]) -> Result<()> {
+    for &slot in slots {
+        let Some(t) = cx.opt(slot) else { continue };
+        ensure!(
+            t.dims() == x.dims() && t.dtype() == x.dtype(),
+            InvalidArgument,
+            "operator {}: {} must be like X {x:?}, got {t:?}",
+            cx.op.name,
+            cx.op.inputs[slot.0].name
+        );
+    }
+    Ok(())
+}
+
+/// In a shape rule: inputs that hold one number for each of `c` channels, as far as sizes are known.
+pub fn infer_channel(cx: &Infer, slots: &[InSlot], c: i64) -> Result<()> {
+    for &slot in slots {
+        let d = cx.dims(slot)?;
+        ensure!(
+            d.len() == 1 && (d[0] == c || d[0] < 0 || c < 0),
+            InvalidArgument,
+            "operator {}: {} must have shape [{c}], got {:?}",
+            cx.op.name,
+            cx.op.inputs[slot.0].name,
+            &d[..]
+        );
+    }
+    Ok(())
+}
+
+/// Inputs that hold one number a channel.
+pub fn check_channel(cx: &Run, slots: &[InSlot], c: usize, dtype: DType) -> Result<()> {
+    for &slot in slots {
+        let Some(t) = cx.opt(slot) else { continue };
+        ensure!(
+            t.numel() == c && t.dtype() == dtype,
+            InvalidArgument,
+            "operator {}: {} must have one {dtype} a channel ({c}), got {t:?}",
+            cx.op.name,
+            cx.op.inputs[slot.0].name
+        );
+    }
+    Ok(())
+}
+
+/// Scale, bias (`ins`) and running statistics (`outs`, which start as the inputs that they alias) have the type that goes
+/// with X.
+pub fn check_statistics(cx: &mut Run, x: DType, ins: &[InSlot], outs: &[OutSlot]) -> Result<()> {
+    let (op, wanted) = (cx.op, of_statistics(x));
+    let check = |name: &str, got: DType| {
+        ensure!(
+            got == wanted,
+            InvalidArgument,
+            "operator {}: {name} must have data type {wanted} where X has {x}, got {got}",
+            op.name
+        );
+        Ok(())
+    };
+    for &slot in ins {
+        if let Some(t) = cx.opt(slot) {
+            check(op.inputs[slot.0].name, t.dtype())?;
+        }
+    }
+    for &slot in outs {
+        check(op.outputs[slot.0].name, cx.out(slot)?.dtype())?;
+    }
+    Ok(())
+}

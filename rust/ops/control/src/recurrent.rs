@@ -1,0 +1,335 @@
+//! recurrent: a block run once for every step of its inputs, whose states go from step to step; with its gradient, which
+//! runs the gradient block in the scopes of the steps, the last first. (`StaticRNN` is made of it.)
+
+use oar_core::attrs;
+use oar_core::base::{Dims, Result};
+use oar_core::ir::desc::OpDesc;
+use oar_core::ir::names::{grad_name, EMPTY};
+use oar_core::ir::{Attr, BlockNode};
+use oar_core::op::attrs::BlockRef;
+use oar_core::op::infer::{grads_like_inputs, Meta, VarKind};
+use oar_core::op::{Grad, InSlot, Infer, Kernel, Op, OutSlot, Run, OP};
+use oar_core::tensor::{Cell, Scope, Tensor, Value};
+use oar_core::{bail, ensure, err, slots};
+use oar_ops_common::elements::part;
+use oar_ops_common::sum::add_values;
+use parking_lot::Mutex;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+attrs! {
+    pub struct HelperAttrs { dtype: i32 = 5 }
+    pub struct RecurrentAttrs {
+        has_states: bool = false, ex_states: Vec<String>, states: Vec<String>, sub_block: BlockRef, reverse: bool = false,
+        is_train: bool = true, skip_eager_deletion_vars: Vec<String> = vec![],
+    }
+}
+
+slots! {
+    mod helper { X "X" => OUT "Out".made() }
+    mod helper_grad { DOUT "Out@GRAD", X "X".meta_only(), OUT "Out".meta_only() => DX "X@GRAD".made() }
+    mod recurrent {
+        INPUTS "inputs".many(), STATES "initial_states".many(), PARAMETERS "parameters".many()
+        => OUTPUTS "outputs".many().made(), STEP_SCOPES "step_scopes".made()
+    }
+    mod recurrent_grad {
+        INPUTS "inputs".many(), STATES "initial_states".many(), PARAMETERS "parameters".many(), OUTPUTS "outputs".many(),
+        STEP_SCOPES "step_scopes", DOUTPUTS "outputs@GRAD".many()
+        => DINPUTS "inputs@GRAD".many().made(), DSTATES "initial_states@GRAD".many().made(),
+        DPARAMETERS "parameters@GRAD".many().made()
+    }
+}
+
+// rnn_memory_helper: a copy whose gradient is zeros where there is none, as for the last step's states
+
+pub static RNN_MEMORY_HELPER: Op = Op {
+    name: "rnn_memory_helper",
+    inputs: helper::INS,
+    outputs: helper::OUTS,
+    attrs: HelperAttrs::FIELDS,
+    infer: oar_core::op::infer::like_first,
+    cpu: Kernel::Pure(|cx| {
+        let x = cx.input(helper::X)?.share()?;
+        cx.set(helper::OUT, x);
+        Ok(())
+    }),
+    grad: Grad::By(&RNN_MEMORY_HELPER_GRAD),
+    ..OP
+};
+
+pub static RNN_MEMORY_HELPER_GRAD: Op = Op {
+    name: "rnn_memory_helper_grad",
+    inputs: helper_grad::INS,
+    outputs: helper_grad::OUTS,
+    attrs: HelperAttrs::FIELDS,
+    infer: grads_like_inputs,
+    cpu: Kernel::Pure(|cx| {
+        let x = cx.input(helper_grad::X)?;
+        let dx = match cx.opt(helper_grad::DOUT) {
+            Some(d) => d.share()?,
+            None => Tensor::zeros(x.dtype(), x.dims())?,
+        };
+        cx.set(helper_grad::DX, dx.with_lod(x.lod.clone()));
+        Ok(())
+    }),
+    ..OP
+};
+
+/// The scopes of the steps, in the order of running; empty where no gradient is to come.
+#[derive(Default)]
+struct Steps(Mutex<Vec<Arc<Scope>>>);
+
+/// The number of steps, which is the first size of every input.
+fn length(cx: &Run, slot: InSlot) -> Result<usize> {
+    let inputs = cx.inputs(slot)?;
+    let Some(first) = inputs.first() else { bail!(InvalidArgument, "operator {}: there must be an input", cx.op.name) };
+    for t in &inputs {
+        ensure!(
+            t.rank() > 0 && t.dims()[0] == first.dims()[0],
+            InvalidArgument,
+            "operator {}: all inputs must have as many steps (their first size), got {first:?} and {t:?}",
+            cx.op.name
+        );
+    }
+    Ok(first.dims()[0] as usize)
+}
+
+/// Step `at` of a tensor, without the first dimension.
+fn step(t: &Tensor, at: usize) -> Result<Tensor> {
+    let dims = &t.dims()[1..];
+    part(t, at * dims.iter().product::<i64>() as usize, dims)
+}
+
+fn bind(scope: &Scope, name: &str, value: Value) {
+    scope.bind(name, Arc::new(Cell::new(value)));
+}
+
+fn local(scope: &Scope, name: &str) -> Value {
+    scope.find_local(name).map(|cell| cell.get()).unwrap_or_default()
+}
+
+/// What the steps made, put together along a new first dimension; None before the first step.
+struct Whole(Option<Tensor>);
+
+impl Whole {
+    fn put(&mut self, op: &str, name: &str, steps: usize, at: usize, value: &Value) -> Result<()> {
+        let Value::Dense(t) = value else { bail!(NoValue, "operator {op}: a step left nothing in '{name}'") };
+        let mut dims = Dims::from_slice(&[steps as i64]);
+        dims.extend_from_slice(t.dims());
+        if self.0.is_none() {
+            self.0 = Some(Tensor::zeros(t.dtype(), &dims)?);
+        }
+        let Some(whole) = &mut self.0 else { return Ok(()) };
+        ensure!(
+            whole.dims() == &dims[..] && whole.dtype() == t.dtype(),
+            InvalidArgument,
+            "operator {op}: '{name}' must be alike in all steps, got {t:?} in one of {whole:?}"
+        );
+        let n = t.nbytes();
+        whole.bytes_mut()?[at * n..][..n].copy_from_slice(t.bytes());
+        Ok(())
+    }
+}
+
+fn run(cx: &mut Run) -> Result<()> {
+    let op = cx.op.name;
+    let (frame, a) = (cx.frame()?, cx.attrs::<RecurrentAttrs>());
+    let steps = length(cx, recurrent::INPUTS)?;
+    let (inputs, outputs) = (cx.env.names("inputs"), cx.env.names("outputs"));
+    let initial = cx.values(recurrent::STATES);
+    ensure!(
+        !a.has_states || (a.ex_states.len() == initial.len() && a.states.len() == initial.len()),
+        InvalidArgument,
+        "operator {op}: there are {} initial states, {} states and {} states of the step before",
+        initial.len(),
+        a.states.len(),
+        a.ex_states.len()
+    );
+    let kept = Steps::default();
+    let mut wholes: Vec<Whole> = outputs.iter().map(|_| Whole(None)).collect();
+    let mut before: Option<Arc<Scope>> = None;
+    for i in 0..steps {
+        cx.env.check_interrupt()?;
+        let at = if a.reverse { steps - 1 - i } else { i };
+        let scope = frame.scope.child();
+        for (name, t) in inputs.iter().zip(cx.inputs(recurrent::INPUTS)?) {
+            bind(&scope, name, Value::Dense(step(t, at)?));
+        }
+        if a.has_states {
+            for (k, (ex, state)) in a.ex_states.iter().zip(&a.states).enumerate() {
+                let value = before.as_ref().map_or_else(|| initial[k].clone(), |s| local(s, state));
+                bind(&scope, ex, value);
+            }
+        }
+        let done = cx.env.run_block(a.sub_block.0, &scope);
+        let old = before.replace(scope.clone());
+        match a.is_train {
+            true => kept.0.lock().push(scope.clone()),
+            false => old.iter().for_each(|s| frame.scope.drop_kid(s)),
+        }
+        done?;
+        for (whole, name) in wholes.iter_mut().zip(&outputs) {
+            whole.put(op, name, steps, at, &local(&scope, name))?;
+        }
+    }
+    if let (false, Some(last)) = (a.is_train, &before) {
+        frame.scope.drop_kid(last);
+    }
+    for (k, whole) in wholes.into_iter().enumerate() {
+        if let Some(t) = whole.0 {
+            cx.set_nth(recurrent::OUTPUTS, k, t);
+        }
+    }
+    cx.set(recurrent::STEP_SCOPES, Value::Opaque(Arc::new(kept)));
+    Ok(())
+}
+
+/// The outputs are described where they are declared.
+fn infer(cx: &mut Infer) -> Result<()> {
+    ensure!(cx.count(recurrent::INPUTS) > 0, InvalidArgument, "operator recurrent: there must be an input");
+    cx.set_meta(recurrent::STEP_SCOPES, 0, Meta { kind: VarKind::Other, ..Meta::default() });
+    Ok(())
+}
+
+pub static RECURRENT: Op = Op {
+    name: "recurrent",
+    inputs: recurrent::INS,
+    outputs: recurrent::OUTS,
+    attrs: RecurrentAttrs::FIELDS,
+    infer,
+    cpu: Kernel::Control(run),
+    grad: Grad::Program(grad_desc),
+    ..OP
+};
+
+fn grad_desc(fwd: &OpDesc, no_grad: &HashSet<String>, blocks: &[Arc<BlockNode>]) -> Result<Vec<OpDesc>> {
+    let [grad_block] = blocks else { bail!(InvalidArgument, "the gradient of recurrent needs its gradient block") };
+    let mut g = OpDesc::new("recurrent_grad");
+    for slot in ["inputs", "initial_states", "parameters"] {
+        let names = fwd.input(slot).unwrap_or(&[]).to_vec();
+        let grads = names.iter().map(|n| grad_name(n));
+        let grads = grads.map(|n| if no_grad.contains(&n) { EMPTY.to_string() } else { n }).collect();
+        g.set_output(&grad_name(slot), grads);
+        g.set_input(slot, names);
+    }
+    let outputs = fwd.output("outputs").unwrap_or(&[]).to_vec();
+    g.set_input("outputs@GRAD", outputs.iter().map(|n| grad_name(n)).collect());
+    g.set_input("outputs", outputs);
+    g.set_input("step_scopes", fwd.output("step_scopes").unwrap_or(&[]).to_vec());
+    for (name, value) in fwd.attrs.iter().filter(|(n, _)| RECURRENT.attrs.field(n).is_some()) {
+        g.attrs.insert(name, value.clone());
+    }
+    g.attrs.insert("sub_block", Attr::Block(grad_block.idx()));
+    Ok(vec![g])
+}
+
+/// The scopes of the forward run, which end with this.
+fn scopes(cx: &Run) -> Result<Vec<Arc<Scope>>> {
+    let held = match cx.value(recurrent_grad::STEP_SCOPES)? {
+        Value::Opaque(held) => held.downcast_ref::<Steps>().map(|s| std::mem::take(&mut *s.0.lock())),
+        _ => None,
+    };
+    held.ok_or_else(|| err!(PreconditionNotMet, "operator recurrent_grad: step_scopes holds no steps"))
+}
+
+/// The gradient of variable `i` of a slot in this scope, if the step made one and somebody wants it.
+fn made(cx: &Run, scope: &Scope, slot: OutSlot, i: usize, name: &str) -> Option<Value> {
+    let value = if cx.wants_nth(slot, i) { local(scope, &grad_name(name)) } else { Value::None };
+    (!value.is_none()).then_some(value)
+}
+
+fn run_grad(cx: &mut Run) -> Result<()> {
+    let op = cx.op.name;
+    let (frame, a) = (cx.frame()?, cx.attrs::<RecurrentAttrs>());
+    let steps = length(cx, recurrent_grad::INPUTS)?;
+    let scopes = scopes(cx)?;
+    ensure!(
+        scopes.len() == steps,
+        PreconditionNotMet,
+        "operator {op}: {steps} steps are to be gone back, but {} were kept",
+        scopes.len()
+    );
+    let (inputs, outputs) = (cx.env.names("inputs"), cx.env.names("outputs"));
+    let (initial, parameters) = (cx.env.names("initial_states"), cx.env.names("parameters"));
+    let mut whole: Vec<Whole> = inputs.iter().map(|_| Whole(None)).collect();
+    let mut totals: Vec<Option<Value>> = vec![None; parameters.len()];
+    let mut after: Option<&Arc<Scope>> = None;
+    for (i, scope) in scopes.iter().enumerate().rev() {
+        cx.env.check_interrupt()?;
+        let at = if a.reverse { steps - 1 - i } else { i };
+        for (name, d) in outputs.iter().zip(cx.values(recurrent_grad::DOUTPUTS)) {
+            if let Value::Dense(d) = d {
+                ensure!(
+                    d.rank() > 0 && d.dims()[0] as usize == steps,
+                    InvalidArgument,
+                    "operator {op}: the gradient of '{name}' must have {steps} steps, got {d:?}"
+                );
+                bind(scope, &grad_name(name), Value::Dense(step(d, at)?));
+            }
+        }
+        if let (Some(after), true) = (after, a.has_states) {
+            for (ex, state) in a.ex_states.iter().zip(&a.states) {
+                bind(scope, &grad_name(state), local(after, &grad_name(ex)));
+            }
+        }
+        cx.env.run_block(a.sub_block.0, scope)?;
+        for (k, name) in parameters.iter().enumerate() {
+            let Some(value) = made(cx, scope, recurrent_grad::DPARAMETERS, k, name) else { continue };
+            totals[k] = Some(match totals[k].take() {
+                None => value,
+                Some(sum) => add_values(sum, &value)?,
+            });
+        }
+        for (k, name) in inputs.iter().enumerate() {
+            if let Some(value) = made(cx, scope, recurrent_grad::DINPUTS, k, name) {
+                whole[k].put(op, name, steps, at, &value)?;
+            }
+        }
+        after = Some(scope);
+    }
+    if let (Some(first), true) = (after, a.has_states) {
+        for (k, ex) in a.ex_states.iter().enumerate().take(initial.len()) {
+            if let Some(value) = made(cx, first, recurrent_grad::DSTATES, k, ex) {
+                cx.set_nth(recurrent_grad::DSTATES, k, value);
+            }
+        }
+    }
+    for scope in &scopes {
+        frame.scope.drop_kid(scope);
+    }
+    for (k, total) in totals.into_iter().enumerate() {
+        if let Some(total) = total {
+            cx.set_nth(recurrent_grad::DPARAMETERS, k, total);
+        }
+    }
+    for (k, whole) in whole.into_iter().enumerate() {
+        if let Some(t) = whole.0 {
+            cx.set_nth(recurrent_grad::DINPUTS, k, t);
+        }
+    }
+    Ok(())
+}
+
+/// Gradients are described like their variables.
+fn infer_grad(cx: &mut Infer) -> Result<()> {
+    use recurrent_grad::{DINPUTS, DPARAMETERS, DSTATES, INPUTS, PARAMETERS, STATES};
+    for (input, grad) in [(INPUTS, DINPUTS), (STATES, DSTATES), (PARAMETERS, DPARAMETERS)] {
+        for i in 0..cx.outs(grad) {
+            let Ok(m) = cx.meta(input, i) else { continue };
+            cx.set_meta(grad, i, m);
+        }
+    }
+    Ok(())
+}
+
+pub static RECURRENT_GRAD: Op = Op {
+    name: "recurrent_grad",
+    inputs: recurrent_grad::INS,
+    outputs: recurrent_grad::OUTS,
+    attrs: RecurrentAttrs::FIELDS,
+    infer: infer_grad,
+    cpu: Kernel::Control(run_grad),
+    ..OP
+};
+
+pub static TABLE: &[&Op] = &[&RNN_MEMORY_HELPER, &RNN_MEMORY_HELPER_GRAD, &RECURRENT, &RECURRENT_GRAD];

@@ -1,0 +1,266 @@
+//! Boxes relative to other boxes, and cut to their images: box_coder, box_clip, box_decoder_and_assign.
+
+use super::boxes::{clipped, Real, Sized};
+use oar_core::base::{DTypes, Result};
+use oar_core::op::attrs::Text;
+use oar_core::op::infer::like_first;
+use oar_core::op::{InSlot, Infer, Kernel, Op, Run, OP};
+use oar_core::tensor::Tensor;
+use oar_core::{attrs, bail, dispatch, ensure, slots};
+use oar_kernels::pool;
+use oar_ops_common::{axis, levels};
+
+attrs! {
+    pub struct CoderAttrs {
+        code_type: Text = "encode_center_size".into(), box_normalized: bool = true, axis: i32 = 0,
+        variance: Vec<f32> = vec![],
+    }
+    pub struct AssignAttrs { box_clip: f32 = 4.135 }
+}
+
+slots! {
+    mod coder { PRIOR "PriorBox", VARIANCE "PriorBoxVar".opt(), TARGET "TargetBox" => OUT "OutputBox" }
+    mod clip { INPUT "Input", INFO "ImInfo" => OUT "Output" }
+    mod assign {
+        PRIOR "PriorBox", VARIANCE "PriorBoxVar".opt(), TARGET "TargetBox", SCORE "BoxScore"
+        => BOX "DecodeBox", ASSIGNED "OutputAssignBox"
+    }
+}
+
+/// An input of the same data type as another, whose shape the rule has checked.
+fn alike<'a>(cx: &Run<'a>, slot: InSlot, other: &Tensor) -> Result<&'a Tensor> {
+    let t = cx.input(slot)?;
+    axis::like(cx, t, t.dims(), other.dtype(), cx.op.inputs[slot.0].name)?;
+    Ok(t)
+}
+
+fn encodes(op: &str, a: &CoderAttrs) -> Result<bool> {
+    Ok(match a.code_type.as_str() {
+        "encode_center_size" => true,
+        "decode_center_size" => false,
+        other => bail!(
+            InvalidArgument,
+            "operator {op}: code_type must be encode_center_size or decode_center_size, got '{other}'"
+        ),
+    })
+}
+
+fn infer_coder(cx: &mut Infer) -> Result<()> {
+    let (op, a) = (cx.op.name, cx.attrs::<CoderAttrs>());
+    cx.shaped_in_run(coder::PRIOR, &[-1, 4])?;
+    let count = cx.dims(coder::PRIOR)?.first().copied().unwrap_or(-1);
+    if cx.has(coder::VARIANCE) {
+        cx.shaped_in_run(coder::VARIANCE, &[count, 4])?;
+        ensure!(
+            a.variance.is_empty(),
+            InvalidArgument,
+            "operator {op}: input 'PriorBoxVar' and attribute variance cannot both be given"
+        );
+    }
+    ensure!(
+        matches!(a.variance.len(), 0 | 4),
+        InvalidArgument,
+        "operator {op}: variance must be 4 numbers or none, got {:?}",
+        a.variance
+    );
+    let dtype = cx.dtype(coder::TARGET)?;
+    let mut from = coder::TARGET;
+    if encodes(op, a)? {
+        cx.shaped(coder::TARGET, &[-1, 4])?;
+        let rows = cx.dims(coder::TARGET)?[0];
+        cx.set(coder::OUT, &[rows, count, 4], dtype);
+    } else {
+        ensure!(matches!(a.axis, 0 | 1), InvalidArgument, "operator {op}: axis must be 0 or 1, got {}", a.axis);
+        let dims = if a.axis == 0 { [-1, count, 4] } else { [count, -1, 4] };
+        cx.shaped(coder::TARGET, &[-1, -1, -1])?;
+        cx.shaped_in_run(coder::TARGET, &dims)?;
+        from = if a.axis == 0 { coder::TARGET } else { coder::PRIOR };
+        cx.like(coder::OUT, coder::TARGET)?;
+    }
+    cx.share_lod(coder::OUT, from);
+    Ok(())
+}
+
+fn code<T: Real>(cx: &mut Run, a: &CoderAttrs) -> Result<()> {
+    let target = cx.input(coder::TARGET)?;
+    let levels = levels::count(target);
+    ensure!(
+        levels <= 1,
+        InvalidArgument,
+        "operator box_coder: the LoD of TargetBox must have one level, got {levels} levels"
+    );
+    let prior = alike(cx, coder::PRIOR, target)?.data::<T>();
+    let each = match cx.opt(coder::VARIANCE) {
+        Some(_) => Some(alike(cx, coder::VARIANCE, target)?.data::<T>()),
+        None => None,
+    };
+    let common: Vec<T> = match a.variance.is_empty() {
+        true => vec![T::ONE; 4],
+        false => a.variance.iter().map(|&v| T::of(v.into())).collect(),
+    };
+    let variance = |k: usize| each.map_or(&common[..], |v| &v[k * 4..k * 4 + 4]);
+    let (encode, data) = (encodes(cx.op.name, a)?, target.data::<T>());
+    let (normalized, by_row) = (a.box_normalized, a.axis == 1);
+    let out = cx.out(coder::OUT)?;
+    let columns = out.dims()[1] as usize;
+    let mut rows: Vec<&mut [T]> = out.data_mut::<T>()?.chunks_exact_mut(4).collect();
+    pool::parts(&mut rows, 1 << 10, |at, part| {
+        for (k, to) in part.iter_mut().enumerate() {
+            let (i, j) = ((at + k) / columns, (at + k) % columns);
+            let of = if by_row && !encode { i } else { j };
+            let (own, v) = (Sized::of(&prior[of * 4..of * 4 + 4], normalized), variance(of));
+            if !encode {
+                let d = &data[(at + k) * 4..];
+                let delta = [v[0] * d[0], v[1] * d[1], v[2] * d[2], v[3] * d[3]];
+                to.copy_from_slice(&own.moved(delta, normalized));
+                continue;
+            }
+            let t = &data[i * 4..i * 4 + 4];
+            let (size, two) = (Sized::of(t, normalized), T::of(2.0));
+            // Centers of targets are halfway between the ends, whatever a pixel is.
+            let middle = [(t[2] + t[0]) / two, (t[3] + t[1]) / two];
+            let ln = |share: T| T::of(share.to_f64().abs().ln());
+            to[0] = (middle[0] - own.x) / own.width / v[0];
+            to[1] = (middle[1] - own.y) / own.height / v[1];
+            to[2] = ln(size.width / own.width) / v[2];
+            to[3] = ln(size.height / own.height) / v[3];
+        }
+    });
+    Ok(())
+}
+
+pub static BOX_CODER: Op = Op {
+    name: "box_coder",
+    inputs: coder::INS,
+    outputs: coder::OUTS,
+    attrs: CoderAttrs::FIELDS,
+    takes: DTypes::FLOATS,
+    infer: infer_coder,
+    cpu: Kernel::Pure(|cx| {
+        let (a, dtype) = (cx.attrs::<CoderAttrs>(), cx.input(coder::TARGET)?.dtype());
+        dispatch!(dtype, T in [f32, f64], code::<T>(cx, a), other => cx.unsupported(other))
+    }),
+    ..OP
+};
+
+// box_clip: an image's info is its height and width, and the scale that made it of the original
+
+fn clip_boxes<T: Real>(cx: &mut Run) -> Result<()> {
+    let input = cx.input(clip::INPUT)?;
+    let info = alike(cx, clip::INFO, input)?;
+    let level = levels::only("box_clip", "Input", input)?;
+    let images = level.len() - 1;
+    ensure!(
+        info.dims()[0] as usize >= images,
+        InvalidArgument,
+        "operator box_clip: ImInfo must have a row for each of {images} images, got {info:?}"
+    );
+    let (x, info, width) = (input.data::<T>(), info.data::<T>(), levels::width(input));
+    let out = cx.out_data::<T>(clip::OUT)?;
+    for (image, ends) in info.chunks_exact(3).zip(level.windows(2)) {
+        let end = [1, 0].map(|k| (image[k] / image[2]).round() - T::ONE);
+        for i in ends[0] * width..ends[1] * width {
+            out[i] = clipped(x[i], end[i % 2]);
+        }
+    }
+    Ok(())
+}
+
+pub static BOX_CLIP: Op = Op {
+    name: "box_clip",
+    inputs: clip::INS,
+    outputs: clip::OUTS,
+    takes: DTypes::FLOATS,
+    infer: |cx| {
+        let dims = cx.dims(clip::INPUT)?;
+        if cx.tensor(clip::INPUT).is_some() && dims.last() != Some(&4) {
+            return cx.wrong(clip::INPUT, "boxes, of 4 in the last dimension");
+        }
+        cx.shaped_in_run(clip::INFO, &[-1, 3])?;
+        like_first(cx)
+    },
+    cpu: Kernel::Pure(|cx| {
+        let dtype = cx.input(clip::INPUT)?.dtype();
+        dispatch!(dtype, T in [f32, f64], clip_boxes::<T>(cx), other => cx.unsupported(other))
+    }),
+    ..OP
+};
+
+// box_decoder_and_assign
+
+fn infer_assign(cx: &mut Infer) -> Result<()> {
+    cx.shaped(assign::PRIOR, &[-1, 4])?;
+    cx.shaped(assign::VARIANCE, &[4])?;
+    let rows = cx.dims(assign::PRIOR)?[0];
+    cx.shaped(assign::SCORE, &[-1, -1])?;
+    cx.shaped(assign::TARGET, &[-1, -1])?;
+    cx.shaped_in_run(assign::SCORE, &[rows, -1])?;
+    let classes = cx.dims(assign::SCORE)?[1];
+    cx.shaped_in_run(assign::TARGET, &[rows, classes.saturating_mul(4)])?;
+    let dims = cx.dims(assign::TARGET)?;
+    let dtype = cx.dtype(assign::TARGET)?;
+    cx.set(assign::BOX, &dims, dtype);
+    cx.set(assign::ASSIGNED, &[rows, 4], dtype);
+    cx.share_lod(assign::BOX, assign::TARGET);
+    cx.share_lod(assign::ASSIGNED, assign::PRIOR);
+    Ok(())
+}
+
+fn decode_and_assign<T: Real>(cx: &mut Run) -> Result<()> {
+    let target = cx.input(assign::TARGET)?;
+    let prior = alike(cx, assign::PRIOR, target)?.data::<T>();
+    let v = alike(cx, assign::VARIANCE, target)?.data::<T>();
+    let score = alike(cx, assign::SCORE, target)?;
+    let (classes, score) = (score.dims()[1] as usize, score.data::<T>());
+    let most = T::of(cx.attrs::<AssignAttrs>().box_clip.into());
+    let data = target.data::<T>();
+    let [boxes, assigned] = cx.each_out([assign::BOX, assign::ASSIGNED]);
+    let mut decoded = vec![T::ZERO; classes * 4];
+    let mut outs = [None, None];
+    if let Some(t) = boxes {
+        outs[0] = Some(t.data_mut::<T>()?);
+    }
+    if let Some(t) = assigned {
+        outs[1] = Some(t.data_mut::<T>()?);
+    }
+    for (i, own) in prior.chunks_exact(4).enumerate() {
+        let size = Sized::of(own, false);
+        let deltas = &data[i * classes * 4..(i + 1) * classes * 4];
+        for (to, d) in decoded.chunks_exact_mut(4).zip(deltas.chunks_exact(4)) {
+            let log = |k: usize| super::boxes::least(v[k] * d[k], most);
+            to.copy_from_slice(&size.moved([v[0] * d[0], v[1] * d[1], log(2), log(3)], false));
+        }
+        // The best class but the first, which is the background.
+        let mut best = None;
+        let mut highest = T::of(-1.0);
+        for j in 1..classes {
+            let s = score[i * classes + j];
+            if s > highest {
+                (best, highest) = (Some(j), s);
+            }
+        }
+        if let Some(to) = &mut outs[0] {
+            to[i * classes * 4..(i + 1) * classes * 4].copy_from_slice(&decoded);
+        }
+        if let Some(to) = &mut outs[1] {
+            to[i * 4..i * 4 + 4].copy_from_slice(best.map_or(own, |j| &decoded[j * 4..j * 4 + 4]));
+        }
+    }
+    Ok(())
+}
+
+pub static BOX_DECODER_AND_ASSIGN: Op = Op {
+    name: "box_decoder_and_assign",
+    inputs: assign::INS,
+    outputs: assign::OUTS,
+    attrs: AssignAttrs::FIELDS,
+    takes: DTypes::FLOATS,
+    infer: infer_assign,
+    cpu: Kernel::Pure(|cx| {
+        let dtype = cx.input(assign::TARGET)?.dtype();
+        dispatch!(dtype, T in [f32, f64], decode_and_assign::<T>(cx), other => cx.unsupported(other))
+    }),
+    ..OP
+};
+
+pub static TABLE: &[&Op] = &[&BOX_CODER, &BOX_CLIP, &BOX_DECODER_AND_ASSIGN];

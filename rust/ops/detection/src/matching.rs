@@ -1,0 +1,356 @@
+//! Which prior box stands for which object: bipartite_match, target_assign, mine_hard_examples.
+
+use super::boxes::{falling, set_rows, Real};
+use oar_core::base::dtype::Element;
+use oar_core::base::{DType, DTypes, Result};
+use oar_core::op::attrs::Text;
+use oar_core::op::{InSlot, Infer, Kernel, Op, Run, OP};
+use oar_core::tensor::Tensor;
+use oar_core::{attrs, bail, dispatch, ensure, slots};
+use oar_kernels::pool;
+use oar_ops_common::{axis, levels};
+
+attrs! {
+    pub struct MatchAttrs { match_type: Text = "bipartite".into(), dist_threshold: f32 = 0.5 }
+    pub struct AssignAttrs { mismatch_value: i32 = 0 }
+    pub struct MineAttrs {
+        neg_pos_ratio: f32 = 1.0, neg_dist_threshold: f32 = 0.5, sample_size: i32 = 0,
+        mining_type: Text = "max_negative".into(),
+    }
+}
+
+slots! {
+    mod matches { DIST "DistMat" => INDICES "ColToRowMatchIndices".made(), FOUND "ColToRowMatchDist".made() }
+    mod assign { X "X", MATCH "MatchIndices", NEGATIVE "NegIndices".opt() => OUT "Out", WEIGHT "OutWeight" }
+    mod mine {
+        CLASS "ClsLoss", PLACE "LocLoss".opt(), MATCH "MatchIndices", DIST "MatchDist"
+        => NEGATIVE "NegIndices".made(), UPDATED "UpdatedMatchIndices"
+    }
+}
+
+fn infer_match(cx: &mut Infer) -> Result<()> {
+    cx.shaped(matches::DIST, &[-1, -1])?;
+    all_columns(cx.op.name, cx.attrs::<MatchAttrs>())?;
+    let (columns, dtype) = (cx.dims(matches::DIST)?[1], cx.dtype(matches::DIST)?);
+    cx.set(matches::INDICES, &[-1, columns], DType::I32);
+    cx.set(matches::FOUND, &[-1, columns], dtype);
+    Ok(())
+}
+
+/// Columns that the matching leaves get the best of all rows, too.
+fn all_columns(op: &str, a: &MatchAttrs) -> Result<bool> {
+    Ok(match a.match_type.as_str() {
+        "bipartite" => false,
+        "per_prediction" => true,
+        other => bail!(InvalidArgument, "operator {op}: match_type must be bipartite or per_prediction, got '{other}'"),
+    })
+}
+
+/// What is below counts as no likeness.
+const LEAST: f64 = 1e-6;
+/// From so many rows on Paddle sorts all pairs, and takes whatever is above 0.
+const MANY: usize = 130;
+
+/// Pairs up rows and columns, the most alike first. An entry of `row` that is -1 has no row yet.
+fn pair<T: Real>(dist: &[T], columns: usize, row: &mut [i32], found: &mut [T]) {
+    if dist.len() / columns >= MANY {
+        pair_sorted(dist, columns, row, found);
+    } else {
+        pair_few(dist, columns, row, found);
+    }
+}
+
+/// Of equal pairs the first row comes first.
+fn pair_sorted<T: Real>(dist: &[T], columns: usize, row: &mut [i32], found: &mut [T]) {
+    let mut pairs: Vec<usize> = (0..dist.len()).filter(|&k| dist[k] > T::ZERO).collect();
+    pairs.sort_by(|&a, &b| dist[b].partial_cmp(&dist[a]).unwrap_or(std::cmp::Ordering::Equal));
+    let mut taken = vec![false; dist.len() / columns];
+    for k in pairs {
+        let (i, j) = (k / columns, k % columns);
+        if !taken[i] && row[j] == -1 {
+            (row[j], found[j], taken[i]) = (i as i32, dist[k], true);
+        }
+    }
+}
+
+/// Of equal pairs the first column comes first. Every row keeps the best column that is left for it.
+fn pair_few<T: Real>(dist: &[T], columns: usize, row: &mut [i32], found: &mut [T]) {
+    let least = T::of(LEAST);
+    let favourite = |i: usize, row: &[i32]| {
+        let mut best: Option<(T, usize)> = None;
+        for (j, &d) in dist[i * columns..(i + 1) * columns].iter().enumerate() {
+            if row[j] == -1 && d >= least && best.is_none_or(|b| d > b.0) {
+                best = Some((d, j));
+            }
+        }
+        best
+    };
+    let mut best: Vec<_> = (0..dist.len() / columns).map(|i| favourite(i, row)).collect();
+    loop {
+        let mut next: Option<(T, usize, usize)> = None;
+        for (i, own) in best.iter().enumerate() {
+            let Some((d, j)) = *own else { continue };
+            if next.is_none_or(|n| d > n.0 || d == n.0 && j < n.1) {
+                next = Some((d, j, i));
+            }
+        }
+        let Some((d, j, i)) = next else { return };
+        (row[j], found[j], best[i]) = (i as i32, d, None);
+        for (i, own) in best.iter_mut().enumerate() {
+            if own.is_some_and(|b| b.1 == j) {
+                *own = favourite(i, row);
+            }
+        }
+    }
+}
+
+/// Gives each column that has none the row most like it, if it is like enough.
+fn complete<T: Real>(dist: &[T], columns: usize, threshold: f32, row: &mut [i32], found: &mut [T]) {
+    for j in (0..columns).filter(|&j| row[j] == -1).collect::<Vec<_>>() {
+        let mut highest = T::of(-1.0);
+        for (i, line) in dist.chunks_exact(columns).enumerate() {
+            let d = line[j];
+            if d.to_f64() >= T::of(LEAST).to_f64() && d >= T::of(threshold.into()) && d > highest {
+                (row[j], found[j], highest) = (i as i32, d, d);
+            }
+        }
+    }
+}
+
+fn match_all<T: Real>(cx: &mut Run) -> Result<()> {
+    let (x, op, a) = (cx.input(matches::DIST)?, cx.op.name, cx.attrs::<MatchAttrs>());
+    let all = all_columns(op, a)?;
+    let whole = [0, x.dims()[0] as usize];
+    let level = if levels::count(x) == 0 { &whole[..] } else { levels::only(op, "DistMat", x)? };
+    let (images, columns) = (level.len() - 1, x.dims()[1] as usize);
+    let dims = [images as i64, columns as i64];
+    let (mut rows, mut found) = (Tensor::empty(DType::I32, &dims)?, Tensor::zeros(T::DTYPE, &dims)?);
+    let (row, dist) = (rows.data_mut::<i32>()?, found.data_mut::<T>()?);
+    row.fill(-1);
+    if columns > 0 {
+        let mut parts: Vec<_> = row.chunks_exact_mut(columns).zip(dist.chunks_exact_mut(columns)).collect();
+        pool::parts(&mut parts, 1, |at, part| {
+            for (k, (row, dist)) in part.iter_mut().enumerate() {
+                let own = &x.data::<T>()[level[at + k] * columns..level[at + k + 1] * columns];
+                pair(own, columns, row, dist);
+                if all {
+                    complete(own, columns, a.dist_threshold, row, dist);
+                }
+            }
+        });
+    }
+    cx.set(matches::INDICES, rows);
+    cx.set(matches::FOUND, found);
+    Ok(())
+}
+
+pub static BIPARTITE_MATCH: Op = Op {
+    name: "bipartite_match",
+    inputs: matches::INS,
+    outputs: matches::OUTS,
+    attrs: MatchAttrs::FIELDS,
+    takes: DTypes::FLOATS,
+    infer: infer_match,
+    cpu: Kernel::Pure(|cx| {
+        let dtype = cx.input(matches::DIST)?.dtype();
+        dispatch!(dtype, T in [f32, f64], match_all::<T>(cx), other => cx.unsupported(other))
+    }),
+    ..OP
+};
+
+/// Indices of boxes, which must be int32.
+fn indices<'a>(cx: &Run<'a>, slot: InSlot) -> Result<&'a [i32]> {
+    let t = cx.input(slot)?;
+    axis::like(cx, t, t.dims(), DType::I32, cx.op.inputs[slot.0].name)?;
+    Ok(t.data::<i32>())
+}
+
+// target_assign
+
+fn infer_assign(cx: &mut Infer) -> Result<()> {
+    cx.shaped(assign::X, &[-1, -1, -1])?;
+    cx.shaped(assign::MATCH, &[-1, -1])?;
+    if cx.has(assign::NEGATIVE) {
+        cx.shaped(assign::NEGATIVE, &[-1, 1])?;
+    }
+    let (m, width, dtype) = (cx.dims(assign::MATCH)?, cx.dims(assign::X)?[2], cx.dtype(assign::X)?);
+    cx.set(assign::OUT, &[m[0], m[1], width], dtype);
+    cx.set(assign::WEIGHT, &[m[0], m[1], 1], DType::F32);
+    Ok(())
+}
+
+fn assign_targets<T: Element>(cx: &mut Run, mismatch: T) -> Result<()> {
+    let (x, op) = (cx.input(assign::X)?, cx.op.name);
+    let level = levels::only(op, "X", x)?;
+    let (matched, m) = (indices(cx, assign::MATCH)?, cx.input(assign::MATCH)?.dims());
+    let (images, columns) = (m[0] as usize, m[1] as usize);
+    let (period, width) = (x.dims()[1] as usize, x.dims()[2] as usize);
+    ensure!(
+        level.len() == images + 1,
+        InvalidArgument,
+        "operator {op}: MatchIndices must have a row for each of {} sequences of X, got {images}",
+        level.len() - 1
+    );
+    // Boxes that are taken for the background: each its image and column.
+    let mut negative = Vec::new();
+    if let Some(t) = cx.opt(assign::NEGATIVE) {
+        let (own, ids) = (levels::only(op, "NegIndices", t)?, indices(cx, assign::NEGATIVE)?);
+        let fits = own.len() == images + 1 && ids.iter().all(|&i| i >= 0 && (i as usize) < columns);
+        ensure!(
+            fits,
+            InvalidArgument,
+            "operator {op}: NegIndices must have {images} sequences of columns in [0, {columns}), got {t:?}"
+        );
+        for i in 0..images {
+            negative.extend(ids[own[i]..own[i + 1]].iter().map(|&id| i * columns + id as usize));
+        }
+    }
+    let data = x.data::<T>();
+    let mut out = cx.take_out(assign::OUT)?;
+    let values = out.data_mut::<T>()?;
+    let mut weight = Tensor::zeros(DType::F32, &[m[0], m[1], 1])?;
+    let weights = weight.data_mut::<f32>()?;
+    values.fill(mismatch);
+    for (k, &id) in matched.iter().enumerate().filter(|(_, &id)| id > -1) {
+        let (image, column) = (k / columns, k % columns);
+        let row = level[image] + id as usize;
+        ensure!(
+            row < level[image + 1] && period > 0,
+            InvalidArgument,
+            "operator {op}: MatchIndices must be -1 or rows of their sequences of X, got {id} for image {image} of {}",
+            level[image + 1] - level[image]
+        );
+        let from = (row * period + column % period) * width;
+        values[k * width..(k + 1) * width].copy_from_slice(&data[from..from + width]);
+        weights[k] = 1.0;
+    }
+    for k in negative {
+        values[k * width..(k + 1) * width].fill(mismatch);
+        weights[k] = 1.0;
+    }
+    cx.set(assign::OUT, out);
+    cx.set(assign::WEIGHT, weight);
+    Ok(())
+}
+
+pub static TARGET_ASSIGN: Op = Op {
+    name: "target_assign",
+    inputs: assign::INS,
+    outputs: assign::OUTS,
+    attrs: AssignAttrs::FIELDS,
+    takes: DTypes::of(&[DType::I32, DType::F32]),
+    infer: infer_assign,
+    cpu: Kernel::Pure(|cx| {
+        let (dtype, value) = (cx.input(assign::X)?.dtype(), cx.attrs::<AssignAttrs>().mismatch_value);
+        dispatch!(dtype, T in [i32, f32], assign_targets::<T>(cx, value as T), other => cx.unsupported(other))
+    }),
+    ..OP
+};
+
+// mine_hard_examples
+
+/// Mining takes from the unmatched boxes only; else it takes from all boxes, and matched ones that it leaves lose their
+/// match.
+fn only_unmatched(op: &str, a: &MineAttrs) -> Result<bool> {
+    Ok(match a.mining_type.as_str() {
+        "max_negative" => true,
+        "hard_example" => false,
+        other => {
+            bail!(InvalidArgument, "operator {op}: mining_type must be max_negative or hard_example, got '{other}'")
+        }
+    })
+}
+
+fn infer_mine(cx: &mut Infer) -> Result<()> {
+    let (op, a) = (cx.op.name, cx.attrs::<MineAttrs>());
+    cx.shaped(mine::CLASS, &[-1, -1])?;
+    let dims = cx.dims(mine::CLASS)?;
+    for slot in [mine::MATCH, mine::DIST] {
+        cx.shaped(slot, &[-1, -1])?;
+        cx.shaped_in_run(slot, &dims)?;
+    }
+    if cx.has(mine::PLACE) {
+        cx.shaped_in_run(mine::PLACE, &dims)?;
+    }
+    if only_unmatched(op, a)? {
+        let (ratio, most) = (a.neg_pos_ratio, a.neg_dist_threshold);
+        ensure!(
+            ratio > 0.0 && most > 0.0 && most < 1.0,
+            InvalidArgument,
+            "operator {op}: neg_pos_ratio must be greater than 0 and neg_dist_threshold between 0 and 1, got {ratio}, {most}"
+        );
+    } else {
+        ensure!(
+            a.sample_size > 0,
+            InvalidArgument,
+            "operator {op}: sample_size must be greater than 0, got {}",
+            a.sample_size
+        );
+    }
+    let dims = cx.dims(mine::MATCH)?;
+    cx.set(mine::UPDATED, &dims, DType::I32);
+    set_rows(cx, mine::NEGATIVE, 1, DType::I32, 1);
+    Ok(())
+}
+
+fn mine_examples<T: Real>(cx: &mut Run) -> Result<()> {
+    let (loss, op, a) = (cx.input(mine::CLASS)?, cx.op.name, cx.attrs::<MineAttrs>());
+    let (unmatched, matched) = (only_unmatched(op, a)?, indices(cx, mine::MATCH)?);
+    let dist = cx.input(mine::DIST)?;
+    axis::like(cx, dist, loss.dims(), loss.dtype(), "MatchDist")?;
+    let place = cx.opt(mine::PLACE).filter(|_| !unmatched);
+    if let Some(t) = place {
+        axis::like(cx, t, loss.dims(), loss.dtype(), "LocLoss")?;
+    }
+    let (images, columns) = (loss.dims()[0] as usize, loss.dims()[1] as usize);
+    let (loss, dist, place) = (loss.data::<T>(), dist.data::<T>(), place.map(|t| t.data::<T>()));
+    let mut updated = cx.take_out(mine::UPDATED)?;
+    let to = updated.data_mut::<i32>()?;
+    to.copy_from_slice(matched);
+    let (mut negative, mut level) = (Vec::new(), vec![0]);
+    for image in 0..images {
+        let own = image * columns..(image + 1) * columns;
+        let far = |k: &usize| matched[*k] == -1 && (dist[*k].to_f64() as f32) < a.neg_dist_threshold;
+        let mut hard: Vec<(usize, T)> = own
+            .clone()
+            .filter(|k| !unmatched || far(k))
+            .map(|k| (k, place.map_or(loss[k], |place| loss[k] + place[k])))
+            .collect();
+        let most = match unmatched {
+            true => (own.clone().filter(|&k| matched[k] != -1).count() as f32 * a.neg_pos_ratio) as usize,
+            false => a.sample_size as usize,
+        };
+        hard.sort_by(|a, b| falling(a.1, b.1));
+        hard.truncate(most);
+        let mut taken = vec![false; columns];
+        hard.iter().for_each(|(k, _)| taken[k - own.start] = true);
+        for k in own.clone() {
+            match (taken[k - own.start], matched[k] > -1 && !unmatched) {
+                (true, false) => negative.push((k - own.start) as i32),
+                (false, true) => to[k] = -1,
+                _ => {}
+            }
+        }
+        level.push(negative.len());
+    }
+    cx.set(mine::UPDATED, updated);
+    let negative = Tensor::from_slice(&negative, &[negative.len() as i64, 1])?;
+    cx.set(mine::NEGATIVE, negative.with_lod(levels::one(level)));
+    Ok(())
+}
+
+pub static MINE_HARD_EXAMPLES: Op = Op {
+    name: "mine_hard_examples",
+    inputs: mine::INS,
+    outputs: mine::OUTS,
+    attrs: MineAttrs::FIELDS,
+    takes: DTypes::FLOATS,
+    infer: infer_mine,
+    cpu: Kernel::Pure(|cx| {
+        let dtype = cx.input(mine::CLASS)?.dtype();
+        dispatch!(dtype, T in [f32, f64], mine_examples::<T>(cx), other => cx.unsupported(other))
+    }),
+    ..OP
+};
+
+pub static TABLE: &[&Op] = &[&BIPARTITE_MATCH, &TARGET_ASSIGN, &MINE_HARD_EXAMPLES];

@@ -1,0 +1,231 @@
+//! distribute_fpn_proposals gives each region of interest to the level of a feature pyramid that its size fits;
+//! collect_fpn_proposals keeps the best regions of all levels.
+
+use super::spans;
+use oar_core::attrs;
+use oar_core::base::dtype::Element;
+use oar_core::base::{DType, DTypes, Result};
+use oar_core::op::{InSlot, Infer, Kernel, Op, Run, OP};
+use oar_core::tensor::Tensor;
+use oar_core::{dispatch, ensure, slots};
+use oar_kernels::gemm_simd::Real;
+use oar_ops_common::levels;
+
+attrs! {
+    pub struct DistributeAttrs {
+        min_level: i32, max_level: i32, refer_level: i32, refer_scale: i32, pixel_offset: bool = true,
+    }
+    pub struct CollectAttrs { post_nms_topN: i32 }
+}
+
+slots! {
+    mod distribute {
+        ROIS "FpnRois", COUNT "RoisNum".opt()
+        => OUT "MultiFpnRois".many().made(), RESTORE "RestoreIndex".made(),
+        COUNTS "MultiLevelRoIsNum".many().opt().made()
+    }
+    mod collect {
+        ROIS "MultiLevelRois".many(), SCORES "MultiLevelScores".many(), COUNTS "MultiLevelRoIsNum".many().opt()
+        => OUT "FpnRois".made(), COUNT "RoisNum".opt().made()
+    }
+}
+
+/// The regions must have 4 numbers each.
+fn boxes(op: &str, name: &str, dims: &[i64]) -> Result<()> {
+    ensure!(
+        dims.len() == 2 && (dims[1] == 4 || dims[1] < 0),
+        InvalidArgument,
+        "operator {op}: input '{name}' must have shape [number of RoIs, 4], got {dims:?}"
+    );
+    Ok(())
+}
+
+fn table<T: Element>(rows: &[T], width: i64, ends: Vec<usize>) -> Result<Tensor> {
+    let t = Tensor::from_slice(rows, &[rows.len() as i64 / width, width])?;
+    Ok(t.with_lod(levels::one(ends)))
+}
+
+/// The lengths between these ends.
+fn counts(ends: &[usize]) -> Result<Tensor> {
+    let counts: Vec<i32> = levels::lengths(ends).map(|n| n as i32).collect();
+    Tensor::from_slice(&counts, &[counts.len() as i64])
+}
+
+// distribute_fpn_proposals
+
+fn infer_distribute(cx: &mut Infer) -> Result<()> {
+    let (op, a) = (cx.op.name, cx.attrs::<DistributeAttrs>());
+    ensure!(
+        a.max_level >= a.min_level,
+        InvalidArgument,
+        "operator {op}: max_level {} must not be lower than min_level {}",
+        a.max_level,
+        a.min_level
+    );
+    let (dims, dtype) = (cx.dims(distribute::ROIS)?, cx.dtype(distribute::ROIS)?);
+    boxes(op, "FpnRois", &dims)?;
+    let levels = (a.max_level as i64 - a.min_level as i64 + 1) as usize;
+    for slot in [distribute::OUT, distribute::COUNTS] {
+        cx.set_outs(slot, levels)?;
+    }
+    for i in 0..levels {
+        cx.set_nth(distribute::OUT, i, &[-1, 4], dtype);
+        cx.set_nth(distribute::COUNTS, i, &[-1], DType::I32);
+    }
+    cx.set_levels(distribute::OUT, 1);
+    cx.set(distribute::RESTORE, &[-1, 1], DType::I32);
+    Ok(())
+}
+
+/// The level that a region of this size fits.
+fn level_of<R: Real>(a: &DistributeAttrs, b: &[R]) -> i64 {
+    let more = if a.pixel_offset { R::ONE } else { R::ZERO };
+    let empty = b[2] < b[0] || b[3] < b[1];
+    let area = if empty { R::ZERO } else { (b[2] - b[0] + more) * (b[3] - b[1] + more) };
+    let scale = R::from_f64(area.to_f64().sqrt()) / R::from_f64(a.refer_scale as f64);
+    let octave = R::from_f64((scale + R::from_f64(1e-6)).to_f64().log2());
+    let level = (octave + R::from_f64(a.refer_level as f64)).to_f64().floor() as i64;
+    level.clamp(a.min_level as i64, a.max_level as i64)
+}
+
+fn run_distribute(cx: &mut Run) -> Result<()> {
+    let (op, a, t) = (cx.op.name, cx.attrs::<DistributeAttrs>(), cx.input(distribute::ROIS)?);
+    let images = spans(op, "FpnRois", t, cx.opt(distribute::COUNT))?;
+    let levels = cx.n_outs(distribute::OUT);
+    let mut of_level: Vec<(Vec<usize>, Vec<usize>)> = vec![(Vec::new(), vec![0]); levels];
+    dispatch!(t.dtype(), T in [f32, f64], {
+        let rois = t.data::<T>();
+        for rows in images {
+            for row in rows {
+                of_level[(level_of(a, &rois[row * 4..][..4]) - a.min_level as i64) as usize].0.push(row);
+            }
+            of_level.iter_mut().for_each(|(rows, ends)| ends.push(rows.len()));
+        }
+        for (i, (rows, ends)) in of_level.iter().enumerate() {
+            let kept: Vec<T> = rows.iter().flat_map(|&row| rois[row * 4..][..4].iter().copied()).collect();
+            cx.set_nth(distribute::OUT, i, table(&kept, 4, ends.clone())?);
+        }
+    }, other => return cx.unsupported(other));
+    for (i, (_, ends)) in of_level.iter().enumerate() {
+        if cx.wants_nth(distribute::COUNTS, i) {
+            cx.set_nth(distribute::COUNTS, i, counts(ends)?);
+        }
+    }
+    let mut restore = vec![0i32; t.dims()[0] as usize];
+    of_level.iter().flat_map(|l| &l.0).enumerate().for_each(|(at, &row)| restore[row] = at as i32);
+    cx.set(distribute::RESTORE, Tensor::from_slice(&restore, &[restore.len() as i64, 1])?);
+    Ok(())
+}
+
+// collect_fpn_proposals
+
+fn infer_collect(cx: &mut Infer) -> Result<()> {
+    let (op, most) = (cx.op.name, cx.attrs::<CollectAttrs>().post_nms_topN);
+    let levels = cx.count(collect::ROIS);
+    ensure!(most >= 0, InvalidArgument, "operator {op}: post_nms_topN must not be negative, got {most}");
+    let counted = cx.count(collect::COUNTS);
+    ensure!(
+        levels > 0 && levels == cx.count(collect::SCORES) && (counted == 0 || counted == levels),
+        InvalidArgument,
+        "operator {op}: as many MultiLevelScores (and MultiLevelRoIsNum, if given) as MultiLevelRois are needed, got {}, \
+         {counted} and {levels}",
+        cx.count(collect::SCORES)
+    );
+    for i in 0..levels {
+        boxes(op, "MultiLevelRois", &cx.meta(collect::ROIS, i)?.dims)?;
+        let scores = cx.meta(collect::SCORES, i)?.dims;
+        ensure!(
+            scores.len() == 2 && (scores[1] == 1 || scores[1] < 0),
+            InvalidArgument,
+            "operator {op}: input 'MultiLevelScores' must have shape [number of RoIs, 1], got {:?}",
+            &scores[..]
+        );
+    }
+    let dtype = cx.meta(collect::ROIS, 0)?.dtype;
+    cx.set(collect::OUT, &[-1, 4], dtype);
+    cx.set_levels(collect::OUT, 1);
+    cx.set(collect::COUNT, &[-1], DType::I32);
+    Ok(())
+}
+
+/// A region: its score, its image, and where it stands among all.
+struct Region<T> {
+    score: T,
+    image: usize,
+    level: usize,
+    row: usize,
+}
+
+fn same(cx: &Run, slot: InSlot, t: &Tensor, dtype: DType, rows: i64) -> Result<()> {
+    ensure!(
+        t.dtype() == dtype && t.dims()[0] == rows,
+        InvalidArgument,
+        "operator {}: input '{}' must be {dtype} with {rows} rows as the regions of its level, got {t:?}",
+        cx.op.name,
+        cx.op.inputs[slot.0].name
+    );
+    Ok(())
+}
+
+fn run_collect(cx: &mut Run) -> Result<()> {
+    let (op, most) = (cx.op.name, cx.attrs::<CollectAttrs>().post_nms_topN as usize);
+    let (rois, scores) = (cx.inputs(collect::ROIS)?, cx.inputs(collect::SCORES)?);
+    let counted = cx.inputs(collect::COUNTS)?;
+    let dtype = rois[0].dtype();
+    let mut images = 0;
+    dispatch!(dtype, T in [f32, f64], {
+        let mut all: Vec<Region<T>> = Vec::new();
+        for (level, (&t, &s)) in rois.iter().zip(&scores).enumerate() {
+            same(cx, collect::ROIS, t, dtype, t.dims()[0])?;
+            same(cx, collect::SCORES, s, dtype, t.dims()[0])?;
+            let of_level = spans(op, "MultiLevelRois", t, counted.get(level).copied())?;
+            ensure!(
+                (level == 0 || of_level.len() == images) && (!counted.is_empty() || s.lod == t.lod),
+                InvalidArgument,
+                "operator {op}: the regions and scores of all levels must be of the same images, got {} and {images}",
+                of_level.len()
+            );
+            images = of_level.len();
+            for (image, rows) in of_level.into_iter().enumerate() {
+                all.extend(rows.map(|row| Region { score: s.data::<T>()[row], image, level, row }));
+            }
+        }
+        // Of equal scores the last one comes first, as the comparison of 2.0.2's kernel has it; NaN comes last.
+        all.reverse();
+        all.sort_by(|a, b| b.score.partial_cmp(&a.score).unwrap_or(a.score.is_nan().cmp(&b.score.is_nan())));
+        all.truncate(most);
+        all.sort_by_key(|r| r.image);
+        let ends: Vec<usize> = (0..=images).map(|i| all.partition_point(|r| r.image < i)).collect();
+        let kept: Vec<T> =
+            all.iter().flat_map(|r| rois[r.level].data::<T>()[r.row * 4..][..4].iter().copied()).collect();
+        if cx.wants(collect::COUNT) {
+            cx.set(collect::COUNT, counts(&ends)?);
+        }
+        cx.set(collect::OUT, table(&kept, 4, ends)?);
+    }, other => return cx.unsupported(other));
+    Ok(())
+}
+
+pub static DISTRIBUTE: Op = Op {
+    name: "distribute_fpn_proposals",
+    inputs: distribute::INS,
+    outputs: distribute::OUTS,
+    attrs: DistributeAttrs::FIELDS,
+    takes: DTypes::FLOATS,
+    infer: infer_distribute,
+    cpu: Kernel::Pure(run_distribute),
+    ..OP
+};
+
+pub static COLLECT: Op = Op {
+    name: "collect_fpn_proposals",
+    inputs: collect::INS,
+    outputs: collect::OUTS,
+    attrs: CollectAttrs::FIELDS,
+    takes: DTypes::FLOATS,
+    infer: infer_collect,
+    cpu: Kernel::Pure(run_collect),
+    ..OP
+};
+
+pub static TABLE: &[&Op] = &[&DISTRIBUTE, &COLLECT];

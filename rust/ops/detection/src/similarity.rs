@@ -1,0 +1,105 @@
+//! iou_similarity: how much boxes overlap; polygon_box_transform: corners by their distance from a place of the grid.
+
+use super::boxes::{least, most, pixel, Real};
+use oar_core::base::{DTypes, Result};
+use oar_core::op::infer::like_first;
+use oar_core::op::{Infer, Kernel, Op, Run, OP};
+use oar_core::{attrs, dispatch, ensure, slots};
+use oar_kernels::pool;
+use oar_ops_common::axis;
+
+attrs! {
+    pub struct IouAttrs { box_normalized: bool = true }
+}
+
+slots! {
+    mod iou { X "X", Y "Y" => OUT "Out" }
+    mod polygon { INPUT "Input" => OUTPUT "Output" }
+}
+
+fn infer_iou(cx: &mut Infer) -> Result<()> {
+    cx.shaped(iou::X, &[-1, 4])?;
+    cx.shaped(iou::Y, &[-1, 4])?;
+    let dims = [cx.dims(iou::X)?[0], cx.dims(iou::Y)?[0]];
+    let dtype = cx.dtype(iou::X)?;
+    cx.set(iou::OUT, &dims, dtype);
+    cx.share_lod(iou::OUT, iou::X);
+    Ok(())
+}
+
+/// Other than [`super::boxes::overlap`]: sides may be negative, and nothing is divided by 0.
+fn similarity<T: Real>(a: &[T], b: &[T], p: T) -> T {
+    let area = |c: &[T]| (c[3] - c[1] + p) * (c[2] - c[0] + p);
+    let side = |k: usize| most(least(b[k + 2], a[k + 2]) - most(b[k], a[k]) + p, T::ZERO);
+    let shared = side(0) * side(1);
+    shared / (area(a) + area(b) - shared + T::of(1e-10))
+}
+
+fn run_iou<T: Real>(cx: &mut Run) -> Result<()> {
+    let (x, y) = (cx.input(iou::X)?, cx.input(iou::Y)?);
+    axis::like(cx, y, y.dims(), x.dtype(), "Y")?;
+    let (a, b) = (x.data::<T>(), y.data::<T>());
+    let (columns, p) = (y.dims()[0] as usize, pixel::<T>(cx.attrs::<IouAttrs>().box_normalized));
+    pool::parts(cx.out_data::<T>(iou::OUT)?, 1 << 12, |at, out| {
+        for (k, to) in out.iter_mut().enumerate() {
+            let (i, j) = ((at + k) / columns * 4, (at + k) % columns * 4);
+            *to = similarity(&a[i..i + 4], &b[j..j + 4], p);
+        }
+    });
+    Ok(())
+}
+
+pub static IOU_SIMILARITY: Op = Op {
+    name: "iou_similarity",
+    inputs: iou::INS,
+    outputs: iou::OUTS,
+    attrs: IouAttrs::FIELDS,
+    takes: DTypes::FLOATS,
+    infer: infer_iou,
+    cpu: Kernel::Pure(|cx| {
+        let dtype = cx.input(iou::X)?.dtype();
+        dispatch!(dtype, T in [f32, f64], run_iou::<T>(cx), other => cx.unsupported(other))
+    }),
+    ..OP
+};
+
+fn infer_polygon(cx: &mut Infer) -> Result<()> {
+    let d = cx.dims(polygon::INPUT)?;
+    ensure!(
+        d.len() == 4 && (d[1] < 0 || d[1] % 2 == 0),
+        InvalidArgument,
+        "operator {}: Input must have four dimensions, the second of an even size, got shape {:?}",
+        cx.op.name,
+        &d[..]
+    );
+    like_first(cx)
+}
+
+fn run_polygon<T: Real>(cx: &mut Run) -> Result<()> {
+    let x = cx.input(polygon::INPUT)?;
+    let (height, width) = (x.dims()[2] as usize, x.dims()[3] as usize);
+    let x = x.data::<T>();
+    pool::parts(cx.out_data::<T>(polygon::OUTPUT)?, 1 << 13, |at, out| {
+        for (k, to) in out.iter_mut().enumerate() {
+            let (i, plane) = (at + k, (at + k) / (height * width));
+            let place = if plane % 2 == 0 { i % width } else { i / width % height };
+            *to = T::of(place as f64 * 4.0) - x[i];
+        }
+    });
+    Ok(())
+}
+
+pub static POLYGON_BOX_TRANSFORM: Op = Op {
+    name: "polygon_box_transform",
+    inputs: polygon::INS,
+    outputs: polygon::OUTS,
+    takes: DTypes::FLOATS,
+    infer: infer_polygon,
+    cpu: Kernel::Pure(|cx| {
+        let dtype = cx.input(polygon::INPUT)?.dtype();
+        dispatch!(dtype, T in [f32, f64], run_polygon::<T>(cx), other => cx.unsupported(other))
+    }),
+    ..OP
+};
+
+pub static TABLE: &[&Op] = &[&IOU_SIMILARITY, &POLYGON_BOX_TRANSFORM];

@@ -1,0 +1,268 @@
+//! Pieces of a transformer as inference programs fuse them: multihead_matmul, skip_layernorm,
+//! fused_embedding_eltwise_layernorm, fused_fc_elementwise_layernorm. 2.0.2 has them on GPUs only.
+
+use super::compose::{add, out, reshaped, run, Made};
+use oar_core::attrs;
+use oar_core::base::{DTypes, Dims, Result};
+use oar_core::ir::Attr;
+use oar_core::op::attrs::Text;
+use oar_core::op::{Infer, Kernel, Op, Run, OP};
+use oar_core::tensor::Tensor;
+use oar_core::{ensure, slots};
+use oar_ops_common::elements::same_types;
+
+attrs! {
+    pub struct AttentionAttrs {
+        transpose_Q: bool = false, transpose_K: bool = true, transpose_V: bool = false, alpha: f32 = 1.0,
+        head_number: i32 = 1,
+    }
+    pub struct SkipAttrs { epsilon: f32, begin_norm_axis: i32 }
+    pub struct EmbeddingAttrs { epsilon: f32 = 1e-5 }
+    pub struct FcAttrs {
+        x_num_col_dims: i32 = 1, activation_type: Text = "".into(), epsilon: f32 = 1e-5, begin_norm_axis: i32 = 1,
+    }
+}
+
+slots! {
+    /// Input [batch, length, hidden], W [hidden, 3, width], Bias [3, width], BiasQK [batch, heads, length, length].
+    mod attention { INPUT "Input", W "W", BIAS "Bias", BIAS_QK "BiasQK" => OUT "Out".made() }
+    mod skip { X "X", Y "Y", SCALE "Scale", BIAS "Bias" => OUT "Out".made() }
+    mod embedding { IDS "Ids".many(), EMBS "Embs".many(), BIAS "Bias", SCALE "Scale" => OUT "Out".made() }
+    mod fc {
+        X "X", W "W", BIAS0 "Bias0".opt(), Y "Y", SCALE "Scale".opt(), BIAS1 "Bias1".opt()
+        => OUT "Out".made(), MEAN "Mean".opt().made(), VARIANCE "Variance".opt().made()
+    }
+}
+
+fn layer_norm(x: &Tensor, scale: Option<&Tensor>, bias: Option<&Tensor>, axis: i32, epsilon: f32) -> Result<Made> {
+    let mut ins = vec![("X", x)];
+    ins.extend(scale.map(|t| ("Scale", t)));
+    ins.extend(bias.map(|t| ("Bias", t)));
+    run("layer_norm", &ins, &[("epsilon", Attr::Float(epsilon)), ("begin_norm_axis", Attr::Int(axis))])
+}
+
+/// Unknown sizes fit all.
+fn alike(a: i64, b: i64) -> bool {
+    a == b || a < 0 || b < 0
+}
+
+fn infer_attention(cx: &mut Infer) -> Result<()> {
+    use attention::{BIAS, BIAS_QK, INPUT, OUT, W};
+    let (op, a) = (cx.op.name, cx.attrs::<AttentionAttrs>());
+    let (x, w, b, qk, dtype) = (cx.dims(INPUT)?, cx.dims(W)?, cx.dims(BIAS)?, cx.dims(BIAS_QK)?, cx.dtype(INPUT)?);
+    let fits = x.len() == 3 && w.len() == 3 && alike(w[0], x[2]) && alike(w[1], 3) && b.len() == 2 && alike(b[0], 3);
+    ensure!(
+        fits && alike(b[1], w[2]) && qk.len() == 4,
+        InvalidArgument,
+        "operator {op}: Input must have shape [batch, length, hidden], W [hidden, 3, width], Bias [3, width] and BiasQK \
+         4 dimensions, got {:?}, {:?}, {:?} and {:?}",
+        &x[..],
+        &w[..],
+        &b[..],
+        &qk[..]
+    );
+    ensure!(
+        a.head_number > 0 && (w[2] < 0 || w[2] % a.head_number as i64 == 0),
+        InvalidArgument,
+        "operator {op}: head_number must be positive and divide the width {}, got {}",
+        w[2],
+        a.head_number
+    );
+    cx.set(OUT, &[x[0], x[1], w[2]], dtype);
+    cx.share_lod(OUT, INPUT);
+    Ok(())
+}
+
+fn run_attention(cx: &mut Run) -> Result<()> {
+    use attention::{BIAS, BIAS_QK, INPUT, OUT, W};
+    let (op, a) = (cx.op.name, cx.attrs::<AttentionAttrs>());
+    let (x, w, b, bias_qk) = (cx.input(INPUT)?, cx.input(W)?, cx.input(BIAS)?, cx.input(BIAS_QK)?);
+    same_types(op, x, &[w, b, bias_qk])?;
+    let (batch, length, hidden, width) = (x.dims()[0], x.dims()[1], x.dims()[2], w.dims()[2]);
+    let heads = a.head_number as i64;
+    let size = width / heads;
+    let product = |x: &Tensor, y: &Tensor, alpha: f32, transposed: bool| {
+        let attrs = [("alpha", Attr::Float(alpha)), ("transpose_Y", Attr::Boolean(transposed))];
+        out("matmul", &[("X", x), ("Y", y)], &attrs)
+    };
+    let rows = reshaped(op, x, &[batch * length, hidden])?;
+    let all = product(&rows, &reshaped(op, w, &[hidden, 3 * width])?, 1.0, false)?;
+    let all = add(&all, &reshaped(op, b, &[3 * width])?)?.reshaped(&[batch, length, 3, heads, size]);
+    let all = out("transpose2", &[("X", &all)], &[("axis", Attr::Ints(vec![2, 0, 3, 1, 4]))])?;
+    let part = |i: i64| all.view((i * batch * width * length) as usize, &[batch, heads, length, size]);
+    let scores = add(&product(&part(0), &part(1), a.alpha, true)?, bias_qk)?;
+    let weights = out("softmax", &[("X", &scores)], &[("axis", Attr::Int(-1))])?;
+    let mixed = product(&weights, &part(2), 1.0, false)?;
+    let mixed = out("transpose2", &[("X", &mixed)], &[("axis", Attr::Ints(vec![0, 2, 1, 3]))])?;
+    cx.set(OUT, mixed.reshaped(&[batch, length, width]).with_lod(x.lod.clone()));
+    Ok(())
+}
+
+fn infer_skip(cx: &mut Infer) -> Result<()> {
+    let (op, x) = (cx.op.name, cx.dims(skip::X)?);
+    ensure!(
+        x.len() == 3,
+        InvalidArgument,
+        "operator {op}: X must have 3 dimensions, of which the last is normalised, got shape {:?}",
+        &x[..]
+    );
+    cx.like(skip::OUT, skip::X)?;
+    cx.share_lod(skip::OUT, skip::X);
+    Ok(())
+}
+
+fn run_skip(cx: &mut Run) -> Result<()> {
+    let (a, x, y) = (cx.attrs::<SkipAttrs>(), cx.input(skip::X)?, cx.input(skip::Y)?);
+    same_types(cx.op.name, x, &[y])?;
+    let sum = add(x, y)?;
+    let made = layer_norm(&sum, Some(cx.input(skip::SCALE)?), Some(cx.input(skip::BIAS)?), 2, a.epsilon)?.take("Y")?;
+    cx.set(skip::OUT, made.with_lod(x.lod.clone()));
+    Ok(())
+}
+
+fn infer_embedding(cx: &mut Infer) -> Result<()> {
+    use embedding::{BIAS, EMBS, IDS, OUT};
+    let (op, count) = (cx.op.name, cx.count(IDS));
+    ensure!(
+        count >= 2 && count == cx.count(EMBS),
+        InvalidArgument,
+        "operator {op}: there must be at least two Ids and as many Embs, got {count} and {}",
+        cx.count(EMBS)
+    );
+    let (ids, dtype, bias) = (cx.meta(IDS, 0)?.dims, cx.meta(EMBS, 0)?.dtype, cx.dims(BIAS)?);
+    ensure!(
+        ids.len() >= 2 && bias.len() == 1,
+        InvalidArgument,
+        "operator {op}: Ids must have shape [batch, length, 1] and Bias 1 dimension, got {:?} and {:?}",
+        &ids[..],
+        &bias[..]
+    );
+    let mut hidden = -1;
+    for i in 0..count {
+        let table = cx.meta(EMBS, i)?;
+        ensure!(
+            table.dims.len() == 2 && alike(table.dims[1], hidden) && alike(table.dims[1], bias[0]),
+            InvalidArgument,
+            "operator {op}: Embs must be matrices with as many columns as Bias has numbers, {}, got shape {:?}",
+            bias[0],
+            &table.dims[..]
+        );
+        hidden = hidden.max(table.dims[1]);
+    }
+    cx.set(OUT, &[ids[0], ids[1], hidden], dtype);
+    cx.share_lod(OUT, IDS);
+    Ok(())
+}
+
+fn run_embedding(cx: &mut Run) -> Result<()> {
+    use embedding::{BIAS, EMBS, IDS, OUT, SCALE};
+    let (op, a) = (cx.op.name, cx.attrs::<EmbeddingAttrs>());
+    let (ids, tables) = (cx.inputs(IDS)?, cx.inputs(EMBS)?);
+    same_types(op, tables[0], &tables)?;
+    let dims = Dims::from_slice(&ids[0].dims()[..2]);
+    let mut sum: Option<Tensor> = None;
+    for (ids, table) in ids.iter().zip(&tables) {
+        let rows = out("lookup_table_v2", &[("W", *table), ("Ids", &reshaped(op, ids, &dims)?)], &[])?;
+        sum = Some(match sum {
+            Some(sum) => add(&sum, &rows)?,
+            None => rows,
+        });
+    }
+    if let Some(sum) = sum {
+        let y = layer_norm(&sum, Some(cx.input(SCALE)?), Some(cx.input(BIAS)?), 2, a.epsilon)?.take("Y")?;
+        cx.set(OUT, y.with_lod(ids[0].lod.clone()));
+    }
+    Ok(())
+}
+
+fn infer_fc(cx: &mut Infer) -> Result<()> {
+    let (op, a) = (cx.op.name, cx.attrs::<FcAttrs>());
+    let (x, w, y, dtype) = (cx.dims(fc::X)?, cx.dims(fc::W)?, cx.dims(fc::Y)?, cx.dtype(fc::X)?);
+    let (n, axis) = (a.x_num_col_dims, a.begin_norm_axis);
+    ensure!(
+        w.len() == 2 && n > 0 && (n as usize) < x.len() && axis > 0 && (axis as usize) < y.len(),
+        InvalidArgument,
+        "operator {op}: W must have 2 dimensions, x_num_col_dims and begin_norm_axis must be positive and less than the \
+         dimensions of X and Y, got shapes {:?}, {:?}, {:?} and {n}, {axis}",
+        &x[..],
+        &w[..],
+        &y[..]
+    );
+    let fits = x[..n as usize].iter().chain([&w[1]]).zip(&y).all(|(&a, &b)| alike(a, b));
+    ensure!(
+        fits && y.len() == n as usize + 1,
+        InvalidArgument,
+        "operator {op}: Y must have the shape of the product of X {:?} and W {:?}, got {:?}",
+        &x[..],
+        &w[..],
+        &y[..]
+    );
+    let left = &y[..axis as usize];
+    let rows = if left.iter().any(|&d| d < 0) { -1 } else { left.iter().product() };
+    cx.set(fc::OUT, &y, dtype);
+    cx.set(fc::MEAN, &[rows], dtype);
+    cx.set(fc::VARIANCE, &[rows], dtype);
+    cx.share_lod(fc::OUT, fc::X);
+    Ok(())
+}
+
+fn run_fc(cx: &mut Run) -> Result<()> {
+    let (a, x, y) = (cx.attrs::<FcAttrs>(), cx.input(fc::X)?, cx.input(fc::Y)?);
+    let mut ins = vec![("Input", x), ("W", cx.input(fc::W)?)];
+    ins.extend(cx.opt(fc::BIAS0).map(|t| ("Bias", t)));
+    let attrs = [
+        ("in_num_col_dims", Attr::Int(a.x_num_col_dims)),
+        ("activation_type", Attr::String(a.activation_type.to_string())),
+    ];
+    let sum = add(&out("fc", &ins, &attrs)?, y)?;
+    let mut made = layer_norm(&sum, cx.opt(fc::SCALE), cx.opt(fc::BIAS1), a.begin_norm_axis, a.epsilon)?;
+    cx.set(fc::OUT, made.take("Y")?.with_lod(x.lod.clone()));
+    cx.set(fc::MEAN, made.take("Mean")?);
+    cx.set(fc::VARIANCE, made.take("Variance")?);
+    Ok(())
+}
+
+pub static ATTENTION: Op = Op {
+    name: "multihead_matmul",
+    inputs: attention::INS,
+    outputs: attention::OUTS,
+    attrs: AttentionAttrs::FIELDS,
+    takes: DTypes::FLOATS,
+    infer: infer_attention,
+    cpu: Kernel::Pure(run_attention),
+    ..OP
+};
+
+pub static SKIP: Op = Op {
+    name: "skip_layernorm",
+    inputs: skip::INS,
+    outputs: skip::OUTS,
+    attrs: SkipAttrs::FIELDS,
+    takes: DTypes::FLOATS,
+    infer: infer_skip,
+    cpu: Kernel::Pure(run_skip),
+    ..OP
+};
+
+pub static EMBEDDING: Op = Op {
+    name: "fused_embedding_eltwise_layernorm",
+    inputs: embedding::INS,
+    outputs: embedding::OUTS,
+    attrs: EmbeddingAttrs::FIELDS,
+    infer: infer_embedding,
+    cpu: Kernel::Pure(run_embedding),
+    ..OP
+};
+
+pub static FC: Op = Op {
+    name: "fused_fc_elementwise_layernorm",
+    inputs: fc::INS,
+    outputs: fc::OUTS,
+    attrs: FcAttrs::FIELDS,
+    takes: DTypes::FLOATS,
+    infer: infer_fc,
+    cpu: Kernel::Pure(run_fc),
+    ..OP
+};
+
+pub static TABLE: &[&Op] = &[&ATTENTION, &SKIP, &EMBEDDING, &FC];

@@ -1,4 +1,0 @@
-//! Operators: readers and files.
-
-pub mod files;
-pub mod reader;

@@ -1,0 +1,227 @@
+//! cross_entropy and cross_entropy2, of probabilities, along the last axis.
+
+use super::label::{bad, by_label};
+use oar_core::attrs;
+use oar_core::base::{DTypes, Dims, Result};
+use oar_core::op::infer::grads_like_inputs;
+use oar_core::op::{Grad, Infer, Kernel, Op, Run, OP};
+use oar_core::{bail, dispatch, ensure, slots};
+use oar_kernels::softmax_loss as loss;
+use oar_ops_common::axis::{like, split};
+use oar_ops_common::half::in_f32;
+
+attrs! {
+    pub struct EntropyAttrs { soft_label: bool = false, ignore_index: i32 = -100 }
+    pub struct Entropy2Attrs { ignore_index: i32 = -100 }
+}
+
+slots! {
+    mod entropy { X "X", LABEL "Label" => Y "Y" }
+    mod entropy_grad { X "X", LABEL "Label", DY "Y@GRAD" => DX "X@GRAD" }
+    mod entropy2 { X "X", LABEL "Label" => Y "Y", XSHAPE "XShape", MATCH "MatchX" }
+    mod entropy2_grad { LABEL "Label", MATCH "MatchX", XSHAPE "XShape".meta_only(), DY "Y@GRAD" => DX "X@GRAD" }
+}
+
+const FLOATS: DTypes = DTypes::FLOATS.and(DTypes::HALVES);
+
+/// The shape of the loss: the label's, with 1 as its last size where it has as many dimensions as X.
+fn entropy_dims(cx: &Infer, soft: bool) -> Result<Dims> {
+    let (x, label) = (cx.dims(entropy::X)?, cx.dims(entropy::LABEL)?);
+    let rank = x.len();
+    let agrees = |a: i64, b: i64| a == b || a < 0 || b < 0;
+    let same = label.len() == rank || !soft && label.len() + 1 == rank;
+    let fits = rank > 0
+        && same
+        && (0..rank - 1).all(|i| agrees(x[i], label[i]))
+        && (label.len() < rank || agrees(label[rank - 1], if soft { x[rank - 1] } else { 1 }));
+    ensure!(
+        fits,
+        InvalidArgument,
+        "operator {}: Label must have the shape of X {:?}{}, got {:?}",
+        cx.op.name,
+        &x[..],
+        if soft { "" } else { " but 1 as (or without) its last size" },
+        &label[..]
+    );
+    let mut dims = label;
+    if dims.len() == rank {
+        dims[rank - 1] = 1;
+    }
+    Ok(dims)
+}
+
+fn infer_entropy(cx: &mut Infer) -> Result<()> {
+    let dims = entropy_dims(cx, cx.attrs::<EntropyAttrs>().soft_label)?;
+    let dtype = cx.dtype(entropy::X)?;
+    cx.set(entropy::Y, &dims, dtype);
+    cx.share_lod(entropy::Y, entropy::X);
+    Ok(())
+}
+
+fn run_entropy(cx: &mut Run) -> Result<()> {
+    let (x, label) = (cx.input(entropy::X)?, cx.input(entropy::LABEL)?);
+    let a = cx.attrs::<EntropyAttrs>();
+    let name = cx.op.name;
+    let dims = split(name, x.dims(), -1)?;
+    if a.soft_label {
+        like(cx, label, x.dims(), x.dtype(), "a soft Label")?;
+    }
+    dispatch!(x.dtype(), T in [f32, f64], {
+        let (xs, out) = (x.data::<T>(), cx.out_data::<T>(entropy::Y)?);
+        if a.soft_label {
+            loss::cross_entropy_soft(dims, xs, label.data::<T>(), out);
+        } else {
+            by_label!(cx, label, |l| {
+                loss::cross_entropy(dims, xs, l, a.ignore_index as i64, out).map_err(|e| bad(name, e))?
+            });
+        }
+    }, other => return cx.unsupported(other));
+    Ok(())
+}
+
+fn run_entropy_grad(cx: &mut Run) -> Result<()> {
+    use entropy_grad::{DX, DY, LABEL, X};
+    let (x, label, dy) = (cx.input(X)?, cx.input(LABEL)?, cx.input(DY)?);
+    let a = cx.attrs::<EntropyAttrs>();
+    let name = cx.op.name;
+    let dims = split(name, x.dims(), -1)?;
+    let labels = if a.soft_label { x.numel() } else { dims.0 };
+    ensure!(
+        dy.numel() == dims.0 && dy.dtype() == x.dtype() && label.numel() == labels,
+        InvalidArgument,
+        "operator {name}: X {x:?}, Label {label:?} and the gradient of Y {dy:?} do not fit each other"
+    );
+    if a.soft_label {
+        like(cx, label, x.dims(), x.dtype(), "a soft Label")?;
+    }
+    dispatch!(x.dtype(), T in [f32, f64], {
+        let (xs, d, out) = (x.data::<T>(), dy.data::<T>(), cx.out_data::<T>(DX)?);
+        if a.soft_label {
+            loss::cross_entropy_soft_grad(dims, xs, label.data::<T>(), d, out);
+        } else {
+            by_label!(cx, label, |l| {
+                loss::cross_entropy_grad(dims, xs, l, a.ignore_index as i64, d, out).map_err(|e| bad(name, e))?
+            });
+        }
+    }, other => return cx.unsupported(other));
+    Ok(())
+}
+
+pub static ENTROPY: Op = Op {
+    name: "cross_entropy",
+    inputs: entropy::INS,
+    outputs: entropy::OUTS,
+    attrs: EntropyAttrs::FIELDS,
+    takes: FLOATS,
+    infer: infer_entropy,
+    cpu: Kernel::Pure(|cx| in_f32(cx, entropy::X, run_entropy)),
+    grad: Grad::By(&ENTROPY_GRAD),
+    amp: oar_core::op::Amp::Black,
+    ..OP
+};
+
+pub static ENTROPY_GRAD: Op = Op {
+    name: "cross_entropy_grad",
+    inputs: entropy_grad::INS,
+    outputs: entropy_grad::OUTS,
+    takes: FLOATS,
+    attrs: EntropyAttrs::FIELDS,
+    infer: grads_like_inputs,
+    cpu: Kernel::Pure(|cx| in_f32(cx, entropy_grad::X, run_entropy_grad)),
+    ..OP
+};
+
+// cross_entropy2: keeps the probability of each label instead of X.
+
+fn infer_entropy2(cx: &mut Infer) -> Result<()> {
+    let dims = entropy_dims(cx, false)?;
+    let (mut x, dtype) = (cx.dims(entropy2::X)?, cx.dtype(entropy2::X)?);
+    cx.set(entropy2::Y, &dims, dtype);
+    cx.share_lod(entropy2::Y, entropy2::X);
+    x.push(0);
+    cx.set(entropy2::XSHAPE, &x, dtype);
+    cx.share_lod(entropy2::XSHAPE, entropy2::X);
+    x.pop();
+    if let Some(last) = x.last_mut() {
+        *last = 1;
+    }
+    cx.set(entropy2::MATCH, &x, dtype);
+    Ok(())
+}
+
+#[allow(clippy::unnecessary_cast)] // a label is an i32 or an i64
+fn run_entropy2(cx: &mut Run) -> Result<()> {
+    let (x, label) = (cx.input(entropy2::X)?, cx.input(entropy2::LABEL)?);
+    let name = cx.op.name;
+    let ignore = cx.attrs::<Entropy2Attrs>().ignore_index as i64;
+    let dims = split(name, x.dims(), -1)?;
+    let wanted = cx.wants(entropy2::MATCH);
+    dispatch!(x.dtype(), T in [f32, f64], by_label!(cx, label, |l| {
+        let xs = x.data::<T>();
+        loss::cross_entropy(dims, xs, l, ignore, cx.out_data::<T>(entropy2::Y)?).map_err(|e| bad(name, e))?;
+        if wanted {
+            for (i, (m, &label)) in cx.out_data::<T>(entropy2::MATCH)?.iter_mut().zip(l).enumerate() {
+                *m = if label as i64 == ignore { 0.0 } else { xs[i * dims.1 + label as usize] };
+            }
+        }
+    }), other => return cx.unsupported(other));
+    Ok(())
+}
+
+#[allow(clippy::unnecessary_cast)] // a label is an i32 or an i64
+fn run_entropy2_grad(cx: &mut Run) -> Result<()> {
+    use entropy2_grad::{DX, DY, LABEL, MATCH};
+    let (label, matched, dy) = (cx.input(LABEL)?, cx.input(MATCH)?, cx.input(DY)?);
+    let name = cx.op.name;
+    let ignore = cx.attrs::<Entropy2Attrs>().ignore_index as i64;
+    let n = *cx.out(DX)?.dims().last().unwrap_or(&0) as usize;
+    let count = cx.out(DX)?.numel().checked_div(n).unwrap_or(0);
+    ensure!(
+        label.numel() == count && matched.numel() == count && dy.numel() == count && dy.dtype() == matched.dtype(),
+        InvalidArgument,
+        "operator {name}: Label {label:?}, MatchX {matched:?} and the gradient of Y {dy:?} do not fit {count} losses"
+    );
+    dispatch!(matched.dtype(), T in [f32, f64], by_label!(cx, label, |l| {
+        let (m, d, out) = (matched.data::<T>(), dy.data::<T>(), cx.out_data::<T>(DX)?);
+        out.fill(0.0);
+        for (i, &label) in l.iter().enumerate() {
+            let label = label as i64;
+            if label != ignore && (0..n as i64).contains(&label) {
+                out[i * n + label as usize] = -d[i] / m[i];
+            }
+        }
+    }), other => return cx.unsupported(other));
+    Ok(())
+}
+
+pub static ENTROPY2: Op = Op {
+    name: "cross_entropy2",
+    inputs: entropy2::INS,
+    outputs: entropy2::OUTS,
+    takes: FLOATS,
+    attrs: Entropy2Attrs::FIELDS,
+    infer: infer_entropy2,
+    cpu: Kernel::Pure(|cx| in_f32(cx, entropy2::X, run_entropy2)),
+    grad: Grad::By(&ENTROPY2_GRAD),
+    amp: oar_core::op::Amp::Black,
+    ..OP
+};
+
+pub static ENTROPY2_GRAD: Op = Op {
+    name: "cross_entropy_grad2",
+    inputs: entropy2_grad::INS,
+    outputs: entropy2_grad::OUTS,
+    attrs: Entropy2Attrs::FIELDS,
+    infer: |cx| {
+        let (mut dims, dtype) = (cx.dims(entropy2_grad::XSHAPE)?, cx.dtype(entropy2_grad::DY)?);
+        ensure!(dims.len() > 1, InvalidArgument, "operator {}: XShape must have two dimensions or more", cx.op.name);
+        dims.pop();
+        cx.set(entropy2_grad::DX, &dims, dtype);
+        cx.share_lod(entropy2_grad::DX, entropy2_grad::XSHAPE);
+        Ok(())
+    },
+    cpu: Kernel::Pure(|cx| in_f32(cx, entropy2_grad::MATCH, run_entropy2_grad)),
+    ..OP
+};
+
+pub static TABLE: &[&Op] = &[&ENTROPY, &ENTROPY_GRAD, &ENTROPY2, &ENTROPY2_GRAD];

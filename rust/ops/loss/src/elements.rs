@@ -1,0 +1,105 @@
+//! What losses of elements share: shapes that agree, loops over slices.
+
+use oar_core::base::{DType, Result};
+use oar_core::ensure;
+use oar_core::op::{InSlot, Infer, OutSlot, Run};
+use oar_core::tensor::Tensor;
+/// `out[i] = f(x[i], y[i])`.
+pub(crate) use oar_kernels::elementwise::zip as each2;
+use oar_kernels::pool;
+
+/// Elements of one part of a parallel pass: losses cost some exponentials each.
+const GRAIN: usize = 1 << 13;
+
+pub(crate) fn agree(a: i64, b: i64) -> bool {
+    a == b || a < 0 || b < 0
+}
+
+/// The inputs have the shape of the first of them, where sizes are known.
+pub(crate) fn same_shapes(cx: &Infer, slots: &[InSlot]) -> Result<()> {
+    let first = cx.dims(slots[0])?;
+    for &slot in &slots[1..] {
+        let dims = cx.dims(slot)?;
+        ensure!(
+            dims.len() == first.len() && dims.iter().zip(&first).all(|(&a, &b)| agree(a, b)),
+            InvalidArgument,
+            "operator {}: {} and {} must have the same shape, got {:?} and {:?}",
+            cx.op.name,
+            cx.op.inputs[slots[0].0].name,
+            cx.op.inputs[slot.0].name,
+            &first[..],
+            &dims[..]
+        );
+    }
+    Ok(())
+}
+
+/// The input has the shape [N, 1].
+pub(crate) fn one_column(cx: &Infer, slot: InSlot) -> Result<()> {
+    let dims = cx.dims(slot)?;
+    ensure!(
+        dims.len() == 2 && agree(dims[1], 1),
+        InvalidArgument,
+        "operator {}: {} must have the shape [N, 1], got {:?}",
+        cx.op.name,
+        cx.op.inputs[slot.0].name,
+        &dims[..]
+    );
+    Ok(())
+}
+
+/// The number of rows, and of elements in one; sizes that are not known yet give -1.
+pub(crate) fn rows_and_width(dims: &[i64]) -> (i64, i64) {
+    let rest = &dims[1..];
+    let width = if rest.iter().any(|&d| d < 0) { -1 } else { rest.iter().product() };
+    (dims[0], width)
+}
+
+/// A required input that must have the shape and type of another tensor.
+pub(crate) fn like<'a>(cx: &Run<'a>, slot: InSlot, other: &Tensor) -> Result<&'a Tensor> {
+    let t = cx.input(slot)?;
+    oar_ops_common::axis::like(cx, t, other.dims(), other.dtype(), cx.op.inputs[slot.0].name)?;
+    Ok(t)
+}
+
+/// A required input that must have so many elements of this type.
+pub(crate) fn of_size<'a>(cx: &Run<'a>, slot: InSlot, n: usize, dtype: DType) -> Result<&'a Tensor> {
+    let t = cx.input(slot)?;
+    ensure!(
+        t.numel() == n && t.dtype() == dtype,
+        InvalidArgument,
+        "operator {}: {} must have {n} elements of data type {dtype}, got {t:?}",
+        cx.op.name,
+        cx.op.inputs[slot.0].name
+    );
+    Ok(t)
+}
+
+/// The outputs that are wanted have so many elements of this type.
+pub(crate) fn check_outs(cx: &mut Run, slots: &[OutSlot], n: usize, dtype: DType) -> Result<()> {
+    let op = cx.op;
+    for &slot in slots {
+        if cx.wants(slot) {
+            let t = cx.out(slot)?;
+            ensure!(
+                t.numel() == n && t.dtype() == dtype,
+                InvalidArgument,
+                "operator {}: {} must have {n} elements of data type {dtype}, got {t:?}",
+                op.name,
+                op.outputs[slot.0].name
+            );
+        }
+    }
+    Ok(())
+}
+
+/// `out[i] = f(x[i], y[i], z[i])`.
+pub(crate) fn each3<T: Copy + Send + Sync>(x: &[T], y: &[T], z: &[T], out: &mut [T], f: impl Fn(T, T, T) -> T + Sync) {
+    assert!(x.len() == out.len() && y.len() == out.len() && z.len() == out.len(), "operands differ in size");
+    pool::parts(out, GRAIN, |at, out| {
+        let end = at + out.len();
+        for (((o, &a), &b), &c) in out.iter_mut().zip(&x[at..end]).zip(&y[at..end]).zip(&z[at..end]) {
+            *o = f(a, b, c);
+        }
+    });
+}

@@ -1,0 +1,115 @@
+//! positive_negative_pair: how many pairs of items of a query have scores in the order of their labels.
+
+use super::elements::{of_size, one_column};
+use oar_core::attrs;
+use oar_core::base::{DType, DTypes, Result};
+use oar_core::op::{Infer, Kernel, Op, Run, OP};
+use oar_core::{dispatch, ensure, slots};
+use oar_ops_common::axis;
+use std::collections::BTreeMap;
+
+attrs! {
+    pub struct PairAttrs { column: i32 = 0 }
+}
+
+slots! {
+    mod pair {
+        SCORE "Score", LABEL "Label", QUERY "QueryID", RIGHT "AccumulatePositivePair".opt(),
+        WRONG "AccumulateNegativePair".opt(), EQUAL "AccumulateNeutralPair".opt(), WEIGHT "Weight".opt()
+        => RIGHT_OUT "PositivePair", WRONG_OUT "NegativePair", EQUAL_OUT "NeutralPair".opt()
+    }
+}
+
+fn infer(cx: &mut Infer) -> Result<()> {
+    let (op, a) = (cx.op.name, cx.attrs::<PairAttrs>());
+    cx.shaped(pair::SCORE, &[-1, -1])?;
+    one_column(cx, pair::LABEL)?;
+    let score = cx.dims(pair::SCORE)?;
+    for slot in [pair::LABEL, pair::QUERY] {
+        cx.shaped(slot, &[score[0], 1])?;
+    }
+    if cx.has(pair::WEIGHT) {
+        cx.shaped(pair::WEIGHT, &[score[0], 1])?;
+    }
+    ensure!(
+        score[1] < 0 || (-score[1]..score[1]).contains(&i64::from(a.column)),
+        OutOfRange,
+        "operator {op}: column must be one of the {} columns of Score, got {}",
+        score[1],
+        a.column
+    );
+    let sums = [pair::RIGHT, pair::WRONG, pair::EQUAL];
+    let given = sums.iter().filter(|&&slot| cx.has(slot)).count();
+    ensure!(
+        matches!(given, 0 | 3),
+        InvalidArgument,
+        "operator {op}: AccumulatePositivePair, AccumulateNegativePair and AccumulateNeutralPair come together or not at all"
+    );
+    for slot in &sums[..given] {
+        cx.shaped(*slot, &[1])?;
+    }
+    let dtype = cx.dtype(pair::SCORE)?;
+    for out in [pair::RIGHT_OUT, pair::WRONG_OUT, pair::EQUAL_OUT] {
+        cx.set(out, &[1], dtype);
+    }
+    Ok(())
+}
+
+fn run(cx: &mut Run) -> Result<()> {
+    let (score, query) = (cx.input(pair::SCORE)?, cx.input(pair::QUERY)?);
+    axis::like(cx, query, query.dims(), DType::I64, "QueryID")?;
+    let (n, width, dtype) = (score.dims()[0] as usize, score.dims()[1] as usize, score.dtype());
+    let label = of_size(cx, pair::LABEL, n, dtype)?;
+    let column = (i64::from(cx.attrs::<PairAttrs>().column)).rem_euclid(width.max(1) as i64) as usize;
+    let mut queries: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
+    for (i, &id) in query.data::<i64>().iter().enumerate() {
+        queries.entry(id).or_default().push(i);
+    }
+    dispatch!(dtype, T in [f32, f64], {
+        let (score, label) = (score.data::<T>(), label.data::<T>());
+        let weight = match cx.opt(pair::WEIGHT) {
+            Some(_) => Some(of_size(cx, pair::WEIGHT, n, dtype)?.data::<T>()),
+            None => None,
+        };
+        // Right, wrong, and of equal scores.
+        let mut sums = [0.0 as T; 3];
+        if cx.has(pair::RIGHT) {
+            for (sum, slot) in sums.iter_mut().zip([pair::RIGHT, pair::WRONG, pair::EQUAL]) {
+                *sum = of_size(cx, slot, 1, dtype)?.data::<T>()[0];
+            }
+        }
+        for items in queries.values() {
+            for (k, &i) in items.iter().enumerate() {
+                for &j in items[k + 1..].iter().filter(|&&j| label[i] != label[j]) {
+                    let by = weight.map_or(1.0, |w| (w[i] + w[j]) * 0.5);
+                    let (a, b) = (score[i * width + column], score[j * width + column]);
+                    if a == b {
+                        sums[2] += by;
+                    }
+                    // As in Paddle a pair of equal scores is a wrong one as well.
+                    let right = (a - b) * (label[i] - label[j]) > 0.0;
+                    sums[usize::from(!right)] += by;
+                }
+            }
+        }
+        for (slot, sum) in [pair::RIGHT_OUT, pair::WRONG_OUT, pair::EQUAL_OUT].into_iter().zip(sums) {
+            if cx.wants(slot) {
+                cx.out_data::<T>(slot)?[0] = sum;
+            }
+        }
+    }, other => return cx.unsupported(other));
+    Ok(())
+}
+
+pub static POSITIVE_NEGATIVE_PAIR: Op = Op {
+    name: "positive_negative_pair",
+    inputs: pair::INS,
+    outputs: pair::OUTS,
+    attrs: PairAttrs::FIELDS,
+    takes: DTypes::FLOATS,
+    infer,
+    cpu: Kernel::Pure(run),
+    ..OP
+};
+
+pub static TABLE: &[&Op] = &[&POSITIVE_NEGATIVE_PAIR];

@@ -1,0 +1,187 @@
+//! Second gradients of the binary elementwise operators. DDX and DDY may be absent: then they are zero.
+
+use super::attrs::{negated, ElementwiseAttrs, NUMBERS};
+use oar_core::base::{DTypes, Result};
+use oar_core::op::{InSlot, Infer, Kernel, Op, OutSlot, Run, OP};
+use oar_core::tensor::Tensor;
+use oar_core::{ensure, slots};
+use oar_kernels::elementwise::Binary;
+use oar_ops_common::broadcast::{binary, cast, expand_to, reduce_to};
+use oar_ops_common::complex::conj;
+
+pub(super) const SECOND: &[(&str, &str)] =
+    &[("DOut", "Out@GRAD"), ("DDX", "X@GRAD@GRAD"), ("DDY", "Y@GRAD@GRAD"), ("DDOut", "Out@GRAD@GRAD")];
+pub(super) const DIV_SECOND: &[(&str, &str)] = &[
+    ("DX", "X@GRAD"),
+    ("DDX", "X@GRAD@GRAD"),
+    ("DDY", "Y@GRAD@GRAD"),
+    ("DOut", "Out@GRAD"),
+    ("DDOut", "Out@GRAD@GRAD"),
+];
+
+slots! {
+    mod of_sum {
+        Y "Y".meta_only(), DOUT "DOut".meta_only(), DDX "DDX".opt(), DDY "DDY".opt() => DDOUT "DDOut".made()
+    }
+    mod of_product {
+        X "X", Y "Y", DOUT "DOut", DDX "DDX".opt(), DDY "DDY".opt()
+        => DDOUT "DDOut".made(), DX "X@GRAD".made(), DY "Y@GRAD".made()
+    }
+    mod of_quotient {
+        Y "Y", OUT "Out", DX "DX", DDX "DDX".opt(), DDY "DDY".opt()
+        => DY "Y@GRAD".made(), DOUT "DOut".made(), DDOUT "DDOut".made()
+    }
+}
+
+/// Each second gradient has the shape, data type and LoD of the input named here.
+fn like(cx: &mut Infer, pairs: &[(OutSlot, InSlot)]) -> Result<()> {
+    for &(out, input) in pairs {
+        cx.like(out, input)?;
+        cx.share_lod(out, input);
+    }
+    Ok(())
+}
+
+/// `a (op) b`, where an absent operand is zero; `None` if both are.
+fn optional(op: Binary, a: Option<Tensor>, b: Option<Tensor>, axis: i32) -> Result<Option<Tensor>> {
+    Ok(match (a, b) {
+        (Some(a), Some(b)) => Some(binary("second gradient", op, &a, &b, axis)?),
+        (Some(a), None) => Some(a),
+        (None, Some(b)) if op == Binary::Sub => Some(negated(&b)?),
+        (None, b) => b,
+    })
+}
+
+fn times(a: Option<&Tensor>, b: &Tensor, axis: i32) -> Result<Option<Tensor>> {
+    a.map(|a| binary("second gradient", Binary::Mul, a, b, axis)).transpose()
+}
+
+/// `conj(a) b`: what came through a conjugate on the way to the first gradient.
+fn times_conj(a: Option<&Tensor>, b: &Tensor, axis: i32) -> Result<Option<Tensor>> {
+    times(a.map(conj).transpose()?.as_ref(), b, axis)
+}
+
+/// Writes a second gradient, zeros where nothing came; it has the shape and LoD of `like`.
+fn give_second(cx: &mut Run, slot: OutSlot, t: Option<Tensor>, like: &Tensor, axis: i32) -> Result<()> {
+    if !cx.wants(slot) {
+        return Ok(());
+    }
+    // The second gradient of a real variable is the real part.
+    let t = t.map(|t| if t.dtype().is_complex() { cast(&t, like.dtype()) } else { Ok(t) }).transpose()?;
+    let t = match t {
+        // Broadcasting may have stopped short of the full shape, or gone beyond it.
+        Some(t) if t.numel() < like.numel() => expand_to(&t, like.dims(), axis)?,
+        Some(t) => reduce_to(t, like.dims(), axis)?,
+        None => Tensor::zeros(like.dtype(), like.dims())?,
+    };
+    cx.set(slot, t.with_lod(like.lod.clone()));
+    Ok(())
+}
+
+fn add_grad_grad(cx: &mut Run, op: Binary) -> Result<()> {
+    let axis = cx.attrs::<ElementwiseAttrs>().axis;
+    let ddout = optional(op, cx.opt(of_sum::DDX).cloned(), cx.opt(of_sum::DDY).cloned(), axis)?;
+    give_second(cx, of_sum::DDOUT, ddout, cx.input(of_sum::DOUT)?, axis)
+}
+
+fn mul_grad_grad(cx: &mut Run) -> Result<()> {
+    let axis = cx.attrs::<ElementwiseAttrs>().axis;
+    let (x, y, dout) = (cx.input(of_product::X)?, cx.input(of_product::Y)?, cx.input(of_product::DOUT)?);
+    let (ddx, ddy) = (cx.opt(of_product::DDX), cx.opt(of_product::DDY));
+    if cx.wants(of_product::DDOUT) {
+        let ddout = optional(Binary::Add, times(ddx, y, axis)?, times(ddy, x, axis)?, axis)?;
+        give_second(cx, of_product::DDOUT, ddout, dout, axis)?;
+    }
+    if cx.wants(of_product::DX) {
+        give_second(cx, of_product::DX, times_conj(ddy, dout, axis)?, x, axis)?;
+    }
+    if cx.wants(of_product::DY) {
+        give_second(cx, of_product::DY, times_conj(ddx, dout, axis)?, y, axis)?;
+    }
+    Ok(())
+}
+
+fn div_grad_grad(cx: &mut Run) -> Result<()> {
+    let axis = cx.attrs::<ElementwiseAttrs>().axis;
+    let (y, out, dx) = (cx.input(of_quotient::Y)?, cx.input(of_quotient::OUT)?, cx.input(of_quotient::DX)?);
+    let (ddx, ddy) = (cx.opt(of_quotient::DDX), cx.opt(of_quotient::DDY));
+    let needs_dout = cx.wants(of_quotient::DY) || cx.wants(of_quotient::DOUT);
+    let name = cx.op.name;
+    ensure!(
+        dx.dtype() == out.dtype() || !needs_dout,
+        Unimplemented,
+        "operator {name}: the gradient of a real X has lost what the second gradients by a complex Y need"
+    );
+    // Paddle hands over DX, not DOut: summed to the shape of X, where that was broadcast, it has lost what is needed here.
+    ensure!(
+        dx.numel() == out.numel() || !needs_dout,
+        Unimplemented,
+        "operator {name}: X of shape {:?} was broadcast to {:?}: its gradient is a sum, from which the second gradients \
+         cannot be told; expand X first",
+        dx.dims(),
+        out.dims()
+    );
+    let wide_dx = expand_to(dx, out.dims(), axis)?;
+    let inner = optional(Binary::Sub, ddx.cloned(), times(ddy, out, axis)?, axis)?;
+    if cx.wants(of_quotient::DY) {
+        // dY = -(dX / Y) * (ddX - Out * ddY), where Y and the bracket are conjugated
+        let dx_div_y = binary(name, Binary::Div, &wide_dx, &conj(y)?, axis)?;
+        let t = times_conj(inner.as_ref(), &dx_div_y, axis)?;
+        give_second(cx, of_quotient::DY, t.map(|t| negated(&t)).transpose()?, y, axis)?;
+    }
+    if cx.wants(of_quotient::DOUT) {
+        // dOut = -dX * conj(ddY)
+        let t = times_conj(ddy, &wide_dx, axis)?;
+        give_second(cx, of_quotient::DOUT, t.map(|t| negated(&t)).transpose()?, out, axis)?;
+    }
+    if cx.wants(of_quotient::DDOUT) {
+        // ddOut = (ddX - Out * ddY) / Y
+        let t = inner.map(|t| binary(name, Binary::Div, &t, y, axis)).transpose()?;
+        give_second(cx, of_quotient::DDOUT, t, out, axis)?;
+    }
+    Ok(())
+}
+
+const fn second_of_sum(name: &'static str, takes: DTypes, kernel: fn(&mut Run) -> Result<()>) -> Op {
+    Op {
+        name,
+        inputs: of_sum::INS,
+        outputs: of_sum::OUTS,
+        attrs: ElementwiseAttrs::FIELDS,
+        takes,
+        infer: |cx| like(cx, &[(of_sum::DDOUT, of_sum::DOUT)]),
+        cpu: Kernel::Pure(kernel),
+        ..OP
+    }
+}
+pub static ADD_GRAD_GRAD: Op =
+    second_of_sum("elementwise_add_grad_grad", DTypes::ALL, |cx| add_grad_grad(cx, Binary::Add));
+pub static SUB_GRAD_GRAD: Op = second_of_sum("elementwise_sub_grad_grad", NUMBERS, |cx| add_grad_grad(cx, Binary::Sub));
+pub static MUL_GRAD_GRAD: Op = Op {
+    name: "elementwise_mul_grad_grad",
+    inputs: of_product::INS,
+    outputs: of_product::OUTS,
+    attrs: ElementwiseAttrs::FIELDS,
+    takes: NUMBERS,
+    infer: |cx| {
+        use of_product::*;
+        like(cx, &[(DDOUT, DOUT), (DX, X), (DY, Y)])
+    },
+    cpu: Kernel::Pure(mul_grad_grad),
+    ..OP
+};
+pub static DIV_GRAD_GRAD: Op = Op {
+    name: "elementwise_div_grad_grad",
+    inputs: of_quotient::INS,
+    outputs: of_quotient::OUTS,
+    attrs: ElementwiseAttrs::FIELDS,
+    takes: NUMBERS,
+    infer: |cx| {
+        use of_quotient::{DDOUT, DOUT, DY, OUT, Y};
+        like(cx, &[(DY, Y), (DOUT, OUT), (DDOUT, OUT)])
+    },
+    cpu: Kernel::Pure(div_grad_grad),
+    ..OP
+};
+
+pub static TABLE: &[&Op] = &[&ADD_GRAD_GRAD, &SUB_GRAD_GRAD, &MUL_GRAD_GRAD, &DIV_GRAD_GRAD];

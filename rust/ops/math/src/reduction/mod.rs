@@ -1,0 +1,465 @@
+//! Reductions over axes and mean; in `logs`, logsumexp and frobenius_norm. Their gradients read `Out@GRAD` (and `Out`) as broadcast to the shape of X.
+
+pub mod logs;
+
+use half::{bf16, f16};
+use oar_core::attrs;
+use oar_core::base::shape::to_usize;
+use oar_core::base::{DType, DTypes, Dims, Result};
+use oar_core::op::{Attrs, Grad, InSlot, Infer, Kernel, NoAttrs, Op, Run, OP};
+use oar_core::tensor::Tensor;
+use oar_core::{dispatch, ensure, slots};
+use oar_kernels::elementwise::{map, zip};
+use oar_kernels::reduce::{self, Reduce, Reducible};
+use oar_kernels::strides::{strides_of, Walk};
+use oar_kernels::types::Number;
+use oar_kernels::{copy, pool};
+use oar_ops_common::broadcast::cast;
+use smallvec::SmallVec;
+
+attrs! {
+    pub struct ReduceAttrs {
+        dim: Vec<i32> = vec![0], keep_dim: bool = false, reduce_all: bool = false, in_dtype: i32 = -1,
+        out_dtype: i32 = -1,
+    }
+}
+
+slots! {
+    mod unary { X "X" => OUT "Out" }
+    // Gradients of sums need the shape of X, those of products and extremes its values and the result.
+    mod of_shape { X "X".meta_only(), DOUT "Out@GRAD" => DX "X@GRAD" }
+    mod of_values { X "X", OUT "Out", DOUT "Out@GRAD" => DX "X@GRAD" }
+}
+
+/// Elements per chunk of a parallel loop.
+const GRAIN: usize = 16 * 1024;
+
+type Axes = SmallVec<[bool; 6]>;
+
+/// Which axes of a tensor of this rank are reduced.
+fn axes(op: &str, a: &ReduceAttrs, rank: usize) -> Result<Axes> {
+    if a.reduce_all && rank == 0 {
+        return Ok(Axes::new());
+    }
+    ensure!(!a.dim.is_empty(), InvalidArgument, "operator {op}: attribute 'dim' must name at least one dimension");
+    // With reduce_all, too, `dim` must name dimensions that X has; its default is 0.
+    let mut axes: Axes = smallvec::smallvec![a.reduce_all; rank];
+    for &d in &a.dim {
+        axes[oar_core::base::shape::axis(op, d as i64, rank)?] = true;
+    }
+    Ok(axes)
+}
+
+/// The data type that an attribute names, if it names one.
+fn named_dtype(op: &str, attr: &str, n: i32) -> Result<Option<DType>> {
+    if n < 0 {
+        return Ok(None);
+    }
+    match DType::from_proto(n) {
+        Some(d) => Ok(Some(d)),
+        None => oar_core::bail!(InvalidArgument, "operator {op}: {attr} {n} is no data type of tensors"),
+    }
+}
+
+/// The shape that is left; there is none without dimensions.
+fn kept(x: &[i64], axes: &[bool], keep_dim: bool) -> Dims {
+    let mut dims = Dims::new();
+    for (&size, &reduced) in x.iter().zip(axes) {
+        match (reduced, keep_dim) {
+            (false, _) => dims.push(size),
+            (true, true) => dims.push(1),
+            (true, false) => {}
+        }
+    }
+    if dims.is_empty() {
+        dims.push(1);
+    }
+    dims
+}
+
+fn infer(cx: &mut Infer, fixed: Option<DType>) -> Result<()> {
+    let a = cx.attrs::<ReduceAttrs>();
+    infer_as(cx, a, fixed)
+}
+
+fn infer_as(cx: &mut Infer, a: &ReduceAttrs, fixed: Option<DType>) -> Result<()> {
+    let x = cx.dims(unary::X)?;
+    let axes = axes(cx.op.name, a, x.len())?;
+    let dims = kept(&x, &axes, a.keep_dim);
+    let dtype = match fixed {
+        Some(d) => d,
+        None => named_dtype(cx.op.name, "out_dtype", a.out_dtype)?.unwrap_or(cx.dtype(unary::X)?),
+    };
+    cx.set(unary::OUT, &dims, dtype);
+    if keeps_lod(a, &axes) {
+        cx.share_lod(unary::OUT, unary::X);
+    }
+    Ok(())
+}
+
+/// Rows that stay rows keep their LoD.
+fn keeps_lod(a: &ReduceAttrs, axes: &[bool]) -> bool {
+    !a.reduce_all && axes.first() == Some(&false)
+}
+
+/// X in the data type of the output, its shape and the reduced axes.
+fn operand(cx: &Run, to: DType) -> Result<(Tensor, SmallVec<[usize; 6]>, Axes)> {
+    let x = cx.input(unary::X)?;
+    let axes = axes(cx.op.name, cx.attrs::<ReduceAttrs>(), x.rank())?;
+    Ok((cast(x, to)?, to_usize(x.dims()), axes))
+}
+
+/// How elements become one.
+enum Way {
+    By(Reduce),
+    Mean,
+}
+
+fn fast_path(name: &str, way: Way, attrs: &Attrs, ins: &[&Tensor]) -> Option<Tensor> {
+    let (&[x], a) = (ins, attrs.as_any().downcast_ref::<ReduceAttrs>()?) else { return None };
+    if a.out_dtype >= 0 || x.numel() == 0 {
+        return None;
+    }
+    let axes = axes(name, a, x.rank()).ok()?;
+    let mut out = Tensor::empty(x.dtype(), &kept(x.dims(), &axes, a.keep_dim)).ok()?;
+    let shape: SmallVec<[usize; 6]> = to_usize(x.dims());
+    dispatch!(x.dtype(), T in [f32, f64], {
+        let (x, out) = (x.data::<T>(), out.data_mut::<T>().ok()?);
+        match way {
+            Way::By(op) => reduce::reduce(op, x, &shape, &axes, out),
+            Way::Mean => reduce::mean(x, &shape, &axes, out),
+        }
+    }, _other => return None);
+    Some(if keeps_lod(a, &axes) { out.with_lod(x.lod.clone()) } else { out })
+}
+
+fn reduce(cx: &mut Run, op: Reduce) -> Result<()> {
+    let to = cx.out(unary::OUT)?.dtype();
+    let (x, shape, axes) = operand(cx, to)?;
+    if to.is_complex() && op == Reduce::Sum {
+        let out = cx.take_out(unary::OUT)?;
+        cx.set(unary::OUT, oar_ops_common::complex::sum_over(&x, &axes, out.dims())?.with_lod(out.lod));
+        return Ok(());
+    }
+    dispatch!(to, T in [f32, f64, i32, i64, f16, bf16, i16, i8, u8], {
+        reduce::reduce(op, x.data::<T>(), &shape, &axes, cx.out_data::<T>(unary::OUT)?);
+        Ok(())
+    }, other => cx.unsupported(other))
+}
+
+fn mean_over(cx: &mut Run) -> Result<()> {
+    let to = cx.out(unary::OUT)?.dtype();
+    let (x, shape, axes) = operand(cx, to)?;
+    dispatch!(to, T in [f32, f64, f16, bf16], {
+        reduce::mean(x.data::<T>(), &shape, &axes, cx.out_data::<T>(unary::OUT)?);
+        Ok(())
+    }, other => cx.unsupported(other))
+}
+
+fn all_any(cx: &mut Run, all: bool) -> Result<()> {
+    let x = cx.input(unary::X)?;
+    let axes = axes(cx.op.name, cx.attrs::<ReduceAttrs>(), x.rank())?;
+    reduce::all_any(all, x.data::<bool>(), &to_usize(x.dims()), &axes, cx.out_data::<bool>(unary::OUT)?);
+    Ok(())
+}
+
+// Gradients
+
+/// Like X, in the data type of the attribute or of `Out@GRAD`, which is the last slot.
+fn infer_grad(cx: &mut Infer) -> Result<()> {
+    let a = cx.attrs::<ReduceAttrs>();
+    let dout = InSlot(cx.op.inputs.len() - 1);
+    let dtype = named_dtype(cx.op.name, "in_dtype", a.in_dtype)?.unwrap_or(cx.dtype(dout)?);
+    let dims = cx.dims(of_shape::X)?;
+    axes(cx.op.name, a, dims.len())?;
+    cx.set(of_shape::DX, &dims, dtype);
+    cx.share_lod(of_shape::DX, of_shape::X);
+    Ok(())
+}
+
+/// What a reduction gave, read with stride 0 along the reduced axes: strides for the shape of X.
+fn spread(shape: &[usize], axes: &[bool]) -> Vec<isize> {
+    let kept: Vec<usize> = shape.iter().zip(axes).map(|(&d, &reduced)| if reduced { 1 } else { d }).collect();
+    let mut strides = strides_of(&kept);
+    strides.iter_mut().zip(axes).for_each(|(s, &reduced)| *s = if reduced { 0 } else { *s });
+    strides
+}
+
+/// The gradient operator's X, with the shape in which the reduced tensors are spread.
+struct Spread<'a> {
+    x: &'a Tensor,
+    shape: SmallVec<[usize; 6]>,
+    axes: Axes,
+    strides: Vec<isize>,
+    /// Elements that one result came from.
+    reduced: usize,
+}
+
+impl<'a> Spread<'a> {
+    fn of(cx: &Run<'a>, results: &[&Tensor]) -> Result<Spread<'a>> {
+        Spread::by(cx, cx.attrs::<ReduceAttrs>(), results)
+    }
+
+    fn by(cx: &Run<'a>, a: &ReduceAttrs, results: &[&Tensor]) -> Result<Spread<'a>> {
+        let x = cx.input(of_shape::X)?;
+        let shape = to_usize(x.dims());
+        let axes = axes(cx.op.name, a, shape.len())?;
+        let (mut kept, mut reduced) = (1, 1);
+        shape.iter().zip(&axes).for_each(|(&d, &r)| if r { reduced *= d } else { kept *= d });
+        for t in results {
+            ensure!(
+                t.numel() == kept,
+                InvalidArgument,
+                "operator {}: {t:?} is not what reducing X of shape {:?} gives",
+                cx.op.name,
+                x.dims()
+            );
+        }
+        let strides = spread(&shape, &axes);
+        Ok(Spread { x, shape, axes, strides, reduced })
+    }
+
+    /// out = f(x, a, b), where `a` and `b` are what stands at the result that the element went into; `out` is as large
+    /// as X.
+    fn map<T: oar_core::base::dtype::Element>(&self, a: &[T], b: &[T], out: &mut [T], f: impl Fn(T, T, T) -> T + Sync) {
+        self.change(a, b, out, |o, x, a, b| *o = f(x, a, b));
+    }
+
+    /// f(out, x, a, b) for every element, as in `map`.
+    fn change<T: oar_core::base::dtype::Element>(
+        &self,
+        a: &[T],
+        b: &[T],
+        out: &mut [T],
+        f: impl Fn(&mut T, T, T, T) + Sync,
+    ) {
+        let x = self.x.data::<T>();
+        let walk = Walk::new(&self.shape, [&self.strides]);
+        let step = walk.inner()[0];
+        pool::parts(out, pool::grain(out.len(), GRAIN), |start, part| {
+            let end = start + part.len();
+            walk.runs(start..end, |at, [k], n| {
+                let k = k as usize;
+                let cells = part[at - start..at - start + n].iter_mut().zip(&x[at..]);
+                // A run shares one result, or its results follow each other.
+                if step == 0 {
+                    let (a, b) = (a[k], b[k]);
+                    cells.for_each(|(o, &x)| f(o, x, a, b));
+                } else {
+                    cells.zip(a[k..k + n].iter().zip(&b[k..k + n])).for_each(|((o, &x), (&a, &b))| f(o, x, a, b));
+                }
+            });
+        });
+    }
+
+    fn broadcast<T: oar_core::base::dtype::Element + oar_kernels::types::Plain>(&self, t: &[T], out: &mut [T]) {
+        copy::strided(t, &self.shape, &self.strides, 0, out)
+    }
+}
+
+fn sum_grad(cx: &mut Run, mean: bool) -> Result<()> {
+    let to = cx.out(of_shape::DX)?.dtype();
+    let dout = cast(cx.input(of_shape::DOUT)?, to)?;
+    let s = Spread::of(cx, &[&dout])?;
+    if to.is_complex() && !mean {
+        let out = cx.take_out(of_shape::DX)?;
+        cx.set(of_shape::DX, oar_ops_common::elements::strided(&dout, s.x.dims(), &s.strides, 0)?.with_lod(out.lod));
+        return Ok(());
+    }
+    dispatch!(to, T in [f32, f64, i32, i64, f16, bf16, i16, i8, u8], {
+        let n = <T as Number>::from_f64(s.reduced as f64);
+        let out = cx.out_data::<T>(of_shape::DX)?;
+        if mean && !out.is_empty() {
+            let mut scaled = vec![T::default(); dout.numel()];
+            map(dout.data::<T>(), &mut scaled, |v| Number::div(v, n));
+            s.broadcast(&scaled, out);
+        } else {
+            s.broadcast(dout.data::<T>(), out);
+        }
+        Ok(())
+    }, other => cx.unsupported(other))
+}
+
+fn same_types(cx: &mut Run) -> Result<DType> {
+    let dtype = |slot: InSlot| cx.input(slot).map(Tensor::dtype);
+    let (x, out, dout) = (dtype(of_values::X)?, dtype(of_values::OUT)?, dtype(of_values::DOUT)?);
+    ensure!(
+        x == out && out == dout,
+        InvalidArgument,
+        "operator {}: X, Out and Out@GRAD must have one data type, got {x}, {out} and {dout}",
+        cx.op.name
+    );
+    let to = cx.out(of_values::DX)?.dtype();
+    ensure!(to == x, InvalidArgument, "operator {}: in_dtype is {to}, X has data type {x}", cx.op.name);
+    Ok(x)
+}
+
+/// The gradient goes to every element that equals the extreme, as in Paddle.
+fn extreme_grad(cx: &mut Run) -> Result<()> {
+    let dtype = same_types(cx)?;
+    let (result, dout) = (cx.input(of_values::OUT)?, cx.input(of_values::DOUT)?);
+    let s = Spread::of(cx, &[result, dout])?;
+    dispatch!(dtype, T in [f32, f64, i32, i64, f16, bf16], {
+        // Not simply 0: NaN stays NaN, as in Paddle.
+        let pick = |x: T, e: T, d: T| if x == e { d } else { Number::mul(d, T::default()) };
+        s.map(result.data::<T>(), dout.data::<T>(), cx.out_data::<T>(of_values::DX)?, pick);
+        Ok(())
+    }, other => cx.unsupported(other))
+}
+
+fn prod_grad(cx: &mut Run) -> Result<()> {
+    let dtype = same_types(cx)?;
+    let (result, dout) = (cx.input(of_values::OUT)?, cx.input(of_values::DOUT)?);
+    let s = Spread::of(cx, &[result, dout])?;
+    dispatch!(dtype, T in [f32, f64, i32, i64, f16, bf16], {
+        prod_grad_of::<T>(&s, dout.data(), cx.out_data::<T>(of_values::DX)?);
+        Ok(())
+    }, other => cx.unsupported(other))
+}
+
+/// dout times the product of the other elements: the product of a group's nonzero elements divided by the element
+/// itself; where one element is zero only that one has a gradient, where two are none has.
+fn prod_grad_of<T>(s: &Spread, dout: &[T], out: &mut [T])
+where
+    T: oar_core::base::dtype::Element + Reducible + Number,
+{
+    let x = s.x.data::<T>();
+    let (zero, one) = (T::zero(), T::one());
+    // `out` is the scratch space of both reductions: a fresh one this large costs more than they do.
+    let (mut products, mut zeros) = (vec![one; dout.len()], vec![zero; dout.len()]);
+    map(x, out, |v| if v == zero { one } else { v });
+    reduce::reduce(Reduce::Prod, out, &s.shape, &s.axes, &mut products);
+    map(x, out, |v| if v == zero { one } else { zero });
+    reduce::reduce(Reduce::Sum, out, &s.shape, &s.axes, &mut zeros);
+    let mut weighted = vec![zero; dout.len()];
+    zip(dout, &products, &mut weighted, Number::mul);
+    let pick = |x: T, zeros: T, w: T| match x == zero {
+        false if zeros == zero => Number::div(w, x),
+        true if zeros == one => w,
+        _ => zero,
+    };
+    s.map(&zeros, &weighted, out, pick);
+}
+
+macro_rules! reductions {
+    ($($op:ident $name:literal $grad:expr, $way:expr, $kernel:expr;)*) => {$(
+        pub static $op: Op = Op {
+            name: $name, inputs: unary::INS, outputs: unary::OUTS, attrs: ReduceAttrs::FIELDS,
+            infer: |cx| infer(cx, None), cannot_fail: true, cpu: Kernel::Pure($kernel), grad: $grad,
+            fast_path: Some(|attrs, ins| fast_path($name, $way, attrs, ins)), ..OP
+        };
+    )*};
+}
+// They take all types that can be cast to `out_dtype`.
+reductions! {
+    SUM "reduce_sum" Grad::By(&SUM_GRAD), Way::By(Reduce::Sum), |cx| reduce(cx, Reduce::Sum);
+    MEAN_OVER "reduce_mean" Grad::By(&MEAN_OVER_GRAD), Way::Mean, mean_over;
+    PROD "reduce_prod" Grad::By(&PROD_GRAD), Way::By(Reduce::Prod), |cx| reduce(cx, Reduce::Prod);
+    MAX "reduce_max" Grad::By(&MAX_GRAD), Way::By(Reduce::Max), |cx| reduce(cx, Reduce::Max);
+    MIN "reduce_min" Grad::By(&MIN_GRAD), Way::By(Reduce::Min), |cx| reduce(cx, Reduce::Min);
+}
+
+macro_rules! gradients {
+    ($($op:ident $name:literal $slots:ident, $takes:expr, $grad:expr, $kernel:expr;)*) => {$(
+        pub static $op: Op = Op {
+            name: $name, inputs: $slots::INS, outputs: $slots::OUTS, attrs: ReduceAttrs::FIELDS, takes: $takes,
+            infer: infer_grad, cpu: Kernel::Pure($kernel), grad: $grad, ..OP
+        };
+    )*};
+}
+/// The second gradient of a linear reduction is the reduction.
+const SECOND: &[(&str, &str)] = &[("X", "X@GRAD@GRAD"), ("Out", "Out@GRAD@GRAD")];
+/// What the gradients that read values take.
+const NUMBERS: DTypes = DTypes::FLOATS.and(DTypes::HALVES).and(DTypes::INDICES);
+gradients! {
+    SUM_GRAD "reduce_sum_grad" of_shape, DTypes::ALL, Grad::Map(&SUM, SECOND), |cx| sum_grad(cx, false);
+    MEAN_OVER_GRAD "reduce_mean_grad" of_shape, DTypes::ALL, Grad::Map(&MEAN_OVER, SECOND), |cx| sum_grad(cx, true);
+    PROD_GRAD "reduce_prod_grad" of_values, NUMBERS, Grad::None, prod_grad;
+    MAX_GRAD "reduce_max_grad" of_values, NUMBERS, Grad::None, extreme_grad;
+    MIN_GRAD "reduce_min_grad" of_values, NUMBERS, Grad::None, extreme_grad;
+}
+
+const fn boolean(name: &'static str, kernel: fn(&mut Run) -> Result<()>) -> Op {
+    Op {
+        name,
+        inputs: unary::INS,
+        outputs: unary::OUTS,
+        attrs: ReduceAttrs::FIELDS,
+        takes: DTypes::BOOL,
+        infer: |cx| infer(cx, Some(DType::Bool)),
+        cpu: Kernel::Pure(kernel),
+        ..OP
+    }
+}
+pub static ALL: Op = boolean("reduce_all", |cx| all_any(cx, true));
+pub static ANY: Op = boolean("reduce_any", |cx| all_any(cx, false));
+
+// mean: of all elements.
+
+fn mean(cx: &mut Run) -> Result<()> {
+    let x = cx.input(unary::X)?;
+    dispatch!(x.dtype(), T in [f32, f64, f16, bf16], {
+        reduce::mean(x.data::<T>(), &[x.numel()], &[true], cx.out_data::<T>(unary::OUT)?);
+        Ok(())
+    }, other => cx.unsupported(other))
+}
+
+fn mean_grad(cx: &mut Run) -> Result<()> {
+    let dout = cx.input(of_shape::DOUT)?;
+    ensure!(dout.numel() == 1, InvalidArgument, "operator mean_grad: Out@GRAD must have one element, got {dout:?}");
+    let n = cx.input(of_shape::X)?.numel();
+    dispatch!(dout.dtype(), T in [f32, f64, f16, bf16], {
+        let each = Number::div(dout.data::<T>()[0], <T as Number>::from_f64(n as f64));
+        copy::fill(each, cx.out_data::<T>(of_shape::DX)?);
+        Ok(())
+    }, other => cx.unsupported(other))
+}
+
+pub static MEAN: Op = Op {
+    name: "mean",
+    cannot_fail: true,
+    inputs: unary::INS,
+    outputs: unary::OUTS,
+    attrs: NoAttrs::FIELDS,
+    takes: DTypes::FLOATS.and(DTypes::HALVES),
+    infer: |cx| {
+        let dtype = cx.dtype(unary::X)?;
+        cx.set(unary::OUT, &[1], dtype);
+        Ok(())
+    },
+    cpu: Kernel::Pure(mean),
+    grad: Grad::By(&MEAN_GRAD),
+    ..OP
+};
+pub static MEAN_GRAD: Op = Op {
+    name: "mean_grad",
+    inputs: of_shape::INS,
+    outputs: of_shape::OUTS,
+    attrs: NoAttrs::FIELDS,
+    takes: DTypes::FLOATS.and(DTypes::HALVES),
+    infer: |cx| {
+        let (dims, dtype) = (cx.dims(of_shape::X)?, cx.dtype(of_shape::DOUT)?);
+        cx.set(of_shape::DX, &dims, dtype);
+        cx.share_lod(of_shape::DX, of_shape::X);
+        Ok(())
+    },
+    cpu: Kernel::Pure(mean_grad),
+    ..OP
+};
+
+pub static TABLE: &[&Op] = &[
+    &SUM,
+    &MEAN_OVER,
+    &PROD,
+    &MAX,
+    &MIN,
+    &ALL,
+    &ANY,
+    &MEAN,
+    &SUM_GRAD,
+    &MEAN_OVER_GRAD,
+    &PROD_GRAD,
+    &MAX_GRAD,
+    &MIN_GRAD,
+    &MEAN_GRAD,
+];

@@ -1,0 +1,218 @@
+//! data_norm: columns normalised by statistics that are counted up over all batches.
+
+use oar_core::attrs;
+use oar_core::base::{DTypes, Result};
+use oar_core::op::attrs::Text;
+use oar_core::op::{Grad, Infer, Kernel, Op, Run, OP};
+use oar_core::tensor::Tensor;
+use oar_core::{bail, dispatch, ensure, slots};
+use oar_ops_common::axis::like;
+use oar_ops_common::norm::check_epsilon;
+
+attrs! {
+    pub struct DataNormAttrs {
+        epsilon: f32 = 1e-4, slot_dim: i32 = -1, summary_decay_rate: f32 = 0.9999999, enable_scale_and_shift: bool = false,
+        data_layout: Text = "NCHW".into(), sync_stats: bool = false, use_mkldnn: bool = false,
+    }
+}
+
+slots! {
+    mod norm {
+        SCALE_W "scale_w".opt(), BIAS "bias".opt(), X "X", SIZE "BatchSize", SUM "BatchSum", SQUARES "BatchSquareSum"
+        => Y "Y", MEANS "Means".mid(), SCALES "Scales".mid()
+    }
+    /// BatchSize, BatchSum and BatchSquareSum are changed on GPUs only, where sync_stats asks for it.
+    mod norm_grad {
+        X "X", DY "Y@GRAD", SCALE_W "scale_w".opt(), BIAS "bias".opt(), SCALES "Scales", MEANS "Means"
+        => SIZE "BatchSize".opt().made(), SUM "BatchSum".opt().made(), SQUARES "BatchSquareSum".opt().made(),
+        DX "X@GRAD", DSIZE "BatchSize@GRAD", DSUM "BatchSum@GRAD", DSQUARES "BatchSquareSum@GRAD",
+        DSCALE_W "scale_w@GRAD".opt(), DBIAS "bias@GRAD".opt()
+    }
+}
+
+/// The number of channels, which are the columns of rows; slots must divide it.
+fn channels(op: &str, a: &DataNormAttrs, x: &[i64]) -> Result<i64> {
+    ensure!(
+        (2..=5).contains(&x.len()),
+        InvalidArgument,
+        "operator {op}: X must have 2 to 5 dimensions, got shape {x:?}"
+    );
+    let c = match &a.data_layout[..] {
+        "NCHW" => x[1],
+        "NHWC" => x[x.len() - 1],
+        other => bail!(InvalidArgument, "operator {op}: data_layout must be NCHW or NHWC, got '{other}'"),
+    };
+    ensure!(
+        a.slot_dim <= 0 || c < 0 || c % a.slot_dim as i64 == 0,
+        InvalidArgument,
+        "operator {op}: slot_dim must divide the {c} columns of X, got {}",
+        a.slot_dim
+    );
+    Ok(c)
+}
+
+/// Programs may be built with images; what runs are rows.
+fn check_rows(op: &str, x: &Tensor) -> Result<()> {
+    ensure!(x.rank() == 2, InvalidArgument, "operator {op}: X must have 2 dimensions, got shape {:?}", x.dims());
+    Ok(())
+}
+
+fn infer(cx: &mut Infer) -> Result<()> {
+    let (op, a) = (cx.op.name, cx.attrs::<DataNormAttrs>());
+    check_epsilon(op, a.epsilon)?;
+    let (x, dtype) = (cx.dims(norm::X)?, cx.dtype(norm::X)?);
+    let c = channels(op, a, &x)?;
+    let affine = if a.enable_scale_and_shift { &[norm::SCALE_W, norm::BIAS][..] } else { &[] };
+    for &slot in [norm::SIZE, norm::SUM, norm::SQUARES].iter().chain(affine) {
+        let d = cx.dims(slot)?;
+        ensure!(
+            d.len() == 1 && (d[0] == c || d[0] < 0 || c < 0) && cx.dtype(slot)? == dtype,
+            InvalidArgument,
+            "operator {op}: {} must have shape [{c}] and type {dtype}, got {:?} of {}",
+            cx.op.inputs[slot.0].name,
+            &d[..],
+            cx.dtype(slot)?
+        );
+    }
+    cx.set(norm::Y, &x, dtype);
+    cx.set(norm::MEANS, &[c], dtype);
+    cx.set(norm::SCALES, &[c], dtype);
+    cx.share_lod(norm::Y, norm::X);
+    Ok(())
+}
+
+/// A slot that begins with 0 was not shown.
+fn hidden(first: f64) -> bool {
+    first > -1e-7f32 as f64 && first < 1e-7f32 as f64
+}
+
+fn forward(cx: &mut Run) -> Result<()> {
+    let a = cx.attrs::<DataNormAttrs>();
+    let (x, size, sum, squares) =
+        (cx.input(norm::X)?, cx.input(norm::SIZE)?, cx.input(norm::SUM)?, cx.input(norm::SQUARES)?);
+    let (w, b) = if a.enable_scale_and_shift {
+        (Some(cx.input(norm::SCALE_W)?), Some(cx.input(norm::BIAS)?))
+    } else {
+        (None, None)
+    };
+    check_rows(cx.op.name, x)?;
+    let c = x.dims()[1] as usize;
+    dispatch!(x.dtype(), T in [f32, f64], {
+        let means: Vec<T> = sum.data::<T>().iter().zip(size.data::<T>()).map(|(s, n)| s / n).collect();
+        let scales: Vec<T> = size.data::<T>().iter().zip(squares.data::<T>()).map(|(n, q)| (n / q).sqrt()).collect();
+        let step = if a.slot_dim > 0 { a.slot_dim as usize } else { c };
+        let affine = w.zip(b).map(|(w, b)| (w.data::<T>(), b.data::<T>()));
+        let y = cx.out_data::<T>(norm::Y)?;
+        for (k, (x, y)) in x.data::<T>().chunks_exact(step.max(1)).zip(y.chunks_exact_mut(step.max(1))).enumerate() {
+            if a.slot_dim > 0 && hidden(x[0] as f64) {
+                y.fill(0.0);
+                continue;
+            }
+            let from = k * step % c;
+            for (j, (x, y)) in (from..).zip(x.iter().zip(y)) {
+                *y = (x - means[j]) * scales[j];
+                if let Some((w, b)) = affine {
+                    *y = *y * w[j] + b[j];
+                }
+            }
+        }
+        for (slot, values) in [(norm::MEANS, means), (norm::SCALES, scales)] {
+            if cx.wants(slot) {
+                cx.out_data::<T>(slot)?.copy_from_slice(&values);
+            }
+        }
+    }, other => return cx.unsupported(other));
+    Ok(())
+}
+
+fn infer_grad(cx: &mut Infer) -> Result<()> {
+    use norm_grad::{DBIAS, DSCALE_W, DSIZE, DSQUARES, DSUM, DX, X};
+    let (x, dtype) = (cx.dims(X)?, cx.dtype(X)?);
+    let c = channels(cx.op.name, cx.attrs(), &x)?;
+    cx.set(DX, &x, dtype);
+    for slot in [DSIZE, DSUM, DSQUARES, DSCALE_W, DBIAS] {
+        cx.set(slot, &[c], dtype);
+    }
+    Ok(())
+}
+
+/// What stands for the gradients of the statistics is this batch's share of them.
+fn backward(cx: &mut Run) -> Result<()> {
+    use norm_grad::{DBIAS, DSCALE_W, DSIZE, DSQUARES, DSUM, DX, DY, MEANS, SCALES, SCALE_W, X};
+    let a = cx.attrs::<DataNormAttrs>();
+    let (x, d, means, scales) = (cx.input(X)?, cx.input(DY)?, cx.input(MEANS)?, cx.input(SCALES)?);
+    let w = if a.enable_scale_and_shift { Some(cx.input(SCALE_W)?) } else { None };
+    check_rows(cx.op.name, x)?;
+    let c = channels(cx.op.name, a, x.dims())?;
+    like(cx, d, x.dims(), x.dtype(), "the gradient of Y")?;
+    for t in [Some(means), Some(scales), w].into_iter().flatten() {
+        like(cx, t, &[c], x.dtype(), "each of Means, Scales and scale_w")?;
+    }
+    let (n, c) = (x.dims()[0] as usize, c as usize);
+    dispatch!(x.dtype(), T in [f32, f64], {
+        let (means, scales) = (means.data::<T>(), scales.data::<T>());
+        let w = w.map(|t: &Tensor| t.data::<T>());
+        let slots = a.slot_dim > 0;
+        let step = if slots { a.slot_dim as usize } else { c }.max(1);
+        let mut dx = vec![0.0 as T; n * c];
+        let [mut size, mut sum, mut squares, mut dw, mut db] = [const { Vec::<T>::new() }; 5];
+        for v in [&mut size, &mut sum, &mut squares, &mut dw, &mut db] {
+            v.resize(c, 0.0);
+        }
+        let rows = x.data::<T>().chunks_exact(step).zip(d.data::<T>().chunks_exact(step)).zip(dx.chunks_exact_mut(step));
+        for (k, ((x, d), dx)) in rows.enumerate() {
+            if slots && hidden(x[0] as f64) {
+                continue;
+            }
+            for (i, j) in (k * step % c..).take(step).enumerate() {
+                let off = x[i] - means[j];
+                dx[i] = d[i] * scales[j] * w.map_or(1.0, |w| w[j]);
+                dw[j] += off * scales[j] * d[i];
+                db[j] += d[i];
+                size[j] += 1.0;
+                sum[j] += x[i];
+                squares[j] += off * off;
+            }
+        }
+        for j in 0..c {
+            if !slots {
+                squares[j] += size[j] * a.epsilon as T;
+            } else if size[j] >= 1.0 {
+                sum[j] /= size[j];
+                squares[j] = squares[j] / size[j] + size[j] * a.epsilon as T;
+                size[j] = 1.0;
+            }
+        }
+        for (slot, values) in [(DX, dx), (DSIZE, size), (DSUM, sum), (DSQUARES, squares), (DSCALE_W, dw), (DBIAS, db)] {
+            if cx.wants(slot) {
+                cx.out_data::<T>(slot)?.copy_from_slice(&values);
+            }
+        }
+    }, other => return cx.unsupported(other));
+    Ok(())
+}
+
+pub static NORM: Op = Op {
+    name: "data_norm",
+    inputs: norm::INS,
+    outputs: norm::OUTS,
+    attrs: DataNormAttrs::FIELDS,
+    takes: DTypes::FLOATS,
+    infer,
+    cpu: Kernel::Pure(forward),
+    grad: Grad::By(&NORM_GRAD),
+    ..OP
+};
+
+pub static NORM_GRAD: Op = Op {
+    name: "data_norm_grad",
+    inputs: norm_grad::INS,
+    outputs: norm_grad::OUTS,
+    attrs: DataNormAttrs::FIELDS,
+    takes: DTypes::FLOATS,
+    infer: infer_grad,
+    cpu: Kernel::Pure(backward),
+    ..OP
+};
+
+pub static TABLE: &[&Op] = &[&NORM, &NORM_GRAD];

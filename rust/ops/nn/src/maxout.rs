@@ -1,0 +1,151 @@
+//! maxout: the greatest of each group of channels.
+
+use oar_core::attrs;
+use oar_core::base::dtype::Element;
+use oar_core::base::{DTypes, Dims, Result};
+use oar_core::op::infer::grads_like_inputs;
+use oar_core::op::{Grad, Infer, Kernel, Op, Run, OP};
+use oar_core::{dispatch, ensure, slots};
+use oar_kernels::pool;
+use oar_kernels::types::Number;
+use oar_ops_common::half::in_f32;
+
+attrs! {
+    pub struct MaxoutAttrs { groups: i32, axis: i32 = 1 }
+}
+
+slots! {
+    mod maxout { X "X" => OUT "Out" }
+    mod maxout_grad { X "X", OUT "Out", DOUT "Out@GRAD" => DX "X@GRAD" }
+}
+
+/// Elements that a thread takes at once, at least.
+const CHUNK: usize = 1 << 14;
+
+/// The channels' axis and the size of the groups.
+fn grouping(op: &str, a: &MaxoutAttrs, x: &[i64]) -> Result<(usize, i64)> {
+    ensure!(a.groups > 1, InvalidArgument, "operator {op}: groups must be greater than 1, got {}", a.groups);
+    ensure!(matches!(a.axis, -1 | 1 | 3), InvalidArgument, "operator {op}: axis must be 1, 3 or -1, got {}", a.axis);
+    ensure!(x.len() == 4, InvalidArgument, "operator {op}: X must have 4 dimensions, got shape {x:?}");
+    let (axis, groups) = (if a.axis == 1 { 1 } else { 3 }, a.groups as i64);
+    ensure!(
+        x[axis] < 0 || x[axis] % groups == 0,
+        InvalidArgument,
+        "operator {op}: the channels of X ({}) must be a multiple of groups ({groups})",
+        x[axis]
+    );
+    Ok((axis, groups))
+}
+
+fn shape(op: &str, a: &MaxoutAttrs, x: &[i64]) -> Result<Dims> {
+    let (axis, groups) = grouping(op, a, x)?;
+    let mut out = Dims::from_slice(x);
+    if out[axis] > 0 {
+        out[axis] /= groups;
+    }
+    Ok(out)
+}
+
+/// Elements of a group, and the distance between them.
+fn extents(op: &str, a: &MaxoutAttrs, x: &[i64]) -> Result<(usize, usize)> {
+    let (axis, groups) = grouping(op, a, x)?;
+    Ok((groups as usize, x[axis + 1..].iter().product::<i64>() as usize))
+}
+
+fn forward<T: Element + Number>(groups: usize, inner: usize, x: &[T], y: &mut [T]) {
+    let grain = (CHUNK / (groups * inner).max(1)).max(1) * inner;
+    pool::parts(y, grain, |start, y| {
+        for (i, y) in y.chunks_exact_mut(inner).enumerate() {
+            let from = (start / inner + i) * groups * inner;
+            y.copy_from_slice(&x[from..from + inner]);
+            for k in 1..groups {
+                let others = &x[from + k * inner..from + (k + 1) * inner];
+                y.iter_mut().zip(others).filter(|(y, v)| **v > **y).for_each(|(y, v)| *y = *v);
+            }
+        }
+    });
+}
+
+/// The first of a group that is the greatest has the gradient.
+fn backward<T: Element + Number>(groups: usize, inner: usize, (x, y, dy): (&[T], &[T], &[T]), dx: &mut [T]) {
+    let grain = (CHUNK / (groups * inner).max(1)).max(1) * groups * inner;
+    pool::parts(dx, grain, |start, dx| {
+        dx.fill(T::zero());
+        for (i, dx) in dx.chunks_exact_mut(groups * inner).enumerate() {
+            let group = start / (groups * inner) + i;
+            let x = &x[group * groups * inner..][..groups * inner];
+            for j in 0..inner {
+                let of = group * inner + j;
+                if let Some(k) = (0..groups).find(|k| x[k * inner + j] == y[of]) {
+                    dx[k * inner + j] = dy[of];
+                }
+            }
+        }
+    });
+}
+
+fn run(cx: &mut Run) -> Result<()> {
+    let x = cx.input(maxout::X)?;
+    let (groups, inner) = extents(cx.op.name, cx.attrs(), x.dims())?;
+    if x.numel() == 0 {
+        return Ok(());
+    }
+    dispatch!(x.dtype(), T in [f32, f64], {
+        forward(groups, inner, x.data::<T>(), cx.out_data::<T>(maxout::OUT)?);
+    }, other => return cx.unsupported(other));
+    Ok(())
+}
+
+fn run_grad(cx: &mut Run) -> Result<()> {
+    use maxout_grad::{DOUT, DX, OUT, X};
+    let (op, x, y, d) = (cx.op.name, cx.input(X)?, cx.input(OUT)?, cx.input(DOUT)?);
+    let (groups, inner) = extents(op, cx.attrs(), x.dims())?;
+    let out = shape(op, cx.attrs(), x.dims())?;
+    for t in [y, d] {
+        ensure!(
+            t.dims() == &out[..] && t.dtype() == x.dtype(),
+            InvalidArgument,
+            "operator {op}: Out and its gradient must have the shape {:?} and the data type of X, got {t:?}",
+            &out[..]
+        );
+    }
+    if x.numel() == 0 {
+        return Ok(());
+    }
+    dispatch!(x.dtype(), T in [f32, f64], {
+        backward(groups, inner, (x.data::<T>(), y.data::<T>(), d.data::<T>()), cx.out_data::<T>(DX)?);
+    }, other => return cx.unsupported(other));
+    Ok(())
+}
+
+fn infer(cx: &mut Infer) -> Result<()> {
+    let (x, dtype) = (cx.dims(maxout::X)?, cx.dtype(maxout::X)?);
+    let out = shape(cx.op.name, cx.attrs(), &x)?;
+    cx.set(maxout::OUT, &out, dtype);
+    Ok(())
+}
+
+pub static MAXOUT: Op = Op {
+    name: "maxout",
+    inputs: maxout::INS,
+    outputs: maxout::OUTS,
+    attrs: MaxoutAttrs::FIELDS,
+    takes: DTypes::FLOATS.and(DTypes::HALVES),
+    infer,
+    cpu: Kernel::Pure(|cx| in_f32(cx, maxout::X, run)),
+    grad: Grad::By(&MAXOUT_GRAD),
+    ..OP
+};
+
+pub static MAXOUT_GRAD: Op = Op {
+    name: "maxout_grad",
+    inputs: maxout_grad::INS,
+    outputs: maxout_grad::OUTS,
+    attrs: MaxoutAttrs::FIELDS,
+    takes: DTypes::FLOATS.and(DTypes::HALVES),
+    infer: grads_like_inputs,
+    cpu: Kernel::Pure(|cx| in_f32(cx, maxout_grad::X, run_grad)),
+    ..OP
+};
+
+pub static TABLE: &[&Op] = &[&MAXOUT, &MAXOUT_GRAD];

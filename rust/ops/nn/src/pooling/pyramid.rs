@@ -1,0 +1,154 @@
+//! Spatial pyramid pooling: an image pooled to 1, 4, 16, .. windows, one level behind the other.
+
+use super::geometry::FLOATS;
+use oar_core::attrs;
+use oar_core::base::{Dims, Result};
+use oar_core::op::infer::grads_like_inputs;
+use oar_core::op::{Grad, Infer, Kernel, Op, Run, OP};
+use oar_core::{dispatch, ensure, slots};
+use oar_kernels::pooling as kernel;
+use oar_kernels::pooling_grad as gradient;
+use oar_ops_common::half::in_f32;
+
+attrs! { pub struct SppAttrs { pyramid_height: i32, pooling_type: String } }
+
+slots! {
+    mod spp { X "X" => OUT "Out" }
+    mod spp_grad { X "X", OUT "Out", DOUT "Out@GRAD" => DX "X@GRAD" }
+}
+
+/// The finest level has 2^11 windows along an axis.
+const HIGHEST: i32 = 12;
+
+fn out_shape(op: &str, a: &SppAttrs, x: &[i64]) -> Result<Dims> {
+    ensure!(x.len() == 4, InvalidArgument, "operator {op}: X must have 4 dimensions, got shape {x:?}");
+    ensure!(!x[2..].contains(&0), InvalidArgument, "operator {op}: X of shape {x:?} has an empty axis");
+    ensure!(
+        (1..=HIGHEST).contains(&a.pyramid_height),
+        InvalidArgument,
+        "operator {op}: pyramid_height must be in 1..={HIGHEST}, got {}",
+        a.pyramid_height
+    );
+    ensure!(
+        matches!(&a.pooling_type[..], "max" | "avg"),
+        InvalidArgument,
+        "operator {op}: pooling_type must be max or avg, got '{}'",
+        a.pooling_type
+    );
+    let windows = ((1i64 << (2 * a.pyramid_height)) - 1) / 3;
+    let features = if x[1] < 0 { -1 } else { x[1].saturating_mul(windows) };
+    Ok(Dims::from_slice(&[x[0], features]))
+}
+
+/// One level: `bins` windows along each axis, padded evenly to cover the image.
+fn level(x: &[i64], p: i32) -> kernel::Pool {
+    let bins = 1usize << p;
+    let (size, mut kernel, mut pad) = ([1, x[2] as usize, x[3] as usize], [1; 3], [0; 3]);
+    for i in 1..3 {
+        kernel[i] = size[i].div_ceil(bins);
+        pad[i] = (kernel[i] * bins - size[i]).div_ceil(2);
+    }
+    kernel::Pool {
+        images: x[0] as usize,
+        channels: x[1] as usize,
+        in_size: size,
+        out_size: [1, bins, bins],
+        kernel,
+        stride: kernel,
+        pad,
+        adaptive: false,
+        exclusive: true,
+        channels_last: false,
+    }
+}
+
+/// Calls `f(row of all levels, row of this level)` for every image.
+fn rows<T>(all: &mut [T], level: &mut [T], images: usize, from: usize, f: impl Fn(&mut [T], &mut [T])) {
+    let (features, part) = (all.len() / images.max(1), level.len() / images.max(1));
+    for n in 0..images {
+        f(&mut all[n * features + from..][..part], &mut level[n * part..][..part]);
+    }
+}
+
+fn infer(cx: &mut Infer) -> Result<()> {
+    let (x, dtype) = (cx.dims(spp::X)?, cx.dtype(spp::X)?);
+    let out = out_shape(cx.op.name, cx.attrs(), &x)?;
+    cx.set(spp::OUT, &out, dtype);
+    Ok(())
+}
+
+fn run(cx: &mut Run) -> Result<()> {
+    let (a, x) = (cx.attrs::<SppAttrs>(), cx.input(spp::X)?);
+    out_shape(cx.op.name, a, x.dims())?;
+    dispatch!(x.dtype(), T in [f32, f64], {
+        let y = cx.out_data::<T>(spp::OUT)?;
+        let mut from = 0;
+        for i in 0..a.pyramid_height {
+            let p = level(x.dims(), i);
+            let mut part = vec![0.0; p.out_len()];
+            let pool = if a.pooling_type == "max" { kernel::max_pool::<T> } else { kernel::avg_pool::<T> };
+            pool(&p, x.data::<T>(), &mut part);
+            rows(y, &mut part, p.images, from, |all, level| all.copy_from_slice(level));
+            from += p.out_len() / p.images.max(1);
+        }
+    }, other => return cx.unsupported(other));
+    Ok(())
+}
+
+fn run_grad(cx: &mut Run) -> Result<()> {
+    use spp_grad::{DOUT, DX, OUT, X};
+    let (a, x, out, dout) = (cx.attrs::<SppAttrs>(), cx.input(X)?, cx.input(OUT)?, cx.input(DOUT)?);
+    let dims = out_shape(cx.op.name, a, x.dims())?;
+    ensure!(
+        out.dims() == &dims[..] && dout.dims() == &dims[..] && out.dtype() == x.dtype() && dout.dtype() == x.dtype(),
+        InvalidArgument,
+        "operator {}: Out and its gradient must have shape {:?} and the type of X, got {out:?} and {dout:?}",
+        cx.op.name,
+        &dims[..]
+    );
+    dispatch!(x.dtype(), T in [f32, f64], {
+        let dx = cx.out_data::<T>(DX)?;
+        dx.fill(0.0);
+        let (mut y, mut dy) = (out.data::<T>().to_vec(), dout.data::<T>().to_vec());
+        let mut one = vec![0.0; dx.len()];
+        let mut from = 0;
+        for i in 0..a.pyramid_height {
+            let p = level(x.dims(), i);
+            let [mut part, mut dpart] = [vec![0.0; p.out_len()], vec![0.0; p.out_len()]];
+            for (all, level) in [(&mut y, &mut part), (&mut dy, &mut dpart)] {
+                rows(all, level, p.images, from, |all, level| level.copy_from_slice(all));
+            }
+            if a.pooling_type == "max" {
+                gradient::max_pool_grad(&p, x.data::<T>(), &part, &dpart, &mut one);
+            } else {
+                gradient::avg_pool_grad(&p, &dpart, &mut one);
+            }
+            dx.iter_mut().zip(&one).for_each(|(sum, &v)| *sum += v);
+            from += p.out_len() / p.images.max(1);
+        }
+    }, other => return cx.unsupported(other));
+    Ok(())
+}
+
+pub static SPP: Op = Op {
+    name: "spp",
+    inputs: spp::INS,
+    outputs: spp::OUTS,
+    attrs: SppAttrs::FIELDS,
+    takes: FLOATS,
+    infer,
+    cpu: Kernel::Pure(|cx| in_f32(cx, spp::X, run)),
+    grad: Grad::By(&SPP_GRAD),
+    ..OP
+};
+
+pub static SPP_GRAD: Op = Op {
+    name: "spp_grad",
+    inputs: spp_grad::INS,
+    outputs: spp_grad::OUTS,
+    attrs: SppAttrs::FIELDS,
+    takes: FLOATS,
+    infer: grads_like_inputs,
+    cpu: Kernel::Pure(|cx| in_f32(cx, spp_grad::X, run_grad)),
+    ..OP
+};

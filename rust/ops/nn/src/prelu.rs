@@ -1,0 +1,197 @@
+//! prelu: x where it is positive, else x times a learned slope: one for all, one a channel, or one an element.
+
+use oar_core::attrs;
+use oar_core::base::dtype::Element;
+use oar_core::base::{DTypes, Result};
+use oar_core::op::infer::{grads_like_inputs, like_first};
+use oar_core::op::{Grad, Infer, Kernel, Op, Run, OP};
+use oar_core::{dispatch, ensure, slots};
+use oar_kernels::pool;
+use oar_kernels::types::Number;
+use oar_ops_common::axis::like;
+use oar_ops_common::half::in_f32;
+
+attrs! {
+    pub struct PReluAttrs { mode: String = "all".into() }
+}
+
+slots! {
+    mod prelu { X "X", ALPHA "Alpha" => OUT "Out" }
+    mod prelu_grad { X "X", ALPHA "Alpha", DOUT "Out@GRAD" => DX "X@GRAD", DALPHA "Alpha@GRAD" }
+}
+
+/// Elements that a thread takes at once, at least.
+const CHUNK: usize = 1 << 14;
+
+fn check(op: &str, mode: &str, x: &[i64], alpha: &[i64]) -> Result<()> {
+    let known = |d: &[i64]| d.iter().all(|&n| n >= 0).then(|| d.iter().product::<i64>());
+    let wanted = match mode {
+        "all" => Some(1),
+        "channel" => {
+            ensure!(
+                x.len() >= 2,
+                InvalidArgument,
+                "operator {op}: in mode 'channel' X must have 2 dimensions or more, got shape {x:?}"
+            );
+            known(&x[1..2])
+        }
+        "element" => {
+            ensure!(
+                !x.is_empty() && x.len() == alpha.len(),
+                InvalidArgument,
+                "operator {op}: in mode 'element' Alpha must have as many dimensions as X, got {alpha:?} and {x:?}"
+            );
+            known(&x[1..])
+        }
+        _ => {
+            ensure!(false, InvalidArgument, "operator {op}: mode must be all, channel or element, got '{mode}'");
+            None
+        }
+    };
+    let got = known(alpha);
+    ensure!(
+        wanted.is_none() || got.is_none() || wanted == got,
+        InvalidArgument,
+        "operator {op}: in mode '{mode}' and for X of shape {x:?} Alpha must have {} elements, got shape {alpha:?}",
+        wanted.unwrap_or(0)
+    );
+    Ok(())
+}
+
+/// For how many elements in a row a slope counts.
+fn run_length(mode: &str, x: &[i64]) -> usize {
+    match mode {
+        "channel" => x[2..].iter().product::<i64>() as usize,
+        "element" => 1,
+        _ => x.iter().product::<i64>() as usize,
+    }
+}
+
+/// Parts of `out` that each have one slope: its number and their place.
+fn with_slopes<T: Send>(out: &mut [T], run: usize, slopes: usize, f: impl Fn(usize, usize, &mut [T]) + Sync) {
+    pool::parts(out, CHUNK, |start, out| {
+        let mut at = 0;
+        while at < out.len() {
+            let place = start + at;
+            let n = (run - place % run).min(out.len() - at);
+            f(place / run % slopes, place, &mut out[at..at + n]);
+            at += n;
+        }
+    });
+}
+
+fn forward<T: Element + Number>(x: &[T], alpha: &[T], run: usize, out: &mut [T]) {
+    if run == 1 {
+        // A slope an element: rows of them.
+        let n = alpha.len();
+        return pool::parts(out, (CHUNK / n).max(1) * n, |start, out| {
+            for (i, (o, &v)) in out.iter_mut().zip(&x[start..]).enumerate() {
+                *o = if v > T::zero() { v } else { alpha[i % n].mul(v) };
+            }
+        });
+    }
+    with_slopes(out, run, alpha.len(), |slope, at, out| {
+        let a = alpha[slope];
+        for (o, &v) in out.iter_mut().zip(&x[at..]) {
+            *o = if v > T::zero() { v } else { a.mul(v) };
+        }
+    });
+}
+
+/// The slopes' gradients, summed in f64 one slope after the other, whatever the threads.
+fn slopes<T: Element + Number>(x: &[T], d: &[T], run: usize, out: &mut [T]) {
+    let n = out.len();
+    let below = |(&x, &d): (&T, &T)| if x > T::zero() { 0.0 } else { x.to_f64() * d.to_f64() };
+    if n == 1 {
+        let mut sums = vec![0.0; x.len().div_ceil(CHUNK)];
+        pool::parts(&mut sums, 1, |k, sum| {
+            let r = k * CHUNK..((k + 1) * CHUNK).min(x.len());
+            sum[0] = x[r.clone()].iter().zip(&d[r]).map(below).sum();
+        });
+        out[0] = T::from_f64(sums.iter().sum());
+        return;
+    }
+    let rounds = x.len() / (n * run).max(1);
+    pool::parts(out, (CHUNK / (rounds * run).max(1)).max(1), |start, out| {
+        for (k, o) in out.iter_mut().enumerate() {
+            let sum = (0..rounds).map(|round| {
+                let r = (round * n + start + k) * run..(round * n + start + k + 1) * run;
+                x[r.clone()].iter().zip(&d[r]).map(below).sum::<f64>()
+            });
+            *o = T::from_f64(sum.sum());
+        }
+    });
+}
+
+fn infer(cx: &mut Infer) -> Result<()> {
+    let (x, alpha) = (cx.dims(prelu::X)?, cx.dims(prelu::ALPHA)?);
+    check(cx.op.name, &cx.attrs::<PReluAttrs>().mode, &x, &alpha)?;
+    like_first(cx)
+}
+
+fn run(cx: &mut Run) -> Result<()> {
+    let (x, alpha, mode) = (cx.input(prelu::X)?, cx.input(prelu::ALPHA)?, &cx.attrs::<PReluAttrs>().mode);
+    like(cx, alpha, alpha.dims(), x.dtype(), "Alpha")?;
+    if x.numel() == 0 {
+        return Ok(());
+    }
+    let length = run_length(mode, x.dims());
+    dispatch!(x.dtype(), T in [f32, f64], {
+        forward(x.data::<T>(), alpha.data::<T>(), length, cx.out_data::<T>(prelu::OUT)?);
+    }, other => return cx.unsupported(other));
+    Ok(())
+}
+
+fn run_grad(cx: &mut Run) -> Result<()> {
+    use prelu_grad::{ALPHA, DALPHA, DOUT, DX, X};
+    let (x, alpha, d) = (cx.input(X)?, cx.input(ALPHA)?, cx.input(DOUT)?);
+    let mode = &cx.attrs::<PReluAttrs>().mode;
+    check(cx.op.name, mode, x.dims(), alpha.dims())?;
+    like(cx, alpha, alpha.dims(), x.dtype(), "Alpha")?;
+    like(cx, d, x.dims(), x.dtype(), "the gradient of Out")?;
+    let length = run_length(mode, x.dims());
+    let [dx, dalpha] = cx.each_out([DX, DALPHA]);
+    dispatch!(x.dtype(), T in [f32, f64], {
+        let (x, alpha, d) = (x.data::<T>(), alpha.data::<T>(), d.data::<T>());
+        if x.is_empty() {
+            return dalpha.map_or(Ok(()), |t| t.data_mut::<T>().map(|t| t.fill(0.0)));
+        }
+        if let Some(t) = dx {
+            with_slopes(t.data_mut::<T>()?, length, alpha.len(), |slope, at, out| {
+                let a = alpha[slope];
+                for ((o, &v), &d) in out.iter_mut().zip(&x[at..]).zip(&d[at..]) {
+                    *o = if v > 0.0 { d } else { a * d };
+                }
+            });
+        }
+        if let Some(t) = dalpha {
+            slopes(x, d, length, t.data_mut::<T>()?);
+        }
+    }, other => return cx.unsupported(other));
+    Ok(())
+}
+
+pub static PRELU: Op = Op {
+    name: "prelu",
+    inputs: prelu::INS,
+    outputs: prelu::OUTS,
+    attrs: PReluAttrs::FIELDS,
+    takes: DTypes::FLOATS.and(DTypes::HALVES),
+    infer,
+    cpu: Kernel::Pure(|cx| in_f32(cx, prelu::X, run)),
+    grad: Grad::By(&PRELU_GRAD),
+    ..OP
+};
+
+pub static PRELU_GRAD: Op = Op {
+    name: "prelu_grad",
+    inputs: prelu_grad::INS,
+    outputs: prelu_grad::OUTS,
+    attrs: PReluAttrs::FIELDS,
+    takes: DTypes::FLOATS.and(DTypes::HALVES),
+    infer: grads_like_inputs,
+    cpu: Kernel::Pure(|cx| in_f32(cx, prelu_grad::X, run_grad)),
+    ..OP
+};
+
+pub static TABLE: &[&Op] = &[&PRELU, &PRELU_GRAD];

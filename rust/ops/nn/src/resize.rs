@@ -1,0 +1,384 @@
+//! Images in another size: linear, bilinear, trilinear, bicubic and nearest, of 1.x (one scale) and 2.0 (a scale an axis).
+
+use oar_core::attrs;
+use oar_core::base::dtype::Element;
+use oar_core::base::{DType, DTypes, Dims, Result};
+use oar_core::op::attrs::Text;
+use oar_core::op::{Attrs, Grad, InSlot, Infer, Kernel, Op, Run, OP};
+use oar_core::tensor::Tensor;
+use oar_core::{bail, dispatch, ensure, err, slots};
+use oar_kernels::gemm_simd::Real;
+use oar_kernels::resize::{self as kernel, Axis, Method, Taps};
+use oar_ops_common::given::{given, Given, Inputs, Way};
+use oar_ops_common::half::in_f32;
+use oar_ops_common::window::split_images;
+use smallvec::SmallVec;
+
+attrs! {
+    pub struct ResizeAttrs {
+        data_layout: Text = "NCHW".into(), out_d: i32 = 0, out_h: i32 = 0, out_w: i32 = 0, scale: f32 = 0.0,
+        interp_method: Text = "bilinear".into(), align_corners: bool = true, align_mode: i32 = 1,
+        use_mkldnn: bool = false,
+    }
+    pub struct ResizeV2Attrs {
+        data_layout: Text = "NCHW".into(), out_d: i32 = 0, out_h: i32 = 0, out_w: i32 = 0, scale: Vec<f32> = vec![],
+        interp_method: Text = "bilinear".into(), align_corners: bool = true, align_mode: i32 = 1,
+    }
+}
+
+slots! {
+    mod forward { X "X", OUT_SIZE "OutSize".opt(), SIZES "SizeTensor".many().opt(), SCALE "Scale".opt() => OUT "Out" }
+    mod backward {
+        X "X".meta_only(), OUT_SIZE "OutSize".opt(), SIZES "SizeTensor".many().opt(), SCALE "Scale".opt(),
+        DOUT "Out@GRAD" => DX "X@GRAD"
+    }
+}
+
+/// Numbers of the axes that are resized: one to three.
+type Axes<T> = SmallVec<[T; 3]>;
+
+/// What both versions' attributes say. X, the sizes and the scale have the same places among forward's and backward's slots.
+struct Resize<'a> {
+    last: bool,
+    /// Depth, height, width; 0 or less: not given.
+    sizes: [i32; 3],
+    scale: &'a [f32],
+    /// 1.x: one scale, which counts only where it is positive, and not for the places of the results.
+    one_scale: bool,
+    method: &'a str,
+    align_corners: bool,
+    align_mode: i32,
+}
+
+fn resize_of(attrs: &Attrs) -> Resize<'_> {
+    macro_rules! view {
+        ($a:expr, $scale:expr, $one_scale:expr) => {
+            Resize {
+                last: &$a.data_layout[..] != "NCHW",
+                sizes: [$a.out_d, $a.out_h, $a.out_w],
+                scale: $scale,
+                one_scale: $one_scale,
+                method: &$a.interp_method,
+                align_corners: $a.align_corners,
+                align_mode: $a.align_mode,
+            }
+        };
+    }
+    match attrs.as_any().downcast_ref::<ResizeAttrs>() {
+        Some(a) => view!(a, if a.scale > 0.0 { std::slice::from_ref(&a.scale) } else { &[] }, true),
+        None => {
+            let a = attrs.as_any().downcast_ref::<ResizeV2Attrs>().expect("attributes of another operator");
+            view!(a, &a.scale, false)
+        }
+    }
+}
+
+/// The sizes of the results along the axes (-1: not known while a Program is built) and the scales, where those count.
+struct Wanted {
+    sizes: Axes<i64>,
+    scale: Option<Axes<f32>>,
+}
+
+impl Resize<'_> {
+    fn check(&self, op: &str, x: &[i64]) -> Result<()> {
+        ensure!(
+            (3..=5).contains(&x.len()),
+            Unimplemented,
+            "operator {op}: X must have 3, 4 or 5 dimensions, got shape {x:?}"
+        );
+        let methods: &[&str] = [&["linear"][..], &["bilinear", "nearest", "bicubic"], &["trilinear"]][x.len() - 3];
+        ensure!(
+            methods.contains(&self.method),
+            InvalidArgument,
+            "operator {op}: interp_method for an X of {} dimensions must be one of {methods:?}, got '{}'",
+            x.len(),
+            self.method
+        );
+        Ok(())
+    }
+
+    fn method(&self) -> Method {
+        match self.method {
+            "nearest" => Method::Nearest,
+            "bicubic" => Method::Cubic,
+            _ => Method::Linear,
+        }
+    }
+
+    /// A size for every axis: the list of tensors, else the tensor, else the scale, else the attributes.
+    fn wanted(&self, cx: &impl Inputs, axes: &[i64]) -> Result<Wanted> {
+        use forward::{OUT_SIZE, SCALE, SIZES};
+        let (op, n) = (cx.op().name, axes.len());
+        let told: Axes<i64> = self.sizes[3 - n..].iter().map(|&s| if s > 0 { s as i64 } else { -1 }).collect();
+        let count = |what: &str, got: usize| {
+            ensure!(
+                got == n,
+                InvalidArgument,
+                "operator {op}: {what} must say {n} sizes, one an axis, got {got} of them"
+            );
+            Ok(())
+        };
+        let positive = |sizes: Axes<i64>| {
+            ensure!(
+                sizes.iter().all(|&s| 0 < s && s <= i32::MAX as i64),
+                InvalidArgument,
+                "operator {op}: the sizes of Out must be greater than 0, got {sizes:?}"
+            );
+            Ok(sizes)
+        };
+        match given(cx, &[Way::List(SIZES)])? {
+            Given::Values(v) => {
+                count("SizeTensor", v.len())?;
+                return Ok(Wanted { sizes: positive(v.into())?, scale: None });
+            }
+            Given::Count(k) => {
+                count("SizeTensor", k)?;
+                return Ok(Wanted { sizes: told, scale: None });
+            }
+            Given::No => {}
+        }
+        let scale = match cx.count(SCALE) {
+            0 if self.scale.is_empty() => None,
+            0 => Some(self.scale_of(op, self.scale, n)?),
+            _ => match cx.tensors(SCALE).as_deref() {
+                Some([t, ..]) => Some(self.scale_of(op, &floats(op, t)?, n)?),
+                _ => return self.sized(cx, n, Wanted { sizes: Axes::from_elem(-1, n), scale: None }),
+            },
+        };
+        // A tensor that says 0 or less leaves the attributes (1.x).
+        let scale = scale.filter(|s| !s.is_empty());
+        let sizes = match &scale {
+            Some(scale) => {
+                let scaled = |(&d, &s): (&i64, &f32)| if d < 0 { -1 } else { (d as f32 * s) as i64 };
+                axes.iter().zip(scale).map(scaled).collect()
+            }
+            None => told,
+        };
+        let wanted = self.sized(cx, n, Wanted { sizes, scale })?;
+        let known = cx.count(OUT_SIZE) == 0 && axes.iter().all(|&d| d >= 0);
+        if known {
+            positive(wanted.sizes.clone())?;
+        }
+        Ok(wanted)
+    }
+
+    /// What the tensor of sizes says, if there is one.
+    fn sized(&self, cx: &impl Inputs, n: usize, other: Wanted) -> Result<Wanted> {
+        let op = cx.op().name;
+        match given(cx, &[Way::One(forward::OUT_SIZE)])? {
+            Given::Values(v) => {
+                ensure!(
+                    v.len() == n && v.iter().all(|&s| 0 < s && s <= i32::MAX as i64),
+                    InvalidArgument,
+                    "operator {op}: OutSize must hold {n} sizes greater than 0, one an axis, got {v:?}"
+                );
+                Ok(Wanted { sizes: v.into(), scale: other.scale })
+            }
+            _ => Ok(other),
+        }
+    }
+
+    /// A scale for every axis; none where 1.x ignores it.
+    fn scale_of(&self, op: &str, scale: &[f32], n: usize) -> Result<Axes<f32>> {
+        let fits = scale.len() == 1 || !self.one_scale && scale.len() == n;
+        ensure!(fits, InvalidArgument, "operator {op}: scale must be one number or one an axis, got {scale:?}");
+        if self.one_scale && scale[0].is_nan() | (scale[0] <= 0.0) {
+            return Ok(Axes::new());
+        }
+        ensure!(
+            scale.iter().all(|&s| s > 0.0),
+            InvalidArgument,
+            "operator {op}: scale must be greater than 0, got {scale:?}"
+        );
+        Ok((0..n).map(|i| scale[i % scale.len()]).collect())
+    }
+
+    fn out(&self, x: &[i64], sizes: &[i64]) -> Dims {
+        let mut out = Dims::from_slice(x);
+        let first = if self.last { 1 } else { 2 };
+        out[first..first + sizes.len()].copy_from_slice(sizes);
+        out
+    }
+}
+
+/// The elements of a floating-point tensor.
+#[allow(clippy::unnecessary_cast)] // one of the types is f32
+fn floats(op: &str, t: &Tensor) -> Result<SmallVec<[f32; 4]>> {
+    ensure!(t.rank() == 1, InvalidArgument, "operator {op}: Scale must have one dimension, got {t:?}");
+    Ok(dispatch!(t.dtype(), T in [f32, f64], t.data::<T>().iter().map(|&v| v as f32).collect(), other => {
+        bail!(InvalidArgument, "operator {op}: Scale must be float32 or float64, got {other}")
+    }))
+}
+
+/// The taps of rows (depth and height together) and columns, and the numbers that lie side by side at each place.
+struct Plan<T> {
+    rows: Taps<T>,
+    cols: Taps<T>,
+    inner: usize,
+}
+
+fn plan<T: Real>(op: &str, r: &Resize, x: &[i64], w: &Wanted) -> Result<Plan<T>> {
+    let (_, channels, axes) = split_images(x, r.last);
+    let mut taps = Vec::new();
+    for (i, (&input, &output)) in axes.iter().zip(&w.sizes).enumerate() {
+        let ratio = match (output > 1, r.align_corners) {
+            (false, _) => 0.0,
+            (true, true) => (input - 1) as f32 / (output - 1) as f32,
+            (true, false) => match w.scale.as_ref().filter(|_| !r.one_scale) {
+                Some(scale) => (1.0 / scale[i] as f64) as f32,
+                None => input as f32 / output as f32,
+            },
+        };
+        let centres = r.align_mode == 0 && !r.align_corners;
+        let (input, output) = (input as usize, output as usize);
+        let axis = Axis { input, output, ratio, align_corners: r.align_corners, centres };
+        taps.push(Taps::new(&axis, r.method()).ok_or_else(|| too_large(op, &w.sizes))?);
+    }
+    let cols = taps.pop().expect("one axis at least");
+    let rows = match &taps[..] {
+        [] => Taps::single(),
+        [height] => height.clone(),
+        [depth, height, ..] => depth.times(height).ok_or_else(|| too_large(op, &w.sizes))?,
+    };
+    Ok(Plan { rows, cols, inner: if r.last { channels as usize } else { 1 } })
+}
+
+fn too_large(op: &str, sizes: &[i64]) -> oar_core::base::Error {
+    err!(ResourceExhausted, "operator {op}: there is no memory for the weights of sizes {sizes:?}")
+}
+
+fn infer(cx: &mut Infer) -> Result<()> {
+    let (x, dtype) = (cx.dims(forward::X)?, cx.dtype(forward::X)?);
+    let r = resize_of(cx.attrs);
+    r.check(cx.op.name, &x)?;
+    let wanted = r.wanted(cx, split_images(&x, r.last).2)?;
+    cx.set(forward::OUT, &r.out(&x, &wanted.sizes), dtype);
+    if cx.has(forward::OUT_SIZE) {
+        cx.share_lod(forward::OUT, forward::X);
+    }
+    Ok(())
+}
+
+/// X's sizes resized: the results' sizes, and whether nothing changes.
+fn ask<'a>(cx: &Run<'a>, x: &[i64]) -> Result<(Resize<'a>, Wanted, bool)> {
+    let r = resize_of(cx.attrs);
+    r.check(cx.op.name, x)?;
+    let axes = split_images(x, r.last).2;
+    let wanted = r.wanted(cx, axes)?;
+    let same = axes == &wanted.sizes[..];
+    Ok((r, wanted, same))
+}
+
+fn resize(cx: &mut Run) -> Result<()> {
+    let (op, x) = (cx.op.name, cx.input(forward::X)?);
+    let (r, wanted, same) = ask(cx, x.dims())?;
+    let out = cx.out(forward::OUT)?;
+    if same || x.numel() == 0 || out.numel() == 0 {
+        ensure!(x.numel() == out.numel(), InvalidArgument, "operator {op}: an X without elements has no other size");
+        return oar_ops_common::elements::copy_to(x, out);
+    }
+    match x.dtype() {
+        DType::F32 => run::<f32, f32>(op, &r, x, &wanted, out),
+        DType::F64 => run::<f64, f64>(op, &r, x, &wanted, out),
+        DType::U8 => run::<u8, f64>(op, &r, x, &wanted, out),
+        other => cx.unsupported(other),
+    }
+}
+
+/// Elements of `T`, weights of `W`. Integers are cut from what is computed exactly.
+fn run<T: Element + oar_kernels::types::Number, W: Element + Real>(
+    op: &str,
+    r: &Resize,
+    x: &Tensor,
+    wanted: &Wanted,
+    out: &mut Tensor,
+) -> Result<()> {
+    let p = plan::<W>(op, r, x.dims(), wanted)?;
+    if r.method() == Method::Nearest {
+        kernel::pick(&p.rows, &p.cols, p.inner, x.data::<T>(), out.data_mut::<T>()?);
+    } else if T::DTYPE == W::DTYPE {
+        kernel::resample(&p.rows, &p.cols, p.inner, x.data::<W>(), out.data_mut::<W>()?);
+    } else {
+        let mut wide = Tensor::empty(W::DTYPE, x.dims())?;
+        wide.data_mut::<W>()?
+            .iter_mut()
+            .zip(x.data::<T>())
+            .for_each(|(w, v)| *w = <W as oar_kernels::functions::Real>::from_f64(v.to_f64()));
+        let mut made = Tensor::empty(W::DTYPE, out.dims())?;
+        kernel::resample(&p.rows, &p.cols, p.inner, wide.data::<W>(), made.data_mut::<W>()?);
+        let results = made.data::<W>().iter();
+        out.data_mut::<T>()?.iter_mut().zip(results).for_each(|(o, &v)| *o = T::from_f64(Real::to_f64(v)));
+    }
+    Ok(())
+}
+
+fn resize_grad(cx: &mut Run) -> Result<()> {
+    let (op, dout) = (cx.op.name, cx.input(backward::DOUT)?);
+    let x = Dims::from_slice(cx.input(backward::X)?.dims());
+    let (r, wanted, same) = ask(cx, &x)?;
+    let dx = cx.out(backward::DX)?;
+    ensure!(
+        dout.dims() == &r.out(&x, &wanted.sizes)[..] && dout.dtype() == dx.dtype(),
+        InvalidArgument,
+        "operator {op}: Out@GRAD must have the shape {:?} and the data type of X, got {dout:?}",
+        &r.out(&x, &wanted.sizes)[..]
+    );
+    if same || dx.numel() == 0 {
+        return oar_ops_common::elements::copy_to(dout, dx);
+    }
+    dispatch!(dout.dtype(), T in [f32, f64], {
+        let p = plan::<T>(op, &r, &x, &wanted)?;
+        let turned = |t: &Taps<T>| t.transposed().ok_or_else(|| too_large(op, &x));
+        kernel::resample(&turned(&p.rows)?, &turned(&p.cols)?, p.inner, dout.data::<T>(), dx.data_mut::<T>()?);
+    }, other => return cx.unsupported(other));
+    Ok(())
+}
+
+const _: () = {
+    // `wanted` reads both operators' slots by forward's numbers.
+    const fn same(a: InSlot, b: InSlot) -> bool {
+        a.0 == b.0
+    }
+    assert!(same(forward::X, backward::X) && same(forward::OUT_SIZE, backward::OUT_SIZE));
+    assert!(same(forward::SIZES, backward::SIZES) && same(forward::SCALE, backward::SCALE));
+};
+
+macro_rules! resizes {
+    ($($op:ident $name:literal, $grad:ident $grad_name:literal, $attrs:ident;)*) => {
+        $(pub static $op: Op = Op {
+            name: $name,
+            inputs: forward::INS,
+            outputs: forward::OUTS,
+            attrs: $attrs::FIELDS,
+            takes: DTypes::FLOATS.and(DTypes::HALVES).and(DTypes::of(&[DType::U8])),
+            infer,
+            cpu: Kernel::Pure(|cx| in_f32(cx, forward::X, resize)),
+            grad: Grad::By(&$grad),
+            ..OP
+        };
+        pub static $grad: Op = Op {
+            name: $grad_name,
+            inputs: backward::INS,
+            outputs: backward::OUTS,
+            attrs: $attrs::FIELDS,
+            takes: DTypes::FLOATS.and(DTypes::HALVES),
+            infer: oar_core::op::infer::grads_like_inputs,
+            cpu: Kernel::Pure(|cx| in_f32(cx, backward::DOUT, resize_grad)),
+            ..OP
+        };)*
+        pub static TABLE: &[&Op] = &[$(&$op, &$grad),*];
+    };
+}
+
+resizes! {
+    LINEAR "linear_interp", LINEAR_GRAD "linear_interp_grad", ResizeAttrs;
+    BILINEAR "bilinear_interp", BILINEAR_GRAD "bilinear_interp_grad", ResizeAttrs;
+    TRILINEAR "trilinear_interp", TRILINEAR_GRAD "trilinear_interp_grad", ResizeAttrs;
+    BICUBIC "bicubic_interp", BICUBIC_GRAD "bicubic_interp_grad", ResizeAttrs;
+    NEAREST "nearest_interp", NEAREST_GRAD "nearest_interp_grad", ResizeAttrs;
+    LINEAR_V2 "linear_interp_v2", LINEAR_V2_GRAD "linear_interp_v2_grad", ResizeV2Attrs;
+    BILINEAR_V2 "bilinear_interp_v2", BILINEAR_V2_GRAD "bilinear_interp_v2_grad", ResizeV2Attrs;
+    TRILINEAR_V2 "trilinear_interp_v2", TRILINEAR_V2_GRAD "trilinear_interp_v2_grad", ResizeV2Attrs;
+    BICUBIC_V2 "bicubic_interp_v2", BICUBIC_V2_GRAD "bicubic_interp_v2_grad", ResizeV2Attrs;
+    NEAREST_V2 "nearest_interp_v2", NEAREST_V2_GRAD "nearest_interp_v2_grad", ResizeV2Attrs;
+}

@@ -1,0 +1,250 @@
+//! Trees of items: the children of nodes (tdm_child), and for each leaf the nodes of its path with others drawn from the
+//! same layers (tdm_sampler).
+
+use oar_core::attrs;
+use oar_core::base::{DType, DTypes, Result};
+use oar_core::op::{Infer, Kernel, Op, OutSlot, Run, OP};
+use oar_core::tensor::generator::with_engine;
+use oar_core::{bail, ensure, slots};
+use oar_kernels::random::{uniform_int, Mt64};
+use oar_ops_common::index::index_of;
+
+attrs! {
+    pub struct ChildAttrs { child_nums: i32, dtype: i32 = 2 }
+    pub struct SamplerAttrs {
+        output_positive: bool = true, neg_samples_num_list: Vec<i32> = vec![], layer_offset_lod: Vec<i32> = vec![],
+        seed: i32 = 0, dtype: i32 = 2,
+    }
+}
+
+slots! {
+    /// A row of TreeInfo is item, layer, parent, then the children; 0 is none.
+    mod child { X "X", TREE "TreeInfo" => CHILD "Child", MASK "LeafMask" }
+    mod sampler { X "X", TRAVEL "Travel", LAYER "Layer" => OUT "Out", LABELS "Labels".opt(), MASK "Mask" }
+}
+
+const INDICES: DTypes = DTypes::of(&[DType::I32, DType::I64]);
+
+fn out_type(op: &str, dtype: i32) -> Result<DType> {
+    match DType::from_proto(dtype) {
+        Some(d @ (DType::I32 | DType::I64)) => Ok(d),
+        _ => bail!(InvalidArgument, "operator {op}: dtype must be that of int32 (2) or int64 (3), got {dtype}"),
+    }
+}
+
+fn write(cx: &mut Run, slot: OutSlot, values: &[i64]) -> Result<()> {
+    if !cx.wants(slot) {
+        return Ok(());
+    }
+    match cx.out(slot)?.dtype() {
+        DType::I32 => cx.out_data::<i32>(slot)?.iter_mut().zip(values).for_each(|(o, &v)| *o = v as i32),
+        _ => cx.out_data::<i64>(slot)?.copy_from_slice(values),
+    }
+    Ok(())
+}
+
+fn infer_child(cx: &mut Infer) -> Result<()> {
+    let (op, a) = (cx.op.name, cx.attrs::<ChildAttrs>());
+    let (mut dims, tree) = (cx.dims(child::X)?, cx.dims(child::TREE)?);
+    ensure!(a.child_nums > 0, InvalidArgument, "operator {op}: child_nums must be positive, got {}", a.child_nums);
+    ensure!(
+        tree.len() == 2 && (tree[1] < 0 || tree[1] >= 3 + a.child_nums as i64),
+        InvalidArgument,
+        "operator {op}: TreeInfo must have 2 dimensions and columns for item, layer, parent and {} children, got shape \
+         {:?}",
+        a.child_nums,
+        &tree[..]
+    );
+    dims.push(a.child_nums as i64);
+    let dtype = out_type(op, a.dtype)?;
+    for slot in [child::CHILD, child::MASK] {
+        cx.set(slot, &dims, dtype);
+        cx.share_lod(slot, child::X);
+    }
+    Ok(())
+}
+
+fn run_child(cx: &mut Run) -> Result<()> {
+    let (op, count) = (cx.op.name, cx.attrs::<ChildAttrs>().child_nums as usize);
+    let tree = cx.input(child::TREE)?;
+    let (nodes, columns) = (tree.dims()[0], tree.dims()[1] as usize);
+    let (x, tree) = (index_of(op, cx.input(child::X)?)?, index_of(op, tree)?);
+    let within = |node: i64| {
+        ensure!(
+            (0..nodes).contains(&node),
+            InvalidArgument,
+            "operator {op}: nodes must be in [0, {nodes}), got {node}"
+        );
+        Ok(node as usize * columns)
+    };
+    let (mut children, mut leaves) = (Vec::with_capacity(x.len() * count), Vec::with_capacity(x.len() * count));
+    for &node in x.iter() {
+        let at = within(node)?;
+        if node == 0 || tree[at + 3] == 0 {
+            children.resize(children.len() + count, 0);
+            leaves.resize(leaves.len() + count, 0);
+            continue;
+        }
+        for &c in &tree[at + 3..][..count] {
+            leaves.push(i64::from(tree[within(c)?] != 0));
+            children.push(c);
+        }
+    }
+    write(cx, child::CHILD, &children)?;
+    write(cx, child::MASK, &leaves)
+}
+
+fn infer_sampler(cx: &mut Infer) -> Result<()> {
+    let (op, a, x) = (cx.op.name, cx.attrs::<SamplerAttrs>(), cx.dims(sampler::X)?);
+    ensure!(!x.is_empty(), InvalidArgument, "operator {op}: X must have at least one dimension");
+    ensure!(
+        a.neg_samples_num_list.iter().all(|&n| n >= 0),
+        InvalidArgument,
+        "operator {op}: neg_samples_num_list must not have negative numbers, got {:?}",
+        a.neg_samples_num_list
+    );
+    let ends = &a.layer_offset_lod;
+    ensure!(
+        ends.len() == a.neg_samples_num_list.len() + 1 && ends.is_sorted() && ends[0] >= 0,
+        InvalidArgument,
+        "operator {op}: layer_offset_lod must ascend and have one more number than neg_samples_num_list, got {ends:?} and \
+         {:?}",
+        a.neg_samples_num_list
+    );
+    // In a layer of n nodes there are n - 1 that may be drawn.
+    for (layer, (&n, w)) in a.neg_samples_num_list.iter().zip(ends.windows(2)).enumerate() {
+        ensure!(
+            n < w[1] - w[0],
+            InvalidArgument,
+            "operator {op}: layer {layer} has {} nodes, from which {n} other than the leaf's own cannot be drawn",
+            w[1] - w[0]
+        );
+    }
+    let own = i64::from(a.output_positive);
+    let width: i64 = a.neg_samples_num_list.iter().map(|&n| n as i64 + own).sum();
+    let dtype = out_type(op, a.dtype)?;
+    for slot in [sampler::OUT, sampler::LABELS, sampler::MASK] {
+        cx.set(slot, &[x[0], width], dtype);
+    }
+    Ok(())
+}
+
+/// `count` places of a layer, all different, whose nodes are not `own`.
+fn draw(engine: &mut Mt64, layer: &[i64], own: i64, count: usize) -> Vec<usize> {
+    let mut places = Vec::with_capacity(count);
+    while places.len() < count {
+        let place = uniform_int(engine, 0, layer.len() as i64 - 1) as usize;
+        if layer[place] != own && !places.contains(&place) {
+            places.push(place);
+        }
+    }
+    places
+}
+
+fn run_sampler(cx: &mut Run) -> Result<()> {
+    let (op, a) = (cx.op.name, cx.attrs::<SamplerAttrs>());
+    let (x, travel, layer) = (cx.input(sampler::X)?, cx.input(sampler::TRAVEL)?, cx.input(sampler::LAYER)?);
+    ensure!(
+        travel.dtype() == layer.dtype(),
+        InvalidArgument,
+        "operator {op}: Travel and Layer must have the same data type, got {} and {}",
+        travel.dtype(),
+        layer.dtype()
+    );
+    let (ends, counts) = (&a.layer_offset_lod, &a.neg_samples_num_list);
+    let layers = counts.len();
+    ensure!(
+        travel.rank() == 2 && travel.dims()[1] == layers as i64 && *ends.last().unwrap_or(&0) as usize <= layer.numel(),
+        InvalidArgument,
+        "operator {op}: Travel must have a column for each of the {layers} layers and Layer the {:?} nodes of \
+         layer_offset_lod, got {travel:?} and {layer:?}",
+        ends.last()
+    );
+    let rows = x.dims()[0] as usize;
+    ensure!(x.numel() == rows, InvalidArgument, "operator {op}: X must have one leaf a row, got shape {:?}", x.dims());
+    let leaves = travel.dims()[0];
+    let (x, travel, layer) = (index_of(op, x)?, index_of(op, travel)?, index_of(op, layer)?);
+    let nodes: Vec<&[i64]> = ends.windows(2).map(|w| &layer[w[0] as usize..w[1] as usize]).collect();
+    // Everything is looked at before the first number is drawn.
+    for &leaf in x.iter() {
+        ensure!(
+            (0..leaves).contains(&leaf),
+            InvalidArgument,
+            "operator {op}: leaves must be in [0, {leaves}), got {leaf}"
+        );
+        for (l, &own) in travel[leaf as usize * layers..][..layers].iter().enumerate() {
+            let (low, high) = (ends[l] as i64, ends[l + 1] as i64);
+            let others = nodes[l].iter().filter(|&&n| n != own).count();
+            ensure!(
+                own == 0 || (low..=high).contains(&own) && others >= counts[l] as usize,
+                InvalidArgument,
+                "operator {op}: the node of a leaf in layer {l} must be in [{low}, {high}] with {} others in the layer, \
+                 got {own} with {others}",
+                counts[l]
+            );
+            ensure!(
+                own == 0 || nodes[l].iter().all(|&n| n <= high),
+                InvalidArgument,
+                "operator {op}: the nodes of layer {l} must be at most {high}, got {:?}",
+                nodes[l].iter().max()
+            );
+        }
+    }
+    let (mut out, mut labels, mut mask) = (Vec::new(), Vec::new(), Vec::new());
+    let mut sample = |draws: &mut dyn FnMut(usize, &[i64], i64, usize) -> Vec<usize>| {
+        for &leaf in x.iter() {
+            for (l, &own) in travel[leaf as usize * layers..][..layers].iter().enumerate() {
+                let count = counts[l] as usize;
+                let width = count + usize::from(a.output_positive);
+                if own == 0 {
+                    // No layer so deep above this leaf.
+                    for v in [&mut out, &mut labels, &mut mask] {
+                        v.resize(v.len() + width, 0);
+                    }
+                    continue;
+                }
+                if a.output_positive {
+                    out.push(own);
+                    labels.push(1);
+                }
+                out.extend(draws(l, nodes[l], own, count).into_iter().map(|place| nodes[l][place]));
+                labels.resize(labels.len() + count, 0);
+                mask.resize(mask.len() + width, 1);
+            }
+        }
+    };
+    // With a seed each layer has an engine of its own.
+    if a.seed == 0 {
+        with_engine(0, |engine| sample(&mut |_, layer, own, count| draw(engine, layer, own, count)));
+    } else {
+        let mut engines: Vec<Mt64> = (0..layers).map(|_| Mt64::new(a.seed as u32 as u64)).collect();
+        sample(&mut |l, layer, own, count| draw(&mut engines[l], layer, own, count));
+    }
+    write(cx, sampler::OUT, &out)?;
+    write(cx, sampler::LABELS, &labels)?;
+    write(cx, sampler::MASK, &mask)
+}
+
+pub static CHILD: Op = Op {
+    name: "tdm_child",
+    inputs: child::INS,
+    outputs: child::OUTS,
+    attrs: ChildAttrs::FIELDS,
+    takes: INDICES,
+    infer: infer_child,
+    cpu: Kernel::Pure(run_child),
+    ..OP
+};
+
+pub static SAMPLER: Op = Op {
+    name: "tdm_sampler",
+    inputs: sampler::INS,
+    outputs: sampler::OUTS,
+    attrs: SamplerAttrs::FIELDS,
+    takes: INDICES,
+    infer: infer_sampler,
+    cpu: Kernel::Random(run_sampler),
+    ..OP
+};
+
+pub static TABLE: &[&Op] = &[&CHILD, &SAMPLER];

@@ -1,0 +1,105 @@
+//! temporal_shift: a part of the channels of a film's frames comes from the frame before, a part from the one behind.
+
+use oar_core::attrs;
+use oar_core::base::{DTypes, Result};
+use oar_core::op::infer::{like_first, like_out_grad};
+use oar_core::op::{Grad, InSlot, Infer, Kernel, Op, OutSlot, Run, OP};
+use oar_core::{ensure, slots};
+use oar_kernels::pool;
+use oar_ops_common::by_size;
+use oar_ops_common::elements::{words, words_mut};
+
+attrs! {
+    pub struct ShiftAttrs { seg_num: i32, shift_ratio: f32 = 0.25 }
+}
+
+slots! {
+    mod forward { X "X" => OUT "Out" }
+    mod backward { DOUT "Out@GRAD" => DX "X@GRAD" }
+}
+
+fn check(op: &str, a: &ShiftAttrs, x: &[i64]) -> Result<()> {
+    ensure!(x.len() == 4, InvalidArgument, "operator {op}: X must have 4 dimensions, got shape {x:?}");
+    ensure!(a.seg_num > 0, InvalidArgument, "operator {op}: seg_num must be greater than 0, got {}", a.seg_num);
+    ensure!(
+        a.shift_ratio > 0.0 && a.shift_ratio < 0.5,
+        InvalidArgument,
+        "operator {op}: shift_ratio must be greater than 0 and less than 0.5, got {}",
+        a.shift_ratio
+    );
+    ensure!(
+        x[0] < 0 || x[0] % a.seg_num as i64 == 0,
+        InvalidArgument,
+        "operator {op}: the first dimension of X ({}) must be a multiple of seg_num ({})",
+        x[0],
+        a.seg_num
+    );
+    Ok(())
+}
+
+/// `by`: -1 where the first channels come from the frame before (forward), 1 where they go back there (gradient).
+fn shift(cx: &mut Run, by: isize) -> Result<()> {
+    let (x, a) = (cx.input(InSlot(0))?, cx.attrs::<ShiftAttrs>());
+    check(cx.op.name, a, x.dims())?;
+    if x.numel() == 0 {
+        return Ok(());
+    }
+    let (channels, frames) = (x.dims()[1] as usize, a.seg_num as isize);
+    let pixels = (x.dims()[2] * x.dims()[3]) as usize;
+    let first = (channels as f32 * a.shift_ratio) as usize;
+    let second = ((channels * 2) as f32 * a.shift_ratio) as usize;
+    by_size!(x.dtype(), T, {
+        let x = words::<T>(x);
+        pool::parts(words_mut::<T>(cx.out(OutSlot(0))?)?, ((1 << 15) / pixels).max(1) * pixels, |start, out| {
+            for (i, out) in out.chunks_exact_mut(pixels).enumerate() {
+                let plane = start / pixels + i;
+                let (frame, channel) = ((plane / channels) as isize, plane % channels);
+                let step = match channel {
+                    c if c < first => by,
+                    c if c < second => -by,
+                    _ => 0,
+                };
+                if (0..frames).contains(&(frame % frames + step)) {
+                    let from = ((frame + step) as usize * channels + channel) * pixels;
+                    out.copy_from_slice(&x[from..from + pixels]);
+                } else {
+                    out.fill(T::default());
+                }
+            }
+        });
+    });
+    Ok(())
+}
+
+fn infer(cx: &mut Infer) -> Result<()> {
+    let x = cx.dims(forward::X)?;
+    check(cx.op.name, cx.attrs(), &x)?;
+    like_first(cx)
+}
+
+const TYPES: DTypes = DTypes::FLOATS.and(DTypes::HALVES);
+
+pub static TEMPORAL_SHIFT: Op = Op {
+    name: "temporal_shift",
+    inputs: forward::INS,
+    outputs: forward::OUTS,
+    attrs: ShiftAttrs::FIELDS,
+    takes: TYPES,
+    infer,
+    cpu: Kernel::Pure(|cx| shift(cx, -1)),
+    grad: Grad::By(&TEMPORAL_SHIFT_GRAD),
+    ..OP
+};
+
+pub static TEMPORAL_SHIFT_GRAD: Op = Op {
+    name: "temporal_shift_grad",
+    inputs: backward::INS,
+    outputs: backward::OUTS,
+    attrs: ShiftAttrs::FIELDS,
+    takes: TYPES,
+    infer: like_out_grad,
+    cpu: Kernel::Pure(|cx| shift(cx, 1)),
+    ..OP
+};
+
+pub static TABLE: &[&Op] = &[&TEMPORAL_SHIFT, &TEMPORAL_SHIFT_GRAD];

@@ -1,0 +1,64 @@
+//! SelectedRows: merging of equal rows, and the operators on them.
+
+use oar_core::base::{DTypes, Result};
+use oar_core::op::infer::{kind_of_first, VarKind};
+use oar_core::op::{Kernel, Meta, NoAttrs, Op, RowsKernel, Run, OP};
+use oar_core::tensor::Value;
+use oar_core::{bail, slots};
+use oar_ops_common::rows::merged;
+
+slots! {
+    /// How many rows there are only the value tells.
+    mod of_rows { X "X" => OUT "Out".made() }
+}
+
+/// These operators have no other kernel than that for SelectedRows.
+fn refuse(cx: &mut Run) -> Result<()> {
+    let got = cx.value(of_rows::X)?.what();
+    bail!(InvalidArgument, "operator {}: input 'X' must be SelectedRows, got {got}", cx.op.name)
+}
+
+fn merge(cx: &mut Run) -> Result<()> {
+    let Value::Rows(r) = cx.value(of_rows::X)? else { return refuse(cx) };
+    let all = merged(cx.op.name, r)?;
+    cx.set(of_rows::OUT, all);
+    Ok(())
+}
+
+fn elements(cx: &mut Run) -> Result<()> {
+    let Value::Rows(r) = cx.value(of_rows::X)? else { return refuse(cx) };
+    cx.set(of_rows::OUT, r.value.clone());
+    Ok(())
+}
+
+pub static MERGE: Op = Op {
+    name: "merge_selected_rows",
+    inputs: of_rows::INS,
+    outputs: of_rows::OUTS,
+    attrs: NoAttrs::FIELDS,
+    takes: DTypes::FLOATS.and(DTypes::HALVES).and(DTypes::INDICES),
+    infer: kind_of_first,
+    cpu: Kernel::Pure(refuse),
+    rows: RowsKernel::Own(merge),
+    ..OP
+};
+
+pub static TO_TENSOR: Op = Op {
+    name: "get_tensor_from_selected_rows",
+    inputs: of_rows::INS,
+    outputs: of_rows::OUTS,
+    attrs: NoAttrs::FIELDS,
+    infer: |cx| {
+        let mut m = cx.meta(of_rows::X, 0)?;
+        if let Some(rows) = m.dims.first_mut() {
+            *rows = -1;
+        }
+        cx.set_meta(of_rows::OUT, 0, Meta { kind: VarKind::Dense, ..m });
+        Ok(())
+    },
+    cpu: Kernel::Pure(refuse),
+    rows: RowsKernel::Own(elements),
+    ..OP
+};
+
+pub static TABLE: &[&Op] = &[&MERGE, &TO_TENSOR];

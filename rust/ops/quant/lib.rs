@@ -1,5 +1,0 @@
-//! Operators: quantisation.
-
-pub mod bytes;
-pub mod dequantize;
-pub mod fake;

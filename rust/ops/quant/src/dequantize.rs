@@ -1,0 +1,253 @@
+//! Levels back to numbers: by scales (fake_dequantize_max_abs), by a dictionary, and the rows of a table in bytes.
+
+use oar_core::attrs;
+use oar_core::base::{DType, DTypes, Dims, Result};
+use oar_core::op::infer::like_first;
+use oar_core::op::{InSlot, Infer, Kernel, Op, OutSlot, Run, OP};
+use oar_core::tensor::Tensor;
+use oar_core::{bail, dispatch, ensure, slots};
+use oar_ops_common::index::index_of;
+
+attrs! {
+    pub struct MaxAbsAttrs { max_range: f32 }
+    pub struct ChannelAttrs { quant_bits: Vec<i32> = vec![8], quant_axis: i32 = 0 }
+    pub struct TableAttrs { padding_idx: i64 = -1 }
+}
+
+slots! {
+    mod max_abs { X "X", SCALE "Scale" => OUT "Out" }
+    mod channel { X "X", SCALES "Scales".many() => OUT "Out" }
+    mod log { X "X", DICT "Dict" => OUT "Out" }
+    mod table { W "W", IDS "Ids" => OUT "Out" }
+}
+
+/// An input of numbers of this type, at least one.
+fn numbers<'a>(cx: &Run<'a>, slot: InSlot, dtype: DType) -> Result<&'a Tensor> {
+    let t = cx.input(slot)?;
+    ensure!(
+        t.dtype() == dtype && t.numel() > 0,
+        InvalidArgument,
+        "operator {}: input '{}' must hold numbers of type {dtype}, got {t:?}",
+        cx.op.name,
+        cx.op.inputs[slot.0].name
+    );
+    Ok(t)
+}
+
+fn max_abs(cx: &mut Run) -> Result<()> {
+    let (x, range) = (cx.input(max_abs::X)?, cx.attrs::<MaxAbsAttrs>().max_range);
+    let scale = numbers(cx, max_abs::SCALE, x.dtype())?;
+    dispatch!(x.dtype(), T in [f32, f64], {
+        let (scale, range) = (scale.data::<T>()[0], range as T);
+        let y = cx.out_data::<T>(max_abs::OUT)?;
+        y.iter_mut().zip(x.data::<T>()).for_each(|(y, &x)| *y = x * scale / range);
+    }, other => return cx.unsupported(other));
+    Ok(())
+}
+
+/// The axis of the channels, and what the products of scales are divided by.
+fn channel_plan(op: &str, a: &ChannelAttrs, x: &[i64], scales: &[&[i64]]) -> Result<(usize, f64)> {
+    ensure!(
+        (0..=1).contains(&a.quant_axis),
+        InvalidArgument,
+        "operator {op}: quant_axis must be 0 or 1, got {}",
+        a.quant_axis
+    );
+    // Two scales: the first one is of weights whose outputs are the second axis of X, the other one of their input.
+    let axis = if scales.len() == 2 { 1 } else { a.quant_axis as usize };
+    ensure!(
+        (1..=2).contains(&scales.len()) && a.quant_bits.len() >= scales.len() && axis < x.len(),
+        InvalidArgument,
+        "operator {op}: there must be one or two Scales, as many quant_bits, and an axis {axis} of X, got {} Scales, \
+         quant_bits {:?} and shape {x:?}",
+        scales.len(),
+        a.quant_bits
+    );
+    let counts = [x[axis], 1];
+    for (i, (dims, count)) in scales.iter().zip(counts).enumerate() {
+        let n = dims.iter().product::<i64>();
+        ensure!(
+            n == count || count < 0 || dims.iter().any(|&d| d < 0),
+            PreconditionNotMet,
+            "operator {op}: Scales[{i}] must have {count} elements for X of shape {x:?}, got {n}"
+        );
+    }
+    let mut range = 1.0;
+    for &bits in &a.quant_bits[..scales.len()] {
+        ensure!((1..=31).contains(&bits), InvalidArgument, "operator {op}: quant_bits must be in [1, 31], got {bits}");
+        range *= ((1i64 << (bits - 1)) - 1) as f64;
+    }
+    ensure!(
+        range <= i32::MAX as f64,
+        InvalidArgument,
+        "operator {op}: quant_bits {:?} have more levels than there are int32 numbers",
+        a.quant_bits
+    );
+    Ok((axis, range))
+}
+
+fn infer_channel(cx: &mut Infer) -> Result<()> {
+    let x = cx.dims(channel::X)?;
+    let scales =
+        (0..cx.count(channel::SCALES)).map(|i| Ok(cx.meta(channel::SCALES, i)?.dims)).collect::<Result<Vec<Dims>>>()?;
+    channel_plan(cx.op.name, cx.attrs(), &x, &scales.iter().map(|d| &d[..]).collect::<Vec<_>>())?;
+    like_first(cx)
+}
+
+fn channels(cx: &mut Run) -> Result<()> {
+    let (x, scales) = (cx.input(channel::X)?, cx.inputs(channel::SCALES)?);
+    let dims: Vec<&[i64]> = scales.iter().map(|t| t.dims()).collect();
+    let (axis, range) = channel_plan(cx.op.name, cx.attrs(), x.dims(), &dims)?;
+    ensure!(
+        scales.iter().all(|t| t.dtype() == x.dtype()),
+        InvalidArgument,
+        "operator {}: X and Scales must have one data type, got {x:?} and {scales:?}",
+        cx.op.name
+    );
+    let inner = (x.dims()[axis + 1..].iter().product::<i64>() as usize).max(1);
+    let channels = x.dims()[axis] as usize;
+    dispatch!(x.dtype(), T in [f32, f64], {
+        let (own, range) = (scales[0].data::<T>(), range as T);
+        let second = scales.get(1).map_or(1.0, |t| t.data::<T>()[0]);
+        let runs = x.data::<T>().chunks_exact(inner);
+        let y = cx.out_data::<T>(channel::OUT)?;
+        for (i, (x, y)) in runs.zip(y.chunks_exact_mut(inner)).enumerate() {
+            let scale = own[i % channels];
+            y.iter_mut().zip(x).for_each(|(y, &x)| *y = x * scale * second / range);
+        }
+    }, other => return cx.unsupported(other));
+    Ok(())
+}
+
+/// Out is float32 in the shape of X.
+fn infer_bytes(cx: &mut Infer) -> Result<()> {
+    let dims = cx.dims(InSlot(0))?;
+    cx.set(OutSlot(0), &dims, DType::F32);
+    cx.share_lod(OutSlot(0), InSlot(0));
+    Ok(())
+}
+
+fn bytes_max_abs(cx: &mut Run) -> Result<()> {
+    let (x, range) = (cx.input(max_abs::X)?, cx.attrs::<MaxAbsAttrs>().max_range);
+    let scale = numbers(cx, max_abs::SCALE, DType::F32)?.data::<f32>()[0];
+    let y = cx.out_data::<f32>(max_abs::OUT)?;
+    y.iter_mut().zip(x.data::<i8>()).for_each(|(y, &x)| *y = scale * f32::from(x) / range);
+    Ok(())
+}
+
+/// Magnitudes by level; a negative level has 128 added to it.
+fn by_dictionary(cx: &mut Run) -> Result<()> {
+    let op = cx.op.name;
+    let (x, dict) = (cx.input(log::X)?.data::<i8>(), numbers(cx, log::DICT, DType::F32)?.data::<f32>());
+    let y = cx.out_data::<f32>(log::OUT)?;
+    for (y, &x) in y.iter_mut().zip(x) {
+        let at = if x < 0 { x as i32 + 128 } else { x as i32 } as usize;
+        let Some(&magnitude) = dict.get(at) else {
+            bail!(InvalidArgument, "operator {op}: Dict must have more than {at} elements for {x}, got {}", dict.len())
+        };
+        *y = if x < 0 { -magnitude } else { magnitude };
+    }
+    Ok(())
+}
+
+/// A row is its least and its largest number, then bytes, four to a float32.
+fn infer_table(cx: &mut Infer) -> Result<()> {
+    let (op, w, mut dims) = (cx.op.name, cx.dims(table::W)?, cx.dims(table::IDS)?);
+    ensure!(
+        w.len() == 2 && (w[1] >= 2 || w[1] < 0),
+        InvalidArgument,
+        "operator {op}: W must have 2 dimensions and at least 2 columns, got shape {:?}",
+        &w[..]
+    );
+    ensure!(
+        matches!(dims.last(), Some(&1 | &-1)),
+        InvalidArgument,
+        "operator {op}: the last dimension of Ids must be 1, got shape {:?}",
+        &dims[..]
+    );
+    dims.pop();
+    dims.push(if w[1] < 0 { -1 } else { (w[1] - 2).saturating_mul(4) });
+    cx.set(table::OUT, &dims, DType::F32);
+    cx.share_lod(table::OUT, table::IDS);
+    Ok(())
+}
+
+fn rows_of_bytes(cx: &mut Run) -> Result<()> {
+    let (op, padding) = (cx.op.name, cx.attrs::<TableAttrs>().padding_idx);
+    let (w, ids) = (cx.input(table::W)?, index_of(op, cx.input(table::IDS)?)?);
+    let (height, columns) = (w.dims()[0], w.dims()[1] as usize);
+    let width = (columns - 2) * 4;
+    let (data, y) = (w.data::<f32>(), cx.out_data::<f32>(table::OUT)?);
+    for (i, &id) in ids.iter().enumerate() {
+        let y = &mut y[i * width..][..width];
+        if padding != -1 && id == padding {
+            y.fill(0.0);
+            continue;
+        }
+        ensure!((0..height).contains(&id), InvalidArgument, "operator {op}: ids must be in [0, {height}), got {id}");
+        let row = &data[id as usize * columns..][..columns];
+        let (least, step) = (row[0], (row[1] - row[0]) / 256.0);
+        for (y, packed) in y.chunks_exact_mut(4).zip(&row[2..]) {
+            for (y, byte) in y.iter_mut().zip(packed.to_le_bytes()) {
+                *y = step * f32::from(byte) + least;
+            }
+        }
+    }
+    Ok(())
+}
+
+pub static MAX_ABS: Op = Op {
+    name: "fake_dequantize_max_abs",
+    inputs: max_abs::INS,
+    outputs: max_abs::OUTS,
+    attrs: MaxAbsAttrs::FIELDS,
+    takes: DTypes::FLOATS,
+    infer: like_first,
+    cpu: Kernel::Pure(max_abs),
+    ..OP
+};
+
+pub static CHANNELS: Op = Op {
+    name: "fake_channel_wise_dequantize_max_abs",
+    inputs: channel::INS,
+    outputs: channel::OUTS,
+    attrs: ChannelAttrs::FIELDS,
+    takes: DTypes::FLOATS,
+    infer: infer_channel,
+    cpu: Kernel::Pure(channels),
+    ..OP
+};
+
+pub static BYTES: Op = Op {
+    name: "dequantize_abs_max",
+    inputs: max_abs::INS,
+    outputs: max_abs::OUTS,
+    attrs: MaxAbsAttrs::FIELDS,
+    takes: DTypes::of(&[DType::I8]),
+    infer: infer_bytes,
+    cpu: Kernel::Pure(bytes_max_abs),
+    ..OP
+};
+
+pub static LOG: Op = Op {
+    name: "dequantize_log",
+    inputs: log::INS,
+    outputs: log::OUTS,
+    takes: DTypes::of(&[DType::I8]),
+    infer: infer_bytes,
+    cpu: Kernel::Pure(by_dictionary),
+    ..OP
+};
+
+pub static ROWS: Op = Op {
+    name: "lookup_table_dequant",
+    inputs: table::INS,
+    outputs: table::OUTS,
+    attrs: TableAttrs::FIELDS,
+    takes: DTypes::of(&[DType::F32]),
+    infer: infer_table,
+    cpu: Kernel::Pure(rows_of_bytes),
+    ..OP
+};
+
+pub static TABLE: &[&Op] = &[&MAX_ABS, &CHANNELS, &BYTES, &LOG, &ROWS];

@@ -1,0 +1,119 @@
+//! shuffle_batch: rows in another order, no row where it was.
+
+use oar_core::attrs;
+use oar_core::base::{DType, DTypes, Result};
+use oar_core::op::{Grad, Infer, Kernel, Op, Run, OP};
+use oar_core::tensor::Tensor;
+use oar_core::{ensure, slots};
+use oar_kernels::random::{uniform_int, Mt64};
+use oar_ops_common::by_size;
+use oar_ops_common::elements::{words, words_mut};
+
+attrs! { pub struct ShuffleAttrs { startup_seed: i32 = 0 } }
+
+slots! {
+    mod shuffle { X "X", SEED "Seed" => OUT "Out", INDEX "ShuffleIdx".made(), SEED_OUT "SeedOut".made() }
+    mod shuffle_grad { INDEX "ShuffleIdx", DOUT "Out@GRAD" => DX "X@GRAD" }
+}
+
+/// Rows are all but the last dimension.
+fn rows(op: &str, x: &[i64]) -> Result<usize> {
+    ensure!(!x.is_empty(), InvalidArgument, "operator {op}: X must have at least one dimension");
+    Ok(x[..x.len() - 1].iter().product::<i64>() as usize)
+}
+
+fn infer(cx: &mut Infer) -> Result<()> {
+    cx.like(shuffle::OUT, shuffle::X)?;
+    cx.share_lod(shuffle::OUT, shuffle::X);
+    cx.set(shuffle::INDEX, &[-1], DType::I64);
+    cx.set(shuffle::SEED_OUT, &[1], DType::I64);
+    Ok(())
+}
+
+/// A cycle through all rows (Sattolo's way): where each of them goes.
+fn cycle(engine: &mut Mt64, n: usize) -> Vec<i64> {
+    let mut places: Vec<i64> = (0..n as i64).collect();
+    for i in (1..n).rev() {
+        places.swap(i, uniform_int(engine, 0, i as i64 - 1) as usize);
+    }
+    places
+}
+
+/// The step of C++'s default_random_engine (minstd_rand0).
+fn next_seed(seed: i64) -> i64 {
+    const MODULUS: i64 = 2_147_483_647;
+    let state = seed.rem_euclid(MODULUS);
+    (if state == 0 { 1 } else { state }) * 16807 % MODULUS
+}
+
+fn forward(cx: &mut Run) -> Result<()> {
+    let (op, x) = (cx.op.name, cx.input(shuffle::X)?);
+    let n = rows(op, x.dims())?;
+    let seed = match cx.opt(shuffle::SEED) {
+        Some(t) => {
+            ensure!(
+                t.dtype() == DType::I64 && t.numel() > 0,
+                InvalidArgument,
+                "operator {op}: Seed must hold an int64, got {t:?}"
+            );
+            t.data::<i64>()[0]
+        }
+        None => cx.attrs::<ShuffleAttrs>().startup_seed as i64,
+    };
+    let places = cycle(&mut Mt64::new(seed as u64), n);
+    let width = x.dims()[x.rank() - 1] as usize;
+    by_size!(x.dtype(), T, {
+        let from = words::<T>(x);
+        let to = words_mut::<T>(cx.out(shuffle::OUT)?)?;
+        for (i, &place) in places.iter().enumerate() {
+            to[place as usize * width..][..width].copy_from_slice(&from[i * width..][..width]);
+        }
+    });
+    cx.set(shuffle::INDEX, Tensor::from_slice(&places, &[n as i64])?);
+    cx.set(shuffle::SEED_OUT, Tensor::from_slice(&[next_seed(seed)], &[1])?);
+    Ok(())
+}
+
+fn backward(cx: &mut Run) -> Result<()> {
+    let (op, d, index) = (cx.op.name, cx.input(shuffle_grad::DOUT)?, cx.input(shuffle_grad::INDEX)?);
+    let n = rows(op, d.dims())?;
+    let fits = index.dtype() == DType::I64
+        && index.numel() == n
+        && index.data::<i64>().iter().all(|place| (0..n as i64).contains(place));
+    ensure!(fits, InvalidArgument, "operator {op}: ShuffleIdx must hold {n} places of rows, got {index:?}");
+    let width = d.dims()[d.rank() - 1] as usize;
+    by_size!(d.dtype(), T, {
+        let from = words::<T>(d);
+        let to = words_mut::<T>(cx.out(shuffle_grad::DX)?)?;
+        for (i, &place) in index.data::<i64>().iter().enumerate() {
+            to[i * width..][..width].copy_from_slice(&from[place as usize * width..][..width]);
+        }
+    });
+    Ok(())
+}
+
+const TYPES: DTypes = DTypes::FLOATS.and(DTypes::of(&[DType::I32, DType::I64]));
+
+pub static SHUFFLE: Op = Op {
+    name: "shuffle_batch",
+    inputs: shuffle::INS,
+    outputs: shuffle::OUTS,
+    attrs: ShuffleAttrs::FIELDS,
+    takes: TYPES,
+    infer,
+    cpu: Kernel::Pure(forward),
+    grad: Grad::By(&SHUFFLE_GRAD),
+    ..OP
+};
+
+pub static SHUFFLE_GRAD: Op = Op {
+    name: "shuffle_batch_grad",
+    inputs: shuffle_grad::INS,
+    outputs: shuffle_grad::OUTS,
+    attrs: ShuffleAttrs::FIELDS,
+    infer: oar_core::op::infer::like_out_grad,
+    cpu: Kernel::Pure(backward),
+    ..OP
+};
+
+pub static TABLE: &[&Op] = &[&SHUFFLE, &SHUFFLE_GRAD];

@@ -1,0 +1,188 @@
+//! chunk_eval: how many of the chunks that tags mark are found.
+
+use super::lod::{lengths, offsets};
+use oar_core::base::{DType, DTypes, Result};
+use oar_core::op::attrs::Text;
+use oar_core::op::{Infer, Kernel, Op, Run, OP};
+use oar_core::{attrs, bail, ensure, slots};
+use oar_ops_common::index::index_of;
+use std::ops::Range;
+
+attrs! {
+    pub struct ChunkEvalAttrs {
+        num_chunk_types: i32, chunk_scheme: Text = "IOB".into(), excluded_chunk_types: Vec<i32> = vec![],
+    }
+}
+
+slots! {
+    /// Inference and Label [rows, 1] with LoD, or [batch, steps] (or [batch, steps, 1]) with lengths.
+    mod chunk_eval {
+        INFERENCE "Inference", LABEL "Label", LENGTH "SeqLength".opt()
+        => PRECISION "Precision", RECALL "Recall", F1 "F1-Score", INFERRED "NumInferChunks", LABELLED "NumLabelChunks",
+        CORRECT "NumCorrectChunks"
+    }
+}
+
+/// What a tag says of its place in a chunk.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Begin,
+    Inside,
+    End,
+    Single,
+    /// The scheme has no places: chunks are runs of one type.
+    Any,
+}
+
+fn scheme(op: &str, name: &str) -> Result<&'static [Place]> {
+    use Place::*;
+    Ok(match name {
+        "IOB" => &[Begin, Inside],
+        "IOE" => &[Inside, End],
+        "IOBES" => &[Begin, Inside, End, Single],
+        "plain" => &[Any],
+        other => {
+            bail!(InvalidArgument, "operator {op}: chunk_scheme must be IOB, IOE, IOBES or plain, got '{other}'")
+        }
+    })
+}
+
+fn infer(cx: &mut Infer) -> Result<()> {
+    let (x, label) = (cx.dims(chunk_eval::INFERENCE)?, cx.dims(chunk_eval::LABEL)?);
+    let a = cx.attrs::<ChunkEvalAttrs>();
+    scheme(cx.op.name, &a.chunk_scheme)?;
+    ensure!(
+        a.num_chunk_types > 0,
+        InvalidArgument,
+        "operator {}: num_chunk_types must be greater than 0, got {}",
+        cx.op.name,
+        a.num_chunk_types
+    );
+    let alike = x.len() == label.len() && x.iter().zip(&label).all(|(&a, &b)| a == b || a < 0 || b < 0);
+    ensure!(
+        alike,
+        InvalidArgument,
+        "operator {}: Inference and Label must have the same shape, got {:?} and {:?}",
+        cx.op.name,
+        &x[..],
+        &label[..]
+    );
+    if cx.has(chunk_eval::LENGTH) && !(x.len() == 2 || x.len() == 3 && (x[2] == 1 || x[2] < 0)) {
+        return cx.wrong(chunk_eval::INFERENCE, "[batch, steps] or [batch, steps, 1], with lengths");
+    }
+    for out in [chunk_eval::PRECISION, chunk_eval::RECALL, chunk_eval::F1] {
+        cx.set(out, &[1], DType::F32);
+    }
+    for out in [chunk_eval::INFERRED, chunk_eval::LABELLED, chunk_eval::CORRECT] {
+        cx.set(out, &[1], DType::I64);
+    }
+    Ok(())
+}
+
+/// First and last step, and type.
+type Chunk = (usize, usize, i64);
+
+/// The chunks of a sequence. Types from `types` on are outside of all chunks.
+fn chunks(op: &str, tags: &[i64], types: i64, places: &[Place]) -> Result<Vec<Chunk>> {
+    use Place::*;
+    let count = places.len() as i64;
+    let mut found = Vec::new();
+    let mut open: Option<(usize, i64)> = None;
+    let mut before: Option<(Place, i64)> = None;
+    for (i, &tag) in tags.iter().enumerate() {
+        ensure!(
+            tag >= 0 && tag <= types * count,
+            InvalidArgument,
+            "operator {op}: tags must be between 0 and {}, the number of chunk types times that of tags of each, got {tag}",
+            types * count
+        );
+        let now = (tag / count < types).then(|| (places[(tag % count) as usize], tag / count));
+        let ends = match (before, now) {
+            (None, _) => false,
+            (_, None) => true,
+            (Some((_, a)), Some((_, b))) if a != b => true,
+            (Some((End | Single, _)), _) => true,
+            (Some((Begin | Inside, _)), Some((p, _))) => matches!(p, Begin | Single),
+            _ => false,
+        };
+        let begins = match (before, now) {
+            (_, None) => false,
+            (None, _) => true,
+            (Some((_, a)), Some((_, b))) if a != b => true,
+            (_, Some((Begin | Single, _))) => true,
+            (Some((p, _)), Some((Inside | End, _))) => matches!(p, End | Single),
+            _ => false,
+        };
+        if let Some((start, kind)) = open.filter(|_| ends) {
+            found.push((start, i - 1, kind));
+            open = None;
+        }
+        if let (true, Some((_, kind))) = (begins, now) {
+            open = Some((i, kind));
+        }
+        before = now;
+    }
+    if let Some((start, kind)) = open {
+        found.push((start, tags.len() - 1, kind));
+    }
+    Ok(found)
+}
+
+fn kernel(cx: &mut Run) -> Result<()> {
+    let (x, label, op) = (cx.input(chunk_eval::INFERENCE)?, cx.input(chunk_eval::LABEL)?, cx.op.name);
+    let a = cx.attrs::<ChunkEvalAttrs>();
+    let places = scheme(op, &a.chunk_scheme)?;
+    let has_lod = label.lod.as_ref().is_some_and(|l| !l.is_empty());
+    let parts: Vec<Range<usize>> = match cx.opt(chunk_eval::LENGTH).filter(|_| !has_lod) {
+        Some(t) => {
+            let (batch, steps) = (x.dims()[0] as usize, x.dims()[1] as usize);
+            let n = lengths(op, "SeqLength", t, batch, steps)?;
+            n.into_iter().enumerate().map(|(b, n)| b * steps..b * steps + n).collect()
+        }
+        None => {
+            let at = offsets(op, "Label", label)?;
+            ensure!(
+                label.lod.as_ref().is_some_and(|l| l.len() == 1) && offsets(op, "Inference", x)? == at,
+                InvalidArgument,
+                "operator {op}: Inference and Label must have the same LoD of one level"
+            );
+            at.windows(2).map(|w| w[0]..w[1]).collect()
+        }
+    };
+    let (x, label) = (index_of(op, x)?, index_of(op, label)?);
+    let (types, mut counts) = (i64::from(a.num_chunk_types), [0i64; 3]);
+    let kept = |c: &&Chunk| !a.excluded_chunk_types.iter().any(|&t| i64::from(t) == c.2);
+    for part in parts {
+        let found = chunks(op, &x[part.clone()], types, places)?;
+        let given = chunks(op, &label[part], types, places)?;
+        counts[0] += found.iter().filter(kept).count() as i64;
+        counts[1] += given.iter().filter(kept).count() as i64;
+        // Chunks ascend and do not overlap, so equal ones have one first step.
+        let starts: std::collections::HashMap<usize, &Chunk> = given.iter().map(|c| (c.0, c)).collect();
+        counts[2] += found.iter().filter(kept).filter(|c| starts.get(&c.0) == Some(c)).count() as i64;
+    }
+    let [found, given, correct] = counts;
+    let share = |of: i64| if of == 0 { 0.0 } else { correct as f32 / of as f32 };
+    let (precision, recall) = (share(found), share(given));
+    let f1 = if correct == 0 { 0.0 } else { 2.0 * precision * recall / (precision + recall) };
+    for (slot, v) in [(chunk_eval::PRECISION, precision), (chunk_eval::RECALL, recall), (chunk_eval::F1, f1)] {
+        cx.out_data::<f32>(slot)?[0] = v;
+    }
+    for (slot, v) in [(chunk_eval::INFERRED, found), (chunk_eval::LABELLED, given), (chunk_eval::CORRECT, correct)] {
+        cx.out_data::<i64>(slot)?[0] = v;
+    }
+    Ok(())
+}
+
+pub static CHUNK_EVAL: Op = Op {
+    name: "chunk_eval",
+    inputs: chunk_eval::INS,
+    outputs: chunk_eval::OUTS,
+    attrs: ChunkEvalAttrs::FIELDS,
+    takes: DTypes::INDICES,
+    infer,
+    cpu: Kernel::Pure(kernel),
+    ..OP
+};
+
+pub static TABLE: &[&Op] = &[&CHUNK_EVAL];

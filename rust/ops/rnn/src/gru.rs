@@ -1,0 +1,353 @@
+//! gru and gru_unit: a GRU over sequences of different lengths, and one step of it, whose products with the input somebody
+//! else has made.
+
+use super::lod::{activation, check, first, offsets, sums};
+use oar_core::base::dtype::Element;
+use oar_core::base::{DTypes, Result};
+use oar_core::op::attrs::Text;
+use oar_core::op::{Grad, InSlot, Infer, Kernel, Op, OutSlot, Run, OP};
+use oar_core::tensor::Tensor;
+use oar_core::{attrs, bail, dispatch, ensure, slots};
+use oar_kernels::act::Act;
+use oar_kernels::batches::Batches;
+use oar_kernels::lod_gru::{Grads, Net};
+use oar_kernels::recurrent::Number;
+use oar_ops_common::axis::like;
+
+attrs! {
+    pub struct GruAttrs {
+        activation: Text = "tanh".into(), gate_activation: Text = "sigmoid".into(), is_reverse: bool = false,
+        origin_mode: bool = false,
+    }
+    pub struct GruUnitAttrs { activation: i32 = 2, gate_activation: i32 = 1, origin_mode: bool = false }
+}
+
+slots! {
+    /// Input [rows, 3 * width] with LoD; Weight [width, 3 * width], of which the candidate's part lies last; Bias
+    /// [1, 3 * width].
+    mod gru {
+        INPUT "Input", H0 "H0".opt(), WEIGHT "Weight", BIAS "Bias".opt()
+        => GATE "BatchGate".mid(), RESET "BatchResetHiddenPrev".mid(), STATES "BatchHidden".mid(), HIDDEN "Hidden"
+    }
+    mod gru_grad {
+        INPUT "Input".meta_only(), H0 "H0".opt(), BIAS "Bias".opt(), WEIGHT "Weight", GATE "BatchGate",
+        RESET "BatchResetHiddenPrev", STATES "BatchHidden", HIDDEN "Hidden".meta_only(), DHIDDEN "Hidden@GRAD"
+        => DH0 "H0@GRAD", DINPUT "Input@GRAD", DWEIGHT "Weight@GRAD", DBIAS "Bias@GRAD"
+    }
+    mod gru_unit {
+        INPUT "Input", BEFORE "HiddenPrev", WEIGHT "Weight", BIAS "Bias".opt()
+        => GATE "Gate".mid(), RESET "ResetHiddenPrev".mid(), HIDDEN "Hidden"
+    }
+    mod gru_unit_grad {
+        INPUT "Input".meta_only(), BEFORE "HiddenPrev", WEIGHT "Weight", BIAS "Bias".opt(), GATE "Gate", RESET "ResetHiddenPrev",
+        DHIDDEN "Hidden@GRAD"
+        => DINPUT "Input@GRAD", DBEFORE "HiddenPrev@GRAD", DWEIGHT "Weight@GRAD", DBIAS "Bias@GRAD"
+    }
+}
+
+/// What the attributes of both operators say.
+struct Told {
+    gate: Act,
+    candidate: Act,
+    origin: bool,
+}
+
+fn told(op: &str, a: &GruAttrs) -> Result<Told> {
+    Ok(Told {
+        gate: activation(op, "gate_activation", &a.gate_activation)?,
+        candidate: activation(op, "activation", &a.activation)?,
+        origin: a.origin_mode,
+    })
+}
+
+fn told_unit(op: &str, a: &GruUnitAttrs) -> Result<Told> {
+    let act = |attr: &str, n: i32| {
+        Ok(match n {
+            0 => Act::Identity,
+            1 => Act::Sigmoid,
+            2 => Act::Tanh,
+            3 => Act::Relu,
+            other => bail!(
+                InvalidArgument,
+                "operator {op}: {attr} must be 0 (identity), 1 (sigmoid), 2 (tanh) or 3 (relu), got {other}"
+            ),
+        })
+    };
+    Ok(Told {
+        gate: act("gate_activation", a.gate_activation)?,
+        candidate: act("activation", a.activation)?,
+        origin: a.origin_mode,
+    })
+}
+
+/// Checks what both operators have; gives the width of the states.
+fn check_all(cx: &Infer, [input, first, weight, bias]: [InSlot; 4]) -> Result<i64> {
+    let (x, w, dtype) = (cx.dims(input)?, cx.dims(weight)?, cx.dtype(input)?);
+    if x.len() != 2 {
+        return cx.wrong(input, "a matrix [rows, 3 * width]");
+    }
+    let n = match (w.first(), x[1]) {
+        (Some(&n), _) if n >= 0 => n,
+        (_, three) if three >= 0 => three / 3,
+        _ => -1,
+    };
+    let three = if n < 0 { -1 } else { 3 * n };
+    ensure!(n != 0, InvalidArgument, "operator {}: Weight must not be empty", cx.op.name);
+    check(cx, input, &[x[0], three], dtype)?;
+    check(cx, weight, &[n, three], dtype)?;
+    if cx.has(bias) {
+        check(cx, bias, &[1, three], dtype)?;
+    }
+    if cx.has(first) {
+        check(cx, first, &[-1, n], dtype)?;
+    }
+    Ok(n)
+}
+
+fn infer(cx: &mut Infer) -> Result<()> {
+    let n = check_all(cx, [gru::INPUT, gru::H0, gru::WEIGHT, gru::BIAS])?;
+    told(cx.op.name, cx.attrs::<GruAttrs>())?;
+    let (x, dtype) = (cx.dims(gru::INPUT)?, cx.dtype(gru::INPUT)?);
+    for out in [gru::RESET, gru::STATES, gru::HIDDEN] {
+        cx.set(out, &[x[0], n], dtype);
+    }
+    cx.set(gru::GATE, &x, dtype);
+    cx.share_lod(gru::HIDDEN, gru::INPUT);
+    Ok(())
+}
+
+fn infer_unit(cx: &mut Infer) -> Result<()> {
+    let n = check_all(cx, [gru_unit::INPUT, gru_unit::BEFORE, gru_unit::WEIGHT, gru_unit::BIAS])?;
+    told_unit(cx.op.name, cx.attrs::<GruUnitAttrs>())?;
+    let (x, dtype, h) = (cx.dims(gru_unit::INPUT)?, cx.dtype(gru_unit::INPUT)?, cx.dims(gru_unit::BEFORE)?);
+    ensure!(
+        h[0] == x[0] || h[0] < 0 || x[0] < 0,
+        InvalidArgument,
+        "operator {}: Input and HiddenPrev must have as many rows, got shapes {:?} and {:?}",
+        cx.op.name,
+        &x[..],
+        &h[..]
+    );
+    cx.set(gru_unit::GATE, &x, dtype);
+    cx.set(gru_unit::RESET, &[x[0], n], dtype);
+    cx.set(gru_unit::HIDDEN, &[x[0], n], dtype);
+    Ok(())
+}
+
+/// Calls `f` with the network that the tensors and attributes make.
+fn with_net<T: Number + Element, R>(
+    op: &str,
+    told: &Told,
+    batches: &Batches,
+    weight: &Tensor,
+    h0: Option<&Tensor>,
+    f: impl FnOnce(&Net<T>) -> R,
+) -> Result<R> {
+    let width = weight.dims()[0] as usize;
+    let first = first::<T>(op, batches, h0, width)?;
+    Ok(f(&Net {
+        batches,
+        width,
+        weight: weight.data::<T>(),
+        gate: told.gate,
+        candidate: told.candidate,
+        origin: told.origin,
+        first: first.as_deref(),
+    }))
+}
+
+/// Gates, reset states and states, in the order of steps.
+fn compute(
+    cx: &Run,
+    told: &Told,
+    batches: &Batches,
+    (x, h0, weight, bias): (&Tensor, Option<&Tensor>, &Tensor, Option<&Tensor>),
+) -> Result<[Tensor; 3]> {
+    let n = weight.dims()[0];
+    let mut gates = Tensor::empty(x.dtype(), x.dims())?;
+    let (mut reset, mut hidden) =
+        (Tensor::empty(x.dtype(), &[x.dims()[0], n])?, Tensor::empty(x.dtype(), &[x.dims()[0], n])?);
+    dispatch!(x.dtype(), T in [f32, f64], {
+        let bias = bias.map(|b| b.data::<T>());
+        let to = gates.data_mut::<T>()?;
+        sums(batches, x.data::<T>(), bias, 3 * n as usize, to);
+        let (reset, hidden) = (reset.data_mut::<T>()?, hidden.data_mut::<T>()?);
+        with_net::<T, _>(cx.op.name, told, batches, weight, h0, |net| net.forward(to, reset, hidden))?;
+    }, other => return cx.unsupported(other));
+    Ok([gates, reset, hidden])
+}
+
+fn run(cx: &mut Run) -> Result<()> {
+    let told = told(cx.op.name, cx.attrs::<GruAttrs>())?;
+    let (x, weight) = (cx.input(gru::INPUT)?, cx.input(gru::WEIGHT)?);
+    let batches = Batches::new(&offsets(cx.op.name, "Input", x)?, cx.attrs::<GruAttrs>().is_reverse);
+    let made = compute(cx, &told, &batches, (x, cx.opt(gru::H0), weight, cx.opt(gru::BIAS)))?;
+    let n = weight.dims()[0] as usize;
+    dispatch!(x.dtype(), T in [f32, f64], {
+        batches.scatter(made[2].data::<T>(), n, cx.out_data::<T>(gru::HIDDEN)?);
+    }, other => return cx.unsupported(other));
+    for (slot, t) in [gru::GATE, gru::RESET, gru::STATES].into_iter().zip(made) {
+        if cx.wants(slot) {
+            cx.set(slot, t);
+        }
+    }
+    Ok(())
+}
+
+fn run_unit(cx: &mut Run) -> Result<()> {
+    let told = told_unit(cx.op.name, cx.attrs::<GruUnitAttrs>())?;
+    let (x, weight) = (cx.input(gru_unit::INPUT)?, cx.input(gru_unit::WEIGHT)?);
+    let batches = Batches::one(x.dims()[0] as usize);
+    let before = cx.input(gru_unit::BEFORE)?;
+    let made = compute(cx, &told, &batches, (x, Some(before), weight, cx.opt(gru_unit::BIAS)))?;
+    for (slot, t) in [gru_unit::GATE, gru_unit::RESET, gru_unit::HIDDEN].into_iter().zip(made) {
+        if cx.wants(slot) {
+            cx.set(slot, t);
+        }
+    }
+    Ok(())
+}
+
+/// What the gradient operators read: gates, reset states and states as steps have them, the gradient as sequences do.
+struct Back<'a> {
+    weight: &'a Tensor,
+    h0: Option<&'a Tensor>,
+    gates: &'a Tensor,
+    reset: &'a Tensor,
+    states: Option<&'a Tensor>,
+    dout: &'a Tensor,
+}
+
+fn compute_grad(
+    cx: &mut Run,
+    told: &Told,
+    batches: &Batches,
+    back: &Back,
+    [dx, dh0, dweight, dbias]: [OutSlot; 4],
+) -> Result<()> {
+    let (op, dtype) = (cx.op.name, back.gates.dtype());
+    let n = back.weight.dims().first().copied().unwrap_or(0);
+    let rows = batches.rows.len() as i64;
+    like(cx, back.weight, &[n, 3 * n], dtype, "Weight")?;
+    like(cx, back.gates, &[rows, 3 * n], dtype, "what the operator left of its gates")?;
+    for t in [Some(back.reset), back.states, Some(back.dout)].into_iter().flatten() {
+        like(cx, t, &[rows, n], dtype, "what the operator left, and the gradient,")?;
+    }
+    let width = n as usize;
+    let mut taken = Vec::new();
+    for slot in [dx, dh0, dweight, dbias] {
+        taken.push(if cx.wants(slot) { Some(cx.take_out(slot)?) } else { None });
+    }
+    dispatch!(dtype, T in [f32, f64], {
+        let mut dhidden = vec![0.0 as T; rows as usize * width];
+        batches.gather(back.dout.data::<T>(), width, &mut dhidden);
+        let mut d = vec![0.0 as T; rows as usize * 3 * width];
+        let mut first = vec![0.0 as T; batches.order.len() * width];
+        {
+            let [_, _, w, b] = &mut taken[..] else { unreachable!("four outputs") };
+            let grads = Grads {
+                weight: w.as_mut().map(|t| t.data_mut::<T>()).transpose()?,
+                bias: b.as_mut().map(|t| t.data_mut::<T>()).transpose()?,
+                first: Some(&mut first),
+            };
+            // One step has no states before its own.
+            let states = back.states.unwrap_or(back.reset).data::<T>();
+            let (gates, reset) = (back.gates.data::<T>(), back.reset.data::<T>());
+            with_net::<T, _>(op, told, batches, back.weight, back.h0, |net| {
+                net.backward(gates, reset, states, &mut dhidden, &mut d, grads)
+            })?;
+        }
+        if let Some(t) = &mut taken[0] {
+            batches.scatter(&d, 3 * width, t.data_mut::<T>()?);
+        }
+        if let Some(t) = &mut taken[1] {
+            batches.scatter_first(&first, width, 0.0, t.data_mut::<T>()?);
+        }
+    }, other => return cx.unsupported(other));
+    for (slot, t) in [dx, dh0, dweight, dbias].into_iter().zip(taken) {
+        if let Some(t) = t {
+            cx.set(slot, t);
+        }
+    }
+    Ok(())
+}
+
+fn run_grad(cx: &mut Run) -> Result<()> {
+    use gru_grad::*;
+    let told = told(cx.op.name, cx.attrs::<GruAttrs>())?;
+    let out = cx.input(HIDDEN)?;
+    let batches = Batches::new(&offsets(cx.op.name, "Hidden", out)?, cx.attrs::<GruAttrs>().is_reverse);
+    let back = Back {
+        weight: cx.input(WEIGHT)?,
+        h0: cx.opt(H0),
+        gates: cx.input(GATE)?,
+        reset: cx.input(RESET)?,
+        states: Some(cx.input(STATES)?),
+        dout: cx.input(DHIDDEN)?,
+    };
+    compute_grad(cx, &told, &batches, &back, [DINPUT, DH0, DWEIGHT, DBIAS])
+}
+
+fn run_unit_grad(cx: &mut Run) -> Result<()> {
+    use gru_unit_grad::*;
+    let told = told_unit(cx.op.name, cx.attrs::<GruUnitAttrs>())?;
+    let before = cx.input(BEFORE)?;
+    let batches = Batches::one(before.dims().first().copied().unwrap_or(0) as usize);
+    let back = Back {
+        weight: cx.input(WEIGHT)?,
+        h0: Some(before),
+        gates: cx.input(GATE)?,
+        reset: cx.input(RESET)?,
+        states: None,
+        dout: cx.input(DHIDDEN)?,
+    };
+    compute_grad(cx, &told, &batches, &back, [DINPUT, DBEFORE, DWEIGHT, DBIAS])
+}
+
+pub static GRU: Op = Op {
+    name: "gru",
+    inputs: gru::INS,
+    outputs: gru::OUTS,
+    attrs: GruAttrs::FIELDS,
+    takes: DTypes::FLOATS,
+    infer,
+    cpu: Kernel::Pure(run),
+    grad: Grad::By(&GRU_GRAD),
+    ..OP
+};
+
+pub static GRU_GRAD: Op = Op {
+    name: "gru_grad",
+    inputs: gru_grad::INS,
+    outputs: gru_grad::OUTS,
+    attrs: GruAttrs::FIELDS,
+    takes: DTypes::FLOATS,
+    infer: oar_core::op::infer::grads_like_inputs,
+    cpu: Kernel::Pure(run_grad),
+    ..OP
+};
+
+pub static GRU_UNIT: Op = Op {
+    name: "gru_unit",
+    inputs: gru_unit::INS,
+    outputs: gru_unit::OUTS,
+    attrs: GruUnitAttrs::FIELDS,
+    takes: DTypes::FLOATS,
+    infer: infer_unit,
+    cpu: Kernel::Pure(run_unit),
+    grad: Grad::By(&GRU_UNIT_GRAD),
+    ..OP
+};
+
+pub static GRU_UNIT_GRAD: Op = Op {
+    name: "gru_unit_grad",
+    inputs: gru_unit_grad::INS,
+    outputs: gru_unit_grad::OUTS,
+    attrs: GruUnitAttrs::FIELDS,
+    takes: DTypes::FLOATS,
+    infer: oar_core::op::infer::grads_like_inputs,
+    cpu: Kernel::Pure(run_unit_grad),
+    ..OP
+};
+
+pub static TABLE: &[&Op] = &[&GRU, &GRU_GRAD, &GRU_UNIT, &GRU_UNIT_GRAD];

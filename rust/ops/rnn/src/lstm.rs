@@ -1,0 +1,456 @@
+//! lstm and lstmp: an LSTM over sequences of different lengths, whose products with the input somebody else has made;
+//! lstmp projects the hidden state before it goes to the next step.
+
+use super::lod::{activation, check, first, limit, offsets, sums};
+use oar_core::base::dtype::Element;
+use oar_core::base::{DTypes, Result};
+use oar_core::op::attrs::Text;
+use oar_core::op::{Grad, InSlot, Infer, Kernel, Op, OutSlot, Run, OP};
+use oar_core::tensor::Tensor;
+use oar_core::{attrs, bail, dispatch, ensure, slots};
+use oar_kernels::act::Act;
+use oar_kernels::batches::Batches;
+use oar_kernels::lod_lstm::{Came, Grads, Left, Net, Projection};
+use oar_kernels::recurrent::Number;
+use oar_ops_common::axis::like;
+
+attrs! {
+    pub struct LstmAttrs {
+        use_peepholes: bool = true, is_reverse: bool = false, gate_activation: Text = "sigmoid".into(),
+        cell_activation: Text = "tanh".into(), candidate_activation: Text = "tanh".into(),
+    }
+    pub struct LstmpAttrs {
+        use_peepholes: bool = true, is_reverse: bool = false, cell_clip: f32 = 0.0, proj_clip: f32 = 0.0,
+        gate_activation: Text = "sigmoid".into(), cell_activation: Text = "tanh".into(),
+        candidate_activation: Text = "tanh".into(), proj_activation: Text = "tanh".into(),
+    }
+}
+
+slots! {
+    /// Input [rows, 4 * width] with LoD; Weight [width, 4 * width]; Bias [1, 4 * width], with peepholes 7 * width.
+    mod lstm {
+        INPUT "Input", H0 "H0".opt(), C0 "C0".opt(), WEIGHT "Weight", BIAS "Bias"
+        => HIDDEN "Hidden", CELL "Cell", GATE "BatchGate".mid(), ACT "BatchCellPreAct".mid()
+    }
+    mod lstm_grad {
+        INPUT "Input".meta_only(), H0 "H0".opt(), C0 "C0".opt(), WEIGHT "Weight", BIAS "Bias", HIDDEN "Hidden", CELL "Cell",
+        DHIDDEN "Hidden@GRAD", GATE "BatchGate", ACT "BatchCellPreAct"
+        => DINPUT "Input@GRAD", DH0 "H0@GRAD", DC0 "C0@GRAD", DWEIGHT "Weight@GRAD", DBIAS "Bias@GRAD"
+    }
+    /// Weight [state, 4 * width], ProjWeight [width, state].
+    mod lstmp {
+        INPUT "Input", H0 "H0".opt(), C0 "C0".opt(), WEIGHT "Weight", PROJ "ProjWeight", BIAS "Bias"
+        => PROJECTION "Projection", CELL "Cell", GATE "BatchGate".mid(), ACT "BatchCellPreAct".mid(),
+        HIDDEN "BatchHidden".mid()
+    }
+    mod lstmp_grad {
+        WEIGHT "Weight", PROJ "ProjWeight", BIAS "Bias", PROJECTION "Projection", CELL "Cell", GATE "BatchGate",
+        ACT "BatchCellPreAct", HIDDEN "BatchHidden", H0 "H0".opt(), C0 "C0".opt(), DPROJECTION "Projection@GRAD"
+        => DINPUT "Input@GRAD", DWEIGHT "Weight@GRAD", DPROJ "ProjWeight@GRAD", DBIAS "Bias@GRAD", DH0 "H0@GRAD",
+        DC0 "C0@GRAD"
+    }
+}
+
+/// What the attributes of both operators say.
+struct Told {
+    peepholes: bool,
+    reverse: bool,
+    gate: Act,
+    cell: Act,
+    candidate: Act,
+    cell_clip: f64,
+    projection: Act,
+    proj_clip: f64,
+}
+
+fn told(op: &str, a: &LstmAttrs) -> Result<Told> {
+    Ok(Told {
+        peepholes: a.use_peepholes,
+        reverse: a.is_reverse,
+        gate: activation(op, "gate_activation", &a.gate_activation)?,
+        cell: activation(op, "cell_activation", &a.cell_activation)?,
+        candidate: activation(op, "candidate_activation", &a.candidate_activation)?,
+        cell_clip: 0.0,
+        projection: Act::Identity,
+        proj_clip: 0.0,
+    })
+}
+
+fn told_projected(op: &str, a: &LstmpAttrs) -> Result<Told> {
+    let cell = activation(op, "cell_activation", &a.cell_activation)?;
+    let projection = activation(op, "proj_activation", &a.proj_activation)?;
+    Ok(Told {
+        peepholes: a.use_peepholes,
+        reverse: a.is_reverse,
+        gate: activation(op, "gate_activation", &a.gate_activation)?,
+        cell,
+        candidate: activation(op, "candidate_activation", &a.candidate_activation)?,
+        cell_clip: limit(a.cell_clip),
+        // Paddle's kernel asks only whether there is an activation; what it applies is the cell's.
+        projection: if projection == Act::Identity { projection } else { cell },
+        proj_clip: limit(a.proj_clip),
+    })
+}
+
+/// The width of the cells, -1 while it is not known.
+fn width(cx: &Infer, input: InSlot, weight: InSlot) -> Result<i64> {
+    let (x, w) = (cx.dims(input)?, cx.dims(weight)?);
+    if x.len() != 2 {
+        return cx.wrong(input, "a matrix [rows, 4 * width] with LoD");
+    }
+    let four = if x[1] >= 0 { x[1] } else { w.get(1).copied().unwrap_or(-1) };
+    ensure!(
+        four < 0 || four > 0 && four % 4 == 0,
+        InvalidArgument,
+        "operator {}: the width of Input must be four times that of the cell, got {four}",
+        cx.op.name
+    );
+    Ok(if four < 0 { -1 } else { four / 4 })
+}
+
+fn times(n: i64, by: i64) -> i64 {
+    if n < 0 {
+        -1
+    } else {
+        n * by
+    }
+}
+
+fn infer(cx: &mut Infer) -> Result<()> {
+    let n = width(cx, lstm::INPUT, lstm::WEIGHT)?;
+    let (x, dtype) = (cx.dims(lstm::INPUT)?, cx.dtype(lstm::INPUT)?);
+    let peepholes = told(cx.op.name, cx.attrs::<LstmAttrs>())?.peepholes;
+    check(cx, lstm::WEIGHT, &[n, times(n, 4)], dtype)?;
+    check(cx, lstm::BIAS, &[1, times(n, if peepholes { 7 } else { 4 })], dtype)?;
+    check_first(cx, lstm::H0, lstm::C0, n, n)?;
+    for out in [lstm::HIDDEN, lstm::CELL, lstm::ACT] {
+        cx.set(out, &[x[0], n], dtype);
+    }
+    cx.set(lstm::GATE, &[x[0], times(n, 4)], dtype);
+    cx.share_lod(lstm::HIDDEN, lstm::INPUT);
+    cx.share_lod(lstm::CELL, lstm::INPUT);
+    Ok(())
+}
+
+fn check_first(cx: &Infer, h0: InSlot, c0: InSlot, state: i64, n: i64) -> Result<()> {
+    if cx.has(h0) && !cx.has(c0) {
+        bail!(NotFound, "operator {}: C0 must be given where H0 is", cx.op.name);
+    }
+    for (slot, width) in [(h0, state), (c0, n)] {
+        if cx.has(slot) {
+            check(cx, slot, &[-1, width], cx.dtype(slot)?)?;
+        }
+    }
+    Ok(())
+}
+
+fn infer_projected(cx: &mut Infer) -> Result<()> {
+    let n = width(cx, lstmp::INPUT, lstmp::WEIGHT)?;
+    let (x, dtype) = (cx.dims(lstmp::INPUT)?, cx.dtype(lstmp::INPUT)?);
+    let peepholes = told_projected(cx.op.name, cx.attrs::<LstmpAttrs>())?.peepholes;
+    let state = cx.dims(lstmp::PROJ)?.get(1).copied().unwrap_or(-1);
+    check(cx, lstmp::WEIGHT, &[state, times(n, 4)], dtype)?;
+    check(cx, lstmp::PROJ, &[n, state], dtype)?;
+    check(cx, lstmp::BIAS, &[1, times(n, if peepholes { 7 } else { 4 })], dtype)?;
+    check_first(cx, lstmp::H0, lstmp::C0, state, n)?;
+    for out in [lstmp::CELL, lstmp::ACT, lstmp::HIDDEN] {
+        cx.set(out, &[x[0], n], dtype);
+    }
+    cx.set(lstmp::PROJECTION, &[x[0], state], dtype);
+    cx.set(lstmp::GATE, &[x[0], times(n, 4)], dtype);
+    cx.share_lod(lstmp::PROJECTION, lstmp::INPUT);
+    cx.share_lod(lstmp::CELL, lstmp::INPUT);
+    Ok(())
+}
+
+/// The tensors of a call of either operator.
+struct Given<'a> {
+    weight: &'a Tensor,
+    projection: Option<&'a Tensor>,
+    bias: &'a Tensor,
+    h0: Option<&'a Tensor>,
+    c0: Option<&'a Tensor>,
+}
+
+impl<'a> Given<'a> {
+    /// Calls `f` with the network that the tensors and attributes make.
+    fn net<T: Number + Element, R>(
+        &self,
+        op: &str,
+        told: &Told,
+        batches: &Batches,
+        f: impl FnOnce(&Net<T>) -> Result<R>,
+    ) -> Result<R> {
+        let n = self.weight.dims()[1] as usize / 4;
+        let state = self.weight.dims()[0] as usize;
+        let (h, c) = (first::<T>(op, batches, self.h0, state)?, first::<T>(op, batches, self.c0, n)?);
+        let net = Net {
+            batches,
+            width: n,
+            weight: self.weight.data::<T>(),
+            peepholes: told.peepholes.then(|| &self.bias.data::<T>()[4 * n..]),
+            projection: self.projection.map(|p| Projection {
+                weight: p.data::<T>(),
+                state,
+                act: told.projection,
+                clip: T::from_f64(told.proj_clip),
+            }),
+            gate: told.gate,
+            cell: told.cell,
+            candidate: told.candidate,
+            cell_clip: T::from_f64(told.cell_clip),
+            first: (h.as_deref(), c.as_deref()),
+        };
+        f(&net)
+    }
+}
+
+/// Output slots: what goes to the next step, cells, gates, activated cells, and hidden states where they are not the first.
+type Outs = (OutSlot, OutSlot, OutSlot, OutSlot, Option<OutSlot>);
+
+fn forward(cx: &mut Run, x: &Tensor, given: &Given, told: &Told, outs: Outs) -> Result<()> {
+    let op = cx.op.name;
+    let batches = Batches::new(&offsets(op, "Input", x)?, told.reverse);
+    let (n, state) = (given.weight.dims()[1] as usize / 4, given.weight.dims()[0] as usize);
+    let (out, cell, gate, act, hidden) = outs;
+    let rows = batches.rows.len() as i64;
+    let whole = |slot: OutSlot, cx: &mut Run| cx.take_out(slot).or_else(|_| Tensor::empty(x.dtype(), &[0]));
+    let (mut gates, mut acts) = (Tensor::empty(x.dtype(), x.dims())?, Tensor::empty(x.dtype(), &[rows, n as i64])?);
+    let mut kept = Tensor::empty(x.dtype(), &[rows, n as i64])?;
+    dispatch!(x.dtype(), T in [f32, f64], {
+        sums(&batches, x.data::<T>(), Some(&given.bias.data::<T>()[..4 * n]), 4 * n, gates.data_mut::<T>()?);
+        let mut cells = vec![0.0 as T; rows as usize * n];
+        let mut states = vec![0.0 as T; if given.projection.is_some() { rows as usize * state } else { 0 }];
+        given.net::<T, _>(op, told, &batches, |net| {
+            net.forward(Left {
+                gates: gates.data_mut::<T>()?,
+                cells: &mut cells,
+                acts: acts.data_mut::<T>()?,
+                hidden: kept.data_mut::<T>()?,
+                states: &mut states,
+            });
+            Ok(())
+        })?;
+        let from = if given.projection.is_some() { &states[..] } else { kept.data::<T>() };
+        batches.scatter(from, state, cx.out_data::<T>(out)?);
+        if cx.wants(cell) {
+            let mut t = whole(cell, cx)?;
+            batches.scatter(&cells, n, t.data_mut::<T>()?);
+            cx.set(cell, t);
+        }
+    }, other => return cx.unsupported(other));
+    for (slot, t) in [(Some(gate), gates), (Some(act), acts), (hidden, kept)] {
+        if let Some(slot) = slot.filter(|&s| cx.wants(s)) {
+            cx.set(slot, t);
+        }
+    }
+    Ok(())
+}
+
+/// What the gradient operators read, each from its own slots.
+struct Back<'a> {
+    out: &'a Tensor,
+    dout: &'a Tensor,
+    cell: &'a Tensor,
+    gates: &'a Tensor,
+    acts: &'a Tensor,
+    hidden: Option<&'a Tensor>,
+}
+
+/// Output slots: gradients of Input, Weight, Bias, H0, C0, ProjWeight.
+type Wanted = ([OutSlot; 5], Option<OutSlot>);
+
+fn backward(cx: &mut Run, given: &Given, told: &Told, back: &Back, (wanted, dproj): Wanted) -> Result<()> {
+    let (op, dtype) = (cx.op.name, back.out.dtype());
+    let batches = Batches::new(&offsets(op, "the output", back.out)?, told.reverse);
+    let (n, state) = (given.weight.dims()[1] as usize / 4, given.weight.dims()[0] as usize);
+    let rows = batches.rows.len() as i64;
+    let (cells, gates) = ([rows, n as i64], [rows, 4 * n as i64]);
+    like(cx, back.dout, back.out.dims(), dtype, "the gradient of the output")?;
+    for (t, dims) in [(back.cell, cells), (back.acts, cells), (back.gates, gates)] {
+        like(cx, t, &dims, dtype, "what the operator left")?;
+    }
+    ensure!(
+        back.out.dims() == [rows, state as i64]
+            && back.hidden.is_none_or(|h| h.dims() == cells && h.dtype() == dtype)
+            && given.weight.dtype() == dtype,
+        InvalidArgument,
+        "operator {op}: its inputs do not fit each other"
+    );
+    let [dx, dweight, dbias, dh0, dc0] = wanted;
+    let mut taken = Vec::new();
+    for slot in [Some(dx), Some(dweight), Some(dbias), Some(dh0), Some(dc0), dproj] {
+        taken.push(match slot.filter(|&s| cx.wants(s)) {
+            Some(slot) => Some(cx.take_out(slot)?),
+            None => None,
+        });
+    }
+    let slots = [Some(dx), Some(dweight), Some(dbias), Some(dh0), Some(dc0), dproj];
+    dispatch!(dtype, T in [f32, f64], {
+        let total = rows as usize;
+        let gathered = |t: &Tensor, width: usize| {
+            let mut to = vec![0.0 as T; total * width];
+            batches.gather(t.data::<T>(), width, &mut to);
+            to
+        };
+        let (out, mut dstates, cell) = (gathered(back.out, state), gathered(back.dout, state), gathered(back.cell, n));
+        let came = Came {
+            gates: back.gates.data::<T>(),
+            cells: &cell,
+            acts: back.acts.data::<T>(),
+            hidden: back.hidden.map_or(&out[..], |h| h.data::<T>()),
+            states: if given.projection.is_some() { &out } else { &[] },
+        };
+        let mut d = vec![0.0 as T; total * 4 * n];
+        let count = batches.order.len();
+        let (mut first_h, mut first_c) = (vec![0.0 as T; count * state], vec![0.0 as T; count * n]);
+        {
+            let [_, w, b, _, _, p] = &mut taken[..] else { unreachable!("six outputs") };
+            let grads = Grads {
+                weight: w.as_mut().map(|t| t.data_mut::<T>()).transpose()?,
+                projection: p.as_mut().map(|t| t.data_mut::<T>()).transpose()?,
+                bias: b.as_mut().map(|t| t.data_mut::<T>()).transpose()?,
+                first_state: Some(&mut first_h),
+                first_cell: Some(&mut first_c),
+            };
+            given.net::<T, _>(op, told, &batches, |net| {
+                net.backward(&came, &mut dstates, &mut d, grads);
+                Ok(())
+            })?;
+        }
+        if let Some(t) = &mut taken[0] {
+            batches.scatter(&d, 4 * n, t.data_mut::<T>()?);
+        }
+        for (t, from, width) in [(3, &first_h, state), (4, &first_c, n)] {
+            if let Some(t) = &mut taken[t] {
+                batches.scatter_first(from, width, 0.0, t.data_mut::<T>()?);
+            }
+        }
+    }, other => return cx.unsupported(other));
+    for (slot, t) in slots.into_iter().zip(taken) {
+        if let (Some(slot), Some(t)) = (slot, t) {
+            cx.set(slot, t);
+        }
+    }
+    Ok(())
+}
+
+fn run(cx: &mut Run) -> Result<()> {
+    let told = told(cx.op.name, cx.attrs::<LstmAttrs>())?;
+    let given = Given {
+        weight: cx.input(lstm::WEIGHT)?,
+        projection: None,
+        bias: cx.input(lstm::BIAS)?,
+        h0: cx.opt(lstm::H0),
+        c0: cx.opt(lstm::C0),
+    };
+    let x = cx.input(lstm::INPUT)?;
+    forward(cx, x, &given, &told, (lstm::HIDDEN, lstm::CELL, lstm::GATE, lstm::ACT, None))
+}
+
+fn run_grad(cx: &mut Run) -> Result<()> {
+    use lstm_grad::*;
+    let told = told(cx.op.name, cx.attrs::<LstmAttrs>())?;
+    let given =
+        Given { weight: cx.input(WEIGHT)?, projection: None, bias: cx.input(BIAS)?, h0: cx.opt(H0), c0: cx.opt(C0) };
+    let back = Back {
+        out: cx.input(HIDDEN)?,
+        dout: cx.input(DHIDDEN)?,
+        cell: cx.input(CELL)?,
+        gates: cx.input(GATE)?,
+        acts: cx.input(ACT)?,
+        hidden: None,
+    };
+    backward(cx, &given, &told, &back, ([DINPUT, DWEIGHT, DBIAS, DH0, DC0], None))
+}
+
+fn run_projected(cx: &mut Run) -> Result<()> {
+    let told = told_projected(cx.op.name, cx.attrs::<LstmpAttrs>())?;
+    let given = Given {
+        weight: cx.input(lstmp::WEIGHT)?,
+        projection: Some(cx.input(lstmp::PROJ)?),
+        bias: cx.input(lstmp::BIAS)?,
+        h0: cx.opt(lstmp::H0),
+        c0: cx.opt(lstmp::C0),
+    };
+    let x = cx.input(lstmp::INPUT)?;
+    let outs = (lstmp::PROJECTION, lstmp::CELL, lstmp::GATE, lstmp::ACT, Some(lstmp::HIDDEN));
+    forward(cx, x, &given, &told, outs)
+}
+
+fn run_projected_grad(cx: &mut Run) -> Result<()> {
+    use lstmp_grad::*;
+    let told = told_projected(cx.op.name, cx.attrs::<LstmpAttrs>())?;
+    let given = Given {
+        weight: cx.input(WEIGHT)?,
+        projection: Some(cx.input(PROJ)?),
+        bias: cx.input(BIAS)?,
+        h0: cx.opt(H0),
+        c0: cx.opt(C0),
+    };
+    let back = Back {
+        out: cx.input(PROJECTION)?,
+        dout: cx.input(DPROJECTION)?,
+        cell: cx.input(CELL)?,
+        gates: cx.input(GATE)?,
+        acts: cx.input(ACT)?,
+        hidden: Some(cx.input(HIDDEN)?),
+    };
+    backward(cx, &given, &told, &back, ([DINPUT, DWEIGHT, DBIAS, DH0, DC0], Some(DPROJ)))
+}
+
+/// The gradient of Input has the shape of the gates.
+fn infer_projected_grad(cx: &mut Infer) -> Result<()> {
+    oar_core::op::infer::grads_like_inputs(cx)?;
+    cx.like(lstmp_grad::DINPUT, lstmp_grad::GATE)?;
+    cx.share_lod(lstmp_grad::DINPUT, lstmp_grad::PROJECTION);
+    Ok(())
+}
+
+pub static LSTM: Op = Op {
+    name: "lstm",
+    inputs: lstm::INS,
+    outputs: lstm::OUTS,
+    attrs: LstmAttrs::FIELDS,
+    takes: DTypes::FLOATS,
+    infer,
+    cpu: Kernel::Pure(run),
+    grad: Grad::By(&LSTM_GRAD),
+    ..OP
+};
+
+pub static LSTM_GRAD: Op = Op {
+    name: "lstm_grad",
+    inputs: lstm_grad::INS,
+    outputs: lstm_grad::OUTS,
+    attrs: LstmAttrs::FIELDS,
+    takes: DTypes::FLOATS,
+    infer: oar_core::op::infer::grads_like_inputs,
+    cpu: Kernel::Pure(run_grad),
+    ..OP
+};
+
+pub static LSTMP: Op = Op {
+    name: "lstmp",
+    inputs: lstmp::INS,
+    outputs: lstmp::OUTS,
+    attrs: LstmpAttrs::FIELDS,
+    takes: DTypes::FLOATS,
+    infer: infer_projected,
+    cpu: Kernel::Pure(run_projected),
+    grad: Grad::By(&LSTMP_GRAD),
+    ..OP
+};
+
+pub static LSTMP_GRAD: Op = Op {
+    name: "lstmp_grad",
+    inputs: lstmp_grad::INS,
+    outputs: lstmp_grad::OUTS,
+    attrs: LstmpAttrs::FIELDS,
+    takes: DTypes::FLOATS,
+    infer: infer_projected_grad,
+    cpu: Kernel::Pure(run_projected_grad),
+    ..OP
+};
+
+pub static TABLE: &[&Op] = &[&LSTM, &LSTM_GRAD, &LSTMP, &LSTMP_GRAD];

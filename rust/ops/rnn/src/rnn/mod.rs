@@ -1,0 +1,317 @@
+//! rnn: layers of simple recurrent networks, LSTMs or GRUs over padded sequences, as one operator.
+
+mod cudnn_lstm;
+mod network;
+
+use network::{Kept, Network, Params, Wanted};
+use oar_core::base::{DType, DTypes, Result};
+use oar_core::op::{Grad, InSlot, Infer, Kernel, Op, Run, OP};
+use oar_core::tensor::{Tensor, Value};
+use oar_core::{attrs, bail, dispatch, ensure, slots};
+use oar_kernels::recurrent::Cell;
+use oar_ops_common::given::ints;
+
+attrs! {
+    pub struct RnnAttrs {
+        dropout_prob: f32 = 0.0, is_bidirec: bool = false, input_size: i32 = 10, hidden_size: i32 = 100,
+        num_layers: i32 = 1, mode: String, is_test: bool = false, seed: i32 = 0,
+    }
+}
+
+slots! {
+    /// Input [steps, batch, width]. PreState is h, and c of an LSTM, [layers * directions, batch, hidden]. WeightList has the
+    /// weights of input and state of each layer and direction, then their biases.
+    mod rnn {
+        INPUT "Input", STATE "PreState".many(), WEIGHTS "WeightList".many(), LENGTHS "SequenceLength".opt()
+        => DROPPED "DropoutState".opt().made(), RESERVE "Reserve".mid().made(), OUT "Out", LAST "State".many()
+    }
+    mod rnn_grad {
+        INPUT "Input", STATE "PreState".many(), WEIGHTS "WeightList".many(), LENGTHS "SequenceLength".opt(),
+        DROPPED "DropoutState".opt(), RESERVE "Reserve", OUT "Out", DOUT "Out@GRAD", DLAST "State@GRAD".many()
+        => DWEIGHTS "WeightList@GRAD".many(), DINPUT "Input@GRAD", DSTATE "PreState@GRAD".many()
+    }
+}
+
+/// What the attributes say.
+struct Plan {
+    cell: Cell,
+    layers: usize,
+    directions: usize,
+    hidden: usize,
+}
+
+fn plan(op: &str, a: &RnnAttrs) -> Result<Plan> {
+    let cell = match a.mode.as_str() {
+        "LSTM" => Cell::Lstm,
+        "GRU" => Cell::Gru,
+        "RNN_TANH" => Cell::Tanh,
+        "RNN_RELU" => Cell::Relu,
+        other => {
+            bail!(InvalidArgument, "operator {op}: mode must be LSTM, GRU, RNN_TANH or RNN_RELU, got '{other}'")
+        }
+    };
+    ensure!(
+        a.num_layers >= 1 && a.hidden_size >= 1,
+        InvalidArgument,
+        "operator {op}: num_layers and hidden_size must be greater than 0, got {} and {}",
+        a.num_layers,
+        a.hidden_size
+    );
+    ensure!(
+        (0.0..=1.0).contains(&a.dropout_prob),
+        InvalidArgument,
+        "operator {op}: dropout_prob must be between 0 and 1, got {}",
+        a.dropout_prob
+    );
+    let directions = if a.is_bidirec { 2 } else { 1 };
+    Ok(Plan { cell, layers: a.num_layers as usize, directions, hidden: a.hidden_size as usize })
+}
+
+fn check(cx: &Infer, slot: InSlot, i: usize, wanted: &[i64], dtype: DType) -> Result<()> {
+    let got = cx.meta(slot, i)?;
+    let agrees = |(&a, &b): (&i64, &i64)| a == b || a < 0 || b < 0;
+    ensure!(
+        got.dims.len() == wanted.len() && got.dims.iter().zip(wanted).all(agrees) && got.dtype == dtype,
+        InvalidArgument,
+        "operator {}: {}[{i}] must be {dtype} of shape {wanted:?}, got {} of shape {:?}",
+        cx.op.name,
+        cx.op.inputs[slot.0].name,
+        got.dtype,
+        &got.dims[..]
+    );
+    Ok(())
+}
+
+/// Slots of the same names in the operator and its gradient have the same places, so both check them here.
+fn check_inputs(cx: &Infer) -> Result<Plan> {
+    let (x, dtype) = (cx.dims(rnn::INPUT)?, cx.dtype(rnn::INPUT)?);
+    let op = cx.op.name;
+    let plan = plan(op, cx.attrs::<RnnAttrs>())?;
+    if x.len() != 3 {
+        return Err(cx.wrong::<()>(rnn::INPUT, "a tensor [steps, batch, width] of three dimensions").unwrap_err());
+    }
+    if cx.has(rnn::LENGTHS) {
+        let n = cx.dims(rnn::LENGTHS)?;
+        ensure!(
+            n.len() == 1 && (n[0] == x[1] || n[0] < 0 || x[1] < 0),
+            InvalidArgument,
+            "operator {op}: SequenceLength must have one length for each of {} sequences, got shape {:?}",
+            x[1],
+            &n[..]
+        );
+    }
+    let parts = plan.layers * plan.directions;
+    let states = if plan.cell == Cell::Lstm { 2 } else { 1 };
+    for (slot, n) in [(rnn::STATE, states), (rnn::WEIGHTS, 4usize.saturating_mul(parts))] {
+        ensure!(
+            cx.count(slot) == n,
+            InvalidArgument,
+            "operator {op}: {} must have {n} tensors for mode, num_layers and is_bidirec, got {}",
+            cx.op.inputs[slot.0].name,
+            cx.count(slot)
+        );
+    }
+    let hidden = plan.hidden as i64;
+    for i in 0..states {
+        check(cx, rnn::STATE, i, &[parts as i64, x[1], hidden], dtype)?;
+    }
+    let rows = plan.cell.gates() as i64 * hidden;
+    for part in 0..parts {
+        let input = if part < plan.directions { x[2] } else { plan.directions as i64 * hidden };
+        check(cx, rnn::WEIGHTS, 2 * part, &[rows, input], dtype)?;
+        check(cx, rnn::WEIGHTS, 2 * part + 1, &[rows, hidden], dtype)?;
+        for bias in 2 * parts + 2 * part..2 * parts + 2 * part + 2 {
+            check(cx, rnn::WEIGHTS, bias, &[rows], dtype)?;
+        }
+    }
+    Ok(plan)
+}
+
+fn infer(cx: &mut Infer) -> Result<()> {
+    let plan = check_inputs(cx)?;
+    let (mut x, dtype) = (cx.dims(rnn::INPUT)?, cx.dtype(rnn::INPUT)?);
+    x[2] = (plan.directions * plan.hidden) as i64;
+    cx.set(rnn::OUT, &x, dtype);
+    cx.set(rnn::DROPPED, &[-1], DType::U8);
+    cx.set(rnn::RESERVE, &[-1], dtype);
+    let states = cx.count(rnn::STATE);
+    cx.set_outs(rnn::LAST, states)?;
+    for i in 0..states {
+        let state = cx.meta(rnn::STATE, i)?.dims;
+        cx.set_nth(rnn::LAST, i, &state, dtype);
+    }
+    Ok(())
+}
+
+/// The network as this call's tensors say it is.
+fn network(cx: &Run) -> Result<Network> {
+    let (x, a, op) = (cx.input(rnn::INPUT)?, cx.attrs::<RnnAttrs>(), cx.op.name);
+    let Plan { cell, layers, directions, hidden } = plan(op, a)?;
+    let [steps, batch, input] = [0, 1, 2].map(|i| x.dims()[i] as usize);
+    ensure!(steps > 0, InvalidArgument, "operator {op}: Input must have a step or more, got shape {:?}", x.dims());
+    let lengths = match cx.opt(rnn::LENGTHS) {
+        None => None,
+        Some(t) => {
+            let lengths = ints(op, t)?;
+            if let Some(n) = lengths.iter().find(|&&n| n < 0 || n > steps as i64) {
+                bail!(InvalidArgument, "operator {op}: SequenceLength must be between 0 and {steps}, got {n}");
+            }
+            // Where none is shorter, nothing need be looked at.
+            let all = lengths.iter().all(|&n| n == steps as i64);
+            (!all).then(|| lengths.into_iter().map(|n| n as usize).collect())
+        }
+    };
+    let dropout = if a.is_test { 0.0 } else { a.dropout_prob };
+    Ok(Network { cell, layers, directions, steps, batch, input, hidden, lengths, dropout, seed: a.seed })
+}
+
+fn forward(cx: &mut Run) -> Result<()> {
+    let net = network(cx)?;
+    let x = cx.input(rnn::INPUT)?;
+    let (state, weights) = (cx.inputs(rnn::STATE)?, cx.inputs(rnn::WEIGHTS)?);
+    let mut last = state.iter().map(|t| t.deep_copy()).collect::<Result<Vec<_>>>()?;
+    let mut reserve = Tensor::empty(x.dtype(), &[net.reserve() as i64])?;
+    let mask = if net.drops() { cx.out(rnn::OUT)?.sizes().clone() } else { oar_core::base::Dims::from_slice(&[0]) };
+    let mut mask = Tensor::empty(DType::U8, &mask)?;
+    let mut out = cx.take_out(rnn::OUT)?;
+    dispatch!(x.dtype(), T in [f32, f64], {
+        let list: Vec<&[T]> = weights.iter().map(|t| t.data::<T>()).collect();
+        let (h, c) = last.split_at_mut(1);
+        let c = c.first_mut().map(|c| c.data_mut::<T>()).transpose()?.unwrap_or(&mut []);
+        net.forward(
+            x.data::<T>(), &list, (h[0].data_mut::<T>()?, c), reserve.data_mut::<T>()?, mask.data_mut::<u8>()?,
+            out.data_mut::<T>()?,
+        )?;
+    }, other => return cx.unsupported(other));
+    cx.set(rnn::OUT, out);
+    for (i, t) in last.into_iter().enumerate() {
+        cx.set_nth(rnn::LAST, i, t);
+    }
+    cx.set(rnn::DROPPED, mask);
+    if cx.wants(rnn::RESERVE) {
+        cx.set(rnn::RESERVE, reserve);
+    }
+    Ok(())
+}
+
+fn infer_grad(cx: &mut Infer) -> Result<()> {
+    check_inputs(cx)?;
+    for (out, of) in [
+        (rnn_grad::DWEIGHTS, rnn_grad::WEIGHTS),
+        (rnn_grad::DINPUT, rnn_grad::INPUT),
+        (rnn_grad::DSTATE, rnn_grad::STATE),
+    ] {
+        if cx.free_outs && cx.op.outputs[out.0].is(oar_core::op::DUPLICABLE) {
+            cx.set_outs(out, cx.count(of))?;
+        }
+        for i in 0..cx.outs(out) {
+            let meta = cx.meta(of, i)?;
+            cx.set_nth(out, i, &meta.dims, meta.dtype);
+        }
+    }
+    Ok(())
+}
+
+/// The gradients of the last states: zeros where nothing came.
+fn last_grads(cx: &Run, like: &[&Tensor]) -> Result<Vec<Tensor>> {
+    let came = cx.values(rnn_grad::DLAST);
+    like.iter()
+        .enumerate()
+        .map(|(i, state)| match came.get(i) {
+            None | Some(Value::None) => Tensor::zeros(state.dtype(), state.dims()),
+            Some(value) => {
+                let t = value.dense()?;
+                oar_ops_common::axis::like(cx, t, state.dims(), state.dtype(), "the gradient of State")?;
+                t.deep_copy()
+            }
+        })
+        .collect()
+}
+
+fn backward(cx: &mut Run) -> Result<()> {
+    use rnn_grad::{DINPUT, DOUT, DROPPED, DSTATE, DWEIGHTS, INPUT, OUT, RESERVE, STATE, WEIGHTS};
+    let net = network(cx)?;
+    let (x, out, dout, reserve) = (cx.input(INPUT)?, cx.input(OUT)?, cx.input(DOUT)?, cx.input(RESERVE)?);
+    let (state, weights) = (cx.inputs(STATE)?, cx.inputs(WEIGHTS)?);
+    let dims = [net.steps as i64, net.batch as i64, (net.directions * net.hidden) as i64];
+    for (t, dims, what) in
+        [(out, &dims[..], "Out"), (dout, &dims, "the gradient of Out"), (reserve, &[net.reserve() as i64], "Reserve")]
+    {
+        oar_ops_common::axis::like(cx, t, dims, x.dtype(), what)?;
+    }
+    let mask = cx.opt(DROPPED).filter(|_| net.drops());
+    ensure!(
+        !net.drops() || mask.is_some_and(|m| m.dtype() == DType::U8 && m.dims() == dims),
+        InvalidArgument,
+        "operator {}: DropoutState must be uint8 of the shape {dims:?} of Out",
+        cx.op.name
+    );
+    let mut dlast = last_grads(cx, &state)?;
+    let n = cx.n_outs(DWEIGHTS);
+    let mut dweights = Vec::with_capacity(weights.len());
+    for (i, w) in weights.iter().enumerate() {
+        let wanted = i < n && cx.wants_nth(DWEIGHTS, i);
+        dweights.push(wanted.then(|| Tensor::empty(w.dtype(), w.dims())).transpose()?);
+    }
+    let mut dx = if cx.wants(DINPUT) { Some(cx.take_out(DINPUT)?) } else { None };
+    dispatch!(x.dtype(), T in [f32, f64], {
+        let (h, c) = dlast.split_at_mut(1);
+        let dc = c.first_mut().map(|c| c.data_mut::<T>()).transpose()?.unwrap_or(&mut []);
+        let params = Params {
+            list: weights.iter().map(|t| t.data::<T>()).collect(),
+            h: state[0].data::<T>(),
+            c: state.get(1).map_or(&[], |c| c.data::<T>()),
+        };
+        let kept = Kept {
+            reserve: reserve.data::<T>(), mask: mask.map_or(&[], |m| m.data::<u8>()), out: out.data::<T>(),
+        };
+        let wanted = Wanted {
+            list: dweights
+                .iter_mut()
+                .map(|t| t.as_mut().map(|t| t.data_mut::<T>()).transpose())
+                .collect::<Result<_>>()?,
+            x: dx.as_mut().map(|t| t.data_mut::<T>()).transpose()?,
+        };
+        net.backward(x.data::<T>(), &params, &kept, dout.data::<T>(), (h[0].data_mut::<T>()?, dc), wanted)?;
+    }, other => return cx.unsupported(other));
+    for (i, t) in dweights.into_iter().enumerate() {
+        if let Some(t) = t {
+            cx.set_nth(DWEIGHTS, i, t);
+        }
+    }
+    if let Some(dx) = dx {
+        cx.set(DINPUT, dx);
+    }
+    for (i, t) in dlast.into_iter().enumerate() {
+        if cx.wants_nth(DSTATE, i) {
+            cx.set_nth(DSTATE, i, t);
+        }
+    }
+    Ok(())
+}
+
+pub static RNN: Op = Op {
+    name: "rnn",
+    inputs: rnn::INS,
+    outputs: rnn::OUTS,
+    attrs: RnnAttrs::FIELDS,
+    takes: DTypes::FLOATS,
+    infer,
+    // Dropout between layers draws.
+    cpu: Kernel::Random(forward),
+    grad: Grad::By(&RNN_GRAD),
+    ..OP
+};
+
+pub static RNN_GRAD: Op = Op {
+    name: "rnn_grad",
+    inputs: rnn_grad::INS,
+    outputs: rnn_grad::OUTS,
+    attrs: RnnAttrs::FIELDS,
+    takes: DTypes::FLOATS,
+    infer: infer_grad,
+    cpu: Kernel::Pure(backward),
+    ..OP
+};
+
+pub static TABLE: &[&Op] = &[&RNN, &RNN_GRAD, &cudnn_lstm::CUDNN_LSTM, &cudnn_lstm::CUDNN_LSTM_GRAD];

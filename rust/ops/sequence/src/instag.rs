@@ -1,0 +1,176 @@
+//! filter_by_instag: the instances that have one of the wanted tags.
+
+use super::levels;
+use oar_core::attrs;
+use oar_core::base::{DType, DTypes, Dims, Result};
+use oar_core::op::{Grad, Infer, Kernel, Meta, Op, Run, OP};
+use oar_core::tensor::Tensor;
+use oar_core::{ensure, slots};
+use oar_ops_common::by_size;
+use oar_ops_common::elements::{words, words_mut};
+use oar_ops_common::fill::{full, Scalar};
+use oar_ops_common::index::index_of;
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+attrs! { pub struct FilterAttrs { is_lod: bool, out_val_if_empty: i64 = 0 } }
+
+slots! {
+    mod filter {
+        INS_ "Ins", TAGS "Ins_tag", WANTED "Filter_tag"
+        => OUT "Out".made(), WEIGHT "LossWeight".made(), MAP "IndexMap".made()
+    }
+    mod filter_grad { MAP "IndexMap", INS_ "Ins", WEIGHT "LossWeight", DOUT "Out@GRAD" => DINS "Ins@GRAD" }
+}
+
+fn infer(cx: &mut Infer) -> Result<()> {
+    let (x, dtype) = (cx.dims(filter::INS_)?, cx.dtype(filter::INS_)?);
+    ensure!(
+        // While sizes are unknown, dimensions too many pass, as in Paddle.
+        x.len() == 2 || x.len() > 2 && x.contains(&-1),
+        InvalidArgument,
+        "operator {}: Ins must have 2 dimensions, got shape {:?}",
+        cx.op.name,
+        &x[..]
+    );
+    // A row of IndexMap is a first row of Out, one of Ins, and how many.
+    for (slot, width, dtype) in
+        [(filter::OUT, x[1], dtype), (filter::WEIGHT, 1, DType::F32), (filter::MAP, 3, DType::I64)]
+    {
+        let dims = Dims::from_slice(&[-1, width]);
+        cx.set_meta(slot, 0, Meta { dims, dtype, lod_level: 1, ..Meta::default() });
+    }
+    Ok(())
+}
+
+fn forward(cx: &mut Run) -> Result<()> {
+    let (op, a) = (cx.op.name, cx.attrs::<FilterAttrs>());
+    let (x, tags) = (cx.input(filter::INS_)?, cx.input(filter::TAGS)?);
+    let wanted: HashSet<i64> = index_of(op, cx.input(filter::WANTED)?)?.iter().copied().collect();
+    let runs: Cow<[usize]> = match a.is_lod {
+        true => Cow::Borrowed(levels::first(op, "Ins", x)?),
+        false => Cow::Owned((0..=x.dims()[0] as usize).collect()),
+    };
+    let (of_tags, ids) = (levels::first(op, "Ins_tag", tags)?, index_of(op, tags)?);
+    let across = ids.len().checked_div(tags.dims()[0] as usize).unwrap_or(0);
+    ensure!(
+        of_tags.len() <= runs.len(),
+        InvalidArgument,
+        "operator {op}: Ins_tag has tags of {} instances, of which Ins has only {}",
+        of_tags.len() - 1,
+        runs.len() - 1
+    );
+    let (mut map, mut ends) = (Vec::new(), vec![0]);
+    for (i, w) in of_tags.windows(2).enumerate() {
+        if ids[w[0] * across..w[1] * across].iter().any(|id| wanted.contains(id)) {
+            let (start, count) = (runs[i], runs[i + 1] - runs[i]);
+            let end = ends[ends.len() - 1];
+            map.push([end as i64, start as i64, count as i64]);
+            ends.push(end + count);
+        }
+    }
+    let empty = map.is_empty();
+    if empty {
+        // One row that stands for none; its loss weighs nothing.
+        map.push([0, 1, 1]);
+        ends.push(1);
+    }
+    let width = x.dims()[1];
+    let rows = ends[ends.len() - 1] as i64;
+    let mut out = Tensor::empty(x.dtype(), &[rows, width])?;
+    if empty {
+        out = match x.dtype() {
+            DType::I32 | DType::I64 => full(
+                x.dtype(),
+                &[1, width],
+                Scalar { float: a.out_val_if_empty as f64, int: Some(a.out_val_if_empty) },
+            )?,
+            other => full(other, &[1, width], Scalar::from(a.out_val_if_empty as f64))?,
+        };
+    } else {
+        let width = width as usize;
+        by_size!(x.dtype(), T, {
+            let (from, to) = (words::<T>(x), words_mut::<T>(&mut out)?);
+            for [at, start, count] in map.iter().map(|m| m.map(|v| v as usize)) {
+                to[at * width..][..count * width].copy_from_slice(&from[start * width..][..count * width]);
+            }
+        });
+    }
+    let each = levels::one((0..=map.len()).collect());
+    let weights = vec![if empty { 0f32 } else { 1.0 }; map.len()];
+    cx.set(filter::OUT, out.with_lod(levels::one(ends)));
+    cx.set(filter::WEIGHT, Tensor::from_slice(&weights, &[map.len() as i64, 1])?.with_lod(each.clone()));
+    cx.set(filter::MAP, Tensor::from_slice(&map.concat(), &[map.len() as i64, 3])?.with_lod(each));
+    Ok(())
+}
+
+fn infer_grad(cx: &mut Infer) -> Result<()> {
+    cx.like(filter_grad::DINS, filter_grad::INS_)?;
+    cx.share_lod(filter_grad::DINS, filter_grad::INS_);
+    Ok(())
+}
+
+fn backward(cx: &mut Run) -> Result<()> {
+    let op = cx.op.name;
+    let (x, map, weight, d) = (
+        cx.input(filter_grad::INS_)?,
+        cx.input(filter_grad::MAP)?,
+        cx.input(filter_grad::WEIGHT)?,
+        cx.input(filter_grad::DOUT)?,
+    );
+    let fits = x.rank() == 2 && d.rank() == 2 && d.dims()[1] == x.dims()[1] && d.dtype() == x.dtype();
+    ensure!(fits, InvalidArgument, "operator {op}: Out@GRAD must have rows like Ins {x:?}, got {d:?}");
+    ensure!(
+        map.rank() == 2 && map.dims()[1] == 3 && map.dtype() == DType::I64 && weight.dtype() == DType::F32,
+        InvalidArgument,
+        "operator {op}: IndexMap must have shape [.., 3] and type int64, LossWeight float32, got {map:?} and {weight:?}"
+    );
+    let none = weight.numel() == 1 && weight.data::<f32>()[0] == 0.0;
+    let (width, rows, made) = (x.dims()[1] as usize, x.dims()[0], d.dims()[0]);
+    let dx = cx.out(filter_grad::DINS)?;
+    dx.bytes_mut()?.fill(0);
+    if none {
+        return Ok(());
+    }
+    by_size!(d.dtype(), T, {
+        let (from, to) = (words::<T>(d), words_mut::<T>(dx)?);
+        for m in map.data::<i64>().chunks_exact(3) {
+            let (at, start, count) = (m[0], m[1], m[2]);
+            let within = |from: i64, size: i64| from >= 0 && count >= 0 && from <= size && count <= size - from;
+            ensure!(
+                within(at, made) && within(start, rows),
+                InvalidArgument,
+                "operator {op}: IndexMap must name rows of Out ({made}) and of Ins ({rows}), got {m:?}"
+            );
+            let (at, start, count) = (at as usize, start as usize, count as usize);
+            to[start * width..][..count * width].copy_from_slice(&from[at * width..][..count * width]);
+        }
+    });
+    Ok(())
+}
+
+const TYPES: DTypes = DTypes::FLOATS.and(DTypes::of(&[DType::I32, DType::I64]));
+
+pub static FILTER: Op = Op {
+    name: "filter_by_instag",
+    inputs: filter::INS,
+    outputs: filter::OUTS,
+    attrs: FilterAttrs::FIELDS,
+    takes: TYPES,
+    infer,
+    cpu: Kernel::Pure(forward),
+    grad: Grad::By(&FILTER_GRAD),
+    ..OP
+};
+
+pub static FILTER_GRAD: Op = Op {
+    name: "filter_by_instag_grad",
+    inputs: filter_grad::INS,
+    outputs: filter_grad::OUTS,
+    attrs: FilterAttrs::FIELDS,
+    infer: infer_grad,
+    cpu: Kernel::Pure(backward),
+    ..OP
+};
+
+pub static TABLE: &[&Op] = &[&FILTER, &FILTER_GRAD];

@@ -1,0 +1,203 @@
+//! match_matrix_tensor: every step of a sequence with every step of another, compared by some bilinear forms.
+
+use oar_core::attrs;
+use oar_core::base::dtype::Element;
+use oar_core::base::{DTypes, Result};
+use oar_core::op::infer::grads_like_inputs;
+use oar_core::op::{Grad, InSlot, Infer, Kernel, Op, Run, OP};
+use oar_core::tensor::Tensor;
+use oar_core::{dispatch, ensure, slots};
+use oar_kernels::gemm::{gemm, matmul, Epilogue, Gemm, View};
+use oar_kernels::gemm_simd::Real;
+use oar_ops_common::levels;
+
+attrs! { pub struct MatchAttrs { dim_t: i32 = 1 } }
+
+slots! {
+    mod fwd { X "X", Y "Y", W "W" => OUT "Out".made(), TMP "Tmp".made() }
+    mod grad {
+        X "X", Y "Y", W "W", TMP "Tmp", DOUT "Out@GRAD" => DX "X@GRAD", DY "Y@GRAD", DW "W@GRAD"
+    }
+}
+
+/// The most elements of a result.
+const MOST: usize = 1 << 31;
+
+fn infer(cx: &mut Infer) -> Result<()> {
+    let (op, forms) = (cx.op.name, cx.attrs::<MatchAttrs>().dim_t as i64);
+    let (x, y, w) = (cx.dims(fwd::X)?, cx.dims(fwd::Y)?, cx.dims(fwd::W)?);
+    let agree = |a: i64, b: i64| a == b || a < 0 || b < 0;
+    ensure!(
+        x.len() == 2 && y.len() == 2 && w.len() == 3 && agree(w[0], x[1]) && agree(w[1], forms) && agree(w[2], y[1]),
+        InvalidArgument,
+        "operator {op}: X and Y must be matrices, and W of shape [columns of X, dim_t {forms}, columns of Y], got {:?}, {:?} \
+         and {:?}",
+        &x[..],
+        &y[..],
+        &w[..]
+    );
+    ensure!(forms > 0, InvalidArgument, "operator {op}: dim_t must be above 0, got {forms}");
+    let dtype = cx.dtype(fwd::X)?;
+    cx.set(fwd::OUT, &[-1, 1], dtype);
+    cx.set_levels(fwd::OUT, 1);
+    cx.set(fwd::TMP, &[-1, 1], dtype);
+    Ok(())
+}
+
+/// The operands of a call, which fit each other.
+struct Call<'a> {
+    x: &'a Tensor,
+    y: &'a Tensor,
+    w: &'a Tensor,
+    of_x: &'a [usize],
+    of_y: &'a [usize],
+    forms: usize,
+    /// Columns of X and Y.
+    columns: (usize, usize),
+    /// Where the results of each pair of sequences begin.
+    ends: Vec<usize>,
+}
+
+fn look<'a>(cx: &Run<'a>, [x, y, w]: [InSlot; 3]) -> Result<Call<'a>> {
+    let (op, x, y, w) = (cx.op.name, cx.input(x)?, cx.input(y)?, cx.input(w)?);
+    let (of_x, of_y) = (levels::first(op, "X", x)?, levels::first(op, "Y", y)?);
+    ensure!(
+        of_x.len() == of_y.len() && y.dtype() == x.dtype() && w.dtype() == x.dtype(),
+        InvalidArgument,
+        "operator {op}: X and Y must have as many sequences, and W their type, got {x:?}, {y:?} and {w:?} with {} and {} \
+         sequences",
+        of_x.len() - 1,
+        of_y.len() - 1
+    );
+    let forms = cx.attrs::<MatchAttrs>().dim_t as usize;
+    let spans = levels::lengths(of_x).zip(levels::lengths(of_y));
+    let sizes: Vec<usize> = spans.map(|(a, b)| a.saturating_mul(b).saturating_mul(forms)).collect();
+    let all = sizes.iter().fold(0usize, |n, &size| n.saturating_add(size));
+    ensure!(all <= MOST, ResourceExhausted, "operator {op}: a result of {all} elements is too large");
+    let ends = levels::offsets(sizes);
+    Ok(Call { of_x, of_y, forms, columns: (x.dims()[1] as usize, y.dims()[1] as usize), ends, x, y, w })
+}
+
+/// A pair of sequences: rows of X, rows of Y, and where its results begin.
+struct Pair {
+    x: std::ops::Range<usize>,
+    y: std::ops::Range<usize>,
+    at: usize,
+}
+
+impl Call<'_> {
+    fn pairs(&self) -> impl Iterator<Item = Pair> + '_ {
+        let spans = self.of_x.windows(2).zip(self.of_y.windows(2)).zip(&self.ends);
+        spans
+            .map(|((x, y), &at)| Pair { x: x[0]..x[1], y: y[0]..y[1], at })
+            .filter(|p| !p.x.is_empty() && !p.y.is_empty())
+    }
+
+    /// X times W: for each row of X as many vectors as there are forms.
+    fn turned<T: Element + Gemm + Real>(&self) -> Vec<T> {
+        let (rows, (inner, outer)) = (self.x.dims()[0] as usize, self.columns);
+        let mut turned = vec![<T as Real>::ZERO; rows * self.forms * outer];
+        matmul((rows, self.forms * outer, inner), self.x.data::<T>(), false, self.w.data::<T>(), false, &mut turned);
+        turned
+    }
+
+    fn forward<T: Element + Gemm + Real>(&self, turned: &[T]) -> Vec<T> {
+        let (width, y) = (self.columns.1, self.y.data::<T>());
+        let mut out = vec![<T as Real>::ZERO; self.ends.last().copied().unwrap_or(0)];
+        for p in self.pairs() {
+            let (m, n) = (p.x.len(), p.y.len());
+            for t in 0..self.forms {
+                let a = View::new(&turned[(p.x.start * self.forms + t) * width..], self.forms * width, 1);
+                let b = View::rows(&y[p.y.start * width..p.y.end * width], width, true);
+                let out = &mut out[p.at + t * m * n..][..m * n];
+                gemm((m, n, width), <T as Real>::ONE, a, b, <T as Real>::ZERO, out, n, Epilogue::NONE);
+            }
+        }
+        out
+    }
+
+    fn backward<T: Element + Gemm + Real>(&self, dout: &[T], outs: [Option<&mut Tensor>; 3]) -> Result<()> {
+        let (rows, (inner, width)) = (self.x.dims()[0] as usize, self.columns);
+        let (turned, y) = (self.turned::<T>(), self.y.data::<T>());
+        let mut dturned = vec![<T as Real>::ZERO; turned.len()];
+        let [dx, dy, dw] = outs;
+        let mut dy = dy.map(|t| t.data_mut::<T>()).transpose()?;
+        if let Some(dy) = &mut dy {
+            dy.fill(<T as Real>::ZERO);
+        }
+        for p in self.pairs() {
+            let (m, n) = (p.x.len(), p.y.len());
+            for t in 0..self.forms {
+                let (d, from) = (&dout[p.at + t * m * n..][..m * n], (p.x.start * self.forms + t) * width);
+                let b = View::rows(&y[p.y.start * width..p.y.end * width], width, false);
+                let to = &mut dturned[from..];
+                let step = self.forms * width;
+                let none = Epilogue::NONE;
+                gemm((m, width, n), <T as Real>::ONE, View::rows(d, n, false), b, <T as Real>::ZERO, to, step, none);
+                if let Some(dy) = &mut dy {
+                    let to = &mut dy[p.y.start * width..p.y.end * width];
+                    let b = View::new(&turned[from..], step, 1);
+                    gemm((n, width, m), <T as Real>::ONE, View::rows(d, n, true), b, <T as Real>::ONE, to, width, none);
+                }
+            }
+        }
+        let depth = self.forms * width;
+        if let Some(dx) = dx {
+            matmul((rows, inner, depth), &dturned, false, self.w.data::<T>(), true, dx.data_mut::<T>()?);
+        }
+        if let Some(dw) = dw {
+            matmul((inner, depth, rows), self.x.data::<T>(), true, &dturned, false, dw.data_mut::<T>()?);
+        }
+        Ok(())
+    }
+}
+
+fn run(cx: &mut Run) -> Result<()> {
+    let call = look(cx, [fwd::X, fwd::Y, fwd::W])?;
+    dispatch!(call.x.dtype(), T in [f32, f64], {
+        let turned = call.turned::<T>();
+        let out = call.forward(&turned);
+        let t = Tensor::from_slice(&out, &[out.len() as i64, 1])?;
+        cx.set(fwd::OUT, t.with_lod(levels::one(call.ends.clone())));
+        cx.set(fwd::TMP, Tensor::from_slice(&turned, &[turned.len() as i64, 1])?);
+        Ok(())
+    }, other => cx.unsupported(other))
+}
+
+fn run_grad(cx: &mut Run) -> Result<()> {
+    let (call, dout) = (look(cx, [grad::X, grad::Y, grad::W])?, cx.input(grad::DOUT)?);
+    ensure!(
+        Some(&dout.numel()) == call.ends.last() && dout.dtype() == call.x.dtype(),
+        InvalidArgument,
+        "operator match_matrix_tensor_grad: the gradient of Out must have {:?} elements of {}, got {dout:?}",
+        call.ends.last(),
+        call.x.dtype()
+    );
+    let outs = cx.each_out([grad::DX, grad::DY, grad::DW]);
+    dispatch!(call.x.dtype(), T in [f32, f64], call.backward::<T>(dout.data::<T>(), outs), other => cx.unsupported(other))
+}
+
+pub static MATCH_MATRIX_TENSOR: Op = Op {
+    name: "match_matrix_tensor",
+    inputs: fwd::INS,
+    outputs: fwd::OUTS,
+    attrs: MatchAttrs::FIELDS,
+    takes: DTypes::FLOATS,
+    infer,
+    cpu: Kernel::Pure(run),
+    grad: Grad::By(&MATCH_MATRIX_TENSOR_GRAD),
+    ..OP
+};
+
+pub static MATCH_MATRIX_TENSOR_GRAD: Op = Op {
+    name: "match_matrix_tensor_grad",
+    inputs: grad::INS,
+    outputs: grad::OUTS,
+    attrs: MatchAttrs::FIELDS,
+    takes: DTypes::FLOATS,
+    infer: grads_like_inputs,
+    cpu: Kernel::Pure(run_grad),
+    ..OP
+};
+
+pub static TABLE: &[&Op] = &[&MATCH_MATRIX_TENSOR, &MATCH_MATRIX_TENSOR_GRAD];

@@ -1,0 +1,293 @@
+//! pyramid_hash: for every run of 2, 3, .. neighbours in a sequence a row of weights, cut from one long vector at places that
+//! hashes of the run's numbers say.
+
+use oar_core::attrs;
+use oar_core::base::{DType, DTypes, Result};
+use oar_core::op::{Grad, Infer, Kernel, Op, Run, OP};
+use oar_core::tensor::{Tensor, Value};
+use oar_core::{dispatch, ensure, err, slots};
+use oar_kernels::hash::{murmur3, xxh32};
+use oar_ops_common::levels;
+use std::ops::Range;
+
+attrs! {
+    pub struct PyramidAttrs {
+        num_emb: i32 = 0, space_len: i32 = 0, pyramid_layer: i32 = 2, rand_len: i32 = 0, drop_out_percent: f32 = 0.0,
+        is_training: i32 = 0, use_filter: bool = true, white_list_len: i32 = 0, black_list_len: i32 = 0, seed: i32 = 0,
+        lr: f32 = 0.0, distribute_update_vars: String = String::new(),
+    }
+}
+
+slots! {
+    mod fwd {
+        X "X", W "W", WHITE "WhiteList", BLACK "BlackList"
+        => OUT "Out".made(), DROP "DropPos".made(), TEMP "X_Temp_Out".made().mid()
+    }
+    mod grad { X "X", W "W", DROP "DropPos", TEMP "X_Temp_Out", DOUT "Out@GRAD" => DX "X@GRAD".made() }
+}
+
+/// The most elements of a result.
+const MOST: usize = 1 << 31;
+/// The most hashes of a filter that is one.
+const MOST_HASHES: u64 = 1 << 16;
+/// The first word of a filter.
+const MAGIC: u64 = 17_070_416;
+
+impl PyramidAttrs {
+    fn check(&self, op: &str) -> Result<()> {
+        ensure!(
+            self.pyramid_layer >= 2 && self.space_len > 0 && self.rand_len > 0 && self.num_emb >= 0,
+            InvalidArgument,
+            "operator {op}: pyramid_layer must be at least 2, space_len and rand_len above 0 and num_emb at least 0, got {}, \
+             {}, {} and {}",
+            self.pyramid_layer,
+            self.space_len,
+            self.rand_len,
+            self.num_emb
+        );
+        ensure!(
+            self.num_emb % self.rand_len == 0,
+            InvalidArgument,
+            "operator {op}: num_emb must be a multiple of rand_len, got {} and {}",
+            self.num_emb,
+            self.rand_len
+        );
+        Ok(())
+    }
+
+    /// Where in the vector each piece of a run's row begins.
+    fn places<'a>(&self, run: &'a [u8]) -> impl Iterator<Item = usize> + 'a {
+        let (space, step) = (self.space_len as u32, self.rand_len as usize);
+        (0..self.num_emb as u32).step_by(step).map(move |seed| (xxh32(run, seed) % space) as usize)
+    }
+
+    /// The runs of a sequence of `n` numbers, the short ones first.
+    fn runs(&self, n: usize) -> impl Iterator<Item = Range<usize>> {
+        let longest = (self.pyramid_layer as usize).min(n);
+        (2..=longest).flat_map(move |length| (0..=n - length).map(move |at| at..at + length))
+    }
+}
+
+fn infer(cx: &mut Infer) -> Result<()> {
+    let (op, a) = (cx.op.name, cx.attrs::<PyramidAttrs>());
+    a.check(op)?;
+    let x = cx.dims(fwd::X)?;
+    ensure!(x.len() == 2, InvalidArgument, "operator {op}: X must have 2 dimensions, got shape {:?}", &x[..]);
+    cx.shaped(fwd::W, &[a.space_len as i64 + a.rand_len as i64, 1])?;
+    for (slot, length) in [(fwd::WHITE, a.white_list_len), (fwd::BLACK, a.black_list_len)] {
+        if length > 0 {
+            cx.shaped(slot, &[length as i64, 1])?;
+        }
+    }
+    let dtype = cx.dtype(fwd::W)?;
+    cx.set(fwd::OUT, &[-1, a.num_emb as i64], dtype);
+    cx.share_lod(fwd::OUT, fwd::X);
+    cx.set(fwd::DROP, &[-1, 1], DType::I32);
+    cx.set(fwd::TEMP, &x, DType::F32);
+    Ok(())
+}
+
+/// A Bloom filter in the bytes of a tensor.
+struct Filter<'a> {
+    bits: &'a [u8],
+    count: u64,
+    hashes: u64,
+}
+
+impl<'a> Filter<'a> {
+    fn read(op: &str, name: &str, t: &'a Tensor) -> Result<Filter<'a>> {
+        let bytes = t.bytes();
+        let word =
+            |i: usize| bytes.get(i * 8..i * 8 + 8).map_or(0, |b| u64::from_le_bytes(b.try_into().unwrap_or_default()));
+        let (count, hashes, bits) = (word(1), word(2), bytes.get(32..).unwrap_or_default());
+        ensure!(
+            word(0) == MAGIC && hashes <= MOST_HASHES && count > 0 && count.div_ceil(8) <= bits.len() as u64,
+            PreconditionNotMet,
+            "operator {op}: {name} holds no filter: the head says {}, {count} bits and {hashes} hashes, and there are {} bytes \
+             of bits",
+            word(0),
+            bits.len()
+        );
+        Ok(Filter { bits, count, hashes })
+    }
+
+    fn has(&self, key: &[u8]) -> bool {
+        let set = |hash: u64| {
+            let bit = hash % self.count;
+            self.bits[(bit / 8) as usize] & (0x80 >> (bit % 8)) != 0
+        };
+        (0..self.hashes).all(|seed| murmur3(key, seed as u32).into_iter().all(set))
+    }
+}
+
+/// The next number of glibc's rand_r.
+fn next_random(state: &mut u32) -> u32 {
+    let mut bits = |count: u32| {
+        *state = state.wrapping_mul(1_103_515_245).wrapping_add(12_345);
+        (*state >> 16) % count
+    };
+    let first = bits(2048);
+    let second = first << 10 ^ bits(1024);
+    second << 10 ^ bits(1024)
+}
+
+/// The bytes of a run in those of all numbers.
+fn key(words: &[u8], start: usize, run: &Range<usize>) -> std::ops::Range<usize> {
+    debug_assert!((start + run.end) * 4 <= words.len());
+    (start + run.start) * 4..(start + run.end) * 4
+}
+
+fn forward(cx: &mut Run) -> Result<()> {
+    let (op, a, x, w) = (cx.op.name, cx.attrs::<PyramidAttrs>(), cx.input(fwd::X)?, cx.input(fwd::W)?);
+    ensure!(x.dtype() == DType::I32, InvalidArgument, "operator {op}: X must be int32, got {}", x.dtype());
+    let (offsets, rows, columns) = (levels::first(op, "X", x)?, x.dims()[0] as usize, x.dims()[1] as usize);
+    let places = rows.saturating_mul(columns).saturating_mul(a.pyramid_layer as usize);
+    ensure!(
+        places <= MOST && (columns > 0 || rows == 0),
+        InvalidArgument,
+        "operator {op}: X of shape {:?} with {} layers has no or too many places",
+        x.dims(),
+        a.pyramid_layer
+    );
+    let mut temp = Tensor::zeros(DType::F32, x.dims())?;
+    for (to, &from) in temp.data_mut::<f32>()?.iter_mut().zip(&x.data::<i32>()[..rows]) {
+        *to = from as f32;
+    }
+    let words = temp.bytes();
+    let filter = |slot, name, length: i32| match a.use_filter && length != 0 {
+        true => Filter::read(op, name, cx.input(slot)?).map(Some),
+        false => Ok(None),
+    };
+    let white = filter(fwd::WHITE, "WhiteList", a.white_list_len)?;
+    let black = filter(fwd::BLACK, "BlackList", a.black_list_len)?;
+    let wanted = |run: &[u8]| white.as_ref().is_none_or(|f| f.has(run)) && black.as_ref().is_none_or(|f| !f.has(run));
+    let mut drop = Tensor::zeros(DType::I32, &[places as i64, 1])?;
+    let (mut seed, mut taken): (u32, Vec<usize>) = (a.seed as u32, Vec::new());
+    let mut marks = drop.data_mut::<i32>()?.iter_mut();
+    for sequence in offsets.windows(2) {
+        let mut count = 0;
+        for run in a.runs(sequence[1] - sequence[0]) {
+            let mut take = wanted(&words[key(words, sequence[0], &run)]);
+            if take && a.is_training != 0 {
+                take = next_random(&mut seed) as f32 / i32::MAX as f32 >= a.drop_out_percent;
+            }
+            if let Some(mark) = marks.next() {
+                *mark = take as i32;
+            }
+            count += take as usize;
+        }
+        taken.push(count);
+    }
+    let tops = levels::offsets(taken.iter().map(|&n| n.max(1)));
+    let (height, width, piece) = (tops.last().copied().unwrap_or(0), a.num_emb as usize, a.rand_len as usize);
+    ensure!(
+        height.saturating_mul(width) <= MOST,
+        ResourceExhausted,
+        "operator {op}: a result of {height} rows with {width} elements is too large"
+    );
+    // As in Paddle, where the share that training drops is what values are multiplied by afterwards.
+    let factor = (a.is_training == 0).then_some(a.drop_out_percent);
+    let mut out = Tensor::zeros(w.dtype(), &[height as i64, width as i64])?;
+    dispatch!(w.dtype(), T in [f32, i8], {
+        let (weights, mut marks) = (w.data::<T>(), drop.data::<i32>().iter());
+        let mut rows = out.data_mut::<T>()?.chunks_exact_mut(width.max(1));
+        for (sequence, &count) in offsets.windows(2).zip(&taken) {
+            if count == 0 {
+                rows.next();
+            }
+            for run in a.runs(sequence[1] - sequence[0]) {
+                if marks.next() == Some(&0) {
+                    continue;
+                }
+                let row = rows.next().unwrap_or_default();
+                for (to, at) in row.chunks_exact_mut(piece).zip(a.places(&words[key(words, sequence[0], &run)])) {
+                    to.copy_from_slice(&weights[at..at + piece]);
+                }
+            }
+        }
+    }, other => return cx.unsupported(other));
+    if let (Some(factor), DType::F32) = (factor, w.dtype()) {
+        out.data_mut::<f32>()?.iter_mut().for_each(|v| *v *= factor);
+    }
+    cx.set(fwd::OUT, out.with_lod(levels::one(tops)));
+    cx.set(fwd::DROP, drop.with_lod(levels::one(levels::offsets(taken))));
+    cx.set(fwd::TEMP, temp);
+    Ok(())
+}
+
+/// The weights take their step here, in place, as in Paddle: they have no gradient.
+fn backward(cx: &mut Run) -> Result<()> {
+    let (op, a) = (cx.op.name, cx.attrs::<PyramidAttrs>());
+    a.check(op)?;
+    let (x, drop, temp, dout) =
+        (cx.input(grad::X)?, cx.input(grad::DROP)?, cx.input(grad::TEMP)?, cx.input(grad::DOUT)?);
+    let offsets = levels::first(op, "X", x)?;
+    let (width, piece, rows) = (a.num_emb as usize, a.rand_len as usize, x.dims()[0] as usize);
+    let counts = drop.lod.as_ref().and_then(|l| l.first()).filter(|l| l.len() == offsets.len() && l.is_sorted());
+    let counts: Vec<usize> = counts.map(|l| levels::lengths(l).collect()).unwrap_or_default();
+    let marked = || drop.data::<i32>().iter().filter(|&&m| m != 0).count();
+    ensure!(
+        counts.len() + 1 == offsets.len()
+            && temp.dtype() == DType::F32
+            && temp.numel() >= rows
+            && drop.dtype() == DType::I32
+            && drop.numel() >= levels::lengths(offsets).map(|n| a.runs(n).count()).sum()
+            && marked() == counts.iter().sum::<usize>()
+            && dout.dtype() == DType::F32
+            && dout.dims() == [counts.iter().map(|&n| n.max(1)).sum::<usize>() as i64, width as i64],
+        InvalidArgument,
+        "operator {op}: DropPos, X_Temp_Out and Out@GRAD must be those of X, got {drop:?}, {temp:?} and {dout:?} for {x:?}"
+    );
+    let cell = cx.env.cell("W", 0);
+    let cell =
+        cell.ok_or_else(|| err!(PreconditionNotMet, "operator {op} changes W, and runs only inside a Program"))?;
+    let mut held = cell.write()?;
+    let result = match &mut held {
+        Value::Dense(w) if w.dtype() == DType::F32 && w.numel() == (a.space_len + a.rand_len) as usize => {
+            let weights = w.data_mut::<f32>()?;
+            let (mut marks, mut rows) = (drop.data::<i32>().iter(), dout.data::<f32>().chunks_exact(width.max(1)));
+            let words = temp.bytes();
+            for (sequence, &count) in offsets.windows(2).zip(&counts) {
+                if count == 0 {
+                    rows.next();
+                }
+                for run in a.runs(sequence[1] - sequence[0]) {
+                    if marks.next() == Some(&0) {
+                        continue;
+                    }
+                    let row = rows.next().unwrap_or_default();
+                    for (d, at) in row.chunks_exact(piece).zip(a.places(&words[key(words, sequence[0], &run)])) {
+                        weights[at..at + piece].iter_mut().zip(d).for_each(|(w, d)| *w += -a.lr * d);
+                    }
+                }
+            }
+            Ok(())
+        }
+        other => Err(err!(InvalidArgument, "operator {op}: W must be float32 of its shape, got {}", other.what())),
+    };
+    cell.finish(held);
+    result
+}
+
+pub static PYRAMID_HASH: Op = Op {
+    name: "pyramid_hash",
+    inputs: fwd::INS,
+    outputs: fwd::OUTS,
+    attrs: PyramidAttrs::FIELDS,
+    takes: DTypes::of(&[DType::I32, DType::F32, DType::I8]),
+    infer,
+    cpu: Kernel::Pure(forward),
+    grad: Grad::By(&PYRAMID_HASH_GRAD),
+    ..OP
+};
+
+pub static PYRAMID_HASH_GRAD: Op = Op {
+    name: "pyramid_hash_grad",
+    inputs: grad::INS,
+    outputs: grad::OUTS,
+    attrs: PyramidAttrs::FIELDS,
+    cpu: Kernel::Host(backward),
+    ..OP
+};
+
+pub static TABLE: &[&Op] = &[&PYRAMID_HASH, &PYRAMID_HASH_GRAD];

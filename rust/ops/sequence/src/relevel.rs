@@ -1,0 +1,179 @@
+//! The same elements as other sequences: sequence_reshape makes rows of another width, lod_reset gives another LoD.
+
+use crate::levels;
+use oar_core::attrs;
+use oar_core::base::{DType, Result};
+use oar_core::op::infer::grads_like_inputs;
+use oar_core::op::{Grad, InSlot, Infer, Kernel, Op, OutSlot, Run, OP};
+use oar_core::tensor::{Lod, Tensor};
+use oar_core::{bail, ensure, slots};
+use oar_ops_common::elements::{copy_to, reshaped, share};
+use std::sync::Arc;
+
+attrs! {
+    pub struct ReshapeAttrs { new_dim: i32 }
+    pub struct LodResetAttrs { target_lod: Vec<i32> = vec![], append: bool = false }
+}
+
+slots! {
+    mod sequence_reshape { X "X" => OUT "Out".made() }
+    mod sequence_reshape_grad { X "X".meta_only(), DOUT "Out@GRAD" => DX "X@GRAD" }
+    mod lod_reset { X "X", Y "Y".opt() => OUT "Out".made() }
+    mod lod_reset_grad { DOUT "Out@GRAD", X "X".meta_only() => DX "X@GRAD" }
+}
+
+fn infer_reshape(cx: &mut Infer) -> Result<()> {
+    let (mut m, width) = (cx.meta(sequence_reshape::X, 0)?, cx.attrs::<ReshapeAttrs>().new_dim);
+    ensure!(
+        m.dims.len() == 2,
+        InvalidArgument,
+        "operator sequence_reshape: X must have two dimensions, got shape {:?}",
+        &m.dims[..]
+    );
+    ensure!(width > 0, InvalidArgument, "operator sequence_reshape: attribute 'new_dim' must be positive, got {width}");
+    let all = m.dims[0].max(0).saturating_mul(m.dims[1].max(0));
+    m.dims[0] = if cx.tensor(sequence_reshape::X).is_some() { all / width as i64 } else { -1 };
+    m.dims[1] = width as i64;
+    (m.lod, m.lod_level) = (None, 1);
+    cx.set_meta(sequence_reshape::OUT, 0, m);
+    Ok(())
+}
+
+fn run_reshape(cx: &mut Run) -> Result<()> {
+    let (x, to) = (cx.input(sequence_reshape::X)?, cx.attrs::<ReshapeAttrs>().new_dim as usize);
+    ensure!(levels::count(x) > 0, NotFound, "operator sequence_reshape: input 'X' must have LoD");
+    let level = levels::only(cx.op.name, "X", x)?;
+    let width = x.dims()[1] as usize;
+    let mut lengths = Vec::with_capacity(level.len());
+    for (i, n) in levels::lengths(level).enumerate() {
+        ensure!(
+            (n * width).is_multiple_of(to),
+            InvalidArgument,
+            "operator sequence_reshape: sequence {i} has {n} x {width} elements, which rows of {to} (attribute 'new_dim') \
+             do not divide"
+        );
+        lengths.push(n * width / to);
+    }
+    let level = levels::offsets(lengths);
+    let rows = level[level.len() - 1] as i64;
+    cx.set(sequence_reshape::OUT, reshaped(x, &[rows, to as i64])?.with_lod(levels::one(level)));
+    Ok(())
+}
+
+/// X@GRAD has the elements of Out@GRAD, and the shape and LoD of X.
+fn copied(cx: &mut Run, from: InSlot, to: OutSlot) -> Result<()> {
+    let dout = cx.input(from)?;
+    copy_to(dout, cx.out(to)?)
+}
+
+// lod_reset
+
+/// The level that is asked for, as a tensor or as an attribute, checked.
+fn target(op: &str, given: &[i64], rows: i64) -> Result<Vec<usize>> {
+    let fine = given.len() > 1 && given[0] == 0 && given.is_sorted() && given.last() == Some(&rows);
+    ensure!(
+        fine,
+        InvalidArgument,
+        "operator {op}: the target LoD must ascend from 0 to {rows}, the first size of X, got {given:?}"
+    );
+    Ok(given.iter().map(|&n| n as usize).collect())
+}
+
+fn lod_of(op: &str, x: &Tensor, y: Option<&Tensor>, a: &LodResetAttrs) -> Result<Arc<Lod>> {
+    ensure!(x.rank() > 0, InvalidArgument, "operator {op}: input 'X' must have a dimension");
+    let given: Vec<i64> = match y {
+        Some(y) if levels::count(y) > 0 => {
+            let lod = y.lod.clone().unwrap_or_default();
+            let level = &lod[lod.len() - 1];
+            levels::check(op, "Y", level, x.dims()[0] as usize)?;
+            return Ok(lod);
+        }
+        Some(y) => {
+            ensure!(
+                y.dtype() == DType::I32,
+                InvalidArgument,
+                "operator {op}: Y without LoD must be int32 offsets, got {}",
+                y.dtype()
+            );
+            y.to_i64s()?
+        }
+        None => a.target_lod.iter().map(|&n| n as i64).collect(),
+    };
+    let level = target(op, &given, x.dims()[0])?;
+    let mut lod = match a.append {
+        true => x.lod.as_deref().cloned().unwrap_or_default(),
+        false => Vec::new(),
+    };
+    lod.push(level);
+    Ok(Arc::new(lod))
+}
+
+fn infer_lod_reset(cx: &mut Infer) -> Result<()> {
+    let a = cx.attrs::<LodResetAttrs>();
+    let mut m = cx.meta(lod_reset::X, 0)?;
+    if !cx.has(lod_reset::Y) && a.target_lod.is_empty() {
+        bail!(InvalidArgument, "operator lod_reset: without input 'Y' the attribute 'target_lod' must say the LoD")
+    }
+    m.lod = None;
+    m.lod_level = match cx.meta(lod_reset::Y, 0) {
+        Ok(y) if cx.has(lod_reset::Y) => y.lod_level.max(1),
+        _ if a.append => m.lod_level + 1,
+        _ => 1,
+    };
+    if let Some(x) = cx.tensor(lod_reset::X) {
+        m.lod = Some(lod_of(cx.op.name, x, cx.tensor(lod_reset::Y), a)?);
+    }
+    cx.set_meta(lod_reset::OUT, 0, m);
+    Ok(())
+}
+
+fn run_lod_reset(cx: &mut Run) -> Result<()> {
+    let (x, y) = (cx.input(lod_reset::X)?, cx.opt(lod_reset::Y));
+    let lod = lod_of(cx.op.name, x, y, cx.attrs())?;
+    cx.set(lod_reset::OUT, share(x)?.with_lod(Some(lod)));
+    Ok(())
+}
+
+pub static SEQUENCE_RESHAPE: Op = Op {
+    name: "sequence_reshape",
+    inputs: sequence_reshape::INS,
+    outputs: sequence_reshape::OUTS,
+    attrs: ReshapeAttrs::FIELDS,
+    infer: infer_reshape,
+    cpu: Kernel::Pure(run_reshape),
+    grad: Grad::By(&SEQUENCE_RESHAPE_GRAD),
+    ..OP
+};
+
+pub static SEQUENCE_RESHAPE_GRAD: Op = Op {
+    name: "sequence_reshape_grad",
+    inputs: sequence_reshape_grad::INS,
+    outputs: sequence_reshape_grad::OUTS,
+    attrs: ReshapeAttrs::FIELDS,
+    infer: grads_like_inputs,
+    cpu: Kernel::Pure(|cx| copied(cx, sequence_reshape_grad::DOUT, sequence_reshape_grad::DX)),
+    ..OP
+};
+
+pub static LOD_RESET: Op = Op {
+    name: "lod_reset",
+    inputs: lod_reset::INS,
+    outputs: lod_reset::OUTS,
+    attrs: LodResetAttrs::FIELDS,
+    infer: infer_lod_reset,
+    cpu: Kernel::Pure(run_lod_reset),
+    grad: Grad::By(&LOD_RESET_GRAD),
+    ..OP
+};
+
+pub static LOD_RESET_GRAD: Op = Op {
+    name: "lod_reset_grad",
+    inputs: lod_reset_grad::INS,
+    outputs: lod_reset_grad::OUTS,
+    attrs: LodResetAttrs::FIELDS,
+    infer: grads_like_inputs,
+    cpu: Kernel::Pure(|cx| copied(cx, lod_reset_grad::DOUT, lod_reset_grad::DX)),
+    ..OP
+};
+
+pub static TABLE: &[&Op] = &[&SEQUENCE_RESHAPE, &SEQUENCE_RESHAPE_GRAD, &LOD_RESET, &LOD_RESET_GRAD];

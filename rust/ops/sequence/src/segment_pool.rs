@@ -1,0 +1,184 @@
+//! segment_pool: rows with equal ids, which stand in ascending order, made one row.
+
+use oar_core::attrs;
+use oar_core::base::dtype::Element;
+use oar_core::base::shape::numel;
+use oar_core::base::{DTypes, Dims, Result};
+use oar_core::op::attrs::Text;
+use oar_core::op::infer::grads_like_inputs;
+use oar_core::op::{Grad, Infer, Kernel, Op, Run, OP};
+use oar_core::tensor::Tensor;
+use oar_core::{bail, dispatch, ensure, slots};
+use oar_kernels::types::Number;
+use oar_ops_common::index::index_of;
+use std::ops::Range;
+
+attrs! {
+    pub struct SegmentPoolAttrs { pooltype: Text = "SUM".into() }
+}
+
+slots! {
+    mod pool { X "X", IDS "SegmentIds" => OUT "Out".made(), SUMMED "SummedIds".mid().made() }
+    mod pool_grad { X "X", IDS "SegmentIds", OUT "Out", SUMMED "SummedIds".opt(), DOUT "Out@GRAD" => DX "X@GRAD" }
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Pool {
+    Sum,
+    Mean,
+    Max,
+    Min,
+}
+
+fn pool_of(op: &str, a: &SegmentPoolAttrs) -> Result<Pool> {
+    Ok(match a.pooltype.as_str() {
+        "SUM" => Pool::Sum,
+        "MEAN" => Pool::Mean,
+        "MAX" => Pool::Max,
+        "MIN" => Pool::Min,
+        other => bail!(InvalidArgument, "operator {op}: pooltype must be SUM, MEAN, MAX or MIN, got '{other}'"),
+    })
+}
+
+/// The id of each segment and its rows.
+fn segments(op: &str, x: &[i64], ids: &Tensor) -> Result<Vec<(usize, Range<usize>)>> {
+    ensure!(
+        ids.dims().first() == Some(&(ids.numel() as i64)) && x.first() == ids.dims().first(),
+        InvalidArgument,
+        "operator {op}: SegmentIds must have one id for each row of X, got shape {:?} for X {x:?}",
+        ids.dims()
+    );
+    let ids = index_of(op, ids)?;
+    ensure!(ids.iter().all(|&i| i >= 0), InvalidArgument, "operator {op}: SegmentIds must not be negative");
+    ensure!(ids.is_sorted(), InvalidArgument, "operator {op}: SegmentIds must be in ascending order");
+    let mut found: Vec<(usize, Range<usize>)> = Vec::new();
+    for (row, &id) in ids.iter().enumerate() {
+        match found.last_mut() {
+            Some((last, rows)) if *last == id as usize => rows.end = row + 1,
+            _ => found.push((id as usize, row..row + 1)),
+        }
+    }
+    Ok(found)
+}
+
+fn pooled<T: Number>(pool: Pool, rows: &[T], width: usize, out: &mut [T]) {
+    let (first, others) = rows.split_at(width);
+    out.copy_from_slice(first);
+    let join: fn(T, T) -> T = match pool {
+        Pool::Sum | Pool::Mean => T::add,
+        Pool::Max => |a, b| if b > a { b } else { a },
+        Pool::Min => |a, b| if b < a { b } else { a },
+    };
+    for row in others.chunks_exact(width) {
+        out.iter_mut().zip(row).for_each(|(o, &v)| *o = join(*o, v));
+    }
+    if pool == Pool::Mean {
+        let n = T::from_f64((rows.len() / width) as f64);
+        out.iter_mut().for_each(|o| *o = o.div(n));
+    }
+}
+
+fn run(cx: &mut Run) -> Result<()> {
+    let (op, x) = (cx.op.name, cx.input(pool::X)?);
+    let (pool, found) = (pool_of(op, cx.attrs())?, segments(op, x.dims(), cx.input(pool::IDS)?)?);
+    let mut dims = Dims::from_slice(x.dims());
+    dims[0] = found.last().map_or(0, |(id, _)| *id as i64 + 1);
+    let width = numel(&dims[1..]);
+    let mut out = Tensor::zeros(x.dtype(), &dims)?;
+    let mut counts = vec![0.0; if pool == Pool::Mean { dims[0] as usize } else { 0 }];
+    dispatch!(x.dtype(), T in [f32, f64], {
+        let (from, to) = (x.data::<T>(), out.data_mut::<T>()?);
+        for (id, rows) in &found {
+            if let Some(count) = counts.get_mut(*id) {
+                *count = rows.len() as f64;
+            }
+            if width > 0 {
+                let rows = &from[rows.start * width..rows.end * width];
+                pooled(pool, rows, width, &mut to[id * width..(id + 1) * width]);
+            }
+        }
+        if cx.wants(pool::SUMMED) {
+            let counts: Vec<T> = counts.iter().map(|&c| c as T).collect();
+            cx.set(pool::SUMMED, Tensor::from_slice(&counts, &[counts.len() as i64, 1])?);
+        }
+    }, other => return cx.unsupported(other));
+    cx.set(pool::OUT, out);
+    Ok(())
+}
+
+/// What each row of a segment gets of the segment's gradient.
+fn spread<T: Element + Number>(
+    pool: Pool,
+    (x, y, dout): (&[T], &[T], &[T]),
+    (rows, width): (usize, usize),
+    dx: &mut [T],
+) {
+    let share = T::from_f64(if pool == Pool::Mean { rows as f64 } else { 1.0 });
+    for (dx, x) in dx.chunks_exact_mut(width).zip(x.chunks_exact(width)) {
+        for (i, d) in dx.iter_mut().enumerate() {
+            *d = match pool {
+                Pool::Sum | Pool::Mean => dout[i].div(share),
+                _ if x[i] == y[i] => dout[i],
+                _ => T::zero(),
+            };
+        }
+    }
+}
+
+fn run_grad(cx: &mut Run) -> Result<()> {
+    use pool_grad::{DOUT, DX, IDS, OUT, X};
+    let (op, x, out, dout) = (cx.op.name, cx.input(X)?, cx.input(OUT)?, cx.input(DOUT)?);
+    let (pool, found) = (pool_of(op, cx.attrs())?, segments(op, x.dims(), cx.input(IDS)?)?);
+    let width = numel(&x.dims()[1..]);
+    let enough = found.last().map_or(0, |(id, _)| *id + 1) * width;
+    ensure!(
+        out.numel() == enough && dout.dims() == out.dims() && out.dtype() == x.dtype() && dout.dtype() == x.dtype(),
+        InvalidArgument,
+        "operator {op}: Out {out:?} and Out@GRAD {dout:?} do not fit X {x:?}"
+    );
+    dispatch!(x.dtype(), T in [f32, f64], {
+        let (x, out, dout) = (x.data::<T>(), out.data::<T>(), dout.data::<T>());
+        let dx = cx.out_data::<T>(DX)?;
+        for (id, rows) in found.iter().filter(|_| width > 0) {
+            let (here, of) = (rows.start * width..rows.end * width, id * width..(id + 1) * width);
+            let one = (&x[here.clone()], &out[of.clone()], &dout[of]);
+            spread(pool, one, (rows.len(), width), &mut dx[here]);
+        }
+        Ok(())
+    }, other => cx.unsupported(other))
+}
+
+fn infer(cx: &mut Infer) -> Result<()> {
+    let (mut dims, dtype) = (cx.dims(pool::X)?, cx.dtype(pool::X)?);
+    ensure!(!dims.is_empty(), InvalidArgument, "operator segment_pool: X must have at least one dimension");
+    dims[0] = -1;
+    cx.set(pool::OUT, &dims, dtype);
+    pool_of(cx.op.name, cx.attrs())?;
+    // How many rows each segment has; nothing but for means.
+    cx.set(pool::SUMMED, &[-1, 1], dtype);
+    Ok(())
+}
+
+pub static SEGMENT_POOL: Op = Op {
+    name: "segment_pool",
+    inputs: pool::INS,
+    outputs: pool::OUTS,
+    attrs: SegmentPoolAttrs::FIELDS,
+    takes: DTypes::FLOATS,
+    infer,
+    cpu: Kernel::Pure(run),
+    grad: Grad::By(&SEGMENT_POOL_GRAD),
+    ..OP
+};
+pub static SEGMENT_POOL_GRAD: Op = Op {
+    name: "segment_pool_grad",
+    inputs: pool_grad::INS,
+    outputs: pool_grad::OUTS,
+    attrs: SegmentPoolAttrs::FIELDS,
+    takes: DTypes::FLOATS,
+    infer: grads_like_inputs,
+    cpu: Kernel::Pure(run_grad),
+    ..OP
+};
+
+pub static TABLE: &[&Op] = &[&SEGMENT_POOL, &SEGMENT_POOL_GRAD];

@@ -1,0 +1,248 @@
+//! var_conv_2d: a convolution of images that all have sizes of their own; a sequence holds the channels of one.
+
+use oar_core::attrs;
+use oar_core::base::dtype::Element;
+use oar_core::base::{DTypes, Result};
+use oar_core::op::infer::grads_like_inputs;
+use oar_core::op::{Grad, InSlot, Infer, Kernel, Op, Run, OP};
+use oar_core::tensor::Tensor;
+use oar_core::{dispatch, ensure, slots};
+use oar_kernels::gemm::{gemm, matmul, Epilogue, Gemm, View};
+use oar_kernels::gemm_simd::Real;
+use oar_ops_common::levels;
+
+attrs! {
+    pub struct VarConvAttrs {
+        InputChannel: i32 = 1, OutputChannel: i32 = 1, StrideH: i32 = 1, StrideW: i32 = 1, KernelH: i32 = 1,
+        KernelW: i32 = 1,
+    }
+}
+
+slots! {
+    mod fwd {
+        X "X", ROW "ROW".meta_only(), COLUMN "COLUMN".meta_only(), W "W" => OUT "Out".made(), COL "Col".made()
+    }
+    mod grad {
+        X "X", W "W", ROW "ROW".meta_only(), COLUMN "COLUMN".meta_only(), COL "Col".meta_only(), OUT "Out".meta_only(),
+        DOUT "Out@GRAD" => DX "X@GRAD", DW "W@GRAD"
+    }
+}
+
+/// The most elements of the unfolded images.
+const MOST: usize = 1 << 31;
+
+fn infer(cx: &mut Infer) -> Result<()> {
+    let (op, a) = (cx.op.name, cx.attrs::<VarConvAttrs>());
+    let (x, w) = (cx.dims(fwd::X)?, cx.dims(fwd::W)?);
+    let sizes = [a.InputChannel, a.OutputChannel, a.StrideH, a.StrideW, a.KernelH, a.KernelW];
+    ensure!(
+        sizes.iter().all(|&n| n > 0),
+        InvalidArgument,
+        "operator {op}: channels, strides and sizes of the kernel must be above 0, got {sizes:?}"
+    );
+    let depth = [a.KernelH, a.KernelW].iter().try_fold(a.InputChannel as i64, |n, &k| n.checked_mul(k as i64));
+    let fits = |got: i64, wanted: Option<i64>| got < 0 || Some(got) == wanted;
+    ensure!(
+        x.len() == 2 && w.len() == 2 && fits(w[0], Some(a.OutputChannel as i64)) && fits(w[1], depth),
+        InvalidArgument,
+        "operator {op}: X must have 2 dimensions, and W shape [{}, {depth:?}], got {:?} and {:?}",
+        a.OutputChannel,
+        &x[..],
+        &w[..]
+    );
+    let dtype = cx.dtype(fwd::X)?;
+    for slot in [fwd::OUT, fwd::COL] {
+        cx.set(slot, &[-1, 1], dtype);
+        cx.set_levels(slot, 1);
+    }
+    Ok(())
+}
+
+/// An image: where it, its windows and its results begin, and its sizes.
+struct Image {
+    at: usize,
+    height: usize,
+    width: usize,
+    windows_at: usize,
+    out_at: usize,
+    /// Windows down and across.
+    windows: (usize, usize),
+}
+
+struct Call<'a> {
+    a: &'a VarConvAttrs,
+    x: &'a Tensor,
+    w: &'a Tensor,
+    images: Vec<Image>,
+    out_ends: Vec<usize>,
+    window_ends: Vec<usize>,
+    /// Elements of a window.
+    depth: usize,
+}
+
+fn look<'a>(cx: &Run<'a>, [x, row, column, w]: [InSlot; 4]) -> Result<Call<'a>> {
+    let (op, a) = (cx.op.name, cx.attrs::<VarConvAttrs>());
+    let (x, row, column, w) = (cx.input(x)?, cx.input(row)?, cx.input(column)?, cx.input(w)?);
+    let (of_x, rows, columns) =
+        (levels::first(op, "X", x)?, levels::first(op, "ROW", row)?, levels::first(op, "COLUMN", column)?);
+    ensure!(
+        of_x.len() == rows.len() && rows.len() == columns.len() && levels::width(x) == 1 && w.dtype() == x.dtype(),
+        InvalidArgument,
+        "operator {op}: X (one element in each row), ROW and COLUMN must have as many sequences, and W the type of X, got \
+         {x:?} and {w:?} with {}, {} and {} sequences",
+        of_x.len() - 1,
+        rows.len() - 1,
+        columns.len() - 1
+    );
+    let depth = w.dims()[1] as usize;
+    let (mut images, mut out_ends, mut window_ends) = (Vec::new(), vec![0], vec![0usize]);
+    for (i, span) in of_x.windows(2).enumerate() {
+        let (height, width) = (rows[i + 1] - rows[i], columns[i + 1] - columns[i]);
+        let size = height.checked_mul(width).and_then(|n| n.checked_mul(a.InputChannel as usize));
+        ensure!(
+            size == Some(span[1] - span[0]),
+            InvalidArgument,
+            "operator {op}: sequence {i} of X must have {} * {height} * {width} elements, got {}",
+            a.InputChannel,
+            span[1] - span[0]
+        );
+        let windows = (height.div_ceil(a.StrideH as usize), width.div_ceil(a.StrideW as usize));
+        let count = windows.0 * windows.1;
+        let (windows_at, out_at) = (window_ends[i], out_ends[i]);
+        images.push(Image { at: span[0], height, width, windows_at, out_at, windows });
+        let (more, out) = (count.checked_mul(depth), count.checked_mul(a.OutputChannel as usize));
+        let ends = (more.map(|n| n.saturating_add(windows_at)), out.map(|n| n.saturating_add(out_at)));
+        let (Some(window_end), Some(out_end)) = ends else {
+            oar_core::bail!(ResourceExhausted, "operator {op}: image {i} has too many windows")
+        };
+        ensure!(
+            window_end <= MOST && out_end <= MOST,
+            ResourceExhausted,
+            "operator {op}: {window_end} elements of windows are too many"
+        );
+        window_ends.push(window_end);
+        out_ends.push(out_end);
+    }
+    Ok(Call { a, x, w, images, out_ends, window_ends, depth })
+}
+
+impl Call<'_> {
+    /// Calls `f(element of the windows, element of X)` for each that is within its image.
+    fn each(&self, image: &Image, mut f: impl FnMut(usize, usize)) {
+        let (kh, kw) = (self.a.KernelH as usize, self.a.KernelW as usize);
+        let count = image.windows.0 * image.windows.1;
+        for line in 0..self.depth {
+            let (channel, ky, kx) = (line / (kh * kw), line / kw % kh, line % kw);
+            for window in 0..count {
+                let (y, x) = (window / image.windows.1 * self.a.StrideH as usize + ky, window % image.windows.1);
+                let x = x * self.a.StrideW as usize + kx;
+                // Windows have their middle at the element.
+                let (Some(y), Some(x)) = (y.checked_sub(kh / 2), x.checked_sub(kw / 2)) else { continue };
+                if y < image.height && x < image.width {
+                    let from = image.at + (channel * image.height + y) * image.width + x;
+                    f(line * count + window, from);
+                }
+            }
+        }
+    }
+
+    fn unfolded<T: Element + Real>(&self) -> Vec<T> {
+        let mut windows = vec![T::ZERO; self.window_ends.last().copied().unwrap_or(0)];
+        let x = self.x.data::<T>();
+        for image in &self.images {
+            let to = &mut windows[image.windows_at..];
+            self.each(image, |at, from| to[at] = x[from]);
+        }
+        windows
+    }
+
+    fn forward<T: Element + Gemm + Real>(&self, windows: &[T]) -> Vec<T> {
+        let mut out = vec![<T as Real>::ZERO; self.out_ends.last().copied().unwrap_or(0)];
+        for i in &self.images {
+            let (n, m) = (i.windows.0 * i.windows.1, self.a.OutputChannel as usize);
+            if n > 0 {
+                let b = &windows[i.windows_at..][..n * self.depth];
+                matmul((m, n, self.depth), self.w.data::<T>(), false, b, false, &mut out[i.out_at..][..m * n]);
+            }
+        }
+        out
+    }
+
+    fn backward<T: Element + Gemm + Real>(&self, dout: &[T], [dx, dw]: [Option<&mut Tensor>; 2]) -> Result<()> {
+        let windows = self.unfolded::<T>();
+        let mut dx = dx.map(|t| t.data_mut::<T>()).transpose()?;
+        let mut dw = dw.map(|t| t.data_mut::<T>()).transpose()?;
+        dx.iter_mut().chain(&mut dw).for_each(|d| d.fill(<T as Real>::ZERO));
+        let m = self.a.OutputChannel as usize;
+        for i in &self.images {
+            let n = i.windows.0 * i.windows.1;
+            if n == 0 {
+                continue;
+            }
+            let d = &dout[i.out_at..][..m * n];
+            if let Some(dw) = &mut dw {
+                let b = View::rows(&windows[i.windows_at..][..n * self.depth], n, true);
+                let (a, one) = (View::rows(d, n, false), <T as Real>::ONE);
+                gemm((m, self.depth, n), one, a, b, one, dw, self.depth, Epilogue::NONE);
+            }
+            if let Some(dx) = &mut dx {
+                let mut dwindows = vec![<T as Real>::ZERO; n * self.depth];
+                matmul((self.depth, n, m), self.w.data::<T>(), true, d, false, &mut dwindows);
+                self.each(i, |at, to| dx[to] += dwindows[at]);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn run(cx: &mut Run) -> Result<()> {
+    let call = look(cx, [fwd::X, fwd::ROW, fwd::COLUMN, fwd::W])?;
+    dispatch!(call.x.dtype(), T in [f32, f64], {
+        let windows = call.unfolded::<T>();
+        let out = call.forward(&windows);
+        let made = |v: &[T], ends: &[usize]| -> Result<Tensor> {
+            Ok(Tensor::from_slice(v, &[v.len() as i64, 1])?.with_lod(levels::one(ends.to_vec())))
+        };
+        cx.set(fwd::OUT, made(&out, &call.out_ends)?);
+        cx.set(fwd::COL, made(&windows, &call.window_ends)?);
+        Ok(())
+    }, other => cx.unsupported(other))
+}
+
+fn run_grad(cx: &mut Run) -> Result<()> {
+    let (call, dout) = (look(cx, [grad::X, grad::ROW, grad::COLUMN, grad::W])?, cx.input(grad::DOUT)?);
+    ensure!(
+        Some(&dout.numel()) == call.out_ends.last() && dout.dtype() == call.x.dtype(),
+        InvalidArgument,
+        "operator var_conv_2d_grad: the gradient of Out must have {:?} elements of {}, got {dout:?}",
+        call.out_ends.last(),
+        call.x.dtype()
+    );
+    let outs = cx.each_out([grad::DX, grad::DW]);
+    dispatch!(call.x.dtype(), T in [f32, f64], call.backward::<T>(dout.data::<T>(), outs), other => cx.unsupported(other))
+}
+
+pub static VAR_CONV_2D: Op = Op {
+    name: "var_conv_2d",
+    inputs: fwd::INS,
+    outputs: fwd::OUTS,
+    attrs: VarConvAttrs::FIELDS,
+    takes: DTypes::FLOATS,
+    infer,
+    cpu: Kernel::Pure(run),
+    grad: Grad::By(&VAR_CONV_2D_GRAD),
+    ..OP
+};
+
+pub static VAR_CONV_2D_GRAD: Op = Op {
+    name: "var_conv_2d_grad",
+    inputs: grad::INS,
+    outputs: grad::OUTS,
+    attrs: VarConvAttrs::FIELDS,
+    takes: DTypes::FLOATS,
+    infer: grads_like_inputs,
+    cpu: Kernel::Pure(run_grad),
+    ..OP
+};
+
+pub static TABLE: &[&Op] = &[&VAR_CONV_2D, &VAR_CONV_2D_GRAD];

@@ -1,0 +1,208 @@
+//! A tensor repeated so many times along each dimension: tile, and of 1.x expand and expand_as. tile fills the shorter of
+//! shape and numbers up with ones in front; expand_as is told by another tensor's shape.
+
+use oar_core::attrs;
+use oar_core::base::{DTypes, Dims, Result};
+use oar_core::op::infer::grads_like_inputs;
+use oar_core::op::{Attrs, Grad, Infer, Kernel, Op, Run, OP};
+use oar_core::tensor::Tensor;
+use oar_core::{bail, ensure, slots};
+use oar_ops_common::broadcast::reduce_to;
+use oar_ops_common::elements::{share, strided, strides_of};
+use oar_ops_common::given::{given, Given, Inputs, Way};
+
+attrs! {
+    pub struct ExpandAttrs { expand_times: Vec<i32> = vec![] }
+    pub struct TileAttrs { repeat_times: Vec<i32> = vec![] }
+}
+
+slots! {
+    mod expand { X "X", TIMES "ExpandTimes".opt(), TIMES_LIST "expand_times_tensor".many().opt() => OUT "Out".made() }
+    mod expand_grad {
+        X "X".meta_only(), DOUT "Out@GRAD", TIMES_LIST "expand_times_tensor".many().opt(), TIMES "ExpandTimes".opt()
+        => DX "X@GRAD".made()
+    }
+    // Their slots stand as those of expand do.
+    mod tile { X "X", TIMES "RepeatTimes".opt(), TIMES_LIST "repeat_times_tensor".many().opt() => OUT "Out".made() }
+    mod tile_grad {
+        X "X".meta_only(), DOUT "Out@GRAD", TIMES_LIST "repeat_times_tensor".many().opt(), TIMES "RepeatTimes".opt()
+        => DX "X@GRAD".made()
+    }
+    mod expand_as { X "X", TARGET "target_tensor".meta_only() => OUT "Out".made() }
+    mod expand_as_grad { X "X".meta_only(), TARGET "target_tensor".meta_only(), DOUT "Out@GRAD" => DX "X@GRAD".made() }
+}
+
+const WAYS: [Way; 2] = [Way::One(expand::TIMES), Way::List(expand::TIMES_LIST)];
+const GRAD_WAYS: [Way; 2] = [Way::One(expand_grad::TIMES), Way::List(expand_grad::TIMES_LIST)];
+
+/// For each dimension of `x` two: how many times (1 where `once`), and its size.
+fn pairs(x: &[i64], times: &[i64], once: bool) -> Dims {
+    x.iter().zip(times).flat_map(|(&d, &t)| [if once { 1 } else { t }, d]).collect()
+}
+
+/// What is repeated how often: shape and numbers have one length. -1 is a number that nobody knows yet.
+struct Repeat {
+    x: Dims,
+    times: Dims,
+}
+
+impl Repeat {
+    fn dims(&self) -> Dims {
+        self.x.iter().zip(&self.times).map(|(&d, &t)| if d < 0 || t < 0 { -1 } else { d * t }).collect()
+    }
+}
+
+/// The numbers of repetitions, the tensors' or the attribute's.
+fn repeat(cx: &impl Inputs, ways: &[Way], attrs: &Attrs, x: &[i64]) -> Result<Repeat> {
+    let (op, any) = (cx.op().name, attrs.as_any());
+    let (name, attr, fills) = match (any.downcast_ref::<ExpandAttrs>(), any.downcast_ref::<TileAttrs>()) {
+        (Some(a), _) => ("expand_times", &a.expand_times[..], false),
+        (_, Some(a)) => ("repeat_times", &a.repeat_times[..], true),
+        _ => ("", &[][..], false),
+    };
+    let attr: Dims = attr.iter().map(|&t| t as i64).collect();
+    let (mut x, mut known) = (Dims::from_slice(x), true);
+    let mut times = match given(cx, ways)? {
+        Given::Values(t) => Dims::from_vec(t),
+        Given::No => attr,
+        Given::Count(n) => {
+            known = false;
+            // Numbers that come as a list of tensors are -1 in the attribute, where that has been written.
+            if attr.len() == n {
+                attr
+            } else {
+                Dims::from_elem(-1, if fills { n.max(x.len()).min(6) } else { x.len() })
+            }
+        }
+    };
+    if fills && !times.is_empty() {
+        let rank = times.len().max(x.len());
+        times.insert_many(0, std::iter::repeat_n(1, rank - times.len()));
+        x.insert_many(0, std::iter::repeat_n(1, rank - x.len()));
+    }
+    ensure!(
+        times.len() == x.len() && (1..=6).contains(&x.len()) && times.iter().all(|&t| t > 0 || t == -1 && !known),
+        InvalidArgument,
+        "operator {op}: '{name}' must have a positive number for each of 1 to 6 dimensions of X {x:?}, got {times:?}"
+    );
+    let fits = x.iter().zip(&times).try_fold(1i64, |n, (d, t)| n.checked_mul(d.checked_mul(*t)?.max(1)));
+    ensure!(fits.is_some(), ResourceExhausted, "operator {op}: X {x:?} is too large {times:?} times");
+    Ok(Repeat { x, times })
+}
+
+fn infer(cx: &mut Infer) -> Result<()> {
+    let r = repeat(cx, &WAYS, cx.attrs, &cx.dims(expand::X)?)?;
+    infer_repeated(cx, &r)
+}
+
+fn infer_repeated(cx: &mut Infer, r: &Repeat) -> Result<()> {
+    let (x, dtype, out) = (cx.dims(expand::X)?, cx.dtype(expand::X)?, r.dims());
+    cx.set(expand::OUT, &out, dtype);
+    if out.first() == x.first() {
+        cx.share_lod(expand::OUT, expand::X);
+    }
+    Ok(())
+}
+
+fn repeated(cx: &mut Run, r: &Repeat) -> Result<()> {
+    let x = cx.input(expand::X)?;
+    let strides: Vec<isize> = strides_of(&r.x).into_iter().flat_map(|s| [0, s]).collect();
+    let (out, dims) = (strided(x, &pairs(&r.x, &r.times, false), &strides, 0)?, r.dims());
+    let lod = x.lod.clone().filter(|_| dims.first() == x.dims().first());
+    cx.set(expand::OUT, out.reshaped(&dims).with_lod(lod));
+    Ok(())
+}
+
+/// The sum over the copies; the gradient operators have their first output in common.
+fn summed(cx: &mut Run, r: &Repeat, d: &Tensor) -> Result<()> {
+    let (x, dims) = (cx.input(expand_grad::X)?, r.dims());
+    ensure!(
+        d.dims() == &dims[..],
+        InvalidArgument,
+        "operator {}: Out@GRAD must have shape {dims:?}, got {d:?}",
+        cx.op.name
+    );
+    let split = share(d)?.reshaped(&pairs(&r.x, &r.times, false));
+    let dx = reduce_to(split, &pairs(&r.x, &r.times, true), -1)?;
+    cx.set(expand_grad::DX, dx.reshaped(x.dims()).with_lod(x.lod.clone()));
+    Ok(())
+}
+
+fn run(cx: &mut Run) -> Result<()> {
+    let r = repeat(cx, &WAYS, cx.attrs, cx.input(expand::X)?.dims())?;
+    repeated(cx, &r)
+}
+
+fn run_grad(cx: &mut Run) -> Result<()> {
+    let (x, d) = (cx.input(expand_grad::X)?, cx.input(expand_grad::DOUT)?);
+    let r = repeat(cx, &GRAD_WAYS, cx.attrs, x.dims())?;
+    summed(cx, &r, d)
+}
+
+/// How often X has to be repeated to become as large as the target.
+fn to_target(op: &str, x: &[i64], target: &[i64]) -> Result<Repeat> {
+    ensure!(
+        x.len() == target.len() && (1..=6).contains(&x.len()),
+        InvalidArgument,
+        "operator {op}: X and target_tensor must have one rank of 1 to 6, got shapes {x:?} and {target:?}"
+    );
+    let times = x.iter().zip(target).map(|(&d, &t)| match (d, t) {
+        (-1, _) | (_, -1) => Ok(-1),
+        (d, t) if d > 0 && t % d == 0 => Ok(t / d),
+        _ => bail!(InvalidArgument, "operator {op}: X of shape {x:?} does not fill the shape {target:?}"),
+    });
+    Ok(Repeat { x: Dims::from_slice(x), times: times.collect::<Result<Dims>>()? })
+}
+
+pub static EXPAND_AS: Op = Op {
+    name: "expand_as",
+    inputs: expand_as::INS,
+    outputs: expand_as::OUTS,
+    infer: |cx| {
+        let r = to_target(cx.op.name, &cx.dims(expand_as::X)?, &cx.dims(expand_as::TARGET)?)?;
+        infer_repeated(cx, &r)
+    },
+    cpu: Kernel::Pure(|cx| {
+        let r = to_target(cx.op.name, cx.input(expand_as::X)?.dims(), cx.input(expand_as::TARGET)?.dims())?;
+        repeated(cx, &r)
+    }),
+    grad: Grad::By(&EXPAND_AS_GRAD),
+    ..OP
+};
+pub static EXPAND_AS_GRAD: Op = Op {
+    name: "expand_as_grad",
+    inputs: expand_as_grad::INS,
+    outputs: expand_as_grad::OUTS,
+    takes: NUMBERS,
+    infer: grads_like_inputs,
+    cpu: Kernel::Pure(|cx| {
+        use expand_as_grad::{DOUT, TARGET, X};
+        let r = to_target(cx.op.name, cx.input(X)?.dims(), cx.input(TARGET)?.dims())?;
+        summed(cx, &r, cx.input(DOUT)?)
+    }),
+    ..OP
+};
+
+/// What their gradients take.
+const NUMBERS: DTypes = DTypes::FLOATS.and(DTypes::HALVES).and(DTypes::INDICES).and(DTypes::COMPLEX);
+const SECOND: &[(&str, &str)] = &[("X", "X@GRAD@GRAD"), ("Out", "Out@GRAD@GRAD")];
+
+macro_rules! repeats {
+    ($($op:ident $name:literal $slots:ident, $grad:ident $grad_name:literal $grad_slots:ident, $attrs:ident;)*) => {
+        $(
+            pub static $op: Op = Op {
+                name: $name, inputs: $slots::INS, outputs: $slots::OUTS, attrs: $attrs::FIELDS, infer,
+                cpu: Kernel::Pure(run), grad: Grad::By(&$grad), ..OP
+            };
+            pub static $grad: Op = Op {
+                name: $grad_name, inputs: $grad_slots::INS, outputs: $grad_slots::OUTS, attrs: $attrs::FIELDS,
+                takes: NUMBERS, infer: grads_like_inputs, cpu: Kernel::Pure(run_grad), grad: Grad::Map(&$op, SECOND), ..OP
+            };
+        )*
+        pub static TABLE: &[&Op] = &[&EXPAND_AS, &EXPAND_AS_GRAD, $(&$op, &$grad),*];
+    };
+}
+repeats! {
+    EXPAND "expand" expand, EXPAND_GRAD "expand_grad" expand_grad, ExpandAttrs;
+    TILE "tile" tile, TILE_GRAD "tile_grad" tile_grad, TileAttrs;
+}

@@ -1,0 +1,174 @@
+//! expand_v2 and expand_as_v2: sizes of 1 grow, new dimensions come in front; -1 keeps a size.
+
+use oar_core::attrs;
+use oar_core::base::{DTypes, Dims, Result};
+use oar_core::op::infer::grads_like_inputs;
+use oar_core::op::{Grad, Infer, Kernel, Op, Run, OP};
+use oar_core::{bail, ensure, slots};
+use oar_ops_common::broadcast::reduce_to;
+use oar_ops_common::elements::{share, strided, strides_of};
+use oar_ops_common::given::{given, Given, Way};
+
+attrs! {
+    pub struct ExpandV2Attrs { shape: Vec<i32> = vec![] }
+    pub struct ExpandAsV2Attrs { target_shape: Vec<i32> = vec![] }
+}
+
+slots! {
+    // A tensor that has the shape already shares its bytes.
+    mod expand { X "X", SHAPE "Shape".opt(), SHAPE_LIST "expand_shapes_tensor".many().opt() => OUT "Out".made() }
+    mod expand_grad {
+        X "X".meta_only(), DOUT "Out@GRAD", SHAPE_LIST "expand_shapes_tensor".many().opt(), SHAPE "Shape".opt()
+        => DX "X@GRAD".made()
+    }
+    mod expand_as { X "X" => OUT "Out".made() }
+    mod expand_as_grad { X "X".meta_only(), DOUT "Out@GRAD" => DX "X@GRAD".made() }
+}
+
+const WAYS: [Way; 2] = [Way::One(expand::SHAPE), Way::List(expand::SHAPE_LIST)];
+const GRAD_WAYS: [Way; 2] = [Way::One(expand_grad::SHAPE), Way::List(expand_grad::SHAPE_LIST)];
+
+fn expanded(op: &str, x: &[i64], shape: &[i64]) -> Result<Dims> {
+    ensure!(
+        x.len() <= shape.len() && (1..=6).contains(&shape.len()),
+        InvalidArgument,
+        "operator {op}: 'shape' must have between {} and 6 sizes for X of shape {x:?}, got {shape:?}",
+        x.len().max(1)
+    );
+    let new = shape.len() - x.len();
+    let mut out = Dims::from_slice(shape);
+    for (i, o) in out.iter_mut().enumerate() {
+        let have = if i < new { 1 } else { x[i - new] };
+        match *o {
+            -1 if i >= new => *o = have,
+            want if want > 0 && (have == 1 || have == want) => {}
+            // Unknown while a Program is built.
+            want if want > 0 && have < 0 => *o = -1,
+            _ => bail!(InvalidArgument, "operator {op}: X of shape {x:?} cannot be expanded to {shape:?}"),
+        }
+    }
+    Ok(out)
+}
+
+fn shape_attr(a: &ExpandV2Attrs) -> Dims {
+    a.shape.iter().map(|&d| d as i64).collect()
+}
+
+fn infer_expand(cx: &mut Infer) -> Result<()> {
+    let (x, dtype) = (cx.dims(expand::X)?, cx.dtype(expand::X)?);
+    let attr = shape_attr(cx.attrs());
+    let out = match given(cx, &WAYS)? {
+        Given::No => expanded(cx.op.name, &x, &attr)?,
+        Given::Values(shape) => expanded(cx.op.name, &x, &shape)?,
+        // Sizes that come as tensors are -1 in the attribute, where that has been written.
+        Given::Count(n) if attr.is_empty() => Dims::from_elem(-1, n.max(x.len()).min(6)),
+        Given::Count(_) => attr,
+    };
+    cx.set(expand::OUT, &out, dtype);
+    if out.first() == x.first() {
+        cx.share_lod(expand::OUT, expand::X);
+    }
+    Ok(())
+}
+
+fn expand(cx: &mut Run) -> Result<()> {
+    let shape = given(cx, &WAYS)?.values().map_or_else(|| shape_attr(cx.attrs()), Dims::from_vec);
+    expand_to(cx, &shape)
+}
+
+fn expand_to(cx: &mut Run, shape: &[i64]) -> Result<()> {
+    let x = cx.input(expand::X)?;
+    let dims = expanded(cx.op.name, x.dims(), shape)?;
+    let mut out = if dims[..] == *x.dims() {
+        share(x)?
+    } else {
+        let own = strides_of(x.dims());
+        let new = dims.len() - x.rank();
+        let strides: Vec<isize> =
+            (0..dims.len()).map(|i| if i < new || x.dims()[i - new] == 1 { 0 } else { own[i - new] }).collect();
+        strided(x, &dims, &strides, 0)?
+    };
+    out.lod = x.lod.clone().filter(|_| x.dims().first() == dims.first());
+    cx.set(expand::OUT, out);
+    Ok(())
+}
+
+pub static EXPAND_V2: Op = Op {
+    name: "expand_v2",
+    inputs: expand::INS,
+    outputs: expand::OUTS,
+    attrs: ExpandV2Attrs::FIELDS,
+    infer: infer_expand,
+    cpu: Kernel::Pure(expand),
+    grad: Grad::By(&EXPAND_V2_GRAD),
+    ..OP
+};
+pub static EXPAND_V2_GRAD: Op = Op {
+    name: "expand_v2_grad",
+    inputs: expand_grad::INS,
+    outputs: expand_grad::OUTS,
+    attrs: ExpandV2Attrs::FIELDS,
+    takes: DTypes::FLOATS.and(DTypes::HALVES).and(DTypes::INDICES).and(DTypes::COMPLEX),
+    infer: grads_like_inputs,
+    cpu: Kernel::Pure(|cx| {
+        let (x, d) = (cx.input(expand_grad::X)?, cx.input(expand_grad::DOUT)?);
+        if let Some(shape) = given(cx, &GRAD_WAYS)?.values() {
+            let dims = expanded(cx.op.name, x.dims(), &shape)?;
+            ensure!(
+                d.dims() == &dims[..],
+                InvalidArgument,
+                "operator expand_v2_grad: Out@GRAD must have the shape {dims:?}, got {:?}",
+                d.dims()
+            );
+        }
+        let dx = reduce_to(share(d)?, x.dims(), -1)?;
+        cx.set(expand_grad::DX, dx.with_lod(x.lod.clone()));
+        Ok(())
+    }),
+    grad: Grad::Map(&EXPAND_V2, &[("X", "X@GRAD@GRAD"), ("Out", "Out@GRAD@GRAD")]),
+    ..OP
+};
+
+// expand_as_v2: the shape is an attribute, that of another tensor.
+
+fn target(a: &ExpandAsV2Attrs) -> Dims {
+    a.target_shape.iter().map(|&d| d as i64).collect()
+}
+
+pub static EXPAND_AS_V2: Op = Op {
+    name: "expand_as_v2",
+    inputs: expand_as::INS,
+    outputs: expand_as::OUTS,
+    attrs: ExpandAsV2Attrs::FIELDS,
+    infer: |cx| {
+        let (x, dtype) = (cx.dims(expand_as::X)?, cx.dtype(expand_as::X)?);
+        let out = expanded(cx.op.name, &x, &target(cx.attrs()))?;
+        cx.set(expand_as::OUT, &out, dtype);
+        Ok(())
+    },
+    cpu: Kernel::Pure(|cx| {
+        let shape = target(cx.attrs());
+        expand_to(cx, &shape)
+    }),
+    grad: Grad::By(&EXPAND_AS_V2_GRAD),
+    ..OP
+};
+pub static EXPAND_AS_V2_GRAD: Op = Op {
+    name: "expand_as_v2_grad",
+    inputs: expand_as_grad::INS,
+    outputs: expand_as_grad::OUTS,
+    attrs: ExpandAsV2Attrs::FIELDS,
+    takes: DTypes::FLOATS.and(DTypes::HALVES).and(DTypes::INDICES).and(DTypes::COMPLEX),
+    infer: grads_like_inputs,
+    cpu: Kernel::Pure(|cx| {
+        let (x, d) = (cx.input(expand_as_grad::X)?, cx.input(expand_as_grad::DOUT)?);
+        let dims = expanded(cx.op.name, x.dims(), &target(cx.attrs()))?;
+        oar_ops_common::axis::like(cx, d, &dims, x.dtype(), "Out@GRAD")?;
+        let dx = reduce_to(share(d)?, x.dims(), -1)?;
+        cx.set(expand_as_grad::DX, dx.with_lod(x.lod.clone()));
+        Ok(())
+    }),
+    ..OP
+};
+
+pub static TABLE: &[&Op] = &[&EXPAND_V2, &EXPAND_V2_GRAD, &EXPAND_AS_V2, &EXPAND_AS_V2_GRAD];

@@ -1,0 +1,237 @@
+//! unique: the different elements, or slices along an axis, with where they stood and how often; unique_with_counts of 1.x.
+
+use oar_core::attrs;
+use oar_core::base::dtype::Element;
+use oar_core::base::shape::numel;
+use oar_core::base::{DType, DTypes, Dims, Result};
+use oar_core::op::{Infer, Kernel, Op, OutSlot, Run, OP};
+use oar_core::tensor::Tensor;
+use oar_core::{bail, dispatch, ensure, slots};
+use oar_ops_common::elements::{strided, strides_of};
+use oar_ops_common::given::data_type;
+use std::cmp::Ordering;
+
+attrs! {
+    pub struct UniqueAttrs {
+        dtype: i32, return_index: bool = false, return_inverse: bool = false, return_counts: bool = false,
+        axis: Vec<i32> = vec![], is_sorted: bool = false,
+    }
+    pub struct UniqueWithCountsAttrs { dtype: i32 }
+}
+
+slots! {
+    mod unique {
+        X "X" => OUT "Out".made(), INVERSE "Index".made(), FIRST "Indices".made().opt(), COUNTS "Counts".made().opt()
+    }
+    mod with_counts { X "X" => OUT "Out".made(), INVERSE "Index".made(), COUNT "Count".made() }
+}
+
+/// The data type of positions and counts.
+fn index_type(op: &str, dtype: i32, count: usize) -> Result<DType> {
+    match data_type(op, dtype)? {
+        DType::I32 => {
+            ensure!(
+                count <= i32::MAX as usize,
+                InvalidArgument,
+                "operator {op}: positions among {count} elements do not fit int32; set dtype to int64"
+            );
+            Ok(DType::I32)
+        }
+        DType::I64 => Ok(DType::I64),
+        other => bail!(InvalidArgument, "operator {op}: dtype must be int32 or int64, got {other}"),
+    }
+}
+
+fn axis_of(op: &str, axis: &[i32], rank: usize) -> Result<Option<usize>> {
+    axis.first().map(|&a| oar_core::base::shape::axis(op, a as i64, rank)).transpose()
+}
+
+fn count(dims: &[i64]) -> i64 {
+    if dims.contains(&-1) {
+        -1
+    } else {
+        numel(dims) as i64
+    }
+}
+
+fn infer(cx: &mut Infer) -> Result<()> {
+    let a = cx.attrs::<UniqueAttrs>();
+    let (op, x, dtype) = (cx.op.name, cx.dims(unique::X)?, cx.dtype(unique::X)?);
+    let ids = index_type(op, a.dtype, 0)?;
+    ensure!(a.is_sorted || x.len() == 1, InvalidArgument, "operator {op}: X must have one dimension, got {x:?}");
+    let (mut dims, mut among) = (Dims::from_slice(&[-1]), count(&x));
+    if let Some(at) = axis_of(op, &a.axis, x.len())?.filter(|_| a.is_sorted) {
+        (dims, among) = (x.clone(), x[at]);
+        dims[at] = -1;
+    }
+    cx.set(unique::OUT, &dims, dtype);
+    if !a.is_sorted || a.return_inverse {
+        cx.set(unique::INVERSE, &[among], ids);
+    }
+    for (slot, asked) in [(unique::FIRST, a.return_index), (unique::COUNTS, a.return_counts)] {
+        if a.is_sorted && asked {
+            cx.set(slot, &[-1], ids);
+        }
+    }
+    Ok(())
+}
+
+/// Rows of `width` elements in groups of equal ones: of each the first row, and of each row the number of its group.
+struct Groups {
+    first: Vec<usize>,
+    of: Vec<usize>,
+    counts: Vec<usize>,
+}
+
+/// NaN stands behind all numbers.
+fn order<T: PartialOrd>(a: &T, b: &T) -> Ordering {
+    let is_nan = |v: &T| v.partial_cmp(v).is_none();
+    a.partial_cmp(b).unwrap_or_else(|| is_nan(a).cmp(&is_nan(b)))
+}
+
+impl Groups {
+    /// In ascending order. `equal` says which neighbours in that order are one.
+    fn sorted<T: PartialOrd>(x: &[T], n: usize, width: usize, equal: impl Fn(&T, &T) -> bool) -> Groups {
+        let row = |i: usize| &x[i * width..(i + 1) * width];
+        let compare = |&a: &usize, &b: &usize| {
+            row(a).iter().zip(row(b)).map(|(a, b)| order(a, b)).find(|o| o.is_ne()).unwrap_or(Ordering::Equal)
+        };
+        let mut order: Vec<usize> = (0..n).collect();
+        order.sort_by(compare); // equal rows keep their order
+        let mut groups = Groups { first: vec![], of: vec![0; n], counts: vec![] };
+        for (k, &i) in order.iter().enumerate() {
+            let same = k > 0 && row(order[k - 1]).iter().zip(row(i)).all(|(a, b)| equal(a, b));
+            if !same {
+                groups.first.push(i);
+                groups.counts.push(0);
+            }
+            let last = groups.first.len() - 1;
+            groups.of[i] = last;
+            groups.counts[last] += 1;
+        }
+        groups
+    }
+
+    /// In the order in which they come up.
+    fn by_first(self) -> Groups {
+        let mut order: Vec<usize> = (0..self.first.len()).collect();
+        order.sort_by_key(|&g| self.first[g]);
+        let mut place = vec![0; order.len()];
+        order.iter().enumerate().for_each(|(to, &from)| place[from] = to);
+        Groups {
+            first: order.iter().map(|&g| self.first[g]).collect(),
+            of: self.of.iter().map(|&g| place[g]).collect(),
+            counts: order.iter().map(|&g| self.counts[g]).collect(),
+        }
+    }
+}
+
+fn numbers(values: &[usize], dtype: DType) -> Result<Tensor> {
+    let mut t = Tensor::empty(dtype, &[values.len() as i64])?;
+    match dtype {
+        DType::I32 => t.data_mut::<i32>()?.iter_mut().zip(values).for_each(|(o, &v)| *o = v as i32),
+        _ => t.data_mut::<i64>()?.iter_mut().zip(values).for_each(|(o, &v)| *o = v as i64),
+    }
+    Ok(t)
+}
+
+/// The rows that groups begin with.
+fn firsts<T: Element>(x: &[T], width: usize, groups: &Groups, dims: &[i64]) -> Result<Tensor> {
+    let mut out = Tensor::empty(T::DTYPE, dims)?;
+    let to = out.data_mut::<T>()?;
+    for (k, &i) in groups.first.iter().enumerate() {
+        to[k * width..(k + 1) * width].copy_from_slice(&x[i * width..(i + 1) * width]);
+    }
+    Ok(out)
+}
+
+/// The groups and the tensor of them, in the order that the operator gives.
+fn group(x: &Tensor, n: usize, width: usize, sorted: bool, dims: &[i64]) -> Result<(Groups, Tensor)> {
+    dispatch!(x.dtype(), T in [f32, f64, i32, i64, i16, i8, u8], {
+        let data = x.data::<T>();
+        let groups = if sorted {
+            Groups::sorted(data, n, width, |a, b| order(a, b).is_eq())
+        } else {
+            Groups::sorted(data, n, width, |a, b| a == b).by_first() // as a hash table has it: no NaN equals another
+        };
+        let mut dims = Dims::from_slice(dims);
+        dims[0] = groups.first.len() as i64;
+        let out = firsts(data, width, &groups, &dims)?;
+        Ok((groups, out))
+    }, other => bail!(Unimplemented, "no CPU kernel finds what is unique among elements of data type {other}"))
+}
+
+/// The tensor with two axes exchanged.
+fn swapped(x: &Tensor, at: usize) -> Result<Tensor> {
+    let (mut dims, mut strides) = (Dims::from_slice(x.dims()), strides_of(x.dims()));
+    dims.swap(0, at);
+    strides.swap(0, at);
+    strided(x, &dims, &strides, 0)
+}
+
+fn run(cx: &mut Run) -> Result<()> {
+    let (a, op, x) = (cx.attrs::<UniqueAttrs>(), cx.op.name, cx.input(unique::X)?);
+    let dtype = index_type(op, a.dtype, x.numel())?;
+    let at = axis_of(op, &a.axis, x.rank())?.filter(|_| a.is_sorted);
+    let (groups, out) = match at {
+        None => group(x, x.numel(), 1, a.is_sorted, &[0])?,
+        Some(at) => {
+            let rows = swapped(x, at)?;
+            let (groups, out) = group(&rows, rows.dims()[0] as usize, numel(&rows.dims()[1..]), true, rows.dims())?;
+            (groups, swapped(&out, at)?)
+        }
+    };
+    let mut give = |slot: OutSlot, asked: bool, values: &[usize]| -> Result<()> {
+        if asked && cx.wants(slot) {
+            cx.set(slot, numbers(values, dtype)?);
+        }
+        Ok(())
+    };
+    give(unique::INVERSE, !a.is_sorted || a.return_inverse, &groups.of)?;
+    give(unique::FIRST, a.is_sorted && a.return_index, &groups.first)?;
+    give(unique::COUNTS, a.is_sorted && a.return_counts, &groups.counts)?;
+    cx.set(unique::OUT, out);
+    Ok(())
+}
+
+const REAL: DTypes = DTypes::FLOATS.and(DTypes::INTEGERS);
+
+pub static UNIQUE: Op = Op {
+    name: "unique",
+    inputs: unique::INS,
+    outputs: unique::OUTS,
+    attrs: UniqueAttrs::FIELDS,
+    takes: REAL,
+    infer,
+    cpu: Kernel::Pure(run),
+    ..OP
+};
+
+pub static UNIQUE_WITH_COUNTS: Op = Op {
+    name: "unique_with_counts",
+    inputs: with_counts::INS,
+    outputs: with_counts::OUTS,
+    attrs: UniqueWithCountsAttrs::FIELDS,
+    takes: REAL,
+    infer: |cx| {
+        let (op, x, dtype) = (cx.op.name, cx.dims(with_counts::X)?, cx.dtype(with_counts::X)?);
+        ensure!(x.len() == 1, InvalidArgument, "operator {op}: X must have one dimension, got {x:?}");
+        let ids = index_type(op, cx.attrs::<UniqueWithCountsAttrs>().dtype, 0)?;
+        cx.set(with_counts::OUT, &[-1], dtype);
+        cx.set(with_counts::INVERSE, &x, ids);
+        cx.set(with_counts::COUNT, &[-1], ids);
+        Ok(())
+    },
+    cpu: Kernel::Pure(|cx| {
+        let x = cx.input(with_counts::X)?;
+        let dtype = index_type(cx.op.name, cx.attrs::<UniqueWithCountsAttrs>().dtype, x.numel())?;
+        let (groups, out) = group(x, x.numel(), 1, false, &[0])?;
+        cx.set(with_counts::OUT, out);
+        cx.set(with_counts::INVERSE, numbers(&groups.of, dtype)?);
+        cx.set(with_counts::COUNT, numbers(&groups.counts, dtype)?);
+        Ok(())
+    }),
+    ..OP
+};
+
+pub static TABLE: &[&Op] = &[&UNIQUE, &UNIQUE_WITH_COUNTS];
